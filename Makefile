@@ -236,6 +236,24 @@ bench: ## Run the benchmarks, forty minutes on an idle machine; writes docs/benc
 	@scripts/test-deps.sh
 	$(GO) -C benchmarks run -modfile=gubernator.mod -tags gubernator . -out ../docs/benchmarks.md $(BENCH_FLAGS)
 
+# The version of the dry run is none that there ever is.
+.PHONY: evidence
+evidence: ## Say whether docs/reliability.md and docs/benchmarks.md are of a commit near enough for a release
+	@scripts/evidence.sh
+
+.PHONY: release-dry-run
+release-dry-run: ## Make what a release makes beside images, and publish nothing
+	@scripts/install-check.sh
+	@rm -rf $(BIN)/release && mkdir -p $(BIN)/release
+	@for arch in amd64 arm64; do \
+		for program in examples/llm-map examples/http-sink cmd/numathrottle; do \
+			GOOS=linux GOARCH=$$arch $(GO) build -o $(BIN)/release/linux_$$arch/ ./$$program || exit; \
+		done; \
+	done
+	@scripts/archive.sh v0.0.0-dryrun.1 $(BIN)/release
+	@scripts/package.sh v0.0.0-dryrun.1 $(BIN)/release
+	@ls -l $(BIN)/release
+
 .PHONY: ci
 ci: ## Lint, test, simulate, run the demo and fuzz, as the continuous integration does
 	@.ci/run

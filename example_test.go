@@ -64,9 +64,11 @@ func ExampleFromEnv() {
 func ExampleLoad() {
 	os.Setenv("NUMATHROTTLE_MAX", "100")
 	os.Setenv("NUMATHROTTLE_STORE", "nats://user:secret@nats:4222")
+	os.Setenv("NUMATHROTTLE_POOL", "geocoder")
 	os.Setenv("NUMATHROTTLE_ID", "pod-0")
 	defer os.Unsetenv("NUMATHROTTLE_MAX")
 	defer os.Unsetenv("NUMATHROTTLE_STORE")
+	defer os.Unsetenv("NUMATHROTTLE_POOL")
 	defer os.Unsetenv("NUMATHROTTLE_ID")
 
 	c, err := numathrottle.Load()
@@ -75,5 +77,5 @@ func ExampleLoad() {
 		return
 	}
 	fmt.Println(c)
-	// Output: {max: 100, store: nats://nats:4222, pool: default, id: pod-0, storeUsername: user, storePassword: (set, not shown)}
+	// Output: {max: 100, store: nats://nats:4222, pool: geocoder, id: pod-0, storeUsername: user, storePassword: (set, not shown)}
 }

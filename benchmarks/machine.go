@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -51,6 +52,7 @@ var libraries = []string{
 func (m *machine) facts() [][]string {
 	lines := [][]string{
 		{"command", "`make bench`"},
+		{"commit", commit()},
 		{"date", m.began.UTC().Format("2 January 2006, 15:04 UTC") + ", " + m.took.Round(time.Second).String()},
 		{"Go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
 		{"processor", processorModel() + ", " + strconv.Itoa(runtime.NumCPU()) + " cores, GOMAXPROCS " + strconv.Itoa(runtime.GOMAXPROCS(0))},
@@ -70,6 +72,19 @@ func (m *machine) facts() [][]string {
 		lines = append(lines, []string{"`" + path + "`", moduleVersion(info, path)})
 	}
 	return lines
+}
+
+// commit is the commit that is measured. What the run itself writes does not change it.
+func commit() string {
+	head, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	changed, err := exec.Command("git", "status", "--porcelain", "--", ":/", ":!/docs/benchmarks.md").Output()
+	if err != nil || len(changed) > 0 {
+		return strings.TrimSpace(string(head)) + "-dirty"
+	}
+	return strings.TrimSpace(string(head))
 }
 
 func moduleVersion(info *debug.BuildInfo, path string) string {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
@@ -89,7 +90,7 @@ func start(t *testing.T, vars env) *rig {
 	r := &rig{ctx: testContext(t), log: &logBook{}, t: t}
 	t.Cleanup(func() {
 		require.NotContains(t, r.log.String(), canary)
-		require.NotContains(t, httpSink.Effective(&s), canary)
+		require.NotContains(t, httpSink.Effective(&s, &config.Reading{}), canary)
 	})
 	r.sink, err = newSink(r.ctx, &s, slog.New(slog.NewTextHandler(r.log, nil)))
 	require.NoError(t, err)

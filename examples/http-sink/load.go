@@ -28,13 +28,19 @@ func poolOf(s *settings) *numathrottle.Config { return &s.Pool }
 // A complaint notes what is wrong with a setting.
 type complaint func(field, problem, allowed string)
 
-// loadSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
-// the defaults. The error has a line for every fault, those of the files that are named too.
+// loadSettings is readSettings with an error that has a line for every fault.
 func loadSettings() (settings, error) {
+	s, r := readSettings()
+	return s, r.Err()
+}
+
+// readSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
+// the defaults. It finds every fault, those of the files that are named too.
+func readSettings() (settings, *config.Reading) {
 	var s settings
-	faults := open.LoadWith(fields, poolOf, &s)
+	r := open.LoadWith(fields, poolOf, &s)
 	bad := func(field, problem, allowed string) {
-		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
+		r.Note(&config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}
 	s.readFiles(bad)
 	s.checkTemplates(bad)
@@ -49,7 +55,7 @@ func loadSettings() (settings, error) {
 	s.checkMethod(bad)
 	s.setDefaults()
 	s.checkLayout(bad)
-	return s, config.Join(faults)
+	return s, r
 }
 
 // readFiles reads the files that stand for other settings.
@@ -235,7 +241,7 @@ func (s *settings) checkMethod(bad complaint) {
 		{"unit", s.Unit == perByte},
 	} {
 		if of.is {
-			bad(of.key, "is set for a body, but a GET has none", "with another method")
+			bad(of.key, "is set, but the method is GET, which sends nothing", "with another method")
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 var httpSink = program.Program[settings]{
-	Name: "http-sink", Prefix: prefix, Fields: fields, Pool: poolOf, Load: loadSettings, NoLimit: noLimit, Serve: serve,
+	Name: "http-sink", Prefix: prefix, Fields: fields, Pool: poolOf, Load: readSettings, NoLimit: noLimit, Serve: serve,
 }
 
 func main() { httpSink.Main() }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -399,8 +400,8 @@ func TestALoginByHeader(t *testing.T) {
 	t.Setenv("LLM_MAP_HEADERS", "Authorization: Bearer "+canary)
 	s, err := loadSettings()
 	require.NoError(t, err)
-	require.NotContains(t, llmMap.Effective(&s), canary)
-	require.Contains(t, llmMap.Effective(&s), `headers: "Authorization (values not shown)"`)
+	require.NotContains(t, llmMap.Effective(&s, &config.Reading{}), canary)
+	require.Contains(t, llmMap.Effective(&s, &config.Reading{}), `headers: "Authorization (values not shown)"`)
 	var seen string
 	e := answers(func(w http.ResponseWriter, r *http.Request) {
 		seen = r.Header.Get("Authorization")

@@ -118,7 +118,7 @@ const prefix = "LLM_MAP_"
 const aTemplate = "a text/template over the message, see below"
 
 // fields is every setting of this program, in the order of the reference.
-var fields = slices.Concat(ownFields, config.WithPrefix(prefix, manyFields...), config.WithPrefix(prefix, moneyFields...))
+var fields = slices.Concat(ownFields, rampFields, config.WithPrefix(prefix, manyFields...), config.WithPrefix(prefix, moneyFields...))
 
 // ownFields is every setting but those of several deployments.
 var ownFields = config.WithPrefix(prefix,
@@ -240,13 +240,19 @@ func (s *settings) temperature() (*float64, bool) {
 	return &f, true
 }
 
-// loadSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
-// the defaults. The error has a line for every fault, those of the files that are named too.
+// loadSettings is readSettings with an error that has a line for every fault.
 func loadSettings() (settings, error) {
+	s, r := readSettings()
+	return s, r.Err()
+}
+
+// readSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
+// the defaults. It finds every fault, those of the files that are named too.
+func readSettings() (settings, *config.Reading) {
 	var s settings
-	faults := open.LoadWith(fields, poolOf, &s)
+	r := open.LoadWith(fields, poolOf, &s)
 	bad := func(field, problem, allowed string) {
-		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
+		r.Note(&config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}
 	s.checkShared(bad)
 	for _, f := range []struct {
@@ -266,12 +272,12 @@ func loadSettings() (settings, error) {
 	s.checkTargets(bad)
 	s = withDefaults(s)
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
-		faults = append(faults, err)
+		r.Note(err)
 	}
 	if _, err := newOutput(s.Output); err != nil {
-		faults = append(faults, err)
+		r.Note(err)
 	}
-	return s, config.Join(faults)
+	return s, r
 }
 
 // checkShared finds settings of all deployments that contradict each other.

@@ -109,7 +109,7 @@ func (a allLimits) close() error {
 
 // requestLimit is the limit on requests. It alone can be strict: what a call takes of the others is known too late.
 func (s *settings) requestLimit() throttle.Limit {
-	limit := s.perMinute(s.RequestsPerMinute, s.Adaptive && s.TokensPerMinute == 0)
+	limit := s.perMinute(s.RequestsPerMinute, s.TokensPerMinute == 0)
 	if s.Strict && limit.Max > 0 {
 		limit.Strict, limit.MaxReserved, limit.Burst = true, s.MaxReserved, 0
 	}
@@ -124,17 +124,23 @@ func (s *settings) quotas() (requests, tokens throttle.Quotas) {
 	return requests, s.Quotas
 }
 
-func (s *settings) tokenLimit() throttle.Limit { return s.perMinute(s.TokensPerMinute, s.Adaptive) }
+func (s *settings) tokenLimit() throttle.Limit { return s.perMinute(s.TokensPerMinute, true) }
 
-// perMinute is a limit of so many a minute; 0 is none.
-func (s *settings) perMinute(most int, adaptive bool) throttle.Limit {
+// perMinute is a limit of so many a minute; 0 is none. The main one is that which ramps up and follows the provider.
+func (s *settings) perMinute(most int, isMain bool) throttle.Limit {
 	if most == 0 {
 		return throttle.Limit{}
 	}
-	limit := throttle.Limit{Max: most, Per: time.Minute, Burst: max(1, int(float64(most)*s.BurstTime.Minutes())), Adaptive: adaptive}
-	if adaptive {
+	limit := throttle.Limit{Max: most, Per: time.Minute, Burst: max(1, int(float64(most)*s.BurstTime.Minutes()))}
+	if !isMain {
+		return limit
+	}
+	limit.Adaptive = s.Adaptive
+	if s.Adaptive {
 		limit.AdaptiveMin = s.AdaptiveMin
 	}
+	ramp := s.Pool.Limit
+	limit.Min, limit.RampUpDuration, limit.Mode, limit.ResumedRampUp, limit.TTL = ramp.Min, ramp.RampUpDuration, ramp.Mode, ramp.ResumedRampUp, ramp.TTL
 	return limit
 }
 

@@ -207,7 +207,7 @@ func TestMoneySettings(t *testing.T) {
 	} {
 		vars["MODEL"], vars["API_KEY"] = "m", canary
 		_, err := load(t, vars)
-		require.ErrorContains(t, err, want)
+		require.Contains(t, err.Error()+withoutSources(err).Error(), want)
 	}
 	_, err = load(t, map[string]string{
 		"MODEL": "m", "API_KEY": canary, "BUDGET": "{amount: 1}", "PRICES": "{m: {input: 1}}", "DEPLOYMENTS": "{a: {}, b: {model: n}}",

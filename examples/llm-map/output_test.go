@@ -74,6 +74,6 @@ func TestOutputsThatAreRefused(t *testing.T) {
 	t.Setenv("LLM_MAP_OUTPUT", "{{.Answer}}")
 	t.Setenv("LLM_MAP_OUTPUT_FILE", "/nowhere/output")
 	_, err := loadSettings()
-	require.ErrorContains(t, err, "outputFile is set, and so is output, allowed: one of them")
+	require.ErrorContains(t, err, "outputFile is set, and so is output (LLM_MAP_OUTPUT_FILE; output: LLM_MAP_OUTPUT), allowed: one of them")
 	require.ErrorContains(t, err, `outputFile is "/nowhere/output", which cannot be read`)
 }

@@ -133,6 +133,7 @@ func (s *settings) checkMoney(models []string, bad func(field, problem, allowed 
 	}
 	if s.Budget.Amount == "" {
 		bad("budget.amount", "is not set", "above 0")
+		return // what else is wrong follows from it
 	}
 	if len(s.Prices) == 0 {
 		bad("budget", "is set without prices", "with prices")

@@ -11,7 +11,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // template is what all requests have in common.
@@ -157,10 +156,14 @@ func (s *settings) checkQuotas(bad func(field, problem, allowed string)) {
 }
 
 func (s *settings) checkLimits(bad func(field, problem, allowed string)) {
-	for _, limit := range []throttle.Limit{s.requestLimit(), s.tokenLimit()} {
-		for _, err := range config.Split(limit.Validate()) {
-			bad("a limit", "cannot be: "+err.Error(), "")
-		}
+	for _, err := range config.Split(s.requestLimit().Validate()) {
+		limitFault(err, "requestsPerMinute", bad)
+	}
+	for _, err := range config.Split(s.tokenLimit().Validate()) {
+		limitFault(err, "tokensPerMinute", bad)
+	}
+	if ramp := s.Pool.Limit; (ramp.Min != 0 || ramp.RampUpDuration != 0) && s.RequestsPerMinute+s.TokensPerMinute == 0 {
+		bad("min and rampUpDuration", "are set, but there is no limit that ramps up", "with tokensPerMinute or requestsPerMinute")
 	}
 	s.checkQuotas(bad)
 	if s.AdaptiveMin > 0 && !s.Adaptive {

@@ -194,7 +194,7 @@ budget: {amount: 1, per: month}
 	var children []*child
 	for i := range 2 {
 		children = append(children, startChild(t, dir, fmt.Sprint("d", i), "NUMATHROTTLE_CONFIG="+config, "KEY_A="+canary, "KEY_B="+canary+"-b",
-			"NUMATHROTTLE_STORE=redis://"+server.Addr()))
+			"NUMATHROTTLE_STORE=redis://"+server.Addr(), "NUMATHROTTLE_POOL=p"))
 	}
 	var sending sync.WaitGroup
 	var answered atomic.Int64

@@ -58,6 +58,7 @@ func TestQuotaFaults(t *testing.T) {
 			})
 		}
 	})
+	g.record(t, "quotas")
 }
 
 // atRest judges a whole window of the longest length in which nothing breaks: between faults there is none.

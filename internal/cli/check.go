@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strconv"
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
@@ -23,32 +23,51 @@ func (c *CLI) versionCommand() *ucli.Command {
 	}
 }
 
+// connectName is the flag of check that asks the store.
+const connectName = "connect"
+
 func (c *CLI) checkCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:  "check",
-		Usage: "print the configuration in force, without secrets, and what is wrong with it",
-		Description: "It reads what numathrottle.FromEnv reads, and the files that are named, and fills in the defaults. It asks no store. " +
+		Usage: "print the configuration in force, without secrets, and where it comes from; or what is wrong with it",
+		Description: "It reads what numathrottle.FromEnv reads, and the files that are named, and fills in the defaults. " +
+			"It asks no store, but with --connect. " +
 			"With a fault it prints all faults, and nothing else; what is allowed and was hardly meant is a warning.",
-		Action: func(_ context.Context, cmd *ucli.Command) error {
-			conf, err := c.load(cmd)
-			if err != nil { // what would be in force is not what is meant, and what else looks odd follows from the faults
-				return err
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: connectName, Usage: "ask the store, too, whether it can be reached and takes the login"}},
+		Action: func(ctx context.Context, cmd *ucli.Command) error {
+			conf, r := c.read(cmd)
+			r.Note(open.CheckNamed(&conf, r)...)
+			if err := r.Err(); err != nil { // what would be in force is not what is meant, and what else looks odd follows from the faults
+				return &kindError{err, errUsage}
 			}
 			effective := conf.Effective()
 			if effective.Limit.Max == 0 {
 				_, _ = fmt.Fprintln(c.Out, "max: none (no limit)")
 			}
-			for _, s := range config.Show(open.Fields(), &effective) {
-				value := s.Value
-				if value != config.Redacted {
-					value = strconv.Quote(value)
-				}
-				_, _ = fmt.Fprintf(c.Out, "%s: %s\n", s.Key, value) // nobody reads it
+			if err := open.Show(c.Out, open.Fields(), &effective, r); err != nil {
+				return err
 			}
 			for _, warning := range conf.Warnings() {
 				_, _ = fmt.Fprintf(c.Err, "warning: %s\n", warning)
 			}
+			if cmd.Bool(connectName) {
+				return c.tryStore(ctx, cmd)
+			}
 			return nil
 		},
 	}
+}
+
+// tryStore asks the store for the record of the pool, which nobody need have made yet.
+func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
+	s, err := c.connect(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.store.Close() }() // nothing was changed
+	if _, err := s.overview(ctx, s.pool); err != nil && !errors.Is(err, consensus.ErrNoPool) {
+		return err
+	}
+	_, err = fmt.Fprintln(c.Out, "# The store answers.")
+	return err
 }

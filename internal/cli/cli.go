@@ -157,19 +157,23 @@ func given(cmd *ucli.Command) map[string]string {
 
 // load returns the configuration in force. With an error it returns what could be read.
 func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
+	conf, r := c.read(cmd)
+	if err := r.Err(); err != nil {
+		return conf, &kindError{err, errUsage} // also of settings that are good each by itself
+	}
+	return conf, nil
+}
+
+// read is load that tells where the settings came from.
+func (c *CLI) read(cmd *ucli.Command) (numathrottle.Config, *config.Reading) {
 	environ := withoutConsole(c.Environ)
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
-	conf, err := open.LoadFlags(environ, given(cmd))
-	if fault := storeLogin(cmd); fault != nil {
-		err = config.Join(append(config.Split(err), fault))
-	}
-	conf.Logger = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err != nil {
-		return conf, &kindError{err, errUsage} // also of settings that are good each by itself
-	}
-	return conf, nil
+	conf, r := open.ReadFlags(environ, given(cmd))
+	r.Note(storeLogin(cmd))
+	conf.Logger = open.NewLogger(&conf, c.Err, slog.LevelWarn)
+	return conf, r
 }
 
 // An access is a command's way to a store.

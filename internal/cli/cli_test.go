@@ -170,10 +170,10 @@ func TestCheck(t *testing.T) {
 
 	out, err := newTerminal(nil, environ[:1]...).run(t, "check", "--config", file)
 	require.NoError(t, err)
-	requireGolden(t, "check.golden", out)
+	requireGolden(t, "check.golden", strings.ReplaceAll(out, file, "c.yaml"))
 	out, err = newTerminal(nil, environ[:1]...).run(t, "--pool=from a flag", "check", "--config", file)
 	require.NoError(t, err)
-	require.Contains(t, out, "pool: \"from a flag\"\n")
+	require.Contains(t, out, "pool: \"from a flag\"  # --pool\n")
 
 	_, err = newTerminal(nil, "NUMATHROTTLE_MAX=1", "NUMATHROTTLE_STORE=nats://h", "NUMATHROTTLE_STORE_TOKEN_FILE="+dir+"/missing").run(t, "check")
 	require.ErrorContains(t, err, "storeTokenFile is ", "as the limiter would find when it is opened")
@@ -200,7 +200,10 @@ func TestCheckWarnsOfWhatWasHardlyMeant(t *testing.T) {
 	out, warnings = warned("NUMATHROTTLE_STORE=redis://h")
 	require.Contains(t, out, "max: none (no limit)\n")
 	require.Contains(t, warnings, "warning: a store is set, but there is no limit: everything passes at once; set NUMATHROTTLE_MAX\n")
-	out, warnings = warned("NUMATHROTTLE_STORE=redis://h", "NUMATHROTTLE_MAX=3")
+	_, err := newTerminal(nil, "NUMATHROTTLE_STORE=redis://h", "NUMATHROTTLE_MAX=3").run(t, "check")
+	require.ErrorContains(t, err, "pool is not set: every service that uses this store and sets none would share one limit")
+	require.Equal(t, ExitUsage, ExitCode(err))
+	out, warnings = warned("NUMATHROTTLE_STORE=redis://h", "NUMATHROTTLE_MAX=3", "NUMATHROTTLE_POOL=default")
 	require.NotContains(t, out, "max: none")
 	require.Empty(t, warnings)
 
@@ -211,7 +214,7 @@ func TestCheckWarnsOfWhatWasHardlyMeant(t *testing.T) {
 	require.Contains(t, warnings, "warning: this is a pod of Numaflow's, but there is no limit")
 	require.NotContains(t, warnings, "memory://", "one thing at a time")
 
-	_, err := newTerminal(nil, "NUMATHROTLE_MAX=3").run(t, "check")
+	_, err = newTerminal(nil, "NUMATHROTLE_MAX=3").run(t, "check")
 	require.ErrorContains(t, err, "NUMATHROTLE_MAX is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?")
 }
 

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 
 	ucli "github.com/urfave/cli/v3"
@@ -63,15 +61,14 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 	return &ucli.Command{
 		Name: p.name, Usage: p.usage, Description: p.about, Flags: append([]ucli.Flag{check}, p.flags()...),
 		Action: func(ctx context.Context, cmd *ucli.Command) error {
-			conf, err := p.load(c, cmd)
+			conf, r := p.load(c, cmd)
+			if err := r.Err(); err != nil { // what would be in force is not what is meant
+				return err
+			}
 			if cmd.Bool(checkName) {
-				p.show(c, &conf)
-				return err
+				return p.show(c, &conf, r)
 			}
-			if err != nil {
-				return err
-			}
-			log := slog.New(slog.NewTextHandler(c.Err, nil))
+			log := open.NewLogger(p.pool(&conf), c.Err, slog.LevelInfo)
 			p.pool(&conf).Logger = log
 			return p.run(ctx, conf, log)
 		},
@@ -96,14 +93,14 @@ func (p *proxyPart[C]) flags() []ucli.Flag {
 	return flags
 }
 
-// load returns the settings in force. With an error, which has a line for each fault, it returns what could be read.
-func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, error) {
+// load returns the settings in force, and where they came from. With faults it returns what could be read.
+func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, *config.Reading) {
 	var conf C
 	fields, environ := p.all(), c.Environ
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
-	faults := config.Load(fields, environ, &conf)
+	r := config.Read(fields, nil, environ, &conf)
 	flags := map[string]string{}
 	for i := range fields {
 		f := &fields[i]
@@ -111,27 +108,14 @@ func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, error) {
 			flags[f.Key] = cmd.String(flag)
 		}
 	}
-	faults = append(faults, config.LoadFlags(fields, flags, &conf)...)
-	if fault := storeLogin(cmd); fault != nil {
-		faults = append(faults, fault)
-	}
-	if err := p.validate(conf); err != nil {
-		faults = append(faults, config.Split(err)...)
-	}
-	if err := p.pool(&conf).Validate(); err != nil {
-		faults = append(faults, config.Split(err)...)
-	}
-	return conf, config.Join(faults)
+	config.ReadFlags(fields, flags, &conf, r)
+	r.Note(storeLogin(cmd), p.validate(conf), p.pool(&conf).Validate())
+	r.Note(open.CheckUnlimited(p.pool(&conf))...)
+	return conf, r
 }
 
-// show prints the settings that differ from their zero value.
-func (p *proxyPart[C]) show(c *CLI, conf *C) {
+// show prints the settings that differ from their zero value, and where they came from.
+func (p *proxyPart[C]) show(c *CLI, conf *C, r *config.Reading) error {
 	*p.pool(conf) = p.pool(conf).Effective()
-	for _, s := range config.Show(p.all(), conf) {
-		value := s.Value
-		if value != config.Redacted {
-			value = strconv.Quote(value)
-		}
-		_, _ = fmt.Fprintf(c.Out, "%s: %s\n", s.Key, value) // nobody reads it
-	}
+	return open.Show(c.Out, p.all(), conf, r)
 }

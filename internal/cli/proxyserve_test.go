@@ -68,8 +68,8 @@ func TestTheSettingsOfTheServers(t *testing.T) {
 		"proxy", "http", "--check", "--upstream=https://api.openai.com", "--provider=openai", "--max=90000", "--per=1m", "--in-flight=32", "--listen=:8080")
 	require.NoError(t, err)
 	for _, line := range []string{
-		`upstream: "https://api.openai.com"`, `provider: "openai"`, `cost: "llm"`, `inFlight: "32"`, `listen: ":8080"`,
-		"token: (set, not shown)", `max: "90000"`,
+		`upstream: "https://api.openai.com"  # --upstream`, `provider: "openai"  # --provider`, `cost: "llm"  # NUMATHROTTLE_PROXY_COST`,
+		`inFlight: "32"  # --in-flight`, `listen: ":8080"  # --listen`, "token: (set, not shown)  # NUMATHROTTLE_PROXY_TOKEN", `max: "90000"  # --max`,
 	} {
 		require.Contains(t, out, line+"\n")
 	}

@@ -18,6 +18,8 @@ type FieldError struct {
 	Source string
 	// Allowed says which values are; empty when the problem says it all.
 	Allowed string
+
+	meant string // the setting that an unknown name was most likely meant for
 }
 
 // Error says field, problem, source and what is allowed in one line.

@@ -19,8 +19,8 @@ const maxFile = 1 << 20
 // altogether has one in every line.
 const maxFaults = 100
 
-// loadFile sets c from a YAML file: one mapping from keys to scalars.
-func loadFile[C any](fields []Field[C], without []string, name string, c *C) []error {
+// loadFile sets c from a YAML file: one mapping from keys to scalars. It calls from with each key and where it stands.
+func loadFile[C any](fields []Field[C], without []string, name string, c *C, from func(key, source string)) []error {
 	if name == "" {
 		return []error{&FieldError{Field: FileVariable, Problem: "is empty", Allowed: "the path of a YAML file; unset it for none"}}
 	}
@@ -36,11 +36,11 @@ func loadFile[C any](fields []Field[C], without []string, name string, c *C) []e
 	if len(content) > maxFile {
 		return []error{unreadable(name, fmt.Errorf("it is longer than %d bytes", maxFile))}
 	}
-	return loadContent(fields, without, name, content, c)
+	return readContent(fields, without, name, content, c, from)
 }
 
-// loadContent is loadFile for the content of the file.
-func loadContent[C any](fields []Field[C], without []string, name string, content []byte, c *C) []error {
+// readContent is loadFile for the content of the file.
+func readContent[C any](fields []Field[C], without []string, name string, content []byte, c *C, from func(key, source string)) []error {
 	document, fault := parse(name, content)
 	if fault != nil {
 		return []error{fault}
@@ -48,7 +48,7 @@ func loadContent[C any](fields []Field[C], without []string, name string, conten
 	if document == nil {
 		return nil // empty, or nothing but comments
 	}
-	r := fileReader[C]{name: name, fields: fields, without: without, lines: map[string]int{}}
+	r := fileReader[C]{name: name, fields: fields, without: without, lines: map[string]int{}, from: from}
 	for i := 0; i+1 < len(document.Content); i += 2 {
 		if len(r.faults) >= maxFaults {
 			return append(r.faults, &FieldError{Field: FileVariable, Problem: "has more faults", Source: at(name, document.Content[i].Line)})
@@ -120,6 +120,7 @@ type fileReader[C any] struct {
 	fields  []Field[C]
 	without []string       // keys of the library that there are not
 	lines   map[string]int // where each key was seen
+	from    func(key, source string)
 	faults  []error
 }
 
@@ -142,6 +143,7 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 	r.lines[name] = key.Line
 	i := slices.IndexFunc(r.fields, func(f Field[C]) bool { return f.Key == name })
 	if i < 0 {
+		meant, _ := nearest(name, keys(r.fields))
 		near := didYouMean(name, keys(r.fields))
 		if near == "" {
 			near = "; there are " + strings.Join(keys(r.fields), ", ")
@@ -150,10 +152,11 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 		if slices.Contains(r.without, name) {
 			problem = notTaken
 		}
-		r.fault(FieldError{Field: quoteKey(name), Problem: problem + near}, key.Line)
+		r.fault(FieldError{Field: quoteKey(name), Problem: problem + near, meant: meant}, key.Line)
 		return
 	}
 	field := &r.fields[i]
+	r.from(name, at(r.name, key.Line))
 	if value.Kind == yaml.AliasNode {
 		value = value.Alias
 	}

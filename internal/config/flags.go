@@ -23,17 +23,21 @@ func (f *Field[C]) Variable() string { return f.variable() }
 // LoadFlags sets c from flags, which holds values by the key of their field. It returns a *FieldError
 // for each that is wrong, in the order of the keys; such a setting keeps the value it had.
 func LoadFlags[C any](fields []Field[C], flags map[string]string, c *C) []error {
-	var faults []error
+	var r Reading
+	ReadFlags(fields, flags, c, &r)
+	return r.Faults()
+}
+
+// ReadFlags is LoadFlags on top of what was read before.
+func ReadFlags[C any](fields []Field[C], flags map[string]string, c *C, r *Reading) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		source := "--" + flagName(key)
 		i := slices.IndexFunc(fields, func(f Field[C]) bool { return f.Key == key })
 		if i < 0 || fields[i].Value.hidden {
-			faults = append(faults, &FieldError{Field: quoteKey(key), Problem: "is not a setting that a flag can have", Source: source})
+			r.found(&FieldError{Field: quoteKey(key), Problem: "is not a setting that a flag can have", Source: source})
 			continue
 		}
-		if err := fields[i].put(c, flags[key], source); err != nil {
-			faults = append(faults, Split(err)...)
-		}
+		r.from(key, source)
+		r.found(Split(fields[i].put(c, flags[key], source))...)
 	}
-	return faults
 }

@@ -15,7 +15,7 @@ var (
 	fraction   = regexp.MustCompile(`^[0-9]{0,6}\.[0-9]{1,6}$`)
 	plainHost  = regexp.MustCompile(`^[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63}){1,6}(:443)?(/v[0-9])?/?$`)
 	localHost  = regexp.MustCompile(`^(localhost|127\.0\.0\.1):[0-9]{2,5}(/v[0-9])?/?$`)
-	hostPorts  = regexp.MustCompile(`^[A-Za-z0-9.-]{1,253}:(6379|26379|4222)$`)
+	hostPorts  = regexp.MustCompile(`^[A-Za-z0-9.-]{1,253}:(6379|26379|4222)(,[A-Za-z0-9.-]{1,253}:(6379|26379|4222))*$`)
 )
 
 // DurationHint proposes the duration that a text may be meant to be: 60 is 60s, and 1d is 24h. Empty: there is none.
@@ -54,6 +54,8 @@ func endpointHint(text string) string {
 		return "; did you mean http://" + text + "?"
 	case plainHost.MatchString(text):
 		return "; did you mean https://" + text + "?"
+	case text != "" && text != Redacted && !strings.Contains(text, "://"):
+		return "; it lacks the scheme, http:// or https://"
 	}
 	return ""
 }
@@ -70,6 +72,8 @@ func schemeHint(text string) string {
 		scheme = "nats://"
 	case strings.HasSuffix(text, ":26379"):
 		return "; did you mean redis+sentinel://" + text + "/MASTER?"
+	case strings.Contains(text, ","):
+		scheme = "redis+cluster://"
 	}
 	return "; did you mean " + scheme + text + "?"
 }

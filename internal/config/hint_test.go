@@ -24,9 +24,13 @@ func TestHints(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"api.openai.com": "https://api.openai.com", "api.openai.com/v1": "https://api.openai.com/v1", "localhost:8080": "http://localhost:8080",
-		"secret": "", "https://x": "", "user:pass@api.openai.com": "", "api.openai.com/?key=1": "", "sk-123": "",
+		"secret": "-", "https://x": "", "ftp://x": "", "user:pass@api.openai.com": "-", "api.openai.com/?key=1": "-", "llm.internal:8000/v1": "-", "": "",
 	} {
-		if want != "" {
+		switch want {
+		case "":
+		case "-":
+			want = "; it lacks the scheme, http:// or https://"
+		default:
 			want = "; did you mean " + want + "?"
 		}
 		require.Equal(t, want, endpointHint(text), text)
@@ -48,7 +52,10 @@ func TestHints(t *testing.T) {
 func TestStoreWithoutAScheme(t *testing.T) {
 	for text, want := range map[string]string{
 		"localhost:6379": "; did you mean redis://localhost:6379?", "nats.svc:4222": "; did you mean nats://nats.svc:4222?",
-		"s:26379": "; did you mean redis+sentinel://s:26379/MASTER?", "hunter2": "", "user:pass@h:6379": "", "a b:6379": "", "secret:1": "",
+		"s:26379":       "; did you mean redis+sentinel://s:26379/MASTER?",
+		"a:6379,b:6379": "; did you mean redis+cluster://a:6379,b:6379?",
+		"a:4222,b:4222": "; did you mean nats://a:4222,b:4222?",
+		"hunter2":       "", "user:pass@h:6379": "", "a b:6379": "", "secret:1": "",
 	} {
 		_, errs := ParseStore(text)
 		require.Len(t, errs, 1)

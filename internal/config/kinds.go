@@ -68,8 +68,10 @@ func EndpointField[C any](key, byDefault, doc string, at func(*C) *string) Field
 
 // NumberField is a whole number from least to most.
 func NumberField[C any](key string, least, most int, byDefault, doc string, at func(*C) *int) Field[C] {
+	value := Int(at)
+	value.low, value.high = min(least, 0), most // 0 is not set
 	return Field[C]{
-		Key: key, Allowed: fmt.Sprintf("%s%d to %d", aWholeNumber, least, most), Default: byDefault, Doc: doc, Value: Int(at),
+		Key: key, Allowed: fmt.Sprintf("%s%d to %d", aWholeNumber, least, most), Default: byDefault, Doc: doc, Value: value,
 		Range: func(c *C) bool { return *at(c) == 0 || *at(c) >= least && *at(c) <= most },
 	}
 }

@@ -19,7 +19,7 @@ func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
 }
 
 func liftValue[A, B any](v Value[A], at func(*B) *A) Value[B] {
-	lifted := Value[B]{secret: v.secret, hidden: v.hidden, mapping: v.mapping, hint: v.hint}
+	lifted := Value[B]{secret: v.secret, hidden: v.hidden, mapping: v.mapping, hint: v.hint, form: v.form, low: v.low, high: v.high}
 	if v.set != nil { // of a later version without it
 		lifted.set = func(b *B, text string) bool { return v.set(at(b), text) }
 	}

@@ -22,17 +22,17 @@ var notSettings = []string{
 // file by line, then those of the variables in the order of fields, then unknown
 // variables by name, misspelt ones among them. A setting with a fault keeps the value it had.
 func Load[C any](fields []Field[C], environ []string, c *C) []error {
-	return LoadWithout(fields, nil, environ, c)
+	return Read(fields, nil, environ, c).Faults()
 }
 
-// LoadWithout is Load for a program that does not take all settings of the library: without are the keys of those that it leaves
-// out, and a fault of one says so instead of calling it unknown.
-func LoadWithout[C any](fields []Field[C], without, environ []string, c *C) []error {
+// Read is Load for a program that wants to know where settings came from, or that does not take all settings of the library: without
+// are the keys of those that it leaves out, and a fault of one says so instead of calling it unknown.
+func Read[C any](fields []Field[C], without, environ []string, c *C) *Reading {
 	starts, known := prefixes(fields), variables(fields)
 	env := settingsOf(environ, starts, known)
-	var faults []error
+	r := &Reading{}
 	if name, ok := env[FileVariable]; ok {
-		faults = loadFile(fields, without, name, c)
+		r.found(loadFile(fields, without, name, c, r.from)...)
 	}
 	for i := range fields {
 		f := &fields[i]
@@ -43,11 +43,10 @@ func LoadWithout[C any](fields []Field[C], without, environ []string, c *C) []er
 			case !ok:
 				continue
 			case before != "":
-				faults = append(faults, &FieldError{Field: f.Key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
+				r.found(&FieldError{Field: f.Key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
 			default:
-				if err := f.put(c, text, name); err != nil {
-					faults = append(faults, Split(err)...)
-				}
+				r.from(f.Key, name)
+				r.found(Split(f.put(c, text, name))...)
 			}
 			before = name
 		}
@@ -60,12 +59,23 @@ func LoadWithout[C any](fields []Field[C], without, environ []string, c *C) []er
 		if slices.ContainsFunc(without, func(key string) bool { return Variable(key) == name }) {
 			problem = notTaken
 		}
+		fault := &FieldError{Field: quoteKey(name), Problem: problem}
 		if near, ok := nearestVariable(name, known, starts); ok {
-			problem += fmt.Sprintf("; did you mean %s?", near)
+			fault.Problem += fmt.Sprintf("; did you mean %s?", near)
+			fault.meant = keyOf(fields, near)
 		}
-		faults = append(faults, &FieldError{Field: quoteKey(name), Problem: problem})
+		r.found(fault)
 	}
-	return faults
+	return r
+}
+
+// keyOf is the key of the setting that a variable sets.
+func keyOf[C any](fields []Field[C], name string) string {
+	i := slices.IndexFunc(fields, func(f Field[C]) bool { return slices.Contains(f.variables(), name) })
+	if i < 0 {
+		return ""
+	}
+	return fields[i].Key
 }
 
 // notTaken is said of a setting of the library that a program leaves out.

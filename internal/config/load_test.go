@@ -136,7 +136,7 @@ func TestLoadFaultsInVariables(t *testing.T) {
 		"PER=-1s":                           `per is "-1s" (NUMATHROTTLE_PER), allowed: a duration above 0`,
 		"PER=1 s":                           `per is "1 s"; did you mean 1s? (NUMATHROTTLE_PER), allowed: a duration above 0`,
 		"PER=99999999h":                     `per is "99999999h" (NUMATHROTTLE_PER), allowed: a duration above 0`,
-		"ON_STORE_LOSS=Stop":                `onStoreLoss is "Stop" (NUMATHROTTLE_ON_STORE_LOSS), allowed: stop or degrade`,
+		"ON_STORE_LOSS=Stop":                `onStoreLoss is "Stop"; did you mean stop? (NUMATHROTTLE_ON_STORE_LOSS), allowed: stop or degrade`,
 		"FAIL_FAST=yes":                     `failFast is "yes" (NUMATHROTTLE_FAIL_FAST), allowed: true or false`,
 		"FAIL_FAST=TRUE":                    `failFast is "TRUE" (NUMATHROTTLE_FAIL_FAST), allowed: true or false`,
 		"POOL= a":                           `pool is " a" (NUMATHROTTLE_POOL), allowed: a text`,

@@ -29,13 +29,17 @@ type Value[C any] struct {
 	get     func(c *C) string            // as printed; empty for the zero value
 	check   func(c *C) bool              // nil: every value of the type is allowed
 	hint    func(text string) string     // what a text that has not the form may be meant to be; nil: nobody knows
-	problem func(c *C) string            // of a secret: what is wrong with it, without the secret; nil: check says it
+	form    Schema                       // as a file may have it; nil: any single value
+	low     int                          // of a number that has a range, with high
+	high    int
+	problem func(c *C) string // of a secret: what is wrong with it, without the secret; nil: check says it
 }
 
 // Int is a whole number: decimal digits without leading zeros, a minus sign
 // before them.
 func Int[C any](at func(*C) *int) Value[C] {
 	return Value[C]{
+		form: anInteger,
 		set: func(c *C, text string) bool {
 			n, ok := wholeNumber(text)
 			if ok {
@@ -62,6 +66,7 @@ func wholeNumber(text string) (int, bool) {
 // Duration is a duration above 0, as time.ParseDuration reads it.
 func Duration[C any](at func(*C) *time.Duration) Value[C] {
 	return Value[C]{
+		form: aDuration,
 		set: func(c *C, text string) bool {
 			d, err := time.ParseDuration(text)
 			if err != nil || d <= 0 {
@@ -84,6 +89,7 @@ func Duration[C any](at func(*C) *time.Duration) Value[C] {
 // Bool is true or false.
 func Bool[C any](at func(*C) *bool) Value[C] {
 	return Value[C]{
+		form: aBoolean,
 		set: func(c *C, text string) bool {
 			*at(c) = text == "true"
 			return text == "true" || text == "false"
@@ -100,10 +106,20 @@ func Bool[C any](at func(*C) *bool) Value[C] {
 // Choice is one of some words; the first is the default.
 func Choice[C any, T ~string](at func(*C) *T, words ...T) Value[C] {
 	return Value[C]{
+		form:  Schema{"enum": asTexts(words)},
 		set:   func(c *C, text string) bool { *at(c) = T(text); return true },
 		get:   func(c *C) string { return string(*at(c)) },
 		check: func(c *C) bool { return *at(c) == "" || slices.Contains(words, *at(c)) },
+		hint:  func(text string) string { return didYouMean(text, asTexts(words)) },
 	}
+}
+
+func asTexts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
 }
 
 // maxText is the longest text that a setting takes, in bytes.

@@ -19,6 +19,7 @@ type Settings struct {
 	SentinelUsername          string
 	SentinelPassword          Source
 	Token                     Source
+	InURL                     bool   // user, password or token stood in the store's URL
 	CredsFile, NkeyFile       string // of NATS
 	CAFile, CertFile, KeyFile string // in PEM
 }
@@ -30,6 +31,7 @@ type Credentials struct {
 	// SentinelPassword is read once, because the client cannot ask for it anew.
 	SentinelUsername, SentinelPassword string
 	Token                              Source
+	InURL                              bool // that of Settings
 	CredsFile, NkeyFile                string
 	TLS                                *tls.Config // nil: no TLS
 	Seen                               Secrets     // every secret that was read
@@ -83,7 +85,7 @@ func FileFault(key, path string, err error) error { return config.SecretFileFaul
 // so that a wrong path is noticed at the start. A store whose driver the program does not import is a fault.
 func Load(s *Settings, store *config.StoreURL) (*Credentials, []error) {
 	creds := &Credentials{
-		Username: s.Username, Password: s.Password, SentinelUsername: s.SentinelUsername, Token: s.Token,
+		Username: s.Username, Password: s.Password, SentinelUsername: s.SentinelUsername, Token: s.Token, InURL: s.InURL || store.HasUser,
 		CredsFile: s.CredsFile, NkeyFile: s.NkeyFile,
 	}
 	switch {

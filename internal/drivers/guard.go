@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -74,10 +75,14 @@ func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
 // As implements the method that errors.As looks for.
 func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
 
-// A Guarded store is another one whose errors show no secret.
+// A Guarded store is another one whose errors show no secret, and say what is to be done; see RemedyError.
 type Guarded struct {
 	Store   consensus.Store
 	Secrets *Secrets
+	// Of is what the store was opened with, for errors that say what is to be done. Nil: they do not.
+	Of *Request
+
+	answered atomic.Bool // the store, some time
 }
 
 var (
@@ -90,30 +95,30 @@ var (
 // Sync implements consensus.Store.
 func (g *Guarded) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	answer, err := g.Store.Sync(ctx, req)
-	return answer, g.Secrets.Clean(err)
+	return answer, g.tell(err)
 }
 
 // Leave implements consensus.Store.
 func (g *Guarded) Leave(ctx context.Context, req driver.Leave) error {
-	return g.Secrets.Clean(g.Store.Leave(ctx, req))
+	return g.tell(g.Store.Leave(ctx, req))
 }
 
 // Load implements consensus.Store.
 func (g *Guarded) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
 	docs, roster, err := g.Store.Load(ctx, pool)
-	return docs, roster, g.Secrets.Clean(err)
+	return docs, roster, g.tell(err)
 }
 
 // Save implements consensus.Store.
 func (g *Guarded) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
 	current, err := g.Store.Save(ctx, pool, d)
-	return current, g.Secrets.Clean(err)
+	return current, g.tell(err)
 }
 
 // Reserve implements consensus.Store.
 func (g *Guarded) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	res, err := g.Store.Reserve(ctx, req)
-	return res, g.Secrets.Clean(err)
+	return res, g.tell(err)
 }
 
 // Push implements consensus.Pusher.
@@ -122,7 +127,7 @@ func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
 	if !ok {
 		return consensus.ErrNoPush
 	}
-	return g.Secrets.Clean(store.Push(ctx, pool, news))
+	return g.tell(store.Push(ctx, pool, news))
 }
 
 // Watch implements consensus.Pusher.
@@ -132,7 +137,7 @@ func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte
 		return nil, consensus.ErrNoPush
 	}
 	stop, err = store.Watch(ctx, pool, heard)
-	return stop, g.Secrets.Clean(err)
+	return stop, g.tell(err)
 }
 
 // Pools implements driver.Lister.
@@ -142,7 +147,7 @@ func (g *Guarded) Pools(ctx context.Context) ([]string, error) {
 		return nil, driver.ErrNoList
 	}
 	pools, err := store.Pools(ctx)
-	return pools, g.Secrets.Clean(err)
+	return pools, g.tell(err)
 }
 
 // Age implements driver.Ager.
@@ -152,7 +157,7 @@ func (g *Guarded) Age(ctx context.Context, pool string) (time.Duration, error) {
 		return 0, nil
 	}
 	age, err := store.Age(ctx, pool)
-	return age, g.Secrets.Clean(err)
+	return age, g.tell(err)
 }
 
 // Tills implements driver.TillReader.
@@ -162,7 +167,7 @@ func (g *Guarded) Tills(ctx context.Context, pool string) ([]driver.Till, error)
 		return nil, driver.ErrNoTills
 	}
 	tills, err := store.Tills(ctx, pool)
-	return tills, g.Secrets.Clean(err)
+	return tills, g.tell(err)
 }
 
 // SetSpent implements driver.TillSetter.
@@ -171,7 +176,7 @@ func (g *Guarded) SetSpent(ctx context.Context, pool string, r driver.SpentRepor
 	if !ok {
 		return driver.ErrNoTills
 	}
-	return g.Secrets.Clean(store.SetSpent(ctx, pool, r))
+	return g.tell(store.SetSpent(ctx, pool, r))
 }
 
 // Close implements consensus.Store.

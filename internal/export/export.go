@@ -1,11 +1,13 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -105,13 +107,9 @@ func newProviders(ctx context.Context, instance string, metrics, traces bool) (*
 	if err := checkSecrets(); err != nil {
 		return nil, err
 	}
-	// Of attributes with one name the later resource's counts: that of the variables.
-	res, err := resource.Merge(resource.NewSchemaless(attribute.String("service.instance.id", instance)), resource.Default())
-	if err == nil {
-		res, err = resource.Merge(res, resource.Environment()) // Default remembers what it was once
-	}
+	res, err := resourceOf(instance)
 	if err != nil {
-		return nil, fmt.Errorf("export: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return nil, err
 	}
 	p := &Providers{}
 	if metrics {
@@ -130,6 +128,33 @@ func newProviders(ctx context.Context, instance string, metrics, traces bool) (*
 		p.tracers = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
 	}
 	return p, nil
+}
+
+// resourceOf describes this process: as the variables OTEL_* say, else by its instance, if there is one, and by the service that it is a
+// part of.
+func resourceOf(instance string) (*resource.Resource, error) {
+	own := []attribute.KeyValue{attribute.String("service.name", serviceName())}
+	if instance != "" {
+		own = append(own, attribute.String("service.instance.id", instance))
+	}
+	// Of attributes with one name the later resource's counts. Default remembers what the variables were once.
+	res, err := resource.Merge(resource.Default(), resource.NewSchemaless(own...))
+	if err == nil {
+		res, err = resource.Merge(res, resource.Environment())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("export: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return res, nil
+}
+
+// serviceName is what all pods of a vertex have in common; outside Numaflow the name of the program.
+func serviceName() string {
+	pipeline, vertex := os.Getenv("NUMAFLOW_PIPELINE_NAME"), os.Getenv("NUMAFLOW_VERTEX_NAME")
+	if pipeline != "" && vertex != "" {
+		return pipeline + "/" + vertex
+	}
+	return cmp.Or(os.Getenv("NUMAFLOW_MONO_VERTEX_NAME"), strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"))
 }
 
 func (p *Providers) flush(ctx context.Context) error {
@@ -156,13 +181,17 @@ func (p *Providers) shutdown(ctx context.Context) error {
 }
 
 // Prometheus returns a meter provider of its own and the handler that shows what it is
-// given, in Prometheus' format. stop ends the provider.
+// given, in Prometheus' text format, or in OpenMetrics for who asks for that. stop ends the provider.
 func Prometheus() (meters metric.MeterProvider, handler http.Handler, stop func(context.Context) error, err error) {
 	registry := prometheus.NewRegistry()
 	exporter, err := promexporter.New(promexporter.WithRegisterer(registry), promexporter.WithoutScopeInfo())
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("export: %w", err)
 	}
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-	return provider, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), provider.Shutdown, nil
+	res, err := resourceOf("") // the scrape has an instance of its own
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter), sdkmetric.WithResource(res))
+	return provider, promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}), provider.Shutdown, nil
 }

@@ -194,3 +194,47 @@ func TestMalformedSecretsAreRefusedUnseen(t *testing.T) {
 		require.NoError(t, checkSecrets(), value)
 	}
 }
+
+// What is exported names its service: the vertex, else the program, unless a variable does.
+func TestServiceName(t *testing.T) {
+	name := func() string {
+		meters, handler, stop, err := Prometheus()
+		require.NoError(t, err)
+		defer func() { require.NoError(t, stop(t.Context())) }()
+		count(t, meters)
+		res := httptest.NewRecorder()
+		handler.ServeHTTP(res, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		return res.Body.String()
+	}
+	environment(t, nil)
+	require.Contains(t, name(), `service_name="export.test"`)
+	require.NotContains(t, name(), "unknown_service")
+	t.Setenv("NUMAFLOW_MONO_VERTEX_NAME", "mono")
+	require.Contains(t, name(), `service_name="mono"`)
+	t.Setenv("NUMAFLOW_PIPELINE_NAME", "answers")
+	t.Setenv("NUMAFLOW_VERTEX_NAME", "ask")
+	require.Contains(t, name(), `service_name="answers/ask"`)
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=of-the-attributes")
+	require.Contains(t, name(), `service_name="of-the-attributes"`)
+	t.Setenv("OTEL_SERVICE_NAME", "mine")
+	require.Contains(t, name(), `service_name="mine"`)
+}
+
+// Who asks for OpenMetrics gets it, and nobody else.
+func TestOpenMetrics(t *testing.T) {
+	meters, handler, stop, err := Prometheus()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, stop(t.Context())) }()
+	count(t, meters)
+	for accept, want := range map[string]string{
+		"": "text/plain", "text/plain": "text/plain", "*/*": "text/plain",
+		"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.3": "application/openmetrics-text; version=1.0.0",
+	} {
+		res, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
+		req.Header.Set("Accept", accept)
+		handler.ServeHTTP(res, req)
+		require.True(t, strings.HasPrefix(res.Header().Get("Content-Type"), want), "%q: %s", accept, res.Header().Get("Content-Type"))
+		require.Contains(t, res.Body.String(), "numathrottle_test_total")
+		require.Equal(t, strings.Contains(want, "openmetrics"), strings.HasSuffix(res.Body.String(), "# EOF\n"), accept)
+	}
+}

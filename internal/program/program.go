@@ -8,13 +8,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 	_ "time/tzdata" // TZ counts in an image, too, which has no time zones of its own
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -28,9 +28,8 @@ type Program[S any] struct {
 	Fields []config.Field[S]
 	// Pool is where S holds the settings of the pool.
 	Pool func(s *S) *numathrottle.Config
-	// Load returns the settings in force. With an error, which has a line for each fault, it
-	// returns what could be read.
-	Load func() (S, error)
+	// Load returns the settings in force, and where they came from. With faults it returns what could be read.
+	Load func() (S, *config.Reading)
 	// NoLimit says what happens and what to set where valid settings limit nothing; empty: they limit something.
 	NoLimit func(s *S) string
 	// Serve is the work: it returns when ctx has ended, or what keeps it from going on.
@@ -56,12 +55,12 @@ func (p *Program[S]) Main() {
 func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(errOut)
-	check := flags.Bool("check", false, "print the settings in force, without secrets, and what is wrong with them")
+	check := flags.Bool("check", false, "print the settings in force, without secrets, and where they come from; or what is wrong with them")
 	tell := flags.Bool("version", false, "print which build this is")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil // it was printed
 	} else if err != nil {
-		return fmt.Errorf("%s: %w", p.Name, err)
+		return fmt.Errorf("%s: %w%s", p.Name, err, meantFlag(flags, err))
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -71,14 +70,14 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 		_, err := fmt.Fprintln(out, p.Name, version.Read())
 		return err
 	}
-	s, err := p.Load()
-	if *check {
-		_, _ = io.WriteString(out, p.Effective(&s)) // nobody reads it
-	}
-	if err != nil {
+	s, r := p.Load()
+	if err := r.Err(); err != nil { // what would be in force is not what is meant
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(errOut, nil))
+	if *check {
+		_, _ = io.WriteString(out, p.Effective(&s, r)) // nobody reads it
+	}
+	log := open.NewLogger(p.Pool(&s), errOut, slog.LevelInfo)
 	if warning := p.NoLimit(&s); warning != "" {
 		log.Warn("there is no limit: " + warning) //nolint:sloglint // one of two sentences
 	}
@@ -89,20 +88,26 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 }
 
 // Effective is every setting that differs from its zero value, without secrets, a line each, and the pool with its
-// defaults.
-func (p *Program[S]) Effective(s *S) string {
+// defaults. Behind each stands where it came from.
+func (p *Program[S]) Effective(s *S, r *config.Reading) string {
 	var b strings.Builder
-	for _, f := range config.Show(p.Fields, s) {
-		value := f.Value
-		if value != config.Redacted {
-			value = strconv.Quote(value)
-		}
-		fmt.Fprintf(&b, "%s: %s\n", f.Key, value)
-	}
+	_ = open.Show(&b, p.Fields, s, r) // a Builder takes everything
 	pool := p.Pool(s).Effective()
-	pool.Limit = throttle.Limit{} // it stands among the program's own settings
-	fmt.Fprintf(&b, "pool of the limits: %s\n", pool)
+	pool.Limit, pool.Quotas = throttle.Limit{}, throttle.Quotas{} // they stand among the program's own settings
+	b.WriteString("# The pool of the limits:\n")
+	_ = open.Show(&b, open.Fields(), &pool, r)
 	return b.String()
+}
+
+// meantFlag proposes the flag that an unknown one was most likely meant for.
+func meantFlag(flags *flag.FlagSet, err error) string {
+	unknown, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: ")
+	if !ok {
+		return ""
+	}
+	var known []string
+	flags.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
+	return config.DidYouMean(unknown, known)
 }
 
 // SecretField is a setting that is never printed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,8 +37,9 @@ func greeter() *program.Program[settings] {
 	pool := func(s *settings) *numathrottle.Config { return &s.pool }
 	return &program.Program[settings]{
 		Name: "greeter", Prefix: "GREETER_", Fields: fields, Pool: pool,
-		Load: func() (s settings, err error) {
-			return s, config.Join(open.LoadWith(fields, pool, &s))
+		Load: func() (s settings, r *config.Reading) {
+			r = open.LoadWith(fields, pool, &s)
+			return s, r
 		},
 		NoLimit: func(s *settings) string {
 			if s.greeting == "unbounded" {
@@ -88,14 +90,21 @@ func TestCheckShowsWhatIsInForceAndNoSecret(t *testing.T) {
 	t.Setenv("NUMATHROTTLE_ID", "i")
 	out, _, err := run(t, "--check")
 	require.ErrorContains(t, err, "greeting is", "a line without control characters is what it takes")
-	require.NotContains(t, out, "greeting")
+	require.Empty(t, out, "with a fault nobody knows what is in force")
 	t.Setenv("GREETER_GREETING", `good "morning"`)
 	out, log, err := run(t, "--check")
 	require.NoError(t, err)
 	require.Empty(t, log)
-	require.Equal(t, `greeting: "good \"morning\""`+"\nkey: (set, not shown)\n"+
-		"pool of the limits: {store: redis://h, pool: p, id: i, lease: 10s, policy: fair, onStoreLoss: degrade, stateDir: none, "+
-		"storeUsername: u, storePassword: (set, not shown)}\n", out)
+	require.Equal(t, `greeting: "good \"morning\""  # GREETER_GREETING`+"\nkey: (set, not shown)  # GREETER_KEY\n"+
+		"# The pool of the limits:\nstore: \"redis://h\"  # NUMATHROTTLE_STORE\npool: \"p\"  # NUMATHROTTLE_POOL\nid: \"i\"  # NUMATHROTTLE_ID\n"+
+		"lease: \"10s\"  # default\npolicy: \"fair\"  # default\nonStoreLoss: \"degrade\"  # default\nstateDir: \"none\"  # default\n"+
+		"storeUsername: \"u\"  # NUMATHROTTLE_STORE\nstorePassword: (set, not shown)  # NUMATHROTTLE_STORE\n", out)
+	t.Setenv("NUMATHROTTLE_POOL", "")
+	t.Setenv("NUMATHROTTLE_MAX", "")
+	out, _, err = run(t, "--check")
+	require.Empty(t, out)
+	require.ErrorContains(t, err, "pool is empty")
+	require.Equal(t, 2, strings.Count(err.Error(), "\n")+1, "one message for each fault: %v", err)
 }
 
 func TestVersionNeedsNoSettings(t *testing.T) {
@@ -111,10 +120,30 @@ func TestArguments(t *testing.T) {
 	require.Contains(t, help, "-check")
 	for arg, want := range map[string]string{
 		"serve":     `greeter: "serve" is no flag, allowed: --check, --version; settings come from variables GREETER_* and NUMATHROTTLE_*`,
-		"--chekc":   "greeter: flag provided but not defined: -chekc",
+		"--chekc":   "greeter: flag provided but not defined: -chekc; did you mean --check?",
+		"--Version": "greeter: flag provided but not defined: -Version; did you mean --version?",
+		"--banana":  "greeter: flag provided but not defined: -banana",
 		"--check=x": `greeter: invalid boolean value "x" for -check`,
 	} {
 		_, _, err := run(t, arg)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// The program and its limits log at the level and in the form that are set.
+func TestLogging(t *testing.T) {
+	t.Setenv("GREETER_GREETING", "hi")
+	t.Setenv("NUMATHROTTLE_LOG_FORMAT", "json")
+	_, log, err := run(t)
+	require.ErrorIs(t, err, errServed)
+	require.Contains(t, log, `"level":"INFO","msg":"serving","greeting":"hi"}`)
+	t.Setenv("NUMATHROTTLE_LOG_LEVEL", "warn")
+	_, log, err = run(t)
+	require.ErrorIs(t, err, errServed)
+	require.Empty(t, log)
+	t.Setenv("NUMATHROTTLE_LOG_LEVEL", "WARNING")
+	t.Setenv("NUMATHROTTLE_LOG_FORMAT", "xml")
+	_, _, err = run(t)
+	require.ErrorContains(t, err, "logLevel is \"WARNING\"; did you mean warn? (NUMATHROTTLE_LOG_LEVEL), allowed: `debug`, `info`, `warn` or `error`")
+	require.ErrorContains(t, err, "logFormat is \"xml\" (NUMATHROTTLE_LOG_FORMAT), allowed: `text` or `json`")
 }

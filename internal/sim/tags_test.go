@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 )
 
 // taggedSeeds is how many runs with tags there are for each run without.
@@ -27,6 +29,7 @@ func TestTagSeeds(t *testing.T) {
 	for _, v := range sum.Violations {
 		t.Errorf("%s\n%v\n%s", replay(v.Seed, cfg.Processors), v.Violation, v.Plan)
 	}
+	proof.Record(t, "tags", tagFigures(sum, cfg.Processors))
 	if n < 20 || len(sum.Violations) > 0 {
 		return
 	}
@@ -35,4 +38,15 @@ func TestTagSeeds(t *testing.T) {
 	for i, w := range c.Tags[1:] {
 		require.Greater(t, w.Ratio, 0.6, "no window of %v comes near the bound", windowLengths[i+1])
 	}
+}
+
+// tagFigures is a sweep with tags as the reliability page shows it: its windows are those of tags.
+func tagFigures(sum *Summary, processors int) proof.Pools {
+	p := figures(sum, FirstTagged, processors)
+	c := &sum.Counters
+	p.Subject, p.Granted, p.Windows = "the same with tags: their totals and budgets", c.TagUsed, nil
+	for i, w := range c.Tags {
+		p.Windows = append(p.Windows, proof.Window{Length: windowLengths[i], Worst: w.Ratio, Tokens: w.Used, Allowed: w.Allowed})
+	}
+	return p
 }

@@ -36,8 +36,8 @@ func main() {
 
 // lengths says how long the tests run.
 type lengths struct {
-	seeds, shell, rounds, kills, permits int
-	fuzz, memory                         time.Duration
+	seeds, tagSeeds, shell, rounds, kills, permits int
+	fuzz, memory                                   time.Duration
 }
 
 // A step is one test run: a command with its settings.
@@ -66,12 +66,20 @@ func steps(l lengths) []step {
 			args: test(nice, "-v", "-run=TestSeeds|TestDirected", "./internal/sim"),
 			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true, resumes: "NUMATHROTTLE_SIM_OF",
 		},
+		{
+			name: "tags", figures: []string{"tags"},
+			args: test(nice, "-v", "-run=TestTagSeeds$", "./internal/sim"),
+			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_TAG_SEEDS=", l.tagSeeds)}, beside: true,
+		},
 		{name: "redis", figures: []string{"redis", "regressions-servers"}, args: faults("TestRedis|TestFound"), env: rounds},
 		{name: "nats", figures: []string{"nats"}, args: faults("TestNATS"), env: rounds},
 		{name: "stops", figures: []string{"stops"}, args: faults("TestStopped"), env: rounds},
 		{name: "strict", figures: []string{"strict"}, args: faults("TestStrictFaults"), env: rounds},
 		{name: "overrides", figures: []string{"overrides"}, args: faults("TestOverrideFaults"), env: rounds},
 		{name: "limits", figures: []string{"limits"}, args: faults("TestLimitFaults"), env: rounds},
+		{name: "quotas", figures: []string{"quotas"}, args: faults("TestQuotaFaults"), env: rounds},
+		{name: "takeover", args: faults("TestAProcessThatIsKilledIsTakenOver")},
+		{name: "overload", args: test("-tags=numathrottle_faults", "./internal/overload")},
 		{
 			name: "permits", figures: []string{"permits"},
 			args: test(nice, "-run=TestPermitsAreSpaced", "./pkg/consensus/driver"),
@@ -107,14 +115,15 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.SetOutput(progress)
 	l := lengths{}
 	flags.IntVar(&l.seeds, "seeds", 20_000, "seeds of the simulation")
+	flags.IntVar(&l.tagSeeds, "tag-seeds", 2_000, "seeds of the simulation with tags")
 	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
 	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
 	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each, and 1,000 after the last of each lane")
 	flags.IntVar(&l.permits, "permits", 10_000_000, "permits issued by the state machine alone")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
 	flags.DurationVar(&l.memory, "memory", time.Hour, "time for which the memory of handler processes is looked at")
-	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, strict, overrides, limits, permits, "+
-		"slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken; none: the page is made of what is there")
+	only := flags.String("only", "", "steps to run, separated by commas: simulation, tags, redis, nats, stops, strict, overrides, limits, quotas, "+
+		"takeover, overload, permits, slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken; none: the page is made of what is there")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
 	if err := flags.Parse(args); err != nil {

@@ -28,6 +28,7 @@ type page struct {
 
 	Simulation, Shell, Redis, NATS, Stops proof.Pools
 	Strict, Overrides, Limits, Permits    proof.Pools
+	Tags, Quotas                          proof.Pools
 	Losses, Pressure, Memory              proof.Pools
 	RedisPermits, NATSPermits             proof.Permits
 	Mutants                               []proof.Mutant
@@ -42,6 +43,7 @@ func (p *page) load(folder string) error {
 	for name, figures := range map[string]any{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
 		"strict": &p.Strict, "overrides": &p.Overrides, "limits": &p.Limits, "permits": &p.Permits,
+		"tags": &p.Tags, "quotas": &p.Quotas,
 		"permits-redis": &p.RedisPermits, "permits-nats": &p.NATSPermits,
 		"noloss": &p.Losses, "pressure": &p.Pressure, "flat": &p.Memory,
 		"mutants": &p.Mutants, "regressions": &p.Regressions, "regressions-servers": &p.ServerRegressions, "fuzz": &p.Fuzz,
@@ -63,7 +65,7 @@ func (p *page) load(folder string) error {
 func (p *page) figures(step string) *proof.Pools {
 	return map[string]*proof.Pools{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
-		"strict": &p.Strict, "overrides": &p.Overrides, "limits": &p.Limits, "permits": &p.Permits, "losses": &p.Losses,
+		"strict": &p.Strict, "overrides": &p.Overrides, "limits": &p.Limits, "quotas": &p.Quotas, "tags": &p.Tags, "permits": &p.Permits, "losses": &p.Losses,
 		"memory": &p.Memory,
 	}[step]
 }
@@ -151,7 +153,7 @@ func (p *page) Violations() []proof.Violation {
 
 // Servers are the figures of real servers and processes.
 func (p *page) Servers() []proof.Pools {
-	return []proof.Pools{p.Redis, p.NATS, p.Stops, p.Strict, p.Overrides, p.Limits}
+	return []proof.Pools{p.Redis, p.NATS, p.Stops, p.Strict, p.Overrides, p.Limits, p.Quotas}
 }
 
 // Messages are the figures of handler processes and their messages.
@@ -169,7 +171,7 @@ func (p *page) ServerFaults() (n uint64) {
 
 // Pools are all that measured windows.
 func (p *page) Pools() []proof.Pools {
-	return append([]proof.Pools{p.Simulation, p.Shell}, p.Servers()...)
+	return append([]proof.Pools{p.Simulation, p.Tags, p.Shell}, p.Servers()...)
 }
 
 // Stores are the real stores that have issued permits.

@@ -21,7 +21,10 @@ func madeUp(t *testing.T, outcome string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	save := func(name string, figures any) { require.NoError(t, proof.Save(folder, name, figures)) }
-	for _, name := range []string{"simulation", "shell", "redis", "nats", "stops", "strict", "overrides", "limits", "permits", "noloss", "pressure", "flat"} {
+	for _, name := range []string{
+		"simulation", "shell", "redis", "nats", "stops", "strict", "overrides", "limits", "tags", "quotas", "permits",
+		"noloss", "pressure", "flat",
+	} {
 		save(name, proof.Pools{Subject: name})
 	}
 	for _, name := range []string{"permits-redis", "permits-nats"} {
@@ -83,7 +86,7 @@ func TestPageSaysWhatFailed(t *testing.T) {
 	}))
 	require.NoError(t, proof.Save(folder, "fuzz", []proof.Fuzzed{{Target: "FuzzOne", Seconds: 5, Executions: 1, Result: "FAILED"}}))
 	page := written(t, folder)
-	require.Contains(t, head(page), "**0 violations; 2 of 14 steps failed: simulation, mutants; not run: slots**")
+	require.Contains(t, head(page), "**0 violations; 2 of 18 steps failed: simulation, mutants; not run: slots**")
 	require.Contains(t, page, "| mutants | abc | 15 January 2027, 08:00 | 1m0s | **failed**: exit status 1 |\n")
 	require.Contains(t, page, "| slots |  | | | **not run** |\n")
 	require.Contains(t, page, "| 1 of 3 rules caught |")
@@ -109,7 +112,7 @@ func TestPageOfOlderFiguresWithViolations(t *testing.T) {
 	folder := madeUp(t, "")
 	require.NoError(t, proof.Save(folder, "noloss", proof.Pools{Violations: []proof.Violation{{Promise: "R11", Text: "lost", Replay: "go test"}}}))
 	page := written(t, folder)
-	require.Contains(t, head(page), "**1 violation; 1 of 14 steps failed: losses**")
+	require.Contains(t, head(page), "**1 violation; 1 of 18 steps failed: losses**")
 	require.Contains(t, page, "| losses | abc | 15 January 2027, 08:00 | 1m0s | **failed**: violations |\n")
 	require.Contains(t, page, "- **R11 broken**: lost. Replay: `go test`")
 }

@@ -94,7 +94,7 @@ func TestChartDeploysWhatTheOverlaysDo(t *testing.T) {
 	for example, overlay := range map[string]string{
 		"pipeline-jetstream": "pipeline-jetstream", "pipeline-redis": "pipeline-redis", "pipeline-sentinel": "pipeline-sentinel",
 		"pipeline-quotas": "pipeline-quotas",
-		"monovertex-nats": "monovertex-nats", "buffer": "buffer",
+		"monovertex-nats": "monovertex-nats", "buffer": "buffer", "console": "console",
 	} {
 		t.Run(example, func(t *testing.T) {
 			want, got := normal(t, render(t, manifests+"/overlays/"+overlay)), normal(t, chart(t, example))
@@ -135,7 +135,7 @@ func normal(t *testing.T, b bundle) map[string]string {
 			// The chart's server is for the pods of its release, that of the overlay for every MonoVertex of the namespace.
 			text = regexp.MustCompile(`(?m)^ *numaflow.numaproj.io/mono-vertex-name: .*\n`).ReplaceAllString(text, "")
 		}
-		text = regexp.MustCompile(`\b(?:`+release+`-)?(ask|deliver|throttle|throttle-nats)-(?:[0-9a-f]{8}|[0-9a-z]{10})\b`).ReplaceAllString(text, "$1")
+		text = regexp.MustCompile(`\b(?:`+release+`-)?(ask|deliver|throttle|throttle-nats|console|`+release+`-console)-(?:[0-9a-f]{8}|[0-9a-z]{10})\b`).ReplaceAllString(text, "$1")
 		again := newDocument(t, text)
 		content, err := again.content()
 		require.NoError(t, err)
@@ -201,9 +201,38 @@ func TestChartRefuses(t *testing.T) {
 		"httpSink: {quotas: {other: {class: slow}}}":                                     "class",
 		"httpSink: {quotas: {other: {budgets: [{amount: 5}]}}}":                          "per",
 		"httpSink: {config: {quotas: {other: {total: 1}}}, quotas: {other: {total: 2}}}": "httpSink.quotas is set, and so is httpSink.config.quotas",
+		// Settings of the programs: unknown names, and values of another form.
+		"httpSink: {config: {max: abc}}":                              "/httpSink/config/max",
+		"httpSink: {config: {max: 0.5}}":                              "/httpSink/config/max",
+		"httpSink: {config: {maxx: 5}}":                               "maxx",
+		"httpSink: {config: {per: 60}}":                               "/httpSink/config/per",
+		"httpSink: {config: {per: 1d}}":                               "/httpSink/config/per",
+		"httpSink: {config: {hard: maybe}}":                           "/httpSink/config/hard",
+		"httpSink: {config: {format: xml}}":                           "/httpSink/config/format",
+		"httpSink: {config: {maxAttempts: 1000}}":                     "/httpSink/config/maxAttempts",
+		"httpSink: {config: {url: [a]}}":                              "/httpSink/config/url",
+		"llmMap: {config: {requestsPerMinute: many}}":                 "/llmMap/config/requestsPerMinute",
+		"llmMap: {config: {max: 5}}":                                  "'max' not allowed",
+		"llmMap: {config: {rampUpDuration: 10}}":                      "/llmMap/config/rampUpDuration",
+		"llmMap: {config: {deployments: [a]}}":                        "/llmMap/config/deployments",
+		"llmMap: {config: {onStoreLoss: explode}}":                    "/llmMap/config/onStoreLoss",
+		"console: {enabld: true}":                                     "enabld",
+		"console: {enabled: 1}":                                       "/console/enabled",
+		"console: {enabled: true, tokenSecret: ''}":                   "/console/tokenSecret",
+		"console: {enabled: true, quotas: {tags: {a: {totl: 1}}}}":    "totl",
+		"{kind: None, store: {type: nats}, console: {enabled: true}}": "store.type is nats",
 	} {
 		_, err := template(t, values)
 		require.ErrorContains(t, err, says, values)
+	}
+	// Whatever the programs take.
+	for _, values := range []string{
+		`httpSink: {config: {max: "10", per: 1m30s, hard: "true", headers: "A: b", jwtClaims: {a: 1}, modes: {goBackN: {coolDownPeriod: 5s}}, lease: 5s}}`,
+		"httpSink: {config: {max: null, modes: scheduled, logLevel: debug, logFormat: json, pool: p}}",
+		"llmMap: {config: {temperature: 0.2, min: 5, rampUpDuration: 10m, extraBody: {top_p: 0.5}, deployments: {a: {model: m}}, adaptive: true}}",
+	} {
+		_, err := template(t, values)
+		require.NoError(t, err, values)
 	}
 }
 
@@ -222,16 +251,16 @@ func TestTheChartTakesNoSecrets(t *testing.T) {
 		"httpSink: {config: {awsSecretKey: " + canary + "}}":                          "awsSecretKey is a secret",
 		"httpSink: {config: {awsSessionToken: " + canary + "}}":                       "awsSessionToken is a secret",
 		"httpSink: {config: {apiKey: " + canary + "}}":                                "httpSink.config.apiKey is a secret",
-		"httpSink: {config: {token: " + canary + "}}":                                 "httpSink.config.token is a secret",
+		"httpSink: {config: {token: " + canary + "}}":                                 "'token' not allowed",
 		"httpSink: {config: {url: 'https://u:" + canary + "@h/x'}}":                   "httpSink.config.url is a URL with a login",
 		"httpSink: {config: {url: 'https://h/x?api_key=" + canary + "'}}":             "httpSink.config.url is a URL with a secret in its query",
 		"httpSink: {config: {proxy: 'http://u:" + canary + "@h'}}":                    "httpSink.config.proxy is a URL with a login",
 		"llmMap: {config: {store: 'redis://:" + canary + "@h:6379'}}":                 "llmMap.config.store is a URL with a login",
-		"llmMap: {config: {store: ['redis://h', 'redis://:" + canary + "@g']}}":       "llmMap.config.store is a URL with a login",
+		"llmMap: {config: {store: ['redis://h', 'redis://:" + canary + "@g']}}":       "/llmMap/config/store",
 		"store: {type: url, url: 'redis://:" + canary + "@h:6379', secret: ''}":       "store.url is a URL with a login",
-		"httpSink: {config: {headers: {Authorization: Bearer " + canary + "}}}":       "headers.Authorization is a secret",
+		"httpSink: {config: {headers: {Authorization: Bearer " + canary + "}}}":       "/httpSink/config/headers",
 		"httpSink: {config: {headers: 'A: b, Authorization: Bearer " + canary + "'}}": "headers has a header with a secret",
-		"httpSink: {config: {headers: {X-Api-Key: " + canary + "}}}":                  "headers.X-Api-Key is a secret",
+		"httpSink: {config: {headers: {X-Api-Key: " + canary + "}}}":                  "/httpSink/config/headers",
 	} {
 		_, err := template(t, values)
 		require.ErrorContains(t, err, says, values)

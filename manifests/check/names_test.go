@@ -126,6 +126,9 @@ func (b bundle) secrets(t *testing.T) map[string][]string {
 	for _, d := range b.of("Pipeline") {
 		all["isbsvc-"+b.buffer(t, d)+"-js-client-auth"] = []string{"client-auth-user", "client-auth-password"}
 	}
+	if len(b.of("Deployment")) > 0 { // of a console: the buffer is the namespace's
+		all["isbsvc-default-js-client-auth"] = []string{"client-auth-user", "client-auth-password"}
+	}
 	joined := strings.ReplaceAll(b.page, "\\\n", " ")
 	for _, m := range regexp.MustCompile(`kubectl create secret generic (\S+) (.*)`).FindAllStringSubmatch(joined, -1) {
 		for _, key := range regexp.MustCompile(`--from-literal=([^=\s]+)=`).FindAllStringSubmatch(m[2], -1) {

@@ -52,11 +52,17 @@ func (n need) String() string {
 func needs(t *testing.T, b bundle, p *pod) []need {
 	t.Helper()
 	all := served(t, b, p)
-	if !p.numaflow {
+	if !p.numaflow && !isConsole(&p.containers[0]) {
 		return all
 	}
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
 		all = append(all, need{direction: networkingv1.PolicyTypeEgress, namespace: "kube-system", protocol: protocol, port: 53})
+	}
+	if !p.numaflow {
+		for _, target := range called(t, b, p) {
+			all = append(all, calls(t, b, target)...)
+		}
+		return all
 	}
 	daemon, monitored := map[string]string{"app.kubernetes.io/part-of": "numaflow"}, []int32{numaPort}
 	if p.vertex != "" {
@@ -79,6 +85,9 @@ func needs(t *testing.T, b bundle, p *pod) []need {
 	}
 	return all
 }
+
+// isConsole tells whether a container is the console, which nobody reaches but by a port-forward.
+func isConsole(c *container) bool { return c.program() == "numathrottle" && len(c.Args) > 0 && c.Args[0] == "console" }
 
 // served are the needs of a pod that others of the bundle call.
 func served(t *testing.T, b bundle, p *pod) []need {

@@ -108,7 +108,7 @@ func TestFilesOfThePages(t *testing.T) {
 			whole++
 			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 			cmd := exec.CommandContext(t.Context(), filepath.Join(programs, program), "--check")
-			cmd.Env = []string{"NUMATHROTTLE_CONFIG=" + file, given + "=placeholder", "AZURE_KEY=placeholder"}
+			cmd.Env = []string{"NUMATHROTTLE_CONFIG=" + file, given + "=placeholder", "AZURE_KEY=placeholder", "NUMATHROTTLE_POOL=p"}
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		}

@@ -23,7 +23,7 @@ func TestOwnNATSKeepsPools(t *testing.T) {
 
 	open := func(password string) error {
 		limiter, err := numathrottle.Open(t.Context(), numathrottle.Config{
-			Limit: throttle.Limit{Max: 10}, Store: url, StoreUsername: user, StorePassword: numathrottle.NewSecret(password), FailFast: true,
+			Limit: throttle.Limit{Max: 10}, Store: url, Pool: "p", StoreUsername: user, StorePassword: numathrottle.NewSecret(password), FailFast: true,
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {

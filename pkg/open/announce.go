@@ -23,8 +23,8 @@ func (c Config) announce(log *slog.Logger, limit string) {
 var noLimit = "there is no limit: everything passes at once; set " + config.Variable("max")
 
 // Warnings returns what is allowed and was hardly meant, a sentence each: no limit although a store or another setting of a limit is set,
-// or the process is in a pod of Numaflow's; a store in memory in such a pod. Open logs the same. It reads variables of
-// Numaflow's and nothing else.
+// or the process is in a pod of Numaflow's; a store in memory in a pod of Kubernetes. Open logs the same. It reads variables of
+// Numaflow's and Kubernetes' and nothing else.
 func (c Config) Warnings() []string {
 	var all []string
 	switch {
@@ -36,7 +36,7 @@ func (c Config) Warnings() []string {
 	case inNumaflow():
 		all = append(all, "this is a pod of Numaflow's, but "+noLimit)
 	}
-	if store, faults := config.ParseStore(c.Store); len(faults) == 0 && store.Kind == config.Memory && c.Limit.Max != 0 && inNumaflow() {
+	if store, faults := config.ParseStore(c.Store); len(faults) == 0 && store.Kind == config.Memory && c.Limit.Max != 0 && inPod() {
 		all = append(all, "memory:// is not shared between pods: every pod uses the whole limit; set "+config.Variable("store")+
 			" to redis:// or nats://, or to static:// for a fixed number of pods")
 	}

@@ -222,6 +222,7 @@ func TestCanary(t *testing.T) {
 	places := canaryPlaces(t, f, strict, parrot, plain, natsUser, tlsAddr, closedPort(t))
 	places = append(places, place{Name: "nats right", Env: map[string]string{
 		"NUMATHROTTLE_MAX": "1000", "NUMATHROTTLE_STORE": "nats://" + natsRight, "NUMATHROTTLE_STORE_USERNAME": "app", "NUMATHROTTLE_STORE_PASSWORD": awkward,
+		"NUMATHROTTLE_POOL": "p",
 	}})
 
 	output := runCanary(t, places)

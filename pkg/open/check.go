@@ -2,6 +2,7 @@ package open
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -13,7 +14,7 @@ func (c Config) check() (config.StoreURL, []error) {
 	if len(faults) == 0 {
 		// The fields are in range each by itself; together they may be too much.
 		for _, err := range config.Split(c.Limit.Validate()) {
-			faults = append(faults, fmt.Errorf("numathrottle: %w", err))
+			faults = append(faults, &config.SettingError{Key: limitSetting(err), Err: fmt.Errorf("numathrottle: %w", err)})
 		}
 		faults = append(faults, CheckQuotas(&c)...)
 	}
@@ -37,6 +38,56 @@ func (c Config) check() (config.StoreURL, []error) {
 		})
 	}
 	return store, append(faults, c.checkCredentials(&store)...)
+}
+
+// limitSetting is the setting that an error of a Limit is about.
+func limitSetting(err error) string {
+	key, _, _ := LimitFault(err)
+	return key
+}
+
+// LimitFault takes an error of a Limit apart, "limit: burst is 5, allowed: ...": for a program of this module whose limit has another
+// name.
+func LimitFault(err error) (key, problem, allowed string) {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "limit: "), "ramp: ")
+	key, rest, _ := strings.Cut(text, " ")
+	problem, allowed, _ = strings.Cut(rest, ", allowed: ")
+	if strings.HasPrefix(key, "mode") { // mode, or one of its settings
+		key = "modes"
+	}
+	return key, problem, allowed
+}
+
+// checkPool refuses a pool that nobody has named on a store that services share: those that name none would share one limit, and
+// none would know.
+func (c Config) checkPool(store *config.StoreURL) []error {
+	if c.Pool != "" || !isShared(store) {
+		return nil
+	}
+	return []error{&config.FieldError{
+		Field: "pool", Problem: "is not set: every service that uses this store and sets none would share one limit",
+		Allowed: "a name of up to 256 bytes, the same in all pods that share the limit (" + config.Variable("pool") + ")",
+	}}
+}
+
+// CheckNamed refuses what Open would of a limit that ReadFlags has read: a pool that nobody has named on a store that services share.
+func CheckNamed(c *Config, r *config.Reading) []error {
+	if c.Limit.Max == 0 || r.Source("pool") != "" || vertexPool() != "" {
+		return nil
+	}
+	store, _ := config.ParseStore(c.Store)
+	return Config{}.checkPool(&store)
+}
+
+// CheckUnlimited is CheckNamed for the pool of a program that has other limits than Limit, such as calls in flight, whose pools have its
+// name before theirs.
+func CheckUnlimited(c *Config) []error {
+	if c.Limit.Max != 0 { // Validate says it
+		return nil
+	}
+	pool := c.withEnvironment()
+	store, _ := config.ParseStore(c.Store)
+	return pool.checkPool(&store)
 }
 
 // checkCredentials finds credentials that contradict each other, or that the

@@ -34,12 +34,13 @@ type Config struct {
 	// keys stand in the URL; docs/configuration.md lists them. A user and
 	// password may stand there too, percent-encoded; the fields below are the
 	// better place. Defaults to memory://, which processors of one process share,
-	// and nobody else: Open warns about it in a Numaflow pod.
+	// and nobody else: Open warns about it in a pod of Kubernetes.
 	Store string
 	// Pool names the pool: 1 to 256 bytes. Processors with the same store and
 	// pool share the limit. Defaults to <namespace>/<pipeline>/<vertex> or
 	// <namespace>/<monovertex>, from the variables that Numaflow sets; elsewhere to
-	// "default".
+	// "default", but on Redis and NATS it has to be set there: two services that set none
+	// would share one limit.
 	Pool string
 	// ID names this processor: 1 to 256 bytes, unique among the live processors of
 	// the pool. A second one with the same ID takes the place of the first, which
@@ -105,9 +106,16 @@ type Config struct {
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 
-	// Logger takes what an operator should know. Defaults to slog.Default().
+	// Logger takes what an operator should know. Defaults to slog.Default(), or with LogLevel or LogFormat to one that writes to
+	// standard error as they say.
 	Logger *slog.Logger
+	// LogLevel is the least level that is logged, without a Logger: debug, info, warn or error. Defaults to info.
+	LogLevel LogLevel
+	// LogFormat is how lines are written, without a Logger: text or json. Defaults to text.
+	LogFormat LogFormat
 
+	// loginInURL says that user, password or token stood in the store's URL.
+	loginInURL bool
 	// longestLease lowers the longest lease of the store, so that a test need not
 	// wait for the freeze of a new pool.
 	longestLease time.Duration
@@ -153,7 +161,10 @@ func (c Config) onStoreLoss() StoreLoss {
 // runs.
 func (c Config) withEnvironment() Config {
 	if c.Pool == "" {
-		c.Pool = defaultPool()
+		c.Pool = vertexPool()
+	}
+	if store, _ := config.ParseStore(c.Store); c.Pool == "" && !isShared(&store) {
+		c.Pool = unnamedPool
 	}
 	if c.ID == "" {
 		c.ID = os.Getenv("NUMAFLOW_POD")
@@ -191,8 +202,11 @@ func (c Config) witness(kind config.Kind) consensus.Witness {
 	return incarnation.New(dir, c.Pool, c.ID, c.Logger)
 }
 
-// defaultPool is the name of the vertex that this process belongs to.
-func defaultPool() string {
+// unnamedPool is the pool of a process that nobody has named, outside Numaflow.
+const unnamedPool = "default"
+
+// vertexPool is the name of the vertex that this process belongs to; empty outside Numaflow.
+func vertexPool() string {
 	namespace := os.Getenv("NUMAFLOW_NAMESPACE")
 	pipeline, vertex := os.Getenv("NUMAFLOW_PIPELINE_NAME"), os.Getenv("NUMAFLOW_VERTEX_NAME")
 	mono := os.Getenv("NUMAFLOW_MONO_VERTEX_NAME")
@@ -202,9 +216,12 @@ func defaultPool() string {
 	case namespace != "" && mono != "":
 		return namespace + "/" + mono
 	default:
-		return "default"
+		return ""
 	}
 }
+
+// isShared tells whether a store is a server that other services may use, too.
+func isShared(store *config.StoreURL) bool { return store.Kind.IsRedis() || store.Kind == config.NATS }
 
 // inNumaflow tells whether the process runs in a pod of Numaflow's.
 func inNumaflow() bool {
@@ -215,6 +232,9 @@ func inNumaflow() bool {
 	}
 	return false
 }
+
+// inPod tells whether the process runs in a pod of Kubernetes.
+func inPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" || inNumaflow() }
 
 // Effective returns c with every default filled in that this package knows, those of the limit included.
 // What is wrong with c stays as it is.
@@ -232,9 +252,13 @@ func (c Config) Effective() Config {
 }
 
 // Validate returns an error with a line for everything that is wrong with c, or
-// nil. It looks at the values only: Open finds out whether files can be read and
+// nil. It looks at the values and Numaflow's variables only: Open finds out whether files can be read and
 // the store be reached.
 func (c Config) Validate() error {
-	_, faults := c.check()
+	c = c.withEnvironment()
+	store, faults := c.check()
+	if c.Limit.Max != 0 {
+		faults = append(faults, c.checkPool(&store)...)
+	}
 	return config.Join(faults)
 }

@@ -90,7 +90,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 			config: Config{Limit: throttle.Limit{Max: 1_000_000_000, Per: time.Millisecond}},
 			want:   []string{"limit: max per 1ms is 1000000000, allowed: at most 1000000000 tokens per second"},
 		},
-		"fine strict": {config: Config{Limit: throttle.Limit{Max: 10, Burst: 1, Strict: true, MaxReserved: 1000}, Store: "redis://h"}},
+		"fine strict": {config: Config{Limit: throttle.Limit{Max: 10, Burst: 1, Strict: true, MaxReserved: 1000}, Store: "redis://h", Pool: "p"}},
 		"strict": {
 			config: Config{Limit: throttle.Limit{Max: 10, Burst: 2, Hard: true, Strict: true}, OnStoreLoss: StoreLossDegrade},
 			want: []string{
@@ -225,7 +225,8 @@ func TestLoadMovesCredentialsOutOfTheURL(t *testing.T) {
 		clearEnv(t)
 		t.Setenv("NUMATHROTTLE_STORE", raw)
 		t.Setenv("NUMATHROTTLE_ID", "i")
-		want.Pool, want.ID = "default", "i"
+		t.Setenv("NUMATHROTTLE_POOL", "p")
+		want.Pool, want.ID, want.loginInURL = "p", "i", raw != "nats://h"
 		got, err := Load()
 		require.NoError(t, err)
 		require.Equal(t, want, got, raw)
@@ -252,7 +253,7 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 		"strict is \"very\" (NUMATHROTTLE_STRICT), allowed: `true` or `false`, not with `hard` or a ramp",
 		"lease is \"1h\" (NUMATHROTTLE_LEASE), allowed: a duration in whole milliseconds, `3s` to `10s`",
 		"NUMATHROTTLE_POLICYY is not a variable of numathrottle; did you mean NUMATHROTTLE_POLICY?",
-		"store has the unknown parameter x, allowed: db, prefix, durable; secrets have settings of their own",
+		"store has the unknown parameter x (NUMATHROTTLE_STORE), allowed: db, prefix, durable; secrets have settings of their own",
 	}, "\nnumathrottle: ")
 	c, err := Load()
 	require.EqualError(t, err, "numathrottle: "+want)
@@ -342,4 +343,65 @@ func TestNothingPrintsASecret(t *testing.T) {
 	require.Equal(t, canary, c.StorePassword.Reveal())
 	require.False(t, NewSecret("").IsSet())
 	require.Equal(t, "(not set)", Secret{}.String())
+}
+
+// Two services that set no pool would share one limit on a store that both use, and neither would know.
+func TestAPoolOnASharedStoreHasAName(t *testing.T) {
+	const want = "numathrottle: pool is not set: every service that uses this store and sets none would share one limit"
+	for _, store := range []string{"redis://h", "rediss+sentinel://h/m", "redis+cluster://h", "nats://h", "tls://h"} {
+		clearEnv(t)
+		c := Config{Limit: throttle.Limit{Max: 5}, Store: store}
+		require.ErrorContains(t, c.Validate(), want)
+		_, err := Open(t.Context(), c)
+		require.ErrorContains(t, err, want)
+		_, err = InFlight(t.Context(), 3, Config{Store: store})
+		require.ErrorContains(t, err, want)
+		_, err = FromEnv(t.Context())
+		require.NoError(t, err, "nothing is set")
+		t.Setenv("NUMATHROTTLE_STORE", store)
+		t.Setenv("NUMATHROTTLE_MAX", "5")
+		_, err = Load()
+		require.ErrorContains(t, err, want+" (store: NUMATHROTTLE_STORE), allowed: a name of up to 256 bytes, "+
+			"the same in all pods that share the limit (NUMATHROTTLE_POOL)")
+		_, err = FromEnv(t.Context())
+		require.ErrorContains(t, err, want)
+		look, err := LoadFlags(os.Environ(), nil)
+		require.NoError(t, err, "who looks at pools from outside need not name one")
+		require.Equal(t, "default", look.Pool)
+
+		// What has been loaded without a limit, and got one.
+		t.Setenv("NUMATHROTTLE_MAX", "0")
+		c, err = Load()
+		require.NoError(t, err)
+		c.Limit.Max = 5
+		_, err = Open(t.Context(), c)
+		require.ErrorContains(t, err, want)
+
+		for name, value := range map[string]string{"NUMATHROTTLE_POOL": "default", "NUMAFLOW_NAMESPACE": "ns"} {
+			t.Setenv("NUMAFLOW_MONO_VERTEX_NAME", "mono")
+			t.Setenv(name, value)
+			require.NoError(t, Config{Limit: throttle.Limit{Max: 5}, Store: store, Pool: os.Getenv("NUMATHROTTLE_POOL")}.Validate())
+		}
+	}
+	for _, store := range []string{"", "memory://x", "static://?replicas=2"} {
+		clearEnv(t)
+		require.NoError(t, Config{Limit: throttle.Limit{Max: 5}, Store: store}.Validate(), store)
+	}
+}
+
+func TestMemoryInAPodIsWarnedAbout(t *testing.T) {
+	clearEnv(t)
+	c := Config{Limit: throttle.Limit{Max: 5}}
+	require.Empty(t, c.Warnings())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	require.Len(t, c.Warnings(), 1)
+	require.Contains(t, c.Warnings()[0], "memory:// is not shared between pods")
+	var logs logBook
+	c.Logger = logs.logger()
+	th, err := Open(t.Context(), c)
+	require.NoError(t, err)
+	require.NoError(t, th.Close())
+	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN msg=\"memory:// is not shared"), logs.String())
+	c.Store = "static://?replicas=2"
+	require.Empty(t, c.Warnings())
 }

@@ -113,7 +113,9 @@ var fields = append([]field{
 		Value: config.Store(func(c *Config) *string { return &c.Store }),
 	},
 	{
-		Key: "pool", Allowed: "1 to 256 bytes", Default: "`<namespace>/<pipeline>/<vertex>` or `<namespace>/<monovertex>` in a Numaflow pod, else `default`",
+		Key: "pool", Allowed: "1 to 256 bytes",
+		Default: "`<namespace>/<pipeline>/<vertex>` or `<namespace>/<monovertex>` in a Numaflow pod, else `default`; " +
+			"on Redis and NATS it must be set there",
 		Doc:   "Pods with the same store and pool share the limit",
 		Value: config.Text(func(c *Config) *string { return &c.Pool }),
 		Range: func(c *Config) bool { return len(c.Pool) <= maxName },
@@ -161,6 +163,16 @@ var fields = append([]field{
 		Doc:   "Where to serve `/healthz`, `/readyz`, `/metrics` and `/statusz` over HTTP, without a login; see [metrics.md](metrics.md#health)",
 		Value: config.Text(func(c *Config) *string { return &c.HealthAddr }),
 		Range: func(c *Config) bool { return c.HealthAddr == "" || isListenAddr(c.HealthAddr) },
+	},
+	{
+		Key: "logLevel", Allowed: "`debug`, `info`, `warn` or `error`", Default: "`info`; of `numathrottle` commands that end, `warn`",
+		Doc:   "The least level that is logged. A program with a `Logger` of its own goes by that",
+		Value: config.Choice(func(c *Config) *LogLevel { return &c.LogLevel }, LogInfo, LogDebug, LogWarn, LogError),
+	},
+	{
+		Key: "logFormat", Allowed: "`text` or `json`", Default: "`text`",
+		Doc:   "How lines are logged, to standard error",
+		Value: config.Choice(func(c *Config) *LogFormat { return &c.LogFormat }, LogText, LogJSON),
 	},
 }, credentialFields...)
 

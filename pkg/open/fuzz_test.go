@@ -59,6 +59,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 
+		c.Pool = cmp.Or(c.Pool, "p") // which has to have a name on a store that services share
 		require.NoError(t, c.Validate())
 		require.NotContains(t, c.Store+c.withoutUser().Store, canary)
 		require.Equal(t, canary, c.StorePassword.Reveal())

@@ -21,23 +21,23 @@ import (
 // Everything else is as with Open, but that c.Limit and c.Quotas have to be zero. slots should be
 // several times the number of processors; see throttle.InFlight.
 func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
-	var faults []error
+	r := &config.Reading{}
 	if _, err := throttle.NewInFlight(slots); err != nil {
-		faults = append(faults, fmt.Errorf("numathrottle: %w", err))
+		r.Note(fmt.Errorf("numathrottle: %w", err))
 	}
 	if c.Limit != (throttle.Limit{}) {
-		faults = append(faults, &config.FieldError{
+		r.Note(&config.FieldError{
 			Field: "max, per and other settings of a rate", Problem: "are set with a limit on calls in flight", Allowed: "a zero Limit",
 		})
 	}
 	if c.Quotas.Given() {
-		faults = append(faults, &config.FieldError{
+		r.Note(&config.FieldError{
 			Field: "quotas", Problem: "are set with a limit on calls in flight", Allowed: "none; quotas are parts of a limit on a rate",
 		})
 		c.Quotas = throttle.Quotas{} // told once
 	}
 	c = c.withEnvironment()
-	j, err := c.connect(ctx, faults, slots != 0)
+	j, err := c.connect(ctx, r, slots != 0)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func TestLoadWithReadsTwoTables(t *testing.T) {
 		{Key: "model", Prefix: "PROGRAM_", Allowed: "a text", Value: config.Text(func(p *program) *string { return &p.model })},
 	}
 	load := func() (p program, err error) {
-		return p, config.Join(LoadWith(own, func(p *program) *Config { return &p.pool }, &p))
+		return p, LoadWith(own, func(p *program) *Config { return &p.pool }, &p).Err()
 	}
 	clearEnv(t)
 	file := "model: m\nstore: redis://user:" + canary + "@h\nlease: 4s\n"

@@ -1,6 +1,7 @@
 package open
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -12,8 +13,8 @@ import (
 // FromEnv is Open with what Load returns; see both. All faults are in one error,
 // those of the files that Open reads too.
 func FromEnv(ctx context.Context) (*throttle.Throttle, error) {
-	c, faults := read()
-	return open(ctx, c, faults)
+	c, r := read(os.Environ())
+	return open(ctx, c, r)
 }
 
 // Load reads the configuration from the YAML file that NUMATHROTTLE_CONFIG names,
@@ -27,9 +28,13 @@ func FromEnv(ctx context.Context) (*throttle.Throttle, error) {
 // shows no secret. Variables that Kubernetes sets for a Service whose name begins
 // with "numathrottle" are none of the settings.
 func Load() (Config, error) {
-	c, faults := read()
-	_, wrong := c.check()
-	if err := config.Join(append(faults, wrong...)); err != nil {
+	c, r := read(os.Environ())
+	store, wrong := c.check()
+	r.Note(wrong...)
+	if c.Limit.Max != 0 {
+		r.Note(c.checkPool(&store)...)
+	}
+	if err := r.Err(); err != nil {
 		return Config{}, err
 	}
 	return c.withoutUser(), nil
@@ -44,39 +49,53 @@ func Fields() []config.Field[Config] { return slices.Clone(fields) }
 // file and environment. The files that hold credentials are read, too, so that the error has what Open
 // would find. With an error LoadFlags returns what could be read.
 func LoadFlags(environ []string, flags map[string]string) (Config, error) {
+	c, r := ReadFlags(environ, flags)
+	return c, r.Err()
+}
+
+// ReadFlags is LoadFlags for a program that tells where the settings came from. A pool that nobody has named is no fault: the program looks
+// at pools from outside.
+func ReadFlags(environ []string, flags map[string]string) (Config, *config.Reading) {
 	var c Config
-	faults := config.Load(fields, environ, &c)
-	faults = append(faults, config.LoadFlags(fields, flags, &c)...)
+	r := config.Read(fields, nil, environ, &c)
+	config.ReadFlags(fields, flags, &c, r)
 	c = c.withEnvironment()
+	c.Pool = cmp.Or(c.Pool, unnamedPool)
 	store, wrong := c.check()
 	if len(wrong) == 0 {
 		_, wrong = c.loadCredentials(&store)
 	}
-	faults = append(faults, wrong...)
+	r.Note(wrong...)
 	if len(wrong) == 0 {
 		c = c.withoutUser()
 	}
-	return c, config.Join(faults)
+	return c, r
 }
 
 // LoadWith is Load for a program of this module that has settings of its own: own
 // describes them, and c holds them and the pool's, which is at pool(c). The file and the
-// environment are read once for both, and every fault is returned. The settings of the
+// environment are read once for both. The result has every fault, and takes those that the program finds itself. The settings of the
 // limit itself (max, per, burst, ...) are those of LimitFields, for programs that have them among their own; to others they are
 // a fault that says so.
-func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) []error {
+func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) *config.Reading {
 	has := func(key string) bool {
 		return slices.ContainsFunc(own, func(f config.Field[C]) bool { return f.Variable() == config.Variable(key) })
 	}
 	without := slices.DeleteFunc(slices.Clone(limitKeys), has)
-	faults := config.LoadWithout(append(slices.Clone(own), config.Lift(poolFields(), pool)...), without, os.Environ(), c)
+	r := config.Read(ProgramFields(own, pool), without, os.Environ(), c)
 	at := pool(c)
 	*at = at.withEnvironment()
-	_, wrong := at.check()
+	store, wrong := at.check()
+	r.Note(append(wrong, at.checkPool(&store)...)...)
 	if len(wrong) == 0 {
 		*at = at.withoutUser()
 	}
-	return append(faults, wrong...)
+	return r
+}
+
+// ProgramFields returns every setting of a program whose own settings are own: these, and those of its pool.
+func ProgramFields[C any](own []config.Field[C], pool func(*C) *Config) []config.Field[C] {
+	return append(slices.Clone(own), config.Lift(poolFields(), pool)...)
 }
 
 // LimitFields returns the settings of a limit by the library's own names, for a program of this module that has one: all of them, or
@@ -107,13 +126,13 @@ func (c Config) withoutUser() Config {
 	default:
 		c.StoreUsername, c.StorePassword = store.Username, NewSecret(store.Password)
 	}
-	c.Store = store.WithoutUser()
+	c.Store, c.loginInURL = store.WithoutUser(), true
 	return c
 }
 
 // read returns what is configured, and what is wrong with how it is.
-func read() (Config, []error) {
+func read(environ []string) (Config, *config.Reading) {
 	var c Config
-	faults := config.Load(fields, os.Environ(), &c)
-	return c.withEnvironment(), faults
+	r := config.Read(fields, nil, environ, &c)
+	return c.withEnvironment(), r
 }

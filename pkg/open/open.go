@@ -31,12 +31,12 @@ import (
 // be had; an exporter in OTEL_* that is not known. None shows a
 // secret.
 func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
-	return open(ctx, c.withEnvironment(), nil)
+	return open(ctx, c.withEnvironment(), &config.Reading{})
 }
 
-// open is Open for a complete configuration of which faults are known already.
-func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, error) {
-	j, err := c.connect(ctx, faults, c.Limit.Max != 0)
+// open is Open for a complete configuration, and for how it was read.
+func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle, error) {
+	j, err := c.connect(ctx, r, c.Limit.Max != 0)
 	if err != nil {
 		return nil, err
 	}
@@ -76,20 +76,19 @@ type connection struct {
 
 // connect checks c, joins the pool if there is a limit, and returns what connects a
 // limiter to it.
-func (c Config) connect(ctx context.Context, faults []error, limited bool) (j connection, err error) {
+func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j connection, err error) {
 	store, wrong := c.check()
-	faults = append(faults, wrong...)
+	r.Note(wrong...)
 	var creds *drivers.Credentials
 	if limited {
+		r.Note(c.checkPool(&store)...)
 		creds, wrong = c.loadCredentials(&store)
-		faults = append(faults, wrong...)
+		r.Note(wrong...)
 	}
-	if err := config.Join(faults); err != nil {
+	if err := r.Err(); err != nil {
 		return j, err
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = c.logger()
 	m, err := c.newMonitor(ctx, &store, limited)
 	if err != nil {
 		return j, err
@@ -143,6 +142,7 @@ func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, [
 		SentinelUsername: c.StoreSentinelUsername,
 		SentinelPassword: drivers.Source{Text: c.StoreSentinelPassword.Reveal(), Path: c.StoreSentinelPasswordFile},
 		Token:            drivers.Source{Text: c.StoreToken.Reveal(), Path: c.StoreTokenFile},
+		InURL:            c.loginInURL,
 		CredsFile:        c.StoreCredsFile, NkeyFile: c.StoreNkeyFile,
 		CAFile: c.StoreCAFile, CertFile: c.StoreCertFile, KeyFile: c.StoreKeyFile,
 	}, store)

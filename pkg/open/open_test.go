@@ -299,7 +299,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.config.Limit.Max = 1
+			tc.config.Limit.Max, tc.config.Pool = 1, "p"
 			_, err := Open(t.Context(), tc.config)
 			require.EqualError(t, err, "numathrottle: "+tc.want)
 		})

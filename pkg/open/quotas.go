@@ -49,7 +49,7 @@ func CheckQuotas(c *Config) []error {
 	}
 	var faults []error
 	for _, err := range config.Split(c.Limit.CheckQuotas(c.Quotas)) {
-		faults = append(faults, fmt.Errorf("numathrottle: %w", err))
+		faults = append(faults, &config.SettingError{Key: "quotas", Err: fmt.Errorf("numathrottle: %w", err)})
 	}
 	if c.Policy == PolicyEven {
 		faults = append(faults, &config.FieldError{

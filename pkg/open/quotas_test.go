@@ -56,8 +56,11 @@ func TestQuotasThatCannotBe(t *testing.T) {
 		"no limit":        {"quotas: {other: {total: 1}}\n", "quotas are set, but there is no limit, allowed: a limit with quotas: max of 1 or more"},
 		"no limit at all": {"quotas: {}\n", "quotas are set, but there is no limit"},
 		"even":            {"max: 10\npolicy: even\nquotas: {}\n", "policy is even, but quotas divide the limit by what tags ask for"},
-		"static":          {"max: 10\nstore: static://?replicas=2\nquotas: {}\n", "quotas are set, but the store is static, allowed: none with static://"},
-		"empty":           {"max: 10\nquotas:\n", "quotas is empty (FILE:2)"},
+		"static": {
+			"max: 10\nstore: static://?replicas=2\nquotas: {}\n",
+			"quotas are set, but the store is static (FILE:3; store: FILE:2), allowed: none with static://",
+		},
+		"empty": {"max: 10\nquotas:\n", "quotas is empty (FILE:2)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(test.file), 0o600))

@@ -24,6 +24,7 @@ func TestOneLineEndOfASecretDoesNotCount(t *testing.T) {
 	for _, end := range []string{"", "\n", "\r\n"} {
 		clearEnv(t)
 		t.Setenv("NUMATHROTTLE_MAX", "5")
+		t.Setenv("NUMATHROTTLE_POOL", "p")
 		t.Setenv("NUMATHROTTLE_STORE", "redis://h"+end)
 		t.Setenv("NUMATHROTTLE_STORE_PASSWORD", " "+canary+" "+end)
 		c, err := Load()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -36,9 +35,7 @@ func Store(_ context.Context, c Config) (consensus.Store, error) {
 	if err := config.Join(faults); err != nil {
 		return nil, err
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = c.logger()
 	b, err := c.backend(&store, creds)
 	if err != nil {
 		return nil, err

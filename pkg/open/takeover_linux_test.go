@@ -44,13 +44,13 @@ func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
 		{StateDir: "none", Store: "redis://" + testenv.Redis(t).Addr()},
 		{StateDir: dir, Store: "memory://takeover"},
 	} {
-		c.Limit, c.FailFast = throttle.Limit{Max: 5}, c.StateDir == "none"
+		c.Limit, c.Pool, c.FailFast = throttle.Limit{Max: 5}, "p", c.StateDir == "none"
 		th, err := Open(t.Context(), c)
 		require.NoError(t, err)
 		require.NoError(t, th.Close())
 		require.Empty(t, files())
 	}
-	c := Config{StateDir: dir, Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true, ID: "p"}
+	c := Config{StateDir: dir, Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true, Pool: "pool", ID: "p"}
 	slots, err := InFlight(t.Context(), 5, c)
 	require.NoError(t, err)
 	require.NoError(t, slots.Close())
@@ -72,7 +72,7 @@ func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
 func TestAStateDirThatCannotBeUsedIsNoError(t *testing.T) {
 	var log safeBuffer
 	th, err := Open(t.Context(), Config{
-		Limit: throttle.Limit{Max: 5}, StateDir: filepath.Join(t.TempDir(), "none"), Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true,
+		Limit: throttle.Limit{Max: 5}, Pool: "p", StateDir: filepath.Join(t.TempDir(), "none"), Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true,
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	require.NoError(t, err)

@@ -276,15 +276,8 @@ func adaptive(of func(*throttle.Status) float64) func(*snapshot, func(float64, t
 
 func byHeld(of func(throttle.WaitStats) float64) func(*snapshot, func(float64, throttle.Reason)) {
 	return func(s *snapshot, emit func(float64, throttle.Reason)) {
-		// All from the beginning: what happens for the first time must not be lost
-		// because there was nothing to compare it with.
-		for _, r := range throttle.Reasons() {
-			i := slices.IndexFunc(s.held, func(h throttle.WaitStats) bool { return h.Reason == r })
-			if i < 0 {
-				emit(0, r)
-				continue
-			}
-			emit(of(s.held[i]), r)
+		for _, held := range s.held { // without the reasons that never held anybody back
+			emit(of(held), held.Reason)
 		}
 	}
 }

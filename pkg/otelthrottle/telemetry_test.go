@@ -512,16 +512,20 @@ func TestDrawsAtHandCostNothing(t *testing.T) {
 	require.Empty(t, c.spans.Ended())
 }
 
-// Every reason has its series from the beginning, so that the first refusal shows in a rate.
-func TestReasonsAreThereFromTheBeginning(t *testing.T) {
+// A reason is there from the first time on that it has held somebody back.
+func TestReasonsThatNeverOccurredAreLeftOut(t *testing.T) {
 	c := newCollector(t)
-	c.watch(otelthrottle.Watched{Throttle: newThrottle(t, throttle.Limit{Max: 1})})
-	got := c.collect()
-	for _, name := range []string{"waits", "refusals", "time"} {
-		for _, r := range throttle.Reasons() {
-			require.Contains(t, got, "numathrottle.throttled."+name+" limit=llm reason="+string(r))
+	th := newThrottle(t, throttle.Limit{Max: 1, Per: time.Hour})
+	c.watch(otelthrottle.Watched{Throttle: th})
+	require.NotContains(t, fmt.Sprint(c.collect()), "reason=")
+	for {
+		if _, ok := th.TryAcquire(1); !ok {
+			break
 		}
 	}
+	got := c.collect()
+	require.InDelta(t, 1, got["numathrottle.throttled.refusals limit=llm reason=limit"], 0)
+	require.Equal(t, 3, strings.Count(fmt.Sprint(got), "reason="), "%v", got)
 }
 
 // A counter never falls, although what an All takes back is not counted as granted.

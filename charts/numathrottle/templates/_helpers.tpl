@@ -69,6 +69,31 @@ throttle-nats
 {{- if has .Values.store.type (list "redis" "sentinel") -}}true{{- end -}}
 {{- end -}}
 
+{{- /* The pods of the store, by their labels, and their ports; without labels it is outside of the cluster. */ -}}
+{{- define "numathrottle.storePeer" -}}
+{{- $type := .Values.store.type -}}
+{{- $labels := dict "app.kubernetes.io/name" "redis" -}}
+{{- $ports := list 6379 -}}
+{{- if eq $type "jetstream" -}}
+{{- $labels = dict "app.kubernetes.io/component" "isbsvc" "numaflow.numaproj.io/isbsvc-name" .Values.interStepBuffer.name -}}
+{{- $ports = list 4222 -}}
+{{- else if eq $type "sentinel" -}}
+{{- $ports = list 6379 26379 -}}
+{{- else if eq $type "url" -}}
+{{- $labels = .Values.store.podLabels -}}
+{{- $ports = list .Values.store.port -}}
+{{- else if eq $type "nats" -}}
+{{- $labels = dict "app.kubernetes.io/name" (printf "%s-nats" (include "numathrottle.name" .)) -}}
+{{- $ports = list 4222 -}}
+{{- end -}}
+labels:
+  {{- toYaml $labels | nindent 2 }}
+ports:
+  {{- range $ports }}
+  - {protocol: TCP, port: {{ . }}}
+  {{- end }}
+{{- end -}}
+
 {{- define "numathrottle.storeEnv" -}}
 {{- $secret := include "numathrottle.storeSecret" . -}}
 {{- if and $secret (not (include "numathrottle.storeFiles" .)) -}}

@@ -183,6 +183,9 @@ func TestPagesSettings(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.yaml")
 			require.NoError(t, os.WriteFile(file, []byte(block), 0o600))
 			t.Setenv("NUMATHROTTLE_CONFIG", file)
+			// As in the pod of a vertex, which names the pool.
+			t.Setenv("NUMAFLOW_NAMESPACE", "ns")
+			t.Setenv("NUMAFLOW_MONO_VERTEX_NAME", "mono")
 			_, err := numathrottle.Load()
 			require.NoError(t, err, "%s:\n%s", page, block)
 			loaded++

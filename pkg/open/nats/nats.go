@@ -58,7 +58,7 @@ func open(r *drivers.Request) drivers.Backend {
 		opts = append(opts, natsstore.WithLongestLease(r.LongestLease))
 	}
 	go link.connect(servers, connect, opts)
-	return drivers.Backend{Store: &drivers.Guarded{Store: link, Secrets: &creds.Seen}, Close: link.closeWithin}
+	return drivers.Backend{Store: &drivers.Guarded{Store: link, Secrets: &creds.Seen, Of: r}, Close: link.closeWithin}
 }
 
 // A natsLink is a consensus.Store on a connection that may still be in the making.

@@ -57,7 +57,7 @@ func open(r *drivers.Request) drivers.Backend {
 		opts = append(opts, redisstore.WithLongestLease(r.LongestLease))
 	}
 	return drivers.Backend{
-		Store: &drivers.Guarded{Store: redisstore.New(client, opts...), Secrets: &creds.Seen},
+		Store: &drivers.Guarded{Store: redisstore.New(client, opts...), Secrets: &creds.Seen, Of: r},
 		Close: func(context.Context) error { return client.Close() },
 	}
 }

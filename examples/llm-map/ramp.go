@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
+)
+
+// rampFields are the library's own settings of a ramp. They are of the limit on tokens, or of that on requests when there is none.
+var rampFields = func() []config.Field[settings] {
+	docs := map[string]string{
+		"min":            "Where the limit on tokens begins to ramp up, or that on requests when there is none, per minute; see [limits.md](limits.md)",
+		"rampUpDuration": "How long it takes at least from `min` to that limit; every deployment ramps up by itself",
+	}
+	ramp := open.LimitFields(poolOf, "min", "rampUpDuration", "modes", "resumedRampUp", "ttl")
+	for i := range ramp {
+		f := &ramp[i]
+		if doc := docs[f.Key]; doc != "" {
+			f.Doc = doc
+		}
+		f.Doc = strings.ReplaceAll(f.Doc, "](", "](../../docs/")
+		f.Allowed = strings.ReplaceAll(f.Allowed, "1 to `max`, with `hard` at least `max` / `burst`", "1 to that limit")
+	}
+	return ramp
+}()
+
+// limitFault tells what is wrong with one of the limits per minute, by the setting that it is about; most is that of the limit.
+func limitFault(err error, most string, bad func(field, problem, allowed string)) {
+	key, problem, allowed := open.LimitFault(err)
+	if key == "max" {
+		key = most
+	}
+	bad(key, problem, strings.ReplaceAll(allowed, "max", most))
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
+)
+
+// The chart refuses settings that there are not, and values that have not their form.
+func TestChartSchema(t *testing.T) {
+	const name = "../../charts/numathrottle/values.schema.json"
+	content, err := os.ReadFile(name)
+	require.NoError(t, err)
+	want, err := config.ReplaceDefinition(content, "llmMapConfig", config.SchemaOf(open.ProgramFields(fields, poolOf)))
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(name, want, 0o644))
+		return
+	}
+	require.JSONEq(t, string(want), string(content), "run: go test ./examples/llm-map -run TestChartSchema -update")
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Reading is what was found where settings were read: where each came from, and everything that is wrong. The zero Reading is one
+// of nothing. It is not safe for concurrent use.
+type Reading struct {
+	sources map[string]string // by key
+	faults  []error
+	broken  map[string]bool // settings with a fault of their own
+	meant   map[string]bool // settings that a misspelt name was most likely meant for
+	blind   bool            // the file could not be read: nobody knows what is set
+}
+
+// Source tells where a setting came from, by its key: a variable, a flag, or a file with the line. Empty: it is the default, or was
+// filled in.
+func (r *Reading) Source(key string) string { return r.sources[key] }
+
+// Faults is everything that is wrong, in the order in which it was found.
+func (r *Reading) Faults() []error { return r.faults }
+
+// Err is one error with a line for each fault, or nil for none.
+func (r *Reading) Err() error { return Join(r.faults) }
+
+// Note adds what is wrong with settings together, or with what they name. Each fault says where the settings came from that
+// it names. One that follows from a fault that is told already is left out: of a setting that could not be read, or of any when the
+// file could not.
+func (r *Reading) Note(faults ...error) {
+	for _, err := range Split(faults...) {
+		named := []string{}
+		f, isField := err.(*FieldError)      //nolint:errorlint // as above: not what is wrapped deeper
+		of, isSetting := err.(*SettingError) //nolint:errorlint // the same
+		switch {
+		case isField:
+			named = settingsIn(f.Field)
+		case isSetting:
+			named = []string{of.Key}
+		}
+		if r.blind || slices.ContainsFunc(named, func(key string) bool {
+			return r.broken[key] || r.meant[key] && r.sources[key] == ""
+		}) {
+			continue
+		}
+		switch {
+		case isField && f.Source == "":
+			located := *f
+			located.Source = r.where(named, f.Problem)
+			err = &located
+		case isSetting && r.where(named, of.Error()) != "":
+			err = fmt.Errorf("%w (%s)", of.Err, r.where(named, of.Error()))
+		}
+		r.faults = append(r.faults, err)
+	}
+}
+
+// A SettingError is an error whose text does not begin with the setting that it is about.
+type SettingError struct {
+	Key string
+	Err error
+}
+
+// Error implements error.
+func (e *SettingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself.
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// found adds faults of the reading itself.
+func (r *Reading) found(faults ...error) {
+	if r.broken == nil {
+		r.broken, r.meant = map[string]bool{}, map[string]bool{}
+	}
+	for _, err := range faults {
+		r.faults = append(r.faults, err)
+		f, ok := errors.AsType[*FieldError](err)
+		switch {
+		case !ok:
+		case f.Field == FileVariable:
+			r.blind = true
+		default:
+			for _, key := range settingsIn(f.Field) {
+				r.broken[key] = true
+			}
+			r.meant[f.meant] = true
+		}
+	}
+}
+
+func (r *Reading) from(key, source string) {
+	if r.sources == nil {
+		r.sources = map[string]string{}
+	}
+	r.sources[key] = source
+}
+
+var (
+	connectives = regexp.MustCompile(` and | or `)
+	aKey        = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`)
+)
+
+// settingsIn returns the settings that the field of a fault names: one, or several such as "storeCertFile and storeKeyFile". Of a
+// setting with others in it, quotas.other.total, it is the outermost.
+func settingsIn(field string) []string {
+	var keys []string
+	for _, part := range connectives.Split(field, -1) {
+		if key := aKey.FindString(part); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// where tells where the settings of a fault came from, and those that its problem names.
+func (r *Reading) where(named []string, problem string) string {
+	var of []string
+	for _, key := range named {
+		if source := r.sources[key]; source != "" {
+			of = append(of, source)
+		}
+	}
+	for _, key := range aKey.FindAllString(unquoted(problem), -1) {
+		if source := r.sources[key]; source != "" && !slices.Contains(named, key) {
+			named = append(named, key)
+			of = append(of, key+": "+source)
+		}
+	}
+	return strings.Join(of, "; ")
+}
+
+// unquoted is a problem without what it repeats: values, paths and the text of errors.
+func unquoted(problem string) string {
+	problem, _, _ = strings.Cut(problem, ", which cannot be ")
+	return quoted.ReplaceAllString(problem, "")
+}

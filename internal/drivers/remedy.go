@@ -1,0 +1,247 @@
+package drivers
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A RemedyError is one of a store with what is to be done about it. Its text has no secret.
+type RemedyError struct {
+	// Says names what is wrong and the setting that mends it, in one sentence.
+	Says string
+
+	err error // without secrets
+}
+
+// Error is what is to be done, and the error.
+func (e *RemedyError) Error() string { return e.Says + ": " + e.err.Error() }
+
+// Remedy is what is to be done.
+func (e *RemedyError) Remedy() string { return e.Says }
+
+// Unwrap returns the error without secrets.
+func (e *RemedyError) Unwrap() error { return e.err }
+
+// tell returns an error of the store without secrets, and with a remedy if there is one.
+func (g *Guarded) tell(err error) error {
+	clean := g.Secrets.Clean(err)
+	if err == nil || errors.Is(err, consensus.ErrNoPool) {
+		g.answered.Store(true)
+	}
+	if err == nil || errors.Is(err, context.Canceled) || g.Of == nil {
+		return clean
+	}
+	if says := g.Of.remedy(err, g.answered.Load()); says != "" {
+		return &RemedyError{says, clean}
+	}
+	return clean
+}
+
+// A sign is what the text of an error says of a store.
+type sign struct {
+	of     func(k config.Kind) bool // nil: of any
+	text   *regexp.Regexp
+	remedy func(r *Request) string
+}
+
+func isNATS(k config.Kind) bool { return k == config.NATS }
+
+var (
+	storeVariable = config.Variable("store")
+
+	anAddress  = regexp.MustCompile(`(?:dial tcp |->)([0-9A-Za-z.:\[\]-]+:[0-9]+): `)
+	unresolved = regexp.MustCompile(`lookup ([^ :]+)`)
+)
+
+// signs are read from first to last.
+var signs = []sign{
+	{config.Kind.IsRedis, regexp.MustCompile(`can't parse reply|invalid reply: "INFO |"INFO `), natsInstead},
+	{isNATS, regexp.MustCompile(`secure connection not available`), plainInstead},
+	{config.Kind.IsRedis, regexp.MustCompile(`NOAUTH|Authentication required`), (*Request).noLogin},
+	{config.Kind.IsRedis, regexp.MustCompile(`WRONGPASS|invalid password`), (*Request).wrongLogin},
+	{config.Kind.IsRedis, regexp.MustCompile(`NOPERM`), func(*Request) string {
+		return "the user of the store may not do all that is needed: give it the rights that docs/stores.md lists"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`cluster support disabled`), func(r *Request) string {
+		return r.where() + " is no Redis Cluster: set " + storeVariable + " to " + r.scheme("redis://")
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`\bMOVED [0-9]+ `), func(r *Request) string {
+		return r.where() + " belongs to a Redis Cluster: set " + storeVariable + " to " + r.scheme("redis+cluster://")
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`READONLY`), func(r *Request) string {
+		return r.where() + " is a replica: set " + storeVariable + " to the master, or to redis+sentinel://"
+	}},
+	{isNATS, regexp.MustCompile(`(?i)authorization violation|authentication (expired|revoked|timeout)`), func(r *Request) string {
+		if c := r.Credentials; c.HasLogin() || c.Token.IsSet() || c.CredsFile != "" || c.NkeyFile != "" {
+			return r.wrongLogin()
+		}
+		return r.noLogin()
+	}},
+	{isNATS, regexp.MustCompile(`no servers available`), func(r *Request) string {
+		return "no server answers at " + r.where() + ": start the store there, or correct " + storeVariable
+	}},
+	{isNATS, regexp.MustCompile(`(?i)jetstream not enabled|no responders`), func(*Request) string {
+		return "the NATS server has no JetStream: start it with jetstream enabled (nats-server -js), or enable it for the account"
+	}},
+}
+
+// silences are signs of a store that has never answered; of one that has, they say nothing.
+var silences = []sign{
+	{isNATS, regexp.MustCompile(`read tcp .*i/o timeout|expected 'INFO'|nats: protocol error|nats: unknown protocol|EOF`), func(r *Request) string {
+		return r.where() + " does not greet as a NATS server does: if it is a Redis server, set " + storeVariable + " to " + r.scheme("redis://")
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`\bEOF\b|connection reset`), func(r *Request) string {
+		if r.URL.TLS {
+			return ""
+		}
+		return r.where() + " closes plain connections: if it talks TLS, set " + storeVariable + " to " + tlsScheme(r.URL.Kind)
+	}},
+	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|still connecting`), func(r *Request) string {
+		says := r.where() + " does not answer: see whether it can be reached from here, or correct " + storeVariable
+		if r.URL.TLS && r.URL.Kind.IsRedis() {
+			says += "; if it does not talk TLS, set that to " + r.plainScheme()
+		}
+		return says
+	}},
+}
+
+// remedy says what is to be done about an error; empty: nobody knows. The error may hold secrets, what is said holds none.
+func (r *Request) remedy(err error, answered bool) string {
+	if says := r.connecting(err); says != "" {
+		return says
+	}
+	text := err.Error()
+	all := signs
+	if !answered {
+		all = slices.Concat(signs, silences)
+	}
+	for _, s := range all {
+		if (s.of == nil || s.of(r.URL.Kind)) && s.text.MatchString(text) {
+			return s.remedy(r)
+		}
+	}
+	return ""
+}
+
+// connecting is remedy for what keeps a connection from being made.
+func (r *Request) connecting(err error) string {
+	text := err.Error()
+	if m := unresolved.FindStringSubmatch(text); m != nil && strings.Contains(text, "no such host") {
+		return m[1] + " is no host name that is known here: correct " + storeVariable
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) || strings.Contains(text, "connection refused") {
+		at := r.where()
+		if m := anAddress.FindStringSubmatch(text); m != nil {
+			at = m[1]
+		}
+		return "nothing listens at " + at + ": start the store there, or correct " + storeVariable
+	}
+	return r.encrypting(err)
+}
+
+// encrypting is remedy for what keeps a connection from being encrypted.
+func (r *Request) encrypting(err error) string {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	if record, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		if string(record.RecordHeader[:]) == "INFO " && r.URL.Kind.IsRedis() {
+			return natsInstead(r)
+		}
+		return plainInstead(r)
+	}
+	text := err.Error()
+	switch {
+	case errors.As(err, &authority), strings.Contains(text, "signed by unknown authority"):
+		return "the certificate of the store is not one of a known authority: set " + config.Variable("storeCAFile") + " to the authority's, in PEM"
+	case errors.As(err, &name), strings.Contains(text, "certificate is valid for"):
+		return "the certificate of the store is for another name: set the parameter serverName of " + storeVariable + " to the name that it holds"
+	case strings.Contains(text, "certificate required"), strings.Contains(text, "tls: bad certificate"):
+		return "the store wants a certificate of this client that it knows: set " + config.Variable("storeCertFile") + " and " + config.Variable("storeKeyFile")
+	}
+	return ""
+}
+
+func natsInstead(r *Request) string {
+	return "a NATS server listens at " + r.where() + ": set " + storeVariable + " to nats://"
+}
+
+func plainInstead(r *Request) string {
+	return r.where() + " does not talk TLS: set " + storeVariable + " to " + r.plainScheme()
+}
+
+// where names the servers.
+func (r *Request) where() string { return strings.Join(r.URL.Hosts, ", ") }
+
+// scheme is a scheme of Redis, with TLS where the URL has it.
+func (r *Request) scheme(plain string) string {
+	if r.URL.TLS {
+		return strings.Replace(plain, "redis", "rediss", 1)
+	}
+	return plain
+}
+
+func (r *Request) plainScheme() string {
+	if r.URL.Kind == config.NATS {
+		return "nats://"
+	}
+	return string(r.URL.Kind) + "://"
+}
+
+func tlsScheme(k config.Kind) string { return strings.Replace(string(k), "redis", "rediss", 1) + "://" }
+
+// noLogin is said where the store wants a login and there is none.
+func (r *Request) noLogin() string {
+	if r.URL.Kind == config.NATS {
+		return "the store wants a login, and none is set: set " + config.Variable("storeUsername") + " and " + config.Variable("storePassword") + ", or " +
+			config.Variable("storeToken") + ", " + config.Variable("storeCredsFile") + " or " + config.Variable("storeNkeyFile")
+	}
+	key := "storePassword"
+	if r.URL.Kind == config.RedisSentinel && r.Credentials.HasLogin() {
+		key = "storeSentinelPassword"
+	}
+	return "the store wants a password, and none is set: set " + config.Variable(key) + " or " + config.Variable(key+"File")
+}
+
+// wrongLogin is said where the store does not take the login.
+func (r *Request) wrongLogin() string {
+	c := r.Credentials
+	switch {
+	case c.Token.IsSet():
+		return "the store rejects the token (" + r.from("storeToken", c.Token) + ")"
+	case c.CredsFile != "":
+		return "the store rejects the credentials (" + config.Variable("storeCredsFile") + ", " + c.CredsFile + ")"
+	case c.NkeyFile != "":
+		return "the store rejects the nkey (" + config.Variable("storeNkeyFile") + ", " + c.NkeyFile + ")"
+	}
+	what, where := "password", r.from("storePassword", c.Password)
+	if c.Username != "" {
+		what = "user or the password"
+		if !c.InURL {
+			where = config.Variable("storeUsername") + ", " + where
+		}
+	}
+	if r.URL.Kind == config.RedisSentinel && c.SentinelPassword != "" {
+		where += ", or those of Sentinel: " + config.Variable("storeSentinelPassword")
+	}
+	return "the store rejects the " + what + " (" + where + ")"
+}
+
+// from names where a secret came from.
+func (r *Request) from(key string, s Source) string {
+	switch {
+	case r.Credentials.InURL && key != "storeSentinelPassword":
+		return storeVariable
+	case s.Path != "":
+		return config.Variable(key+"File") + ", " + s.Path
+	}
+	return config.Variable(key)
+}

@@ -1,0 +1,135 @@
+package open
+
+import (
+	"context"
+	"crypto/tls"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+)
+
+// What keeps a store from answering is said with what to do, by real servers.
+func TestStoreErrorsNameTheRemedy(t *testing.T) {
+	t.Parallel()
+	authorities := newAuthority(t)
+	redis := testenv.Redis(t).Addr()
+	locked := testenv.Redis(t, servers.WithPassword(canary)).Addr()
+	natsAddr := strings.TrimPrefix(testenv.NATS(t).URL(), "nats://")
+	noStream := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.JetStream = false }).URL(), "nats://")
+	withUser := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.Username, o.Password = "app", canary }).URL(), "nats://")
+	withToken := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.Authorization = canary }).URL(), "nats://")
+	mutual, encrypted := serverConfig(t, authorities, authorities), serverConfig(t, authorities, authorities)
+	encrypted.ClientAuth = tls.NoClientCert
+	overTLS, withCert := unwrap(t, encrypted, redis), unwrap(t, mutual, redis)
+	natsTLS := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, encrypted }).URL(), "nats://")
+	ca := writeFile(t, "ca.pem", authorities.pem())
+	other := writeFile(t, "other.pem", newAuthority(t).pem())
+	closed, silent := refusingPort(t), silentPort(t)
+	wrong := NewSecret("wrong-" + canary)
+	file := writeFile(t, "password", "wrong-"+canary)
+	for name, tc := range map[string]struct {
+		c    Config
+		want string
+	}{
+		"refused redis": {Config{Store: "redis://" + closed}, "nothing listens at " + closed + ": start the store there, or correct NUMATHROTTLE_STORE"},
+		"refused nats":  {Config{Store: "nats://" + closed}, "no server answers at " + closed + ": start the store there, or correct NUMATHROTTLE_STORE"},
+		"refused TLS":   {Config{Store: "rediss://" + closed}, "nothing listens at " + closed},
+		"no such host": {
+			Config{Store: "redis://no-such-host.invalid"},
+			"no-such-host.invalid is no host name that is known here: correct NUMATHROTTLE_STORE",
+		},
+
+		"silent redis": {
+			Config{Store: "redis://" + silent},
+			silent + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE: ",
+		},
+		"silent nats": {Config{Store: "nats://" + silent}, silent + " does not greet as a NATS server does"},
+
+		"redis at NATS":    {Config{Store: "redis://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
+		"rediss at NATS":   {Config{Store: "rediss://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
+		"sentinel at NATS": {Config{Store: "redis+sentinel://" + natsAddr + "/m"}, "a NATS server listens at " + natsAddr},
+		"cluster at NATS":  {Config{Store: "redis+cluster://" + natsAddr}, "a NATS server listens at " + natsAddr},
+		"NATS at redis": {
+			Config{Store: "nats://" + redis},
+			redis + " does not greet as a NATS server does: if it is a Redis server, set NUMATHROTTLE_STORE to redis://",
+		},
+		"NATS TLS at redis": {
+			Config{Store: "tls://" + redis},
+			redis + " does not greet as a NATS server does: if it is a Redis server, set NUMATHROTTLE_STORE to rediss://",
+		},
+
+		"redis at TLS": {
+			Config{Store: "redis://" + overTLS},
+			overTLS + " closes plain connections: if it talks TLS, set NUMATHROTTLE_STORE to rediss://",
+		},
+		"rediss at plain": {
+			Config{Store: "rediss://" + redis},
+			redis + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE; if it does not talk " +
+				"TLS, set that to redis://",
+		},
+		"tls at plain NATS": {Config{Store: "tls://" + natsAddr}, natsAddr + " does not talk TLS: set NUMATHROTTLE_STORE to nats://"},
+		"unknown authority": {
+			Config{Store: "rediss://" + overTLS + "?serverName=" + serverName, StoreCAFile: other},
+			"the certificate of the store is not one of a known authority: set NUMATHROTTLE_STORE_CA_FILE to the authority's, in PEM",
+		},
+		"no authority": {
+			Config{Store: "tls://" + natsTLS + "?serverName=" + serverName},
+			"the certificate of the store is not one of a known authority: set NUMATHROTTLE_STORE_CA_FILE to the authority's, in PEM",
+		},
+		"another name": {
+			Config{Store: "rediss://" + overTLS + "?serverName=elsewhere.example", StoreCAFile: ca},
+			"the certificate of the store is for another name: set the parameter serverName of NUMATHROTTLE_STORE to the name that it holds",
+		},
+
+		"no certificate": {
+			Config{Store: "rediss://" + withCert + "?serverName=" + serverName, StoreCAFile: ca},
+			"the store wants a certificate of this client that it knows: set NUMATHROTTLE_STORE_CERT_FILE and NUMATHROTTLE_STORE_KEY_FILE",
+		},
+
+		"redis no password": {
+			Config{Store: "redis://" + locked},
+			"the store wants a password, and none is set: set NUMATHROTTLE_STORE_PASSWORD or NUMATHROTTLE_STORE_PASSWORD_FILE",
+		},
+		"redis wrong": {Config{Store: "redis://" + locked, StorePassword: wrong}, "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)"},
+		"redis wrong file": {
+			Config{Store: "redis://" + locked, StorePasswordFile: file},
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD_FILE, " + file + ")",
+		},
+		"redis wrong user": {
+			Config{Store: "redis://" + locked, StoreUsername: "u", StorePassword: wrong},
+			"the store rejects the user or the password (NUMATHROTTLE_STORE_USERNAME, NUMATHROTTLE_STORE_PASSWORD)",
+		},
+		"redis wrong in URL": {Config{Store: "redis://:wrong-" + canary + "@" + locked}, "the store rejects the password (NUMATHROTTLE_STORE)"},
+		"nats no password": {
+			Config{Store: "nats://" + withUser},
+			"the store wants a login, and none is set: set NUMATHROTTLE_STORE_USERNAME and NUMATHROTTLE_STORE_PASSWORD",
+		},
+		"nats wrong": {
+			Config{Store: "nats://" + withUser, StoreUsername: "app", StorePassword: wrong},
+			"the store rejects the user or the password (NUMATHROTTLE_STORE_USERNAME, NUMATHROTTLE_STORE_PASSWORD)",
+		},
+		"nats wrong token":     {Config{Store: "nats://" + withToken, StoreToken: wrong}, "the store rejects the token (NUMATHROTTLE_STORE_TOKEN)"},
+		"nats token in URL":    {Config{Store: "nats://wrong-" + canary + "@" + withToken}, "the store rejects the token (NUMATHROTTLE_STORE)"},
+		"no JetStream":         {Config{Store: "nats://" + noStream}, "the NATS server has no JetStream: start it with jetstream enabled"},
+		"one server a cluster": {Config{Store: "redis+cluster://" + redis}, redis + " is no Redis Cluster: set NUMATHROTTLE_STORE to redis://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, err := Store(t.Context(), tc.c)
+			require.NoError(t, err)
+			defer func() { _ = store.Close() }()
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+			defer cancel()
+			_, _, err = store.Load(ctx, "p")
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), canary)
+			require.Equal(t, tc.want, err.Error()[:min(len(err.Error()), len(tc.want))], "%T %v", err, err)
+		})
+	}
+}
