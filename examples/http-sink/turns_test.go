@@ -6,7 +6,10 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,34 +71,56 @@ func deliver(ctx context.Context, t *testing.T, k *sink, ids []string) map[strin
 
 // play offers messages at once, in chunks of a batch at most, with what has come within 100 ms, as a sink of a pipeline has
 // them with readTimeout: 100ms. A nacked message comes again after its delay.
-func play(t *testing.T, k *sink, batch, messages int) (took time.Duration, deliveries float64) {
+func play(t *testing.T, pods []*sink, batch, messages int) (took time.Duration, deliveries float64) {
 	t.Helper()
 	const readTimeout = 100 * time.Millisecond
-	began, buffer, sent := time.Now(), make(chan string, messages), 0
+	began, buffer, done := time.Now(), make(chan string, messages), make(chan struct{})
 	for _, m := range numbered(messages) {
 		buffer <- string(m.Value)
 	}
-	for left := messages; left > 0; {
-		chunk := []string{<-buffer}
-		full := time.After(readTimeout)
-		for waits := true; waits && len(chunk) < batch; {
-			select {
-			case id := <-buffer:
-				chunk = append(chunk, id)
-			case <-full:
-				waits = false
+	var sent, stored atomic.Int64
+	var all sync.WaitGroup
+	for _, k := range pods {
+		all.Go(func() {
+			for {
+				chunk := collect(buffer, done, batch, readTimeout)
+				if len(chunk) == 0 {
+					return
+				}
+				sent.Add(int64(len(chunk)))
+				for id, delay := range deliver(t.Context(), t, k, chunk) {
+					switch {
+					case delay > 0:
+						time.AfterFunc(delay, func() { buffer <- id })
+					case stored.Add(1) == int64(messages):
+						took = time.Since(began)
+						close(done)
+					}
+				}
 			}
-		}
-		sent += len(chunk)
-		for id, delay := range deliver(t.Context(), t, k, chunk) {
-			if delay == 0 {
-				left--
-				continue
-			}
-			time.AfterFunc(delay, func() { buffer <- id })
+		})
+	}
+	all.Wait()
+	return took, float64(sent.Load()) / float64(messages)
+}
+
+// collect returns a chunk: none when it is done.
+func collect(buffer <-chan string, done <-chan struct{}, most int, timeout time.Duration) (chunk []string) {
+	select {
+	case id := <-buffer:
+		chunk = append(chunk, id)
+	case <-done:
+		return nil
+	}
+	for full := time.After(timeout); len(chunk) < most; {
+		select {
+		case id := <-buffer:
+			chunk = append(chunk, id)
+		case <-full:
+			return chunk
 		}
 	}
-	return time.Since(began), float64(sent) / float64(messages)
+	return chunk
 }
 
 // The messages that a limit has denied come again one after the other, at its pace: the limit is used, and a message comes
@@ -118,7 +143,7 @@ func TestNacksHaveATurnEach(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var book logBook
 					k := virtualSink(t, &s, slog.New(slog.NewTextHandler(&book, nil)))
-					took, deliveries := play(t, k, batch, 600)
+					took, deliveries := play(t, []*sink{k}, batch, 600)
 					use := 600 / (20 * took.Seconds())
 					t.Logf("batch %d: use %.2f, deliveries %.2f", batch, use, deliveries)
 					require.GreaterOrEqual(t, use, 0.95)
@@ -127,6 +152,32 @@ func TestNacksHaveATurnEach(t *testing.T) {
 					require.NotContains(t, book.String(), "not stored")
 					require.NoError(t, k.close())
 				})
+			}
+		})
+	}
+}
+
+// The same goes for the pods of one pool, whose shares move.
+func TestNacksOfAPoolHaveATurnEach(t *testing.T) {
+	for pods, least := range map[int]float64{2: 0.95, 4: 0.95} {
+		synctest.Test(t, func(t *testing.T) {
+			var all []*sink
+			for i := range pods {
+				s, err := loaded(t, env{
+					"URL": "http://127.0.0.1/", "NUMATHROTTLE_STORE": "memory://" + t.Name() + strconv.Itoa(pods), "NUMATHROTTLE_POOL": "p",
+					"NUMATHROTTLE_ID": strconv.Itoa(i), "NUMATHROTTLE_MAX": "20", "LIMIT_WAIT": "1s", "ON_UNAVAILABLE": "nack", "CONCURRENCY": "100",
+				})
+				require.NoError(t, err)
+				all = append(all, virtualSink(t, &s, slog.New(slog.DiscardHandler)))
+			}
+			time.Sleep(20 * time.Second) // virtual: the pool's beginning
+			took, deliveries := play(t, all, 40, 2000)
+			use := 2000 / (20 * took.Seconds())
+			t.Logf("%d pods: use %.2f, deliveries %.2f", pods, use, deliveries)
+			require.GreaterOrEqual(t, use, least)
+			require.LessOrEqual(t, deliveries, 2.02)
+			for _, k := range all {
+				require.NoError(t, k.close())
 			}
 		})
 	}

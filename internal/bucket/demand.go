@@ -45,8 +45,17 @@ func (d *Demand) since(now int64, span time.Duration, forget bool) (Totals, bool
 type Backlog struct {
 	Waiting float64
 	Debt    float64
-	ShortAt int64 // when a caller was refused or made to wait last
+	Away    float64 // is asked for again within the window, here or elsewhere
+	ShortAt int64   // when a caller was refused or made to wait last
 }
+
+// While callers are away, the platform says which processor they come to, and some get more than others for a while. Then a processor
+// reports what has come to it in awayWindows windows: less is chance. It is awayPart of that, so that all together report less than the
+// limit: else those to whom most comes lose what the others have too much.
+const (
+	awayWindows = 5
+	awayPart    = 0.9
+)
 
 // Report returns the fraction of the limit in force, in 1e-9, that a processor would use
 // if it could; see Holder. It is what was used, refused, waits and is owed, over
@@ -54,9 +63,15 @@ type Backlog struct {
 // most of what it earned, reports the whole: how much it would have used is not
 // known, and a share that grows by the amount that was lacking grows too slowly.
 // One that was idle for as long reports nothing.
+//
+// While callers are away, it is what has come over a longer time, and when nothing comes, what will.
 func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float64) int64 {
 	half, ok := d.since(now.At, window*2/5, false) // reports are jittered by a tenth
-	from, _ := d.since(now.At, window, true)
+	span := window
+	if b.Away > 0 {
+		span *= awayWindows
+	}
+	from, _ := d.since(now.At, span, true)
 	d.samples = append(d.samples, now)
 	if !ok {
 		if b.Waiting > 0 || b.ShortAt > now.At-int64(window/2) {
@@ -64,16 +79,27 @@ func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float
 		}
 		return 0
 	}
-	lately := now.Used - half.Used + now.Refused - half.Refused + b.Waiting
-	if lately <= 0 && b.Debt == 0 {
+	lately := now.asked(half) + b.Waiting
+	switch idle := lately <= 0 && b.Debt == 0; {
+	case idle && b.Away > 0:
+		return fraction(b.Away, float64(window), whole)
+	case idle:
 		return 0 // idle for half the window: others can have it all
+	case b.Away > 0:
+		return fraction(now.asked(from)*awayPart+b.Waiting+b.Debt, float64(now.At-from.At), whole)
 	}
 	if (b.Waiting > 0 || b.ShortAt >= half.At) && lately*5 >= (now.Earned-half.Earned)*4 {
 		return limit.WholeShare
 	}
-	wanted := now.Used - from.Used + now.Refused - from.Refused + b.Waiting + b.Debt
-	span := float64(max(now.At-from.At, int64(time.Millisecond))) * whole
-	return int64(max(0, min(wanted/span, 1)) * float64(limit.WholeShare))
+	return fraction(now.asked(from)+b.Waiting+b.Debt, float64(now.At-from.At), whole)
+}
+
+// asked is what was used and refused since.
+func (t *Totals) asked(since Totals) float64 { return t.Used - since.Used + t.Refused - since.Refused }
+
+// fraction is what is wanted over some nanoseconds as a part of the whole, in 1e-9.
+func fraction(wanted, span, whole float64) int64 {
+	return int64(max(0, min(wanted/(max(span, float64(time.Millisecond))*whole), 1)) * float64(limit.WholeShare))
 }
 
 // Reports is how many reports are remembered.

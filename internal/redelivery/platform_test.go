@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,8 @@ type vertex struct {
 	maxWait time.Duration
 	pods    int           // of one pool
 	killed  time.Duration // when the first one dies; 0: none does
+	paused  time.Duration // when the limit is paused for ten seconds; 0: it is not
+	emptied time.Duration // when the store forgets everything, so that the pool is frozen; 0: it does not
 	// offered are the messages that are there at first; perSecond come later, until all have.
 	messages, offered int
 	perSecond         float64
@@ -44,15 +47,16 @@ type tally struct {
 	deliveries float64 // of a message on average
 	most       int     // of one message
 	// away is how long a message stayed away at most, as a part of what all messages took that were not handled when it was nacked.
-	away  float64
-	nacks []int // by pod
+	away float64
 }
 
-// A buffer holds messages until they are read. Those who read at the same time get them in turn, one each, as the pull requests of a
-// JetStream consumer do.
+// A buffer holds messages until they are read, those first that were delivered before, as JetStream has it. Those who read at the same
+// time get them in turn, one each, as the pull requests of a JetStream consumer do.
 type buffer struct {
 	mu      sync.Mutex
 	ready   []int
+	again   []int     // were delivered before, and come first
+	mixed   bool      // they do not, as in many a user-defined source
 	readers []*reader // that wait
 }
 
@@ -64,10 +68,14 @@ type reader struct {
 	done chan struct{} // closed when it waits no more
 }
 
-func (b *buffer) put(id int) {
+func (b *buffer) put(id int, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.readers) == 0 {
+		if again && !b.mixed {
+			b.again = append(b.again, id)
+			return
+		}
 		b.ready = append(b.ready, id)
 		return
 	}
@@ -80,16 +88,18 @@ func (b *buffer) put(id int) {
 	close(r.done)
 }
 
-// roundTrip is how long a read takes at least, so that pods take turns.
+// roundTrip is how long a read takes at least. It varies by a little, as in a network: which of the pods has waited longest, and so gets
+// the next message, changes by that in the course of minutes. Until then some get more than others, the more so the shorter a read is.
 const roundTrip = 5 * time.Millisecond
 
 // read takes up to n messages, and waits for timeout at most.
 func (b *buffer) read(n int, timeout time.Duration, full bool) []int {
-	time.Sleep(roundTrip)
+	time.Sleep(roundTrip + rand.N(time.Millisecond))
 	b.mu.Lock()
-	k := min(n, len(b.ready))
-	r := &reader{n: n, full: full, ids: slices.Clone(b.ready[:k]), done: make(chan struct{})}
-	b.ready = b.ready[k:]
+	again := min(n, len(b.again))
+	k := again + min(n-again, len(b.ready))
+	r := &reader{n: n, full: full, ids: slices.Concat(b.again[:again], b.ready[:k-again]), done: make(chan struct{})}
+	b.again, b.ready = b.again[again:], b.ready[k-again:]
 	if k == n || k > 0 && !full {
 		b.mu.Unlock()
 		return r.ids
@@ -117,7 +127,6 @@ type run struct {
 	sent   []int // deliveries of each message
 	left   int   // not handled yet
 	away   float64
-	nacks  []int
 	began  time.Time
 	ended  time.Duration
 	all    chan struct{} // closed when all are handled
@@ -136,6 +145,7 @@ func measure(t *testing.T, v vertex) (out tally) {
 			defer func() { require.NoError(t, l.Close()) }()
 			pods = append(pods, newPod(t, v.kind, v.among(t, l), v.maxWait))
 		}
+		r.buffer.mixed = v.mono
 		r.began = time.Now()
 		var workers sync.WaitGroup
 		workers.Go(r.offer)
@@ -143,8 +153,7 @@ func measure(t *testing.T, v vertex) (out tally) {
 			if v.killed > 0 && i == 0 {
 				p = r.mortal(p)
 			}
-			r.nacks = append(r.nacks, 0)
-			workers.Go(func() { r.work(r.counted(p, i)) })
+			workers.Go(func() { r.work(p) })
 		}
 		<-r.all
 		workers.Wait()
@@ -153,7 +162,7 @@ func measure(t *testing.T, v vertex) (out tally) {
 			sum += n
 			out.most = max(out.most, n)
 		}
-		out.away, out.nacks = r.away, r.nacks
+		out.away = r.away
 		out.deliveries = float64(sum) / float64(v.messages)
 		out.use = float64(v.messages) / (v.limit.Rate() * r.ended.Seconds()) // the bucket is empty at first
 	})
@@ -163,32 +172,50 @@ func measure(t *testing.T, v vertex) (out tally) {
 // pool returns the limiters of the pods: one pool on a store, which has begun.
 func (v *vertex) pool(t *testing.T) []*throttle.Throttle {
 	t.Helper()
-	store := memstore.New()
+	store, other := memstore.New(), memstore.New()
 	all := make([]*throttle.Throttle, v.pods)
 	for i := range all {
 		kept := &mortal{Store: store}
 		if i == 0 && v.killed > 0 {
-			time.AfterFunc(20*time.Second+v.killed, func() { kept.dead.Store(true) })
+			time.AfterFunc(begins+v.killed, func() { kept.dead.Store(true) })
 		}
-		m, err := consensus.Join(t.Context(), kept, "nacks", consensus.WithID(fmt.Sprintf("pod-%d", i)))
+		opts := []consensus.Option{consensus.WithID(fmt.Sprintf("pod-%d", i))}
+		if v.emptied > 0 {
+			time.AfterFunc(begins+v.emptied, func() { kept.empty.Store(other) })
+			opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
+		}
+		m, err := consensus.Join(t.Context(), kept, "nacks", opts...)
 		require.NoError(t, err)
 		all[i], err = throttle.New(v.limit, throttle.WithSharer(m), throttle.OnClose(m.Leave))
 		require.NoError(t, err)
 	}
-	time.Sleep(20 * time.Second) // virtual: the pool's beginning
+	if v.paused > 0 {
+		time.AfterFunc(begins+v.paused, func() {
+			_, err := all[0].Pause(t.Context(), time.Now().Add(10*time.Second), "a test")
+			require.NoError(t, err)
+		})
+	}
+	time.Sleep(begins)
 	return all
 }
+
+// begins is how long a pool's beginning takes.
+const begins = 20 * time.Second
 
 // mortal is the store as a pod sees it that dies: it is not heard of any more.
 type mortal struct {
 	consensus.Store
 
-	dead atomic.Bool
+	dead  atomic.Bool
+	empty atomic.Pointer[memstore.Store] // is used in its place; nil: it is
 }
 
 func (m *mortal) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if m.dead.Load() {
 		return driver.Answer{}, errors.New("dead")
+	}
+	if other := m.empty.Load(); other != nil {
+		return other.Sync(ctx, req)
 	}
 	return m.Store.Sync(ctx, req)
 }
@@ -211,7 +238,7 @@ func (r *run) offer() {
 		if id >= r.offered {
 			time.Sleep(time.Duration(float64(time.Second) / r.perSecond))
 		}
-		r.buffer.put(id)
+		r.buffer.put(id, false)
 	}
 }
 
@@ -240,7 +267,7 @@ func (r *run) handle(p pod, ids []int) {
 			}
 			r.away = max(r.away, (delay-2*r.maxWait).Seconds()/(float64(r.left)/r.limit.Rate()))
 			r.mu.Unlock()
-			time.AfterFunc(delay, func() { r.buffer.put(ids[i]) })
+			time.AfterFunc(delay, func() { r.buffer.put(ids[i], true) })
 			continue
 		}
 		r.mu.Lock()
@@ -253,21 +280,6 @@ func (r *run) handle(p pod, ids []int) {
 	}
 }
 
-// counted is a pod whose nacks are counted.
-func (r *run) counted(p pod, i int) pod {
-	return func(ids []int) []time.Duration {
-		out := p(ids)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, d := range out {
-			if d >= 0 {
-				r.nacks[i]++
-			}
-		}
-		return out
-	}
-}
-
 // mortal is a pod that dies: what it has then comes again when the platform misses it.
 func (r *run) mortal(p pod) pod {
 	return func(ids []int) []time.Duration {
@@ -275,7 +287,7 @@ func (r *run) mortal(p pod) pod {
 			return p(ids)
 		}
 		for _, id := range ids {
-			time.AfterFunc(r.maxWait, func() { r.buffer.put(id) })
+			time.AfterFunc(r.maxWait, func() { r.buffer.put(id, true) })
 		}
 		<-r.all
 		return slices.Repeat([]time.Duration{time.Hour}, len(ids))

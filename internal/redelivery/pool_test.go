@@ -2,6 +2,7 @@ package redelivery
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,24 +11,65 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
-// A pool of several pods, whose shares move, uses its limit with two deliveries of a message, and no message stays away for longer than
-// all the messages take that are not handled yet.
+// A goal is what a pool reaches in most runs.
+type goal struct{ use, deliveries, away float64 }
+
+// reaches measures a vertex a few times, and takes the middle: which pod gets a message is a matter of chance, and about one run in
+// thirty has 0.05 to 0.1 less.
+func reaches(t *testing.T, v vertex, name string, want goal) {
+	t.Helper()
+	var use, deliveries, away []float64
+	for range 5 {
+		out := measure(t, v)
+		use, deliveries, away = append(use, out.use), append(deliveries, out.deliveries), append(away, out.away)
+	}
+	middle := func(of []float64) float64 { slices.Sort(of); return of[len(of)/2] }
+	got := goal{middle(use), middle(deliveries), middle(away)}
+	name = fmt.Sprintf("%s, %d pods", name, v.pods)
+	t.Logf("%-60s use %.2f, deliveries %.2f, away %.2f", name, got.use, got.deliveries, got.away)
+	require.GreaterOrEqual(t, got.use, want.use, name)
+	require.LessOrEqual(t, got.deliveries, want.deliveries, name)
+	require.LessOrEqual(t, got.away, want.away, "%s: how long a message stays away, in the time that all take that are left", name)
+}
+
+// A pool of several pods, whose shares move, uses 0.95 of its limit with two deliveries of a message. Where a pod earns three tokens
+// and less while a message waits at most, and the platform says which pod a message comes to, it is less: a pod that gets four of them
+// at a time denies one, and another one has a token too many.
 func TestNackUsesTheLimitOfAPool(t *testing.T) {
 	race.Skip(t, "it measures")
-	for _, kind := range kinds {
-		for _, where := range []setting{pipeline, readAhead} {
-			if !atHand(kind, where.name) {
+	for _, c := range []struct {
+		where, how setting
+		chunks     goal // with eight pods: batch map and sink
+		singles    goal // with eight pods: all others
+	}{
+		{pipeline, asItIs, goal{}, goal{0.93, 2.06, 2}},
+		{pipeline, shortRead, goal{0.65, 2.25, 7}, goal{0.8, 2.15, 6}},
+		{monoVertex, shortRead, goal{0.92, 2.03, 2}, goal{0.92, 2.03, 2}},
+		{readAhead, asItIs, goal{0.95, 2.05, 1.5}, goal{0.94, 2.06, 2}},
+	} {
+		for _, kind := range kinds {
+			chunks := kind == batchMap || kind == sink
+			if c.how.name == asItIs.name && !atHand(kind, c.where.name) {
 				continue // see TestNackOfAPoolWhereThePlatformHoldsMessagesBack
 			}
 			for _, pods := range []int{1, 2, 4, 8} {
-				v, name := newVertex(kind, 40, where, asItIs)
+				if pods > 2 && (kind == streamMap || kind == transform) {
+					continue // as the map
+				}
+				want := goal{0.95, 2.05, 3}
+				switch {
+				case pods == 8 && chunks:
+					want = c.chunks
+				case pods == 8:
+					want = c.singles
+				case pods == 4 && chunks && c.where.name == pipeline.name:
+					want = goal{0.86, 2.12, 4}
+				case pods == 4 && c.how.name == shortRead.name:
+					want = goal{0.92, 2.07, 4}
+				}
+				v, name := newVertex(kind, 40, c.where, c.how)
 				v.pods, v.messages, v.offered = pods, 3200, 3200
-				name = fmt.Sprintf("%s, %d pods", name, pods)
-				out := measure(t, v)
-				t.Logf("%-60s use %.2f, deliveries %.2f, most %d, away %.2f", name, out.use, out.deliveries, out.most, out.away)
-				require.GreaterOrEqual(t, out.use, 0.9, name) // 0.92 and 2.08 deliveries were seen once in four runs, 0.97 and 2.02 else
-				require.LessOrEqual(t, out.deliveries, 2.1, name)
-				require.LessOrEqual(t, out.away, 1.2, name)
+				reaches(t, v, name, want)
 			}
 		}
 	}
@@ -39,34 +81,56 @@ func TestNackOfAPodThatDies(t *testing.T) {
 	for _, pods := range []int{2, 4} {
 		v, name := newVertex(unaryMap, 40, pipeline, asItIs)
 		v.pods, v.messages, v.offered, v.killed = pods, 3200, 3200, 30*time.Second
-		name = fmt.Sprintf("%s, %d pods", name, pods)
-		out := measure(t, v)
-		t.Logf("%-60s use %.2f, deliveries %.2f, most %d, away %.2f", name, out.use, out.deliveries, out.most, out.away)
-		require.GreaterOrEqual(t, out.use, 0.85, "%s: the share of the dead lacks for 15 s of 160", name)
-		require.LessOrEqual(t, out.deliveries, 2.3, name)
-		require.LessOrEqual(t, out.away, 1.6, name)
+		reaches(t, v, name, goal{0.88, 2.15, 2.5}) // the share of the dead lacks for 15 s of 160
 	}
 }
 
-// Where the platform collects a chunk for a second nothing waits for tokens meanwhile, and the more pods there are the less of their
-// shares is used. Without that second a
-// large pool loses by lines of different length: a pod that is given more than its part of the messages has them come at its even share.
+// While a limit is paused, or its pool is frozen because the store has forgotten everything, messages wait and are nacked. What comes
+// while it is paused is delivered once more. After that the limit is used as before; but where a pod has nacked far more messages than
+// the others meanwhile, as a sink can that answers a batch at once, they come at its even part, and the end takes longer.
+func TestNackInAPauseAndInAFreeze(t *testing.T) {
+	race.Skip(t, "it measures")
+	pause := setting{"paused for 10 s", func(v *vertex) { v.paused = 30 * time.Second }}
+	freeze := setting{"an empty store", func(v *vertex) { v.emptied = 30 * time.Second }}
+	for _, c := range []struct {
+		kind string
+		what setting
+		want goal
+	}{
+		{unaryMap, pause, goal{0.9, 2.12, 2}}, // 0.94 would be all but the pause
+		{unaryMap, freeze, goal{0.93, 2.06, 2}},
+		{sink, pause, goal{0.65, 2.15, 3}},
+		{sink, freeze, goal{0.93, 2.06, 2}},
+	} {
+		v, name := newVertex(c.kind, 40, pipeline, shortRead, c.what)
+		v.pods, v.messages, v.offered = 2, 3200, 3200
+		reaches(t, v, name, c.want)
+	}
+}
+
+// Where the platform collects a chunk for a second nothing waits for tokens meanwhile, unless the chunk is full; and a full one of 40
+// costs 40 deliveries, of which a pod handles those that it earns tokens for within a second. With two deliveries of a message and
+// shares that stand still meanwhile, no delays of nacks make more than 0.68, 0.60 and 0.57 of the limit of two, four and eight
+// pods: see the page on the wrappers. With a burst of a second the tokens of that second are not lost; but a MonoVertex reads what is
+// there at once, so that a pod has many messages at a time, and another one none.
 func TestNackOfAPoolWhereThePlatformHoldsMessagesBack(t *testing.T) {
 	race.Skip(t, "it measures")
-	for _, kind := range []string{batchMap, sink} {
-		for pods, want := range map[int]struct{ use, short float64 }{1: {0.9, 0.95}, 2: {0.55, 0.85}, 4: {0.5, 0.45}, 8: {0.5, 0.35}} {
-			for _, how := range []setting{asItIs, shortRead} {
-				v, name := newVertex(kind, 40, pipeline, how)
-				v.pods, v.messages, v.offered = pods, 3200, 3200
-				name = fmt.Sprintf("%s, %d pods", name, pods)
-				out := measure(t, v)
-				t.Logf("%-60s use %.2f, deliveries %.2f, most %d, away %.2f, %v", name, out.use, out.deliveries, out.most, out.away, out.nacks)
-				least := want.use
-				if how.name == shortRead.name {
-					least = want.short
-				}
-				require.GreaterOrEqual(t, out.use, least, name)
-			}
+	for _, c := range []struct {
+		kind       string
+		where, how setting
+		want       map[int]goal // by pods
+	}{
+		{sink, pipeline, asItIs, map[int]goal{1: {0.95, 2.05, 1.2}, 2: {0.57, 2.7, 2.5}, 4: {0.54, 2.8, 4}, 8: {0.56, 2.6, 6}}},
+		{batchMap, pipeline, asItIs, map[int]goal{1: {0.95, 2.05, 1.2}, 2: {0.57, 2.7, 2.5}}},
+		{sink, pipeline, second, map[int]goal{1: {0.95, 2.02, 1.2}, 2: {0.94, 2.03, 2.5}, 4: {0.92, 2.06, 2}, 8: {0.82, 2.13, 4}}},
+		{batchMap, pipeline, second, map[int]goal{1: {0.95, 2.02, 1.2}, 2: {0.94, 2.03, 2.5}}},
+		{unaryMap, monoVertex, second, map[int]goal{1: {0.95, 2.02, 1.2}, 2: {0.9, 2.1, 3}, 4: {0.75, 2.3, 5}, 8: {0.6, 2.55, 8}}},
+		{unaryMap, monoVertex, asItIs, map[int]goal{1: {0.95, 2.02, 1.2}, 2: {0.57, 2.7, 4}}},
+	} {
+		for pods, want := range c.want {
+			v, name := newVertex(c.kind, 40, c.where, c.how)
+			v.pods, v.messages, v.offered = pods, 3200, 3200
+			reaches(t, v, name, want)
 		}
 	}
 }

@@ -215,6 +215,40 @@ func TestDemandOfATightLoop(t *testing.T) {
 	}
 }
 
+// Callers who will ask again are demand when nobody else asks: a share does not shrink to nothing while all work is away.
+func TestWhoIsAwayIsDemandAsTheTimeComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := whole(t, Limit{Max: 100})
+		reports(th, func(int) {})
+		th.NoteAway(40, 5*time.Second)
+		require.Zero(t, report(th), "not within the two seconds of a report")
+		time.Sleep(4 * time.Second)
+		require.InDelta(t, 0.2, report(th), 0.01, "40 tokens in two seconds, of 100 per second")
+	})
+}
+
+// While callers are away the platform says who gets them when they come again. What has come in ten seconds is the demand, and not what
+// this processor has sent away itself, nor the whole limit because some callers were refused just now.
+func TestDemandWhileCallersAreAwayIsWhatComes(t *testing.T) {
+	for _, tc := range []struct {
+		every int // a draw every so many milliseconds
+		want  float64
+	}{{100, 0.09}, {25, 0.36}} {
+		synctest.Test(t, func(t *testing.T) {
+			th, _ := scripted(t, Limit{Max: 100}, 0.25)
+			got := reports(th, func(ms int) {
+				if ms%tc.every == 0 {
+					th.TryAcquire(1)
+				}
+				if ms%40 == 0 {
+					th.NoteAway(1, 2*time.Second)
+				}
+			})
+			require.InDelta(t, tc.want, got, 0.02)
+		})
+	}
+}
+
 // A sharer that reports every millisecond must not make a Throttle remember
 // everything.
 func TestReportsAreForgotten(t *testing.T) {

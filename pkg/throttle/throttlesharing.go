@@ -77,7 +77,8 @@ func (t *Throttle) demand(now int64, window time.Duration) int64 {
 		Refused: float64(t.gate.Refused.Load()) * float64(t.bucket.Units(1)),
 		Earned:  float64(t.bucket.Law().By(now)),
 	}, bucket.Backlog{
-		Waiting: float64(t.queue.Tokens+t.tags.coming())*float64(t.bucket.Units(1)) + t.away.Due(now, window),
+		Waiting: float64(t.queue.Tokens+t.tags.coming()) * float64(t.bucket.Units(1)),
+		Away:    t.away.Due(now, window),
 		Debt:    float64(max(0, -t.bucket.Level(now))),
 		ShortAt: t.shortAt.Load(),
 	}, window, t.bucket.Whole*t.raised())
@@ -88,7 +89,8 @@ func (t *Throttle) demand(now int64, window time.Duration) int64 {
 }
 
 // NoteAway says that a caller who was refused n tokens asks for them again after a time, here or at another processor of the pool. As
-// that time comes it is demand, as if the caller waited: without it a share would shrink while all work is away. It never blocks.
+// that time comes it is demand when nobody else asks: without it a share would shrink while all work is away. Otherwise what has come
+// in the last ten seconds (with the default lease) is, for it shows who gets the callers that were away. It never blocks.
 func (t *Throttle) NoteAway(n int, after time.Duration) {
 	if n <= 0 || t.limit.Max == 0 {
 		return
