@@ -23,7 +23,7 @@ func TestCheckShowsWhereValuesComeFrom(t *testing.T) {
 	out, err := newTerminal(nil, "NUMATHROTTLE_PER=1m", "NUMATHROTTLE_STORE=nats://"+canary+"@h").run(t, "check", "--config", file, "--pool=p")
 	require.NoError(t, err)
 	for _, line := range []string{
-		`max: "600"  # ` + file + ":2", `per: "1m0s"  # NUMATHROTTLE_PER`, `burst: "1"  # default`, `pool: "p"  # --pool`,
+		`max: "600"  # ` + file + ":2", `per: "1m"  # NUMATHROTTLE_PER`, `burst: "1"  # default`, `pool: "p"  # --pool`,
 		`store: "nats://h"  # NUMATHROTTLE_STORE`, `logLevel: "debug"  # ` + file + ":4", "storeToken: (set, not shown)  # NUMATHROTTLE_STORE",
 	} {
 		require.Contains(t, out, line+"\n")

@@ -73,8 +73,7 @@ func (c *CLI) why(ctx context.Context, cmd *ucli.Command) error {
 
 // sentence says of a store that does not answer what to do about it. Other errors stay as they are.
 func sentence(err error) error {
-	var away *storeError
-	if !errors.As(err, &away) {
+	if _, away := errors.AsType[*storeError](err); !away {
 		return err
 	}
 	var s why.State

@@ -123,7 +123,8 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
 	flags.DurationVar(&l.memory, "memory", time.Hour, "time for which the memory of handler processes is looked at")
 	only := flags.String("only", "", "steps to run, separated by commas: simulation, tags, redis, nats, stops, strict, overrides, limits, quotas, "+
-		"takeover, overload, permits, slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken; none: the page is made of what is there")
+		"takeover, overload, permits, slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken; "+
+		"none: the page is made of what is there")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
 	if err := flags.Parse(args); err != nil {

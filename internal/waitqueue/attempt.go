@@ -334,9 +334,6 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 // processor busy until that one is served. Tokens at the scarcest child wake the attempt at once, whatever the timer says.
 const shortestLook = 200 * time.Microsecond
 
-// longLead is how long collecting takes for which an attempt looks again just to begin with it. For less, those who come next make up.
-const longLead = 10 * time.Millisecond
-
 // keep takes the places to wait at, gives up the others, and sets the timer for
 // the moment at which that changes.
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
@@ -349,10 +346,10 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		switch {
 		case w.Least == 0:
 		case a.together(i):
-			in, may := a.earlyIn(i, wait, known)
-			w.Early = may && in <= 0 // in its lane, as if it stood there alone
+			in := a.earlyIn(i, wait, known)
+			w.Early = in <= 0 // in its lane, as if it stood there alone
 			a.stands[i], early = w.Early, early || w.Early
-			if may && in > 0 && lead >= longLead {
+			if !w.Early {
 				next = min(next, in)
 			}
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:

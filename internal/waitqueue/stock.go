@@ -1,6 +1,10 @@
 package waitqueue
 
-import "time"
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
 
 // This file is about limits and the stocks of tokens that are drawn together with theirs; see Attempt.
 
@@ -53,26 +57,33 @@ func (a *Attempt[P]) promises(i int) bool {
 	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
 }
 
+// longLead is how long collecting takes for which an attempt looks again just to begin with it. For less, those who come next make up.
+const longLead = 10 * time.Millisecond
+
 // earlyIn returns when the attempt may stand at a limit before it has the tokens of its tag, which come after wait if that is known: as long
-// before as the limit takes to earn its own. may is false while it may not at all. It must not wait there for what others get only behind it. So it
-// has one stock, from which it comes next, and nothing of that is promised to others, or nobody else waits at the limit but callers of its tag, who
-// come one after the other anyway.
-func (a *Attempt[P]) earlyIn(at int, wait time.Duration, known bool) (in time.Duration, may bool) {
-	limit, place := a.parts[at], &a.places[at]
+// before as the limit takes to earn its own. It is limit.Never while it may not at all, or it is not worth a look. It must not wait there for
+// what others get only behind it. So it has one stock, from which it comes next, and nothing of that is promised to others, or nobody else
+// waits at the limit but callers of its tag, who come one after the other anyway.
+func (a *Attempt[P]) earlyIn(at int, wait time.Duration, known bool) time.Duration {
+	part, place := a.parts[at], &a.places[at]
 	if !known || a.promises(at) {
-		return 0, false
+		return limit.Never
 	}
 	stocks, promised := 0, false
 	for i, p := range a.parts {
-		if p.Of == limit.Position && p.Stock != nil {
+		if p.Of == part.Position && p.Stock != nil {
 			stocks++
 			promised = p.Stock.Promised(&a.places[i])
 			if !p.Stock.First(&a.places[i]) {
-				return 0, false
+				return limit.Never
 			}
 		}
 	}
-	return wait - limit.Child.Lead(place.Least), stocks == 1 && (!promised || limit.Alone(place))
+	lead := part.Child.Lead(place.Least)
+	if stocks != 1 || promised && !part.Alone(place) || wait > lead && lead < longLead {
+		return limit.Never
+	}
+	return wait - lead
 }
 
 // stockShort returns the stock that lacks tokens and takes longest, if the attempt would otherwise wait for the limit that they are

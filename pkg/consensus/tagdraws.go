@@ -62,7 +62,7 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 			break
 		}
 	}
-	b.carried = append(all, otherNames...)
+	b.carried = slices.Concat(all, otherNames)
 	var out []driver.Draw
 	for i := range b.carried {
 		out = append(out, b.carried[i].Draw)

@@ -65,7 +65,8 @@ func TestWaitersAreWokenAndDoNotPoll(t *testing.T) {
 				all += n
 			}
 			require.InEpsilon(t, limit*d.Seconds(), all, 0.01)
-			require.Less(t, float64(clock.timers.Load()-timers)/float64(all), 2.5, "timers for each grant, of %d callers: one at the limit, one at the tag", callers)
+			require.Less(t, float64(clock.timers.Load()-timers)/float64(all), 2.5,
+				"timers for each grant, of %d callers: one at the limit, one at the tag", callers)
 		})
 	}
 }
