@@ -23,7 +23,7 @@ type Config struct {
 	Listen string
 	// Token opens a session, at least MinTokenBytes long; empty: the console only shows, on loopback alone.
 	Token string
-	// TokenFile is where Token stands, if anywhere: it is read anew when it changes, which ends the sessions of another token.
+	// TokenFile is where Token stands, if anywhere: it is reread when it changes, which ends the sessions of another token.
 	TokenFile string
 	// HostNames are those by which a console on loopback may be called beside its own.
 	HostNames listen.Names

@@ -44,7 +44,7 @@ type Config struct {
 	// Token is what callers have to send in the metadata "authorization: Bearer TOKEN"; empty:
 	// nothing, which only unix sockets and loopback addresses allow.
 	Token string
-	// TokenFile is where Token stands, if anywhere: it is read anew when it changes.
+	// TokenFile is where Token stands, if anywhere: it is reread when it changes.
 	TokenFile string
 	// Key is the entry of a descriptor whose value is the tag; empty: the values of all entries.
 	Key string

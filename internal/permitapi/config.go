@@ -48,7 +48,7 @@ type Config struct {
 	// Token is what callers have to send as "Authorization: Bearer TOKEN"; empty: nothing,
 	// which only unix sockets and loopback addresses allow.
 	Token string
-	// TokenFile is where Token stands, if anywhere: it is read anew when it changes.
+	// TokenFile is where Token stands, if anywhere: it is reread when it changes.
 	TokenFile string
 	// HostNames are those by which a loopback address may be called beside its own.
 	HostNames listen.Names
@@ -65,7 +65,7 @@ type Config struct {
 	// Defaults to half of MaxPermits for each address that is not of this host, and to MaxPermits for those of this host.
 	MaxPermitsPerCaller int
 	// NoPause turns /v1/pause off. PauseToken, if not empty, is what its callers have to send in place of Token. PauseTokenFile is where it
-	// stands, if anywhere: it is read anew when it changes.
+	// stands, if anywhere: it is reread when it changes.
 	NoPause        bool
 	PauseToken     string
 	PauseTokenFile string

@@ -67,7 +67,7 @@ func Fields() []config.Field[Config] {
 		program.SecretField("pauseToken",
 			"What callers of `/v1/pause` have to send in place of `token`; it has at least 16 bytes at an address that is not local",
 			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
-		config.PathField("pauseTokenFile", "none", "That token in a file; it is read anew when it changes",
+		config.PathField("pauseTokenFile", "none", "That token in a file; reread when it changes",
 			func(c *Config) *string { return &c.PauseTokenFile }),
 		proxyconf.Parsed("rlsListen", listen.Allowed, "none", "Where Envoy's rate limit service listens",
 			func(c *Config) *string { return &c.RLSListen }, listen.Parse),

@@ -39,7 +39,7 @@ func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field
 		Parsed("listen", listen.Allowed, "`"+byDefault+"`", "Where the proxy listens", func(c *C) *string { return &at(c).Listen }, listen.Parse),
 		program.SecretField("token", "What callers have to send; needed at an address that is not local, and has at least 16 bytes there",
 			func(c *C) *numathrottle.Secret { return &at(c).Token }),
-		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret; it is read anew when it changes",
+		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret; reread when it changes",
 			func(c *C) *string { return &at(c).TokenFile }),
 		Parsed("hostNames", listen.AllowedNames, "none",
 			"The names by which callers may call a loopback address beside `localhost`; pages of other sites cannot pass for them",

@@ -68,7 +68,7 @@ type Config struct {
 	FailFast bool
 
 	// StoreUsername and StorePassword, or StorePasswordFile in its place, log in
-	// to Redis or NATS. The file is read anew for every connection. One line end
+	// to Redis or NATS. The file is reread for every connection. One line end
 	// behind a secret, in the file or the field, does not count; any other control character is a fault.
 	StoreUsername     string
 	StorePassword     Secret
@@ -89,7 +89,7 @@ type Config struct {
 	// server's certificate is checked against. Defaults to the system's.
 	StoreCAFile string
 	// StoreCertFile and StoreKeyFile are the client's certificate and key, in PEM.
-	// They are read anew for every connection.
+	// They are reread for every connection.
 	StoreCertFile, StoreKeyFile string
 
 	// HealthAddr is where a small HTTP server tells how this process is doing, such as

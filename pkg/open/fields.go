@@ -193,7 +193,7 @@ var credentialFields = []field{
 	},
 	secretField("storePassword", "The password of Redis or NATS",
 		func(c *Config) *Secret { return &c.StorePassword }),
-	pathField("storePasswordFile", "The password in a file, such as a mounted Secret; read anew for every connection",
+	pathField("storePasswordFile", "The password in a file, such as a mounted Secret; reread for every connection",
 		func(c *Config) *string { return &c.StorePasswordFile }),
 	{
 		Key: "storeSentinelUsername", Allowed: "a text", Default: "none", Doc: "The user of Redis Sentinel",
@@ -205,7 +205,7 @@ var credentialFields = []field{
 		func(c *Config) *string { return &c.StoreSentinelPasswordFile }),
 	secretField("storeToken", "The token of NATS",
 		func(c *Config) *Secret { return &c.StoreToken }),
-	pathField("storeTokenFile", "The token of NATS in a file; read anew for every connection",
+	pathField("storeTokenFile", "The token of NATS in a file; reread for every connection",
 		func(c *Config) *string { return &c.StoreTokenFile }),
 	pathField("storeCredsFile", "The credentials of NATS: a user JWT with its seed",
 		func(c *Config) *string { return &c.StoreCredsFile }),
