@@ -25,6 +25,7 @@ var (
 		"acme": {Reserved: 150},
 		"beta": {Total: 60},
 		"dash": {Reserved: 50},
+		"elle": {Total: 40},
 		"hog":  {Class: throttle.Batch},
 	}}
 )
@@ -33,12 +34,12 @@ const lease = consensus.MinLease
 
 // The parts that tags play. Offers are calls per second over the whole pool; acme and beta come to some processes only.
 var (
-	tags   = []string{"acme", "beta", "dash", "gamma", "hog"}
+	tags   = []string{"acme", "beta", "dash", "elle", "gamma", "hog"}
 	offers = [processors]map[string]float64{
-		{"hog": 1000, "acme": 160},
+		{"hog": 1000, "acme": 160, "elle": 2},
 		{"hog": 1000, "beta": 200, "dash": 50},
 		{"hog": 1000, "beta": 100, "gamma": 20, "dash": 50},
-		{"hog": 1000, "gamma": 20},
+		{"hog": 1000, "gamma": 20, "elle": 4},
 	}
 )
 
@@ -71,6 +72,7 @@ func run(ctx context.Context, dir string, out io.Writer) (kept bool, err error) 
 	_, _ = fmt.Fprintf(out, "numathrottle quota demo: %d processes share %d calls per second through %s\n"+
 		"acme has 150 reserved and asks for 160, at one process; beta has a total of 60 and asks for 300, at two;\n"+
 		"dash has 50 reserved and asks for 100, with 200 ms of patience;\n"+
+		"elle has a total of 40 and asks for 120, in calls of 20 tokens;\n"+
 		"gamma is known to nobody and asks for 40; the hog, in class batch, asks for 4000, everywhere\n\n", processors, limit.Max, store.Name)
 	var ps []*process
 	defer func() {
@@ -141,6 +143,9 @@ func judge(out io.Writer, first, last map[string]int64, ended error) *stage.Verd
 	}
 	v.Judge(rate("acme") >= 0.97*150, "acme, of which 150 are reserved", "at least 97 % of 150 a second", "%.1f a second", rate("acme"))
 	v.Judge(rate("dash") >= 0.95*50, "dash, whose calls wait for 200 ms at most", "at least 95 % of 50 a second", "%.1f a second", rate("dash"))
+	v.Judge(rate("elle") >= 0.9*40, "elle, whose calls cost 20 tokens, gets its total", "at least 90 % of 40 a second", "%.1f a second", rate("elle"))
+	v.Judge(rate("elle") <= 40*(1+3/watch.Seconds())+20/watch.Seconds(), "elle, with a total of 40", "at most 40 a second, 3 s ahead and a call",
+		"%.1f a second", rate("elle"))
 	// A till hands out two intervals ahead, and its burst.
 	v.Judge(rate("beta") <= 60*(1+3/watch.Seconds()), "beta, with a total of 60", "at most 60 a second, and 3 s ahead", "%.1f a second", rate("beta"))
 	v.Judge(rate("beta") >= 0.9*60, "beta gets its total", "at least 90 % of 60 a second", "%.1f a second", rate("beta"))

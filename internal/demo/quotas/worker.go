@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	_ "github.com/numaproj-contrib/numathrottle/pkg/open/nats" // the demo's store
+	_ "github.com/numaproj-contrib/numathrottle/pkg/open/redis"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -26,7 +27,7 @@ type job struct {
 
 const jobVariable = "NUMATHROTTLE_QUOTA_DEMO_JOB"
 
-// A report is what a process says of itself, as a line of JSON on its standard output: the calls that it has been granted,
+// A report is what a process says of itself, as a line of JSON on its standard output: the tokens that it has been granted,
 // by tag.
 type report struct {
 	Granted map[string]int64 `json:"granted"`
@@ -52,11 +53,14 @@ func work(encoded string, out, logs io.Writer) error {
 	granted := map[string]*atomic.Int64{}
 	for tag, rate := range j.Offers {
 		granted[tag] = &atomic.Int64{}
-		patience := time.Second
-		if tag == "dash" {
-			patience /= 5
+		calls := caller{rate: rate, cost: 1, patience: time.Second}
+		switch tag {
+		case "dash":
+			calls.patience = 200 * time.Millisecond
+		case "elle":
+			calls.cost, calls.patience = 20, 10*time.Second
 		}
-		go offer(ctx, th.ForTag(tag), rate, patience, granted[tag])
+		go calls.offer(ctx, th.ForTag(tag), granted[tag])
 	}
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
@@ -73,15 +77,21 @@ func work(encoded string, out, logs io.Writer) error {
 	return th.Close()
 }
 
-// offer draws for the calls of one tag as they come, until ctx ends. A call waits as long as its patience lasts, and what comes when a
-// second's worth of calls wait already is turned away.
-func offer(ctx context.Context, l throttle.Limiter, rate float64, patience time.Duration, granted *atomic.Int64) {
+// A caller makes calls of one tag: rate per second, of so many tokens each. A call waits for its patience at most.
+type caller struct {
+	rate     float64
+	cost     int
+	patience time.Duration
+}
+
+// offer draws for the calls as they come, until ctx ends. Those that come when as many as can be wait already are turned away.
+func (c caller) offer(ctx context.Context, l throttle.Limiter, granted *atomic.Int64) {
 	const step = 10 * time.Millisecond
-	waiting := make(chan struct{}, int(rate)+1)
+	waiting := make(chan struct{}, int(c.rate*max(c.patience, time.Second).Seconds())+1)
 	tick := time.NewTicker(step)
 	defer tick.Stop()
 	for due := 0.0; ctx.Err() == nil; <-tick.C {
-		for due += rate * step.Seconds(); due >= 1; due-- {
+		for due += c.rate * step.Seconds(); due >= 1; due-- {
 			select {
 			case waiting <- struct{}{}:
 			default:
@@ -89,10 +99,10 @@ func offer(ctx context.Context, l throttle.Limiter, rate float64, patience time.
 			}
 			go func() {
 				defer func() { <-waiting }()
-				call, cancel := context.WithTimeout(ctx, patience)
+				call, cancel := context.WithTimeout(ctx, c.patience)
 				defer cancel()
-				if _, err := l.Acquire(call, 1); err == nil {
-					granted.Add(1)
+				if _, err := l.Acquire(call, c.cost); err == nil {
+					granted.Add(int64(c.cost))
 				}
 			}()
 		}
