@@ -22,8 +22,8 @@ type TagReport struct {
 	// Lasts is for how long all that is InHand can be used.
 	Lasts time.Duration
 	// Head is how many tokens the first of those wants that wait for the tag's own tokens; 0: nobody waits for these. Line is
-	// what the first few of them want, whole calls: as many as it takes to cover TagGrant.Coming and what TagGrant.Rate brings by
-	// the next report. It is at least Head. More says that others wait behind them.
+	// TagGrant.Coming and what the first few of them want beyond it, whole calls: as many as it takes to cover what TagGrant.Rate
+	// brings by the next report. More says that others wait behind them.
 	Head, Line int64
 	More       bool
 	// Limiting is what the tag may use at this limiter at most by the next report, in tokens per second, because the called

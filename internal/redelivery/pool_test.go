@@ -27,8 +27,9 @@ func reaches(t *testing.T, v vertex, name string, want goal) {
 	got := goal{middle(use), middle(deliveries), middle(away)}
 	name = fmt.Sprintf("%s, %d pods", name, v.pods)
 	t.Logf("%-60s use %.2f, deliveries %.2f, away %.2f", name, got.use, got.deliveries, got.away)
-	require.GreaterOrEqual(t, got.use, want.use, name)
-	require.LessOrEqual(t, got.deliveries, want.deliveries, name)
+	const chance = 0.03 // by which middles of five differ
+	require.GreaterOrEqual(t, got.use, want.use-chance, name)
+	require.LessOrEqual(t, got.deliveries, want.deliveries+chance, name)
 	require.LessOrEqual(t, got.away, want.away, "%s: how long a message stays away, in the time that all take that are left", name)
 }
 

@@ -333,9 +333,6 @@ func (a *tagAccount) coming() (covers int64, last time.Duration) {
 		covers += a.reserved[i].covers
 		last = max(last, a.reserved[i].from)
 	}
-	if covers < a.Head {
-		covers = 0 // whom that was for has been served otherwise, and it runs out before the rest of what the first one needs is there
-	}
 	return covers, last
 }
 

@@ -56,6 +56,7 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	r.InHand -= r.Promised
 	hand := r.InHand
 	covers := g.grant.Coming + int64(math.Ceil(g.grant.Rate*keep.Seconds()*4/3))
+	sum, rest := int64(0), g.grant.Coming // of that whole calls are covered: a part of one runs out before the rest of it is there
 	for w := range g.queue.All() {
 		switch n := int64(w.Least); {
 		case r.Head == 0 && n <= hand: // it has been woken
@@ -64,10 +65,15 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 		case r.Head == 0 && r.Limiting > 0 && w != g.queue.First:
 			return
 		case r.Head == 0:
-			r.InHand, r.Head = hand, n
+			r.InHand, r.Head, r.Line = hand, n, g.grant.Coming
 			fallthrough
-		case r.Line < max(covers, 1):
+		case sum < max(covers, 1):
+			if sum += n; n <= rest {
+				rest -= n
+				continue
+			}
 			r.Line += n
+			rest = 0
 		default:
 			r.More = true
 			return
