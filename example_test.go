@@ -41,7 +41,7 @@ func ExampleOpen_faults() {
 	fmt.Println(err)
 	// Output:
 	// numathrottle: max is "-1", allowed: a whole number, 0 to 1000000000
-	// numathrottle: lease is "1h0m0s", allowed: a duration in whole milliseconds, `3s` to `10s`
+	// numathrottle: lease is "1h", allowed: a duration in whole milliseconds, `3s` to `10s`
 	// numathrottle: store has a port that is not a number from 1 to 65535 (host 1), allowed: redis://HOST:PORT/DB; a user name and password go before an @
 }
 

@@ -260,7 +260,7 @@ func TestStoreLost(t *testing.T) {
 			for _, n := range nodes {
 				n.link.cut.Store(false)
 			}
-			within(t, 4*time.Second, "back in use", func() bool { return sum(nodes) >= 0.99 })
+			within(t, consensus.DefaultLease/2+500*time.Millisecond, "back in use", func() bool { return sum(nodes) >= 0.99 })
 		})
 	})
 	t.Run("degrade", func(t *testing.T) {

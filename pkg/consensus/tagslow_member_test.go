@@ -276,7 +276,7 @@ func TestThePoolsLimitFallsForAllTags(t *testing.T) {
 		require.InDelta(t, 180, got, 30)
 		require.Less(t, refused, got/10)
 		require.Positive(t, p.nodes[0].Status().Lease.Cuts)
-		require.Less(t, p.nodes[0].Status().Lease.Ceiling, 500.0)
+		require.Less(t, p.nodes[0].Status().Lease.Ceiling, 950.0) // it rises between cuts
 	})
 }
 
