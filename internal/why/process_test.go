@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,11 +118,11 @@ var errAway = errors.New("dial tcp 10.0.0.1:6379: connect: connection refused")
 type awayStore struct {
 	consensus.Store
 
-	away bool
+	away atomic.Bool
 }
 
 func (s *awayStore) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	if s.away {
+	if s.away.Load() {
 		return driver.Answer{}, errAway
 	}
 	return s.Store.Sync(ctx, r)
@@ -142,7 +143,7 @@ func TestAProcessWithoutItsStore(t *testing.T) {
 			defer cancel()
 			n.begin(ctx, "x", 40)
 			time.Sleep(3 * time.Second)
-			store.away = true
+			store.away.Store(true)
 			time.Sleep(20 * time.Second)
 			require.Equal(t, Answer{"store_lost", Broken, want}, n.says())
 		})

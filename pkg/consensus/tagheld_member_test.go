@@ -58,7 +58,7 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 
 		nodes[0].call(t, "free/x", 1)
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, 10, planned().Target, 1)
+		require.InDelta(t, 10, planned().Target, 2)
 		require.Equal(t, "total", planned().By)
 		targets, by := target("free/x")
 		require.Equal(t, []any{[]float64{10}, []string{"total"}}, []any{targets, by})
@@ -69,7 +69,7 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 			n.call(t, "free/x", 2)
 		}
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, 10, planned().Target, 1)
+		require.InDelta(t, 10, planned().Target, 2)
 		require.Equal(t, "total", planned().By)
 		targets, by = target("free/x")
 		require.Equal(t, []any{[]float64{10, 10, 10}, []string{"total", "total", "total"}}, []any{targets, by})
