@@ -79,11 +79,6 @@ var sourceMutants = []sourceMutant{
 		"a.stands[i], early = w.Early, early || w.Early", "a.stands[i], early, standing = w.Early, early || w.Early, standing+2",
 		"./pkg/throttle", "TestQuietTagBesideAHogWithTotals",
 	},
-	{
-		"tokens are promised to nobody", "pkg/throttle/tagchild.go",
-		"	return g.promised - int64(w.Promised)\n", "	return 0\n",
-		"./pkg/throttle", "TestWaitersAreWokenAndDoNotPoll",
-	},
 }
 
 // TestSourceMutants makes each edit once, and expects a test to fail.
