@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"os/exec"
 	"runtime"
@@ -76,11 +77,11 @@ func (m *machine) facts() [][]string {
 
 // commit is the commit that is measured. What the run itself writes does not change it.
 func commit() string {
-	head, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	head, err := exec.CommandContext(context.Background(), "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return "unknown"
 	}
-	changed, err := exec.Command("git", "status", "--porcelain", "--", ":/", ":!/docs/benchmarks.md").Output()
+	changed, err := exec.CommandContext(context.Background(), "git", "status", "--porcelain", "--", ":/", ":!/docs/benchmarks.md").Output()
 	if err != nil || len(changed) > 0 {
 		return strings.TrimSpace(string(head)) + "-dirty"
 	}

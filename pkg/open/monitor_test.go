@@ -206,7 +206,8 @@ func TestHealthShowsNoSecret(t *testing.T) {
 			defer closeLater(th)
 			code, body := fetch(t, addr, "/readyz")
 			require.Equal(t, 503, code)
-			require.Regexp(t, `^limit "p": (.* has no share of the limit yet, and gets one with its next syncs|the store .*|nothing listens at .*|no server answers at .*)\n$`, body)
+			require.Regexp(t, `^limit "p": (.* has no share of the limit yet, and gets one with its next syncs|`+
+				`the store .*|nothing listens at .*|no server answers at .*)\n$`, body)
 			eventually(t, func() bool {
 				_, body := fetch(t, addr, "/readyz")
 				return strings.Contains(body, "the store ") && strings.Contains(body, ": this pod grants nothing until it answers\n")
