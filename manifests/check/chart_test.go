@@ -135,7 +135,9 @@ func normal(t *testing.T, b bundle) map[string]string {
 			// The chart's server is for the pods of its release, that of the overlay for every MonoVertex of the namespace.
 			text = regexp.MustCompile(`(?m)^ *numaflow.numaproj.io/mono-vertex-name: .*\n`).ReplaceAllString(text, "")
 		}
-		text = regexp.MustCompile(`\b(?:`+release+`-)?(ask|deliver|throttle|throttle-nats|console|`+release+`-console)-(?:[0-9a-f]{8}|[0-9a-z]{10})\b`).ReplaceAllString(text, "$1")
+		digest := regexp.MustCompile(`\b(?:` + release + `-)?(ask|deliver|throttle|throttle-nats|console|` +
+			release + `-console)-(?:[0-9a-f]{8}|[0-9a-z]{10})\b`)
+		text = digest.ReplaceAllString(text, "$1")
 		again := newDocument(t, text)
 		content, err := again.content()
 		require.NoError(t, err)
@@ -300,7 +302,7 @@ httpSink: {quotas: {match: [{tag: "*.example.com", total: 5}], other: {weight: 3
 `)
 	require.NoError(t, err)
 	var configs []map[string]any
-	for _, part := range strings.Split(files["numathrottle/templates/configmaps.yaml"], "\n---\n") {
+	for part := range strings.SplitSeq(files["numathrottle/templates/configmaps.yaml"], "\n---\n") {
 		if config, ok := newDocument(t, part).node.GetDataMap()["config.yaml"]; ok {
 			var parsed map[string]any
 			require.NoError(t, yaml.Unmarshal([]byte(config), &parsed))

@@ -87,7 +87,9 @@ func needs(t *testing.T, b bundle, p *pod) []need {
 }
 
 // isConsole tells whether a container is the console, which nobody reaches but by a port-forward.
-func isConsole(c *container) bool { return c.program() == "numathrottle" && len(c.Args) > 0 && c.Args[0] == "console" }
+func isConsole(c *container) bool {
+	return c.program() == "numathrottle" && len(c.Args) > 0 && c.Args[0] == "console"
+}
 
 // served are the needs of a pod that others of the bundle call.
 func served(t *testing.T, b bundle, p *pod) []need {
