@@ -18,8 +18,8 @@ var permits = section{
 	shows: "Permits per second with a strict limit of 1,000,000 per second, which no store reaches. Each processor has its own connection, " +
 		"Member and Throttle, and one caller that acquires one permit after the other. The bare step is `Store.Reserve` alone, on the same " +
 		"pool: on Redis the script that issues permits, on NATS its read and write. The target is the part of that rate that the library " +
-		"keeps. Ten lines is the least possible step, without freezes and other users: on Redis a script that keeps one time in one key, on " +
-		"NATS a loop of get and update that doesn't learn the time of its own write, which costs as much as the write.",
+		"keeps. *Ten lines* is the least possible step, without freezes and other users. On Redis it is a script that keeps one time in one " +
+		"key. On NATS it is a loop of get and update that doesn't read the time of its own write, which costs as much as the write.",
 	measure: measurePermits,
 }
 

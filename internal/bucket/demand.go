@@ -45,26 +45,25 @@ func (d *Demand) since(now int64, span time.Duration, forget bool) (Totals, bool
 type Backlog struct {
 	Waiting float64
 	Debt    float64
-	Away    float64 // is asked for again within the window, here or elsewhere
+	Away    float64 // expected back within the window, here or at another processor
 	ShortAt int64   // when a caller was refused or made to wait last
 }
 
-// While callers are away, the platform says which processor they come to, and some get more than others for a while. Then a processor
-// reports what has come to it in awayWindows windows: less is chance. It is awayPart of that, so that all together report less than the
-// limit: else those to whom most comes lose what the others have too much.
+// While callers are away, the platform decides which processor gets them, and for minutes some get more than others. Then a processor reports
+// what came to it in awayWindows windows, long enough to tell this from chance. It reports only awayPart of it: if the reports added up to
+// more than the limit, the busiest processors would lose to max-min fairness what the others don't use.
 const (
 	awayWindows = 5
 	awayPart    = 0.9
 )
 
 // Report returns the fraction of the limit in force, in 1e-9, that a processor would use
-// if it could; see Holder. It is what was used, refused, waits and is owed, over
-// the window. A processor that ran short in the last half of the window, and used
-// most of what it earned, reports the whole: how much it would have used is not
-// known, and a share that grows by the amount that was lacking grows too slowly.
-// One that was idle for as long reports nothing.
+// if it could; see Holder: tokens used, refused, waited for and owed, over the window. A
+// processor that ran short in the last half of the window and used most of its earnings
+// reports the whole limit. Its real demand is not known, and a share that grew by the
+// tokens lacking would grow too slowly. An idle processor reports 0.
 //
-// While callers are away, it is what has come over a longer time, and when nothing comes, what will.
+// While callers are away, it reports what came in a longer time, and if nothing comes, what is expected back.
 func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float64) int64 {
 	half, ok := d.since(now.At, window*2/5, false) // reports are jittered by a tenth
 	span := window
@@ -94,10 +93,10 @@ func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float
 	return fraction(now.asked(from)+b.Waiting+b.Debt, float64(now.At-from.At), whole)
 }
 
-// asked is what was used and refused since.
+// asked is the tokens used and refused since.
 func (t *Totals) asked(since Totals) float64 { return t.Used - since.Used + t.Refused - since.Refused }
 
-// fraction is what is wanted over some nanoseconds as a part of the whole, in 1e-9.
+// fraction is a demand of wanted units in span nanoseconds as a part of the whole limit, in 1e-9.
 func fraction(wanted, span, whole float64) int64 {
 	return int64(max(0, min(wanted/(max(span, float64(time.Millisecond))*whole), 1)) * float64(limit.WholeShare))
 }

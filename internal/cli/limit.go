@@ -87,7 +87,7 @@ func (c *CLI) limitShow(ctx context.Context, cmd *ucli.Command) error {
 	})
 }
 
-// reasonFlag and byFlag are those of what is changed.
+// reasonFlag and byFlag are the flags of commands that change a pool.
 func reasonFlag(usage string) ucli.Flag { return &ucli.StringFlag{Name: reasonName, Usage: usage} }
 
 func byFlag() ucli.Flag {

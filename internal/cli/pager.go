@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
-// The flags of what is shown again and again.
+// The flags of commands that can watch.
 const (
 	watchName = "watch"
 	everyName = "every"
@@ -89,7 +89,7 @@ func (s *pager) print(page string) error {
 // clearScreen moves the cursor of a terminal to the upper left, and clears all.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// heading is what stands above a page of a watch: the time, on a terminal in the place of what was there.
+// heading is the line above a page of a watch: the time. On a terminal it clears the screen first.
 func (s *pager) heading() string {
 	if !s.clock {
 		return ""

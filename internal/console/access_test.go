@@ -74,7 +74,7 @@ func from(k *Console, remote, token string) int {
 	return w.Code
 }
 
-// Who guesses is told to stop, and nobody else is, nor who has the token: behind a proxy all come from one address.
+// Wrong tokens are throttled per address. The right token always works: behind a proxy all logins come from one address.
 func TestWhoGuessesSlowsDownNobodyElse(t *testing.T) {
 	k, _ := serve(t, memstore.New(), token)
 	for range mostTries {

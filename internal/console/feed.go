@@ -214,7 +214,7 @@ func (h *hub) poll(ctx context.Context, f *feed) {
 	}
 }
 
-// gone drops a feed of whose pool the store has no record. Those who look are told so, and begin anew if they like.
+// gone drops the feed of a pool without a record. Its viewers see that, and can reload.
 func (h *hub) gone(f *feed) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

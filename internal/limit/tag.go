@@ -15,15 +15,15 @@ type TagReport struct {
 	// given up by this report: they are not in hand any more. BackSpent is how many of these were
 	// granted in the budget windows that are the newest that the limiter knows.
 	InHand, Back, BackSpent int64
-	// Promised is how many tokens, more than InHand, are for callers that wait for the limit only.
+	// Promised is the number of tokens, not counted in InHand, that belong to callers that wait for the limit only.
 	Promised int64
 	// Owed is what was used above what was drawn, since the last report.
 	Owed int64
 	// Lasts is for how long all that is InHand can be used.
 	Lasts time.Duration
-	// Head is how many tokens the first of those wants that wait for the tag's own tokens; 0: nobody waits for these. Line is
-	// TagGrant.Coming and what the first few of them want beyond it, whole calls: as many as it takes to cover what TagGrant.Rate
-	// brings by the next report. More says that others wait behind them.
+	// Head is the cost of the first caller that waits for the tag's own tokens; 0: nobody waits for them. Line is TagGrant.Coming plus the
+	// cost of the next callers that Coming does not cover, in whole calls: as many as TagGrant.Rate serves by the next report. More says
+	// that other callers wait behind them.
 	Head, Line int64
 	More       bool
 	// Limiting is what the tag may use at this limiter at most by the next report, in tokens per second, because the called

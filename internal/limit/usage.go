@@ -93,7 +93,7 @@ type Report struct {
 	Hold Hold
 }
 
-// A Hold is what operators are told of what holds callers back, beside the reason.
+// A Hold details, for operators, the reason that holds callers back.
 type Hold struct {
 	// Callers counts those that it holds, and Longest is how long the first of them has waited; 0: not known.
 	Callers int

@@ -84,4 +84,10 @@ func TestRepay(t *testing.T) {
 	var r limit.TagReport
 	p.Report(0, 0, &r)
 	require.Equal(t, []int64{0, 10}, []int64{r.Owed, r.Back})
+
+	const most = 6000 // in ten minutes
+	require.Zero(t, p.Owe(0, most))
+	p.Repay(0, most)
+	require.Zero(t, p.Owe(0, most), "what was paid back leaves room for other debt")
+	require.EqualValues(t, 1, p.Owe(0, 1))
 }

@@ -88,7 +88,8 @@ func (s *Stock) worth(n int64) int64 {
 	return t.work(n)
 }
 
-// handOver is for how long tokens that were set aside are still expected once it is time. Whoever collects other tokens for them goes on.
+// handOver is how late tokens that were set aside may arrive before the wait for them counts as unknown. Until then callers go on collecting
+// tokens of the limit.
 const handOver = 100 * time.Millisecond
 
 // dueLots is Due where the tokens come in lots. When the next one comes nobody can tell. But it has no more than the total has earned since the

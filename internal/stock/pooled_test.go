@@ -95,3 +95,24 @@ func TestExpect(t *testing.T) {
 	s.Grant(limit.TagGrant{Needed: true, Rate: 0.001, Lacks: limit.ReasonBudget}, 0, 0, 3*second)
 	require.Equal(t, 2*time.Second, s.Expect(second, 1), "when a budget's window ends is known")
 }
+
+// Tokens that were set aside may arrive a little late. Until then the wait for them is known.
+func TestTokensSetAsideAreExpectedAWhileLonger(t *testing.T) {
+	const at = 10 * second
+	for _, coming := range []int64{0, 60} {
+		s := pooled(quota.Quota{Total: 60})
+		s.Grant(limit.TagGrant{Needed: true, Coming: coming, AgainFor: 60}, 0, 0, at)
+		d, _, known := s.Due(at-second, 60)
+		require.True(t, known)
+		require.Equal(t, time.Second, d)
+		_, _, known = s.Due(at-second, 59)
+		require.False(t, known, "less may come sooner")
+		d, _, known = s.Due(at, 60)
+		require.Equal(t, coming > 0, known)
+		if known {
+			require.Equal(t, handOver, d)
+		}
+		_, _, known = s.Due(at+int64(handOver), 60)
+		require.False(t, known)
+	}
+}

@@ -268,8 +268,8 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 	s.lapse(n, d.lot, d.window)
 }
 
-// Reach lets a till save up n tokens, for draws that need them; 0: no more than its burst. largest is the largest of these draws, which a bound saves
-// up for.
+// Reach lets a till save up n tokens for draws that need them; 0: no more than its burst. largest is the largest of these draws; a bound saves
+// up for that one.
 func (s *Stock) Reach(now, largest, n int64) {
 	if s.bound.rate > 0 {
 		s.bound.largest = max(s.bound.largest, largest)
@@ -280,7 +280,7 @@ func (s *Stock) Reach(now, largest, n int64) {
 	}
 }
 
-// Room is how many tokens can be saved up; Endless where they come in lots.
+// Room is the number of tokens that can be saved up; Endless where they come in lots.
 func (s *Stock) Room() int64 {
 	n := int64(Endless)
 	if s.till.total > 0 && s.quotaHolds() {

@@ -147,7 +147,7 @@ func (q *Queue[P]) Insert(w *Waiter[P]) {
 	q.turn()
 }
 
-// turn finds who is served next. One that stands there early looks whether it still may, when others wait for more than its own tag.
+// turn finds the next waiter to be served. An early one is woken when callers of other tags wait too, to check whether it may stay.
 func (q *Queue[P]) turn() {
 	q.First = q.first()
 	if w := q.First; w != nil && w.Early && !q.Alone(w) {

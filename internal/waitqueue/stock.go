@@ -57,13 +57,13 @@ func (a *Attempt[P]) promises(i int) bool {
 	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
 }
 
-// longLead is how long collecting takes for which an attempt looks again just to begin with it. For less, those who come next make up.
+// longLead is the shortest lead that is worth a timer of its own.
 const longLead = 10 * time.Millisecond
 
-// earlyIn returns when the attempt may stand at a limit before it has the tokens of its tag, which come after wait if that is known: as long
-// before as the limit takes to earn its own. It is limit.Never while it may not at all, or it is not worth a look. It must not wait there for
-// what others get only behind it. So it has one stock, from which it comes next, and nothing of that is promised to others, or nobody else
-// waits at the limit but callers of its tag, who come one after the other anyway.
+// earlyIn returns when the attempt may join the queue of a limit before it has the tokens of its tag, which come after wait if that is known.
+// The lead is the time in which the limit earns the attempt's tokens, so that both are there at once. It returns limit.Never if the attempt
+// may not join early, or the lead is not worth a timer. An attempt that is early must not hold up callers with tokens: it has one stock and is
+// first there, and either none of its tokens are promised to others, or only callers of its tag wait at the limit.
 func (a *Attempt[P]) earlyIn(at int, wait time.Duration, known bool) time.Duration {
 	part, place := a.parts[at], &a.places[at]
 	if !known || a.promises(at) {

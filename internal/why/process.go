@@ -77,7 +77,7 @@ func (o *Own) alone(now time.Time) State {
 	return s
 }
 
-// setOwn puts what the process knows of itself in the place of what it has told with its last sync, where it knows better.
+// setOwn replaces what the process reported with its last sync by its present state, where that says more.
 func (s *State) setOwn(self *Self, own *Own) {
 	at := -1
 	for i := range s.Pods {

@@ -228,12 +228,13 @@ const maxAsk = 1_000_000_000
 // warmFor is how many intervals after its last use a tag has a token in hand, where there are enough.
 const warmFor = 10
 
-// keepSize is for how many reports the size of a large call is known. It is not forgotten bit by bit: the size of no call is of no use.
+// keepSize is the number of reports for which the largest recent call counts as the size of the next ones. It does not decay: a size
+// that no call has would set aside part of a call.
 const keepSize = 10
 
-// ask is what the tag will use until a bit after the next answer, and how far ahead it waits for it: 0 if less will do. What callers wait
-// for it asks for in whole calls, in turn with other processors. Else each would have a part of what its own call costs, until that
-// runs out.
+// ask returns the tokens to ask for, enough until shortly after the next answer, and how far ahead the store may set them aside; 0: fewer
+// tokens will do. For waiting callers it asks for whole calls, in turn with other processors. If each held part of a call, all parts
+// would lapse before one was complete.
 func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, ahead time.Duration) {
 	span := interval * 5 / 4
 	_, last := a.coming()
@@ -254,40 +255,47 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	return tokens, ahead
 }
 
-// wholeCalls turns what the tag will use into what whole calls take. If callers wait for it, it is at least what the first of them lack, and
-// ahead is how far.
+// wholeCalls rounds need, in tokens, to whole calls. If callers wait, it is at least what the first of them lack, and ahead is how far the
+// store may set that aside.
 func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64, live int) (tokens float64, ahead time.Duration) {
 	if a.held && a.Promised > 0 && need <= 0 {
-		return 0, 0 // those who have tokens wait for the limit, and others would wait behind them
+		return 0, 0 // callers that have their tokens wait for the limit; tokens for those behind them would lapse
 	}
 	coming, _ := a.coming()
-	lack, spare := float64(a.Line-coming), float64(max(a.InHand+a.spare(), 0))
-	if soon := a.comes(now, interval); a.Head > 0 && (soon >= max(lack, 1) || live > 1) {
-		need = min(need, soon) // rather that at once than more later
-	}
-	size := float64(a.size)
-	switch { // what callers may want who come by then
-	case a.More:
-		need = 0
-	case need+spare >= size:
-	case a.Head > 0 && need+spare >= size/2:
-		need = size - spare
-	default:
-		need = 0
-	}
+	lack := float64(a.Line - coming)
+	need = a.forLater(now, interval, need, lack, live)
 	if a.Head == 0 {
 		return need, 0
 	}
 	lasts := max(a.Lasts-interval*3/10, 1) // before they are given up
-	if room, hand := a.comes(now, max(lasts, interval*9/10)), float64(a.InHand); coming == 0 && hand > 0 && !a.behind {
-		switch first := float64(a.Head) - hand; { // what is in hand counts, for it lasts until the rest comes
-		case lack-hand <= room:
-			return max(min(need, room), lack-hand), lasts
-		case first > 0 && first <= room:
-			return first, lasts
-		}
+	room, hand := a.comes(now, max(lasts, interval*9/10)), float64(a.InHand)
+	switch first := float64(a.Head) - hand; {
+	case coming > 0 || hand == 0 || a.behind: // tokens in hand don't count: they would lapse before the rest comes
+	case lack-hand <= room:
+		return max(min(need, room), lack-hand), lasts
+	case first > 0 && first <= room: // not for all callers, but for the first
+		return first, lasts
 	}
 	return max(need, lack), driver.MaxReach
+}
+
+// forLater is the part of need, in tokens, that is worth asking for on behalf of callers that are not there yet: enough for the largest recent
+// call, or nothing. While callers wait and the till has other users, it is no more than the till gives at once. Alone, a processor delays
+// nobody by setting aside more.
+func (a *tagAccount) forLater(now, interval time.Duration, need, lack float64, live int) float64 {
+	if soon := a.comes(now, interval); a.Head > 0 && (live > 1 || soon >= max(lack, 1)) {
+		need = min(need, soon)
+	}
+	size, spare := float64(a.size), float64(max(a.InHand+a.spare(), 0))
+	switch {
+	case a.More:
+		return 0
+	case need+spare >= size:
+		return need
+	case a.Head > 0 && need+spare >= size/2:
+		return size - spare
+	}
+	return 0
 }
 
 // need is what the tag will use in span, without what it has in hand.

@@ -350,3 +350,46 @@ func TestATagThatGoesOnWaitingAsksForMore(t *testing.T) {
 	require.InDelta(t, 400, at(4, 1050, 0), 0.1)
 	require.InDelta(t, 400, at(5, 1300, 1), 80, "one who waits at one moment says nothing")
 }
+
+// asksHeld is asks for a tag that the limit holds at rate.
+func (k *bookkeeper) asksHeld(now time.Duration, rate float64, r limit.TagReport) (tokens int64) {
+	k.t.Helper()
+	k.report(now, sec, false, []limit.TagReport{r})
+	a := k.account(r.Tag)
+	a.held, a.rate = true, rate
+	for _, d := range k.draws(now, sec, 4, false) {
+		tokens += d.Ask
+	}
+	return tokens
+}
+
+// Tokens promised to callers that wait for the limit count as in hand: those behind them would get theirs too early.
+func TestPromisedTokensCountAsInHand(t *testing.T) {
+	k := keep(t, one(100))
+	require.EqualValues(t, 8, k.asksHeld(10*sec, 6, limit.TagReport{Tag: "a", Used: 10, Waiting: 16, Head: 4, Line: 4}))
+	require.Zero(t, k.asksHeld(20*sec, 6, limit.TagReport{Tag: "a", Used: 20, Waiting: 16, Head: 4, Line: 4, Promised: 8}))
+	require.NotZero(t, k.asksHeld(30*sec, 6, limit.TagReport{Tag: "a", Used: 30, Waiting: 16, Head: 4, Line: 4, Promised: 4}))
+}
+
+// The size of a large call is remembered whole: less of it would be of no use to the next one.
+func TestTheSizeOfACallDoesNotDecay(t *testing.T) {
+	k := keep(t, one(60))
+	require.EqualValues(t, 60, k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 60, Head: 60, Line: 60}).Ask)
+	for i := range time.Duration(keepSize) {
+		d := k.asks((11+i)*sec, limit.TagReport{Tag: "a", Used: int64(36 * (i + 1)), Waiting: 1, Head: 1, Line: 1})
+		require.GreaterOrEqual(t, d.Ask, int64(60), "%d reports later", i+1)
+	}
+}
+
+// However many names wait, a tag with its own quota draws, whether its callers wait or not.
+func TestNamesThatWaitLeaveRoomForTagsByName(t *testing.T) {
+	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"known": {Total: 10}}, Match: []quota.Pattern{{Tag: "*", Quota: quota.Quota{Total: 10}}}})
+	reports := []limit.TagReport{{Tag: "known", Used: 10}}
+	for i := range driver.MaxDraws + 10 {
+		reports = append(reports, limit.TagReport{Tag: fmt.Sprint("w", i), Waiting: 1})
+	}
+	k.report(10*sec, sec, false, reports)
+	draws := k.draws(10*sec, sec, 1, false)
+	require.Len(t, draws, driver.MaxDraws)
+	require.Equal(t, quota.Key("known"), draws[0].Key)
+}

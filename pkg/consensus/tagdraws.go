@@ -26,8 +26,8 @@ type tagDraw struct {
 // asks tells whether the store has anything to do for the tag.
 func (d *tagDraw) asks() bool { return d.Ask > 0 || d.Back > 0 || d.Owed > 0 }
 
-// draws returns what the next request asks of the tills: first tags that have a quota of their own, and those of them first that wait, then those that
-// go by a pattern, in turn.
+// draws returns the draws of the next request. Tags with their own quota come first, however many names of patterns wait; among both, tags
+// with waiting callers come first. Tags left out take their turn in the next request.
 // seen makes it tell what is known to be spent of tags that need nothing, because the store has forgotten.
 func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driver.Draw {
 	b.voided = false
@@ -52,7 +52,7 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 	if seen {
 		usual = driver.MaxDraws
 	}
-	room := min(len(others), usual) // however many names wait, tags that have a quota of their own go on
+	room := min(len(others), usual)
 	all := slices.Concat(waiting, others[:room], names)
 	all, left := cut(all, driver.MaxDraws)
 	otherNames, idle := cut(otherNames, max(0, usual-len(all)))

@@ -56,45 +56,69 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 			return use
 		}
 
+		heldAtTotal := func(use consensus.TagUse) {
+			t.Helper()
+			require.Equal(t, "total", use.By)
+			// Of all names of the pattern, of which one is at its total. What is used is measured over two intervals, and tokens come in lots.
+			require.InDelta(t, max(use.Used, 10), use.Target, 1e-9)
+			require.Less(t, use.Used, 20.0)
+		}
+
 		nodes[0].call(t, "free/x", 1)
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, 10, planned().Target, 2)
-		require.Equal(t, "total", planned().By)
+		heldAtTotal(planned())
 		targets, by := target("free/x")
 		require.Equal(t, []any{[]float64{10}, []string{"total"}}, []any{targets, by})
-		require.Equal(t, consensus.HashedTag("free/x"), overview().Processors[0].Tag)
+		const looks = 40 // at one moment all callers may have their tokens
+		told, held := 0, 0
+		for range looks {
+			time.Sleep(250 * time.Millisecond)
+			if overview().Processors[0].Tag == consensus.HashedTag("free/x") {
+				told++
+			}
+		}
+		require.Greater(t, told, looks*3/4)
 
 		for _, n := range nodes {
 			n.call(t, "acme", 4)
 			n.call(t, "free/x", 2)
 		}
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, 10, planned().Target, 2)
-		require.Equal(t, "total", planned().By)
+		heldAtTotal(planned())
 		targets, by = target("free/x")
 		require.Equal(t, []any{[]float64{10, 10, 10}, []string{"total", "total", "total"}}, []any{targets, by})
 		targets, by = target("acme")
 		require.Equal(t, []any{[]float64{60, 60, 60}, []string{"total", "total", "total"}}, []any{targets, by})
-		o := overview()
-		for i := range o.Processors {
-			require.Equal(t, "quota (acme)", o.Processors[i].Why())
-			require.GreaterOrEqual(t, o.Processors[i].Waiting, 4)
-		}
-		for _, n := range nodes {
-			up, ok := n.th.HoldUp()
-			require.True(t, ok)
-			require.Equal(t, "acme", up.Tag)
-			times := map[throttle.Reason]time.Duration{}
-			for _, s := range n.th.WaitStats() {
-				times[s.Reason] = s.Time
+		told = 0
+		for range looks {
+			time.Sleep(250 * time.Millisecond)
+			o := overview()
+			for i := range o.Processors {
+				if o.Processors[i].Why() == "quota (acme)" {
+					require.Positive(t, o.Processors[i].Waiting)
+					told++
+				}
 			}
-			require.Greater(t, times[throttle.ReasonQuota], 9*time.Second)
+			for _, n := range nodes {
+				if up, ok := n.th.HoldUp(); ok && up.Tag == "acme" {
+					held++
+				}
+			}
+		}
+		require.Greater(t, told, len(nodes)*looks*3/4)
+		require.Greater(t, held, len(nodes)*looks*3/4)
+		for _, n := range nodes {
+			for _, s := range n.th.WaitStats() {
+				if s.Reason == throttle.ReasonQuota {
+					require.Greater(t, s.Time, 19*time.Second)
+				}
+			}
 		}
 
 		_, err := nodes[0].m.Pause(context.Background(), time.Now().Add(time.Minute), "test")
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
-		o = overview()
+		o := overview()
 		for i := range o.Processors {
 			require.Equal(t, throttle.ReasonPause, o.Processors[i].Throttled)
 			require.Empty(t, o.Processors[i].Tag)

@@ -205,7 +205,7 @@ func (t rateChild) Stand(w *waiter) {
 	case !w.Queued():
 		t.queue.Insert(w)
 	case !t.queue.Move(w):
-		t.noteHeld() // it may have become early, or have its tokens now
+		t.noteHeld() // it may now be early, or have its tokens
 		t.rearm(now, w)
 		return
 	}

@@ -60,14 +60,14 @@ func (g stockChild) AtHand(w *waiter) int {
 		return 0
 	}
 	level := g.stock.AtHand(g.t.gate.Now())
-	if w.Promised > 0 { // its own, and what is promised to nobody
+	if w.Promised > 0 { // its own tokens, and those that are promised to no caller
 		return int(min(level, max(int64(w.Promised), level-(g.promised-int64(w.Promised))), math.MaxInt))
 	}
 	return int(min(max(level-g.promisedBefore(w), 0), math.MaxInt))
 }
 
-// promisedBefore is how many tokens are promised to others, which w must leave there. An attempt that stands in several queues takes any, for
-// who has a promise may wait for it elsewhere. The lock is held.
+// promisedBefore is the number of tokens promised to other callers, which w must leave alone. An attempt that stands in several queues may take
+// them, because their owners may be waiting elsewhere. The lock is held.
 func (g *tag) promisedBefore(w *waiter) int64 {
 	if w.Many {
 		return 0
@@ -75,7 +75,7 @@ func (g *tag) promisedBefore(w *waiter) int64 {
 	return g.promised - int64(w.Promised)
 }
 
-// kept is how many tokens the stock must not lose because they are promised. The lock is held.
+// kept is the number of promised tokens that the stock must not lose. The lock is held.
 func (g *tag) kept(now int64) int64 { return min(g.promised, g.stock.AtHand(now)) }
 
 // before is how many tokens others than w get first. The lock is held.

@@ -234,8 +234,8 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 	s.weigh(now, tags, lanes)
 }
 
-// coming is about how many tokens of the limit callers will ask for that wait for tokens of their tags, as soon as these come: so the share is there
-// by then. The nil tagSet has none.
+// coming estimates how many tokens of the limit callers will want once tokens of their tags arrive. It counts as demand now, so that the share is
+// there by then. The nil tagSet has none.
 func (s *tagSet) coming() int {
 	if s == nil {
 		return 0

@@ -253,3 +253,48 @@ func TestATagWithABudgetBeforeItsFirstLot(t *testing.T) {
 		require.Equal(t, ReasonBudget, reasonOf(err))
 	})
 }
+
+// A pool is asked for whole calls. What it has set aside counts for the calls that it covers completely, from the first one on.
+func TestTheLineCountsWholeCalls(t *testing.T) {
+	for _, c := range []struct {
+		coming     int64
+		calls      []int
+		head, line int64
+	}{
+		{0, []int{60, 1}, 60, 61},
+		{60, []int{60, 1}, 60, 61},
+		{61, []int{60, 1, 60}, 60, 121},
+		{1, []int{60, 1}, 60, 62},
+		{1, []int{60}, 60, 61},           // the one token is for a call that has gone
+		{123, []int{60, 60, 1}, 60, 123}, // a call of 1 has gone, and nothing more is lacking
+		{123, []int{60, 60, 1, 60}, 60, 183},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			th, s := scripted(t, Limit{Max: 10_000, Burst: 10_000}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 60}})))
+			for _, n := range c.calls {
+				beginWith(th.ForTag("a").Acquire, n, 0)
+				synctest.Wait()
+			}
+			s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: 1000, Coming: c.coming}})
+			r := reportOf(s, "a", time.Second)
+			require.Equal(t, []int64{c.head, c.line}, []int64{r.Head, r.Line}, "%d for %v", c.coming, c.calls)
+		})
+	}
+}
+
+// Tokens of callers that wait for the limit are told apart from those that any call can have.
+func TestPromisedTokensAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 1, Burst: 1, Per: time.Hour}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 60}})))
+		time.Sleep(time.Second)
+		for ok := true; ok; {
+			_, ok = th.TryAcquire(1) // until the limit is used up
+		}
+		s.h.GrantTags([]TagGrant{lot("a", 5, time.Minute)})
+		c := beginWith(th.ForTag("a").Acquire, 1, 0)
+		synctest.Wait()
+		require.True(t, c.waits())
+		r := reportOf(s, "a", time.Second)
+		require.Equal(t, []int64{4, 1}, []int64{r.InHand, r.Promised})
+	})
+}

@@ -267,7 +267,7 @@ func (s *tagSet) forTags(names []string) *tagView {
 	defer s.mu.Unlock()
 	switch {
 	case era != s.era.Load(), len(names) > maxTagsOfDraw, len(s.joint) >= maxNames, !slices.Equal(clean[:], key[:]):
-	case slices.ContainsFunc(tags, func(g *tag) bool { return g.gone.Load() }): // it has made way meanwhile, and would be found again for ever
+	case slices.ContainsFunc(tags, func(g *tag) bool { return g.gone.Load() }): // a view with a replaced tag would be looked up again without end
 	default:
 		s.joint[clean] = l
 	}

@@ -56,7 +56,7 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	r.InHand -= r.Promised
 	hand := r.InHand
 	covers := g.grant.Coming + int64(math.Ceil(g.grant.Rate*keep.Seconds()*4/3))
-	sum, rest := int64(0), g.grant.Coming // of that whole calls are covered: a part of one runs out before the rest of it is there
+	sum, rest := int64(0), g.grant.Coming // rest covers whole calls only: part of a call lapses before the other part comes
 	for w := range g.queue.All() {
 		switch n := int64(w.Least); {
 		case r.Head == 0 && n <= hand: // it has been woken

@@ -164,7 +164,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 	return ""
 }
 
-// lacksFor tells whether the tag lacks tokens for a draw of n that does not wait: others wait for them, or they are promised. The lock is held.
+// lacksFor tells whether a draw of n that does not wait finds too few tokens: callers wait for them, or they are promised. The lock is held.
 func (g *tag) lacksFor(now int64, n int) bool {
 	return g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n))
 }
@@ -371,7 +371,7 @@ func (l *tagView) take(p Permit) Permit {
 		if g == l.first() {
 			g.pace.spend(now, p.n)
 		}
-		g.serve(now) // who was woken for what is gone now waits anew
+		g.serve(now) // a waiter woken for tokens that are gone needs a new timer
 		g.mu.Unlock()
 		draws = append(draws, d)
 	}
