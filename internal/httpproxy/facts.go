@@ -54,7 +54,7 @@ func (m *message) facts() *facts {
 		for _, p := range f.places {
 			p.Take(&f.scanner, v)
 		}
-		if f.llm != nil {
+		if f.llm != nil && f.llm.scanner != nil {
 			f.llm.value(v)
 		}
 	}

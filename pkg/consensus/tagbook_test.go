@@ -376,7 +376,7 @@ func TestTheSizeOfACallDoesNotDecay(t *testing.T) {
 	k := keep(t, one(60))
 	require.EqualValues(t, 60, k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 60, Head: 60, Line: 60}).Ask)
 	for i := range time.Duration(keepSize) {
-		d := k.asks((11+i)*sec, limit.TagReport{Tag: "a", Used: int64(36 * (i + 1)), Waiting: 1, Head: 1, Line: 1})
+		d := k.asks(time.Duration(11+i)*time.Second, limit.TagReport{Tag: "a", Used: int64(36 * (i + 1)), Waiting: 1, Head: 1, Line: 1})
 		require.GreaterOrEqual(t, d.Ask, int64(60), "%d reports later", i+1)
 	}
 }

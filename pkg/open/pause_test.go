@@ -30,8 +30,11 @@ func TestPauseOnEachStore(t *testing.T) {
 			eventually(t, func() bool { return a.Status().Lease.Share == throttle.WholeShare/2 }, "half of the limit")
 			eventually(t, func() bool { return b.Status().Lease.Share == throttle.WholeShare/2 }, "half of the limit")
 
-			r, err := a.Pause(t.Context(), time.Time{}, "the service is down", throttle.WaitForReceipts(10*time.Second))
-			require.NoError(t, err)
+			var r throttle.PauseReceipts
+			works(t, func() (err error) {
+				r, err = a.Pause(t.Context(), time.Time{}, "the service is down", throttle.WaitForReceipts(10*time.Second))
+				return err
+			})
 			require.Equal(t, []string{"a", "b"}, r.Answered)
 			require.Empty(t, r.Missing)
 			require.NotZero(t, r.Generation)
@@ -44,19 +47,33 @@ func TestPauseOnEachStore(t *testing.T) {
 			eventually(t, func() bool { return c.Status().Paused != nil }, "the pause")
 			require.False(t, grants(c)())
 
-			require.NoError(t, b.Resume(t.Context()))
+			works(t, func() error { return b.Resume(t.Context()) })
 			for _, th := range []*throttle.Throttle{a, b, c} {
 				eventually(t, grants(th), "a token")
 			}
 			eventually(t, func() bool { return f.Status().Slots == 10 }, "all slots")
-			_, err = f.Pause(t.Context(), time.Now().Add(time.Hour), "")
-			require.NoError(t, err)
+			works(t, func() error {
+				_, err := f.Pause(t.Context(), time.Now().Add(time.Hour), "")
+				return err
+			})
 			_, ok := f.TryAcquire(1)
 			require.False(t, ok)
-			require.NoError(t, f.Resume(t.Context()))
+			works(t, func() error { return f.Resume(t.Context()) })
 			eventually(t, func() bool { _, ok := f.TryAcquire(1); return ok }, "a slot")
 		})
 	}
+}
+
+// works asks a store again that answers too late: with the shortest lease it has half a second, in which a server on a busy disk may stand still.
+func works(t *testing.T, ask func() error) {
+	t.Helper()
+	var err error
+	for range 10 {
+		if err = ask(); err == nil {
+			return
+		}
+	}
+	require.NoError(t, err)
 }
 
 func TestPauseWithoutAServer(t *testing.T) {
