@@ -346,12 +346,8 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		switch {
 		case w.Least == 0:
 		case a.together(i):
-			in := a.earlyIn(i, wait, known)
-			w.Early = in <= 0 // in its lane, as if it stood there alone
+			w.Early = a.early(i, wait, known) // in its lane, as if it stood there alone
 			a.stands[i], early = w.Early, early || w.Early
-			if !w.Early {
-				next = min(next, in)
-			}
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
 			a.stands[i] = true
 			standing++

@@ -2,8 +2,6 @@ package waitqueue
 
 import (
 	"time"
-
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // This file is about limits and the stocks of tokens that are drawn together with theirs; see Attempt.
@@ -57,17 +55,14 @@ func (a *Attempt[P]) promises(i int) bool {
 	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
 }
 
-// longLead is the shortest lead that is worth a timer of its own.
-const longLead = 10 * time.Millisecond
-
-// earlyIn returns when the attempt may join the queue of a limit before it has the tokens of its tag, which come after wait if that is known.
-// The lead is the time in which the limit earns the attempt's tokens, so that both are there at once. It returns limit.Never if the attempt
-// may not join early, or the lead is not worth a timer. An attempt that is early must not hold up callers with tokens: it has one stock and is
-// first there, and either none of its tokens are promised to others, or only callers of its tag wait at the limit.
-func (a *Attempt[P]) earlyIn(at int, wait time.Duration, known bool) time.Duration {
+// early tells whether the attempt may join the queue of a limit before it has the tokens of its tag, which come after wait if that is known.
+// That is as long before as the limit takes to earn the attempt's tokens, so that both are there at once. An attempt that is early must not hold
+// up callers with tokens: it has one stock and is first there, and either none of its tokens are promised to others, or only callers of its tag
+// wait at the limit.
+func (a *Attempt[P]) early(at int, wait time.Duration, known bool) bool {
 	part, place := a.parts[at], &a.places[at]
-	if !known || a.promises(at) {
-		return limit.Never
+	if !known || a.promises(at) || wait > part.Child.Lead(place.Least) {
+		return false
 	}
 	stocks, promised := 0, false
 	for i, p := range a.parts {
@@ -75,15 +70,11 @@ func (a *Attempt[P]) earlyIn(at int, wait time.Duration, known bool) time.Durati
 			stocks++
 			promised = p.Stock.Promised(&a.places[i])
 			if !p.Stock.First(&a.places[i]) {
-				return limit.Never
+				return false
 			}
 		}
 	}
-	lead := part.Child.Lead(place.Least)
-	if stocks != 1 || promised && !part.Alone(place) || wait > lead && lead < longLead {
-		return limit.Never
-	}
-	return wait - lead
+	return stocks == 1 && (!promised || part.Alone(place))
 }
 
 // stockShort returns the stock that lacks tokens and takes longest, if the attempt would otherwise wait for the limit that they are

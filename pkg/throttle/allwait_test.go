@@ -44,6 +44,27 @@ func TestAllWaitsForTheScarcest(t *testing.T) {
 	}
 }
 
+// A call that waits for one limiter and then for another has waited once.
+func TestAllCountsAWaitOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := whole(t, Limit{Max: 10, Burst: 10, MaxDebt: time.Minute}), whole(t, Limit{Max: 1, Burst: 5})
+		time.Sleep(10 * time.Second)
+		permit, ok := a.TryAcquire(1)
+		require.True(t, ok)
+		require.Equal(t, 5, drain(b))
+		c := beginWith(All(a, b).Acquire, 5, 0)
+		time.Sleep(4900 * time.Millisecond)
+		require.Equal(t, int64(1), heldFor(b, ReasonLimit).Waits)
+		permit.Settle(30)
+		time.Sleep(200 * time.Millisecond)
+		require.Positive(t, a.Status().Waiting, "it waits for the other one now")
+		time.Sleep(time.Minute)
+		require.NoError(t, c.end(t).err)
+		require.Equal(t, int64(1), heldFor(a, ReasonLimit).Waits+heldFor(b, ReasonLimit).Waits)
+		require.Greater(t, heldFor(a, ReasonLimit).Time, 100*time.Millisecond, "the time counts where it was spent")
+	})
+}
+
 // While a caller waits for the scarcest, the others go on serving.
 func TestAllDoesNotHoldUpTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package throttle
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,24 @@ func TestALimiterOutlivesItsTag(t *testing.T) {
 		th2, held := kept.(interface{ Throttled() (Throttling, bool) })
 		require.True(t, held)
 		_, _ = th2.Throttled()
+	})
+}
+
+// The second name of a draw may take the place of the first one's tag. The limiter of both is not kept then, and the draw looks for them once more.
+func TestATagMakesWayForAnotherOfTheSameDraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := crowded(t, maxTags)
+		old := viewOf(th.ForTag("free/0")).first()
+		time.Sleep(time.Duration(2 * evictAfter))
+		both := th.ForTags("free/0", "free/new")
+		require.True(t, old.gone.Load())
+		for _, l := range th.tags.joint {
+			require.False(t, slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }), "who looks for the tags again would find this one for ever")
+		}
+		_, ok := both.TryAcquire(1)
+		require.True(t, ok)
+		require.EqualValues(t, 1, statusOf(th, "free/0").Used)
+		require.EqualValues(t, 1, statusOf(th, "free/new").Used)
 	})
 }
 
