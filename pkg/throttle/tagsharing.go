@@ -67,7 +67,7 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 		case r.Head == 0:
 			r.InHand, r.Head, r.Line = hand, n, g.grant.Coming
 			fallthrough
-		case sum < max(covers, 1):
+		case sum < max(covers, 1) && (sum == 0 || g.t.earnsWithin(w.Least, keep)):
 			if sum += n; n <= rest {
 				rest -= n
 				continue
@@ -79,6 +79,17 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 			return
 		}
 	}
+}
+
+// earnsWithin tells whether the limiter earns n tokens of the limit in d. Where it does not, a call that is not the first of its tag lets the
+// tag's tokens lapse: it starts to wait for the limit's only when it has them. The first one starts earlier; see waitqueue.Attempt.
+func (t *Throttle) earnsWithin(n int, d time.Duration) bool {
+	s := t.bucket.Gate()
+	if s.Behind != nil {
+		s = s.Behind
+	}
+	wait, _ := s.Wait(t.bucket.Units(n))
+	return s.Lease.Issuing || wait <= d
 }
 
 // GrantTags implements Holder.
