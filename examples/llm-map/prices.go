@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -36,7 +36,7 @@ func (p price) of(prompt, completion int) int64 {
 // A budgetSetting is an amount of money for each calendar window.
 type budgetSetting struct {
 	Amount json.Number  `json:"amount"`
-	Per    quota.Period `json:"per,omitempty"`
+	Per    limit.Period `json:"per,omitempty"`
 	Zone   string       `json:"zone,omitempty"`
 }
 
@@ -70,7 +70,7 @@ var priceFields = []config.Field[price]{
 
 var budgetFields = []config.Field[budgetSetting]{
 	amountField("amount", mostBudget, "In one window", func(b *budgetSetting) *json.Number { return &b.Amount }),
-	config.ChoiceField("per", "The window", func(b *budgetSetting) *quota.Period { return &b.Per }, quota.Day, quota.Hour, quota.Month),
+	config.ChoiceField("per", "The window", func(b *budgetSetting) *limit.Period { return &b.Per }, limit.Day, limit.Hour, limit.Month),
 	config.TextField("zone", "an IANA name of a time zone", "UTC", "Where days and months begin", func(b *budgetSetting) *string { return &b.Zone }),
 }
 
@@ -122,7 +122,7 @@ func (s *settings) moneyQuotas() throttle.Quotas {
 		return throttle.Quotas{}
 	}
 	amount, _ := s.Budget.Amount.Float64()
-	b := throttle.Budget{Amount: int64(math.Round(amount * millionths)), Per: cmp.Or(s.Budget.Per, quota.Day), Zone: s.Budget.Zone}
+	b := throttle.Budget{Amount: int64(math.Round(amount * millionths)), Per: cmp.Or(s.Budget.Per, limit.Day), Zone: s.Budget.Zone}
 	return throttle.Quotas{Other: throttle.Quota{Budgets: []throttle.Budget{b}}}
 }
 

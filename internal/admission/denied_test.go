@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -151,8 +151,8 @@ func (p perTag) ForTag(string) throttle.Limiter { return p.Limiter }
 func TestTheErrorOfAForeignLimiterHasAShortTag(t *testing.T) {
 	for tag, want := range map[string]string{
 		"acme": `throttled (limit, tag "acme")`, "": "throttled (limit)",
-		strings.Repeat("x", 100_000): `throttled (limit, tag "` + quota.ShortName(strings.Repeat("x", 100_000)) + `")`,
-		"\xff":                       `throttled (limit, tag "` + quota.ShortName("\xff") + `")`,
+		strings.Repeat("x", 100_000): `throttled (limit, tag "` + tagname.Short(strings.Repeat("x", 100_000)) + `")`,
+		"\xff":                       `throttled (limit, tag "` + tagname.Short("\xff") + `")`,
 	} {
 		g := admission.Gate{Limiter: perTag{throttletest.New(throttletest.Deny(throttle.ErrThrottled))}, MaxWait: time.Second}
 		_, err := g.Admit(t.Context(), tag, 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -158,5 +158,5 @@ func asError(err error, tag string, cost int) *throttle.Error {
 	if e, ok := errors.AsType[*throttle.Error](err); ok {
 		return e
 	}
-	return &throttle.Error{Reason: throttle.ReasonLimit, Tag: quota.ShortName(tag), Cost: cost, Cause: err}
+	return &throttle.Error{Reason: throttle.ReasonLimit, Tag: tagname.Short(tag), Cost: cost, Cause: err}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -32,7 +32,7 @@ func (g *Gate) turn(tag string, denied *throttle.Error, after time.Duration) (ag
 	if of == nil {
 		of = g.limiter(tag)
 		if throttle.TellsTags(g.Limiter) {
-			by.tag = quota.ShortName(tag)
+			by.tag = tagname.Short(tag)
 		}
 	}
 	each = accrues(of, denied.Cost)

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Bucket holds the tokens of one limiter. Draw, Peek and Undraw may be called from any

@@ -1,6 +1,6 @@
 package bucket
 
-import "github.com/numaproj-contrib/numathrottle/internal/limit"
+import "github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 // A Change is what becomes of a bucket when another lease comes into force. The limiter
 // calls Replace, then Cut, then opens or shuts the gate, then calls Seal. In this order no

@@ -3,7 +3,7 @@ package bucket
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Demand remembers the running totals at the moments of the last reports, so

@@ -3,7 +3,7 @@ package bucket
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Validity is how long after its slot a token can be granted that was issued for slots

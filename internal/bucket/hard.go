@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A hard limit (Limit.Hard) promises that at most Max tokens are granted in any

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // RateBits is the binary places of a segment's rate: the smallest share of a limit

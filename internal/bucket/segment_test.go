@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // exactRate is what a share earns in tokens per nanosecond, without rounding.

@@ -11,8 +11,8 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 

@@ -9,7 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // The flags of commands that can watch.

@@ -10,9 +10,9 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
-	"github.com/numaproj-contrib/numathrottle/internal/quota/quotafile"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quotafile"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -96,10 +96,10 @@ func flagFaults(cmd *ucli.Command, err error) error {
 	}
 	errs := make([]error, len(all))
 	for i, err := range all {
-		own := quota.FieldError{}
+		own := limit.FieldError{}
 		if read, ok := errors.AsType[*quotafile.FaultError](err); ok {
 			own = read.FieldError
-		} else if field, ok := errors.AsType[*quota.FieldError](err); ok {
+		} else if field, ok := errors.AsType[*limit.FieldError](err); ok {
 			own = *field
 		}
 		if own.Field != "" {
@@ -186,7 +186,7 @@ const mostTokens = 1_000_000_000
 // checkQuota returns what is wrong with a quota whatever the limit is.
 func checkQuota(cmd *ucli.Command, q throttle.Quota) error {
 	err := throttle.Quotas{Other: q}.Validate(mostTokens, time.Second)
-	if _, tooMuch := errors.AsType[*quota.ReservedError](err); err == nil || tooMuch { // the pool knows how much there is
+	if _, tooMuch := errors.AsType[*limit.ReservedError](err); err == nil || tooMuch { // the pool knows how much there is
 		return nil
 	}
 	return &kindError{flagFaults(cmd, err), errUsage}

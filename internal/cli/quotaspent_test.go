@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -40,15 +40,15 @@ func TestQuotaSpent(t *testing.T) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {budgets: [{amount: 100, per: hour}, "+
 			"{amount: 5e6, per: day}]}, beta: {total: 40}, zeta: {}}, match: [{tag: free/*, total: 1, budgets: [{amount: 7, per: day}]}], "+
 			"other: {budgets: [{amount: 9, per: day, zone: Asia/Tokyo}]}}")
-		spend(t, store, driver.Draw{Key: quota.Key("beta"), Total: 40, Per: time.Second, Burst: 1, Ask: 1})
+		spend(t, store, driver.Draw{Key: tagname.Key("beta"), Total: 40, Per: time.Second, Burst: 1, Ask: 1})
 		out, err := tm.run(t, "quota", "spent")
 		require.NoError(t, err)
 		require.Equal(t, "p: <empty>: nothing is spent of a budget\n", out)
 
 		store = memstore.New()
 		tm.open = newTerminal(store).open
-		spend(t, store, spent(quota.Key("acme"), 120, midnight, day), spent(quota.Key("zeta"), 3, midnight, hour),
-			spent(quota.OtherKey, 8, midnight.Add(-9*hour), day), spent(quota.Key("free/x"), 5, midnight, day))
+		spend(t, store, spent(tagname.Key("acme"), 120, midnight, day), spent(tagname.Key("zeta"), 3, midnight, hour),
+			spent(tagname.OtherKey, 8, midnight.Add(-9*hour), day), spent(tagname.Key("free/x"), 5, midnight, day))
 		const acme = "p: tag acme 120 of 5000000 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n"
 		out, err = tm.run(t, "quota", "spent")
 		require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestQuotaSpentSet(t *testing.T) {
 			"other: {budgets: [{amount: 9, per: month}]}}")
 		_, err := tm.run(t, "quota", "spent", "set", "acme", "--per=day", "--amount=1")
 		require.ErrorIs(t, err, consensus.ErrNoPool)
-		spend(t, store, spent(quota.Key("acme"), 120, midnight.Add(-9*time.Hour), 24*time.Hour))
+		spend(t, store, spent(tagname.Key("acme"), 120, midnight.Add(-9*time.Hour), 24*time.Hour))
 		const tokyo = " from 1999-12-31T15:00:00Z to 2000-01-01T15:00:00Z\n"
 		for _, c := range []struct {
 			args []string
@@ -130,7 +130,7 @@ func TestQuotaSpentSet(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "p: tag acme 9 of 5000000 tokens"+tokyo+"p: tag acme 0 of 100 tokens from 2000-01-01T00:00:00Z to 2000-01-01T01:00:00Z\n"+
 			"p: all other tags 8 of 9 tokens from 2000-01-01T00:00:00Z to 2000-02-01T00:00:00Z\n"+
-			"p: tag #"+fmt.Sprintf("%016x", quota.Key("new"))+" 6 tokens"+tokyo+
+			"p: tag #"+fmt.Sprintf("%016x", tagname.Key("new"))+" 6 tokens"+tokyo+
 			"p: tag #fd8fb7ef1f469b6c 6 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n", out)
 		docs, _, err := store.Load(t.Context(), "p")
 		require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestQuotaSpentOnRealStores(t *testing.T) {
 			store, err := tm.connected(t)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, store.Close()) }()
-			spend(t, store, spent(quota.Key("acme"), 120, time.Now().Truncate(time.Hour).Add(-time.Hour), 240*time.Hour))
+			spend(t, store, spent(tagname.Key("acme"), 120, time.Now().Truncate(time.Hour).Add(-time.Hour), 240*time.Hour))
 			out, err := tm.run(t, "quota", "spent", "acme")
 			require.NoError(t, err)
 			require.Contains(t, out, "p: tag acme 120 tokens from ")

@@ -10,8 +10,8 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -86,7 +86,7 @@ func (c *CLI) quotaSpentSet(ctx context.Context, cmd *ucli.Command) error {
 }
 
 // spentFlags reads the window and the number of tokens.
-func spentFlags(cmd *ucli.Command) (per quota.Period, tokens int64, err error) {
+func spentFlags(cmd *ucli.Command) (per limit.Period, tokens int64, err error) {
 	fault := func(flag, allowed string) error {
 		is := "missing"
 		if cmd.IsSet(flag) {
@@ -94,7 +94,7 @@ func spentFlags(cmd *ucli.Command) (per quota.Period, tokens int64, err error) {
 		}
 		return &kindError{fmt.Errorf("%s: --%s is %s, allowed: %s", cmd.FullName(), flag, is, allowed), errUsage}
 	}
-	if per = quota.Period(cmd.String(perName)); !slices.Contains([]quota.Period{quota.Hour, quota.Day, quota.Month}, per) {
+	if per = limit.Period(cmd.String(perName)); !slices.Contains([]limit.Period{limit.Hour, limit.Day, limit.Month}, per) {
 		return "", 0, fault(perName, "hour, day or month")
 	}
 	n, err := strconv.ParseFloat(cmd.String(amountName), 64) // exact up to 9e15, and 5e6 is one
@@ -105,7 +105,7 @@ func spentFlags(cmd *ucli.Command) (per quota.Period, tokens int64, err error) {
 }
 
 // budgetOf is the budget of a tag whose window is meant: that of the quotas in force, or one in the zone that is given.
-func budgetOf(cmd *ucli.Command, quotas *throttle.Quotas, tag string, per quota.Period) (throttle.Budget, error) {
+func budgetOf(cmd *ucli.Command, quotas *throttle.Quotas, tag string, per limit.Period) (throttle.Budget, error) {
 	budget := throttle.Budget{Per: per, Zone: "UTC"}
 	_, own := quotas.Find(tag)
 	for _, b := range own.Budgets {

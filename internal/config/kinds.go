@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // The functions below make fields of the usual kinds. Each takes the key, what the reference says

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -38,7 +38,7 @@ func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
 		q.Blocked = a.Total != nil && q.Total == 0
 	}
 	if a.Class != "" {
-		q.Class = quota.Class(a.Class)
+		q.Class = limit.Class(a.Class)
 	}
 	if per != 0 {
 		q.Per = per

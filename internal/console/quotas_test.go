@@ -14,17 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/console/browser"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // tenants are the quotas of the tests: 30 of 100 tokens per second are reserved.
 var tenants = throttle.Quotas{
 	Tags: map[string]throttle.Quota{
-		"acme": {Reserved: 30, Budgets: []throttle.Budget{{Amount: 1000, Per: quota.Hour}, {Amount: 5000, Per: quota.Month}}},
-		"beta": {Total: 40, Class: quota.Batch},
+		"acme": {Reserved: 30, Budgets: []throttle.Budget{{Amount: 1000, Per: limit.Hour}, {Amount: 5000, Per: limit.Month}}},
+		"beta": {Total: 40, Class: limit.Batch},
 		"idle": {Total: 600, Per: time.Minute, Hard: true, Shadow: true},
 	},
 	Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 7}}},
@@ -166,8 +167,8 @@ func TestSpentOfBudgets(t *testing.T) {
 	month, end := tenants.Tags["acme"].Budgets[1].Window(now)
 	soon := now.Add(time.Hour)
 	m.req.Draws = []driver.Draw{
-		draw(quota.Key("acme"), 1200, month, end), draw(quota.Key("idle"), 5, now.Add(-time.Hour), soon),
-		draw(quota.Key("nobody"), 7, now.Add(-time.Hour), soon), draw(quota.OtherKey, 8, now.Add(-time.Hour), now.Add(-time.Minute)),
+		draw(tagname.Key("acme"), 1200, month, end), draw(tagname.Key("idle"), 5, now.Add(-time.Hour), soon),
+		draw(tagname.Key("nobody"), 7, now.Add(-time.Hour), soon), draw(tagname.OtherKey, 8, now.Add(-time.Hour), now.Add(-time.Minute)),
 	}
 	m.withTags(t, tenants, map[string]int64{"acme": 20})
 
@@ -293,7 +294,7 @@ func TestChangeAQuota(t *testing.T) {
 	changes, err := consensus.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Equal(t, map[string]throttle.Quota{
-		"acme":   {Reserved: 30, Total: 50, Weight: 2, Class: quota.Batch, Budgets: tenants.Tags["acme"].Budgets},
+		"acme":   {Reserved: 30, Total: 50, Weight: 2, Class: limit.Batch, Budgets: tenants.Tags["acme"].Budgets},
 		"free/y": {Reserved: 120, Total: 120, Per: time.Minute},
 	}, changes.Tags)
 	require.Equal(t, throttle.Quota{Total: 9}, *changes.Other)
@@ -335,7 +336,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	maps.Copy(configured.Tags, tenants.Tags)
 	m := join(t, store, "p", "a", ofHundred, consensus.Whole)
 	month, end := tenants.Tags["acme"].Budgets[1].Window(time.Now())
-	m.req.Draws = []driver.Draw{{Key: quota.Key("acme"), Budgets: []driver.BudgetDraw{
+	m.req.Draws = []driver.Draw{{Key: tagname.Key("acme"), Budgets: []driver.BudgetDraw{
 		{Amount: driver.MaxAmount, Start: month.UnixMicro(), End: end.UnixMicro(), Seen: 1250},
 	}}}
 	m.withTags(t, configured, map[string]int64{"acme": 25, "beta": 10, evil: 1, "free/x": 3})
@@ -405,7 +406,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	p.text(t, "events", "ann changes the quota of tag beta: they pay less")
 	changes, err := consensus.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
-	require.Equal(t, map[string]throttle.Quota{"beta": {Total: 20, Class: quota.Batch}}, changes.Tags)
+	require.Equal(t, map[string]throttle.Quota{"beta": {Total: 20, Class: limit.Batch}}, changes.Tags)
 
 	// What the pool refuses is said in its words.
 	p.click(t, "#quota")

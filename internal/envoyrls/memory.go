@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -77,7 +77,7 @@ func (d *drawn) add(tags []string, n int, now time.Time) {
 	d.turn(now)
 	d.lately.all += n
 	for _, tag := range tags {
-		tag = quota.ShortName(tag)
+		tag = tagname.Short(tag)
 		makeRoom(&d.lately.tags, tag, maxDrawn)
 		d.lately.tags[tag] += n
 	}
@@ -91,7 +91,7 @@ func (d *drawn) take(tags []string, n int, now time.Time) int {
 	n = min(n, d.lately.all+d.before.all)
 	names := make([]string, len(tags))
 	for i, tag := range tags {
-		names[i] = quota.ShortName(tag)
+		names[i] = tagname.Short(tag)
 		n = min(n, d.lately.tags[names[i]]+d.before.tags[names[i]])
 	}
 	old := min(n, d.before.all)

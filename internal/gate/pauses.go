@@ -3,7 +3,7 @@ package gate
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Pauses is what a limiter knows of pauses, and how long it is held by them. Times are

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Status is what /statusz shows.

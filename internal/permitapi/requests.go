@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 

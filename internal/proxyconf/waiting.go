@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -108,5 +108,5 @@ type boundedTagger struct {
 
 // ForTag implements throttle.Tagger.
 func (b *boundedTagger) ForTag(tag string) throttle.Limiter {
-	return &bounded{b.tags.ForTag(tag), b.waiting, quota.ShortName(tag)}
+	return &bounded{b.tags.ForTag(tag), b.waiting, tagname.Short(tag)}
 }

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and
@@ -89,7 +88,7 @@ type QuotaHolder interface {
 
 	// SetQuotas puts the quotas in force, which are valid and have their defaults filled in. It is called before the
 	// first GrantTags by them.
-	SetQuotas(q quota.Quotas)
+	SetQuotas(q limit.Quotas)
 }
 
 // Terms are what a limiter tells its Sharer of itself.
@@ -106,5 +105,5 @@ type Terms struct {
 	Strict  bool
 	// Quotas are those that the limiter is configured with; nil: it has none, and tags only name
 	// things. They are valid and have their defaults filled in.
-	Quotas *quota.Quotas
+	Quotas *limit.Quotas
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	tagquota "github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -181,7 +181,7 @@ func (w *world) noteTags(m *message) {
 	}
 	for k := range m.ans.Draws {
 		d := &m.ans.Draws[k]
-		i := slices.IndexFunc(w.plan.tags.names, func(name string) bool { return tagquota.Key(name) == d.Key })
+		i := slices.IndexFunc(w.plan.tags.names, func(name string) bool { return tagname.Key(name) == d.Key })
 		at := slices.IndexFunc(m.req.Draws, func(r driver.Draw) bool { return r.Key == d.Key })
 		if i < 0 || at < 0 {
 			continue
@@ -235,7 +235,7 @@ func (p *process) noteTagStarts(m *message) {
 	for k := range m.req.Draws {
 		d := &m.req.Draws[k]
 		for i := range p.hands {
-			if len(d.Budgets) > 0 && tagquota.Key(p.hands[i].Tag) == d.Key {
+			if len(d.Budgets) > 0 && tagname.Key(p.hands[i].Tag) == d.Key {
 				p.hands[i].start = d.Budgets[0].Start
 			}
 		}

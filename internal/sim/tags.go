@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	tagquota "github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // FirstTagged is the first of the seeds whose runs have tags with quotas. They are other seeds than those without, for
@@ -16,12 +15,12 @@ const FirstTagged = 1 << 32
 
 // A tagPlan is what a run with tags has.
 type tagPlan struct {
-	quotas tagquota.Quotas // with their defaults
-	names  []string        // of those with a till, by rising name
-	budget string          // the one that has a budget; empty: none
-	wall   time.Duration   // when an hour ends on the store's clock, unless that is set
-	hoard  bool            // callers hang, and go on all at once
-	heads  float64         // how likely a want is larger than what an interval earns
+	quotas limit.Quotas  // with their defaults
+	names  []string      // of those with a till, by rising name
+	budget string        // the one that has a budget; empty: none
+	wall   time.Duration // when an hour ends on the store's clock, unless that is set
+	hoard  bool          // callers hang, and go on all at once
+	heads  float64       // how likely a want is larger than what an interval earns
 }
 
 // drawTags gives a run tags. It has no share without the store's consent: Q1 and Q7 are promised with consensus.Stop, and the
@@ -32,9 +31,9 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 	}
 	t := &tagPlan{names: []string{"a", "b", "c"}[:1+r.IntN(3)], hoard: r.IntN(2) == 0}
 	t.wall = time.Duration(60+r.IntN(480)) * time.Second
-	t.quotas.Tags = map[string]tagquota.Quota{}
+	t.quotas.Tags = map[string]limit.Quota{}
 	for i, name := range t.names {
-		q := tagquota.Quota{Total: []int{3, 20, 200, 5000}[r.IntN(4)]}
+		q := limit.Quota{Total: []int{3, 20, 200, 5000}[r.IntN(4)]}
 		if r.IntN(3) == 0 {
 			q.Burst = 1 + r.IntN(2*q.Total)
 		}
@@ -47,7 +46,7 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 			if q.Per > 0 {
 				amount /= q.Per.Seconds()
 			}
-			q.Budgets = []tagquota.Budget{{Amount: 1 + int64(amount), Per: tagquota.Hour}}
+			q.Budgets = []limit.Budget{{Amount: 1 + int64(amount), Per: limit.Hour}}
 		}
 		t.quotas.Tags[name] = q
 	}

@@ -7,15 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A bound holds draws of a tag whatever its quota says: there may be none, and it may be in shadow.
 func TestBoundHoldsWhateverTheQuotaSays(t *testing.T) {
 	for name, s := range map[string]*Stock{
-		"none": local(quota.Quota{}), "large": local(quota.Quota{Total: 1000, Burst: 1000}), "shadow": local(quota.Quota{Total: 1, Shadow: true}),
-		"pooled": pooled(quota.Quota{}),
+		"none": local(limit.Quota{}), "large": local(limit.Quota{Total: 1000, Burst: 1000}), "shadow": local(limit.Quota{Total: 1, Shadow: true}),
+		"pooled": pooled(limit.Quota{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := 10 * second
@@ -46,7 +45,7 @@ func TestBoundHoldsWhateverTheQuotaSays(t *testing.T) {
 
 // The scarcer of both names the reason.
 func TestBoundBesideATotal(t *testing.T) {
-	s := local(quota.Quota{Total: 10, Burst: 1})
+	s := local(limit.Quota{Total: 10, Burst: 1})
 	s.SetBound(0, 2)
 	wait, why, _ := s.Due(0, 2)
 	require.Equal(t, []any{time.Second, limit.ReasonAdaptive}, []any{wait, why})
@@ -57,7 +56,7 @@ func TestBoundBesideATotal(t *testing.T) {
 	s.SetBound(0, 5)
 	require.Equal(t, 2*time.Second/5, s.Earns(2))
 
-	p := pooled(quota.Quota{Total: 10})
+	p := pooled(limit.Quota{Total: 10})
 	p.SetBound(0, 1)
 	_, why, known := p.Due(0, 1)
 	require.Equal(t, []any{limit.ReasonQuota, false}, []any{why, known}, "nobody knows when the pool gives more")
@@ -65,12 +64,12 @@ func TestBoundBesideATotal(t *testing.T) {
 
 // A draw that is larger than what is saved up gets its tokens in the end, also one that does not wait.
 func TestBoundSavesUpForLargeDraws(t *testing.T) {
-	s := local(quota.Quota{})
+	s := local(limit.Quota{})
 	s.SetBound(0, 10)
 	require.False(t, s.Has(0, 50))
 	require.False(t, s.Has(5*second-second/100, 50))
 	require.True(t, s.Has(5*second, 50))
-	s = local(quota.Quota{})
+	s = local(limit.Quota{})
 	s.SetBound(0, 10)
 	s.Reach(0, 50, 50)
 	wait, _, _ := s.Due(0, 50)
@@ -78,7 +77,7 @@ func TestBoundSavesUpForLargeDraws(t *testing.T) {
 	require.EqualValues(t, 50, s.AtHand(int64(wait)))
 	for n := int64(1); n < 300; n++ {
 		for rate := range 50 {
-			s := local(quota.Quota{})
+			s := local(limit.Quota{})
 			s.SetBound(0, float64(rate+1)/7)
 			s.Reach(0, n, n)
 			s.AtHand(12345)
@@ -90,14 +89,14 @@ func TestBoundSavesUpForLargeDraws(t *testing.T) {
 
 // Pressed tells that the bound, and nothing else, has held a draw back since it was asked last.
 func TestBoundKnowsWhomItHeldBack(t *testing.T) {
-	s := local(quota.Quota{Total: 1, Burst: 1})
+	s := local(limit.Quota{Total: 1, Burst: 1})
 	s.SetBound(0, 10)
 	require.False(t, s.Pressed(0, 0))
 	s.Has(0, 1)
 	require.False(t, s.Pressed(0, 0), "the total held it")
 	s.Has(second, 1)
 	require.False(t, s.Pressed(second, 0))
-	s = local(quota.Quota{})
+	s = local(limit.Quota{})
 	s.SetBound(0, 10)
 	s.Has(0, 1)
 	require.True(t, s.Pressed(0, 0))
@@ -108,7 +107,7 @@ func TestBoundKnowsWhomItHeldBack(t *testing.T) {
 
 // Draws that did not ask make no more debt than can be saved up; what was used above a draw makes any.
 func TestDrawsThatDidNotAskMakeLittleDebt(t *testing.T) {
-	s := local(quota.Quota{})
+	s := local(limit.Quota{})
 	s.SetBound(0, 20)
 	var last *Draw
 	for range 1000 {

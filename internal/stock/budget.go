@@ -4,12 +4,12 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A localBudget is one budget of a tag without a pool.
 type localBudget struct {
-	quota.Budget
+	limit.Budget
 	epoch int64     // of the stock, when the window began
 	end   time.Time // of the window, by the wall clock; the zero Time: none has begun
 	spent int64
@@ -55,7 +55,7 @@ func (s *Stock) spend(n, epoch int64) {
 func (s *Stock) budget() (left int64, by *localBudget) {
 	left = math.MaxInt64
 	for i := range s.budgets {
-		if b := &s.budgets[i]; b.Then != quota.Lower && b.left() < left {
+		if b := &s.budgets[i]; b.Then != limit.Lower && b.left() < left {
 			left, by = b.left(), b
 		}
 	}

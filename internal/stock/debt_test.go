@@ -6,20 +6,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // What a tag owes holds it back for a while, and not for longer.
 func TestDebtIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
-		q    quota.Quota
+		q    limit.Quota
 		debt time.Duration
 		most int64
 	}{
-		"by default":    {quota.Quota{Total: 10}, 0, 6000},
-		"a long period": {quota.Quota{Total: 10, Per: time.Hour}, 0, 30},
-		"as configured": {quota.Quota{Total: 10}, 3 * time.Second, 30},
+		"by default":    {limit.Quota{Total: 10}, 0, 6000},
+		"a long period": {limit.Quota{Total: 10, Per: time.Hour}, 0, 30},
+		"as configured": {limit.Quota{Total: 10}, 3 * time.Second, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(Terms{Quota: c.q.WithDefaults(0), Part: 1, Debt: c.debt, Wall: time.Unix(1_800_000_000, 0)})
@@ -42,7 +41,7 @@ func TestDebtIsBounded(t *testing.T) {
 			require.Zero(t, p.Owe(int64(longest), 7), "until the quota has earned it")
 		})
 	}
-	b := New(Terms{Quota: quota.Quota{Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}}, Part: 1, Wall: time.Unix(1_800_000_000, 0)})
+	b := New(Terms{Quota: limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}}, Part: 1, Wall: time.Unix(1_800_000_000, 0)})
 	require.Zero(t, b.Owe(0, 30), "a budget is spent, and owes nothing")
 	require.EqualValues(t, 70, b.AtHand(0))
 	b.SetBound(0, 10)
@@ -53,7 +52,7 @@ func TestDebtIsBounded(t *testing.T) {
 }
 
 func TestForgive(t *testing.T) {
-	s := New(Terms{Quota: quota.Quota{Total: 10}.WithDefaults(0), Part: 1, Wall: time.Unix(1_800_000_000, 0)})
+	s := New(Terms{Quota: limit.Quota{Total: 10}.WithDefaults(0), Part: 1, Wall: time.Unix(1_800_000_000, 0)})
 	s.SetBound(0, 10)
 	s.Owe(100*second, 1000)
 	s.Forgive(100 * second)
@@ -61,7 +60,7 @@ func TestForgive(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, wait)
 	require.Zero(t, s.AtHand(100*second))
 
-	p := New(Terms{Quota: quota.Quota{Total: 10}.WithDefaults(0), Pooled: true})
+	p := New(Terms{Quota: limit.Quota{Total: 10}.WithDefaults(0), Pooled: true})
 	p.Owe(0, 1e9)
 	p.Forgive(0)
 	var r limit.TagReport
@@ -71,14 +70,14 @@ func TestForgive(t *testing.T) {
 }
 
 func TestRepay(t *testing.T) {
-	s := New(Terms{Quota: quota.Quota{Total: 10, Burst: 20}.WithDefaults(0), Part: 1, Wall: time.Unix(1_800_000_000, 0)})
+	s := New(Terms{Quota: limit.Quota{Total: 10, Burst: 20}.WithDefaults(0), Part: 1, Wall: time.Unix(1_800_000_000, 0)})
 	s.Owe(100*second, 50)
 	s.Repay(100*second, 40)
 	require.EqualValues(t, 10, s.AtHand(100*second))
 	s.Repay(100*second, 40)
 	require.EqualValues(t, 20, s.AtHand(100*second), "no more than can be saved up")
 
-	p := New(Terms{Quota: quota.Quota{Total: 10}.WithDefaults(0), Pooled: true})
+	p := New(Terms{Quota: limit.Quota{Total: 10}.WithDefaults(0), Pooled: true})
 	p.Owe(0, 50)
 	p.Repay(0, 60)
 	var r limit.TagReport

@@ -4,8 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Report fills in what the pool is told of the stock, and gives up what ends within keep of now.
@@ -161,7 +160,7 @@ func (s *Stock) expectLots(now, n int64) time.Duration {
 }
 
 // SetQuota puts another quota in force. Its tokens come in lots.
-func (s *Stock) SetQuota(q quota.Quota) {
+func (s *Stock) SetQuota(q limit.Quota) {
 	if s.terms.Pooled {
 		s.terms.Quota = q
 		s.needed = needed(q)

@@ -6,13 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // dry is a stock of a total of 10 per second, of which the pool has said at 0 that it has one more token at a time.
 func dry(again int64, g limit.TagGrant) *Stock {
-	s := pooled(quota.Quota{Total: 10, Burst: 5})
+	s := pooled(limit.Quota{Total: 10, Burst: 5})
 	g.Needed, g.Lacks = true, limit.ReasonQuota
 	s.Grant(g, 0, 2*second, again)
 	return s
@@ -34,9 +33,9 @@ func TestTheLeastThatTakes(t *testing.T) {
 		"beside what is in hand":  {dry(100*ms, limit.TagGrant{Lot: limit.Lot{Tokens: 6}}), 400 * ms, 16, 600 * time.Millisecond, false},
 		"for a large draw":        {dry(3*second, limit.TagGrant{AgainFor: 40}), 0, 40, 3 * time.Second, true},
 		"smaller than that":       {dry(3*second, limit.TagGrant{AgainFor: 40}), 0, 39, 0, false},
-		"the pool has not said":   {pooled(quota.Quota{Total: 10, Burst: 5}), 0, 1000, 0, false},
+		"the pool has not said":   {pooled(limit.Quota{Total: 10, Burst: 5}), 0, 1000, 0, false},
 		"others may have more":    {dry(0, limit.TagGrant{}), 0, 1000, 0, false},
-		"nothing bounds the rate": {pooled(quota.Quota{Budgets: []quota.Budget{{Amount: 10, Per: quota.Day}}}), 0, 1000, 0, false},
+		"nothing bounds the rate": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Day}}}), 0, 1000, 0, false},
 	} {
 		lacks := limit.ReasonQuota
 		if name == "nothing bounds the rate" {
@@ -60,7 +59,7 @@ func TestTheLeastIsNotWhatGoesBack(t *testing.T) {
 	forgets := map[string]func(s *Stock){
 		"void":      func(s *Stock) { s.Grant(limit.TagGrant{Needed: true, Void: true}, 0, 0, 0) },
 		"forgotten": func(s *Stock) { s.Grant(limit.TagGrant{Needed: true, Forgotten: true}, 0, 0, 0) },
-		"quota":     func(s *Stock) { s.SetQuota(quota.Quota{Total: 20, Per: time.Second}) },
+		"quota":     func(s *Stock) { s.SetQuota(limit.Quota{Total: 20, Per: time.Second}) },
 	}
 	for name, forget := range forgets {
 		s := dry(second/10, limit.TagGrant{})
@@ -84,9 +83,9 @@ func TestExpect(t *testing.T) {
 		"a part":                  {dry(second/10, limit.TagGrant{Rate: 2}), 10, 5 * time.Second},
 		"less what is in hand":    {dry(second/10, limit.TagGrant{Rate: 2, Lot: limit.Lot{Tokens: 6}}), 10, 2 * time.Second},
 		"no more than the total":  {dry(second/10, limit.TagGrant{Rate: 1000}), 10, time.Second},
-		"the pool has not said":   {pooled(quota.Quota{Total: 10, Burst: 5}), 10, time.Second},
+		"the pool has not said":   {pooled(limit.Quota{Total: 10, Burst: 5}), 10, time.Second},
 		"what is there":           {dry(second/10, limit.TagGrant{Rate: 2, Lot: limit.Lot{Tokens: 60}}), 10, 0},
-		"without a total nothing": {pooled(quota.Quota{Budgets: []quota.Budget{{Amount: 10, Per: quota.Day}}}), 10, 0},
+		"without a total nothing": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Day}}}), 10, 0},
 	} {
 		require.Equal(t, c.d, c.s.Expect(0, c.n), name)
 	}
@@ -100,7 +99,7 @@ func TestExpect(t *testing.T) {
 func TestTokensSetAsideAreExpectedAWhileLonger(t *testing.T) {
 	const at = 10 * second
 	for _, coming := range []int64{0, 60} {
-		s := pooled(quota.Quota{Total: 60})
+		s := pooled(limit.Quota{Total: 60})
 		s.Grant(limit.TagGrant{Needed: true, Coming: coming, AgainFor: 60}, 0, 0, at)
 		d, _, known := s.Due(at-second, 60)
 		require.True(t, known)

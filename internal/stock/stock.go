@@ -5,14 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Terms are what a Stock is made for.
 type Terms struct {
 	// Quota has its defaults filled in.
-	Quota quota.Quota
+	Quota limit.Quota
 	// Pooled says that the tokens come in lots.
 	Pooled bool
 	// Part is the part of the quota that is this process's own, without a pool: above 0 to 1.
@@ -122,7 +121,7 @@ func (s *Stock) largest() (most int64, by string) {
 		most, by = n, "burst, with hard"
 	}
 	for _, b := range q.Budgets {
-		if b.Then != quota.Lower && b.Amount < most {
+		if b.Then != limit.Lower && b.Amount < most {
 			most, by = b.Amount, "budgets"
 		}
 	}
@@ -152,7 +151,7 @@ func (s *Stock) Has(now, n int64) bool {
 }
 
 // needed tells whether draws need tokens of the quota.
-func needed(q quota.Quota) bool { return q.Total > 0 || q.Blocked || len(q.Budgets) > 0 }
+func needed(q limit.Quota) bool { return q.Total > 0 || q.Blocked || len(q.Budgets) > 0 }
 
 // has is Has as if the tag were not in shadow.
 func (s *Stock) has(now, n int64) bool {
@@ -357,9 +356,9 @@ func (s *Stock) Earns(n int64) time.Duration {
 // FallsBack tells whether what the budgets refuse goes to a fallback.
 func (s *Stock) FallsBack() bool {
 	if _, by := s.budget(); by != nil {
-		return by.Then == quota.Fallback
+		return by.Then == limit.Fallback
 	}
-	return slices.ContainsFunc(s.terms.Quota.Budgets, func(b quota.Budget) bool { return b.Then == quota.Fallback })
+	return slices.ContainsFunc(s.terms.Quota.Budgets, func(b limit.Budget) bool { return b.Then == limit.Fallback })
 }
 
 // Lowered tells whether the tag is in the lower class because a budget is spent.
@@ -368,7 +367,7 @@ func (s *Stock) Lowered(now int64) bool {
 		return s.grant.Lowered
 	}
 	s.roll(now)
-	return slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.Then == quota.Lower && b.left() == 0 })
+	return slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.Then == limit.Lower && b.left() == 0 })
 }
 
 // Spent is what is used and what is allowed in the budget window that ends first; 0 without budgets.

@@ -6,18 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 const second = int64(time.Second)
 
-func local(q quota.Quota) *Stock {
+func local(q limit.Quota) *Stock {
 	return New(Terms{Quota: q.WithDefaults(0), Part: 1, Wall: time.Date(2026, 3, 1, 22, 59, 50, 0, time.UTC)})
 }
 
 func TestTillEarnsAndSavesUp(t *testing.T) {
-	s := local(quota.Quota{Total: 10, Burst: 5})
+	s := local(limit.Quota{Total: 10, Burst: 5})
 	require.EqualValues(t, 0, s.AtHand(0), "it starts empty")
 	require.EqualValues(t, 1, s.AtHand(second/10))
 	require.EqualValues(t, 5, s.AtHand(100*second))
@@ -42,7 +41,7 @@ func TestTillEarnsAndSavesUp(t *testing.T) {
 func TestDueIsThereThen(t *testing.T) {
 	for total := 1; total < 400; total++ {
 		for n := int64(1); n < 40; n++ {
-			s := local(quota.Quota{Total: total, Burst: 1})
+			s := local(limit.Quota{Total: total, Burst: 1})
 			s.Reach(0, n, n)
 			wait, _, _ := s.Due(0, n)
 			require.Equal(t, n, s.AtHand(int64(wait)), "total %d", total)
@@ -55,7 +54,7 @@ func TestDueIsThereThen(t *testing.T) {
 }
 
 func TestBudgetsByTheWallClock(t *testing.T) {
-	s := local(quota.Quota{Budgets: []quota.Budget{{Amount: 10, Per: quota.Hour}, {Amount: 15, Per: quota.Day, Zone: "UTC"}}})
+	s := local(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Hour}, {Amount: 15, Per: limit.Day, Zone: "UTC"}}})
 	d, ok := s.Take(0, 8)
 	require.True(t, ok)
 	_, ok = s.Take(0, 3)
@@ -78,7 +77,7 @@ func TestBudgetsByTheWallClock(t *testing.T) {
 }
 
 func TestBudgetThatLowers(t *testing.T) {
-	s := local(quota.Quota{Budgets: []quota.Budget{{Amount: 10, Per: quota.Hour, Then: quota.Lower}}})
+	s := local(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Hour, Then: limit.Lower}}})
 	_, ok := s.Take(0, 9)
 	require.True(t, ok)
 	require.False(t, s.Lowered(0))
@@ -88,10 +87,10 @@ func TestBudgetThatLowers(t *testing.T) {
 	require.False(t, s.Lowered(11*second))
 }
 
-func pooled(q quota.Quota) *Stock { return New(Terms{Quota: q.WithDefaults(0), Pooled: true}) }
+func pooled(q limit.Quota) *Stock { return New(Terms{Quota: q.WithDefaults(0), Pooled: true}) }
 
 func TestLotsAreUsedByTheirEnds(t *testing.T) {
-	s := pooled(quota.Quota{Total: 100})
+	s := pooled(limit.Quota{Total: 100})
 	grant := func(tokens, from, until, window int64) {
 		s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: tokens, Window: window}}, from, until, 0)
 	}
@@ -123,7 +122,7 @@ func TestLotsAreUsedByTheirEnds(t *testing.T) {
 
 // What ran out while nobody drew is given back, once.
 func TestALotThatRanOutIsGivenBack(t *testing.T) {
-	s := pooled(quota.Quota{Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}})
+	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
 	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 9, Window: 1}}, 0, 10, 0)
 	_, ok := s.Take(1, 4)
 	require.True(t, ok)
@@ -137,7 +136,7 @@ func TestALotThatRanOutIsGivenBack(t *testing.T) {
 }
 
 func TestHardQuotaGivesNothingBackLate(t *testing.T) {
-	s := pooled(quota.Quota{Total: 100, Per: time.Minute, Hard: true})
+	s := pooled(limit.Quota{Total: 100, Per: time.Minute, Hard: true})
 	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 7}}, 0, 10, 0)
 	d, _ := s.Take(1, 5)
 	s.Return(20, d, 5)
@@ -150,7 +149,7 @@ func TestHardQuotaGivesNothingBackLate(t *testing.T) {
 // Where there is no total none can be used, and a budget is spent only if the pool says so: until the first lot comes, and between
 // lots, there is nothing here yet.
 func TestABudgetIsSpentOnlyIfThePoolSaysSo(t *testing.T) {
-	s := pooled(quota.Quota{Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}})
+	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
 	why := func() limit.Reason {
 		_, why, _ := s.Due(second, 1)
 		require.Equal(t, why, s.Lacks(second, 1))
@@ -163,7 +162,7 @@ func TestABudgetIsSpentOnlyIfThePoolSaysSo(t *testing.T) {
 	require.Equal(t, limit.ReasonFrozen, why())
 	s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonBudget}, 0, 0, 0)
 	require.Equal(t, limit.ReasonBudget, why())
-	s.SetQuota(quota.Quota{Total: 5, Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}})
+	s.SetQuota(limit.Quota{Total: 5, Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
 	s.Grant(limit.TagGrant{Needed: true}, 0, 0, 0)
 	require.Equal(t, limit.ReasonQuota, why(), "it has a total")
 }

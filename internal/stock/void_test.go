@@ -6,13 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A void grant ends what was granted before: nothing of it is used, or given back, any more.
 func TestVoid(t *testing.T) {
-	s := New(Terms{Quota: quota.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
+	s := New(Terms{Quota: limit.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
 	lot := func(n int64, void bool) {
 		s.Grant(limit.TagGrant{Needed: true, Void: void, Lot: limit.Lot{Tokens: n}}, 0, 1000, 0)
 	}
@@ -29,15 +28,15 @@ func TestVoid(t *testing.T) {
 
 // A changed quota counts at once: without a total nothing holds draws back.
 func TestSetQuota(t *testing.T) {
-	s := New(Terms{Quota: quota.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
+	s := New(Terms{Quota: limit.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
 	require.Zero(t, s.AtHand(1))
-	s.SetQuota(quota.Quota{}.WithDefaults(time.Second))
+	s.SetQuota(limit.Quota{}.WithDefaults(time.Second))
 	require.EqualValues(t, Endless, s.AtHand(1))
 }
 
 // What a store has forgotten is used to its end, and never given back, however late a call tells that it has not used it.
 func TestForgotten(t *testing.T) {
-	s := New(Terms{Quota: quota.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
+	s := New(Terms{Quota: limit.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
 	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 10}}, 0, 1000, 0)
 	before, ok := s.Take(1, 4)
 	require.True(t, ok)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Child is a limiter as an Attempt sees it: one that can tell how long a draw has to wait,

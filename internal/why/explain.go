@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Explain says what holds callers back: of several causes the one that stops everything, else the one that holds most callers. It is a pure

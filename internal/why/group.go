@@ -3,7 +3,7 @@ package why
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // leastOwed is from which time on debt counts: settling a call often leaves a little.

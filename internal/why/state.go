@@ -3,8 +3,8 @@ package why
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A State is a pool, or a limit without one, at one moment. The zero value of each field says that it is not so, or not known.

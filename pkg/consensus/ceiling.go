@@ -6,8 +6,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // forever is a local time that never comes.

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )

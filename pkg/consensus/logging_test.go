@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -56,7 +56,7 @@ func TestTargetsOfTagsAreLogged(t *testing.T) {
 	require.Len(t, lines, 2, "neither what goes by a pattern nor what is idle")
 	require.Equal(t, logLine{slog.LevelDebug, "the target of a tag", []any{
 		"tag", "acme", "demand", 30.0, "demandHere", 3.0, "usedHere", 2.0, "reserved", 20.0, "total", 40.0, "limiting", 35.0, "limitingHere", 4.0, "weight", 7,
-		"class", quota.Class("batch"), "target", 25.0, "by", "class", "rateHere", 3.5, "inHand", int64(6), "spent", int64(8), "budget", int64(9),
+		"class", limit.Class("batch"), "target", 25.0, "by", "class", "rateHere", 3.5, "inHand", int64(6), "spent", int64(8), "budget", int64(9),
 		"lacks", limit.ReasonQuota,
 	}}, lines[1])
 	require.Equal(t, "other", lines[0].args[1])

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // RetryAfter implements sharing.Pool.

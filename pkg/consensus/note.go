@@ -9,7 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )

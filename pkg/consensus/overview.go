@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -205,7 +204,7 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 // the pool's document changes of that; ok is false when no processor has quotas. It is exact for processors that are
 // configured with known, which may be the zero Quotas. Others tell only the sum of what is not changed, as of their last sync:
 // what is configured for a tag that was changed since counts as well.
-func (o *Overview) Reserved(known quota.Quotas) (rate float64, ok bool) {
+func (o *Overview) Reserved(known limit.Quotas) (rate float64, ok bool) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
 		told, has := unpackBusy(row.Busy)

@@ -3,8 +3,8 @@ package consensus
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // ID names the processor in its pool.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )

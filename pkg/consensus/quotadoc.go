@@ -9,7 +9,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // maxChangedTags is how many tags the document can change.
@@ -19,15 +19,15 @@ const maxChangedTags = 100
 // name nothing changes. It cannot change patterns.
 type quotaChanges struct {
 	version Version // of the document; 0: there is none
-	tags    map[string]quota.Quota
-	other   *quota.Quota
+	tags    map[string]limit.Quota
+	other   *limit.Quota
 }
 
 // over returns quotas with the changes. per is the period of the limit.
-func (c quotaChanges) over(q quota.Quotas, per time.Duration) quota.Quotas {
+func (c quotaChanges) over(q limit.Quotas, per time.Duration) limit.Quotas {
 	if len(c.tags) > 0 {
 		if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
-			q.Tags = map[string]quota.Quota{}
+			q.Tags = map[string]limit.Quota{}
 		}
 		maps.Copy(q.Tags, c.tags)
 	}
@@ -38,19 +38,19 @@ func (c quotaChanges) over(q quota.Quotas, per time.Duration) quota.Quotas {
 }
 
 // leaves returns those of the quotas by name, and that of all other tags, that nothing changes.
-func (c quotaChanges) leaves(q quota.Quotas) quota.Quotas {
+func (c quotaChanges) leaves(q limit.Quotas) limit.Quotas {
 	q.Tags = maps.Clone(q.Tags)
 	for name := range c.tags {
 		delete(q.Tags, name)
 	}
 	if c.other != nil {
-		q.Other = quota.Quota{}
+		q.Other = limit.Quota{}
 	}
 	return q
 }
 
 // with returns the changes with another one; q nil: as configured. The tag "" is all other tags.
-func (c quotaChanges) with(tag string, q *quota.Quota) quotaChanges {
+func (c quotaChanges) with(tag string, q *limit.Quota) quotaChanges {
 	next := quotaChanges{tags: maps.Clone(c.tags), other: c.other}
 	switch {
 	case tag == "":
@@ -59,7 +59,7 @@ func (c quotaChanges) with(tag string, q *quota.Quota) quotaChanges {
 		delete(next.tags, tag)
 	default:
 		if next.tags == nil {
-			next.tags = map[string]quota.Quota{}
+			next.tags = map[string]limit.Quota{}
 		}
 		next.tags[tag] = *q
 	}
@@ -68,13 +68,13 @@ func (c quotaChanges) with(tag string, q *quota.Quota) quotaChanges {
 
 // The form of the document: {"tags":{"acme":{"reserved":200}},"other":{"total":50}}. null is as if it were not there.
 type quotaChangesJSON struct {
-	Tags  map[string]*quota.Quota `json:"tags,omitempty"`
-	Other *quota.Quota            `json:"other,omitempty"`
+	Tags  map[string]*limit.Quota `json:"tags,omitempty"`
+	Other *limit.Quota            `json:"other,omitempty"`
 }
 
 // body returns the document's body. The error is a *RequestError if it is too large.
 func (c quotaChanges) body() ([]byte, error) {
-	j := quotaChangesJSON{Other: c.other, Tags: map[string]*quota.Quota{}}
+	j := quotaChangesJSON{Other: c.other, Tags: map[string]*limit.Quota{}}
 	for name, q := range c.tags {
 		j.Tags[name] = &q
 	}
@@ -108,29 +108,29 @@ func parseQuotaChanges(body []byte) (quotaChanges, error) {
 		return quotaChanges{}, fmt.Errorf(
 			"consensus: the document %q has no changes of quotas, allowed: %s with at most %d tags", quotaDocument, allowed, maxChangedTags)
 	}
-	c := quotaChanges{other: j.Other, tags: map[string]quota.Quota{}}
+	c := quotaChanges{other: j.Other, tags: map[string]limit.Quota{}}
 	for name, q := range j.Tags {
 		if q != nil {
 			c.tags[name] = *q
 		}
 	}
-	return c, c.validate(quota.Quotas{}, 0, 0)
+	return c, c.validate(limit.Quotas{}, 0, 0)
 }
 
 // validate checks the changes alone, or over what is configured for a limit of most per per, if most is above 0. An error says
 // which field of which tag is out of bounds; it is a *quota.ReservedError if nothing is wrong but the sum of what is reserved.
-func (c quotaChanges) validate(configured quota.Quotas, most int, per time.Duration) error {
+func (c quotaChanges) validate(configured limit.Quotas, most int, per time.Duration) error {
 	if most > 0 {
 		return c.over(configured, per).Validate(most, per)
 	}
 	// Alone: no sum of rates is too large for the largest limit in the shortest time.
-	var q quota.Quotas
+	var q limit.Quotas
 	q.Tags = c.tags
 	if c.other != nil {
 		q.Other = *c.other
 	}
 	err := q.Validate(maxNoteTokens, time.Second)
-	if over := (*quota.ReservedError)(nil); errors.As(err, &over) {
+	if over := (*limit.ReservedError)(nil); errors.As(err, &over) {
 		return nil
 	}
 	return err

@@ -6,18 +6,18 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // QuotaHashOf returns what QuotaHash returns of a processor that is configured with q and a limit whose period is per. So who
 // has quotas, and no processor, can tell whether they are those of a pool.
-func QuotaHashOf(q quota.Quotas, per time.Duration) string {
+func QuotaHashOf(q limit.Quotas, per time.Duration) string {
 	q = q.WithDefaults(per)
 	return fmt.Sprintf("%08x", hashOfQuotas(&q))
 }
 
 // hashOfQuotas is a hash of quotas with their defaults filled in.
-func hashOfQuotas(q *quota.Quotas) uint32 {
+func hashOfQuotas(q *limit.Quotas) uint32 {
 	text, err := json.Marshal(q)
 	if err != nil {
 		text = []byte(err.Error()) // quotas can be written

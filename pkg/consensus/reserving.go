@@ -5,7 +5,7 @@ import (
 	"errors"
 	mathrand "math/rand/v2"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A reserver is what a Member keeps of its requests for slots.

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // QuotaChanges are what is changed of the quotas that the processors of a pool are configured with.
 type QuotaChanges struct {
 	// Tags are the changed ones by name, and Other that of all other tags; nil: it is as configured.
-	Tags  map[string]quota.Quota
-	Other *quota.Quota
+	Tags  map[string]limit.Quota
+	Other *limit.Quota
 	// Version counts the changes; 0: there were none.
 	Version Version
 }
@@ -32,10 +33,10 @@ type QuotaChanges struct {
 // Errors: *RequestError for a quota or a name that is invalid, for more reserved than there is, for more changes than a
 // document holds, and when no live processor has quotas; one that wraps ErrNoPool; *ConflictError when others keep changing
 // them at the same time; those of the store; and one for a document that this release cannot read.
-func SaveQuota(ctx context.Context, s Store, pool, tag string, q *quota.Quota, force bool) error {
-	if tag != "" && !quota.ValidName(tag) {
+func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, force bool) error {
+	if tag != "" && !tagname.Valid(tag) {
 		return &RequestError{
-			Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", quota.MaxName, " bytes of text; empty for all other tags"),
+			Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", tagname.MaxLen, " bytes of text; empty for all other tags"),
 		}
 	}
 	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[quotaChanges]) (quotaChanges, bool, error) {
@@ -46,7 +47,7 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *quota.Quota, f
 		if q == nil {
 			return next, len(next.tags) < len(r.Value.tags) || next.other != r.Value.other, nil
 		}
-		if err := next.validate(quota.Quotas{}, 0, 0); err != nil {
+		if err := next.validate(limit.Quotas{}, 0, 0); err != nil {
 			return next, false, outOfBounds(err)
 		}
 		return next, true, fitsQuota(r.Roster, &r.Value, &next, tag, force)
@@ -60,7 +61,7 @@ func outOfBounds(err error) *RequestError {
 	if ok && len(joined.Unwrap()) == 1 {
 		err = joined.Unwrap()[0]
 	}
-	if f := (*quota.FieldError)(nil); errors.As(err, &f) && err.Error() == f.Error() && f.Allowed != "" {
+	if f := (*limit.FieldError)(nil); errors.As(err, &f) && err.Error() == f.Error() && f.Allowed != "" {
 		if value, ok := strings.CutPrefix(f.Problem, "is "); ok {
 			return &RequestError{Field: f.Field, Value: value, Allowed: f.Allowed}
 		}
@@ -115,7 +116,7 @@ func (c quotaChanges) changes(tag string) bool {
 
 // reserves is what the changes reserve together, in tokens per second.
 func (c quotaChanges) reserves(per time.Duration) float64 {
-	return c.over(quota.Quotas{}, per).ReservedRate(per)
+	return c.over(limit.Quotas{}, per).ReservedRate(per)
 }
 
 // LoadQuotas returns what is changed of the quotas of a pool. Errors: one that wraps ErrNoPool, those of the store, and one

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A SpentChange says what is spent of one budget window of a tag.
@@ -45,7 +45,7 @@ type SpentChange struct {
 // wraps driver.ErrNoTills for a store that is no driver.TillSetter; one that wraps driver.ErrTillsLost; those of the store; and one for a
 // document that this release cannot read.
 func SetSpent(ctx context.Context, s Store, pool string, c SpentChange) error {
-	report := driver.SpentReport{Key: quota.Key(c.Tag), Start: c.Start.UnixMicro(), End: c.End.UnixMicro(), Tokens: c.Tokens}
+	report := driver.SpentReport{Key: tagname.Key(c.Tag), Start: c.Start.UnixMicro(), End: c.End.UnixMicro(), Tokens: c.Tokens}
 	if err := cmp.Or(c.validate(), report.Validate(pool)); err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func SetSpent(ctx context.Context, s Store, pool string, c SpentChange) error {
 }
 
 func (c *SpentChange) validate() error {
-	if c.Tag != "" && !quota.ValidName(c.Tag) {
+	if c.Tag != "" && !tagname.Valid(c.Tag) {
 		return &RequestError{
-			Field: "Tag", Value: fmt.Sprintf("%.40q", c.Tag), Allowed: fmt.Sprint("1 to ", quota.MaxName, " bytes of text; empty for all other tags"),
+			Field: "Tag", Value: fmt.Sprintf("%.40q", c.Tag), Allowed: fmt.Sprint("1 to ", tagname.MaxLen, " bytes of text; empty for all other tags"),
 		}
 	}
 	return (&limit.Paused{By: c.By, Reason: c.Reason}).Check(time.Time{})

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A recordStore is the record of a tagPool as a store for operators.
@@ -51,7 +51,7 @@ func (s *recordStore) SetSpent(_ context.Context, _ string, r driver.SpentReport
 // spent is what the store has counted of a tag, and the most that a processor knows.
 func (p *tagPool) spent(tag string) (counted, seen int64) {
 	for _, t := range p.record.Tills {
-		if t.Key == quota.Key(tag) && len(t.Spent) > 0 {
+		if t.Key == tagname.Key(tag) && len(t.Spent) > 0 {
 			counted = t.Spent[len(t.Spent)-1].Tokens
 		}
 	}
@@ -75,12 +75,12 @@ func (p *tagPool) rest(tag string) {
 
 func (p *tagPool) wipe(server string) { p.record, p.server = driver.Record{}, server }
 
-var daily = quota.Budget{Amount: 1000, Per: quota.Day, Zone: "UTC"}
+var daily = limit.Budget{Amount: 1000, Per: limit.Day, Zone: "UTC"}
 
 func spentPool(t *testing.T) (p *tagPool, set func(tag string, tokens int64) error) {
 	t.Helper()
-	budgets := quota.Quota{Budgets: []quota.Budget{daily}}
-	p = newTagPool(t, 1000, quota.Quotas{Tags: map[string]quota.Quota{"acme": budgets, "beta": budgets}}, 3)
+	budgets := limit.Quota{Budgets: []limit.Budget{daily}}
+	p = newTagPool(t, 1000, limit.Quotas{Tags: map[string]limit.Quota{"acme": budgets, "beta": budgets}}, 3)
 	p.server = "one"
 	s := &recordStore{p: p}
 	return p, func(tag string, tokens int64) error {
@@ -179,7 +179,7 @@ func TestSetSpentRefuses(t *testing.T) {
 	p.everywhere("acme", 50)
 	p.run(30 * time.Second)
 	bad := (*RequestError)(nil)
-	for name, tokens := range map[string]int64{"acme": -1, strings.Repeat("n", quota.MaxName+1): 1, "a\n": 1} {
+	for name, tokens := range map[string]int64{"acme": -1, strings.Repeat("n", tagname.MaxLen+1): 1, "a\n": 1} {
 		require.ErrorAs(t, set(name, tokens), &bad)
 	}
 	start, end := daily.Window(tagBase.Add(48 * time.Hour))

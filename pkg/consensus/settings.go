@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Setting is what one or several processors of a pool are configured with.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -40,9 +40,9 @@ func LoadSpent(ctx context.Context, s Store, pool string, names []string) ([]Tag
 	if err != nil {
 		return nil, fmt.Errorf("consensus: loading what is spent in pool %q: %w", pool, err)
 	}
-	named := map[uint64]string{quota.OtherKey: ""}
+	named := map[uint64]string{tagname.OtherKey: ""}
 	for _, name := range names {
-		named[quota.Key(name)] = name
+		named[tagname.Key(name)] = name
 	}
 	var all []TagSpent
 	for i := range tills {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -25,10 +25,10 @@ func TestLoadSpent(t *testing.T) {
 	_, err := store.Sync(t.Context(), driver.Request{
 		Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease, Report: driver.Report{PoolSize: 1},
 		Draws: []driver.Draw{
-			draw(1<<64-1, 1, daily), draw(quota.OtherKey, 2, hourly), draw(quota.Key("zeta"), 3, hourly),
-			draw(5, 4, hourly), draw(quota.Key("delta"), 6, hourly),
-			draw(quota.Key("acme"), 5, hourly, daily),
-			{Key: quota.Key("total"), Total: 10, Per: time.Second, Burst: 1, Ask: 1},
+			draw(1<<64-1, 1, daily), draw(tagname.OtherKey, 2, hourly), draw(tagname.Key("zeta"), 3, hourly),
+			draw(5, 4, hourly), draw(tagname.Key("delta"), 6, hourly),
+			draw(tagname.Key("acme"), 5, hourly, daily),
+			{Key: tagname.Key("total"), Total: 10, Per: time.Second, Burst: 1, Ask: 1},
 		},
 	})
 	require.NoError(t, err)
@@ -42,17 +42,17 @@ func TestLoadSpent(t *testing.T) {
 	spent, err := consensus.LoadSpent(t.Context(), store, "p", []string{"zeta", "delta", "unused", "acme", "total", ""})
 	require.NoError(t, err)
 	require.Equal(t, []consensus.TagSpent{
-		{Tag: "acme", Key: quota.Key("acme"), Windows: append([]consensus.SpentWindow{inDay(75)}, inHour(5)...)},
-		{Tag: "delta", Key: quota.Key("delta"), Windows: inHour(6)}, // whose key is above the next one's
-		{Tag: "zeta", Key: quota.Key("zeta"), Windows: inHour(3)},
-		{Key: quota.OtherKey, Windows: inHour(2)},
+		{Tag: "acme", Key: tagname.Key("acme"), Windows: append([]consensus.SpentWindow{inDay(75)}, inHour(5)...)},
+		{Tag: "delta", Key: tagname.Key("delta"), Windows: inHour(6)}, // whose key is above the next one's
+		{Tag: "zeta", Key: tagname.Key("zeta"), Windows: inHour(3)},
+		{Key: tagname.OtherKey, Windows: inHour(2)},
 		{Key: 5, Unnamed: true, Windows: inHour(4)},
 		{Key: 1<<64 - 1, Unnamed: true, Windows: []consensus.SpentWindow{inDay(71)}},
 	}, spent)
 	spent, err = consensus.LoadSpent(t.Context(), store, "p", nil)
 	require.NoError(t, err)
 	require.Len(t, spent, 6)
-	require.Equal(t, consensus.TagSpent{Key: quota.OtherKey, Windows: inHour(2)}, spent[0], "this one is always known")
+	require.Equal(t, consensus.TagSpent{Key: tagname.OtherKey, Windows: inHour(2)}, spent[0], "this one is always known")
 }
 
 func TestLoadSpentFaults(t *testing.T) {

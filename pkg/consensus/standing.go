@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Standing is how a processor stands, as it tells operators in its note. It is as of its last
@@ -223,7 +223,7 @@ func tagTold(value string) string {
 		return ""
 	}
 	name, err := url.QueryUnescape(value)
-	if err != nil || !quota.ValidName(name) {
+	if err != nil || !tagname.Valid(name) {
 		return ""
 	}
 	return name
@@ -233,7 +233,7 @@ func tagTold(value string) string {
 const hashLength = 10
 
 // HashedTag is what stands for a tag whose name is not told.
-func HashedTag(tag string) string { return "#" + hashText(busyKey(quota.Key(tag))) }
+func HashedTag(tag string) string { return "#" + hashText(busyKey(tagname.Key(tag))) }
 
 func hashText(key uint64) string { return fmt.Sprintf("%0*x", hashLength, key) }
 
@@ -247,7 +247,7 @@ func (t *tagging) toldName(tag string) string {
 	switch _, named := t.book.quotas.Tags[tag]; {
 	case tag == "":
 		return TagOthers
-	case named && len(url.QueryEscape(tag)) <= quota.MaxName:
+	case named && len(url.QueryEscape(tag)) <= tagname.MaxLen:
 		return tag
 	}
 	return HashedTag(tag)

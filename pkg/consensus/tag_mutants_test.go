@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // hoard lets six processors draw, one after the other, for callers that cannot go on for a while, and then all go on at
@@ -44,7 +44,7 @@ func wiped(t *testing.T) string {
 	t.Helper()
 	k := keep(t, one(1000))
 	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
-	k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+	k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero})
 	if d := k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3}); d.Back > 0 {
 		return fmt.Sprintf("%d tokens are given back that the store knows nothing of", d.Back)

@@ -4,8 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -17,7 +16,7 @@ type tagAccount struct {
 	limit.TagReport
 
 	key     uint64
-	quota   quota.Quota
+	quota   limit.Quota
 	pattern int // of the quotas by which it goes, from 1; 0: it has its own, or is "" for all other tags
 
 	marks  [3]tagMark // the newest first, one interval apart
@@ -68,7 +67,7 @@ type tagLot struct {
 
 // A tagBudget is one budget of a tag in its present window.
 type tagBudget struct {
-	per quota.Period
+	per limit.Period
 	// start and end are those of the window, on the store's clock in microseconds of Unix time.
 	start, end int64
 	amount     int64
@@ -81,7 +80,7 @@ type tagBudget struct {
 func (b *tagBudget) spent() int64 { return min(b.seen+b.own, math.MaxInt64/2) }
 
 // hasTill tells whether the draws of a tag need tokens of its own.
-func hasTill(q *quota.Quota) bool { return !q.Blocked && (q.Total > 0 || len(q.Budgets) > 0) }
+func hasTill(q *limit.Quota) bool { return !q.Blocked && (q.Total > 0 || len(q.Budgets) > 0) }
 
 // perSecond is a number of tokens per period as a rate; 0 without a period.
 func perSecond(tokens int64, per time.Duration) float64 {
@@ -163,7 +162,7 @@ func (a *tagAccount) exhausted() bool { return a.lack == driver.LackBudget && !a
 // lowered tells whether a budget is spent at whose end the tag goes on in the lower class.
 func (a *tagAccount) lowered() bool {
 	for i, b := range a.quota.Budgets {
-		if i < len(a.budgets) && b.Then == quota.Lower && a.budgets[i].spentAll() {
+		if i < len(a.budgets) && b.Then == limit.Lower && a.budgets[i].spentAll() {
 			return true
 		}
 	}
@@ -348,7 +347,7 @@ func (a *tagAccount) coming() (covers int64, last time.Duration) {
 func (a *tagAccount) left() int64 {
 	left := int64(math.MaxInt64)
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
-		if b := &a.budgets[i]; b.start > 0 && a.quota.Budgets[i].Then != quota.Lower {
+		if b := &a.budgets[i]; b.start > 0 && a.quota.Budgets[i].Then != limit.Lower {
 			left = min(left, b.amount-b.spent())
 		}
 	}
@@ -377,7 +376,7 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want, leas
 		if b.start == 0 {
 			return 0 // nobody has told the time
 		}
-		if a.quota.Budgets[i].Then == quota.Lower && b.spentAll() {
+		if a.quota.Budgets[i].Then == limit.Lower && b.spentAll() {
 			continue
 		}
 		got = min(got, math.Floor(float64(b.amount-b.seen)*share)-float64(b.own))

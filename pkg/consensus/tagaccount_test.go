@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -33,13 +33,13 @@ func (k *bookkeeper) withoutRoom(syncs int, share float64, r limit.TagReport) (g
 
 // T8: a tag without a till lives on this processor's part of its budget, once.
 func TestABudgetWithoutATillIsSpentOnce(t *testing.T) {
-	k := keep(t, budgeted(quota.Refuse))
+	k := keep(t, budgeted(limit.Refuse))
 	require.EqualValues(t, 25, k.withoutRoom(20, 0.25, limit.TagReport{Tag: "a", Waiting: 40}), "a quarter of 100")
 }
 
 // T8: the part of a small total adds up to whole tokens.
 func TestASmallTotalWithoutATillAddsUp(t *testing.T) {
-	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: 60, Per: time.Minute, Burst: 1}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 60, Per: time.Minute, Burst: 1}}})
 	got := k.withoutRoom(41, 0.25, limit.TagReport{Tag: "a", Waiting: 5})
 	require.InDelta(t, 10, got, 1, "a quarter of one each second")
 }
@@ -87,7 +87,7 @@ func TestWhatIsOwedSurvivesRequestsWithoutDraws(t *testing.T) {
 
 // A tag that has nothing but a budget at whose end it goes on in the lower class goes on.
 func TestATagWithALoweringBudgetAloneGoesOn(t *testing.T) {
-	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Budgets: []quota.Budget{{Amount: 100, Per: quota.Hour, Then: quota.Lower}}}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Budgets: []limit.Budget{{Amount: 100, Per: limit.Hour, Then: limit.Lower}}}}})
 	d := k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 2})
 	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{100}, Lack: driver.LackBudget, Again: 5 * sec})
 	d = k.asks(6*sec, limit.TagReport{Tag: "a", Waiting: 2})
@@ -103,7 +103,7 @@ func TestATagWithALoweringBudgetAloneGoesOn(t *testing.T) {
 
 // A limiter that has forgotten a tag counts from 0 again, which is no lack of demand.
 func TestATagThatWasForgottenCountsAnew(t *testing.T) {
-	k := keep(t, quota.Quotas{Match: []quota.Pattern{{Tag: "free/*"}}})
+	k := keep(t, limit.Quotas{Match: []limit.QuotaPattern{{Tag: "free/*"}}})
 	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 5000, Refused: 10}})
 	k.report(100*sec, sec, false, nil)
 	k.report(200*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 40, Refused: 2, Anew: true}})

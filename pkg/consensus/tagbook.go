@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -18,7 +18,7 @@ import (
 // Invariant: what is given back to the store has left the limiter's hand before the request was made, and
 // is told by requests until one of them is answered.
 type tagBook struct {
-	quotas   quota.Quotas // in force
+	quotas   limit.Quotas // in force
 	version  Version      // of the document that changes them; 0: there is none
 	accounts []tagAccount // by rising tag
 	next     string       // whose turn it is when not all tags have room in a request
@@ -49,7 +49,7 @@ const (
 )
 
 // setQuotas puts quotas in force, which have their defaults filled in.
-func (b *tagBook) setQuotas(q quota.Quotas, version Version) {
+func (b *tagBook) setQuotas(q limit.Quotas, version Version) {
 	b.quotas, b.version, b.news = q, version, true
 	b.detach()
 	for i := range b.accounts {
@@ -66,13 +66,13 @@ func (b *tagBook) setQuotas(q quota.Quotas, version Version) {
 func (b *tagBook) detach() { b.accounts = slices.Clone(b.accounts) }
 
 // find returns the quota of a tag, and the pattern that it is from, from 1.
-func (b *tagBook) find(tag string) (q quota.Quota, pattern int) {
+func (b *tagBook) find(tag string) (q limit.Quota, pattern int) {
 	name, q := b.quotas.Find(tag)
 	if _, has := b.quotas.Tags[name]; has || name == "" {
 		return q, 0
 	}
 	for i := range b.quotas.Match {
-		one := quota.Quotas{Match: b.quotas.Match[i : i+1]}
+		one := limit.Quotas{Match: b.quotas.Match[i : i+1]}
 		if n, _ := one.Find(tag); n == name {
 			return q, i + 1
 		}
@@ -98,7 +98,7 @@ func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) 
 		if b.account(tag) != nil {
 			continue
 		}
-		a := tagAccount{key: quota.Key(tag)} // that of "" is the one of all others
+		a := tagAccount{key: tagname.Key(tag)} // that of "" is the one of all others
 		a.Tag = tag
 		a.quota, a.pattern = b.find(tag)
 		if b.named(tag) {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 const sec = time.Second
@@ -25,7 +25,7 @@ type bookkeeper struct {
 	tagBook
 }
 
-func keep(t *testing.T, q quota.Quotas) *bookkeeper {
+func keep(t *testing.T, q limit.Quotas) *bookkeeper {
 	t.Helper()
 	k := &bookkeeper{t: t}
 	k.setQuotas(q.WithDefaults(sec), 0)
@@ -60,14 +60,14 @@ func (k *bookkeeper) gives(now, sent time.Duration, drawn ...driver.Drawn) limit
 	return list[0]
 }
 
-func one(total int) quota.Quotas {
-	return quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: total}}}
+func one(total int) limit.Quotas {
+	return limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: total}}}
 }
 
 func TestABookAsksForWhatATagWillUse(t *testing.T) {
 	k := keep(t, one(1000))
 	d := k.asks(10*sec, limit.TagReport{Tag: "a", Used: 40, Waiting: 8})
-	require.Equal(t, driver.Draw{Key: quota.Key("a"), Total: 1000, Per: sec, Burst: 100, Ask: 14}, d, "48 in ten seconds, a quarter more, and who waits")
+	require.Equal(t, driver.Draw{Key: tagname.Key("a"), Total: 1000, Per: sec, Burst: 100, Ask: 14}, d, "48 in ten seconds, a quarter more, and who waits")
 	k.gives(10*sec, 10*sec)
 	d = k.asks(11*sec, limit.TagReport{Tag: "a", Used: 140, Refused: 20, InHand: 30})
 	require.EqualValues(t, 120, d.Ask, "120 in the last second, less what is in hand")
@@ -82,7 +82,7 @@ func TestABookAsksForWhatATagWillUse(t *testing.T) {
 }
 
 func TestABookAsksForOneTokenAtLeastIfSomebodyWaits(t *testing.T) {
-	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: 1, Per: time.Hour, Burst: 1}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 1, Per: time.Hour, Burst: 1}}})
 	require.EqualValues(t, 1, k.asks(100*sec, limit.TagReport{Tag: "a", Waiting: 1}).Ask)
 	k.gives(100*sec, 100*sec)
 	require.Zero(t, k.asks(103*sec, limit.TagReport{Tag: "a", Used: 1}), "too little for a token in each hand")
@@ -122,7 +122,7 @@ func TestWhatIsUsedIsMeasuredOverWholeLots(t *testing.T) {
 func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	k := keep(t, one(100))
 	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
-	g := k.gives(11*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 30, Lack: driver.LackTotal, Again: sec / 2})
+	g := k.gives(11*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 30, Lack: driver.LackTotal, Again: sec / 2})
 	require.Equal(t, limit.Lot{Tokens: 30, From: tagBase.Add(10 * sec), Until: tagBase.Add(12 * sec)}, g.Lot)
 	require.Equal(t, limit.ReasonQuota, g.Lacks)
 	require.Equal(t, tagBase.Add(11*sec+sec/2), g.Again)
@@ -131,10 +131,10 @@ func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	require.Nil(t, k.grants(tagBase, 11*sec), "once")
 
 	k.asks(20*sec, limit.TagReport{Tag: "a", Waiting: 50})
-	g = k.gives(22*sec, 20*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 30})
+	g = k.gives(22*sec, 20*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 30})
 	require.Zero(t, g.Lot, "it is over")
 	k.asks(30*sec, limit.TagReport{Tag: "a", Waiting: 5})
-	g = k.gives(30*sec, 30*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 1000})
+	g = k.gives(30*sec, 30*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 1000})
 	require.LessOrEqual(t, g.Lot.Tokens, int64(135), "a store that gives more than it was asked for is not believed")
 }
 
@@ -143,7 +143,7 @@ func TestALargeDrawThatHasToWait(t *testing.T) {
 	k := keep(t, one(10))
 	for lack, n := range map[driver.Lack]int64{driver.LackTotal: 40, driver.LackBudget: 0} {
 		k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
-		g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Lack: lack, Again: 2 * sec})
+		g := k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Lack: lack, Again: 2 * sec})
 		require.Equal(t, tagBase.Add(12*sec), g.Again)
 		require.Equal(t, n, g.AgainFor)
 	}
@@ -155,7 +155,7 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
 	require.EqualValues(t, 40, d.Ask)
 	require.Equal(t, driver.MaxReach, d.Ahead, "however long that takes")
-	g := k.gives(10*sec+sec/10, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 40, From: 4 * sec})
+	g := k.gives(10*sec+sec/10, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 40, From: 4 * sec})
 	require.Equal(t, tagBase.Add(14*sec+sec/10), g.Again, "not before the store's time")
 	require.Zero(t, g.Lot)
 	require.Zero(t, k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40, Line: 45}))
@@ -172,7 +172,7 @@ func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
 	require.Equal(t, []int64{7, 3}, []int64{d.Back, d.Owed})
 	d = k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 2, Owed: 1})
 	require.Equal(t, []int64{9, 4}, []int64{d.Back, d.Owed}, "the one before got no answer")
-	g := k.gives(11*sec, 11*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 1})
+	g := k.gives(11*sec, 11*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 1})
 	require.EqualValues(t, 1, g.Lot.Tokens, "nothing of what was given back")
 	d = k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5})
 	require.Equal(t, []int64{5, 0}, []int64{d.Back, d.Owed})
@@ -192,7 +192,7 @@ func TestWhatTheStoreHasForgottenIsNotGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := keep(t, one(1000))
 			k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
-			k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+			k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 			k.report(11*sec, sec, false, []limit.TagReport{{Tag: "a", Waiting: 1, Back: 4, Owed: 2}})
 			forget(k)
 			list := k.grants(tagBase, 11*sec)
@@ -212,11 +212,11 @@ func TestDistrustVoidsWhatIsInHand(t *testing.T) {
 	k := keep(t, one(1000))
 	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
 	k.distrust()
-	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 	require.True(t, g.Void)
 	require.Zero(t, g.Lot)
 	k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 50})
-	g = k.gives(11*sec, 11*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+	g = k.gives(11*sec, 11*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 	require.False(t, g.Void)
 	require.EqualValues(t, 50, g.Lot.Tokens)
 }
@@ -224,7 +224,7 @@ func TestDistrustVoidsWhatIsInHand(t *testing.T) {
 // Tags that wait come first, and those that found no room come first the next time: none starves.
 func TestTagsTakeTurnsInRequests(t *testing.T) {
 	const tags = 1200
-	k := keep(t, quota.Quotas{Match: []quota.Pattern{{Tag: "t*", Quota: quota.Quota{Total: 1000}}}})
+	k := keep(t, limit.Quotas{Match: []limit.QuotaPattern{{Tag: "t*", Quota: limit.Quota{Total: 1000}}}})
 	tag := func(i int) string { return fmt.Sprintf("t%04d", i) }
 	seen := map[uint64]int{}
 	for turn := range 10 {
@@ -238,7 +238,7 @@ func TestTagsTakeTurnsInRequests(t *testing.T) {
 		require.Len(t, draws, usualDraws)
 		require.NoError(t, valid(draws))
 		for i := range 3 {
-			require.Contains(t, []uint64{quota.Key("t0000"), quota.Key("t0400"), quota.Key("t0800")}, draws[i].Key)
+			require.Contains(t, []uint64{tagname.Key("t0000"), tagname.Key("t0400"), tagname.Key("t0800")}, draws[i].Key)
 		}
 		for _, d := range draws {
 			seen[d.Key]++
@@ -268,7 +268,7 @@ func TestTagsTakeTurnsInRequests(t *testing.T) {
 // However many names come, memory is bounded, and no account that owes is dropped.
 func TestABookIsBounded(t *testing.T) {
 	race.Skip(t, "it has one goroutine")
-	k := keep(t, quota.Quotas{Match: []quota.Pattern{{Tag: "*", Quota: quota.Quota{Total: 10}}}})
+	k := keep(t, limit.Quotas{Match: []limit.QuotaPattern{{Tag: "*", Quota: limit.Quota{Total: 10}}}})
 	k.report(0, sec, false, []limit.TagReport{{Tag: "debtor", Owed: 5}})
 	const each = 512 // a report copies the book
 	for i := range 3 * maxAccounts / each {
@@ -287,25 +287,25 @@ func TestABookIsBounded(t *testing.T) {
 	}
 	k.report(100*sec, sec, false, waiting)
 	require.Len(t, k.accounts, maxAccounts)
-	k.setQuotas(quota.Quotas{Tags: map[string]quota.Quota{"known": {Total: 10}}, Match: k.quotas.Match}, 0)
+	k.setQuotas(limit.Quotas{Tags: map[string]limit.Quota{"known": {Total: 10}}, Match: k.quotas.Match}, 0)
 	k.report(101*sec, sec, false, append(waiting, limit.TagReport{Tag: "known", Waiting: 1}, limit.TagReport{Waiting: 1}))
 	require.NotNil(t, k.account("known"))
 	require.NotNil(t, k.account(""))
 	draws := k.draws(101*sec, sec, 1, false)
 	require.Len(t, draws, driver.MaxDraws)
-	require.Equal(t, quota.Key("known"), draws[0].Key, "it is before all names")
+	require.Equal(t, tagname.Key("known"), draws[0].Key, "it is before all names")
 	require.False(t, draws[0].Pattern)
 	require.True(t, draws[1].Pattern)
 	// What is still to be told of names that have no quota any more takes no place from tags by name either.
-	k.setQuotas(quota.Quotas{Tags: map[string]quota.Quota{"known": {Total: 10}}, Match: k.quotas.Match, Other: quota.Quota{Total: 5}}, 0)
+	k.setQuotas(limit.Quotas{Tags: map[string]limit.Quota{"known": {Total: 10}}, Match: k.quotas.Match, Other: limit.Quota{Total: 5}}, 0)
 	for i := range k.accounts {
 		k.accounts[i].Owed = 1
 	}
-	k.setQuotas(quota.Quotas{Tags: k.quotas.Tags, Other: k.quotas.Other}, 0)
+	k.setQuotas(limit.Quotas{Tags: k.quotas.Tags, Other: k.quotas.Other}, 0)
 	for _, d := range k.draws(102*sec, sec, 1, false) {
-		require.Equal(t, d.Key != quota.Key("known") && d.Key != quota.OtherKey, d.Pattern)
+		require.Equal(t, d.Key != tagname.Key("known") && d.Key != tagname.OtherKey, d.Pattern)
 	}
-	k.setQuotas(quota.Quotas{Tags: k.quotas.Tags, Match: []quota.Pattern{{Tag: "*", Quota: quota.Quota{Total: 10}}}}, 0)
+	k.setQuotas(limit.Quotas{Tags: k.quotas.Tags, Match: []limit.QuotaPattern{{Tag: "*", Quota: limit.Quota{Total: 10}}}}, 0)
 	for i := range k.accounts {
 		k.accounts[i].Owed = 0
 	}
@@ -321,7 +321,7 @@ func TestABookIsBounded(t *testing.T) {
 
 // A limiter may report anything.
 func TestABookSurvivesHostileReports(t *testing.T) {
-	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: 10, Budgets: []quota.Budget{{Amount: 5, Per: quota.Day}}}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 10, Budgets: []limit.Budget{{Amount: 5, Per: limit.Day}}}}})
 	for i, r := range []limit.TagReport{
 		{Tag: "a", Used: -1, Refused: -5, Waiting: -9, InHand: -3, Back: -2, BackSpent: -1, Owed: -7, Head: -1},
 		{
@@ -338,7 +338,7 @@ func TestABookSurvivesHostileReports(t *testing.T) {
 // Callers that wait for each token do not show what they could use: a tag whose callers go on waiting asks for what is
 // reserved, or for twice as much as it uses.
 func TestATagThatGoesOnWaitingAsksForMore(t *testing.T) {
-	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Reserved: 300, Total: 500}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Reserved: 300, Total: 500}}})
 	at := func(i, used, waiting int64) float64 {
 		k.report(time.Duration(10+i)*sec, sec, false, []limit.TagReport{{Tag: "a", Used: used, Waiting: waiting}})
 		return k.accounts[0].demand
@@ -385,7 +385,7 @@ func TestTheSizeOfACallDoesNotDecay(t *testing.T) {
 
 // However many names wait, a tag with its own quota draws, whether its callers wait or not.
 func TestNamesThatWaitLeaveRoomForTagsByName(t *testing.T) {
-	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"known": {Total: 10}}, Match: []quota.Pattern{{Tag: "*", Quota: quota.Quota{Total: 10}}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"known": {Total: 10}}, Match: []limit.QuotaPattern{{Tag: "*", Quota: limit.Quota{Total: 10}}}})
 	reports := []limit.TagReport{{Tag: "known", Used: 10}}
 	for i := range driver.MaxDraws + 10 {
 		reports = append(reports, limit.TagReport{Tag: fmt.Sprint("w", i), Waiting: 1})
@@ -393,5 +393,5 @@ func TestNamesThatWaitLeaveRoomForTagsByName(t *testing.T) {
 	k.report(10*sec, sec, false, reports)
 	draws := k.draws(10*sec, sec, 1, false)
 	require.Len(t, draws, driver.MaxDraws)
-	require.Equal(t, quota.Key("known"), draws[0].Key)
+	require.Equal(t, tagname.Key("known"), draws[0].Key)
 }

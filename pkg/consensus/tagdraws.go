@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A tagDraw is what a request says of one tag.
@@ -100,7 +100,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 	forgotten := frozen && (a.lack == driver.LackFrozen || !d.asks()) // the till gives nothing yet, or nothing is asked for
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		w := &a.budgets[i]
-		if a.quota.Budgets[i].Then == quota.Lower && w.spentAll() {
+		if a.quota.Budgets[i].Then == limit.Lower && w.spentAll() {
 			if !forgotten {
 				continue // the tag goes on without it
 			}

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -15,7 +15,7 @@ import (
 type tagging struct {
 	on         bool         // the limiter has quotas
 	tills      bool         // a tag may be short of tokens of its own
-	configured quota.Quotas // with their defaults
+	configured limit.Quotas // with their defaults
 	per        time.Duration
 	hash       uint32 // of what is configured
 
@@ -55,7 +55,7 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 
 // SetQuotas sets the quotas that the limiter is configured with, which must be valid and have their defaults filled in.
 // nil, as before the first call: tags have none. Call it after SetLimit.
-func (p *Processor) SetQuotas(q *quota.Quotas) {
+func (p *Processor) SetQuotas(q *limit.Quotas) {
 	t := &p.tags
 	t.on = q != nil && p.ceiling.limit.Max > 0
 	p.load.fixed = t.on // tokens of tags are drawn for a usual interval
@@ -81,7 +81,7 @@ func (t *tagging) apply() {
 	q := t.changes.over(t.configured, t.per)
 	t.book.setQuotas(q, t.changesVersion())
 	t.policy.set(&q)
-	t.tills = hasTill(&q.Other) || slices.ContainsFunc(q.Match, func(p quota.Pattern) bool { return hasTill(&p.Quota) })
+	t.tills = hasTill(&q.Other) || slices.ContainsFunc(q.Match, func(p limit.QuotaPattern) bool { return hasTill(&p.Quota) })
 	for _, own := range q.Tags {
 		t.tills = t.tills || hasTill(&own)
 	}
@@ -230,7 +230,7 @@ func (p *Processor) TagGrants(base time.Time, now time.Duration) []limit.TagGran
 }
 
 // Quotas returns the quotas in force. fresh says that they differ from those that the last call returned.
-func (p *Processor) Quotas() (q quota.Quotas, fresh bool) {
+func (p *Processor) Quotas() (q limit.Quotas, fresh bool) {
 	fresh, p.tags.fresh = p.tags.fresh, false
 	return p.tags.book.quotas, fresh
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // One processor that does not know quotas makes all go by total x own share, which is safe; with tills it is full use again.
@@ -86,7 +86,7 @@ func TestTotalsHoldThoughTheStoreForgets(t *testing.T) {
 
 // Budgets are exact over the whole pool, and begin anew with each window.
 func TestABudgetIsExactOverThePool(t *testing.T) {
-	q := quota.Quotas{Tags: map[string]quota.Quota{"acme": {Budgets: []quota.Budget{{Amount: 500, Per: quota.Hour}}}}}
+	q := limit.Quotas{Tags: map[string]limit.Quota{"acme": {Budgets: []limit.Budget{{Amount: 500, Per: limit.Hour}}}}}
 	p := newTagPool(t, 1000, q, 4)
 	p.everywhere("acme", 20)
 	p.everywhere("", 100)

@@ -12,11 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -376,7 +376,7 @@ func TestMatrixOfNames(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newMatrixPool(t, pods, throttle.Limit{Max: 600}, throttle.Quotas{
 					Tags:  map[string]throttle.Quota{"acme": {Reserved: 100, Total: 100}},
-					Match: []quota.Pattern{{Tag: "free/*", Quota: throttle.Quota{Total: 4}}},
+					Match: []limit.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 4}}},
 				})
 				for _, th := range p.pods {
 					p.closed(th, "acme", 4, 1)

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A tagPolicy divides the limit by tags first and processors then (package fairtags). Every processor works it out
@@ -35,10 +36,10 @@ type heardRow struct {
 }
 
 // patternKey is what the tags of a pattern are told as.
-func patternKey(p *quota.Pattern) uint64 { return busyKey(quota.Key("\x00match\x00" + p.Tag)) } // no name has control characters
+func patternKey(p *limit.QuotaPattern) uint64 { return busyKey(tagname.Key("\x00match\x00" + p.Tag)) } // no name has control characters
 
 // termKey is what a tag is in the terms and in what is told.
-func termKey(a *tagAccount, q *quota.Quotas) uint64 {
+func termKey(a *tagAccount, q *limit.Quotas) uint64 {
 	switch {
 	case a.pattern > 0 && a.pattern <= len(q.Match):
 		return patternKey(&q.Match[a.pattern-1])
@@ -49,11 +50,11 @@ func termKey(a *tagAccount, q *quota.Quotas) uint64 {
 }
 
 // set makes the terms of quotas.
-func (p *tagPolicy) set(q *quota.Quotas) {
+func (p *tagPolicy) set(q *limit.Quotas) {
 	p.terms, p.index = []fairtags.Terms{termsOf(0, &q.Other)}, map[uint64]int{}
 	p.limited, p.held, p.elsewhere = nil, nil, nil
 	for name, own := range q.Tags {
-		p.terms = append(p.terms, termsOf(busyKey(quota.Key(name)), &own))
+		p.terms = append(p.terms, termsOf(busyKey(tagname.Key(name)), &own))
 	}
 	for i := range q.Match {
 		t := termsOf(patternKey(&q.Match[i]), &q.Match[i].Quota)
@@ -72,14 +73,14 @@ func (p *tagPolicy) set(q *quota.Quotas) {
 	}
 }
 
-func termsOf(key uint64, q *quota.Quota) fairtags.Terms {
+func termsOf(key uint64, q *limit.Quota) fairtags.Terms {
 	t := fairtags.Terms{
 		Key: key, Reserved: perSecond(int64(q.Reserved), q.Per), Total: math.Inf(1), Limiting: math.Inf(1), Weight: float64(max(q.Weight, 1)),
 	}
 	if (q.Total > 0 || q.Blocked) && !q.Shadow {
 		t.Total = perSecond(int64(q.Total), q.Per)
 	}
-	if q.Class == quota.Batch {
+	if q.Class == limit.Batch {
 		t.Class = 1
 	}
 	return t

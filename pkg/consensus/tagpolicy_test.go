@@ -8,22 +8,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-func policyOf(q quota.Quotas) *tagPolicy {
+func policyOf(q limit.Quotas) *tagPolicy {
 	q = q.WithDefaults(sec)
 	var p tagPolicy
 	p.set(&q)
 	return &p
 }
 
-func acme(reserved, total int) quota.Quotas {
-	return quota.Quotas{Tags: map[string]quota.Quota{"acme": {Reserved: reserved, Total: total}}}
+func acme(reserved, total int) limit.Quotas {
+	return limit.Quotas{Tags: map[string]limit.Quota{"acme": {Reserved: reserved, Total: total}}}
 }
 
-func acmeKey() uint64 { return busyKey(quota.Key("acme")) }
+func acmeKey() uint64 { return busyKey(tagname.Key("acme")) }
 
 // row is a live processor that tells of two tags.
 func row(id string, claim float64, turn byte, acme, other float64) RosterRow {
@@ -45,10 +45,10 @@ func TestAllProcessorsWantTheSame(t *testing.T) {
 
 // So they do where they have more tags than they can name: together they want the whole limit, and no more.
 func TestAllProcessorsWantTheSameWithManyTags(t *testing.T) {
-	q, keys := quota.Quotas{Tags: map[string]quota.Quota{}}, []uint64{}
+	q, keys := limit.Quotas{Tags: map[string]limit.Quota{}}, []uint64{}
 	for i := range 200 {
 		name := fmt.Sprint("tag-", i)
-		q.Tags[name], keys = quota.Quota{Reserved: 4}, append(keys, busyKey(quota.Key(name)))
+		q.Tags[name], keys = limit.Quota{Reserved: 4}, append(keys, busyKey(tagname.Key(name)))
 	}
 	slices.Sort(keys)
 	const pods = 3
@@ -109,7 +109,7 @@ func TestEveryProcessorMustKnowQuotas(t *testing.T) {
 
 // The tags of a pattern are told as one, and what they get together is divided among them by what they ask for.
 func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
-	q := quota.Quotas{Match: []quota.Pattern{{Tag: "free/*", Quota: quota.Quota{Total: 100, Class: quota.Batch}}}}
+	q := limit.Quotas{Match: []limit.QuotaPattern{{Tag: "free/*", Quota: limit.Quota{Total: 100, Class: limit.Batch}}}}
 	k := keep(t, q)
 	p := policyOf(q)
 	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 100}, {Tag: "free/y", Used: 900}, {Tag: "", Used: 50}})
@@ -125,7 +125,7 @@ func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
 
 // A shadow quota reserves, but its total holds nobody back in the plan.
 func TestAShadowQuotaHasNoTotalInThePlan(t *testing.T) {
-	p := policyOf(quota.Quotas{Tags: map[string]quota.Quota{"acme": {Reserved: 10, Total: 20, Shadow: true}}})
+	p := policyOf(limit.Quotas{Tags: map[string]limit.Quota{"acme": {Reserved: 10, Total: 20, Shadow: true}}})
 	p.divide(0, sec, 1000, []RosterRow{{ID: "a"}}, 0, []busyTag{{key: acmeKey(), rate: 500}})
 	require.InDelta(t, 500, p.plan.Own[p.index[acmeKey()]], 0.01)
 }
@@ -155,7 +155,7 @@ func TestBusiestTags(t *testing.T) {
 	require.InDelta(t, 350, planned[1].Target, 1)
 	require.Equal(t, "limit", planned[0].By)
 
-	free := quota.Quotas{Match: []quota.Pattern{{Tag: "free/*"}}}
+	free := limit.Quotas{Match: []limit.QuotaPattern{{Tag: "free/*"}}}
 	planned = PlanTags([]RosterRow{{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 100, used: 60}})}}, free, 50)
 	require.Len(t, planned, 1)
 	require.Equal(t, "free/*", planned[0].Tag)
@@ -188,7 +188,7 @@ func TestBusiestTags(t *testing.T) {
 		require.InDelta(t, want.Target, planned[0].Target, 0.1)
 		require.Equal(t, want.By, planned[0].By)
 	}
-	s.capped[1] = patternKey(&quota.Pattern{Tag: "*"})
+	s.capped[1] = patternKey(&limit.QuotaPattern{Tag: "*"})
 	require.Equal(t, s, standingOf(note{standing: s}.String()))
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -24,7 +24,7 @@ const tagStep = 10 * time.Millisecond
 type tagPool struct {
 	t       *testing.T
 	limit   throttle.Limit
-	quotas  quota.Quotas
+	quotas  limit.Quotas
 	record  driver.Record
 	server  string // its identity
 	now     time.Duration
@@ -58,7 +58,7 @@ type tagStock struct {
 	used    float64 // in this step
 }
 
-func newTagPool(t *testing.T, limit int, q quota.Quotas, n int) *tagPool {
+func newTagPool(t *testing.T, limit int, q limit.Quotas, n int) *tagPool {
 	t.Helper()
 	l := throttle.Limit{Max: limit, Per: time.Second}
 	require.NoError(t, q.Validate(l.Max, l.Per))
@@ -319,7 +319,7 @@ func (p *tagPool) bound(tag string, w time.Duration) float64 {
 func TestTagsAreHeldToTheirTotals(t *testing.T) {
 	for _, n := range []int{1, 4, 16} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			p := newTagPool(t, 1000, quota.Quotas{Tags: map[string]quota.Quota{"acme": {Total: 200}, "few": {Total: 10}}}, n)
+			p := newTagPool(t, 1000, limit.Quotas{Tags: map[string]limit.Quota{"acme": {Total: 200}, "few": {Total: 10}}}, n)
 			p.everywhere("acme", 2000/float64(n))
 			p.everywhere("few", 100/float64(n))
 			p.everywhere("", 3000/float64(n))
@@ -337,7 +337,7 @@ func TestTagsAreHeldToTheirTotals(t *testing.T) {
 
 // A tag that asks at one processor alone gets its whole total there: it is not divided.
 func TestASkewedTagGetsItsTotal(t *testing.T) {
-	p := newTagPool(t, 1000, quota.Quotas{Tags: map[string]quota.Quota{"acme": {Total: 300}}}, 10)
+	p := newTagPool(t, 1000, limit.Quotas{Tags: map[string]limit.Quota{"acme": {Total: 300}}}, 10)
 	p.everywhere("", 200)
 	p.run(5 * time.Second)
 	p.members[3].asks["acme"] = 1000
@@ -349,7 +349,7 @@ func TestASkewedTagGetsItsTotal(t *testing.T) {
 func TestReservedComesWithinFourIntervals(t *testing.T) {
 	for _, at := range []int{1, 4, 16} {
 		t.Run(fmt.Sprint("on ", at), func(t *testing.T) {
-			p := newTagPool(t, 1000, quota.Quotas{Tags: map[string]quota.Quota{"acme": {Reserved: 400, Total: 500}}}, 16)
+			p := newTagPool(t, 1000, limit.Quotas{Tags: map[string]limit.Quota{"acme": {Reserved: 400, Total: 500}}}, 16)
 			p.everywhere("", 500)
 			p.run(10 * time.Second)
 			require.InDelta(t, 1000, p.rate("", 5*time.Second), 10)

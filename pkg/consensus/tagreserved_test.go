@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // reserves lets tag a, which has 10 tokens per second, reserve 40 at 10 s for 14 s.
@@ -16,7 +16,7 @@ func reserves(t *testing.T) *bookkeeper {
 	t.Helper()
 	k := keep(t, one(10))
 	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
-	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 40, From: 4 * sec})
+	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 40, From: 4 * sec})
 	require.Zero(t, g.Lot, "it stays here until it can be used")
 	require.Equal(t, tagBase.Add(14*sec), g.Again)
 	require.EqualValues(t, 40, g.AgainFor)

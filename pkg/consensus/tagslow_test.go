@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Which tags are slow is told with their names.
@@ -61,7 +61,7 @@ func TestASlowTagAsksForWhatTheServiceTakes(t *testing.T) {
 	d := k.asks(10*sec, limit.TagReport{Tag: "a", Used: 500, Waiting: 300, Limiting: 50})
 	require.EqualValues(t, 63, d.Ask, "for an interval and a quarter")
 	told := p.busy(&k.tagBook)
-	require.Equal(t, []busyTag{{key: busyKey(quota.Key("a")), rate: 50, used: 50, limited: true, slow: true}}, told)
+	require.Equal(t, []busyTag{{key: busyKey(tagname.Key("a")), rate: 50, used: 50, limited: true, slow: true}}, told)
 	require.Greater(t, k.accounts[0].demand, 79., "what it asks for is still known")
 
 	k.gives(10*sec, 10*sec)

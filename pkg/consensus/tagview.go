@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A TagView is how a processor sees one of its own tags. Rates are in tokens per second.
@@ -37,7 +37,7 @@ type TagView struct {
 	// of Target that this processor should get while others lack tokens.
 	Asked, Reserved, Total, Taken, Rate float64
 	Weight                              int
-	Class                               quota.Class
+	Class                               limit.Class
 }
 
 // inUse tells whether the tag asks for something, or has something.
@@ -151,7 +151,7 @@ func BusiestTags(roster []RosterRow, names []string) []TagUse {
 	known := map[uint64]TagUse{}
 	for _, name := range names {
 		if name != "" {
-			known[busyKey(quota.Key(name))] = TagUse{Tag: name}
+			known[busyKey(tagname.Key(name))] = TagUse{Tag: name}
 		}
 	}
 	return busiest(roster, known)
@@ -196,14 +196,14 @@ func (u *TagUse) add(demand, used float64) {
 
 // PlanTags is BusiestTags of the names and patterns in the quotas in force, which need no defaults filled in, with the targets
 // that the processors work out for a limit of most tokens per second.
-func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
+func PlanTags(roster []RosterRow, q limit.Quotas, most float64) []TagUse {
 	q = q.WithDefaults(0)
 	known := map[uint64]TagUse{}
 	for i := range q.Match {
 		known[patternKey(&q.Match[i])] = TagUse{Tag: q.Match[i].Tag, Pattern: true}
 	}
 	for name := range q.Tags {
-		known[busyKey(quota.Key(name))] = TagUse{Tag: name}
+		known[busyKey(tagname.Key(name))] = TagUse{Tag: name}
 	}
 	out, capped := busiest(roster, known), cappedPatternsIn(roster)
 	var p tagPolicy
@@ -242,10 +242,10 @@ func standingCapped(note string) [maxCapped]uint64 {
 // holdByTotal says that the total holds the tag where the plan says that it gets all that it asks for: processors tell no demand above
 // the total. capped says that a tag of the pattern uses all of its own. Without that it is known where tags use clearly less than they ask
 // for, which is more than one of them may use.
-func (u *TagUse) holdByTotal(q *quota.Quotas, capped bool) {
+func (u *TagUse) holdByTotal(q *limit.Quotas, capped bool) {
 	own := q.Other
 	if u.Pattern {
-		own = q.Match[slices.IndexFunc(q.Match, func(p quota.Pattern) bool { return p.Tag == u.Tag })].Quota
+		own = q.Match[slices.IndexFunc(q.Match, func(p limit.QuotaPattern) bool { return p.Tag == u.Tag })].Quota
 	} else if u.Tag != "" {
 		_, own = q.Find(u.Tag)
 	}

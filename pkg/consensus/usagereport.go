@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // An Observation is what a holder does, as the next requests report it beside its

@@ -3,7 +3,7 @@ package consensus
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A View is how a processor sees its pool at one moment.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A machine that was suspended uses no permit that it had reserved: its monotonic clock
@@ -37,7 +37,7 @@ func TestAReservationThatTheStoreForgotIsDropped(t *testing.T) {
 	k := keep(t, one(10))
 	want := limit.TagReport{Tag: "a", Waiting: 50, Head: 50}
 	require.EqualValues(t, 50, k.asks(10*sec, want).Ask)
-	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50, From: 4 * sec})
+	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50, From: 4 * sec})
 	require.Zero(t, g.Lot.Tokens, "not before they are there")
 	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: 9 * sec, Wall: wallZero})
 	require.Zero(t, k.grants(tagBase, 15*sec)[0].Lot.Tokens, "nor ever, once the store has forgotten them")

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	words "github.com/numaproj-contrib/numathrottle/internal/limit"
+	words "github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 

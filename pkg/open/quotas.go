@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/quota/quotafile"
+	"github.com/numaproj-contrib/numathrottle/internal/quotafile"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 

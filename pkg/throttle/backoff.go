@@ -5,7 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // This file is what a Throttle with an adaptive limit does about refusals. It reports them to

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/stock"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // This file is for calls that draw nothing before they are made, and whose cost is known afterwards.

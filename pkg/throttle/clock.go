@@ -3,7 +3,7 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Clock tells a limiter the time and wakes it, in place of the machine's clock:

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Errors to compare with errors.Is. Every error of a Throttle that is not the

@@ -3,8 +3,8 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A HoldUp is what holds callers back at one moment: the one thing that holds most of them.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/inflight"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter

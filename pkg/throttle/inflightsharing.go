@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/inflight"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A slotHolder is an InFlight as its sharer sees it.

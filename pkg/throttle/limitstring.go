@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // String says the limit in a few words, such as "600 per 1m, burst 10, hard". What is a default by its zero value is left out.

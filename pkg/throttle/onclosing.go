@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // onClosing calls ring once when the limiter is closed, also for what embeds it.

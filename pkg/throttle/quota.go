@@ -3,23 +3,22 @@ package throttle
 import (
 	"fmt"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // The words of quotas stand in internal/quota. These are their names for users.
 type (
 	// A Quota is what one tag may use of a limit.
-	Quota = quota.Quota
+	Quota = limit.Quota
 
 	// Quotas are the quotas of a whole limit: by name, by pattern, and for all other tags.
-	Quotas = quota.Quotas
+	Quotas = limit.Quotas
 
 	// A QuotaPattern gives a quota to each tag of which the name matches.
-	QuotaPattern = quota.Pattern
+	QuotaPattern = limit.QuotaPattern
 
 	// A Budget is an amount of tokens for each calendar hour, day or month.
-	Budget = quota.Budget
+	Budget = limit.Budget
 
 	// A TagReport is what a limiter tells its pool of one tag.
 	TagReport = limit.TagReport
@@ -30,8 +29,8 @@ type (
 
 // The classes of a Quota.
 const (
-	Interactive = quota.Interactive
-	Batch       = quota.Batch
+	Interactive = limit.Interactive
+	Batch       = limit.Batch
 )
 
 // WithQuotas gives tags quotas inside the limit: see Throttle.ForTag. Without it tags only name things, and all share the limit as

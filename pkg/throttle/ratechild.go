@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A waiter is a caller in the queue of a limiter, and a queue those that wait there.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // maxOrder is how many slots one order asks for at most.

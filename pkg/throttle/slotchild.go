@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // This file is an InFlight as a child of an All; see native.

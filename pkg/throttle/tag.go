@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
@@ -64,7 +64,7 @@ type tag struct {
 
 func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
-	g := &tag{name: name, key: quota.Key(name), t: t, rank: nextRank()}
+	g := &tag{name: name, key: tagname.Key(name), t: t, rank: nextRank()}
 	g.inForce.Store(&q)
 	g.queue.SeveralFirst()
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Debt: t.limit.MaxDebt, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})

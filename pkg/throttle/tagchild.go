@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A stockChild is the stock of a tag as a child of an All: callers that lack tokens of the tag stand in its queue, first come first

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A laneChild is the limit of a tagView as a child of an All: a rateChild whose callers stand in the lane of the limiter's

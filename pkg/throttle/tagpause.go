@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A pauseChild is what pauses of single tags mean for a tagView, as a child of an All. It has nothing to draw and

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A pressure is callers of one tag that come at a rate in tokens per second, with costs in turn, and give up after a while.
@@ -114,7 +114,7 @@ func TestImpatientCallersCostTheirTagNothing(t *testing.T) {
 func TestImpatientCallersSpendNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
 		const budget = 500
-		q := Quota{Total: 100, Budgets: []Budget{{Amount: budget, Per: quota.Day}}}
+		q := Quota{Total: 100, Budgets: []Budget{{Amount: budget, Per: limit.Day}}}
 		th := quotaed(t, Limit{Max: 400}, tagsOf(map[string]Quota{"a": q}))
 		slots := flight(t, 5)
 		l := All(th.ForTag("a"), PerCall(slots))

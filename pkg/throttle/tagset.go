@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 )
 
 // Bounds of what a Throttle remembers of tags.
@@ -157,7 +157,7 @@ func (s *tagSet) viewOf(g *tag) *tagView {
 // bounded tells whether a name can be that of a tag. It returns a copy of its own, for the name may be part of a
 // message.
 func bounded(name string) (string, bool) {
-	if !quota.ValidName(name) {
+	if !tagname.Valid(name) {
 		return "", false
 	}
 	return string([]byte(name)), true

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/stock"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A tagView is what ForTag and ForTags return: draws of some tags within the limit of a Throttle.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Throttle grants tokens at one processor's share of a limit. It is a Limiter.

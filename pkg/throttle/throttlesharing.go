@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A rateHolder is a Throttle as its sharer sees it.

@@ -3,7 +3,7 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // The words that a limiter and its pool both speak stand in internal/limit. These are

@@ -28,8 +28,8 @@ var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
 		"internal/failpoints", "internal/inflight",
-		"internal/limit", "internal/listen", "internal/proof", "internal/quota", "internal/race", "internal/short",
-		"internal/statecodec", "internal/stopnotice", "internal/templatecheck", "internal/version",
+		"internal/listen", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
+		"internal/statecodec", "internal/stopnotice", "internal/templatecheck", "internal/tagname", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{
 		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",

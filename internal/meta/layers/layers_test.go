@@ -32,13 +32,13 @@ func TestNoImportPointsUpwards(t *testing.T) {
 
 func TestCheckFindsFaults(t *testing.T) {
 	faults := check([]pkg{
-		{path: "internal/limit", layer: layerOf("internal/limit"), imports: []string{"pkg/throttle"}},
+		{path: "pkg/limit", layer: layerOf("pkg/limit"), imports: []string{"pkg/throttle"}},
 		{path: "pkg/throttle", layer: layerOf("pkg/throttle"), imports: []string{"internal/between"}},
 		{path: "internal/between", layer: layerOf("internal/between"), imports: []string{"pkg/consensus"}},
 		{path: "pkg/consensus", layer: layerOf("pkg/consensus")},
 	})
 	require.Len(t, faults, 3)
-	require.Contains(t, faults[0], "internal/limit (words and tools) imports pkg/throttle (limiters and pools), which is above it")
+	require.Contains(t, faults[0], "pkg/limit (words and tools) imports pkg/throttle (limiters and pools), which is above it")
 	require.Contains(t, faults[1], "internal/between is in no layer")
 	require.Contains(t, faults[2], "pkg/throttle must not import pkg/consensus: pkg/throttle imports internal/between imports pkg/consensus")
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 )
 
 // A tillTrial is a pool with one till, from which a thousand tokens a second are earned.
@@ -205,7 +205,7 @@ func (t *tillTrial) names(from int) {
 	}
 }
 
-func nameKey(i int) uint64 { return quota.Key(fmt.Sprint("name-", i)) }
+func nameKey(i int) uint64 { return tagname.Key(fmt.Sprint("name-", i)) }
 
 func wrongTokens(when string, got Drawn, want int64) string {
 	if got.Tokens == want {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -196,7 +196,7 @@ func TestScriptsDropTheSameNames(t *testing.T) {
 			}
 			for _, name := range slices.Sorted(maps.Keys(names)) {
 				d := driver.Draw{
-					Key: quota.Key(name), Total: 1000, Per: pick(m, time.Second, 100*time.Second, time.Hour),
+					Key: tagname.Key(name), Total: 1000, Per: pick(m, time.Second, 100*time.Second, time.Hour),
 					Burst: pick[int64](m, 0, 1, 1000, 1000, 1000, 1000),
 					Ask:   pick[int64](m, 1, 1, 2000), Pattern: m.rnd.IntN(200) > 0,
 				}
@@ -218,7 +218,7 @@ func TestScriptsDropTheSameNames(t *testing.T) {
 					known++
 				}
 			}
-			m.setTill(driver.SpentReport{Key: quota.Key(fmt.Sprint("name-", m.rnd.IntN(5000))), Start: m.at.Now, End: m.at.Now + 1000, Tokens: 7})
+			m.setTill(driver.SpentReport{Key: tagname.Key(fmt.Sprint("name-", m.rnd.IntN(5000))), Start: m.at.Now, End: m.at.Now + 1000, Tokens: 7})
 		}
 		require.Positive(t, dropped)
 		require.Positive(t, known)

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // byPattern is a draw of one token by a tag that goes by a pattern. A token takes 1,000 s to be earned, and one can be saved up.
 func (p *pool) byPattern(name string) driver.Draw {
-	return driver.Draw{Key: quota.Key(name), Pattern: true, Total: 1, Per: 1000 * time.Second, Burst: 1, Ask: 1}
+	return driver.Draw{Key: tagname.Key(name), Pattern: true, Total: 1, Per: 1000 * time.Second, Burst: 1, Ask: 1}
 }
 
 // flood draws for so many names that none has ever had. There is room for each, and most get their token at once: all but those that are taken
@@ -68,10 +68,10 @@ func droppedNames(p *pool) {
 	p.open()
 	a := p.proc("a")
 	spender := p.budgets(a, 100)
-	spender.Key, spender.Pattern, spender.Ask = quota.Key("free/spender"), true, 60
+	spender.Key, spender.Pattern, spender.Ask = tagname.Key("free/spender"), true, 60
 	require.Equal(p, []int64{60}, a.pull(spender).Draws[0].Spent)
 	other := spender
-	other.Key, other.Ask = quota.Key("free/other"), 5
+	other.Key, other.Ask = tagname.Key("free/other"), 5
 	require.Equal(p, []int64{5}, a.pull(other).Draws[0].Spent)
 	p.flood(a, "flood", driver.MaxNames, spender.Budgets)
 	p.flood(a, "more", driver.MaxDraws, spender.Budgets)
@@ -93,7 +93,7 @@ func namedLater(p *pool) {
 	p.open()
 	a := p.proc("a")
 	d := p.budgets(a, 100)
-	d.Key, d.Pattern, d.Ask = quota.Key("free/acme"), true, 60
+	d.Key, d.Pattern, d.Ask = tagname.Key("free/acme"), true, 60
 	require.Equal(p, []int64{60}, a.pull(d).Draws[0].Spent)
 	d.Pattern, d.Ask = false, 10
 	require.Equal(p, []int64{70}, a.pull(d).Draws[0].Spent)

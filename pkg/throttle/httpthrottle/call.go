@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -59,7 +59,7 @@ func (t *transport) begin(req *http.Request) (*call, error) {
 	}
 	if t.tag != nil {
 		c.tag = t.tag(req)
-		c.name = quota.ShortName(c.tag)
+		c.name = tagname.Short(c.tag)
 	}
 	if t.key != nil && !idempotent(req) {
 		c.key = t.key(req)

@@ -1,4 +1,4 @@
-package quota
+package limit
 
 import (
 	"encoding/json"
@@ -9,18 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every process and every release turns names into the same keys.
-func TestKey(t *testing.T) {
-	require.Equal(t, OtherKey, firstBytes("other"))
-	require.Equal(t, OtherKey, Key(""))
-	require.Equal(t, uint64(0x47b8d15e60c6126f), Key("acme"))
-	require.NotEqual(t, OtherKey, Key("other"), "a tag of that name is one of its own")
-}
-
 func TestFind(t *testing.T) {
 	q := Quotas{
 		Tags:  map[string]Quota{"free/gold": {Total: 1}, "": {Total: 9}},
-		Match: []Pattern{{"free/*", Quota{Total: 2}}, {"free/b*", Quota{Total: 3}}, {"*", Quota{Total: 4}}, {"[", Quota{Total: 5}}},
+		Match: []QuotaPattern{{"free/*", Quota{Total: 2}}, {"free/b*", Quota{Total: 3}}, {"*", Quota{Total: 4}}, {"[", Quota{Total: 5}}},
 		Other: Quota{Total: 6},
 	}
 	for tag, want := range map[string]struct {
@@ -50,7 +42,7 @@ func TestFind(t *testing.T) {
 func TestWithDefaults(t *testing.T) {
 	q := Quotas{
 		Tags:  map[string]Quota{"a": {Total: 400, Budgets: []Budget{{Amount: 1, Per: Day}}}, "b": {Total: 5, Per: time.Second}},
-		Match: []Pattern{{Tag: "*"}},
+		Match: []QuotaPattern{{Tag: "*"}},
 	}
 	full := q.WithDefaults(time.Minute)
 	require.Equal(t, Quota{
@@ -59,7 +51,7 @@ func TestWithDefaults(t *testing.T) {
 	}, full.Tags["a"])
 	require.Equal(t, 1, full.Tags["b"].Burst, "at least one")
 	require.Equal(t, time.Second, full.Tags["b"].Per)
-	require.Equal(t, Pattern{"*", Quota{Per: time.Minute, Weight: 1, Class: Interactive}}, full.Match[0])
+	require.Equal(t, QuotaPattern{"*", Quota{Per: time.Minute, Weight: 1, Class: Interactive}}, full.Match[0])
 	require.Equal(t, Quota{Per: time.Minute, Weight: 1, Class: Interactive}, full.Other, "without a total nothing can be saved up")
 	require.Equal(t, full, full.WithDefaults(time.Hour))
 	require.Zero(t, q.Tags["a"].Per, "the quotas that were given stay as they are")
@@ -112,7 +104,7 @@ func TestJSON(t *testing.T) {
 			}},
 			"none": {},
 		},
-		Match: []Pattern{{"free/*", Quota{Total: 10}}},
+		Match: []QuotaPattern{{"free/*", Quota{Total: 10}}},
 		Other: Quota{Total: 50},
 	}
 	text, err := json.Marshal(q)

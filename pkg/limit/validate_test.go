@@ -1,4 +1,4 @@
-package quota
+package limit
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func TestValidateGood(t *testing.T) {
 		{Tags: map[string]Quota{"a": {Reserved: 6000, Per: time.Minute}}},
 		{Tags: map[string]Quota{"a/b": {Reserved: 33}, "b": {Reserved: 33}}, Other: Quota{Reserved: 34}},
 		{Tags: map[string]Quota{"a": {Total: 3, Per: 10 * time.Second, Hard: true, Burst: 50}}},
-		{Match: []Pattern{{"free/*", Quota{Total: 1e9, Class: Batch, Weight: 1000}}}},
+		{Match: []QuotaPattern{{"free/*", Quota{Total: 1e9, Class: Batch, Weight: 1000}}}},
 		{Other: Quota{Shadow: true, Budgets: []Budget{
 			{Amount: 1, Per: Hour, Zone: "Asia/Kolkata"}, {Amount: 1e15, Per: Day, Zone: "UTC", Then: Fallback}, {Amount: 5, Per: Month, Then: Lower},
 		}}},
@@ -54,7 +54,7 @@ func TestValidate(t *testing.T) {
 			"more2": {Reserved: 9, Total: 8},
 			"save":  {Burst: 5},
 		},
-		Match: []Pattern{{Tag: "[", Quota: Quota{Reserved: 1}}, {Tag: "x*"}, {Tag: "x*"}, {}},
+		Match: []QuotaPattern{{Tag: "[", Quota: Quota{Reserved: 1}}, {Tag: "x*"}, {Tag: "x*"}, {}},
 		Other: Quota{Total: 1e9 + 1},
 	}
 	require.Equal(t, []string{
@@ -113,7 +113,7 @@ func TestValidateMany(t *testing.T) {
 		q.Tags[fmt.Sprint(i)] = Quota{}
 	}
 	for i := range 101 {
-		q.Match = append(q.Match, Pattern{Tag: fmt.Sprint(i)})
+		q.Match = append(q.Match, QuotaPattern{Tag: fmt.Sprint(i)})
 	}
 	require.Equal(t, []string{
 		`quotas.tags has 1001 tags, allowed: at most 1000; patterns in match take any number`,

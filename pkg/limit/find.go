@@ -1,26 +1,22 @@
-package quota
+package limit
 
 import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
-)
 
-// MaxName is the length of the longest name of a tag that can have a quota of its own, in bytes.
-const MaxName = 64
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+)
 
 // Find returns the quota that counts for a tag, and the name under which it counts: the tag's own quota, else a copy
 // of that of the first pattern that matches, under the tag's name. For all others, for no tag, and for a name
-// that no quota can have (see ValidName), it returns Other under the name "".
+// that no quota can have (1 to 64 bytes of UTF-8 without control characters), it returns Other under the name "".
 func (q Quotas) Find(tag string) (name string, quota Quota) {
 	if own, ok := q.Tags[tag]; ok && tag != "" {
 		return tag, own
 	}
-	if ValidName(tag) {
+	if tagname.Valid(tag) {
 		for _, p := range q.Match {
 			if ok, err := path.Match(p.Tag, tag); ok && err == nil {
 				return tag, p.Quota
@@ -40,11 +36,6 @@ func (q Quotas) Given() bool { return q.Tags != nil || !q.None() }
 func (q Quota) isZero() bool {
 	return q.Reserved == 0 && q.Total == 0 && !q.Blocked && q.Burst == 0 && q.Per == 0 && q.Weight == 0 && q.Class == "" &&
 		len(q.Budgets) == 0 && !q.Hard && !q.Shadow
-}
-
-// ValidName tells whether a tag can have a quota of its own: 1 to MaxName bytes of UTF-8 without control characters.
-func ValidName(tag string) bool {
-	return tag != "" && len(tag) <= MaxName && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl)
 }
 
 // defaultPer is the period of a limit that says none.

@@ -1,4 +1,4 @@
-package quota
+package limit
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 // The JSON form has the names of the configuration, in one line: {"tags":{"acme":{"reserved":200,"per":"1m0s"}}}. What is
 // zero is left out, but for the total of what is Blocked. Reading it is strict: a name that is not known may be what a later release counts by.
 
-// quotaJSON is a Quota, and with a tag a Pattern.
+// quotaJSON is a Quota, and with a tag a QuotaPattern.
 type quotaJSON struct {
 	Tag      string       `json:"tag,omitempty"`
 	Reserved int          `json:"reserved,omitempty"`
@@ -35,7 +35,7 @@ type budgetJSON struct {
 
 type quotasJSON struct {
 	Tags  map[string]Quota `json:"tags,omitempty"`
-	Match []Pattern        `json:"match,omitempty"`
+	Match []QuotaPattern   `json:"match,omitempty"`
 	Other *Quota           `json:"other,omitempty"`
 }
 
@@ -93,14 +93,14 @@ func (q *Quota) UnmarshalJSON(text []byte) error {
 }
 
 // MarshalJSON writes the pattern's tag beside the fields of its quota.
-func (p Pattern) MarshalJSON() ([]byte, error) {
+func (p QuotaPattern) MarshalJSON() ([]byte, error) {
 	j := p.json()
 	j.Tag = p.Tag
 	return json.Marshal(j)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, and nothing else.
-func (p *Pattern) UnmarshalJSON(text []byte) error {
+func (p *QuotaPattern) UnmarshalJSON(text []byte) error {
 	var j quotaJSON
 	if err := strict(text, &j); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (p *Pattern) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return err
 	}
-	*p = Pattern{Tag: j.Tag, Quota: q}
+	*p = QuotaPattern{Tag: j.Tag, Quota: q}
 	return nil
 }
 

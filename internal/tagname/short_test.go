@@ -1,4 +1,4 @@
-package quota
+package tagname
 
 import (
 	"strings"
@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestShortNames(t *testing.T) {
+func TestShorts(t *testing.T) {
 	for _, tag := range []string{"", "acme", "größe 1", strings.Repeat("x", 128)} {
-		require.Equal(t, tag, ShortName(tag))
+		require.Equal(t, tag, Short(tag))
 	}
 	seen := map[string]bool{}
 	for _, tag := range []string{strings.Repeat("x", 129), strings.Repeat("x", 100_000), "\xff", "\xfe", "a\nb", "a\x00b"} {
-		name := ShortName(tag)
+		name := Short(tag)
 		require.Regexp(t, `^sha256-[0-9a-f]{16}$`, name)
-		require.Equal(t, name, ShortName(tag))
+		require.Equal(t, name, Short(tag))
 		require.False(t, seen[name], "%q", tag)
 		seen[name] = true
 	}

@@ -13,14 +13,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A reader notes what is wrong with the nodes that it reads.
 type reader struct{ faults []*FaultError }
 
 func (r *reader) bad(n *yaml.Node, field, problem, allowed string) {
-	r.faults = append(r.faults, &FaultError{quota.FieldError{Field: field, Problem: problem, Allowed: allowed}, n.Line})
+	r.faults = append(r.faults, &FaultError{limit.FieldError{Field: field, Problem: problem, Allowed: allowed}, n.Line})
 }
 
 // A form is how the value of a key is read: field is its whole name.
@@ -131,7 +131,7 @@ func (r *reader) number(at *int) form {
 }
 
 // total reads 0 as what blocks the tag, and none as no total.
-func (r *reader) total(q *quota.Quota) form {
+func (r *reader) total(q *limit.Quota) form {
 	return func(n *yaml.Node, field string) {
 		r.scalar(n, field, "a whole number, or none", func(text string) bool {
 			if text == "none" {
@@ -198,19 +198,19 @@ func (r *reader) boolean(at *bool) form {
 	}
 }
 
-func (r *reader) quotas(n *yaml.Node) (q quota.Quotas) {
+func (r *reader) quotas(n *yaml.Node) (q limit.Quotas) {
 	r.mapping(n, root, map[string]form{
 		"tags": func(n *yaml.Node, field string) {
-			q.Tags = map[string]quota.Quota{}
+			q.Tags = map[string]limit.Quota{}
 			r.pairs(n, field, "a mapping from tags to quotas", func(key, value *yaml.Node) {
-				var one quota.Quota
+				var one limit.Quota
 				r.mapping(value, field+"."+shown(key.Value), r.quota(&one))
 				q.Tags[key.Value] = one
 			})
 		},
 		"match": func(n *yaml.Node, field string) {
 			r.list(n, field, mostPatterns, func(n *yaml.Node, field string) {
-				var p quota.Pattern
+				var p limit.QuotaPattern
 				forms := r.quota(&p.Quota)
 				forms["tag"] = r.text(func(text string) { p.Tag = text })
 				r.mapping(n, field, forms)
@@ -220,24 +220,24 @@ func (r *reader) quotas(n *yaml.Node) (q quota.Quotas) {
 		"other": func(n *yaml.Node, field string) { r.mapping(n, field, r.quota(&q.Other)) },
 	})
 	if q.Tags == nil { // they were given, be they none
-		q.Tags = map[string]quota.Quota{}
+		q.Tags = map[string]limit.Quota{}
 	}
 	return q
 }
 
-func (r *reader) quota(q *quota.Quota) map[string]form {
+func (r *reader) quota(q *limit.Quota) map[string]form {
 	return map[string]form{
 		"reserved": r.number(&q.Reserved), "total": r.total(q), "burst": r.number(&q.Burst), "weight": r.number(&q.Weight),
 		"per": r.duration(&q.Per), "hard": r.boolean(&q.Hard), "shadow": r.boolean(&q.Shadow),
-		"class": r.text(func(text string) { q.Class = quota.Class(text) }),
+		"class": r.text(func(text string) { q.Class = limit.Class(text) }),
 		"budgets": func(n *yaml.Node, field string) {
 			r.list(n, field, mostBudgets, func(n *yaml.Node, field string) {
-				var b quota.Budget
+				var b limit.Budget
 				r.mapping(n, field, map[string]form{
 					"amount": r.amount(&b.Amount),
-					"per":    r.text(func(text string) { b.Per = quota.Period(text) }),
+					"per":    r.text(func(text string) { b.Per = limit.Period(text) }),
 					"zone":   r.text(func(text string) { b.Zone = text }),
-					"then":   r.text(func(text string) { b.Then = quota.Then(text) }),
+					"then":   r.text(func(text string) { b.Then = limit.Then(text) }),
 				})
 				q.Budgets = append(q.Budgets, b)
 			})

@@ -1,4 +1,4 @@
-package quota
+package limit
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 )
 
 // Bounds of the fields of quotas.
@@ -161,14 +163,14 @@ func (c *checker) quotas(q Quotas) {
 
 // name checks the name of a tag, or a pattern.
 func (c *checker) name(field, name string) {
-	if !ValidName(name) {
-		c.bad(field, "has the name "+shortQuote(name), fmt.Sprintf("1 to %d bytes of UTF-8 without control characters", MaxName))
+	if !tagname.Valid(name) {
+		c.bad(field, "has the name "+shortQuote(name), fmt.Sprintf("1 to %d bytes of UTF-8 without control characters", tagname.MaxLen))
 	}
 }
 
 // shown prints a name as a part of a field: as it is if it looks like a word.
 func shown(name string) string {
-	plain := name != "" && len(name) <= MaxName && !strings.ContainsFunc(name, func(r rune) bool {
+	plain := name != "" && len(name) <= tagname.MaxLen && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '/'
 	})
 	if plain {
@@ -179,11 +181,11 @@ func shown(name string) string {
 
 // shortQuote quotes a text, cut to a length that fits a line.
 func shortQuote(text string) string {
-	if len(text) <= MaxName {
+	if len(text) <= tagname.MaxLen {
 		return strconv.Quote(text)
 	}
-	cut := MaxName
-	for cut > MaxName-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+	cut := tagname.MaxLen
+	for cut > tagname.MaxLen-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
 	return strconv.Quote(text[:cut]) + "..."

@@ -1,4 +1,4 @@
-package quota
+package tagname
 
 import (
 	"crypto/sha256"
@@ -11,9 +11,9 @@ import (
 // longestShown is the longest tag that is its own short name, in bytes.
 const longestShown = 128
 
-// ShortName returns the name of a tag for errors, logs and what is remembered of it. It is the tag, or the beginning of a hash for one that
+// Short returns the name of a tag for errors, logs and what is remembered of it. It is the tag, or the beginning of a hash for one that
 // is long, no text, or has control characters: tags come from messages, and so from anybody.
-func ShortName(tag string) string {
+func Short(tag string) string {
 	if len(tag) <= longestShown && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl) {
 		return tag
 	}

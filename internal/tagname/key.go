@@ -1,4 +1,4 @@
-package quota
+package tagname
 
 import (
 	"crypto/sha256"

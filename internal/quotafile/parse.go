@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // MaxText is the longest text that Parse reads, in bytes.
@@ -20,7 +20,7 @@ const maxFaults = 100
 
 // A FaultError is one thing wrong in a text, with the line in which it stands: 0 for the whole text.
 type FaultError struct {
-	quota.FieldError
+	limit.FieldError
 
 	Line int
 }
@@ -36,9 +36,9 @@ func (f *FaultError) Error() string {
 // Parse reads quotas from YAML, which JSON is a part of. An empty text is no quotas, and {} are quotas by which nothing
 // is bounded; see Quotas.Given. It looks at the form alone: whether
 // values are in range is up to Quotas.Validate, which knows the limit. The error joins a *FaultError for everything that is wrong.
-func Parse(text []byte) (quota.Quotas, error) {
-	fault := func(line int, problem, allowed string) (quota.Quotas, error) {
-		return quota.Quotas{}, &FaultError{quota.FieldError{Field: root, Problem: problem, Allowed: allowed}, line}
+func Parse(text []byte) (limit.Quotas, error) {
+	fault := func(line int, problem, allowed string) (limit.Quotas, error) {
+		return limit.Quotas{}, &FaultError{limit.FieldError{Field: root, Problem: problem, Allowed: allowed}, line}
 	}
 	if len(text) > MaxText {
 		return fault(0, fmt.Sprintf("is longer than %d bytes", MaxText), "")
@@ -46,7 +46,7 @@ func Parse(text []byte) (quota.Quotas, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
 	var document, second yaml.Node
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return quota.Quotas{}, nil
+		return limit.Quotas{}, nil
 	} else if err != nil {
 		return fault(0, "is not valid YAML: "+yamlProblem(err), "")
 	}
@@ -61,21 +61,21 @@ func Parse(text []byte) (quota.Quotas, error) {
 		for i, f := range faults {
 			errs[i] = f
 		}
-		return quota.Quotas{}, errors.Join(errs...)
+		return limit.Quotas{}, errors.Join(errs...)
 	}
 	return q, nil
 }
 
 // Decode is Parse for a node of a larger text, whose lines the faults have.
-func Decode(n *yaml.Node) (quota.Quotas, []*FaultError) {
+func Decode(n *yaml.Node) (limit.Quotas, []*FaultError) {
 	var r reader
 	q := r.quotas(n)
 	if len(r.faults) > maxFaults {
-		more := &FaultError{quota.FieldError{Field: root, Problem: "has more faults"}, r.faults[maxFaults].Line}
+		more := &FaultError{limit.FieldError{Field: root, Problem: "has more faults"}, r.faults[maxFaults].Line}
 		r.faults = append(r.faults[:maxFaults:maxFaults], more)
 	}
 	if len(r.faults) > 0 {
-		return quota.Quotas{}, r.faults
+		return limit.Quotas{}, r.faults
 	}
 	return q, nil
 }

@@ -1,4 +1,4 @@
-package quota
+package limit
 
 import "time"
 
@@ -81,8 +81,8 @@ const (
 	Lower Then = "batch"
 )
 
-// A Pattern gives a quota to each tag of which the name matches: each tag has its own.
-type Pattern struct {
+// A QuotaPattern gives a quota to each tag of which the name matches: each tag has its own.
+type QuotaPattern struct {
 	// Tag is the pattern in the form of path.Match, such as free/*.
 	Tag string
 	Quota
@@ -94,7 +94,7 @@ type Quotas struct {
 	Tags map[string]Quota
 	// Match are patterns for the names that Tags does not have; the first that matches counts. At
 	// most 100.
-	Match []Pattern
+	Match []QuotaPattern
 	// Other is the quota of all other tags together, and of what has no tag. It reserves nothing
 	// unless it says so.
 	Other Quota

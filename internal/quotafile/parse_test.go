@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 func TestParse(t *testing.T) {
@@ -23,16 +23,16 @@ other:
   total: 50
 `))
 	require.NoError(t, err)
-	acme := quota.Quota{
-		Reserved: 200, Total: 400, Class: quota.Interactive,
-		Budgets: []quota.Budget{{Amount: 5e6, Per: quota.Day, Zone: "Europe/Berlin", Then: quota.Lower}},
+	acme := limit.Quota{
+		Reserved: 200, Total: 400, Class: limit.Interactive,
+		Budgets: []limit.Budget{{Amount: 5e6, Per: limit.Day, Zone: "Europe/Berlin", Then: limit.Lower}},
 	}
-	require.Equal(t, quota.Quotas{
-		Tags: map[string]quota.Quota{
+	require.Equal(t, limit.Quotas{
+		Tags: map[string]limit.Quota{
 			"acme": acme, "beta": acme, "plain": {}, "12": {Total: 5, Burst: 3, Per: 90 * time.Second, Weight: 7, Hard: true},
 		},
-		Match: []quota.Pattern{{Tag: "free/*", Quota: quota.Quota{Total: 10, Per: time.Minute, Class: quota.Batch, Weight: 1}}},
-		Other: quota.Quota{Total: 50},
+		Match: []limit.QuotaPattern{{Tag: "free/*", Quota: limit.Quota{Total: 10, Per: time.Minute, Class: limit.Batch, Weight: 1}}},
+		Other: limit.Quota{Total: 50},
 	}, q)
 
 	// What is written as JSON is read as YAML.
@@ -135,7 +135,7 @@ func TestParseMuch(t *testing.T) {
 func TestTotals(t *testing.T) {
 	q, err := Parse([]byte(`tags: {a: {total: 0}, b: {total: none}, c: {total: 1}, d: {}}`))
 	require.NoError(t, err)
-	require.Equal(t, map[string]quota.Quota{"a": {Blocked: true}, "b": {}, "c": {Total: 1}, "d": {}}, q.Tags)
+	require.Equal(t, map[string]limit.Quota{"a": {Blocked: true}, "b": {}, "c": {Total: 1}, "d": {}}, q.Tags)
 	for _, wrong := range []string{"-0", "00", "None", "~", "''"} {
 		_, err := Parse([]byte("other: {total: " + wrong + "}"))
 		require.Error(t, err, wrong)

@@ -1,0 +1,2 @@
+// Package tagname names tags: which names can have a quota, the key of a name in stores, and the name that errors and logs show.
+package tagname
