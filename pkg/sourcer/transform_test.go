@@ -88,16 +88,16 @@ func TestWrongTransformerOptionsAreOneErrorAndAPanicWhenItIsBuilt(t *testing.T) 
 	for _, a := range []sourcer.Action{sourcer.Nack(), sourcer.Drop(), sourcer.Forward("t"), someFunc} {
 		require.NoError(t, sourcer.CheckTransformer(sourcer.WithMaxWait(time.Second), sourcer.OnDenied(a), nil))
 		require.ErrorContains(t, sourcer.CheckTransformer(sourcer.OnDenied(a)),
-			"OnDenied is "+a.String()+", allowed without MaxWait: Wait")
+			"OnDenied is "+a.String()+", allowed without WithMaxWait: Wait")
 	}
 	require.NoError(t, sourcer.CheckTransformer(sourcer.OnDenied(sourcer.Wait()), sourcer.WithLogger(nil)))
 	for want, opts := range map[string][]sourcer.TransformerOption{
 		"MaxWait is -1s, allowed: 0 (no limit) or more": {sourcer.WithMaxWait(-time.Second)},
-		"OnDenied is Wait, allowed with MaxWait":        {sourcer.WithMaxWait(time.Second)},
-		"Forward has no tags":                           {sourcer.OnDenied(sourcer.Forward())},
-		`Forward has tag ""`:                            {sourcer.OnDenied(sourcer.Forward("t", ""))},
-		"Forward has tag \"" + transformsdk.DROP:        {sourcer.OnDenied(sourcer.Forward(transformsdk.DROP))},
-		"Forward has tag \"" + transformsdk.NACK:        {sourcer.OnDenied(sourcer.Forward(transformsdk.NACK))},
+		"OnDenied is Wait, allowed with WithMaxWait":    {sourcer.WithMaxWait(time.Second)},
+		"tags of Forward are [], allowed: one or more":  {sourcer.OnDenied(sourcer.Forward())},
+		`tags of Forward are ["t" ""]`:                  {sourcer.OnDenied(sourcer.Forward("t", ""))},
+		"tags of Forward are [\"" + transformsdk.DROP:   {sourcer.OnDenied(sourcer.Forward(transformsdk.DROP))},
+		"tags of Forward are [\"" + transformsdk.NACK:   {sourcer.OnDenied(sourcer.Forward(transformsdk.NACK))},
 		"DenyFunc is nil":                               {sourcer.OnDenied(sourcer.DenyFunc(nil))},
 	} {
 		err := sourcer.CheckTransformer(opts...)
