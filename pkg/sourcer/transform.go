@@ -53,7 +53,10 @@ type transformer struct {
 
 // Transform implements transformsdk.SourceTransformer; see WrapTransformer.
 func (t *transformer) Transform(ctx context.Context, keys []string, d transformsdk.Datum) transformsdk.Messages {
-	tag, cost := t.Price(keys, d)
+	tag, cost := "", 1
+	if t.Priced() {
+		tag, cost = t.Price(keys, d)
+	}
 	permit, err := t.Gate.Admit(ctx, tag, cost)
 	if err != nil {
 		answer, ok := t.Deny(ctx, err, keys, d, Nack().does)
