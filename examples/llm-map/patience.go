@@ -71,7 +71,5 @@ func (h *handler) impatient(d time.Duration) error {
 
 // nack gives a message back, to be delivered again when its call can be expected to be let through.
 func nack(d *admission.Denied) mapsdk.Messages {
-	millis := uint64((d.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
-	reason := d.Err.Error()
-	return mapsdk.MessagesBuilder().Append(mapsdk.MessageToNack(&mapsdk.NackOptions{Delay: &millis, Reason: &reason}))
+	return mapsdk.MessagesBuilder().Append(mapsdk.MessageToNack(d.NackOptions(d.Err.Error())))
 }

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -54,9 +55,4 @@ func (a *Abandoner) Hold(ctx context.Context, err error) {
 }
 
 // Logger returns Log or its default.
-func (a *Abandoner) Logger() *slog.Logger {
-	if a.Log != nil {
-		return a.Log
-	}
-	return slog.Default()
-}
+func (a *Abandoner) Logger() *slog.Logger { return cmp.Or(a.Log, slog.Default()) }

@@ -15,6 +15,9 @@
 // A Batch is a Gate for messages that are answered together: MaxWait bounds what they
 // wait one by one, and a budget what they wait together.
 //
+// Settings and Action are what the options of every wrapper say. A Wrapper is made of them: a Gate, an Abandoner and the answers to
+// messages that were denied. The options themselves stand in the wrappers' packages, with their documentation.
+//
 // PayloadCost, HeaderCost, HeaderTag and KeyTag are what the wrappers' helpers for
 // costs and tags are made of; numaflow-go's kinds of message have types of their
 // own, and these take the parts that all have.

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"log/slog"
 	"math"
 	"sync"
@@ -98,9 +99,4 @@ func (g *Gate) patience() time.Duration {
 	return g.Budget
 }
 
-func (g *Gate) logger() *slog.Logger {
-	if g.Log != nil {
-		return g.Log
-	}
-	return slog.Default()
-}
+func (g *Gate) logger() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 )
@@ -75,7 +74,7 @@ type watch struct {
 
 // enter is for a message that comes; what it returns is for leave.
 func (w *watch) enter() time.Time {
-	w.once.Do(func() { w.off = os.Getenv("NUMAFLOW_MONO_VERTEX_NAME") == "" })
+	w.once.Do(func() { w.off = !InMonoVertex() })
 	if w.off {
 		return time.Time{}
 	}

@@ -53,7 +53,7 @@ func parseAction(text string) (action string, tags []string, ok bool) {
 	}
 	for tag := range strings.SplitSeq(argument, ",") {
 		tag = strings.TrimSpace(tag)
-		if tag == "" || tag == mapsdk.DROP || tag == mapsdk.NACK {
+		if !admission.IsForwardTag(tag) {
 			return word, nil, false
 		}
 		tags = append(tags, tag)

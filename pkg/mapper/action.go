@@ -2,10 +2,7 @@ package mapper
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
@@ -16,15 +13,13 @@ import (
 // An Action is what happens to a message whose tokens did not come within
 // WithMaxWait; see OnDenied. The handler never sees such a message. The zero Action
 // is Wait.
-type Action struct {
-	name string
-	// answer makes the answer to a message; nil for Wait.
-	answer denyFunc
-	// fault says what is wrong with the Action itself; nil for nothing.
-	fault error
-}
+type Action struct{ does action }
 
-type denyFunc = func(ctx context.Context, keys []string, d mapsdk.Datum, denied *admission.Denied) mapsdk.Messages
+type action = admission.Action[mapsdk.Datum, mapsdk.Messages]
+
+func newAction(name string, answer func(context.Context, []string, mapsdk.Datum, *admission.Denied) mapsdk.Messages, faults ...string) Action {
+	return Action{action{Name: name, Answer: answer, Faults: faults}}
+}
 
 // Wait goes on waiting: there is no longest wait. It loses nothing, whatever the
 // source is.
@@ -44,19 +39,17 @@ func Wait() Action { return Action{} }
 // Kafka, plain NATS or the generator LOSES a nacked message. Everywhere else
 // nacked messages count as pending, and their redeliveries as read.
 func Nack() Action {
-	return Action{name: "Nack", answer: func(_ context.Context, _ []string, _ mapsdk.Datum, denied *admission.Denied) mapsdk.Messages {
-		millis := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
-		reason := denied.Err.Error()
-		return mapsdk.MessagesBuilder().Append(mapsdk.MessageToNack(&mapsdk.NackOptions{Delay: &millis, Reason: &reason}))
-	}}
+	return newAction("Nack", func(_ context.Context, _ []string, _ mapsdk.Datum, denied *admission.Denied) mapsdk.Messages {
+		return mapsdk.MessagesBuilder().Append(mapsdk.MessageToNack(denied.NackOptions(denied.Err.Error())))
+	})
 }
 
 // Drop acknowledges the message and forwards nothing: it is lost, by the user's
 // choice.
 func Drop() Action {
-	return Action{name: "Drop", answer: func(context.Context, []string, mapsdk.Datum, *admission.Denied) mapsdk.Messages {
+	return newAction("Drop", func(context.Context, []string, mapsdk.Datum, *admission.Denied) mapsdk.Messages {
 		return mapsdk.MessagesBuilder().Append(mapsdk.MessageToDrop())
-	}}
+	})
 }
 
 // Forward forwards the message as it came in, with its keys, payload and user
@@ -65,16 +58,10 @@ func Drop() Action {
 // for.
 func Forward(tags ...string) Action {
 	tags = slices.Clone(tags)
-	a := Action{name: "Forward", answer: func(_ context.Context, keys []string, d mapsdk.Datum, _ *admission.Denied) mapsdk.Messages {
+	return newAction("Forward", func(_ context.Context, keys []string, d mapsdk.Datum, _ *admission.Denied) mapsdk.Messages {
 		return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage(d.Value()).
 			WithKeys(keys).WithTags(slices.Clone(tags)).WithUserMetadata(d.UserMetadata()))
-	}}
-	if len(tags) == 0 || slices.ContainsFunc(tags, func(tag string) bool {
-		return tag == "" || tag == mapsdk.DROP || tag == mapsdk.NACK
-	}) {
-		a.fault = fmt.Errorf("mapper: tags of Forward are %q, allowed: one or more, none empty, %q or %q", tags, mapsdk.DROP, mapsdk.NACK)
-	}
-	return a
+	}, admission.ForwardFaults(tags)...)
 }
 
 // DenyFunc answers as f says. f gets the message and why it was denied; an empty
@@ -82,13 +69,7 @@ func Forward(tags ...string) Action {
 // reach the platform in Wrap only, since numaflow-go's other kinds of map have none.
 // f should not block. It may not be nil.
 func DenyFunc(f func(ctx context.Context, keys []string, d mapsdk.Datum, denied *throttle.Error) mapsdk.Messages) Action {
-	if f == nil {
-		return Action{name: "DenyFunc", fault: errors.New("mapper: function of DenyFunc is nil, allowed: a function")}
-	}
-	return Action{name: "DenyFunc", answer: func(ctx context.Context, keys []string, d mapsdk.Datum, denied *admission.Denied) mapsdk.Messages {
+	return newAction("DenyFunc", func(ctx context.Context, keys []string, d mapsdk.Datum, denied *admission.Denied) mapsdk.Messages {
 		return f(ctx, keys, d, denied.Err)
-	}}
+	}, admission.DenyFuncFaults(f == nil)...)
 }
-
-// waits tells whether the Action is Wait.
-func (a Action) waits() bool { return a.name == "" }

@@ -43,11 +43,12 @@ import (
 // batch. When next panics, the panic goes on unchanged; tokens of messages that it
 // took stay drawn, those of a message that it did not take are given back.
 func WrapBatch(next batchmapsdk.BatchMapper, l throttle.Limiter, opts ...Option) batchmapsdk.BatchMapper {
-	t := newThrottled(l, asStreamOptions(opts))
+	s := newSettings(opts)
+	admission.Must(s.check())
 	if throttle.Unlimited(l) {
 		return next
 	}
-	return &batch{throttled: t, next: next}
+	return &batch{throttled: s.Wrapper(l), next: next}
 }
 
 type batch struct {
@@ -76,7 +77,7 @@ func (w *batch) BatchMap(ctx context.Context, in <-chan batchmapsdk.Datum) batch
 	returned = true
 	cancel(errReturned)
 	taken, untaken := f.takeBack()
-	w.pace.Note(taken, time.Since(began))
+	w.Pace.Note(taken, time.Since(began))
 	if f.panicked != nil {
 		panic(f.panicked) //nolint:forbidigo // it came from a function of the user, and goes on in the goroutine that numaflow-go watches
 	}
@@ -90,6 +91,6 @@ func (w *batch) BatchMap(ctx context.Context, in <-chan batchmapsdk.Datum) batch
 			return answers
 		}
 	}
-	w.abandoner.Abandon(ctx, err)
+	w.Abandoner.Abandon(ctx, err)
 	return nil // not reached
 }

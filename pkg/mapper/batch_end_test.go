@@ -197,15 +197,6 @@ func TestBatchARefusalPanicsWithTheLimitersErrorAndEndsTheHandlersContext(t *tes
 	}
 }
 
-func TestBatchADeadlineOfAnotherWrapperFailsTheStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		m := mapper.WrapBatch(&batchHandler{}, throttletest.New(throttletest.Block()), mapper.WithMaxWait(time.Hour), mapper.OnDenied(mapper.Drop()))
-		require.Equal(t, batchOutcome{panicked: context.DeadlineExceeded}, <-callBatch(ctx, t, m, "a"))
-	})
-}
-
 // What panics in the user's functions fails the stream as a panic of the handler
 // does, and not the process.
 func TestBatchAPanicOfAFunctionOfTheUserGoesOnUnchanged(t *testing.T) {

@@ -101,13 +101,6 @@ func respond(to batchmapsdk.BatchResponses, id string, values ...string) batchma
 	return to.Append(r)
 }
 
-func TestBatchWithoutALimitTheHandlerItselfIsReturned(t *testing.T) {
-	h := &batchHandler{}
-	require.Same(t, h, mapper.WrapBatch(h, nil))
-	require.Same(t, h, mapper.WrapBatch(h, unlimited{}, mapper.ExemptDropped()))
-	require.NotSame(t, h, mapper.WrapBatch(h, throttletest.New()))
-}
-
 func TestBatchEachMessageDrawsAndReachesTheHandlerUnchangedAndInOrder(t *testing.T) {
 	type ctxKey struct{}
 	ctx := context.WithValue(t.Context(), ctxKey{}, "v")

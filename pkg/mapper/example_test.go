@@ -90,7 +90,7 @@ func ExampleDenyFunc() {
 
 func ExampleCheck() {
 	fmt.Println(mapper.Check(mapper.OnDenied(mapper.Nack())))
-	// Output: mapper: OnDenied is Nack, allowed: Wait without a WithMaxWait above 0
+	// Output: mapper: OnDenied is Nack, allowed without WithMaxWait: Wait
 }
 
 func ExampleWrapBatch() {

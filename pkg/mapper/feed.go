@@ -49,9 +49,9 @@ func newFeed(t *throttled, entries []entry, in <-chan batchmapsdk.Datum, cancel 
 	return &feed{
 		throttled: t,
 		in:        in,
-		out:       make(chan batchmapsdk.Datum, t.ahead()),
+		out:       make(chan batchmapsdk.Datum, t.Ahead()),
 		cancel:    cancel,
-		admit:     t.gate.Batch(t.maxWait),
+		admit:     t.Gate.Batch(t.MaxWait),
 		done:      make(chan struct{}),
 		entries:   entries,
 		err:       errEnded,
@@ -88,7 +88,7 @@ func (f *feed) run(ctx, handling context.Context) {
 	defer close(f.out)
 	defer func() {
 		if f.panicked = recover(); f.panicked != nil {
-			f.abandoner.Logger().Error("panic in a function for cost, tag or denial", "stack", string(debug.Stack()))
+			f.Abandoner.Logger().Error("panic in a function for cost, tag or denial", "stack", string(debug.Stack()))
 		}
 		if f.err != nil {
 			f.cancel(f.err) // before the handler could take the end for that of the batch
@@ -96,7 +96,7 @@ func (f *feed) run(ctx, handling context.Context) {
 	}()
 	f.err = f.handOn(ctx, handling)
 	if f.err != nil && ctx.Done() != nil {
-		f.abandoner.Hold(handling, f.err)
+		f.Abandoner.Hold(handling, f.err)
 	}
 }
 
@@ -118,12 +118,12 @@ func (f *feed) handOn(ctx, handling context.Context) error {
 // pass gets a message its tokens and hands it to the handler, or answers it.
 func (f *feed) pass(handling context.Context, d batchmapsdk.Datum) error {
 	tag, cost := "", 1
-	if f.priced() {
-		tag, cost = f.price(d.Keys(), batchDatum{d})
+	if f.Priced() {
+		tag, cost = f.Price(d.Keys(), batchDatum{d})
 	}
 	permit, err := f.admit.Admit(handling, tag, cost)
 	if err != nil {
-		answer, ok := f.deny(handling, err, d.Keys(), batchDatum{d})
+		answer, ok := f.Deny(handling, err, d.Keys(), batchDatum{d}, Nack().does)
 		if !ok {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
 // merge puts the handler's responses and the feed's own into the order of the batch,
@@ -42,10 +44,10 @@ func (f *feed) merge(answers batchmapsdk.BatchResponses) (batchmapsdk.BatchRespo
 		items = ordered.Items()
 		answers = ordered
 	}
-	if f.exemptDropped {
+	if f.ExemptDropped {
 		for i := range items {
-			if onlyDrops(items[i].Items()) {
-				f.gate.Exempt(f.entries[i].permit) // the zero permit, where it was denied
+			if admission.OnlyDrops(items[i].Items()) {
+				f.Gate.Exempt(f.entries[i].permit) // the zero permit, where it was denied
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func (o streamOption) applyStream(s *settings) { o(s) }
 // less draws none and never waits. cost is called once for each message.
 // Defaults to 1 for every message; so does nil.
 func WithCost(cost func(keys []string, d mapsdk.Datum) int) Option {
-	return func(s *settings) { s.cost = cost }
+	return func(s *settings) { s.Cost = cost }
 }
 
 // WithTag sets which tag a message draws its tokens for: its tenant, model or
@@ -48,7 +48,7 @@ func WithCost(cost func(keys []string, d mapsdk.Datum) int) Option {
 // the quota of tags without one of their own. When it panics, nothing is drawn.
 // Defaults to no tag; so does nil.
 func WithTag(tag func(keys []string, d mapsdk.Datum) string) Option {
-	return func(s *settings) { s.tag = tag }
+	return func(s *settings) { s.Tag = tag }
 }
 
 // WithMaxWait bounds how long a message waits for its tokens, and in WrapBatch
@@ -61,13 +61,13 @@ func WithTag(tag func(keys []string, d mapsdk.Datum) string) Option {
 // 20 s to be answered when it shuts down; the package documentation says more. Defaults
 // to 0, no bound: a wait ends with the tokens or with the context.
 func WithMaxWait(d time.Duration) Option {
-	return func(s *settings) { s.maxWait = d }
+	return func(s *settings) { s.MaxWait = d }
 }
 
 // OnDenied sets what happens to a message whose tokens did not come within
 // WithMaxWait, which every Action but Wait needs. Defaults to Wait.
 func OnDenied(a Action) Option {
-	return func(s *settings) { s.onDenied = a }
+	return func(s *settings) { s.OnDenied = a.does }
 }
 
 // ExemptDropped gives the tokens of a message back when the handler's result is
@@ -78,13 +78,13 @@ func OnDenied(a Action) Option {
 // limit and one too low to be divided among the pods, whose tokens cannot be given back;
 // that is logged once.
 func ExemptDropped() Option {
-	return func(s *settings) { s.exemptDropped = true }
+	return func(s *settings) { s.ExemptDropped = true }
 }
 
 // WithLogger sets where it is logged why a message is not handled. Neither keys
 // nor values are logged. Defaults to slog.Default(); so does nil.
 func WithLogger(l *slog.Logger) Option {
-	return func(s *settings) { s.log = l }
+	return func(s *settings) { s.Log = l }
 }
 
 // PerOutput lets a message into the handler freely, and makes each of its outputs

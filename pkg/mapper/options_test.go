@@ -42,12 +42,12 @@ func TestWrongOptionsAreFoundWhenTheHandlerIsWrapped(t *testing.T) {
 		"forward":              {options{second, mapper.OnDenied(mapper.Forward("late", "later"))}, nil},
 		"function":             {options{second, mapper.OnDenied(mapper.DenyFunc(denyNothing))}, nil},
 		"the last one counts":  {options{second, mapper.WithMaxWait(0), mapper.OnDenied(mapper.Nack()), mapper.OnDenied(mapper.Wait())}, nil},
-		"wait with a max wait": {options{second}, []string{"WithMaxWait is 1s, allowed: 0 without an OnDenied"}},
-		"nack without":         {options{mapper.OnDenied(mapper.Nack())}, []string{"OnDenied is Nack, allowed: Wait without a WithMaxWait"}},
+		"wait with a max wait": {options{second}, []string{"OnDenied is Wait, allowed with WithMaxWait: Nack, Drop, Forward or DenyFunc"}},
+		"nack without":         {options{mapper.OnDenied(mapper.Nack())}, []string{"OnDenied is Nack, allowed without WithMaxWait: Wait"}},
 		"drop without":         {options{mapper.OnDenied(mapper.Drop())}, []string{"OnDenied is Drop"}},
 		"forward without":      {options{mapper.OnDenied(mapper.Forward("t"))}, []string{"OnDenied is Forward"}},
 		"function without":     {options{mapper.OnDenied(mapper.DenyFunc(denyNothing))}, []string{"OnDenied is DenyFunc"}},
-		"negative":             {options{mapper.WithMaxWait(-time.Second)}, []string{"WithMaxWait is -1s, allowed: 0 (no bound) or more"}},
+		"negative":             {options{mapper.WithMaxWait(-time.Second)}, []string{"WithMaxWait is -1s, allowed: 0 (no limit) or more", "OnDenied is Wait"}},
 		"negative with nack":   {options{mapper.WithMaxWait(-1), mapper.OnDenied(mapper.Nack())}, []string{"WithMaxWait is -1ns"}},
 		"no tags":              {options{second, mapper.OnDenied(mapper.Forward())}, []string{"tags of Forward are []"}},
 		"an empty tag":         {options{second, mapper.OnDenied(mapper.Forward("a", ""))}, []string{`tags of Forward are ["a" ""]`}},
@@ -56,7 +56,7 @@ func TestWrongOptionsAreFoundWhenTheHandlerIsWrapped(t *testing.T) {
 		"no function":          {options{second, mapper.OnDenied(mapper.DenyFunc(nil))}, []string{"function of DenyFunc is nil"}},
 		"everything at once": {
 			options{mapper.OnDenied(mapper.Forward()), mapper.WithMaxWait(-time.Second)},
-			[]string{"tags of Forward are []", "WithMaxWait is -1s"},
+			[]string{"WithMaxWait is -1s", "tags of Forward are []"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
@@ -18,10 +17,9 @@ import (
 //
 // Pumps are used again, by the next messages: a new one for each made a sixth more garbage than the bare handler.
 type pump struct {
-	*throttled
+	*stream
 
-	pool  *sync.Pool   // takes it when neither the wrapper nor run uses it any more
-	users atomic.Int32 // of these two
+	users atomic.Int32 // the wrapper and run; when both are done, it goes back to the pool
 	start func()       // is run; kept, for it is garbage too
 	// by is set once, by who passes the outputs on: run, or the wrapper when the handler has returned.
 	by atomic.Pointer[hands]
@@ -63,7 +61,7 @@ var ownHands = new(hands)
 func (w *stream) newPump(ctx context.Context, to chan<- mapstreamsdk.Message) *pump {
 	p, ok := w.pumps.Get().(*pump)
 	if !ok {
-		p = &pump{throttled: w.throttled, pool: &w.pumps}
+		p = &pump{stream: w}
 		p.start = p.run
 	}
 	ahead := 1 // a handler with one output does not wait for the pump
@@ -93,7 +91,7 @@ func (p *pump) release() {
 	}
 	p.passing = passing{}
 	p.by.Store(nil)
-	p.pool.Put(p)
+	p.pumps.Put(p)
 }
 
 // run passes the outputs on, unless the wrapper does.
@@ -127,7 +125,7 @@ func (p *pump) passOn(h *hands) {
 	defer close(h.done)
 	defer func() {
 		if p.panicked = recover(); p.panicked != nil {
-			p.abandoner.Logger().Error("panic in the limiter", "stack", string(debug.Stack()))
+			p.Abandoner.Logger().Error("panic in the limiter", "stack", string(debug.Stack()))
 		}
 		if p.err != nil && p.cancel != nil {
 			p.cancel(p.err)
@@ -136,7 +134,7 @@ func (p *pump) passOn(h *hands) {
 	for p.step() {
 	}
 	if p.err != nil && p.ctx.Done() != nil {
-		p.abandoner.Hold(p.handling, p.err)
+		p.Abandoner.Hold(p.handling, p.err)
 	}
 }
 
@@ -152,7 +150,7 @@ func (p *pump) step() bool {
 	if !ok {
 		return false
 	}
-	if p.perOutput || p.exemptDropped {
+	if p.perOutput || p.ExemptDropped {
 		p.err = p.pass()
 		return p.err == nil
 	}
@@ -179,11 +177,11 @@ func (p *pump) await() (ok bool) {
 
 // pass passes the output on, with PerOutput once it has its tokens, and counts it.
 func (p *pump) pass() error {
-	drop := p.exemptDropped && isDrop(p.output.Tags())
+	drop := p.ExemptDropped && admission.IsDrop(p.output.Tags())
 	var permit throttle.Permit
 	if p.perOutput && !drop {
 		var err error
-		if permit, err = p.gate.Admit(p.handling, p.outputTag, p.outputCost); err != nil {
+		if permit, err = p.Gate.Admit(p.handling, p.outputTag, p.outputCost); err != nil {
 			if denied, ok := errors.AsType[*admission.Denied](err); ok && p.passed > 0 {
 				return denied.Err // an answer that has begun cannot be taken back
 			}

@@ -1,86 +1,57 @@
 package mapper
 
 import (
-	"errors"
 	"fmt"
-	"log/slog"
-	"time"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
 // settings is what the options say.
 type settings struct {
-	cost          func(keys []string, d mapsdk.Datum) int    // nil: 1
-	tag           func(keys []string, d mapsdk.Datum) string // nil: none
-	maxWait       time.Duration                              // 0: no bound
-	onDenied      Action
-	exemptDropped bool
-	log           *slog.Logger // nil: slog.Default()
-	perOutput     bool
-	direct        bool
+	admission.Settings[mapsdk.Datum, mapsdk.Messages]
+
+	perOutput, direct bool
 }
+
+// throttled is what the three wrappers have in common.
+type throttled = admission.Wrapper[mapsdk.Datum, mapsdk.Messages]
 
 // Check returns everything that is wrong with the options for Wrap and WrapBatch,
 // in one error, which these would panic with; nil for nothing. It is for options
 // that come from a configuration.
-func Check(opts ...Option) error {
-	s := newSettings(asStreamOptions(opts))
-	return s.validate()
-}
+func Check(opts ...Option) error { return newSettings(opts).check() }
 
 // CheckStream is Check for WrapStream.
-func CheckStream(opts ...StreamOption) error {
-	s := newSettings(opts)
-	return s.validate()
-}
+func CheckStream(opts ...StreamOption) error { return newSettings(opts).check() }
 
-func asStreamOptions(opts []Option) []StreamOption {
-	all := make([]StreamOption, len(opts))
-	for i, opt := range opts {
-		all[i] = opt
-	}
-	return all
-}
-
-func newSettings(opts []StreamOption) settings {
+func newSettings[O StreamOption](opts []O) settings {
 	var s settings
 	for _, opt := range opts {
-		if opt != nil {
+		if any(opt) != nil {
 			opt.applyStream(&s)
 		}
 	}
 	return s
 }
 
-func (s *settings) validate() error {
-	var faults []error
-	bad := func(field string, value any, allowed string) {
-		faults = append(faults, fmt.Errorf("mapper: %s is %v, allowed: %s", field, value, allowed))
+func (s settings) check() error {
+	const begun = "with PerOutput, for an answer that has begun cannot be taken back"
+	var faults []string
+	if s.perOutput && s.MaxWait > 0 {
+		faults = append(faults, fmt.Sprintf("WithMaxWait is %s, allowed: 0 %s", s.MaxWait, begun))
+		s.MaxWait = 0
 	}
-	if s.onDenied.fault != nil {
-		faults = append(faults, s.onDenied.fault)
-	}
-	switch {
-	case s.maxWait < 0:
-		bad("WithMaxWait", s.maxWait, "0 (no bound) or more")
-	case s.perOutput && s.maxWait > 0:
-		bad("WithMaxWait", s.maxWait, "0 with PerOutput, for an answer that has begun cannot be taken back")
-	case s.maxWait > 0 && s.onDenied.waits():
-		bad("WithMaxWait", s.maxWait, "0 without an OnDenied that ends the wait")
-	}
-	switch {
-	case s.onDenied.waits():
-	case s.perOutput:
-		bad("OnDenied", s.onDenied.name, "Wait with PerOutput, for an answer that has begun cannot be taken back")
-	case s.maxWait == 0:
-		bad("OnDenied", s.onDenied.name, "Wait without a WithMaxWait above 0")
+	if s.perOutput && !s.OnDenied.Waits() {
+		faults = append(faults, fmt.Sprintf("OnDenied is %s, allowed: Wait %s", s.OnDenied, begun))
+		s.OnDenied = action{Faults: s.OnDenied.Faults}
 	}
 	if s.direct && s.perOutput {
-		bad("Direct", "set", "not with PerOutput, which has to see the outputs")
+		faults = append(faults, "Direct is set, allowed: not with PerOutput, which has to see the outputs")
 	}
-	if s.direct && s.exemptDropped {
-		bad("Direct", "set", "not with ExemptDropped, which has to see the outputs")
+	if s.direct && s.ExemptDropped {
+		faults = append(faults, "Direct is set, allowed: not with ExemptDropped, which has to see the outputs")
 	}
-	return errors.Join(faults...)
+	return s.Check("mapper", "WithMaxWait", "Nack, Drop, Forward or DenyFunc", faults...)
 }

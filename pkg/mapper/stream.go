@@ -34,18 +34,20 @@ import (
 // answer, and is thrown away where nobody reads it any more, so that next is never
 // stuck. Direct leaves all of this out.
 func WrapStream(next mapstreamsdk.MapStreamer, l throttle.Limiter, opts ...StreamOption) mapstreamsdk.MapStreamer {
-	t := newThrottled(l, opts)
+	s := newSettings(opts)
+	admission.Must(s.check())
 	if throttle.Unlimited(l) {
 		return next
 	}
-	return &stream{throttled: t, next: next}
+	return &stream{throttled: s.Wrapper(l), next: next, perOutput: s.perOutput, direct: s.direct}
 }
 
 type stream struct {
 	*throttled
 
-	next  mapstreamsdk.MapStreamer
-	pumps sync.Pool // of *pump
+	next              mapstreamsdk.MapStreamer
+	perOutput, direct bool
+	pumps             sync.Pool // of *pump
 }
 
 // errLeft is why a handler's outputs are not waited for any more.
@@ -105,7 +107,7 @@ func (w *stream) mapPerOutput(ctx context.Context, keys []string, d mapstreamsdk
 // admit draws the tokens of a message. When they did not come, it has answered, and ok is false.
 func (w *stream) admit(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) (_ throttle.Permit, ok bool) {
 	tag, cost := w.charge(keys, d)
-	permit, err := w.gate.Admit(ctx, tag, cost)
+	permit, err := w.Gate.Admit(ctx, tag, cost)
 	if err != nil {
 		w.answerDenied(ctx, err, keys, streamDatum{d}, to)
 		return throttle.Permit{}, false
@@ -115,10 +117,10 @@ func (w *stream) admit(ctx context.Context, keys []string, d mapstreamsdk.Datum,
 
 // charge returns what a message, or each of its outputs, draws, and for which tag.
 func (w *stream) charge(keys []string, d mapstreamsdk.Datum) (tag string, cost int) {
-	if !w.priced() {
+	if !w.Priced() {
 		return "", 1
 	}
-	return w.price(keys, streamDatum{d})
+	return w.Price(keys, streamDatum{d})
 }
 
 // finish ends the answer when all of it was passed on.
@@ -127,31 +129,31 @@ func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
 	case p.panicked != nil:
 		panic(p.panicked) //nolint:forbidigo // it came from the limiter, and goes on in the goroutine that numaflow-go watches
 	case p.err != nil:
-		w.abandoner.Abandon(ctx, p.err)
+		w.Abandoner.Abandon(ctx, p.err)
 	case ctx.Err() != nil: // the handler may have closed its channel because of it
-		w.abandoner.Abandon(ctx, context.Cause(ctx))
+		w.Abandoner.Abandon(ctx, context.Cause(ctx))
 	}
-	if w.exemptDropped && p.onlyDrops() {
-		w.gate.Exempt(permit) // the zero permit with PerOutput
+	if w.ExemptDropped && p.onlyDrops() {
+		w.Gate.Exempt(permit) // the zero permit with PerOutput
 	}
 	close(p.to)
 }
 
 // answerDenied answers as the user chose, if err says that the message was denied.
 func (w *stream) answerDenied(ctx context.Context, err error, keys []string, d mapsdk.Datum, to chan<- mapstreamsdk.Message) {
-	answer, ok := w.deny(ctx, err, keys, d)
+	answer, ok := w.Deny(ctx, err, keys, d, Nack().does)
 	if !ok {
-		w.abandoner.Abandon(ctx, err)
+		w.Abandoner.Abandon(ctx, err)
 	}
 	for _, m := range convert(answer.Items(), streamMessage) {
 		select {
 		case to <- m:
 		case <-ctx.Done():
-			w.abandoner.Abandon(ctx, context.Cause(ctx))
+			w.Abandoner.Abandon(ctx, context.Cause(ctx))
 		}
 	}
 	if ctx.Err() != nil {
-		w.abandoner.Abandon(ctx, context.Cause(ctx))
+		w.Abandoner.Abandon(ctx, context.Cause(ctx))
 	}
 	close(to)
 }

@@ -138,14 +138,6 @@ func TestStreamPerOutputAPanicOfTheLimiterFailsTheStreamAndNotTheProcess(t *test
 	require.Equal(t, streamOutcome{panicked: "mine"}, <-callStream(t.Context(), mapper.WrapStream(writing("a b"), panicker{}, mapper.PerOutput())))
 }
 
-func TestStreamAPanicOfTheCostFunctionDrawsNothing(t *testing.T) {
-	l, h := throttletest.New(), writing("a")
-	m := mapper.WrapStream(h, l, mapper.WithCost(func([]string, mapsdk.Datum) int { panic("cost") }))
-	require.Equal(t, streamOutcome{panicked: "cost"}, <-callStream(t.Context(), m))
-	require.Zero(t, h.calls)
-	require.Empty(t, l.Draws())
-}
-
 func TestStreamDirectTheHandlerHasTheCallersChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan struct{})

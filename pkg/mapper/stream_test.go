@@ -2,7 +2,6 @@ package mapper_test
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -108,13 +107,6 @@ func writing(values string) *streamHandler {
 	}}
 }
 
-func TestStreamWithoutALimitTheHandlerItselfIsReturned(t *testing.T) {
-	h := &streamHandler{}
-	require.Same(t, h, mapper.WrapStream(h, nil))
-	require.Same(t, h, mapper.WrapStream(h, unlimited{}, mapper.PerOutput()))
-	require.NotSame(t, h, mapper.WrapStream(h, throttletest.New()))
-}
-
 func TestStreamAMessageDrawsOnceAndItsOutputsArePassedOnUnchanged(t *testing.T) {
 	type ctxKey struct{}
 	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
@@ -145,18 +137,6 @@ func TestStreamAMessageDrawsOnceAndItsOutputsArePassedOnUnchanged(t *testing.T) 
 	}
 	require.Equal(t, want, got)
 	require.Equal(t, []throttletest.Draw{{Method: throttletest.Acquire, Cost: 1, Granted: 1, Used: 1}}, l.Draws())
-}
-
-func TestStreamTheWaitHasNoTimeLimitOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		h := writing("a")
-		done := callStream(t.Context(), mapper.WrapStream(h, throttletest.New(throttletest.GrantOn(tokens))))
-		time.Sleep(30 * 24 * time.Hour) // virtual
-		require.Zero(t, h.calls)
-		tokens <- struct{}{}
-		require.Equal(t, ended("a"), <-done)
-	})
 }
 
 func TestStreamCostAndTag(t *testing.T) {
@@ -300,23 +280,6 @@ func TestStreamWithoutACloseTheMessageIsNotAnswered(t *testing.T) {
 	})
 }
 
-func TestStreamACancelledWaitEndsTheGoroutineWithoutAnAnswer(t *testing.T) {
-	for name, cause := range map[string]error{"plain": nil, "with a cause": errors.New("sibling failed")} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := writing("a")
-				ctx, cancel := context.WithCancelCause(t.Context())
-				l := throttletest.New(throttletest.Block())
-				done := callStream(ctx, mapper.WrapStream(h, l, mapper.WithMaxWait(time.Hour), mapper.OnDenied(mapper.Drop())))
-				synctest.Wait()
-				cancel(cause)
-				require.Equal(t, streamOutcome{}, <-done)
-				require.Zero(t, h.calls)
-			})
-		})
-	}
-}
-
 // A handler that gives up when its context ends closes its channel as always.
 func TestStreamAHandlerThatGaveUpEndsNoAnswer(t *testing.T) {
 	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
@@ -437,15 +400,6 @@ func TestStreamAPanicEndsTheWaitOfAnOutput(t *testing.T) {
 	})
 }
 
-func TestStreamARefusalPanicsWithTheLimitersError(t *testing.T) {
-	other := errors.New("other")
-	h := writing("a b")
-	l := throttletest.New(throttletest.Deny(other))
-	o := <-callStream(t.Context(), mapper.WrapStream(h, l, mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop())))
-	require.Equal(t, streamOutcome{panicked: other}, o)
-	require.Zero(t, h.calls)
-}
-
 func TestStreamAClosedLimiterLeavesMessagesToTheirContext(t *testing.T) {
 	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -475,17 +429,6 @@ func TestStreamAClosedLimiterLeavesMessagesToTheirContext(t *testing.T) {
 			o := <-callStream(context.Background(), m)
 			require.ErrorIs(t, panickedWith(t, o.panicked), throttle.ErrClosed, "a context that cannot end")
 			require.False(t, o.closed)
-		})
-	}
-}
-
-func TestStreamADeadlineOfAnotherWrapperFailsTheStream(t *testing.T) {
-	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			m := mapper.WrapStream(writing("a"), throttletest.New(throttletest.Block()), opts...)
-			require.Equal(t, streamOutcome{panicked: context.DeadlineExceeded}, <-callStream(ctx, m))
 		})
 	}
 }

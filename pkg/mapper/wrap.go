@@ -5,6 +5,7 @@ import (
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -19,11 +20,12 @@ import (
 // while the tokens came, they are given back and next is not called. When next
 // panics, the panic goes on unchanged and the tokens stay drawn.
 func Wrap(next mapsdk.Mapper, l throttle.Limiter, opts ...Option) mapsdk.Mapper {
-	t := newThrottled(l, asStreamOptions(opts))
+	s := newSettings(opts)
+	admission.Must(s.check())
 	if throttle.Unlimited(l) {
 		return next
 	}
-	return &unary{throttled: t, next: next}
+	return &unary{throttled: s.Wrapper(l), next: next}
 }
 
 type unary struct {
@@ -35,20 +37,20 @@ type unary struct {
 // Map implements mapsdk.Mapper; see Wrap.
 func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 	tag, cost := "", 1
-	if w.priced() {
-		tag, cost = w.price(keys, d)
+	if w.Priced() {
+		tag, cost = w.Price(keys, d)
 	}
-	permit, err := w.gate.Admit(ctx, tag, cost)
+	permit, err := w.Gate.Admit(ctx, tag, cost)
 	if err != nil {
-		answer, ok := w.deny(ctx, err, keys, d)
+		answer, ok := w.Deny(ctx, err, keys, d, Nack().does)
 		if !ok {
-			w.abandoner.Abandon(ctx, err)
+			w.Abandoner.Abandon(ctx, err)
 		}
 		return answer
 	}
 	out := w.next.Map(ctx, keys, d)
-	if w.exemptDropped && onlyDrops(out.Items()) {
-		w.gate.Exempt(permit)
+	if w.ExemptDropped && admission.OnlyDrops(out.Items()) {
+		w.Gate.Exempt(permit)
 	}
 	return out
 }

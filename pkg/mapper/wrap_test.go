@@ -3,13 +3,11 @@ package mapper_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log"
 	"log/slog"
 	"os"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -70,20 +68,6 @@ func call(ctx context.Context, m mapsdk.Mapper) <-chan outcome {
 	return done
 }
 
-type unlimited struct{ throttle.Limiter }
-
-func (unlimited) Unlimited() bool { return true }
-
-func TestWithoutALimitTheHandlerItselfIsReturned(t *testing.T) {
-	none, err := throttle.New(throttle.Limit{})
-	require.NoError(t, err)
-	h := &handler{}
-	for name, l := range map[string]throttle.Limiter{"nil": nil, "says so": unlimited{}, "no max": none} {
-		require.Same(t, h, mapper.Wrap(h, l, mapper.ExemptDropped()), name)
-	}
-	require.NotSame(t, h, mapper.Wrap(h, throttletest.New()))
-}
-
 func TestAMessageDrawsOneTokenAndReachesTheHandlerUnchanged(t *testing.T) {
 	type ctxKey struct{}
 	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
@@ -99,41 +83,6 @@ func TestAMessageDrawsOneTokenAndReachesTheHandlerUnchanged(t *testing.T) {
 	}), l, nil)
 	require.Equal(t, want, m.Map(ctx, []string{"a", "b"}, d))
 	require.Equal(t, []throttletest.Draw{{Method: throttletest.Acquire, Cost: 1, Granted: 1, Used: 1}}, l.Draws())
-}
-
-func TestCost(t *testing.T) {
-	for name, c := range map[string]struct {
-		option mapper.Option
-		drawn  []int
-	}{
-		"default":  {nil, []int{1}},
-		"nil":      {mapper.WithCost(nil), []int{1}},
-		"seven":    {mapper.WithCost(func([]string, mapsdk.Datum) int { return 7 }), []int{7}},
-		"zero":     {mapper.WithCost(func([]string, mapsdk.Datum) int { return 0 }), nil},
-		"negative": {mapper.WithCost(func([]string, mapsdk.Datum) int { return -1 }), nil},
-		"by content": {
-			mapper.WithCost(func(keys []string, d mapsdk.Datum) int { return len(keys) + len(d.Value()) }),
-			[]int{1 + len("value")},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l, h := throttletest.New(), &handler{}
-			o := <-call(t.Context(), mapper.Wrap(h, l, c.option))
-			require.True(t, o.returned)
-			require.Equal(t, 1, h.calls)
-			var drawn []int
-			for _, d := range l.Draws() {
-				drawn = append(drawn, d.Cost)
-			}
-			require.Equal(t, c.drawn, drawn)
-		})
-	}
-}
-
-func TestNoCostNeverWaits(t *testing.T) {
-	l := throttletest.New(throttletest.Block())
-	m := mapper.Wrap(&handler{}, l, mapper.WithCost(func([]string, mapsdk.Datum) int { return 0 }))
-	require.True(t, (<-call(t.Context(), m)).returned)
 }
 
 func TestExemptDropped(t *testing.T) {
@@ -165,113 +114,6 @@ func TestExemptDropped(t *testing.T) {
 			require.Equal(t, 1, l.Used(), "without the option")
 		})
 	}
-}
-
-func TestTheWaitHasNoTimeLimitOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		l := throttletest.New(throttletest.GrantOn(tokens))
-		done := call(t.Context(), mapper.Wrap(&handler{}, l))
-		time.Sleep(30 * 24 * time.Hour) // virtual
-		require.Equal(t, 1, l.Waiting())
-		tokens <- struct{}{}
-		require.True(t, (<-done).returned)
-	})
-}
-
-func TestACancelledWaitEndsTheGoroutineWithoutAnAnswer(t *testing.T) {
-	for name, cause := range map[string]error{"plain": nil, "with a cause": errors.New("sibling failed")} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l, h := throttletest.New(throttletest.Block()), &handler{}
-				ctx, cancel := context.WithCancelCause(t.Context())
-				done := call(ctx, mapper.Wrap(h, l))
-				synctest.Wait()
-				require.Empty(t, done)
-				cancel(cause)
-				require.Equal(t, outcome{}, <-done)
-				require.Zero(t, h.calls)
-			})
-		})
-	}
-}
-
-func TestTokensThatComeAfterTheContextEndedAreGivenBack(t *testing.T) {
-	l, h := throttletest.New(), &handler{}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.Equal(t, outcome{}, <-call(ctx, mapper.Wrap(h, l)))
-	require.Zero(t, h.calls)
-	require.Zero(t, l.Used())
-	require.True(t, l.Draws()[0].Settled)
-}
-
-func TestADeadlineOfAnotherWrapperFailsTheStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, h := throttletest.New(throttletest.Block()), &handler{}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		o := <-call(ctx, mapper.Wrap(h, l))
-		err, ok := o.panicked.(error)
-		require.True(t, ok, "panicked with %v", o.panicked)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Zero(t, h.calls)
-	})
-}
-
-func TestARefusalPanicsWithTheLimitersError(t *testing.T) {
-	for name, refusal := range map[string]error{
-		"deadline too near": &throttle.Error{Reason: throttle.ReasonLimit, Cost: 1, RetryAfter: time.Second},
-		"of another kind":   errors.New("other"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := &handler{}
-			o := <-call(t.Context(), mapper.Wrap(h, throttletest.New(throttletest.Deny(refusal))))
-			require.False(t, o.returned)
-			require.Equal(t, refusal, o.panicked)
-			require.Zero(t, h.calls)
-		})
-	}
-}
-
-func TestAClosedLimiterLeavesMessagesToTheirContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, h := throttletest.New(throttletest.Block()), &handler{}
-		m := mapper.Wrap(h, l)
-		ctx, cancel := context.WithCancel(t.Context())
-		before := call(ctx, m)
-		synctest.Wait()
-		l.Close()
-		after := call(ctx, m)
-		time.Sleep(time.Hour) // virtual
-		require.Empty(t, before)
-		require.Empty(t, after)
-		cancel()
-		require.Equal(t, outcome{}, <-before)
-		require.Equal(t, outcome{}, <-after)
-		require.Zero(t, h.calls)
-
-		o := <-call(context.Background(), m)
-		err, ok := o.panicked.(error)
-		require.True(t, ok, "a context that cannot end: %v", o.panicked)
-		require.ErrorIs(t, err, throttle.ErrClosed)
-	})
-}
-
-func TestAPanicOfTheHandlerGoesOnUnchangedAndTheTokensStayDrawn(t *testing.T) {
-	l := throttletest.New()
-	h := &handler{do: func() { panic("mine") }}
-	o := <-call(t.Context(), mapper.Wrap(h, l, mapper.ExemptDropped()))
-	require.Equal(t, outcome{panicked: "mine"}, o)
-	require.Equal(t, []throttletest.Draw{{Method: throttletest.Acquire, Cost: 1, Granted: 1, Used: 1}}, l.Draws())
-}
-
-func TestAPanicOfTheCostFunctionDrawsNothing(t *testing.T) {
-	l, h := throttletest.New(), &handler{}
-	o := <-call(t.Context(), mapper.Wrap(h, l, mapper.WithCost(func([]string, mapsdk.Datum) int { panic("cost") })))
-	require.Equal(t, outcome{panicked: "cost"}, o)
-	require.Zero(t, h.calls)
-	require.Empty(t, l.Draws())
 }
 
 func TestTheLogSaysWhyAndNothingOfTheMessage(t *testing.T) {

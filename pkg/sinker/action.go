@@ -1,7 +1,7 @@
 package sinker
 
 import (
-	"time"
+	"context"
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
@@ -11,20 +11,19 @@ import (
 
 // An Action says what becomes of a message whose tokens did not come in time; see
 // OnDenied. The zero Action is Wait.
-type Action struct {
-	name    string
-	respond func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response // nil: Wait
-	faults  []string
-}
+type Action struct{ does action }
 
-func (a Action) String() string {
-	if a.name == "" {
-		return "Wait"
+type action = admission.Action[sinksdk.Datum, sinksdk.Response]
+
+func newAction(name string, respond func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response, faults ...string) Action {
+	answer := func(_ context.Context, _ []string, d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
+		return respond(d, denied)
 	}
-	return a.name
+	return Action{action{Name: name, Answer: answer, Faults: faults}}
 }
 
-func (a Action) waits() bool { return a.name == "" }
+// String returns the name of the Action.
+func (a Action) String() string { return a.does.String() }
 
 // Wait goes on waiting: the wait ends with the tokens or with the context. It
 // takes no WithMaxWait and no WithBatchBudget, which would have no meaning.
@@ -41,15 +40,19 @@ func Wait() Action { return Action{} }
 // buffer honours the delay; in a MonoVertex the source does what it can, and
 // Kafka, plain NATS and the generator lose the message. The package documentation
 // has the table.
-func Nack() Action { return Action{name: "Nack", respond: nack} }
+func Nack() Action {
+	return newAction("Nack", func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
+		return sinksdk.ResponseNack(d.ID(), denied.NackOptions(denied.Why()))
+	})
+}
 
 // Fallback sends the message to the fallback sink. The vertex must have one:
 // without it the platform fails the batch and ends the pod. A fallback sink and an
 // on-success sink must not answer so, and Check refuses it there.
 func Fallback() Action {
-	return Action{name: "Fallback", respond: func(d sinksdk.Datum, _ *admission.Denied) sinksdk.Response {
+	return newAction(actionFallback, func(d sinksdk.Datum, _ *admission.Denied) sinksdk.Response {
 		return sinksdk.ResponseFallback(d.ID())
-	}}
+	})
 }
 
 // Fail answers with a failure. The platform offers the failed messages of a batch
@@ -57,20 +60,21 @@ func Fallback() Action {
 // rest of the batch waits for them; so it is of use with a retryStrategy that says
 // how long to back off and what to do in the end.
 func Fail() Action {
-	return Action{name: "Fail", respond: func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
+	return newAction("Fail", func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
 		return sinksdk.ResponseFailure(d.ID(), denied.Why())
-	}}
+	})
 }
 
 // Drop acknowledges the message as if the sink had stored it. The message is lost
 // by intent, and nothing tells its sender. How many were dropped is logged.
 func Drop() Action {
-	return Action{name: actionDrop, respond: func(d sinksdk.Datum, _ *admission.Denied) sinksdk.Response {
-		return sinksdk.ResponseOK(d.ID())
-	}}
+	return newAction(actionDrop, func(d sinksdk.Datum, _ *admission.Denied) sinksdk.Response { return sinksdk.ResponseOK(d.ID()) })
 }
 
-const actionDrop = "Drop"
+const (
+	actionFallback = "Fallback"
+	actionDrop     = "Drop"
+)
 
 // DenyFunc answers with what deny returns; its ID is set to that of the message.
 // why says which limit refused, and when tokens are expected (RetryAfter, 0 when
@@ -78,18 +82,9 @@ const actionDrop = "Drop"
 // panics, the stream fails as if the handler had. In a fallback or an on-success sink it
 // must not return ResponseFallback, which the platform takes for a failure of the batch there.
 func DenyFunc(deny func(d sinksdk.Datum, why *throttle.Error) sinksdk.Response) Action {
-	if deny == nil {
-		return Action{name: "DenyFunc", faults: []string{"DenyFunc is nil, allowed: a function"}}
-	}
-	return Action{name: "DenyFunc", respond: func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
+	return newAction("DenyFunc", func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
 		r := deny(d, denied.Err)
 		r.ID = d.ID()
 		return r
-	}}
-}
-
-func nack(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
-	delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
-	why := denied.Why()
-	return sinksdk.ResponseNack(d.ID(), &sinksdk.NackOptions{Delay: &delay, Reason: &why})
+	}, admission.DenyFuncFaults(deny == nil)...)
 }

@@ -58,7 +58,7 @@ func (b *batch) match(responses sinksdk.Responses) (matched sinksdk.Responses, a
 		}
 	}
 	if unknown+duplicate+missing > 0 {
-		b.logger().Error("the handler's responses do not match the batch: missing ones are answered with a failure, the others left out",
+		b.Abandoner.Logger().Error("the handler's responses do not match the batch: missing ones are answered with a failure, the others left out",
 			"messages", len(b.taken), "missing", missing, "duplicate", duplicate, "unknown", unknown)
 	}
 	return found, func(i int) bool { return known[i] }
@@ -97,17 +97,17 @@ const (
 // each kind and batch.
 func (b *batch) report() {
 	if b.denied > 0 {
-		if b.action.name == actionDrop {
-			b.logger().Warn("throttled messages dropped: acknowledged, and never seen by the handler", "messages", b.denied)
+		if b.OnDenied.Name == actionDrop {
+			b.Abandoner.Logger().Warn("throttled messages dropped: acknowledged, and never seen by the handler", "messages", b.denied)
 		} else {
-			b.logger().Debug("throttled messages denied", "messages", b.denied, "action", b.action)
+			b.Abandoner.Logger().Debug("throttled messages denied", "messages", b.denied, "action", b.OnDenied)
 		}
 	}
 	if b.refused > 0 {
-		b.logger().Error("messages not handled, answered with a failure", "messages", b.refused, "error", b.refusal)
+		b.Abandoner.Logger().Error("messages not handled, answered with a failure", "messages", b.refused, "error", b.refusal)
 	}
 	if b.untaken > 0 && b.parent.Err() == nil {
-		b.logger().Error("the handler returned before the end of the batch: the rest is answered with a failure",
+		b.Abandoner.Logger().Error("the handler returned before the end of the batch: the rest is answered with a failure",
 			"messages", b.untaken, "taken", len(b.taken))
 	}
 }

@@ -88,18 +88,18 @@ func (b *batch) admitAll(ctx context.Context, in <-chan sinksdk.Datum) {
 
 func (b *batch) price(d sinksdk.Datum) item {
 	it := item{datum: d, cost: 1}
-	if b.cost != nil {
-		it.cost = b.cost(d)
+	if b.Cost != nil {
+		it.cost = b.Cost(nil, d)
 	}
-	if b.tag != nil {
-		it.tag = b.tag(d)
+	if b.Tag != nil {
+		it.tag = b.Tag(nil, d)
 	}
 	return it
 }
 
 // admitOne hands a message on, or puts it in line behind those of its tag.
 func (b *batch) admitOne(ctx context.Context, it item) {
-	if b.tag == nil || b.inOrder {
+	if b.Tag == nil || b.inOrder {
 		b.draw(ctx, it)
 		return
 	}
@@ -148,7 +148,7 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 	if it.cost <= 0 {
 		return throttle.Permit{}, true
 	}
-	l := b.gate.Limiter
+	l := b.Gate.Limiter
 	if t, ok := l.(throttle.Tagger); ok && it.tag != "" {
 		l = t.ForTag(it.tag)
 	}
@@ -165,7 +165,7 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 // draw waits for the tokens of a message and hands it on.
 func (b *batch) draw(ctx context.Context, it item) {
 	drawing := ctx
-	if throttle.TellsTags(b.gate.Limiter) { // a tag's budget may say that what it refuses goes to the fallback sink
+	if throttle.TellsTags(b.Gate.Limiter) { // a tag's budget may say that what it refuses goes to the fallback sink
 		drawing = throttle.WithFallback(ctx)
 	}
 	permit, err := b.turn.Admit(drawing, it.tag, it.cost)
@@ -236,7 +236,7 @@ func (b *batch) refuse(ctx context.Context, d sinksdk.Datum, err error) {
 	if b.parent.Done() != nil {
 		// When the limiter was closed: a failure would be retried at once, again and
 		// again, until the stream ends.
-		b.abandoner.Hold(ctx, err)
+		b.Abandoner.Hold(ctx, err)
 	}
 	if ctx.Err() != nil {
 		b.leave(d) // never what an action makes up
@@ -249,8 +249,8 @@ func (b *batch) refuse(ctx context.Context, d sinksdk.Datum, err error) {
 		b.answered = append(b.answered, sinksdk.ResponseFallback(d.ID()))
 		return
 	}
-	if errors.As(err, &denied) && !b.action.waits() {
-		r := b.action.respond(d, denied)
+	if errors.As(err, &denied) && !b.OnDenied.Waits() {
+		r := b.OnDenied.Answer(ctx, nil, d, denied)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.answered = append(b.answered, r)
@@ -293,7 +293,7 @@ func (b *batch) guard(f func()) {
 		}
 		b.mu.Unlock()
 		if first && p != nil {
-			b.logger().Error("panic while a message was admitted, failing the stream", "panic", p, "stack", string(debug.Stack()))
+			b.Abandoner.Logger().Error("panic while a message was admitted, failing the stream", "panic", p, "stack", string(debug.Stack()))
 		}
 		b.stop()
 	}()

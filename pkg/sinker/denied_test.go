@@ -251,19 +251,6 @@ func TestEachBatchHasABudgetOfItsOwn(t *testing.T) {
 	})
 }
 
-// Without an action a message waits on, however long.
-func TestWaitHasNoLimitOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		done := call(t.Context(), sinker.Wrap(&handler{}, throttletest.New(throttletest.GrantOn(tokens)), sinker.OnDenied(sinker.Wait())),
-			batchOf("a"))
-		time.Sleep(1000 * time.Hour)
-		require.Empty(t, done)
-		close(tokens)
-		require.Equal(t, ok("a"), (<-done).responses)
-	})
-}
-
 func TestTheContextEndsWhileMessagesWait(t *testing.T) {
 	actions := map[string][]sinker.Option{"Wait": nil}
 	for _, a := range []sinker.Action{sinker.Nack(), sinker.Fallback(), sinker.Fail(), sinker.Drop()} {

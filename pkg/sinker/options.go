@@ -1,27 +1,32 @@
 package sinker
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
 // An Option changes how Wrap throttles. A nil Option changes nothing.
 type Option func(*settings)
 
 type settings struct {
-	cost        func(d sinksdk.Datum) int                     // nil: 1
-	tag         func(d sinksdk.Datum) string                  // nil: none
-	settle      func(d sinksdk.Datum, r sinksdk.Response) int // nil: used as drawn
-	inOrder     bool
-	maxWait     time.Duration
-	batchBudget time.Duration
-	action      Action
-	log         *slog.Logger // nil: slog.Default()
+	admission.Settings[sinksdk.Datum, sinksdk.Response]
+
+	settle  func(d sinksdk.Datum, r sinksdk.Response) int // nil: used as drawn
+	inOrder bool
+}
+
+// keyless is a function of the user, which gets the keys with the message.
+func keyless[T any](of func(d sinksdk.Datum) T) func(keys []string, d sinksdk.Datum) T {
+	if of == nil {
+		return nil
+	}
+	return func(_ []string, d sinksdk.Datum) T { return of(d) }
 }
 
 // WithCost sets how many tokens a message draws. A message with a cost of zero or
@@ -30,7 +35,7 @@ type settings struct {
 // several streams; when it panics, the stream fails as if the handler had.
 // Defaults to 1 for every message; so does nil.
 func WithCost(cost func(d sinksdk.Datum) int) Option {
-	return func(s *settings) { s.cost = cost }
+	return func(s *settings) { s.Cost = keyless(cost) }
 }
 
 // WithTag sets the tag of a message: the tenant, model or destination that its
@@ -40,7 +45,7 @@ func WithCost(cost func(d sinksdk.Datum) int) Option {
 // returns is a tag: with quotas one that is empty, longer than 64 bytes or no text has
 // the quota of tags without one of their own. tag is called as cost is. Defaults to no tags; so does nil.
 func WithTag(tag func(d sinksdk.Datum) string) Option {
-	return func(s *settings) { s.tag = tag }
+	return func(s *settings) { s.Tag = keyless(tag) }
 }
 
 // InOrder keeps the order of the batch among different tags too: a message reaches
@@ -57,7 +62,7 @@ func InOrder() Option {
 // WithBatchBudget. Time in which the pool is frozen, because its store is new or has
 // forgotten something, does not count. Defaults to 0: no limit of its own.
 func WithMaxWait(d time.Duration) Option {
-	return func(s *settings) { s.maxWait = d }
+	return func(s *settings) { s.MaxWait = d }
 }
 
 // WithBatchBudget bounds how long the messages of one batch wait for tokens, all
@@ -67,13 +72,13 @@ func WithMaxWait(d time.Duration) Option {
 // them is OnDenied's matter. With WithMaxWait too, whichever ends first counts.
 // Defaults to 0: no limit.
 func WithBatchBudget(d time.Duration) Option {
-	return func(s *settings) { s.batchBudget = d }
+	return func(s *settings) { s.Budget = d }
 }
 
 // OnDenied sets what becomes of a message whose tokens do not come within
 // WithMaxWait or WithBatchBudget. Defaults to Wait().
 func OnDenied(a Action) Option {
-	return func(s *settings) { s.action = a }
+	return func(s *settings) { s.OnDenied = a.does }
 }
 
 // WithSettle settles what a message drew with what it really cost. cost is called
@@ -91,7 +96,7 @@ func WithSettle(cost func(d sinksdk.Datum, r sinksdk.Response) int) Option {
 // place. Neither keys nor values are logged. Defaults to slog.Default(); so does
 // nil.
 func WithLogger(l *slog.Logger) Option {
-	return func(s *settings) { s.log = l }
+	return func(s *settings) { s.Log = l }
 }
 
 func newSettings(opts []Option) settings {
@@ -113,36 +118,12 @@ func Check(opts ...Option) error { return newSettings(opts).check() }
 const containerType = "NUMAFLOW_UD_CONTAINER_TYPE"
 
 func (s settings) check() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("sinker: "+format, args...)) }
-	if s.maxWait < 0 {
-		bad("WithMaxWait is %s, allowed: 0 (no limit) or more", s.maxWait)
-	}
-	if s.batchBudget < 0 {
-		bad("WithBatchBudget is %s, allowed: 0 (no limit) or more", s.batchBudget)
-	}
-	for _, fault := range s.action.faults {
-		bad("%s", fault)
-	}
-	bounded := s.maxWait != 0 || s.batchBudget != 0
-	if s.action.waits() && bounded {
-		bad("OnDenied is Wait, allowed with WithMaxWait or WithBatchBudget: Nack, Fallback, Fail, Drop or DenyFunc")
-	}
-	if !s.action.waits() && !bounded {
-		bad("OnDenied is %s, allowed without WithMaxWait and WithBatchBudget: Wait", s.action)
-	}
+	var faults []string
 	switch which := os.Getenv(containerType); which {
 	case sinksdk.UDContainerFallbackSink, sinksdk.UDContainerOnSuccessSink:
-		if s.action.name == Fallback().name {
-			bad("OnDenied is Fallback, allowed in a container of type %s: Wait, Nack, Fail, Drop or DenyFunc", which)
+		if s.OnDenied.Name == actionFallback {
+			faults = append(faults, fmt.Sprintf("OnDenied is Fallback, allowed in a container of type %s: Wait, Nack, Fail, Drop or DenyFunc", which))
 		}
 	}
-	return errors.Join(errs...)
-}
-
-func (s settings) logger() *slog.Logger {
-	if s.log != nil {
-		return s.log
-	}
-	return slog.Default()
+	return s.Check("sinker", "WithMaxWait or WithBatchBudget", "Nack, Fallback, Fail, Drop or DenyFunc", faults...)
 }

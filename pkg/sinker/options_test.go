@@ -16,7 +16,7 @@ import (
 func TestCheck(t *testing.T) {
 	const (
 		noWait  = "sinker: OnDenied is Wait, allowed with WithMaxWait or WithBatchBudget: Nack, Fallback, Fail, Drop or DenyFunc"
-		noBound = "sinker: OnDenied is Nack, allowed without WithMaxWait and WithBatchBudget: Wait"
+		noBound = "sinker: OnDenied is Nack, allowed without WithMaxWait or WithBatchBudget: Wait"
 	)
 	for name, c := range map[string]struct {
 		opts []sinker.Option
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		},
 		"no function": {
 			[]sinker.Option{sinker.WithMaxWait(1), sinker.OnDenied(sinker.DenyFunc(nil))},
-			"sinker: DenyFunc is nil, allowed: a function",
+			"sinker: function of DenyFunc is nil, allowed: a function",
 		},
 		"all at once": {
 			[]sinker.Option{sinker.WithMaxWait(-1), sinker.WithBatchBudget(-2)},

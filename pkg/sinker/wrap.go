@@ -27,38 +27,23 @@ import (
 // Sink may be called for several batches at once, if next may.
 func Wrap(next sinksdk.Sinker, l throttle.Limiter, opts ...Option) sinksdk.Sinker {
 	s := newSettings(opts)
-	if err := s.check(); err != nil {
-		panic(err) //nolint:forbidigo // an error of the program, found when it starts
-	}
+	admission.Must(s.check())
 	if throttle.Unlimited(l) {
 		return next
 	}
-	return &wrapped{
-		next:      next,
-		settings:  s,
-		gate:      admission.Gate{Limiter: l, MaxWait: s.maxWait, Budget: s.batchBudget, Log: s.log},
-		abandoner: admission.Abandoner{Log: s.log},
-	}
+	return &wrapped{wrapper: s.Wrapper(l), next: next, settle: s.settle, inOrder: s.inOrder}
 }
+
+type wrapper = admission.Wrapper[sinksdk.Datum, sinksdk.Response]
 
 type wrapped struct {
-	settings
+	*wrapper
 
-	next      sinksdk.Sinker
-	gate      admission.Gate
-	abandoner admission.Abandoner
-	pace      admission.Pace
-	ids       admission.Spare[string]
-	permits   admission.Spare[throttle.Permit]
-}
-
-// ahead is how many messages of a batch may be admitted before the handler takes them. Those that cost other than a
-// token, or wait in lanes of their tags, are not.
-func (w *wrapped) ahead() int {
-	if w.cost != nil || w.tag != nil {
-		return 0
-	}
-	return w.gate.Ahead(&w.pace)
+	next    sinksdk.Sinker
+	settle  func(d sinksdk.Datum, r sinksdk.Response) int
+	inOrder bool
+	ids     admission.Spare[string]
+	permits admission.Spare[throttle.Permit]
 }
 
 // Sink implements sinksdk.Sinker; see Wrap.
@@ -66,10 +51,10 @@ func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	// The handler runs in this goroutine, so that its panic is the caller's to see.
 	drawing, stop := context.WithCancel(ctx)
 	b := &batch{
-		wrapped: w, parent: ctx, stop: stop, ended: make(chan struct{}), turn: w.gate.Batch(w.batchBudget),
+		wrapped: w, parent: ctx, stop: stop, ended: make(chan struct{}), turn: w.Gate.Batch(w.Budget),
 		taken: w.ids.Take(),
 	}
-	ahead := w.ahead()
+	ahead := w.Ahead()
 	b.recent = slices.Grow(w.permits.Take(), ahead)[:ahead]
 	b.out = make(chan sinksdk.Datum, ahead)
 	returned, began := false, time.Now()
@@ -85,7 +70,7 @@ func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	returned = true
 	stop()
 	b.takeBack()
-	w.pace.Note(len(b.taken), time.Since(began))
+	w.Pace.Note(len(b.taken), time.Since(began))
 	switch {
 	case b.exited:
 		runtime.Goexit()

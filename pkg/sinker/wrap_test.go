@@ -16,20 +16,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
-type unlimited struct{ throttle.Limiter }
-
-func (unlimited) Unlimited() bool { return true }
-
-func TestWithoutALimitTheHandlerItselfIsReturned(t *testing.T) {
-	none, err := throttle.New(throttle.Limit{})
-	require.NoError(t, err)
-	h := &handler{}
-	for name, l := range map[string]throttle.Limiter{"nil": nil, "says so": unlimited{}, "no max": none} {
-		require.Same(t, h, sinker.Wrap(h, l, sinker.InOrder()), name)
-	}
-	require.NotSame(t, h, sinker.Wrap(h, throttletest.New()))
-}
-
 func TestAMessageDrawsItsTokenBeforeTheHandlerSeesItUnchanged(t *testing.T) {
 	type ctxKey struct{}
 	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
@@ -124,14 +110,6 @@ func TestCost(t *testing.T) {
 				require.Equal(t, c.drawn, drawn)
 			})
 		}
-	}
-}
-
-func TestAMessageThatCostsNothingNeverWaits(t *testing.T) {
-	for name, opts := range map[string][]sinker.Option{"": nil, "tags": {sinker.WithTag(byKey)}} {
-		s := sinker.Wrap(&handler{}, throttletest.New(throttletest.Block()),
-			append(opts, sinker.WithCost(func(sinksdk.Datum) int { return 0 }))...)
-		require.Equal(t, ok("a", "b"), s.Sink(t.Context(), batchOf("a", "b")), name)
 	}
 }
 
@@ -244,13 +222,6 @@ func TestAClosedLimiterWaitsForTheContext(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAClosedLimiterAndAContextThatNeverEnds(t *testing.T) {
-	l := throttletest.New()
-	l.Close()
-	got := sinker.Wrap(&handler{}, l).Sink(context.Background(), batchOf("a"))
-	require.Equal(t, failures("not handled: numathrottle: closed", "a"), got)
 }
 
 func TestALimiterThatFailsOtherwise(t *testing.T) {

@@ -2,9 +2,7 @@ package sourcer
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
@@ -14,24 +12,19 @@ import (
 
 // An Action says what a transformer makes of a message whose tokens did not come in
 // time; see OnDenied. The zero Action is Wait.
-type Action struct {
-	name   string
-	answer answerFunc // nil for Wait
-	faults []string
-	// unsafeBeforeMap: a MonoVertex hands a map what it answers, or may answer, as an empty message.
-	unsafeBeforeMap bool
+type Action struct{ does action }
+
+type (
+	action     = admission.Action[transformsdk.Datum, transformsdk.Messages]
+	answerFunc = func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages
+)
+
+func newAction(name string, answer answerFunc, faults ...string) Action {
+	return Action{action{Name: name, Answer: answer, Faults: faults}}
 }
 
-type answerFunc = func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages
-
-func (a Action) String() string {
-	if a.name == "" {
-		return "Wait"
-	}
-	return a.name
-}
-
-func (a Action) waits() bool { return a.name == "" }
+// String returns the name of the Action.
+func (a Action) String() string { return a.does.String() }
 
 // Wait goes on waiting: the wait ends with the tokens or with the context. It takes
 // no WithMaxWait, which would have no meaning.
@@ -49,25 +42,18 @@ func Wait() Action { return Action{} }
 // whether there is a map; in a MonoVertex WrapTransformer warns of it. The package
 // documentation has the table.
 func Nack() Action {
-	a := Action{name: "Nack", unsafeBeforeMap: true}
-	a.answer = func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
-		delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
-		why := denied.Why()
-		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToNack(d.EventTime(),
-			&transformsdk.NackOptions{Delay: &delay, Reason: &why}))
-	}
-	return a
+	return newAction("Nack", func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToNack(d.EventTime(), denied.NackOptions(denied.Why())))
+	})
 }
 
 // Drop acknowledges the message and forwards nothing. The message is lost by intent.
 // Not in a MonoVertex with a map: there every version of Numaflow hands the map an
 // empty message (its issue 3531); WrapTransformer warns of it.
 func Drop() Action {
-	a := Action{name: "Drop", unsafeBeforeMap: true}
-	a.answer = func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
+	return newAction("Drop", func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
 		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToDrop(d.EventTime()))
-	}
-	return a
+	})
 }
 
 // Forward lets the message pass as it came, not transformed, with tags for the
@@ -76,22 +62,14 @@ func Drop() Action {
 // knows as a drop or a nack. Where no rule asks for the tags the message goes the way
 // of all others, past the limit.
 func Forward(tags ...string) Action {
-	a := Action{name: "Forward"}
-	if len(tags) == 0 {
-		a.faults = append(a.faults, "Forward has no tags, allowed: one or more")
-	}
-	for _, tag := range tags {
-		if tag == "" || tag == transformsdk.DROP || tag == transformsdk.NACK {
-			a.faults = append(a.faults, fmt.Sprintf("Forward has tag %q, allowed: not empty, and not what Drop or Nack are for", tag))
-		}
-	}
 	tags = slices.Clone(tags)
-	a.answer = func(_ context.Context, keys []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
+	return newAction(actionForward, func(_ context.Context, keys []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
 		return transformsdk.MessagesBuilder().Append(transformsdk.NewMessage(d.Value(), d.EventTime()).
-			WithKeys(keys).WithTags(tags).WithUserMetadata(d.UserMetadata()))
-	}
-	return a
+			WithKeys(keys).WithTags(slices.Clone(tags)).WithUserMetadata(d.UserMetadata()))
+	}, admission.ForwardFaults(tags)...)
 }
+
+const actionForward = "Forward"
 
 // DenyFunc answers with what deny returns, at least one message: an empty result
 // fails the stream, as the platform does not take it. why says which limit refused,
@@ -99,12 +77,7 @@ func Forward(tags ...string) Action {
 // called from many goroutines at once; when it panics, the stream fails as if the
 // handler had.
 func DenyFunc(deny func(ctx context.Context, keys []string, d transformsdk.Datum, why *throttle.Error) transformsdk.Messages) Action {
-	if deny == nil {
-		return Action{name: "DenyFunc", faults: []string{"DenyFunc is nil, allowed: a function"}}
-	}
-	a := Action{name: "DenyFunc", unsafeBeforeMap: true}
-	a.answer = func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+	return newAction("DenyFunc", func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
 		return deny(ctx, keys, d, denied.Err)
-	}
-	return a
+	}, admission.DenyFuncFaults(deny == nil)...)
 }

@@ -1,6 +1,7 @@
 package sourcer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,7 +92,7 @@ type loggerOption struct{ log *slog.Logger }
 
 func (o loggerOption) applyToSource(s *settings) { s.log = o.log }
 
-func (o loggerOption) applyToTransformer(s *transformerSettings) { s.log = o.log }
+func (o loggerOption) applyToTransformer(s *transformerSettings) { s.Log = o.log }
 
 // WithLogger sets where it is logged why nothing is read, or why a message is not
 // transformed. Neither keys nor values are logged. Defaults to slog.Default(); so
@@ -123,9 +124,4 @@ func (s settings) check() error {
 	return errors.Join(errs...)
 }
 
-func (s settings) logger() *slog.Logger {
-	if s.log != nil {
-		return s.log
-	}
-	return slog.Default()
-}
+func (s settings) logger() *slog.Logger { return cmp.Or(s.log, slog.Default()) }

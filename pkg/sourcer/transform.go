@@ -3,8 +3,6 @@ package sourcer
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"slices"
 
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
@@ -24,93 +22,58 @@ import (
 // unchanged and the tokens stay drawn.
 func WrapTransformer(next transformsdk.SourceTransformer, l throttle.Limiter, opts ...TransformerOption) transformsdk.SourceTransformer {
 	s := newTransformerSettings(opts)
-	if err := s.check(); err != nil {
-		panic(err) //nolint:forbidigo // an error of the program, found when it starts
-	}
+	admission.Must(s.check())
 	if throttle.Unlimited(l) {
 		return next
 	}
-	s.warnOfMonoVertex()
-	return &transformer{
-		next:                next,
-		transformerSettings: s,
-		gate:                admission.Gate{Limiter: l, MaxWait: s.maxWait, Log: s.log},
-		abandoner:           admission.Abandoner{Log: s.log},
-	}
+	t := &transformer{wrapper: s.Wrapper(l), next: next}
+	t.warnOfMonoVertex()
+	return t
 }
 
 // warnOfMonoVertex warns of an action with which a MonoVertex loses messages, if it has a map, which a transformer cannot
 // know: numaflow issue 3531.
-func (s transformerSettings) warnOfMonoVertex() {
-	if !s.action.unsafeBeforeMap || !admission.InMonoVertex() {
+func (t *transformer) warnOfMonoVertex() {
+	if t.OnDenied.Waits() || t.OnDenied.Name == actionForward || !admission.InMonoVertex() {
 		return
 	}
-	logger := s.log
-	if logger == nil {
-		logger = slog.Default()
-	}
-	logger.Warn("OnDenied of a transformer in a MonoVertex: if it has a map, the map gets an empty message for each that is denied, and "+
+	t.Abandoner.Logger().Warn("OnDenied of a transformer in a MonoVertex: if it has a map, the map gets an empty message for each that is denied, and "+
 		"what was nacked is LOST (numaflow issue 3531); with a map use Wait, or Forward with a tag, or throttle the map instead",
-		"action", s.action.String())
+		"action", t.OnDenied.Name)
 }
+
+type wrapper = admission.Wrapper[transformsdk.Datum, transformsdk.Messages]
 
 // A transformer is what WrapTransformer returns.
 type transformer struct {
-	transformerSettings
+	*wrapper
 
-	next      transformsdk.SourceTransformer
-	gate      admission.Gate
-	abandoner admission.Abandoner
+	next transformsdk.SourceTransformer
 }
 
 // Transform implements transformsdk.SourceTransformer; see WrapTransformer.
 func (t *transformer) Transform(ctx context.Context, keys []string, d transformsdk.Datum) transformsdk.Messages {
-	cost, tag := 1, ""
-	if t.cost != nil {
-		cost = t.cost(keys, d)
+	tag, cost := "", 1
+	if t.Priced() {
+		tag, cost = t.Price(keys, d)
 	}
-	if t.tag != nil && cost > 0 {
-		tag = t.tag(keys, d)
-	}
-	permit, err := t.gate.Admit(ctx, tag, cost)
+	permit, err := t.Gate.Admit(ctx, tag, cost)
 	if err != nil {
-		return t.deny(ctx, keys, d, err)
+		answer, ok := t.Deny(ctx, err, keys, d, Nack().does)
+		if ok && len(answer) == 0 {
+			err, ok = errNoAnswer, false
+		}
+		if !ok {
+			t.Abandoner.Abandon(ctx, err)
+		}
+		return answer
 	}
 	out := t.next.Transform(ctx, keys, d)
-	if t.exemptDropped && onlyDrops(out) {
-		t.gate.Exempt(permit)
+	if t.ExemptDropped && admission.OnlyDrops(out.Items()) {
+		t.Gate.Exempt(permit)
 	}
 	return out
 }
 
 // errNoAnswer is what a DenyFunc's empty result fails the stream with.
 var errNoAnswer = errors.New("sourcer: DenyFunc returned no messages, which the platform does not take from a transformer")
-
-// deny answers for a message that did not get its tokens, or does not return.
-func (t *transformer) deny(ctx context.Context, keys []string, d transformsdk.Datum, err error) transformsdk.Messages {
-	var denied *admission.Denied
-	if !errors.As(err, &denied) {
-		t.abandoner.Abandon(ctx, err)
-	}
-	action := t.action
-	if action.waits() { // what no wait brings fails alone
-		action = Nack()
-	}
-	out := action.answer(ctx, keys, d, denied)
-	if len(out) == 0 {
-		t.abandoner.Abandon(ctx, errNoAnswer)
-	}
-	return out
-}
-
-// onlyDrops tells whether the platform forwards nothing of a result. It looks as
-// the platform does, which takes a message for a drop if any of its tags says so.
-func onlyDrops(out transformsdk.Messages) bool {
-	items := out.Items()
-	for i := range items {
-		if !slices.Contains(items[i].Tags(), transformsdk.DROP) {
-			return false
-		}
-	}
-	return len(items) > 0
-}

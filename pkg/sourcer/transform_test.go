@@ -3,7 +3,6 @@ package sourcer_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -73,31 +72,21 @@ func call(ctx context.Context, h transformsdk.SourceTransformer) <-chan transfor
 	return done
 }
 
-func TestWithoutALimitTheTransformerItselfIsReturned(t *testing.T) {
-	none, err := throttle.New(throttle.Limit{})
-	require.NoError(t, err)
-	h := forwards()
-	for name, l := range map[string]throttle.Limiter{"nil": nil, "says so": unlimited{}, "no max": none} {
-		require.Same(t, h, sourcer.WrapTransformer(h, l, sourcer.ExemptDropped()), name)
-	}
-	require.NotSame(t, h, sourcer.WrapTransformer(h, throttletest.New()))
-}
-
 func TestWrongTransformerOptionsAreOneErrorAndAPanicWhenItIsBuilt(t *testing.T) {
 	someFunc := sourcer.DenyFunc(func(context.Context, []string, transformsdk.Datum, *throttle.Error) transformsdk.Messages { return nil })
 	for _, a := range []sourcer.Action{sourcer.Nack(), sourcer.Drop(), sourcer.Forward("t"), someFunc} {
 		require.NoError(t, sourcer.CheckTransformer(sourcer.WithMaxWait(time.Second), sourcer.OnDenied(a), nil))
 		require.ErrorContains(t, sourcer.CheckTransformer(sourcer.OnDenied(a)),
-			"OnDenied is "+a.String()+", allowed without MaxWait: Wait")
+			"OnDenied is "+a.String()+", allowed without WithMaxWait: Wait")
 	}
 	require.NoError(t, sourcer.CheckTransformer(sourcer.OnDenied(sourcer.Wait()), sourcer.WithLogger(nil)))
 	for want, opts := range map[string][]sourcer.TransformerOption{
 		"MaxWait is -1s, allowed: 0 (no limit) or more": {sourcer.WithMaxWait(-time.Second)},
-		"OnDenied is Wait, allowed with MaxWait":        {sourcer.WithMaxWait(time.Second)},
-		"Forward has no tags":                           {sourcer.OnDenied(sourcer.Forward())},
-		`Forward has tag ""`:                            {sourcer.OnDenied(sourcer.Forward("t", ""))},
-		"Forward has tag \"" + transformsdk.DROP:        {sourcer.OnDenied(sourcer.Forward(transformsdk.DROP))},
-		"Forward has tag \"" + transformsdk.NACK:        {sourcer.OnDenied(sourcer.Forward(transformsdk.NACK))},
+		"OnDenied is Wait, allowed with WithMaxWait":    {sourcer.WithMaxWait(time.Second)},
+		"tags of Forward are [], allowed: one or more":  {sourcer.OnDenied(sourcer.Forward())},
+		`tags of Forward are ["t" ""]`:                  {sourcer.OnDenied(sourcer.Forward("t", ""))},
+		"tags of Forward are [\"" + transformsdk.DROP:   {sourcer.OnDenied(sourcer.Forward(transformsdk.DROP))},
+		"tags of Forward are [\"" + transformsdk.NACK:   {sourcer.OnDenied(sourcer.Forward(transformsdk.NACK))},
 		"DenyFunc is nil":                               {sourcer.OnDenied(sourcer.DenyFunc(nil))},
 	} {
 		err := sourcer.CheckTransformer(opts...)
@@ -211,18 +200,6 @@ func TestExemptDropped(t *testing.T) {
 	}
 }
 
-func TestATransformersWaitHasNoTimeLimitOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		l := throttletest.New(throttletest.GrantOn(tokens))
-		done := call(t.Context(), sourcer.WrapTransformer(forwards(), l))
-		time.Sleep(30 * 24 * time.Hour) // virtual
-		require.Equal(t, 1, l.Waiting())
-		tokens <- struct{}{}
-		require.True(t, (<-done).returned)
-	})
-}
-
 func TestWhatIsDeniedIsAnsweredAsChosen(t *testing.T) {
 	const maxWait = 2 * time.Second
 	own := transformsdk.MessagesBuilder().Append(transformed("own"))
@@ -284,48 +261,6 @@ func TestAnEmptyAnswerOfADenyFuncFailsTheStream(t *testing.T) {
 	require.ErrorContains(t, err, "DenyFunc returned no messages")
 }
 
-func TestACancelledWaitEndsTheGoroutineWithoutAnAnswer(t *testing.T) {
-	for name, opts := range map[string][]sourcer.TransformerOption{
-		"waiting":        nil,
-		"with a MaxWait": {sourcer.WithMaxWait(time.Hour), sourcer.OnDenied(sourcer.Drop())},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := forwards()
-				ctx, cancel := context.WithCancel(t.Context())
-				done := call(ctx, sourcer.WrapTransformer(h, throttletest.New(throttletest.Block()), opts...))
-				synctest.Wait()
-				require.Empty(t, done)
-				cancel()
-				require.Equal(t, transformation{}, <-done)
-				require.Zero(t, h.calls)
-			})
-		})
-	}
-}
-
-func TestATransformersTokensThatComeTooLateAreGivenBack(t *testing.T) {
-	l, h := throttletest.New(), forwards()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.Equal(t, transformation{}, <-call(ctx, sourcer.WrapTransformer(h, l)))
-	require.Zero(t, h.calls)
-	require.Zero(t, l.Used())
-}
-
-func TestARefusalPanicsWithTheLimitersError(t *testing.T) {
-	refusal := errors.New("other")
-	for _, opts := range [][]sourcer.TransformerOption{
-		nil,
-		{sourcer.WithMaxWait(time.Second), sourcer.OnDenied(sourcer.Drop())}, // no reason to drop
-	} {
-		h := forwards()
-		o := <-call(t.Context(), sourcer.WrapTransformer(h, throttletest.New(throttletest.Deny(refusal)), opts...))
-		require.Equal(t, transformation{panicked: refusal}, o)
-		require.Zero(t, h.calls)
-	}
-}
-
 // A cost that can never be granted is a denial; without an action it is a nack.
 func TestACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
 	refusal := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
@@ -345,33 +280,6 @@ func TestACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
 		require.NotContains(t, buf.String(), "blue")
 		buf.Reset()
 	}
-}
-
-func TestAClosedLimiterLeavesMessagesToTheirContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, h := throttletest.New(throttletest.Block()), forwards()
-		w := sourcer.WrapTransformer(h, l, sourcer.WithMaxWait(time.Hour), sourcer.OnDenied(sourcer.Drop()))
-		ctx, cancel := context.WithCancel(t.Context())
-		before := call(ctx, w)
-		synctest.Wait()
-		l.Close()
-		after := call(ctx, w)
-		time.Sleep(24 * time.Hour) // virtual
-		require.Empty(t, before)
-		require.Empty(t, after)
-		cancel()
-		require.Equal(t, transformation{}, <-before)
-		require.Equal(t, transformation{}, <-after)
-		require.Zero(t, h.calls)
-	})
-}
-
-func TestAPanicOfTheTransformerGoesOnUnchangedAndTheTokensStayDrawn(t *testing.T) {
-	mine := errors.New("mine")
-	l := throttletest.New()
-	h := &transformer{do: func() { panic(mine) }}
-	require.Equal(t, transformation{panicked: mine}, <-call(t.Context(), sourcer.WrapTransformer(h, l, sourcer.ExemptDropped())))
-	require.Equal(t, 1, l.Used())
 }
 
 // A MonoVertex hands a map what was nacked or dropped, empty; the transformer cannot know whether there is a map.

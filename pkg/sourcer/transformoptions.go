@@ -1,9 +1,6 @@
 package sourcer
 
 import (
-	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
@@ -22,12 +19,7 @@ type transformerOption func(s *transformerSettings)
 func (f transformerOption) applyToTransformer(s *transformerSettings) { f(s) }
 
 type transformerSettings struct {
-	cost          func(keys []string, d transformsdk.Datum) int    // nil: 1
-	tag           func(keys []string, d transformsdk.Datum) string // nil: none
-	exemptDropped bool
-	maxWait       time.Duration
-	action        Action
-	log           *slog.Logger // nil: slog.Default()
+	admission.Settings[transformsdk.Datum, transformsdk.Messages]
 }
 
 // WithCost sets how many tokens a message draws before it is transformed. A message
@@ -35,7 +27,7 @@ type transformerSettings struct {
 // each message, from many goroutines at once; when it panics, the stream fails as if
 // the handler had. Defaults to 1 for every message; so does nil.
 func WithCost(cost func(keys []string, d transformsdk.Datum) int) TransformerOption {
-	return transformerOption(func(s *transformerSettings) { s.cost = cost })
+	return transformerOption(func(s *transformerSettings) { s.Cost = cost })
 }
 
 // WithTag sets the tag of a message: the tenant, model or destination that its tokens
@@ -46,20 +38,20 @@ func WithCost(cost func(keys []string, d transformsdk.Datum) int) TransformerOpt
 // quota of tags without one of their own. tag is called as cost is, for messages that
 // cost something. Defaults to no tags; so does nil.
 func WithTag(tag func(keys []string, d transformsdk.Datum) string) TransformerOption {
-	return transformerOption(func(s *transformerSettings) { s.tag = tag })
+	return transformerOption(func(s *transformerSettings) { s.Tag = tag })
 }
 
 // WithMaxWait bounds how long a message waits for its tokens. It is denied at once
 // when the wait is known to be longer. What happens then is OnDenied's matter.
 // Defaults to 0: no limit of its own.
 func WithMaxWait(d time.Duration) TransformerOption {
-	return transformerOption(func(s *transformerSettings) { s.maxWait = d })
+	return transformerOption(func(s *transformerSettings) { s.MaxWait = d })
 }
 
 // OnDenied sets what becomes of a message whose tokens do not come within
 // WithMaxWait. Defaults to Wait().
 func OnDenied(a Action) TransformerOption {
-	return transformerOption(func(s *transformerSettings) { s.action = a })
+	return transformerOption(func(s *transformerSettings) { s.OnDenied = a.does })
 }
 
 // ExemptDropped gives the tokens of a message back when the transformer's result is
@@ -69,7 +61,7 @@ func OnDenied(a Action) TransformerOption {
 // limit and one too low to be divided among the pods, whose tokens cannot be given back;
 // that is logged once.
 func ExemptDropped() TransformerOption {
-	return transformerOption(func(s *transformerSettings) { s.exemptDropped = true })
+	return transformerOption(func(s *transformerSettings) { s.ExemptDropped = true })
 }
 
 // CostBytes is a cost for WithCost by the size of the payload: one token for every
@@ -116,19 +108,5 @@ func newTransformerSettings(opts []TransformerOption) transformerSettings {
 func CheckTransformer(opts ...TransformerOption) error { return newTransformerSettings(opts).check() }
 
 func (s transformerSettings) check() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("sourcer: "+format, args...)) }
-	if s.maxWait < 0 {
-		bad("MaxWait is %s, allowed: 0 (no limit) or more", s.maxWait)
-	}
-	for _, fault := range s.action.faults {
-		bad("%s", fault)
-	}
-	if s.action.waits() && s.maxWait != 0 {
-		bad("OnDenied is Wait, allowed with MaxWait: Nack, Drop, Forward or DenyFunc")
-	}
-	if !s.action.waits() && s.maxWait == 0 {
-		bad("OnDenied is %s, allowed without MaxWait: Wait", s.action)
-	}
-	return errors.Join(errs...)
+	return s.Check("sourcer", "WithMaxWait", "Nack, Drop, Forward or DenyFunc")
 }

@@ -8,6 +8,7 @@ import (
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -27,9 +28,7 @@ import (
 // sent was passed on; tokens of what it did not read are given back.
 func Wrap(next sourcesdk.Sourcer, l throttle.Limiter, opts ...Option) sourcesdk.Sourcer {
 	s := newSettings(opts)
-	if err := s.check(); err != nil {
-		panic(err) //nolint:forbidigo // an error of the program, found when it starts
-	}
+	admission.Must(s.check())
 	if throttle.Unlimited(l) {
 		return next
 	}

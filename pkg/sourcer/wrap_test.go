@@ -120,20 +120,6 @@ func read(ctx context.Context, s sourcesdk.Sourcer, count uint64, timeout time.D
 	return done
 }
 
-type unlimited struct{ throttle.Limiter }
-
-func (unlimited) Unlimited() bool { return true }
-
-func TestWithoutALimitTheSourceItselfIsReturned(t *testing.T) {
-	none, err := throttle.New(throttle.Limit{})
-	require.NoError(t, err)
-	s := &source{}
-	for name, l := range map[string]throttle.Limiter{"nil": nil, "says so": unlimited{}, "no max": none} {
-		require.Same(t, s, sourcer.Wrap(s, l, sourcer.WithPendingClamp(false)), name)
-	}
-	require.NotSame(t, s, sourcer.Wrap(s, throttletest.New()))
-}
-
 func TestWrongOptionsAreOneErrorAndAPanicWhenItIsBuilt(t *testing.T) {
 	require.NoError(t, sourcer.Check())
 	require.NoError(t, sourcer.Check(nil, sourcer.WithLogger(nil), sourcer.WithReadCost(nil),
@@ -298,16 +284,6 @@ func TestAPanicOfTheCostFunctionLosesNoMessage(t *testing.T) {
 	require.Equal(t, "cost", o.panicked)
 	require.Equal(t, []string{"0", "1", "2"}, o.values)
 	require.Equal(t, 3, l.Used())
-}
-
-func TestTokensThatComeAfterTheContextEndedAreGivenBack(t *testing.T) {
-	l, s := throttletest.New(), &source{}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	o := <-read(ctx, sourcer.Wrap(s, l), 500, time.Hour)
-	require.True(t, o.returned)
-	require.Empty(t, s.asked)
-	require.Zero(t, l.Used())
 }
 
 func TestTheEndOfTheContextEndsTheWait(t *testing.T) {
