@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
-	"github.com/numaproj-contrib/numathrottle/internal/inflight"
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
@@ -210,7 +209,7 @@ func (f *InFlight) allowed() int {
 	if !f.valid() {
 		return 0
 	}
-	return inflight.Slots(f.lease.Share, f.max)
+	return limit.SlotsOf(f.lease.Share, f.max)
 }
 
 // valid tells whether the share is in force. The lock is held.
