@@ -156,7 +156,7 @@ func TestSegmentMatchesTwinOnRandomInput(t *testing.T) {
 
 func FuzzSegment(f *testing.F) {
 	f.Add(1, int64(maxPer), 0, int64(1), int64(time.Hour), int64(1))
-	f.Add(maxTokens, int64(time.Second), maxTokens, limit.WholeShare, int64(365*24*time.Hour), int64(1)<<60)
+	f.Add(maxTokens, int64(time.Second), maxTokens, int64(limit.WholeShare), int64(365*24*time.Hour), int64(1)<<60)
 	f.Add(maxTokens, int64(time.Second), maxTokens, limit.MaxShare, int64(4*365*24*time.Hour), int64(1)<<60)
 	f.Add(100, int64(time.Second), 10, int64(333_333_333), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, maximum int, per int64, burst int, share, d, u int64) {

@@ -13,8 +13,7 @@
 // # Strict, and all at once
 //
 // Nothing is ignored: a key or a variable that names no setting, a setting given
-// twice, a value of the wrong form, and a setting that a later version brings are
-// faults. Load and Check return every fault there is, each one a *FieldError of one
+// twice, and a value of the wrong form are faults. Load and Check return every fault there is, each one a *FieldError of one
 // line, in an order that does not change from run to run.
 //
 // # Secrets

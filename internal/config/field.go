@@ -25,8 +25,7 @@ type Field[C any] struct {
 	// Allowed says which values are allowed, Default which one holds when none
 	// is given, Doc what the setting does. They are Markdown of one line.
 	Allowed, Default, Doc string
-	// Value is where the setting lies in C. A field without one belongs to a later
-	// version: giving it a value is a fault.
+	// Value is where the setting lies in C.
 	Value Value[C]
 	// Range tells whether the value in c is allowed beyond its form. nil: always.
 	// It holds of the zero value of C.
@@ -67,9 +66,6 @@ func variable(prefix, key string) string {
 	return b.String()
 }
 
-// later tells whether the field belongs to a later version.
-func (f *Field[C]) later() bool { return f.Value.set == nil }
-
 func (f *Field[C]) empty(source string) error {
 	return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
 }
@@ -81,8 +77,6 @@ func (f *Field[C]) put(c *C, text, source string) error {
 		text = TrimLineEnd(text)
 	}
 	switch {
-	case f.later():
-		return &FieldError{Field: f.Key, Problem: "is not supported by this version", Source: source}
 	case text == "", f.Value.hidden && TrimLineEnd(text) == "":
 		return f.empty(source)
 	case f.Value.block != nil:
@@ -136,11 +130,9 @@ func (f *Field[C]) meant(text string) string {
 func Check[C any](fields []Field[C], c *C) []error {
 	var faults []error
 	for i := range fields {
-		f := &fields[i]
-		if f.later() || f.ok(c) {
-			continue
+		if f := &fields[i]; !f.ok(c) {
+			faults = append(faults, f.fault(c, f.Value.get(c)))
 		}
-		faults = append(faults, f.fault(c, f.Value.get(c)))
 	}
 	return faults
 }
@@ -153,12 +145,8 @@ type Setting struct{ Key, Value string }
 func Show[C any](fields []Field[C], c *C) []Setting {
 	var out []Setting
 	for i := range fields {
-		f := &fields[i]
-		if f.later() {
-			continue
-		}
-		if text := f.Value.get(c); text != "" {
-			out = append(out, Setting{f.Key, text})
+		if text := fields[i].Value.get(c); text != "" {
+			out = append(out, Setting{fields[i].Key, text})
 		}
 	}
 	return out

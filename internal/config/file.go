@@ -161,7 +161,6 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 		value = value.Alias
 	}
 	switch {
-	case field.later(): // whatever its form
 	case value.Kind == yaml.MappingNode && field.Value.block != nil:
 		r.faults = append(r.faults, field.putBlock(c, value, r.name)...)
 		return

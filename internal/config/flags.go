@@ -10,7 +10,7 @@ import (
 // on-store-loss. ok is false for a secret, which is never a flag: whoever may list the processes of a machine
 // sees the flags of all.
 func (f *Field[C]) Flag() (name string, ok bool) {
-	return flagName(f.Key), !f.Value.hidden && !f.later()
+	return flagName(f.Key), !f.Value.hidden
 }
 
 func flagName(key string) string {

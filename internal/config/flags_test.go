@@ -16,7 +16,7 @@ func TestFlags(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{
 		"max": "max", "per": "per", "onStoreLoss": "on-store-loss", "pool": "pool", "failFast": "fail-fast", "store": "store", "storeCAFile": "store-ca-file",
-	}, names, "no secret, and nothing of a later version")
+	}, names, "no secret")
 
 	s := settings{Max: 5}
 	require.Empty(t, LoadFlags(table, map[string]string{"per": "2s", "store": "redis://u:" + canary + "@h"}, &s))
@@ -25,7 +25,7 @@ func TestFlags(t *testing.T) {
 
 	var lines []string
 	for _, fault := range LoadFlags(table, map[string]string{
-		"max": "101", "failFast": "yes", "storePassword": canary, "rampUpDuration": "1s", "nonsense": "x", "pool": "",
+		"max": "101", "failFast": "yes", "storePassword": canary, "nonsense": "x", "pool": "",
 	}, &s) {
 		require.NotContains(t, fault.Error(), canary)
 		lines = append(lines, fault.Error())
@@ -35,7 +35,6 @@ func TestFlags(t *testing.T) {
 		`numathrottle: max is "101" (--max), allowed: 0 to 100`,
 		`numathrottle: nonsense is not a setting that a flag can have (--nonsense)`,
 		`numathrottle: pool is empty (--pool), allowed: a text; leave it out for the default`,
-		`numathrottle: rampUpDuration is not supported by this version (--ramp-up-duration)`,
 		`numathrottle: storePassword is not a setting that a flag can have (--store-password)`,
 	}, lines)
 	require.Equal(t, 5, s.Max)

@@ -19,15 +19,13 @@ func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
 }
 
 func liftValue[A, B any](v Value[A], at func(*B) *A) Value[B] {
-	lifted := Value[B]{secret: v.secret, hidden: v.hidden, mapping: v.mapping, hint: v.hint, form: v.form, low: v.low, high: v.high}
-	if v.set != nil { // of a later version without it
-		lifted.set = func(b *B, text string) bool { return v.set(at(b), text) }
+	lifted := Value[B]{
+		secret: v.secret, hidden: v.hidden, mapping: v.mapping, hint: v.hint, form: v.form, low: v.low, high: v.high,
+		set: func(b *B, text string) bool { return v.set(at(b), text) },
+		get: func(b *B) string { return v.get(at(b)) },
 	}
 	if v.block != nil {
 		lifted.block = func(b *B, n *yaml.Node) []BlockFault { return v.block(at(b), n) }
-	}
-	if v.get != nil {
-		lifted.get = func(b *B) string { return v.get(at(b)) }
 	}
 	if v.check != nil {
 		lifted.check = func(b *B) bool { return v.check(at(b)) }

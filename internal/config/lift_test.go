@@ -38,7 +38,6 @@ func TestFaultsOfTwoTablesAreToldTogether(t *testing.T) {
 	var lines []string
 	for _, fault := range Load(programTable, []string{
 		"PROGRAM_MODEL= m", "PROGRAM_PROMPT=a\x00", "PROGRAM_MODELL=m", "NUMATHROTTLE_MODEL=m", "NUMATHROTTLE_MAX=101",
-		"NUMATHROTTLE_RAMP_UP_DURATION=1s",
 	}, &p) {
 		lines = append(lines, fault.Error())
 	}
@@ -46,7 +45,6 @@ func TestFaultsOfTwoTablesAreToldTogether(t *testing.T) {
 		`numathrottle: model is " m" (PROGRAM_MODEL), allowed: a text`,
 		`numathrottle: prompt is "a\x00" (PROGRAM_PROMPT), allowed: lines`,
 		`numathrottle: max is "101" (NUMATHROTTLE_MAX), allowed: 0 to 100`,
-		`numathrottle: rampUpDuration is not supported by this version (NUMATHROTTLE_RAMP_UP_DURATION)`,
 		`numathrottle: NUMATHROTTLE_MODEL is not a variable of program; did you mean PROGRAM_MODEL?`,
 		`numathrottle: PROGRAM_MODELL is not a variable of program; did you mean PROGRAM_MODEL?`,
 	}, lines)

@@ -39,7 +39,6 @@ var table = []Field[settings]{
 		func(s *settings, text string) { s.secret = TrimLineEnd(text) }, func(s *settings) string { return s.secret },
 	)},
 	{Key: "storeCAFile", Allowed: "a path", Value: Text(func(s *settings) *string { return &s.StoreCAFile })},
-	{Key: "rampUpDuration"},
 }
 
 // load runs Load with a file of this content, if it is not empty, and variables.
@@ -143,8 +142,6 @@ func TestLoadFaultsInVariables(t *testing.T) {
 		"POOL=a\nb":                         `pool is "a\nb" (NUMATHROTTLE_POOL), allowed: a text`,
 		"POOL=\xff":                         `pool is "\xff" (NUMATHROTTLE_POOL), allowed: a text`,
 		"STORE_PASSWORD=":                   `storePassword is empty (NUMATHROTTLE_STORE_PASSWORD), allowed: a text; leave it out for the default`,
-		"RAMP_UP_DURATION=1s":               `rampUpDuration is not supported by this version (NUMATHROTTLE_RAMP_UP_DURATION)`,
-		"RAMP_UP_DURATION=":                 `rampUpDuration is not supported by this version (NUMATHROTTLE_RAMP_UP_DURATION)`,
 		"MAXX=1":                            `NUMATHROTTLE_MAXX is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?`,
 		"ONSTORELOSS=stop":                  `NUMATHROTTLE_ONSTORELOSS is not a variable of numathrottle; did you mean NUMATHROTTLE_ON_STORE_LOSS?`,
 		"STORE_PASWORD=" + canary:           `NUMATHROTTLE_STORE_PASWORD is not a variable of numathrottle; did you mean NUMATHROTTLE_STORE_PASSWORD?`,
@@ -166,7 +163,7 @@ func TestLoadFaultsInVariables(t *testing.T) {
 
 func TestLoadFaultsInFile(t *testing.T) {
 	const (
-		names  = "max, per, onStoreLoss, pool, failFast, store, storePassword, storeCAFile, rampUpDuration"
+		names  = "max, per, onStoreLoss, pool, failFast, store, storePassword, storeCAFile"
 		noYAML = "NUMATHROTTLE_CONFIG is not valid YAML: "
 	)
 	for file, want := range map[string]string{
@@ -188,8 +185,6 @@ func TestLoadFaultsInFile(t *testing.T) {
 		"storePassword: !secret " + canary + "\n":    `storePassword has a tag (!name) (FILE:1), allowed: a text`,
 		"storePassword: !!binary aHVudGVy\n":         `storePassword has a tag (!name) (FILE:1), allowed: a text`,
 		"failFast: yes\n":                            `failFast is "yes" (FILE:1), allowed: true or false`,
-		"rampUpDuration: 1m\n":                       `rampUpDuration is not supported by this version (FILE:1)`,
-		"rampUpDuration:\n  a: {b: c}\n":             `rampUpDuration is not supported by this version (FILE:2)`,
 		"- max: 1\n":                                 `NUMATHROTTLE_CONFIG holds a list (FILE:1), allowed: settings as ` + "`name: value`",
 		"just " + canary + "\n":                      `NUMATHROTTLE_CONFIG holds a single value (FILE:1), allowed: settings as ` + "`name: value`",
 		"max: 1\n---\nmax: 2\n":                      `NUMATHROTTLE_CONFIG holds a second document (FILE:2), allowed: one`,

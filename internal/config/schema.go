@@ -27,8 +27,6 @@ func SchemaOf[C any](fields []Field[C]) Schema {
 		v := &fields[i].Value
 		form := v.form
 		switch {
-		case fields[i].later():
-			continue
 		case v.block != nil, v.mapping:
 			form = aStructure
 		case form == nil:

@@ -11,7 +11,7 @@ import (
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/mapserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 // doneProbe tells when somebody first waits for its context.
@@ -85,7 +85,7 @@ func TestCloseNamesWhatWasNotAnswered(t *testing.T) {
 }
 
 func TestCloseLeavesTheServerRunning(t *testing.T) {
-	server := mapserver.Start(t, mapsdk.MapperFunc(echo))
+	server := sdkserver.Start(t, mapsdk.MapperFunc(echo))
 	for range 3 {
 		m := dialMap(t, server.Socket)
 		_, err := m.Do(testContext(t), Message{})

@@ -16,7 +16,7 @@ import (
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/mapserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 const testTimeout = 20 * time.Second
@@ -43,7 +43,7 @@ func dialMap(t *testing.T, socket string, opts ...Option) *Map {
 
 func serve(t *testing.T, h mapsdk.MapperFunc, opts ...Option) *Map {
 	t.Helper()
-	return dialMap(t, mapserver.Start(t, h).Socket, opts...)
+	return dialMap(t, sdkserver.Start(t, h).Socket, opts...)
 }
 
 func eventually(t *testing.T, condition func() bool, what string) {

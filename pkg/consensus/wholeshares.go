@@ -3,15 +3,15 @@ package consensus
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/inflight"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // SetSlots says that the limit is one of so many slots, none of which can be divided: a share
-// is then a whole number of them. 0, as before the first call, and more than inflight.Exact: it is divided
+// is then a whole number of them. 0, as before the first call, and more than limit.ExactSlots: it is divided
 // as any limit, for a fraction of a slot for each processor is nothing then that anybody would miss.
 func (p *Processor) SetSlots(n int) {
 	p.slots, p.split.wants, p.told.Slots = 0, nil, max(n, 0)
-	if n <= inflight.Exact {
+	if n <= limit.ExactSlots {
 		p.slots = max(n, 0)
 	}
 }
@@ -27,8 +27,8 @@ func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share 
 	var needy, content []int
 	for i := range rows {
 		share := min(max(shares[i], 0), Whole)
-		counts[i] = inflight.Slots(int64(share), most)
-		over := (share+1)*m - Share(counts[i])*Whole // it is rounded down; see inflight.Exact
+		counts[i] = limit.SlotsOf(int64(share), most)
+		over := (share+1)*m - Share(counts[i])*Whole // it is rounded down; see limit.ExactSlots
 		left += max(over, 0)
 		switch {
 		case over <= 0 || counts[i] == most:
@@ -51,7 +51,7 @@ func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share 
 	}
 	out := make([]Share, len(rows))
 	for i, n := range counts {
-		if out[i] = Share(inflight.Share(n, most)); n == most {
+		if out[i] = Share(limit.ShareOf(n, most)); n == most {
 			out[i] = Whole
 		}
 	}

@@ -6,12 +6,12 @@ import (
 )
 
 // WholeShare is the share that stands for the whole limit. Shares are integers
-// of 1e-9 so that every store adds them up exactly.
-const WholeShare int64 = 1_000_000_000
+// of 1e-9 so that every store adds them up exactly. Rates that are parts of a limit are in the same unit.
+const WholeShare = 1_000_000_000
 
 // MaxShare is the largest share there is: an override may raise a limit to so many
 // times what this processor is configured with.
-const MaxShare = 64 * WholeShare
+const MaxShare int64 = 64 * WholeShare
 
 // A Lease is a share of the limit that is good until a time.
 type Lease struct {

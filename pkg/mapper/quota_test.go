@@ -15,7 +15,6 @@ import (
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/mapserver"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
@@ -90,7 +89,7 @@ func kinds(t *testing.T, th *throttle.Throttle, opts ...mapper.Option) map[strin
 		close(to)
 	})
 	return map[string]func(context.Context, dataplane.Message) ([]dataplane.Result, error){
-		"map":        dial(t, mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), th, opts...))).Do,
+		"map":        dial(t, sdkserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), th, opts...))).Do,
 		"stream map": dialStream(t, sdkserver.Start(t, mapper.WrapStream(stream, th, all...))).Do,
 	}
 }

@@ -14,7 +14,7 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/mapserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -29,7 +29,7 @@ func testContext(tb testing.TB) context.Context {
 	return ctx
 }
 
-func dial(tb testing.TB, server *mapserver.Server) *dataplane.Map {
+func dial(tb testing.TB, server *sdkserver.Server) *dataplane.Map {
 	tb.Helper()
 	m, err := dataplane.Dial(testContext(tb), server.Socket)
 	require.NoError(tb, err)
@@ -75,7 +75,7 @@ func doAll(tb testing.TB, m *dataplane.Map, n int) <-chan error {
 func TestSocketOneMessagePassesForEachToken(t *testing.T) {
 	tokens := make(chan struct{})
 	l := throttletest.New(throttletest.GrantOn(tokens))
-	m := dial(t, mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l)))
+	m := dial(t, sdkserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l)))
 	const n = 30
 	errs := doAll(t, m, n)
 	for passed := range n {
@@ -95,7 +95,7 @@ func TestSocketRateOfAThrottle(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	var mu sync.Mutex
 	var at []time.Time
-	m := dial(t, mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(
+	m := dial(t, sdkserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(
 		func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 			mu.Lock()
 			defer mu.Unlock()
@@ -115,7 +115,7 @@ func TestSocketRateOfAThrottle(t *testing.T) {
 
 func TestSocketCostAndExemptDropped(t *testing.T) {
 	l := throttletest.New()
-	m := dial(t, mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l, mapper.ExemptDropped(),
+	m := dial(t, sdkserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l, mapper.ExemptDropped(),
 		mapper.WithCost(func(_ []string, d mapsdk.Datum) int { return len(d.Value()) }))))
 	for _, c := range []struct {
 		value string
@@ -134,7 +134,7 @@ func TestSocketALostConnectionEndsTheWaitAndTheServerGoesOn(t *testing.T) {
 	const n = 100
 	tokens := make(chan struct{}, 1)
 	l := throttletest.New(throttletest.GrantOn(tokens))
-	server := mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l))
+	server := sdkserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l))
 	m := dial(t, server)
 	tokens <- struct{}{}
 	_, err := do(t, m, "first")
@@ -170,7 +170,7 @@ func TestSocketACancelledMessageIsNeverAnsweredAndOthersAre(t *testing.T) {
 	wrapped := mapper.Wrap(mapsdk.MapperFunc(echo), l)
 	cancelled := make(chan struct{})
 	exited := make(chan struct{})
-	m := dial(t, mapserver.Start(t, mapsdk.MapperFunc(
+	m := dial(t, sdkserver.Start(t, mapsdk.MapperFunc(
 		func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 			if string(d.Value()) != "0" {
 				return wrapped.Map(ctx, keys, d)
@@ -202,7 +202,7 @@ func TestSocketACostThatCanNeverBeGrantedIsNacked(t *testing.T) {
 	l, err := throttle.New(throttle.Limit{Max: 10})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	server := mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l, mapper.WithCost(func(_ []string, d mapsdk.Datum) int {
+	server := sdkserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l, mapper.WithCost(func(_ []string, d mapsdk.Datum) int {
 		if string(d.Value()) == "large" {
 			return 1e12
 		}
@@ -236,7 +236,7 @@ func siblingPanics(t *testing.T, wrap func(mapsdk.Mapper, throttle.Limiter) maps
 	slow := strings.Repeat("x", slowSize)
 	l := throttletest.New(throttletest.Block())
 	throttled := wrap(mapsdk.MapperFunc(echo), l)
-	server := mapserver.Start(t, mapsdk.MapperFunc(
+	server := sdkserver.Start(t, mapsdk.MapperFunc(
 		func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 			switch string(d.Value()) {
 			case "slow":

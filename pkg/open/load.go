@@ -24,9 +24,8 @@ func FromEnv(ctx context.Context) (*throttle.Throttle, error) {
 // them. What is not set keeps its zero value.
 //
 // The error has a line for every fault: a value that is not allowed, an unknown
-// name, a name given twice, a setting that this version does not support. It
-// shows no secret. Variables that Kubernetes sets for a Service whose name begins
-// with "numathrottle" are none of the settings.
+// name, a name given twice. It shows no secret. Variables that Kubernetes sets
+// for a Service whose name begins with "numathrottle" are none of the settings.
 func Load() (Config, error) {
 	c, r := read(os.Environ())
 	store, wrong := c.check()

@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
-	"github.com/numaproj-contrib/numathrottle/internal/inflight"
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter
@@ -210,7 +209,7 @@ func (f *InFlight) allowed() int {
 	if !f.valid() {
 		return 0
 	}
-	return inflight.Slots(f.lease.Share, f.max)
+	return limit.SlotsOf(f.lease.Share, f.max)
 }
 
 // valid tells whether the share is in force. The lock is held.

@@ -3,7 +3,6 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/inflight"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -22,7 +21,7 @@ func (f slotHolder) Report(window time.Duration) (r limit.Report) {
 	}
 	f.gate.Lock()
 	defer f.gate.Unlock()
-	r.InUse = inflight.Share(min(f.inUse, f.max), f.max)
+	r.InUse = limit.ShareOf(min(f.inUse, f.max), f.max)
 	if f.inUse > 0 {
 		r.Debt = never // nobody knows when calls end: a claim is kept for ever
 	}

@@ -82,49 +82,63 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	}
 	t.tags.plan.tick()
 	now := t.gate.Now()
-	p, why := l.draw(n, now, false)
-	if why == "" {
+	p, v, why := l.draw(n, now, false)
+	switch v {
+	case taken:
 		return p, true
-	}
-	if why == reasonGone {
+	case moved:
 		return l.live().TryAcquire(n)
-	}
-	if why == ReasonLimit {
+	case limited:
 		if p, ok := l.drawBefore(n, now); ok {
 			return p, true
 		}
+	case denied:
 	}
 	l.refused(n, now, why)
 	return Permit{}, false
 }
 
-// draw takes n tokens at once, or says why it cannot. Of who waits then it notes no shortage: it would come before others of its tag.
-func (l *tagView) draw(n int, now int64, waits bool) (Permit, Reason) {
+// A verdict is what becomes of a draw that does not wait.
+type verdict int
+
+const (
+	taken   verdict = iota
+	moved           // another tag is in the place of one of them: the draw is to be made there
+	limited         // the limit has too few tokens, or others wait for them
+	denied          // refused for any other reason
+)
+
+// draw takes n tokens at once, or says why it cannot; a draw that moved has no reason. If the caller waits then (waits), it notes no
+// shortage: that would come before others of its tag.
+func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	t := l.t
 	if n > t.limit.maxCost() { // nobody saves up for it
-		return Permit{}, ReasonTooLarge
+		return Permit{}, denied, ReasonTooLarge
 	}
 	if t.tags.pauses.Load() != nil {
 		if _, held := l.paused(); held {
-			return Permit{}, ReasonPause
+			return Permit{}, denied, ReasonPause
 		}
 	}
 	var room [maxTagsOfDraw]stockOrigin
 	draws := room[:0]
+	var v verdict
 	var why Reason
 	outdated := l.outdated()
 	for _, g := range l.order {
 		g.mu.Lock()
 		g.last = now
 		if outdated || g.gone.Load() {
-			why = reasonGone
+			v = moved
 		}
 	}
-	if why == "" {
-		why = l.lack(n, now)
+	if v == taken {
+		if why = l.lack(n, now); why != "" {
+			v = denied
+		}
 	}
 	var p Permit
-	if why == "" {
+	if v == taken {
 		if pos, ok := t.drawTokens(n, now); ok {
 			for _, g := range l.tags {
 				d, _ := g.stock.Take(now, int64(n))
@@ -135,7 +149,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, Reason) {
 			l.first().pace.spend(now, n)
 			p = Permit{n: n, pos: pos, by: l.cell(t.cell(pos), draws)}
 		} else {
-			why = ReasonLimit
+			v, why = limited, ReasonLimit
 			if lane := l.first(); !waits && lane.pace.rate > 0 && lane.pace.within(now, n) {
 				t.tags.short.lacks(lane, n, now)
 			}
@@ -144,7 +158,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, Reason) {
 	for _, g := range l.order {
 		g.mu.Unlock()
 	}
-	return p, why
+	return p, v, why
 }
 
 // lack says what of the tags refuses a draw of n tokens that does not wait; empty: nothing does. Their locks are held.
@@ -159,7 +173,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 		if lane.quota().Class == Batch && other.quota().Class != Batch {
 			return ReasonClass
 		}
-		return reasonStandBack
+		return ReasonLimit // above its rate while others lack tokens
 	}
 	return ""
 }
@@ -168,12 +182,6 @@ func (l *tagView) lack(n int, now int64) Reason {
 func (g *tag) lacksFor(now int64, n int) bool {
 	return g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n))
 }
-
-// reasonGone is why nothing can be drawn from a tag in whose place another one is.
-const reasonGone Reason = "gone"
-
-// reasonStandBack is ReasonLimit for who is above its rate while others lack tokens.
-const reasonStandBack Reason = "stand_back"
 
 // drawTokens takes n tokens of the limit alone.
 func (t *Throttle) drawTokens(n int, now int64) (pos int64, ok bool) {
@@ -314,7 +322,7 @@ func (g *tag) lacked() (refused, waiting int64) {
 func (l *tagView) Acquire(ctx context.Context, n int) (Permit, error) {
 	if n > 0 && ctx.Err() == nil {
 		l.t.tags.plan.tick()
-		if p, why := l.draw(n, l.t.gate.Now(), true); why == "" {
+		if p, v, _ := l.draw(n, l.t.gate.Now(), true); v == taken {
 			return p, nil
 		}
 	}

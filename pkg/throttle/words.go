@@ -10,7 +10,7 @@ import (
 // their names for users.
 
 // WholeShare is the share that stands for the whole limit. Shares are integers of 1e-9.
-const WholeShare = limit.WholeShare
+const WholeShare int64 = limit.WholeShare
 
 // never is a time that no clock reaches.
 const never = limit.Never

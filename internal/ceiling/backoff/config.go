@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Whole is the configured limit as a rate.
-const Whole = 1_000_000_000
+const Whole = limit.WholeShare
 
 // The constants of the law; see the package documentation.
 const (

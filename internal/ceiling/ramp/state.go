@@ -3,6 +3,7 @@ package ramp
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/statecodec"
 )
 
@@ -31,7 +32,7 @@ type State struct {
 
 const (
 	// Whole is the limit's Max as a rate, or as a share.
-	Whole = 1_000_000_000
+	Whole = limit.WholeShare
 
 	second    = 1_000_000 // microseconds
 	maxMicros = 1<<53 - 1

@@ -27,9 +27,8 @@ type layer struct {
 var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
-		"internal/failpoints", "internal/inflight",
-		"internal/listen", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
-		"internal/statecodec", "internal/stopnotice", "internal/templatecheck", "internal/tagname", "internal/version", "pkg/limit",
+		"internal/failpoints", "internal/listen", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
+		"internal/statecodec", "internal/stopnotice", "internal/tagname", "internal/templatecheck", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{
 		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",

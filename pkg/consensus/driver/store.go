@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Store keeps the record of every pool and carries out one sync as one atomic
@@ -64,7 +66,7 @@ type Store interface {
 type Share int64
 
 // Whole is the share that stands for the whole limit.
-const Whole Share = 1_000_000_000
+const Whole Share = limit.WholeShare
 
 // Fraction returns the share as a number from 0 to 1.
 func (s Share) Fraction() float64 { return float64(s) / float64(Whole) }
