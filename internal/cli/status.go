@@ -53,9 +53,9 @@ func (c *CLI) status(ctx context.Context, cmd *ucli.Command) error {
 	if w.access, err = c.connect(ctx, cmd); err != nil {
 		return err
 	}
-	defer func() { _ = w.store.Close() }() // nothing was changed
+	defer func() { _ = w.Store.Close() }() // nothing was changed
 	if len(w.pools) == 0 {
-		w.pools = []string{w.pool}
+		w.pools = []string{w.Name}
 	}
 	return w.run(ctx, w.show)
 }

@@ -46,10 +46,10 @@ func (c *CLI) why(ctx context.Context, cmd *ucli.Command) error {
 	if err != nil {
 		return sentence(err)
 	}
-	defer func() { _ = s.store.Close() }() // nothing was changed
+	defer func() { _ = s.Store.Close() }() // nothing was changed
 	pools := cmd.Args().Slice()
 	if len(pools) == 0 {
-		pools = []string{s.pool}
+		pools = []string{s.Name}
 	}
 	return out.run(ctx, func(ctx context.Context) error {
 		var errs []error

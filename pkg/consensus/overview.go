@@ -201,6 +201,10 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 	return names
 }
 
+// QuotaChanges returns what is changed of the quotas of the pool, as LoadQuotas returns it. The error is one for a document that this
+// release cannot read.
+func (o *Overview) QuotaChanges() (QuotaChanges, error) { return quotaChangesIn(o.Documents) }
+
 // Reserved is what all tags have reserved together in tokens per second, by what the processors are configured with and what
 // the pool's document changes of that; ok is false when no processor has quotas. It is exact for processors that are
 // configured with known, which may be the zero Quotas. Others tell only the sum of what is not changed, as of their last sync:

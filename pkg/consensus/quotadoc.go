@@ -25,16 +25,7 @@ type quotaChanges struct {
 
 // over returns quotas with the changes. per is the period of the limit.
 func (c quotaChanges) over(q quota.Quotas, per time.Duration) quota.Quotas {
-	if len(c.tags) > 0 {
-		if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
-			q.Tags = map[string]quota.Quota{}
-		}
-		maps.Copy(q.Tags, c.tags)
-	}
-	if c.other != nil {
-		q.Other = *c.other
-	}
-	return q.WithDefaults(per)
+	return (&QuotaChanges{Tags: c.tags, Other: c.other}).Over(q).WithDefaults(per)
 }
 
 // leaves returns those of the quotas by name, and that of all other tags, that nothing changes.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // QuotaChanges are what is changed of the quotas that the processors of a pool are configured with.
@@ -18,6 +20,31 @@ type QuotaChanges struct {
 	Other *quota.Quota
 	// Version counts the changes; 0: there were none.
 	Version Version
+}
+
+// Of returns what is changed of one tag, or of all other tags for the tag ""; nil: it is as configured.
+func (c *QuotaChanges) Of(tag string) *quota.Quota {
+	if tag == "" {
+		return c.Other
+	}
+	if q, ok := c.Tags[tag]; ok {
+		return &q
+	}
+	return nil
+}
+
+// Over returns configured quotas with the changes: what the processors with these quotas go by. q stays as it is.
+func (c *QuotaChanges) Over(q quota.Quotas) quota.Quotas {
+	if len(c.Tags) > 0 {
+		if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
+			q.Tags = map[string]quota.Quota{}
+		}
+		maps.Copy(q.Tags, c.Tags)
+	}
+	if c.Other != nil {
+		q.Other = *c.Other
+	}
+	return q
 }
 
 // SaveQuota makes q the quota of one tag of a pool, in place of the one that processors are configured with; nil: what is
@@ -125,6 +152,11 @@ func LoadQuotas(ctx context.Context, s Store, pool string) (QuotaChanges, error)
 	if err != nil {
 		return QuotaChanges{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
+	return quotaChangesIn(docs)
+}
+
+// quotaChangesIn returns what documents change of quotas.
+func quotaChangesIn(docs []driver.Document) (QuotaChanges, error) {
 	doc := quotaDoc.In(docs)
 	c, err := quotaDoc.Read(doc)
 	if err != nil {
