@@ -65,6 +65,9 @@ func testLimit(t *testing.T) {
 	_, err = tm.run(t, "limit", "show", "--pool=p")
 	require.ErrorContains(t, err, "is not an override")
 	require.Equal(t, ExitFailed, ExitCode(err), "the store has answered, and the same will not work later")
+	out, err := tm.run(t, "limit", "clear", "--pool=p")
+	require.NoError(t, err, "whatever is on record")
+	require.Equal(t, "p: an override that this command cannot read has ended; 600 per 1m\n", out)
 }
 
 // A limit is set where somebody named the pool, and where somebody is in it.

@@ -17,7 +17,7 @@ type TagQuota struct {
 	Quota throttle.Quota
 	// Changed says that somebody has changed it while the pool runs.
 	Changed bool
-	// Known says that a pod is configured with Pool.Quotas, and Stranger is the first that has others; empty: none has.
+	// Known and Stranger are those of Knows.
 	Known    bool
 	Stranger string
 }
@@ -33,17 +33,7 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 	if err != nil {
 		return t, err
 	}
-	for i := range o.Processors {
-		row := &o.Processors[i]
-		told := consensus.QuotaHash(row.RosterRow)
-		switch same := told == consensus.QuotaHashOf(p.Quotas, row.Per); {
-		case told == "":
-		case same:
-			t.Known = true
-		case t.Stranger == "":
-			t.Stranger = row.ID
-		}
-	}
+	t.Known, t.Stranger = p.Knows(&o)
 	if changed := changes.Of(tag); changed != nil {
 		t.Quota, t.Changed = *changed, true
 	} else if tag == "" {
@@ -52,6 +42,22 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 		t.Quota = own
 	}
 	return t, nil
+}
+
+// Knows tells whether a pod of an overview is configured with Pool.Quotas, and which is the first that has others; empty: none has.
+func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
+	for i := range o.Processors {
+		row := &o.Processors[i]
+		told := consensus.QuotaHash(row.RosterRow)
+		switch same := told == consensus.QuotaHashOf(p.Quotas, row.Per); {
+		case told == "":
+		case same:
+			known = true
+		case stranger == "":
+			stranger = row.ID
+		}
+	}
+	return known, stranger
 }
 
 // SetQuota makes q the quota of a tag, as a whole: begin with that of Quota to change a part of it. Force reserves more than the limit. See
