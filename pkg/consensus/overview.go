@@ -52,7 +52,7 @@ type Overview struct {
 	// Documents is all that the record has, by rising name.
 	Documents []driver.Document
 
-	changes quotaChanges // of quotas, as far as they can be read
+	changes QuotaChanges // of quotas, as far as they can be read
 }
 
 // An OverviewRow is one processor as its last request has it.
@@ -186,7 +186,7 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 		case pauseDocument:
 			there = slices.ContainsFunc(o.Pauses, func(p limit.Paused) bool { return p.Until.IsZero() || p.Until.After(now) })
 		case quotaDocument:
-			there = len(o.changes.tags) > 0 || o.changes.other != nil
+			there = len(o.changes.Tags) > 0 || o.changes.Other != nil
 		case rampDocument:
 			there = o.Ramp > 0
 		case backoffDocument:
