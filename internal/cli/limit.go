@@ -52,11 +52,11 @@ func (c *CLI) limitCommand() *ucli.Command {
 
 func limitShow(ctx context.Context, s *access) (reply, error) {
 	o, err := s.Limit(ctx)
-	return reply{struct {
+	return reply{json: struct {
 		Pool     string        `json:"pool"`
 		Limit    *rate         `json:"limit"`
 		Override *overrideRate `json:"override"`
-	}{s.Name, limitRate(&o), overrideOf(&o.Override)}, []string{limitText(&o)}}, err
+	}{s.Name, limitRate(&o), overrideOf(&o.Override)}, lines: []string{limitText(&o)}}, err
 }
 
 // reasonFlag and byFlag are the flags of commands that change a pool.

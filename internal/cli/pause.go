@@ -118,10 +118,10 @@ func pauseShow(ctx context.Context, s *access) (reply, error) {
 	if len(pauses) == 0 {
 		lines = []string{"not paused"}
 	}
-	return reply{struct {
+	return reply{json: struct {
 		Pool   string  `json:"pool"`
 		Paused []pause `json:"paused"`
-	}{s.Name, pausesOf(pauses)}, lines}, err
+	}{s.Name, pausesOf(pauses)}, lines: lines}, err
 }
 
 // pauseLine is a pause in words.

@@ -92,7 +92,7 @@ func (c *CLI) quotaClear(cmd *ucli.Command) (act, error) {
 func changeOf(ctx context.Context, s *access, tag string) (reply, error) {
 	changes, err := consensus.LoadQuotas(ctx, s.Store, s.Name)
 	q := changes.Of(tag)
-	return reply{quotaJSON{s.Name, tag, q}, []string{tagText(tag) + " " + quotaText(q)}}, err
+	return reply{json: quotaJSON{s.Name, tag, q}, lines: []string{tagText(tag) + " " + quotaText(q)}}, err
 }
 
 func quotaList(ctx context.Context, s *access) (reply, error) {
@@ -115,12 +115,12 @@ func quotaList(ctx context.Context, s *access) (reply, error) {
 		lines = []string{empty + ": no quota is changed"}
 	}
 	reserved := s.Reserved(&o)
-	return reply{struct {
+	return reply{json: struct {
 		Pool     string                    `json:"pool"`
 		Tags     map[string]throttle.Quota `json:"tags"`
 		Other    *throttle.Quota           `json:"other"` // null: nothing is changed
 		Reserved *operate.Reserved         `json:"reserved"`
-	}{s.Name, changes.Tags, changes.Other, reserved}, append(lines, reserved.String())}, err
+	}{s.Name, changes.Tags, changes.Other, reserved}, lines: append(lines, reserved.String())}, err
 }
 
 // tagText names a tag.

@@ -149,11 +149,11 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 		if kept := q.Kept(); kept < 1 {
 			hard = fmt.Sprintf("; hard leaves it %.3g %% of its total in the long run", 100*kept)
 		}
-		return reply{struct {
+		return reply{json: struct {
 			quotaJSON
 
 			Reserved *operate.Reserved `json:"reserved"`
-		}{quotaJSON{s.Name, tag, &q}, reserved}, []string{
+		}{quotaJSON{s.Name, tag, &q}, reserved}, lines: []string{
 			fmt.Sprintf("%s %s, from the next sync of each pod on; %s%s", tagText(tag), quotaText(&q), reserved, hard),
 		}}, err
 	}, err

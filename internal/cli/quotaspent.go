@@ -42,10 +42,10 @@ func quotaSpent(cmd *ucli.Command) (act, error) {
 		if len(tags) == 0 {
 			lines = []string{empty + ": nothing is spent of a budget"}
 		}
-		return reply{struct {
+		return reply{json: struct {
 			Pool string          `json:"pool"`
 			Tags []operate.Spent `json:"tags"`
-		}{s.Name, tags}, lines}, err
+		}{s.Name, tags}, lines: lines}, err
 	}, nil
 }
 

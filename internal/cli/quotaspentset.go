@@ -58,10 +58,10 @@ func (c *CLI) quotaSpentSet(cmd *ucli.Command) (act, error) {
 			return reply{}, err
 		}
 		is, err := s.SetSpent(ctx, q, budget, consensus.SpentChange{Tag: tag, Tokens: tokens, By: c.author(cmd), Reason: cmd.String(reasonName)})
-		return reply{struct {
+		return reply{json: struct {
 			Pool string `json:"pool"`
 			operate.Spent
-		}{s.Name, is}, spentLines(&is)}, err
+		}{s.Name, is}, lines: spentLines(&is)}, err
 	}, err
 }
 

@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	ucli "github.com/urfave/cli/v3"
@@ -31,49 +30,30 @@ func (c *CLI) topCommand() *ucli.Command {
 		Flags: append(append(outputFlags("a line of JSON"), watchFlags()...),
 			&ucli.BoolFlag{Name: allName, Usage: fmt.Sprintf("all of them, not only the %d busiest", topTags)}),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tags
-		Action:       c.top,
+		Action:       c.onPool(top),
 	}
 }
 
-func (c *CLI) top(ctx context.Context, cmd *ucli.Command) error {
-	out, err := c.newPager(cmd)
-	if err != nil {
-		return err
-	}
-	s, err := c.connect(ctx, cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Store.Close() }() // nothing was changed
-	return out.run(ctx, func(ctx context.Context) error {
-		err := s.call(ctx, func(ctx context.Context) error { return s.showTop(ctx, out, cmd.Args().Slice(), cmd.Bool(allName)) })
-		return s.suggest(ctx, cmd.FullName(), s.Name, err)
-	})
-}
-
-// showTop prints the busiest tags once. names are those to look for beside the known ones.
-func (s *access) showTop(ctx context.Context, out *pager, names []string, all bool) error {
-	o, q, err := s.read(ctx, names)
-	if err != nil {
-		return err
-	}
-	uses := operate.Tags(&o, q)
-	more := 0
-	if !all && len(uses) > topTags {
-		uses, more = uses[:topTags], len(uses)-topTags
-	}
-	var page bytes.Buffer
-	if out.json {
-		err = writeJSON(&page, struct {
+func top(cmd *ucli.Command) (act, error) {
+	return func(ctx context.Context, s *access) (reply, error) {
+		o, q, err := s.read(ctx, cmd.Args().Slice())
+		if err != nil {
+			return reply{}, err
+		}
+		uses, more := operate.Tags(&o, q), 0
+		if !cmd.Bool(allName) && len(uses) > topTags {
+			uses, more = uses[:topTags], len(uses)-topTags
+		}
+		r := s.Reserved(&o)
+		var page strings.Builder
+		writeTop(&page, s.Name, r, uses, more)
+		return reply{text: page.String(), json: struct {
 			Pool     string            `json:"pool"`
 			Reserved *operate.Reserved `json:"reserved"`
 			Tags     []operate.Tag     `json:"tags"`
 			More     int               `json:"more"`
-		}{s.Name, s.Reserved(&o), uses, more})
-	} else {
-		writeTop(&page, s.Name, s.Reserved(&o), uses, more)
-	}
-	return errors.Join(err, out.print(page.String()))
+		}{s.Name, r, uses, more}}, nil
+	}, nil
 }
 
 // read returns the pool, and the quotas that pods with the command's settings go by, and names without a quota of their own.
