@@ -9,10 +9,10 @@ import (
 	ucli "github.com/urfave/cli/v3"
 )
 
-// An act is what a command does to the pool of the settings, and what it prints of that.
+// An act reads or changes one pool, and returns the output of the command.
 type act func(ctx context.Context, s *access) (reply, error)
 
-// A reply is what a command prints: with --json one value, else lines, each after the name of the pool, or a text as it stands.
+// A reply is the output of a command for one pool: json for --json, else text and lines. Each line follows the name of the pool.
 type reply struct {
 	json  any
 	lines []string

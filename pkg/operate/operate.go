@@ -1,13 +1,13 @@
-// Package operate shows a pool to operators and changes it from outside, without being one of its pods: its limit, pauses, quotas,
-// debt, and what is spent of budgets. The command numathrottle and its console are built on it.
+// Package operate is for operators of a pool: it shows and changes the limit, pauses, quotas, spending and debt of a pool without joining
+// it. The command numathrottle and its console are built on it.
 //
-// A change is kept in the pool's record. Each pod goes by it from its next sync on, within about a second; a pause also reaches
-// them by a push, where the store has one. The record does not tell which pods have taken a change in.
+// A change is stored in the pool's record. Each pod applies it at its next sync, within about a second. A pause arrives sooner on
+// stores that push. The record does not show which pods have applied a change.
 //
-// All functions may be used by any number of goroutines at once. Those that take a context block until the store has answered; the
-// context bounds them. Errors of all of them: one that wraps consensus.ErrNoPool for a pool without a record; those of the store.
-// Errors of all changes: *consensus.RequestError, or *throttle.PauseError of a pause, for what is out of bounds or what the
-// pool does not allow; *consensus.ConflictError when others keep changing the same thing at the same time.
+// All functions are safe for concurrent use. Functions with a context block until the store has answered; the context bounds them.
+// They return an error that wraps consensus.ErrNoPool for a pool without a record, and errors of the store. Changes also return
+// *consensus.RequestError (*throttle.PauseError for a pause) for a value out of bounds or refused by the pool, and
+// *consensus.ConflictError after five lost races against other writers.
 package operate
 
 import (
@@ -28,20 +28,19 @@ type Pool struct {
 	Store consensus.Store
 	// Name is the pool's name, such as that of a vertex: namespace/pipeline/vertex.
 	Name string
-	// Quotas are what the pods are configured with, as far as the operator knows. Pods tell hashes of tags, and no names: without
-	// Quotas only changed tags have names, and no budget has an amount.
+	// Quotas are the configured quotas of the pods. Pods report hashes of tags: without Quotas only changed tags have names, and
+	// budgets have no amounts. Optional.
 	Quotas throttle.Quotas
 }
 
-// An EmptyPoolError is a change that would do nothing, because nobody is in the pool, and surprise whoever joins later.
+// An EmptyPoolError refuses a change of a pool without pods: it would have no effect now, and surprise pods that join later.
 type EmptyPoolError struct{ Pool string }
 
 func (e *EmptyPoolError) Error() string {
 	return fmt.Sprintf("nobody is in the pool %.300q: there is no limit to change", e.Pool)
 }
 
-// Pools returns the names of the pools of a store, also those that nobody is in any more. The error wraps
-// driver.ErrNoList for a store that cannot tell.
+// Pools lists the pools of a store, including pools without pods. The error wraps driver.ErrNoList if the store keeps no list.
 func Pools(ctx context.Context, s consensus.Store) ([]string, error) {
 	lister, ok := s.(driver.Lister)
 	if !ok {
@@ -50,7 +49,7 @@ func Pools(ctx context.Context, s consensus.Store) ([]string, error) {
 	return lister.Pools(ctx)
 }
 
-// Overview returns what the record of the pool shows, as of the newest sync.
+// Overview reads the record of the pool, as of the newest sync.
 func (p *Pool) Overview(ctx context.Context) (consensus.Overview, error) {
 	return consensus.LoadOverview(ctx, p.Store, p.Name)
 }
@@ -58,7 +57,7 @@ func (p *Pool) Overview(ctx context.Context) (consensus.Overview, error) {
 // LimitDocument is the name of an override among Overview.Unreadable.
 const LimitDocument = "limit"
 
-// Limit is Overview, with an error where the override is one that this release cannot read.
+// Limit is Overview that fails for an override that this release cannot read.
 func (p *Pool) Limit(ctx context.Context) (consensus.Overview, error) {
 	o, err := p.Overview(ctx)
 	if err == nil && slices.Contains(o.Unreadable, LimitDocument) {
@@ -67,8 +66,8 @@ func (p *Pool) Limit(ctx context.Context) (consensus.Overview, error) {
 	return o, err
 }
 
-// SetLimit makes o the limit of the pool, in place of any other override, and returns it as it was saved: with the configured period if
-// it names none. o.Max is at least 1. Errors, beside those of the package: *EmptyPoolError.
+// SetLimit replaces the override of the pool and returns it as saved: Per defaults to the configured period. Max is at least 1. A pool
+// without pods is an *EmptyPoolError.
 func (p *Pool) SetLimit(ctx context.Context, o consensus.Override) (saved consensus.Override, err error) {
 	if o.Max < 1 {
 		return saved, &consensus.RequestError{Field: "Max", Value: "below 1", Allowed: "1 to 1000000000"}
@@ -82,7 +81,7 @@ func (p *Pool) SetLimit(ctx context.Context, o consensus.Override) (saved consen
 	return consensus.LoadOverride(ctx, p.Store, p.Name)
 }
 
-// ClearLimit ends the override, also one that this release cannot read, and returns the pool as it was before.
+// ClearLimit ends the override, even one that this release cannot read. It returns the pool as it was before.
 func (p *Pool) ClearLimit(ctx context.Context) (before consensus.Overview, err error) {
 	if before, err = p.Overview(ctx); err != nil {
 		return before, err
@@ -90,7 +89,7 @@ func (p *Pool) ClearLimit(ctx context.Context) (before consensus.Overview, err e
 	return before, consensus.ClearOverride(ctx, p.Store, p.Name)
 }
 
-// ForgiveDebt ends what the pods owe; see consensus.ForgiveDebt. Errors, beside those of the package: *EmptyPoolError.
+// ForgiveDebt clears the debt of all pods; see consensus.ForgiveDebt. A pool without pods is an *EmptyPoolError.
 func (p *Pool) ForgiveDebt(ctx context.Context, reason, by string) error {
 	if err := p.inhabited(ctx); err != nil {
 		return err
@@ -106,18 +105,18 @@ func (p *Pool) inhabited(ctx context.Context) error {
 	return err
 }
 
-// Pauses returns what is paused now, by this machine's clock. The error is also one for a document that this release cannot read.
+// Pauses lists the pauses in force by the local clock. It fails for a document that this release cannot read.
 func (p *Pool) Pauses(ctx context.Context) ([]throttle.Paused, error) {
 	all, err := consensus.LoadPauses(ctx, p.Store, p.Name)
 	return PausesAt(all, time.Now()), err
 }
 
-// Pause pauses the pool, or one tag of it; see consensus.SavePause. A pause of a pool that nobody is in begins when a pod joins.
+// Pause pauses the pool, or one tag of it; see consensus.SavePause. In a pool without pods it starts when a pod joins.
 func (p *Pool) Pause(ctx context.Context, pause throttle.Paused) error {
 	return consensus.SavePause(ctx, p.Store, p.Name, pause)
 }
 
-// Resume ends the pause of the pool, with an empty tag, or that of one tag, and returns what it has ended; nothing if it was not paused.
+// Resume ends the pause of one tag, or of the whole pool for the tag "". It returns the ended pause, if there was one.
 func (p *Pool) Resume(ctx context.Context, tag string) (ended []throttle.Paused, err error) {
 	if ended, err = p.Pauses(ctx); err != nil {
 		return nil, err
@@ -128,7 +127,7 @@ func (p *Pool) Resume(ctx context.Context, tag string) (ended []throttle.Paused,
 	return slices.DeleteFunc(ended, func(o throttle.Paused) bool { return o.Tag != tag }), nil
 }
 
-// PausesAt returns those of all pauses that last at now.
+// PausesAt filters pauses: it keeps those in force at now.
 func PausesAt(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
 	for _, p := range all {
 		if p.Until.IsZero() || p.Until.After(now) {
@@ -138,7 +137,7 @@ func PausesAt(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
 	return list
 }
 
-// LimitText is the limit in force in words, such as "300 per 1m" or "30 calls in flight"; empty: no pod tells one.
+// LimitText is the limit in force in words, such as "300 per 1m" or "30 calls in flight"; empty: no pod reports one.
 func LimitText(o *consensus.Overview) string {
 	switch set := (consensus.Setting{Max: o.Max, Per: o.Per}); {
 	case o.Max > 0 && o.Per == 0: // nobody tells a period
@@ -151,7 +150,7 @@ func LimitText(o *consensus.Overview) string {
 	return ""
 }
 
-// Configured is what a pod is configured with in words, such as "600 per 1m, hard"; unknown if it tells no limit that this release can read.
+// Configured is the configured limit of a pod in words, such as "600 per 1m, hard"; "unknown" if this release cannot read it.
 func Configured(row *consensus.OverviewRow) string {
 	if row.Max == 0 && row.Slots == 0 {
 		return "unknown"
@@ -159,7 +158,7 @@ func Configured(row *consensus.OverviewRow) string {
 	return (&consensus.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}).String()
 }
 
-// Use is which part of the limit in force is used, and how many callers wait.
+// Use returns the used part of the limit in force, 1 for all of it, and the number of waiting callers.
 func Use(o *consensus.Overview) (part float64, waiting int) {
 	for i := range o.Processors {
 		part += UseOf(o, &o.Processors[i])
@@ -168,5 +167,5 @@ func Use(o *consensus.Overview) (part float64, waiting int) {
 	return part, waiting
 }
 
-// UseOf is which part of the limit in force one pod uses.
+// UseOf returns the part of the limit in force that one pod uses.
 func UseOf(o *consensus.Overview, row *consensus.OverviewRow) float64 { return why.PartOf(o, row) }

@@ -11,19 +11,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A TagQuota is what one tag goes by, as far as it is known.
+// A TagQuota is the quota of one tag, as far as the operator can know it.
 type TagQuota struct {
-	// Quota is the newest change of it, else the quota by Pool.Quotas, a pattern's as its own; the zero Quota: it has none of its own.
+	// Quota is the newest change, else the tag's quota in Pool.Quotas, by name or pattern; else the zero Quota.
 	Quota throttle.Quota
-	// Changed says that somebody has changed it while the pool runs.
+	// Changed says that an operator has changed it.
 	Changed bool
 	// Known and Stranger are those of Knows.
 	Known    bool
 	Stranger string
 }
 
-// Quota returns what a tag goes by; "" is all tags without a quota of their own. The error is also one for a document that this
-// release cannot read.
+// Quota returns the quota of a tag; "" is all tags without a quota of their own. It fails for a document that this release cannot read.
 func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 	o, err := p.Overview(ctx)
 	if err != nil {
@@ -44,7 +43,7 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 	return t, nil
 }
 
-// Knows tells whether a pod of an overview is configured with Pool.Quotas, and which is the first that has others; empty: none has.
+// Knows tells whether a pod is configured with Pool.Quotas. stranger is the first pod with other quotas; empty: there is none.
 func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
@@ -60,19 +59,19 @@ func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
 	return known, stranger
 }
 
-// SetQuota makes q the quota of a tag, as a whole: begin with that of Quota to change a part of it. Force reserves more than the limit. See
-// consensus.SaveQuota.
+// SetQuota replaces the whole quota of a tag. To change a field of it, start from the result of Quota. With force the tags may reserve more
+// than the limit. See consensus.SaveQuota.
 func (p *Pool) SetQuota(ctx context.Context, tag string, q throttle.Quota, force bool) error {
 	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, &q, force)
 }
 
-// ClearQuota ends the change of a tag's quota: what is configured counts again.
+// ClearQuota ends the change of a tag's quota. Its configured quota is in force again.
 func (p *Pool) ClearQuota(ctx context.Context, tag string) error {
 	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, nil, false)
 }
 
-// InForce returns the quotas that pods with Pool.Quotas go by in the pool of an overview. Tags has names, too, which may be those of tags
-// without a quota of their own: so Tags and Spent show them by name. The error is one for a document that this release cannot read.
+// InForce returns Pool.Quotas with the changes of the pool. It adds entries for names, so that Tags and Spent show these tags by name even
+// without a quota of their own. It fails for a document that this release cannot read.
 func (p *Pool) InForce(o *consensus.Overview, names ...string) (throttle.Quotas, error) {
 	changes, err := o.QuotaChanges()
 	q := changes.Over(p.Quotas)
@@ -87,13 +86,13 @@ func (p *Pool) InForce(o *consensus.Overview, names ...string) (throttle.Quotas,
 	return q, err
 }
 
-// Reserved is what all tags of a pool have reserved together, of the Limit that is granted in the long run, in tokens per second.
+// Reserved is the sum of all reserved rates of a pool, and the limit in the long run, in tokens per second.
 type Reserved struct {
 	Rate  float64 `json:"rate"`
 	Limit float64 `json:"limit"`
 }
 
-// Reserved returns what is reserved in the pool of an overview; nil: no live pod has quotas.
+// Reserved adds up the reserved rates; nil: no live pod has quotas.
 func (p *Pool) Reserved(o *consensus.Overview) *Reserved {
 	rate, known := o.Reserved(p.Quotas)
 	if !known {
@@ -112,24 +111,24 @@ func (r *Reserved) String() string {
 
 // A Tag is one tag of a pool, or all tags together that go by a pattern. Rates are in tokens per second over the whole pool.
 type Tag struct {
-	// Tag is its name, and Hash stands for one that is not known. Both are empty for all tags without a quota of their own, and for what
-	// pods have told as a sum (Unnamed). Pattern says that Tag is one.
+	// Tag is the name, or with Pattern a pattern. A tag of unknown name has a Hash instead. Both are empty for all tags without a quota of
+	// their own, and for the tags that pods report as one sum (Unnamed).
 	Tag     string `json:"tag"`
 	Hash    string `json:"hash,omitempty"`
 	Unnamed bool   `json:"unnamed,omitempty"`
 	Pattern bool   `json:"pattern,omitempty"`
-	// Demand is what it asks for, and Used how much of that it uses.
+	// Demand is the rate that the tag asks for, and Used the granted part.
 	Demand float64 `json:"demand"`
 	Used   float64 `json:"used"`
-	// Target is what it should get, and By what holds it there, such as total or limit; 0 and empty: not known.
+	// Target is the rate that the tag may use, and By the cause of it, such as total or limit; 0 and empty: unknown.
 	Target float64 `json:"target"`
 	By     string  `json:"by,omitempty"`
 	// Pods counts those that tell of it.
 	Pods int `json:"pods"`
 }
 
-// Tags returns the tags that somebody asks for in the pool of an overview, the busiest first. q are the quotas in force, as InForce returns
-// them: it knows the names and patterns in them alone.
+// Tags returns the tags with a demand, the busiest first. q are the quotas in force, from InForce; names, patterns and targets come from
+// them.
 func Tags(o *consensus.Overview, q throttle.Quotas) []Tag {
 	tags := []Tag{}
 	limit := 0.0 // that the pods divide
@@ -150,27 +149,27 @@ func Tags(o *consensus.Overview, q throttle.Quotas) []Tag {
 	return tags
 }
 
-// A Spent is what one tag has spent of its budgets.
+// Spent is the spending of one tag.
 type Spent struct {
-	// Tag is its name; empty for all tags without a quota of their own, and with a Hash, which stands for a name that is not known: 16
-	// digits, of which Tag.Hash has the first ten.
+	// Tag is the name; empty: all tags without a quota of their own. A tag of unknown name has a Hash of 16 digits instead; the Hash of a
+	// Tag is its first ten.
 	Tag  string `json:"tag"`
 	Hash string `json:"hash,omitempty"`
 	// Windows are those that the store has on record, by rising Start. One that has ended stays for ten minutes or longer.
 	Windows []SpentWindow `json:"windows"`
 }
 
-// A SpentWindow is what is spent of one budget, or of several whose windows begin at the same time.
+// A SpentWindow is the spending of one budget, or of several budgets whose windows begin at the same time.
 type SpentWindow struct {
 	// Start and End are those of the window, in UTC.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
-	// Tokens is what is spent since Start, of the Amount of the budget; Amount 0: not known.
+	// Tokens were spent since Start. Amount is the budget's; 0: unknown.
 	Tokens int64 `json:"tokens"`
 	Amount int64 `json:"amount,omitempty"`
 }
 
-// Spent returns what is spent of budgets. q are the quotas in force, as InForce returns them: it knows the names and amounts in them alone.
+// Spent returns the spending of all budgets of the pool. q are the quotas in force, from InForce; names and amounts come from them.
 // The error wraps driver.ErrNoTills for a store that does not count it.
 func (p *Pool) Spent(ctx context.Context, q throttle.Quotas) ([]Spent, error) {
 	all, err := consensus.LoadSpent(ctx, p.Store, p.Name, slices.Collect(maps.Keys(q.Tags)))
@@ -201,16 +200,18 @@ func windows(t *consensus.TagSpent, budgets []throttle.Budget) (list []SpentWind
 	return list
 }
 
-// SetSpent sets what is spent of a tag's budget in its present window: c without Start and End, and q as Spent takes them. budget.Per says
-// which one, and budget.Zone in which time zone it begins; empty: that of the tag's budget in q, or UTC. See consensus.SetSpent.
+// SetSpent sets the spending of a tag's budget in its present window. It fills in Start and End of c: budget.Per is the window, and
+// budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force. See consensus.SetSpent.
 func (p *Pool) SetSpent(ctx context.Context, q throttle.Quotas, budget throttle.Budget, c consensus.SpentChange) (Spent, error) {
 	_, own := q.Find(c.Tag)
 	if i := slices.IndexFunc(own.Budgets, func(b throttle.Budget) bool { return b.Per == budget.Per }); i >= 0 && budget.Zone == "" {
 		budget.Zone = own.Budgets[i].Zone
 	}
-	budget.Amount = 1
-	if err := (throttle.Quotas{Other: throttle.Quota{Budgets: []throttle.Budget{budget}}}).Validate(1, time.Second); err != nil {
-		return Spent{}, &consensus.RequestError{Field: "Budget", Value: err.Error(), Allowed: "hour, day or month in the zone of a budget"}
+	if !slices.Contains([]string{"hour", "day", "month"}, string(budget.Per)) {
+		return Spent{}, &consensus.RequestError{Field: "Per", Value: fmt.Sprintf("%.40q", budget.Per), Allowed: "hour, day or month"}
+	}
+	if _, err := time.LoadLocation(budget.Zone); err != nil || budget.Zone == "Local" { // Local is another one on every machine
+		return Spent{}, &consensus.RequestError{Field: "Zone", Value: fmt.Sprintf("%.60q", budget.Zone), Allowed: "a time zone such as Europe/Berlin"}
 	}
 	c.Start, c.End = budget.Window(time.Now())
 	if err := consensus.SetSpent(ctx, p.Store, p.Name, c); err != nil {
