@@ -74,8 +74,8 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 			errs = append(errs, writeJSON(c.Out, newStatus(&o)))
 		default:
 			use, waiting := operate.Use(&o)
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), cmp.Or(operate.LimitText(&o), "-"), fraction(use), waiting,
-				stateOf(&o, time.Now()))
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), cmp.Or(operate.LimitText(&o), "-"),
+				fraction(use), waiting, stateOf(&o, time.Now()))
 		}
 	}
 	errs = append(errs, table.Flush())
