@@ -64,8 +64,8 @@ func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.store.Close() }() // nothing was changed
-	if _, err := s.overview(ctx, s.pool); err != nil && !errors.Is(err, consensus.ErrNoPool) {
+	defer func() { _ = s.Store.Close() }() // nothing was changed
+	if _, err := s.overview(ctx, s.Name); err != nil && !errors.Is(err, consensus.ErrNoPool) {
 		return err
 	}
 	_, err = fmt.Fprintln(c.Out, "# The store answers.")

@@ -18,7 +18,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
 const name = "numathrottle"
@@ -178,11 +178,10 @@ func (c *CLI) read(cmd *ucli.Command) (numathrottle.Config, *config.Reading) {
 
 // An access is a command's way to a store.
 type access struct {
-	store   consensus.Store
-	pool    string
-	named   bool // somebody has named the pool
+	operate.Pool // that of the settings
+
+	named   bool // somebody has named it
 	timeout time.Duration
-	quotas  throttle.Quotas // that are configured where the command runs
 }
 
 // connect opens the store for a command. Close its store.
@@ -195,9 +194,9 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.pool, s.quotas = conf.Pool, conf.Quotas
+	s.Name, s.Quotas = conf.Pool, conf.Quotas
 	s.named = cmd.IsSet("pool") || conf.Pool != unnamedPool
-	s.store, err = c.open(ctx, conf)
+	s.Store, err = c.open(ctx, conf)
 	return s, ofOpening(err)
 }
 
@@ -215,7 +214,7 @@ func (s *access) setTimeout(cmd *ucli.Command) error {
 // overview loads what the record of a pool shows.
 func (s *access) overview(ctx context.Context, pool string) (o consensus.Overview, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
-		o, err = consensus.LoadOverview(ctx, s.store, pool)
+		o, err = consensus.LoadOverview(ctx, s.Store, pool)
 		return err
 	})
 	return o, err

@@ -94,7 +94,7 @@ func requireGolden(t *testing.T, file, got string) {
 func TestHelp(t *testing.T) {
 	for file, args := range map[string][]string{
 		"help.golden": {"--help"}, "help-status.golden": {"status", "--help"}, "help-limit-set.golden": {"limit", "set", "--help"},
-		"help-limit.golden": {"help", "limit"},
+		"help-limit.golden": {"help", "limit"}, "help-quota-spent.golden": {"quota", "spent", "--help"},
 	} {
 		tm := newTerminal(nil)
 		out, err := tm.run(t, args...)

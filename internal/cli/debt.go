@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	ucli "github.com/urfave/cli/v3"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
 func (c *CLI) debtCommand() *ucli.Command {
@@ -18,20 +15,16 @@ func (c *CLI) debtCommand() *ucli.Command {
 		Commands: []*ucli.Command{{
 			Name: "forgive", Usage: "end the debt of all pods of a pool that is named and that somebody is in",
 			Flags:  []ucli.Flag{reasonFlag("why: whoever looks at the pool's records is told"), byFlag()},
-			Action: c.debtForgive,
+			Action: c.onPool(c.debtForgive),
 		}},
 	}
 }
 
-func (c *CLI) debtForgive(ctx context.Context, cmd *ucli.Command) error {
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		if err := s.changeable(ctx, cmd); err != nil {
-			return err
+func (c *CLI) debtForgive(cmd *ucli.Command) (act, error) {
+	return func(ctx context.Context, s *access) (reply, error) {
+		if err := s.mustBeNamed(ctx, cmd); err != nil {
+			return reply{}, err
 		}
-		if err := consensus.ForgiveDebt(ctx, s.store, s.pool, cmd.String(reasonName), c.author(cmd)); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(c.Out, "%s: debt is forgiven, with the next sync of each pod\n", printable(s.pool))
-		return err
-	})
+		return say("debt is forgiven, with the next sync of each pod"), s.ForgiveDebt(ctx, cmd.String(reasonName), c.author(cmd))
+	}, nil
 }

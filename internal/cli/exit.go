@@ -8,6 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -50,14 +51,12 @@ func refuses(err error) bool {
 	var request *consensus.RequestError
 	var pause *throttle.PauseError
 	var conflict *consensus.ConflictError
-	return errors.Is(err, errRefused) || errors.As(err, &request) || errors.As(err, &pause) || errors.As(err, &conflict)
+	var empty *operate.EmptyPoolError
+	return errors.As(err, &empty) || errors.As(err, &request) || errors.As(err, &pause) || errors.As(err, &conflict)
 }
 
-// Kinds of errors; see kindError.
-var (
-	errUsage   = errors.New("wrong usage")
-	errRefused = errors.New("refused")
-)
+// errUsage is a kind of errors; see kindError.
+var errUsage = errors.New("wrong usage")
 
 // A kindError is an error of a kind that its text does not show.
 type kindError struct {

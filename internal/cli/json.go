@@ -3,9 +3,9 @@ package cli
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -98,14 +98,14 @@ func newStatus(o *consensus.Overview) status {
 	a := explain(o, time.Now())
 	s := status{
 		Pool: o.Pool, Limit: limitRate(o), Override: overrideOf(&o.Override), Why: a.Sentence, Cause: a.Cause, Level: string(a.Level),
-		Paused: pausesOf(pausesNow(o.Pauses, time.Now())), Settings: []setting{},
+		Paused: pausesOf(operate.PausesAt(o.Pauses, time.Now())), Settings: []setting{},
 		Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Pods: []pod{}, Documents: []document{}, Unreadable: append([]string{}, o.Unreadable...),
 	}
 	if o.Ramp > 0 {
 		s.Ramp = &standing{o.Ramp, limit.ShortDuration(o.RampPer)}
 	}
-	s.Use, s.Waiting = useOf(o)
+	s.Use, s.Waiting = operate.Use(o)
 	if o.Frozen > 0 {
 		s.Frozen = &freeze{limit.ShortDuration(o.Frozen), string(o.FrozenBy)}
 	}
@@ -117,7 +117,7 @@ func newStatus(o *consensus.Overview) status {
 		p := &o.Processors[i]
 		s.Pods = append(s.Pods, pod{
 			ID: p.ID, Share: p.Claim.Fraction(), Demand: p.Demand.Fraction(), PoolSize: p.PoolSize,
-			Use: why.PartOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
+			Use: operate.UseOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
 			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: limit.ShortDuration(p.Silent),
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -32,7 +33,7 @@ func (c *CLI) limitCommand() *ucli.Command {
 			{
 				Name: "show", Aliases: []string{"get"}, Usage: "print the override and the limit in force",
 				Flags:  outputFlags("a line of JSON"),
-				Action: c.limitShow,
+				Action: c.onPool(always(limitShow)),
 			},
 			{
 				Name: "set", Usage: "override the limit of a pool that is named and that somebody is in",
@@ -42,49 +43,20 @@ func (c *CLI) limitCommand() *ucli.Command {
 					&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
 					reasonFlag("why: whoever looks at the pool is told"), byFlag(),
 				},
-				Action: c.limitSet,
+				Action: c.onPool(c.limitSet),
 			},
-			{Name: "clear", Usage: "end the override", Action: c.limitClear},
+			{Name: "clear", Usage: "end the override", Action: c.onPool(always(limitClear))},
 		},
 	}
 }
 
-// onPool runs one call on the pool of the settings.
-func (c *CLI) onPool(ctx context.Context, cmd *ucli.Command, f func(ctx context.Context, s *access) error) error {
-	s, err := c.connect(ctx, cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.store.Close() }() // what was changed is on record
-	err = s.call(ctx, func(ctx context.Context) error { return f(ctx, s) })
-	return s.suggest(ctx, cmd.FullName(), s.pool, err)
-}
-
-func (c *CLI) limitShow(ctx context.Context, cmd *ucli.Command) error {
-	asJSON, err := wantsJSON(cmd)
-	if err != nil {
-		return err
-	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		// By itself, because one that cannot be read is an error here, and none of an overview.
-		override, err := consensus.LoadOverride(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return writeJSON(c.Out, struct {
-				Pool     string        `json:"pool"`
-				Limit    *rate         `json:"limit"`
-				Override *overrideRate `json:"override"`
-			}{s.pool, limitRate(&o), overrideOf(&override)})
-		}
-		_, err = fmt.Fprintf(c.Out, "%s: %s\n", printable(s.pool), limitText(&o))
-		return err
-	})
+func limitShow(ctx context.Context, s *access) (reply, error) {
+	o, err := s.Limit(ctx)
+	return reply{json: struct {
+		Pool     string        `json:"pool"`
+		Limit    *rate         `json:"limit"`
+		Override *overrideRate `json:"override"`
+	}{s.Name, limitRate(&o), overrideOf(&o.Override)}, lines: []string{limitText(&o)}}, err
 }
 
 // reasonFlag and byFlag are the flags of commands that change a pool.
@@ -128,7 +100,7 @@ var overrideFields = []config.Field[consensus.Override]{
 	config.DurationField(perName, time.Millisecond, 744*time.Hour, "", "", func(o *consensus.Override) *time.Duration { return &o.Per }),
 }
 
-func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
+func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
 	flags := map[string]string{}
 	for _, flag := range []string{maxName, perName} {
 		if cmd.IsSet(flag) {
@@ -137,70 +109,45 @@ func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
 	}
 	var o consensus.Override
 	if err := config.Join(config.LoadFlags(overrideFields, flags, &o)); err != nil {
-		return err
+		return nil, err
 	}
 	if o.Max == 0 {
-		return &kindError{fmt.Errorf("%s: --%s is %s, allowed: 1 to 1000000000; numathrottle limit clear ends an override",
-			cmd.FullName(), maxName, map[bool]string{true: "0", false: "missing"}[cmd.IsSet(maxName)]), errUsage}
+		return nil, wrongArguments("%s: --%s is %s, allowed: 1 to 1000000000; numathrottle limit clear ends an override",
+			cmd.FullName(), maxName, map[bool]string{true: "0", false: "missing"}[cmd.IsSet(maxName)])
 	}
 	var err error
-	if o.Until, err = endOf(cmd); err != nil {
-		return err
-	}
+	o.Until, err = endOf(cmd)
 	o.Reason, o.By = cmd.String(reasonName), c.author(cmd)
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		if err := s.changeable(ctx, cmd); err != nil {
-			return err
+	return func(ctx context.Context, s *access) (reply, error) {
+		if err := s.mustBeNamed(ctx, cmd); err != nil {
+			return reply{}, err
 		}
-		if err := consensus.SaveOverride(ctx, s.store, s.pool, o); err != nil {
-			return err
-		}
-		saved, err := consensus.LoadOverride(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		per := "the configured period"
-		if saved.Per > 0 {
-			per = limit.ShortDuration(saved.Per)
-		}
-		_, err = fmt.Fprintf(c.Out, "%s: %d per %s%s, from the next sync of each pod on; a higher rate of a strict limit within 15 s\n",
-			printable(s.pool), saved.Max, per, endText(saved.Until, "", ""))
-		return err
-	})
+		saved, err := s.SetLimit(ctx, o)
+		return say("%s%s, from the next sync of each pod on; a higher rate of a strict limit within 15 s",
+			operate.LimitText(&consensus.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", "")), err
+	}, err
 }
 
-// changeable refuses a pool that nobody has named, and one that nobody is in: a limit that is set there would do nothing
-// now, and surprise whoever comes later.
-func (s *access) changeable(ctx context.Context, cmd *ucli.Command) error {
-	if !s.named {
-		names, _ := s.pools(ctx)
-		return &kindError{fmt.Errorf("%s: no pool is named: --pool is missing; %s", cmd.FullName(), poolsText("", names)), errUsage}
+// mustBeNamed refuses a pool that nobody has named: a limit that is set there would surprise whoever comes later.
+func (s *access) mustBeNamed(ctx context.Context, cmd *ucli.Command) error {
+	if s.named {
+		return nil
 	}
-	o, err := consensus.LoadOverview(ctx, s.store, s.pool)
-	if err == nil && len(o.Processors) == 0 {
-		err = &kindError{fmt.Errorf("%s: nobody is in the pool %q: there is no limit to change", cmd.FullName(), s.pool), errRefused}
-	}
-	return err
+	names, _ := operate.Pools(ctx, s.Store)
+	return wrongArguments("%s: no pool is named: --pool is missing; %s", cmd.FullName(), poolsText("", names))
 }
 
-func (c *CLI) limitClear(ctx context.Context, cmd *ucli.Command) error {
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		before, err := consensus.LoadOverride(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		if err := consensus.ClearOverride(ctx, s.store, s.pool); err != nil {
-			return err
-		}
-		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		done := "no override was in force"
-		if before.Max > 0 {
-			done = fmt.Sprintf("the override of %d has ended", before.Max)
-		}
-		_, err = fmt.Fprintf(c.Out, "%s: %s; %s\n", printable(s.pool), done, strings.TrimSuffix(limitText(&o), " that a pod tells"))
-		return err
-	})
+func limitClear(ctx context.Context, s *access) (reply, error) {
+	before, err := s.ClearLimit(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	done := "no override was in force"
+	if before.Override.Max > 0 {
+		done = fmt.Sprintf("the override of %d has ended", before.Override.Max)
+	} else if slices.Contains(before.Unreadable, operate.LimitDocument) {
+		done = "an override that this command cannot read has ended"
+	}
+	o, err := s.Overview(ctx)
+	return say("%s; %s", done, strings.TrimSuffix(limitText(&o), " that a pod tells")), err
 }

@@ -65,6 +65,9 @@ func testLimit(t *testing.T) {
 	_, err = tm.run(t, "limit", "show", "--pool=p")
 	require.ErrorContains(t, err, "is not an override")
 	require.Equal(t, ExitFailed, ExitCode(err), "the store has answered, and the same will not work later")
+	out, err := tm.run(t, "limit", "clear", "--pool=p")
+	require.NoError(t, err, "whatever is on record")
+	require.Equal(t, "p: an override that this command cannot read has ended; 600 per 1m\n", out)
 }
 
 // A limit is set where somebody named the pool, and where somebody is in it.
@@ -154,49 +157,55 @@ func versionOf(t *testing.T, store consensus.Store) consensus.Version {
 	return docs[0].Version
 }
 
-// A real limiter on a real store is seen, and heeds what is set.
-func TestOnRealStores(t *testing.T) {
-	const password = canary + "-s3"
+// onRealStores runs f on the URL of a store of each kind.
+func onRealStores(t *testing.T, f func(t *testing.T, url string)) {
+	t.Helper()
 	for name, start := range map[string]func(t *testing.T) (url string){
 		"redis": func(t *testing.T) string {
 			t.Helper()
-			return "redis://:" + password + "@" + testenv.Redis(t, servers.WithPassword(password)).Addr()
+			return "redis://:" + canary + "-s3@" + testenv.Redis(t, servers.WithPassword(canary+"-s3")).Addr()
 		},
 		"nats": func(t *testing.T) string { t.Helper(); return testenv.NATS(t).URL() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := start(t)
-			th, err := numathrottle.Open(t.Context(), numathrottle.Config{
-				Limit: throttle.Limit{Max: 600, Per: time.Minute}, Store: url, Pool: "ns/p/v", ID: "pod-0", Lease: consensus.MinLease, FailFast: true,
-			})
-			require.NoError(t, err)
-			defer th.Close()
-			tm := newTerminal(nil, "NUMATHROTTLE_POOL=ns/p/v", "NUMATHROTTLE_STORE="+url)
-			var out string
-			require.Eventually(t, func() bool { // with its second sync the processor tells its limit
-				out, err = tm.run(t, "status")
-				require.NoError(t, err)
-				return strings.Contains(out, "600 per 1m")
-			}, 30*time.Second, 10*time.Millisecond)
-			require.Regexp(t, `pod-0 .* 600 per 1m +\d`, out)
-
-			_, err = tm.run(t, "limit", "set", "--max=300")
-			require.NoError(t, err)
-			require.Eventually(t, func() bool { return th.Status().Lease.Ceiling == 300 }, 30*time.Second, 10*time.Millisecond)
-			out, err = tm.run(t, "status", "--json")
-			require.NoError(t, err)
-			require.Contains(t, out, `"override":{"max":300,"per":"1m"}`)
-			_, err = tm.run(t, "limit", "clear")
-			require.NoError(t, err)
-			require.Eventually(t, func() bool { return th.Status().Lease.Ceiling != 300 }, 30*time.Second, 10*time.Millisecond)
-			require.NoError(t, th.Close())
-			out, err = tm.run(t, "status")
-			require.NoError(t, err)
-			require.NotContains(t, out, "pod-0")
-			requireAge(t, url)
+			f(t, start(t))
 		})
 	}
+}
+
+// A real limiter on a real store is seen, and heeds what is set.
+func TestOnRealStores(t *testing.T) {
+	onRealStores(t, func(t *testing.T, url string) {
+		th, err := numathrottle.Open(t.Context(), numathrottle.Config{
+			Limit: throttle.Limit{Max: 600, Per: time.Minute}, Store: url, Pool: "ns/p/v", ID: "pod-0", Lease: consensus.MinLease, FailFast: true,
+		})
+		require.NoError(t, err)
+		defer th.Close()
+		tm := newTerminal(nil, "NUMATHROTTLE_POOL=ns/p/v", "NUMATHROTTLE_STORE="+url)
+		var out string
+		require.Eventually(t, func() bool { // with its second sync the processor tells its limit
+			out, err = tm.run(t, "status")
+			require.NoError(t, err)
+			return strings.Contains(out, "600 per 1m")
+		}, 30*time.Second, 10*time.Millisecond)
+		require.Regexp(t, `pod-0 .* 600 per 1m +\d`, out)
+
+		_, err = tm.run(t, "limit", "set", "--max=300")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return th.Status().Lease.Ceiling == 300 }, 30*time.Second, 10*time.Millisecond)
+		out, err = tm.run(t, "status", "--json")
+		require.NoError(t, err)
+		require.Contains(t, out, `"override":{"max":300,"per":"1m"}`)
+		_, err = tm.run(t, "limit", "clear")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return th.Status().Lease.Ceiling != 300 }, 30*time.Second, 10*time.Millisecond)
+		require.NoError(t, th.Close())
+		out, err = tm.run(t, "status")
+		require.NoError(t, err)
+		require.NotContains(t, out, "pod-0")
+		requireAge(t, url)
+	})
 }
 
 // requireAge requires that a store tells for how long nobody has synced with a pool.

@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -32,7 +29,7 @@ func (c *CLI) pauseCommand() *ucli.Command {
 		Commands: []*ucli.Command{
 			{
 				Name: "show", Aliases: []string{"get"}, Usage: "print the pauses on record",
-				Flags: outputFlags("a line of JSON"), Action: c.pauseShow,
+				Flags: outputFlags("a line of JSON"), Action: c.onPool(always(pauseShow)),
 			},
 			{
 				Name: "set", Usage: "pause the pool, or one tag",
@@ -40,9 +37,9 @@ func (c *CLI) pauseCommand() *ucli.Command {
 					&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
 					reasonFlag("why: callers that are held back are told"), byFlag(), tagFlag(),
 				},
-				Action: c.pauseSet,
+				Action: c.onPool(c.pauseSet),
 			},
-			{Name: "clear", Usage: "let the pool, or one tag, go on", Flags: []ucli.Flag{tagFlag()}, Action: c.pauseClear},
+			{Name: "clear", Usage: "let the pool, or one tag, go on", Flags: []ucli.Flag{tagFlag()}, Action: c.onPool(pauseClear)},
 		},
 	}
 }
@@ -56,18 +53,16 @@ var pauseFields = []config.Field[time.Duration]{
 	config.DurationField(forName, time.Millisecond, longestPause, "", "", func(d *time.Duration) *time.Duration { return d }),
 }
 
-func (c *CLI) pauseSet(ctx context.Context, cmd *ucli.Command) error {
+func (c *CLI) pauseSet(cmd *ucli.Command) (act, error) {
 	p := throttle.Paused{Tag: cmd.String(tagName), Reason: cmd.String(reasonName), By: c.author(cmd)}
 	var err error
-	if p.Until, err = endOf(cmd); err != nil {
-		return err
-	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		if err := consensus.SavePause(ctx, s.store, s.pool, p); err != nil {
-			return err
+	p.Until, err = endOf(cmd)
+	return func(ctx context.Context, s *access) (reply, error) {
+		if err := s.Pause(ctx, p); err != nil {
+			return reply{}, err
 		}
-		return c.printPauses(ctx, s)
-	})
+		return pauseShow(ctx, s)
+	}, err
 }
 
 // endOf returns when what --for says is over; the zero Time without it.
@@ -86,77 +81,47 @@ func endOf(cmd *ucli.Command) (time.Time, error) {
 func (c *CLI) resumeCommand() *ucli.Command {
 	return &ucli.Command{
 		Name: "resume", Usage: "let a paused pool, or one tag, go on: pause clear",
-		Flags: []ucli.Flag{tagFlag()}, Action: c.pauseClear,
+		Flags: []ucli.Flag{tagFlag()}, Action: c.onPool(pauseClear),
 	}
 }
 
-func (c *CLI) pauseClear(ctx context.Context, cmd *ucli.Command) error {
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		before, err := consensus.LoadPauses(ctx, s.store, s.pool)
+func pauseClear(cmd *ucli.Command) (act, error) {
+	tag := cmd.String(tagName)
+	return func(ctx context.Context, s *access) (reply, error) {
+		ended, err := s.Resume(ctx, tag)
 		if err != nil {
-			return err
+			return reply{}, err
 		}
-		tag := cmd.String(tagName)
-		if err := consensus.ClearPause(ctx, s.store, s.pool, tag); err != nil {
-			return err
+		var lines []string
+		for _, p := range ended {
+			lines = append(lines, "ended: "+pauseLine(&p))
 		}
-		before = slices.DeleteFunc(pausesNow(before, time.Now()), func(p throttle.Paused) bool { return p.Tag != tag })
-		if len(before) == 0 {
+		if len(ended) == 0 {
 			what := "the pool"
 			if tag != "" {
 				what = "tag " + printable(tag)
 			}
-			if _, err := fmt.Fprintf(c.Out, "%s: nothing was ended: %s was not paused\n", printable(s.pool), what); err != nil {
-				return err
-			}
-			return c.printPauses(ctx, s)
+			lines = append(lines, "nothing was ended: "+what+" was not paused")
 		}
-		for _, p := range before {
-			if _, err := fmt.Fprintf(c.Out, "%s: ended: %s\n", printable(s.pool), pauseLine(&p)); err != nil {
-				return err
-			}
-		}
-		return c.printPauses(ctx, s)
-	})
+		left, err := pauseShow(ctx, s)
+		return reply{lines: append(lines, left.lines...)}, err
+	}, nil
 }
 
-func (c *CLI) pauseShow(ctx context.Context, cmd *ucli.Command) error {
-	asJSON, err := wantsJSON(cmd)
-	if err != nil {
-		return err
-	}
-	if !asJSON {
-		return c.onPool(ctx, cmd, c.printPauses)
-	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		pauses, err := consensus.LoadPauses(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		return writeJSON(c.Out, struct {
-			Pool   string  `json:"pool"`
-			Paused []pause `json:"paused"`
-		}{s.pool, pausesOf(pausesNow(pauses, time.Now()))})
-	})
-}
-
-// printPauses prints a line for each pause on record.
-func (c *CLI) printPauses(ctx context.Context, s *access) error {
-	pauses, err := consensus.LoadPauses(ctx, s.store, s.pool)
-	if err != nil {
-		return err
-	}
-	pauses = pausesNow(pauses, time.Now())
-	if len(pauses) == 0 {
-		_, err = fmt.Fprintf(c.Out, "%s: not paused\n", printable(s.pool))
-		return err
-	}
+// pauseShow has a line for each pause on record.
+func pauseShow(ctx context.Context, s *access) (reply, error) {
+	pauses, err := s.Pauses(ctx)
+	var lines []string
 	for _, p := range pauses {
-		if _, err := fmt.Fprintf(c.Out, "%s: %s\n", printable(s.pool), pauseLine(&p)); err != nil {
-			return err
-		}
+		lines = append(lines, pauseLine(&p))
 	}
-	return nil
+	if len(pauses) == 0 {
+		lines = []string{"not paused"}
+	}
+	return reply{json: struct {
+		Pool   string  `json:"pool"`
+		Paused []pause `json:"paused"`
+	}{s.Name, pausesOf(pauses)}, lines: lines}, err
 }
 
 // pauseLine is a pause in words.

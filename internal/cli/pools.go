@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
 func (c *CLI) poolsCommand() *ucli.Command {
@@ -34,7 +35,7 @@ func (c *CLI) poolsCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = s.store.Close() }() // nothing was changed
+			defer func() { _ = s.Store.Close() }() // nothing was changed
 			names, err := s.pools(ctx)
 			if err != nil {
 				return err
@@ -72,9 +73,9 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 		case asJSON:
 			errs = append(errs, writeJSON(c.Out, newStatus(&o)))
 		default:
-			use, waiting := useOf(&o)
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), shortLimit(&o), fraction(use), waiting,
-				stateOf(&o, time.Now()))
+			use, waiting := operate.Use(&o)
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), cmp.Or(operate.LimitText(&o), "-"),
+				fraction(use), waiting, stateOf(&o, time.Now()))
 		}
 	}
 	errs = append(errs, table.Flush())
@@ -86,12 +87,8 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 
 // pools returns the names of the pools of the store.
 func (s *access) pools(ctx context.Context) (names []string, err error) {
-	lister, ok := s.store.(driver.Lister)
-	if !ok {
-		return nil, driver.ErrNoList
-	}
 	err = s.call(ctx, func(ctx context.Context) error {
-		names, err = lister.Pools(ctx)
+		names, err = operate.Pools(ctx, s.Store)
 		return err
 	})
 	return names, err
@@ -100,8 +97,11 @@ func (s *access) pools(ctx context.Context) (names []string, err error) {
 // mostSuggested is how many pools an error names.
 const mostSuggested = 5
 
-// suggest says in the place of an error about a pool that is not there which pools are.
+// suggest says in the place of an error about a pool that is not there which pools are, and of one that nobody is in which command that was.
 func (s *access) suggest(ctx context.Context, command, pool string, err error) error {
+	if _, empty := errors.AsType[*operate.EmptyPoolError](err); empty {
+		return fmt.Errorf("%s: %w", command, err)
+	}
 	if !errors.Is(err, consensus.ErrNoPool) {
 		return err
 	}
@@ -180,7 +180,7 @@ func (c *CLI) completePools(ctx context.Context, args []string) bool {
 		return true
 	}
 	defer func() { _ = store.Close() }() // nothing was changed
-	s := &access{store: store, timeout: completionTimeout}
+	s := &access{Pool: operate.Pool{Store: store}, timeout: completionTimeout}
 	names, _ := s.pools(ctx)
 	for _, name := range names {
 		if name == printable(name) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -38,28 +37,22 @@ func TestPoolsOfAStoreThatCannotTell(t *testing.T) {
 
 // What the store keeps beside pools is none of them.
 func TestPoolsOnRealStores(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T) (url string){
-		"redis": func(t *testing.T) string { t.Helper(); return "redis://" + testenv.Redis(t).Addr() },
-		"nats":  func(t *testing.T) string { t.Helper(); return testenv.NATS(t).URL() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tm := newTerminal(nil, "NUMATHROTTLE_STORE="+start(t))
-			out, err := tm.run(t, "pools", "-q")
-			require.NoError(t, err)
-			require.Empty(t, out)
-			require.Contains(t, tm.errOut.String(), "the store has no pool at all")
-			conf, err := tm.connected(t)
-			require.NoError(t, err)
-			defer func() { require.NoError(t, conf.Close()) }()
-			for _, pool := range []string{"b/c d", "a"} {
-				join(conf, pool, "x", "", consensus.Whole, 1).sync(t)
-			}
-			out, err = tm.run(t, "pools", "-q")
-			require.NoError(t, err)
-			require.Equal(t, "a\nb/c d\n", out)
-		})
-	}
+	onRealStores(t, func(t *testing.T, url string) {
+		tm := newTerminal(nil, "NUMATHROTTLE_STORE="+url)
+		out, err := tm.run(t, "pools", "-q")
+		require.NoError(t, err)
+		require.Empty(t, out)
+		require.Contains(t, tm.errOut.String(), "the store has no pool at all")
+		conf, err := tm.connected(t)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conf.Close()) }()
+		for _, pool := range []string{"b/c d", "a"} {
+			join(conf, pool, "x", "", consensus.Whole, 1).sync(t)
+		}
+		out, err = tm.run(t, "pools", "-q")
+		require.NoError(t, err)
+		require.Equal(t, "a\nb/c d\n", out)
+	})
 }
 
 // connected opens the store of a terminal.

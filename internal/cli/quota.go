@@ -2,14 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -32,20 +31,20 @@ func (c *CLI) quotaCommand() *ucli.Command {
 		Description: "A change is in force in place of what the pods are configured with, from their next sync on, until it is cleared. " +
 			"The pool is that of the settings, or --pool.",
 		Commands: []*ucli.Command{
-			{Name: "get", Usage: "print what is changed of a tag", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments, Action: c.quotaGet},
+			{Name: "get", Usage: "print what is changed of a tag", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments, Action: c.onPool(c.quotaGet)},
 			{
 				Name: "set", Usage: "change the quota of a tag", ArgsUsage: "TAG",
 				Description: "What no flag names stays as the last change left it; of a tag that is not changed, as the command's own " +
 					"setting quotas has it. It prints what all tags have reserved together.",
-				Flags: one(quotaFlags()...), ArgValidator: anyArguments, Action: c.quotaSet,
+				Flags: one(quotaFlags()...), ArgValidator: anyArguments, Action: c.onPool(c.quotaSet),
 			},
 			{
 				Name: "clear", Usage: "end the change of a tag: what is configured counts again", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments,
-				Action: c.quotaClear,
+				Action: c.onPool(c.quotaClear),
 			},
 			{
 				Name: "list", Usage: "print all changes", Flags: outputFlags("a line of JSON"),
-				Action: c.quotaList,
+				Action: c.onPool(always(quotaList)),
 			},
 			c.quotaSpentCommand(),
 		},
@@ -67,144 +66,61 @@ func (c *CLI) tagOf(cmd *ucli.Command) (string, error) {
 	return args.First(), nil
 }
 
-// changeOf returns what is changed of a tag; nil: nothing.
-func changeOf(changes *consensus.QuotaChanges, tag string) *throttle.Quota {
-	if tag == "" {
-		return changes.Other
-	}
-	if q, ok := changes.Tags[tag]; ok {
-		return &q
-	}
-	return nil
+// A quotaJSON is what --json prints of a tag.
+type quotaJSON struct {
+	Pool  string          `json:"pool"`
+	Tag   string          `json:"tag"`   // empty: all others
+	Quota *throttle.Quota `json:"quota"` // null: nothing is changed
 }
 
-func (c *CLI) quotaGet(ctx context.Context, cmd *ucli.Command) error {
+func (c *CLI) quotaGet(cmd *ucli.Command) (act, error) {
 	tag, err := c.tagOf(cmd)
-	if err != nil {
-		return err
-	}
-	asJSON, err := wantsJSON(cmd)
-	if err != nil {
-		return err
-	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error { return c.printQuota(ctx, s, tag, asJSON) })
+	return func(ctx context.Context, s *access) (reply, error) { return changeOf(ctx, s, tag) }, err
 }
 
-// printQuota prints what is on record for a tag.
-func (c *CLI) printQuota(ctx context.Context, s *access, tag string, asJSON bool) error {
-	changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
-	if err != nil {
-		return err
-	}
-	q := changeOf(&changes, tag)
-	if asJSON {
-		return writeJSON(c.Out, struct {
-			Pool  string          `json:"pool"`
-			Tag   string          `json:"tag"`   // empty: all others
-			Quota *throttle.Quota `json:"quota"` // null: nothing is changed
-		}{s.pool, tag, q})
-	}
-	_, err = fmt.Fprintf(c.Out, "%s: %s %s\n", printable(s.pool), tagText(tag), quotaText(q))
-	return err
-}
-
-func (c *CLI) quotaClear(ctx context.Context, cmd *ucli.Command) error {
+func (c *CLI) quotaClear(cmd *ucli.Command) (act, error) {
 	tag, err := c.tagOf(cmd)
+	return func(ctx context.Context, s *access) (reply, error) {
+		if err := s.ClearQuota(ctx, tag); err != nil {
+			return reply{}, err
+		}
+		return changeOf(ctx, s, tag)
+	}, err
+}
+
+// changeOf says what is on record for a tag.
+func changeOf(ctx context.Context, s *access, tag string) (reply, error) {
+	changes, err := consensus.LoadQuotas(ctx, s.Store, s.Name)
+	q := changes.Of(tag)
+	return reply{json: quotaJSON{s.Name, tag, q}, lines: []string{tagText(tag) + " " + quotaText(q)}}, err
+}
+
+func quotaList(ctx context.Context, s *access) (reply, error) {
+	o, err := s.Overview(ctx)
 	if err != nil {
-		return err
+		return reply{}, err
 	}
-	asJSON, err := wantsJSON(cmd)
-	if err != nil {
-		return err
+	changes, err := o.QuotaChanges()
+	if changes.Tags == nil {
+		changes.Tags = map[string]throttle.Quota{}
 	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		if err := consensus.SaveQuota(ctx, s.store, s.pool, tag, nil, false); err != nil {
-			return err
-		}
-		return c.printQuota(ctx, s, tag, asJSON)
-	})
-}
-
-func (c *CLI) quotaList(ctx context.Context, cmd *ucli.Command) error {
-	asJSON, err := wantsJSON(cmd)
-	if err != nil {
-		return err
+	var lines []string
+	for _, tag := range slices.Sorted(maps.Keys(changes.Tags)) {
+		lines = append(lines, tagText(tag)+" "+quotaText(changes.Of(tag)))
 	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return writeJSON(c.Out, struct {
-				Pool     string                    `json:"pool"`
-				Tags     map[string]throttle.Quota `json:"tags"`
-				Other    *throttle.Quota           `json:"other"` // null: nothing is changed
-				Reserved *reservedJSON             `json:"reserved"`
-			}{s.pool, notNil(changes.Tags), changes.Other, s.reservedOf(&o).json()})
-		}
-		var errs []error
-		line := func(format string, args ...any) {
-			_, err := fmt.Fprintf(c.Out, "%s: "+format+"\n", append([]any{printable(s.pool)}, args...)...)
-			errs = append(errs, err)
-		}
-		for _, tag := range slices.Sorted(maps.Keys(changes.Tags)) {
-			line("%s %s", tagText(tag), quotaText(changeOf(&changes, tag)))
-		}
-		if changes.Other != nil {
-			line("%s %s", tagText(""), quotaText(changes.Other))
-		}
-		if len(changes.Tags) == 0 && changes.Other == nil {
-			line("%s: no quota is changed", empty)
-		}
-		line("%s", s.reservedOf(&o))
-		return errors.Join(errs...)
-	})
-}
-
-func notNil(tags map[string]throttle.Quota) map[string]throttle.Quota {
-	if tags == nil {
-		return map[string]throttle.Quota{}
+	if changes.Other != nil {
+		lines = append(lines, tagText("")+" "+quotaText(changes.Other))
 	}
-	return tags
-}
-
-// A reserved is what all tags of a pool have reserved together, and what the limit grants in the long run, in tokens per second; known is
-// false when no processor tells the former.
-type reserved struct {
-	rate, limit float64
-	known       bool
-}
-
-type reservedJSON struct {
-	Rate  float64 `json:"rate"`
-	Limit float64 `json:"limit"`
-}
-
-// reservedOf is what is reserved in a pool, as the processors tell and the command's own settings know.
-func (s *access) reservedOf(o *consensus.Overview) (r reserved) {
-	r.limit = o.Granted
-	r.rate, r.known = o.Reserved(s.quotas)
-	return r
-}
-
-// String says it in words.
-func (r reserved) String() string {
-	if !r.known {
-		return "no live pod has quotas"
+	if len(lines) == 0 {
+		lines = []string{empty + ": no quota is changed"}
 	}
-	return fmt.Sprintf("%.4g of %.4g tokens per second are reserved", r.rate, r.limit)
-}
-
-func (r reserved) json() *reservedJSON {
-	if !r.known {
-		return nil
-	}
-	return &reservedJSON{r.rate, r.limit}
+	reserved := s.Reserved(&o)
+	return reply{json: struct {
+		Pool     string                    `json:"pool"`
+		Tags     map[string]throttle.Quota `json:"tags"`
+		Other    *throttle.Quota           `json:"other"` // null: nothing is changed
+		Reserved *operate.Reserved         `json:"reserved"`
+	}{s.Name, changes.Tags, changes.Other, reserved}, lines: append(lines, reserved.String())}, err
 }
 
 // tagText names a tag.

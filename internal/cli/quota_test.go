@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -73,6 +74,8 @@ func TestQuota(t *testing.T) {
 					"40 of 100 tokens per second are reserved; hard leaves it 87.9 % of its total in the long run",
 			},
 			{"clear beta", "p: tag beta <empty>"},
+			{"set free/x --weight 2", "p: tag free/x {total: 20, weight: 2}" + then + "40 of 100 tokens per second are reserved"}, // its pattern's
+			{"clear free/x", "p: tag free/x <empty>"},
 			{
 				"list --json", `{"pool":"p","tags":{"acme":{"reserved":40,"total":50,"weight":3}},` +
 					`"other":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},"reserved":{"rate":40,"limit":100}}`,
@@ -217,7 +220,7 @@ func TestTop(t *testing.T) {
 		out, err = tm.run(t, "top", "--json")
 		require.NoError(t, err)
 		var is struct {
-			Tags []tagUse `json:"tags"`
+			Tags []operate.Tag `json:"tags"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(out), &is))
 		for i, want := range []struct {

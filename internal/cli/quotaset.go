@@ -11,9 +11,9 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-
+	
 	"github.com/numaproj-contrib/numathrottle/internal/quotafile"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -115,69 +115,48 @@ func flagFaults(cmd *ucli.Command, err error) error {
 	return errors.Join(errs...)
 }
 
-func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
+func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 	tag, err := c.tagOf(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	given, set, err := readQuota(cmd)
-	if err != nil {
-		return err
-	}
-	asJSON, err := wantsJSON(cmd)
-	if err != nil {
-		return err
-	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		if _, named := s.quotas.Tags[tag]; strings.Contains(tag, "*") && !named {
-			return wrongArguments("%s: TAG is %.60q, a pattern, allowed: the name of a tag; patterns are changed where the pods are configured",
+	return func(ctx context.Context, s *access) (reply, error) {
+		if _, named := s.Quotas.Tags[tag]; strings.Contains(tag, "*") && !named {
+			return reply{}, wrongArguments("%s: TAG is %.60q, a pattern, allowed: the name of a tag; patterns are changed where the pods are configured",
 				cmd.FullName(), tag)
 		}
-		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
+		before, err := s.Quota(ctx, tag)
 		if err != nil {
-			return err
+			return reply{}, err
 		}
-		q := s.configured(tag)
-		if changed := changeOf(&changes, tag); changed != nil {
-			q = *changed
-		}
-		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
+		q := before.Quota
 		for _, f := range set {
 			f.put(&q, &given)
 		}
 		if err := checkQuota(cmd, q); err != nil {
-			return err
+			return reply{}, err
 		}
-		c.warnOfQuota(s, tag, &o, &changes)
-		if err := consensus.SaveQuota(ctx, s.store, s.pool, tag, &q, cmd.Bool(forceName)); err != nil {
-			return err
+		if !before.Changed && before.Stranger != "" { // somebody may not have meant to lose what is configured
+			_, _ = fmt.Fprintf(c.Err, "warning: pod %s has other quotas than this command knows: what is configured there for %s is replaced "+
+				"as a whole; give the pods' file with --%s to keep the rest of it\n", printable(before.Stranger), tagText(tag), configName)
 		}
-		if o, err = consensus.LoadOverview(ctx, s.store, s.pool); err != nil { // the change is in it
-			return err
+		if err := s.SetQuota(ctx, tag, q, cmd.Bool(forceName)); err != nil {
+			return reply{}, err
 		}
-		return c.printQuotaSet(s.pool, tag, &q, s.reservedOf(&o), asJSON)
-	})
-}
+		o, err := s.Overview(ctx) // the change is in it
+		reserved, hard := s.Reserved(&o), ""
+		if kept := q.Kept(); kept < 1 {
+			hard = fmt.Sprintf("; hard leaves it %.3g %% of its total in the long run", 100*kept)
+		}
+		return reply{json: struct {
+			quotaJSON
 
-// printQuotaSet prints the quota that was set, and what is reserved with it.
-func (c *CLI) printQuotaSet(pool, tag string, q *throttle.Quota, r reserved, asJSON bool) error {
-	if asJSON {
-		return writeJSON(c.Out, struct {
-			Pool     string          `json:"pool"`
-			Tag      string          `json:"tag"` // empty: all others
-			Quota    *throttle.Quota `json:"quota"`
-			Reserved *reservedJSON   `json:"reserved"`
-		}{pool, tag, q, r.json()})
-	}
-	hard := ""
-	if kept := q.Kept(); kept < 1 {
-		hard = fmt.Sprintf("; hard leaves it %.3g %% of its total in the long run", 100*kept)
-	}
-	_, err := fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each pod on; %s%s\n", printable(pool), tagText(tag), quotaText(q), r, hard)
-	return err
+			Reserved *operate.Reserved `json:"reserved"`
+		}{quotaJSON{s.Name, tag, &q}, reserved}, lines: []string{
+			fmt.Sprintf("%s %s, from the next sync of each pod on; %s%s", tagText(tag), quotaText(&q), reserved, hard),
+		}}, err
+	}, err
 }
 
 // mostTokens is the largest limit that there can be.
@@ -190,29 +169,6 @@ func checkQuota(cmd *ucli.Command, q throttle.Quota) error {
 		return nil
 	}
 	return &kindError{flagFaults(cmd, err), errUsage}
-}
-
-// warnOfQuota says before a change what somebody may not have meant: to lose what is configured.
-func (c *CLI) warnOfQuota(s *access, tag string, o *consensus.Overview, changes *consensus.QuotaChanges) {
-	if changeOf(changes, tag) != nil {
-		return // it goes on from there
-	}
-	for i := range o.Processors {
-		row := &o.Processors[i]
-		if told := consensus.QuotaHash(row.RosterRow); told != "" && told != consensus.QuotaHashOf(s.quotas, row.Per) {
-			_, _ = fmt.Fprintf(c.Err, "warning: pod %s has other quotas than this command knows: what is configured there for %s is replaced "+
-				"as a whole; give the pods' file with --%s to keep the rest of it\n", printable(row.ID), tagText(tag), configName)
-			return
-		}
-	}
-}
-
-// configured is the quota of a tag by the command's own settings; the zero Quota: they have none.
-func (s *access) configured(tag string) throttle.Quota {
-	if tag == "" {
-		return s.quotas.Other
-	}
-	return s.quotas.Tags[tag]
 }
 
 // quotaText is a quota as it stands in the file; nil is empty.

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -77,12 +76,6 @@ func TestQuotaSpent(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, out, `{"tag":"","hash":"fd8fb7ef1f469b6c","windows":[{"start":"2000-01-01T00:00:00Z","end":"2000-01-02T00:00:00Z","tokens":5}]}`)
 	})
-}
-
-func TestQuotaSpentHelp(t *testing.T) {
-	out, err := newTerminal(nil).run(t, "quota", "spent", "--help")
-	require.NoError(t, err)
-	requireGolden(t, "help-quota-spent.golden", out)
 }
 
 func TestQuotaSpentFaults(t *testing.T) {
@@ -162,26 +155,21 @@ func TestQuotaSpentSet(t *testing.T) {
 }
 
 func TestQuotaSpentOnRealStores(t *testing.T) {
-	for name, start := range map[string]func(t *testing.T) (url string){
-		"redis": func(t *testing.T) string { t.Helper(); return "redis://" + testenv.Redis(t).Addr() },
-		"nats":  func(t *testing.T) string { t.Helper(); return testenv.NATS(t).URL() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			tm := newTerminal(nil, "NUMATHROTTLE_STORE="+start(t), "NUMATHROTTLE_POOL=p")
-			_, err := tm.run(t, "quota", "spent", "acme")
-			require.ErrorIs(t, err, consensus.ErrNoPool)
-			store, err := tm.connected(t)
-			require.NoError(t, err)
-			defer func() { require.NoError(t, store.Close()) }()
-			spend(t, store, spent(tagname.Key("acme"), 120, time.Now().Truncate(time.Hour).Add(-time.Hour), 240*time.Hour))
-			out, err := tm.run(t, "quota", "spent", "acme")
-			require.NoError(t, err)
-			require.Contains(t, out, "p: tag acme 120 tokens from ")
-			_, err = tm.run(t, "quota", "spent", "set", "beta", "--per=month", "--amount=77", "--other=false")
-			require.NoError(t, err)
-			out, err = tm.run(t, "quota", "spent", "beta")
-			require.NoError(t, err)
-			require.Contains(t, out, "p: tag beta 77 tokens from ")
-		})
-	}
+	onRealStores(t, func(t *testing.T, url string) {
+		tm := newTerminal(nil, "NUMATHROTTLE_STORE="+url, "NUMATHROTTLE_POOL=p")
+		_, err := tm.run(t, "quota", "spent", "acme")
+		require.ErrorIs(t, err, consensus.ErrNoPool)
+		store, err := tm.connected(t)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, store.Close()) }()
+		spend(t, store, spent(tagname.Key("acme"), 120, time.Now().Truncate(time.Hour).Add(-time.Hour), 240*time.Hour))
+		out, err := tm.run(t, "quota", "spent", "acme")
+		require.NoError(t, err)
+		require.Contains(t, out, "p: tag acme 120 tokens from ")
+		_, err = tm.run(t, "quota", "spent", "set", "beta", "--per=month", "--amount=77", "--other=false")
+		require.NoError(t, err)
+		out, err = tm.run(t, "quota", "spent", "beta")
+		require.NoError(t, err)
+		require.Contains(t, out, "p: tag beta 77 tokens from ")
+	})
 }

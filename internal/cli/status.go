@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"reflect"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
@@ -23,18 +22,8 @@ func (c *CLI) statusCommand() *ucli.Command {
 		Flags: append(append(outputFlags("a line of JSON for each pool"), watchFlags()...),
 			&ucli.BoolFlag{Name: allName, Usage: "also documents that have ended, and pods that have died"}),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools
-		Action:       c.status,
+		Action:       c.onPools(readStatus, true, func(err error) error { return err }),
 	}
-}
-
-// A watch is one run of status.
-type watch struct {
-	*access
-	*pager
-
-	pools []string
-	all   bool // also what has ended
-	seen  map[string]sight
 }
 
 // A sight is what a pool looked like, and since when.
@@ -44,51 +33,21 @@ type sight struct {
 	since time.Time
 }
 
-func (c *CLI) status(ctx context.Context, cmd *ucli.Command) error {
-	w := &watch{pools: cmd.Args().Slice(), all: cmd.Bool(allName), seen: map[string]sight{}}
-	var err error
-	if w.pager, err = c.newPager(cmd); err != nil {
-		return err
-	}
-	if w.access, err = c.connect(ctx, cmd); err != nil {
-		return err
-	}
-	defer func() { _ = w.store.Close() }() // nothing was changed
-	if len(w.pools) == 0 {
-		w.pools = []string{w.pool}
-	}
-	return w.run(ctx, w.show)
-}
-
-// show prints all pools once.
-func (w *watch) show(ctx context.Context) error {
-	var errs []error
-	var page bytes.Buffer
-	for i, pool := range w.pools {
-		o, err := w.overview(ctx, pool)
+func readStatus(cmd *ucli.Command) (act, error) {
+	seen := map[string]sight{}
+	return func(ctx context.Context, s *access) (reply, error) {
+		o, err := s.Overview(ctx)
 		if err != nil {
-			errs = append(errs, w.suggest(ctx, "numathrottle status", pool, err))
-			continue
+			return reply{}, err
 		}
-		still := w.look(pool, &o)
-		if w.json {
-			errs = append(errs, writeJSON(&page, newStatus(&o)))
-			continue
+		now, still := time.Now(), time.Duration(0) // how long it has looked the same
+		if last, known := seen[s.Name]; known && reflect.DeepEqual(last.Overview, o) {
+			still = now.Sub(last.since)
+		} else {
+			seen[s.Name] = sight{o, now}
 		}
-		if i > 0 {
-			page.WriteByte('\n')
-		}
-		writeTable(&page, &o, time.Now(), still, w.all)
-	}
-	return errors.Join(append(errs, w.print(page.String()))...)
-}
-
-// look returns for how long a pool has looked the same.
-func (w *watch) look(pool string, o *consensus.Overview) time.Duration {
-	last, known := w.seen[pool]
-	if known && reflect.DeepEqual(last.Overview, *o) {
-		return time.Since(last.since)
-	}
-	w.seen[pool] = sight{*o, time.Now()}
-	return 0
+		var table strings.Builder
+		writeTable(&table, &o, now, still, cmd.Bool(allName))
+		return reply{json: newStatus(&o), text: table.String()}, nil
+	}, nil
 }

@@ -8,9 +8,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -27,7 +27,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 	if o.Ramp > 0 {
 		line("ramp", "at %.4g per %s", o.Ramp, limit.ShortDuration(o.RampPer))
 	}
-	for _, p := range pausesNow(o.Pauses, now) {
+	for _, p := range operate.PausesAt(o.Pauses, now) {
 		line("PAUSED", "%s", pauseText(&p))
 	}
 	if o.Frozen > 0 {
@@ -35,7 +35,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 	}
 	line("pods", "%s", podsText(o, all))
 	if len(o.Processors) > 0 {
-		use, waiting := useOf(o)
+		use, waiting := operate.Use(o)
 		line("use", "%s of the limit, %d waiting", fraction(use), waiting)
 	}
 	if text := consensus.Disagreement(o.Settings, o.Override.Max > 0); text != "" {
@@ -84,7 +84,7 @@ func writePods(out io.Writer, o *consensus.Overview, all bool) {
 		}
 		throttled := cmp.Or(printable(p.Why()), "-")
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s ago\n", printable(p.ID), percent(p.Claim), percent(p.Demand),
-			fraction(why.PartOf(o, p)), p.Waiting, throttled, p.PoolSize, configured(p), limit.ShortDuration(p.Silent.Round(100*time.Millisecond)))
+			fraction(operate.UseOf(o, p)), p.Waiting, throttled, p.PoolSize, configured(p), limit.ShortDuration(p.Silent.Round(100*time.Millisecond)))
 	}
 	_ = table.Flush()
 }
@@ -122,66 +122,30 @@ func podsText(o *consensus.Overview, all bool) string {
 	return fmt.Sprintf("%d, pool size %d %s, %s of the limit claimed%s", len(o.Processors), o.PoolSize, agreement, percent(claimed), more)
 }
 
-// useOf is what a pool uses of the limit in force, and how many callers wait.
-func useOf(o *consensus.Overview) (use float64, waiting int) {
-	for i := range o.Processors {
-		use += why.PartOf(o, &o.Processors[i])
-		waiting += o.Processors[i].Waiting
-	}
-	return use, waiting
-}
-
 // limitText is the limit in force and where it comes from.
 func limitText(o *consensus.Overview) string {
 	switch {
 	case o.Override.Max > 0:
-		return shortLimit(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
+		return operate.LimitText(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
 	case o.Max == 0 && o.Slots == 0:
 		return "none that a pod tells"
 	case o.Slots > 0:
-		return shortLimit(o)
+		return operate.LimitText(o)
 	}
 	for i := range o.Processors {
 		if p := &o.Processors[i]; p.Max > 0 && float64(p.Max)*o.Per.Seconds() != float64(o.Max)*p.Per.Seconds() {
-			return shortLimit(o) + ", the lowest that is configured"
+			return operate.LimitText(o) + ", the lowest that is configured"
 		}
 	}
-	return shortLimit(o)
-}
-
-// shortLimit is the limit in force.
-func shortLimit(o *consensus.Overview) string {
-	switch {
-	case o.Max > 0 && o.Per == 0: // nobody tells a period
-		return fmt.Sprintf("%d per configured period", o.Max)
-	case o.Max > 0:
-		return fmt.Sprintf("%d per %s", o.Max, limit.ShortDuration(o.Per))
-	case o.Slots > 0:
-		return fmt.Sprintf("%d calls in flight", o.Slots)
-	}
-	return "-"
+	return operate.LimitText(o)
 }
 
 // configured is what a processor's note says.
 func configured(p *consensus.OverviewRow) string {
-	switch {
-	case p.Note == "":
+	if p.Note == "" {
 		return "-"
-	case p.Max == 0 && p.Slots == 0:
-		return "unknown"
 	}
-	s := consensus.Setting{Max: p.Max, Per: p.Per, Hard: p.Hard, Slots: p.Slots}
-	return s.String()
-}
-
-// pausesNow leaves out the pauses that are over by this machine's clock.
-func pausesNow(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
-	for _, p := range all {
-		if p.Until.IsZero() || p.Until.After(now) {
-			list = append(list, p)
-		}
-	}
-	return list
+	return operate.Configured(p)
 }
 
 // pauseText is what is paused, until when, by whom and why.
@@ -218,7 +182,7 @@ func stateOf(o *consensus.Overview, now time.Time) string {
 			words = append(words, word)
 		}
 	}
-	add(len(pausesNow(o.Pauses, now)) > 0, "PAUSED")
+	add(len(operate.PausesAt(o.Pauses, now)) > 0, "PAUSED")
 	add(o.Frozen > 0, "FROZEN")
 	add(o.Override.Max > 0, "override")
 	add(len(o.Settings) > 1, "DISAGREE")

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
@@ -22,7 +20,7 @@ func (c *CLI) whyCommand() *ucli.Command {
 			"about a second ago.",
 		Flags:        append(outputFlags("a line of JSON for each pool"), watchFlags()...),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools
-		Action:       c.why,
+		Action:       c.onPools(always(whyHeld), true, sentence),
 	}
 }
 
@@ -37,38 +35,10 @@ type reasonJSON struct {
 	Level string `json:"level"` // broken, held, usual or nobody
 }
 
-func (c *CLI) why(ctx context.Context, cmd *ucli.Command) error {
-	out, err := c.newPager(cmd)
-	if err != nil {
-		return err
-	}
-	s, err := c.connect(ctx, cmd)
-	if err != nil {
-		return sentence(err)
-	}
-	defer func() { _ = s.store.Close() }() // nothing was changed
-	pools := cmd.Args().Slice()
-	if len(pools) == 0 {
-		pools = []string{s.pool}
-	}
-	return out.run(ctx, func(ctx context.Context) error {
-		var errs []error
-		var page bytes.Buffer
-		for _, pool := range pools {
-			o, err := s.overview(ctx, pool)
-			if err != nil {
-				errs = append(errs, sentence(s.suggest(ctx, cmd.FullName(), pool, err)))
-				continue
-			}
-			a := explain(&o, time.Now())
-			if out.json {
-				errs = append(errs, writeJSON(&page, reasonJSON{pool, a.Sentence, a.Cause, string(a.Level)}))
-				continue
-			}
-			_, _ = fmt.Fprintf(&page, "%s: %s\n", printable(pool), a.Sentence)
-		}
-		return errors.Join(append(errs, out.print(page.String()))...)
-	})
+func whyHeld(ctx context.Context, s *access) (reply, error) {
+	o, err := s.Overview(ctx)
+	a := explain(&o, time.Now())
+	return reply{json: reasonJSON{s.Name, a.Sentence, a.Cause, string(a.Level)}, lines: []string{a.Sentence}}, err
 }
 
 // sentence says of a store that does not answer what to do about it. Other errors stay as they are.

@@ -408,6 +408,7 @@ func TestChanges(t *testing.T) {
 		{"/api/pause", `{"pool":"p","seconds":600,"reason":"night","tag":"gpt"}`, 200, ""},
 		{"/api/debt/forgive", `{"pool":"p"}`, 400, "a reason is missing"},
 		{"/api/debt/forgive", `{"pool":"none","reason":"r"}`, 404, "no record"},
+		{"/api/debt/forgive", `{"pool":"gone","reason":"r"}`, 422, "nobody is in"},
 		{"/api/debt/forgive", `{"pool":"p","reason":"a wrong number"}`, 200, ""},
 		{"/api/limit", `{"pool":"p","max":5,"perSeconds":1}`, 400, "a reason is missing"},
 		{"/api/limit", `{"pool":"p","max":0,"reason":"r"}`, 422, "Max is below 1"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -220,45 +221,42 @@ func seconds(f float64) time.Duration {
 }
 
 func (k *Console) pause(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
-		return consensus.SavePause(ctx, k.c.Store, a.Pool, throttle.Paused{Tag: a.Tag, Until: a.until(time.Now()), Reason: a.Reason, By: s.by})
+	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
+		return p.Pause(ctx, throttle.Paused{Tag: a.Tag, Until: a.until(time.Now()), Reason: a.Reason, By: s.by})
 	})
 }
 
 func (k *Console) resume(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, s, false, func(ctx context.Context, a *asked) error { return consensus.ClearPause(ctx, k.c.Store, a.Pool, a.Tag) })
+	k.apply(w, r, s, false, func(ctx context.Context, p *operate.Pool, a *asked) error {
+		_, err := p.Resume(ctx, a.Tag)
+		return err
+	})
 }
 
 func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
-		if a.Max < 1 {
-			return &consensus.RequestError{Field: "Max", Value: "below 1", Allowed: "1 to 1000000000"}
-		}
-		o, err := consensus.LoadOverview(ctx, k.c.Store, a.Pool)
-		if err != nil {
-			return err
-		}
-		if len(o.Processors) == 0 {
-			return &consensus.RequestError{Field: "Pool", Value: "a pool that nobody is in", Allowed: "one with a pod"}
-		}
-		return consensus.SaveOverride(ctx, k.c.Store, a.Pool, consensus.Override{
+	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
+		_, err := p.SetLimit(ctx, consensus.Override{
 			Max: a.Max, Per: seconds(a.PerSeconds), Until: a.until(time.Now()), Reason: a.Reason, By: s.by,
 		})
+		return err
 	})
 }
 
 func (k *Console) clearLimit(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, s, false, func(ctx context.Context, a *asked) error { return consensus.ClearOverride(ctx, k.c.Store, a.Pool) })
-}
-
-func (k *Console) forgiveDebt(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
-		return consensus.ForgiveDebt(ctx, k.c.Store, a.Pool, a.Reason, s.by)
+	k.apply(w, r, s, false, func(ctx context.Context, p *operate.Pool, _ *asked) error {
+		_, err := p.ClearLimit(ctx)
+		return err
 	})
 }
 
+func (k *Console) forgiveDebt(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error { return p.ForgiveDebt(ctx, a.Reason, s.by) })
+}
+
 // apply makes a change, for which a reason must be given if why says so, and shows it to all who look at the pool.
-func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why bool, change func(ctx context.Context, a *asked) error) {
+func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why bool,
+	change func(ctx context.Context, p *operate.Pool, a *asked) error,
+) {
 	var a asked
 	if !read(w, r, &a) {
 		return
@@ -269,7 +267,7 @@ func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why b
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
-	if err := change(ctx, &a); err != nil {
+	if err := change(ctx, &operate.Pool{Store: k.c.Store, Name: a.Pool, Quotas: k.c.Quotas}, &a); err != nil {
 		fail(w, codeOf(err), storeText(err))
 		return
 	}
@@ -283,8 +281,9 @@ func codeOf(err error) int {
 	var request *consensus.RequestError
 	var pause *throttle.PauseError
 	var conflict *consensus.ConflictError
+	var empty *operate.EmptyPoolError
 	switch {
-	case errors.As(err, &request), errors.As(err, &pause):
+	case errors.As(err, &request), errors.As(err, &pause), errors.As(err, &empty):
 		return http.StatusUnprocessableEntity
 	case errors.As(err, &conflict):
 		return http.StatusConflict

@@ -11,6 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
 // mostListed is how many pools are asked for at a glance. Others are named alone.
@@ -70,14 +71,9 @@ func (l *lister) pools(ctx context.Context) glance {
 // look asks for the names, and for the pools that no feed knows, a few at a time.
 func (l *lister) look(ctx context.Context) glance {
 	g := glance{Now: time.Now().UnixMilli(), Pools: []summary{}}
-	store, ok := l.hub.store.(driver.Lister)
-	if !ok {
-		g.Failure = driver.ErrNoList.Error()
-		return g
-	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	names, err := store.Pools(ctx)
+	names, err := operate.Pools(ctx, l.hub.store)
 	switch {
 	case errors.Is(err, driver.ErrNoList):
 		g.Failure = err.Error()

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -48,13 +48,15 @@ func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
 
 // quota changes the quota of a tag. What is not asked for stays as the last change left it, or else as it is configured.
 func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
-		before, err := k.quotaBefore(ctx, a.Pool, a.Tag)
+	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
+		before, err := p.Quota(ctx, a.Tag)
 		if err != nil {
 			return err
 		}
-		q := a.over(before, seconds(a.PerSeconds))
-		if err := consensus.SaveQuota(ctx, k.c.Store, a.Pool, a.Tag, &q, a.Force); err != nil {
+		if !before.Changed && !before.Known { // the page shows none
+			before.Quota = throttle.Quota{}
+		}
+		if err := p.SetQuota(ctx, a.Tag, a.over(before.Quota, seconds(a.PerSeconds)), a.Force); err != nil {
 			return err
 		}
 		k.noteQuota(a, s, "changes")
@@ -64,8 +66,8 @@ func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
 
 // clearQuota ends the change of a tag's quota.
 func (k *Console) clearQuota(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
-		if err := consensus.SaveQuota(ctx, k.c.Store, a.Pool, a.Tag, nil, false); err != nil {
+	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
+		if err := p.ClearQuota(ctx, a.Tag); err != nil {
 			return err
 		}
 		k.noteQuota(a, s, "clears")
@@ -73,34 +75,9 @@ func (k *Console) clearQuota(w http.ResponseWriter, r *http.Request, s session) 
 	})
 }
 
-// quotaBefore is the quota of a tag as it is now; the zero Quota: the console does not know it.
-func (k *Console) quotaBefore(ctx context.Context, pool, tag string) (throttle.Quota, error) {
-	o, err := consensus.LoadOverview(ctx, k.c.Store, pool)
-	if err != nil {
-		return throttle.Quota{}, err
-	}
-	changes, err := consensus.LoadQuotas(ctx, k.c.Store, pool)
-	if err != nil {
-		return throttle.Quota{}, err
-	}
-	source := quotaSource{configured: k.c.Quotas, changes: changes}
-	t := newQuotaTable(&o, &source, time.Now())
-	q := source.inForce(t != nil && t.Known)
-	if tag == "" {
-		return q.Other, nil
-	}
-	name, own := q.Find(tag) // a pattern's is a tag's own
-	if name == "" {
-		return throttle.Quota{}, nil
-	}
-	return own, nil
-}
-
 // noteQuota shows who changes a quota, and why: the document has no room for either.
 func (k *Console) noteQuota(a *asked, s session, does string) {
-	r := tagRow{ID: idOther}
-	if a.Tag != "" {
-		r.named(a.Tag)
-	}
+	var r tagRow
+	r.named(a.Tag, "")
 	k.hub.note(a.Pool, event{time.Now().UnixMilli(), "quota", s.by + " " + does + " the quota of " + r.text() + ": " + a.Reason})
 }

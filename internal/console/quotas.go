@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -77,34 +76,24 @@ type budgetRow struct {
 
 // A quotaSource is what a table is made of.
 type quotaSource struct {
-	configured throttle.Quotas // of the console
-	changes    consensus.QuotaChanges
-	spent      []consensus.TagSpent
+	operate.Pool // with the quotas of the console
+
+	changes consensus.QuotaChanges
+	spent   []operate.Spent
 }
 
 // newQuotaTable returns the table of a pool at now; nil when no processor has quotas.
 func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaTable {
 	t := &quotaTable{Tags: []tagRow{}}
-	var have bool
-	if t.Reserved, have = o.Reserved(s.configured); !have {
+	reserved := s.Reserved(o)
+	if reserved == nil {
 		return nil
 	}
-	t.Limit = o.Granted
-	roster := make([]consensus.RosterRow, len(o.Processors))
-	for i := range o.Processors {
-		row := &o.Processors[i]
-		roster[i] = row.RosterRow
-		if hash := consensus.QuotaHash(row.RosterRow); hash != "" {
-			t.Known = t.Known || hash == consensus.QuotaHashOf(s.configured, row.Per)
-		}
-	}
-	divided := 0.0 // the limit that the processors divide
-	if o.Per > 0 {
-		divided = float64(o.Max) / o.Per.Seconds()
-	}
+	t.Reserved, t.Limit = reserved.Rate, reserved.Limit
+	t.Known, _ = s.Knows(o)
 	q := s.inForce(t.Known).WithDefaults(o.Per)
 	rows := map[string]*tagRow{}
-	for _, u := range consensus.PlanTags(roster, q, divided) {
+	for _, u := range operate.Tags(o, q) {
 		r := newTagRow(&u, t.Known)
 		rows[r.ID] = &r
 	}
@@ -124,18 +113,10 @@ func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaT
 
 // inForce are the quotas that the console knows to be in force.
 func (s *quotaSource) inForce(known bool) throttle.Quotas {
-	var q throttle.Quotas
-	if known {
-		q = s.configured
+	if !known {
+		return s.changes.Over(throttle.Quotas{})
 	}
-	if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
-		q.Tags = map[string]throttle.Quota{}
-	}
-	maps.Copy(q.Tags, s.changes.Tags)
-	if s.changes.Other != nil {
-		q.Other = *s.changes.Other
-	}
-	return q
+	return s.changes.Over(s.Quotas)
 }
 
 // Kinds of rows, by the beginning of their IDs.
@@ -147,20 +128,15 @@ const (
 	idHash    = "hash "
 )
 
-func newTagRow(u *consensus.TagUse, known bool) tagRow {
-	r := tagRow{Demand: u.Demand, Used: u.Used, Processors: u.Processors, Budgets: []budgetRow{}}
+func newTagRow(u *operate.Tag, known bool) tagRow {
+	r := tagRow{Demand: u.Demand, Used: u.Used, Processors: u.Pods, Budgets: []budgetRow{}}
 	switch {
 	case u.Unnamed:
 		r.ID, r.Name = idUnnamed, "not told by name"
 	case u.Pattern:
 		r.ID, r.Name, r.Pattern = idPattern+u.Tag, u.Tag, true
-	case u.Tag != "":
-		r.named(u.Tag)
-	case u.Key == 0:
-		r.other()
 	default:
-		hash := fmt.Sprintf("%010x", u.Key)
-		r.ID, r.Name = idHash+hash, "#"+hash
+		r.named(u.Tag, u.Hash)
 	}
 	if known && u.By != "" {
 		r.By = u.By
@@ -171,22 +147,30 @@ func newTagRow(u *consensus.TagUse, known bool) tagRow {
 	return r
 }
 
-func (r *tagRow) named(tag string) { r.ID, r.Name, r.Tag = idTag+tag, tag, &tag }
-
-func (r *tagRow) other() { r.ID, r.Name, r.Tag = idOther, "all others", new(string) }
+// named makes it the row of a tag: "" is all others, unless there is a hash of a name that is not known.
+func (r *tagRow) named(tag, hash string) {
+	switch {
+	case hash != "":
+		r.ID, r.Name = idHash+hash, "#"+hash
+	case tag == "":
+		r.ID, r.Name, r.Tag = idOther, "all others", &tag
+	default:
+		r.ID, r.Name, r.Tag = idTag+tag, tag, &tag
+	}
+}
 
 // addQuotas adds what tags go by, and tags that ask for nothing.
 func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, known bool, now time.Time) {
-	row := func(named func(r *tagRow)) *tagRow {
+	row := func(tag string) *tagRow {
 		r := &tagRow{Budgets: []budgetRow{}}
-		named(r)
+		r.named(tag, "")
 		if rows[r.ID] == nil {
 			rows[r.ID] = r
 		}
 		return rows[r.ID]
 	}
 	for tag, own := range q.Tags {
-		r := row(func(r *tagRow) { r.named(tag) })
+		r := row(tag)
 		r.goesBy(&own, now)
 		_, r.Changed = s.changes.Tags[tag]
 	}
@@ -197,7 +181,7 @@ func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, kno
 		}
 	}
 	if known || s.changes.Other != nil {
-		r := row((*tagRow).other)
+		r := row("")
 		r.goesBy(&q.Other, now)
 		r.Changed = s.changes.Other != nil
 	}
@@ -224,17 +208,9 @@ func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
 }
 
 // addSpent adds what a tag has spent of windows that have not ended.
-func addSpent(rows map[string]*tagRow, s *consensus.TagSpent, now time.Time) {
+func addSpent(rows map[string]*tagRow, s *operate.Spent, now time.Time) {
 	r := &tagRow{Budgets: []budgetRow{}}
-	switch {
-	case s.Unnamed:
-		hash := fmt.Sprintf("%010x", s.Key>>24) // as processors tell it
-		r.ID, r.Name = idHash+hash, "#"+hash
-	case s.Tag == "":
-		r.other()
-	default:
-		r.named(s.Tag)
-	}
+	r.named(s.Tag, s.Hash[:min(len(s.Hash), 10)]) // as pods tell it
 	for _, w := range s.Windows {
 		if !w.End.After(now) {
 			continue
@@ -247,7 +223,7 @@ func addSpent(rows map[string]*tagRow, s *consensus.TagSpent, now time.Time) {
 }
 
 // spent notes what is spent of the budgets that a window is of: those that begin with it. It may be of none that is known.
-func (r *tagRow) spent(w consensus.SpentWindow) {
+func (r *tagRow) spent(w operate.SpentWindow) {
 	found := false
 	for i := range r.Budgets {
 		if b := &r.Budgets[i]; b.start == millis(w.Start) {
@@ -259,46 +235,27 @@ func (r *tagRow) spent(w consensus.SpentWindow) {
 	}
 }
 
-// quotaDocument is the name of the document of changed quotas.
-const quotaDocument = "quota"
-
-// quotas returns the table of a pool. It asks the store for what the overview does not tell, and no more often than it must. One
-// call at a time for each feed.
+// quotas returns the table of a pool. It asks the store for what is spent no more often than it must. One call at a time for each feed.
 func (h *hub) quotas(ctx context.Context, f *feed, o *consensus.Overview, now time.Time) *quotaTable {
 	s := &f.quotas
-	s.configured = h.configured
-	if newQuotaTable(o, s, now) == nil {
+	s.Pool = operate.Pool{Store: h.store, Name: o.Pool, Quotas: h.configured}
+	if s.Reserved(o) == nil {
 		return nil
 	}
-	var errs []error
-	switch v := versionOf(o.Documents); {
-	case v == 0:
-		s.changes = consensus.QuotaChanges{}
-	case v != s.changes.Version:
-		changes, err := consensus.LoadQuotas(ctx, h.store, o.Pool)
-		if errs = append(errs, err); err == nil {
-			s.changes = changes
-		}
+	changes, unreadable := o.QuotaChanges()
+	if unreadable == nil { // else what was known goes on
+		s.changes = changes
 	}
 	if now.Sub(f.spentAsked) >= 3*h.every {
-		spent, err := consensus.LoadSpent(ctx, h.store, o.Pool, slices.Collect(maps.Keys(s.inForce(true).Tags)))
+		spent, err := s.Spent(ctx, s.inForce(true))
 		if errors.Is(err, driver.ErrNoTills) {
 			err = nil // then there are no budgets
 		}
 		s.spent, f.spentFailed, f.spentAsked = spent, err, now
 	}
 	t := newQuotaTable(o, s, now)
-	if err := errors.Join(append(errs, f.spentFailed)...); err != nil {
+	if err := errors.Join(unreadable, f.spentFailed); err != nil {
 		t.Failure = storeText(err)
 	}
 	return t
-}
-
-func versionOf(documents []driver.Document) consensus.Version {
-	for i := range documents {
-		if documents[i].Name == quotaDocument {
-			return documents[i].Version
-		}
-	}
-	return 0
 }

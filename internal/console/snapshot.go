@@ -7,6 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -65,17 +66,17 @@ type processor struct {
 // newSnapshot returns what is shown of an overview at now.
 func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
 	s := snapshot{
-		Pool: o.Pool, Limit: "none that a pod tells", Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
+		Pool: o.Pool, Limit: cmp.Or(operate.LimitText(o), "none that a pod tells"), Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
 		Frozen: o.Frozen.Milliseconds(), FrozenBy: o.FrozenBy.Explain(), Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Unreadable: append([]string{}, o.Unreadable...), Pauses: []order{}, Processors: []processor{},
 	}
 	a := why.Explain(why.Pool(o, now))
 	s.Why, s.Cause, s.Level, s.Max, s.Per = a.Sentence, a.Cause, a.Level, o.Max, o.Per.Seconds()
-	switch set := (consensus.Setting{Max: o.Max, Per: o.Per, Slots: o.Slots}); {
+	switch {
 	case o.Max > 0 && o.Per > 0:
-		s.Limit, s.PerSecond = set.String(), float64(o.Max)/o.Per.Seconds()
-	case o.Slots > 0:
-		s.Limit, s.PerSecond, s.InFlight = set.String(), float64(o.Slots), true
+		s.PerSecond = float64(o.Max) / o.Per.Seconds()
+	case o.Max == 0 && o.Slots > 0:
+		s.PerSecond, s.InFlight = float64(o.Slots), true
 	}
 	if o.Ramp > 0 && o.RampPer > 0 {
 		s.Ramp = o.Ramp / o.RampPer.Seconds()
@@ -83,38 +84,18 @@ func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
 	if o.Override.Max > 0 {
 		s.Override = &order{What: s.Limit, Until: millis(o.Override.Until), By: o.Override.By, Reason: o.Override.Reason}
 	}
-	for _, p := range o.Pauses {
-		if p.Until.IsZero() || p.Until.After(now) {
-			s.Pauses = append(s.Pauses, order{What: pauseWhat(&p), Tag: p.Tag, Until: millis(p.Until), By: p.By, Reason: p.Reason})
-		}
+	for _, p := range operate.PausesAt(o.Pauses, now) {
+		s.Pauses = append(s.Pauses, order{What: pauseWhat(&p), Tag: p.Tag, Until: millis(p.Until), By: p.By, Reason: p.Reason})
 	}
+	s.Use, s.Waiting = operate.Use(o)
 	for i := range o.Processors {
-		p := newProcessor(&s, &o.Processors[i])
-		s.Use += p.Use
-		s.Waiting += p.Waiting
-		s.Processors = append(s.Processors, p)
+		row := &o.Processors[i]
+		s.Processors = append(s.Processors, processor{
+			ID: row.ID, Share: row.Claim.Fraction(), Demand: row.Demand.Fraction(), Use: operate.UseOf(o, row), Waiting: row.Waiting,
+			Throttled: string(row.Throttled), Tag: row.Tag, Configured: operate.Configured(row), Silent: row.Silent.Milliseconds(),
+		})
 	}
 	return s
-}
-
-// newProcessor returns what is shown of one row of a pool whose limit is known.
-func newProcessor(s *snapshot, row *consensus.OverviewRow) processor {
-	set := consensus.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}
-	p := processor{
-		ID: row.ID, Share: row.Claim.Fraction(), Demand: row.Demand.Fraction(), Use: row.Used, Waiting: row.Waiting,
-		Throttled: string(row.Throttled), Tag: row.Tag, Configured: set.String(), Silent: row.Silent.Milliseconds(),
-	}
-	own := float64(row.Slots)
-	if row.Max > 0 {
-		own = float64(row.Max) / row.Per.Seconds()
-	}
-	if own == 0 {
-		p.Configured = "unknown"
-	}
-	if own > 0 && s.PerSecond > 0 {
-		p.Use = row.Used * own / s.PerSecond // it tells what it uses of its own limit
-	}
-	return p
 }
 
 func pauseWhat(p *throttle.Paused) string {

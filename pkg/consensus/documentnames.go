@@ -24,7 +24,7 @@ var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
 	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
 	backoffDoc = sharedDoc(backoffDocument, backoff.ParseState)
-	quotaDoc   = pooldoc.Doc[quotaChanges]{Name: quotaDocument, Body: quotaChanges.body, Parse: parseQuotaChanges, Late: true}
+	quotaDoc   = pooldoc.Doc[QuotaChanges]{Name: quotaDocument, Body: QuotaChanges.body, Parse: parseQuotaChanges, Late: true}
 	spentDoc   = pooldoc.Doc[spentList]{Name: spentDocument, Body: spentList.body, Parse: parseSpentList, Late: true}
 	debtDoc    = pooldoc.Doc[forgiveness]{Name: debtDocument, Body: forgiveness.body, Parse: parseForgiveness, Late: true}
 	pauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseBody, Parse: parsePauseList, Merges: true}

@@ -51,7 +51,7 @@ type Overview struct {
 	// Documents is all that the record has, by rising name.
 	Documents []driver.Document
 
-	changes quotaChanges // of quotas, as far as they can be read
+	changes QuotaChanges // of quotas, as far as they can be read
 }
 
 // An OverviewRow is one processor as its last request has it.
@@ -185,7 +185,7 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 		case pauseDocument:
 			there = slices.ContainsFunc(o.Pauses, func(p limit.Paused) bool { return p.Until.IsZero() || p.Until.After(now) })
 		case quotaDocument:
-			there = len(o.changes.tags) > 0 || o.changes.other != nil
+			there = len(o.changes.Tags) > 0 || o.changes.Other != nil
 		case rampDocument:
 			there = o.Ramp > 0
 		case backoffDocument:
@@ -199,6 +199,10 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 	}
 	return names
 }
+
+// QuotaChanges returns what is changed of the quotas of the pool, as LoadQuotas returns it. The error is one for a document that this
+// release cannot read.
+func (o *Overview) QuotaChanges() (QuotaChanges, error) { return quotaChangesIn(o.Documents) }
 
 // Reserved is what all tags have reserved together in tokens per second, by what the processors are configured with and what
 // the pool's document changes of that; ok is false when no processor has quotas. It is exact for processors that are

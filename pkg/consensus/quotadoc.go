@@ -15,53 +15,71 @@ import (
 // maxChangedTags is how many tags the document can change.
 const maxChangedTags = 100
 
-// A quotaChanges is the document "quota": what is changed of the quotas that processors are configured with. Of what it does not
+// QuotaChanges is the document "quota": what is changed of the quotas that the processors of a pool are configured with. Of what it does not
 // name nothing changes. It cannot change patterns.
-type quotaChanges struct {
-	version Version // of the document; 0: there is none
-	tags    map[string]limit.Quota
-	other   *limit.Quota
+type QuotaChanges struct {
+	// Tags are the changed ones by name, and Other that of all other tags; nil: it is as configured.
+	Tags  map[string]limit.Quota
+	Other *limit.Quota
+	// Version counts the changes; 0: there were none.
+	Version Version
 }
 
-// over returns quotas with the changes. per is the period of the limit.
-func (c quotaChanges) over(q limit.Quotas, per time.Duration) limit.Quotas {
-	if len(c.tags) > 0 {
+// Of returns what is changed of one tag, or of all other tags for the tag ""; nil: it is as configured.
+func (c QuotaChanges) Of(tag string) *limit.Quota {
+	if tag == "" {
+		return c.Other
+	}
+	if q, ok := c.Tags[tag]; ok {
+		return &q
+	}
+	return nil
+}
+
+// Over returns configured quotas with the changes: what the processors with these quotas go by. q stays as it is.
+func (c QuotaChanges) Over(q limit.Quotas) limit.Quotas {
+	if len(c.Tags) > 0 {
 		if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
 			q.Tags = map[string]limit.Quota{}
 		}
-		maps.Copy(q.Tags, c.tags)
+		maps.Copy(q.Tags, c.Tags)
 	}
-	if c.other != nil {
-		q.Other = *c.other
+	if c.Other != nil {
+		q.Other = *c.Other
 	}
-	return q.WithDefaults(per)
+	return q
+}
+
+// over returns quotas with the changes. per is the period of the limit.
+func (c QuotaChanges) over(q limit.Quotas, per time.Duration) limit.Quotas {
+	return c.Over(q).WithDefaults(per)
 }
 
 // leaves returns those of the quotas by name, and that of all other tags, that nothing changes.
-func (c quotaChanges) leaves(q limit.Quotas) limit.Quotas {
+func (c QuotaChanges) leaves(q limit.Quotas) limit.Quotas {
 	q.Tags = maps.Clone(q.Tags)
-	for name := range c.tags {
+	for name := range c.Tags {
 		delete(q.Tags, name)
 	}
-	if c.other != nil {
+	if c.Other != nil {
 		q.Other = limit.Quota{}
 	}
 	return q
 }
 
 // with returns the changes with another one; q nil: as configured. The tag "" is all other tags.
-func (c quotaChanges) with(tag string, q *limit.Quota) quotaChanges {
-	next := quotaChanges{tags: maps.Clone(c.tags), other: c.other}
+func (c QuotaChanges) with(tag string, q *limit.Quota) QuotaChanges {
+	next := QuotaChanges{Tags: maps.Clone(c.Tags), Other: c.Other}
 	switch {
 	case tag == "":
-		next.other = q
+		next.Other = q
 	case q == nil:
-		delete(next.tags, tag)
+		delete(next.Tags, tag)
 	default:
-		if next.tags == nil {
-			next.tags = map[string]limit.Quota{}
+		if next.Tags == nil {
+			next.Tags = map[string]limit.Quota{}
 		}
-		next.tags[tag] = *q
+		next.Tags[tag] = *q
 	}
 	return next
 }
@@ -73,14 +91,14 @@ type quotaChangesJSON struct {
 }
 
 // body returns the document's body. The error is a *RequestError if it is too large.
-func (c quotaChanges) body() ([]byte, error) {
-	j := quotaChangesJSON{Other: c.other, Tags: map[string]*limit.Quota{}}
-	for name, q := range c.tags {
+func (c QuotaChanges) body() ([]byte, error) {
+	j := quotaChangesJSON{Other: c.Other, Tags: map[string]*limit.Quota{}}
+	for name, q := range c.Tags {
 		j.Tags[name] = &q
 	}
-	if len(c.tags) > maxChangedTags {
+	if len(c.Tags) > maxChangedTags {
 		return nil, &RequestError{
-			Field: "Tag", Value: fmt.Sprint(len(c.tags), " changed tags"),
+			Field: "Tag", Value: fmt.Sprint(len(c.Tags), " changed tags"),
 			Allowed: fmt.Sprint("at most ", maxChangedTags, "; put the others into the configuration"),
 		}
 	}
@@ -95,23 +113,23 @@ func (c quotaChanges) body() ([]byte, error) {
 }
 
 // parseQuotaChanges reads a document's body. An unknown field is an error: a later release may count by it.
-func parseQuotaChanges(body []byte) (quotaChanges, error) {
+func parseQuotaChanges(body []byte) (QuotaChanges, error) {
 	var j quotaChangesJSON
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&j); err != nil {
 		// As text: it may quote a name of any length.
-		return quotaChanges{}, fmt.Errorf("consensus: the document %q has no changes of quotas: %.200s", quotaDocument, err.Error())
+		return QuotaChanges{}, fmt.Errorf("consensus: the document %q has no changes of quotas: %.200s", quotaDocument, err.Error())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) || len(j.Tags) > maxChangedTags {
 		const allowed = `{"tags":{"acme":{"total":400}}}`
-		return quotaChanges{}, fmt.Errorf(
+		return QuotaChanges{}, fmt.Errorf(
 			"consensus: the document %q has no changes of quotas, allowed: %s with at most %d tags", quotaDocument, allowed, maxChangedTags)
 	}
-	c := quotaChanges{other: j.Other, tags: map[string]limit.Quota{}}
+	c := QuotaChanges{Other: j.Other, Tags: map[string]limit.Quota{}}
 	for name, q := range j.Tags {
 		if q != nil {
-			c.tags[name] = *q
+			c.Tags[name] = *q
 		}
 	}
 	return c, c.validate(limit.Quotas{}, 0, 0)
@@ -119,15 +137,15 @@ func parseQuotaChanges(body []byte) (quotaChanges, error) {
 
 // validate checks the changes alone, or over what is configured for a limit of most per per, if most is above 0. An error says
 // which field of which tag is out of bounds; it is a *quota.ReservedError if nothing is wrong but the sum of what is reserved.
-func (c quotaChanges) validate(configured limit.Quotas, most int, per time.Duration) error {
+func (c QuotaChanges) validate(configured limit.Quotas, most int, per time.Duration) error {
 	if most > 0 {
 		return c.over(configured, per).Validate(most, per)
 	}
 	// Alone: no sum of rates is too large for the largest limit in the shortest time.
 	var q limit.Quotas
-	q.Tags = c.tags
-	if c.other != nil {
-		q.Other = *c.other
+	q.Tags = c.Tags
+	if c.Other != nil {
+		q.Other = *c.Other
 	}
 	err := q.Validate(maxNoteTokens, time.Second)
 	if over := (*limit.ReservedError)(nil); errors.As(err, &over) {

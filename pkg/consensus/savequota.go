@@ -10,16 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
-
-// QuotaChanges are what is changed of the quotas that the processors of a pool are configured with.
-type QuotaChanges struct {
-	// Tags are the changed ones by name, and Other that of all other tags; nil: it is as configured.
-	Tags  map[string]limit.Quota
-	Other *limit.Quota
-	// Version counts the changes; 0: there were none.
-	Version Version
-}
 
 // SaveQuota makes q the quota of one tag of a pool, in place of the one that processors are configured with; nil: what is
 // configured counts again. The tag "" is all other tags together. Every processor goes by it from its next sync on, and
@@ -39,13 +31,13 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, f
 			Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", tagname.MaxLen, " bytes of text; empty for all other tags"),
 		}
 	}
-	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[quotaChanges]) (quotaChanges, bool, error) {
+	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
 		if r.Err != nil {
 			return r.Value, false, r.Err // it may change what this release knows nothing of
 		}
 		next := r.Value.with(tag, q)
 		if q == nil {
-			return next, len(next.tags) < len(r.Value.tags) || next.other != r.Value.other, nil
+			return next, len(next.Tags) < len(r.Value.Tags) || next.Other != r.Value.Other, nil
 		}
 		if err := next.validate(limit.Quotas{}, 0, 0); err != nil {
 			return next, false, outOfBounds(err)
@@ -71,7 +63,7 @@ func outOfBounds(err error) *RequestError {
 
 // fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is. Processors tell what
 // is configured and not changed, which is the same before and after a change of another tag: what is changed, the document says.
-func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force bool) error {
+func fitsQuota(roster []RosterRow, before, next *QuotaChanges, tag string, force bool) error {
 	heeded := len(roster) == 0
 	for i := range roster {
 		told, ok := unpackBusy(roster[i].Busy)
@@ -90,7 +82,7 @@ func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force
 		reserved := told.unchanged + next.reserves(per)
 		if reserved > most*(1+0x1p-10) { // as exact as it was told
 			text := "%.6g tokens per second by all tags together"
-			if !before.changes(tag) {
+			if before.Of(tag) == nil {
 				text += ", what is configured for this one included"
 			}
 			return &RequestError{
@@ -105,17 +97,8 @@ func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force
 	return nil
 }
 
-// changes tells whether the quota of a tag is among the changes.
-func (c quotaChanges) changes(tag string) bool {
-	if tag == "" {
-		return c.other != nil
-	}
-	_, has := c.tags[tag]
-	return has
-}
-
 // reserves is what the changes reserve together, in tokens per second.
-func (c quotaChanges) reserves(per time.Duration) float64 {
+func (c QuotaChanges) reserves(per time.Duration) float64 {
 	return c.over(limit.Quotas{}, per).ReservedRate(per)
 }
 
@@ -126,10 +109,16 @@ func LoadQuotas(ctx context.Context, s Store, pool string) (QuotaChanges, error)
 	if err != nil {
 		return QuotaChanges{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
+	return quotaChangesIn(docs)
+}
+
+// quotaChangesIn returns what documents change of quotas.
+func quotaChangesIn(docs []driver.Document) (QuotaChanges, error) {
 	doc := quotaDoc.In(docs)
 	c, err := quotaDoc.Read(doc)
 	if err != nil {
 		return QuotaChanges{}, err
 	}
-	return QuotaChanges{Tags: c.tags, Other: c.other, Version: doc.Version}, nil
+	c.Version = doc.Version
+	return c, nil
 }

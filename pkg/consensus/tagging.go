@@ -26,7 +26,7 @@ type tagging struct {
 	most   float64   // the limit in force, in tokens per second
 
 	version    Version // of the document that was read last
-	changes    quotaChanges
+	changes    QuotaChanges
 	unreadable error   // why the document cannot be read; what was known before goes on
 	unchanged  float64 // what is configured to be reserved for tags that the changes leave alone, in tokens per second
 	spent      spentReader
@@ -89,7 +89,7 @@ func (t *tagging) apply() {
 }
 
 // changesVersion is the version of the changes in force; 0: there are none.
-func (t *tagging) changesVersion() Version { return t.changes.version }
+func (t *tagging) changesVersion() Version { return t.changes.Version }
 
 // load reads the pool's document if it is another than before, and tells whether the quotas have changed.
 func (t *tagging) load(held pooldoc.Held) bool {
@@ -101,7 +101,7 @@ func (t *tagging) load(held pooldoc.Held) bool {
 	if t.unreadable = err; err != nil {
 		return false
 	}
-	next.version = held.Version
+	next.Version = held.Version
 	t.changes = next
 	return true
 }

@@ -38,7 +38,7 @@ var layers = []layer{
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
 		"internal/admission", "internal/apierror", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
-		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
+		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
 		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
 	}},
 	{"opening from a configuration", []string{".", "internal/drivers", "pkg/open"}},

@@ -1,0 +1,171 @@
+// Package operate is for operators of a pool: it shows and changes the limit, pauses, quotas, spending and debt of a pool without joining
+// it. The command numathrottle and its console are built on it.
+//
+// A change is stored in the pool's record. Each pod applies it at its next sync, within about a second. A pause arrives sooner on
+// stores that push. The record does not show which pods have applied a change.
+//
+// All functions are safe for concurrent use. Functions with a context block until the store has answered; the context bounds them.
+// They return an error that wraps consensus.ErrNoPool for a pool without a record, and errors of the store. Changes also return
+// *consensus.RequestError (*throttle.PauseError for a pause) for a value out of bounds or refused by the pool, and
+// *consensus.ConflictError after five lost races against other writers.
+package operate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/why"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A Pool is one pool as an operator sees it. Its methods change no field.
+type Pool struct {
+	// Store is where the pool is, such as that of numathrottle.OpenStore. It stays the caller's.
+	Store consensus.Store
+	// Name is the pool's name, such as that of a vertex: namespace/pipeline/vertex.
+	Name string
+	// Quotas are the configured quotas of the pods. Pods report hashes of tags: without Quotas only changed tags have names, and
+	// budgets have no amounts. Optional.
+	Quotas throttle.Quotas
+}
+
+// An EmptyPoolError refuses a change of a pool without pods: it would have no effect now, and surprise pods that join later.
+type EmptyPoolError struct{ Pool string }
+
+func (e *EmptyPoolError) Error() string {
+	return fmt.Sprintf("nobody is in the pool %.300q: there is no limit to change", e.Pool)
+}
+
+// Pools lists the pools of a store, including pools without pods. The error wraps driver.ErrNoList if the store keeps no list.
+func Pools(ctx context.Context, s consensus.Store) ([]string, error) {
+	lister, ok := s.(driver.Lister)
+	if !ok {
+		return nil, driver.ErrNoList
+	}
+	return lister.Pools(ctx)
+}
+
+// Overview reads the record of the pool, as of the newest sync.
+func (p *Pool) Overview(ctx context.Context) (consensus.Overview, error) {
+	return consensus.LoadOverview(ctx, p.Store, p.Name)
+}
+
+// LimitDocument is the name of an override among Overview.Unreadable.
+const LimitDocument = "limit"
+
+// Limit is Overview that fails for an override that this release cannot read.
+func (p *Pool) Limit(ctx context.Context) (consensus.Overview, error) {
+	o, err := p.Overview(ctx)
+	if err == nil && slices.Contains(o.Unreadable, LimitDocument) {
+		_, err = consensus.LoadOverride(ctx, p.Store, p.Name)
+	}
+	return o, err
+}
+
+// SetLimit replaces the override of the pool and returns it as saved: Per defaults to the configured period. Max is at least 1. A pool
+// without pods is an *EmptyPoolError.
+func (p *Pool) SetLimit(ctx context.Context, o consensus.Override) (saved consensus.Override, err error) {
+	if o.Max < 1 {
+		return saved, &consensus.RequestError{Field: "Max", Value: "below 1", Allowed: "1 to 1000000000"}
+	}
+	if err := p.inhabited(ctx); err != nil {
+		return saved, err
+	}
+	if err := consensus.SaveOverride(ctx, p.Store, p.Name, o); err != nil {
+		return saved, err
+	}
+	return consensus.LoadOverride(ctx, p.Store, p.Name)
+}
+
+// ClearLimit ends the override, even one that this release cannot read. It returns the pool as it was before.
+func (p *Pool) ClearLimit(ctx context.Context) (before consensus.Overview, err error) {
+	if before, err = p.Overview(ctx); err != nil {
+		return before, err
+	}
+	return before, consensus.ClearOverride(ctx, p.Store, p.Name)
+}
+
+// ForgiveDebt clears the debt of all pods; see consensus.ForgiveDebt. A pool without pods is an *EmptyPoolError.
+func (p *Pool) ForgiveDebt(ctx context.Context, reason, by string) error {
+	if err := p.inhabited(ctx); err != nil {
+		return err
+	}
+	return consensus.ForgiveDebt(ctx, p.Store, p.Name, reason, by)
+}
+
+func (p *Pool) inhabited(ctx context.Context) error {
+	o, err := p.Overview(ctx)
+	if err == nil && len(o.Processors) == 0 {
+		return &EmptyPoolError{p.Name}
+	}
+	return err
+}
+
+// Pauses lists the pauses in force by the local clock. It fails for a document that this release cannot read.
+func (p *Pool) Pauses(ctx context.Context) ([]throttle.Paused, error) {
+	all, err := consensus.LoadPauses(ctx, p.Store, p.Name)
+	return PausesAt(all, time.Now()), err
+}
+
+// Pause pauses the pool, or one tag of it; see consensus.SavePause. In a pool without pods it starts when a pod joins.
+func (p *Pool) Pause(ctx context.Context, pause throttle.Paused) error {
+	return consensus.SavePause(ctx, p.Store, p.Name, pause)
+}
+
+// Resume ends the pause of one tag, or of the whole pool for the tag "". It returns the ended pause, if there was one.
+func (p *Pool) Resume(ctx context.Context, tag string) (ended []throttle.Paused, err error) {
+	if ended, err = p.Pauses(ctx); err != nil {
+		return nil, err
+	}
+	if err := consensus.ClearPause(ctx, p.Store, p.Name, tag); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(ended, func(o throttle.Paused) bool { return o.Tag != tag }), nil
+}
+
+// PausesAt filters pauses: it keeps those in force at now.
+func PausesAt(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
+	for _, p := range all {
+		if p.Until.IsZero() || p.Until.After(now) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// LimitText is the limit in force in words, such as "300 per 1m" or "30 calls in flight"; empty: no pod reports one.
+func LimitText(o *consensus.Overview) string {
+	switch set := (consensus.Setting{Max: o.Max, Per: o.Per}); {
+	case o.Max > 0 && o.Per == 0: // nobody tells a period
+		return fmt.Sprintf("%d per configured period", o.Max)
+	case o.Max > 0:
+		return set.String()
+	case o.Slots > 0:
+		return (&consensus.Setting{Slots: o.Slots}).String()
+	}
+	return ""
+}
+
+// Configured is the configured limit of a pod in words, such as "600 per 1m, hard"; "unknown" if this release cannot read it.
+func Configured(row *consensus.OverviewRow) string {
+	if row.Max == 0 && row.Slots == 0 {
+		return "unknown"
+	}
+	return (&consensus.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}).String()
+}
+
+// Use returns the used part of the limit in force, 1 for all of it, and the number of waiting callers.
+func Use(o *consensus.Overview) (part float64, waiting int) {
+	for i := range o.Processors {
+		part += UseOf(o, &o.Processors[i])
+		waiting += o.Processors[i].Waiting
+	}
+	return part, waiting
+}
+
+// UseOf returns the part of the limit in force that one pod uses.
+func UseOf(o *consensus.Overview, row *consensus.OverviewRow) float64 { return why.PartOf(o, row) }

@@ -1,0 +1,222 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A TagQuota is the quota of one tag, as far as the operator can know it.
+type TagQuota struct {
+	// Quota is the newest change, else the tag's quota in Pool.Quotas, by name or pattern; else the zero Quota.
+	Quota throttle.Quota
+	// Changed says that an operator has changed it.
+	Changed bool
+	// Known and Stranger are those of Knows.
+	Known    bool
+	Stranger string
+}
+
+// Quota returns the quota of a tag; "" is all tags without a quota of their own. It fails for a document that this release cannot read.
+func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
+	o, err := p.Overview(ctx)
+	if err != nil {
+		return t, err
+	}
+	changes, err := o.QuotaChanges()
+	if err != nil {
+		return t, err
+	}
+	t.Known, t.Stranger = p.Knows(&o)
+	if changed := changes.Of(tag); changed != nil {
+		t.Quota, t.Changed = *changed, true
+	} else if tag == "" {
+		t.Quota = p.Quotas.Other
+	} else if name, own := p.Quotas.Find(tag); name != "" {
+		t.Quota = own
+	}
+	return t, nil
+}
+
+// Knows tells whether a pod is configured with Pool.Quotas. stranger is the first pod with other quotas; empty: there is none.
+func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
+	for i := range o.Processors {
+		row := &o.Processors[i]
+		told := consensus.QuotaHash(row.RosterRow)
+		switch same := told == consensus.QuotaHashOf(p.Quotas, row.Per); {
+		case told == "":
+		case same:
+			known = true
+		case stranger == "":
+			stranger = row.ID
+		}
+	}
+	return known, stranger
+}
+
+// SetQuota replaces the whole quota of a tag. To change a field of it, start from the result of Quota. With force the tags may reserve more
+// than the limit. See consensus.SaveQuota.
+func (p *Pool) SetQuota(ctx context.Context, tag string, q throttle.Quota, force bool) error {
+	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, &q, force)
+}
+
+// ClearQuota ends the change of a tag's quota. Its configured quota is in force again.
+func (p *Pool) ClearQuota(ctx context.Context, tag string) error {
+	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, nil, false)
+}
+
+// InForce returns Pool.Quotas with the changes of the pool. It adds entries for names, so that Tags and Spent show these tags by name even
+// without a quota of their own. It fails for a document that this release cannot read.
+func (p *Pool) InForce(o *consensus.Overview, names ...string) (throttle.Quotas, error) {
+	changes, err := o.QuotaChanges()
+	q := changes.Over(p.Quotas)
+	tags := map[string]throttle.Quota{}
+	for _, name := range names {
+		if name != "" {
+			_, tags[name] = q.Find(name)
+		}
+	}
+	maps.Copy(tags, q.Tags)
+	q.Tags = tags
+	return q, err
+}
+
+// Reserved is the sum of all reserved rates of a pool, and the limit in the long run, in tokens per second.
+type Reserved struct {
+	Rate  float64 `json:"rate"`
+	Limit float64 `json:"limit"`
+}
+
+// Reserved adds up the reserved rates; nil: no live pod has quotas.
+func (p *Pool) Reserved(o *consensus.Overview) *Reserved {
+	rate, known := o.Reserved(p.Quotas)
+	if !known {
+		return nil
+	}
+	return &Reserved{rate, o.Granted}
+}
+
+// String says it in words.
+func (r *Reserved) String() string {
+	if r == nil {
+		return "no live pod has quotas"
+	}
+	return fmt.Sprintf("%.4g of %.4g tokens per second are reserved", r.Rate, r.Limit)
+}
+
+// A Tag is one tag of a pool, or all tags together that go by a pattern. Rates are in tokens per second over the whole pool.
+type Tag struct {
+	// Tag is the name, or with Pattern a pattern. A tag of unknown name has a Hash instead. Both are empty for all tags without a quota of
+	// their own, and for the tags that pods report as one sum (Unnamed).
+	Tag     string `json:"tag"`
+	Hash    string `json:"hash,omitempty"`
+	Unnamed bool   `json:"unnamed,omitempty"`
+	Pattern bool   `json:"pattern,omitempty"`
+	// Demand is the rate that the tag asks for, and Used the granted part.
+	Demand float64 `json:"demand"`
+	Used   float64 `json:"used"`
+	// Target is the rate that the tag may use, and By the cause of it, such as total or limit; 0 and empty: unknown.
+	Target float64 `json:"target"`
+	By     string  `json:"by,omitempty"`
+	// Pods counts those that tell of it.
+	Pods int `json:"pods"`
+}
+
+// Tags returns the tags with a demand, the busiest first. q are the quotas in force, from InForce; names, patterns and targets come from
+// them.
+func Tags(o *consensus.Overview, q throttle.Quotas) []Tag {
+	tags := []Tag{}
+	limit := 0.0 // that the pods divide
+	if o.Per > 0 {
+		limit = float64(o.Max) / o.Per.Seconds()
+	}
+	roster := make([]consensus.RosterRow, len(o.Processors))
+	for i := range roster {
+		roster[i] = o.Processors[i].RosterRow
+	}
+	for _, u := range consensus.PlanTags(roster, q.WithDefaults(o.Per), limit) {
+		t := Tag{Tag: u.Tag, Unnamed: u.Unnamed, Pattern: u.Pattern, Demand: u.Demand, Used: u.Used, Target: u.Target, By: u.By, Pods: u.Processors}
+		if u.Tag == "" && u.Key != 0 {
+			t.Hash = fmt.Sprintf("%010x", u.Key)
+		}
+		tags = append(tags, t)
+	}
+	return tags
+}
+
+// Spent is the spending of one tag.
+type Spent struct {
+	// Tag is the name; empty: all tags without a quota of their own. A tag of unknown name has a Hash of 16 digits instead; the Hash of a
+	// Tag is its first ten.
+	Tag  string `json:"tag"`
+	Hash string `json:"hash,omitempty"`
+	// Windows are those that the store has on record, by rising Start. One that has ended stays for ten minutes or longer.
+	Windows []SpentWindow `json:"windows"`
+}
+
+// A SpentWindow is the spending of one budget, or of several budgets whose windows begin at the same time.
+type SpentWindow struct {
+	// Start and End are those of the window, in UTC.
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	// Tokens were spent since Start. Amount is the budget's; 0: unknown.
+	Tokens int64 `json:"tokens"`
+	Amount int64 `json:"amount,omitempty"`
+}
+
+// Spent returns the spending of all budgets of the pool. q are the quotas in force, from InForce; names and amounts come from them.
+// The error wraps driver.ErrNoTills for a store that does not count it.
+func (p *Pool) Spent(ctx context.Context, q throttle.Quotas) ([]Spent, error) {
+	all, err := consensus.LoadSpent(ctx, p.Store, p.Name, slices.Collect(maps.Keys(q.Tags)))
+	list := []Spent{}
+	for i := range all {
+		t := &all[i]
+		if t.Unnamed {
+			list = append(list, Spent{Hash: fmt.Sprintf("%016x", t.Key), Windows: windows(t, nil)})
+			continue
+		}
+		_, own := q.Find(t.Tag)
+		list = append(list, Spent{Tag: t.Tag, Windows: windows(t, own.Budgets)})
+	}
+	return list, err
+}
+
+// windows are those of a tag that has budgets.
+func windows(t *consensus.TagSpent, budgets []throttle.Budget) (list []SpentWindow) {
+	for _, w := range t.Windows {
+		is := SpentWindow{Start: w.Start, End: w.End, Tokens: w.Tokens}
+		for _, b := range slices.Backward(budgets) {
+			if start, end := b.Window(w.Start); start.Equal(w.Start) && end.Equal(w.End) {
+				is.Amount = b.Amount
+			}
+		}
+		list = append(list, is)
+	}
+	return list
+}
+
+// SetSpent sets the spending of a tag's budget in its present window. It fills in Start and End of c: budget.Per is the window, and
+// budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force. See consensus.SetSpent.
+func (p *Pool) SetSpent(ctx context.Context, q throttle.Quotas, budget throttle.Budget, c consensus.SpentChange) (Spent, error) {
+	_, own := q.Find(c.Tag)
+	if i := slices.IndexFunc(own.Budgets, func(b throttle.Budget) bool { return b.Per == budget.Per }); i >= 0 && budget.Zone == "" {
+		budget.Zone = own.Budgets[i].Zone
+	}
+	if !slices.Contains([]string{"hour", "day", "month"}, string(budget.Per)) {
+		return Spent{}, &consensus.RequestError{Field: "Per", Value: fmt.Sprintf("%.40q", budget.Per), Allowed: "hour, day or month"}
+	}
+	if _, err := time.LoadLocation(budget.Zone); err != nil || budget.Zone == "Local" { // Local is another one on every machine
+		return Spent{}, &consensus.RequestError{Field: "Zone", Value: fmt.Sprintf("%.60q", budget.Zone), Allowed: "a time zone such as Europe/Berlin"}
+	}
+	c.Start, c.End = budget.Window(time.Now())
+	if err := consensus.SetSpent(ctx, p.Store, p.Name, c); err != nil {
+		return Spent{}, err
+	}
+	is := consensus.TagSpent{Windows: []consensus.SpentWindow{{Start: c.Start.UTC(), End: c.End.UTC(), Tokens: c.Tokens}}}
+	return Spent{Tag: c.Tag, Windows: windows(&is, own.Budgets)}, nil
+}
