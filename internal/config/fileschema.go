@@ -26,7 +26,7 @@ func FileSchema[C any](fields []Field[C], id, title string) Schema {
 			continue
 		}
 		property, row := f.form(), rows[f.Key]
-		property["description"] = plain(strings.TrimSuffix(row.About+" ("+f.Allowed+"; default: "+f.Default+")", "."))
+		property["description"] = Plain(strings.TrimSuffix(row.About+" ("+f.Allowed+"; default: "+f.Default+")", "."))
 		if f.Value.kind != aSecret {
 			property["examples"] = []any{f.typed(f.example())}
 		}
@@ -104,8 +104,8 @@ func (f *Field[C]) Bounds() (least, most int64) { return f.Value.low, f.Value.hi
 
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// plain is Markdown without its links.
-func plain(text string) string { return link.ReplaceAllString(text, "$1") }
+// Plain is Markdown of one line without its links.
+func Plain(text string) string { return link.ReplaceAllString(text, "$1") }
 
 // units are those of durations.
 var units = []struct {

@@ -84,7 +84,7 @@ var changeFields = []field{
 var storeFields = []field{
 	{
 		Key: "store", Allowed: "a store URL", Default: "`memory://`",
-		Doc:     "Where the pool is kept; see [store URLs](configuration.md#store-urls)",
+		Doc:     "Where the pool is kept",
 		Value:   config.Store(func(c *Config) *string { return &c.Store }),
 		Example: "nats://isbsvc-default-js-svc:4222", Form: config.StoreForm(),
 	},
