@@ -36,8 +36,10 @@ func fieldsNamed(fields []config.Field[settings], keys ...string) []config.Field
 
 var manyFields = []config.Field[settings]{
 	{
-		Key: "deployments", Allowed: "a mapping of names to settings, in the variable too, see below", Default: "none",
-		Doc: "Deployments or models in order of preference, each with limits of its own",
+		Key: "deployments", Example: "{large: {model: gpt-4o}, small: {model: gpt-4o-mini}}",
+		Allowed: "a mapping of names to settings, in the variable too, see below",
+		Default: "none",
+		Doc:     "Deployments or models in order of preference, each with limits of its own",
 		Value: config.Block(readDeployments, func(s *settings) string {
 			if len(s.Deployments) == 0 {
 				return ""
@@ -47,7 +49,7 @@ var manyFields = []config.Field[settings]{
 	},
 	config.DurationField("spillAfter", 10*time.Millisecond, time.Minute, "`1s`",
 		"How long a message waits for the limits of a deployment before it goes to the next; with `deployments`",
-		func(s *settings) *time.Duration { return &s.SpillAfter }),
+		func(s *settings) *time.Duration { return &s.SpillAfter }).Like("500ms"),
 }
 
 var deploymentName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,30}[a-z0-9])?$`)

@@ -76,13 +76,15 @@ var budgetFields = []config.Field[budgetSetting]{
 
 var moneyFields = []config.Field[settings]{
 	{
-		Key: "prices", Allowed: "a mapping of models to `input` and `output`, in the variable too", Default: "none",
-		Doc:   "What a million tokens of a model cost, in any currency, such as `{gpt-4o: {input: 2.5, output: 10}}`",
+		Key: "prices", Example: "{gpt-4o: {input: 2.5, output: 10}}", Allowed: "a mapping of models to `input` and `output`, in the variable too", Default: "none",
+		Doc:   "What a million tokens of a model cost, in any currency",
 		Value: config.Block(readPrices, func(s *settings) string { return oneLine(s.Prices, len(s.Prices) > 0) }),
 	},
 	{
-		Key: "budget", Allowed: "a mapping of `amount`, `per` (`hour`, `day` or `month`) and `zone`, in the variable too; with `prices`", Default: "none",
-		Doc: "What all calls of the pool may cost in each calendar window, such as `{amount: 25, per: day, zone: Europe/Berlin}`",
+		Key: "budget", Example: "{amount: 25, per: day, zone: Europe/Berlin}",
+		Allowed: "a mapping of `amount`, `per` (`hour`, `day` or `month`) and `zone`, in the variable too; with `prices`",
+		Default: "none",
+		Doc:     "What all calls of the pool may cost in each calendar window",
 		Value: config.Block(func(s *settings, n *yaml.Node) []config.BlockFault {
 			s.Budget = budgetSetting{}
 			return config.Mapping(budgetFields, n, "budget", &s.Budget)

@@ -7,20 +7,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
-// rampFields are the library's own settings of a ramp. They are of the limit on tokens, or of that on requests when there is none.
+// rampFields are the library's own settings of a ramp. They are of the limit on tokens, or of that on requests when there is none. The
+// library documents them.
 var rampFields = func() []config.Field[settings] {
-	docs := map[string]string{
-		"min":            "Where the limit on tokens begins to ramp up, or that on requests when there is none, per minute; see [limits.md](limits.md)",
-		"rampUpDuration": "How long it takes at least from `min` to that limit; every deployment ramps up by itself",
-	}
 	ramp := open.LimitFields(poolOf, "min", "rampUpDuration", "modes", "resumedRampUp", "ttl")
 	for i := range ramp {
-		f := &ramp[i]
-		if doc := docs[f.Key]; doc != "" {
-			f.Doc = doc
-		}
-		f.Doc = strings.ReplaceAll(f.Doc, "](", "](../../docs/")
-		f.Allowed = strings.ReplaceAll(f.Allowed, "1 to `max`, with `hard` at least `max` / `burst`", "1 to that limit")
+		ramp[i].Allowed = strings.ReplaceAll(ramp[i].Allowed, "1 to `max`, with `hard` at least `max` / `burst`", "1 to that limit")
 	}
 	return ramp
 }()

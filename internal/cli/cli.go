@@ -135,7 +135,7 @@ func storeFlags() []ucli.Flag {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) {
 			// The library takes what stands in backquotes for the name of the value.
-			doc := strings.ReplaceAll(f.Doc, "`", "")
+			doc := strings.ReplaceAll(config.Plain(f.Doc), "`", "")
 			flags = append(flags, &ucli.StringFlag{Name: flag, Usage: doc + " (" + f.Variable() + ")"})
 		}
 	}

@@ -87,7 +87,7 @@ func (p *proxyPart[C]) flags() []ucli.Flag {
 	for i := range fields {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && !isStoreSetting(f.Key) {
-			flags = append(flags, &ucli.StringFlag{Name: flag, Usage: strings.ReplaceAll(f.Doc, "`", "") + " (" + f.Variable() + ")"})
+			flags = append(flags, &ucli.StringFlag{Name: flag, Usage: strings.ReplaceAll(config.Plain(f.Doc), "`", "") + " (" + f.Variable() + ")"})
 		}
 	}
 	return flags

@@ -15,7 +15,7 @@ type BlockFault struct {
 // file it is the same YAML, or JSON. set reads it, and returns everything that is wrong with its form; get
 // returns text that set takes.
 func Block[C any](set func(c *C, n *yaml.Node) []BlockFault, get func(c *C) string) Value[C] {
-	return Value[C]{block: set, get: get, set: func(c *C, text string) bool {
+	return Value[C]{kind: aMapping, block: set, get: get, set: func(c *C, text string) bool {
 		n, err := parse("", []byte(text))
 		return err == nil && n != nil && len(set(c, n)) == 0
 	}}

@@ -25,6 +25,10 @@ type Field[C any] struct {
 	// Allowed says which values are allowed, Default which one holds when none
 	// is given, Doc what the setting does. They are Markdown of one line.
 	Allowed, Default, Doc string
+	// Topic is the heading of the reference, Unit that of a number, Example a value as the variable has it.
+	Topic, Unit, Example string
+	// Form says more of the value in a JSON schema than its type; nil: nothing.
+	Form Schema
 	// Value is where the setting lies in C.
 	Value Value[C]
 	// Range tells whether the value in c is allowed beyond its form. nil: always.

@@ -9,6 +9,7 @@ import (
 // only the names are.
 func HeaderLines[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
+		kind:   someLines,
 		secret: true,
 		hidden: true,
 		set:    func(c *C, text string) bool { *at(c) = text; return true },

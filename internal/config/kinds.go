@@ -40,7 +40,7 @@ func LinesField[C any](key, allowed, byDefault, doc string, at func(*C) *string)
 
 // PathField is the path of a file.
 func PathField[C any](key, byDefault, doc string, at func(*C) *string) Field[C] {
-	return TextField(key, aPath, byDefault, doc, at)
+	return Field[C]{Key: key, Allowed: aPath, Default: byDefault, Doc: doc, Value: Path(at)}
 }
 
 // BoolField is true or false; the default is false.
@@ -69,7 +69,7 @@ func EndpointField[C any](key, byDefault, doc string, at func(*C) *string) Field
 // NumberField is a whole number from least to most.
 func NumberField[C any](key string, least, most int, byDefault, doc string, at func(*C) *int) Field[C] {
 	value := Int(at)
-	value.low, value.high = min(least, 0), most // 0 is not set
+	value.low, value.high = int64(min(least, 0)), int64(most) // 0 is not set
 	return Field[C]{
 		Key: key, Allowed: fmt.Sprintf("%s%d to %d", aWholeNumber, least, most), Default: byDefault, Doc: doc, Value: value,
 		Range: func(c *C) bool { return *at(c) == 0 || *at(c) >= least && *at(c) <= most },
@@ -78,9 +78,11 @@ func NumberField[C any](key string, least, most int, byDefault, doc string, at f
 
 // DurationField is a duration from least to most.
 func DurationField[C any](key string, least, most time.Duration, byDefault, doc string, at func(*C) *time.Duration) Field[C] {
+	value := Duration(at)
+	value.low, value.high = int64(least), int64(most)
 	return Field[C]{
 		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", limit.ShortDuration(least), limit.ShortDuration(most)),
-		Default: byDefault, Doc: doc, Value: Duration(at),
+		Default: byDefault, Doc: doc, Value: value,
 		Range: func(c *C) bool { return *at(c) == 0 || *at(c) >= least && *at(c) <= most },
 	}
 }

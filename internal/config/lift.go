@@ -9,7 +9,7 @@ func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
 	for i, f := range fields {
 		lifted[i] = Field[B]{
 			Key: f.Key, Prefix: f.Prefix, Shared: f.Shared, Allowed: f.Allowed, Default: f.Default, Doc: f.Doc,
-			Value: liftValue(f.Value, at),
+			Topic: f.Topic, Unit: f.Unit, Example: f.Example, Form: f.Form, Value: liftValue(f.Value, at),
 		}
 		if inRange := f.Range; inRange != nil {
 			lifted[i].Range = func(b *B) bool { return inRange(at(b)) }
@@ -20,7 +20,7 @@ func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
 
 func liftValue[A, B any](v Value[A], at func(*B) *A) Value[B] {
 	lifted := Value[B]{
-		secret: v.secret, hidden: v.hidden, mapping: v.mapping, hint: v.hint, form: v.form, low: v.low, high: v.high,
+		kind: v.kind, secret: v.secret, hidden: v.hidden, mapping: v.mapping, hint: v.hint, form: v.form, low: v.low, high: v.high,
 		set: func(b *B, text string) bool { return v.set(at(b), text) },
 		get: func(b *B) string { return v.get(at(b)) },
 	}

@@ -17,6 +17,7 @@ import (
 // they are given, each once; get returns text that set takes.
 func Named[C any](set func(c *C, name string, settings [][2]string) bool, get func(c *C) string) Value[C] {
 	return Value[C]{
+		kind:    aChoice,
 		mapping: true,
 		set: func(c *C, text string) bool {
 			name, settings, ok := parseNamed(text)

@@ -11,6 +11,7 @@ import (
 // Object is a JSON object, as a text. In the file it may be a mapping, whose numbers stay as they are written.
 func Object[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
+		kind:    aMapping,
 		mapping: true,
 		set: func(c *C, text string) bool {
 			object, ok := jsonObject(text)

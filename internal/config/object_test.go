@@ -62,5 +62,5 @@ func TestSharedFields(t *testing.T) {
 		"numathrottle: strict is set by NUMATHROTTLE_STRICT, and by PROGRAM_STRICT, allowed: one of them",
 		"numathrottle: PROGRAM_STRICTT is not a variable of program; did you mean PROGRAM_STRICT?",
 	}, texts(Load(table, []string{"NUMATHROTTLE_STRICT=a", "PROGRAM_STRICT=b", "PROGRAM_STRICTT=c"}, &c)))
-	require.Contains(t, Table(table), "| `PROGRAM_STRICT` or `NUMATHROTTLE_STRICT` |")
+	require.Contains(t, Table(table), "<br>`PROGRAM_STRICT`<br>`NUMATHROTTLE_STRICT` |")
 }

@@ -32,7 +32,7 @@ func SchemaOf[C any](fields []Field[C]) Schema {
 		case form == nil:
 			form = aScalar
 		}
-		if v.low < v.high {
+		if v.low < v.high && v.kind == aNumber {
 			form = Schema{"anyOf": []any{Schema{"type": "integer", "minimum": v.low, "maximum": v.high}, digits}}
 		}
 		properties[fields[i].Key] = form

@@ -6,15 +6,7 @@ import (
 )
 
 // Table returns the reference of the settings as a Markdown table.
-func Table[C any](fields []Field[C]) string {
-	var b strings.Builder
-	b.WriteString("| File | Environment | Allowed | Default | What it does |\n|---|---|---|---|---|\n")
-	for i := range fields {
-		f := &fields[i]
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", f.Key, strings.Join(f.variables(), "` or `"), f.Allowed, f.Default, f.Doc)
-	}
-	return b.String()
-}
+func Table[C any](fields []Field[C]) string { return RowTable(Rows(fields)) }
 
 // StoreTable returns the reference of the store URLs as a Markdown table.
 func StoreTable() string {

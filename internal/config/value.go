@@ -18,6 +18,7 @@ import (
 // A Value reads, writes and checks one value in a C. The functions below make
 // them; each takes the address of the value in a C.
 type Value[C any] struct {
+	kind   string // its type, as the reference names it
 	secret bool
 	// hidden: not even who may list the processes of a machine shall see it.
 	hidden bool
@@ -30,8 +31,8 @@ type Value[C any] struct {
 	check   func(c *C) bool              // nil: every value of the type is allowed
 	hint    func(text string) string     // what a text that has not the form may be meant to be; nil: nobody knows
 	form    Schema                       // as a file may have it; nil: any single value
-	low     int                          // of a number that has a range, with high
-	high    int
+	low     int64                        // of a number or a duration that has a range, with high
+	high    int64
 	problem func(c *C) string // of a secret: what is wrong with it, without the secret; nil: check says it
 }
 
@@ -39,6 +40,7 @@ type Value[C any] struct {
 // before them.
 func Int[C any](at func(*C) *int) Value[C] {
 	return Value[C]{
+		kind: aNumber,
 		form: anInteger,
 		set: func(c *C, text string) bool {
 			n, ok := wholeNumber(text)
@@ -66,6 +68,7 @@ func wholeNumber(text string) (int, bool) {
 // Duration is a duration above 0, as time.ParseDuration reads it.
 func Duration[C any](at func(*C) *time.Duration) Value[C] {
 	return Value[C]{
+		kind: aSpan,
 		form: aDuration,
 		set: func(c *C, text string) bool {
 			d, err := time.ParseDuration(text)
@@ -89,6 +92,7 @@ func Duration[C any](at func(*C) *time.Duration) Value[C] {
 // Bool is true or false.
 func Bool[C any](at func(*C) *bool) Value[C] {
 	return Value[C]{
+		kind: aSwitch,
 		form: aBoolean,
 		set: func(c *C, text string) bool {
 			*at(c) = text == "true"
@@ -106,6 +110,7 @@ func Bool[C any](at func(*C) *bool) Value[C] {
 // Choice is one of some words; the first is the default.
 func Choice[C any, T ~string](at func(*C) *T, words ...T) Value[C] {
 	return Value[C]{
+		kind:  aChoice,
 		form:  Schema{"enum": asTexts(words)},
 		set:   func(c *C, text string) bool { *at(c) = T(text); return true },
 		get:   func(c *C) string { return string(*at(c)) },
@@ -128,10 +133,18 @@ const maxText = 4096
 // Text is a text of one line, without control characters and outer spaces.
 func Text[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
+		kind:  aText,
 		set:   func(c *C, text string) bool { *at(c) = text; return true },
 		get:   func(c *C) string { return *at(c) },
 		check: func(c *C) bool { return isLine(*at(c)) },
 	}
+}
+
+// Path is the path of a file or a folder.
+func Path[C any](at func(*C) *string) Value[C] {
+	v := Text(at)
+	v.kind = aFile
+	return v
 }
 
 func isLine(text string) bool {
@@ -142,6 +155,7 @@ func isLine(text string) bool {
 // Lines is a text that may have several lines, without other control characters.
 func Lines[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
+		kind:  someLines,
 		set:   func(c *C, text string) bool { *at(c) = text; return true },
 		get:   func(c *C) string { return *at(c) },
 		check: func(c *C) bool { return areLines(*at(c)) },
@@ -177,6 +191,7 @@ func areLines(text string) bool {
 // it. It is printed without secrets.
 func Store[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
+		kind:   aURL,
 		secret: true,
 		set:    func(c *C, text string) bool { *at(c) = text; return true },
 		get:    func(c *C) string { return ShowStore(*at(c)) },
@@ -187,6 +202,7 @@ func Store[C any](at func(*C) *string) Value[C] {
 // show it, for what should not be in it is often a secret.
 func Endpoint[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
+		kind:   aURL,
 		secret: true,
 		set:    func(c *C, text string) bool { *at(c) = text; return true },
 		get: func(c *C) string {
@@ -210,6 +226,7 @@ func isEndpoint(text string) bool {
 // the value; empty is not set.
 func Secret[C any](set func(c *C, text string), reveal func(c *C) string) Value[C] {
 	return Value[C]{
+		kind:   aSecret,
 		secret: true,
 		hidden: true,
 		set:    func(c *C, text string) bool { set(c, text); return true },

@@ -56,7 +56,7 @@ type Config struct {
 // Fields describes the proxy's own settings.
 func Fields() []config.Field[Config] {
 	fields := slices.Concat(placeFields(), messageFields(), kindFields())
-	return config.WithPrefix(Prefix, fields...)
+	return config.About("Handler proxy", config.WithPrefix(Prefix, fields...)...)
 }
 
 type setting = config.Field[Config]
@@ -71,14 +71,17 @@ func placeFields() []setting {
 	kind.Default = "none: it must be set"
 	return []setting{
 		kind,
-		path("socket", platformDir, "The socket that the platform calls", func(c *Config) *string { return &c.Socket }),
-		path("serverInfo", platformDir, "The server-info file that the platform reads", func(c *Config) *string { return &c.ServerInfo }),
-		path("handlerSocket", handlerDir, "The socket on which the handler listens", func(c *Config) *string { return &c.HandlerSocket }),
-		path("handlerServerInfo", handlerDir, "The server-info file that the handler writes", func(c *Config) *string { return &c.HandlerServerInfo }),
+		path("socket", platformDir, "The socket that the platform calls", func(c *Config) *string { return &c.Socket }).Like(platformDir + "/map.sock"),
+		path("serverInfo", platformDir, "The server-info file that the platform reads",
+			func(c *Config) *string { return &c.ServerInfo }).Like(platformDir + "/mapper-server-info"),
+		path("handlerSocket", handlerDir, "The socket on which the handler listens",
+			func(c *Config) *string { return &c.HandlerSocket }).Like(handlerDir + "/map.sock"),
+		path("handlerServerInfo", handlerDir, "The server-info file that the handler writes",
+			func(c *Config) *string { return &c.HandlerServerInfo }).Like(handlerDir + "/mapper-server-info"),
 		config.DurationField("handlerWait", time.Second, time.Hour, "`2m`", "How long the handler may take to come up",
-			func(c *Config) *time.Duration { return &c.HandlerWait }),
+			func(c *Config) *time.Duration { return &c.HandlerWait }).Like("30s"),
 		config.NumberField("maxMessageSize", 1024, 1<<30, "`67108864`", "The largest gRPC message, in bytes",
-			func(c *Config) *int { return &c.MaxMessageSize }),
+			func(c *Config) *int { return &c.MaxMessageSize }).In("bytes").Like("1048576"),
 	}
 }
 
@@ -86,22 +89,22 @@ func placeFields() []setting {
 func messageFields() []setting {
 	return []setting{
 		{
-			Key: "cost", Allowed: allowedCost, Default: "`1`", Doc: "How many tokens a message draws",
+			Key: "cost", Example: "bytes/1024", Allowed: allowedCost, Default: "`1`", Doc: "How many tokens a message draws",
 			Value: config.Text(func(c *Config) *string { return &c.Cost }),
 			Range: func(c *Config) bool { _, ok := parseCost(c.Cost); return ok },
 		},
 		{
-			Key: "tag", Allowed: admission.AllowedTag, Default: "none", Doc: "For which tenant, model or destination a message draws",
+			Key: "tag", Example: "header tenant", Allowed: admission.AllowedTag, Default: "none", Doc: "For which tenant, model or destination a message draws",
 			Value: config.Text(func(c *Config) *string { return &c.Tag }),
 			Range: func(c *Config) bool { _, ok := admission.ParseTag(c.Tag); return ok },
 		},
 		{
-			Key: "onDenied", Allowed: allowedActions, Default: "`wait`", Doc: "What becomes of a message whose tokens do not come in time",
+			Key: "onDenied", Example: "nack", Allowed: allowedActions, Default: "`wait`", Doc: "What becomes of a message whose tokens do not come in time",
 			Value: config.Text(func(c *Config) *string { return &c.OnDenied }),
 			Range: func(c *Config) bool { _, _, ok := parseAction(c.OnDenied); return ok },
 		},
 		config.DurationField("maxWait", time.Millisecond, time.Hour, "none", "How long a message may wait for its tokens",
-			func(c *Config) *time.Duration { return &c.MaxWait }),
+			func(c *Config) *time.Duration { return &c.MaxWait }).Like("5s"),
 		config.BoolField("exemptDropped", "A message that the handler only drops costs nothing", func(c *Config) *bool { return &c.ExemptDropped }),
 	}
 }
@@ -110,13 +113,14 @@ func messageFields() []setting {
 func kindFields() []setting {
 	return []setting{
 		config.DurationField("batchBudget", time.Millisecond, time.Hour, "none", "How long the messages of a sink's batch may wait together",
-			func(c *Config) *time.Duration { return &c.BatchBudget }),
+			func(c *Config) *time.Duration { return &c.BatchBudget }).Like("8s"),
 		config.BoolField("inOrder", "A sink gets the messages of all tags in their order", func(c *Config) *bool { return &c.InOrder }),
 		config.BoolField("perOutput", "A stream map draws for each output instead of each message", func(c *Config) *bool { return &c.PerOutput }),
 		config.DurationField("targetProcessing", time.Second, time.Hour, "`20s`", "A source's `targetProcessingSeconds`",
-			func(c *Config) *time.Duration { return &c.TargetProcessing }),
+			func(c *Config) *time.Duration { return &c.TargetProcessing }).Like("10s"),
 		config.NumberField("vertexRate", 1, 1_000_000_000, "the whole limit",
-			"Messages per second that a source's vertex gets out of a limit that others share", func(c *Config) *int { return &c.VertexRate }),
+			"Messages per second that a source's vertex gets out of a limit that others share",
+			func(c *Config) *int { return &c.VertexRate }).In("messages a second").Like("200"),
 	}
 }
 

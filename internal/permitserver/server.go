@@ -55,14 +55,14 @@ func Fields() []config.Field[Config] {
 	own := config.WithPrefix(
 		proxyconf.Prefix,
 		config.DurationField("maxWait", time.Millisecond, permitapi.LongestWait, "`1m`", "How long a call waits for its permit that does not say, and at most",
-			func(c *Config) *time.Duration { return &c.MaxWait }),
+			func(c *Config) *time.Duration { return &c.MaxWait }).Like("10s"),
 		config.DurationField("permitLease", time.Second, permitapi.LongestLease, "`1m`",
 			"After so long a permit counts as drawn, unless the client has ended it or asked for more",
-			func(c *Config) *time.Duration { return &c.PermitLease }),
+			func(c *Config) *time.Duration { return &c.PermitLease }).Like("5m"),
 		config.NumberField("maxPermits", 1, 1_000_000, "10000", "How many permits are open or waited for at once",
-			func(c *Config) *int { return &c.MaxPermits }),
+			func(c *Config) *int { return &c.MaxPermits }).In("permits").Like("500"),
 		config.NumberField("maxPermitsPerCaller", 1, 1_000_000, "half of `maxPermits`, for callers of this host all of them",
-			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }),
+			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }).In("permits").Like("100"),
 		boolField("noPause", "`/v1/pause` is turned off", func(c *Config) *bool { return &c.NoPause }),
 		program.SecretField("pauseToken",
 			"What callers of `/v1/pause` have to send in place of `token`; it has at least 16 bytes at an address that is not local",
@@ -70,14 +70,15 @@ func Fields() []config.Field[Config] {
 		config.PathField("pauseTokenFile", "none", "That token in a file; reread when it changes",
 			func(c *Config) *string { return &c.PauseTokenFile }),
 		proxyconf.Parsed("rlsListen", listen.Allowed, "none", "Where Envoy's rate limit service listens",
-			func(c *Config) *string { return &c.RLSListen }, listen.Parse),
-		config.TextField("rlsKey", "a text", "all entries", "The entry of a descriptor whose value is the tag", func(c *Config) *string { return &c.RLSKey }),
+			func(c *Config) *string { return &c.RLSListen }, listen.Parse).Like("127.0.0.1:7071"),
+		config.TextField("rlsKey", "a text", "all entries", "The entry of a descriptor whose value is the tag",
+			func(c *Config) *string { return &c.RLSKey }).Like("tenant"),
 		boolField("rlsAskOnly", "`hits_addend` of a descriptor asks, and nothing is taken when it is refused: for routes that report no cost",
 			func(c *Config) *bool { return &c.RLSAskOnly }),
 		config.DurationField("rlsWait", time.Millisecond, envoyrls.LongestWait, "not at all", "How long a call of Envoy's waits for its tokens",
-			func(c *Config) *time.Duration { return &c.RLSWait }),
+			func(c *Config) *time.Duration { return &c.RLSWait }).Like("10ms"),
 	)
-	return slices.Concat(own, proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
+	return slices.Concat(config.About("Permit server", own...), proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
 		proxyconf.ServingFields(DefaultListen, func(c *Config) *proxyconf.Serving { return &c.Serving }))
 }
 

@@ -26,10 +26,10 @@ func (q Quota) Enforced() (total int64, per time.Duration, burst int64) {
 	}
 	burst = min(burst, max(1, total/10))
 	total, per = max(0, total-2*burst), per+slack
-	if per > maxPer {
+	if per > MaxPer {
 		// Up to 1e9 tokens times 2.7e15 ns: too much for 64 bits.
-		n := new(big.Int).Mul(big.NewInt(total), big.NewInt(int64(maxPer)))
-		total, per = n.Div(n, big.NewInt(int64(per))).Int64(), maxPer
+		n := new(big.Int).Mul(big.NewInt(total), big.NewInt(int64(MaxPer)))
+		total, per = n.Div(n, big.NewInt(int64(per))).Int64(), MaxPer
 	}
 	return total, per, burst
 }

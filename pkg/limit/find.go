@@ -69,7 +69,7 @@ func (q Quota) WithDefaults(per time.Duration) Quota {
 	if q.Class == "" {
 		q.Class = Interactive
 	}
-	if q.Burst == 0 && q.Total > 0 && q.Total <= maxTokens && q.Per > 0 {
+	if q.Burst == 0 && q.Total > 0 && q.Total <= MaxTokens && q.Per > 0 {
 		// Both are at most 1e9 and 1e8, so that the product fits.
 		q.Burst = max(1, int(int64(q.Total)*int64(100*time.Millisecond)/int64(q.Per)))
 	}

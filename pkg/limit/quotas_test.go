@@ -88,7 +88,7 @@ func TestEnforced(t *testing.T) {
 		require.Positive(t, total)
 		require.Positive(t, burst)
 		require.Equal(t, burst, q.Largest())
-		require.LessOrEqual(t, per, maxPer)
+		require.LessOrEqual(t, per, MaxPer)
 		// Long windows lose little but the burst and the draw.
 		if q.Total > 10 {
 			require.GreaterOrEqual(t, most, float64(q.Total)*0.99, "%+v", q)

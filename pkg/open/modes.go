@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -53,4 +54,24 @@ func showMode(c *Config) string {
 		return ""
 	}
 	return c.Limit.Mode.String()
+}
+
+// modesForm is the JSON schema of a mode: its name, a mapping from the name to its settings, or that mapping as a text.
+func modesForm() config.Schema {
+	percent := config.Schema{"anyOf": []any{
+		config.Schema{"type": "integer", "minimum": 1, "maximum": 100}, config.Schema{"type": "string", "pattern": "^([1-9][0-9]?|100)$"},
+	}}
+	threshold := config.Schema{"thresholdPercentage": percent}
+	all := config.Schema{
+		"thresholdPercentage": percent, "rampDownPercentage": percent, "coolDownPeriod": config.DurationForm(time.Second, longestTTL),
+	}
+	properties := config.Schema{}
+	for name, settings := range map[string]config.Schema{"scheduled": {}, "relaxed": {}, "onlyIfUsed": threshold, "goBackN": all} {
+		properties[name] = config.Schema{"type": []any{"object", "null"}, "additionalProperties": false, "properties": settings}
+	}
+	return config.Schema{"anyOf": []any{
+		config.Schema{"enum": []any{"scheduled", "relaxed", "onlyIfUsed", "goBackN"}},
+		config.Schema{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": properties},
+		config.Schema{"type": "string", "pattern": ":"},
+	}}
 }

@@ -16,6 +16,7 @@ import (
 func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) config.Field[C] {
 	return config.Field[C]{
 		Key: "quotas", Allowed: "a mapping with `tags`, `match` and `other`, in the variable too; " + allowed, Default: "none", Doc: doc,
+		Example: "{tags: {acme: {reserved: 200}}, other: {total: 50}}", Form: quotafile.Schema(),
 		Value: config.Block(
 			func(c *C, n *yaml.Node) (faults []config.BlockFault) {
 				q, wrong := quotafile.Decode(n)
