@@ -27,8 +27,8 @@ type layer struct {
 var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
-		"internal/failpoints", "internal/inflight",
-		"internal/limit", "internal/listen", "internal/proof", "internal/quota", "internal/race", "internal/short",
+		"internal/inflight",
+		"internal/limit", "internal/listen", "internal/mutants", "internal/proof", "internal/quota", "internal/race", "internal/short",
 		"internal/statecodec", "internal/stopnotice", "internal/templatecheck", "internal/version",
 	}},
 	{"pure parts", []string{
