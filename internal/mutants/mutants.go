@@ -34,7 +34,7 @@ var rules = func() (all []Rule) {
 		all = append(all, parse(strings.TrimSuffix(f.Name(), ".diff"), string(text))...)
 	}
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) //nolint:forbidigo // they are embedded
 	}
 	slices.SortStableFunc(all, func(a, b Rule) int { return strings.Compare(a.Book+" "+a.Name, b.Book+" "+b.Name) })
 	return all

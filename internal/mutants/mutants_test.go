@@ -52,7 +52,7 @@ func TestEditsThatDoNotFit(t *testing.T) {
 `
 	for name, c := range map[string]struct{ text, want, err string }{
 		"fits":      {"x\n\ta := 1\n\tb := 2\n\tc := 4\n", "x\n\ta := 1\n\tb := 3\n\tc := 4\n", ""},
-		"fits none": {"x\n\ta := 1\n\tb := 1\n\tc := 4\n", "", "rule \"room\" (internal/mutants/rules/driver.diff), file file.go: the edit fits no place any more"},
+		"fits none": {"x\n\ta := 1\n\tb := 1\n\tc := 4\n", "", `rule "room" (internal/mutants/rules/driver.diff), file file.go: the edit fits no place`},
 		"fits two":  {"\ta := 1\n\tb := 2\n\tc := 4\n\ta := 1\n\tb := 2\n\tc := 4\n", "", "file file.go: the edit fits lines 1 and 4, expected one place"},
 		"no file":   {"", "", "rule \"room\": open "},
 	} {
@@ -99,15 +99,15 @@ func TestWriteOverlay(t *testing.T) {
 	require.NoError(t, err)
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
-	var overlay struct{ Replace map[string]string }
+	var overlay map[string]map[string]string
 	require.NoError(t, json.Unmarshal(text, &overlay))
-	for file, by := range overlay.Replace {
+	for file, by := range overlay["Replace"] {
 		require.True(t, filepath.IsAbs(file))
 		require.FileExists(t, by)
 	}
 	file, err := filepath.Abs("mutants.go")
 	require.NoError(t, err)
-	itself, err := os.ReadFile(overlay.Replace[file])
+	itself, err := os.ReadFile(overlay["Replace"][file])
 	require.NoError(t, err)
 	require.Contains(t, string(itself), "const overlaid = true\n")
 }
