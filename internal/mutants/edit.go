@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// An edit puts a switch into one file: as in a unified diff, each line begins with a blank (it stays), a minus (it goes)
-// or a plus (it comes). There are no line numbers: what stays and goes must be in one place of the file.
+// An edit puts a switch into one file. As in a unified diff, each line begins with a blank (it stays), a minus (it goes)
+// or a plus (it comes). There are no line numbers: the lines that stay or go must be in exactly one place of the file.
 type edit struct {
 	file  string // from the root of the module
 	lines []string

@@ -1,6 +1,6 @@
 // Package mutants keeps rules of the product that a test can leave out, to show that the tests notice. The product
-// itself has no switch for them: each rule is a list of edits in rules/*.diff that put one in, and package run compiles
-// the tests with the edited files in place of the real ones.
+// itself has no switches for them. Each rule is a list of edits in rules/*.diff, which put its switch in. Command run
+// compiles the tests with the edited files in place of the real ones.
 package mutants
 
 import (

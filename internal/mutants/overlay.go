@@ -49,8 +49,8 @@ import "github.com/numaproj-contrib/numathrottle/internal/mutants"
 func skip(rule string) bool { return mutants.Skip(rule) }
 `
 
-// WriteOverlay writes the files of the module at root with the switches of all rules into a folder, and returns the
-// name of the file there that "go test -overlay" takes. The error names the rule and the file of an edit that does not fit.
+// WriteOverlay writes the files of the module at root into a folder, with the switches of all rules. It returns the
+// name of the file there for "go test -overlay". The error names the rule and the file of an edit that does not fit.
 func WriteOverlay(root, folder string) (name string, err error) {
 	files, err := switched(root, rules)
 	if err != nil {
