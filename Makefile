@@ -162,10 +162,10 @@ map: ## Write the map of packages in docs/architecture.md, and check that import
 pictures: ## Draw the pictures of docs/how-it-works.md, and write the table on it
 	@$(GO) run ./internal/pictures
 
-# The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
+# The product has no switches for the rules: they come in by go test -overlay.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/ceiling/brownout ./internal/fairtags ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
+	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/ceiling/brownout ./internal/fairtags ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
 
 # It fetches what a Rust and a Java handler need, and compiles them: minutes the first time.
 .PHONY: languages

@@ -56,7 +56,7 @@ func (b *Bucket) Draw(units, now int64) (pos int64, ok bool) {
 		if now < s.Start {
 			now = b.read() // the segment is newer than the clock reading
 		}
-		if now >= s.Until && (!skip(ruleLeaseAtDraw) || s.Rate == 0) {
+		if now >= s.Until {
 			return 0, false
 		}
 		forfeited := b.forfeited.Load()
@@ -192,5 +192,5 @@ func (b *Bucket) Credited() int64 { return b.credited }
 // Fits tells whether the share of s can ever grant so many units at once. Only a hard limit
 // has draws that do not fit: others collect them.
 func (b *Bucket) Fits(s *Segment, units int64) bool {
-	return !b.config.Hard || units <= s.Capacity || skip(ruleHardCollect)
+	return !b.config.Hard || units <= s.Capacity
 }

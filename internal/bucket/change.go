@@ -7,7 +7,6 @@ import "github.com/numaproj-contrib/numathrottle/pkg/limit"
 // draw takes the old level by the new law.
 type Change struct {
 	room, back int64
-	wasValid   bool
 	// Moved tells that the share is another one, or begins anew, so that waits have changed.
 	Moved bool
 	// Emptied tells that the bucket starts empty, because its share had ended.
@@ -20,13 +19,10 @@ type Change struct {
 func (b *Bucket) Replace(now, until int64, l limit.Lease) Change {
 	old := b.seg
 	b.seg = b.segment(l, now, until, old.By(now))
-	if skip(ruleFallClamps) {
-		b.seg.Capacity = max(b.seg.Capacity, old.Capacity)
-	}
 	room := min(old.Capacity, b.seg.Capacity) // what overflowed before is lost, though nobody looked
 	c := Change{
 		room: room, back: max(b.period(min(old.Lease.Share, l.Share)), room),
-		wasValid: old.Valid(now), Moved: l.Share != old.Lease.Share || !old.Valid(now),
+		Moved:   l.Share != old.Lease.Share || !old.Valid(now),
 		Emptied: !old.Valid(now) || l.Share == 0 || old.Lease.Issuing,
 		Issuing: l.Issuing && old.Lease.Issuing && old.Valid(now),
 	}
@@ -38,12 +34,7 @@ func (b *Bucket) Replace(now, until int64, l limit.Lease) Change {
 
 // Cut takes from the bucket what does not fit into the new share.
 func (b *Bucket) Cut(now int64, c Change) {
-	room := c.room
-	if skip(ruleStartsEmpty) && !c.wasValid {
-		room = b.seg.Capacity
-		b.forfeited.Add(b.Level(now) - room)
-	}
-	b.Trim(now, room)
+	b.Trim(now, c.room)
 }
 
 // Seal makes every draw fail that went by the old law, and bounds what can be given back.

@@ -92,11 +92,7 @@ func (c Config) hardSlack() float64 { return min(float64(c.Burst)/1e6, 0.5) }
 
 // hardPerPeriod is R x Per, in tokens.
 func (c Config) hardPerPeriod() float64 {
-	clocks := hardClocks
-	if skip(ruleHardClocks) {
-		clocks = 1
-	}
-	return (float64(c.Max) + 1 - float64(c.Burst) - c.hardSlack()) / clocks * hardRounding
+	return (float64(c.Max) + 1 - float64(c.Burst) - c.hardSlack()) / hardClocks * hardRounding
 }
 
 // HardUnits is C in units.
@@ -110,9 +106,6 @@ func (b *Bucket) HardUnits() int64 {
 func (b *Bucket) hardCapacity(share int64) int64 {
 	hi, lo := bits.Mul64(uint64(b.HardUnits()), uint64(share))
 	q, _ := bits.Div64(hi, lo, uint64(limit.WholeShare))
-	if skip(ruleHardWhole) && share > 0 {
-		return max(int64(q), b.Units(1))
-	}
 	return int64(q)
 }
 

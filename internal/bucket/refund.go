@@ -14,7 +14,7 @@ func (b *Bucket) Refund(now, pos int64, n, used int) bool {
 	end := pos + b.Units(n)
 	period := max(b.period(b.seg.Lease.Share), b.seg.Capacity, b.Units(n))
 	late := end < b.kept || (b.granted.Load()-pos)>>b.Shift > period>>b.Shift
-	if !b.seg.Valid(now) || late && !skip(ruleGiveBack) {
+	if !b.seg.Valid(now) || late {
 		return false
 	}
 	back := min(b.Units(n-used), b.seg.Capacity-b.Level(now))
@@ -40,10 +40,8 @@ func (b *Bucket) Refund(now, pos int64, n, used int) bool {
 // credit; a draw at that very moment is refused.
 func (b *Bucket) RefundHard(now, end, n int64) {
 	room := b.seg.Capacity - b.Level(now)
-	if !skip(ruleHardGiveBack) {
-		since := b.granted.Load() - end
-		room -= since >> b.Shift << b.Shift // less the fences among them
-	}
+	since := b.granted.Load() - end
+	room -= since >> b.Shift << b.Shift // less the fences among them
 	if back := min(n, room); back > 0 && b.seg.Valid(now) {
 		b.credit(back)
 	}

@@ -34,7 +34,7 @@ type Law struct {
 func (l *Law) Limit() Rate {
 	own := l.Config.Limit
 	limit := own
-	if l.Lowest.Max > 0 && l.Lowest.Below(limit) && !skip(ruleLowest) {
+	if l.Lowest.Max > 0 && l.Lowest.Below(limit) {
 		limit = l.Lowest
 	}
 	if l.Override.Max > 0 {
@@ -43,7 +43,7 @@ func (l *Law) Limit() Rate {
 		}
 	}
 	top := Rate{own.Max * MaxRaise, own.Per}
-	if l.Hard && !skip(ruleHard) {
+	if l.Hard {
 		top = own
 	}
 	if top.Below(limit) {

@@ -68,7 +68,7 @@ func (s *Shared[S]) settle(m mover[S], p Present) {
 		next, due := m.Renew(s.State, p.Now, p.Silence)
 		s.State, s.Changed = next, s.Changed || due
 	case m.Rests(s.State):
-	case (gap > p.stale() || gap < -p.Clamp) && !skip(ruleResume):
+	case gap > p.stale() || gap < -p.Clamp:
 		s.State, s.Changed = s.State.Resume(p.Now), true
 	}
 	if p.Epoch != 0 {

@@ -97,18 +97,13 @@ func (d *division) find(key uint64) int {
 	if known {
 		return i
 	}
-	if skip(ruleOther) {
-		i = d.add(Terms{Key: key, Total: most, Limiting: most, Weight: 1})
-		d.index[key] = i
-		return i
-	}
 	return d.other
 }
 
 // demands adds up what the live rows ask for.
 func (d *division) demands() {
 	for r, row := range d.rows {
-		if row.Silent && !skip(ruleSilent) {
+		if row.Silent {
 			continue
 		}
 		for _, b := range row.Busy {
@@ -148,14 +143,6 @@ func (d *division) guarantee() {
 	if sum <= d.room {
 		return
 	}
-	if skip(ruleAlike) {
-		left := d.room
-		for i := range d.tags {
-			d.tags[i].lo = min(d.tags[i].lo, left)
-			left -= d.tags[i].lo
-		}
-		return
-	}
 	d.scale = d.room / sum
 	for i := range d.tags {
 		d.tags[i].lo *= d.scale
@@ -173,7 +160,7 @@ func (d *division) share() {
 	left = max(left, 0)
 	keep, kept := make([]float64, len(classes)), 0.0
 	for c, members := range classes {
-		if c == 0 || skip(ruleClass) {
+		if c == 0 {
 			continue
 		}
 		for _, i := range members {

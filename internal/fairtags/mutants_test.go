@@ -8,18 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
 // Leaving out any rule breaks what it is for.
 func TestMutants(t *testing.T) {
-	require.Len(t, promises, len(fairtags.Rules.Names()))
-	for _, name := range fairtags.Rules.Names() {
-		t.Run(name, func(t *testing.T) {
-			restore, err := fairtags.Rules.LeaveOut(name)
-			require.NoError(t, err)
-			defer restore()
-			broken := promises[name]()
+	require.Len(t, promises, len(mutants.Rules("fairtags")))
+	for _, r := range mutants.Rules("fairtags") {
+		t.Run(r.Name, func(t *testing.T) {
+			mutants.LeaveOut(t, r.Name)
+			broken := promises[r.Name]()
 			require.Error(t, broken)
 			t.Log(broken)
 		})
@@ -28,11 +26,9 @@ func TestMutants(t *testing.T) {
 
 // So does some scenario.
 func TestScenariosMutants(t *testing.T) {
-	for _, name := range fairtags.Rules.Names() {
-		t.Run(name, func(t *testing.T) {
-			restore, err := fairtags.Rules.LeaveOut(name)
-			require.NoError(t, err)
-			defer restore()
+	for _, r := range mutants.Rules("fairtags") {
+		t.Run(r.Name, func(t *testing.T) {
+			mutants.LeaveOut(t, r.Name)
 			for _, f := range slices.Backward(families) {
 				for _, s := range f.scenarios {
 					if _, err := s.play(); err != nil {

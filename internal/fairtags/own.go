@@ -47,9 +47,6 @@ func (d *division) own(plan *Plan, self int) {
 // held returns what a row held of each tag by its last plan.
 func (d *division) held(row int) []float64 {
 	held := make([]float64, len(d.tags))
-	if skip(ruleHeld) {
-		return held
-	}
 	for _, b := range d.rows[row].Held {
 		if i, known := d.index[b.Key]; known {
 			held[i] = max(held[i], rate(b.Rate))

@@ -98,7 +98,7 @@ func (g *Gate) chance() float64 {
 func (g *Gate) Off() bool { return g.off }
 
 // Paused tells whether a pause holds the limiter at now. The lock is held.
-func (g *Gate) Paused(now int64) bool { return g.Pauses.Holds(now) && !skip(rulePause) }
+func (g *Gate) Paused(now int64) bool { return g.Pauses.Holds(now) }
 
 // PauseLeft is how long a pause holds the limiter yet; known is false when that is until
 // somebody resumes. The lock is held.

@@ -94,7 +94,7 @@ func (c *Cache) Reports() []driver.DocumentReport {
 	var out []driver.DocumentReport
 	for _, h := range c.held {
 		d := driver.DocumentReport{Name: h.Name, Version: h.Version}
-		if h.Lost && !skip(ruleReturn) {
+		if h.Lost {
 			d.Base, d.Body = h.Version, h.Body
 		}
 		out = append(out, d)

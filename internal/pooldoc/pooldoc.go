@@ -65,13 +65,13 @@ func (d *Doc[T]) next(v driver.Version, random uint16) driver.Version {
 // held. random is drawn for this request. ok is false if no document can hold the value.
 func (d *Doc[T]) Propose(held Held, value T, random uint16) (r driver.DocumentReport, ok bool) {
 	body, err := d.Body(value)
-	if err != nil || held.Lost && skip(ruleReturn) {
+	if err != nil {
 		return r, false
 	}
 	r = driver.DocumentReport{Name: d.Name, Version: driver.NextVersion(held.Version, random), Base: held.Version, Body: body}
 	if held.Lost {
 		r.Base = r.Version // given back, one step on
-		if d.Merges && !skip(ruleReturnSeen) {
+		if d.Merges {
 			r.Base = held.Seen.Version
 		}
 	}

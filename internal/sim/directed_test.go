@@ -18,7 +18,7 @@ import (
 // in it because of a rule: see TestMutants for what happens without.
 type directed struct {
 	name string
-	rule string // as in ruleNames; empty: none that can be left out alone
+	rule string // see package mutants; empty: none that can be left out alone
 	// found tells which violation was found by this schedule, or by the seed that it
 	// tells again, and what it led to; empty when it was thought up.
 	found string

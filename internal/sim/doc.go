@@ -114,5 +114,5 @@
 //	NUMATHROTTLE_SIM_SEEDS=10000 go test -timeout 0 ./internal/sim            more
 //	NUMATHROTTLE_SIM_SEED=17 go test -run TestReplay -v ./internal/sim        one, with a readable trace; with
 //	                                                                          NUMATHROTTLE_SIM_PROCESSORS=12 of make sim
-//	go test -tags numathrottle_mutants -run Mutant -v ./internal/sim          every rule left out once
+//	go run ./internal/mutants/run -run Mutant -v ./internal/sim               every rule left out once
 package sim

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
 // TestMutantsUnderALoweredLimit leaves out what a hard limit rests on, in runs in which the limit changes: the
@@ -13,7 +15,7 @@ import (
 func TestMutantsUnderALoweredLimit(t *testing.T) {
 	for _, rule := range []string{"hard-clocks", "fall-clamps"} {
 		t.Run(rule, func(t *testing.T) {
-			defer leaveOut(t, rule)()
+			mutants.LeaveOut(t, rule)
 			for seed := range uint64(100) {
 				p := planOf(seed, 0)
 				if !p.limit.Hard || p.changes == 0 {

@@ -12,29 +12,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // TestMutants leaves out each rule of the protocol and counts the seeds until a
 // promise breaks. The rules that random schedules need too rarely have a directed
 // one; see TestMutantsDirected.
 func TestMutants(t *testing.T) {
-	names := ruleNames()
+	list := rules()
 	if only := os.Getenv("NUMATHROTTLE_SIM_RULE"); only != "" {
-		names = strings.Fields(only)
+		list = slices.DeleteFunc(mutants.Rules(books...), func(r mutants.Rule) bool { return !slices.Contains(strings.Fields(only), r.Name) })
+		require.NotEmpty(t, list, "NUMATHROTTLE_SIM_RULE is %q, allowed: names in internal/mutants/rules", only)
 	}
 	var found []proof.Mutant
 	var table strings.Builder
 	tab := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "rule\tseeds to catch\tfirst violation")
-	for _, name := range names {
+	for _, rule := range list {
+		name := rule.Name
 		t.Run(name, func(t *testing.T) {
-			m := proof.Mutant{Rule: name, Says: says(t, name)}
+			m := proof.Mutant{Rule: name, Says: rule.Says}
 			defer func() { found = append(found, m) }() // also what was not caught
 			if slices.ContainsFunc(schedules, func(s directed) bool { return s.rule == name }) {
 				fmt.Fprintf(tab, "%s\tdirected\t\n", name)
@@ -42,7 +40,7 @@ func TestMutants(t *testing.T) {
 				require.NotEmpty(t, m.Caught, "the schedule does not need the rule")
 				return
 			}
-			defer leaveOut(t, name)()
+			mutants.LeaveOut(t, name)
 			if strings.HasPrefix(name, "till-") {
 				sum := Sweep(Config{}, FirstTagged, int(setting(t, "SEEDS", 400)), 1)
 				require.NotEmpty(t, sum.Violations, "none of %d seeds with tags needs the rule", sum.Counters.Runs)
@@ -76,48 +74,17 @@ var late = map[string]uint64{
 	"lease-from-send": 17, "ramp-resume": 147, "repeat": 17,
 }
 
-// A ruleBook is the rules of one package that a test can leave out.
-type ruleBook struct {
-	names    func() []string
-	says     func(name string) string
-	leaveOut func(name string) (restore func(), err error)
-}
+// books are those of the rules of the pool; other packages test the rest.
+var books = []string{"driver", "consensus", "ceiling", "pooldoc", "throttle"}
 
-var ruleBooks = []ruleBook{
-	{driver.RuleNames, driver.RuleSays, driver.LeaveOut},
-	{consensus.RuleNames, consensus.RuleSays, consensus.LeaveOut},
-	{ceiling.RuleNames, ceiling.RuleSays, ceiling.LeaveOut},
-	{pooldoc.RuleNames, pooldoc.RuleSays, pooldoc.LeaveOut},
-	{throttle.RuleNames, throttle.RuleSays, throttle.LeaveOut},
-}
-
-// ruleNames lists the rules of all packages.
-func ruleNames() (names []string) {
-	for _, b := range ruleBooks {
-		names = append(names, b.names()...)
-	}
+// rules lists the rules that the simulation needs.
+func rules() []mutants.Rule {
 	// The other rules of tills have schedules in packages driver and consensus: each rests on two things that happen within one or
 	// two intervals, a loss of the store or a message that comes twice, of which the bounds of whole windows see too little; and
 	// nobody changes the quotas here.
-	return slices.DeleteFunc(names, func(name string) bool {
-		return strings.HasPrefix(name, "till-") && name != "till-void" && name != "till-given-up"
+	return slices.DeleteFunc(mutants.Rules(books...), func(r mutants.Rule) bool {
+		return strings.HasPrefix(r.Name, "till-") && r.Name != "till-void" && r.Name != "till-given-up"
 	})
-}
-
-// bookOf returns the rules among which one is.
-func bookOf(t *testing.T, name string) ruleBook {
-	t.Helper()
-	i := slices.IndexFunc(ruleBooks, func(b ruleBook) bool { return slices.Contains(b.names(), name) })
-	require.GreaterOrEqual(t, i, 0, "rule %q, allowed: %q", name, ruleNames())
-	return ruleBooks[i]
-}
-
-// leaveOut leaves a rule of the protocol or of the engine out.
-func leaveOut(t *testing.T, name string) (restore func()) {
-	t.Helper()
-	restore, err := bookOf(t, name).leaveOut(name)
-	require.NoError(t, err)
-	return restore
 }
 
 // TestMutantsDirected plays each directed schedule without its rule.
@@ -138,19 +105,11 @@ func TestMutantsDirected(t *testing.T) {
 // schedule's name and the check that failed, if one did.
 func playWithout(t *testing.T, rule string) (name, caught string) {
 	t.Helper()
-	defer leaveOut(t, rule)()
+	mutants.LeaveOut(t, rule)
 	i := slices.IndexFunc(schedules, func(s directed) bool { return s.rule == rule })
 	w := schedules[i].play(t)
 	if w.violation == nil {
 		return schedules[i].name, ""
 	}
 	return schedules[i].name, w.violation.Kind.String()
-}
-
-// says tells what a rule says.
-func says(t *testing.T, name string) string {
-	t.Helper()
-	text := bookOf(t, name).says(name)
-	require.NotEmpty(t, text, name)
-	return text
 }

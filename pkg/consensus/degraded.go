@@ -44,8 +44,5 @@ func (p *Processor) grace() time.Duration {
 
 // rest sets the end of a share without consent: it rests on the newest request.
 func (p *Processor) rest() {
-	p.until = p.degradedEnd
-	if !skip(ruleGrace) {
-		p.until = min(p.degradedEnd, p.attempt+p.grace())
-	}
+	p.until = min(p.degradedEnd, p.attempt+p.grace())
 }

@@ -35,7 +35,7 @@ func (e *entry) ends(m moment) time.Duration {
 	var passed int64
 	if e.at > 0 && m.logical > 0 {
 		passed = max(m.logical-e.at, 0)
-		if e.sleptThrough(m) && !skip(rulePauseSlept) {
+		if e.sleptThrough(m) {
 			passed += m.slept.Microseconds()
 		}
 	}
@@ -69,7 +69,7 @@ func (s *stop) entry(m moment) entry {
 func later(list []stop, s stop) []stop {
 	for i := range list {
 		if list[i].tag == s.tag {
-			if s.end > list[i].end || skip(rulePauseLater) {
+			if s.end > list[i].end {
 				list[i] = s
 			}
 			return list

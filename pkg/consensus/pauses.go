@@ -57,7 +57,7 @@ func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
 	case !held.Lost && p.unreadable == nil:
 		p.follow(m)
 	}
-	if held.Lost && held.Seen.Version > 0 && p.unreadable == nil && !skip(rulePauseSeen) {
+	if held.Lost && held.Seen.Version > 0 && p.unreadable == nil {
 		p.heed(m, &held.Seen)
 	}
 	if h := &p.notified; h.version > 0 && (p.version >= h.version || asked >= h.at+notifiedFor(4*m.clamp)) {
@@ -118,7 +118,7 @@ func (p *pausing) load(m moment, held pooldoc.Held) {
 		p.stops = append(p.stops, stop{e.tag, e.reason, e.by, e.ends(m), e.until})
 		p.stale = p.stale || e.left > 0 && (e.at == 0 && m.logical > 0 || e.sleptThrough(m))
 	}
-	if n.resumed <= known && !skip(rulePauseKept) {
+	if n.resumed <= known {
 		p.keep(m, before)
 	}
 }
@@ -141,8 +141,7 @@ func (p *pausing) known(m moment) []stop {
 // pause that ends within a clamp may be over for those who wrote it.
 func (p *pausing) keep(m moment, before []stop) {
 	for _, s := range before {
-		replaced := skip(rulePauseLater) && slices.ContainsFunc(p.stops, func(o stop) bool { return o.tag == s.tag })
-		if s.end-m.clamp > m.now && !p.covered(m.now, s) && !replaced {
+		if s.end-m.clamp > m.now && !p.covered(m.now, s) {
 			p.wish(wish{stop: s, base: p.version})
 		}
 	}
@@ -195,7 +194,7 @@ func (p *pausing) follow(m moment) {
 
 // notify takes a notification.
 func (p *pausing) notify(m moment, version Version, n *pauseList) {
-	if version <= p.version && !skip(rulePauseNews) || version <= p.notified.version {
+	if version <= p.version || version <= p.notified.version {
 		return // late, or known already
 	}
 	stops := slices.Clone(p.notified.stops)
@@ -239,7 +238,7 @@ func (p *pausing) receipt() Version {
 // same time would tell each other a hundred ends.
 func (p *pausing) covered(now time.Duration, s stop) bool {
 	for _, o := range p.stops {
-		if o.tag == s.tag && o.end > now && !skip(rulePauseLater) && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
+		if o.tag == s.tag && o.end > now && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
 			return true
 		}
 	}
@@ -328,7 +327,7 @@ func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d driver.
 	if p.unreadable != nil || !p.stale && !held.Lost && !wished {
 		return d, false
 	}
-	d, ok = pauseDoc.Propose(held, p.written(m, held.Lost && !skip(rulePauseClock)), random)
+	d, ok = pauseDoc.Propose(held, p.written(m, held.Lost), random)
 	if !ok {
 		return d, false // there are too many
 	}

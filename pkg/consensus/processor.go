@@ -144,7 +144,7 @@ func (p *Processor) Held(now time.Duration) Share {
 // Tick notices that the lease has run out. It is due at Until, and every other
 // method does the same first.
 func (p *Processor) Tick(now time.Duration) {
-	if p.state != StateHolding && p.held == 0 || now < p.until || skip(ruleDrawCheck) {
+	if p.state != StateHolding && p.held == 0 || now < p.until {
 		return
 	}
 	last, degraded := p.held, p.degraded
@@ -159,7 +159,7 @@ func (p *Processor) Tick(now time.Duration) {
 	// stalled may have been removed long ago.
 	patience := min(p.patience(), p.grace())
 	asked := p.failures > 0 && p.onTime && now-p.attempt <= patience && now-p.until <= patience
-	if !asked && !skip(ruleAskedOnTime) {
+	if !asked {
 		return
 	}
 	p.held = min(last, Whole/Share(max(p.answer.Live, 1)))
@@ -180,10 +180,8 @@ func (p *Processor) lapse() {
 // reserved is older than it looks. The next request follows at once.
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
-	if !skip(ruleWatchdog) {
-		p.tags.book.distrust()
-	}
-	if (p.held > 0 || p.Issuing(now)) && !skip(ruleWatchdog) {
+	p.tags.book.distrust()
+	if p.held > 0 || p.Issuing(now) {
 		p.lapse()
 		p.issuing, p.winding = false, false // what was reserved may be long over
 		p.urgency = urgencyNow
@@ -250,7 +248,7 @@ func (p *Processor) Failed(now time.Duration, seq uint64) {
 // ErrWrongAnswer; the request then counts as failed.
 func (p *Processor) Take(now time.Duration, a driver.Answer, fresh string) error {
 	p.Tick(now)
-	if (a.Seq != p.sent.Seq || a.Nonce != p.sent.Nonce || !p.sent.open) && !skip(ruleLateAnswer) {
+	if a.Seq != p.sent.Seq || a.Nonce != p.sent.Nonce || !p.sent.open {
 		return nil
 	}
 	if err := a.Check(); err != nil {
@@ -306,11 +304,8 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 	// The share that the request reported is what the store has on record as in
 	// use. If it lapsed since, the record says more than is true of this time,
 	// and nothing may rest on it.
-	broken := p.sent.inUse > 0 && p.lapses != p.sent.lapses && !skip(ruleBrokenLease)
+	broken := p.sent.inUse > 0 && p.lapses != p.sent.lapses
 	until := p.sent.at + p.lease
-	if skip(ruleLeaseFromSend) {
-		until = now + p.lease
-	}
 	if broken || until <= now {
 		p.urgency = urgencyNow
 		if !p.degraded { // which rests on no answer

@@ -171,12 +171,9 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 		switch {
 		case local:
 			a.unearn(back, spent)
-		case now < b.forgot && !skip(ruleTillForgotten):
+		case now < b.forgot:
 		default:
 			a.gives(back, spent)
-		}
-		if skip(ruleTillGivenUp) && back > 0 {
-			a.lot, b.news = tagLot{tokens: a.lot.tokens + back, from: now, until: now + 2*interval, window: a.window}, true
 		}
 	}
 	for i := range b.accounts {

@@ -189,9 +189,6 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 	if d.From > 0 {
 		l.from = now + d.From // never before the store's time: the answer came later
 	}
-	if skip(ruleTillVoid) {
-		l.until = now + d.From + 20*interval
-	}
 	if l.tokens == 0 || max(l.from, now) >= l.until || b.voided {
 		return
 	}
@@ -235,9 +232,6 @@ func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
 // given to others.
 func (b *tagBook) forget() {
 	b.forgot = max(b.forgot, b.latest)
-	if skip(ruleTillForgotten) {
-		return
-	}
 	b.lost, b.news = true, true
 	b.detach()
 	for i := range b.accounts {

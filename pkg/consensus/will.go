@@ -25,7 +25,7 @@ type Testament struct {
 
 // Inherit returns the wills for a process that holds the place, nil for one that does not.
 func (t *Testament) Inherit(holds bool) []Will {
-	if !holds && !skip(ruleProof) {
+	if !holds {
 		return nil
 	}
 	return slices.Clone(t.Wills)

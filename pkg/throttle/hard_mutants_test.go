@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
 // Leaving out any rule of hard limits lets some pool exceed Max.
 func TestHardMutants(t *testing.T) {
-	for _, name := range RuleNames() {
-		if !strings.HasPrefix(name, "hard-") {
+	for _, r := range mutants.Rules("throttle") {
+		if !strings.HasPrefix(r.Name, "hard-") {
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			restore, err := LeaveOut(name)
-			require.NoError(t, err)
-			defer restore()
+		t.Run(r.Name, func(t *testing.T) {
+			mutants.LeaveOut(t, r.Name)
 			for seed := range uint64(500) {
 				if _, _, wrong := tryHardPool(t, seed); wrong != "" {
 					t.Log(wrong)

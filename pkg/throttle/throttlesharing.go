@@ -134,7 +134,7 @@ func (t *Throttle) owedFor(now int64) time.Duration {
 
 // debt is how long the share in force takes to earn what is owed. The lock is held.
 func (t *Throttle) debt(now int64) time.Duration {
-	if skip(ruleDebtAtLeave) || t.issuing() {
+	if t.issuing() {
 		return 0
 	}
 	wait, ok := t.bucket.Law().Wait(-t.bucket.Level(now))

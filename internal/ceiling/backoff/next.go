@@ -1,7 +1,5 @@
 package backoff
 
-import "math"
-
 // A Report is what the service made of the calls of one processor, as it knows since a
 // short while, in 1e-9 of the limit.
 type Report struct {
@@ -50,7 +48,7 @@ func (c Config) Next(s State, st Step) State {
 	switch {
 	case v.refused && s.Counts(now):
 		return c.cut(s, now, v, min(max(st.Lag, 0), maxLag))
-	case (st.Used <= 0 || float64(st.Used)*100 < float64(st.Offered)*binding) && !skip(ruleBinding):
+	case st.Used <= 0 || float64(st.Used)*100 < float64(st.Offered)*binding:
 		s.Still = 1
 	default:
 		s.Still = 0
@@ -70,7 +68,7 @@ func (s State) Due(now int64, reports []Report, processors int) bool {
 func (s State) climb(now int64) State {
 	s.Climbed = min(s.Climbed+s.rising(now), maxClimbed)
 	s.At = now
-	if s.rate(s.Climbed) >= Whole && !skip(ruleConfigured) {
+	if s.rate(s.Climbed) >= Whole {
 		s.Low, s.Good, s.Climbed, s.Still = Whole, Whole, 0, 0
 	}
 	return s
@@ -96,9 +94,6 @@ func (c Config) cut(s State, now int64, v verdict, lag int64) State {
 	s.Good = min(max(good, s.Low), ceiling)
 	s.Generation = min(s.Generation+1, maxGeneration)
 	s.Cut, s.From = now, min(now+lag, maxMicros)
-	if skip(ruleLag) {
-		s.Generation, s.From = s.Generation-1, now
-	}
 	s.Climbed, s.Still = 0, 0
 	if s.Low >= Whole { // all is reserved
 		s.Low, s.Good = Whole, Whole
@@ -115,9 +110,6 @@ func (s State) rate(climbed int64) float64 {
 	}
 	t := float64(climbed-recovery) / second
 	rate := good * (1 + steepness*t*t*t)
-	if skip(ruleConfigured) {
-		return rate
-	}
 	return min(rate, Whole)
 }
 
@@ -129,11 +121,7 @@ func (c Config) Ceiling(s State, t int64) float64 {
 		return Whole
 	}
 	s = c.rescale(s)
-	top := float64(Whole)
-	if skip(ruleConfigured) {
-		top = math.Inf(1)
-	}
-	return Target(float64(c.Reserved), top, s.rate(min(s.Climbed+s.rising(t), maxClimbed)))
+	return Target(float64(c.Reserved), Whole, s.rate(min(s.Climbed+s.rising(t), maxClimbed)))
 }
 
 // rescale turns the rates into parts of this limit, if they are of another.
@@ -178,7 +166,7 @@ func judge(reports []Report, processors int, generation int64) (v verdict) {
 	}
 	v.mild = float64(refused)*100 <= float64(calls)*mild
 	v.accepted = float64(calls-refused) / float64(max(calls, 1))
-	if max(processors, len(reports)) >= witnesses && !skip(ruleWorst) {
+	if max(processors, len(reports)) >= witnesses {
 		refused, calls = refused-worst, calls-ofWorst
 	}
 	v.refused = float64(refused)*100 > float64(calls)*tolerance

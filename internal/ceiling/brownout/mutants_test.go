@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
 // Without the lag cuts pile up, and without the limit as a bound the service is asked for more than
@@ -15,9 +15,7 @@ import (
 func TestMutantsOfTheLaw(t *testing.T) {
 	for _, name := range []string{"lag", "configured"} {
 		t.Run(name, func(t *testing.T) {
-			restore, err := backoff.LeaveOut(name)
-			require.NoError(t, err)
-			defer restore()
+			mutants.LeaveOut(t, name)
 			r := Run(Shown(Shared, 1))
 			broken := r.promises()
 			require.Error(t, broken, "used %.3f, refused %.4f, back after %d s", r.Used(), r.RefusedPart(), r.Back(backAt, 0.8))

@@ -27,7 +27,7 @@ type layer struct {
 var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
-		"internal/failpoints", "internal/listen", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
+		"internal/listen", "internal/mutants", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
 		"internal/statecodec", "internal/stopnotice", "internal/tagname", "internal/templatecheck", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{

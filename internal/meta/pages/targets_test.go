@@ -86,6 +86,9 @@ func (j *judge) goCommand(t *testing.T, c call, args []string) error {
 	t.Helper()
 	switch verb := args[0]; verb {
 	case "run":
+		if args[1] == "./internal/mutants/run" { // which hands them to go test
+			return j.goCommand(t, c, append([]string{"test"}, args[2:]...))
+		}
 		pkg, err := packageAt(args[1])
 		if err != nil || pkg.Name != "main" {
 			return fmt.Errorf("%s is no program: %w", args[1], err)

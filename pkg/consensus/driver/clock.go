@@ -24,9 +24,6 @@ func (r *Record) begin(lease time.Duration, at At) *step {
 		lease = r.Lease
 	}
 	st := &step{rec: r, at: at, clock: r.Clock, removal: micros(Removal(lease)), longest: at.Longest}
-	if skip(ruleRemovalMargin) {
-		st.removal = micros(lease)
-	}
 	if st.longest == 0 {
 		st.longest = MaxLease
 	}
@@ -34,7 +31,7 @@ func (r *Record) begin(lease time.Duration, at At) *step {
 		st.clock = max(r.Clock, at.Now) // the first time known
 		return st
 	}
-	if d := at.Now - r.Wall; d > 0 && (d <= micros(Clamp(lease)) || skip(ruleClockClamp)) {
+	if d := at.Now - r.Wall; d > 0 && d <= micros(Clamp(lease)) {
 		st.clock += d
 	}
 	return st
@@ -51,7 +48,7 @@ func (st *step) lastSeen(row *Row) int64 {
 
 // gone tells whether the row has been silent for longer than the removal time.
 func (st *step) gone(row *Row) bool {
-	return st.clock-st.lastSeen(row) > st.removal && !skip(ruleRemoval)
+	return st.clock-st.lastSeen(row) > st.removal
 }
 
 // frozen tells whether shares must not grow. A freeze that the last step began
@@ -130,9 +127,6 @@ func (st *step) remember(seen uint64, outlasts time.Duration, lostRow bool) (for
 
 // knownNew tells whether no share can be in use of a pool that is not on record.
 func (st *step) knownNew(outlasts time.Duration) bool {
-	if skip(ruleOutlasts) {
-		outlasts = 0
-	}
 	return st.at.Remembers >= Removal(st.longest)+outlasts
 }
 
@@ -141,7 +135,7 @@ func (st *step) knownNew(outlasts time.Duration) bool {
 // shortens a freeze. A memory store loses nothing that its processors keep.
 func (st *step) freeze(cause FreezeCause) {
 	r := st.rec
-	if st.at.Identity == "" || skip(ruleFreeze) {
+	if st.at.Identity == "" {
 		return
 	}
 	if !st.frozen() {
@@ -153,9 +147,6 @@ func (st *step) freeze(cause FreezeCause) {
 }
 
 func (st *step) freezeTime() int64 {
-	if skip(ruleFreezeRemoval) {
-		return micros(st.rec.Lease)
-	}
 	return micros(Removal(st.longest))
 }
 

@@ -30,11 +30,9 @@ func (st *step) bury(req *Request) {
 		}
 		row := &r.Rows[i]
 		switch {
-		case row.State == RowLeft || row.State == RowCloned && !skip(ruleDeadClone):
-		case !row.sentBy(d.Last, d.Unanswered) && !skip(ruleDeadClone):
+		case row.State == RowLeft || row.State == RowCloned:
+		case !row.sentBy(d.Last, d.Unanswered):
 			row.State = RowCloned
-		case skip(ruleDeadRow):
-			r.Rows = slices.Delete(r.Rows, i, i+1)
 		default:
 			row.State, row.Holding = RowReplaced, Holding{}
 		}

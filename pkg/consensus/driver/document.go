@@ -93,7 +93,7 @@ func (e *ConflictError) Error() string {
 
 // takes tells whether a report's body replaces the version on record.
 func (d *DocumentReport) takes(current Version) bool {
-	return len(d.Body) > 0 && d.Version > current && (d.Base == current || d.Base == d.Version || skip(ruleBase))
+	return len(d.Body) > 0 && d.Version > current && (d.Base == current || d.Base == d.Version)
 }
 
 // matches tells whether the report says exactly what is on record.

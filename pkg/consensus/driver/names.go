@@ -91,10 +91,7 @@ func (t *teller) name(key uint64) *Till {
 	if len(n.Tills) >= MaxNames {
 		return nil
 	}
-	paid := int64(0)
-	if !skip(ruleTillDropped) {
-		paid = t.least(paidCells(key))
-	}
+	paid := t.least(paidCells(key))
 	i, _ := findTill(n.Tills, key)
 	n.Tills = slices.Insert(n.Tills, i, Till{Key: key, Paid: paid, Full: paid})
 	return &n.Tills[i]

@@ -67,7 +67,7 @@ type booking struct {
 // first is the first slot that can be reserved at now, in nanoseconds.
 func (is *Permits) first(now int64, step time.Duration) int64 {
 	first := max(now, nanos(is.Hold))
-	if is.Last > 0 && !skip(rulePermitSpacing) {
+	if is.Last > 0 {
 		first = max(first, is.Last+int64(step))
 	}
 	return first
@@ -98,7 +98,7 @@ func (is *Permits) take(b booking, clock int64) Reservation {
 // that arrives twice takes nothing from those who reserved in between.
 func (is *Permits) giveBack(serial int64, unused int, revision uint64) bool {
 	unused = max(unused, 1)
-	if serial == 0 || uint64(serial) != is.Serial && !skip(rulePermitReturn) || unused > is.Count {
+	if serial == 0 || uint64(serial) != is.Serial || unused > is.Count {
 		return false
 	}
 	is.Last = max(is.Last-int64(unused)*int64(is.Step), 0)
@@ -160,7 +160,7 @@ func (st *step) permitClaim() Share {
 // has forgotten. It tells whether that is longer than before.
 func (st *step) hold(spacing, reach time.Duration) (longer bool) {
 	r, is := st.rec, &st.rec.Permits
-	if r.FrozenUntil <= 0 || r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held || skip(rulePermitHold) {
+	if r.FrozenUntil <= 0 || r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held {
 		return false
 	}
 	hold := min(max(is.Hold, r.FrozenUntil+upMicros(spacing)+upMicros(reach)), MaxMicros)
@@ -202,14 +202,14 @@ func (st *step) notePermits(req *Request) {
 		is.Issuing = false
 	}
 	if is.Issuing || is.Last > 0 {
-		st.hold(is.Spacing, req.reach())
+		st.hold(is.Spacing, req.Reach)
 	}
 }
 
 // newest tells whether the request names its spacing by a document of which nothing newer
 // is on record.
 func (st *step) newest(req *Request) bool {
-	return req.SpacingBy != "" && (st.rec.document(req.SpacingBy).Version <= req.reported(req.SpacingBy) || skip(ruleSpacingBy))
+	return req.SpacingBy != "" && st.rec.document(req.SpacingBy).Version <= req.reported(req.SpacingBy)
 }
 
 // reported is the version that the request reports of a document, 0 if none.
@@ -220,14 +220,6 @@ func (r *Request) reported(name string) Version {
 		}
 	}
 	return 0
-}
-
-// reach is Reach, unless the rule is left out.
-func (r *Request) reach() time.Duration {
-	if skip(rulePermitReach) {
-		return 0
-	}
-	return r.Reach
 }
 
 // live is how many processors are live.
@@ -251,7 +243,7 @@ func (st *step) keep(until *int64) {
 // winding tells whether permits are still good though the pool issues none any more.
 func (st *step) winding() bool {
 	is := &st.rec.Permits
-	if is.Last == 0 || skip(rulePermitEnd) {
+	if is.Last == 0 {
 		return false
 	}
 	return nanos(st.clock) < max(is.Last, nanos(is.Hold))+int64(Validity(is.Step))

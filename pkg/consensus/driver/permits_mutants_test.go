@@ -6,16 +6,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
 // Without any one of the rules of permits, slots come too close, or shares and permits
 // together to more than the whole.
 func TestMutantsOfPermits(t *testing.T) {
-	for name, r := range map[string]rule{
-		"hold": rulePermitHold, "reach": rulePermitReach, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
+	for name, r := range map[string]string{
+		"hold": "permit-hold", "reach": "permit-reach", "freeze": "freeze", "freeze removal": "freeze-removal",
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer board.Leave(int(r))()
+			mutants.LeaveOut(t, r)
 			found := 0
 			for seed := uint64(0); seed < 400 && found == 0; seed++ {
 				is := newIssue(t, seed)
@@ -25,9 +27,9 @@ func TestMutantsOfPermits(t *testing.T) {
 			require.Positive(t, found)
 		})
 	}
-	for name, r := range map[string]rule{"claim": rulePermitClaim, "end": rulePermitEnd} {
+	for name, r := range map[string]string{"claim": "permit-claim", "end": "permit-end"} {
 		t.Run(name, func(t *testing.T) {
-			defer board.Leave(int(r))()
+			mutants.LeaveOut(t, r)
 			most := 0.0
 			for seed := uint64(0); seed < 60 && most <= 1.01; seed++ {
 				most = max(most, playMixture(t, seed).most)

@@ -202,7 +202,7 @@ const leastClaim = Whole/3 + 1
 // rounded up to whole microseconds unless it has all. 0 with less than leastClaim.
 func spacingOf(spacing time.Duration, claim Share) time.Duration {
 	switch {
-	case claim >= Whole || skip(rulePermitClaim) && claim > 0:
+	case claim >= Whole:
 		return spacing
 	case claim < leastClaim:
 		return 0

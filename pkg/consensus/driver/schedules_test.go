@@ -12,7 +12,7 @@ const half = Whole / 2
 // A schedule is a story in which the bound holds because of one rule: without
 // it, the shares in use or the claims add up to more than the whole.
 type schedule struct {
-	rule rule
+	rule string // see package mutants
 	name string
 	run  func(tr *trial)
 }
@@ -20,13 +20,13 @@ type schedule struct {
 // Processors draw on what they hold until their lease ends, also while they are
 // cut off: what is not said to sync does not.
 var schedules = []schedule{
-	{ruleFreeze, "a wiped store does not know who draws", func(tr *trial) {
+	{"freeze", "a wiped store does not know who draws", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
 		tr.wipe()
 		tr.keepBusy(20*time.Second, Whole, b)
 	}},
-	{ruleFreeze, "a failover to another server lost the newest answer", func(tr *trial) {
+	{"freeze", "a failover to another server lost the newest answer", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(half)
 		older := tr.snapshot()
@@ -35,7 +35,7 @@ var schedules = []schedule{
 		tr.at.Identity = "server 2"
 		a.sync(Whole)
 	}},
-	{ruleFreeze, "an older record under the same identity, noticed by its revision", func(tr *trial) {
+	{"freeze", "an older record under the same identity, noticed by its revision", func(tr *trial) {
 		a, b, c := tr.actor("a"), tr.actor("b"), tr.actor("c")
 		a.sync(0)
 		older := tr.snapshot()
@@ -45,7 +45,7 @@ var schedules = []schedule{
 		a.sync(0) // has seen a newer one, and holds nothing itself
 		c.sync(Whole)
 	}},
-	{ruleFreeze, "a lost row whose loss nothing else shows", func(tr *trial) {
+	{"freeze", "a lost row whose loss nothing else shows", func(tr *trial) {
 		a, b, c := tr.actor("a"), tr.actor("b"), tr.actor("c")
 		d := tr.actor("d")
 		d.sync(0)
@@ -57,14 +57,14 @@ var schedules = []schedule{
 		a.sync(half)                     // its row is missing
 		c.sync(half)                     // b is cut off
 	}},
-	{ruleFreezeRemoval, "the first to come after a wipe has a short lease", func(tr *trial) {
+	{"freeze-removal", "the first to come after a wipe has a short lease", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		b.lease = short
 		a.sync(Whole)
 		tr.wipe()
 		tr.keepBusy(20*time.Second, Whole, b)
 	}},
-	{ruleFreezeRemoval, "the holder's clock is slow, the store's fast", func(tr *trial) {
+	{"freeze-removal", "the holder's clock is slow, the store's fast", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.rate, tr.storeRate = 1-0.0833, 1+0.0833
 		b.sync(0)
@@ -75,13 +75,13 @@ var schedules = []schedule{
 		tr.record, tr.forgot = older, true
 		tr.keepBusy(20*time.Second, Whole, b)
 	}},
-	{ruleClockClamp, "the store's clock leaps by an hour", func(tr *trial) {
+	{"clock-clamp", "the store's clock leaps by an hour", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
 		tr.storeTime += micros(time.Hour)
 		tr.keepBusy(20*time.Second, Whole, b)
 	}},
-	{ruleClockClamp, "the store's clock leaps again and again", func(tr *trial) {
+	{"clock-clamp", "the store's clock leaps again and again", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
 		for range 20 {
@@ -89,26 +89,26 @@ var schedules = []schedule{
 			b.sync(Whole)
 		}
 	}},
-	{ruleRemovalMargin, "the holder's clock is slow, the store's fast", func(tr *trial) {
+	{"removal-margin", "the holder's clock is slow, the store's fast", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.rate, tr.storeRate = 1-0.0833, 1+0.0833
 		a.sync(Whole)
 		tr.keepBusy(20*time.Second, Whole, b)
 	}},
-	{ruleRemovalMargin, "the store's clock leaps by a clamp", func(tr *trial) {
+	{"removal-margin", "the store's clock leaps by a clamp", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
 		tr.storeTime += micros(Clamp(longest))
 		tr.keepBusy(20*time.Second, Whole, b)
 	}},
-	{ruleSequence, "a request from before the grant arrives after it", func(tr *trial) {
+	{"sequence", "a request from before the grant arrives after it", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		late := a.ask(0)
 		a.sync(Whole)
 		a.take(late, tr.deliver(late))
 		b.sync(Whole)
 	}},
-	{ruleClone, "two processes with one memory ask for the same", func(tr *trial) {
+	{"clone", "two processes with one memory ask for the same", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(0)
 		twin := tr.twin(a)
@@ -116,7 +116,7 @@ var schedules = []schedule{
 		twin.sync(half)
 		b.sync(Whole)
 	}},
-	{ruleClone, "one of two processes with one memory is ahead", func(tr *trial) {
+	{"clone", "one of two processes with one memory is ahead", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(0)
 		twin := tr.twin(a)
@@ -126,20 +126,20 @@ var schedules = []schedule{
 		twin.sync(half)
 		b.sync(Whole)
 	}},
-	{ruleReplacedClaim, "a process is restarted while the old one still draws", func(tr *trial) {
+	{"replaced-claim", "a process is restarted while the old one still draws", func(tr *trial) {
 		a := tr.actor("a")
 		a.sync(Whole)
 		again := tr.actor("a")
 		tr.keepBusy(20*time.Second, Whole, again)
 	}},
-	{ruleReplacedClaim, "two restarts under one ID", func(tr *trial) {
+	{"replaced-claim", "two restarts under one ID", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(half)
 		tr.actor("a").sync(half)
 		tr.actor("a").sync(Whole)
 		b.sync(Whole)
 	}},
-	{ruleTombstone, "a packet of a processor that left arrives after the leave", func(tr *trial) {
+	{"tombstone", "a packet of a processor that left arrives after the leave", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
 		late := a.ask(Whole)
@@ -147,7 +147,7 @@ var schedules = []schedule{
 		b.sync(Whole)
 		tr.deliver(late)
 	}},
-	{ruleRoom, "after two shares came to overlap, the next syncs end it", func(tr *trial) {
+	{"room", "after two shares came to overlap, the next syncs end it", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(half)
 		older := tr.snapshot()
@@ -159,7 +159,7 @@ var schedules = []schedule{
 		tr.forgive()
 		tr.keepBusy(20*time.Second, Whole, a, b)
 	}},
-	{ruleClaimFalls, "the answer with the lower share is lost", func(tr *trial) {
+	{"claim-falls", "the answer with the lower share is lost", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
 		tr.deliver(a.askWithout(half))

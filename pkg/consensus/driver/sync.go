@@ -18,15 +18,9 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	verdict, row := st.judge(req)
 	switch verdict {
 	case verdictRepeat:
-		if skip(ruleTillLate) {
-			st.teller(req, true, false).serve()
-		}
 		st.fill(&ans, req, row)
 		return ans, false
 	case verdictLate, verdictRemoved:
-		if skip(ruleTillLate) {
-			st.teller(req, true, false).serve()
-		}
 		ans.Status = verdict.status()
 		return ans, false
 	case verdictReplaced:
@@ -102,10 +96,10 @@ func (r *Record) Leave(l *Leave, at At) (changed bool) {
 	}
 	st := r.begin(r.Lease, at)
 	i, ok := r.find(RowKey{l.ID, l.Incarnation})
-	if !ok || r.Rows[i].State != RowLive || (l.Seq <= r.Rows[i].Seq && !skip(ruleSequence)) {
+	if !ok || r.Rows[i].State != RowLive || l.Seq <= r.Rows[i].Seq {
 		return false
 	}
-	if row := &r.Rows[i]; !row.sentBy(Ticket{l.LastSeq, l.LastNonce}, l.Unanswered) && !skip(ruleClone) {
+	if row := &r.Rows[i]; !row.sentBy(Ticket{l.LastSeq, l.LastNonce}, l.Unanswered) {
 		row.State = RowCloned // one of two processes leaves; the other may still draw
 		r.Revision++
 		return true
@@ -115,9 +109,6 @@ func (r *Record) Leave(l *Leave, at At) (changed bool) {
 		row := &r.Rows[i]
 		row.State, row.Seq, row.Holding = RowLeft, l.Seq, Holding{}
 		st.stamp(row)
-		if skip(ruleTombstone) {
-			r.Rows = slices.Delete(r.Rows, i, i+1)
-		}
 	}
 	r.Revision++
 	return true
@@ -167,27 +158,19 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 	}
 	switch {
 	case req.Seq == row.Seq && req.Nonce == row.Nonce:
-		return repeated(), row
-	case req.Seq < row.Seq && !skip(ruleSequence):
+		return verdictRepeat, row
+	case req.Seq < row.Seq:
 		return verdictLate, row
-	case req.Seq == row.Seq && !skip(ruleClone):
+	case req.Seq == row.Seq:
 		return verdictClone, row
-	case req.LastSeq > row.Seq && (req.Recalled == Ticket{row.Seq, row.Nonce} || skip(ruleRecall)):
+	case req.LastSeq > row.Seq && req.Recalled == Ticket{row.Seq, row.Nonce}:
 		return verdictLostRow, row
 	case req.LastSeq > row.Seq:
 		return verdictBehind, row
-	case !row.sentBy(Ticket{req.LastSeq, req.LastNonce}, req.Unanswered) && !skip(ruleClone) && !skip(ruleSequence):
+	case !row.sentBy(Ticket{req.LastSeq, req.LastNonce}, req.Unanswered):
 		return verdictClone, row
 	}
 	return verdictAccept, row
-}
-
-// repeated is what becomes of the newest request once more.
-func repeated() verdict {
-	if skip(ruleRepeat) {
-		return verdictAccept
-	}
-	return verdictRepeat
 }
 
 // sentBy tells whether the newest request on record is one that a process has sent
@@ -234,9 +217,6 @@ func (st *step) row(req *Request) *Row {
 			continue
 		}
 		r.Rows[j].State = RowReplaced
-		if skip(ruleReplacedClaim) {
-			r.Rows[j].Holding = Holding{}
-		}
 	}
 	r.Rows = slices.Insert(r.Rows, i, Row{RowKey: RowKey{req.ID, req.Incarnation}})
 	return &r.Rows[i]
@@ -263,16 +243,7 @@ func (st *step) answer(row *Row, req *Request) {
 		limit = min(limit, req.InUse)
 	}
 	row.Answered = min(limit, room)
-	if skip(ruleRoom) {
-		row.Answered = max(row.Answered, min(limit, req.InUse))
-	}
 	row.Claim = max(row.InUse, row.Answered)
-	if skip(ruleClaimFalls) {
-		row.Claim = row.Answered
-	}
-	if skip(ruleFacts) {
-		row.Claim = min(row.Claim, room)
-	}
 }
 
 // fill writes a granted answer from the row as it is recorded.

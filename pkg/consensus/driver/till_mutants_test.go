@@ -3,30 +3,35 @@
 package driver
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
 // TestEveryTillScheduleNeedsItsRule plays each schedule of TestTillSchedules without its rule.
 func TestEveryTillScheduleNeedsItsRule(t *testing.T) {
-	played := map[int]bool{}
+	played := map[string]bool{}
 	for _, s := range tillSchedules {
-		played[int(s.rule)] = true
+		played[s.rule] = true
 		t.Run(s.name, func(t *testing.T) {
-			defer board.Leave(int(s.rule))()
+			mutants.LeaveOut(t, s.rule)
 			require.NotEmpty(t, s.play(newTillTrial()), "the schedule does not need the rule")
 		})
 	}
-	for r := ruleTillHold; r <= ruleTillDropped; r++ {
-		require.True(t, played[int(r)], "no schedule needs rule %d", r)
+	for _, r := range mutants.Rules("driver") {
+		if strings.HasPrefix(r.Name, "till-") {
+			require.True(t, played[r.Name], "no schedule needs the rule %q", r.Name)
+		}
 	}
 }
 
 // TestMutantsOfTills: random schedules, too, need the rule that what was not used in its time cannot be handed on. The others
 // are hidden from them by each other, and need the schedules above.
 func TestMutantsOfTills(t *testing.T) {
-	defer board.Leave(int(ruleTillBackEarned))()
+	mutants.LeaveOut(t, "till-back-earned")
 	for seed := range uint64(400) {
 		if _, within := playDrawers(seed); !within {
 			return

@@ -86,36 +86,36 @@ func givesBack(n int64, of Drawn, ask int64) Draw {
 
 // tillSchedules each need a rule of tills. They return what went wrong, or nothing.
 var tillSchedules = []struct {
-	rule rule
+	rule string // see package mutants
 	name string
 	play func(t *tillTrial) string
 }{
-	{ruleTillHold, "a wiped store gives nothing while what it gave is good", func(t *tillTrial) string {
+	{"till-hold", "a wiped store gives nothing while what it gave is good", func(t *tillTrial) string {
 		t.draw("a", asks(1000))
 		t.rec, t.at.Remembers = Record{}, 0
 		return wrongTokens("just after", t.draw("b", asks(1000)), 0)
 	}},
-	{ruleTillHoldShort, "nor does it a little later", func(t *tillTrial) string {
+	{"till-hold-short", "nor does it a little later", func(t *tillTrial) string {
 		t.draw("a", asks(1000))
 		t.at.Identity = "2"
 		t.draw("clock", asks(0))
 		t.seconds(2)
 		return wrongTokens("2 s later, which may be 2.3 s", t.draw("b", asks(1000)), 0)
 	}},
-	{ruleTillHoldShort, "and for longer when it knows nothing of the pool", func(t *tillTrial) string {
+	{"till-hold-short", "and for longer when it knows nothing of the pool", func(t *tillTrial) string {
 		t.draw("a", asks(1000))
 		t.rec, t.at.Remembers = Record{}, 0
 		t.draw("clock", asks(0))
 		t.seconds(5.5)
 		return wrongTokens("5.5 s later", t.draw("b", asks(1000)), 0)
 	}},
-	{ruleTillBack, "what is given back by a request that is lost and sent again counts once", func(t *tillTrial) string {
+	{"till-back", "what is given back by a request that is lost and sent again counts once", func(t *tillTrial) string {
 		got := t.draw("a", asks(1000))
 		t.send(t.request("a", []Draw{givesBack(500, got, 0)}))
 		t.send(t.request("a", []Draw{givesBack(500, got, 0)}))
 		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
 	}},
-	{ruleTillBackAfterWipe, "what was drawn before a freeze is not given back after it", func(t *tillTrial) string {
+	{"till-back-after-wipe", "what was drawn before a freeze is not given back after it", func(t *tillTrial) string {
 		reserved := asks(3000)
 		reserved.Ahead = time.Minute
 		got := t.draw("a", reserved)
@@ -125,7 +125,7 @@ var tillSchedules = []struct {
 		t.draw("b", asks(2000))
 		return wrongTokens("after the hold", t.draw("a", givesBack(500, got, 2000)), 0)
 	}},
-	{ruleTillLate, "a late request gives nothing back", func(t *tillTrial) string {
+	{"till-late", "a late request gives nothing back", func(t *tillTrial) string {
 		got := t.draw("a", asks(1000))
 		back := t.request("a", []Draw{givesBack(500, got, 0)})
 		t.take("a", back)
@@ -133,21 +133,21 @@ var tillSchedules = []struct {
 		t.send(back)
 		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
 	}},
-	{ruleTillLate, "a repeated request gives nothing back", func(t *tillTrial) string {
+	{"till-late", "a repeated request gives nothing back", func(t *tillTrial) string {
 		got := t.draw("a", asks(1000))
 		back := t.request("a", []Draw{givesBack(500, got, 0)})
 		t.take("a", back)
 		t.send(back)
 		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
 	}},
-	{ruleTillBackEarned, "what was not used in its time cannot be handed on", func(t *tillTrial) string {
+	{"till-back-earned", "what was not used in its time cannot be handed on", func(t *tillTrial) string {
 		got := t.draw("a", asks(1000))
 		t.seconds(1)
 		t.draw("b", asks(1000))
 		t.seconds(0.5)
 		return wrongTokens("half a second after another", t.draw("a", givesBack(1000, got, 1000)), 500)
 	}},
-	{ruleTillBackEarned, "a reservation that is given back brings no later one forward", func(t *tillTrial) string {
+	{"till-back-earned", "a reservation that is given back brings no later one forward", func(t *tillTrial) string {
 		reserved := asks(3000)
 		reserved.Ahead = time.Minute
 		got := t.draw("a", reserved)
@@ -159,14 +159,14 @@ var tillSchedules = []struct {
 		}
 		return ""
 	}},
-	{ruleTillVersion, "a total that was lowered holds for all", func(t *tillTrial) string {
+	{"till-version", "a total that was lowered holds for all", func(t *tillTrial) string {
 		lowered := asks(1000)
 		lowered.Version, lowered.Total = 6, 10
 		t.draw("a", lowered)
 		t.seconds(1)
 		return wrongTokens("by the older quotas", t.draw("b", asks(1000)), 0)
 	}},
-	{ruleTillSeenSum, "what two have seen spent counts once", func(t *tillTrial) string {
+	{"till-seen-sum", "what two have seen spent counts once", func(t *tillTrial) string {
 		d := asks(0)
 		d.Budgets = []BudgetDraw{{Amount: 100, Start: t.at.Now, End: t.at.Now + 3_600_000_000, Seen: 40}}
 		t.draw("clock", asks(0))
@@ -178,14 +178,14 @@ var tillSchedules = []struct {
 		}
 		return ""
 	}},
-	{ruleTillDropped, "a name whose till was dropped early has its burst once", func(t *tillTrial) string {
+	{"till-dropped", "a name whose till was dropped early has its burst once", func(t *tillTrial) string {
 		d := asks(2_000_000)
 		d.Key, d.Pattern = nameKey(0), true
 		t.draw("a", d)
 		t.names(1)
 		return wrongTokens("again", t.draw("a", d), 0)
 	}},
-	{ruleTillDropped, "and what it has spent of a budget is spent", func(t *tillTrial) string {
+	{"till-dropped", "and what it has spent of a budget is spent", func(t *tillTrial) string {
 		d := Draw{Key: nameKey(0), Pattern: true, Ask: 60}
 		d.Budgets = []BudgetDraw{{Amount: 100, Start: t.at.Now, End: t.at.Now + 3_600_000_000}}
 		t.draw("a", d)

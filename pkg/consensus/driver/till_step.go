@@ -32,12 +32,12 @@ type teller struct {
 func (st *step) teller(req *Request, newest, forgot bool) *teller {
 	r := st.rec
 	t := &teller{step: st, req: req, lead: micros(Interval(r.Lease, len(r.Rows)))}
-	if !skip(ruleTillHold) && r.FrozenUntil > 0 {
+	if r.FrozenUntil > 0 {
 		t.hold = r.FrozenUntil - st.freezeTime() + st.holdTime()
 	}
-	t.held = st.rec.FreezeUnstamped && !skip(ruleTillHold) || t.hold > st.clock
-	remembered := !forgot && !t.held && req.LastTime >= t.hold || skip(ruleTillBackAfterWipe)
-	t.back = (newest || skip(ruleTillBack)) && remembered
+	t.held = st.rec.FreezeUnstamped || t.hold > st.clock
+	remembered := !forgot && !t.held && req.LastTime >= t.hold
+	t.back = newest && remembered
 	return t
 }
 
@@ -49,9 +49,6 @@ func (st *step) holdTime() int64 {
 	n := 2 * len(st.rec.Rows)
 	if by := st.rec.FrozenBy; by == FreezeNewRecord || by == FreezeRollback {
 		n = manyRows
-	}
-	if skip(ruleTillHoldShort) {
-		return micros(Interval(st.longest, 1)) / 2
 	}
 	return 2 * micros(Interval(st.longest, n)) * 119 / 100
 }
@@ -83,7 +80,7 @@ func (t *teller) draw(d *Draw) Drawn {
 		out.Lack = LackFull
 		return out
 	}
-	older := d.Version < till.Version && !skip(ruleTillVersion)
+	older := d.Version < till.Version
 	t.settleTill(till, d, older)
 	open := t.windows(till, d)
 	switch {
@@ -177,10 +174,7 @@ func (t *teller) settleTill(till *Till, d *Draw, older bool) {
 // else has reserved or drawn after it, for those would not come any earlier.
 func (t *teller) credit(paid int64, d *Draw) int64 {
 	ahead := d.BackPaid - t.clock
-	switch {
-	case skip(ruleTillBackEarned):
-		return span(d.worth(d.Back))
-	case ahead > t.lead && d.BackPaid != paid:
+	if ahead > t.lead && d.BackPaid != paid {
 		return 0
 	}
 	return min(span(d.worth(d.Back)), max(ahead, 0))
@@ -237,15 +231,12 @@ func (t *teller) windows(till *Till, d *Draw) (open bool) {
 		case ok:
 			s := &till.Spent[w]
 			s.End = max(s.End, b.End)
-			switch {
-			case t.held && skip(ruleTillSeenSum):
-				s.Tokens = min(s.Tokens+b.Seen, maxSpent)
-			case t.held:
+			if t.held {
 				s.Tokens = max(s.Tokens, b.Seen)
 			}
 		case now:
 			seen := b.Seen
-			if d.Pattern && !skip(ruleTillDropped) {
+			if d.Pattern {
 				seen = max(seen, t.least(spentCells(till.Key, b.Start)))
 			}
 			till.Spent = slices.Insert(till.Spent, w, Spent{b.Start, b.End, seen})

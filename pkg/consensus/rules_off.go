@@ -1,6 +1,0 @@
-//go:build !numathrottle_mutants
-
-package consensus
-
-// skip tells whether a rule of the protocol is left out: never, in this build.
-func skip(rule) bool { return false }
