@@ -42,15 +42,20 @@ func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.M
 	}
 	permit, err := w.Gate.Admit(ctx, tag, cost)
 	if err != nil {
-		answer, ok := w.Deny(ctx, err, keys, d, Nack().does)
-		if !ok {
-			w.Abandoner.Abandon(ctx, err)
-		}
-		return answer
+		return w.deny(ctx, keys, d, err)
 	}
 	out := w.next.Map(ctx, keys, d)
 	if w.ExemptDropped && admission.OnlyDrops(out.Items()) {
 		w.Gate.Exempt(permit)
 	}
 	return out
+}
+
+// deny answers for a message that did not get its tokens, or does not return. It has a frame of its own, for Map's to be small.
+func (w *unary) deny(ctx context.Context, keys []string, d mapsdk.Datum, err error) mapsdk.Messages {
+	answer, ok := w.Deny(ctx, err, keys, d, Nack().does)
+	if !ok {
+		w.Abandoner.Abandon(ctx, err)
+	}
+	return answer
 }

@@ -59,14 +59,7 @@ func (t *transformer) Transform(ctx context.Context, keys []string, d transforms
 	}
 	permit, err := t.Gate.Admit(ctx, tag, cost)
 	if err != nil {
-		answer, ok := t.Deny(ctx, err, keys, d, Nack().does)
-		if ok && len(answer) == 0 {
-			err, ok = errNoAnswer, false
-		}
-		if !ok {
-			t.Abandoner.Abandon(ctx, err)
-		}
-		return answer
+		return t.deny(ctx, keys, d, err)
 	}
 	out := t.next.Transform(ctx, keys, d)
 	if t.ExemptDropped && admission.OnlyDrops(out.Items()) {
@@ -77,3 +70,15 @@ func (t *transformer) Transform(ctx context.Context, keys []string, d transforms
 
 // errNoAnswer is what a DenyFunc's empty result fails the stream with.
 var errNoAnswer = errors.New("sourcer: DenyFunc returned no messages, which the platform does not take from a transformer")
+
+// deny answers for a message that did not get its tokens, or does not return.
+func (t *transformer) deny(ctx context.Context, keys []string, d transformsdk.Datum, err error) transformsdk.Messages {
+	answer, ok := t.Deny(ctx, err, keys, d, Nack().does)
+	if ok && len(answer) == 0 {
+		err, ok = errNoAnswer, false
+	}
+	if !ok {
+		t.Abandoner.Abandon(ctx, err)
+	}
+	return answer
+}
