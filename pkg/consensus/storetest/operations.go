@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -171,20 +170,8 @@ func (s *sequence) haunt(*player) {
 	if len(s.ghosts) == 0 {
 		return
 	}
-	i := s.rng.IntN(len(s.ghosts))
-	pl := s.ghosts[i]
-	// The reference knows the time of a leave but roughly. Whether the tombstone
-	// is still there shows only in those who remember no answer.
-	removal := driver.Removal(s.ref.rec.Lease) - 2*driver.Clamp(s.ref.rec.Lease)
-	what := s.rng.IntN(6)
-	if pl.left > 0 && s.ref.rec.Clock-pl.left > removal.Microseconds() {
-		if pl.lastSeq == 0 {
-			s.ghosts = slices.Delete(s.ghosts, i, i+1)
-			return
-		}
-		what = 5 // earlier requests remember none
-	}
-	switch what {
+	pl := s.ghosts[s.rng.IntN(len(s.ghosts))]
+	switch s.rng.IntN(6) {
 	case 0:
 		s.repeat(pl)
 	case 1:
@@ -232,12 +219,12 @@ func (s *sequence) rollback(*player) {
 			restore()
 			s.ref.rec = rec
 		}
-		s.trace.WriteString("         the record is copied\n")
+		s.line("the record is copied")
 	default:
 		s.restore()
 		s.restore = nil
-		s.watcher = s.player("watcher") // the old one could be asked what it remembers
-		s.trace.WriteString("         the copy is put back\n")
+		s.newWatchers() // the old ones could be asked what they remember
+		s.line("the copy is put back")
 	}
 }
 
@@ -258,11 +245,8 @@ func (s *sequence) reserves(*player) {
 		req.Revision += 10
 	}
 	res, _ := s.reserve(s.store, req)
-	mismatch := s.ref.reserve(req, res)
-	fmt.Fprintf(&s.trace, "%8s reserves %+v: %+v\n", time.Since(s.start).Round(time.Millisecond), req, res)
-	if mismatch != nil {
-		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
-	}
+	s.line("reserves %+v: %+v", req, res)
+	s.follow(nil, res.Time, 0, reserve(req, res))
 	if res.Last != 0 {
 		s.reserved = append(s.reserved, res.Last)
 	}
