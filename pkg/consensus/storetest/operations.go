@@ -165,12 +165,13 @@ func (s *sequence) recount(*player) {
 	}
 }
 
-// haunt lets a process that should be gone do something.
+// haunt lets a process that should be gone do something, more often than not one of the newest.
 func (s *sequence) haunt(*player) {
-	if len(s.ghosts) == 0 {
+	n := len(s.ghosts)
+	if n == 0 {
 		return
 	}
-	pl := s.ghosts[s.rng.IntN(len(s.ghosts))]
+	pl := s.ghosts[n-1-s.rng.IntN([]int{n, min(n, 2)}[s.rng.IntN(2)])]
 	switch s.rng.IntN(6) {
 	case 0:
 		s.repeat(pl)
@@ -228,8 +229,8 @@ func (s *sequence) rollback(*player) {
 	}
 }
 
-// reserves asks for slots, and gives some back. A Deferred store does not tell when the
-// step before was, which the reference would have to know.
+// reserves asks for slots, and gives some back. It does not of a Deferred store: one that fails there may have been written,
+// and is no repeat when it is sent again.
 func (s *sequence) reserves(*player) {
 	if s.spacing == 0 || s.Deferred {
 		return

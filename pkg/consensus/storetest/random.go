@@ -40,7 +40,8 @@ type sequence struct {
 	silences, gaps int
 	frozenFor      int // steps since the pool froze
 	spacing        time.Duration
-	reserved       []int64 // what can be given back, the newest last
+	reserved       []int64          // what can be given back, the newest last
+	paid           map[uint64]int64 // the newest Drawn.Paid of each key
 	restore        func()
 }
 
@@ -57,6 +58,7 @@ func (p *pool) runRandom(seed uint64, steps int) {
 	p.lease = min(p.Longest, 200*time.Millisecond)
 	s := &sequence{
 		pool: p, rng: rand.New(rand.NewPCG(seed, 0)), ref: newReference(&p.Harness), start: time.Now(), silences: 2, gaps: 2,
+		paid: map[uint64]int64{},
 	}
 	p.Logf("run it again with -storetest.seed=%d", seed)
 	// Half of the sequences are about permits, too: they are issued now and then.
@@ -143,6 +145,9 @@ func (s *sequence) exchange(pl *player, what string, req driver.Request, take bo
 	pl.take(ans)
 	if ans.Status == driver.Granted {
 		pl.held = ans.Share
+	}
+	for _, d := range ans.Draws {
+		s.paid[d.Key] = d.Paid
 	}
 	s.load(pl, &req, &ans)
 	return ans
