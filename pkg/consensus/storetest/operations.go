@@ -220,12 +220,12 @@ func (s *sequence) rollback(*player) {
 			restore()
 			s.ref.rec = rec
 		}
-		s.line("the record is copied")
+		s.tracef("the record is copied")
 	default:
 		s.restore()
 		s.restore = nil
 		s.newWatchers() // the old ones could be asked what they remember
-		s.line("the copy is put back")
+		s.tracef("the copy is put back")
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *sequence) reserves(*player) {
 		req.Revision += 10
 	}
 	res, _ := s.reserve(s.store, req)
-	s.line("reserves %+v: %+v", req, res)
+	s.tracef("reserves %+v: %+v", req, res)
 	s.follow(nil, res.Time, 0, reserve(req, res))
 	if res.Last != 0 {
 		s.reserved = append(s.reserved, res.Last)

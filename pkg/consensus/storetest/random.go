@@ -173,15 +173,15 @@ func (s *sequence) doLeave(pl *player, what string, seq uint64) {
 	s.attend(pl)
 	l := pl.farewell(seq)
 	err := s.call(func(ctx context.Context) error { return pl.store.Leave(ctx, l) })
-	s.line("%s/%s %s #%d", pl.id, pl.incarnation, what, seq)
+	s.tracef("%s/%s %s #%d", pl.id, pl.incarnation, what, seq)
 	s.follow(err, 0, 0, func(rec *driver.Record, at driver.At) error {
 		rec.Leave(&l, at)
 		return nil
 	})
 }
 
-// line adds one line to the trace.
-func (s *sequence) line(format string, args ...any) {
+// tracef adds one line to the trace.
+func (s *sequence) tracef(format string, args ...any) {
 	fmt.Fprintf(&s.trace, "%8s %s\n", time.Since(s.start).Round(time.Millisecond), fmt.Sprintf(format, args...))
 }
 
@@ -200,7 +200,7 @@ func (s *sequence) note(pl *player, what string, req driver.Request, ans driver.
 	if ans.Frozen > 0 {
 		fmt.Fprintf(&w, " frozen %s by %s", ans.Frozen, ans.FrozenBy)
 	}
-	s.line("%s/%s %s #%d after #%d rev %d: uses %d wants %d; %s %d live %d;%s", pl.id, pl.incarnation, what,
+	s.tracef("%s/%s %s #%d after #%d rev %d: uses %d wants %d; %s %d live %d;%s", pl.id, pl.incarnation, what,
 		req.Seq, req.LastSeq, req.Revision, req.InUse, req.Wanted, ans.Status, ans.Share, ans.Live, w.String())
 }
 

@@ -85,6 +85,6 @@ func (s *sequence) operator(pl *player) {
 	d := change(name, base, s.version(base), s.body(40)+"?")
 	s.attend(pl)
 	current, err := s.save(d)
-	s.line("an operator saves %s %d of %d %.20q: %d, %v", name, d.Version, base, d.Body, current, err)
+	s.tracef("an operator saves %s %d of %d %.20q: %d, %v", name, d.Version, base, d.Body, current, err)
 	s.follow(nil, 0, 0, save(d, current, err))
 }

@@ -37,8 +37,8 @@ type shown struct {
 // A step does one step on a record. It returns an error if the store's answer differs from the record's.
 type step func(rec *driver.Record, at driver.At) error
 
-// take takes a step. It returns an error if at no time at which the store can have taken it the answer and what is
-// shown afterwards are the same. lastTime is that of the request, 0 for others.
+// take takes a step at the first possible time for which answer and pool are those of the store. It returns an error if
+// there is none. lastTime is Request.LastTime, 0 for other steps.
 func (r *reference) take(do step, after shown, lastTime int64) error {
 	var first error
 	for _, now := range r.times(after, lastTime) {
@@ -100,8 +100,8 @@ func (after shown) differs(rec *driver.Record) error {
 	return nil
 }
 
-// sync is the step that the store has answered with got. repeated says that the request was sent more than once: what the
-// answer to the first would have given is lost.
+// sync is a sync that the store has answered with got. repeated says that the request was sent more than once, so that the
+// draws may have gone with an answer that was lost.
 func (r *reference) sync(req driver.Request, got driver.Answer, repeated bool) step {
 	return func(rec *driver.Record, at driver.At) error {
 		if r.knowsNew && got.Frozen == 0 {

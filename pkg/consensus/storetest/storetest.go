@@ -32,9 +32,9 @@
 // never the same twice. After a mismatch the whole sequence is printed, one line
 // for each step.
 //
-// The reference is a driver.Record, and has no clock. Each step is compared at the time at which the store took it: an
-// answer that was granted tells that time, and after any other step Store.Load shows it, because a live row's RosterRow.Silent
-// rises by as much as the pool's clock does. Everything that Load shows is compared after every step. Three things are not told:
+// The reference is a driver.Record without a clock. It takes each step at the time at which the store took it. An answer
+// that was granted tells this time. After any other step Store.Load shows it: RosterRow.Silent of a live row rises with the
+// pool's clock. The suite compares everything that Load shows after every step. Three things are not told:
 //
 //   - When a refusal was decided that changes nothing, though it may depend on rows that are gone by then.
 //     It must be right for some moment within the next clamp.
