@@ -120,12 +120,29 @@ func callCases() []testCase {
 	}
 }
 
+// spoiled makes one field of a request malformed.
+type spoiled struct {
+	field string
+	spoil func(*driver.Request)
+}
+
+// malformed requires that the next request is refused when it is spoiled in any of these ways. Its number stays free.
+func (a *proc) malformed(cases []spoiled) {
+	a.pool.Helper()
+	for _, c := range cases {
+		req := a.clone().request(one(half, whole))
+		c.spoil(&req)
+		_, err := a.store.Sync(a.pool.Context(), req)
+		requireRequestError(a.pool, err, c.field, req)
+	}
+}
+
 func malformed(p *pool) {
 	long := strings.Repeat("n", 257)
-	cases := []struct {
-		field string
-		spoil func(*driver.Request)
-	}{
+	p.open()
+	a := p.proc("a")
+	before := a.sync(one(0, half))
+	a.malformed([]spoiled{
 		{"Pool", func(r *driver.Request) { r.Pool = "" }},
 		{"Pool", func(r *driver.Request) { r.Pool = long }},
 		{"Pool", func(r *driver.Request) { r.Pool = "a\x00b" }},
@@ -152,16 +169,7 @@ func malformed(p *pool) {
 		{"PoolSize", func(r *driver.Request) { r.PoolSize = 1_000_001 }},
 		{"Note", func(r *driver.Request) { r.Note = strings.Repeat("n", 129) }},
 		{"Note", func(r *driver.Request) { r.Note = "a\x00" }},
-	}
-	p.open()
-	a := p.proc("a")
-	before := a.sync(one(0, half))
-	for _, c := range cases {
-		req := a.clone().request(one(half, whole))
-		c.spoil(&req)
-		_, err := p.store.Sync(p.Context(), req)
-		requireRequestError(p, err, c.field, req)
-	}
+	})
 	for _, bad := range []struct {
 		field string
 		leave driver.Leave

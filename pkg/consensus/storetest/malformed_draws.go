@@ -16,6 +16,14 @@ func malformedDraws(p *pool) {
 	window := func(b driver.BudgetDraw) func(*driver.Draw) {
 		return func(d *driver.Draw) { d.Budgets = []driver.BudgetDraw{b} }
 	}
+	draws := func(of ...driver.Draw) func(*driver.Request) {
+		return func(r *driver.Request) { r.Draws = of }
+	}
+	cases := []spoiled{
+		{"Draws", draws(make([]driver.Draw, driver.MaxDraws+1)...)},
+		{"Draws", draws(draw(7, 1), draw(7, 1))},
+		{"Busy", func(r *driver.Request) { r.Busy = strings.Repeat("b", driver.MaxBusyBytes+1) }},
+	}
 	for _, c := range []struct {
 		field string
 		spoil func(*driver.Draw)
@@ -41,21 +49,8 @@ func malformedDraws(p *pool) {
 	} {
 		d := draw(7, 1)
 		c.spoil(&d)
-		req := a.clone().request(one(half, whole))
-		req.Draws = []driver.Draw{d}
-		_, err := p.store.Sync(p.Context(), req)
-		requireRequestError(p, err, c.field, req)
+		cases = append(cases, spoiled{c.field, draws(d)})
 	}
-	for _, many := range [][]driver.Draw{make([]driver.Draw, driver.MaxDraws+1), {draw(7, 1), draw(7, 1)}} {
-		req := a.clone().request(one(half, whole))
-		req.Draws = many
-		_, err := p.store.Sync(p.Context(), req)
-		requireRequestError(p, err, "Draws", req)
-	}
-	report := one(half, whole)
-	report.Busy = strings.Repeat("b", driver.MaxBusyBytes+1)
-	req := a.clone().request(report)
-	_, err := p.store.Sync(p.Context(), req)
-	requireRequestError(p, err, "Busy", req)
+	a.malformed(cases)
 	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -166,25 +165,14 @@ func (s *sequence) recount(*player) {
 	}
 }
 
-// haunt lets a process that should be gone do something.
+// haunt lets a process that should be gone do something, more often than not one of the newest.
 func (s *sequence) haunt(*player) {
-	if len(s.ghosts) == 0 {
+	n := len(s.ghosts)
+	if n == 0 {
 		return
 	}
-	i := s.rng.IntN(len(s.ghosts))
-	pl := s.ghosts[i]
-	// The reference knows the time of a leave but roughly. Whether the tombstone
-	// is still there shows only in those who remember no answer.
-	removal := driver.Removal(s.ref.rec.Lease) - 2*driver.Clamp(s.ref.rec.Lease)
-	what := s.rng.IntN(6)
-	if pl.left > 0 && s.ref.rec.Clock-pl.left > removal.Microseconds() {
-		if pl.lastSeq == 0 {
-			s.ghosts = slices.Delete(s.ghosts, i, i+1)
-			return
-		}
-		what = 5 // earlier requests remember none
-	}
-	switch what {
+	pl := s.ghosts[n-1-s.rng.IntN([]int{n, min(n, 2)}[s.rng.IntN(2)])]
+	switch s.rng.IntN(6) {
 	case 0:
 		s.repeat(pl)
 	case 1:
@@ -232,17 +220,17 @@ func (s *sequence) rollback(*player) {
 			restore()
 			s.ref.rec = rec
 		}
-		s.trace.WriteString("         the record is copied\n")
+		s.tracef("the record is copied")
 	default:
 		s.restore()
 		s.restore = nil
-		s.watcher = s.player("watcher") // the old one could be asked what it remembers
-		s.trace.WriteString("         the copy is put back\n")
+		s.newWatchers() // the old ones could be asked what they remember
+		s.tracef("the copy is put back")
 	}
 }
 
-// reserves asks for slots, and gives some back. A Deferred store does not tell when the
-// step before was, which the reference would have to know.
+// reserves asks for slots, and gives some back. It does not of a Deferred store: one that fails there may have been written,
+// and is no repeat when it is sent again.
 func (s *sequence) reserves(*player) {
 	if s.spacing == 0 || s.Deferred {
 		return
@@ -258,11 +246,8 @@ func (s *sequence) reserves(*player) {
 		req.Revision += 10
 	}
 	res, _ := s.reserve(s.store, req)
-	mismatch := s.ref.reserve(req, res)
-	fmt.Fprintf(&s.trace, "%8s reserves %+v: %+v\n", time.Since(s.start).Round(time.Millisecond), req, res)
-	if mismatch != nil {
-		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
-	}
+	s.tracef("reserves %+v: %+v", req, res)
+	s.follow(nil, res.Time, 0, reserve(req, res))
 	if res.Last != 0 {
 		s.reserved = append(s.reserved, res.Last)
 	}

@@ -52,15 +52,9 @@ func malformedReserve(p *pool) {
 		req := good
 		c.spoil(&req)
 		_, err := p.store.Reserve(p.Context(), req)
-		var bad *driver.RequestError
-		require.ErrorAs(p, err, &bad, "%+v", req)
-		require.Equal(p, c.field, bad.Field)
+		requireRequestError(p, err, c.field, req)
 	}
-	a := p.proc("a")
-	for _, c := range []struct {
-		field string
-		spoil func(*driver.Request)
-	}{
+	p.proc("a").malformed([]spoiled{
 		{"Spacing", func(r *driver.Request) { r.Spacing = driver.MaxSpacing + 1 }},
 		{"Strict", func(r *driver.Request) { r.Strict = true }},
 		{"SpacingBy", func(r *driver.Request) { r.Spacing, r.SpacingBy = driver.MinSpacing, "limit" }},
@@ -70,14 +64,7 @@ func malformedReserve(p *pool) {
 		{"SpacingBy", func(r *driver.Request) {
 			r.SpacingBy, r.Documents = "limit", []driver.DocumentReport{{Name: "limit", Version: 1}}
 		}},
-	} {
-		req := a.clone().request(one(0, 0))
-		c.spoil(&req)
-		_, err := p.store.Sync(p.Context(), req)
-		var bad *driver.RequestError
-		require.ErrorAs(p, err, &bad)
-		require.Equal(p, c.field, bad.Field)
-	}
+	})
 	canceled, cancel := context.WithCancel(p.Context())
 	cancel()
 	_, err := p.store.Reserve(canceled, good)

@@ -5,7 +5,6 @@ import (
 	crand "crypto/rand"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -29,9 +28,10 @@ type sequence struct {
 	trace strings.Builder
 	start time.Time
 
-	// watcher syncs around every leave, and while time passes. It does nothing wrong.
-	watcher *player
-	players []*player
+	// watchers sync while time passes, and let Load show it. They do nothing wrong. A Deferred store does not know yet when the
+	// last of them did.
+	watchers [2]*player
+	players  []*player
 	// ghosts are processes that should be gone: replaced, cloned, left or given up.
 	ghosts   []*player
 	born     int
@@ -40,7 +40,8 @@ type sequence struct {
 	silences, gaps int
 	frozenFor      int // steps since the pool froze
 	spacing        time.Duration
-	reserved       []int64 // what can be given back, the newest last
+	reserved       []int64          // what can be given back, the newest last
+	paid           map[uint64]int64 // the newest Drawn.Paid of each key
 	restore        func()
 }
 
@@ -50,7 +51,6 @@ type player struct {
 	held driver.Share
 	docs map[string]driver.Document
 	sent []driver.Request // the newest last
-	left int64            // logical time of its leave
 }
 
 // runRandom runs one sequence.
@@ -58,13 +58,13 @@ func (p *pool) runRandom(seed uint64, steps int) {
 	p.lease = min(p.Longest, 200*time.Millisecond)
 	s := &sequence{
 		pool: p, rng: rand.New(rand.NewPCG(seed, 0)), ref: newReference(&p.Harness), start: time.Now(), silences: 2, gaps: 2,
+		paid: map[uint64]int64{},
 	}
 	p.Logf("run it again with -storetest.seed=%d", seed)
 	// Half of the sequences are about permits, too: they are issued now and then.
 	s.spacing = []time.Duration{0, 0, 12 * time.Millisecond, 7 * time.Millisecond}[s.rng.IntN(4)]
-	s.watcher = s.player("watcher")
+	s.newWatchers()
 	s.watch()
-	s.watch() // from the second step on the time is known
 	if s.rng.IntN(4) > 0 {
 		s.thaw()
 	}
@@ -113,25 +113,29 @@ func (s *sequence) step() {
 // do sends a request, takes the answer if take is set, and compares it.
 func (s *sequence) do(pl *player, what string, req driver.Request, take bool) driver.Answer {
 	s.Helper()
-	if s.ref.timeless(req) {
-		s.settle()
-		defer s.watch()
+	s.attend(pl)
+	return s.exchange(pl, what, req, take)
+}
+
+// attend sees to it that Load will show the time of the next step, which is that of a player.
+func (s *sequence) attend(pl *player) {
+	s.Helper()
+	if !s.ref.attended(pl.id) {
+		s.watch()
 	}
+}
+
+func (s *sequence) exchange(pl *player, what string, req driver.Request, take bool) driver.Answer {
+	s.Helper()
 	var ans driver.Answer
 	attempts := 0
-	if err := s.call(func(ctx context.Context) (err error) {
+	err := s.call(func(ctx context.Context) (err error) {
 		attempts++
 		ans, err = pl.store.Sync(ctx, req)
 		return err
-	}); err != nil {
-		s.Fatalf("a call failed: %v\n%s", err, s.note(pl, what, req, ans))
-	}
-	s.ref.retried = attempts > 1
-	mismatch := s.ref.sync(req, ans)
+	})
 	s.note(pl, what, req, ans)
-	if mismatch != nil {
-		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
-	}
+	s.follow(err, ans.Time, req.LastTime, s.ref.sync(req, ans, attempts > 1))
 	if n := len(pl.sent); n == 0 || pl.sent[n-1].Seq < req.Seq {
 		pl.sent = append(pl.sent, req)
 	}
@@ -142,78 +146,85 @@ func (s *sequence) do(pl *player, what string, req driver.Request, take bool) dr
 	if ans.Status == driver.Granted {
 		pl.held = ans.Share
 	}
+	for _, d := range ans.Draws {
+		s.paid[d.Key] = d.Paid
+	}
 	s.load(pl, &req, &ans)
 	return ans
 }
 
-// settle brings the time up to date before a step that takes some without telling.
-func (s *sequence) settle() {
+// follow lets the reference take the step that the store has taken, at the time told, if any.
+func (s *sequence) follow(err error, told, lastTime int64, do step) {
 	s.Helper()
-	// A freeze that has just begun in a Deferred store is stamped by the next step.
-	for s.watch(); s.ref.rec.FreezeUnstamped; {
-		s.watch()
+	after := shown{told: told}
+	if err == nil {
+		after.documents, after.roster, err = s.pool.load()
+	}
+	if err == nil {
+		err = s.ref.take(do, after, lastTime)
+	}
+	if err != nil {
+		s.Fatalf("%v\nafter\n%s", err, s.trace.String())
 	}
 }
 
-// doLeave sends a leave between two syncs of the watcher, which tell the time.
 func (s *sequence) doLeave(pl *player, what string, seq uint64) {
 	s.Helper()
-	s.settle()
-	key := driver.RowKey{ID: pl.id, Incarnation: pl.incarnation}
-	for s.ref.expires(key) { // a row that may be gone by then may leave no tombstone
-		s.watch()
-	}
+	s.attend(pl)
 	l := pl.farewell(seq)
 	err := s.call(func(ctx context.Context) error { return pl.store.Leave(ctx, l) })
-	fmt.Fprintf(&s.trace, "%8s %s/%s %s #%d\n", time.Since(s.start).Round(time.Millisecond), pl.id, pl.incarnation, what, seq)
-	if err != nil {
-		s.Fatalf("a call failed: %v\n%s", err, s.trace.String())
-	}
-	changed := s.ref.leave(l)
-	if changed {
-		s.ref.left[key] = math.MaxInt64 // until the next step tells
-	}
-	s.watch()
-	if changed { // else there is no tombstone, or an older one
-		pl.left, s.ref.left[key] = s.ref.rec.Clock, s.ref.rec.Clock
-	}
+	s.tracef("%s/%s %s #%d", pl.id, pl.incarnation, what, seq)
+	s.follow(err, 0, 0, func(rec *driver.Record, at driver.At) error {
+		rec.Leave(&l, at)
+		return nil
+	})
 }
 
-// note adds one line to the trace and returns the whole.
-func (s *sequence) note(pl *player, what string, req driver.Request, ans driver.Answer) string {
-	w := &s.trace
-	fmt.Fprintf(w, "%8s %s/%s %s #%d after #%d rev %d:", time.Since(s.start).Round(time.Millisecond),
-		pl.id, pl.incarnation, what, req.Seq, req.LastSeq, req.Revision)
-	fmt.Fprintf(w, " uses %d wants %d; %s %d live %d;", req.InUse, req.Wanted, ans.Status, ans.Share, ans.Live)
+// tracef adds one line to the trace.
+func (s *sequence) tracef(format string, args ...any) {
+	fmt.Fprintf(&s.trace, "%8s %s\n", time.Since(s.start).Round(time.Millisecond), fmt.Sprintf(format, args...))
+}
+
+// note adds one line to the trace for a sync.
+func (s *sequence) note(pl *player, what string, req driver.Request, ans driver.Answer) {
+	var w strings.Builder
 	for _, d := range req.Documents {
-		fmt.Fprintf(w, " %s is %d of %d %.20q;", d.Name, d.Version, d.Base, d.Body)
+		fmt.Fprintf(&w, " %s is %d of %d %.20q;", d.Name, d.Version, d.Base, d.Body)
 	}
 	if ans.Status == driver.Granted {
-		fmt.Fprintf(w, " time %d rev %d", ans.Time, ans.Revision)
+		fmt.Fprintf(&w, " time %d rev %d", ans.Time, ans.Revision)
 	}
 	if len(ans.Documents) > 0 {
-		fmt.Fprintf(w, " told %s", outline(ans.Documents))
+		fmt.Fprintf(&w, " told %s", outline(ans.Documents))
 	}
 	if ans.Frozen > 0 {
-		fmt.Fprintf(w, " frozen %s by %s", ans.Frozen, ans.FrozenBy)
+		fmt.Fprintf(&w, " frozen %s by %s", ans.Frozen, ans.FrozenBy)
 	}
-	fmt.Fprintln(w)
-	return w.String()
+	s.tracef("%s/%s %s #%d after #%d rev %d: uses %d wants %d; %s %d live %d;%s", pl.id, pl.incarnation, what,
+		req.Seq, req.LastSeq, req.Revision, req.InUse, req.Wanted, ans.Status, ans.Share, ans.Live, w.String())
 }
 
-// watch lets the watcher sync.
-func (s *sequence) watch() driver.Answer {
+func (s *sequence) newWatchers() {
+	for i := range s.watchers {
+		s.watchers[i] = s.player(fmt.Sprint("watcher ", i))
+	}
+}
+
+// watch lets the watchers sync. It returns the last answer.
+func (s *sequence) watch() (ans driver.Answer) {
 	s.Helper()
-	ask := func() driver.Answer {
-		return s.do(s.watcher, "watches", s.watcher.request(driver.Report{PoolSize: s.poolSize}), true)
-	}
-	ans := ask()
-	if ans.Status == driver.Removed { // on a slow machine a step can take a removal time
-		s.watcher = s.player("watcher")
-		ans = ask()
-	}
-	if ans.Status != driver.Granted {
-		s.Fatalf("the watcher was told %s\nafter\n%s", ans.Status, s.trace.String())
+	for i := range s.watchers {
+		ask := func() driver.Answer {
+			w := s.watchers[i]
+			return s.exchange(w, "watches", w.request(driver.Report{PoolSize: s.poolSize}), true)
+		}
+		if ans = ask(); ans.Status == driver.Removed { // it has not been needed for long
+			s.watchers[i] = s.player(s.watchers[i].id)
+			ans = ask()
+		}
+		if ans.Status != driver.Granted {
+			s.Fatalf("the watcher was told %s\nafter\n%s", ans.Status, s.trace.String())
+		}
 	}
 	return ans
 }

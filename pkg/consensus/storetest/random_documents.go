@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -74,8 +72,7 @@ func (s *sequence) load(pl *player, req *driver.Request, ans *driver.Answer) {
 	}
 }
 
-// operator saves a document, made from the version on record or another one, and
-// looks at the pool.
+// operator saves a document, made from the version on record or another one.
 func (s *sequence) operator(pl *player) {
 	s.Helper()
 	name := documentNames[s.rng.IntN(len(documentNames))]
@@ -86,23 +83,8 @@ func (s *sequence) operator(pl *player) {
 		}
 	}
 	d := change(name, base, s.version(base), s.body(40)+"?")
-	s.settle() // where it is a step, it is one that does not tell its time
+	s.attend(pl)
 	current, err := s.save(d)
-	mismatch := s.ref.save(d, current, err)
-	fmt.Fprintf(&s.trace, "         an operator saves %s %d of %d %.20q: %d, %v\n", name, d.Version, base, d.Body, current, err)
-	if mismatch != nil {
-		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
-	}
-	var docs []driver.Document
-	var roster []driver.RosterRow
-	if err := s.call(func(ctx context.Context) (err error) {
-		docs, roster, err = s.store.Load(ctx, s.name)
-		return err
-	}); err != nil {
-		s.Fatalf("a call failed: %v\n%s", err, s.trace.String())
-	}
-	if mismatch := s.ref.load(docs, roster); mismatch != nil {
-		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
-	}
-	s.watch()
+	s.tracef("an operator saves %s %d of %d %.20q: %d, %v", name, d.Version, base, d.Body, current, err)
+	s.follow(nil, 0, 0, save(d, current, err))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// draws are some draws of a request, mostly none. They name no budgets, for the reference knows nothing of
-// the store's own clock.
+// draws are some draws of a request, mostly none. The windows of their budgets have always begun and never end, and no budget
+// is ever spent, for the reference knows nothing of the store's own clock.
 func (s *sequence) draws() (draws []driver.Draw) {
 	for key := range uint64(4) {
 		if s.rng.IntN(5) > 0 {
@@ -20,11 +20,17 @@ func (s *sequence) draws() (draws []driver.Draw) {
 		}
 		switch s.rng.IntN(4) {
 		case 0:
-			d.Back = s.rng.Int64N(20)
+			d.Back, d.BackPaid = s.rng.Int64N(20), s.paid[d.Key]
+			d.BackSpent = s.rng.Int64N(d.Back + 1)
 		case 1:
 			d.Owed = s.rng.Int64N(20)
 		case 2:
 			d.Ahead = time.Duration(s.rng.IntN(500)) * time.Millisecond
+		}
+		for range s.rng.IntN(2) * s.rng.IntN(driver.MaxBudgets+1) {
+			d.Budgets = append(d.Budgets, driver.BudgetDraw{
+				Amount: driver.MaxAmount, Start: s.rng.Int64N(8), End: 1<<52 - s.rng.Int64N(2), Seen: s.rng.Int64N(1000),
+			})
 		}
 		draws = append(draws, d)
 	}

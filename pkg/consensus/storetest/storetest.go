@@ -32,16 +32,12 @@
 // never the same twice. After a mismatch the whole sequence is printed, one line
 // for each step.
 //
-// The reference has no clock. It follows the store's: an answer that was granted
-// says at which logical time, and the reference does its step at that time, which
-// must be within one clamp of the time before. (That a leap counts for nothing is
-// left to a directed case.) Four things are not told by an answer:
+// The reference is a driver.Record without a clock. It takes each step at the time at which the store took it. An answer
+// that was granted tells this time. After any other step Store.Load shows it: RosterRow.Silent of a live row rises with the
+// pool's clock. The suite compares everything that Load shows after every step. Three things are not told:
 //
-//   - When a refusal was decided, which may depend on rows that are gone by then.
+//   - When a refusal was decided that changes nothing, though it may depend on rows that are gone by then.
 //     It must be right for some moment within the next clamp.
-//   - When a leave happened, or the refusal of a replaced processor, which moves the
-//     clock. A processor that does nothing else syncs before and after each, and
-//     the tombstone is left alone when it may just be going.
 //   - Whether the store knew a new pool as new (Harness.KnowsNew): the first answer
 //     says so.
 //   - How long a pool has slept when it begins, for the reference's time has no gaps.
