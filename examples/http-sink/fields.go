@@ -113,7 +113,8 @@ var limitFields = []field{
 }
 
 var retryFields = []field{
-	config.NumberField("maxAttempts", 1, 100, "4", "How often a request is sent at most", func(s *settings) *int { return &s.MaxAttempts }).In("times").Like("6"),
+	config.NumberField("maxAttempts", 1, 100, "4", "How often a request is sent at most",
+		func(s *settings) *int { return &s.MaxAttempts }).In("times").Like("6"),
 	config.DurationField("maxWait", time.Millisecond, time.Hour, "30s", "The longest wait that the service may ask for; longer ones end in `onUnavailable`",
 		func(s *settings) *time.Duration { return &s.MaxWait }).Like("1m"),
 	config.DurationField("maxElapsed", time.Millisecond, 24*time.Hour, "2m", "How long after its first attempt a request is sent again",
@@ -206,7 +207,8 @@ var connectionFields = []field{
 	config.DurationField("headerTimeout", time.Millisecond, time.Hour, "20s", "How long the head of an answer may take, once the request is written",
 		func(s *settings) *time.Duration { return &s.HeaderTimeout }).Like("8s"),
 	config.DurationField("pingAfter", 10*time.Millisecond, time.Hour, aQuarter,
-		"How long an HTTP/2 connection may be silent before it is asked whether it is alive", func(s *settings) *time.Duration { return &s.PingAfter }).Like("5s"),
+		"How long an HTTP/2 connection may be silent before it is asked whether it is alive",
+		func(s *settings) *time.Duration { return &s.PingAfter }).Like("5s"),
 	config.DurationField("pingTimeout", 10*time.Millisecond, time.Hour, aQuarter,
 		"How long it may take to say so before it is closed; its requests are then sent again over another",
 		func(s *settings) *time.Duration { return &s.PingTimeout }).Like("3s"),

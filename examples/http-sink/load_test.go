@@ -200,7 +200,8 @@ func TestReadmeHasEverySetting(t *testing.T) {
 	require.Empty(t, config.Incomplete(fields))
 	content, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	want, err := config.ReplaceTable(string(content), "settings", config.Table(own(slices.Concat(requestFields, batchFields, limitFields, retryFields, answerFields, loginFields, connectionFields, processFields))))
+	want, err := config.ReplaceTable(string(content), "settings", config.Table(own(slices.Concat(
+		requestFields, batchFields, limitFields, retryFields, answerFields, loginFields, connectionFields, processFields))))
 	require.NoError(t, err)
 	if *update {
 		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))

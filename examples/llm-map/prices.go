@@ -76,9 +76,10 @@ var budgetFields = []config.Field[budgetSetting]{
 
 var moneyFields = []config.Field[settings]{
 	{
-		Key: "prices", Example: "{gpt-4o: {input: 2.5, output: 10}}", Allowed: "a mapping of models to `input` and `output`, in the variable too", Default: "none",
-		Doc:   "What a million tokens of a model cost, in any currency",
-		Value: config.Block(readPrices, func(s *settings) string { return oneLine(s.Prices, len(s.Prices) > 0) }),
+		Key: "prices", Example: "{gpt-4o: {input: 2.5, output: 10}}", Default: "none",
+		Allowed: "a mapping of models to `input` and `output`, in the variable too",
+		Doc:     "What a million tokens of a model cost, in any currency",
+		Value:   config.Block(readPrices, func(s *settings) string { return oneLine(s.Prices, len(s.Prices) > 0) }),
 	},
 	{
 		Key: "budget", Example: "{amount: 25, per: day, zone: Europe/Berlin}",

@@ -32,10 +32,10 @@ func TestAwayIsDueByTheSecond(t *testing.T) {
 func TestTheReportWhileCallersAreAway(t *testing.T) {
 	report := func(away float64, used ...float64) int64 {
 		var d bucket.Demand
-		now, sum, got := bucket.Totals{}, 0.0, int64(0)
+		sum, got := 0.0, int64(0)
 		for i, u := range used {
 			sum += u
-			now = bucket.Totals{At: int64(i+1) * int64(time.Second), Used: sum, Earned: 1000 * float64(i+1)}
+			now := bucket.Totals{At: int64(i+1) * int64(time.Second), Used: sum, Earned: 1000 * float64(i+1)}
 			got = d.Report(now, bucket.Backlog{Away: away, ShortAt: -int64(time.Hour)}, time.Second, 1000.0/float64(time.Second))
 		}
 		return got

@@ -11,7 +11,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-	
+
 	"github.com/numaproj-contrib/numathrottle/internal/quotafile"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"

@@ -375,7 +375,7 @@ func TestPromisedTokensCountAsInHand(t *testing.T) {
 func TestTheSizeOfACallDoesNotDecay(t *testing.T) {
 	k := keep(t, one(60))
 	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 60, Head: 60, Line: 60})
-	for i := range time.Duration(keepSize) {
+	for i := range keepSize {
 		k.asks(time.Duration(11+i)*time.Second, limit.TagReport{Tag: "a", Waiting: 1, Head: 1, Line: 1})
 		require.EqualValues(t, 60, k.account("a").size, "%d reports later", i+1)
 	}

@@ -81,7 +81,7 @@ const (
 	Lower Then = "batch"
 )
 
-// A QuotaPattern gives a quota to each tag of which the name matches: each tag has its own.
+// A QuotaPattern gives a quota to each tag whose name matches: each tag has its own.
 type QuotaPattern struct {
 	// Tag is the pattern in the form of path.Match, such as free/*.
 	Tag string

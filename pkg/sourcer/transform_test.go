@@ -81,13 +81,13 @@ func TestWrongTransformerOptionsAreOneErrorAndAPanicWhenItIsBuilt(t *testing.T) 
 	}
 	require.NoError(t, sourcer.CheckTransformer(sourcer.OnDenied(sourcer.Wait()), sourcer.WithLogger(nil)))
 	for want, opts := range map[string][]sourcer.TransformerOption{
+		"DenyFunc is nil": {sourcer.OnDenied(sourcer.DenyFunc(nil))},
 		"MaxWait is -1s, allowed: 0 (no limit) or more": {sourcer.WithMaxWait(-time.Second)},
 		"OnDenied is Wait, allowed with WithMaxWait":    {sourcer.WithMaxWait(time.Second)},
 		"tags of Forward are [], allowed: one or more":  {sourcer.OnDenied(sourcer.Forward())},
 		`tags of Forward are ["t" ""]`:                  {sourcer.OnDenied(sourcer.Forward("t", ""))},
 		"tags of Forward are [\"" + transformsdk.DROP:   {sourcer.OnDenied(sourcer.Forward(transformsdk.DROP))},
 		"tags of Forward are [\"" + transformsdk.NACK:   {sourcer.OnDenied(sourcer.Forward(transformsdk.NACK))},
-		"DenyFunc is nil":                               {sourcer.OnDenied(sourcer.DenyFunc(nil))},
 	} {
 		err := sourcer.CheckTransformer(opts...)
 		require.ErrorContains(t, err, want)

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter

@@ -6,7 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// The words of quotas stand in internal/quota. These are their names for users.
+// Package limit defines quotas, with the unit, range and default of each field; here are their names for most users.
 type (
 	// A Quota is what one tag may use of a limit.
 	Quota = limit.Quota
@@ -14,7 +14,7 @@ type (
 	// Quotas are the quotas of a whole limit: by name, by pattern, and for all other tags.
 	Quotas = limit.Quotas
 
-	// A QuotaPattern gives a quota to each tag of which the name matches.
+	// A QuotaPattern gives a quota to each tag whose name matches.
 	QuotaPattern = limit.QuotaPattern
 
 	// A Budget is an amount of tokens for each calendar hour, day or month.

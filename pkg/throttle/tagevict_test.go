@@ -109,7 +109,7 @@ func TestATagMakesWayForAnotherOfTheSameDraw(t *testing.T) {
 		both := th.ForTags("free/0", "free/new")
 		require.True(t, old.gone.Load())
 		for _, l := range th.tags.joint {
-			require.False(t, slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }), "who looks for the tags again would find this one for ever")
+			require.False(t, slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }), "a lookup would return this view for ever")
 		}
 		_, ok := both.TryAcquire(1)
 		require.True(t, ok)

@@ -6,8 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// The words that a limiter and its pool both speak stand in internal/limit. These are
-// their names for users.
+// Package limit defines these types, with their fields and methods; here are their names for most users.
 
 // WholeShare is the share that stands for the whole limit. Shares are integers of 1e-9.
 const WholeShare int64 = limit.WholeShare

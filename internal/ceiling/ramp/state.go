@@ -3,8 +3,8 @@ package ramp
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/statecodec"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A State is all that a pool's record keeps of its ramp. The zero State says that
