@@ -222,7 +222,8 @@ func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return passes("acme") && passes("beta") }, testTimeout, 10*time.Millisecond, "the pool gives it a share")
 	none := throttle.Quota{Total: 1, Per: 744 * time.Hour}
-	require.NoError(t, consensus.SaveQuota(r.ctx, store, "q", "acme", &none, false))
+	require.Eventually(t, func() bool { return consensus.SaveQuota(r.ctx, store, "q", "acme", &none, false) == nil }, testTimeout, 10*time.Millisecond,
+		"the pod says that it has quotas")
 	require.Eventually(t, func() bool { return !passes("acme") }, testTimeout, 10*time.Millisecond)
 	for range 10 {
 		require.False(t, passes("acme"))
