@@ -260,7 +260,7 @@ func TestAClientThatNeverSettles(t *testing.T) {
 	require.EqualValues(t, 1, p["lease_seconds"])
 	a.ok("/v1/acquire", `{"tokens":2,"timeout_seconds":20}`)
 	require.GreaterOrEqual(t, time.Since(begun), time.Second)
-	require.Contains(t, a.log.String(), "they count as drawn")
+	require.Eventually(t, func() bool { return strings.Contains(a.log.String(), "they count as drawn") }, 10*time.Second, time.Millisecond)
 	id := `{"permit":"` + text(t, p["permit"]) + `"}`
 	require.Equal(t, "not_open", a.fails(410, "/v1/settle", id)["reason"])
 	require.Equal(t, "not_open", a.fails(410, "/v1/cancel", id)["reason"])
