@@ -164,7 +164,7 @@ func TestNacksOfAPoolHaveATurnEach(t *testing.T) {
 	for _, pods := range []int{2, 4} {
 		best := 0.0
 		for try := range 3 {
-			if best = max(best, playPool(t, pods, fmt.Sprint(t.Name(), pods, try))); best >= 0.95 {
+			if best = max(best, playPool(t, pods, fmt.Sprintf("%s-%d-%d", t.Name(), pods, try))); best >= 0.95 {
 				break
 			}
 		}
