@@ -282,6 +282,31 @@ func TestTheLineCountsWholeCalls(t *testing.T) {
 	}
 }
 
+// A call that the limit does not earn within a report's time is asked for alone: behind others it would let its tag's tokens lapse.
+func TestTheLineEndsBeforeACallThatTheLimitDelays(t *testing.T) {
+	for _, c := range []struct {
+		calls      []int
+		head, line int64
+		more       bool
+	}{
+		{[]int{10, 900}, 10, 910, false}, // 0.9 s
+		{[]int{10, 1100}, 10, 10, true},
+		{[]int{1100, 10}, 1100, 1110, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			th, s := scripted(t, Limit{Max: 2000, Per: 2 * time.Second, Burst: 100}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 2000}})))
+			for _, n := range c.calls {
+				beginWith(th.ForTag("a").Acquire, n, 0)
+				synctest.Wait()
+			}
+			s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: 10_000}})
+			r := reportOf(s, "a", time.Second)
+			require.Equal(t, []int64{c.head, c.line}, []int64{r.Head, r.Line}, "%v", c.calls)
+			require.Equal(t, c.more, r.More, "%v", c.calls)
+		})
+	}
+}
+
 // Tokens of callers that wait for the limit are told apart from those that any call can have.
 func TestPromisedTokensAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
