@@ -359,3 +359,36 @@ func TestShapes(t *testing.T) {
 		require.Equal(t, of, shapeOf(&ratelimit.RateLimitRequest{Domain: route[0]}, d))
 	}
 }
+
+// A late limiter is one on a busy machine: the time to wait is over before it is asked.
+type late struct{ throttle.Limiter }
+
+func (l late) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
+	time.Sleep(10 * time.Millisecond) // of virtual time
+	return l.Limiter.Acquire(ctx, n)
+}
+
+func (l late) Unwrap() throttle.Limiter { return l.Limiter }
+
+// On a busy machine a call gets the tokens that are there, and is told for how long there are none.
+func TestALateDraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := throttle.New(throttle.Limit{Max: 10, Per: time.Hour, Burst: 10})
+		require.NoError(t, err)
+		defer th.Close()
+		s := newService(late{th})
+		one := &descriptor.RateLimitDescriptor{Entries: []*descriptor.RateLimitDescriptor_Entry{{Key: "k", Value: "v"}}}
+		time.Sleep(2 * time.Hour)
+		for range 10 {
+			require.Equal(t, ratelimit.RateLimitResponse_OK, send(t, s, 1, one).GetOverallCode(), "a token is there")
+		}
+		res := send(t, s, 1, one)
+		require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode())
+		require.Positive(t, res.GetStatuses()[0].GetDurationUntilReset().AsDuration())
+		var told []string
+		for _, h := range res.GetResponseHeadersToAdd() {
+			told = append(told, h.GetKey())
+		}
+		require.Contains(t, told, "retry-after")
+	})
+}

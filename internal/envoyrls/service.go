@@ -12,12 +12,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// atOnce is the wait of a call that does not wait: long enough to be told why not.
-const atOnce = time.Millisecond
 
 type service struct {
 	ratelimit.UnimplementedRateLimitServiceServer
@@ -62,8 +60,8 @@ func (s *service) ShouldRateLimit(ctx context.Context, r *ratelimit.RateLimitReq
 		return response(r, l, denied), nil
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err()
-	case errors.Is(err, context.DeadlineExceeded):
-		return response(r, l, &throttle.Error{Reason: throttle.ReasonLimit, Cost: c.ask}), nil
+	case errors.Is(err, context.DeadlineExceeded): // it has waited; an error would let the request pass
+		return response(r, l, &throttle.Error{Reason: throttle.ReasonLimit, Cost: c.ask, RetryAfter: time.Second}), nil
 	}
 	return nil, status.Error(codes.Unavailable, "the limiter is closed")
 }
@@ -82,13 +80,11 @@ func (s *service) charge(l throttle.Limiter, c *call) error {
 // draw draws for a request that asks, and takes nothing if it is refused. What is never at hand at once is drawn as far as it
 // can be, and the rest is debt: nobody waits for it here.
 func (s *service) draw(ctx context.Context, l throttle.Limiter, c *call) error {
-	ctx, cancel := context.WithTimeout(ctx, max(s.wait, atOnce))
-	defer cancel()
 	n := c.ask
 	if s.wait == 0 {
 		n = min(n, atHandAtMost(l, n))
 	}
-	permit, err := l.Acquire(ctx, n)
+	permit, err := admission.DrawFor(ctx, l, n, false, s.wait)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -161,20 +162,12 @@ func tooMany(full string) error {
 	return e
 }
 
-// atOnce is the wait of a call that does not want to wait: long enough to be told why not.
-const atOnce = time.Millisecond
-
 func (d *desk) draw(ctx context.Context, r *acquireRequest) (throttle.Permit, error) {
 	l := d.limiterFor(r.Tag)
 	if throttle.Unlimited(l) {
 		return throttle.NewPermit(r.tokens(), nil), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(r.wait(d.MaxWait), atOnce))
-	defer cancel()
-	if r.UpTo {
-		return l.AcquireUpTo(ctx, r.tokens())
-	}
-	return l.Acquire(ctx, r.tokens())
+	return admission.DrawFor(ctx, l, r.tokens(), r.UpTo, r.wait(d.MaxWait))
 }
 
 // finish ends a permit. It returns the state that the permit had before.
