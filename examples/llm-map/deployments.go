@@ -117,8 +117,8 @@ func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed
 	return t
 }
 
-// checkTargets checks each deployment by itself, with its name before the fields of what is wrong, and keeps the settings of each, in order of
-// preference, with their defaults. Those of the program are not filled in yet: they would hide the defaults of another provider.
+// checkTargets checks each deployment and keeps its settings with their defaults, in order of preference. Faults have the deployment's name
+// before the field. The program's own defaults are filled in later: they would hide those of another provider.
 func (s *settings) checkTargets(bad func(field, problem, allowed string)) {
 	models := []string{s.Model}
 	if len(s.Deployments) == 0 {

@@ -33,8 +33,7 @@ type Shared[S Moving[S]] struct {
 	// Epoch is the logical time at which the epoch of the pool began in which the state
 	// was made; 0: it is not known.
 	Epoch int64
-	// Changed says that State is not what is on record: the pool has begun anew, or has
-	// another clock. It should be proposed at once.
+	// Changed says that State differs from the record, because the pool restarted or its clock changed. It should be proposed at once.
 	Changed bool
 	// Unreadable says that what is on record is of another release. The state is then the
 	// zero one, and no step is made.

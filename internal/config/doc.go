@@ -18,8 +18,8 @@
 //
 // # Secrets
 //
-// No fault shows the value of a secret, nor any part of a store URL that could
-// hold one: what stands before an @, the values of unknown parameters, what is
-// in the place of a host or port and is none, and anything that is not a URL at
-// all. ShowStore prints a store URL without them.
+// No fault shows the value of a secret. Of a store URL it omits every part that
+// could hold one: the user info, the values of unknown parameters, an invalid
+// host or port. Text that is not a URL is omitted. ShowStore prints a store URL
+// without these parts.
 package config

@@ -28,7 +28,7 @@ func LoadFlags[C any](fields []Field[C], flags map[string]string, c *C) []error 
 	return r.Faults()
 }
 
-// ReadFlags is LoadFlags on top of what was read before.
+// ReadFlags is LoadFlags for a configuration that other sources have been read into; flags win.
 func ReadFlags[C any](fields []Field[C], flags map[string]string, c *C, r *Reading) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		source := "--" + flagName(key)

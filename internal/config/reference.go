@@ -45,7 +45,7 @@ func (f Field[C]) In(unit string) Field[C] {
 	return f
 }
 
-// Also returns the field with more of what is allowed, behind the rest.
+// Also returns the field with allowed appended to its range.
 func (f Field[C]) Also(allowed string) Field[C] {
 	f.Allowed += allowed
 	return f

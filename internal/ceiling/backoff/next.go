@@ -31,8 +31,8 @@ type Step struct {
 	Reports []Report
 	// Processors counts all that share the limit, whether they make calls or not.
 	Processors int
-	// Used and Offered are what the pool used of what it could have used, in the same unit; only
-	// their ratio counts, and whether anything was used at all.
+	// Used is the number of tokens used by the pool, and Offered the number that it could have used. Only their ratio counts, and
+	// whether Used is 0.
 	Used, Offered int64
 }
 
