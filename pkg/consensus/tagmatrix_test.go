@@ -307,6 +307,46 @@ func TestMatrixNextToAHog(t *testing.T) {
 	}
 }
 
+// TestMatrixNextToLargeCalls: a tag gets what is reserved for it, and one with a total gets that, where the latter's calls are large and come
+// to the pod of the former and to another one.
+func TestMatrixNextToLargeCalls(t *testing.T) {
+	race.Skip(t, "it measures")
+	for _, size := range []int{20, 40} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newMatrixPool(t, 0, throttle.Limit{Max: 400, Burst: 80}, throttle.Quotas{Tags: map[string]throttle.Quota{
+					"acme": {Reserved: 150}, "a": {Total: 40}, "beta": {Total: 60}, "dash": {Reserved: 50}, "hog": {Class: throttle.Batch},
+				}})
+				for i := range 4 {
+					th := p.join(consensus.WithLease(consensus.MinLease))
+					p.closed(th, "hog", 10, 1)
+					switch i {
+					case 0:
+						p.open(th, "acme", 160, 1)
+						p.open(th, "a", 40, size)
+					case 1:
+						p.open(th, "beta", 200, 1)
+						p.open(th, "dash", 50, 1)
+					case 2:
+						p.open(th, "beta", 100, 1)
+						p.open(th, "dash", 50, 1)
+						p.open(th, "gamma", 20, 1)
+					case 3:
+						p.open(th, "gamma", 20, 1)
+						p.open(th, "a", 80, size)
+					}
+				}
+				time.Sleep(20 * time.Second)
+				before := p.of("a").sum
+				got := p.over(45*time.Second, "acme")
+				require.GreaterOrEqual(t, got, 0.994*150)
+				require.GreaterOrEqual(t, float64(p.of("a").sum-before)/45, 0.9*40)
+				p.within("a")
+			})
+		})
+	}
+}
+
 // TestMatrixOfFreezes: callers that wait while a pool is frozen, when it is new and when the store has lost its memory, cost a budget nothing
 // but what pods had for calls that waited just then: up to fifteen calls of each.
 func TestMatrixOfFreezes(t *testing.T) {

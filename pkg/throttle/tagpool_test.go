@@ -285,16 +285,22 @@ func TestTheLineCountsWholeCalls(t *testing.T) {
 // A call that the limit does not earn within a report's time is asked for alone: behind others it would let its tag's tokens lapse.
 func TestTheLineEndsBeforeACallThatTheLimitDelays(t *testing.T) {
 	for _, c := range []struct {
-		calls      []int
-		head, line int64
-		more       bool
+		share, even float64
+		calls       []int
+		head, line  int64
+		more        bool
 	}{
-		{[]int{10, 900}, 10, 910, false}, // 0.9 s
-		{[]int{10, 1100}, 10, 10, true},
-		{[]int{1100, 10}, 1100, 1110, false},
+		{1, 0, []int{10, 900}, 10, 910, false}, // 0.9 s
+		{1, 0, []int{10, 1100}, 10, 10, true},
+		{1, 0, []int{1100, 10}, 1100, 1110, false},
+		{1, 0.5, []int{10, 490}, 10, 500, false}, // an even share, which others may have by the time when the tokens come
+		{1, 0.5, []int{10, 510}, 10, 10, true},
+		{0.2, 0.5, []int{10, 490}, 10, 500, false},
+		{0, 0, []int{10, 20}, 10, 10, true}, // nothing is known yet
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			th, s := scripted(t, Limit{Max: 2000, Per: 2 * time.Second, Burst: 100}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 2000}})))
+			th, s := scripted(t, Limit{Max: 2000, Per: 2 * time.Second, Burst: 100}, c.share, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 2000}})))
+			s.h.Lease(Lease{Share: fraction(c.share), Even: fraction(c.even)})
 			for _, n := range c.calls {
 				beginWith(th.ForTag("a").Acquire, n, 0)
 				synctest.Wait()

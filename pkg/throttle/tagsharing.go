@@ -81,15 +81,23 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	}
 }
 
-// earnsWithin tells whether the limiter earns n tokens of the limit in d. Where it does not, a call that is not the first of its tag lets the
-// tag's tokens lapse: it starts to wait for the limit's only when it has them. The first one starts earlier; see waitqueue.Attempt.
+// earnsWithin tells whether an even share of the limiter earns n tokens of the limit in d. Where it does not, a call that is not the first of
+// its tag lets the tag's tokens lapse: it starts to wait for the limit's only when it has them. The first one starts earlier; see
+// waitqueue.Attempt. The share in force would not do: it changes until the tokens come, and processors with different ones would take
+// turns of different sizes at the tag's total.
 func (t *Throttle) earnsWithin(n int, d time.Duration) bool {
 	s := t.bucket.Gate()
 	if s.Behind != nil {
 		s = s.Behind
 	}
-	wait, _ := s.Wait(t.bucket.Units(n))
-	return s.Lease.Issuing || wait <= d
+	if s.Lease.Issuing {
+		return true
+	}
+	if s.Lease.Even > 0 {
+		return float64(n) <= t.limit.Rate()*float64(s.Lease.Even)/float64(WholeShare)*d.Seconds()
+	}
+	wait, known := s.Wait(t.bucket.Units(n))
+	return known && wait <= d
 }
 
 // GrantTags implements Holder.
