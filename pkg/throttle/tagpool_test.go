@@ -3,7 +3,9 @@ package throttle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -254,62 +256,59 @@ func TestATagWithABudgetBeforeItsFirstLot(t *testing.T) {
 	})
 }
 
-// A pool is asked for whole calls. What it has set aside counts for the calls that it covers completely, from the first one on.
-func TestTheLineCountsWholeCalls(t *testing.T) {
-	for _, c := range []struct {
-		coming     int64
-		calls      []int
-		head, line int64
-	}{
-		{0, []int{60, 1}, 60, 61},
-		{60, []int{60, 1}, 60, 61},
-		{61, []int{60, 1, 60}, 60, 121},
-		{1, []int{60, 1}, 60, 62},
-		{1, []int{60}, 60, 61},           // the one token is for a call that has gone
-		{123, []int{60, 60, 1}, 60, 123}, // a call of 1 has gone, and nothing more is lacking
-		{123, []int{60, 60, 1, 60}, 60, 183},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			th, s := scripted(t, Limit{Max: 10_000, Burst: 10_000}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 60}})))
-			for _, n := range c.calls {
-				beginWith(th.ForTag("a").Acquire, n, 0)
-				synctest.Wait()
-			}
-			s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: 1000, Coming: c.coming}})
-			r := reportOf(s, "a", time.Second)
-			require.Equal(t, []int64{c.head, c.line}, []int64{r.Head, r.Line}, "%d for %v", c.coming, c.calls)
-		})
-	}
+// A lineCase is callers of one tag that wait, and the line that the pool is told of.
+type lineCase struct {
+	share, even float64 // of a limit of 1,000 a second; even is 0 where it is not known
+	coming      int64
+	calls       []int
+	head, line  int64
+	more        bool
 }
 
-// A call that the limit does not earn within a report's time is asked for alone: behind others it would let its tag's tokens lapse.
-func TestTheLineEndsBeforeACallThatTheLimitDelays(t *testing.T) {
-	for _, c := range []struct {
-		share, even float64
-		calls       []int
-		head, line  int64
-		more        bool
-	}{
-		{1, 0, []int{10, 900}, 10, 910, false}, // 0.9 s
-		{1, 0, []int{10, 1100}, 10, 10, true},
-		{1, 0, []int{1100, 10}, 1100, 1110, false},
-		{1, 0.5, []int{10, 490}, 10, 500, false}, // an even share, which others may have by the time when the tokens come
-		{1, 0.5, []int{10, 510}, 10, 10, true},
-		{0.2, 0.5, []int{10, 490}, 10, 500, false},
-		{0, 0, []int{10, 20}, 10, 10, true}, // nothing is known yet
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			th, s := scripted(t, Limit{Max: 2000, Per: 2 * time.Second, Burst: 100}, c.share, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 2000}})))
-			s.h.Lease(Lease{Share: fraction(c.share), Even: fraction(c.even)})
-			for _, n := range c.calls {
-				beginWith(th.ForTag("a").Acquire, n, 0)
-				synctest.Wait()
-			}
-			s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: 10_000}})
-			r := reportOf(s, "a", time.Second)
-			require.Equal(t, []int64{c.head, c.line}, []int64{r.Head, r.Line}, "%v", c.calls)
-			require.Equal(t, c.more, r.More, "%v", c.calls)
-		})
+// wrong plays the case, and returns the line if it is not the one expected.
+func (c *lineCase) wrong(t *testing.T) (wrong string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 2000, Per: 2 * time.Second, Burst: 100}, c.share, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 2000}})))
+		s.h.Lease(Lease{Share: fraction(c.share), Even: fraction(c.even)})
+		for _, n := range c.calls {
+			beginWith(th.ForTag("a").Acquire, n, 0)
+			synctest.Wait()
+		}
+		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: 10_000, Coming: c.coming}})
+		if r := reportOf(s, "a", time.Second); r.Head != c.head || r.Line != c.line || r.More != c.more {
+			wrong = fmt.Sprintf("head %d, line %d, more %t, not as in %+v", r.Head, r.Line, r.More, *c)
+		}
+	})
+	return wrong
+}
+
+// A pool is asked for whole calls. What it has set aside counts for the calls that it covers completely, from the first one on.
+var wholeCalls = []lineCase{
+	{1, 0, 0, []int{60, 1}, 60, 61, false},
+	{1, 0, 60, []int{60, 1}, 60, 61, false},
+	{1, 0, 61, []int{60, 1, 60}, 60, 121, false},
+	{1, 0, 1, []int{60, 1}, 60, 62, false},
+	{1, 0, 1, []int{60}, 60, 61, false},           // the one token is for a call that has gone
+	{1, 0, 123, []int{60, 60, 1}, 60, 123, false}, // a call of 1 has gone, and nothing more is lacking
+	{1, 0, 123, []int{60, 60, 1, 60}, 60, 183, false},
+}
+
+// A call that an even share of the limit does not earn within a report's time is asked for alone: behind others it would let its tag's tokens
+// lapse.
+var delayedCalls = []lineCase{
+	{1, 0, 0, []int{10, 900}, 10, 910, false}, // 0.9 s
+	{1, 0, 0, []int{10, 1100}, 10, 10, true},
+	{1, 0, 0, []int{1100, 10}, 1100, 1110, false},
+	{1, 0.5, 0, []int{10, 490}, 10, 500, false},
+	{1, 0.5, 0, []int{10, 510}, 10, 10, true},
+	{0.2, 0.5, 0, []int{10, 490}, 10, 500, false},
+	{0, 0, 0, []int{10, 20}, 10, 10, true}, // nothing is known yet
+}
+
+func TestTheLineOfATag(t *testing.T) {
+	for _, c := range slices.Concat(wholeCalls, delayedCalls) {
+		require.Empty(t, c.wrong(t))
 	}
 }
 

@@ -3,6 +3,7 @@
 package throttle
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,16 @@ func TestHardMutants(t *testing.T) {
 				}
 			}
 			require.Fail(t, "no pool needs the rule")
+		})
+	}
+}
+
+// Each rule of a tag's line is needed by a case.
+func TestLineMutants(t *testing.T) {
+	for rule, cases := range map[string][]lineCase{"line-whole": wholeCalls, "line-delayed": delayedCalls, "line-even": delayedCalls} {
+		t.Run(rule, func(t *testing.T) {
+			mutants.LeaveOut(t, rule)
+			require.True(t, slices.ContainsFunc(cases, func(c lineCase) bool { return c.wrong(t) != "" }), "no case needs the rule")
 		})
 	}
 }
