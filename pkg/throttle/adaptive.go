@@ -7,12 +7,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 )
 
-// Adapts tells whether the limit follows the called service.
+// Adapts reports whether the limit follows the called service.
 func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
 
-// Adaptive tells whether a limiter follows the called service, so that it is worth
-// reporting to (Permit.Report): a *Throttle whose limit is adaptive, what embeds one, an All with one, or another Limiter
-// with a method `Adapts() bool` that says so; and a Limiter that shows one of these by a method `Unwrap() Limiter`.
+// Adaptive reports whether l follows the called service, so that calls are worth reporting to it (Permit.Report). That holds for a
+// *Throttle with an adaptive limit, a type that embeds one, an All with one, and another Limiter whose method `Adapts() bool` says so. It
+// also holds for a Limiter that shows one of these by a method `Unwrap() Limiter`.
 func Adaptive(l Limiter) bool {
 	if a, ok := unwrapTo[interface{ adapts() bool }](l); ok {
 		return a.adapts()
@@ -27,8 +27,8 @@ func (j *multi) adapts() bool {
 	return slices.ContainsFunc(j.children, func(p child) bool { return Adaptive(p.limiter) })
 }
 
-// CeilingConfig is the limit as package internal/ceiling takes it, for the Sharer that works
-// out the pool's ceiling. The limit must be valid; its defaults need not be filled in.
+// CeilingConfig returns the limit in the form of package internal/ceiling, for the Sharer that computes the pool's ceiling. The limit must
+// be valid; its defaults need not be filled in.
 func (l Limit) CeilingConfig() ceiling.Config {
 	if l.Max == 0 {
 		return ceiling.Config{}
@@ -47,7 +47,7 @@ func (l Limit) CeilingConfig() ceiling.Config {
 	return c
 }
 
-// withAdaptiveDefaults fills in the default of AdaptiveMin. Burst has its own already.
+// withAdaptiveDefaults fills in the default of AdaptiveMin. The default of Burst is already filled in.
 func (l Limit) withAdaptiveDefaults() Limit {
 	if l.Adapts() && l.AdaptiveMin == 0 {
 		l.AdaptiveMin = max(1, l.Max/100, l.leastHard())
@@ -55,8 +55,7 @@ func (l Limit) withAdaptiveDefaults() Limit {
 	return l
 }
 
-// leastHard is the lowest ceiling of which the burst of a hard limit is worth a token; 0
-// for other limits. l has its defaults filled in.
+// leastHard returns the lowest ceiling at which a hard limit's burst is worth a token; 0 for other limits. l has its defaults filled in.
 func (l Limit) leastHard() int {
 	if !l.Hard || l.Burst <= 0 {
 		return 0
@@ -64,11 +63,11 @@ func (l Limit) leastHard() int {
 	return (l.Max + l.Burst - 1) / l.Burst
 }
 
-// checkAdaptive reports what is wrong with AdaptiveMin.
+// checkAdaptive reports errors in AdaptiveMin.
 func (l Limit) checkAdaptive(bad func(field string, value any, allowed string)) {
 	top := l.Max
 	if top < 1 || top > maxTokens {
-		top = maxTokens // which has an error of its own, or is set elsewhere
+		top = maxTokens // max is reported separately, or set elsewhere
 	}
 	d := l.withDefaults()
 	switch {

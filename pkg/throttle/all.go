@@ -7,34 +7,25 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// All returns a Limiter that draws from all of limiters at once: requests, tokens and
-// slots of one service; the limit of an account and that of a destination.
+// All returns a Limiter that draws from all of limiters at once: requests, tokens and slots of one service, or limits of an account and of
+// a destination.
 //
-// A draw of n takes n tokens from every one of them or from none; Weigh and PerCall
-// change what it takes from one. A limiter that is named twice is drawn from
-// twice. One settlement settles all: Settle(used) settles each with what used costs
-// there, and Cancel gives everything back. AcquireUpTo takes the same number from all,
-// at most what all have.
+// A draw of n takes n tokens from each limiter, or none at all. Weigh and PerCall change the amount for one limiter. A limiter named twice
+// is drawn from twice. One settlement settles all: Settle(used) settles each with the cost of used there, and Cancel gives everything back.
+// AcquireUpTo takes the same number from each, at most as many as all have.
 //
-// No draw holds tokens of one limiter while it waits for another: callers wait for
-// the scarcest, and take from all when all have what they need. So two Alls over the
-// same limiters, in whatever order, never wait for each other. Callers that need the
-// same are served in the order in which they came, a large draw is not overtaken for
-// ever by small ones, and a deadline that is too near is told at once. The error is
-// that of the scarcest limiter.
+// No draw holds tokens of one limiter while it waits for another: callers wait for the scarcest, and take from all once all have enough. So
+// two Alls over the same limiters, in any order, never wait for each other. Callers that need the same tokens are served in order of
+// arrival. Small draws do not starve a large one, and a deadline that is too near fails at once. The error is that of the scarcest limiter.
 //
-// That holds among *Throttle and *InFlight. Any other Limiter is drawn from last, by
-// TryAcquire; when it refuses, everything goes back and the caller waits in its
-// Acquire, which may come round several times. What its permits give back when
-// they are cancelled is up to it; its wait is not known in advance, nor its order
-// kept.
+// These guarantees cover *Throttle and *InFlight. Any other Limiter is drawn from last, by TryAcquire. If it refuses, everything goes back
+// and the caller waits in its Acquire, possibly several times. That limiter decides how much its cancelled permits give back. Its wait is
+// not known in advance, and its order is not kept.
 //
-// Alls within All become one. A nil Limiter and one that is Unlimited are left out: All
-// of nothing is unlimited, and All of one is that one. The Limiter is a Tagger when one
-// of limiters is, and has the method Throttled, which tells of the one that
-// holds callers back longest. It has nothing to close. A draw fails with ErrClosed once
-// one of limiters is closed, and a caller that waits does so at once; for a Limiter that is
-// not of this package and shows none (by embedding it, or by a method `Unwrap() Limiter`), within a second.
+// Alls within All become one. Nil and Unlimited limiters are left out: All of nothing is unlimited, and All of one limiter is that limiter.
+// The Limiter is a Tagger if one of limiters is. Its method Throttled describes the one that holds callers back longest. It has nothing to
+// close. Once one of limiters is closed, draws fail with ErrClosed, and waiting callers fail at once. They fail within a second if the
+// closed limiter is of another package and shows none of this one (by embedding it, or by a method `Unwrap() Limiter`).
 func All(limiters ...Limiter) Limiter {
 	var children []child
 	for _, l := range limiters {
@@ -43,22 +34,19 @@ func All(limiters ...Limiter) Limiter {
 	return join(children)
 }
 
-// Weigh returns a Limiter that takes cost(n) tokens of l for a draw of n, and settles
-// what was used as cost(used). It is made for All, where the limiters count
-// different things:
+// Weigh returns a Limiter that takes cost(n) tokens of l for a draw of n, and settles with cost(used). It is meant for an All whose
+// limiters count different things:
 //
 //	throttle.All(tokens, throttle.PerCall(requests), throttle.Weigh(bytes, func(n int) int { return 4 * n }))
 //
-// cost must depend on n alone and must not fall when n rises. It may be called any number
-// of times, from any goroutine, while limiters are locked: it must ask none of them. A
-// cost of zero or less draws nothing. Permit.N is n.
+// cost must depend on n alone and must not fall when n rises. It may be called any number of times, from any goroutine, while limiters are
+// locked, so it must not call them. A cost of zero or less draws nothing. Permit.N is n.
 func Weigh(l Limiter, cost func(n int) int) Limiter {
 	return join(flatten(nil, l, cost))
 }
 
-// PerCall returns a Limiter that takes one token of l for each draw, whatever its size:
-// a limit on requests, or on calls in flight, beside one on what they cost. Only Cancel
-// and Settle(0) give it back.
+// PerCall returns a Limiter that takes one token of l for each draw, regardless of size. It puts a limit on requests or on calls in flight
+// beside one on their costs. Only Cancel and Settle(0) give the token back.
 func PerCall(l Limiter) Limiter {
 	return Weigh(l, func(n int) int { return min(n, 1) })
 }
@@ -66,13 +54,12 @@ func PerCall(l Limiter) Limiter {
 // A multi draws from several limiters at once; see All.
 type multi struct {
 	children []child                  // those of this package first, in the order of locks
-	natives  []waitqueue.Part[Permit] // these
+	natives  []waitqueue.Part[Permit] // the children of this package
 }
 
 var _ Limiter = (*multi)(nil)
 
-// TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for
-// each it takes no lock, and one allocation.
+// TryAcquire takes n tokens from each limiter if all have them. If each is a *Throttle, it takes no lock and allocates once.
 func (j *multi) TryAcquire(n int) (Permit, bool) {
 	if n < 0 {
 		return Permit{}, false
@@ -89,7 +76,7 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 	if lacks == nil {
 		return p, true
 	}
-	if p := j.never(n); p != nil { // no demand on any of them
+	if p := j.never(n); p != nil { // this is no demand on any of them
 		p.native.CountRefusal(p.native.why(p.price(n)))
 		return Permit{}, false
 	}
@@ -101,7 +88,7 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 	return Permit{}, false
 }
 
-// never returns the first child that will never grant what n tokens cost there; nil: each may.
+// never returns the first child that can never grant the cost of n tokens; nil if each may.
 func (j *multi) never(n int) *child {
 	for i := range j.natives {
 		if p := &j.children[i]; neverGrants(p.native, p.price(n)) {
@@ -111,7 +98,7 @@ func (j *multi) never(n int) *child {
 	return nil
 }
 
-// neverGrants tells whether a draw of n tokens is refused for good.
+// neverGrants reports whether a draw of n tokens is refused for good.
 func neverGrants(l native, n int) bool {
 	_, never := l.Impossible(n)
 	return never
@@ -181,12 +168,12 @@ func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 	return j.wait(ctx, n, upTo, 0)
 }
 
-// A bundle is what one draw took from each limiter.
+// A bundle holds the permits of one draw, one from each limiter.
 type bundle struct {
 	done     atomic.Bool
 	children []child
 	permits  []Permit
-	room     [4]Permit // for most, without an allocation of its own
+	room     [4]Permit // saves most draws an allocation
 }
 
 func newBundle(children []child) *bundle {
@@ -195,7 +182,7 @@ func newBundle(children []child) *bundle {
 	return g
 }
 
-// settle settles each permit with what used costs there.
+// settle settles each permit with the cost of used there.
 func (g *bundle) settle(_ int64, n, used int) {
 	if !g.done.CompareAndSwap(false, true) {
 		return

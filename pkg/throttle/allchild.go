@@ -10,13 +10,13 @@ import (
 // A child is one limiter of an All.
 type child struct {
 	limiter Limiter
-	native  native // the same, when it is of this package
+	native  native // the same limiter if it is of this package
 	costs   []func(int) int
-	// attached: it comes with a child before it, of the same limiter.
+	// attached marks a child that belongs to the same limiter as an earlier one.
 	attached bool
 }
 
-// price is what n tokens cost here.
+// price returns the cost of n tokens here.
 func (p child) price(n int) int {
 	if len(p.costs) == 0 {
 		return n
@@ -32,7 +32,7 @@ func (p child) price(n int) int {
 	return sum
 }
 
-// within returns the child as it is within a Weigh.
+// within returns the child as part of a Weigh.
 func (p child) within(outer func(int) int) child {
 	if outer == nil {
 		return p
@@ -42,13 +42,13 @@ func (p child) within(outer func(int) int) child {
 	return p
 }
 
-// ofTag tells whether the child is what ForTag returned.
+// ofTag reports whether ForTag returned the child's limiter.
 func (p child) ofTag() bool {
 	_, ok := p.limiter.(*tagView)
 	return ok
 }
 
-// flatten adds the children of l, of which a draw of n takes what cost says.
+// flatten appends the children of l. A draw of n takes cost(n) from l, or n if cost is nil.
 func flatten(children []child, l Limiter, cost func(int) int) []child {
 	if Unlimited(l) {
 		return children
@@ -80,7 +80,7 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 	return children
 }
 
-// add adds a child. A limiter of this package that is there already is drawn from once, for both.
+// add adds a child. A limiter of this package that is already there is drawn from once, for both.
 func add(children []child, p child) []child {
 	for i := range children {
 		if q := &children[i]; p.native != nil && q.native != nil && q.native.position() == p.native.position() {
@@ -109,7 +109,7 @@ func join(children []child) Limiter {
 	return j
 }
 
-// single tells whether the children are one limiter as it is.
+// single reports whether the children are one limiter without weights.
 func single(children []child) bool {
 	for i, p := range children {
 		if len(p.costs) > 0 || p.attached != (i > 0) {
@@ -121,7 +121,7 @@ func single(children []child) bool {
 
 // multiOf returns the multi that draws from children.
 func multiOf(children []child) *multi {
-	slices.SortStableFunc(children, func(p, q child) int { // the order of locks, then the others
+	slices.SortStableFunc(children, func(p, q child) int { // in lock order, other packages last
 		switch {
 		case p.native != nil && q.native != nil && p.native.position() < q.native.position(), p.native != nil && q.native == nil:
 			return -1

@@ -2,11 +2,10 @@ package throttle
 
 import "time"
 
-// This file is what an All tells of itself.
+// This file reports the state of an All.
 
-// Statuses returns what each limiter of the All is doing, if all of them are a *Throttle
-// and a draw of n takes n tokens from each; otherwise nil: of slots, of weighed costs and of
-// limiters of other packages a Status does not tell what a draw would get.
+// Statuses returns the status of each limiter of the All. It returns nil unless each is a *Throttle and a draw of n takes n tokens from
+// each. For slots, weighed costs and limiters of other packages, a Status does not show what a draw would get.
 func (j *multi) Statuses() []Status {
 	all := make([]Status, 0, len(j.children))
 	for _, p := range j.children {
@@ -25,11 +24,11 @@ func (j *multi) Statuses() []Status {
 	return all
 }
 
-// Throttled tells whether a limiter holds callers back, as far as it can tell, and
-// which one does so for longest. One that cannot say how long comes first.
+// Throttled reports whether a limiter holds callers back, as far as it is known, and which one does so longest. A closed limiter comes
+// first, then one that cannot say how long.
 func (j *multi) Throttled() (Throttling, bool) { return worstOf(j.children) }
 
-// worstOf returns what holds callers back for longest.
+// worstOf returns the throttling that lasts longest.
 func worstOf(children []child) (worst Throttling, held bool) {
 	weight := func(t Throttling) time.Duration {
 		switch {

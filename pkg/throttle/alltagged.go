@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// A tagged is a multi with a limiter that tells tags apart.
+// A tagged is a multi with a limiter that distinguishes tags.
 type tagged struct {
 	*multi
-	known sync.Map // of knownTag by tag, where it does not change but with quotas
+	known sync.Map // knownTag by tag, if only a change of quotas can replace it
 	count atomic.Int64
-	seen  atomic.Int64 // the newest era that it was asked in
+	seen  atomic.Int64 // the era of the last ForTag
 }
 
 var _ Tagger = (*tagged)(nil)
 
-// ForTag returns the same limits for what has this tag.
+// ForTag returns the same limits for this tag.
 func (t *tagged) ForTag(tag string) Limiter {
 	era := t.era()
-	if t.seen.Swap(era) != era { // nothing of it counts any more, and it keeps tags from making way
+	if t.seen.Swap(era) != era { // all entries are outdated, and would keep tags from eviction
 		t.known.Clear()
 		t.count.Store(0)
 	}
@@ -33,7 +33,7 @@ func (t *tagged) ForTag(tag string) Limiter {
 	var children []child
 	for _, p := range t.children {
 		if p.attached {
-			continue // comes with the tag's own
+			continue // added with the tag's own limiter
 		}
 		l := p.limiter
 		if tags, ok := l.(Tagger); ok {
@@ -59,7 +59,7 @@ func (t *tagged) ForTag(tag string) Limiter {
 	return l
 }
 
-// A knownTag is what ForTag returned in an era of quotas.
+// A knownTag is a result of ForTag in one era of quotas.
 type knownTag struct {
 	limiter Limiter
 	era     int64
@@ -75,12 +75,12 @@ func (t *tagged) era() (sum int64) {
 	return sum
 }
 
-// ForTags returns the same limits for what has these tags.
+// ForTags returns the same limits for these tags.
 func (t *tagged) ForTags(tags ...string) Limiter {
 	var children []child
 	for _, p := range t.children {
 		if p.attached {
-			continue // comes with the tags' own
+			continue // added with the tags' own limiter
 		}
 		var cost func(int) int
 		if len(p.costs) > 0 {

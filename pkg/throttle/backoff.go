@@ -8,28 +8,26 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// This file is what a Throttle with an adaptive limit does about refusals. It reports them to
-// its sharer, which lowers the ceiling of the whole pool (limit.Served). That takes a moment,
-// and one processor alone lowers nothing where there are others. So a Throttle also uses a part
-// of its share at once, by the same law (ceiling.Part). Without a pool, and while the store is
-// lost, that is all there is. When the pool has made a cut, it knows better, and the Throttle
-// begins anew (Lease.Cuts).
+// This file handles refusals for a Throttle with an adaptive limit. It reports them to its sharer, which lowers the ceiling of the whole
+// pool (limit.Served). That takes a moment, and one processor alone lowers nothing where there are others. So a Throttle also reduces its
+// own use at once to a part of its share, by the same law (ceiling.Part). Without a pool, and while the store is lost, that is all there
+// is. A cut by the pool is based on more knowledge, so the Throttle then starts over (Lease.Cuts).
 //
-// While tokens are issued one by one only the pool's law holds.
+// While tokens are issued one by one, only the pool's law holds.
 
-// A localBackoff is what an adaptive Throttle knows of refusals. The Throttle's lock guards it.
+// A localBackoff holds what an adaptive Throttle knows of refusals. The Throttle's lock guards it.
 type localBackoff struct {
 	config ceiling.Config
-	leased Lease // as the sharer has leased it
-	pooled bool  // by a sharer that moves the pool's ceiling
+	leased Lease // as leased by the sharer
+	pooled bool  // the sharer moves the pool's ceiling
 
-	pool     backoff.Tally // what the pool is told
+	pool     backoff.Tally // reported to the pool
 	poolFrom start
-	part     ceiling.Part // what the Throttle uses of its share
+	part     ceiling.Part // of the share, used by the Throttle
 	partFrom start
 	reported backoff.Totals
 
-	// Whether the share is used: from a usage at a time on, used of offered.
+	// Use of the share. flow is the usage at time at, where the next measurement starts; used and offered are of the last one.
 	flow          limit.Usage
 	at            int64
 	used, offered int64
@@ -38,20 +36,20 @@ type localBackoff struct {
 	stepped bool // the timer is set
 }
 
-// A start is when a tally began. Refusals count of calls that were granted from then on.
+// A start is when a tally began. The tally counts refusals of calls granted from then on.
 type start struct {
-	position int64 // in all that was granted
+	position int64 // in the total of grants
 	time     int64
 }
 
-// startAt is the start of a tally that begins now.
+// startAt returns the start of a tally that begins now.
 func (t *Throttle) startAt(now int64) start { return start{t.bucket.Granted(), now} }
 
 // Times of a Throttle's own steps.
 const (
-	// backoffEvery is the time between two steps while the part is not the whole.
+	// backoffEvery is the time between two steps while only a part of the share is used.
 	backoffEvery = 100 * time.Millisecond
-	// usedEvery is how often a step looks whether the share is used.
+	// usedEvery is how often a step measures whether the share is used.
 	usedEvery = 500 * time.Millisecond
 )
 
@@ -66,7 +64,7 @@ func (t *Throttle) beginBackoff() {
 	b.timer = t.gate.AfterFunc(centuries, t.onBackoff)
 }
 
-// totals is n tokens by what became of their call; zero for an outcome of a later release.
+// totals returns n tokens under the outcome of their call; zero for an outcome of a later release.
 func (o Outcome) totals(n int) (calls backoff.Totals) {
 	switch o {
 	case Accepted:
@@ -79,8 +77,7 @@ func (o Outcome) totals(n int) (calls backoff.Totals) {
 	return calls
 }
 
-// reported books what became of a call of these tags. fresh tells whether it was granted since a tally
-// began. The lock is held.
+// reported books the outcome of a call of these tags. fresh reports whether it was granted since a tally began. The lock is held.
 func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(start) bool, tags []*tag) {
 	b, calls := t.backoff, o.totals(n)
 	if t.gate.Closed.Load() || calls == (backoff.Totals{}) {
@@ -100,7 +97,7 @@ func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(start) bool,
 	}
 }
 
-// lower is what a lease comes to after the Throttle's own backoff. The lock is held.
+// lower returns a lease after the Throttle's own backoff. The lock is held.
 func (t *Throttle) lower(now int64, l Lease) Lease {
 	b := t.backoff
 	if b == nil {
@@ -108,7 +105,7 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 	}
 	cut, settled := l.Cuts != b.leased.Cuts, b.pool.Settling() && !l.Settling
 	b.leased = l
-	if cut { // the pool has, and knows better
+	if cut { // by the pool, which knows better
 		b.part.Restart(now / 1000)
 		b.partFrom = t.startAt(now)
 	}
@@ -122,7 +119,7 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 	return t.lowered(now)
 }
 
-// lowered is the lease in force at now. The lock is held.
+// lowered returns the lease in force at now. The lock is held.
 func (t *Throttle) lowered(now int64) Lease {
 	b := t.backoff
 	l := b.leased
@@ -141,8 +138,8 @@ func (t *Throttle) lowered(now int64) Lease {
 	return l
 }
 
-// partConfig is the law of the Throttle's own share, whatever that is. What is reserved is a
-// part of the pool's ceiling, and of a hard limit a bucket that holds a token.
+// partConfig returns the law for the Throttle's own share of any size. The reserve is a part of the pool's ceiling, or for a hard limit a
+// bucket that holds a token.
 func (t *Throttle) partConfig() backoff.Config {
 	of, least := t.backoff.leased.Ceiling, 0.0
 	if of <= 0 {
@@ -183,7 +180,7 @@ func (t *Throttle) stepBackoff(now int64) {
 	}
 }
 
-// onBackoff makes the next step, as long as the part is not the whole.
+// onBackoff makes the next step while only a part of the share is used.
 func (t *Throttle) onBackoff() {
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -206,7 +203,7 @@ func (b *localBackoff) stop() {
 	}
 }
 
-// served returns what was reported, for the pool's law. The lock is held.
+// served returns the reported outcomes for the pool's law. The lock is held.
 func (t *Throttle) served(now int64) limit.Served {
 	b := t.backoff
 	if b == nil {
@@ -221,20 +218,18 @@ func (t *Throttle) served(now int64) limit.Served {
 	return limit.Served{Cuts: b.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
 }
 
-// A Backoff is how a Throttle with an adaptive limit stands with the called service; the zero
-// value for another limit.
+// A Backoff describes how an adaptive Throttle responds to the called service; the zero value for another limit.
 type Backoff struct {
-	// Part is what the Throttle uses of its share, 0 to 1: less than 1 after refusals that
-	// the pool does not know of yet, or does not hold against all. Lease.Share has it in it.
+	// Part is the part of its share that the Throttle uses, 0 to 1. It is below 1 after refusals that the pool does not know of yet, or
+	// does not hold against all. Lease.Share includes it.
 	Part float64
-	// Cuts counts how often the Throttle has lowered it by itself, and Lease.Cuts how often
-	// the pool has lowered its ceiling.
+	// Cuts counts how often the Throttle lowered Part by itself; Lease.Cuts counts how often the pool lowered its ceiling.
 	Cuts int64
 	// Accepted, Refused and Overloaded count the tokens of the calls that were reported.
 	Accepted, Refused, Overloaded int64
 }
 
-// backoffStatus returns how the Throttle stands with the service. The lock is held.
+// backoffStatus returns the Throttle's Backoff. The lock is held.
 func (t *Throttle) backoffStatus(now int64) Backoff {
 	b := t.backoff
 	if b == nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// This file is for calls that draw nothing before they are made, and whose cost is known afterwards.
+// This file is for calls that draw nothing in advance, and whose cost is known afterwards.
 
-// Probe tells whether a draw of one token would be granted now, and draws nothing: nil if it would. Debt, pauses, quotas and callers
-// that wait count as for a draw. A refusal is demand, as that of a draw is. It never waits, and may be called from any goroutine.
+// Probe reports whether a draw of one token would be granted now, and draws nothing; nil means yes. Debt, pauses, quotas and waiting
+// callers count as for a draw. A refusal is demand, like that of a draw. Probe never waits, and may be called from any goroutine.
 //
-// A Limiter that is not of this package is looked through where it shows another one, by a method `Unwrap() Limiter` or by embedding. Else it
-// is asked by its method Throttled, or by a draw that is cancelled.
+// A Limiter of another package is looked through if it shows an inner one, by a method `Unwrap() Limiter` or by embedding. Otherwise Probe
+// asks its method Throttled, or makes a draw and cancels it.
 //
-// Errors: *Error, as that of Acquire; its RetryAfter is when one token could be had as things stand.
+// Errors: *Error, as from Acquire. Its RetryAfter is when one token could be granted as things stand.
 func Probe(l Limiter) error {
 	children := reached(l, maxWraps)
 	for i := range children {
@@ -32,8 +32,7 @@ func Probe(l Limiter) error {
 	return probeNatives(children)
 }
 
-// reached returns the limiters that a draw from l draws from in the end. Others than those of this package are looked through, so often
-// at most.
+// reached returns the limiters that a draw from l reaches in the end. It looks through at most wraps layers of other packages' limiters.
 func reached(l Limiter, wraps int) (children []child) {
 	for _, p := range flatten(nil, l, nil) {
 		inner, shows := insideOf(p.limiter)
@@ -51,7 +50,7 @@ func reached(l Limiter, wraps int) (children []child) {
 	return children
 }
 
-// insideOf returns the limiter that another one embeds, or shows by a method `Unwrap() Limiter`.
+// insideOf returns the limiter that l embeds, or shows by a method `Unwrap() Limiter`.
 func insideOf(l Limiter) (inner Limiter, shows bool) {
 	if u, ok := l.(interface{ Unwrap() Limiter }); ok {
 		return u.Unwrap(), true
@@ -83,7 +82,7 @@ func probeNatives(children []child) error {
 	return nil
 }
 
-// refuseProbe notes that n tokens were refused, and says why.
+// refuseProbe notes that n tokens were refused, and returns the reason.
 func refuseProbe(l native, n int) error {
 	l.NoteRefused(n)
 	l.ask(n)
@@ -115,14 +114,14 @@ func probeOther(l Limiter, n int) error {
 	return nil
 }
 
-// Charge books n tokens that a call has used and that nobody drew for it, at all limiters of l: what does not fit is debt, which later
-// callers wait for, up to Limit.MaxDebt. It is for a cost that is known only when the call is over. Slots of an InFlight are not
-// charged, nor is a limiter that is closed. It never waits, and may be called from any goroutine.
+// Charge books n tokens that a call used without a draw, at all limiters of l. Tokens that do not fit become debt, which later callers wait
+// for, up to Limit.MaxDebt. Use it for a cost that is known only after the call. Slots of an InFlight and closed limiters are not charged.
+// Charge never waits, and may be called from any goroutine.
 //
-// A Limiter that is not of this package is looked through as by Probe. Where it shows none, it is drawn from: n tokens, or a single one
-// that is settled with n; when both are refused nothing is charged there, and the error is ErrNotCharged.
+// A Limiter of another package is looked through as by Probe. If it shows no inner one, Charge draws n tokens from it, or a single one that
+// it settles with n. If both are refused, nothing is charged there, and the error is ErrNotCharged.
 //
-// Errors: that of Probe before anything was booked, which changes nothing; ErrNotCharged.
+// Errors: that of Probe before the charge, which does not prevent it; ErrNotCharged.
 func Charge(l Limiter, n int) error {
 	if n <= 0 {
 		return Probe(l)
@@ -135,15 +134,15 @@ func Charge(l Limiter, n int) error {
 	return err
 }
 
-// Repay gives back n tokens that were drawn or charged and not used after all: less is owed, and what nobody owes goes into the bucket,
-// up to its capacity. A hard limit pays debt alone. What a quota of a pool has back depends on its pool. Whether so many
-// were drawn is for the caller to know. Limiters that are not of this package are looked through as by Probe; others are not told.
+// Repay gives back n tokens that were drawn or charged but not used. They pay debt, and the rest goes into the bucket, up to its capacity.
+// A hard limit, or one whose tokens are issued, only pays debt. How much a pool's quota gets back depends on its pool. The caller must know
+// that n were drawn. Limiters of other packages are looked through as by Probe; those without an inner one are left out.
 func Repay(l Limiter, n int) { book(reached(l, maxWraps), -min(n, maxTokens)) }
 
-// ErrNotCharged says that a limiter of another package has refused to be charged; see Charge.
+// ErrNotCharged says that a limiter of another package refused a charge; see Charge.
 var ErrNotCharged = errors.New("numathrottle: a limiter that is not of package throttle cannot be charged")
 
-// book books n tokens at all limiters; below 0 gives them back. It returns false when one could not be charged.
+// book books n tokens at all limiters; a negative n gives tokens back. It returns false if a limiter could not be charged.
 func book(children []child, n int) bool {
 	all := true
 	for i := range children {
@@ -219,5 +218,5 @@ func (g stockChild) book(n int) {
 // book does nothing: a pause has no tokens.
 func (l pauseChild) book(int) {}
 
-// book does nothing: who has called has no slot any more.
+// book does nothing: a finished call has no slot.
 func (f slotChild) book(int) {}

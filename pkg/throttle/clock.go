@@ -6,21 +6,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Clock tells a limiter the time and wakes it, in place of the machine's clock:
-// for simulations and for tests of code that is limited. Its methods may be called
-// from any goroutine; Now must not block and must not go back.
+// A Clock gives a limiter the time and wakes it, in place of the machine's clock, for simulations and for tests of rate-limited code. Its
+// methods may be called from any goroutine. Now must not block or go back.
 //
-// Lease.Until and the deadlines of contexts are compared with its times. A Clock may also have the
-// method Float64() float64, which then decides what is left to chance.
+// Lease.Until and context deadlines are compared with its times. A Clock may also have the method Float64() float64, which then replaces
+// the source of randomness.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc calls f on some goroutine once d has passed, unless the Timer was
-	// stopped or set anew; f must not be called before AfterFunc or Reset returns.
+	// AfterFunc calls f on some goroutine once d has passed, unless the Timer was stopped or reset. f must not be called before AfterFunc
+	// or Reset returns.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// A Timer is what Clock.AfterFunc returns; *time.Timer is one.
+// A Timer is returned by Clock.AfterFunc; *time.Timer is one.
 type Timer = limit.Timer
 
-// centuries is a time that no timer lives to see.
+// centuries is a duration that no timer reaches.
 const centuries = 1 << 62

@@ -2,17 +2,15 @@ package throttle
 
 import "github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 
-// This file is about what is collected for a waiter that asks for more than the bucket holds. In a fair queue others may
-// come before it: they take from what was collected, and the rest stays for it.
+// This file handles tokens collected for a waiter that asks for more than the bucket holds. In a fair queue others may come before it: they
+// take from the collected tokens, and the rest stays for it.
 
-// collectedFor is how much of what was collected the first waiter can use for a draw of so many units: at least a token is left to draw. The
-// lock is held.
+// collectedFor returns how many collected units a draw of the first waiter can use: at least a token is left to draw. The lock is held.
 func (t *Throttle) collectedFor(units int64) int64 {
 	return max(min(t.queue.Collected, units-t.bucket.Units(1)), 0)
 }
 
-// dequeue takes w, which was granted its tokens, out of the queue; used is how many units it took of what was collected. The lock is
-// held.
+// dequeue removes w, which was granted its tokens, from the queue. used is how many collected units it took. The lock is held.
 func (t *Throttle) dequeue(now int64, w *waiter, used int64) {
 	rest := t.queue.Remove(w) - used
 	switch {
@@ -24,7 +22,7 @@ func (t *Throttle) dequeue(now int64, w *waiter, used int64) {
 	}
 }
 
-// leaveQueue takes w, which was granted nothing, out of the queue. What was collected goes back if it was for w. The lock is held.
+// leaveQueue removes w, which was granted nothing, from the queue. Collected tokens go back if they were for w. The lock is held.
 func (t *Throttle) leaveQueue(now int64, w *waiter) {
 	collected := t.queue.Remove(w)
 	if t.queue.Fair() && collected > 0 && w.Units <= t.bucket.Law().Capacity && !t.queue.Empty() {
@@ -34,7 +32,7 @@ func (t *Throttle) leaveQueue(now int64, w *waiter) {
 	t.uncollect(now, collected)
 }
 
-// ahead is about the sum of what must be there for those who stand before w, if it came now. The lock is held.
+// ahead estimates how many tokens the waiters before w need, if w came now. The lock is held.
 func (t *Throttle) ahead(w *waiter) int {
 	return t.queue.About(&waiter{Age: waitqueue.Latest, Lane: w.Lane})
 }

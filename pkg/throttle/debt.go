@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// An owed is what a Throttle counts of debt, in tokens. Its zero value is ready for use.
+// An owed counts the dropped and forgiven debt of a Throttle, in tokens. Its zero value is ready for use.
 type owed struct {
 	dropped, forgiven atomic.Int64
-	toldAt            atomic.Int64 // when it was logged last that debt was dropped; 0: never
+	toldAt            atomic.Int64 // when dropped debt was last logged; 0: never
 }
 
-// tellDropped is how often it is logged that debt is dropped.
+// tellDropped is the minimum time between two logs of dropped debt.
 const tellDropped = int64(time.Minute)
 
-// WithLogger sets where the limiter logs: that debt was dropped (Limit.MaxDebt), at most once a minute, and that it was
-// forgiven. Defaults to slog.Default(); so does nil.
+// WithLogger sets the limiter's logger. It logs dropped debt (Limit.MaxDebt), at most once a minute, and forgiven debt. Defaults to
+// slog.Default(), also for nil.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 func (o *options) logger() *slog.Logger {
@@ -40,7 +40,7 @@ func (t *Throttle) noteDropped(tag string, n int) {
 		"limit", t.name, "tag", tag, "tokens", n, "tokens_in_all", total, "max_debt", t.limit.maxDebt())
 }
 
-// owe books n tokens that were used above the cost of a permit, and returns how many it does not book. The lock is held.
+// owe books n tokens used above the cost of a permit, and returns how many it drops. The lock is held.
 func (t *Throttle) owe(now int64, n int) (dropped int) {
 	t.level(now)
 	dropped = t.bucket.Owe(now, n)
@@ -49,7 +49,7 @@ func (t *Throttle) owe(now int64, n int) (dropped int) {
 	return dropped
 }
 
-// level brings the bucket up to now, before debt is booked: what overflowed pays none. The lock is held.
+// level brings the bucket up to now before debt is booked, so that overflow pays no debt. The lock is held.
 func (t *Throttle) level(now int64) {
 	if t.issuing() {
 		t.ripen(now)
@@ -62,10 +62,9 @@ func (t *Throttle) level(now int64) {
 	t.bucket.Trim(now, room)
 }
 
-// ForgiveDebt ends the debt of this process: what calls have used above what they drew, and what is not paid yet. It returns how many
-// tokens that were, those of quotas that are not kept in a pool not counted, which it ends as well. The other processors of a pool keep
-// theirs; consensus.ForgiveDebt asks all of them. It does nothing where nothing is owed. What a tag owes to a pool's quota stays
-// until it is paid.
+// ForgiveDebt ends the debt of this process: tokens that calls used above their draws, and that are not paid yet. It returns how many
+// tokens that were. It also ends, but does not count, the debt of quotas not kept in a pool. The other processors of a pool keep theirs;
+// consensus.ForgiveDebt asks all of them. It does nothing if nothing is owed. A tag's debt to a pool's quota stays until it is paid.
 func (t *Throttle) ForgiveDebt() (tokens float64) {
 	if t.limit.Max == 0 {
 		return 0

@@ -9,19 +9,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Errors to compare with errors.Is. Every error of a Throttle that is not the
-// context's own is an *Error and one of the first two, or ErrNegative.
+// Errors to compare with errors.Is. Every error of a Throttle is the context's own, ErrNegative, or an *Error that is one of the first two.
 var (
-	// ErrThrottled: the tokens cannot be had in time. Error says why and when
-	// to try again.
+	// ErrThrottled: the tokens are not available in time. Error says why and when to retry.
 	ErrThrottled = errors.New("throttled")
 	// ErrClosed: the limiter was closed; it grants nothing more.
 	ErrClosed = limit.ErrClosed
-	// ErrNegative: a cost is below zero. The error names it. It is no *Error: nothing was refused.
+	// ErrNegative: a cost is below zero. The error names it. It is not an *Error: nothing was refused.
 	ErrNegative = errors.New("the cost is below zero")
 )
 
-// negative is the error of a draw of n tokens that are less than none; nil for others.
+// negative returns an error if n is below zero, or nil.
 func negative(n int) error {
 	if n >= 0 {
 		return nil
@@ -29,31 +27,28 @@ func negative(n int) error {
 	return fmt.Errorf("numathrottle: n is %d, allowed: 0 or more: %w", n, ErrNegative)
 }
 
-// Error is the one error type of this package. errors.Is tells ErrClosed for
-// ReasonClosed and ErrThrottled for every other reason.
+// Error is the one error type of this package. errors.Is matches ErrClosed for ReasonClosed, and ErrThrottled for every other reason.
 type Error struct {
 	// Reason says why.
 	Reason Reason
 	// Limit names the limit; empty when it has no name.
 	Limit string
-	// Tag is the tag that was drawn for; empty for none.
+	// Tag is the tag of the draw; empty for none.
 	Tag string
 	// Cost is the number of tokens asked for.
 	Cost int
-	// Largest is, with ReasonTooLarge, the most that one draw may cost: by the limit, and by the quotas of the tag. 0: not known.
+	// Largest, with ReasonTooLarge, is the most that one draw may cost by the limit and the tag's quotas. 0: not known.
 	Largest int
-	// LargestBy is the setting of a quota that Largest is from, such as quotas.other.total; empty: it is the limit.
+	// LargestBy is the quota setting that Largest is from, such as quotas.other.total; empty: the limit.
 	LargestBy string
-	// RetryAfter is how long the tokens would have taken as things stand; 0 when
-	// that is not known. A call that fits into the bucket can succeed at once after
-	// it. A larger one collects its tokens while it waits, and needs a deadline that
-	// is later than this.
+	// RetryAfter is how long the tokens would have taken as things stand; 0: not known. A call that fits into the bucket can succeed right
+	// after it. A larger one collects its tokens while it waits, and needs a later deadline.
 	RetryAfter time.Duration
-	// Frozen is how long the store's freeze goes on yet, in which nobody is granted anything, whatever the Reason;
-	// 0 when there is none, or while a share is in force in spite of it. RetryAfter, where it is known, counts
-	// from now and not from the end of the freeze: it is the wait for a place in the queue, with the freeze in it.
+	// Frozen is the rest of the store's freeze, in which nobody is granted anything, whatever the Reason. It is 0 without a freeze, or
+	// while a share is in force in spite of it. RetryAfter, if known, counts from now and not from the end of the freeze: it is the wait
+	// for a place in the queue, freeze included.
 	Frozen time.Duration
-	// Fallback says that a budget of the tag is spent whose messages go to the fallback sink then; see Budget.Then.
+	// Fallback says that a budget of the tag is spent, and that messages then go to the fallback sink; see Budget.Then.
 	Fallback bool
 	// Cause is the underlying error; nil for none.
 	Cause error
@@ -61,12 +56,12 @@ type Error struct {
 	by Limiter // see By
 }
 
-// By returns the limiter of this package that refused, a *Throttle or an *InFlight: of an All the one that Limit names. Where it was
-// the quota of a tag it is what ForTag returns for that, of which Status tells with the rate of the quota.
-// It is for what that tells of itself, such as Throttle.Status, as things stand by then. nil when it is not known.
+// By returns the limiter of this package that refused, a *Throttle or an *InFlight; for an All, the one that Limit names. If the quota of a
+// tag refused, it is the result of ForTag, and its Status includes the rate of the quota. Use it for the limiter's current state, such as
+// Throttle.Status. It is nil if not known.
 func (e *Error) By() Limiter { return e.by }
 
-// Error says in one line what was asked, why it was refused and when to retry.
+// Error returns one line with the request, the reason for the refusal and when to retry.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("numathrottle")
@@ -99,7 +94,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is tell ErrThrottled or ErrClosed.
+// Is makes errors.Is match ErrThrottled or ErrClosed.
 func (e *Error) Is(target error) bool {
 	if e.Reason == ReasonClosed {
 		return target == ErrClosed

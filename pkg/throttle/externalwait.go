@@ -8,15 +8,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// ExternalWait tells l that a call which is to draw n tokens for a tag is held back before it
-// draws, by whoever draws for it: package httpthrottle does so while the called service wants to be
-// left alone. The wait shows as one for l, for ReasonPause: its observers are told, WaitStats
-// and Status count it, Track knows of it, and so do the metrics. No token is asked for, so it is no demand.
+// ExternalWait tells l that its caller holds a call back before drawing n tokens for a tag. Package httpthrottle does so while the called
+// service asks to be left alone. The wait shows as one for l, with ReasonPause: in its observers, WaitStats, Status, Track and metrics. It
+// asks for no token, so it is no demand.
 //
-// over must be called once, when the wait is over, with what the call fails with; nil when
-// it goes on. An All shows the wait at the first made of its limiters that n tokens cost something
-// at, and a Limiter with a method `Unwrap() Limiter` at what that returns. Of other limiters that are
-// not of this package, and of those that are Unlimited, only Track knows. It never blocks, and may be called from any goroutine.
+// Call over once, when the wait ends, with the error of the call; nil if it goes on. An All shows the wait at its oldest limiter where n
+// tokens cost something. A Limiter with a method `Unwrap() Limiter` shows it at the inner one. For other limiters of other packages, and
+// for Unlimited ones, only Track knows of it. ExternalWait never blocks, and may be called from any goroutine.
 func ExternalWait(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
 	h, cost := externalWaiterOf(l, n)
 	if h == nil {
@@ -37,10 +35,9 @@ func ExternalWait(ctx context.Context, l Limiter, tag string, n int) (over func(
 	}
 }
 
-// Refuse returns e as an error of l, for a call that is refused by whoever is to draw e.Cost tokens
-// for it: with the name of the limit, its tag unless e has one, and what e.Cost comes to
-// there. Which limiter that is, is as with ExternalWait; e stays as it is where only Track knows of
-// waits. WaitStats counts it, if e.Reason is one of Reasons.
+// Refuse returns e as an error of l, for a call that its caller refuses instead of drawing e.Cost tokens. It fills in the name of the
+// limit, its tag unless e has one, and the cost of e.Cost tokens there. It finds the limiter as ExternalWait does; where only Track knows
+// of waits, e stays unchanged. WaitStats counts the refusal if e.Reason is one of Reasons.
 func Refuse(l Limiter, e Error) *Error {
 	h, cost := externalWaiterOf(l, e.Cost)
 	if h == nil {
@@ -55,19 +52,16 @@ func Refuse(l Limiter, e Error) *Error {
 	return &e
 }
 
-// A externalWaiter is a limiter that shows waits which are not its own: a *Throttle or an
-// *InFlight, or what embeds one.
+// An externalWaiter is a limiter that shows waits outside itself: a *Throttle or an *InFlight, or a type that embeds one.
 type externalWaiter interface {
 	describe(limit, tag *string)
 	waitLog() *gate.WaitLog
 	follow(ctx context.Context, w Wait) waitSpan
-	// outside notes that so many more calls are held back before they draw; fewer when
-	// more is negative. No lock is held.
+	// outside notes that more calls are held back before they draw; a negative more means fewer. No lock is held.
 	outside(more int)
 }
 
-// externalWaiterOf returns who shows that a draw of n tokens from l is held back, and what the draw
-// costs there; nil for nobody.
+// externalWaiterOf returns the limiter that shows a held-back draw of n tokens from l, and the draw's cost there; nil for none.
 func externalWaiterOf(l Limiter, n int) (by externalWaiter, cost int) {
 	if s, ok := unwrapTo[interface {
 		holder(n int) (externalWaiter, int)

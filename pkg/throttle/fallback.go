@@ -4,9 +4,8 @@ import "context"
 
 type fallbackKey struct{}
 
-// WithFallback says that whoever calls with this context has something else to do with what a spent budget refuses, if
-// that says so (Budget.Then is fallback): then the draw fails at once, with Error.Fallback. Other draws wait for the end of
-// the budget's window, if their deadlines allow it.
+// WithFallback says that callers with this context have an alternative to a draw that a spent budget refuses. If Budget.Then is fallback,
+// such a draw fails at once, with Error.Fallback. Other draws wait for the end of the budget's window, if their deadlines allow it.
 func WithFallback(ctx context.Context) context.Context {
 	return context.WithValue(ctx, fallbackKey{}, true)
 }

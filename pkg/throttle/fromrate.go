@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A RateLimiter is what FromRate needs: *rate.Limiter of golang.org/x/time has
-// these methods.
+// A RateLimiter has the methods that FromRate needs, as *rate.Limiter of golang.org/x/time does.
 type RateLimiter interface {
 	// AllowN takes n tokens at time t if they are there.
 	AllowN(t time.Time, n int) bool
@@ -17,19 +16,15 @@ type RateLimiter interface {
 	Burst() int
 }
 
-// FromRate makes a Limiter of a *rate.Limiter of golang.org/x/time, or of anything with
-// its methods, so that it can be used where a Limiter is asked for and takes part in an
-// All. A nil r is no limit.
+// FromRate turns a *rate.Limiter of golang.org/x/time, or anything with its methods, into a Limiter that can take part in an All. A nil r
+// is no limit.
 //
-// Its permits give nothing back: Cancel and Settle do nothing, because such a
-// limiter has no way to take tokens back at a later time. In an All the tokens that it
-// gave for a draw which another limiter then refused are lost, so that less than its
-// rate may get through; a second limit is better made with New. Its wait is not known to All
-// in advance.
+// Its permits give nothing back: Cancel and Settle do nothing, because such a limiter cannot take tokens back later. In an All, its tokens
+// are lost if another limiter then refuses the draw, so less than its rate may get through. Better make a second limit with New. All does
+// not know its wait in advance.
 //
-// Errors: *Error with ReasonTooLarge when n is above Burst, ErrThrottled when the
-// deadline is too near or has passed, both with the limiter's own error as cause; the
-// cause of ctx when it was cancelled.
+// Errors: *Error with ReasonTooLarge if n is above Burst, and ErrThrottled if the deadline is too near, both with the limiter's own error
+// as cause. ErrThrottled if the deadline passed in the wait. The cause of ctx if it was cancelled.
 func FromRate(r RateLimiter) Limiter {
 	if r == nil {
 		return unlimited{}
@@ -37,7 +32,7 @@ func FromRate(r RateLimiter) Limiter {
 	return rated{r}
 }
 
-// rated is what FromRate returns.
+// rated is the Limiter of FromRate.
 type rated struct{ r RateLimiter }
 
 func (l rated) TryAcquire(n int) (Permit, bool) {

@@ -2,22 +2,18 @@ package throttle
 
 import "context"
 
-// Func returns a function that does what f does and obeys l: each call waits for one
-// token, as long as its context allows. Where f takes more, f can take a struct.
+// Func returns a function that calls f and obeys l: each call waits for one token, as long as its context allows. If f needs more
+// arguments, f can take a struct.
 //
-// A call that was made counts, even if it fails or panics: the service has seen it. The
-// token comes back only when ctx has ended by the time it is granted: then f is not
-// called, and the error is the cause of ctx. Errors of l are returned as they are: *Error, which
-// is ErrThrottled or ErrClosed; the cause of ctx. The permit is settled when f has
-// returned, so that l can be an InFlight, alone or in an All. For a limiter that is
-// Unlimited it is f itself.
+// A call that was made counts, even if it fails or panics: the service has seen it. The token comes back only if ctx has ended when it is
+// granted: then f is not called, and the error is the cause of ctx. Errors of l are returned as they are: *Error, which is ErrThrottled or
+// ErrClosed; the cause of ctx. The permit is settled when f returns, so l can be an InFlight, alone or in an All. For an Unlimited limiter,
+// Func returns f itself.
 //
-// A call that misses its deadline in f because it spent more than 80 % of its time
-// waiting for its token fails with an error that is ErrThrottled too; see Track and
-// Blame. Other errors of f are returned as they are.
+// A call that misses its deadline in f after waiting more than 80 % of its time for its token returns an error that is also ErrThrottled.
+// See Track and Blame. Other errors of f are returned as they are.
 //
-// FuncErr is for functions that return only an error; Func0 and Func0Err are for those
-// without an argument.
+// FuncErr is for functions that return only an error; Func0 and Func0Err are for those without an argument.
 func Func[A, R any](l Limiter, f func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
 	if Unlimited(l) {
 		return f
@@ -83,7 +79,7 @@ func Func0Err(l Limiter, f func(context.Context) error) func(context.Context) er
 	}
 }
 
-// trackCall is Track for a call that can miss a deadline; others do without its cost.
+// trackCall is Track for a call that can miss a deadline; others avoid its cost.
 func trackCall(ctx context.Context) context.Context {
 	if _, ok := ctx.Deadline(); !ok {
 		return ctx

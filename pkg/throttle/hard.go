@@ -6,15 +6,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
-// fits tells whether the present share can ever grant so many units at once. Only
-// a hard limit has draws that do not fit: others collect them. The lock is held.
+// fits reports whether the present share can ever grant so many units at once. Only a hard limit has draws that do not fit: others collect
+// them. The lock is held.
 func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.bucket.Law(), units) }
 
 // fitsIn is fits for the share of s.
 func (t *Throttle) fitsIn(s *bucket.Segment, units int64) bool { return t.bucket.Fits(s, units) }
 
-// lacks remembers that a draw of n tokens was refused, so that a hard limit reports
-// a demand for a share that can grant it.
+// lacks remembers that a draw of n tokens was refused, so that a hard limit demands a share that can grant it.
 func (t *Throttle) lacks(n int) {
 	if !t.limit.Hard || n > t.limit.maxCost() {
 		return
@@ -27,9 +26,8 @@ func (t *Throttle) lacks(n int) {
 	}
 }
 
-// hardDemand raises a demand to the share that grants the largest draw that was
-// refused or waited since the processor was idle: below it nothing is granted, and
-// the policy gives nobody more than it demands. The lock is held.
+// hardDemand raises a demand to the share that grants the largest draw refused or waiting since the processor was idle. Below that share
+// nothing is granted, and the policy gives nobody more than its demand. The lock is held.
 func (t *Throttle) hardDemand(demand int64) int64 {
 	t.usage.Need = max(t.usage.Need, t.lacked.Swap(0), 1)
 	if w := t.queue.First; w != nil {

@@ -7,34 +7,31 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A HoldUp is what holds callers back at one moment: the one thing that holds most of them.
+// A HoldUp is the one cause that holds most callers back at one moment.
 type HoldUp struct {
-	// Reason says what it is, and Limit names the limiter.
+	// Reason is the cause, and Limit names the limiter.
 	Reason Reason
 	Limit  string
-	// OfTag says that it is the quota of Tag, or a pause of it, and not the limit. Tag is empty for the quota of all tags that have none
-	// of their own.
+	// OfTag says that the cause is the quota or a pause of Tag, not the limit. Tag is empty for the quota of all tags without their own.
 	OfTag bool
 	Tag   string
-	// Waiting counts the callers that it holds; 0: it only refuses calls, or would. Longest is how long the first of
-	// them has waited; of the limit itself, for how long somebody has waited there without a break. 0: not known.
+	// Waiting counts the callers that it holds; 0: it only refuses calls, or would. Longest is how long the first of them has waited. For
+	// the limit itself, it is how long callers have waited there without a break. 0: not known.
 	Waiting int
 	Longest time.Duration
-	// RetryAfter is when a draw of one token could be granted as things stand, and Frozen how long the store's freeze goes on; 0:
-	// not known, or not frozen.
+	// RetryAfter is when one token could be granted as things stand, Frozen the rest of the store's freeze; 0: not known, or not frozen.
 	RetryAfter, Frozen time.Duration
-	// Rate is the tag's total in tokens per second, where that is what holds it; 0: it is something else. Blocked says that the total
-	// is 0.
+	// Rate is the tag's total in tokens per second, if that is the cause; 0: it is another. Blocked says that the total is 0.
 	Rate    float64
 	Blocked bool
-	// Owed is how long the share takes to earn what calls used above what they drew; 0: nothing is owed, or it is not known.
+	// Owed is how long the share takes to earn the tokens used above draws; 0: nothing is owed, or not known.
 	Owed time.Duration
-	// Paused is the pause that holds callers back, if ReasonPause is the reason and it is of everything; else nil.
+	// Paused is the pause that holds callers back, if Reason is ReasonPause and the pause is of everything; else nil.
 	Paused *Paused
 }
 
-// HoldUp tells what holds callers back at this moment; ok is false when nothing does. Unlike Throttled it knows of all tags: where the limit has
-// tokens, and a tag has used its total, that is what it tells.
+// HoldUp returns what holds callers back now; ok is false if nothing does. Unlike Throttled it covers all tags: if the limit has tokens and
+// a tag has used its total, it reports the tag.
 func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	if t.limit.Max == 0 {
 		return h, false
@@ -61,7 +58,7 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	return own, held
 }
 
-// worst is the tag that holds most callers, with when it would grant one token; ok: there is one.
+// worst returns the tag that holds most callers, with when it would grant one token; ok reports whether there is one.
 func (t *Throttle) worst() (worst hold, ok bool) {
 	if worst, ok = t.tags.worst(); ok && worst.tag != nil && worst.retry == 0 {
 		if th, held := worst.tag.throttled(); held {
@@ -71,7 +68,7 @@ func (t *Throttle) worst() (worst hold, ok bool) {
 	return worst, ok
 }
 
-// told is what operators are told of a tag that holds callers back.
+// told returns what operators see of a tag that holds callers back.
 func (h *hold) told(now int64) limit.Hold {
 	told := limit.Hold{Callers: h.callers}
 	if h.callers > 0 && h.since > 0 {
@@ -89,7 +86,7 @@ func (h *hold) told(now int64) limit.Hold {
 	return told
 }
 
-// tagHolds tells whether a tag is what holds most callers back, beside the limit that does as own says.
+// tagHolds reports whether a tag, rather than the limit described by own, holds back most callers.
 func (t *Throttle) tagHolds(own HoldUp, held bool, worst hold) bool {
 	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
 		return false // a pause, or no share: nobody gets anything
@@ -100,7 +97,7 @@ func (t *Throttle) tagHolds(own HoldUp, held bool, worst hold) bool {
 	return worst.callers == 0 && worst.refused > 0 && worst.refused >= t.tags.limited.Load()
 }
 
-// HoldUp tells what holds calls back at this moment; ok is false when nothing does.
+// HoldUp returns what holds calls back now; ok is false if nothing does.
 func (f *InFlight) HoldUp() (h HoldUp, ok bool) {
 	th, held := f.Throttled()
 	h = HoldUp{Reason: th.Reason, Limit: th.Limit, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}

@@ -10,45 +10,37 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// An InFlight limits how many calls a pool has in flight at once. It is a Limiter
-// whose tokens are slots: a permit holds its slots until it is settled or
-// cancelled, whatever the value, and a permit that is never settled holds them for
-// ever. Callers that wait are served first come first served. Nobody knows when a call
-// will end, so a deadline that is too near is told only when it has passed. All methods
-// may be called from any number of goroutines at once.
+// An InFlight limits how many calls a pool has in flight at once. It is a Limiter whose tokens are slots. A permit holds its slots until it
+// is settled (with any value) or cancelled; a permit that is never settled holds them for ever. Waiting callers are served first come,
+// first served. Nobody knows when a call will end, so a deadline that is too near fails only when it has passed. All methods may be called
+// from any number of goroutines at once.
 //
 // # Shares
 //
-// Without a Sharer an InFlight has all slots. With one, which must be its own (a pool of its
-// own, for a *consensus.Member), it has share x max of them,
-// rounded down: the slots of all processors together are never more than max. (A share is itself
-// rounded down, to 1e-9; up to 1,000 slots it counts as 1e-9 more, so that a third of
-// three slots is one. That keeps the sum at max for less than a million
-// processors.) Up to 1,000 slots a pool divides them in whole ones, and none is lost. Where there are
-// fewer than processors that want one, these take turns, of a lease (10 s) each; one whose call goes on
-// keeps its slot until the call has ended. A limit of several times the number of
-// processors needs no turns, and so loses no time to them.
+// Without a Sharer an InFlight has all slots. With one it has share x max of them, rounded down, so the slots of all processors together
+// are never more than max. The Sharer must be its own (a pool of its own, for a *consensus.Member). A share is itself rounded down, to
+// 1e-9. Up to 1,000 slots it counts as 1e-9 more, so that a third of three slots is one. That keeps the sum at max for less than a million
+// processors. Up to 1,000 slots a pool divides them in whole ones, and none is lost. If more processors than slots want one, they take
+// turns of a lease (10 s) each. A processor whose call goes on keeps its slot until the call has ended. A limit of several times the number
+// of processors needs no turns, and loses no time to them.
 //
-// A slot is granted only while the lease is good and fewer slots are in use than the
-// share allows. Calls under way are never stopped: when a share falls or a lease
-// ends they run on, and nothing is granted until enough have ended. What they use stays
-// claimed meanwhile, so that nobody else is granted it. So the slots in use
-// are never more than max, as long as every processor with calls under way reaches the
-// store at least once in a removal time: 15 s by default. One that does not, because it is cut
-// off or stopped, loses its claim then, and others may be granted what its calls still
-// use; so may they while shares are used without the store's consent (consensus.Degrade), and
-// a removal time after another process has come with the same ID. A draw of more slots than
-// the processor's part waits until others want fewer; where several processors wait for such
-// draws at once, a deadline has to end one of them.
-// A processor that leaves with calls under way keeps its claim until the pool removes
-// it, and the slots of one that died come back in the same way.
+// A slot is granted only while the lease is good and fewer slots are in use than the share allows. Calls under way are never stopped: when
+// a share falls or a lease ends they run on, and nothing is granted until enough have ended. Their slots stay claimed meanwhile, so that
+// nobody else gets them. So slots in use never exceed max, as long as every processor with calls under way reaches the store at least once
+// in a removal time (default 15 s). A processor that does not, because it is cut off or stopped, loses its claim then, and others may be
+// granted the slots that its calls still use. The same can happen while shares are used without the store's consent (consensus.Degrade),
+// and a removal time after another process has come with the same ID.
+//
+// A draw of more slots than the processor's part waits until others want fewer. If several processors wait for such draws at once, a
+// deadline has to end one of them. A processor that leaves with calls under way keeps its claim until the pool removes it. The slots of one
+// that died come back in the same way.
 type InFlight struct {
 	options
 	max     int
 	rank    uint64                   // see native
 	alone   []waitqueue.Part[Permit] // for draws on this limiter alone
 	gate    gate.Gate
-	stopped atomic.Int64 // until when a pause holds it, for who has no lock
+	stopped atomic.Int64 // end of the pause that holds it, for readers without the lock
 
 	// Guarded by the lock.
 	queue   queue // of attempts, also for draws on this limiter alone
@@ -56,16 +48,15 @@ type InFlight struct {
 	inUse   int
 	granted int64
 	waker   Timer // for the end of a pause; nil: there is none
-	// What was wanted at most since the last report, and between the two before it.
+	// The most slots wanted since the last report, and between it and the one before.
 	peak, before int
-	// What was refused in all at the last report and the one before it.
+	// Total refusals at the last report, and at the one before it.
 	refusals, refusalsBefore int64
 }
 
 var _ Limiter = (*InFlight)(nil)
 
-// NewInFlight returns an InFlight with so many slots for the whole pool: 0 to 1e9; the
-// error says so otherwise. 0 means no limit.
+// NewInFlight returns an InFlight with so many slots for the whole pool: 0 (no limit) to 1e9. Other values are an error.
 func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	if slots < 0 || slots > maxTokens {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
@@ -80,7 +71,7 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	return f, nil
 }
 
-// Unlimited tells whether there is no limit at all.
+// Unlimited reports whether there is no limit at all.
 func (f *InFlight) Unlimited() bool { return f.max == 0 }
 
 // TryAcquire takes n slots if they are free and nobody waits. It never waits.
@@ -100,9 +91,8 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 
 // Acquire waits until n slots are free; see Limiter.
 //
-// Errors: *Error with ReasonTooLarge when n is above the slots of the whole pool; an
-// error that is both ErrThrottled and context.DeadlineExceeded when the deadline
-// passed in the queue; ErrClosed; the cause of ctx when it was cancelled.
+// Errors: *Error with ReasonTooLarge if n is above the slots of the whole pool. ErrClosed. The cause of ctx if it was cancelled. An error
+// that is both ErrThrottled and context.DeadlineExceeded if the deadline passed in the queue.
 func (f *InFlight) Acquire(ctx context.Context, n int) (Permit, error) {
 	return f.acquire(ctx, n, false)
 }
@@ -139,9 +129,8 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	return a.Permits()[0], nil
 }
 
-// Close stops granting, fails everyone who waits with ErrClosed, and then runs what
-// OnClose added, for at most five seconds. Permits can still be settled. Calling it
-// again does nothing.
+// Close stops granting, fails all waiting callers with ErrClosed, and then runs the functions of OnClose, for at most five seconds. Permits
+// can still be settled. Calling it again does nothing.
 func (f *InFlight) Close() error {
 	return f.gate.Close(func() {
 		for w := range f.queue.All() {
@@ -153,30 +142,28 @@ func (f *InFlight) Close() error {
 	})
 }
 
-// An InFlightStatus is what an InFlight is doing at one moment.
+// An InFlightStatus is the state of an InFlight at one moment.
 type InFlightStatus struct {
 	// Name is the limit's name, Max the slots of the whole pool; 0: no limit.
 	Name string
 	Max  int
-	// Lease is the share in force; Slots what it allows.
+	// Lease is the share in force, and Slots the number of slots it allows.
 	Lease Lease
 	Slots int
-	// InUse counts the slots that were granted and have not come back. It is above
-	// Slots after the share fell, until enough calls have ended.
+	// InUse counts the slots granted and not yet given back. It is above Slots after the share fell, until enough calls have ended.
 	InUse int
 	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
 	Waiting int
 	// Granted and Refused count slots since the InFlight was made.
 	Granted, Refused int64
-	// Paused is the pause that holds it back, with when it goes on here; nil: none does.
-	// Pauses counts those that have.
+	// Paused is the pause that holds it back, with when it goes on here; nil: none does. Pauses counts all that have.
 	Paused *Paused
 	Pauses int64
-	// Closed tells that nothing is granted any more.
+	// Closed says that nothing is granted any more.
 	Closed bool
 }
 
-// Status returns what the InFlight is doing.
+// Status returns the present state of the InFlight.
 func (f *InFlight) Status() InFlightStatus {
 	f.gate.Lock()
 	defer f.gate.Unlock()
@@ -191,7 +178,7 @@ func (f *InFlight) Status() InFlightStatus {
 	return st
 }
 
-// Throttled tells whether a draw of one slot would have to wait, and why.
+// Throttled reports whether a draw of one slot would have to wait, and why.
 func (f *InFlight) Throttled() (Throttling, bool) {
 	f.gate.Lock()
 	defer f.gate.Unlock()
@@ -204,7 +191,7 @@ func (f *InFlight) Throttled() (Throttling, bool) {
 	return th, true
 }
 
-// allowed returns how many slots the share in force is good for. The lock is held.
+// allowed returns how many slots the share in force allows. The lock is held.
 func (f *InFlight) allowed() int {
 	if !f.valid() {
 		return 0
@@ -212,7 +199,7 @@ func (f *InFlight) allowed() int {
 	return limit.SlotsOf(f.lease.Share, f.max)
 }
 
-// valid tells whether the share is in force. The lock is held.
+// valid reports whether the share is in force. The lock is held.
 func (f *InFlight) valid() bool {
 	return f.lease.Share > 0 && (f.lease.Until.IsZero() || f.left(f.lease.Until) > 0)
 }

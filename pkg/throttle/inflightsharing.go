@@ -14,7 +14,7 @@ var _ Holder = slotHolder{}
 // Terms implements Holder.
 func (f slotHolder) Terms() Terms { return Terms{Slots: f.max} }
 
-// Report implements Holder. Slots do not ramp, so that there is no usage.
+// Report implements Holder. Slots do not ramp, so there is no usage.
 func (f slotHolder) Report(window time.Duration) (r limit.Report) {
 	if f.max == 0 {
 		return r
@@ -35,7 +35,7 @@ func (f slotHolder) Report(window time.Duration) (r limit.Report) {
 	return r
 }
 
-// Lease implements Holder. When it returns no slot is granted by the old share any more.
+// Lease implements Holder. Once it returns, no slot is granted by the old share.
 func (f slotHolder) Lease(l Lease) {
 	f.gate.Lock()
 	defer f.gate.Unlock()
@@ -45,19 +45,17 @@ func (f slotHolder) Lease(l Lease) {
 	f.serve()
 }
 
-// SetPauses implements Holder. Calls under way go on.
 // ReportTags implements Holder: calls in flight have no quotas.
 func (slotHolder) ReportTags(time.Duration) []TagReport { return nil }
 
 // GrantTags implements Holder.
 func (slotHolder) GrantTags([]TagGrant) {}
 
-// SetPauses implements Holder.
+// SetPauses implements Holder. Calls under way go on.
 func (f slotHolder) SetPauses(list []Paused) { f.gate.SetPauses(list) }
 
-// demand is the part of the slots that this processor would use if it could: what was in use
-// and waited at most since the report before the last, and the whole when TryAcquire was
-// refused since then. So it is never below what is in use. The lock is held.
+// demand returns the part of the slots that this processor would use if it could: the most in use and waiting since the report before the
+// last. It is the whole if TryAcquire was refused since then. So it is never below the slots in use. The lock is held.
 func (f *InFlight) demand() int64 {
 	wanted := int64(min(max(f.peak, f.before), f.max))
 	refused := f.gate.Refused.Load()

@@ -5,10 +5,10 @@ import "time"
 // maxReserved bounds Limit.MaxReserved.
 const maxReserved = 1000
 
-// minSpacing is the smallest distance of two slots that a store can keep.
+// minSpacing is the smallest distance between two slots that a store can keep.
 const minSpacing = time.Microsecond
 
-// checkStrict reports what Strict does not allow.
+// checkStrict reports settings that Strict does not allow.
 func (l Limit) checkStrict(bad func(field string, value any, allowed string)) {
 	if l.MaxReserved < 0 || l.MaxReserved > maxReserved {
 		bad("maxReserved", l.MaxReserved, "0 (none) to 1000")
@@ -33,10 +33,9 @@ func (l Limit) checkStrict(bad func(field string, value any, allowed string)) {
 	}
 }
 
-// spacing is the distance of two tokens that are issued one by one: Per / Max, rounded
-// up to the nanosecond. 0 for a limit whose tokens never are: no limit, a hard one, one
-// above a million per second, and one with a burst above the default, which slots would
-// not give it. l has its defaults filled in.
+// spacing returns the distance between tokens that are issued one by one: Per / Max, rounded up to the nanosecond. It is 0 for limits that
+// never issue so: no limit, a hard one, or more than a million per second. It is also 0 for a burst above the default, which slots would
+// not give. l has its defaults filled in.
 func (l Limit) spacing() time.Duration {
 	if l.Max <= 0 || l.Hard || !l.Strict && l.Burst > max(1, l.earnedIn(100*time.Millisecond)) {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// String says the limit in a few words, such as "600 per 1m, burst 10, hard". What is a default by its zero value is left out.
+// String returns the limit in a few words, such as "600 per 1m, burst 10, hard". Settings left at zero are omitted, except Per.
 func (l Limit) String() string {
 	if l.Max == 0 {
 		return "no limit"

@@ -8,12 +8,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// rampEvery is how often a ceiling that moves is looked at.
+// rampEvery is how often a moving ceiling is updated.
 const rampEvery = 100 * time.Millisecond
 
-// A localRamp moves the ceiling of a Throttle whose share is fixed: one without a
-// pool, or with Replicas. It is the ramp of this processor alone; it starts from Min
-// when the Throttle is made.
+// A localRamp moves the ceiling of a Throttle with a fixed share: without a pool, or with Replicas. It is the ramp of this processor alone;
+// it starts from Min when the Throttle is made.
 type localRamp struct {
 	t     *Throttle
 	law   ceiling.Law
@@ -23,14 +22,14 @@ type localRamp struct {
 	timer Timer
 }
 
-// fixed puts a share in force that does not end, and ramps if the limit does.
+// fixed puts a share without an end in force, and ramps if the limit does.
 func (t *Throttle) fixed(share int64) {
 	if !t.limit.Ramps() {
 		t.setLease(Lease{Share: share})
 		return
 	}
 	config := t.limit.CeilingConfig()
-	config.Adapts = false // what refusals leave is a part of this; see backoff.go
+	config.Adapts = false // refusals reduce this separately; see backoff.go
 	r := &localRamp{t: t, law: ceiling.Law{Config: config}, share: share}
 	t.ramp = r
 	again := r.step()
@@ -58,14 +57,13 @@ func (r *localRamp) onTimer() {
 	}
 }
 
-// step moves the ceiling on to the present. It returns false when it cannot move any
-// more. It is called by one goroutine at a time.
+// step moves the ceiling to the present. It returns false if the ceiling cannot move any more. Only one goroutine calls it at a time.
 func (r *localRamp) step() (again bool) {
 	now := time.Duration(r.t.gate.Now())
 	flow := (rateHolder{r.t}).Report(0).Usage
 	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
 	r.flow, r.at = flow, now
-	// A ceiling that falls is in force before it has fallen, one that rises after it has risen.
+	// A falling ceiling is in force before it has fallen, a rising one after it has risen.
 	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered, Halted: offered == 0}, (now + 2*rampEvery).Microseconds())
 	r.t.setLease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
 	return r.law.Moves()

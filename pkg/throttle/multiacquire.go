@@ -7,29 +7,26 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// How long a caller pauses before it tries again what it has just waited for and
-// could not use.
+// How long a caller pauses before it retries a draw that it waited for and could not use.
 const (
 	shortestPause = time.Millisecond
 	longestPause  = 100 * time.Millisecond
 )
 
-// A multiAcquire is one Acquire of an All. The limiters of this package are won
-// together, see waitqueue.Attempt, then the
-// other limiters are tried. When one of these refuses, everything goes back, and the
-// caller waits in its Acquire: what that grants is used if all others have theirs at
-// hand by then, and goes back if not. So nothing is held while the caller waits.
+// A multiAcquire is one Acquire of an All. It wins the limiters of this package together (see waitqueue.Attempt), then tries the others. If
+// one of these refuses, everything goes back, and the caller waits in its Acquire. Tokens granted there are used if all others have theirs
+// at hand by then, and go back if not. So nothing is held while the caller waits.
 type multiAcquire struct {
 	children []child
 	attempt  *attempt // nil without limiters of this package
-	others   int      // the first part that is of another package
+	others   int      // the first child of another package
 
 	permits []Permit // of the children from others on
-	waited  int      // the part that was waited for; -1: none
+	waited  int      // the child that was waited for; -1: none
 }
 
-// wait waits until n tokens of each limiter are granted, or with upTo as many as all
-// have. came is the age of a caller that has waited before; 0: it comes now.
+// wait waits until n tokens of each limiter are granted, or with upTo as many as all have. A caller that has waited before passes its age
+// as came; 0: it comes now.
 func (j *multi) wait(ctx context.Context, n int, upTo bool, came uint64) (Permit, error) {
 	r := &multiAcquire{children: j.children, others: len(j.natives), permits: make([]Permit, len(j.children)-len(j.natives)), waited: -1}
 	if len(j.natives) > 0 {
@@ -83,8 +80,7 @@ func (j *multi) wait(ctx context.Context, n int, upTo bool, came uint64) (Permit
 	}
 }
 
-// win draws from the limiters of this package. It does not wait when something is held; then 0 says
-// that these lack tokens.
+// win draws from the limiters of this package. It does not wait while something is held; 0 then means that they lack tokens.
 func (r *multiAcquire) win(ctx context.Context, n int, upTo bool) (int, error) {
 	switch {
 	case r.attempt == nil:
@@ -101,8 +97,7 @@ func (r *multiAcquire) win(ctx context.Context, n int, upTo bool) (int, error) {
 	}
 }
 
-// tryOthers draws from the limiters of other packages, and returns the first that
-// refuses; -1 when none does.
+// tryOthers draws from the limiters of other packages, and returns the first that refuses; -1 if none does.
 func (r *multiAcquire) tryOthers(n int) int {
 	for i := r.others; i < len(r.children); i++ {
 		price := r.children[i].price(n)
@@ -139,8 +134,7 @@ func (r *multiAcquire) grant(n int) Permit {
 	return Permit{n: n, by: g}
 }
 
-// sleep waits a while, longer each time, so that limiters which say that tokens are
-// at hand for Acquire but not for TryAcquire do not keep the caller busy.
+// sleep waits a while, longer each time, so that limiters that grant Acquire but refuse TryAcquire do not keep the caller busy.
 func (r *multiAcquire) sleep(ctx context.Context, pause *time.Duration, n int) error {
 	timer := time.NewTimer(*pause)
 	defer timer.Stop()
@@ -158,8 +152,7 @@ func (r *multiAcquire) sleep(ctx context.Context, pause *time.Duration, n int) e
 // ended returns the error of a call whose context has ended.
 func (r *multiAcquire) ended(ctx context.Context, n int) error { return ended(ctx, r.refusal(n)) }
 
-// refusal is the error for a draw of n tokens that the other limiters hold back, as far
-// as one of them can tell why.
+// refusal returns the error for a draw of n tokens that the other limiters hold back, with the reason if one of them knows it.
 func (r *multiAcquire) refusal(n int) *Error {
 	e := &Error{Reason: ReasonLimit, Cost: n}
 	if t, ok := worstOf(r.children[r.others:]); ok {

@@ -6,23 +6,19 @@ import (
 	"time"
 )
 
-// An Observer is told of every call that waits, and of nothing else: a draw whose
-// tokens are at hand costs it nothing. It is what metrics and traces are made of;
-// package otelthrottle has one. Its methods may be called from any number of
-// goroutines at once.
+// An Observer receives every call that waits, and nothing else: a draw whose tokens are at hand costs it nothing. Metrics and traces are
+// built on it; package otelthrottle has one. Its methods may be called from any number of goroutines at once.
 type Observer interface {
-	// Waits is called when a call begins to wait, in the caller's goroutine and while
-	// no lock is held. ctx is the caller's. done, unless it is nil, is called
-	// once in the same goroutine when that wait is over, whatever its end.
+	// Waits is called when a call begins to wait, in the caller's goroutine and with its ctx, while no lock is held. If done is not nil, it
+	// is called once in the same goroutine when the wait ends, with success or not.
 	//
-	// A call on an All waits at one limiter after the other, the scarcest each time;
-	// each of these waits is told to the observers of that limiter.
+	// A call on an All waits at one limiter after the other, the scarcest each time. The observers of each such limiter receive its wait.
 	Waits(ctx context.Context, w Wait) (done func(Waited))
 }
 
 // A Wait is a call that has to wait.
 type Wait struct {
-	// Limit and Tag name what it waits for; empty for none.
+	// Limit and Tag name the limiter that it waits for; empty for none.
 	Limit, Tag string
 	// Reason says why it waits, as things stand when it begins.
 	Reason Reason
@@ -34,19 +30,19 @@ type Wait struct {
 type Waited struct {
 	// For is how long it took.
 	For time.Duration
-	// N is the number of tokens granted; 0 when none were, or when the call goes on:
-	// to wait at another limiter of an All, or to draw after a wait of ExternalWait.
+	// N is the number of tokens granted. It is 0 if none were, or if the call goes on: to wait at another limiter of an All, or to draw
+	// after a wait of ExternalWait.
 	N int
-	// Err is what the call fails with; nil when it does not.
+	// Err is the error of the call; nil if it does not fail.
 	Err error
 }
 
-// WithObserver adds an observer of the calls that wait.
+// WithObserver adds an observer of waiting calls.
 func WithObserver(o Observer) Option {
 	return func(p *options) { p.observers = append(p.observers, o) }
 }
 
-// A waitSpan follows one wait, for the observers and for what Track tells.
+// A waitSpan follows one wait, for the observers and for Track.
 type waitSpan struct {
 	began time.Time
 	track *track

@@ -8,21 +8,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// onClosing calls ring once when the limiter is closed, also for what embeds it.
+// onClosing calls ring once when the limiter is closed, also for types that embed it.
 func (t *Throttle) onClosing(ring func()) (stop func()) { return t.gate.OnClosing(ring) }
 func (f *InFlight) onClosing(ring func()) (stop func()) { return f.gate.OnClosing(ring) }
 
-// A closer is a limiter that tells when it is closed.
+// A closer is a limiter that reports its closing.
 type closer interface {
 	onClosing(ring func()) (stop func())
 }
 
-// askEvery is how often a limiter that cannot tell is asked whether it is closed.
+// askEvery is how often a limiter that cannot report its closing is asked.
 const askEvery = time.Second
 
-// guard returns a context that ends with ErrClosed as its cause when one of the limiters is closed. Those of this
-// package tell it, and so does what shows one by embedding it or by Unwrap; the others are asked once a second, by a draw
-// of nothing.
+// guard returns a context that ends with ErrClosed as its cause when one of the limiters is closed. Those of this package, and types that
+// show one by embedding or Unwrap, report it. The others are asked once a second, by a draw of nothing.
 func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	turn := make(chan struct{}, 1)
@@ -74,7 +73,7 @@ func (j *multi) closedPart(ctx context.Context) error {
 		if _, ok := p.limiter.TryAcquire(0); ok {
 			continue
 		}
-		brief, cancel := context.WithTimeout(ctx, askEvery) // for one that waits, against what it promises
+		brief, cancel := context.WithTimeout(ctx, askEvery) // bounds a limiter that waits against its promise
 		_, err := p.limiter.Acquire(brief, 0)
 		cancel()
 		if errors.Is(err, ErrClosed) {
@@ -84,7 +83,7 @@ func (j *multi) closedPart(ctx context.Context) error {
 	return nil
 }
 
-// shut is the error with which guard has ended the context; nil when it has not.
+// shut returns the error with which guard ended the context; nil if it did not.
 func shut(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, ErrClosed) {
 		return err

@@ -27,19 +27,16 @@ func WithSharer(s Sharer) Option { return func(o *options) { o.sharer = s } }
 // WithName names the limit in errors and status.
 func WithName(name string) Option { return func(o *options) { o.name = name } }
 
-// WithTag says which tag the limiter is for, in errors and status: a tenant, a model, a
-// destination inside the limit.
+// WithTag names the limiter's tag in errors and status: a tenant, a model, a destination inside the limit.
 func WithTag(tag string) Option { return func(o *options) { o.common.Tag = tag } }
 
-// OnClose adds something to do when the limiter is closed, after it has stopped
-// granting and its waiters have failed: leaving the pool, closing the store.
-// f gets a context that ends five seconds after Close began.
+// OnClose adds a function to run when the limiter is closed, after it has stopped granting and its waiters have failed. It can leave the
+// pool or close the store. The context of f ends five seconds after Close began.
 func OnClose(f func(context.Context) error) Option {
 	return func(o *options) { o.common.OnClose = append(o.common.OnClose, f) }
 }
 
-// WithClock makes the limiter go by c. Without it the limiter goes by the
-// machine's monotonic clock, which is faster.
+// WithClock makes the limiter use c. By default it uses the machine's monotonic clock, which is faster.
 func WithClock(c Clock) Option { return func(o *options) { o.common.Clock = c } }
 
 func newOptions(opts []Option) options {

@@ -2,39 +2,35 @@ package throttle
 
 import "time"
 
-// An Outcome is what the called service made of a call.
+// An Outcome is the called service's response to a call.
 type Outcome int
 
 // The outcomes of a call.
 const (
-	// Accepted: the service served the call, or failed it for a reason that has nothing to
-	// do with how many calls there are.
+	// Accepted: the service served the call, or failed it for a reason unrelated to the number of calls.
 	Accepted Outcome = iota
-	// Refused: the service has had too many calls, of this caller or of all: HTTP 429.
+	// Refused: the service received too many calls, from this caller or from all: HTTP 429.
 	Refused
-	// Overloaded: the service has more to do than it can, whoever calls: HTTP 503 or 529.
+	// Overloaded: the service has too much to do, regardless of the caller: HTTP 503 or 529.
 	Overloaded
 )
 
-// A reporter is a settler that wants to know what became of the call.
+// A reporter is a settler that receives the outcome of its call.
 type reporter interface {
 	report(pos int64, n int, o Outcome)
 }
 
-// Report tells the limiter what the called service made of the call that the permit was
-// for. It matters only where a limit is adaptive (Limit.Adaptive), and costs nothing
-// elsewhere. Report every call, and each once: those that were accepted are what refusals are
-// measured by. It goes together with Settle in any order. An All hands it on to all
-// its limiters; other limiters, and permits of NewPermit, know nothing of it.
+// Report tells the limiter the outcome of the permit's call. It matters only for an adaptive limit (Limit.Adaptive), and costs nothing
+// elsewhere. Report every call once, accepted ones too: refusals are measured against them. Report and Settle may come in any order. An All
+// passes it on to all its limiters. Other limiters, and permits of NewPermit, ignore it.
 func (p Permit) Report(o Outcome) {
 	if r, ok := p.by.(reporter); ok {
 		r.report(p.pos, p.n, o)
 	}
 }
 
-// Report is Permit.Report for a call whose permit is not at hand, such as one of a handler
-// behind a wrapper: n tokens that were granted at a time; the zero Time is now. Who reports a permit must
-// not report the same call here. With quotas it is a call without a tag; see ReportFor.
+// Report is Permit.Report for a call whose permit is not at hand, such as one of a handler behind a wrapper. The n tokens were granted at
+// granted; the zero Time is now. Do not report a call both here and by its permit. With quotas it is a call without a tag; see ReportFor.
 func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
 	if t.tags != nil {
 		t.reportAt(n, granted, o, t.tags.other.tags)

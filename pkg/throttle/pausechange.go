@@ -1,21 +1,21 @@
 package throttle
 
-// pausesChanged goes on under the pauses that are in force at now. The lock is held.
+// pausesChanged applies the pauses in force at now. The lock is held.
 func (t *Throttle) pausesChanged(now int64) {
 	t.tags.pausesChanged()
 	t.publish()
-	t.bucket.Fence() // no draw goes by what it has read before
+	t.bucket.Fence() // draws must not use earlier reads
 	t.sendElsewhere(now)
 	t.retime(now)
 	t.serve(now)
 }
 
-// pauseOver tells whether the gate is shut by a pause that is over. The lock is held.
+// pauseOver reports whether the gate is shut by a pause that is over. The lock is held.
 func (t *Throttle) pauseOver() bool {
 	return t.bucket.Gate().Paused > 0 && !t.gate.Paused(t.gate.Now())
 }
 
-// pausesChanged goes on under the pauses that are in force at now. The lock is held.
+// pausesChanged applies the pauses in force at now. The lock is held.
 func (f *InFlight) pausesChanged(now int64) {
 	f.stopped.Store(f.gate.Pauses.Until)
 	f.noteHeld()
@@ -23,8 +23,7 @@ func (f *InFlight) pausesChanged(now int64) {
 	f.rouse(now)
 }
 
-// rouse sees to it that the first waiter looks again when the pause is over, and that those
-// learn of it whose deadlines come before. The lock is held.
+// rouse wakes the waiters, so that those with deadlines before the end of the pause fail, and sets a timer for it. The lock is held.
 func (f *InFlight) rouse(now int64) {
 	if f.waker != nil {
 		f.waker.Stop()

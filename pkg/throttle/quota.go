@@ -20,10 +20,10 @@ type (
 	// A Budget is an amount of tokens for each calendar hour, day or month.
 	Budget = limit.Budget
 
-	// A TagReport is what a limiter tells its pool of one tag.
+	// A TagReport is a limiter's report on one tag to its pool.
 	TagReport = limit.TagReport
 
-	// A TagGrant is what a pool gives to one tag at a limiter.
+	// A TagGrant is a pool's grant to one tag at a limiter.
 	TagGrant = limit.TagGrant
 )
 
@@ -33,15 +33,14 @@ const (
 	Batch       = limit.Batch
 )
 
-// WithQuotas gives tags quotas inside the limit: see Throttle.ForTag. Without it tags only name things, and all share the limit as
-// they come. New returns an error that names every field of q that is out of bounds, and one for
-// a limit with Max 0, which has nothing to divide.
+// WithQuotas gives tags quotas inside the limit: see Throttle.ForTag. Without it tags are only names, and all share the limit as they come.
+// New returns an error that names every field of q out of bounds. Max 0 is an error too: there is nothing to divide.
 //
-// With quotas the draws of the Throttle itself are those of no tag: they count for Quotas.Other.
+// With quotas the draws of the Throttle itself have no tag: they count for Quotas.Other.
 func WithQuotas(q Quotas) Option { return func(o *options) { o.quotas = &q } }
 
-// CheckQuotas returns an error that names every field of q that is out of bounds for the limit, or nil. All that is reserved
-// together is at most Rate, which is less than Max per Per for a hard limit. What is wrong with the limit by itself it does not tell.
+// CheckQuotas returns an error that names every field of q that is out of bounds for the limit, or nil. All that is reserved together is at
+// most Rate, which is less than Max per Per for a hard limit. It does not check the limit by itself.
 func (l Limit) CheckQuotas(q Quotas) error {
 	if l.Hard {
 		return q.ValidateHard(l.Max, l.Per, l.Rate())
@@ -49,7 +48,7 @@ func (l Limit) CheckQuotas(q Quotas) error {
 	return q.Validate(l.Max, l.Per)
 }
 
-// checkQuotas fills in the defaults of the quotas.
+// checkQuotas checks the quotas and fills in their defaults.
 func (t *Throttle) checkQuotas() error {
 	if t.quotas == nil {
 		return nil

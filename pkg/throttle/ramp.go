@@ -25,8 +25,7 @@ type Scheduled struct{}
 // Relaxed rises after every second with traffic, and stands still otherwise.
 type Relaxed struct{}
 
-// OnlyIfUsed rises after every second in which at least a part of what could have
-// been used was used, and stands still otherwise.
+// OnlyIfUsed rises after every second in which at least a part of the available tokens was used, and stands still otherwise.
 type OnlyIfUsed struct {
 	// ThresholdPercentage is that part: 1 to 100. Defaults to 50.
 	ThresholdPercentage int
@@ -35,8 +34,7 @@ type OnlyIfUsed struct {
 // GoBackN rises as OnlyIfUsed does, falls by one slope after a second with traffic
 // below the threshold, and falls further the longer nothing is used at all.
 type GoBackN struct {
-	// ThresholdPercentage is the part of what could have been used that must have
-	// been: 1 to 100. Defaults to 50.
+	// ThresholdPercentage is the part of the available tokens that must be used: 1 to 100. Defaults to 50.
 	ThresholdPercentage int
 	// CoolDownPeriod is how long nothing may be used without a penalty: 1 s to 24 h.
 	// Defaults to five seconds.
@@ -112,11 +110,10 @@ func percentage(value, byDefault int) int64 {
 	return int64(value)
 }
 
-// Ramps tells whether the limit ramps up.
+// Ramps reports whether the limit ramps up.
 func (l Limit) Ramps() bool { return l.Max > 0 && (l.Min != 0 || l.RampUpDuration != 0) }
 
-// rampConfig is the limit's ramp as package internal/ceiling/ramp takes it. The limit must
-// be valid, and ramp.
+// rampConfig returns the limit's ramp in the form of package internal/ceiling/ramp. The limit must be valid, and ramp.
 func (l Limit) rampConfig() ramp.Config {
 	l = l.withDefaults()
 	c := ramp.Config{
@@ -162,7 +159,7 @@ func (l Limit) validateRamp() []error {
 	}
 	whole := l
 	if l.Max < 1 || l.Max > maxTokens {
-		whole.Max = maxTokens // which has an error of its own
+		whole.Max = maxTokens // max is reported separately
 	}
 	if l.Per < minPer || l.Per > maxPer {
 		whole.Per = time.Second
@@ -184,8 +181,7 @@ func (l Limit) validateRamp() []error {
 	return errs
 }
 
-// validateNoRamp returns an error for every field that says something of a ramp that the
-// limit has not.
+// validateNoRamp returns an error for every ramp setting of a limit that has no ramp.
 func (l Limit) validateNoRamp() (errs []error) {
 	for _, f := range []struct {
 		set   bool

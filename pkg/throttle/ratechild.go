@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A waiter is a caller in the queue of a limiter, and a queue those that wait there.
+// A waiter is a caller in the queue of a limiter; a queue holds the waiters of one limiter.
 type (
 	waiter  = waitqueue.Waiter[Permit]
 	queue   = waitqueue.Queue[Permit]
@@ -18,13 +18,12 @@ type (
 	lane    = waitqueue.Lane[Permit]
 )
 
-// A native is a limiter of this package as All sees it: one that takes part in an attempt,
-// and that can be drawn from and undrawn without a lock.
+// A native is a limiter of this package as All sees it: it takes part in an attempt, and can be drawn from and undrawn without a lock.
 type native interface {
 	waitqueue.Child[Permit]
 	// position orders the locks: an attempt holds those of all its children.
 	position() uint64
-	// peek tells whether n tokens are at hand for someone who comes now.
+	// peek reports whether n tokens are at hand for a caller that comes now.
 	peek(n int) bool
 	// take takes n tokens if they are at hand, and notes no refusal.
 	take(n int) (Permit, bool)
@@ -32,9 +31,9 @@ type native interface {
 	untake(p Permit)
 	// ask says that n tokens were refused to a draw that does not wait.
 	ask(n int)
-	// book books n tokens that were used and not drawn, below 0 what is given back of them. The lock is not held.
+	// book books n tokens used without a draw; a negative n gives tokens back. The lock is not held.
 	book(n int)
-	// why says what n tokens are refused for. The lock is not held.
+	// why returns the reason for refusing n tokens. The lock is not held.
 	why(n int) Reason
 }
 
@@ -54,7 +53,7 @@ func (t rateChild) position() uint64 { return t.rank }
 func (t rateChild) Lock()   { t.gate.Lock() }
 func (t rateChild) Unlock() { t.gate.Unlock() }
 
-// peek tells whether a draw would succeed.
+// peek reports whether a draw would succeed.
 func (t rateChild) peek(n int) bool {
 	return n <= t.bucket.Largest && t.bucket.Peek(t.bucket.Units(n), t.gate.Now())
 }
@@ -70,11 +69,9 @@ func (t rateChild) take(n int) (Permit, bool) {
 	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 }
 
-// untake takes the total of grants back to where it was, as long as nothing was
-// added to it. It is then as if nothing had been drawn: every change that a draw must
-// not miss leaves the total above (see draw), so that this fails. Otherwise the
-// tokens go back by the rules of a new grant: into the bucket, up to its capacity,
-// unless the share has gone since.
+// untake takes the total of grants back to where it was, if nothing was added to it since. It is then as if nothing had been drawn: every
+// change that a draw must not miss raises the total (see draw), so that this fails. Otherwise the tokens go back by the rules of a new
+// grant: into the bucket, up to its capacity, unless the share has gone since.
 func (t rateChild) untake(p Permit) {
 	units := t.bucket.Units(p.n)
 	if t.bucket.Undraw(p.pos, units) {
@@ -144,13 +141,13 @@ func (t rateChild) DueFor(w *waiter) (time.Duration, bool) {
 	}
 	now := t.gate.Now()
 	wait, ok := t.dueBehind(now, w, t.queue.About(w))
-	if ok && w.Misses(now, wait) { // or may not
+	if ok && w.Misses(now, wait) { // an estimate: look exactly
 		wait, ok = t.dueBehind(now, w, t.queue.Before(w))
 	}
 	return wait, ok
 }
 
-// dueBehind is due for w and so many tokens of others that come before it. The lock is held.
+// dueBehind is due for w behind so many tokens of others. The lock is held.
 func (t *Throttle) dueBehind(now int64, w *waiter, before int) (time.Duration, bool) {
 	if stay := t.kept(now, w); stay > 0 {
 		return t.dueWith(now, before+w.Least, stay)
@@ -191,7 +188,7 @@ func (t rateChild) Seat(n, least int, deadline time.Time) waiter {
 	return w
 }
 
-// deadline is that of a waiter; the zero Time: there is none.
+// deadline converts the deadline of a waiter; the zero Time: none.
 func (t *Throttle) deadline(at time.Time) int64 {
 	if at.IsZero() {
 		return never
@@ -271,13 +268,13 @@ func (t rateChild) UndrawFor(w *waiter, p Permit) {
 
 func (t rateChild) Drawn(w *waiter) {
 	if w.Queued() {
-		t.dequeue(t.gate.Now(), w, t.collectedFor(t.bucket.Units(w.Taken))) // what it had collected is part of its permit
+		t.dequeue(t.gate.Now(), w, t.collectedFor(t.bucket.Units(w.Taken))) // its collected tokens are part of its permit
 		t.publish()
 	}
 	t.queue.Served(w, w.Taken)
 	if !t.queue.Empty() {
 		now := t.gate.Now()
-		t.retimeSoon(now) // w may have come between those who wait
+		t.retimeSoon(now) // w may have come between other waiters
 		t.serve(now)
 	}
 }

@@ -9,32 +9,30 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// maxOrder is how many slots one order asks for at most.
+// maxOrder is the most slots that one order asks for.
 const maxOrder = 64
 
-// An issue is what a Throttle knows of the slots that are issued to it while the
-// pool's tokens are issued one by one; see Lease.Issuing. But for asked it is guarded by
-// the Throttle's lock.
+// An issue holds the slots of a Throttle while the pool's tokens are issued one by one; see Lease.Issuing. The Throttle's lock guards it,
+// except asked and look.
 type issue struct {
 	bucket.Deposits
 	from    sharing.Pool  // nil: tokens are never issued
-	spacing time.Duration // of the slots, as told last
-	part    int           // of what may be reserved ahead
+	spacing time.Duration // of the slots, as last reported
+	part    int           // of the slots that may be reserved ahead
 
 	ordered bool  // an order is under way
-	again   int64 // no order goes out before
-	free    int64 // no slot that is not reserved yet comes before; as far as is known
+	again   int64 // when the next order may go out
+	free    int64 // no unreserved slot comes before, as far as is known
 	refused bool  // the last order brought nothing
 	failed  int   // orders that failed since the last answer
 
 	// asked: TryAcquire was refused, so that one slot is wanted although nobody waits.
 	asked atomic.Bool
-	// look is when a TryAcquire that found nothing has a reason to look under the lock:
-	// a slot comes that nobody waits for, or none has been asked for.
+	// look is when a TryAcquire that found nothing should look under the lock: a slot comes without a waiter, or none has been asked for.
 	look atomic.Int64
 }
 
-// issuing tells whether tokens are issued at present. The lock is held.
+// issuing reports whether tokens are issued at present. The lock is held.
 func (t *Throttle) issuing() bool { return t.bucket.Law().Lease.Issuing }
 
 // beginIssue finds out whether tokens of this limit can be issued.
@@ -46,8 +44,7 @@ func (t *Throttle) beginIssue() {
 	t.issue.look.Store(never)
 }
 
-// ripen brings the bucket up to what has been issued by now. Nothing is granted
-// meanwhile: a TryAcquire at that very moment looks again. The lock is held.
+// ripen updates the bucket with tokens issued by now. Nothing is granted meanwhile: a concurrent TryAcquire looks again. The lock is held.
 func (t *Throttle) ripen(now int64) {
 	d := &t.issue
 	d.Spend(t.bucket.WholeTokens(now))
@@ -65,8 +62,7 @@ func (t *Throttle) ripen(now int64) {
 	t.publish()
 }
 
-// issuedLaw returns the segment by which draws without a lock go while nobody waits: there
-// is the token at hand, until it is void. The lock is held.
+// issuedLaw returns the segment for draws without a lock while nobody waits: the token at hand, until it is void. The lock is held.
 func (t *Throttle) issuedLaw() *bucket.Segment {
 	s := &bucket.Segment{Behind: t.bucket.Law()}
 	if n := len(t.issue.Ripe); n > 0 {
@@ -76,8 +72,7 @@ func (t *Throttle) issuedLaw() *bucket.Segment {
 	return s
 }
 
-// takeIssued draws one more time, under the lock, for a TryAcquire that found nothing:
-// a slot may have come that nobody has looked for. If there is none it asks for one.
+// takeIssued draws once more, under the lock, for a TryAcquire that found nothing: a slot may have come unnoticed. If not, it asks for one.
 func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 	if now < t.issue.look.Load() {
 		return Permit{}, false
@@ -99,7 +94,7 @@ func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 	return Permit{}, false
 }
 
-// issueOne is takeIssued without a draw: it brings the bucket up to what has come, or asks for a slot.
+// issueOne is takeIssued without a draw: it brings the bucket up to now, or asks for a slot.
 func (t *Throttle) issueOne(n int, now int64) {
 	if now < t.issue.look.Load() {
 		return
@@ -117,16 +112,15 @@ func (t *Throttle) issueOne(n int, now int64) {
 	}
 }
 
-// ask says that a draw of n tokens was refused that did not wait, so that one slot is
-// reserved.
+// ask notes that a draw of n tokens was refused without waiting, so that one slot is reserved.
 func (t *Throttle) ask(n int) {
 	if n == 1 && t.issue.from != nil && !t.issue.asked.Swap(true) {
 		t.gate.AfterFunc(0, t.onTimer)
 	}
 }
 
-// lacking returns how many more slots are needed: for those who wait, for debt, and one
-// for those who do not wait. Below 0 it is how many there are too many. The lock is held.
+// lacking returns how many more slots are needed: for waiting callers, for debt, and one for draws that do not wait. Below 0 it is the
+// surplus. The lock is held.
 func (t *Throttle) lacking(now int64) int {
 	least := 0
 	if t.issue.asked.Load() {
@@ -136,8 +130,8 @@ func (t *Throttle) lacking(now int64) int {
 	return max(t.queue.Tokens, least) - collected - t.bucket.WholeTokens(now) - len(t.issue.Pending)
 }
 
-// order asks for the slots that are lacking, or gives back one that nobody waits for any
-// more, unless an order is under way or it is not yet time. The lock is held.
+// order asks for the lacking slots, or gives back those that nobody waits for any more. It does nothing while an order is under way or
+// before it is time. The lock is held.
 func (t *Throttle) order(now int64) {
 	d := &t.issue
 	if !t.issuing() || d.ordered || t.gate.Closed.Load() || !t.bucket.Law().Valid(now) {
@@ -160,7 +154,7 @@ func (t *Throttle) order(now int64) {
 	d.from.Reserve(o, func(s limit.Slots, err error) { t.issued(now, o, s, err) })
 }
 
-// issued books what an order has brought that went out at sent.
+// issued books the result of an order that went out at sent.
 func (t *Throttle) issued(sent int64, o limit.Order, s limit.Slots, err error) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -195,8 +189,8 @@ func (t *Throttle) issued(sent int64, o limit.Order, s limit.Slots, err error) {
 	t.serve(now)
 }
 
-// dueIssued is due for tokens that are issued. What is not reserved yet comes no
-// earlier than this, nor in a freeze, and later when other processors reserve before. The lock is held.
+// dueIssued is due for issued tokens. Unreserved slots come no earlier than this, nor in a freeze, and later if other processors reserve
+// first. The lock is held.
 func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 	d := &t.issue
 	missing := t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - t.bucket.Level(now) - t.queue.Collected
@@ -216,8 +210,8 @@ func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 	return time.Duration(min(max(wait, 1), never/2))
 }
 
-// armIssue sets the timer for the next thing to do: a slot comes, the token at hand is
-// void while somebody waits, or it is time to order again. The lock is held.
+// armIssue sets the timer for the next event: a slot comes, the token at hand is void while callers wait, or an order is due. The lock is
+// held.
 func (t *Throttle) armIssue(now int64) {
 	d := &t.issue
 	look := int64(never)
@@ -246,20 +240,19 @@ func (t *Throttle) armIssue(now int64) {
 	t.timer.Reset(time.Duration(max(next-now, 0)))
 }
 
-// Issued tells how tokens stand that are issued one by one.
+// Issued describes tokens that are issued one by one.
 type Issued struct {
-	// Issuing says that they are, at present.
+	// Issuing says that tokens are issued at present.
 	Issuing bool
-	// Spacing is the distance of two tokens in the whole pool.
+	// Spacing is the distance between two tokens in the whole pool.
 	Spacing time.Duration
-	// Next is how long it takes until the next one is at hand, at least; 0: one is.
+	// Next is the least time until the next token is at hand; 0: one is.
 	Next time.Duration
-	// Reserved counts the slots that this processor has reserved and that are still
-	// to come.
+	// Reserved counts the slots that this processor has reserved and that are still to come.
 	Reserved int
 }
 
-// issuedStatus returns what stands of tokens that are issued. The lock is held.
+// issuedStatus returns the state of issued tokens. The lock is held.
 func (t *Throttle) issuedStatus(now int64) Issued {
 	return Issued{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.Pending)}
 }

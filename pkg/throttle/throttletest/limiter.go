@@ -1,7 +1,5 @@
-// Package throttletest has a limiter that follows a script and records what was
-// drawn and settled, for tests of code that takes a throttle.Limiter. It knows
-// no clock: whether and when a caller gets its tokens is the script's choice, so
-// that tests are exact and fast.
+// Package throttletest has a limiter that follows a script and records draws and settlements, for tests of code that takes a
+// throttle.Limiter. It has no clock: the script decides whether and when a caller gets its tokens, so that tests are exact and fast.
 package throttletest
 
 import (
@@ -27,14 +25,13 @@ type Draw struct {
 	Method Method
 	// Cost is the number of tokens asked for.
 	Cost int
-	// Waiting tells that the call has not returned yet.
+	// Waiting says that the call has not returned yet.
 	Waiting bool
 	// Granted is the number of tokens granted; 0 while waiting or when refused.
 	Granted int
-	// Err is what Acquire or AcquireUpTo returned; for a TryAcquire that was
-	// refused, what they would have returned.
+	// Err is the error of Acquire or AcquireUpTo; for a refused TryAcquire, the one they would have returned.
 	Err error
-	// Settled tells that the permit was settled or cancelled.
+	// Settled says that the permit was settled or cancelled.
 	Settled bool
 	// Used is what the permit was settled with, Granted when it was not settled.
 	Used int
@@ -47,7 +44,7 @@ type Draw struct {
 type Limiter struct {
 	closed chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	script []Step
 	draws  []*Draw
 }
@@ -83,8 +80,7 @@ func (l *Limiter) TryAcquire(n int) (throttle.Permit, bool) {
 	return p, err == nil
 }
 
-// Close refuses every later draw with throttle.ErrClosed, and fails the callers
-// that wait. Calling it again does nothing.
+// Close refuses later draws with throttle.ErrClosed, and fails waiting callers. Calling it again does nothing.
 func (l *Limiter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +113,7 @@ func (l *Limiter) Waiting() int {
 	return n
 }
 
-// Used returns the tokens used by all draws together: what was granted, or what it
-// was settled with.
+// Used returns the tokens used by all draws together, as in Draw.Used.
 func (l *Limiter) Used() int {
 	n := 0
 	for _, d := range l.Draws() {

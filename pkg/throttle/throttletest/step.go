@@ -17,7 +17,7 @@ type Step struct {
 	err    error
 }
 
-// Grant grants what is asked for at once, even when the context has ended.
+// Grant grants the requested tokens at once, even if the context has ended.
 func Grant() Step { return Step{grants: true, most: math.MaxInt} }
 
 // GrantUpTo is Grant, except that AcquireUpTo gets at most n tokens, at least 1.
@@ -31,8 +31,8 @@ func Deny(err error) Step { return Step{err: err} }
 // nothing.
 func Block() Step { return Step{waits: true} }
 
-// GrantOn waits until it can receive from ch, then grants. With this as the last
-// step every value sent to ch lets one caller pass, and closing ch lets all pass.
+// GrantOn waits until it can receive from ch, then grants. As the last step it lets one caller pass for each value sent to ch; closing ch
+// lets all pass.
 func GrantOn(ch <-chan struct{}) Step {
 	return Step{grants: true, most: math.MaxInt, waits: true, block: ch}
 }
