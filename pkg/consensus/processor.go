@@ -48,7 +48,7 @@ type Processor struct {
 	spacing time.Duration // of the limit; see SetSpacing
 	strict  bool
 	issuing bool // the pool issues tokens, as answered
-	winding bool // no longer, but there is no room for shares yet
+	winding bool // it no longer does, but has no room for shares yet
 	reservations
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause

@@ -136,7 +136,7 @@ func parseQuotaChanges(body []byte) (QuotaChanges, error) {
 }
 
 // validate checks the changes alone, or over the configured quotas for a limit of most per per, if most is above 0. An error names the tag
-// and the field out of bounds. It is a *quota.ReservedError if only the sum of the reserved rates is too large.
+// and the field out of bounds. It is a *limit.ReservedError if only the sum of the reserved rates is too large.
 func (c QuotaChanges) validate(configured limit.Quotas, most int, per time.Duration) error {
 	if most > 0 {
 		return c.over(configured, per).Validate(most, per)
