@@ -32,7 +32,7 @@ type tagBook struct {
 	// forgot: tokens given back until then may be of draws that the store has lost.
 	forgot time.Duration
 	void   bool // tokens in hand cannot be trusted
-	lost   bool // nor may it be given back
+	lost   bool // nor may they be given back
 	voided bool // nor can those of the newest request
 	news   bool // grants that the limiter has not received
 	barred bool // nothing of the limit can be drawn until the freeze ends
