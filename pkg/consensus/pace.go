@@ -7,7 +7,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// urgency says how soon the next request goes out.
+// urgency is how soon the next request goes out.
 type urgency int
 
 const (
@@ -21,10 +21,9 @@ func SyncTimeout(lease time.Duration) time.Duration {
 	return min(max(lease/6, 500*time.Millisecond), time.Second)
 }
 
-// interval is the present time between syncs, stretched while the store is slow.
-// A replaced processor does not know the pool's lease, which may have become as short
-// as can be. It may be the only one left to ask, and a gap above a quarter of that
-// lease counts as no time: the one that replaced it would never be removed.
+// interval returns the current time between syncs, stretched while the store is slow. A replaced processor may not know that the pool's
+// lease is now as short as possible. If it is the only processor still asking, gaps above a quarter of that lease count as no time, and its
+// successor would never be removed.
 func (p *Processor) interval() time.Duration {
 	if p.state == StateReplaced {
 		return min(driver.Interval(p.lease, p.answer.Live), driver.Interval(MinLease, 0))
@@ -55,7 +54,7 @@ const (
 	thawRate = 400
 )
 
-// patient tells whether shares change with regular requests only. In a large pool with a
+// patient reports whether shares change with regular requests only. In a large pool with a
 // slow store, a second request for each change would make the store even slower.
 func (p *Processor) patient() bool {
 	return p.answer.Live >= largePool && p.load.stretch() > 1
@@ -72,7 +71,7 @@ func (p *Processor) patient() bool {
 // an interval, or two in a large pool. So its lease outlasts an outage that takes most of
 // the lease, and the store gets no more requests than in steady state. In pools of 250 and more two
 // intervals are half a lease: there an outage of a few seconds can end some leases. More
-// requests towards their end would keep a store that serves in turn overloaded for ever.
+// requests towards their end would keep a store that serves in order overloaded forever.
 func (p *Processor) backoff() time.Duration {
 	usual := driver.Interval(p.lease, p.answer.Live)
 	each := usual
@@ -98,9 +97,8 @@ func (p *Processor) patience() time.Duration {
 	return max(2*p.interval(), p.lease/2) + SyncTimeout(p.lease)
 }
 
-// Next returns the local time at which the next request is due. spread is a
-// random number from 0 to 1 that keeps the processors of a pool out of step;
-// it may be the same until the next request is sent.
+// Next returns the local time at which the next request is due. The random number spread, from 0 to 1, keeps the processors of a pool out
+// of step. It may stay the same until the next request is sent.
 func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 	if p.seq == 0 && p.urgentAt == 0 {
 		return now
@@ -127,8 +125,7 @@ func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 	return next
 }
 
-// Poke says that a caller waits or was refused. It brings the next request
-// forward if the store does not know yet, or no share is held.
+// Poke reports a waiting or refused caller. It brings the next request forward if the store does not know yet, or no share is held.
 func (p *Processor) Poke(now time.Duration) {
 	p.Tick(now)
 	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.ceiling.readable() != nil || p.patient() {
@@ -145,9 +142,8 @@ func (p *Processor) Poke(now time.Duration) {
 	}
 }
 
-// choose works out what to ask for and lowers the share in force to it at once;
-// a higher one takes effect when granted. In a frozen pool nothing is given up:
-// nobody else could have it, and it would not come back before the freeze ends.
+// choose works out the share to ask for and lowers the share in force to it at once. A higher share takes effect when granted. In a frozen
+// pool nothing is given up: nobody else could have it, and it would not come back before the freeze ends.
 func (p *Processor) choose(now time.Duration) {
 	if p.ceiling.readable() != nil {
 		p.want = p.held // which ends with its lease
@@ -168,7 +164,7 @@ func (p *Processor) choose(now time.Duration) {
 		p.want = p.held
 		return
 	}
-	// A little too much, up to 5 % of what it should be, may be kept while nobody lacks it.
+	// An excess below 5 % of the wanted share may be kept while no other processor lacks it.
 	if (p.held-p.want)*20 < p.want && !lacking(p.answer.Roster, wants, self) {
 		p.want = p.held
 		return
@@ -202,8 +198,8 @@ func (p *Processor) wants(now time.Duration) (wants []Share, self int) {
 	return p.split.wants, self
 }
 
-// evenShare is what the processor holds soon, whatever it holds now, if it reports that it lacks tokens: at most its
-// equal part, for the others may lack some by then, too.
+// evenShare returns the share that the processor will soon hold if it reports a lack of tokens, regardless of its current share. It is at
+// most the equal part: the others may lack some by then, too.
 func (p *Processor) evenShare() Share {
 	rows := slices.Clone(p.answer.Roster)
 	self := slices.IndexFunc(rows, func(r RosterRow) bool { return r.ID == p.cfg.ID })
@@ -214,7 +210,7 @@ func (p *Processor) evenShare() Share {
 	return min(p.cfg.Policy(rows)[self], Whole/Share(len(rows)))
 }
 
-// lacking tells whether another processor holds at least 5 % less than it should.
+// lacking reports whether another processor holds over 5 % less than it should.
 func lacking(rows []RosterRow, wants []Share, self int) bool {
 	for i := range rows {
 		if i != self && rows[i].Claim < wants[i]-wants[i]/20 {
@@ -224,9 +220,8 @@ func lacking(rows []RosterRow, wants []Share, self int) bool {
 	return false
 }
 
-// hope tells whether asking again soon can bring a larger share: another processor has
-// more than it should. One that has nothing also counts room that nobody claims, and
-// the little that each of many others has above its part.
+// hope reports whether another request soon can bring a larger share: another processor has more than it should. A processor without a
+// share also counts unclaimed room, and the small excess of each of many others.
 func (p *Processor) hope(now time.Duration) bool {
 	if p.frozen > now {
 		return false
@@ -248,9 +243,8 @@ func (p *Processor) hope(now time.Duration) bool {
 	return p.held == 0 && p.demand > 0 && spare > p.want/20
 }
 
-// unasked tells whether there is room that this processor should have and did not
-// ask for, because it knew nothing of it: another one has left or was removed. It
-// may ask at once, for it will not find the same again.
+// unasked reports whether there is room that this processor should have and did not know of when it asked: another processor has left or
+// was removed. It may ask at once, because it will not find the same room again.
 func (p *Processor) unasked(now time.Duration) bool {
 	if p.frozen > now || p.sent.wanted >= p.want {
 		return false

@@ -16,21 +16,21 @@ import (
 
 // A pauseCall is one call of Pause or Resume under way.
 type pauseCall struct {
-	stop     stop // what to pause; of a Resume only the tag counts
+	stop     stop // a Resume uses only the tag
 	resume   bool
 	since    Version
-	made     []Version // that hold what the call asks for and were pushed
-	recorded Version   // that is on record; 0: none yet
-	late     bool      // somebody has resumed since, and it changes nothing
+	made     []Version // pushed versions that contain this change
+	recorded Version   // version on record; 0: none yet
+	late     bool      // somebody has resumed since; the call changes nothing
 }
 
 // Pause stops the whole pool, or one tag of it; see throttle.Throttle.Pause. The holder of this
-// Member has stopped before anybody else is notified. Pause blocks until the store has
-// answered and the receipts are in, or their wait is over.
+// Member stops before any other processor is notified. Pause blocks until the store has answered
+// and the receipts are in, or their wait is over.
 //
-// Errors: *throttle.PauseError; throttle.ErrClosed after Leave; those of the store. With one of
-// the store the receipts tell who has stopped all the same, and the next requests propose the
-// pause until it is on record.
+// Errors: *throttle.PauseError; throttle.ErrClosed after Leave; those of the store. After a store
+// error the receipts still list the processors that stopped, and the next requests propose the
+// pause until it is recorded.
 func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error) {
 	s := limit.NewPauseSettings(opts...)
 	if err := s.Check(); err != nil {
@@ -59,7 +59,7 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	return m.receipts(c), err
 }
 
-// author is how this processor signs its pauses: its ID, if that is one.
+// author is how this processor signs its pauses: its ID, or "" if that is not valid.
 func (m *Member) author() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,8 +70,8 @@ func (m *Member) author() string {
 	return by
 }
 
-// Resume ends a pause of the whole pool, or that of one tag; see throttle.Throttle.Resume.
-// Errors are those of Pause; with one of the store, nothing is resumed.
+// Resume ends a pause of the whole pool, or of one tag; see throttle.Throttle.Resume. Errors are
+// those of Pause; after a store error nothing is resumed.
 func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	s := limit.NewPauseSettings(opts...)
 	if err := s.Check(); err != nil {
@@ -91,7 +91,7 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	return nil
 }
 
-// beginPause puts a pause in force here. done: there is nothing to tell anybody.
+// beginPause puts a pause in force here. If done is true, nobody needs to be notified.
 func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,12 +108,11 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 	return done, err
 }
 
-// notifyPatience is how long the notification of a pause with PauseSince waits for the store,
-// which knows whether somebody has resumed since. A store that takes longer may not answer
-// at all.
+// notifyPatience is how long the notification of a pause with PauseSince waits for the store, which
+// knows whether somebody has resumed since. A slower store may not answer at all.
 const notifyPatience = 25 * time.Millisecond
 
-// record pushes what a call asks for and has the store record it, unless it is on record.
+// record pushes the change of a call and has the store record it, unless it is on record.
 func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	var telling sync.WaitGroup
 	defer telling.Wait()
@@ -132,7 +131,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	return err
 }
 
-// recordOnce is one attempt of record. asked: the store was asked.
+// recordOnce is one attempt of record. asked reports whether the store was asked.
 func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
 	m.mu.Lock()
 	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
@@ -154,10 +153,10 @@ func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pau
 	return true, err
 }
 
-// spread notifies the others of a change, beside the caller. A pause with PauseSince waits until
-// it is decided that nobody has resumed since, or for notifyPatience: the caller must call
-// decided. A Resume notifies nobody: a notification can only stop, and those who have stopped
-// go on when they see the record.
+// spread notifies the others of a change, concurrently with the caller. A pause with PauseSince
+// waits until it is known that nobody has resumed since, or for notifyPatience: the caller must
+// call decided. A Resume notifies nobody: a notification can only stop, and stopped processors
+// continue when they see the record.
 func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
 	none := func(bool) {}
 	if c.resume {
@@ -186,7 +185,7 @@ func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCa
 	}
 }
 
-// save saves a change, and loads what is on record instead where there is something else.
+// save saves a change. On a conflict it loads the recorded document instead.
 func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc driver.DocumentReport) error {
 	_, err := m.store.Save(ctx, pool, doc)
 	if err == nil {
@@ -216,9 +215,8 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc driver
 	return err
 }
 
-// PauseNotification returns the notification of a change of the document "pause", for
-// Pusher.Push. from tells processes apart. It fails for a document that this release cannot
-// read.
+// PauseNotification returns the notification of a change of the document "pause", for Pusher.Push.
+// from identifies the process. It fails for a document that this release cannot read.
 func PauseNotification(from string, d *driver.DocumentReport) ([]byte, error) {
 	n, err := parsePauseList(d.Body)
 	if err != nil {
@@ -228,7 +226,7 @@ func PauseNotification(from string, d *driver.DocumentReport) ([]byte, error) {
 	return flash.encode()
 }
 
-// has tells whether a tag is paused at now.
+// has reports whether a tag is paused at now.
 func (p *pausing) has(now time.Duration, tag string) bool {
 	for _, s := range p.inForce(now) {
 		if s.tag == tag {

@@ -13,30 +13,30 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A pauseList is the document "pause": what was paused when, and for how long.
+// A pauseList is the document "pause": the pauses, their times and durations.
 //
-// The end of a pause is on the pool's logical clock: at is the logical time of writing, and
-// left is how long the pause was then. That clock follows the store's. So no processor's wall
-// clock can shorten a pause, and it outlives all processors. The clock does not count the
-// time in which the pool was empty: Answer.Silence is taken off for that.
+// The end of a pause is on the pool's logical clock: at is the logical time of writing, and left is
+// the time left then. That clock follows the store's. So no processor's wall clock can shorten a
+// pause, and it outlives all processors. The clock does not count time in which the pool was empty:
+// Answer.Silence is subtracted for that.
 //
-// A processor writes the document anew where the clock has lost time: after the store was
-// away for longer than a clamp, or has lost the record, whose next one has another clock.
+// A processor writes the document again when the clock has lost time: the store was away for longer
+// than a clamp, or lost the record. The next record has another clock.
 type pauseList struct {
 	entries []entry
-	// resumed is the version of the document by which somebody resumed last; 0: nobody has.
+	// resumed is the version of the document that recorded the last resumption; 0: none.
 	resumed Version
 }
 
 // An entry is one pause.
 type entry struct {
 	tag, reason, by string
-	// at is the logical time of writing, in microseconds. 0: whoever wrote it knew no logical
-	// time, and the pause counts from when a processor reads it.
+	// at is the logical time of writing, in microseconds; 0 if the author knew no logical time. The
+	// pause then counts from when a processor reads it.
 	at int64
-	// left is how long it goes on; 0: until somebody resumes.
+	// left is the time left at that moment; 0: until somebody resumes.
 	left time.Duration
-	// until is the end by the wall clock of whoever paused, for people only; zero: no end.
+	// until is the end by the wall clock of the author, for people only; zero: no end.
 	until time.Time
 }
 
@@ -125,7 +125,7 @@ func (o *entryJSON) entry() (e entry, err error) {
 	return e, p.Check(time.Time{})
 }
 
-// drop takes the pause of a tag out.
+// drop removes the pause of a tag.
 func (n *pauseList) drop(tag string) {
 	n.entries = slices.DeleteFunc(slices.Clone(n.entries), func(e entry) bool { return e.tag == tag })
 }

@@ -10,46 +10,45 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A pausing is what a processor knows of the pauses of its pool. It has no clock and no
-// I/O; it is a part of poolCeiling.
+// A pausing holds the pauses of the pool as a processor knows them. It has no clock and no I/O; it
+// is a part of poolCeiling.
 type pausing struct {
 	version    Version   // of the pauseList
 	recorded   pauseList // as on record
 	stops      []stop    // the same on the local clock, in the same order
 	unreadable error     // why the document cannot be read; nil: it can
-	// stale: what is on record says less than this processor knows, and is to be written anew.
+	// stale: the record says less than this processor knows, and must be written again.
 	stale bool
-	// notified came in a notification and is not on record as far as is known. It can stop
-	// only, and is forgotten when an answer shows what is on record.
+	// notified came in a notification and is not known to be on record. It can only stop, and is
+	// dropped when an answer shows the record.
 	notified struct {
 		version Version
 		stops   []stop
 		at      time.Duration
 	}
-	// resumed lists the versions by which somebody had resumed last, as recent notifications
-	// say. They may be of different records, whose versions cannot be compared.
+	// resumed lists the versions of the last resumptions, from recent notifications. They may be of
+	// different records, whose versions cannot be compared.
 	resumed []Version
-	// wishes are own pauses that go on. They are proposed until they are on record, and again
-	// when they have vanished because somebody gave back what a wiped store knew before.
+	// wishes are own pauses that go on. They are proposed until they are on record, and again when
+	// they vanish because somebody restored a wiped store's older document.
 	wishes []wish
 }
 
-// A wish is a pause that was asked for at this processor.
+// A wish is a pause requested at this processor.
 type wish struct {
 	stop
 
-	base     Version       // of what was on record, as far as was known, when it was asked for
-	resumed  []Version     // by which somebody had resumed before, as notifications said
-	quiet    time.Duration // it is not proposed before: it is being saved
+	base     Version       // of the known record at the time of the request
+	resumed  []Version     // versions of earlier resumptions, from notifications
+	quiet    time.Duration // not proposed before: it is being saved
 	proposed bool          // or saved
 }
 
-// notifiedFor is how long a notification counts although answers show nothing of it. Whoever
-// pushed it is saving it at the same time, or has just done so.
+// notifiedFor is how long a notification counts although answers do not show it. The process that
+// pushed it saves it at the same time, or has just done so.
 func notifiedFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
 
-// take takes what an answer shows of the document, which is held now. asked is when the
-// request was sent.
+// take takes the document of an answer, which is held now. asked is when the request was sent.
 func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
 	switch {
 	case held.Version != p.version:
@@ -66,20 +65,20 @@ func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
 	p.fulfil(m)
 }
 
-// fulfil ends the wishes that are over, or that somebody has ended.
+// fulfil ends the wishes that have expired, or that somebody has ended.
 func (p *pausing) fulfil(m moment) {
 	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { // a copy of the processor keeps its own
 		return p.resumes(&w) || m.now >= w.end
 	})
 }
 
-// forgetNotified forgets the notification: its pause is on record, or will not be.
+// forgetNotified drops the notification: its pause is on record, or never will be.
 func (p *pausing) forgetNotified() { p.notified.version, p.notified.stops = 0, nil }
 
-// maxResumed is how many resumptions of notifications are remembered.
+// maxResumed is how many resumptions from notifications are remembered.
 const maxResumed = 8
 
-// remember adds resumptions to a list, which others may hold.
+// remember adds resumptions to a list, which others may share.
 func remember(list []Version, more ...Version) []Version {
 	list = slices.Clone(list)
 	for _, r := range more {
@@ -90,10 +89,10 @@ func remember(list []Version, more ...Version) []Version {
 	return list[max(0, len(list)-maxResumed):]
 }
 
-// resumes tells whether somebody has resumed since a pause was asked for, as the record shows.
-// Resumptions that were known then do not count, nor do earlier ones while a notification
-// counts. The record has the last word: a notification may be of a record that the store has
-// lost, whose versions are higher than all to come for a long time.
+// resumes reports whether somebody has resumed since a pause was requested, by the record.
+// Resumptions known at that time do not count. Earlier ones do not count either while a
+// notification does. The record has the last word: a notification may be of a record that the store
+// has lost, with versions above all new ones for a long time.
 func (p *pausing) resumes(w *wish) bool {
 	r := p.recorded.resumed
 	if r <= w.base || slices.Contains(w.resumed, r) {
@@ -103,13 +102,13 @@ func (p *pausing) resumes(w *wish) bool {
 	return !earlier || p.notified.version == 0
 }
 
-// load puts in force what is on record.
+// load puts the recorded document in force.
 func (p *pausing) load(m moment, held pooldoc.Held) {
 	n, err := pauseDoc.Read(held.Document)
 	known := p.version
 	p.version, p.unreadable, p.stale = held.Version, err, false
 	if err != nil {
-		return // nothing is renewed; what was known before goes on
+		return // nothing is renewed; the previous pauses stay
 	}
 	before := p.known(m)
 	p.recorded, p.stops = n, nil
@@ -123,9 +122,9 @@ func (p *pausing) load(m moment, held pooldoc.Held) {
 	}
 }
 
-// known lists what was on record before. The ends on the processor's own clock count, because
-// by the clock of a store that has begun anew all earlier pauses look as if they were over.
-// Only how long the pool had slept may have become known since.
+// known lists the previously recorded pauses, with their ends on the processor's own clock. By the
+// clock of a store that has started over, all earlier pauses look as if they were over. Only the
+// pool's time asleep may have become known since.
 func (p *pausing) known(m moment) []stop {
 	list := slices.Clone(p.stops)
 	for i := range p.recorded.entries {
@@ -136,9 +135,9 @@ func (p *pausing) known(m moment) []stop {
 	return list
 }
 
-// keep asks for pauses that were on record before and are missing now, although nobody has
-// resumed since. The store has fallen back, and somebody has given back an older document. A
-// pause that ends within a clamp may be over for those who wrote it.
+// keep requests the pauses that were on record before and are missing now, although nobody has
+// resumed since. The store has fallen back, and somebody has restored an older document. A pause
+// that ends within a clamp may be over for its authors.
 func (p *pausing) keep(m moment, before []stop) {
 	for _, s := range before {
 		if s.end-m.clamp > m.now && !p.covered(m.now, s) {
@@ -147,10 +146,10 @@ func (p *pausing) keep(m moment, before []stop) {
 	}
 }
 
-// heed merges the pauses on record into the document that is about to replace it, because
-// whoever wrote them may be gone. So it takes the version of the last resumption, and the
-// pauses that nobody has ended since. A pause that somebody has ended takes no wish's place:
-// the wish would end with it.
+// heed merges the recorded pauses into the document that is about to replace the record, because
+// their authors may be gone. So it takes the version of the last resumption, and the pauses that
+// nobody has ended since. A pause that somebody has ended replaces no wish: the wish would end with
+// it.
 func (p *pausing) heed(m moment, instead *driver.Document) {
 	n, err := pauseDoc.Read(*instead)
 	if err != nil {
@@ -169,8 +168,8 @@ func (p *pausing) heed(m moment, instead *driver.Document) {
 	}
 }
 
-// follow goes by the logical clock. If that has lost time, this processor knows better how
-// long a pause goes on, and has it written anew.
+// follow uses the logical clock. If that has lost time, this processor's own end of the pause is
+// more accurate, and it has the document written again.
 func (p *pausing) follow(m moment) {
 	p.stops = slices.Clone(p.stops)
 	for i := range p.recorded.entries {
@@ -206,7 +205,7 @@ func (p *pausing) notify(m moment, version Version, n *pauseList) {
 	p.resumed = remember(p.resumed, n.resumed)
 }
 
-// inForce lists what is paused at now, each tag once.
+// inForce lists the pauses in force at now, each tag once.
 func (p *pausing) inForce(now time.Duration) (list []stop) {
 	add := func(s stop) {
 		if s.end > now {
@@ -225,7 +224,7 @@ func (p *pausing) inForce(now time.Duration) (list []stop) {
 	return list
 }
 
-// receipt is the version that this processor has stopped for; 0: it knows of none.
+// receipt is the version for which this processor has stopped; 0: none.
 func (p *pausing) receipt() Version {
 	if p.unreadable != nil {
 		return 0
@@ -233,9 +232,9 @@ func (p *pausing) receipt() Version {
 	return max(p.version, p.notified.version)
 }
 
-// covered tells whether a pause on record makes another one needless. Extensions below 5 %, and
-// at most 0.25 s, are not broadcast. Otherwise a hundred processors that are refused at the
-// same time would tell each other a hundred ends.
+// covered reports whether a recorded pause makes another one needless. Extensions below 5 %, and at
+// most 0.25 s, are not broadcast. Otherwise a hundred processors refused at the same time would
+// send each other a hundred ends.
 func (p *pausing) covered(now time.Duration, s stop) bool {
 	for _, o := range p.stops {
 		if o.tag == s.tag && o.end > now && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
@@ -245,17 +244,17 @@ func (p *pausing) covered(now time.Duration, s stop) bool {
 	return false
 }
 
-// slack is the largest extension that is not broadcast. It is half of what is promised: a pause
-// that is covered by a notification may be covered twice, when that is not recorded because
-// a third pause covers it.
+// slack is the largest extension that is not broadcast: half of the promise. A pause covered by a
+// notification may be covered twice, when the notified pause is not recorded because a third one
+// covers it.
 func slack(left time.Duration) time.Duration { return min(left/40, 125*time.Millisecond) }
 
-// ask asks for a pause now. It is not proposed before quiet.
+// ask requests a pause now. It is not proposed before quiet.
 func (p *pausing) ask(s stop, quiet time.Duration) {
 	p.wish(wish{stop: s, base: p.version, resumed: p.resumed, quiet: quiet})
 }
 
-// wish asks for a pause, which counts at once. Its place is taken by a later one of the same tag.
+// wish requests a pause, which counts at once. A later wish for the same tag takes its place.
 func (p *pausing) wish(w wish) {
 	for i, o := range p.wishes {
 		if o.tag == w.tag {
@@ -271,7 +270,7 @@ func (p *pausing) wish(w wish) {
 	p.wishes = append(slices.Clip(p.wishes), w)
 }
 
-// release lets the wish for a tag be proposed, if it is not on record.
+// release allows the wish for a tag to be proposed, if it is not on record.
 func (p *pausing) release(tag string, saved bool) {
 	p.wishes = slices.Clone(p.wishes)
 	for i := range p.wishes {
@@ -286,8 +285,8 @@ func (p *pausing) forget(tag string) {
 	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { return w.tag == tag })
 }
 
-// lacks tells whether a wish is not on record. Others may read what was proposed with an end
-// that is up to a clamp earlier.
+// lacks reports whether a wish is not on record. Others may read a proposed wish with an end up to
+// a clamp earlier.
 func (p *pausing) lacks(m moment, w *wish) bool {
 	s := w.stop
 	if w.proposed && s.end != forever {
@@ -296,8 +295,8 @@ func (p *pausing) lacks(m moment, w *wish) bool {
 	return !p.covered(m.now, s) && m.now < s.end
 }
 
-// written returns what should be on record at a moment: what is there and is not over, and the
-// wishes. anew: it is of another clock, and is written anew, as it is if it is stale.
+// written returns the document that should be on record at a moment: the recorded pauses that are
+// not over, and the wishes. Pauses of a lost or stale record are written by the current clock.
 func (p *pausing) written(m moment, anew bool) pauseList {
 	n := pauseList{resumed: p.recorded.resumed}
 	for i, s := range p.stops {
@@ -320,8 +319,8 @@ func (p *pausing) written(m moment, anew bool) pauseList {
 	return n
 }
 
-// propose returns what a request says of the document beyond the version that is held, if
-// there is anything. random is drawn for this request.
+// propose returns what a request says of the document beyond the held version, if anything. random
+// is drawn for this request.
 func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d driver.DocumentReport, ok bool) {
 	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) })
 	if p.unreadable != nil || !p.stale && !held.Lost && !wished {
@@ -338,8 +337,8 @@ func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d driver.
 	return d, true
 }
 
-// withdraw takes the proposal out of the reports of a request that is sent once more. How long
-// a pause goes on was true when it was sent first.
+// withdraw takes the proposal out of the reports of a repeated request. The time left of a pause
+// was right when it was first sent.
 func (p *pausing) withdraw(reports []driver.DocumentReport, held pooldoc.Held) []driver.DocumentReport {
 	i := slices.IndexFunc(reports, func(d driver.DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
 	if i < 0 {
@@ -352,7 +351,7 @@ func (p *pausing) withdraw(reports []driver.DocumentReport, held pooldoc.Held) [
 	return reports
 }
 
-// readable tells whether the document is understood.
+// readable returns an error for an unreadable document.
 func (p *pausing) readable() error {
 	if p.unreadable != nil {
 		return fmt.Errorf("consensus: what is paused cannot be read: %w", p.unreadable)

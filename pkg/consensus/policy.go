@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// A Policy divides the limit among the live processors: it returns what each of
-// rows should hold, in the same order. It is a pure function, may be called from
-// any goroutine, and every processor of a pool uses the same one. A policy
-// cannot break the bound: it only says what to ask the store for.
+// A Policy divides the limit among the live processors: it returns the share that each of rows
+// should hold, in the same order. It is a pure function, may be called from any goroutine, and
+// every processor of a pool uses the same one. A policy cannot break the bound: it only says what
+// to ask the store for.
 type Policy func(rows []RosterRow) []Share
 
-// Even gives every live processor the same share, whatever its demand: the
-// pool-size rule of Numaflow's own throttling.
+// Even gives every live processor the same share, regardless of demand: the pool-size rule of
+// Numaflow's own throttling.
 func Even(rows []RosterRow) []Share {
 	out := make([]Share, len(rows))
 	for i := range out {
@@ -21,15 +21,14 @@ func Even(rows []RosterRow) []Share {
 	return out
 }
 
-// idleFloors is what all idle processors together keep: half a percent, so that
-// a first message need not wait for a sync.
+// idleFloors is the total share of all idle processors: half a percent, so that a first message
+// need not wait for a sync.
 const idleFloors = Whole / 200
 
-// Fair is max-min fair by demand: nobody gets more than it demands while
-// somebody else lacks, and those that lack get equal shares (water-filling, as
-// in Bertsekas and Gallager, Data Networks, section 6.5.2). What nobody demands
-// is spread evenly. Idle processors keep a floor, half a percent of the limit
-// among all. With every processor busy it equals Even.
+// Fair is max-min fair by demand: nobody gets more than its demand while another processor lacks,
+// and processors that lack get equal shares. This is water-filling, as in Bertsekas and Gallager,
+// Data Networks, section 6.5.2. Share without demand is spread evenly. Idle processors keep a
+// floor, half a percent of the limit among all. With every processor busy it equals Even.
 func Fair(rows []RosterRow) []Share {
 	n := Share(len(rows))
 	out := make([]Share, n)

@@ -25,7 +25,7 @@ type Processor struct {
 	last       driver.Ticket // of the answer taken last
 	lastTime   int64
 	unanswered []driver.Ticket // sent since, the newest request included, at most MaxUnanswered
-	recalled   driver.Ticket   // what the store named when it was behind
+	recalled   driver.Ticket   // named by the store when it was behind
 	history    history
 	revision   uint64
 	lease      time.Duration
@@ -36,7 +36,7 @@ type Processor struct {
 	degraded    bool
 	degradedEnd time.Duration // end of the degraded hour
 	want        Share
-	even        Share // what it holds soon if it lacks tokens, by the last answer; see evenShare
+	even        Share // what it soon holds if it lacks tokens, by the last answer; see evenShare
 	demand      Share // as reported last
 	answer      driver.Grant
 	split       struct { // the policy's result for the answer and a demand
@@ -44,11 +44,11 @@ type Processor struct {
 		self   int
 		demand Share
 	}
-	slots   int           // that the limit is divided in; see SetSlots
+	slots   int           // into which the limit is divided; see SetSlots
 	spacing time.Duration // of the limit; see SetSpacing
 	strict  bool
 	issuing bool // the pool issues tokens, as answered
-	winding bool // it does so no more, but has no room for shares yet
+	winding bool // it no longer does, but has no room for shares yet
 	reservations
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause
@@ -57,34 +57,34 @@ type Processor struct {
 	attempt  time.Duration // when the newest request was sent
 	onTime   bool          // every request since the last answer was sent on time
 	failures int           // failed requests since the last answer
-	answered time.Duration // when the request was sent that was answered last
-	gap      time.Duration // from that one to the next, which has failed
+	answered time.Duration // when the last answered request was sent
+	gap      time.Duration // from that one to the next, which failed
 	load     load          // of the store
 	urgency  urgency
-	urgentAt time.Duration // when an urgent request was sent last
+	urgentAt time.Duration // when the last urgent request was sent
 	hurried  bool          // the newest request was sent ahead of its interval
 	vain     int           // hurried requests in a row that brought no larger share
 	growing  time.Duration // until when a short processor that has just grown looks for more
 
-	legacies []legacy // of processes that are dead, which the store does not know yet
+	legacies []legacy // of dead processes, which the store does not know yet
 	tookOver bool     // the store knows of such deaths
 
 	ceiling poolCeiling // of the limit in force
 	inUse   Share       // what calls under way use, as observed last
 	tags    tagging
-	told    Standing // what operators are told of it
+	told    Standing // reported to operators
 }
 
-// A sentRequest is the newest request, whose answer alone is taken.
+// A sentRequest is the newest request, the only one whose answer is taken.
 type sentRequest struct {
 	driver.Request
-	at            time.Duration // when it was sent first
-	inUse, wanted Share         // inUse: the share in force, whatever calls under way use
+	at            time.Duration // when it was first sent
+	inUse, wanted Share         // inUse: the share in force, regardless of calls under way
 	lapses        int
 	open          bool
 }
 
-// ProcessorConfig is what a Processor is made of.
+// ProcessorConfig configures a Processor.
 type ProcessorConfig struct {
 	Pool, ID string
 	// Lease is the lease to propose. Defaults to DefaultLease.
@@ -95,12 +95,12 @@ type ProcessorConfig struct {
 	OnStoreLoss StoreLoss
 }
 
-// State tells how a processor stands with its pool.
+// State is how a processor stands with its pool.
 type State string
 
 // The states of a processor; see the diagram in the package documentation.
 const (
-	StateJoining  State = "joining"    // no answer yet, or started anew
+	StateJoining  State = "joining"    // no answer yet, or restarted
 	StateHolding  State = "holding"    // the lease is good
 	StateLost     State = "store_lost" // the lease ran out; share 0, or degraded
 	StateReplaced State = "replaced"   // another process joined under the same ID
@@ -131,7 +131,7 @@ func (p *Processor) restart(incarnation string) {
 	p.sent = sentRequest{}
 	p.ceiling.restart()
 	p.issuing, p.winding = false, false
-	p.tags.book.forget() // a clone may have the same in hand
+	p.tags.book.forget() // a clone may hold the same tokens
 	p.urgency = urgencyNow
 }
 
@@ -175,24 +175,23 @@ func (p *Processor) lapse() {
 	p.held, p.degraded = 0, false
 }
 
-// Void ends the share at once because the local clock cannot be trusted: the
-// machine was suspended. So does the lease by which tokens are issued: what was
-// reserved is older than it looks. The next request follows at once.
+// Void ends the share at once because the local clock cannot be trusted: the machine was suspended.
+// The lease for issued tokens ends too: reserved tokens are older than they look. The next request
+// follows at once.
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
 	p.tags.book.distrust()
 	if p.held > 0 || p.Issuing(now) {
 		p.lapse()
-		p.issuing, p.winding = false, false // what was reserved may be long over
+		p.issuing, p.winding = false, false // reservations may be long over
 		p.urgency = urgencyNow
 	}
 }
 
-// Request returns the next request. demand is what the processor would use if it
-// could. A smaller want takes effect at once, so Held may fall. nonce is drawn at
-// random for this request alone. With MaxUnanswered unanswered ones it is the newest
-// of them once more: a processor that cannot name all that it has sent could not be
-// told from its clone.
+// Request returns the next request. demand is what the processor would use if it could. A smaller
+// want takes effect at once, so Held may fall. nonce is drawn at random for this request alone.
+// With MaxUnanswered unanswered requests it repeats the newest. A processor that cannot name all
+// its requests could not be told from its clone.
 func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) driver.Request {
 	p.Tick(now)
 	p.onTime = p.onTime && now-p.attempt <= p.patience()
@@ -232,7 +231,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 	return req
 }
 
-// Failed says that the request with this Seq got no answer.
+// Failed reports that the request with this Seq got no answer.
 func (p *Processor) Failed(now time.Duration, seq uint64) {
 	if seq == p.sent.Seq {
 		if p.failures++; p.failures == 1 {
@@ -294,16 +293,15 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 	if a.Frozen > 0 {
 		p.frozen = now + a.Frozen
 		if p.sent.InUse > p.sent.inUse {
-			share = min(share, p.sent.inUse) // what calls under way use beyond it is no share
+			share = min(share, p.sent.inUse) // use by calls under way beyond it is no share
 		}
 	}
 	p.ceiling.asked = p.sent.at
 	p.ceiling.take(now, p.sent.Documents, &a)
 	p.takeTags(now, &a)
 
-	// The share that the request reported is what the store has on record as in
-	// use. If it lapsed since, the record says more than is true of this time,
-	// and nothing may rest on it.
+	// The store has the reported share on record as in use. If it lapsed since, the record is too
+	// high for this time, and nothing may rest on it.
 	broken := p.sent.inUse > 0 && p.lapses != p.sent.lapses
 	until := p.sent.at + p.lease
 	if broken || until <= now {
@@ -358,8 +356,8 @@ func (p *Processor) hurry(now time.Duration, before Share) {
 	}
 }
 
-// Leave ends the incarnation: the share is 0 from this moment on. The request it
-// returns is sent after everything that draws has stopped.
+// Leave ends the incarnation: the share is 0 from now on. The returned request is sent after
+// everything that draws has stopped.
 func (p *Processor) Leave(now time.Duration) driver.Leave {
 	p.Tick(now)
 	p.lapse()

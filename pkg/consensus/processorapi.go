@@ -10,13 +10,13 @@ import (
 // ID names the processor in its pool.
 func (p *Processor) ID() string { return p.cfg.ID }
 
-// Left tells whether the processor has left its pool.
+// Left reports whether the processor has left its pool.
 func (p *Processor) Left() bool { return p.state == StateLeft }
 
-// NeverAnswered tells whether the store has failed, and has not answered any request yet.
+// NeverAnswered reports whether the store has failed without ever answering a request.
 func (p *Processor) NeverAnswered() bool { return p.last.Seq == 0 && p.failures > 0 }
 
-// TookOver tells whether the store knows of the death of a process before this one.
+// TookOver reports whether the store knows of the death of a previous process.
 func (p *Processor) TookOver() bool { return p.tookOver }
 
 // Live counts the live processors, as of the last answer.
@@ -31,11 +31,11 @@ func (p *Processor) Timeout() time.Duration { return SyncTimeout(p.lease) }
 // DemandSpan is the time that a demand covers: two intervals, so that the next answer comes within it.
 func (p *Processor) DemandSpan() time.Duration { return 2 * p.interval() }
 
-// Suspended tells whether a wall clock that has run ahead so much means that the machine was suspended.
+// Suspended reports whether a wall clock that is ahead by so much means that the machine was suspended.
 func (p *Processor) Suspended(ahead time.Duration) bool { return ahead > p.lease/20 }
 
-// Lease is what a limiter may use from now on; base is the origin of local time. It holds until
-// ahead from now at least; see Apply.
+// Lease returns the limiter's lease from now on; base is the origin of local time. It holds until ahead
+// from now at least; see Apply.
 func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease {
 	l := limit.Lease{Degraded: p.degraded, Reason: limit.ReasonStoreLost}
 	l.Share, l.Ceiling = p.Apply(now, ahead)
@@ -80,7 +80,7 @@ func (p *Processor) settings() []Setting {
 	return settingsOf(p.answer.Roster, p.ceiling.told)
 }
 
-// situation is what a logbook looks at after a sync that has ended with err.
+// situation returns the input of a logbook after a sync that ended with err.
 func (p *Processor) situation(now time.Duration, err error) situation {
 	spent := p.tags.spent.news
 	if err == nil {

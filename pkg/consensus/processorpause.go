@@ -9,9 +9,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes.
-// It counts here at once, and is proposed with the next request, which is due at once.
-// Member.Pause saves it beside the syncs, and proposes it only when that has failed.
+// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes. It
+// takes effect here at once, and is proposed with the next request, which is due at once.
+// Member.Pause saves it beside the syncs, and proposes it only if that fails.
 func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 	s := stop{tag: tag, reason: reason, end: forever}
 	if d > 0 {
@@ -23,12 +23,12 @@ func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 	}
 }
 
-// Paused lists what is paused at now, each tag once. base is the origin of local time.
+// Paused lists the pauses in force at now, each tag once. base is the origin of local time.
 func (p *Processor) Paused(now time.Duration, base time.Time) []limit.Paused {
 	return paused(p.ceiling.pauses.inForce(now), base)
 }
 
-// Notify takes a notification. The error is one for bytes that are none of this release.
+// Notify takes a notification. It returns an error for bytes of another release.
 func (p *Processor) Notify(now time.Duration, news []byte) error {
 	n, err := parseNotification(news)
 	if err == nil && n.pauses != nil {
@@ -37,8 +37,8 @@ func (p *Processor) Notify(now time.Duration, news []byte) error {
 	return err
 }
 
-// pauseChange returns the document by which a call is recorded, and the notification of it.
-// random is drawn for this change alone.
+// pauseChange returns the document that records a call, and the notification of it. random is drawn
+// for this change alone.
 func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d driver.DocumentReport, news []byte, err error) {
 	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.docs.Find(pauseDocument)
 	if k.unreadable != nil {
@@ -65,7 +65,7 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 	return d, news, err
 }
 
-// recorded takes a document that is on record as far as is known, from a call of Save or Load.
+// recorded takes a document that a call of Save or Load has shown to be on record.
 func (p *Processor) recorded(now time.Duration, d driver.Document) {
 	c := &p.ceiling
 	if d.Version <= c.docs.Find(d.Name).Version {
@@ -78,7 +78,7 @@ func (p *Processor) recorded(now time.Duration, d driver.Document) {
 	}
 }
 
-// beginPause puts the pause of a call in force here. done: there is nothing to tell anybody.
+// beginPause puts the pause of a call in force here. If done is true, nobody needs to be notified.
 func (p *Processor) beginPause(now time.Duration, c *pauseCall) (done bool, err error) {
 	k := &p.ceiling.pauses
 	if c.isLate(k) {
@@ -99,15 +99,15 @@ func (p *Processor) beginPause(now time.Duration, c *pauseCall) (done bool, err 
 	return false, nil
 }
 
-// isLate tells whether the call comes too late by what is on record.
+// isLate reports whether the call comes too late by the record.
 func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.recorded.resumed > c.since }
 
-// refused takes what was found on record when the store did not save a call's change. settled: the
-// call has nothing left to do, because it came too late, or because somebody else has said the same.
+// refused takes the document found on record after the store did not save a call's change. The call
+// is settled if it came too late, or if somebody else made the same change.
 func (p *Processor) refused(now time.Duration, c *pauseCall, found driver.Document, conflict bool) (settled bool) {
 	k := &p.ceiling.pauses
 	p.recorded(now, found)
-	if c.late = c.isLate(k); c.late { // which was not known when it began
+	if c.late = c.isLate(k); c.late { // not known when it began
 		k.forget(c.stop.tag)
 		c.made = nil
 		return true
@@ -119,13 +119,13 @@ func (p *Processor) refused(now time.Duration, c *pauseCall, found driver.Docume
 	return false
 }
 
-// forgetPause forgets what this processor has asked for a tag itself.
+// forgetPause drops this processor's own request for a tag.
 func (p *Processor) forgetPause(tag string) { p.ceiling.pauses.forget(tag) }
 
-// releasePause ends a call about a tag, which is on record or not.
+// releasePause ends a call about a tag. recorded reports whether it is on record.
 func (p *Processor) releasePause(tag string, recorded bool) { p.ceiling.pauses.release(tag, recorded) }
 
-// notified takes pauses that somebody has pushed, and returns the version to confirm; 0: none.
+// notified takes pushed pauses, and returns the version to confirm; 0: none.
 func (p *Processor) notified(now time.Duration, n notification) Version {
 	k := &p.ceiling.pauses
 	k.notify(p.ceiling.moment(now), n.version, n.pauses)
@@ -135,7 +135,7 @@ func (p *Processor) notified(now time.Duration, n notification) Version {
 // pauseVersion is the version of the pauses in force; 0: there were none yet.
 func (p *Processor) pauseVersion() Version { return p.ceiling.pauses.version }
 
-// pauseEnd tells when the pause of a tag ends by itself; false: it does not, or there is none.
+// pauseEnd returns when the pause of a tag ends by itself; false: it does not, or there is none.
 func (p *Processor) pauseEnd(now time.Duration, tag string) (end time.Duration, ok bool) {
 	for _, s := range p.ceiling.pauses.inForce(now) {
 		if s.tag == tag && s.end != forever {

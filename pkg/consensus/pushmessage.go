@@ -10,10 +10,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A notification is what processors push to each other (see Pusher): the pauses as they are
-// now, or the receipt of a processor that has stopped.
+// A notification is a message between processors (see Pusher): the present pauses, or the receipt
+// of a processor that has stopped.
 type notification struct {
-	// from tells processes apart, so that nobody takes what it has pushed itself.
+	// from identifies the process, so that nobody takes its own message.
 	from    string
 	version Version
 	// pauses is nil in a receipt.
@@ -33,7 +33,7 @@ type notificationJSON struct {
 
 const notificationForm = 1
 
-// encode returns the notification as it is pushed.
+// encode returns the notification in its pushed form.
 func (n *notification) encode() ([]byte, error) {
 	j := notificationJSON{Form: notificationForm, From: n.from, Version: uint64(n.version), Receipt: []byte(n.id)}
 	if n.pauses != nil {
@@ -69,7 +69,7 @@ func parseNotification(news []byte) (n notification, err error) {
 	return n, errors.New("consensus: news are neither a pause nor a receipt")
 }
 
-// decodeStrictly reads one JSON value of which every field must be known.
+// decodeStrictly reads one JSON value, and refuses unknown fields.
 func decodeStrictly(text []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.DisallowUnknownFields()

@@ -7,19 +7,19 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A retryAfter is what the called service has asked of this processor, and of others: to make
-// no call before a time. One processor alone does not pause the pool. Two do, or one of a
-// pool of at most two: that is the quorum. It is a part of poolCeiling.
+// A retryAfter is a request of the called service to this processor, and to others: make no call
+// before a time. One processor alone does not pause the pool. The quorum is two processors, or one
+// in a pool of at most two. It is a part of poolCeiling.
 type retryAfter struct {
 	end    time.Duration // local time
 	reason string
 	done   bool  // the pool was paused for it
-	others int64 // the latest logical time that was asked of another processor
+	others int64 // the latest logical time requested of another processor
 	live   int   // processors in the pool
 }
 
-// until is what the note says: the logical time until which the service has asked this
-// processor to wait; 0: it has not.
+// until is the logical time for the note: until then the service has asked this processor to wait;
+// 0: it has not.
 func (t *retryAfter) until(logical int64, now time.Duration) int64 {
 	if t.end <= now {
 		return 0
@@ -30,7 +30,7 @@ func (t *retryAfter) until(logical int64, now time.Duration) int64 {
 // retryWord begins the word of a note with note.retryAt, a logical time to base 36.
 const retryWord = "t:"
 
-// retryIn returns what such a word says; 0 if there is none.
+// retryIn returns the time in such a word; 0 if there is none.
 func retryIn(more []string) (int64, bool) {
 	for _, w := range more {
 		if value, found := strings.CutPrefix(w, retryWord); found {
@@ -41,7 +41,7 @@ func retryIn(more []string) (int64, bool) {
 	return 0, true
 }
 
-// retryOf reads that word of a note, whether or not the note has a limit. 0: there is none.
+// retryOf reads that word of a note, with or without a limit. 0: there is none.
 func retryOf(words, more []string) int64 {
 	if len(words) != 6 && len(words) != 1 {
 		return 0
@@ -55,8 +55,8 @@ func retryOf(words, more []string) int64 {
 // few is the size of the largest pool in which one processor is a quorum.
 const few = 2
 
-// RetryAfter takes what the called service has asked of this processor: to make no call before end,
-// in local time. An end that is hardly later than the one before changes nothing.
+// RetryAfter takes a request of the called service to this processor: make no call before end, in
+// local time. An end hardly later than the previous one changes nothing.
 func (p *Processor) RetryAfter(now, end time.Duration, reason string) {
 	t := &p.ceiling.retry
 	if end <= now || end-t.end <= slack(end-now) {
@@ -68,9 +68,9 @@ func (p *Processor) RetryAfter(now, end time.Duration, reason string) {
 	}
 }
 
-// RetryQuorum tells whether a quorum was asked to wait, so that the pool should be paused, and
-// until when: as long as this processor and another were both asked to wait, or until its
-// own end in a pool of at most two. It says so once for each end.
+// RetryQuorum reports once for each end whether a quorum was asked to wait, so that the pool should
+// be paused, and until when. In a pool of at most two, that is this processor's own end. In a
+// larger one, it is the time until which this processor and another were both asked to wait.
 func (p *Processor) RetryQuorum(now time.Duration) (end time.Duration, reason string, due bool) {
 	c := &p.ceiling
 	t := &c.retry

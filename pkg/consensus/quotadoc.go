@@ -15,17 +15,17 @@ import (
 // maxChangedTags is how many tags the document can change.
 const maxChangedTags = 100
 
-// QuotaChanges is the document "quota": what is changed of the quotas that the processors of a pool are configured with. Of what it does not
-// name nothing changes. It cannot change patterns.
+// QuotaChanges is the document "quota": changes of the quotas that the processors of a pool are configured with. Quotas not named in it
+// stay as configured. It cannot change patterns.
 type QuotaChanges struct {
-	// Tags are the changed ones by name, and Other that of all other tags; nil: it is as configured.
+	// Tags are the changed quotas by name, and Other that of all other tags; nil: as configured.
 	Tags  map[string]limit.Quota
 	Other *limit.Quota
 	// Version counts the changes; 0: there were none.
 	Version Version
 }
 
-// Of returns what is changed of one tag, or of all other tags for the tag ""; nil: it is as configured.
+// Of returns the changed quota of one tag, or of all other tags for the tag ""; nil: as configured.
 func (c QuotaChanges) Of(tag string) *limit.Quota {
 	if tag == "" {
 		return c.Other
@@ -36,7 +36,7 @@ func (c QuotaChanges) Of(tag string) *limit.Quota {
 	return nil
 }
 
-// Over returns configured quotas with the changes: what the processors with these quotas go by. q stays as it is.
+// Over returns configured quotas with the changes: those that processors with these quotas use. q stays as it is.
 func (c QuotaChanges) Over(q limit.Quotas) limit.Quotas {
 	if len(c.Tags) > 0 {
 		if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
@@ -55,7 +55,7 @@ func (c QuotaChanges) over(q limit.Quotas, per time.Duration) limit.Quotas {
 	return c.Over(q).WithDefaults(per)
 }
 
-// leaves returns those of the quotas by name, and that of all other tags, that nothing changes.
+// leaves returns the quotas by name, and that of all other tags, that the changes leave alone.
 func (c QuotaChanges) leaves(q limit.Quotas) limit.Quotas {
 	q.Tags = maps.Clone(q.Tags)
 	for name := range c.Tags {
@@ -135,8 +135,8 @@ func parseQuotaChanges(body []byte) (QuotaChanges, error) {
 	return c, c.validate(limit.Quotas{}, 0, 0)
 }
 
-// validate checks the changes alone, or over what is configured for a limit of most per per, if most is above 0. An error says
-// which field of which tag is out of bounds; it is a *quota.ReservedError if nothing is wrong but the sum of what is reserved.
+// validate checks the changes alone, or over the configured quotas for a limit of most per per, if most is above 0. An error names the tag
+// and the field out of bounds. It is a *limit.ReservedError if only the sum of the reserved rates is too large.
 func (c QuotaChanges) validate(configured limit.Quotas, most int, per time.Duration) error {
 	if most > 0 {
 		return c.over(configured, per).Validate(most, per)

@@ -9,8 +9,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// QuotaHashOf returns what QuotaHash returns of a processor that is configured with q and a limit whose period is per. So who
-// has quotas, and no processor, can tell whether they are those of a pool.
+// QuotaHashOf returns the QuotaHash of a processor configured with q and a limit with the period per. So the owner of quotas can tell,
+// without a processor, whether a pool has the same.
 func QuotaHashOf(q limit.Quotas, per time.Duration) string {
 	q = q.WithDefaults(per)
 	return fmt.Sprintf("%08x", hashOfQuotas(&q))

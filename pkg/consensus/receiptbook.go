@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// pushTimeout bounds one push, which is a hint and no more.
+	// pushTimeout bounds one push, which is only a hint.
 	pushTimeout  = 500 * time.Millisecond
 	watchTimeout = 2 * time.Second
-	// watchAgain is how long after a failure the channel is watched anew, at first and at most.
+	// watchAgain delays the next Watch after a failure, at first and at most.
 	watchAgain     = time.Second
 	watchAgainMost = 30 * time.Second
-	// mostPushers is how many processors a pool may have in which receipts are pushed. Each
-	// comes to all; in a larger pool they come with the syncs alone.
+	// mostPushers is the size of the largest pool in which receipts are pushed. Each receipt goes
+	// to all; in a larger pool they come with the syncs alone.
 	mostPushers = 100
 )
 
-// receiptBook is what a Member knows of receipts beyond the roster. It is guarded by Member.mu.
+// receiptBook holds what a Member knows of receipts beyond the roster. It is guarded by Member.mu.
 type receiptBook struct {
 	pushed map[string]Version // by ID
 	came   chan struct{}      // closed when one comes
@@ -92,8 +92,8 @@ func (m *Member) hear(news []byte) {
 	}
 }
 
-// tell pushes a notification, if the store has a channel for them. Who misses it sees the pause
-// with the next sync.
+// tell pushes a notification, if the store has a channel for them. A processor that misses it sees
+// the pause with the next sync.
 func (m *Member) tell(ctx context.Context, news []byte) {
 	store, ok := m.store.(driver.Pusher)
 	if !ok {
@@ -110,7 +110,7 @@ func (m *Member) tell(ctx context.Context, news []byte) {
 func (m *Member) noteReceipt(id string, v Version) {
 	r := &m.receipt
 	if _, known := r.pushed[id]; !known && len(r.pushed) >= 2*mostPushers {
-		r.pushed = nil // of processors that have gone, most of them
+		r.pushed = nil // mostly of processors that have gone
 	}
 	if r.pushed == nil {
 		r.pushed = map[string]Version{}
@@ -119,7 +119,7 @@ func (m *Member) noteReceipt(id string, v Version) {
 	m.receiptsCame()
 }
 
-// receiptsCame wakes those who wait for receipts. m.mu is held.
+// receiptsCame wakes callers waiting for receipts. m.mu is held.
 func (m *Member) receiptsCame() {
 	if m.receipt.came != nil {
 		close(m.receipt.came)
@@ -157,7 +157,7 @@ func (m *Member) awaitReceipts(ctx context.Context, c *pauseCall, wait time.Dura
 	}
 }
 
-// answered tells whose receipt for a call there is among the live processors. m.mu is held.
+// answered sorts the live processors by whether their receipt for a call is in. m.mu is held.
 func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 	holds := func(v Version) bool {
 		return v > 0 && (c.recorded > 0 && v >= c.recorded || slices.Contains(c.made, v))
@@ -181,7 +181,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 	return answered, missing
 }
 
-// receipts returns what a call has come to.
+// receipts returns the result of a call.
 func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,8 +195,8 @@ func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 	return r
 }
 
-// pushPauses gives the holder the pauses in force if they differ from those that it was given
-// last. m.mu is held.
+// pushPauses gives the holder the pauses in force if they differ from the last ones it received.
+// m.mu is held.
 func (m *Member) pushPauses() {
 	if m.holder == nil {
 		return

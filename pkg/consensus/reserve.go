@@ -9,22 +9,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Processors that wait for the same slots spread their next requests over a time: long
-// enough that the store is not asked by all for each slot, short enough that a slot
-// finds somebody soon. All draw from the same range, so that each has the same chance.
+// Processors that wait for the same slots spread their next requests over a time. It is long enough
+// that not all of them ask the store for each slot, and short enough that each slot is soon taken.
+// All draw from the same range, so that each has the same chance.
 const (
-	// spreadPart: so many contenders spread over one spacing, and a slot is late by a
-	// fortieth of it on average.
+	// spreadPart contenders spread over one spacing, and a slot is late by a fortieth of it on
+	// average.
 	spreadPart = 40
-	// spreadLeast is the least for each contender, where slots are nearer than what
-	// the store should be asked.
+	// spreadLeast is the minimum per contender, for slots that are closer together than the store
+	// should be asked.
 	spreadLeast = time.Millisecond
-	// calmAfter is how many requests for each contender must succeed in a row until
-	// slots count as plenty, so that nobody needs to stand back.
+	// calmAfter is how many requests per contender must succeed in a row until slots count as
+	// plenty, and nobody needs to stand back.
 	calmAfter = 4
 )
 
-// A run of requests for slots, as a Processor counts them.
+// reservations counts a Processor's requests for slots.
 type reservations struct {
 	asked    time.Duration // when the last request was made
 	furthest time.Duration // the last slot that any brought, on the processor's clock
@@ -33,10 +33,10 @@ type reservations struct {
 	failures int           // in a row
 }
 
-// ahead is how many slots may be reserved ahead for an order. Where tokens are issued
-// only because the limit is low, it is at least one for each contender, so that nobody has to
-// ask in vain: but none further away than what counts as time between two syncs,
-// because what a processor has reserved dies with it, and a freeze lasts longer by it.
+// ahead is how many slots may be reserved ahead for an order. If tokens are issued only because the
+// limit is low, it is at least one per contender, so that nobody asks in vain. But no slot is
+// further away than counts as time between two syncs: a processor's reservations die with it, and
+// lengthen a freeze.
 func (p *Processor) ahead(o limit.Order) int {
 	if p.strict || o.Spacing <= 0 {
 		return o.Ahead
@@ -44,8 +44,8 @@ func (p *Processor) ahead(o limit.Order) int {
 	return max(o.Ahead, min(p.contenders(), int(driver.Clamp(p.lease)/o.Spacing), driver.MaxAhead))
 }
 
-// Reserve returns the request for an order at now, and the order as it goes out: spaced by
-// the limit in force, and with as many slots ahead as the pool needs.
+// Reserve returns the request for an order at now, and the order as sent. The order is spaced by
+// the limit in force, with as many slots ahead as the pool needs.
 func (p *Processor) Reserve(now time.Duration, o limit.Order) (driver.Reserve, limit.Order) {
 	o.Spacing = p.ceiling.pacedAt(now, o.Spacing)
 	o.Ahead = p.ahead(o)
@@ -56,9 +56,9 @@ func (p *Processor) Reserve(now time.Duration, o limit.Order) (driver.Reserve, l
 	}, o
 }
 
-// Reserved turns the store's answer to an order, as it went out and took so long, or the
-// error in its place, into what a Throttle goes by. chance is a random number from 0 to 1.
-// The error wraps err, or ErrWrongAnswer for an answer that no store gives.
+// Reserved turns the store's answer to an order, or the error in its place, into slots for a
+// Throttle. The order is as sent, and the answer took so long. The random number chance is from 0
+// to 1. The error wraps err, or ErrWrongAnswer for an impossible answer.
 func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Duration, chance float64, err error) (limit.Slots, error) {
 	contenders := p.contenders()
 	s := &p.reservations
@@ -80,7 +80,7 @@ func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Durat
 	}
 	retry := max(0, slots.Next-time.Duration(o.Ahead)*o.Spacing)
 	if res.Count == 0 {
-		if retry, slots.Next = res.Retry, res.Retry; res.Spacing > 0 { // all that may be reserved is
+		if retry, slots.Next = res.Retry, res.Retry; res.Spacing > 0 { // all allowed slots are reserved
 			slots.Next += time.Duration(o.Ahead) * o.Spacing
 		}
 		s.calm, s.missed = 0, s.missed+1
@@ -88,14 +88,14 @@ func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Durat
 		s.calm, s.missed = s.calm+1, 0
 		s.furthest = max(s.furthest, s.asked+took+res.Wait+time.Duration(res.Count-1)*slots.Spacing)
 	}
-	// Who has missed more than the others comes sooner.
+	// A processor that has missed more than the others comes sooner.
 	chance /= 1 + float64(s.missed)/float64(contenders)
 	slots.Again = again(&slots, retry, o, took, contenders, s.calm, chance)
 	return slots, nil
 }
 
-// again is how long after a request that took so long the next one should go out, of which
-// nothing can be had before retry. chance is a random number from 0 to 1.
+// again returns how long after a request, which took so long, the next one should go out. Nothing
+// can be had before retry. chance is a random number from 0 to 1.
 func again(s *limit.Slots, retry time.Duration, o limit.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
 	scarce := contenders > o.Ahead+1 // there is not one for each
 	if !scarce && s.Count > 0 {
@@ -105,9 +105,9 @@ func again(s *limit.Slots, retry time.Duration, o limit.Order, took time.Duratio
 	if calm <= calmAfter*contenders {
 		over = max(over, spreadLeast*time.Duration(contenders))
 		if scarce && contenders > 1 {
-			// One that has a slot stands back until that has come, and then has no better
-			// chance than the others. Where the store is further away than the next slot,
-			// nobody can aim at one; all that asked at once would ask in step.
+			// A processor with a slot stands back until the slot has come, and then has no better
+			// chance than the others. If the store is further away than the next slot, nobody can
+			// aim at one; all that asked at once would ask in step.
 			if s.Count > 0 {
 				from = max(from, took+s.Wait)
 			}
@@ -122,8 +122,8 @@ func again(s *limit.Slots, retry time.Duration, o limit.Order, took time.Duratio
 	return from + time.Duration(chance*float64(over))
 }
 
-// reach is how far ahead the last slot lies that the processor may use; see Request.Reach.
-// What it has given back counts too.
+// reach is how far ahead the processor's last usable slot lies; see Request.Reach. Returned slots
+// count too.
 func (p *Processor) reach(now time.Duration) time.Duration {
 	return min(max(p.furthest-now, 0), driver.MaxReach)
 }
@@ -139,9 +139,9 @@ func (p *Processor) contenders() int {
 	return n
 }
 
-// SetSpacing sets how far apart the tokens of the limit are when they are issued one by one,
-// 0 when they cannot be, and whether nothing else will do. With MinSpacing it neither
-// asks for that nor stands in its way.
+// SetSpacing sets how far apart the tokens of the limit are when issued one by one, 0 when they
+// cannot be. strict allows nothing else. With MinSpacing the processor neither asks for issued
+// tokens nor prevents them.
 func (p *Processor) SetSpacing(spacing time.Duration, strict bool) {
 	p.spacing, p.strict = spacing, strict
 	// A pool that is to issue tokens must learn it before it gives out shares.
@@ -150,14 +150,14 @@ func (p *Processor) SetSpacing(spacing time.Duration, strict bool) {
 	}
 }
 
-// paced turns the spacing of the configured limit into that of the limit in force. The
-// ramp is left out: what the pool is told of is kept for a removal time when it falls.
+// paced turns the spacing of the configured limit into that of the limit in force. It leaves out
+// the ramp: the pool keeps a reported spacing for a removal time after it falls.
 func (c *poolCeiling) paced(spacing time.Duration) time.Duration {
 	return c.pacedBy(c.law.Limit().Tokens(c.limit.Per), spacing)
 }
 
-// pacedFor names the document that paced goes by: the override, if nothing of the processor's own
-// keeps it below that.
+// pacedFor names the document that paced follows: the override, unless something of the processor's
+// own keeps it below that.
 func (c *poolCeiling) pacedFor(spacing time.Duration) string {
 	if spacing == 0 || c.limit.Max == 0 || !c.law.Overridden() {
 		return ""
@@ -178,14 +178,14 @@ func (c *poolCeiling) pacedBy(tokens float64, spacing time.Duration) time.Durati
 	return time.Duration(max(float64(driver.MinSpacing), min(wide, float64(driver.MaxSpacing))))
 }
 
-// Issuing tells whether tokens are issued at now, and no shares: because the store says
-// so, or because it has said so and no share has come since.
+// Issuing reports whether the pool issues tokens at now instead of shares: the store says so, or
+// has said so and no share has come since.
 func (p *Processor) Issuing(now time.Duration) bool {
 	p.Tick(now)
 	return p.state == StateHolding && (p.issuing || p.winding)
 }
 
-// takeIssuing takes over what an answer says of it.
+// takeIssuing takes from an answer whether tokens are issued.
 func (p *Processor) takeIssuing(issuing bool, share Share) {
 	p.winding = !issuing && share == 0 && (p.issuing || p.winding)
 	p.issuing = issuing

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A reserver is what a Member keeps of its requests for slots.
+// A reserver holds a Member's requests for slots.
 type reserver struct {
 	orders chan order    // for the goroutine that sends them; one at a time
 	done   chan struct{} // closed when that has ended
@@ -32,8 +32,8 @@ func (m *Member) Reserve(o limit.Order, done func(limit.Slots, error)) {
 	m.slots.orders <- order{o, done} // has room: there is one order at a time
 }
 
-// beginReserving starts the goroutine that sends orders, once. A goroutine for each would
-// have to grow its stack anew each time, which takes longer than the rest. m.mu is held.
+// beginReserving starts the goroutine that sends orders, once. A goroutine per order would have to
+// grow its stack each time, which takes longer than the rest. m.mu is held.
 func (m *Member) beginReserving() {
 	if m.slots.begun {
 		return

@@ -12,11 +12,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// SavePause pauses a pool, or one tag of it, from outside. p.Until counts by the local clock;
-// the zero Time is until ClearPause. Of two pauses the one that ends later counts. Processors
-// stop when they are notified, or with their next sync. The pool must have a record: a
-// processor has been in it. A pause that is saved while nobody is there begins when a
-// processor joins. SavePause blocks until the store has answered; ctx bounds it.
+// SavePause pauses a pool, or one tag of it, from outside. p.Until counts by the local clock; the zero
+// Time lasts until ClearPause. Of two pauses the one that ends later counts. Processors stop when they
+// are notified, or with their next sync. The pool must have a record: a processor has been in it. A
+// pause saved for an empty pool begins when a processor joins. SavePause blocks until the store has
+// answered; ctx bounds it.
 //
 // Errors: *throttle.PauseError when p is invalid, or too many tags are paused; one that wraps
 // ErrNoPool; *ConflictError when others keep changing it at the same time; those of the store.
@@ -30,7 +30,7 @@ func SavePause(ctx context.Context, s Store, pool string, p limit.Paused) error 
 			e.left, e.until = max(time.Until(p.Until), time.Microsecond), p.Until.Round(0)
 		}
 		for _, o := range n.entries {
-			// What is left of it is not known here, but it is no more than this.
+			// The time left is not known here, but it is at most this.
 			if o.tag == p.Tag && (o.left == 0 || e.left > 0 && o.until.After(e.until)) {
 				return false
 			}
@@ -63,9 +63,9 @@ func ClearPause(ctx context.Context, s Store, pool, tag string) error {
 	return nil
 }
 
-// LoadPauses returns the pauses of a pool that are on record. Until is what the wall clock of
-// whoever paused said; one whose Until is past may be over. Errors: one that wraps ErrNoPool, those of
-// the store, and one for a document that this release cannot read.
+// LoadPauses returns the recorded pauses of a pool. Until is by the wall clock of the author; a pause
+// whose Until is past may be over. Errors: one that wraps ErrNoPool, those of the store, and one for a
+// document that this release cannot read.
 func LoadPauses(ctx context.Context, s Store, pool string) ([]limit.Paused, error) {
 	docs, _, err := pooldoc.Load(ctx, s, pool)
 	if err != nil {
@@ -78,7 +78,7 @@ func LoadPauses(ctx context.Context, s Store, pool string) ([]limit.Paused, erro
 	return n.paused(), nil
 }
 
-// paused is the list as others see it.
+// paused returns the list in its public form.
 func (n *pauseList) paused() (list []limit.Paused) {
 	for _, e := range n.entries {
 		list = append(list, limit.Paused{Tag: e.tag, Until: e.until, Reason: e.reason, By: e.by})
@@ -86,7 +86,7 @@ func (n *pauseList) paused() (list []limit.Paused) {
 	return list
 }
 
-// changePauses changes the document of a pool, and pushes what has become of it.
+// changePauses changes the document of a pool, and pushes the result.
 func changePauses(ctx context.Context, s Store, pool string, change func(*pauseList, Version) bool) error {
 	var n pauseList
 	version, err := pauseDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[pauseList]) (pauseList, bool, error) {
@@ -103,8 +103,8 @@ func changePauses(ctx context.Context, s Store, pool string, change func(*pauseL
 	return err
 }
 
-// notifyPauses pushes a notification if the store can. Who misses it sees the pause with the
-// next sync.
+// notifyPauses pushes a notification if the store can. A processor that misses it sees the pause with
+// the next sync.
 func notifyPauses(ctx context.Context, s Store, pool string, n notification) {
 	store, ok := s.(driver.Pusher)
 	if !ok {

@@ -13,18 +13,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// SaveQuota makes q the quota of one tag of a pool, in place of the one that processors are configured with; nil: what is
-// configured counts again. The tag "" is all other tags together. Every processor goes by it from its next sync on, and
-// needs no restart. The pool must have a record: a processor has been in it. SaveQuota blocks until the store has
-// answered; ctx bounds it.
+// SaveQuota makes q the quota of one tag of a pool, in place of the configured one; nil restores that. The tag "" is all other tags
+// together. Every processor uses the quota from its next sync on, without a restart. The pool must have a record: a processor has been in
+// it. SaveQuota blocks until the store has answered; ctx bounds it.
 //
-// What all tags reserve together must not be above what the limit of a live processor grants in the long run, unless force
-// says so; then everything reserved is scaled down. A tag that is configured counts twice from its first change on until processors have synced, for they tell
-// only the sum of what is configured and not changed; what is configured for one whose change has ended counts from their next sync on.
+// All tags together must not reserve more than the limit of a live processor grants in the long run, unless force is set. Then everything
+// reserved is scaled down. A configured tag counts twice from its first change until processors have synced, because they report only the
+// sum of the unchanged configured quotas. After a change ends, the configured quota counts from their next sync on.
 //
-// Errors: *RequestError for a quota or a name that is invalid, for more reserved than there is, for more changes than a
-// document holds, and when no live processor has quotas; one that wraps ErrNoPool; *ConflictError when others keep changing
-// them at the same time; those of the store; and one for a document that this release cannot read.
+// Errors: *RequestError for an invalid quota or name, too much reserved, more changes than a document holds, and when no live processor has
+// quotas; one that wraps ErrNoPool; *ConflictError when others keep changing them at the same time; those of the store; and one for a
+// document that this release cannot read.
 func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, force bool) error {
 	if tag != "" && !tagname.Valid(tag) {
 		return &RequestError{
@@ -33,7 +32,7 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, f
 	}
 	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
 		if r.Err != nil {
-			return r.Value, false, r.Err // it may change what this release knows nothing of
+			return r.Value, false, r.Err // it may change something unknown to this release
 		}
 		next := r.Value.with(tag, q)
 		if q == nil {
@@ -47,7 +46,7 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, f
 	return saving(err, "consensus: saving a quota of pool %q: %w", pool)
 }
 
-// outOfBounds is what is wrong with a quota, as a fault of the request: what is allowed is said once where one thing is wrong.
+// outOfBounds returns the error of a quota as a fault of the request. For a single problem it states the allowed value once.
 func outOfBounds(err error) *RequestError {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if ok && len(joined.Unwrap()) == 1 {
@@ -61,8 +60,8 @@ func outOfBounds(err error) *RequestError {
 	return &RequestError{Field: "Quota", Value: err.Error(), Allowed: "a quota within its bounds"}
 }
 
-// fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is. Processors tell what
-// is configured and not changed, which is the same before and after a change of another tag: what is changed, the document says.
+// fitsQuota refuses a quota that no live processor would use, and one that reserves more than there is. Processors report the sum of the
+// unchanged configured quotas, which a change of another tag does not affect. The document has the changed ones.
 func fitsQuota(roster []RosterRow, before, next *QuotaChanges, tag string, force bool) error {
 	heeded := len(roster) == 0
 	for i := range roster {
@@ -80,7 +79,7 @@ func fitsQuota(roster []RosterRow, before, next *QuotaChanges, tag string, force
 			most, what = most*granted, "what the hard limit grants in the long run,"
 		}
 		reserved := told.unchanged + next.reserves(per)
-		if reserved > most*(1+0x1p-10) { // as exact as it was told
+		if reserved > most*(1+0x1p-10) { // as exact as reported
 			text := "%.6g tokens per second by all tags together"
 			if before.Of(tag) == nil {
 				text += ", what is configured for this one included"
@@ -97,13 +96,13 @@ func fitsQuota(roster []RosterRow, before, next *QuotaChanges, tag string, force
 	return nil
 }
 
-// reserves is what the changes reserve together, in tokens per second.
+// reserves returns the sum that the changes reserve, in tokens per second.
 func (c QuotaChanges) reserves(per time.Duration) float64 {
 	return c.over(limit.Quotas{}, per).ReservedRate(per)
 }
 
-// LoadQuotas returns what is changed of the quotas of a pool. Errors: one that wraps ErrNoPool, those of the store, and one
-// for a document that this release cannot read.
+// LoadQuotas returns the changes of the quotas of a pool. Errors: one that wraps ErrNoPool, those of the store, and one for a document that
+// this release cannot read.
 func LoadQuotas(ctx context.Context, s Store, pool string) (QuotaChanges, error) {
 	docs, _, err := pooldoc.Load(ctx, s, pool)
 	if err != nil {
@@ -112,7 +111,7 @@ func LoadQuotas(ctx context.Context, s Store, pool string) (QuotaChanges, error)
 	return quotaChangesIn(docs)
 }
 
-// quotaChangesIn returns what documents change of quotas.
+// quotaChangesIn returns the changes of quotas in documents.
 func quotaChangesIn(docs []driver.Document) (QuotaChanges, error) {
 	doc := quotaDoc.In(docs)
 	c, err := quotaDoc.Read(doc)

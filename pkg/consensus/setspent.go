@@ -17,33 +17,32 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A SpentChange says what is spent of one budget window of a tag.
+// A SpentChange sets the spending in one budget window of a tag.
 type SpentChange struct {
 	// Tag is the tag; empty for all tags without a quota of their own.
 	Tag string
-	// Start and End are those of the window, as quota.Budget.Window tells them. The store's clock must be in it. Budgets of the tag whose
-	// windows begin at the same time are counted as one, and so all of them are changed.
+	// Start and End are those of the window, as limit.Budget.Window returns them. The store's clock must be in it. Budgets of the tag whose
+	// windows begin at the same time count as one, so all of them are changed.
 	Start, End time.Time
-	// Tokens is what is spent since Start: 0 to 4e15.
+	// Tokens is the number spent since Start: 0 to 4e15.
 	Tokens int64
 	// By and Reason say who changed it and why; both can be empty. Processors log them.
 	By, Reason string
 }
 
-// SetSpent makes Tokens what is spent of a budget window in a pool, whatever was counted: after the store and all processors have lost
-// it, or because a bill says otherwise. It is exact. What is drawn after that counts on top; what processors had drawn before and did not
-// use is taken off when they give it back, as it always is.
+// SetSpent sets the spending in a budget window of a pool to Tokens, regardless of the count. It is exact. It serves when the store and all
+// processors have lost the count, or a bill differs. Later draws count on top. Tokens that processors had drawn before and did not use are
+// subtracted when they give them back, as always.
 //
-// Processors remember what they were told to be spent, and tell a store that has lost its memory, where the largest number counts. So a
-// change is also written to a document of the pool, by which they forget larger numbers with their next sync. Until then, and if the
-// call fails in between, a store that loses its memory gets the larger number back: less can be used than was set, and never
-// more. To set less while the pool is frozen is refused, for that is when processors tell it.
+// Processors remember the spending that the store reported, and report it to a store that has lost its state, where the largest number
+// counts. So a change is also written to a document of the pool, by which they drop larger numbers with their next sync. Until then, or if
+// the call fails in between, a store that loses its state gets the larger number back. Then less can be used than was set, never more.
+// Setting less while the pool is frozen is refused, because processors report the number then.
 //
-// The pool must have a record: a processor has been in it. SetSpent blocks until the store has answered; ctx bounds it. After an error
-// it can be called again. Errors: *RequestError for a field out of bounds, a window in which the store's clock is not, and a lower
-// number while the pool is frozen; one that wraps ErrNoPool; *ConflictError when others keep changing it at the same time; one that
-// wraps driver.ErrNoTills for a store that is no driver.TillSetter; one that wraps driver.ErrTillsLost; those of the store; and one for a
-// document that this release cannot read.
+// The pool must have a record: a processor has been in it. SetSpent blocks until the store has answered; ctx bounds it. After an error it
+// can be called again. Errors: *RequestError for a field out of bounds, a window without the store's clock, and a lower number while the
+// pool is frozen; *ConflictError when others keep changing it at the same time; those of the store; and one for a document that this
+// release cannot read. Others wrap ErrNoPool, driver.ErrNoTills for a store that is no driver.TillSetter, or driver.ErrTillsLost.
 func SetSpent(ctx context.Context, s Store, pool string, c SpentChange) error {
 	report := driver.SpentReport{Key: tagname.Key(c.Tag), Start: c.Start.UnixMicro(), End: c.End.UnixMicro(), Tokens: c.Tokens}
 	if err := cmp.Or(c.validate(), report.Validate(pool)); err != nil {
@@ -56,7 +55,7 @@ func SetSpent(ctx context.Context, s Store, pool string, c SpentChange) error {
 	if err := mayLower(ctx, s, pool, &report); err != nil {
 		return saving(err, "consensus: setting what is spent in pool %q: %w", pool)
 	}
-	// The till comes first: whoever reads the document has an answer that tells the new number.
+	// The till comes first: a reader of the document then has an answer with the new number.
 	if err := setter.SetSpent(ctx, pool, report); err != nil {
 		return saving(err, "consensus: setting what is spent in pool %q: %w", pool)
 	}
@@ -75,7 +74,7 @@ func (c *SpentChange) validate() error {
 	return (&limit.Paused{By: c.By, Reason: c.Reason}).Check(time.Time{})
 }
 
-// mayLower refuses to lower what is spent while the pool is frozen.
+// mayLower refuses to lower the spending while the pool is frozen.
 func mayLower(ctx context.Context, s Store, pool string, r *driver.SpentReport) error {
 	o, err := LoadOverview(ctx, s, pool)
 	if err != nil || o.Frozen <= 0 {
@@ -98,8 +97,7 @@ func mayLower(ctx context.Context, s Store, pool string, r *driver.SpentReport) 
 	return nil
 }
 
-// maxSpentEntries is how many changes the document holds, and fewer if they are long. A processor needs each of them once, at its next
-// sync.
+// maxSpentEntries is how many changes the document holds, fewer if they are long. A processor needs each once, at its next sync.
 const maxSpentEntries = 20
 
 // A spentEntry is one change, and the version of the document that brought it.
@@ -109,10 +107,10 @@ type spentEntry struct {
 	at Version
 }
 
-// A spentList is the document "spent": the newest changes of what is spent, the oldest one first.
+// A spentList is the document "spent": the newest changes of spending, the oldest first.
 type spentList []spentEntry
 
-// with returns the list with one more change, in the place of an older one of the same window. The oldest ones go if there is no room.
+// with returns the list with one more change, in place of an older one of the same window. The oldest ones go if there is no room.
 func (l spentList) with(e spentEntry) spentList {
 	l = slices.DeleteFunc(slices.Clone(l), func(o spentEntry) bool { return o.Tag == e.Tag && o.Start.Equal(e.Start) })
 	l = append(l, e)
@@ -125,7 +123,7 @@ func (l spentList) with(e spentEntry) spentList {
 	return l
 }
 
-// since returns the changes that a document of that version did not have.
+// since returns the changes newer than that version of the document.
 func (l spentList) since(v Version) spentList {
 	return slices.DeleteFunc(slices.Clone(l), func(e spentEntry) bool { return e.at <= v })
 }

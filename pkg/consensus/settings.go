@@ -11,26 +11,25 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Setting is what one or several processors of a pool are configured with.
+// A Setting is the configuration of one or several processors of a pool.
 type Setting struct {
-	// Max per Per is their limit, and Hard says that it must not be raised; Max 0: their limit is another one.
+	// Max per Per is their limit, and Hard says that it must not be raised; Max 0: their limit is of another kind.
 	Max  int
 	Per  time.Duration
 	Hard bool
-	// Slots is how many calls the whole pool may have in flight at once; 0: their limit is another one.
+	// Slots is how many calls the whole pool may have in flight at once; 0: their limit is of another kind.
 	Slots int
-	// Counts says that theirs is the limit of the whole pool, unless an override is in force: the lowest one. Calls in
-	// flight have no such limit, for each processor counts its part of its own Slots.
+	// Counts says that theirs, the lowest limit, is that of the whole pool, unless an override is in force. Calls in flight have no such
+	// limit: each processor counts its part of its own Slots.
 	Counts bool
-	// Quotas is the hash of the quotas that they are configured with, of 8 hex digits; empty: they have none. Changes of the
-	// pool (SaveQuota) are not in it.
+	// Quotas is the hash of their configured quotas, of 8 hex digits; empty: they have none. Changes of the pool (SaveQuota) are not in it.
 	Quotas string
 	// IDs are the processors, in rising order.
 	IDs []string
 }
 
-// Settings returns what the processors of a roster are configured with: those of the same settings together, the
-// lowest limit first. More than one says that settings disagree. Processors that tell none are left out.
+// Settings returns the settings of the processors of a roster, equal ones together and the lowest limit first. More than one means that
+// settings disagree. Processors that report none are left out.
 func Settings(roster []RosterRow) []Setting {
 	limits := make([]toldLimit, len(roster))
 	var room noteWords
@@ -43,7 +42,7 @@ func Settings(roster []RosterRow) []Setting {
 	return settingsOf(roster, limits)
 }
 
-// settingsOf is Settings with what the rows' notes tell: limits, in the order of the rows.
+// settingsOf is Settings with the limits from the rows' notes, in the order of the rows.
 func settingsOf(roster []RosterRow, limits []toldLimit) []Setting {
 	var list []Setting
 	var known []toldLimit // of the list
@@ -72,7 +71,7 @@ func settingsOf(roster []RosterRow, limits []toldLimit) []Setting {
 	return list
 }
 
-// A toldLimit is the limit that a note tells; the zero toldLimit: none.
+// A toldLimit is the limit that a note reports; the zero toldLimit: none.
 type toldLimit struct {
 	rate  ceiling.Rate
 	hard  bool
@@ -89,7 +88,7 @@ func toldLimitOf(n *note, ok bool, more []string) toldLimit {
 
 func (s *Setting) rate() ceiling.Rate { return ceiling.Rate{Max: int64(s.Max), Per: s.Per} }
 
-// sameLimit tells whether two settings are the same but for quotas, whoever has them.
+// sameLimit reports whether two settings have the same limit, regardless of quotas.
 func (s *Setting) sameLimit(o *Setting) bool {
 	return s.Max == o.Max && s.Per == o.Per && s.Hard == o.Hard && s.Slots == o.Slots
 }
@@ -109,7 +108,7 @@ func compareSettings(a, b Setting) int {
 	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]), cmp.Compare(a.Quotas, b.Quotas))
 }
 
-// String returns the limit without who has it, such as "600 per 1m, hard".
+// String returns the limit without its processors, such as "600 per 1m, hard".
 func (s *Setting) String() string {
 	switch {
 	case s.Slots > 0:
@@ -123,8 +122,8 @@ func (s *Setting) String() string {
 // mostNamed is how many processors of the same settings are named.
 const mostNamed = 3
 
-// Disagreement says in words which settings there are, who has them, and which of them count; empty: there are no
-// two that differ. overridden says that an override is in force. Quotas are told by their hashes, and only if they differ.
+// Disagreement describes the settings, their processors, and which settings count; empty: no two differ. overridden says that an override
+// is in force. Quotas appear as hashes, and only if they differ.
 func Disagreement(settings []Setting, overridden bool) string {
 	if len(settings) < 2 {
 		return ""

@@ -11,30 +11,29 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A TagSpent is what one tag of a pool has spent of its budgets.
+// A TagSpent lists how much one tag of a pool has spent of its budgets.
 type TagSpent struct {
-	// Tag is its name: empty for all tags without a quota of their own, and for one that is Unnamed.
+	// Tag is its name: empty for all tags without a quota of their own, and if Unnamed.
 	Tag string
-	// Key is what the store knows of the name. Unnamed says that it is of none of the names given.
+	// Key is the store's key for the name. Unnamed says that none of the given names has it.
 	Key     uint64
 	Unnamed bool
-	// Windows are those that the store has on record, by rising Start: at least one. One that has ended stays for
-	// ten minutes or longer.
+	// Windows are those that the store has on record, by rising Start: at least one. An ended window stays for ten minutes or longer.
 	Windows []SpentWindow
 }
 
-// A SpentWindow is what is spent of one budget window, or of several that begin at the same time.
+// A SpentWindow is the spending in one budget window, or in several that begin at the same time.
 type SpentWindow struct {
 	// Start is when it began, and End when the last one ends, by the store's clock, in UTC.
 	Start, End time.Time
-	// Tokens is what is spent since Start, with what processors have drawn and not used yet: 0 to 4e15.
+	// Tokens is the number spent since Start, plus those that processors have drawn and not used yet: 0 to 4e15.
 	Tokens int64
 }
 
-// LoadSpent returns what is spent of budgets in a pool: first of tags that are among names, by rising name, then of all
-// tags without a quota of their own, then of those that no name is given for, by rising key. Tags that have spent of no
-// budget are not in it. It changes nothing. ctx bounds the call. Errors: *RequestError for a name that no pool can have;
-// one that wraps ErrNoPool; one that wraps driver.ErrNoTills for a store that is no driver.TillReader; those of the store.
+// LoadSpent returns the spent budgets of a pool. Tags among names come first, by rising name, then all tags without a quota of their own,
+// then unnamed tags, by rising key. Tags that have spent of no budget are not in it. It changes nothing. ctx bounds the call. Errors:
+// *RequestError for a name that no pool can have; those of the store. Others wrap ErrNoPool, or driver.ErrNoTills for a store that is no
+// driver.TillReader.
 func LoadSpent(ctx context.Context, s Store, pool string, names []string) ([]TagSpent, error) {
 	tills, err := loadTills(ctx, s, pool)
 	if err != nil {
@@ -63,7 +62,7 @@ func LoadSpent(ctx context.Context, s Store, pool string, names []string) ([]Tag
 	return all, nil
 }
 
-// place puts tags with names first, and those that nobody knows last.
+// place puts tags with names first, and unnamed ones last.
 func (t *TagSpent) place() int {
 	switch {
 	case t.Unnamed:

@@ -12,51 +12,49 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Standing is how a processor stands, as it tells operators in its note. It is as of its last
-// request, and of what the processor told then: no rule rests on it. Of a processor that is idle it is zero, but for Slots and Granted.
+// A Standing is the state of a processor as its note reports it to operators, as of its last request. It is what the processor claimed
+// then: no rule rests on it. For an idle processor all but Slots and Granted is zero.
 type Standing struct {
-	// Slots is how many calls the whole pool may have in flight at once, as the processor is configured; 0: its
-	// limit is another one.
+	// Slots is how many calls the whole pool may have in flight at once, as the processor is configured; 0: its limit is of another kind.
 	Slots int
-	// Granted is which part of its limit the pool is granted in the long run, as the processor is configured: less than 1 for
-	// a hard limit; 0: all of it.
+	// Granted is the part of its limit that the pool is granted in the long run, as the processor is configured. It is less than 1 for a
+	// hard limit; 0: all of it.
 	Granted float64
-	// Used is what it used in the last seconds: the part of the limit that it is configured with, or of Slots.
+	// Used is its use in the last seconds, as a part of its configured limit, or of Slots.
 	Used float64
-	// Waiting counts its callers that wait, and Throttled says why a draw would have to wait; empty: it would not.
+	// Waiting counts its waiting callers, and Throttled says why a draw would have to wait; empty: it would not.
 	Waiting   int
 	Throttled limit.Reason
-	// Tag is whose quota, or pause, that is: a tag that has a quota by its name, TagOthers, or # and the hash of another name, as
+	// Tag is the tag with that quota or pause. It is the name of a tag with its own quota, TagOthers, or # and the hash of another name, as
 	// TagUse has it. Empty: it is the limit.
 	Tag string
-	// Hold is what else the processor tells of what holds its callers back. A processor of an earlier release tells nothing of that.
+	// Hold has more about what holds its callers back. Processors of an earlier release do not report it.
 	Hold limit.Hold
 	// Frozen is how long no share could grow yet, and FrozenBy why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
 
-	// capped are the keys of patterns of which a tag uses all of its total; 0: none.
+	// capped are the keys of patterns with a tag that uses all of its total; 0: none.
 	capped [maxCapped]uint64
 }
 
-// maxCapped is of how many patterns it is told that a tag uses all of its total.
+// maxCapped is the number of such patterns that a note can report.
 const maxCapped = 2
 
-// The words of a note that hold a Standing. Each is left out when there is nothing to tell, and when
-// there is no room for it.
+// The words of a note that hold a Standing. Each is left out when there is nothing to report, and when there is no room for it.
 const (
 	slotsWord     = "n:"
 	grantedWord   = "e:" // in millionths, rounded up
 	usedWord      = "u:" // in thousandths
 	waitingWord   = "w:"
 	throttledWord = "why:"
-	tagWord       = "tag:" // as in the query of a URL; of a hash the # stands as it is
+	tagWord       = "tag:" // as in the query of a URL; the # of a hash stays as it is
 	frozenWord    = "f:"   // the cause, a dot, and milliseconds
 	holdWord      = "h:"   // numbers with dots between them; see holdText
 	cappedWord    = "cap:" // hashes, with dots between them
 )
 
-// Bounds of what a note tells operators.
+// Bounds of the values for operators in a note.
 const (
 	maxNoteWaiting = 1_000_000_000
 	maxNoteGranted = 1_000_000
@@ -65,7 +63,7 @@ const (
 	maxNoteHold    = 1_000_000_000_000 // as milliseconds, more than thirty years
 )
 
-// appendTo adds what there is to tell to a note, as far as there is room.
+// appendTo appends the values to a note, as far as there is room.
 func (s *Standing) appendTo(b []byte) []byte {
 	add := func(there bool, name, value string) {
 		if there && len(b)+1+len(name)+len(value) <= MaxNoteBytes {
@@ -111,7 +109,7 @@ func cappedIn(value string) (keys [maxCapped]uint64) {
 	return keys
 }
 
-// standingOf reads what a note tells operators. What it cannot read is as if it were not there.
+// standingOf reads the values for operators in a note. Unreadable ones count as missing.
 func standingOf(text string) (s Standing) {
 	var room noteWords
 	_, more, ok := room.split(text)
@@ -134,7 +132,7 @@ func standingOf(text string) (s Standing) {
 		case throttledWord:
 			if isWord(value) {
 				s.Throttled = limit.Reason(value)
-				if value == "reserved" { // as releases before call it
+				if value == "reserved" { // as earlier releases call it
 					s.Throttled = limit.ReasonSlotsTaken
 				}
 			}
@@ -157,8 +155,8 @@ func standingOf(text string) (s Standing) {
 // blockedRate stands for the rate of a tag whose total is 0.
 const blockedRate = "b"
 
-// holdText writes callers, the longest wait, what is left, the rate in thousandths and what is owed, times in milliseconds, as
-// 12.3200..60000. What is 0 is empty, and what is empty at the end is left out.
+// holdText writes callers, the longest wait, the time left, the rate in thousandths and the time owed, times in milliseconds, as
+// 12.3200..60000. Zeros are empty, and empty fields at the end are left out.
 func holdText(h limit.Hold) string {
 	fields := make([]string, 0, 5)
 	for _, n := range []int64{int64(h.Callers), h.Longest.Milliseconds(), h.Left.Milliseconds(), int64(h.Rate*1000 + 0.5), h.Owed.Milliseconds()} {
@@ -174,7 +172,7 @@ func holdText(h limit.Hold) string {
 	return strings.TrimRight(strings.Join(fields, "."), ".")
 }
 
-// holdOf reads what holdText writes. What it cannot read is as if it were not there.
+// holdOf reads the output of holdText. Unreadable fields count as missing.
 func holdOf(text string) (h limit.Hold) {
 	var n [5]int64
 	for i, field := range strings.SplitN(text, ".", len(n)) {
@@ -189,7 +187,7 @@ func holdOf(text string) (h limit.Hold) {
 // TagOthers stands for all tags without a quota of their own.
 const TagOthers = "(all others)"
 
-// Why is Throttled in words, with the tag: "quota (acme)". Empty: no draw would have to wait.
+// Why returns Throttled in words, with the tag: "quota (acme)". Empty: no draw would have to wait.
 func (s *Standing) Why() string {
 	switch {
 	case s.Throttled == "" || s.Tag == "":
@@ -200,7 +198,7 @@ func (s *Standing) Why() string {
 	return string(s.Throttled) + " (" + s.Tag + ")"
 }
 
-// told is Tag as the note has it.
+// told returns Tag in the form of the note.
 func (s *Standing) told() string {
 	switch {
 	case s.Tag == TagOthers:
@@ -211,7 +209,7 @@ func (s *Standing) told() string {
 	return url.QueryEscape(s.Tag)
 }
 
-// tagTold reads what told has written; empty for anything else.
+// tagTold reads the output of told; empty for anything else.
 func tagTold(value string) string {
 	if hash, ok := strings.CutPrefix(value, "#"); ok {
 		switch {
@@ -232,7 +230,7 @@ func tagTold(value string) string {
 // hashLength is how many hexadecimal digits a hash of a tag has.
 const hashLength = 10
 
-// HashedTag is what stands for a tag whose name is not told.
+// HashedTag stands for a tag whose name is not reported.
 func HashedTag(tag string) string { return "#" + hashText(busyKey(tagname.Key(tag))) }
 
 func hashText(key uint64) string { return fmt.Sprintf("%0*x", hashLength, key) }
@@ -242,7 +240,7 @@ func isHash(text string) bool {
 	return len(text) == hashLength && !strings.ContainsFunc(text, other)
 }
 
-// toldName is what operators are told of the name of a tag: those that have a quota by name are no secret.
+// toldName returns a tag's name as reported to operators: tags with a quota by name are no secret.
 func (t *tagging) toldName(tag string) string {
 	switch _, named := t.book.quotas.Tags[tag]; {
 	case tag == "":
@@ -264,13 +262,13 @@ func slotsIn(more []string) int {
 	return 0
 }
 
-// isWord tells whether a text is a reason or a cause as this project names them, so that it can be printed anywhere.
+// isWord reports whether a text is a reason or cause as this project names them, so that it can be printed anywhere.
 func isWord(text string) bool {
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') }
 	return text != "" && !strings.ContainsFunc(text, other)
 }
 
-// standing is what the processor tells operators with its next request.
+// standing returns the report for operators of the next request.
 func (p *Processor) standing(now time.Duration) Standing {
 	s := p.told
 	if s.Slots > 0 {
@@ -284,15 +282,15 @@ func (p *Processor) standing(now time.Duration) Standing {
 	return s
 }
 
-// useSpan is over how long what a processor used lately is taken, at least; it may be twice as long. Syncs may follow each
-// other at once, and a burst between two of them would look as if it went on.
+// useSpan is the least time over which recent use is measured; it may be twice as long. Syncs may follow each other at once, and a burst
+// between two of them would look as if it went on.
 const useSpan = time.Second
 
-// A recentUse is what a holder had done at two moments before, at least useSpan apart.
+// A recentUse is the flow of a holder at two earlier moments, at least useSpan apart.
 type recentUse struct{ before, since flowAt }
 
-// of returns which part of a limit was used lately, when now is what was done until now. Flow.Since would count what was
-// offered where callers lack tokens.
+// of returns which part of a limit was used lately, given the flow until now. Flow.Since would count offered tokens where callers lack
+// tokens.
 func (r *recentUse) of(now flowAt, tokens int, per time.Duration) float64 {
 	if now.at-r.since.at >= useSpan {
 		r.before, r.since = r.since, now

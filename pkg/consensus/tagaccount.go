@@ -9,25 +9,25 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A tagAccount is what a processor knows of one of its own tags. It is a value: a copy of it shares nothing.
+// A tagAccount is a processor's account of one of its own tags. It is a value: a copy of it shares nothing.
 type tagAccount struct {
-	// TagReport is what the limiter said last; but Back, BackSpent and Owed are what no answered request has
-	// told the store yet.
+	// TagReport is the last report of the limiter. But Back, BackSpent and Owed are the amounts that no answered request has reported to
+	// the store yet.
 	limit.TagReport
 
 	key     uint64
 	quota   limit.Quota
-	pattern int // of the quotas by which it goes, from 1; 0: it has its own, or is "" for all other tags
+	pattern int // of the quotas, whose quota it has, from 1; 0: it has its own, or is "" for all other tags
 
 	marks  [3]tagMark // the newest first, one interval apart
-	size   int64      // of the largest call that has come first lately
+	size   int64      // of the largest recent call that came first
 	sizeOf int        // how many reports ago
 	demand float64    // tokens per second
 	slow   bool       // the called service takes less
-	told   float64    // what of demand is told to the others: no more than the service takes, but for what is reserved
-	recent float64    // what it used of late at the most, in tokens per second
-	uses   float64    // what it used in the last two whole intervals, in tokens per second, for people to look at
-	waited int        // how many reports in a row said that somebody waits
+	told   float64    // demand reported to the others: no more than the service takes, but for reserved tokens
+	recent float64    // highest recent use, in tokens per second
+	uses   float64    // use in the last two whole intervals, in tokens per second, for people to look at
+	waited int        // reports in a row with waiting callers
 	active time.Duration
 
 	budgets [driver.MaxBudgets]tagBudget
@@ -36,14 +36,14 @@ type tagAccount struct {
 
 	// What the pool gives.
 	lot      tagLot
-	reserved []tagLot      // what the store has set aside, in turn; never changed in place
-	behind   bool          // others come first for longer than what is in hand lasts
-	paid     time.Duration // local time at which all is earned that the store has given, by the newest answer
+	reserved []tagLot      // set aside by the store, in turn; never changed in place
+	behind   bool          // others come first for longer than the tokens in hand last
+	paid     time.Duration // local time at which all tokens given by the store are earned, by the newest answer
 	lack     driver.Lack
 	again    time.Duration // local time; 0: not known
 	againFor int64         // again is for a draw of so many tokens; 0: for any
-	rate     float64       // what the tag should get here, in tokens per second
-	reserves float64       // the part of what is reserved that is this processor's, in tokens per second
+	rate     float64       // the tag's target rate here, in tokens per second
+	reserves float64       // this processor's part of the reserved rate, in tokens per second
 	held     bool          // rate is less than the tag asks for here, or than it could
 	target   float64
 	by       string
@@ -62,7 +62,7 @@ type tagLot struct {
 	tokens      int64
 	from, until time.Duration
 	window      int64 // in which it was granted
-	covers      int64 // of a reservation: what those want whom it is for
+	covers      int64 // of a reservation: tokens wanted by the callers it is for
 }
 
 // A tagBudget is one budget of a tag in its present window.
@@ -71,18 +71,17 @@ type tagBudget struct {
 	// start and end are those of the window, on the store's clock in microseconds of Unix time.
 	start, end int64
 	amount     int64
-	// seen is the most that a store has told to be spent, and own what was granted here without
-	// asking it.
+	// seen is the highest spending that a store has reported, and own the tokens granted here without asking it.
 	seen, own int64
 }
 
-// spent is the least that is known to be spent.
+// spent returns the least known spending.
 func (b *tagBudget) spent() int64 { return min(b.seen+b.own, math.MaxInt64/2) }
 
-// hasTill tells whether the draws of a tag need tokens of its own.
+// hasTill reports whether the draws of a tag need tokens of its own.
 func hasTill(q *limit.Quota) bool { return !q.Blocked && (q.Total > 0 || len(q.Budgets) > 0) }
 
-// perSecond is a number of tokens per period as a rate; 0 without a period.
+// perSecond returns a number of tokens per period as a rate; 0 without a period.
 func perSecond(tokens int64, per time.Duration) float64 {
 	if per <= 0 {
 		return 0
@@ -90,8 +89,8 @@ func perSecond(tokens int64, per time.Duration) float64 {
 	return float64(tokens) / per.Seconds()
 }
 
-// take takes what the limiter says of the tag. What is given back is not among it. local says that its tokens are
-// granted without the store: what is owed counts against these.
+// take takes the limiter's report of the tag, except for tokens given back. local says that its tokens are granted without the store: owed
+// tokens count against these.
 func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	if r.Anew {
 		a.Used, a.Refused = 0, 0
@@ -113,7 +112,7 @@ func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	}
 }
 
-// gives takes what the limiter has given up.
+// gives adds tokens that the limiter has given up.
 func (a *tagAccount) gives(back, spent int64) {
 	a.Back, a.BackSpent = min(a.Back+back, maxAsk), min(a.BackSpent+spent, maxAsk)
 }
@@ -140,8 +139,8 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 	if a.Waiting == 0 {
 		a.waited = 0
 	} else if a.waited++; a.waited > 1 {
-		// Callers that wait for each token show how many there are, and not what they could use. So they ask for what is
-		// reserved for them, or for twice as much as they use.
+		// Callers that wait for each token show their number, and not their possible use. So their demand is at least the reserved rate,
+		// and twice their use.
 		a.demand = max(a.demand, 2*a.recent, perSecond(int64(a.quota.Reserved), a.quota.Per))
 	}
 	if (a.quota.Total > 0 || a.quota.Blocked) && !a.quota.Shadow {
@@ -156,10 +155,10 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 	a.uses = float64(a.marks[0].used-a.marks[2].used) / max(a.marks[0].at-a.marks[2].at, least).Seconds()
 }
 
-// exhausted tells whether a budget is spent at whose end the tag stops.
+// exhausted reports whether a spent budget stops the tag.
 func (a *tagAccount) exhausted() bool { return a.lack == driver.LackBudget && !a.quota.Shadow }
 
-// lowered tells whether a budget is spent at whose end the tag goes on in the lower class.
+// lowered reports whether a spent budget moves the tag to the lower class.
 func (a *tagAccount) lowered() bool {
 	for i, b := range a.quota.Budgets {
 		if i < len(a.budgets) && b.Then == limit.Lower && a.budgets[i].spentAll() {
@@ -169,8 +168,8 @@ func (a *tagAccount) lowered() bool {
 	return false
 }
 
-// untold is how much of what was granted here the next request tells: 0 when the store knows of all. What budgets
-// differ by, for the windows of some have begun since, is told by the next one.
+// untold returns how many tokens granted here the next request reports: 0 when the store knows of all. The request after it reports the
+// differences between budgets, which come from windows that began since.
 func (a *tagAccount) untold() (own int64) {
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		if n := a.budgets[i].own; n > 0 && (own == 0 || n < own) {
@@ -180,10 +179,10 @@ func (a *tagAccount) untold() (own int64) {
 	return min(own, maxAsk)
 }
 
-// spentAll tells whether nothing is left of a window that is known.
+// spentAll reports whether nothing is left of a known window.
 func (b *tagBudget) spentAll() bool { return b.start > 0 && b.spent() >= b.amount }
 
-// nearest returns what is spent and allowed in the budget window that is nearest its end.
+// nearest returns the spent and allowed tokens of the budget window that ends first.
 func (a *tagAccount) nearest() (spent, amount int64) {
 	end := int64(math.MaxInt64)
 	for i := range a.quota.Budgets {
@@ -217,8 +216,8 @@ func (a *tagAccount) roll(wall int64) {
 	}
 }
 
-// near is one but for what demands fluctuate. Where callers are held back that is enough to tell: what the service takes rises while
-// they are, and is told ahead.
+// near is one minus the fluctuation of demands. Callers that are held back are evidence enough: the service's limit rises while they are,
+// and is reported ahead.
 const near = 0.95
 
 // maxAsk is the largest draw.
@@ -278,7 +277,7 @@ func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64, live 
 	return max(need, lack), driver.MaxReach
 }
 
-// forLater is the part of need, in tokens, that is worth asking for on behalf of callers that are not there yet: enough for the largest recent
+// forLater is the part of need, in tokens, worth asking for on behalf of callers that are not there yet: enough for the largest recent
 // call, or nothing. While callers wait and the till has other users, it is no more than the till gives at once. Alone, a processor delays
 // nobody by setting aside more.
 func (a *tagAccount) forLater(now, interval time.Duration, need, lack float64, live int) float64 {
@@ -297,7 +296,7 @@ func (a *tagAccount) forLater(now, interval time.Duration, need, lack float64, l
 	return 0
 }
 
-// need is what the tag will use in span, without what it has in hand.
+// need returns the tokens that the tag will use in span, less those in hand.
 func (a *tagAccount) need(now, interval, span time.Duration, live int) float64 {
 	total, per, burst := a.quota.Enforced()
 	earns, seconds := perSecond(total, per), span.Seconds()
@@ -320,7 +319,7 @@ func (a *tagAccount) need(now, interval, span time.Duration, live int) float64 {
 	return need
 }
 
-// spare is how many tokens are set aside beyond what coming covers; below 0 where that counts on what is in hand.
+// spare is how many tokens are set aside beyond those that coming covers; below 0 if coming counts on tokens in hand.
 func (a *tagAccount) spare() (tokens int64) {
 	for i := range a.reserved {
 		tokens += a.reserved[i].tokens - a.reserved[i].covers
@@ -334,7 +333,7 @@ func (a *tagAccount) comes(now, d time.Duration) float64 {
 	return perSecond(total, per) * (d - max(a.paid-now, 0)).Seconds()
 }
 
-// coming is how many tokens of calls are covered by what is set aside, and when the last of it can be used.
+// coming returns how many tokens of calls are covered by those set aside, and when the last of these can be used.
 func (a *tagAccount) coming() (covers int64, last time.Duration) {
 	for i := range a.reserved {
 		covers += a.reserved[i].covers
@@ -343,7 +342,7 @@ func (a *tagAccount) coming() (covers int64, last time.Duration) {
 	return covers, last
 }
 
-// left is what the budgets leave that end the tag's draws, as far as is known.
+// left returns the known rest of the budgets that end the tag's draws.
 func (a *tagAccount) left() int64 {
 	left := int64(math.MaxInt64)
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
@@ -354,9 +353,8 @@ func (a *tagAccount) left() int64 {
 	return left
 }
 
-// earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens: at
-// least so many, which the first one waits for, or none. What is too little for it would be over before there is more; so it is
-// saved up, unless the quota is hard.
+// earn adds the earnings of a part of the tag's total without the store, and returns the tokens available of want. These are at least the
+// least for which the first caller waits, or none. Fewer would lapse before more come, so they are saved up, unless the quota is hard.
 func (a *tagAccount) earn(now, interval time.Duration, share float64, want, least int64) int64 {
 	total, per, burst := a.quota.Enforced()
 	got := float64(want)
@@ -374,7 +372,7 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want, leas
 	for i := range a.quota.Budgets {
 		b := &a.budgets[min(i, len(a.budgets)-1)]
 		if b.start == 0 {
-			return 0 // nobody has told the time
+			return 0 // the time is not known yet
 		}
 		if a.quota.Budgets[i].Then == limit.Lower && b.spentAll() {
 			continue
@@ -394,10 +392,10 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want, leas
 	return tokens
 }
 
-// owes counts what was used above what was granted without the store.
+// owes counts use above the tokens granted without the store.
 func (a *tagAccount) owes(tokens int64) { a.unearn(-tokens, -tokens) }
 
-// unearn takes back what was earned without the store and given up.
+// unearn takes back tokens that were earned without the store and given up.
 func (a *tagAccount) unearn(tokens, spent int64) {
 	a.credit += float64(tokens)
 	for i := range a.budgets {

@@ -11,40 +11,40 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A tagBook keeps the accounts of a processor's own tags. It turns what the limiter reports into draws on
-// the store's tills, and what these give into lots. It has no clock and no I/O; it is a part of Processor,
-// whose copies keep what they had.
+// A tagBook keeps the accounts of a processor's own tags. It turns the limiter's reports into draws on the store's tills (a till is the
+// store's account of one tag), and the answers into lots. It has no clock and no I/O; it is a part of Processor, whose copies keep their
+// state.
 //
-// Invariant: what is given back to the store has left the limiter's hand before the request was made, and
-// is told by requests until one of them is answered.
+// Invariant: tokens given back to the store have left the limiter's hand before the request was made, and requests report them until one of
+// them is answered.
 type tagBook struct {
 	quotas   limit.Quotas // in force
 	version  Version      // of the document that changes them; 0: there is none
 	accounts []tagAccount // by rising tag
-	next     string       // whose turn it is when not all tags have room in a request
-	carried  []tagDraw    // what the newest request says, tag by tag
+	next     string       // the first in turn when not all tags have room in a request
+	carried  []tagDraw    // the draws of the newest request, tag by tag
 
-	wall   int64 // the store's clock, in microseconds of Unix time; 0: it has not told
+	wall   int64 // the store's clock, in microseconds of Unix time; 0: not known
 	wallAt time.Duration
-	latest time.Duration // when the lot ends that ends last
+	latest time.Duration // the latest end of a lot
 	freeze int64         // the end of the pool's freeze, on the logical clock, by the newest answer; 0: it is not frozen
 	good   time.Duration // until when a lot of the newest answer is good
-	// forgot: what is given back until then may be of draws that the store has forgotten.
+	// forgot: tokens given back until then may be of draws that the store has lost.
 	forgot time.Duration
-	void   bool // what is in hand cannot be trusted
-	lost   bool // nor may it be given back
-	voided bool // nor what the newest request brings
-	news   bool // grants that the limiter does not have yet
+	void   bool // tokens in hand cannot be trusted
+	lost   bool // nor may they be given back
+	voided bool // nor can those of the newest request
+	news   bool // grants that the limiter has not received
 	barred bool // nothing of the limit can be drawn until the freeze ends
 }
 
 // Bounds of a book.
 const (
 	maxAccounts = 16_384
-	// usualDraws is how many draws a request has, but for tags that wait.
+	// usualDraws is how many draws a request has, without those of waiting tags.
 	usualDraws = 256
-	// usualAccounts is how many there are before names that go by a pattern are forgotten that were idle for so many intervals and
-	// have no budgets. What is known to be spent is kept for a store that forgets it.
+	// usualAccounts is how many there are before names of patterns are dropped that were idle for idleFor intervals and have no budgets.
+	// Known spending is kept, because the store may lose it.
 	usualAccounts, idleFor = 2048, 10
 )
 
@@ -62,10 +62,10 @@ func (b *tagBook) setQuotas(q limit.Quotas, version Version) {
 	}
 }
 
-// detach makes the accounts this book's own: a copy of the processor keeps what it had.
+// detach makes the accounts this book's own: a copy of the processor keeps its accounts.
 func (b *tagBook) detach() { b.accounts = slices.Clone(b.accounts) }
 
-// find returns the quota of a tag, and the pattern that it is from, from 1.
+// find returns the quota of a tag, and the number of its pattern, from 1; 0: none.
 func (b *tagBook) find(tag string) (q limit.Quota, pattern int) {
 	name, q := b.quotas.Find(tag)
 	if _, has := b.quotas.Tags[name]; has || name == "" {
@@ -89,8 +89,8 @@ func (b *tagBook) account(tag string) *tagAccount {
 	return &b.accounts[i]
 }
 
-// admit makes accounts for tags that have none. Those with a quota by name get one in any case, and names that go by a pattern
-// while there is room.
+// admit makes accounts for tags that have none. Tags with a quota by name always get one, and names of patterns get one while there is
+// room.
 func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) {
 	var named, names []tagAccount
 	for i := range reports {
@@ -133,13 +133,13 @@ func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) 
 
 func byTag(a, b tagAccount) int { return cmp.Compare(a.Tag, b.Tag) }
 
-// named tells whether a tag has a quota by its name, or is "" for all others.
+// named reports whether a tag has a quota by its name, or is "" for all others.
 func (b *tagBook) named(tag string) bool {
 	_, has := b.quotas.Tags[tag]
 	return has || tag == ""
 }
 
-// forgetIdle drops the accounts of names that were in use last at a time or before, owe nothing, and are not reported now.
+// forgetIdle drops the accounts of names that were last in use at a time or before, owe nothing, and are not reported now.
 func (b *tagBook) forgetIdle(since time.Duration, reports []limit.TagReport, which func(*tagAccount) bool) {
 	reported := make(map[string]bool, len(reports))
 	for i := range reports {
@@ -150,13 +150,12 @@ func (b *tagBook) forgetIdle(since time.Duration, reports []limit.TagReport, whi
 	})
 }
 
-// report takes what the limiter says, before a request. local says that what is given back was granted
-// without the store.
+// report takes the limiter's reports, before a request. local says that returned tokens were granted without the store.
 func (b *tagBook) report(now, interval time.Duration, local bool, reports []limit.TagReport) {
 	b.detach()
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		a.Waiting, a.InHand, a.Promised, a.Head, a.Limiting, a.Held = 0, 0, 0, 0, 0, false // whom the limiter does not name
+		a.Waiting, a.InHand, a.Promised, a.Head, a.Limiting, a.Held = 0, 0, 0, 0, 0, false // tags that the limiter does not name
 	}
 	b.admit(now, interval, reports)
 	for i := range reports {
@@ -188,13 +187,13 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 	}
 }
 
-// storeClock is the store's own clock as it was told last, and the local time since.
+// storeClock is the store's own clock: its last report plus the local time since.
 func (b *tagBook) storeClock(now time.Duration) int64 {
 	return b.wall + (now - b.wallAt).Microseconds()
 }
 
-// grantLocally gives lots that the store knows nothing of: a share of what the tag may use over the whole
-// pool. Those of all processors add up to that as long as their shares add up to the whole.
+// grantLocally gives lots unknown to the store: a share of the tokens that the tag may use over the whole pool. The lots of all processors
+// add up to these as long as their shares add up to the whole.
 func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share float64, which func(*tagAccount) bool) {
 	b.detach()
 	for i := range b.accounts {
@@ -219,7 +218,7 @@ func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share
 	}
 }
 
-// reasonOf is what a lack means for a caller.
+// reasonOf returns the reason that a caller gets for a lack.
 func reasonOf(l driver.Lack) limit.Reason {
 	switch l {
 	case driver.LackBudget, driver.LackWindow:
@@ -235,8 +234,8 @@ func reasonOf(l driver.Lack) limit.Reason {
 	return ""
 }
 
-// grants returns what the limiter has not got yet, and nil if that is nothing. base is the origin of local
-// time. Every tag is named that has a rate, for a limiter takes others to have none.
+// grants returns the grants that the limiter has not received, nil if there are none. base is the origin of local time. Every tag with a
+// rate is named, because a limiter takes others to have none.
 func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 	for i := range b.accounts {
 		if l := b.accounts[i].reserved; len(l) > 0 && now >= l[0].from {

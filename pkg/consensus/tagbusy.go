@@ -9,33 +9,33 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 )
 
-// What a processor tells the others of its tags (RosterRow.Busy) is a few bytes. Who tells nothing knows no quotas.
+// RosterRow.Busy has a few bytes in which a processor reports its tags to the others. A processor without it knows no quotas.
 //
 //	1  the form, busyForm
-//	1  a number that differs from that of the request before: a row whose number stands still is silent
+//	1  a number that differs from that of the previous request: a row whose number stays is silent
 //	2  the demand of the tags that are not named, and
 //	2  how much of it is reserved
-//	4  a hash of the quotas that it is configured with
-//	2  what is configured to be reserved together, without the tags that the document "quota" changes
-//	1  which part of the demand of the tags that are not named is used
-//	8  for each tag that is named: the first 5 bytes of its key, 2 for its demand, and 1 with a bit that the called service refuses its
-//	   calls, so that it asks for no more, and with the part of its demand that is used
+//	4  a hash of its configured quotas
+//	2  the sum of the configured reserved rates, without the tags that the document "quota" changes
+//	1  the part of the demand of unnamed tags that is used
+//	8  for each named tag: the first 5 bytes of its key, 2 for its demand, and 1 with the part of its demand that is used, and a bit that is
+//	   set if the called service refuses its calls, so that it asks for no more
 //
-// Rates are in tokens per second; see packRate. Parts are in 1/127. Who uses what is for operators alone: the policy goes by demand.
+// Rates are in tokens per second; see packRate. Parts are in 1/127. Use is for operators alone: the policy goes by demand.
 const (
 	busyForm  = 2 // 1: of processors that do not know Draw.Pattern
 	busyHead  = 13
 	busyEntry = 8
 	// maxBusyTags is how many tags are named.
 	maxBusyTags = 48
-	// busyKeyBits is how much of a key is told.
+	// busyKeyBits is how many bits of a key are reported.
 	busyKeyBits = 40
 )
 
-// A busyTag is what a processor knows of one of its own tags.
+// A busyTag is one of a processor's own tags, as it is reported.
 type busyTag struct {
 	key uint64 // of busyKey
-	// rate is the demand, reserved how much of it is within what is reserved for the tag, and used how much of it is granted.
+	// rate is the demand, reserved the part of it within the tag's reserved rate, and used the part that is granted.
 	rate, reserved, used float64
 	// limited says that it has a total or a budget, slow that the called service limits it here, to rate.
 	limited, slow bool
@@ -45,7 +45,7 @@ type busyTag struct {
 type busyReport struct {
 	turn byte
 	hash uint32
-	// unchanged is what is configured to be reserved, without the tags that are changed.
+	// unchanged is the sum of the configured reserved rates, without the changed tags.
 	unchanged float64
 	// The keys are those of busyKey.
 	tags               []fairtags.Busy
@@ -55,7 +55,7 @@ type busyReport struct {
 	restUsed           float64
 }
 
-// busyKey is what is told of a key. No key but 0, which is all other tags, is told as 0.
+// busyKey returns the reported bits of a key. No key but 0, which is all other tags, gives 0.
 func busyKey(key uint64) uint64 {
 	if short := key >> (64 - busyKeyBits); short > 0 || key == 0 {
 		return short
@@ -63,8 +63,8 @@ func busyKey(key uint64) uint64 {
 	return 1
 }
 
-// packBusy returns the text of Report.Busy. Reserved tags come first, then limited ones, each
-// by falling demand; what has no room is told as a sum.
+// packBusy returns the text of Report.Busy. Reserved tags come first, then limited ones, each by falling demand; the rest is reported as a
+// sum.
 func packBusy(turn byte, hash uint32, unchanged float64, tags []busyTag) string {
 	order := slices.Clone(tags)
 	rank := func(t busyTag) int {
@@ -134,7 +134,7 @@ const (
 	rateHighest  = 39
 )
 
-// packRate packs a rate in tokens per second. One above the highest is told as the highest.
+// packRate packs a rate in tokens per second. A rate above the highest is packed as the highest.
 func packRate(rate float64) uint16 {
 	if !(rate > 0) { // not a number as well
 		return 0
@@ -160,7 +160,7 @@ const (
 	maxPart = slowBit - 1
 )
 
-// packPart packs how much of a rate is used, in 1/127 of it. What is no number counts as nothing.
+// packPart packs the used part of a rate, in 1/127 of it. NaN counts as nothing.
 func packPart(used, rate float64) byte {
 	if !(used > 0) || !(rate > 0) {
 		return 0

@@ -9,26 +9,26 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A tagDraw is what a request says of one tag.
+// A tagDraw is the draw of a request for one tag.
 type tagDraw struct {
 	driver.Draw
 
 	tag       string
-	backSpent int64 // that is settled by an answer, even if it is of another window
+	backSpent int64 // settled by an answer, even of another window
 	window    int64
-	covers    int64                    // what those want whom it is for, if it is reserved
+	covers    int64                    // tokens wanted by the callers it is for, if it is reserved
 	budgets   [driver.MaxBudgets]int   // the index of each budget of the draw
-	own       [driver.MaxBudgets]int64 // what was granted here of each, as told
-	known     bool                     // something is known to be spent
-	tells     bool                     // it tells what was granted here, and nothing else
+	own       [driver.MaxBudgets]int64 // granted here of each, as reported
+	known     bool                     // some spending is known
+	tells     bool                     // it reports the tokens granted here, and nothing else
 }
 
-// asks tells whether the store has anything to do for the tag.
+// asks reports whether the store has anything to do for the tag.
 func (d *tagDraw) asks() bool { return d.Ask > 0 || d.Back > 0 || d.Owed > 0 }
 
 // draws returns the draws of the next request. Tags with their own quota come first, however many names of patterns wait; among both, tags
-// with waiting callers come first. Tags left out take their turn in the next request.
-// seen makes it tell what is known to be spent of tags that need nothing, because the store has forgotten.
+// with waiting callers come first. Tags left out take their turn in the next request. With seen, it also reports the known spending of tags
+// that need nothing, because the store has lost it.
 func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driver.Draw {
 	b.voided = false
 	var waiting, names, others, otherNames []tagDraw // those that go by a pattern take no place of the others
@@ -76,7 +76,7 @@ func cut(all []tagDraw, n int) (first, rest []tagDraw) {
 	return all[:n:n], all[n:]
 }
 
-// draw returns what the next request says of one tag; ok is false for a tag that needs nothing of a till.
+// draw returns the draw of one tag in the next request; ok is false for a tag that needs nothing of a till.
 func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, frozen bool) (d tagDraw, ok bool) {
 	if !hasTill(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
 		return d, false
@@ -104,7 +104,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 			if !forgotten {
 				continue // the tag goes on without it
 			}
-			d.Ask, d.Ahead = 0, 0 // by it there is nothing to be had
+			d.Ask, d.Ahead = 0, 0 // this budget has nothing left
 		}
 		d.budgets[len(d.Budgets)] = i
 		d.known = d.known || w.seen > 0
@@ -113,8 +113,8 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 	return d, true // without a total, and with nothing but spent budgets that lower the class, it gets all that it asks for
 }
 
-// tell makes d one that tells the store what was granted here of budgets. It is owed, and not only seen, for others have granted as well. Without a total
-// it counts for budgets alone: in its time the tag had a part of the total.
+// tell makes d report the tokens granted here of budgets. They are owed, not only seen, because others have granted as well. Without a
+// total they count for budgets alone: in their time the tag had a part of the total.
 func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
 	d.tells = true
 	d.Key, d.Version, d.Pattern, d.Owed = a.key, b.version, !b.named(a.Tag), own
@@ -126,8 +126,7 @@ func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
 	}
 }
 
-// take takes what an answer says to the draws of the newest request, which was sent at a time.
-// interval is the one by which draws of this answer are good.
+// take takes the answer to the draws of the newest request, which was sent at sent. interval sets how long draws of this answer are good.
 func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	b.detach()
 	b.news = true
@@ -138,7 +137,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	if a.Frozen > 0 {
 		ends = a.Time + a.Frozen.Microseconds()
 	}
-	if ends != b.freeze && ends > 0 { // what was drawn in a freeze, after tills were held, is on record
+	if ends != b.freeze && ends > 0 { // draws in a freeze, after tills were held, are on record
 		b.forget()
 	}
 	b.freeze = ends
@@ -161,9 +160,9 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	b.carried = nil
 }
 
-// drawn takes what one till has given.
+// drawn takes the answer of one till.
 func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
-	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and on what that has earned
+	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and the earnings of that
 		if t.lack, t.again = d.Lack, 0; !c.tells {
 			t.owes(c.Owed)
 		}
@@ -201,7 +200,7 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 	t.lot, t.granted = l, c.window
 }
 
-// refused takes what it means that all of a draw could not be had.
+// refused handles a draw that was not granted in full.
 func (a *tagAccount) refused(c *tagDraw, d *driver.Drawn) {
 	none := c.Ahead > 0 && d.Tokens == 0
 	a.behind = none && d.Lack == driver.LackTotal
@@ -210,15 +209,15 @@ func (a *tagAccount) refused(c *tagDraw, d *driver.Drawn) {
 	}
 }
 
-// ripen makes a reservation a lot when it can be used. It rests on what the store remembers, so the newest answer must be as young as a
-// lot that is used.
+// ripen makes a reservation a lot when it can be used. It rests on the store's memory, so the newest answer must be as young as a lot that
+// is used.
 func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
 	if a.lot.tokens > 0 {
 		return // the next time
 	}
 	l := a.reserved[0]
 	a.reserved, b.news = a.reserved[1:], true
-	if a.Line -= l.covers; a.Line <= 0 { // the report that came last knows nothing of it
+	if a.Line -= l.covers; a.Line <= 0 { // the last report does not count it
 		a.Line, a.Head = 0, 0
 	}
 	a.Waiting, a.InHand = max(a.Waiting-l.covers, 0), max(a.InHand+l.tokens-l.covers, 0)
@@ -228,8 +227,7 @@ func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
 	}
 }
 
-// forget notes that the store may not remember what it has given: it is not given back, and what is reserved may be
-// given to others.
+// forget notes that the store may have lost the draws it granted: their tokens are not given back, and reserved ones may go to others.
 func (b *tagBook) forget() {
 	b.forgot = max(b.forgot, b.latest)
 	b.lost, b.news = true, true
@@ -240,7 +238,7 @@ func (b *tagBook) forget() {
 	}
 }
 
-// distrust ends all that is in hand: the local clock was wrong about its age.
+// distrust ends all tokens in hand: the local clock was wrong about their age.
 func (b *tagBook) distrust() {
 	b.forget()
 	b.void, b.voided, b.news = true, true, true

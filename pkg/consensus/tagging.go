@@ -17,25 +17,25 @@ type tagging struct {
 	tills      bool         // a tag may be short of tokens of its own
 	configured limit.Quotas // with their defaults
 	per        time.Duration
-	hash       uint32 // of what is configured
+	hash       uint32 // of the configured quotas
 
 	book   tagBook
 	extra  extraSyncs
 	policy tagPolicy
-	own    []busyTag // what this processor's tags ask for
+	own    []busyTag // the demands of this processor's tags
 	most   float64   // the limit in force, in tokens per second
 
 	version    Version // of the document that was read last
 	changes    QuotaChanges
-	unreadable error   // why the document cannot be read; what was known before goes on
-	unchanged  float64 // what is configured to be reserved for tags that the changes leave alone, in tokens per second
+	unreadable error   // why the document cannot be read; the previous changes stay
+	unchanged  float64 // the configured reserved rates of tags without changes, in tokens per second
 	spent      spentReader
-	fresh      bool          // the quotas in force have changed since they were asked for
-	rationed   time.Duration // when tags were given tokens without the store last
+	fresh      bool          // the quotas in force have changed since the last call of Quotas
+	rationed   time.Duration // when tags last got tokens without the store
 }
 
-// extraSyncs are how many requests can come sooner because a tag is short of tokens: one for each interval, and a
-// few saved up, so that quiet tags do not wait. A tag that is always short does not double the store's work tenfold.
+// extraSyncs bounds the early requests of tags that are short of tokens: one per interval, and a few saved up, so that quiet tags do not
+// wait. A tag that is always short does not multiply the store's work.
 type extraSyncs struct {
 	from time.Duration // since when they are saved up
 }
@@ -53,8 +53,8 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 	return true
 }
 
-// SetQuotas sets the quotas that the limiter is configured with, which must be valid and have their defaults filled in.
-// nil, as before the first call: tags have none. Call it after SetLimit.
+// SetQuotas sets the limiter's configured quotas, which must be valid and have their defaults filled in. nil, as before the first call:
+// tags have none. Call it after SetLimit.
 func (p *Processor) SetQuotas(q *limit.Quotas) {
 	t := &p.tags
 	t.on = q != nil && p.ceiling.limit.Max > 0
@@ -73,7 +73,7 @@ func (p *Processor) SetQuotas(q *limit.Quotas) {
 	}
 }
 
-// apply puts what is configured in force, with the changes of the pool's document.
+// apply puts the configured quotas in force, with the changes of the pool's document.
 func (t *tagging) apply() {
 	if !t.on {
 		return
@@ -91,7 +91,7 @@ func (t *tagging) apply() {
 // changesVersion is the version of the changes in force; 0: there are none.
 func (t *tagging) changesVersion() Version { return t.changes.Version }
 
-// load reads the pool's document if it is another than before, and tells whether the quotas have changed.
+// load reads a new version of the pool's document, and reports whether the quotas have changed.
 func (t *tagging) load(held pooldoc.Held) bool {
 	if held.Version == t.version {
 		return false
@@ -114,8 +114,7 @@ func (p *Processor) rateInForce(now time.Duration) float64 {
 	return 0
 }
 
-// ReportTags takes what the limiter says of its tags, before the next Request. What is given back must have left its
-// hands.
+// ReportTags takes the limiter's reports on its tags, before the next Request. Tokens given back must have left its hands.
 func (p *Processor) ReportTags(now time.Duration, reports []limit.TagReport) {
 	t := &p.tags
 	if !t.on {
@@ -126,13 +125,13 @@ func (p *Processor) ReportTags(now time.Duration, reports []limit.TagReport) {
 	p.split.wants = nil
 }
 
-// ownTills tells whether this processor gives its tags tokens without asking the store.
+// ownTills reports whether this processor gives its tags tokens without asking the store.
 func (p *Processor) ownTills() bool {
 	return p.degraded || p.state == StateHolding && !p.tags.policy.capable
 }
 
-// tagInterval is the time between two grants to tags: that between syncs, and the usual one where this processor
-// gives its tags tokens, however seldom it asks a store that does not answer.
+// tagInterval is the time between two grants to tags: that between syncs. If this processor gives its tags tokens itself, it is the usual
+// one, however seldom it asks a store that does not answer.
 func (p *Processor) tagInterval() time.Duration {
 	if p.ownTills() {
 		return driver.Interval(p.lease, p.answer.Live)
@@ -140,7 +139,7 @@ func (p *Processor) tagInterval() time.Duration {
 	return p.interval()
 }
 
-// tagShare is the part of the pool that this processor is.
+// tagShare is this processor's part of the pool.
 func (p *Processor) tagShare(now time.Duration) float64 {
 	if p.Issuing(now) {
 		return 1 / float64(max(p.answer.Live, 1))
@@ -148,7 +147,7 @@ func (p *Processor) tagShare(now time.Duration) float64 {
 	return p.held.Fraction()
 }
 
-// tellTags puts what the next request says of tags into it.
+// tellTags puts the reports and draws of tags into the next request.
 func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
 	t := &p.tags
 	if !t.on {
@@ -167,7 +166,7 @@ func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
 	}
 }
 
-// grantTags gives tags what they may use without asking the store, if that does not answer or has no till for them.
+// grantTags gives tags tokens without asking the store, if that does not answer or has no till for them.
 func (p *Processor) grantTags(now time.Duration) {
 	t := &p.tags
 	alone := p.ownTills()
@@ -179,18 +178,18 @@ func (p *Processor) grantTags(now time.Duration) {
 	t.book.grantLocally(now, p.tagInterval(), p.until, p.answer.Live, p.tagShare(now), which)
 }
 
-// RationDue tells whether Ration is due: tags that are given tokens without the store get them once in each usual interval,
-// although requests to a store that does not answer are further apart.
+// RationDue reports whether Ration is due. Tags that get tokens without the store get them once per usual interval, although requests to a
+// store that does not answer are further apart.
 func (p *Processor) RationDue(now time.Duration) bool {
 	p.Tick(now)
 	return p.tags.on && p.degraded && now-p.tags.rationed >= p.tagInterval()
 }
 
-// Ration gives tags what they may use without the store. Call ReportTags before it, and no Request in between; the
-// newest request has been answered or has failed.
+// Ration gives tags tokens without the store. Call ReportTags before it, and no Request in between; the newest request has been answered or
+// has failed.
 func (p *Processor) Ration(now time.Duration) { p.grantTags(now) }
 
-// takeTags takes what an answer says of tags.
+// takeTags takes the parts of an answer about tags.
 func (p *Processor) takeTags(now time.Duration, a *driver.Answer) {
 	t := &p.tags
 	held := p.ceiling.docs.Find(quotaDocument)
@@ -210,7 +209,7 @@ func (p *Processor) takeTags(now time.Duration, a *driver.Answer) {
 	}
 }
 
-// tagWants is what the processors of the roster want by what their tags ask for; ok is false when tags have no say.
+// tagWants returns the shares that processors of the roster want by the demand of their tags; ok is false when tags have no say.
 func (p *Processor) tagWants(now time.Duration, rows []RosterRow, self int) (wants []Share, ok bool) {
 	t := &p.tags
 	if !t.on || t.most <= 0 || self < 0 {
@@ -221,7 +220,7 @@ func (p *Processor) tagWants(now time.Duration, rows []RosterRow, self int) (wan
 	return wants, true
 }
 
-// TagGrants returns what the limiter is to be given of its tags now, nil for nothing new. base is the origin of local time.
+// TagGrants returns the grants for the limiter's tags that are new at now, nil if there are none. base is the origin of local time.
 func (p *Processor) TagGrants(base time.Time, now time.Duration) []limit.TagGrant {
 	if !p.tags.on {
 		return nil
@@ -235,9 +234,9 @@ func (p *Processor) Quotas() (q limit.Quotas, fresh bool) {
 	return p.tags.book.quotas, fresh
 }
 
-// TagKeep is how long tokens of a tag must be good for still if the limiter is to keep them at a report: what would be over
-// before the next request is lost to everybody, if it is not given back. What was drawn by the last regular request is
-// kept, so that the hand is not empty until the answer.
+// TagKeep is how long tokens of a tag must still be good for the limiter to keep them at a report. Tokens that lapse before the next
+// request are lost to everybody, unless they are given back. Those drawn by the last regular request are kept, so that the hand is not
+// empty until the answer.
 func (p *Processor) TagKeep() time.Duration { return p.tagInterval() * 19 / 20 }
 
 // pushTags gives the holder the quotas and the grants that it does not have yet. m.mu is held.

@@ -11,34 +11,34 @@ import (
 )
 
 // A tagPolicy divides the limit by tags first and processors then (package fairtags). Every processor works it out
-// from the same roster. The tags of a pattern are one of its tags: their number has no bound, and the others do
-// not know their names. It is a part of Processor, and keeps nothing that a copy could change.
+// from the same roster. The tags of a pattern count as one tag: their number has no bound, and the others do not know their names. It is a
+// part of Processor, and keeps nothing that a copy could change.
 type tagPolicy struct {
 	terms []fairtags.Terms // by rising key
 	index map[uint64]int   // of the keys in terms; never changed once it is made
 	// limited are the terms of the last plan, with what the called service takes of each tag.
 	limited []fairtags.Terms
 	rows    []heardRow
-	held    []fairtags.Busy // what the last plan guarantees this processor
+	held    []fairtags.Busy // guaranteed to this processor by the last plan
 	plan    fairtags.Plan
-	// elsewhere is what the others told of each of terms, when the plan was made.
+	// elsewhere holds the rates that the others reported for terms when the plan was made.
 	elsewhere []float64
-	// capable: every live processor knows quotas. Until then tills do not serve, for who does not know
-	// them may write a record without them.
+	// capable: every live processor knows quotas. Until then tills do not serve, because a processor without quotas may write a record
+	// without them.
 	capable bool
 }
 
-// A heardRow is when something new was heard of a processor.
+// A heardRow is the time of a processor's last new report.
 type heardRow struct {
 	id    string
 	turn  byte
 	since time.Duration
 }
 
-// patternKey is what the tags of a pattern are told as.
+// patternKey is the reported key of the tags of a pattern.
 func patternKey(p *limit.QuotaPattern) uint64 { return busyKey(tagname.Key("\x00match\x00" + p.Tag)) } // no name has control characters
 
-// termKey is what a tag is in the terms and in what is told.
+// termKey is the key of a tag in the terms and in reports.
 func termKey(a *tagAccount, q *limit.Quotas) uint64 {
 	switch {
 	case a.pattern > 0 && a.pattern <= len(q.Match):
@@ -67,7 +67,7 @@ func (p *tagPolicy) set(q *limit.Quotas) {
 		}
 		return 1
 	})
-	p.terms = slices.CompactFunc(p.terms, func(a, b fairtags.Terms) bool { return a.Key == b.Key }) // as good as never
+	p.terms = slices.CompactFunc(p.terms, func(a, b fairtags.Terms) bool { return a.Key == b.Key }) // practically never
 	for i := range p.terms {
 		p.index[p.terms[i].Key] = i
 	}
@@ -86,16 +86,16 @@ func termsOf(key uint64, q *limit.Quota) fairtags.Terms {
 	return t
 }
 
-// busy returns what this processor's tags ask for, by rising key of the terms. The accounts are the book's own.
+// busy returns the demands of this processor's tags, by rising key of the terms. The accounts are the book's own.
 //
-// A tag of which the called service takes less asks for that, so that the others get the rest. But what is reserved for it
-// and asked for nowhere else it asks for here: else nobody would know that it is wanted.
+// A tag that the called service limits asks for that limit only, so that the others get the rest. But it asks here for the part of its
+// reserved rate that is asked for nowhere else: otherwise nobody would know that it is wanted.
 func (p *tagPolicy) busy(b *tagBook) []busyTag {
 	rates := make([]busyTag, len(p.terms))
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		if a.told = 0; a.demand == 0 || a.exhausted() {
-			continue // whatever it asks for, it uses nothing
+			continue // it uses nothing, regardless of its demand
 		}
 		k := p.index[termKey(a, &b.quotas)]
 		t := &rates[k]
@@ -121,7 +121,7 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 	return out
 }
 
-// hear takes note of whose number has changed in the roster, and of who knows quotas.
+// hear notes which numbers have changed in the roster, and whether all processors know quotas.
 func (p *tagPolicy) hear(now time.Duration, self string, roster []RosterRow) {
 	p.capable = len(roster) > 0
 	rows := make([]heardRow, 0, len(roster))
@@ -151,11 +151,10 @@ func byID(h heardRow, id string) int {
 	return 0
 }
 
-// silentAfter is how long nothing new is heard of a processor until its demand counts no more.
+// silentAfter is how long a processor can report nothing new before its demand stops counting.
 func silentAfter(interval time.Duration) time.Duration { return interval * 5 / 2 }
 
-// divide works out the plan for a limit of most tokens per second, and returns what each processor of the roster wants of
-// it as a share.
+// divide works out the plan for a limit of most tokens per second, and returns the share of it that each processor of the roster wants.
 func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []RosterRow, self int, own []busyTag) []Share {
 	rows, slow := make([]fairtags.Row, len(roster)), make([][]bool, len(roster))
 	for i := range roster {
@@ -170,7 +169,7 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 		}
 		r, ok := unpackBusy(roster[i].Busy)
 		if !ok {
-			row.Rest = roster[i].Demand.Fraction() * most // who knows no quotas
+			row.Rest = roster[i].Demand.Fraction() * most // a processor without quotas
 			continue
 		}
 		row.Busy, row.Rest, row.RestReserved, slow[i] = r.tags, r.rest, r.restReserved, r.slow
@@ -193,8 +192,8 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 	return wants
 }
 
-// wantsAsTold is what each row wants by what the others hear of self: its busiest tags, and the rest as sums. By all that it knows of
-// itself it would want another part than the others leave for it, and what nobody wants then nobody claims.
+// wantsAsTold returns the wants of the rows by the report of self: its busiest tags, and the rest as sums. By its full knowledge, self
+// would want another part than the others leave for it, and nobody would claim the difference.
 func (p *tagPolicy) wantsAsTold(most float64, rows []fairtags.Row, self int, own []busyTag) []float64 {
 	rows = slices.Clone(rows)
 	r, _ := unpackBusy(packBusy(0, 0, 0, own))
@@ -203,9 +202,9 @@ func (p *tagPolicy) wantsAsTold(most float64, rows []fairtags.Row, self int, own
 	return fairtags.Divide(most, p.limited, rows, -1).Wants
 }
 
-// limitedTerms are the terms with what the called service takes of each tag, by what rows tell: of a tag that is slow
-// wherever it asks for something it is the sum of that. Else nothing limits it, for it may ask for more where it is
-// not slow. slow is by row, in the order of its tags.
+// limitedTerms returns the terms with the limits of the called service, by the reports of rows. The limit of a tag that is slow wherever it
+// has demand is the sum of its demands. Else it has none, because it may ask for more where it is not slow. slow is by row, in the order of
+// its tags.
 func (p *tagPolicy) limitedTerms(rows []fairtags.Row, slow [][]bool) []fairtags.Terms {
 	sums, free := map[int]float64{}, map[int]bool{}
 	for i := range rows {
@@ -232,7 +231,7 @@ func (p *tagPolicy) limitedTerms(rows []fairtags.Row, slow [][]bool) []fairtags.
 	return terms
 }
 
-// toldElsewhere is what live rows but one tell of each of the terms.
+// toldElsewhere returns the rates that the other live rows report for each of the terms.
 func (p *tagPolicy) toldElsewhere(rows []fairtags.Row, self int) []float64 {
 	sums := make([]float64, len(p.terms))
 	for i := range rows {
@@ -248,7 +247,7 @@ func (p *tagPolicy) toldElsewhere(rows []fairtags.Row, self int) []float64 {
 	return sums
 }
 
-// guaranteed is what the plan guarantees this processor of a tag.
+// guaranteed is the rate of a tag that the plan guarantees this processor.
 func (p *tagPolicy) guaranteed(key uint64) float64 {
 	for _, b := range p.plan.Held {
 		if b.Key == key {
@@ -258,7 +257,7 @@ func (p *tagPolicy) guaranteed(key uint64) float64 {
 	return 0
 }
 
-// shareOf is a rate as a part of another, rounded down by more than floating-point numbers are.
+// shareOf returns a rate as a part of another, rounded down by more than floating-point error.
 func shareOf(rate, most float64) Share {
 	if most <= 0 {
 		return 0
@@ -266,7 +265,7 @@ func shareOf(rate, most float64) Share {
 	return min(Share(math.Floor(max(rate/most, 0)*(1-0x1p-40)*float64(Whole))), Whole)
 }
 
-// tell writes what the plan says into the accounts.
+// tell writes the plan into the accounts.
 func (p *tagPolicy) tell(b *tagBook) {
 	if len(p.plan.Own) != len(p.terms) || len(p.plan.Targets) != len(p.terms) {
 		return
@@ -283,8 +282,8 @@ func (p *tagPolicy) tell(b *tagBook) {
 		level(list, p.plan.Own[k])
 		reserved := p.guaranteed(p.terms[k].Key)
 		for _, a := range list {
-			a.reserves = reserved / float64(len(list)) // there is one but for patterns, which reserve nothing
-			// A demand is told up to the total only, so the policy may say that demand holds the tag there.
+			a.reserves = reserved / float64(len(list)) // only patterns have several, and they reserve nothing
+			// Demand is reported up to the total only, so the policy may say that demand holds the tag there.
 			total := perSecond(int64(a.quota.Total), a.quota.Per)
 			a.target, a.by, a.held = t.Rate, t.By, t.By != fairtags.ByDemand || total > 0 && t.Rate >= total*0.99
 			if t.By == fairtags.ByDemand {
@@ -295,7 +294,7 @@ func (p *tagPolicy) tell(b *tagBook) {
 	b.news = true
 }
 
-// level divides a rate among tags: none gets more than it tells to ask for while another gets less than it does.
+// level divides a rate among tags, max-min fair by reported demand.
 func level(list []*tagAccount, rate float64) {
 	if len(list) == 1 {
 		list[0].rate = rate

@@ -2,16 +2,16 @@ package consensus
 
 import "github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 
-// A spentReader takes what operators have set to be spent of budgets (the document "spent"). It is a part of tagging.
+// A spentReader takes the spending set by operators (the document "spent"). It is a part of tagging.
 type spentReader struct {
 	version Version // of the document that was read last
-	begun   bool    // an answer was read, be it without a document
-	// news are the changes that were not logged yet: those that were made while this processor was in the pool.
+	begun   bool    // an answer was read, with or without a document
+	// news are the changes not logged yet: those made while this processor was in the pool.
 	news spentList
 }
 
-// take takes the document, before the answer that came with it: what that tells to be spent is as new as the change, or newer. Each change counts
-// once, for more is spent after it. A document that cannot be read is as none.
+// take takes the document, before the answer that came with it: the spending in the answer is as new as the change, or newer. Each change
+// counts once, because more is spent after it. An unreadable document is as none.
 func (r *spentReader) take(held pooldoc.Held, b *tagBook) {
 	begun, before := r.begun, r.version
 	if r.begun = true; held.Version <= before {
@@ -31,7 +31,7 @@ func (r *spentReader) take(held pooldoc.Held, b *tagBook) {
 	}
 }
 
-// lowerSeen forgets what is known to be spent of a window above what was set. Raising it is the store's business.
+// lowerSeen lowers the known spending of a window to the number that was set. Raising it is the store's business.
 func (b *tagBook) lowerSeen(c *SpentChange) {
 	b.detach()
 	for i := range b.accounts {

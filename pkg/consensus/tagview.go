@@ -17,30 +17,30 @@ import (
 type TagView struct {
 	// Tag is empty for all tags without a quota of their own.
 	Tag string
-	// Demand is what the tag asks for at this processor, and Used what it used, over the last one or two intervals. Limiting is what it
-	// may use there at most because the called service refuses its calls; 0: nothing limits it.
+	// Demand is the tag's demand at this processor, and Used its use, over the last one or two intervals. Limiting is the most it may use
+	// there because the called service refuses its calls; 0: nothing limits it.
 	Demand, Used, Limiting float64
-	// Target is what it may use over the whole pool, and By what holds it there: "demand", "reserved", "total",
-	// "limiting", "class", "limit" or "budget".
+	// Target is how much it may use over the whole pool, and By says why not more: "demand", "reserved", "total", "limiting", "class",
+	// "limit" or "budget".
 	Target float64
 	By     string
-	// InHand is how many tokens the tag had when the newest request was made. Spent and Budget are what is used and allowed in the
-	// budget window that is nearest its end; 0 without budgets.
+	// InHand is how many tokens the tag had when the newest request was made. Spent and Budget are the tokens used and allowed in the
+	// budget window that ends first; 0 without budgets.
 	InHand, Spent, Budget int64
 	// Lacks is why the store gave less than was asked for; empty when it gave all.
 	Lacks limit.Reason
-	// Named says that it has a quota by its name, or is all tags without one. The other tags go by a pattern, and what follows is
-	// that of all tags of the pattern together.
+	// Named says that it has a quota by its name, or is all tags without one. The other tags go by a pattern, and the fields below are for
+	// all tags of the pattern together.
 	Named bool
-	// What Target is worked out from: Asked is the demand over the whole pool, as far as processors tell it, Reserved and Total are
-	// those of the quota in force, and Taken is what the called service takes of the tag over the whole pool. 0: none. Rate is the part
-	// of Target that this processor should get while others lack tokens.
+	// Target is worked out from these; 0: none. Asked is the demand over the whole pool, as far as processors report it. Reserved and Total
+	// are those of the quota in force. Taken is how much the called service takes of the tag over the whole pool. Rate is the part of
+	// Target that this processor should get while others lack tokens.
 	Asked, Reserved, Total, Taken, Rate float64
 	Weight                              int
 	Class                               limit.Class
 }
 
-// inUse tells whether the tag asks for something, or has something.
+// inUse reports whether the tag asks for something, or has something.
 func (v *TagView) inUse() bool { return v.Demand > 0 || v.Used > 0 || v.InHand > 0 || v.Lacks != "" }
 
 // tagViews lists this processor's tags by name.
@@ -53,7 +53,7 @@ func (p *Processor) tagViews() (out []TagView) {
 		v := TagView{Tag: a.Tag, Demand: a.demand, Used: a.uses, Limiting: a.Limiting, Target: a.target, By: a.by, InHand: a.InHand, Lacks: reasonOf(a.lack)}
 		if total := a.cap(); total > 0 {
 			if v.Target = min(v.Target, total); v.By == fairtags.ByDemand && a.capped() {
-				v.By = fairtags.ByTotal // no demand above it is told
+				v.By = fairtags.ByTotal // no demand above it is reported
 			}
 		}
 		if a.quota.Blocked && !a.quota.Shadow {
@@ -76,13 +76,13 @@ func (a *tagAccount) cap() float64 {
 	return perSecond(int64(a.quota.Total), a.quota.Per)
 }
 
-// capped tells whether the tag uses all of its total, here or with others.
+// capped reports whether the tag uses all of its total, here or with others.
 func (a *tagAccount) capped() bool {
 	total := a.cap()
 	return total > 0 && (a.demand >= 0.99*total || a.Waiting > 0 && a.lack == driver.LackTotal)
 }
 
-// cappedPatterns are the keys of patterns of which a tag uses all of its total.
+// cappedPatterns returns the keys of patterns with a tag that uses all of its total.
 func (t *tagging) cappedPatterns() (keys [maxCapped]uint64) {
 	n := 0
 	for i := range t.book.accounts {
@@ -101,7 +101,7 @@ func (t *tagging) cappedPatterns() (keys [maxCapped]uint64) {
 	return keys
 }
 
-// inputs fills in what the target of a tag is worked out from.
+// inputs fills in the inputs of a tag's target.
 func (t *tagging) inputs(a *tagAccount, v *TagView) {
 	v.Named, v.Rate, v.Weight, v.Class = a.pattern == 0, a.rate, a.quota.Weight, a.quota.Class
 	k, ok := t.policy.index[termKey(a, &t.book.quotas)]
@@ -125,28 +125,27 @@ func noneIfEndless(rate float64) float64 {
 	return rate
 }
 
-// A TagUse is what the processors of a pool tell of one tag.
+// A TagUse is the use of one tag, as the processors of a pool report it.
 type TagUse struct {
-	// Tag is its name. It is empty for a key that none of the names has, for all tags without a quota of their
-	// own (Key 0), and for what processors have told as a sum (Unnamed).
+	// Tag is its name. It is empty for a key that none of the names has, and for all tags without a quota of their own (Key 0). It is also
+	// empty for the reported sum of other tags (Unnamed).
 	Tag     string
 	Key     uint64
 	Unnamed bool
-	// Pattern says that Tag is a pattern of the quotas, and the rest is that of all tags together that go by it. Only PlanTags
-	// sets it.
+	// Pattern says that Tag is a pattern of the quotas, and the rest is for all its tags together. Only PlanTags sets it.
 	Pattern bool
-	// Demand is what it asks for over the whole pool, and Used how much of that it uses, in tokens per second, at so many
-	// processors. Used is told to about 1/255 of the demand.
+	// Demand is its demand over the whole pool, and Used the used part of that, in tokens per second, at so many processors. Used is
+	// accurate to about 1/255 of the demand.
 	Demand, Used float64
 	Processors   int
-	// Target is what it should get, and By what holds it there. Only PlanTags sets them. The Target of a pattern of which a tag uses all
-	// of its own total is what its tags use together.
+	// Target is the rate it should get, and By says why not more. Only PlanTags sets them. For a pattern with a tag that uses all of its
+	// own total, Target is the use of its tags together.
 	Target float64
 	By     string
 }
 
-// BusiestTags adds up what the rows of a pool tell of their tags, the busiest first. Rows do not tell names, but 40 bits of a
-// hash: names are those to look for. What no store would keep counts as nothing.
+// BusiestTags adds up the tags that the rows of a pool report, the busiest first. Rows report no names, but 40 bits of a hash: names are
+// those to look for. Reports that no store would keep count as nothing.
 func BusiestTags(roster []RosterRow, names []string) []TagUse {
 	known := map[uint64]TagUse{}
 	for _, name := range names {
@@ -157,7 +156,7 @@ func BusiestTags(roster []RosterRow, names []string) []TagUse {
 	return busiest(roster, known)
 }
 
-// busiest is BusiestTags with the names that keys have.
+// busiest is BusiestTags with the names of keys.
 func busiest(roster []RosterRow, known map[uint64]TagUse) []TagUse {
 	var out []TagUse
 	index := map[uint64]int{}
@@ -189,13 +188,13 @@ func busiest(roster []RosterRow, known map[uint64]TagUse) []TagUse {
 	return out
 }
 
-// add adds what one more processor tells.
+// add adds the report of one more processor.
 func (u *TagUse) add(demand, used float64) {
 	u.Demand, u.Used, u.Processors = u.Demand+demand, u.Used+used, u.Processors+1
 }
 
-// PlanTags is BusiestTags of the names and patterns in the quotas in force, which need no defaults filled in, with the targets
-// that the processors work out for a limit of most tokens per second.
+// PlanTags is BusiestTags of the names and patterns in the quotas in force, with the targets that the processors work out for a limit of
+// most tokens per second. The quotas need no defaults filled in.
 func PlanTags(roster []RosterRow, q limit.Quotas, most float64) []TagUse {
 	q = q.WithDefaults(0)
 	known := map[uint64]TagUse{}
@@ -223,7 +222,7 @@ func PlanTags(roster []RosterRow, q limit.Quotas, most float64) []TagUse {
 	return out
 }
 
-// cappedIn are the patterns of which processors tell that a tag uses all of its total.
+// cappedPatternsIn returns the patterns with a tag that uses all of its total, as processors report.
 func cappedPatternsIn(roster []RosterRow) map[uint64]bool {
 	keys := map[uint64]bool{}
 	for i := range roster {
@@ -239,9 +238,9 @@ func standingCapped(note string) [maxCapped]uint64 {
 	return s.capped
 }
 
-// holdByTotal says that the total holds the tag where the plan says that it gets all that it asks for: processors tell no demand above
-// the total. capped says that a tag of the pattern uses all of its own. Without that it is known where tags use clearly less than they ask
-// for, which is more than one of them may use.
+// holdByTotal sets By to the total where the plan says that the tag gets all that it asks for: processors report no demand above the total.
+// The flag capped says that a tag of the pattern uses all of its own. Without that, the total holds tags that use clearly less than their
+// demand, if that is more than one of them may use.
 func (u *TagUse) holdByTotal(q *limit.Quotas, capped bool) {
 	own := q.Other
 	if u.Pattern {
@@ -261,14 +260,14 @@ func (u *TagUse) holdByTotal(q *limit.Quotas, capped bool) {
 	}
 }
 
-// QuotaHash returns the hash of the quotas that a processor is configured with, of 8 hex digits; empty when it has none. Processors
-// of a pool should have the same.
+// QuotaHash returns the hash of a processor's configured quotas, of 8 hex digits; empty when it has none. Processors of a pool should have
+// the same.
 func QuotaHash(row RosterRow) string { return quotaSumOf(row.Busy).String() }
 
 // A quotaSum is the hash of a processor's quotas plus one; 0: it has none.
 type quotaSum int64
 
-// quotaSumOf reads no more of a RosterRow.Busy than it needs, for it is asked of each row at each sync.
+// quotaSumOf reads no more of a RosterRow.Busy than it needs, because it runs for each row at each sync.
 func quotaSumOf(busy string) quotaSum {
 	if len(busy) < busyHead || busy[0] != busyForm {
 		return 0

@@ -7,19 +7,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// An Observation is what a holder does, as the next requests report it beside its
-// demand.
+// An Observation is the activity of a holder, as the next requests report it beside its demand.
 type Observation struct {
-	// InUse is the share that calls under way use, which may be above the one in force:
-	// what is still in use is not free for others.
+	// InUse is the share that calls under way use. It may be above the one in force: share still in use is
+	// not free for others.
 	InUse Share
-	// Used and Offered are what was used, and could have been, since the request that
-	// was answered last, in 1e-9 of the limit; see limit.Usage.
+	// Used and Offered are the amounts used and usable since the last answered request, in 1e-9 of the
+	// limit; see limit.Usage.
 	Used, Offered int64
 	// Served is what the called service makes of the calls; see limit.Served.
 	Served limit.Served
-	// Lately is which part of the limit was used in the last seconds. It and what follows are for operators;
-	// see limit.Report.
+	// Lately is the part of the limit that was used in the last seconds. It and the fields below are for
+	// operators; see limit.Report.
 	Lately    float64
 	Waiting   int
 	Throttled limit.Reason
@@ -43,19 +42,17 @@ func (p *Processor) Observe(o Observation) {
 	}
 }
 
-// Yield lowers the share in force as the next Request with this demand would. Whoever
-// holds calls under way yields first, puts the lower share in force, and then observes
-// what is in use: nothing is added to that any more.
+// Yield lowers the share in force as the next Request with this demand would. A holder with calls under way
+// yields first, puts the lower share in force, and then observes its use: nothing is added to that any more.
 func (p *Processor) Yield(now time.Duration, demand Share) {
 	p.Tick(now)
 	p.demand = min(max(demand, 0), Whole)
 	p.choose(now)
 }
 
-// SetLimit sets the limit that the processor is configured with, which must be valid.
-// The zero Config, as before the first call, is none: no
-// override and no ramp changes what a share is worth. The others are told with the next
-// request, which is due at once if one was sent already.
+// SetLimit sets the processor's configured limit, which must be valid. The zero Config, as before the first
+// call, is none: no override and no ramp changes the worth of a share. The next request reports the limit to
+// the others, and is due at once if one was sent already.
 func (p *Processor) SetLimit(l ceiling.Config) {
 	p.ceiling.configure(l)
 	if l.Limit.Max > 0 && p.seq > 0 {
@@ -63,14 +60,14 @@ func (p *Processor) SetLimit(l ceiling.Config) {
 	}
 }
 
-// Apply returns what the share in force at now is worth of the configured limit, in 1e-9
-// and at most limit.MaxShare, and the ceiling of the pool in tokens per Per if that
-// is not the configured limit, else 0. It holds until ahead from now at least: a ceiling
-// that falls counts before it has fallen, one that rises when it has risen.
+// Apply returns the worth of the share in force at now, in 1e-9 of the configured limit and at most
+// limit.MaxShare. It also returns the ceiling of the pool in tokens per Per if that is not the configured
+// limit, else 0. Both hold until ahead from now at least: a falling ceiling counts before it has fallen, a
+// rising one when it has risen.
 func (p *Processor) Apply(now, ahead time.Duration) (share int64, tokens float64) {
 	return p.ceiling.apply(p.Held(now), now, ahead)
 }
 
-// Unreadable returns why nothing is renewed though the store answers: the pool's override
-// is one that this release cannot read. nil: it can.
+// Unreadable returns why nothing is renewed though the store answers: this release cannot read the override
+// or the pauses of the pool. nil: it can.
 func (p *Processor) Unreadable() error { return p.ceiling.readable() }

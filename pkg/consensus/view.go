@@ -10,8 +10,8 @@ import (
 type View struct {
 	Pool, ID, Incarnation string
 	State                 State
-	// Share is the share in force and Want what the policy asks for. LeaseLeft
-	// is how long the share is good for without another sync.
+	// Share is the share in force and Want the one that the policy asks for. LeaseLeft is how long the share is good for without another
+	// sync.
 	Share, Want Share
 	LeaseLeft   time.Duration
 	// Degraded marks a share that is used without the store's consent.
@@ -24,10 +24,9 @@ type View struct {
 	Agreed         bool
 	// Roster is the pool by rising ID, as of the last answer.
 	Roster []RosterRow
-	// TookOver says that a process before this one, under the same ID, has died, and that what it
-	// held was free at once; see Witness.
+	// TookOver says that a previous process under the same ID has died, and that its holdings were free at once; see Witness.
 	TookOver bool
-	// Demand is what this processor reported last.
+	// Demand is the demand reported last.
 	Demand Share
 	// Lease is the pool's lease and Interval the present time between syncs. Stretch is how
 	// many times as long as usual that is, because the store answers late; 1: as usual.
@@ -40,22 +39,21 @@ type View struct {
 	// newest failure, nil once the store answers again.
 	Failures  int
 	LastError error
-	// Ceiling is what the whole pool may use at present, in tokens per Per of this
-	// processor's limit, and Override the pool's override; 0 and zero: there is none.
+	// Ceiling is the present limit of the whole pool, in tokens per Per of this processor's limit, and Override the pool's override; 0 and
+	// zero: there is none.
 	Ceiling  float64
 	Override Override
-	// Adapted says that the ceiling is lower than it might be because the called service
-	// refuses calls, and Cuts how often it was lowered by that; see throttle.Limit.Adaptive.
+	// Adapted says that the ceiling is lower than it might be because the called service refuses calls. Cuts is how often that has lowered
+	// it; see throttle.Limit.Adaptive.
 	Adapted bool
 	Cuts    uint64
-	// Paused lists what is paused, each tag once; Generation counts the changes of it (0: there were
-	// none), and PauseMissing are the live processors whose report does not say yet that they
-	// have the same in force.
+	// Paused lists the pauses, each tag once. Generation counts their changes; 0: there were none. PauseMissing are the live processors
+	// that have not reported yet that they have the same in force.
 	Paused       []limit.Paused
 	Generation   uint64
 	PauseMissing []string
-	// Tags are this processor's own tags by name; nil without quotas. QuotaVersion is the version of the pool's document that
-	// changes them, 0 if none does, and QuotaError why a newer one cannot be read; what was known before goes on.
+	// Tags are this processor's own tags by name; nil without quotas. QuotaVersion is the version of the pool's document that changes them,
+	// 0 if none does. QuotaError is why a newer one cannot be read; the previous one stays in force.
 	Tags         []TagView
 	QuotaVersion Version
 	QuotaError   error

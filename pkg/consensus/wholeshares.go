@@ -6,9 +6,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// SetSlots says that the limit is one of so many slots, none of which can be divided: a share
-// is then a whole number of them. 0, as before the first call, and more than limit.ExactSlots: it is divided
-// as any limit, for a fraction of a slot for each processor is nothing then that anybody would miss.
+// SetSlots says that the limit is one of so many indivisible slots: a share is then a whole number of them.
+// With 0, as before the first call, and with more than limit.ExactSlots, it is divided as any limit. Nobody
+// would miss a fraction of a slot per processor then.
 func (p *Processor) SetSlots(n int) {
 	p.slots, p.split.wants, p.told.Slots = 0, nil, max(n, 0)
 	if n <= limit.ExactSlots {
@@ -16,11 +16,10 @@ func (p *Processor) SetSlots(n int) {
 	}
 }
 
-// wholeSlots rounds what a policy gives to whole ones of most slots, so that none is lost and their sum is
-// as before: everyone gets what it has in full, and the slots that are left go to those that could
-// use one more. If there are more of these than slots, they take turns: turn counts them. So
-// with fewer slots than busy processors each has one some of the time, and not everybody a part of
-// one for ever.
+// wholeSlots rounds the shares of a policy to whole slots of most, so that none is lost and their sum is as
+// before. Every processor gets its full slots, and the slots that are left go to processors that could use
+// one more. If there are more of these than slots, they take turns: turn counts them. So with fewer slots
+// than busy processors each has a slot some of the time, instead of a part of one forever.
 func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share {
 	counts := make([]int, len(rows))
 	m, left := Share(most), Share(0)
@@ -58,11 +57,10 @@ func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share 
 	return out
 }
 
-// turn counts the leases since the pool's clock began: processors that look at the same answer
-// agree on it.
+// turn counts the leases since the pool's clock began: processors with the same answer agree on it.
 func (p *Processor) turn() int64 { return p.ceiling.time / max(p.lease.Microseconds(), 1) }
 
-// slotless tells whether the store answers and has no slot for this processor at present.
+// slotless reports whether the store answers and has no slot for this processor at present.
 func (p *Processor) slotless(now time.Duration) bool {
 	return p.slots > 0 && p.state == StateHolding && p.held == 0 && p.until > now && p.frozen <= now
 }

@@ -7,18 +7,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A Will is what a process leaves behind for the next one under its ID: how to name
-// its death, and how long its share took to earn what it owed.
+// A Will is left by a process for its successor under its ID. It says how to name the death of the
+// process, and how long its share took to earn its debt.
 type Will struct {
 	driver.Death
 	Owes time.Duration `json:"owes"`
 }
 
-// A Testament is what processes under one ID of one pool leave behind in a place of
-// their own, such as a file: the wills of earlier processes that no store knows of yet, and
-// that of the one that holds the place. Whoever holds the place, and nobody else, may
-// write to it; and it is held until its holder leaves or is dead. So all that stands
-// there when somebody gets hold of it is of processes that draw no more.
+// A Testament is a place, such as a file, where processes under one ID of one pool leave their
+// wills. It has the wills of earlier processes that no store knows of yet, and that of its holder.
+// Only the holder may write to it, and holds it until it leaves or is dead. So the wills that a new
+// holder finds there are of processes that draw no more.
 type Testament struct {
 	Wills []Will // the oldest first, at most MaxDead
 }
@@ -31,8 +30,8 @@ func (t *Testament) Inherit(holds bool) []Will {
 	return slices.Clone(t.Wills)
 }
 
-// Write puts down the holder's will behind those that it has inherited and that are
-// not settled. Of too many the oldest are left out.
+// Write stores the holder's will behind the inherited ones that are not settled. Of too many the
+// oldest are left out.
 func (t *Testament) Write(inherited []Will, own Will) {
 	wills := append(slices.Clone(inherited), own)
 	t.Wills = wills[max(0, len(wills)-driver.MaxDead):]
@@ -44,10 +43,10 @@ type legacy struct {
 	due time.Duration
 }
 
-// Inherit tells the processor, once for each incarnation, of processes under its ID that are
-// dead. The next requests name their deaths, each as soon as what was owed would have been earned
-// if the process had left instead, until the store has answered. What would take
-// longer than a claim stays is left to the removal.
+// Inherit gives the processor, once for each incarnation, the wills of dead processes under its ID.
+// The next requests name their deaths until the store has answered, each as soon as its debt would
+// have been earned if the process had left instead. A debt that takes longer than a claim stays is
+// left to the removal.
 func (p *Processor) Inherit(now time.Duration, wills []Will) {
 	for _, w := range wills {
 		known := slices.ContainsFunc(p.legacies, func(l legacy) bool { return l.Incarnation == w.Incarnation })
@@ -59,7 +58,7 @@ func (p *Processor) Inherit(now time.Duration, wills []Will) {
 	p.legacies = p.legacies[max(0, len(p.legacies)-driver.MaxDead):]
 }
 
-// deaths are those that are to be named at now.
+// deaths returns the deaths to be named at now.
 func (p *Processor) deaths(now time.Duration) (dead []driver.Death) {
 	for _, l := range p.legacies {
 		if l.due <= now {
@@ -77,12 +76,12 @@ func (p *Processor) bequeathed() {
 	}
 }
 
-// Settled tells whether the store knows of all deaths that the processor has inherited, so
-// that nothing need be kept of them.
+// Settled reports whether the store knows of all deaths that the processor has inherited, so that
+// nothing need be kept of them.
 func (p *Processor) Settled() bool { return len(p.legacies) == 0 }
 
-// Will is what this processor leaves behind if it dies from now on, owing so much. It
-// is to be put down before the request goes out that was made last.
+// Will returns the will of this processor if it dies from now on, owing so much. It must be stored
+// before the newest request goes out.
 func (p *Processor) Will(owes time.Duration) Will {
 	return Will{driver.Death{Incarnation: p.incarnation, Last: p.last, Unanswered: slices.Clone(p.unanswered)}, max(owes, 0)}
 }

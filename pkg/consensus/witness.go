@@ -1,29 +1,29 @@
 package consensus
 
-// A Witness keeps a Testament, and so proves to a processor that those before it under
-// its ID are dead. A Member calls its methods one at a time, before each request and when it leaves,
-// and with no lock held. None may block for long; a Witness that cannot do its work
-// says so by itself, once, and does nothing from then on.
+// A Witness keeps a Testament, and so proves to a processor that earlier ones under its ID are dead.
+// A Member calls its methods one at a time, before each request and when it leaves, and with no lock
+// held. None may block for long; a Witness that cannot do its work says so by itself, once, and does
+// nothing from then on.
 type Witness interface {
-	// Inherit tries to get hold of the Testament, and returns what it found there when it
-	// did. held is false when another process holds it: Inherit is called again then.
+	// Inherit tries to get hold of the Testament, and returns the wills found there when it did.
+	// held is false when another process holds it: Inherit is called again then.
 	Inherit() (wills []Will, held bool)
 	// Settled says that the store knows of the deaths that Inherit has returned.
 	Settled()
-	// Write puts down the will of this process, which holds the Testament.
+	// Write stores the will of this process, which holds the Testament.
 	Write(own Will)
-	// Release gives the Testament up: this process uses nothing any more. keep leaves its
-	// will there, for the store was not told, and nothing is owed.
+	// Release gives the Testament up: this process uses nothing any more. keep leaves its will
+	// there, because the store was not notified, and nothing is owed.
 	Release(keep bool)
 }
 
-// WithWitness lets the member take over at once what processes under its ID held that w
-// proves to be dead, and leaves its own to the next. Defaults to none: a claim then
-// stays for a removal time. Not for a limit on calls in flight: those of a dead process may go on.
+// WithWitness lets the member take over at once the holdings of processes under its ID that w proves
+// to be dead, and leaves its own to its successor. Defaults to none: a claim then stays for a
+// removal time. Not for a limit on calls in flight: those of a dead process may go on.
 func WithWitness(w Witness) Option { return func(o *options) { o.witness = w } }
 
-// A heir is what a Member does with its Witness. Only the goroutine that syncs uses it, and
-// Leave after that has ended.
+// A heir is a Member's state of its Witness. Only the goroutine that syncs uses it, and Leave after
+// that has ended.
 type heir struct {
 	witness Witness // nil: none
 	held    bool
@@ -56,8 +56,7 @@ func (m *Member) inherit() {
 	}
 }
 
-// writeWill puts down what this process leaves behind, before the request goes out
-// that was made last.
+// writeWill stores the will of this process, before the newest request goes out.
 func (m *Member) writeWill() {
 	if !m.heir.held {
 		return
