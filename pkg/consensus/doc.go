@@ -174,7 +174,7 @@
 // # Documents
 //
 // A document holds what all processors of a pool must know: a name, a version, and a body of
-// up to 4,096 bytes. A pool has at most 8. Stores do not read their contents. A request
+// up to 4,096 bytes. A pool has at most 8. Stores do not interpret them. A request
 // reports the versions that its sender has loaded, and an answer brings those that differ. So
 // a body is sent only when it is new.
 //
@@ -268,13 +268,13 @@
 //   - Tills serve once every live processor reports its tags: older releases would write a record without them. Until
 //     then, and with Degrade while the store is away, each processor gives a tag total x its own share. During a change
 //     between the two, lots (tokens drawn ahead) of both kinds can be good for two intervals. With Stop nothing is
-//     granted two intervals after the last answer of the store.
+//     granted later than two intervals after the last answer of the store.
 //   - A processor whose row brings nothing new for two and a half intervals keeps its claim, but its demand no longer counts.
 //   - The tags of a pattern are one tag for the policy, and each has its own till.
 //   - With an adaptive limit, a limiter slows down a tag whose calls the service refuses (limit.TagReport.Limiting). The
 //     processor asks for no more for it, and reports the tag as slow. A tag that is slow on every processor that asks for
-//     it is limited to the sum. A processor still asks for tokens reserved for it that no other row asks for. The limiter
-//     does not go below the part that the plan guarantees the tag here (limit.TagGrant.Reserved).
+//     it is limited to the sum of their demands. A processor still asks for tokens reserved for it that no other row asks
+//     for. The limiter does not go below the part that the plan guarantees the tag here (limit.TagGrant.Reserved).
 //
 // The document "quota" changes quotas in use; see SaveQuota. A document that cannot be read changes nothing, but a till
 // that knows a newer version gives nothing by an older one.
@@ -323,7 +323,7 @@
 //	store clock is set               counts as no time, or one clamp at most    nothing to heal
 //	request lost, repeated, late     sequence numbers make it harmless          next sync
 //	news of a pause lost             it counts from the next sync on            nothing to heal
-//	store down when a pause is made  the pauser and pods that received it stop; its end
+//	store down when a pause is made  processors that know of it have stopped;   its end
 //	                                 it is recorded when the store answers
 //	store wiped during a pause       holders restore it, on the new clock       its end
 //	pool empty during a pause        the empty time is taken off                its end
