@@ -2,7 +2,7 @@ package consensus
 
 import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 
-// The words of package driver that the users of a pool meet, and the processor's side of the protocol uses.
+// The names of package driver that users of a pool meet and the processor's side of the protocol uses.
 type (
 	// ConflictError is driver.ConflictError.
 	ConflictError = driver.ConflictError

@@ -2,11 +2,11 @@ package consensus
 
 import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 
-// A history is the requests of one incarnation that were answered last. A store
-// that has gone back further than it reaches is taken for one that a clone has
-// written to. It holds 17 minutes at one sync a second: more than a Redis server
-// loses with the snapshots of its default configuration under load (5 minutes), or a
-// JetStream server with its default sync interval (2 minutes).
+// A history holds the last answered requests of one incarnation. A store that has
+// gone back further is assumed to have been written to by a clone. At one sync a
+// second it covers 17 minutes. With default settings, a Redis server under load loses
+// less with its snapshots (5 minutes), a JetStream server with its sync interval
+// (2 minutes).
 type history struct {
 	tickets [1024]driver.Ticket // a ring, filled from the start
 	next    int
@@ -17,7 +17,7 @@ func (h *history) add(t driver.Ticket) {
 	h.next = (h.next + 1) % len(h.tickets)
 }
 
-// holds tells whether t was answered.
+// holds reports whether t was answered.
 func (h *history) holds(t driver.Ticket) bool {
 	for i := range h.tickets {
 		if h.tickets[i] == t && t.Seq > 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// ownCalls is what a processor with an adaptive limit reports of its own calls. It is a part
-// of poolCeiling.
+// ownCalls holds what a processor with an adaptive limit reports about its own calls. It is a
+// part of poolCeiling.
 type ownCalls struct {
 	lag    time.Duration // of a cut that is made now
 	served limit.Served
@@ -27,10 +27,10 @@ type haste struct {
 }
 
 const (
-	// mostHaste is how many syncs refusals bring forward until the next cut. So a service
-	// that refuses for good does not cost the store more for ever.
+	// mostHaste is how many syncs refusals bring forward until the next cut. It bounds the
+	// cost to the store when a service keeps refusing.
 	mostHaste = 5
-	// calmHaste after the last of them, some may be brought forward again.
+	// calmHaste is how long after the last of them refusals may bring syncs forward again.
 	calmHaste = 5 * time.Second
 )
 
@@ -50,13 +50,13 @@ func (c *poolCeiling) stepBackoff(now time.Duration) (next ceiling.Shared[backof
 	})
 }
 
-// cutDue tells whether the reports ask for a cut, which this processor should propose at once.
+// cutDue reports whether the reports ask for a cut, which this processor should propose at once.
 func (c *poolCeiling) cutDue(now time.Duration) bool {
 	return c.law.Adapts && c.answers > 0 && c.law.CutDue(c.logical(now), c.reported())
 }
 
-// reported is what the called service makes of the calls of all processors: by the last notes
-// of the others, and the newest figures of this one.
+// reported returns how the called service treats the calls of all processors: by the last
+// notes of the others, and the newest figures of this one.
 func (c *poolCeiling) reported() (out []backoff.Report) {
 	of := c.law.Limit().Tokens(time.Second)
 	scale := func(n int64, rate float64) int64 {
@@ -76,7 +76,7 @@ func (c *poolCeiling) reported() (out []backoff.Report) {
 	return out
 }
 
-// reportOf is what was served in parts of a rate in tokens per second.
+// reportOf converts s to parts of a rate in tokens per second.
 func reportOf(s limit.Served, of float64) backoff.Report {
 	part := func(rate float64) int64 { return int64(max(0, min(rate/of*float64(Whole), float64(maxNoteFlow)))) }
 	return backoff.Report{
@@ -84,15 +84,15 @@ func reportOf(s limit.Served, of float64) backoff.Report {
 	}
 }
 
-// tell adds to a note what the called service makes of this processor's calls.
+// tell adds to a note how the called service treats this processor's calls.
 func (c *poolCeiling) tell(n *note) {
 	if c.law.Adapts && c.calls.served.Active {
 		n.reports, n.served = true, reportOf(c.calls.served, n.limit.Tokens(time.Second))
 	}
 }
 
-// Heed takes what the called service makes of this processor's calls, between two requests.
-// Refusals bring the next request forward, so that the others know of them soon.
+// Heed records how the called service treats this processor's calls, between two requests.
+// Refusals bring the next request forward, so that the others learn of them soon.
 func (p *Processor) Heed(now time.Duration, s limit.Served) {
 	p.Tick(now)
 	c := &p.ceiling
@@ -110,12 +110,12 @@ func (p *Processor) Heed(now time.Duration, s limit.Served) {
 	}
 }
 
-// adapts tells whether the limit is adaptive.
+// adapts reports whether the limit is adaptive.
 func (p *Processor) adapts() bool { return p.ceiling.law.Adapts }
 
-// Adapted tells whether the called service's refusals lower the pool's ceiling at now, and
-// how often they have. settling: the last time is so short ago that the refusal of a call that is
-// granted now says nothing about the new ceiling; see throttle.Lease.
+// Adapted reports whether the called service's refusals lower the pool's ceiling at now, and
+// how often they have. After a cut, settling is true while the refusal of a call granted now says
+// nothing about the new ceiling; see throttle.Lease.
 func (p *Processor) Adapted(now time.Duration) (lowered bool, cuts uint64, settling bool) {
 	c := &p.ceiling
 	if !c.law.Adapts {
@@ -125,9 +125,9 @@ func (p *Processor) Adapted(now time.Duration) (lowered bool, cuts uint64, settl
 	return c.law.Refused(t), uint64(s.Generation), !s.Counts(t)
 }
 
-// servedWord begins the word of a note with a backoff.Report: the number of cuts under which
-// the refused calls were granted, and what was accepted, refused and overloaded. All are to
-// base 36, with dots between them.
+// servedWord begins a note's word with a backoff.Report: the number of cuts under which
+// the refused calls were granted, then the rates accepted, refused and overloaded. All are in
+// base 36, separated by dots.
 const servedWord = "r:"
 
 // maxNoteCuts is the largest number of cuts in a note.

@@ -13,11 +13,11 @@ import (
 )
 
 // A poolCeiling is what a processor knows of the limit in force in its pool. It feeds the
-// law (package internal/ceiling) with what answers say: the documents, the limits that
-// others tell in their notes, and the pool's clock. It proposes the steps that are due.
+// law (package internal/ceiling) from answers: the documents, the limits in the notes of
+// others, and the pool's clock. It proposes the steps that are due.
 //
-// It has nothing to do with claims: a share is the same fraction of whatever the limit
-// is. It has no clock and no I/O; it is a part of Processor.
+// It has nothing to do with claims: a share is the same fraction of any limit. It has no
+// clock and no I/O; it is a part of Processor.
 type poolCeiling struct {
 	id    string
 	limit ceiling.Rate // as configured; the zero Rate: there is nothing to move
@@ -25,7 +25,7 @@ type poolCeiling struct {
 	docs  pooldoc.Cache
 
 	pauses pausing
-	asked  time.Duration // local time at which the request was sent that is answered next
+	asked  time.Duration // local time at which the request that is answered next was sent
 
 	override   Override
 	ending     ending
@@ -33,7 +33,7 @@ type poolCeiling struct {
 	unreadable error // why the override cannot be read; nil: it can
 
 	// urgent: the store lacks a document since the last answer, and should get it at once.
-	// A store that does not take it is not asked more than once.
+	// If the store does not take it, this is not repeated.
 	urgent bool
 
 	calls ownCalls
@@ -42,28 +42,28 @@ type poolCeiling struct {
 	answers      int           // taken by this incarnation
 	time         int64         // logical time of the last answer
 	at           time.Duration // local time at which it came
-	floor        int64         // logical time by the answer before, when it came
+	floor        int64         // logical time by the previous answer, when the last one came
 	began        int64
 	slept        time.Duration
 	clamp        time.Duration
 	others       []note        // of all live processors but this one
 	told         []toldLimit   // of all live processors, in the order of the roster
 	issuing      bool          // no shares: tokens are issued one by one
-	frozen       time.Duration // until when nothing is granted to a processor without a share
-	used, offers int64         // own rates, as observed last
+	frozen       time.Duration // a processor without a share is granted nothing until then
+	used, offers int64         // own rates, as last observed
 }
 
 // configure sets the limit of this processor.
 func (c *poolCeiling) configure(l ceiling.Config) { c.limit, c.law.Config = l.Limit, l }
 
-// restart forgets what an incarnation has seen, and keeps the documents.
+// restart drops what an incarnation has seen, and keeps the documents.
 func (c *poolCeiling) restart() {
 	c.answers, c.law.Unsure = 0, false
 	c.know(nil)
 	c.calls.haste = haste{}
 }
 
-// know sets what the other live processors tell.
+// know sets the notes of the other live processors.
 func (c *poolCeiling) know(others []note) {
 	c.others, c.law.Others, c.law.Lowest = others, len(others), ceiling.Rate{}
 	for i := range others {
@@ -73,7 +73,7 @@ func (c *poolCeiling) know(others []note) {
 	}
 }
 
-// take takes what an answer says of the limit; sent are the reports of its request.
+// take applies what an answer says about the limit; sent are the reports of its request.
 func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *driver.Answer) {
 	before := c.lacking()
 	defer func() { c.urgent = c.lacking() && !before }()
@@ -103,9 +103,9 @@ func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *d
 	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Epoch, Silence: a.Silence.Microseconds(), Clamp: c.clamp})
 }
 
-// takeNotes reads the notes of a roster. The limits that all tell are for the log.
+// takeNotes reads the notes of a roster. The limits of all are kept for the log.
 func (c *poolCeiling) takeNotes(roster []RosterRow) {
-	others := make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
+	others := make([]note, 0, len(c.others)) // leaves a copy of the processor unchanged
 	c.retry.others, c.told = 0, make([]toldLimit, len(roster))
 	var room noteWords
 	for i := range roster {
@@ -126,10 +126,10 @@ func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	c.know(others)
 }
 
-// lacking tells whether the store lacks a document, or has one that is out of date.
+// lacking reports whether the store lacks a document, or has one that is out of date.
 func (c *poolCeiling) lacking() bool { return c.docs.Lost() || c.law.Changed() }
 
-// reports returns what a request says of the documents. random is drawn for this request.
+// reports returns what a request says about the documents. random is drawn for this request.
 func (c *poolCeiling) reports(now time.Duration, random uint16) []driver.DocumentReport {
 	out := c.docs.Reports()
 	if d, ok := c.pauses.propose(c.moment(now), c.docs.Find(pauseDocument), random); ok {
@@ -161,15 +161,15 @@ func (c *poolCeiling) moment(now time.Duration) moment {
 	if m.clamp == 0 {
 		m.clamp = driver.Clamp(DefaultLease)
 	}
-	// The clock of a new record may not be known before its second step (0), and it may
-	// have stood still for a processor that was not answered for long.
+	// The clock of a new record may not be known before its second step (0). It may have
+	// stood still for a processor without an answer for long.
 	if c.answers > 0 && c.time > 0 && !c.lost(now) {
 		m.logical, m.began, m.slept = c.logical(now), c.began, c.slept
 	}
 	return m
 }
 
-// lost tells whether there has been no answer for longer than one step adds to the clock.
+// lost reports whether there was no answer for longer than one step adds to the clock.
 func (c *poolCeiling) lost(now time.Duration) bool {
 	clamp := c.clamp
 	if clamp == 0 {
@@ -194,8 +194,8 @@ func (c *poolCeiling) stepRamp(now time.Duration) (next ceiling.Shared[ramp.Stat
 	return c.law.NextRamp(ramp.Step{Now: t, Used: used, Offered: offered, Halted: offered == 0})
 }
 
-// flow is what the pool uses of what it could use: each processor at the rates that it
-// reported last.
+// flow returns the rates that the pool uses and is offered: the sums of the last reports of
+// its processors.
 func (c *poolCeiling) flow() (used, offered int64) {
 	used, offered = c.used, c.offers
 	for i := range c.others {
@@ -204,13 +204,13 @@ func (c *poolCeiling) flow() (used, offered int64) {
 	}
 	if c.issuing {
 		// Nobody has a share: the pool is offered all that the ceiling allows, in whole
-		// tokens that a processor may miss by a few.
+		// tokens. Processors may miss a few.
 		offered = int64(c.tokens(c.at, 0) / float64(c.limit.Max) * ramp.Whole)
 		if used >= offered-offered/10 {
 			used = max(used, offered)
 		}
 	}
-	// What counts is their ratio, and whether there is traffic at all.
+	// Only their ratio counts, and whether there is traffic at all.
 	if most := max(used, offered); most > ramp.Whole {
 		scale := float64(ramp.Whole) / float64(most)
 		used, offered = max(int64(float64(used)*scale), min(used, 1)), int64(float64(offered)*scale)
@@ -218,10 +218,10 @@ func (c *poolCeiling) flow() (used, offered int64) {
 	return used, offered
 }
 
-// logical is the logical time: that of the last answer, and the local time since it
-// came. It is late by the way of the answer, so that no ceiling rises too early, and on a
-// Deferred store by the age of the step before. It stands still rather than go back when
-// the answer took longer than the last one.
+// logical returns the logical time: that of the last answer plus the local time since it
+// came. It is late by the answer's travel time, so that no ceiling rises too early. On a
+// Deferred store it is also late by the age of the previous step. It stands still rather
+// than go back when an answer took longer than the previous one.
 func (c *poolCeiling) logical(now time.Duration) int64 {
 	return max(c.time+(now-c.at).Microseconds(), c.floor)
 }
@@ -232,8 +232,8 @@ func (c *poolCeiling) tokens(now, ahead time.Duration) float64 {
 	return c.law.At(c.logical(now), c.logical(now+ahead))
 }
 
-// apply returns what a share of the pool comes to of the configured limit, rounded
-// down, and the ceiling if that is another than the configured limit.
+// apply converts a share of the pool to a share of the configured limit, rounded down. It
+// also returns the ceiling if that differs from the configured limit.
 func (c *poolCeiling) apply(held Share, now, ahead time.Duration) (share int64, tokens float64) {
 	tokens = c.tokens(now, ahead)
 	if c.limit.Max == 0 || tokens == float64(c.limit.Max) {
@@ -244,15 +244,15 @@ func (c *poolCeiling) apply(held Share, now, ahead time.Duration) (share int64, 
 	return max(0, min(share, limit.MaxShare)), tokens
 }
 
-// note is what the processor tells the others, and operators.
+// note returns what the processor reports to the others and to operators.
 func (p *Processor) note(now time.Duration) string {
 	n := p.ceiling.note(now)
 	n.standing = p.standing(now)
 	return n.String()
 }
 
-// note is what the others need to know. Without a ramp, and with a limit that is not
-// adaptive, nobody needs to know what the processor uses.
+// note returns what the others need to know. With neither a ramp nor an adaptive limit,
+// nobody needs to know what the processor uses.
 func (c *poolCeiling) note(now time.Duration) note {
 	var n note
 	switch {
@@ -267,7 +267,7 @@ func (c *poolCeiling) note(now time.Duration) note {
 	return n
 }
 
-// readable tells whether everything is understood that limits this processor.
+// readable returns why a document that limits this processor cannot be read; nil: all can.
 func (c *poolCeiling) readable() error {
 	if c.unreadable != nil {
 		return fmt.Errorf("consensus: the limit cannot be read: %w", c.unreadable)

@@ -11,11 +11,11 @@ import (
 type StoreLoss int
 
 const (
-	// Degrade goes on with the smaller of the last share and an even one, for at most an hour,
-	// and for as long as the processor asks for the store on time: one that was stopped for
-	// 0.6 leases has no share until the store answers. The pool keeps its bound when the store
-	// is down for all. While k of n processors alone are cut off, the pool may use up to
-	// 1 + k/n of the limit; n is the pool size that they saw last.
+	// Degrade continues with the smaller of the last share and an even one, for at most an
+	// hour. It requires that the processor asks the store on time: after a stop of 0.6 leases
+	// it has no share until the store answers. The pool keeps its bound when the store is down
+	// for all. While only k of n processors are cut off, the pool may use up to 1 + k/n of the
+	// limit. Here n is the pool size that they saw last.
 	Degrade StoreLoss = iota
 	// Stop grants nothing until the store answers. The bound holds without exception.
 	Stop
@@ -33,11 +33,11 @@ func (p *Processor) outlasts() time.Duration {
 }
 
 // grace is how long after its last request a processor may use a share without the store's
-// consent. A store that has come back removes the row 1.5 leases after it last heard of the
-// processor, and then gives the share to others. Its clock may jump by a quarter of a lease
-// when it comes back, and by another when it is set. That leaves a lease without the gap
-// between the last request that the store heard of and the next one. A gap of a quarter leaves
-// 0.75 leases, which are 0.63 on a clock that is slow by 8.33 % while the store's is as fast.
+// consent. A store that has come back removes the row 1.5 leases after the last request that
+// it received, and then gives the share to others. Its clock may jump by a quarter of a lease
+// when it comes back, and by another quarter when it is set. That leaves one lease minus the
+// gap between the last received request and the next one. A gap of a quarter leaves 0.75
+// leases, which are 0.63 on a clock that is 8.33 % slow while the store's is 8.33 % fast.
 func (p *Processor) grace() time.Duration {
 	return max(0, min(p.lease*6/10, (p.lease-p.gap)*84/100))
 }

@@ -16,12 +16,12 @@
 //     of all into what each one wants.
 //   - The pool size is the number of processors that a processor divides by. The pool
 //     agrees when all live processors report the same size and it equals their number.
-//     View.Agreed tells operators so; no rule rests on it.
+//     View.Agreed shows this to operators; no rule rests on it.
 //   - The logical clock of a pool is the store's clock, without its jumps.
-//   - A frozen pool lets no share grow, until every share that the store may have
-//     forgotten is over.
-//   - A clone is a copy of a running process, as of a virtual machine that was copied.
-//   - Debt is what calls used above the tokens that they drew.
+//   - A frozen pool lets no share grow until every share that the store may have
+//     forgotten has ended.
+//   - A clone is a copy of a running process, for example in a copied virtual machine.
+//   - Debt is the tokens that calls used beyond those they drew.
 //
 // # The idea
 //
@@ -30,9 +30,9 @@
 // rules make this safe without any message between processors:
 //
 //   - Down at once, up when granted. A processor that wants less uses less at once, and
-//     tells the store with its next sync. One that wants more waits for the answer.
-//   - The lease ends before the claim. A processor counts its lease from the moment at
-//     which it sent the request, and stops when it is over. The store removes a silent
+//     reports it with its next sync. One that wants more waits for the answer.
+//   - The lease ends before the claim. A processor counts its lease from the moment it
+//     sent the request, and stops when the lease ends. The store removes a silent
 //     processor's claim after one and a half leases.
 //
 // # Four processors over ten seconds
@@ -65,20 +65,20 @@
 //
 // Read it like this:
 //
-//   - 0 s: A finds an empty pool and gets the whole. The store knows the pool to be new;
-//     otherwise it would be frozen first, see below.
-//   - 1 s: B asks for the whole, and there is no room. From the answer it knows that half
-//     is its share. It asks again each 0.1 s; these syncs change nothing and are not shown.
-//   - 2 s: A learns of B with its next regular sync. It uses 50 % at once. Its second sync
-//     follows at once and tells the store, so that the claim falls to 50 %. Now B gets 50 %.
+//   - 0 s: A finds an empty pool and gets the whole. The store knows that the pool is new;
+//     otherwise it would freeze it first (see below).
+//   - 1 s: B asks for the whole, but there is no room. The answer shows that its share is
+//     half. It asks again every 0.1 s; these syncs change nothing and are not shown.
+//   - 2 s: A learns of B with its next regular sync and drops to 50 % at once. Its second
+//     sync follows immediately and lowers the claim to 50 %. Now B gets 50 %.
 //   - 2.5 s: C and D find no room. B learns of them first and gives up a quarter, which C
 //     gets. A gives up its quarter with its next sync, and D gets it. The pool is in balance
 //     half a second after they joined.
 //   - 5 s: D dies. The store cannot tell death from silence, so the claim stays until 19 s,
 //     15 s after D's last sync. Nobody can use it until then.
 //   - 7.5 s: C leaves and says so. A and B find its share free with their next syncs.
-//   - 8.5 s: B needs 10 %. What it gives up goes to A, a tenth of a second later. D is still
-//     counted as one that wants its part: 100 - 10, divided by two, makes 45 % for A.
+//   - 8.5 s: B needs only 10 %. The rest goes to A a tenth of a second later. D still
+//     counts as wanting its part: 100 - 10, divided by two, makes 45 % for A.
 //
 // # What is guaranteed
 //
@@ -88,8 +88,8 @@
 // empty, fails over to an older copy, or its clock jumps.
 //
 // There is one exception. With StoreLoss Degrade, the default, a processor that loses the
-// store goes on with the smaller of its last share and an even one. The bound still holds
-// when the store is down for all. While k of n processors alone are cut off, the pool may
+// store continues with the smaller of its last share and an even one. The bound still holds
+// when the store is down for all. While only k of n processors are cut off, the pool may
 // use up to 1 + k/n; n is the pool size that they saw last. A processor that was stopped
 // for 0.6 leases meanwhile draws nothing until the store answers. With Stop there is no
 // exception: without a lease nothing is granted.
@@ -98,8 +98,8 @@
 //
 //   - Clocks run at most 8.33 % fast or slow, which is chrony's default limit.
 //   - A store's clock is set by less than the clamp, a quarter of a lease, at most once per
-//     removal time. It may be set by more as often as you like.
-//   - The wall clock of a suspended machine runs on.
+//     removal time. Larger changes may come at any rate.
+//   - The wall clock of a suspended machine keeps running.
 //
 // It does not cover a permit that a thread holds between the check and the call. It does
 // not cover a cloned machine within one lease of the cloning, or of a fallback of the store
@@ -111,7 +111,7 @@
 //
 //	interval   L/10   between two syncs; stretched to at most L/4, so that a pool syncs at
 //	                  most 100 times a second (with more than 250 processors it syncs more)
-//	fast       L/100  while a processor lacks what it should have and others can give it;
+//	fast       L/100  while a processor lacks part of its share and others can give it;
 //	                  at least 0.25 ms per processor, and from 64 processors on twice as
 //	                  long after each request that brought nothing
 //	clamp      L/4    the longest gap between two steps that the pool's clock counts
@@ -119,32 +119,32 @@
 //
 // # An overloaded store
 //
-// A store with too much to do must not be asked for more because it is late. Four rules
-// see to that:
+// An overloaded store must not receive more requests because it is late. Four rules ensure
+// this:
 //
-//   - An answer that takes a quarter of the sync timeout longer than the quickest one so far
-//     doubles the interval, up to L/2, and with fewer than 16 processors up to L/4 without the
-//     sync timeout. Each quick answer takes a quarter off again. With quotas intervals stay, because
+//   - An answer slower than the quickest so far by a quarter of the sync timeout doubles the
+//     interval. The most is L/2, or with fewer than 16 processors L/4 minus the sync timeout.
+//     Each quick answer takes a quarter off again. With quotas, intervals stay as they are, because
 //     tokens of tags are drawn for one interval.
 //   - After a failed sync the next one waits an interval, then two, four, up to L/2; half of
-//     each wait is random. A store that refused at once is asked after a quarter of an interval,
-//     a half, and so on. This also holds before the first answer. Towards the end
+//     each wait is random. If the store refused at once, the wait is a quarter of an interval,
+//     then a half, and so on. This also holds before the first answer. Towards the end
 //     of a lease, and with a degraded share, the wait is shorter.
 //   - From 64 processors on, shares change only with regular syncs while intervals are
 //     stretched: a second sync for each change would double the load.
-//   - A request says by its deadline how long it may wait for the store (Request.Patience of
+//   - A request's deadline limits how long it may wait for the store (Request.Patience of
 //     package driver): a quarter of the timeout for a processor that joins, half for one
-//     without a share, three quarters for one that has a share to lose. Redis doesn't
-//     carry out what comes later. There a processor that doesn't know the server's time yet
+//     without a share, three quarters for one that has a share to lose. Redis skips
+//     requests that arrive later. There a processor that doesn't know the server's time yet
 //     may wait longer, by the queue that its first request met. On NATS, where requests compete, joiners stop competing then,
 //     wait longer between tries, and hold back while holders are overdue.
 //
 // The worst clocks stretch a lease to L x 1.0833/0.9167 = 1.18 L on the store's clock. A
-// clock that was set adds up to one clamp: 1.43 L, which is less than 1.5 L.
+// change of the clock adds up to one clamp: 1.43 L, which is less than 1.5 L.
 //
 // # The processor's side
 //
-//   - Requests have rising numbers. Only the answer to the newest request is taken.
+//   - Requests have rising numbers. Only the answer to the newest request is accepted.
 //   - If the share that a request reported has ended since, the answer renews nothing. The
 //     share is 0 and the next request follows at once.
 //   - A request names each earlier one that got no answer, 32 at most. A processor with 32
@@ -153,135 +153,135 @@
 //     lease of a machine that was suspended.
 //   - A reduction below 5 % waits until somebody lacks room. In a frozen pool every
 //     reduction waits, because nobody else could have it.
-//   - A processor that leaves with debt, used above its estimates, first earns it by not
-//     using its share. If that takes too long, the store is not told: the claim stays until
-//     its removal.
-//   - Calls in flight go on after they were granted. Their limiter puts a lower share in
-//     force first, and then counts what is in use. The store gets the larger of both.
+//   - A processor that leaves with debt, from calls that used more than estimated, first
+//     pays it off by not using its share. If that takes too long, it does not notify the
+//     store: the claim stays until its removal.
+//   - Calls in flight outlast their grant. Their limiter first puts a lower share in force,
+//     and then counts the calls. The store receives the larger of the two.
 //
 // # The store's side
 //
 // A step first moves the pool's logical clock, then removes silent rows, records the share
-// in use, and grants what there is room for. Requests that are late, repeated, replaced or
-// of a clone are told so. Package driver describes each step.
+// in use, and grants what there is room for. The answer says when a request is late, repeated,
+// replaced or from a clone. Package driver describes each step.
 //
-// A store may forget: it restarts empty, or falls back to an older copy. Requests show it,
-// because they say what their senders have seen. The store then freezes the pool for one
-// removal time: no share grows until every share that it has forgotten is over. A pool that
-// is new to a store waits for the same reason, in case an earlier lease is still in use.
-// The store skips this wait when it can prove that there is none.
+// A store may lose state: it restarts empty, or falls back to an older copy. Requests reveal
+// this, because they report what their senders have seen. The store then freezes the pool for
+// one removal time: no share grows until every forgotten share has ended. A pool that is new
+// to a store waits for the same reason: an earlier lease may still be in use. The store skips
+// this wait when it can prove that there is none.
 //
 // # Documents
 //
-// What all processors of a pool must know is a document: a name, a version, and a body of
-// up to 4,096 bytes. A pool has at most 8. Stores know nothing of their contents. A request
-// reports the versions that its sender has loaded, and an answer brings what differs. So a
-// body travels only when it is news.
+// A document holds what all processors of a pool must know: a name, a version, and a body of
+// up to 4,096 bytes. A pool has at most 8. Stores do not interpret them. A request
+// reports the versions that its sender has loaded, and an answer brings those that differ. So
+// a body is sent only when it is new.
 //
-// A processor proposes a change with the version that it was made from. The store takes the
-// first proposal and answers the others with what is on record. A document that the store
-// has lost is given back by whoever holds the newest version. Store.Save changes a document
-// from outside, on the same condition. Documents are no part of what keeps shares apart, so
-// a freeze does not stop them.
+// A processor proposes a change with the version that it is based on. The store takes the
+// first proposal and answers the others with the recorded version. When the store has lost a
+// document, a holder of the newest version restores it. Store.Save changes a document from
+// outside, on the same condition. Keeping shares apart does not depend on documents, so a
+// freeze does not stop them.
 //
-// A note of up to 128 bytes is what each processor tells all others of itself.
+// Each processor describes itself to all others in a note of up to 128 bytes.
 //
 // # The limit in force
 //
-// A share is a fraction of the limit in force. The processors work that out themselves, from
-// the same documents and notes, so they agree. Stores do no arithmetic.
+// A share is a fraction of the limit in force. The processors compute that limit from the
+// same documents and notes, so they agree. Stores do no arithmetic.
 //
 //   - The document "limit" overrides the configured limit. A processor that cannot read it
 //     renews nothing until it can.
-//   - Without an override the lowest limit that a live processor is configured with counts.
-//   - The document "ramp" holds where a ramp stands. About once a second one of the
+//   - Without an override, the lowest configured limit of a live processor counts.
+//   - The document "ramp" holds the state of a ramp. About once a second one of the
 //     processors makes the next step and proposes the result.
 //   - The document "backoff" holds how far refusals of the called service have lowered the
 //     limit. Notes carry what each processor saw: accepted, refused, overloaded.
 //
-// What a processor leases to its limiter is share x limit in force / configured limit. A
-// falling limit is looked up 200 ms ahead, so the pool never exceeds it. During the sync
-// interval in which an override spreads, some processors still go by the one before.
+// A processor leases share x limit in force / configured limit to its limiter. A falling
+// limit is read 200 ms ahead, so the pool never exceeds it. During the sync interval in which
+// an override spreads, some processors still use the previous one.
 //
 // # Pauses
 //
-// The document "pause" lists what is paused: a tag (empty for all), the logical time of
-// writing, how long the pause lasts, and a reason.
+// The document "pause" lists the pauses: for each a tag (empty for all), the logical time of
+// writing, a duration and a reason.
 //
 //   - A pause follows the pool's logical clock, so no wall clock shortens it, and it outlives
-//     all processors. A pool that begins anew takes off the time in which it was empty.
+//     all processors. A pool that starts over takes off the time in which it was empty.
 //   - Of two pauses of a tag the later end counts. Resuming removes the pause and records
-//     the version by which it did so, so that nobody gives the old pause back.
+//     the version that did so, so that nobody restores the old pause.
 //   - A Pusher spreads the document at once. A pushed pause stops processors but resumes
 //     none, and is dropped when an answer shows that the store does not have it.
-//   - The version in force stands in a processor's note: its receipt. An answer renews
+//   - A processor's note contains the version in force: its receipt. An answer renews
 //     nothing before its documents are loaded, so a processor without a receipt has no share
 //     by the end of its lease.
 //
 // # Permits
 //
-// A share of a low limit would be too little to use, and a strict limit cannot be divided at
+// A share of a low limit would be too small to use, and a strict limit cannot be divided at
 // all. There the store reserves slots: moments on its clock, at least the limit's spacing
-// apart, whoever asked. A permit is one slot.
+// apart across all processors. A permit is one slot.
 //
 //   - The pool begins to issue permits when spacing x live processors exceeds the interval,
 //     or when a processor is strict. It ends when twice that product is below the interval.
 //   - While it issues permits, no share is granted. The issuer is like one more processor:
-//     its claim is what the claims of the others leave, and it reserves with a third or more.
-//   - When issuing ends, no share grows until the newest slot is past and its validity over:
+//     it claims everything that the other claims leave, and needs a third to reserve.
+//   - When issuing ends, no share grows until the newest slot and its validity have passed:
 //     a tenth of the spacing, at least 250 ms and at most 2.5 s.
-//   - Slots are not saved up, and lie no further ahead than the request allows. The newest
-//     can be given back while nobody has reserved since.
-//   - A freeze holds slots for another spacing, and for as long as slots lie ahead that the
-//     store has forgotten. Each processor tells in its syncs how far its own lie ahead.
+//   - Slots do not accumulate, and lie no further ahead than the request allows. The newest
+//     can be returned while nobody has reserved since.
+//   - A freeze holds slots for another spacing, and until all slots that the store has
+//     forgotten are past. Each processor reports in its syncs how far its own lie ahead.
 //
 // # Deaths
 //
-// A claim of a dead process stays until its removal, unless somebody names the death. A
-// request may name incarnations of its own ID whose processes are known to be dead, and the
-// step takes their claims away.
+// A claim of a dead process stays until its removal, unless a request reports the death. A
+// request may list incarnations of its own ID whose processes are known to be dead, and the
+// step removes their claims.
 //
 // The proof is a lock that the kernel releases only when its holder dies; see Witness. The
-// holder finds the will of the one before it: the incarnation and the requests that it had
-// sent. A row whose newest request is not among these belongs to a clone, which may live; it
-// keeps its claim. What the dead process owed is earned before its death is named. Naming
-// the death of a live process breaks the bound: the store believes it.
+// successor finds the will of the dead process: its incarnation and the requests it had sent.
+// A row whose newest request is not among these belongs to a clone, which may live; it keeps
+// its claim. The dead process's debt is earned before its death is reported. Reporting the
+// death of a live process breaks the bound: the store believes it.
 //
 // # Tags
 //
 // A limiter with quotas shares its limit among tags: tenants, models, keys. Two things hold over the whole pool:
 //
-//   - A total, and a budget, is a till: one number at the store for each tag. Each request draws for its tags what they
-//     will use until a bit after the next answer. So no total is divided by the number of processors, and no budget is
-//     counted twice. Package driver has the rules of tills.
-//   - What is reserved, and who comes first, is policy (package internal/fairtags). Each processor tells in its row what
-//     its busiest tags ask for. From the same roster all work out who should have which share, tags first, then
-//     processors. A policy cannot break a bound.
+//   - Each total and each budget is a till: one number at the store for each tag. A request draws the tokens that its
+//     tags will use until a bit after the next answer. So no total is divided by the number of processors, and no budget
+//     is counted twice. Package driver has the rules of tills.
+//   - Reservations and priorities are policy (package internal/fairtags). Each processor reports the demand of its
+//     busiest tags in its row. From the same roster all compute the same shares, tags first, then processors. A policy
+//     cannot break a bound.
 //
 // The processor's side of a till:
 //
-//   - What was drawn is void two intervals after the request was sent, by the monotonic clock.
-//   - What would be over before the next request is given back by this one. It has left the limiter's hand before. It is
-//     told until a request that says it is answered. What was drawn before the store forgot something, or in an earlier
-//     incarnation, is not given back.
-//   - Budget windows are worked out by the store's clock, as answers tell it. What is known to be spent is told by maximum.
-//   - Tills serve once every live processor tells of its tags: older releases would write a record without them. Until
-//     then, and with Degrade while the store is away, each processor gives a tag total x its own share; while it changes
-//     over, lots of both kinds can be good for two intervals. With Stop nothing is granted two intervals after the store
-//     was heard last.
-//   - A processor whose row tells nothing new for two and a half intervals keeps its claim, and its demand counts no more.
+//   - Drawn tokens are void two intervals after the request was sent, by the monotonic clock.
+//   - A request returns the tokens that would end before the next one, after the limiter has given them up. They are
+//     reported until a request with them is answered. Tokens drawn before the store lost state, or in an earlier
+//     incarnation, are not returned.
+//   - Budget windows follow the store's clock, as answers report it. Of several reports of spent tokens the maximum counts.
+//   - Tills serve once every live processor reports its tags: older releases would write a record without them. Until
+//     then, and with Degrade while the store is away, each processor gives a tag total x its own share. During a change
+//     between the two, lots (tokens drawn ahead) of both kinds can be good for two intervals. With Stop nothing is
+//     granted later than two intervals after the last answer of the store.
+//   - A processor whose row brings nothing new for two and a half intervals keeps its claim, but its demand no longer counts.
 //   - The tags of a pattern are one tag for the policy, and each has its own till.
-//   - With an adaptive limit a limiter slows a tag down whose calls the service refuses (limit.TagReport.Limiting). The
-//     processor asks for no more of it, and tells that the tag is slow. A tag that is slow wherever it asks for something
-//     is limited to the sum. What is reserved for it and told nowhere else a processor still asks for, and what the plan
-//     guarantees it here (limit.TagGrant.Reserved) the limiter does not go below.
+//   - With an adaptive limit, a limiter slows down a tag whose calls the service refuses (limit.TagReport.Limiting). The
+//     processor asks for no more for it, and reports the tag as slow. A tag that is slow on every processor that asks for
+//     it is limited to the sum of their demands. A processor still asks for tokens reserved for it that no other row asks
+//     for. The limiter does not go below the part that the plan guarantees the tag here (limit.TagGrant.Reserved).
 //
-// The document "quota" changes quotas while they are in use: SaveQuota. One that cannot be read changes nothing, but a till
+// The document "quota" changes quotas in use; see SaveQuota. A document that cannot be read changes nothing, but a till
 // that knows a newer version gives nothing by an older one.
 //
-// The document "spent" lists the newest changes of what is spent of budgets: SetSpent. The number itself is changed in the
-// till, before the document. By the document each processor forgets what it has seen above it, once; the answer that
-// brings it tells at least the new number.
+// The document "spent" lists the newest corrections of spent budgets; see SetSpent. The number itself is changed in the
+// till first. On reading the document, each processor forgets any higher number it has seen, once; the answer that
+// brings it reports at least the new number.
 //
 // # States of a processor
 //
@@ -308,7 +308,7 @@
 //	processor stalled past its lease draws nothing when it goes on; without     its next answer
 //	                                 the store, when stalled for 0.6 leases
 //	machine suspended                lease voided by the watchdog               its next answer
-//	cloned machine                   incarnation closed, both start anew;       removal
+//	cloned machine                   incarnation closed, both start over;       removal
 //	                                 within one lease both may draw (one more
 //	                                 if the store falls back meanwhile)
 //	two processes with one ID        the newer wins, the older draws nothing    removal
@@ -316,17 +316,17 @@
 //	                                 Degrade: min(last share, 1/live)
 //	store down, state kept           leases end; then as above                  first answer
 //	store wiped or failed over       holders keep their shares, none grows;     removal of the longest lease
-//	                                 they give documents back
-//	store back by over 1,024 syncs   all start anew                             removal of the longest lease
-//	store restarted with its state   as wiped, unless it is known to have       removal of the longest lease, or
+//	                                 they restore documents
+//	store back by over 1,024 syncs   all start over                             removal of the longest lease
+//	store restarted with its state   as wiped, unless known to have             removal of the longest lease, or
 //	                                 forgotten nothing                          first answer
 //	store clock is set               counts as no time, or one clamp at most    nothing to heal
 //	request lost, repeated, late     sequence numbers make it harmless          next sync
 //	news of a pause lost             it counts from the next sync on            nothing to heal
-//	store down when a pause is made  who paused and who heard it have stopped;  its end
+//	store down when a pause is made  processors that know of it have stopped;   its end
 //	                                 it is recorded when the store answers
-//	store wiped during a pause       holders give it back, on the new clock     its end
-//	pool empty during a pause        what it slept is taken off                 its end
+//	store wiped during a pause       holders restore it, on the new clock       its end
+//	pool empty during a pause        the empty time is taken off                its end
 //	pool killed whole in a pause     the time until somebody joins is added     its end, or Resume
 //	called service can do less       adaptive: all use less together            about 10 s after it is back
 //	store down while it can          each processor uses less of its share      the same

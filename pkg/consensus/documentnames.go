@@ -18,8 +18,8 @@ const (
 	debtDocument    = "debt"
 )
 
-// The documents of a pool: the override of the limit, where its ramp and its backoff stand,
-// what is paused, what is changed of the quotas, and of what is spent of budgets, and that debt is forgiven.
+// The documents of a pool: the override of the limit, the states of its ramp and backoff,
+// changes of quotas and of spent budgets, forgiven debt, and pauses.
 var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
 	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
@@ -32,8 +32,8 @@ var (
 
 func pauseBody(n pauseList) ([]byte, error) { return n.body() }
 
-// sharedDoc is the document of a state that the pool shares. One of another release is an
-// unreadable state.
+// sharedDoc is the document of a state that the pool shares. A document that does not parse,
+// as from another release, becomes an unreadable state.
 func sharedDoc[S ceiling.Moving[S]](name string, parse func(string) (S, error)) pooldoc.Doc[ceiling.Shared[S]] {
 	return pooldoc.Doc[ceiling.Shared[S]]{
 		Name: name,

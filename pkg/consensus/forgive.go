@@ -14,11 +14,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A forgiveness is the document "debt": that somebody has forgiven what the processors owe. Each of them does so once, when it
-// first sees an ID that it has not seen before. What was on record when it came is of a time before its own debt.
+// A forgiveness is the document "debt": somebody has forgiven what the processors owe. Each processor forgets its debt once for each
+// new ID. A document that it finds on joining is older than its debt, and does not count.
 type forgiveness struct {
 	id, reason, by string
-	at             time.Time // by the wall clock of whoever forgave, for people only
+	at             time.Time // by the wall clock of the forgiving process, for people only
 }
 
 type forgivenessJSON struct {
@@ -52,13 +52,13 @@ func parseForgiveness(body []byte) (f forgiveness, err error) {
 	return f, (&limit.Paused{Reason: f.reason, By: f.by}).Check(time.Time{})
 }
 
-// ForgiveDebt ends what the processors of a pool owe because calls have used more than they drew (throttle.Throttle.ForgiveDebt): each of
-// them forgets it with its next sync. Debt that comes later counts. What tags owe to the quotas of the pool stays. reason says
-// why, in up to 128 bytes of text, and by who, in up to 64. The pool must have a record. ForgiveDebt blocks until the store has
-// answered; ctx bounds it.
+// ForgiveDebt cancels what the processors of a pool owe because calls used more than they drew (throttle.Throttle.ForgiveDebt). Each
+// processor forgets it with its next sync. Later debt counts. What tags owe to the quotas of the pool stays. reason says why, in
+// up to 128 bytes of text, and by says who, in up to 64. The pool must have a record. ForgiveDebt blocks until the store has answered;
+// ctx bounds it.
 //
-// Errors: *RequestError for a reason or a name that is invalid; one that wraps ErrNoPool; *ConflictError when others keep changing it at the
-// same time; those of the store.
+// Errors: *RequestError for an invalid reason or name; one that wraps ErrNoPool; *ConflictError when others keep changing the document
+// at the same time; those of the store.
 func ForgiveDebt(ctx context.Context, s Store, pool, reason, by string) error {
 	f := forgiveness{id: rand.Text(), reason: reason, by: by, at: time.Now()}
 	if err := (&limit.Paused{Reason: reason, By: by}).Check(time.Time{}); err != nil {
@@ -68,14 +68,14 @@ func ForgiveDebt(ctx context.Context, s Store, pool, reason, by string) error {
 	return saving(err, "consensus: forgiving the debt of pool %q: %w", pool)
 }
 
-// A forgiving is what a processor knows of it.
+// A forgiving is what a processor knows of the document "debt".
 type forgiving struct {
 	known bool   // there was an answer
-	id    string // the newest
+	id    string // of the newest forgiveness
 	times int    // how often debt was forgiven since
 }
 
-// take takes what an answer shows of the document.
+// take applies the document of an answer.
 func (f *forgiving) take(held driver.Document) {
 	doc, err := debtDoc.Read(held)
 	if err != nil {
@@ -87,7 +87,7 @@ func (f *forgiving) take(held driver.Document) {
 	f.known, f.id = true, doc.id
 }
 
-// forgive tells the holder when debt was forgiven since the last call. m.mu is held.
+// forgive tells the holder to forget its debt if it was forgiven since the last call. m.mu is held.
 func (m *Member) forgive() {
 	times := m.p.ceiling.forgiving.times
 	if times == m.forgiven {

@@ -20,12 +20,12 @@ type load struct {
 }
 
 // crowd is the pool size from which intervals stretch to half a lease. In a smaller pool two
-// steps must be less than a clamp apart, also if the second one is late: the pool's clock
+// steps must be less than a clamp apart, even if the second one is late: the pool's clock
 // doesn't count longer gaps. A larger pool has none, unless most of its members are dead;
 // then the clock stands still, and intervals are those of a small pool.
 const crowd = 16
 
-// longestInterval is what intervals are stretched to at most.
+// longestInterval is the longest interval after stretching.
 func (l *load) longestInterval(lease time.Duration, live int) time.Duration {
 	usual := driver.Interval(lease, live)
 	switch {
@@ -37,8 +37,8 @@ func (l *load) longestInterval(lease time.Duration, live int) time.Duration {
 	return lease / 2
 }
 
-// answered takes how far the pool's clock has moved on between the last two answers, which came to requests that
-// were sent so long apart.
+// answered records that the pool's clock moved on by counted between the last two answers. Their requests were sent
+// apart from each other.
 func (l *load) answered(apart, counted, lease time.Duration) {
 	switch {
 	case counted < apart/2 && apart > driver.Clamp(lease)/2:
@@ -57,7 +57,7 @@ func (l *load) took(d time.Duration, answered bool, lease time.Duration, live in
 	case !answered:
 	case l.best == 0 || d < l.best:
 		l.best = d
-	default: // a store that has moved further away is not slow for ever
+	default: // a store that has moved further away is not slow forever
 		l.best = min(l.best+(d-l.best)/256, max(l.best, SyncTimeout(lease)/2))
 	}
 	l.late = d-l.best > SyncTimeout(lease)/4
@@ -76,10 +76,10 @@ func (l *load) took(d time.Duration, answered bool, lease time.Duration, live in
 	}
 }
 
-// stretch is what intervals are multiplied by, at least 1.
+// stretch is the factor of intervals, at least 1.
 func (l *load) stretch() float64 { return max(l.factor, 1) }
 
-// stretched is the interval as stretched.
+// stretched is the stretched interval.
 func (l *load) stretched(lease time.Duration, live int) time.Duration {
 	usual := driver.Interval(lease, live)
 	return min(time.Duration(float64(usual)*l.stretch()), l.longestInterval(lease, live))

@@ -20,14 +20,14 @@ type stop struct {
 // A moment is the present as a processor knows it: on its own clock, and on the pool's.
 type moment struct {
 	now time.Duration
-	// logical is the logical time, 0 before the first answer; began and slept are as in
-	// the last one, and clamp is the longest gap that the logical clock counts.
+	// logical is the logical time, 0 before the first answer. began and slept are as in
+	// the last one. clamp is the longest gap that the logical clock counts.
 	logical, began int64
 	slept, clamp   time.Duration
 }
 
 // ends returns the local time at which a pause ends. It is never too early by more than the
-// logical clock is fast. The pool may have slept since it was written: that clock stood still.
+// logical clock is fast. The logical clock stood still if the pool has slept since it was written.
 func (e *entry) ends(m moment) time.Duration {
 	if e.left == 0 {
 		return forever
@@ -43,8 +43,8 @@ func (e *entry) ends(m moment) time.Duration {
 }
 
 // endsFromNow is ends for a notification. It comes at once, or counts until the next answer at
-// most. It may be written by the clock of a store that has begun anew, which the processor
-// does not know yet: by another clock a pause may look as if it were over.
+// most. It may use the clock of a store that lost its record, which the processor does not know
+// yet. By another clock a pause may look as if it were over.
 func (e *entry) endsFromNow(m moment) time.Duration {
 	if e.left == 0 {
 		return forever
@@ -52,11 +52,11 @@ func (e *entry) endsFromNow(m moment) time.Duration {
 	return m.now + e.left
 }
 
-// sleptThrough tells whether the pool has begun anew since the pause was written, after a silence
-// that the logical clock does not count.
+// sleptThrough reports whether the pool has started over since the pause was written, after a
+// silence that the logical clock does not count.
 func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began && m.slept > m.clamp }
 
-// entry returns the stop as it is written at a moment.
+// entry returns the stop as it is written at m.
 func (s *stop) entry(m moment) entry {
 	e := entry{tag: s.tag, reason: s.reason, by: s.by, at: m.logical, until: s.until}
 	if s.end != forever {
@@ -78,7 +78,7 @@ func later(list []stop, s stop) []stop {
 	return append(list, s)
 }
 
-// paused turns stops into what a limiter goes by. base is the origin of local time.
+// paused converts stops to the pauses of a limiter. base is the origin of local time.
 func paused(stops []stop, base time.Time) (list []limit.Paused) {
 	for _, s := range stops {
 		o := limit.Paused{Tag: s.tag, Reason: s.reason, By: s.by}

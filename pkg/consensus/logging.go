@@ -13,24 +13,24 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// remindEvery is how often a loss of the store that goes on is logged again.
+// remindEvery is how often a lasting loss of the store is logged again.
 const remindEvery = time.Minute
 
-// A logbook decides what a Member logs about its store: each trouble once when it begins, once when it ends, once more when its
-// reason becomes known, and a loss that lasts once a minute. It has neither clock nor lock.
+// A logbook decides what a Member logs about its store: each trouble once when it begins, once when it ends, and once when its
+// reason becomes known. A lasting loss is logged once a minute. A logbook has neither clock nor lock.
 type logbook struct {
 	failing   time.Time // when the first of the failures in a row came; zero: the last sync succeeded
 	logged    bool      // the failures in a row were logged
 	lost      bool      // the end of the share was logged
 	remind    time.Time // when the loss is logged next
-	unknown   bool      // why syncs fail was not known when it was logged last: there was no answer in time
+	unknown   bool      // the reason of failing syncs was not known when last logged: there was no answer in time
 	frozen    bool      // a freeze was logged
 	replaced  bool
 	quotas    bool      // a document of quotas that cannot be read was logged
 	blind     bool      // a document that stops this processor was logged
 	hasJoined bool      // the store has answered before
 	slow      bool      // a slow store was logged
-	settings  string    // that disagreed when it was logged last
+	settings  string    // those that disagreed when last logged
 	targets   time.Time // when the targets of tags may be logged next
 }
 
@@ -46,13 +46,13 @@ type situation struct {
 	frozen    time.Duration // how long no share can grow yet
 	frozenBy  FreezeCause
 	interval  time.Duration // between syncs at present
-	usual     time.Duration // the same with a store that is quick
+	usual     time.Duration // the same with a quick store
 	slow      bool          // more than one answer has come late since the interval was as usual
 	stretched bool          // the interval is longer than usual
 	quotas    error         // why a document of quotas cannot be read
-	stopped   error         // why a document cannot be read that stops this processor
+	stopped   error         // why a document that stops this processor cannot be read
 	settings  string        // of processors whose settings disagree; empty: they agree
-	spent     spentList     // changes of what is spent that were not logged yet
+	spent     spentList     // corrections of spent budgets that were not logged yet
 }
 
 // A logLine is one line to log.
@@ -62,7 +62,7 @@ type logLine struct {
 	args    []any
 }
 
-// observe takes note of a sync that has just ended and returns what is to be logged.
+// observe records a sync that has just ended and returns the lines to log.
 func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	if s.err != nil {
 		return b.failed(now, s)
@@ -105,7 +105,7 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	return append(lines, b.disagreed(s.settings)...)
 }
 
-// unread logs once that a document stops this processor, and when it does so no longer.
+// unread logs once that a document stops this processor, and once that it no longer does.
 func (b *logbook) unread(why error) []logLine {
 	was := b.blind
 	b.blind = why != nil
@@ -136,7 +136,7 @@ func (b *logbook) slowed(s *situation) []logLine {
 	return nil
 }
 
-// disagreed logs each change of settings that disagree once. A new version that is rolled out is such a change, and its end another.
+// disagreed logs each change of disagreeing settings once. The rollout of a new version is one such change, and its end another.
 func (b *logbook) disagreed(settings string) []logLine {
 	if settings == b.settings {
 		return nil
@@ -148,8 +148,7 @@ func (b *logbook) disagreed(settings string) []logLine {
 	return []logLine{{slog.LevelWarn, "processors of the pool have settings that disagree", []any{"settings", settings}}}
 }
 
-// failed takes note of a failed sync. A single one that was lost on the way is not worth a line: the next one
-// follows before the lease ends.
+// failed records a failed sync. A single lost sync is not worth a line: the next one follows before the lease ends.
 func (b *logbook) failed(now time.Time, s *situation) []logLine {
 	again := !b.failing.IsZero()
 	if !again {
@@ -178,13 +177,13 @@ func (b *logbook) failed(now time.Time, s *situation) []logLine {
 	}}}
 }
 
-// timedOut tells whether a sync failed because no answer came in time, which says nothing about the reason.
+// timedOut reports whether a sync failed because no answer came in time, which says nothing about the reason.
 func timedOut(err error) bool {
 	var e interface{ Timeout() bool }
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// effect says what a loss of the store means for who draws.
+// effect describes the effect of a loss of the store on draws.
 func (b *logbook) effect(s *situation) string {
 	switch {
 	case s.degraded:
@@ -200,8 +199,8 @@ func (b *logbook) effect(s *situation) string {
 	}
 }
 
-// frozenLine says that a freeze has begun. A new pool is no trouble for who comes first; what the store has lost is, and so is
-// a pool that is new to the store but not to this processor.
+// frozenLine returns the line for the start of a freeze. A new pool is no trouble for its first processors. A loss of the store's
+// data is trouble, and so is a pool that is new to the store but not to this processor.
 func frozenLine(s *situation, first bool) logLine {
 	line := logLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
 		"for", s.frozen.Round(time.Millisecond), "because", s.frozenBy.Explain(), "share", s.share,
@@ -212,14 +211,14 @@ func frozenLine(s *situation, first bool) logLine {
 	return line
 }
 
-// Bounds of what is logged of the targets of tags.
+// Bounds of the log lines about the targets of tags.
 const (
 	targetsEvery   = 5 * time.Second
 	mostTagTargets = 100
 )
 
-// tagTargets returns a line for each tag with a quota by name that is in use, with all that its target is worked out from: at most
-// every five seconds, and of the first hundred by name.
+// tagTargets returns a line for each tag in use that has a quota by name, with the inputs of its target. It does so at most every
+// five seconds, for the first hundred tags by name.
 func (b *logbook) tagTargets(now time.Time, tags func() []TagView) []logLine {
 	if now.Before(b.targets) {
 		return nil
@@ -237,10 +236,10 @@ func (b *logbook) tagTargets(now time.Time, tags func() []TagView) []logLine {
 	return lines
 }
 
-// tagName is a tag in the log.
+// tagName is the name of a tag in the log.
 func tagName(tag string) string { return cmp.Or(tag, "other") }
 
-// attributes are what a line says of a tag. Rates are in tokens per second.
+// attributes returns the attributes of a tag's line. Rates are in tokens per second.
 func (v *TagView) attributes() []any {
 	return []any{
 		"tag", tagName(v.Tag), "demand", v.Asked, "demandHere", v.Demand, "usedHere", v.Used, "reserved", v.Reserved, "total", v.Total,
@@ -250,7 +249,7 @@ func (v *TagView) attributes() []any {
 	}
 }
 
-// report logs what an operator should know of a sync. m.mu is held.
+// report logs what an operator should know about a sync. m.mu is held.
 func (m *Member) report(err error) {
 	m.lastErr = err
 	if errors.Is(err, context.Canceled) {

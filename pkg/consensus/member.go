@@ -24,18 +24,18 @@ import (
 type Member struct {
 	store Store
 	pool  string
-	self  string // tells this process from others in what is pushed
+	self  string // identifies this process in what is pushed
 	log   *slog.Logger
 	base  time.Time // origin of the processor's local time; monotonic
 	poke  chan struct{}
 	quit  chan struct{} // closed when Leave begins
 	done  chan struct{} // closed when the loop has ended
-	heard chan struct{} // closed when news are watched no more
+	heard chan struct{} // closed when news is no longer watched
 
 	onSync []func(Synced)
 
 	leave   sync.Once
-	judging sync.WaitGroup // pauses that the called service has asked for
+	judging sync.WaitGroup // pauses that the called service asked for
 
 	mu     sync.Mutex
 	p      *Processor
@@ -43,7 +43,7 @@ type Member struct {
 	terms  sharing.Terms
 	pushed limit.Lease    // the lease that the holder was given last
 	paused []limit.Paused // and the pauses
-	// forgiven is how often the holder was told that its debt is forgiven.
+	// forgiven counts how often the holder's debt was forgiven.
 	forgiven int
 	receipt  receiptBook
 	slots    reserver
@@ -51,10 +51,10 @@ type Member struct {
 	lastErr  error
 	logbook  logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
-	// request was sent, and when the one was sent that the lease rests on.
+	// request was sent, and when the request that the lease rests on was sent.
 	sentOffset, offset time.Duration
-	// What the holder had done when the newest request was sent, and when the one was
-	// sent that was answered last.
+	// What the holder had done when the newest request was sent, and when the last
+	// answered one was sent.
 	sentFlow, flow flowAt
 	recent         recentUse
 }
@@ -67,12 +67,12 @@ type flowAt struct {
 
 var _ sharing.Pool = (*Member)(nil)
 
-// Join makes this process a processor of a pool and returns at once: the share
+// Join makes this process a processor of a pool and returns at once. The share
 // is 0 until the store has answered, and while the store is away. ctx bounds Join
-// alone. The store stays the caller's: close it after Leave.
+// only. The caller keeps the store: close it after Leave.
 //
-// Errors: *RequestError for a bad option or pool name; with WithFailFast that of
-// the first sync.
+// Errors: *RequestError for a bad option or pool name; with WithFailFast the error
+// of the first sync.
 func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, error) {
 	o, err := newOptions(pool, opts)
 	if err != nil {
@@ -127,7 +127,7 @@ func (m *Member) Attach(h sharing.Holder) {
 	h.Lease(m.pushed)
 }
 
-// Poke says that a caller waits or was refused: the next sync may come sooner.
+// Poke reports that a caller waits or was refused: the next sync may come sooner.
 func (m *Member) Poke() {
 	select {
 	case m.poke <- struct{}{}:
@@ -135,13 +135,13 @@ func (m *Member) Poke() {
 	}
 }
 
-// Leave ends the share at once and tells the store, so that the others can have
-// it. Call it after everything that draws has stopped: numaflow-go goes on
-// handling messages for up to 15 s after SIGTERM. The store is told until ctx
-// ends, and that error returned; the claim then falls to the others one removal
-// time later. It does so, too, when more is owed (see sharing.Holder) than the
-// share earns until ctx ends; else it is earned first. Calling Leave again returns
-// nil at once.
+// Leave ends the share at once and notifies the store, so that the others can have
+// it. Call it after everything that draws has stopped: numaflow-go continues to
+// handle messages for up to 15 s after SIGTERM. Leave retries until ctx ends, but
+// not if the store has never answered. When it fails it returns the error, and the
+// others get the claim one removal time later. They also wait that long when the
+// share would not earn the debt (see sharing.Holder) before ctx ends. A smaller
+// debt is earned first. Calling Leave again returns nil at once.
 func (m *Member) Leave(ctx context.Context) error {
 	var err error
 	m.leave.Do(func() {
@@ -170,8 +170,8 @@ func (m *Member) Leave(ctx context.Context) error {
 	return err
 }
 
-// payDebt waits until what the holder owes is earned, by not using the share. It
-// returns false when ctx ends before that.
+// payDebt waits until the unused share has earned the holder's debt. It returns
+// false when ctx ends before that, or would.
 func (m *Member) payDebt(ctx context.Context) bool {
 	m.mu.Lock()
 	holder := m.holder
@@ -194,7 +194,7 @@ func (m *Member) payDebt(ctx context.Context) bool {
 	}
 }
 
-// tellLeave tells the store until it answers; just once if it has never answered.
+// tellLeave notifies the store until it answers; just once if it has never answered.
 func (m *Member) tellLeave(ctx context.Context, req driver.Leave, once bool) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, SyncTimeout(MinLease))
@@ -211,12 +211,12 @@ func (m *Member) tellLeave(ctx context.Context, req driver.Leave, once bool) err
 	}
 }
 
-// watchEvery is how often the loop looks whether the machine was suspended.
+// watchEvery is how often the loop checks whether the machine was suspended.
 const watchEvery = 100 * time.Millisecond
 
 // run is the background loop: one sync at a time, sent when the processor says
-// that it is due. A sync runs beside the loop, so that a lease that ends while
-// the store hangs is noticed in time.
+// that it is due. A sync runs beside the loop, so that the loop notices in time
+// that a lease ends while the store hangs.
 func (m *Member) run() {
 	defer close(m.done)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -265,8 +265,8 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	// The wall clock runs on while a machine is suspended, the monotonic one does
-	// not: the lease is older than it looks.
+	// The wall clock runs while a machine is suspended, the monotonic one does not:
+	// the lease is older than it looks.
 	if drift := m.wallOffset() - m.offset; m.p.Suspended(drift) {
 		m.p.Void(now)
 		m.offset += drift
@@ -287,11 +287,11 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 	return wait
 }
 
-// firstPatience is for how long a first sync is tried again that was not answered in time: it has to connect, and nothing is held
-// that could become too old meanwhile.
+// firstPatience is how long a first sync without an answer in time is retried. It has to connect, and nothing held can become too
+// old meanwhile.
 const firstPatience = 2 * time.Second
 
-// syncFirst does the first sync, whose error Join returns.
+// syncFirst does the first sync. Join returns its error.
 func (m *Member) syncFirst(ctx context.Context) error {
 	for {
 		err := m.sync(ctx)
@@ -320,7 +320,7 @@ func (m *Member) sync(ctx context.Context) error {
 	return err
 }
 
-// take takes what a sync has come to.
+// take applies the result of a sync.
 func (m *Member) take(req driver.Request, ans driver.Answer, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -340,7 +340,7 @@ func (m *Member) take(req driver.Request, ans driver.Answer, err error) error {
 	return err
 }
 
-// request asks the holder for what it does and the processor for the next request.
+// request returns the processor's next request, made from the holder's report, and its timeout.
 func (m *Member) request() (driver.Request, time.Duration) {
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
@@ -354,8 +354,8 @@ func (m *Member) request() (driver.Request, time.Duration) {
 		asked := h.Report(m.p.DemandSpan())
 		demand = Share(asked.Demand)
 		m.p.Yield(now, demand)
-		m.push()         // a lower share is in force before the store hears of it
-		r := h.Report(0) // after that: no call begins any more by the old share
+		m.push()         // a lower share is in force before the store learns of it
+		r := h.Report(0) // after that: no call begins under the old share any more
 		m.sentFlow = flowAt{r.Usage, now}
 		o := Observation{InUse: Share(r.InUse), Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag, Hold: asked.Hold}
 		o.Served = m.sentFlow.Served

@@ -14,8 +14,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A note is what a processor tells the others, in the note of its row: the limit that it is
-// configured with, what it used lately, and what the called service made of its calls.
+// A note is what a processor reports to the others in its row: its configured limit, its
+// recent use, and how the called service treated its calls.
 type note struct {
 	limit ceiling.Rate
 	// hard: the limit must not be raised.
@@ -25,14 +25,14 @@ type note struct {
 	// paused is the version of the document "pause" that the processor has in force: its
 	// receipt. 0: it has none.
 	paused Version
-	// reports says that the processor makes calls. served is then what the called service
-	// makes of them, in 1e-9 of the limit; see limit.Served.
+	// reports says that the processor makes calls. served then says how the called service
+	// treats them, in 1e-9 of the limit; see limit.Served.
 	reports bool
 	served  backoff.Report
 	// retryAt is the logical time before which the called service wants no other call of
-	// this processor; 0: it has not said so.
+	// this processor; 0: it has not asked.
 	retryAt int64
-	// standing is what operators are told. It is written, and read by standingOf alone.
+	// standing is for operators. String writes it; only standingOf reads it.
 	standing Standing
 }
 
@@ -58,8 +58,8 @@ func noteOf(l ceiling.Config, used, offered int64) note {
 const pausedWord = "p:"
 
 // String returns the text form of a note: its numbers, then words with more. A word is a
-// name, a colon and a value. A blank stands between two of them. A note without a limit
-// has the form and words alone. An empty note says nothing.
+// name, a colon and a value. Words are separated by a blank. A note without a limit has
+// only the form and words. An empty note says nothing.
 func (n note) String() string {
 	b := make([]byte, 0, MaxNoteBytes)
 	if n.limit.Max == 0 {
@@ -91,8 +91,8 @@ func (n note) appendLimit(b []byte) []byte {
 	return b
 }
 
-// parseNote reads what String writes of a processor with a limit. It ignores words that this
-// release does not know. ok is false for anything else.
+// parseNote reads a note that String wrote for a processor with a limit. It ignores words that
+// this release does not know. ok is false for anything else.
 func parseNote(text string) (n note, ok bool) {
 	var room noteWords
 	words, more, ok := room.split(text)
@@ -102,7 +102,7 @@ func parseNote(text string) (n note, ok bool) {
 	return readNote(words, more)
 }
 
-// readNote is parseNote of a note that is split already.
+// readNote is parseNote for a note that is already split.
 func readNote(words, more []string) (n note, ok bool) {
 	if len(words) != 6 || words[1] != "0" && words[1] != "1" {
 		return note{}, false
@@ -136,7 +136,7 @@ func readNote(words, more []string) (n note, ok bool) {
 	return n, true
 }
 
-// receiptOf reads the receipt of a note, whether or not it tells a limit. 0: there is none.
+// receiptOf reads the receipt of a note, with or without a limit. 0: there is none.
 func receiptOf(text string) Version {
 	var room noteWords
 	words, more, ok := room.split(text)
@@ -150,7 +150,7 @@ func receiptOf(text string) Version {
 }
 
 // noteWords is room for the words of one note. A processor splits the notes of all others at
-// each answer, so the room is used again.
+// each answer, so the room is reused.
 type noteWords [12]string
 
 // split parts a note into the words of its form and those with more.
@@ -159,7 +159,7 @@ func (room *noteWords) split(text string) (words, more []string, ok bool) {
 		return nil, nil, false
 	}
 	words = room[:0]
-	form, begin := -1, 0 // form: how many words there are before those that say more
+	form, begin := -1, 0 // form: how many words come before those with more
 	for i := 0; i <= len(text); i++ {
 		switch {
 		case i == len(text) || text[i] == ' ':

@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// An Option sets one thing of a Member.
+// An Option sets one property of a Member.
 type Option func(*options)
 
 type options struct {
@@ -27,8 +27,8 @@ type options struct {
 func WithID(id string) Option { return func(o *options) { o.cfg.ID = id } }
 
 // WithLease sets the lease to propose: MinLease to MaxLease, in whole
-// milliseconds. Defaults to DefaultLease. The pool's own lease, recorded by the
-// first processor, is what counts.
+// milliseconds. Defaults to DefaultLease. The pool's own lease counts: the first
+// processor records it.
 func WithLease(d time.Duration) Option { return func(o *options) { o.cfg.Lease = d } }
 
 // WithPolicy sets how the limit is divided. Defaults to Fair.
@@ -38,29 +38,29 @@ func WithPolicy(p Policy) Option { return func(o *options) { o.cfg.Policy = p } 
 // does not answer. Defaults to Degrade.
 func WithOnStoreLoss(l StoreLoss) Option { return func(o *options) { o.cfg.OnStoreLoss = l } }
 
-// WithLogger sets where the member says what an operator should know, when it begins and when
-// it ends: that the pool is frozen, that syncs with the store fail (a loss that lasts is
-// repeated once a minute) and what that means for who draws, that it was replaced. Defaults
-// to slog.Default.
+// WithLogger sets the logger for events that concern operators, each when it begins and when
+// it ends. They include a frozen pool, failing syncs with their effect on draws, and a
+// replaced member. A lasting loss of the store is repeated once a minute. Defaults to
+// slog.Default.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
 // WithFailFast makes Join fail when the first sync fails. A first sync that is not
-// answered in time is tried again for two seconds. Without this option Join returns at
-// once, and the member goes on trying.
+// answered in time is retried for two seconds. Without this option Join returns at
+// once, and the member keeps trying.
 func WithFailFast() Option { return func(o *options) { o.failFast = true } }
 
-// Synced is how one sync went.
+// Synced is the result of one sync.
 type Synced struct {
-	// Took is how long the store took, or until it was given up on.
+	// Took is how long the store took, or how long the member waited for it.
 	Took time.Duration
 	// Err is why it failed; nil when the store answered.
 	Err error
 }
 
-// WithOnSync adds a function that is called after every sync, but for one that Leave
-// cuts short. It is called in the member's background, or in Join's goroutine for the
-// first sync with WithFailFast; one call at a time, and no sync begins before it
-// returns. It may call View.
+// WithOnSync adds a function that is called after every sync, except one that Leave cuts
+// short. It runs in the member's background, or in Join's goroutine for the first sync
+// with WithFailFast. Calls do not overlap, and no sync begins before f returns. f may
+// call View.
 func WithOnSync(f func(Synced)) Option { return func(o *options) { o.onSync = append(o.onSync, f) } }
 
 func newOptions(pool string, opts []Option) (*options, error) {

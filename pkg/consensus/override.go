@@ -16,22 +16,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// MaxRaise is how many times the configured limit an override may be.
+// MaxRaise is the largest multiple of the configured limit that an override may be.
 const MaxRaise = ceiling.MaxRaise
 
-// An Override is a limit that the processors of a pool use instead of the one that
-// they are configured with. The zero Override is none.
+// An Override is a limit that the processors of a pool use instead of the configured
+// one. The zero Override is none.
 type Override struct {
 	// Max is the number of tokens per Per, over the whole pool: 1 to 1e9; 0: no
 	// override. The burst follows in proportion.
 	Max int
-	// Per is the period: 1 ms to 31 days, in whole microseconds. 0: the period
-	// that is configured; SaveOverride fills it in when a processor is live.
+	// Per is the period: 1 ms to 31 days, in whole microseconds. 0: the configured
+	// period; SaveOverride fills it in when a processor is live.
 	Per time.Duration
-	// Until is when it ends, by the wall clock of whoever saved it; the zero Time: when it is cleared. The end in
-	// force is on the pool's clock, as that of a pause.
+	// Until is when it ends, by the wall clock of the process that saved it; the zero Time: when it is cleared.
+	// The end in force is on the pool's clock, like that of a pause.
 	Until time.Time
-	// Reason says why, in up to 128 bytes of text, and By who, in up to 64.
+	// Reason says why, in up to 128 bytes of text, and By says who, in up to 64.
 	Reason, By string
 
 	ending overrideEnd
@@ -62,7 +62,7 @@ func badWords(of string, err error) error {
 	return &RequestError{Field: bad.Field + " " + of, Value: bad.Value, Allowed: bad.Allowed}
 }
 
-// lasting returns the override as it is saved at now: with how long it goes on. The error is a *RequestError.
+// lasting returns the override as it is saved at now: with its remaining time. The error is a *RequestError.
 func (o Override) lasting(now time.Time) (Override, error) {
 	if o.ending = (overrideEnd{}); o.Until.IsZero() || o.Max == 0 {
 		o.Until = time.Time{}
@@ -82,7 +82,7 @@ func (o Override) lasting(now time.Time) (Override, error) {
 // rate is the override as the law takes it.
 func (o Override) rate() ceiling.Rate { return ceiling.Rate{Max: int64(o.Max), Per: o.Per} }
 
-// overrideJSON is the body of the document: {"max":600,"per":"1m0s"}, and more of one with an end, a reason or an author.
+// overrideJSON is the body of the document: {"max":600,"per":"1m0s"}, and more with an end, a reason or an author.
 //
 //nolint:tagliatelle // the unit belongs to the name
 type overrideJSON struct {
@@ -154,7 +154,7 @@ func (j *overrideJSON) readEnd(o *Override) (err error) {
 	return nil
 }
 
-// fits refuses an override that is too high for what a live processor is configured with,
+// fits refuses an override that is too high for the configured limit of a live processor,
 // and one that no live processor would use.
 func (o Override) fits(roster []RosterRow) error {
 	if o.Max == 0 {
@@ -190,8 +190,8 @@ func (o Override) fits(roster []RosterRow) error {
 	return nil
 }
 
-// configured returns the period of the lowest limit that a live processor is configured
-// with; 0: no note has one.
+// configured returns the period of the lowest configured limit of a live processor; 0: no
+// note has one.
 func configured(roster []RosterRow) time.Duration {
 	var lowest ceiling.Rate
 	for i := range roster {
@@ -203,14 +203,14 @@ func configured(roster []RosterRow) time.Duration {
 }
 
 // SaveOverride makes o the limit of a pool, in place of any other override. Every processor
-// uses it from its next sync on; slots that the store has issued already stay. When its end has come, the
+// uses it from its next sync on; slots that the store has already issued stay. After its end, the
 // next sync of a processor clears it. An earlier override that the store has lost does not come back. The pool must have a record: a
 // processor has been in it. SaveOverride blocks until the store has answered; ctx bounds it.
 //
-// Errors: *RequestError when o is invalid, above MaxRaise times the limit that a live
-// processor is configured with, above its hard limit, or when no live processor has a limit
-// of tokens; one that wraps ErrNoPool;
-// *ConflictError when others keep changing it at the same time; those of the store.
+// Errors: *RequestError when o is invalid, above MaxRaise times the configured limit or above
+// the hard limit of a live processor, or when none of them has a limit of tokens; one that
+// wraps ErrNoPool; *ConflictError when others keep changing it at the same time; those of
+// the store.
 func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -220,7 +220,7 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 		return err
 	}
 	_, err = limitDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[Override]) (Override, bool, error) {
-		next := o // whatever is on record, also what this release cannot read
+		next := o // whatever is on record, even if this release cannot read it
 		if next.Max > 0 && next.Per == 0 {
 			next.Per = configured(r.Roster)
 			if err := next.Validate(); err != nil {
@@ -232,8 +232,8 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	return saving(err, "consensus: saving the override of pool %q: %w", pool)
 }
 
-// saving returns the error of a change with the words of a format for the pool's name and the
-// error. A *RequestError says enough.
+// saving wraps the error of a change by a format for the pool's name and the error. It returns
+// a *RequestError as it is.
 func saving(err error, format, pool string) error {
 	if bad := (*RequestError)(nil); err == nil || errors.As(err, &bad) {
 		return err
@@ -241,10 +241,10 @@ func saving(err error, format, pool string) error {
 	return fmt.Errorf(format, pool, err)
 }
 
-// ClearOverride ends the override of a pool, if there is one: the limit is again the lowest
-// that a live processor is configured with. Where the store issues permits and the override
-// was lower, that takes a removal time. An override that the store has lost does not come
-// back. Errors are those of SaveOverride.
+// ClearOverride ends the override of a pool, if there is one. The limit is again the lowest
+// configured limit of a live processor. Where the store issues permits and the override was
+// lower, that takes a removal time. An override that the store has lost does not come back.
+// Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s Store, pool string) error {
 	return SaveOverride(ctx, s, pool, Override{})
 }

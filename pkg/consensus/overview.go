@@ -14,7 +14,7 @@ import (
 )
 
 // An Overview is what the record of a pool shows to operators. It is as the last step left it:
-// processors that have died since are in it, and with nobody left it stays as it is.
+// it includes processors that have died since, and with nobody left it does not change.
 type Overview struct {
 	Pool string
 	// Processors are the live ones, by rising ID.
@@ -23,8 +23,8 @@ type Overview struct {
 	// number. PoolSize is the largest one.
 	Agreed   bool
 	PoolSize int
-	// Max per Per is the limit in force, without a ramp: the override, or the lowest that a
-	// processor is configured with. Max 0: nobody tells.
+	// Max per Per is the limit in force, without a ramp: the override, or the lowest
+	// configured limit of a processor. Max 0: nobody reports one.
 	Max int
 	Per time.Duration
 	// Override is the pool's override; the zero Override: none.
@@ -32,42 +32,42 @@ type Overview struct {
 	// Ramp is where the pool's ramp stands, in tokens per RampPer; 0: it has none.
 	Ramp    float64
 	RampPer time.Duration
-	// Lowered is to which part of the limit in force the refusals of the called service have lowered it; 0: they have not.
+	// Lowered is the part of the limit in force that refusals of the called service have left; 0: they have not lowered it.
 	Lowered float64
-	// Pauses are what is paused, as LoadPauses returns it.
+	// Pauses are the pauses, as LoadPauses returns them.
 	Pauses []limit.Paused
-	// Frozen is how long no share can grow yet, as far as a processor has told, and FrozenBy why.
+	// Frozen is how long no share can grow yet, as far as a processor has reported, and FrozenBy says why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
-	// Slots is how many calls may be in flight, where that is the pool's limit: the fewest that a processor is configured with.
+	// Slots is how many calls may be in flight, if the pool limits those: the lowest number configured by a processor.
 	Slots int
-	// Settings are what the processors are configured with; more than one: they disagree. See Disagreement.
+	// Settings are the settings of the processors; more than one: they disagree. See Disagreement.
 	Settings []Setting
-	// Unreadable names the documents of the pool that should be known, but are not: they are
-	// those of a later version.
+	// Unreadable names the known documents of the pool that cannot be read: they are from
+	// a later version.
 	Unreadable []string
 	// Granted is what the limit in force grants in the long run, in tokens per second: less than Max per Per if it is hard.
 	Granted float64
-	// Documents is all that the record has, by rising name.
+	// Documents are all documents of the record, by rising name.
 	Documents []driver.Document
 
-	changes QuotaChanges // of quotas, as far as they can be read
+	changes QuotaChanges // as far as they can be read
 }
 
-// An OverviewRow is one processor as its last request has it.
+// An OverviewRow is one processor as of its last request.
 type OverviewRow struct {
 	RosterRow
 	Standing
 
-	// Max per Per is the limit that it is configured with, and Hard says that this must not be raised. Max
-	// is 0 when it tells no limit of tokens.
+	// Max per Per is the configured limit, and Hard says that it must not be raised. Max is 0 when the processor
+	// reports no limit of tokens.
 	Max  int
 	Per  time.Duration
 	Hard bool
 }
 
-// Gone tells whether the processor has died, as far as a record shows that: the others have synced for longer since its last request than
-// any lease lasts.
+// Gone reports whether the processor has died, as far as a record shows that. The others have then synced for longer than any lease
+// since its last request.
 func (r *OverviewRow) Gone() bool { return r.Silent > MaxLease }
 
 // LoadOverview returns what the record of a pool shows. It changes nothing. ctx bounds the
@@ -90,11 +90,11 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	return o, nil
 }
 
-// silentPool is for how long nobody syncs with a pool whose processors have all died, or cannot reach the store: a lease, and half of one until
-// the next attempt.
+// silentPool is the silence after which all processors have died or cannot reach the store: a lease, and half of one until the next
+// attempt.
 const silentPool = MaxLease * 3 / 2
 
-// addSilence says that nobody has synced for so long.
+// addSilence records that nobody has synced for age.
 func (o *Overview) addSilence(age time.Duration) {
 	for i := range o.Processors {
 		o.Processors[i].Silent += age
@@ -104,7 +104,7 @@ func (o *Overview) addSilence(age time.Duration) {
 	}
 }
 
-// overviewOf is what a roster shows. part is which part of the limit is granted in the long run.
+// overviewOf returns the overview of a roster. part is the part of the limit that is granted in the long run.
 func overviewOf(pool string, roster []RosterRow) (o Overview, part float64) {
 	o = Overview{Pool: pool, Agreed: len(roster) > 0}
 	var lowest ceiling.Rate
@@ -141,8 +141,8 @@ func (o *Overview) setGranted(part float64) {
 	}
 }
 
-// Overview is what a processor's view shows, as LoadOverview would show it as of the processor's last sync, with what the processor knows of
-// pauses, the ceiling and the freeze by now. It has no Documents.
+// Overview returns what LoadOverview would show as of the processor's last sync. Pauses, the ceiling and the freeze are as the
+// processor knows them by now. It has no Documents.
 func (v *View) Overview() Overview {
 	o, part := overviewOf(v.Pool, v.Roster)
 	o.setOverride(v.Override)
@@ -174,7 +174,7 @@ func (o *Overview) setOverride(override Override) {
 	}
 }
 
-// InForce names the documents of the pool that are in force at now, by rising name: not those that have ended, nor orders that were
+// InForce names the documents of the pool that are in force at now, by rising name. It leaves out ended ones, and orders that were
 // carried out. Documents that this release does not know are in force.
 func (o *Overview) InForce(now time.Time) (names []string) {
 	for _, d := range o.Documents {
@@ -200,14 +200,14 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 	return names
 }
 
-// QuotaChanges returns what is changed of the quotas of the pool, as LoadQuotas returns it. The error is one for a document that this
-// release cannot read.
+// QuotaChanges returns the changes of the pool's quotas, as LoadQuotas returns them. The error is one for a document that this release
+// cannot read.
 func (o *Overview) QuotaChanges() (QuotaChanges, error) { return quotaChangesIn(o.Documents) }
 
-// Reserved is what all tags have reserved together in tokens per second, by what the processors are configured with and what
-// the pool's document changes of that; ok is false when no processor has quotas. It is exact for processors that are
-// configured with known, which may be the zero Quotas. Others tell only the sum of what is not changed, as of their last sync:
-// what is configured for a tag that was changed since counts as well.
+// Reserved returns the rate reserved for all tags together, in tokens per second: by the quotas of the processors, with the
+// changes of the pool's document. Without any processor that has quotas, ok is false. The rate is exact for processors that
+// are configured with known, which may be the zero Quotas. Others report only the sum of unchanged quotas as of their last
+// sync. That sum includes the configured quota of a tag that was changed since.
 func (o *Overview) Reserved(known limit.Quotas) (rate float64, ok bool) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
@@ -224,7 +224,7 @@ func (o *Overview) Reserved(known limit.Quotas) (rate float64, ok bool) {
 	return rate, ok
 }
 
-// readDocuments reads what the documents say of the limit.
+// readDocuments reads the override, the quota changes, the ramp, the backoff and the pauses.
 func (o *Overview) readDocuments() {
 	override, err := limitDoc.Read(limitDoc.In(o.Documents))
 	if err != nil {
