@@ -23,8 +23,8 @@ type Quota struct {
 	Class Class
 	// Budgets are amounts for a calendar hour, day or month: at most one of each.
 	Budgets []Budget
-	// Hard promises at most Total tokens in any window of length Per. It grants less in the long run: about 54 % of Total with a Per of 10
-	// s, 88 % with a minute, 99.8 % with an hour; see Kept. Only with Total, and Per of 10 s or more.
+	// Hard promises at most Total tokens in any window of length Per. It grants less in the long run, the less the shorter Per is: about 54
+	// % of Total with 10 s, 88 % with a minute, 99.8 % with an hour; see Kept. Only with Total, and Per of 10 s or more.
 	Hard bool
 	// Shadow counts and shows what the quota would refuse, but refuses nothing by Total or Budgets. Reserved still applies.
 	Shadow bool

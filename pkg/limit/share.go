@@ -17,8 +17,8 @@ type Lease struct {
 	// Share is the usable fraction of the configured limit in 1e-9: 0 to MaxShare, and at most WholeShare unless an override has raised the
 	// limit.
 	Share int64
-	// Even is the share that this processor soon gets if it lacks tokens, however small its share is now for lack of demand: at most its
-	// equal part of the pool, in the unit of Share. 0 means unknown.
+	// Even is the share that this processor soon gets if it lacks tokens, however small its share is now for lack of demand. It is at most
+	// this processor's equal part of the pool, in the unit of Share. 0 means unknown.
 	Even int64
 	// Ceiling is the most that the whole pool may use now, in tokens per Per of the configured limit. It is below Max while the limit ramps
 	// up or an override lowers it. 0 means Max. Share already includes it.
@@ -36,7 +36,7 @@ type Lease struct {
 	Degraded bool
 	// Adapted says that Ceiling was lowered because the called service refuses calls; see Limit.Adaptive. Cuts counts how often: once it
 	// has changed, the refusals that the holder knows of have been dealt with. Settling says that the last cut is so recent that other
-	// processors may not know it yet, so refusals of calls granted now say nothing about the new ceiling.
+	// processors may not know it yet. Then refusals of calls granted now say nothing about the new ceiling.
 	Adapted  bool
 	Cuts     uint64
 	Settling bool

@@ -20,12 +20,12 @@ type TagReport struct {
 	// Lasts is how long all of InHand stays usable.
 	Lasts time.Duration
 	// Head is the cost of the first caller waiting for the tag's own tokens; 0 if there is none. Line is TagGrant.Coming plus the cost of
-	// the next callers that Coming does not cover, in whole calls: as many as TagGrant.Rate serves by the next report. More says that other
-	// callers wait behind them.
+	// the next callers that Coming does not cover. It counts whole calls, as many as TagGrant.Rate serves by the next report. More says
+	// that other callers wait behind them.
 	Head, Line int64
 	More       bool
-	// Limiting is the most that the tag may use at this limiter by the next report, in tokens per second, because the called service
-	// refuses its calls. 0 means no bound. Held says that callers recently lacked tokens for that reason.
+	// Limiting is the most that the tag may use at this limiter by the next report, in tokens per second. The bound exists because the
+	// called service refuses its calls; 0 means none. Held says that callers recently lacked tokens for that reason.
 	Limiting float64
 	Held     bool
 }
@@ -33,7 +33,7 @@ type TagReport struct {
 // A TagGrant is a pool's grant to one tag at a limiter.
 type TagGrant struct {
 	Tag string
-	// Rate is the tag's rate at this limiter while other tags lack tokens, in tokens per second. It is a weight, not a bound.
+	// Rate is the rate that the tag should get at this limiter while others lack tokens, in tokens per second. It is a weight, not a bound.
 	Rate float64
 	// Target is how much the tag may use over the whole pool now, in tokens per second. By names its cause: "reserved", "total",
 	// "limiting", "limit", "class", "demand" or "budget".

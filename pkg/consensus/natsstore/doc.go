@@ -29,15 +29,15 @@
 //
 // News of pauses uses core NATS, with subjects of the bucket below push, which has no keys. A header makes the bucket refuse news, so that
 // it keeps none and none comes between the writes of records. All connected processors receive it, also while the bucket has no leader.
-// News has no consumers: from 2.15 on a stream has a thousand at most.
+// News needs no consumers: from 2.15 on a stream has a thousand at most.
 //
 // # How many processors
 //
 // All processors of a pool write one value. This suits about a hundred processors in a pool with one sync per second each, at round trips
-// of up to five milliseconds; syncs are not combined. docs/operations.md has measurements with more. When requests lose to others too
-// often, intervals stretch as with any slow store. A joining processor gives up after a quarter of its time. It does not try while one in a
-// hundred holders of shares is overdue (driver.Record.HoldersWait), so that holders win. The server is the server of the connection:
-// JetStream domains are not supported.
+// of up to five milliseconds. Syncs are not combined. See docs/operations.md for measurements with more processors. When requests lose to
+// others too often, intervals stretch as with any slow store. A joining processor gives up after a quarter of its time. It does not try
+// while one in a hundred holders of shares is overdue (driver.Record.HoldersWait), so that holders win. The server is the server of the
+// connection: JetStream domains are not supported.
 //
 // # Identity
 //
@@ -50,11 +50,11 @@
 //
 // A pool without a record freezes, unless the bucket is known to have lost nothing for as long as a share of the pool could be in use. That
 // is driver.Removal of the longest lease, and with consensus.Degrade an hour and a quarter more. Two markers show this, the keys =marker-1
-// and =marker-2, which belong to no pool. A marker holds the life of the bucket that it vouches for: the identity, and with a single
-// replica the ID that the server keeps from its start to its end. It counts from the later of two times: its own stamp, and the stream
-// information's time from before the write, which it holds. The first sync of a new pool, and once an hour a sync of any other pool, writes
-// a marker if there is none of this life. Records and markers expire with the bucket's age: the second marker is written when the first is
-// half a day old.
+// and =marker-2, which belong to no pool. A marker holds the life of the bucket that it vouches for. That is the identity, and with a
+// single replica also the ID that the server keeps from its start to its end. It counts from the later of two times: its own stamp, and the
+// stream information's time from before the write, which it holds. The first sync of a new pool, and once an hour a sync of any other pool,
+// writes a marker if there is none of this life. Records and markers expire with the bucket's age: the second marker is written when the
+// first is half a day old.
 //
 // Why a marker of this life that is old enough is proof: only a pool's record grants shares of the pool. So the question is how a record
 // can vanish while a marker stays.
@@ -74,17 +74,17 @@
 //
 // Servers before 2.10 do not report their time; there each new pool freezes.
 //
-// As with the other stores, some events defeat the marker. One is removing a pool's record by hand without a trace while processors use it:
-// by purging or compacting its subject, or by restoring an older backup of the bucket (delete the markers too). Another is a server clock
-// that leaps ahead by more than the period above, after the data was lost and before that period has passed. The third is a power loss at a
-// majority of the replicas at once. A processor of the pool notices at its next sync. Until then a new processor may be granted shares that
-// others hold.
+// As with the other stores, some events defeat the marker. One is removing a pool's record by hand without a trace while processors use it.
+// Examples are purging or compacting its subject, or restoring an older backup of the bucket; delete the markers too. Another is a server
+// clock that leaps ahead by more than the period above, after the data was lost and before that period has passed. The third is a power
+// loss at a majority of the replicas at once. A processor of the pool notices at its next sync. Until then a new processor may be granted
+// shares that others hold.
 //
 // # The bucket
 //
-// The first sync makes the bucket if there is none: stream KV_<bucket>, file storage, only the newest value of each key, a byte limit, and
-// three replicas in a cluster of servers. `nats kv` shows it. A record expires a week after its last write, and every sync writes. Beyond
-// the limit, the records with the oldest writes are dropped. A pool without its record starts as a new one.
+// The first sync makes the bucket if there is none. It is the stream KV_<bucket>, with file storage, only the newest value of each key, a
+// byte limit, and three replicas in a cluster of servers. `nats kv` shows it. A record expires a week after its last write, and every sync
+// writes. Beyond the limit, the records with the oldest writes are dropped. A pool without its record starts as a new one.
 //
 // An existing bucket is used as it is if its settings suit pools; every sync checks them. Unusable settings are an error: a stream that
 // refuses updates, expiry in less than a day, a max_msg_size below 4 KiB, a mirror, and so on. The store warns once, with advice, about
@@ -96,7 +96,7 @@
 //
 // Up to 2.9.20 a leader with replicas checks the expected sequence of a subject against its applied writes, and not again when it applies
 // the write. So two concurrent writers both succeed. With replicas and no proof of server 2.10 or later, a write is therefore also
-// conditional on the sequence of the whole stream, which is checked when the write is applied. Then all pools of a bucket compete with each
+// conditional on the sequence of the whole stream. That is checked when the write is applied. Then all pools of a bucket compete with each
 // other, so give busy pools their own buckets.
 //
 // # Permissions

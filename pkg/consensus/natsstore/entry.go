@@ -57,7 +57,7 @@ type writeReply struct {
 }
 
 // read requests the stream's information from the stream's leader, unless it is known, and then the newest entry of a subject. It requests
-// neither both at once, nor an entry of a stream that never held one: a server of version 2.9.10 crashes on that while the stream is being
+// neither both at once, nor an entry of a stream that never held one. A server of version 2.9.10 crashes on that while the stream is being
 // made.
 func (s line) read(ctx context.Context, subject string, info *streamInfo) (*streamInfo, *entry, error) {
 	if info == nil {

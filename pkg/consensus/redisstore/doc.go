@@ -22,12 +22,12 @@
 //
 // # When a pool freezes
 //
-// Redis may lose acknowledged writes, so every record names the life of the server that wrote it: the run_id of INFO, which is unique to a
-// server and changes at a restart. A sync freezes the pool if it finds another run_id, an older record than its sender has seen, or no
+// Redis may lose acknowledged writes, so every record names the life of the server that wrote it. It is the run_id of INFO, which is unique
+// to a server and changes at a restart. A sync freezes the pool if it finds another run_id, an older record than its sender has seen, or no
 // record. The reason: shares may be in use that are not on record.
 //
 // An absent pool is known to be new only if this life of the server would still have it. That must hold for a pool that existed when a
-// share still in use could have been granted: within driver.Removal of the longest lease, and with consensus.Degrade within an hour and a
+// share still in use could have been granted. The period is driver.Removal of the longest lease, and with consensus.Degrade an hour and a
 // quarter more. The marker shows this: it holds the run_id, the number of keys evicted, and since when both have applied. The first sync of
 // any pool of the group in this life of the server writes it. An absent pool counts as new if the marker is older than that period and
 //
@@ -39,7 +39,7 @@
 //   - its time is not in the future, as after a clock was set back.
 //
 // Otherwise the marker is written again and the new pool waits. The marker expires half a day after the last sync of its group, before any
-// pool, so a clock that leaps ahead removes the marker along with the pools.
+// pool. So a clock that leaps ahead removes the marker along with the pools.
 //
 // Two things defeat the marker. One is removing a pool's key by hand while processors use it, with DEL or SWAPDB; leave it to expire, or
 // delete the marker too. The other is a server clock that leaps by more than that period, after the data was lost and before the period has
@@ -79,7 +79,7 @@
 // In a Cluster, set DisableRoutingPolicies on the result of ClientOptions.Cluster. Otherwise the client asks for the list of all commands,
 // repeatedly if that is denied.
 //
-// ClientOptions returns settings that suit a sync: short timeouts, the context's deadline respected, no retries, and a new attempt at each
-// sync to reach a server that is down. A client that retries does no harm, because a request applied twice counts once. It only delays the
+// ClientOptions returns settings that suit a sync: short timeouts, the context's deadline respected, and no retries. If a server is down,
+// each sync tries again to reach it. A client that retries does no harm, because a request applied twice counts once. It only delays the
 // next request, which would tell the server more.
 package redisstore
