@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ShortDuration is a duration as people write it: 1m, and not 1m0s. time.ParseDuration reads it.
+// ShortDuration formats d as people write it: 1m rather than 1m0s. time.ParseDuration reads it.
 func ShortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// slack is by how much the windows of a draw are longer than they look: a draw is good for two intervals, by a clock
-// that may be a twelfth faster than the store's, and one interval ahead. An interval is at most 2.5 s, a quarter of the longest
-// lease: 2 x 2.5 s x 13/12 + 2.5 s is less than 8 s.
+// slack is how much longer the windows of a draw are than they look. A draw is valid for two intervals, by a clock that may be a twelfth
+// faster than the store's, and one interval ahead. An interval is at most 2.5 s, a quarter of the longest lease: 2 x 2.5 s x 13/12 + 2.5 s
+// is less than 8 s.
 const slack = 8 * time.Second
 
-// Enforced is what a till holds a tag to: total tokens per per, with at most burst saved up. total is 0 for a quota
-// without a Total. q must be valid; defaults are filled in as for a limit per second.
+// Enforced returns the bounds that a till (the token bucket of one tag) applies: total tokens per per, with at most burst saved up. For a
+// quota without a Total, total is 0. q must be valid; defaults are filled in as for a limit per second.
 //
-// It is Total, Per and Burst as they are, but for Hard. A till that gives out total' tokens per per', with burst saved up
-// and no draw above m, lets at most total' x (W + slack) / per' + burst + m through in any window W. So with Hard the burst is at
-// most a tenth of Total, a draw takes at most as much as the burst (see Largest), and what is left of Total is given
-// out over Per and the slack: (Total - 2 x burst) per (Per + 8 s). A Per so long that this would be
-// above 31 days keeps 31 days, and gives out less in them.
+// Without Hard these are Total, Per and Burst. Let a till grant total' tokens per per', with burst saved up and no draw above m. Then it
+// grants at most total' x (W + slack) / per' + burst + m in any window W. So with Hard the burst is at most a tenth of Total, and a draw
+// takes at most the burst (see Largest). The rest of Total is spread over Per and the slack: (Total - 2 x burst) per (Per + 8 s). If that
+// period exceeds 31 days, it is cut to 31 days and its total is scaled down.
 func (q Quota) Enforced() (total int64, per time.Duration, burst int64) {
 	q = q.WithDefaults(0)
 	total, per, burst = int64(q.Total), q.Per, int64(q.Burst)
@@ -34,8 +33,8 @@ func (q Quota) Enforced() (total int64, per time.Duration, burst int64) {
 	return total, per, burst
 }
 
-// Kept is which part of Total the tag earns in the long run: 1, and less with Hard. The shorter Per, the less it is: about 0.54
-// with ten seconds, 0.88 with a minute, 0.998 with an hour.
+// Kept returns the fraction of Total that the tag earns in the long run: 1, or less with Hard. The shorter Per, the smaller it is: about
+// 0.54 with ten seconds, 0.88 with a minute, 0.998 with an hour.
 func (q Quota) Kept() float64 {
 	q = q.WithDefaults(0)
 	if !q.Hard || q.Total == 0 {
@@ -45,8 +44,8 @@ func (q Quota) Kept() float64 {
 	return float64(total) / per.Seconds() / rate(q.Total, q.Per)
 }
 
-// Largest is the most tokens that one draw may take: 0 for any number. What is Hard would break its promise by a
-// larger one.
+// Largest returns the most tokens that one draw may take, or 0 if any number is allowed. A larger draw would break the promise of a Hard
+// quota.
 func (q Quota) Largest() int64 {
 	if !q.Hard || q.Total == 0 {
 		return 0

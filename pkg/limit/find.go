@@ -9,9 +9,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 )
 
-// Find returns the quota that counts for a tag, and the name under which it counts: the tag's own quota, else a copy
-// of that of the first pattern that matches, under the tag's name. For all others, for no tag, and for a name
-// that no quota can have (1 to 64 bytes of UTF-8 without control characters), it returns Other under the name "".
+// Find returns the quota that applies to a tag, and the name under which it counts. The tag's own quota comes first, then a copy of the
+// first matching pattern's quota, under the tag's name. For all other tags, for no tag, and for an invalid name, it returns Other under the
+// name "". A valid name is 1 to 64 bytes of UTF-8 without control characters.
 func (q Quotas) Find(tag string) (name string, quota Quota) {
 	if own, ok := q.Tags[tag]; ok && tag != "" {
 		return tag, own
@@ -26,11 +26,10 @@ func (q Quotas) Find(tag string) (name string, quota Quota) {
 	return "", q.Other
 }
 
-// None tells whether q are no quotas at all: nothing is counted by tags then.
+// None reports whether q has no quotas at all; then nothing is counted by tags.
 func (q Quotas) None() bool { return len(q.Tags) == 0 && len(q.Match) == 0 && q.Other.isZero() }
 
-// Given tells whether quotas were given, be they none: Tags that are empty and not nil are quotas of which every tag can get one
-// while the pool runs.
+// Given reports whether quotas were given. Tags that are empty but not nil also count: then any tag can get a quota while the pool runs.
 func (q Quotas) Given() bool { return q.Tags != nil || !q.None() }
 
 func (q Quota) isZero() bool {
@@ -38,11 +37,11 @@ func (q Quota) isZero() bool {
 		len(q.Budgets) == 0 && !q.Hard && !q.Shadow
 }
 
-// defaultPer is the period of a limit that says none.
+// defaultPer is the default period of a limit.
 const defaultPer = time.Second
 
-// WithDefaults returns q with the defaults of every quota filled in; per is the period of the limit, 0 for a second.
-// q stays as it is, and so do fields that are out of bounds.
+// WithDefaults returns q with the defaults of every quota filled in. per is the period of the limit; 0 means a second. It does not modify q
+// and keeps fields that are out of bounds.
 func (q Quotas) WithDefaults(per time.Duration) Quotas {
 	q.Tags, q.Match = maps.Clone(q.Tags), slices.Clone(q.Match)
 	for name, quota := range q.Tags {
@@ -55,7 +54,7 @@ func (q Quotas) WithDefaults(per time.Duration) Quotas {
 	return q
 }
 
-// WithDefaults returns q with its defaults filled in; per is the period of the limit, 0 for a second.
+// WithDefaults returns q with its defaults filled in. per is the period of the limit; 0 means a second.
 func (q Quota) WithDefaults(per time.Duration) Quota {
 	if q.Per == 0 {
 		q.Per = per
@@ -70,7 +69,7 @@ func (q Quota) WithDefaults(per time.Duration) Quota {
 		q.Class = Interactive
 	}
 	if q.Burst == 0 && q.Total > 0 && q.Total <= MaxTokens && q.Per > 0 {
-		// Both are at most 1e9 and 1e8, so that the product fits.
+		// At most 1e9 and 1e8, so the product fits.
 		q.Burst = max(1, int(int64(q.Total)*int64(100*time.Millisecond)/int64(q.Per)))
 	}
 	q.Budgets = slices.Clone(q.Budgets)

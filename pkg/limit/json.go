@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// The JSON form has the names of the configuration, in one line: {"tags":{"acme":{"reserved":200,"per":"1m0s"}}}. What is
-// zero is left out, but for the total of what is Blocked. Reading it is strict: a name that is not known may be what a later release counts by.
+// The JSON form uses the names of the configuration, in one line: {"tags":{"acme":{"reserved":200,"per":"1m0s"}}}. Zero fields are omitted,
+// except the total of a Blocked quota. Reading is strict: an unknown name may be a bound of a later release.
 
-// quotaJSON is a Quota, and with a tag a QuotaPattern.
+// quotaJSON is a Quota or, with a tag, a QuotaPattern.
 type quotaJSON struct {
 	Tag      string       `json:"tag,omitempty"`
 	Reserved int          `json:"reserved,omitempty"`
@@ -75,10 +75,10 @@ func (j *quotaJSON) quota() (Quota, error) {
 	return q, nil
 }
 
-// MarshalJSON writes what is not zero, with durations as in 1m0s.
+// MarshalJSON writes the fields that are not zero, with durations such as 1m0s.
 func (q Quota) MarshalJSON() ([]byte, error) { return json.Marshal(q.json()) }
 
-// UnmarshalJSON reads what MarshalJSON writes, and nothing else.
+// UnmarshalJSON reads the output of MarshalJSON, and nothing else.
 func (q *Quota) UnmarshalJSON(text []byte) error {
 	var j quotaJSON
 	err := strict(text, &j)
@@ -99,7 +99,7 @@ func (p QuotaPattern) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and nothing else.
+// UnmarshalJSON reads the output of MarshalJSON, and nothing else.
 func (p *QuotaPattern) UnmarshalJSON(text []byte) error {
 	var j quotaJSON
 	if err := strict(text, &j); err != nil {
@@ -113,7 +113,7 @@ func (p *QuotaPattern) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes what there is.
+// MarshalJSON writes the fields that are set.
 func (q Quotas) MarshalJSON() ([]byte, error) {
 	j := quotasJSON{Tags: q.Tags, Match: q.Match}
 	if !q.Other.isZero() {
@@ -122,7 +122,7 @@ func (q Quotas) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and nothing else.
+// UnmarshalJSON reads the output of MarshalJSON, and nothing else.
 func (q *Quotas) UnmarshalJSON(text []byte) error {
 	var j quotasJSON
 	if err := strict(text, &j); err != nil {
@@ -135,7 +135,7 @@ func (q *Quotas) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// strict reads one JSON value, and refuses names that into has not.
+// strict reads one JSON value into into, and rejects unknown names.
 func strict(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

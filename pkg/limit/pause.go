@@ -8,63 +8,58 @@ import (
 	"unicode/utf8"
 )
 
-// A Paused is a pause: an order to grant nothing, by whoever knows that the called
-// service wants to be left alone.
+// A Paused is a pause: an order to grant nothing, given when the called service should be left alone.
 type Paused struct {
-	// Tag is what is paused: a tenant, model or destination inside the limit. Empty:
-	// everything.
+	// Tag is the paused tag: a tenant, model or destination inside the limit. Empty means everything.
 	Tag string
-	// Until is when it ends, in local time; the zero Time: when it is resumed.
+	// Until is when the pause ends, in local time. The zero Time means until it is resumed.
 	Until time.Time
-	// Reason is what whoever paused gave as the reason.
+	// Reason is the reason that was given for the pause.
 	Reason string
-	// By says who paused: a person, or the ID of a processor; empty: that is not known.
+	// By says who paused: a person, or the ID of a processor. Empty means unknown.
 	By string
 }
 
-// PauseReceipts is what has become of a pause.
+// PauseReceipts is the outcome of a pause.
 type PauseReceipts struct {
-	// Generation counts the changes of the pool's pauses: that of the pause that is in
-	// force now. 0 without a pool, and while the store has not recorded it.
+	// Generation is the generation of the pause in force now: it counts the changes of the pool's pauses. 0 without a pool, and until the
+	// store has recorded the pause.
 	Generation uint64
-	// Until is when the pause ends that is in force now, which may be later than asked
-	// for; the zero Time: when it is resumed.
+	// Until is when the pause in force now ends, possibly later than requested. The zero Time means until it is resumed.
 	Until time.Time
-	// Answered are the IDs of the live processors that have stopped, this one included,
-	// and Missing those that have not said so yet: each in rising order. Both are empty
-	// without a pool.
+	// Answered lists the IDs of the live processors that have stopped, including this one, and Missing the IDs of those that have not
+	// confirmed it yet. Both are sorted, and empty without a pool.
 	Answered, Missing []string
 }
 
-// DefaultReceiptWait is how long Pause waits for receipts unless it is told otherwise.
+// DefaultReceiptWait is how long Pause waits for receipts by default.
 const DefaultReceiptWait = 100 * time.Millisecond
 
-// PauseSettings is what PauseOptions come to, for other implementations of Pauser.
+// PauseSettings is the result of applying PauseOptions, for other implementations of Pauser.
 type PauseSettings struct {
 	Tag   string
 	Wait  time.Duration
 	Since uint64
 }
 
-// A PauseOption sets one thing of a call of Pause or Resume.
+// A PauseOption sets one parameter of a call of Pause or Resume.
 type PauseOption func(*PauseSettings)
 
-// PauseTag restricts the call to one tag, of up to 64 bytes. Without it, Pause stops
-// everything, and Resume ends a pause of everything: pauses of single tags go on.
+// PauseTag restricts the call to one tag, of up to 64 bytes. Without it, Pause stops everything, and Resume ends a pause of everything;
+// pauses of single tags go on.
 func PauseTag(tag string) PauseOption { return func(s *PauseSettings) { s.Tag = tag } }
 
-// WaitForReceipts sets how long Pause waits for the other processors to say that they
-// have stopped: 0, which is not at all, to a minute. Defaults to DefaultReceiptWait.
+// WaitForReceipts sets how long Pause waits for the other processors to confirm that they have stopped: 0 (no wait) to a minute. Defaults
+// to DefaultReceiptWait.
 func WaitForReceipts(d time.Duration) PauseOption { return func(s *PauseSettings) { s.Wait = d } }
 
-// PauseSince says of which generation (PauseReceipts.Generation) the news is that Pause
-// acts on: such as a refusal of a call that was sent while that one was in force. If
-// somebody has resumed since, the news is late and Pause changes nothing.
+// PauseSince sets the generation (PauseReceipts.Generation) that Pause reacts to, such as the one in force when a refused call was sent. If
+// somebody has resumed since, Pause changes nothing.
 func PauseSince(generation uint64) PauseOption {
 	return func(s *PauseSettings) { s.Since = generation }
 }
 
-// NewPauseSettings returns what options come to.
+// NewPauseSettings returns the settings that opts amount to.
 func NewPauseSettings(opts ...PauseOption) PauseSettings {
 	s := PauseSettings{Wait: DefaultReceiptWait}
 	for _, opt := range opts {
@@ -78,15 +73,13 @@ const (
 	MaxPauseTag    = 64
 	MaxPauseReason = 128
 	MaxPauseBy     = 64
-	// MaxPause is the longest pause with an end that is known.
+	// MaxPause is the longest pause with a known end.
 	MaxPause = 366 * 24 * time.Hour
-	// MaxPausedTags is how many tags a pool can have paused at a time, the empty one
-	// included.
+	// MaxPausedTags is how many tags a pool can have paused at a time, including the empty one.
 	MaxPausedTags = 16
 )
 
-// A PauseError is the error for a pause that no limiter accepts. It names the field, its
-// value and what is allowed.
+// A PauseError is the error for an invalid pause. It names the field, its value and the allowed values.
 type PauseError struct{ Field, Value, Allowed string }
 
 // Error returns the message.
@@ -94,7 +87,7 @@ func (e *PauseError) Error() string {
 	return fmt.Sprintf("throttle: %s of the pause is %s, allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-// Check returns a *PauseError for the first field that is not allowed, or nil.
+// Check returns a *PauseError for the first invalid field, or nil.
 func (s *PauseSettings) Check() error {
 	if !pauseText(s.Tag, MaxPauseTag) {
 		return &PauseError{"tag", fmt.Sprintf("%.40q", s.Tag), fmt.Sprint("up to ", MaxPauseTag, " bytes of text without control characters")}
@@ -105,7 +98,7 @@ func (s *PauseSettings) Check() error {
 	return nil
 }
 
-// Check returns a *PauseError for the first field that no pause can have at now, or nil.
+// Check returns a *PauseError for the first field that is invalid at now, or nil.
 func (p *Paused) Check(now time.Time) error {
 	if err := (&PauseSettings{Tag: p.Tag}).Check(); err != nil {
 		return err

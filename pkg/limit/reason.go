@@ -3,7 +3,7 @@ package limit
 // A Reason says why a draw was refused or has to wait.
 type Reason string
 
-// The reasons. Package throttle says what each of them means.
+// The reasons. Package throttle explains them.
 const (
 	ReasonLimit         Reason = "limit"
 	ReasonNoShare       Reason = "no_share"
@@ -25,14 +25,14 @@ const (
 	ReasonClosed        Reason = "closed"
 )
 
-// A reasonEntry is what is known of one reason.
+// A reasonEntry describes one reason.
 type reasonEntry struct {
 	reason Reason
-	// final: a later try of the same draw fails too.
+	// final: a later try of the same draw also fails.
 	final bool
 }
 
-// reasons is the one table of reasons. Their order is the order in which they are told.
+// reasons is the table of reasons, in the order in which they are reported.
 var reasons = [...]reasonEntry{
 	{reason: ReasonLimit},
 	{reason: ReasonNoShare},
@@ -54,10 +54,10 @@ var reasons = [...]reasonEntry{
 	{reason: ReasonOther},
 }
 
-// ReasonCount is how many reasons are counted by themselves.
+// ReasonCount is the number of reasons with their own count.
 const ReasonCount = len(reasons)
 
-// Reasons returns the reasons that are counted by themselves, in a fixed order.
+// Reasons returns the reasons with their own count, in a fixed order.
 func Reasons() []Reason {
 	list := make([]Reason, 0, ReasonCount)
 	for _, e := range reasons {
@@ -66,11 +66,10 @@ func Reasons() []Reason {
 	return list
 }
 
-// ReasonAt is the reason at a place in Reasons.
+// ReasonAt returns the reason at index i of Reasons.
 func ReasonAt(i int) Reason { return reasons[i].reason }
 
-// Index is the place of r in Reasons. A Sharer may give any number of reasons of its own:
-// these count as ReasonOther, which is the last.
+// Index returns the index of r in Reasons. Reasons that a Sharer defines itself count as ReasonOther, the last one.
 func (r Reason) Index() int {
 	for i := range reasons {
 		if reasons[i].reason == r {
@@ -80,9 +79,8 @@ func (r Reason) Index() int {
 	return ReasonCount - 1
 }
 
-// Listed tells whether r is counted by itself.
+// Listed reports whether r has its own count.
 func (r Reason) Listed() bool { return reasons[r.Index()].reason == r }
 
-// Final tells whether a later try of the same draw fails too: its limiter is closed, or its
-// cost is too large.
+// Final reports whether a later try of the same draw also fails: its limiter is closed, or its cost is too large.
 func (r Reason) Final() bool { return reasons[r.Index()].final }

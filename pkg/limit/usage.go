@@ -5,30 +5,27 @@ import (
 	"time"
 )
 
-// Usage is what a limiter has used since it was made. All fields but Waiting, Empty, Paused and
-// Served are running totals, so that only differences mean something.
+// Usage says how much a limiter has used since it was made. All fields except Waiting, Empty, Paused and Served are running totals, so only
+// differences mean something.
 type Usage struct {
-	// Used counts the tokens that were granted, less those that were given back, and
-	// Offered those that the share has earned.
+	// Used counts the tokens granted, less those given back. Offered counts the tokens that the share has earned.
 	Used, Offered float64
-	// Granted and Refused count tokens that were granted, whatever became of them,
-	// and refused: traffic is when one of them moves.
+	// Granted counts the tokens granted, even if given back later, and Refused the tokens refused. There was traffic if one of them
+	// changes.
 	Granted, Refused int64
-	// Waiting tells that somebody waits at this moment, and Empty that less than a
-	// token is at hand.
+	// Waiting says that a caller waits now, and Empty that less than a token is available.
 	Waiting, Empty bool
-	// Paused tells that nothing is granted at this moment, because of a pause.
+	// Paused says that nothing is granted now, because of a pause.
 	Paused bool
-	// Served is what the called service made of the calls, as far as it was reported.
+	// Served is the reported outcome of the calls at the called service.
 	Served Served
 }
 
-// Since returns what was used and what could have been used since an earlier Usage, d ago.
-// Both are rates in 1e-9 of most tokens per period: used rounded up, offered rounded down.
+// Since returns how much was used and offered since an earlier Usage, d ago. Both are rates in 1e-9 of most tokens per period: used is
+// rounded up, offered rounded down.
 //
-// A call is traffic, though it was refused or gave everything back: used is at least 1
-// then. Where callers lack tokens everything offered counts as used, for what is left
-// is less than they need, and no want of use.
+// A call counts as traffic even if it was refused or gave everything back: used is then at least 1. If callers lack tokens, everything
+// offered counts as used: the rest is less than they need and shows no lack of demand.
 func (u Usage) Since(before Usage, d time.Duration, most int, per time.Duration) (used, offered int64) {
 	if d <= 0 || most <= 0 || per <= 0 {
 		return 0, 0
@@ -49,60 +46,54 @@ func (u Usage) Since(before Usage, d time.Duration, most int, per time.Duration)
 	return used, offered
 }
 
-// Served is what a Throttle was told by Permit.Report, for the pool's law.
+// Served sums up the outcomes passed to Permit.Report, for the pool's adaptive law.
 type Served struct {
-	// Cuts is that of the lease under which the calls were granted that were refused.
+	// Cuts is Lease.Cuts of the lease under which the refused calls were granted.
 	Cuts uint64
-	// Accepted, Refused and Overloaded are rates of the last second, or of the last few calls, in
-	// tokens per second. A refusal counts only if its call was granted since the pool's last cut was in
-	// force everywhere (Lease.Settling).
+	// Accepted, Refused and Overloaded are rates of the last second or of the last few calls, in tokens per second. A refusal counts only
+	// if its call was granted after the pool's last cut was in force everywhere (Lease.Settling).
 	Accepted, Refused, Overloaded float64
-	// Active tells that calls were reported in the last ten seconds.
+	// Active says that calls were reported in the last ten seconds.
 	Active bool
 }
 
-// A Report is what a limiter tells its pool at one moment.
+// A Report is a limiter's report to its pool at one moment.
 type Report struct {
-	// Demand is the fraction of the limit in force (Lease.Ceiling), in 1e-9, that this
-	// processor would use if it could: what was used, waits and was refused over the window,
-	// plus debt. It is WholeShare when callers lacked tokens in the last half of the window
-	// and most of what was earned in it was used, and 0 when nothing happened in it.
-	// With a hard limit it is at least the share that grants the largest draw that lacked
-	// one, unless it is 0.
+	// Demand is the fraction of the limit in force (Lease.Ceiling), in 1e-9, that this processor would use if it could: the tokens used,
+	// waiting and refused over the window, plus debt. It is WholeShare if callers lacked tokens in the last half of the window and most of
+	// the tokens earned in the window were used. It is 0 if nothing happened in the window. With a hard limit, unless it is 0, it is at
+	// least the share that grants the largest draw that lacked tokens.
 	Demand int64
-	// Debt is how long the share in force takes to earn what was used above estimates and is
-	// owed. 0: nothing is owed. A limiter that leaves keeps its claim for so long, so that the
-	// others do not use what it has used already. Where tokens are issued it is 0: nobody can
-	// keep a claim, and what is owed is forgotten.
+	// Debt is how long the share in force takes to earn the usage above estimates that is still owed; 0 if nothing is owed. A limiter that
+	// leaves keeps its claim for that time, so that the others do not use the same tokens again. It is 0 if tokens are issued: nobody can
+	// keep a claim then, and the debt is dropped.
 	Debt time.Duration
-	// InUse is the share that calls under way use, in 1e-9, rounded up: the smallest that
-	// would allow them all. It may be above the share in force, which has fallen since. 0 for
-	// what is used at once, as tokens are.
+	// InUse is the share that calls under way use, in 1e-9, rounded up: the smallest that would allow them all. It may exceed the share in
+	// force, if that has fallen since. It is 0 for things used up at once, such as tokens.
 	InUse int64
-	// Usage is running totals, of which a ramp sees whether the limit is used.
+	// Usage holds running totals, which show a ramp whether the limit is used.
 	Usage Usage
-	// Waiting counts the callers that wait, and Throttled says why a draw of one token would have to
-	// wait; empty: it would not, or there is no demand. Operators are told. With a window of 0 there is neither.
-	// OfTag: it is the quota of Tag, or its pause, that holds most callers back; Tag is empty for all tags
-	// without a quota of their own.
+	// Waiting counts the waiting callers. Throttled says why a draw of one token would have to wait; it is empty if it would not, or
+	// without demand. Both are for operators, and zero with a window of 0. OfTag says that the quota or the pause of Tag holds most callers
+	// back; Tag is empty for all tags without a quota of their own.
 	Waiting   int
 	Throttled Reason
 	OfTag     bool
 	Tag       string
-	// Hold says more of what holds callers back.
+	// Hold gives details about why callers are held back.
 	Hold Hold
 }
 
 // A Hold details, for operators, the reason that holds callers back.
 type Hold struct {
-	// Callers counts those that it holds, and Longest is how long the first of them has waited; 0: not known.
+	// Callers counts the callers held back, and Longest is how long the first has waited; 0 means unknown.
 	Callers int
 	Longest time.Duration
-	// Left is how long it goes on, of a budget that is spent; 0: not known.
+	// Left is how long a spent budget still holds them back; 0 means unknown.
 	Left time.Duration
-	// Rate is the tag's total in tokens per second where that holds it; 0: not known. Blocked says that the total is 0.
+	// Rate is the tag's total in tokens per second if that holds them back; 0 means unknown. Blocked says that the total is 0.
 	Rate    float64
 	Blocked bool
-	// Owed is how long the share takes to earn what calls used above what they drew; 0: nothing, or not known.
+	// Owed is how long the share takes to earn the usage above what calls drew; 0 means nothing or unknown.
 	Owed time.Duration
 }

@@ -23,23 +23,23 @@ const (
 	MaxWeight   = 1000
 	MinPer      = time.Millisecond
 	MaxPer      = 31 * 24 * time.Hour
-	// minHardPer is the shortest Per that a hard quota can have: what it gives up for its promise would be most of it.
+	// minHardPer is the shortest Per of a hard quota: with less, the promise would cost most of Total.
 	minHardPer = 10 * time.Second
-	// minHardTotal leaves one token when the burst and the largest draw are taken away.
+	// minHardTotal leaves one token after subtracting the burst and the largest draw.
 	minHardTotal = 3
 )
 
-// A FieldError is one thing wrong with quotas.
+// A FieldError describes one fault in quotas.
 type FieldError struct {
-	// Field is where it is, such as quotas.tags.acme.reserved.
+	// Field is the path of the field, such as quotas.tags.acme.reserved.
 	Field string
-	// Problem says what is wrong: is -1.
+	// Problem describes the fault, such as "is -1".
 	Problem string
-	// Allowed says what could stand there. Empty when the problem says it all.
+	// Allowed gives the allowed values. Empty if the problem says it all.
 	Allowed string
 }
 
-// Error says field, problem and what is allowed in one line.
+// Error returns the field, the problem and the allowed values in one line.
 func (e *FieldError) Error() string {
 	text := e.Field + " " + e.Problem
 	if e.Allowed != "" {
@@ -48,14 +48,14 @@ func (e *FieldError) Error() string {
 	return text
 }
 
-// A ReservedError says that more is reserved than the limit grants in the long run. Rates are in tokens per second.
+// A ReservedError says that quotas reserve more than the limit grants in the long run. Rates are in tokens per second.
 type ReservedError struct {
 	Reserved, Limit float64
-	// Hard says that the limit is a hard one, which grants less than its max.
+	// Hard says that the limit is hard, so it grants less than its max.
 	Hard bool
 }
 
-// Error says both in one line.
+// Error returns both in one line.
 func (e *ReservedError) Error() string {
 	most := "the limit, which is "
 	if e.Hard {
@@ -66,18 +66,18 @@ func (e *ReservedError) Error() string {
 
 func rateText(rate float64) string { return strconv.FormatFloat(rate, 'g', 6, 64) }
 
-// Validate returns an error that names every field that is out of bounds, or nil. most and per are those of the limit:
-// most tokens per per, 0 for a second. All that is reserved together is at most the limit; what is wrong with that alone
-// is a *ReservedError, everything else a *FieldError, several joined by errors.Join. A hard limit grants less: see ValidateHard.
+// Validate returns an error that names every field that is out of bounds, or nil. The limit is most tokens per per; a per of 0 means a
+// second. All reserved rates together may be at most the limit: exceeding it alone is a *ReservedError. Other faults are *FieldErrors,
+// joined by errors.Join. A hard limit grants less: see ValidateHard.
 func (q Quotas) Validate(most int, per time.Duration) error { return q.validate(most, per, 0) }
 
-// ValidateHard is Validate for a hard limit that grants so many tokens per second in the long run, which all that is
-// reserved together must fit.
+// ValidateHard is Validate for a hard limit that grants only granted tokens per second in the long run, the bound for all reserved rates
+// together.
 func (q Quotas) ValidateHard(most int, per time.Duration, granted float64) error {
 	return q.validate(most, per, granted)
 }
 
-// validate takes what is granted in the long run; 0: the whole limit.
+// validate takes the rate granted in the long run; 0 means the whole limit.
 func (q Quotas) validate(most int, per time.Duration, granted float64) error {
 	if !q.Given() {
 		return nil
@@ -91,7 +91,7 @@ func (q Quotas) validate(most int, per time.Duration, granted float64) error {
 		return errors.Join(c.faults...)
 	}
 	c.quotas(q)
-	// A millionth of a millionth: rates such as a third are no fractions of a float64.
+	// A millionth of a millionth: rates such as a third have no exact float64.
 	fits := ReservedError{Reserved: q.ReservedRate(per), Limit: rate(most, per)}
 	if granted > 0 {
 		fits.Limit, fits.Hard = granted, true
@@ -102,8 +102,8 @@ func (q Quotas) validate(most int, per time.Duration, granted float64) error {
 	return errors.Join(c.faults...)
 }
 
-// ReservedRate is what Tags and Other have reserved together, in tokens per second. per is the period of the limit, 0 for
-// a second.
+// ReservedRate returns the rate that Tags and Other reserve together, in tokens per second. per is the period of the limit; 0 means a
+// second.
 func (q Quotas) ReservedRate(per time.Duration) float64 {
 	sum := rate(q.Other.Reserved, q.Other.WithDefaults(per).Per)
 	for _, name := range slices.Sorted(maps.Keys(q.Tags)) { // always the same sum
@@ -115,7 +115,7 @@ func (q Quotas) ReservedRate(per time.Duration) float64 {
 
 func rate(tokens int, per time.Duration) float64 { return float64(tokens) / per.Seconds() }
 
-// A checker notes what is wrong. per is the period of the limit.
+// A checker collects faults. per is the period of the limit.
 type checker struct {
 	per    time.Duration
 	faults []error
@@ -168,7 +168,7 @@ func (c *checker) name(field, name string) {
 	}
 }
 
-// shown prints a name as a part of a field: as it is if it looks like a word.
+// shown prints a name as part of a field path, unquoted if it looks like a word.
 func shown(name string) string {
 	plain := name != "" && len(name) <= tagname.MaxLen && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '/'
@@ -179,7 +179,7 @@ func shown(name string) string {
 	return shortQuote(name)
 }
 
-// shortQuote quotes a text, cut to a length that fits a line.
+// shortQuote quotes a text, cut to fit a line.
 func shortQuote(text string) string {
 	if len(text) <= tagname.MaxLen {
 		return strconv.Quote(text)
@@ -215,7 +215,7 @@ func (c *checker) quota(field string, q Quota) {
 	c.together(field, q.WithDefaults(c.per), q.Burst > 0)
 }
 
-// together checks fields that are good each by itself.
+// together checks combinations of fields that are valid by themselves.
 func (c *checker) together(field string, q Quota, burstGiven bool) {
 	if q.Total > int(q.Per) {
 		c.is(field+".total per "+q.Per.String(), q.Total, "at most 1000000000 tokens per second")
@@ -241,7 +241,7 @@ func (c *checker) together(field string, q Quota, burstGiven bool) {
 	}
 }
 
-// allowedZone: without zones on its machine, a program knows those of the package that it is told of here.
+// allowedZone names time/tzdata because a program on a machine without zones knows only the zones of that package.
 const allowedZone = "the IANA name of a time zone, such as Europe/Berlin; import time/tzdata where the machine has none"
 
 func (c *checker) budgets(field string, budgets []Budget) {
@@ -258,7 +258,7 @@ func (c *checker) budgets(field string, budgets []Budget) {
 			c.bad(at+".per", "is "+string(b.Per)+" once more", "at most one budget for each of hour, day and month")
 		}
 		seen[b.Per] = true
-		if _, err := zone(b.Zone); err != nil || b.Zone == "Local" { // Local is another one on every machine
+		if _, err := zone(b.Zone); err != nil || b.Zone == "Local" { // Local differs from machine to machine
 			c.is(at+".zone", shortQuote(b.Zone), allowedZone)
 		}
 		if b.Then != "" && b.Then != Refuse && b.Then != Fallback && b.Then != Lower {

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Window returns the calendar window of the budget that now is in: start is in it, end is the start of the next one. Days
-// and months begin at midnight in the budget's zone, so that a day may have 23 or 25 hours; where a change of the clock leaves
-// out midnight, the day begins at that change. Hours begin where the zone's clock shows a full hour. A
-// zone that is not known counts as UTC, and a period that is not known as an hour.
+// Window returns the calendar window of the budget that contains now: start is inside it, end is the start of the next one. Days and months
+// begin at midnight in the budget's zone, so a day may have 23 or 25 hours. If a change of the clock skips midnight, the day begins at that
+// change. Hours begin when the zone's clock shows a full hour. An unknown zone counts as UTC, and an unknown period as an hour.
 func (b Budget) Window(now time.Time) (start, end time.Time) {
 	loc, err := zone(b.Zone)
 	if err != nil {
@@ -26,8 +25,8 @@ func (b Budget) Window(now time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// between returns the two neighbours among the rising times at(-1), at(0), ... between which now is. Where clocks go back over
-// midnight the date of now may be one that is over already.
+// between returns the two neighbours of now among the rising times at(-1), at(0), ... When clocks go back over midnight, the date of now
+// may be one that is already over.
 func between(now time.Time, at func(i int) time.Time) (start, end time.Time) {
 	i := 0
 	for i > -2 && at(i).After(now) {
@@ -39,8 +38,8 @@ func between(now time.Time, at func(i int) time.Time) (start, end time.Time) {
 	return at(i), at(i + 1)
 }
 
-// midnight returns when a day begins: the first moment that shows its midnight, or where no clock shows it, the
-// moment at which the clock jumps over it. month and day may be out of range, as time.Date takes them.
+// midnight returns when a day begins: the first moment that shows its midnight or, if no clock shows it, the moment at which the clock
+// jumps over it. As in time.Date, month and day may be out of range.
 func midnight(year int, month time.Month, day int, loc *time.Location) time.Time {
 	utc := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	before := utc.Add(-30 * time.Hour).In(loc)
@@ -58,7 +57,7 @@ func midnight(year int, month time.Month, day int, loc *time.Location) time.Time
 	}
 }
 
-// hour returns the hour of a local time. A change of the clock that is no whole number of hours begins another one.
+// hour returns the hour of a local time. A change of the clock by a fraction of an hour begins a new one.
 func hour(local time.Time) (start, end time.Time) {
 	start = local.Add(-time.Duration(local.Minute())*time.Minute - time.Duration(local.Second())*time.Second - time.Duration(local.Nanosecond()))
 	end = start.Add(time.Hour)
@@ -72,14 +71,14 @@ func hour(local time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// changes tells whether clocks show another time from a bound of a zone on: it may be another name of the zone alone.
+// changes reports whether clocks show another time after a bound of a zone. A bound may change only the zone's name.
 func changes(bound time.Time) bool {
 	_, before := bound.Add(-1).Zone()
 	_, after := bound.Zone()
 	return before != after
 }
 
-// zones keeps the zones that were loaded: reading one takes a file.
+// zones caches loaded zones: reading one takes a file.
 var zones sync.Map // of *time.Location by name
 
 // zone returns a time zone by its IANA name; UTC for "".

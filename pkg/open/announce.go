@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// announce says once what a limiter that has just been opened does: a limit is what nobody sees until it is missing.
+// announce logs once what a newly opened limiter does: a limit is invisible until it is missing.
 func (c Config) announce(log *slog.Logger, limit string) {
 	effective := c.Effective()
 	log.LogAttrs(context.Background(), slog.LevelInfo, "limiter started",
@@ -22,9 +22,9 @@ func (c Config) announce(log *slog.Logger, limit string) {
 // noLimit says that everything passes.
 var noLimit = "there is no limit: everything passes at once; set " + config.Variable("max")
 
-// Warnings returns what is allowed and was hardly meant, a sentence each: no limit although a store or another setting of a limit is set,
-// or the process is in a pod of Numaflow's; a store in memory in a pod of Kubernetes. Open logs the same. It reads variables of
-// Numaflow's and Kubernetes' and nothing else.
+// Warnings returns a sentence for each setting that is allowed but probably a mistake. One is no limit although a store or another limit
+// setting is set, or in a Numaflow pod. Another is a store in memory in a Kubernetes pod. Open logs the same sentences. Warnings reads only
+// variables of Numaflow and Kubernetes.
 func (c Config) Warnings() []string {
 	var all []string
 	switch {

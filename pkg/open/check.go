@@ -8,11 +8,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// check returns the store's URL taken apart, and everything that is wrong with c.
+// check returns the parsed store URL, and all faults of c.
 func (c Config) check() (config.StoreURL, []error) {
 	faults := config.Check(fields, &c)
 	if len(faults) == 0 {
-		// The fields are in range each by itself; together they may be too much.
+		// Each field is in range by itself, but a combination may be out of bounds.
 		for _, err := range config.Split(c.Limit.Validate()) {
 			faults = append(faults, &config.SettingError{Key: limitSetting(err), Err: fmt.Errorf("numathrottle: %w", err)})
 		}
@@ -40,14 +40,13 @@ func (c Config) check() (config.StoreURL, []error) {
 	return store, append(faults, c.checkCredentials(&store)...)
 }
 
-// limitSetting is the setting that an error of a Limit is about.
+// limitSetting returns the setting that an error of a Limit is about.
 func limitSetting(err error) string {
 	key, _, _ := LimitFault(err)
 	return key
 }
 
-// LimitFault takes an error of a Limit apart, "limit: burst is 5, allowed: ...": for a program of this module whose limit has another
-// name.
+// LimitFault splits an error of a Limit, "limit: burst is 5, allowed: ...", for a program of this module whose limit has another name.
 func LimitFault(err error) (key, problem, allowed string) {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "limit: "), "ramp: ")
 	key, rest, _ := strings.Cut(text, " ")
@@ -58,8 +57,7 @@ func LimitFault(err error) (key, problem, allowed string) {
 	return key, problem, allowed
 }
 
-// checkPool refuses a pool that nobody has named on a store that services share: those that name none would share one limit, and
-// none would know.
+// checkPool rejects a missing pool name on a store that services share: all services without one would share a limit, and none would know.
 func (c Config) checkPool(store *config.StoreURL) []error {
 	if c.Pool != "" || !isShared(store) {
 		return nil
@@ -70,7 +68,7 @@ func (c Config) checkPool(store *config.StoreURL) []error {
 	}}
 }
 
-// CheckNamed refuses what Open would of a limit that ReadFlags has read: a pool that nobody has named on a store that services share.
+// CheckNamed makes Open's check of a limit that ReadFlags has read: on a store that services share, it rejects a missing pool name.
 func CheckNamed(c *Config, r *config.Reading) []error {
 	if c.Limit.Max == 0 || r.Source("pool") != "" || vertexPool() != "" {
 		return nil
@@ -79,10 +77,10 @@ func CheckNamed(c *Config, r *config.Reading) []error {
 	return Config{}.checkPool(&store)
 }
 
-// CheckUnlimited is CheckNamed for the pool of a program that has other limits than Limit, such as calls in flight, whose pools have its
-// name before theirs.
+// CheckUnlimited is CheckNamed for a program with other limits than Limit, such as calls in flight. The names of their pools begin with the
+// name of this pool.
 func CheckUnlimited(c *Config) []error {
-	if c.Limit.Max != 0 { // Validate says it
+	if c.Limit.Max != 0 { // Validate reports it
 		return nil
 	}
 	pool := c.withEnvironment()
@@ -90,8 +88,8 @@ func CheckUnlimited(c *Config) []error {
 	return pool.checkPool(&store)
 }
 
-// checkCredentials finds credentials that contradict each other, or that the
-// store has no use for: most likely another store was meant.
+// checkCredentials finds contradicting credentials, and credentials that the store does not use: those were probably meant for another
+// store.
 func (c Config) checkCredentials(store *config.StoreURL) []error {
 	var faults []error
 	refuse := func(field, problem, allowed string) {
@@ -151,7 +149,7 @@ func (c Config) checkCredentials(store *config.StoreURL) []error {
 	return faults
 }
 
-// onlyOneLogin refuses a second way to log in to NATS.
+// onlyOneLogin rejects a second way to log in to NATS.
 func onlyOneLogin(set map[string]bool) []error {
 	user := "the URL"
 	for _, key := range []string{"storeUsername", "storePassword", "storePasswordFile"} {
@@ -178,7 +176,7 @@ func onlyOneLogin(set map[string]bool) []error {
 	return faults
 }
 
-// storeName names the kind of store in a fault.
+// storeName names the kind of store in an error.
 func storeName(store *config.StoreURL) string {
 	name := string(store.Kind)
 	if store.TLS {
@@ -187,5 +185,5 @@ func storeName(store *config.StoreURL) string {
 	return name
 }
 
-// limitOK tells whether one field of a limit is in range by itself.
+// limitOK reports whether one field of a limit is in range by itself.
 func limitOK(l throttle.Limit) bool { return l.Validate() == nil }

@@ -15,137 +15,115 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Config says what Open opens. The zero value of every field means its default;
-// the zero Config is no limit at all. Printing a Config, in whatever way, shows
-// no secret.
+// A Config configures Open. The zero value of every field means its default; the zero Config is no limit at all. Printing a Config in any
+// way shows no secret.
 type Config struct {
-	// Limit is the limit of the whole pool. Limit.Max 0 means no limit: then
-	// Open uses no store.
+	// Limit is the limit of the whole pool. With Limit.Max 0 there is no limit, and Open uses no store.
 	Limit throttle.Limit
 
-	// Quotas are what the tags of the limit may use: tenants, models and keys inside it. Defaults to none: tags name things
-	// only. They need a Limit, and neither PolicyEven nor a static store.
+	// Quotas set how much the tags of the limit may use: tenants, models and keys inside it. Defaults to none: then tags are only names.
+	// They need a Limit, and exclude PolicyEven and static stores.
 	Quotas throttle.Quotas
 
-	// Store is where the pool is kept, as a URL: memory://NAME,
-	// static://?replicas=N, redis://, rediss://, redis+sentinel://,
-	// rediss+sentinel://, redis+cluster://, rediss+cluster://, nats:// or tls://
-	// (NATS over TLS). Parameters such as the database, the bucket or the prefix of
-	// keys stand in the URL; docs/configuration.md lists them. A user and
-	// password may stand there too, percent-encoded; the fields below are the
-	// better place. Defaults to memory://, which processors of one process share,
-	// and nobody else: Open warns about it in a pod of Kubernetes.
+	// Store is the pool's store, as a URL: memory://NAME, static://?replicas=N, redis://, rediss://, redis+sentinel://, rediss+sentinel://,
+	// redis+cluster://, rediss+cluster://, nats:// or tls:// (NATS over TLS). The URL has parameters such as the database, the bucket or
+	// the prefix of keys; docs/configuration.md lists them. It may also have a user and password, percent-encoded, but the fields below are
+	// the better place. Defaults to memory://, which only processors of one process share: Open warns about it in a Kubernetes pod.
 	Store string
-	// Pool names the pool: 1 to 256 bytes. Processors with the same store and
-	// pool share the limit. Defaults to <namespace>/<pipeline>/<vertex> or
-	// <namespace>/<monovertex>, from the variables that Numaflow sets; elsewhere to
-	// "default", but on Redis and NATS it has to be set there: two services that set none
-	// would share one limit.
+	// Pool names the pool: 1 to 256 bytes. Processors with the same store and pool share the limit. In Numaflow it defaults to
+	// <namespace>/<pipeline>/<vertex> or <namespace>/<monovertex>, from Numaflow's variables. Elsewhere it defaults to "default", but is
+	// required on Redis and NATS: two services without a pool name would share one limit.
 	Pool string
-	// ID names this processor: 1 to 256 bytes, unique among the live processors of
-	// the pool. A second one with the same ID takes the place of the first, which
-	// draws nothing any more; so two containers of one pod, or two Opens of one
-	// process, need IDs of their own if they share a pool. Defaults to
-	// NUMAFLOW_POD, elsewhere to the host name.
+	// ID names this processor: 1 to 256 bytes, unique among the live processors of the pool. A second processor with the same ID replaces
+	// the first, which then draws nothing. So two containers of one pod, or two Opens of one process, need different IDs if they share a
+	// pool. Defaults to NUMAFLOW_POD, elsewhere to the host name.
 	ID string
-	// Lease is how long a share is good for without the store: 3 s to 10 s. The
-	// first processor of a pool settles it. Defaults to 10 s.
+	// Lease is how long a share stays valid without the store: 3 s to 10 s. The first processor of a pool determines it. Defaults to 10 s.
 	Lease time.Duration
 	// Policy is how the limit is divided. Defaults to PolicyFair.
 	Policy Policy
-	// OnStoreLoss is what happens when the store does not answer for longer than
-	// the lease. Defaults to StoreLossDegrade, or to StoreLossStop with Limit.Hard or
-	// Limit.Strict, which allow nothing else.
+	// OnStoreLoss is the action when the store does not answer for longer than the lease. Defaults to StoreLossDegrade. With Limit.Hard or
+	// Limit.Strict it defaults to StoreLossStop, and nothing else is allowed.
 	OnStoreLoss StoreLoss
-	// StateDir is the absolute path of a folder that outlives this process and that the next one under the same
-	// ID finds, such as a volume of the pod. There it locks a small file: after a crash, which the lock proves, the
-	// next process has the share at once, instead of 1.5 leases later. "none" means none. Defaults to
-	// /var/run/numaflow in a Numaflow pod, where the containers of a pod share it, if it is there; elsewhere to none.
-	// What keeps the folder from being used is logged once, and is no error. Linux only.
+	// StateDir is the absolute path of a folder that outlives this process, such as a volume of the pod. The next process with the same ID
+	// must find it. In it this process locks a small file: after a crash, which the lock proves, the next process has the share at once
+	// instead of 1.5 leases later. "none" disables this. Defaults to /var/run/numaflow in a Numaflow pod, where the containers of a pod
+	// share it, if it exists; elsewhere to none. An unusable folder is logged once, and is no error. Linux only.
 	StateDir string
-	// FailFast makes Open fail when the store cannot be reached at once. Without
-	// it Open does not wait for the store at all.
+	// FailFast makes Open fail if the store cannot be reached at once. Without it Open does not wait for the store at all.
 	FailFast bool
 
-	// StoreUsername and StorePassword, or StorePasswordFile in its place, log in
-	// to Redis or NATS. The file is reread for every connection. One line end
-	// behind a secret, in the file or the field, does not count; any other control character is a fault.
+	// StoreUsername and StorePassword, or StorePasswordFile, log in to Redis or NATS. The file is reread for every connection. One line end
+	// after a secret, in the file or the field, is ignored; any other control character is an error.
 	StoreUsername     string
 	StorePassword     Secret
 	StorePasswordFile string
-	// StoreSentinelUsername and StoreSentinelPassword, or its file, log in to
-	// Redis Sentinel, which has users of its own. The file is read once, by Open.
+	// StoreSentinelUsername and StoreSentinelPassword, or its file, log in to Redis Sentinel, which has its own users. Open reads the file
+	// once.
 	StoreSentinelUsername     string
 	StoreSentinelPassword     Secret
 	StoreSentinelPasswordFile string
-	// StoreToken, StoreTokenFile, StoreCredsFile (a user JWT with its seed) and
-	// StoreNkeyFile (a seed) log in to NATS, one of them at most. Files are read
-	// anew for every connection.
+	// StoreToken, StoreTokenFile, StoreCredsFile (a user JWT with its seed) and StoreNkeyFile (a seed) log in to NATS. At most one may be
+	// set. Files are reread for every connection.
 	StoreToken     Secret
 	StoreTokenFile string
 	StoreCredsFile string
 	StoreNkeyFile  string
-	// StoreCAFile holds the certificates, in PEM, of the authorities that the
-	// server's certificate is checked against. Defaults to the system's.
+	// StoreCAFile has the certificates, in PEM, of the authorities for checking the server's certificate. Defaults to the system's
+	// authorities.
 	StoreCAFile string
 	// StoreCertFile and StoreKeyFile are the client's certificate and key, in PEM.
 	// They are reread for every connection.
 	StoreCertFile, StoreKeyFile string
 
-	// HealthAddr is where a small HTTP server tells how this process is doing, such as
-	// ":8085": /healthz, /readyz, /metrics for Prometheus, and the page /statusz. It has no
-	// login and shows no secret. Throttles of one process that name the same address share the
-	// server; containers of one pod need a port each. Defaults to none.
+	// HealthAddr is the address of a small HTTP server that shows the state of this process, such as ":8085": /healthz, /readyz, /metrics
+	// for Prometheus, and the page /statusz. It has no login and shows no secret. Throttles of one process with the same address share the
+	// server; containers of one pod need different ports. Defaults to none.
 	HealthAddr string
 
-	// MeterProvider and TracerProvider are where metrics and spans go. They default to
-	// exporters that the standard variables ask for, such as OTEL_METRICS_EXPORTER. If
-	// those ask for none, or the program has an SDK of its own, which is to say that it has
-	// set one of these fields or one of the global providers before Open, they default to the global
-	// ones. See docs/metrics.md.
+	// MeterProvider and TracerProvider receive metrics and spans. They default to the exporters that the standard variables select, such as
+	// OTEL_METRICS_EXPORTER. They default to the global providers if those select none, or if the program has its own SDK: it has set one
+	// of these fields, or a global provider before Open. See docs/metrics.md.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 
-	// Logger takes what an operator should know. Defaults to slog.Default(), or with LogLevel or LogFormat to one that writes to
-	// standard error as they say.
+	// Logger receives messages for operators. Defaults to slog.Default(), or with LogLevel or LogFormat to a logger that writes to standard
+	// error accordingly.
 	Logger *slog.Logger
-	// LogLevel is the least level that is logged, without a Logger: debug, info, warn or error. Defaults to info.
+	// LogLevel is the lowest level that is logged without a Logger: debug, info, warn or error. Defaults to info.
 	LogLevel LogLevel
-	// LogFormat is how lines are written, without a Logger: text or json. Defaults to text.
+	// LogFormat is the format of log lines without a Logger: text or json. Defaults to text.
 	LogFormat LogFormat
 
-	// loginInURL says that user, password or token stood in the store's URL.
+	// loginInURL says that the store's URL had a user, password or token.
 	loginInURL bool
-	// longestLease lowers the longest lease of the store, so that a test need not
-	// wait for the freeze of a new pool.
+	// longestLease lowers the longest lease of the store, so that tests need not wait for the freeze of a new pool.
 	longestLease time.Duration
 }
 
-// A Policy is a way to divide the limit among the live processors of a pool.
+// A Policy divides the limit among the live processors of a pool.
 type Policy string
 
 // The policies.
 const (
-	// PolicyFair divides by demand: nobody gets more than it uses while somebody
-	// else lacks.
+	// PolicyFair divides by demand: nobody gets more than it uses while another processor lacks tokens.
 	PolicyFair Policy = "fair"
 	// PolicyEven gives every processor the same share, as Numaflow does.
 	PolicyEven Policy = "even"
 )
 
-// A StoreLoss is what a processor does without the store, once its lease is over.
+// A StoreLoss is a processor's action without the store, once its lease is over.
 type StoreLoss string
 
-// What to do without the store.
+// Actions without the store.
 const (
-	// StoreLossDegrade goes on with the last share, but no more than an even one,
-	// for at most an hour.
+	// StoreLossDegrade continues with the last share, but at most an even one, for at most an hour.
 	StoreLossDegrade StoreLoss = "degrade"
 	// StoreLossStop grants nothing until the store answers.
 	StoreLossStop StoreLoss = "stop"
 )
 
-// onStoreLoss is OnStoreLoss with its default filled in.
+// onStoreLoss returns OnStoreLoss with its default filled in.
 func (c Config) onStoreLoss() StoreLoss {
 	switch {
 	case c.OnStoreLoss != "":
@@ -157,8 +135,7 @@ func (c Config) onStoreLoss() StoreLoss {
 	}
 }
 
-// withEnvironment fills in the pool and the ID that follow from where the process
-// runs.
+// withEnvironment fills in the pool and the ID from the environment of the process.
 func (c Config) withEnvironment() Config {
 	if c.Pool == "" {
 		c.Pool = vertexPool()
@@ -175,13 +152,13 @@ func (c Config) withEnvironment() Config {
 	return c
 }
 
-// numaflowDir is the folder that the containers of a pod of Numaflow's share, and noStateDir says that none is to be used.
+// numaflowDir is the folder that the containers of a Numaflow pod share, and noStateDir disables the state folder.
 const (
 	numaflowDir = "/var/run/numaflow"
 	noStateDir  = "none"
 )
 
-// defaultStateDir is the folder that the containers of this pod share, or noStateDir.
+// defaultStateDir returns the folder that the containers of this pod share, or noStateDir.
 func defaultStateDir() string {
 	if os.Getenv("NUMAFLOW_POD") == "" {
 		return noStateDir
@@ -192,8 +169,8 @@ func defaultStateDir() string {
 	return numaflowDir
 }
 
-// witness tells how this process proves that those before it are dead, nil when it cannot. Calls in flight of a
-// dead process may go on, so a limit on these waits.
+// witness returns the proof that previous processes are dead, or nil if there can be none. Calls in flight of a dead process may go on, so
+// a limit on calls in flight has no such proof and waits.
 func (c Config) witness(kind config.Kind) consensus.Witness {
 	dir := cmp.Or(c.StateDir, defaultStateDir())
 	if shared := kind == config.NATS || kind.IsRedis(); !shared || c.Limit.Max == 0 || dir == noStateDir {
@@ -202,10 +179,10 @@ func (c Config) witness(kind config.Kind) consensus.Witness {
 	return incarnation.New(dir, c.Pool, c.ID, c.Logger)
 }
 
-// unnamedPool is the pool of a process that nobody has named, outside Numaflow.
+// unnamedPool is the pool of a process without a pool name, outside Numaflow.
 const unnamedPool = "default"
 
-// vertexPool is the name of the vertex that this process belongs to; empty outside Numaflow.
+// vertexPool returns the name of this process's vertex; empty outside Numaflow.
 func vertexPool() string {
 	namespace := os.Getenv("NUMAFLOW_NAMESPACE")
 	pipeline, vertex := os.Getenv("NUMAFLOW_PIPELINE_NAME"), os.Getenv("NUMAFLOW_VERTEX_NAME")
@@ -220,10 +197,10 @@ func vertexPool() string {
 	}
 }
 
-// isShared tells whether a store is a server that other services may use, too.
+// isShared reports whether a store is a server that other services may also use.
 func isShared(store *config.StoreURL) bool { return store.Kind.IsRedis() || store.Kind == config.NATS }
 
-// inNumaflow tells whether the process runs in a pod of Numaflow's.
+// inNumaflow reports whether the process runs in a Numaflow pod.
 func inNumaflow() bool {
 	for _, name := range []string{"NUMAFLOW_POD", "NUMAFLOW_PIPELINE_NAME", "NUMAFLOW_VERTEX_NAME", "NUMAFLOW_MONO_VERTEX_NAME"} {
 		if os.Getenv(name) != "" {
@@ -233,11 +210,11 @@ func inNumaflow() bool {
 	return false
 }
 
-// inPod tells whether the process runs in a pod of Kubernetes.
+// inPod reports whether the process runs in a Kubernetes pod.
 func inPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" || inNumaflow() }
 
-// Effective returns c with every default filled in that this package knows, those of the limit included.
-// What is wrong with c stays as it is.
+// Effective returns c with every default filled in that this package knows, including defaults of the limit. It does not change invalid
+// values.
 func (c Config) Effective() Config {
 	c = c.withEnvironment()
 	c.Store = cmp.Or(c.Store, config.DefaultStore)
@@ -251,9 +228,8 @@ func (c Config) Effective() Config {
 	return c
 }
 
-// Validate returns an error with a line for everything that is wrong with c, or
-// nil. It looks at the values and Numaflow's variables only: Open finds out whether files can be read and
-// the store be reached.
+// Validate returns an error with a line for every fault of c, or nil. It checks only the values and Numaflow's variables: Open finds out
+// whether it can read files and reach the store.
 func (c Config) Validate() error {
 	c = c.withEnvironment()
 	store, faults := c.check()

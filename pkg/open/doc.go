@@ -1,5 +1,5 @@
-// Package open opens limiters from one configuration, with the stores that the program imports, as database/sql does with
-// drivers. Package numathrottle is this package with all of them.
+// Package open opens limiters from one configuration. As with drivers of database/sql, the program imports the stores that it needs.
+// Package numathrottle is this package with all stores.
 //
 //	import (
 //		"github.com/numaproj-contrib/numathrottle/pkg/open"
@@ -14,9 +14,9 @@
 //
 //   - pkg/open/redis: redis://, rediss:// and their forms for Sentinel and Cluster
 //   - pkg/open/nats: nats:// and tls://
-//   - pkg/open/telemetry: Config.HealthAddr, and the exporters that the variables OTEL_* ask for
+//   - pkg/open/telemetry: Config.HealthAddr, and the exporters that the variables OTEL_* select
 //
-// memory:// and static:// need none. A store or a HealthAddr whose package is missing is an error that names the import.
-// Without pkg/open/telemetry the variables OTEL_* are not read; metrics and spans go to Config.MeterProvider and
-// TracerProvider, or to the global providers.
+// memory:// and static:// need no import. A store or a HealthAddr without its package is an error that names the import. Without
+// pkg/open/telemetry the variables OTEL_* are ignored; metrics and spans go to Config.MeterProvider and TracerProvider, or to the global
+// providers.
 package open

@@ -12,7 +12,7 @@ import (
 
 type field = config.Field[Config]
 
-// What a limit can be at most.
+// The bounds of a limit.
 const (
 	mostTokens = 1_000_000_000
 	longest    = 31 * 24 * time.Hour
@@ -28,8 +28,8 @@ const (
 	aboutServer = "Probes and logs"
 )
 
-// fields is every setting of a Config, in the order of the reference: keys in the file, variables, checks, docs/settings.md and
-// docs/numathrottle.schema.json follow from it.
+// fields lists every setting of a Config, in the order of the reference. Keys in the file, variables, checks, docs/settings.md and
+// docs/numathrottle.schema.json are derived from it.
 var fields = slices.Concat(config.About(aboutLimit, limitFields...), config.About(aboutChange, changeFields...),
 	config.About(aboutPool, storeFields...), config.About(aboutServer, serverFields...), config.About(aboutLogin, credentialFields...))
 
@@ -54,7 +54,7 @@ var limitFields = []field{
 		func(c *Config) *throttle.Quotas { return &c.Quotas }),
 }
 
-// changeFields are those of ramps, and of limits that follow the service.
+// changeFields are the settings of ramps, and of limits that follow the service.
 var changeFields = []field{
 	config.NumberField("min", 1, mostTokens, "1 with `rampUpDuration`, else no ramp",
 		"Where the limit begins to ramp up to `max`, in tokens per `per`; see [limits.md](limits.md)",
@@ -151,10 +151,10 @@ var limitKeys = []string{
 	"strict", "maxReserved", "maxDebt", "quotas",
 }
 
-// maxName is the length of a pool's name and of an ID that every store takes.
+// maxName is the longest pool name and ID that every store accepts.
 const maxName = 256
 
-// credentialFields is what logs in to a store and checks who it is.
+// credentialFields are the settings for logging in to a store and checking its identity.
 var credentialFields = []field{
 	config.TextField("storeUsername", "a text", "none", "The user of Redis or NATS", func(c *Config) *string { return &c.StoreUsername }).
 		Like("numathrottle"),

@@ -9,17 +9,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// InFlight is Open for a limit on calls in flight at once: it joins the pool and
-// returns the InFlight that has this processor's share of so many slots, 0 to 1e9. 0 means
-// no limit, and uses no store. An InFlight needs a pool of its own, beside those of the
-// limits on rates that it is combined with (throttle.All):
+// InFlight is Open for a limit on concurrent calls in flight. It joins the pool and returns the InFlight with this processor's share of
+// slots, 0 to 1e9. With 0 there is no limit, and no store is used. An InFlight needs its own pool, besides the pools of the rate limits
+// that it is combined with (throttle.All):
 //
 //	requests, err := open.Open(ctx, c)
 //	c.Limit, c.Quotas, c.Pool = throttle.Limit{}, throttle.Quotas{}, c.Pool+"/in-flight"
 //	slots, err := open.InFlight(ctx, 32, c)
 //
-// Everything else is as with Open, but that c.Limit and c.Quotas have to be zero. slots should be
-// several times the number of processors; see throttle.InFlight.
+// Unlike Open, it requires a zero c.Limit and c.Quotas. slots should be several times the number of processors; see throttle.InFlight.
 func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
 	r := &config.Reading{}
 	if _, err := throttle.NewInFlight(slots); err != nil {
@@ -34,7 +32,7 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 		r.Note(&config.FieldError{
 			Field: "quotas", Problem: "are set with a limit on calls in flight", Allowed: "none; quotas are parts of a limit on a rate",
 		})
-		c.Quotas = throttle.Quotas{} // told once
+		c.Quotas = throttle.Quotas{} // reported once
 	}
 	c = c.withEnvironment()
 	j, err := c.connect(ctx, r, slots != 0)
@@ -47,12 +45,12 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 		return nil, fmt.Errorf("numathrottle: %w", err)
 	}
 	if err := j.monitor.watch(otelthrottle.Watched{InFlight: f, Member: j.member}); err != nil {
-		_ = f.Close() // which undoes all
+		_ = f.Close() // which undoes everything
 		return nil, err
 	}
 	if slots != 0 {
 		c.announce(j.logger, fmt.Sprintf("%d calls in flight", slots))
-		c.Limit.Max = slots // there is a limit
+		c.Limit.Max = slots // mark that there is a limit
 		for _, warning := range c.Warnings() {
 			j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // each is a constant sentence
 		}

@@ -10,22 +10,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// FromEnv is Open with what Load returns; see both. All faults are in one error,
-// those of the files that Open reads too.
+// FromEnv is Open with the result of Load; see both. All faults are in one error, including faults of the files that Open reads.
 func FromEnv(ctx context.Context) (*throttle.Throttle, error) {
 	c, r := read(os.Environ())
 	return open(ctx, c, r)
 }
 
-// Load reads the configuration from the YAML file that NUMATHROTTLE_CONFIG names,
-// if it does, and from the variables NUMATHROTTLE_*, which win over the file. The
-// pool and the ID are filled in from Numaflow's variables when they are not
-// given, and a user and password in the store's URL are moved to the fields for
-// them. What is not set keeps its zero value.
+// Load reads the configuration from the YAML file named by NUMATHROTTLE_CONFIG, if set, and from the variables NUMATHROTTLE_*, which
+// override the file. Numaflow's variables fill in the pool and the ID if they are not given. A user and password in the store's URL are
+// moved to their fields. Settings that are not given keep their zero values.
 //
-// The error has a line for every fault: a value that is not allowed, an unknown
-// name, a name given twice. It shows no secret. Variables that Kubernetes sets
-// for a Service whose name begins with "numathrottle" are none of the settings.
+// The error has a line for every fault: an invalid value, an unknown name, a name given twice. It shows no secret. Variables that
+// Kubernetes sets for a Service whose name begins with "numathrottle" do not count as settings.
 func Load() (Config, error) {
 	c, r := read(os.Environ())
 	store, wrong := c.check()
@@ -39,21 +35,19 @@ func Load() (Config, error) {
 	return c.withoutUser(), nil
 }
 
-// Fields describes every setting of a Config, for a program of this module that takes them as
-// flags or shows them.
+// Fields returns every setting of a Config, for a program of this module that takes them as flags or shows them.
 func Fields() []config.Field[Config] { return slices.Clone(fields) }
 
-// LoadFlags is Load for a program of this module whose flags have the names of the settings. environ
-// has the form of os.Environ; flags holds the flags that were given, by the settings' keys: they win over
-// file and environment. The files that hold credentials are read, too, so that the error has what Open
-// would find. With an error LoadFlags returns what could be read.
+// LoadFlags is Load for a program of this module with flags named like the settings. The form of environ is that of os.Environ. The map
+// flags holds the given flags by setting key; they override file and environment. LoadFlags also reads the files with credentials, so the
+// error has the faults that Open would find. With an error it returns the settings that could be read.
 func LoadFlags(environ []string, flags map[string]string) (Config, error) {
 	c, r := ReadFlags(environ, flags)
 	return c, r.Err()
 }
 
-// ReadFlags is LoadFlags for a program that tells where the settings came from. A pool that nobody has named is no fault: the program looks
-// at pools from outside.
+// ReadFlags is LoadFlags for a program that shows where settings came from. A missing pool name is no fault: the program inspects pools
+// from outside.
 func ReadFlags(environ []string, flags map[string]string) (Config, *config.Reading) {
 	var c Config
 	r := config.Read(fields, nil, environ, &c)
@@ -71,11 +65,10 @@ func ReadFlags(environ []string, flags map[string]string) (Config, *config.Readi
 	return c, r
 }
 
-// LoadWith is Load for a program of this module that has settings of its own: own
-// describes them, and c holds them and the pool's, which is at pool(c). The file and the
-// environment are read once for both. The result has every fault, and takes those that the program finds itself. The settings of the
-// limit itself (max, per, burst, ...) are those of LimitFields, for programs that have them among their own; to others they are
-// a fault that says so.
+// LoadWith is Load for a program of this module with settings of its own. own describes them, and c holds them and the pool's settings, at
+// pool(c). It reads the file and the environment once for both. The result has every fault, and accepts faults that the program finds
+// itself. The settings of the limit itself (max, per, burst, ...) are allowed only if own has them, from LimitFields. Otherwise they are a
+// fault that says so.
 func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) *config.Reading {
 	has := func(key string) bool {
 		return slices.ContainsFunc(own, func(f config.Field[C]) bool { return f.Variable() == config.Variable(key) })
@@ -92,29 +85,28 @@ func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) *config
 	return r
 }
 
-// ProgramFields returns every setting of a program whose own settings are own: these, and those of its pool.
+// ProgramFields returns every setting of a program: own, its own settings, and the settings of its pool.
 func ProgramFields[C any](own []config.Field[C], pool func(*C) *Config) []config.Field[C] {
 	return append(slices.Clone(own), config.Lift(poolFields(), pool)...)
 }
 
-// LimitFields returns the settings of a limit by the library's own names, for a program of this module that has one: all of them, or
-// those with the given keys. They set the Limit of the Config at pool(c), which LoadWith checks with it. A program that takes
-// them takes each that the library will have in time.
+// LimitFields returns the settings of a limit under the library's own names, all of them or only the given keys. It is for programs of this
+// module that have a limit. They set the Limit of the Config at pool(c), which LoadWith also checks. Without keys, the program also gets
+// settings that the library adds later.
 func LimitFields[C any](pool func(*C) *Config, only ...string) []config.Field[C] {
 	return config.Lift(slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
 		return !slices.Contains(limitKeys, f.Key) || len(only) > 0 && !slices.Contains(only, f.Key)
 	}), pool)
 }
 
-// poolFields is what describes a pool, without its limit.
+// poolFields returns the settings of a pool, without its limit.
 func poolFields() []field {
 	return slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
 		return slices.Contains(limitKeys, f.Key)
 	})
 }
 
-// withoutUser moves what stands before the @ of a valid configuration's store to
-// where nothing prints it.
+// withoutUser moves the login before the @ of a valid configuration's store to fields that are never printed.
 func (c Config) withoutUser() Config {
 	store, _ := config.ParseStore(c.Store)
 	switch {
@@ -129,7 +121,7 @@ func (c Config) withoutUser() Config {
 	return c
 }
 
-// read returns what is configured, and what is wrong with how it is.
+// read returns the configuration, and the faults found while reading it.
 func read(environ []string) (Config, *config.Reading) {
 	var c Config
 	r := config.Read(fields, nil, environ, &c)

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// A LogLevel is the least level that is logged.
+// A LogLevel is the lowest level that is logged.
 type LogLevel string
 
 // The levels.
@@ -17,7 +17,7 @@ const (
 	LogError LogLevel = "error"
 )
 
-// A LogFormat is how lines are logged.
+// A LogFormat is the format of log lines.
 type LogFormat string
 
 // The formats.
@@ -26,7 +26,7 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-// logger is where this configuration logs.
+// logger returns the logger of this configuration.
 func (c Config) logger() *slog.Logger {
 	switch {
 	case c.Logger != nil:
@@ -37,7 +37,7 @@ func (c Config) logger() *slog.Logger {
 	return slog.Default()
 }
 
-// NewLogger returns a logger that writes to w as the settings say, for a program of this module. least is the level where they say none.
+// NewLogger returns a logger that writes to w according to the settings, for a program of this module. least is the default level.
 func NewLogger(c *Config, w io.Writer, least slog.Level) *slog.Logger {
 	switch c.LogLevel {
 	case LogDebug:

@@ -8,14 +8,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
-// memory holds the stores memory://NAME of this process. They stay: who opens one
-// again must find the claims that are still to be waited for.
+// memory holds the stores memory://NAME of this process. They stay, because a store opened again must have the claims that are still to be
+// waited for.
 var memory = struct {
 	mu     sync.Mutex
 	stores map[string]*memstore.Store
 }{stores: map[string]*memstore.Store{}}
 
-// openMemory returns the one store of this name.
+// openMemory returns the only store with this name.
 func openMemory(name string) drivers.Backend {
 	memory.mu.Lock()
 	defer memory.mu.Unlock()

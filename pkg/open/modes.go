@@ -8,8 +8,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// setMode sets the mode of a ramp by Numaflow's name for it, with its settings. It
-// refuses what it does not know, and 0, which would be the default.
+// setMode sets the mode of a ramp by Numaflow's name for it, with its settings. It rejects unknown names and settings, and 0, which would
+// be the default.
 func setMode(c *Config, name string, settings [][2]string) bool {
 	var threshold, down int
 	var coolDown time.Duration
@@ -48,7 +48,7 @@ func percent(text string) (int, bool) {
 	return n, err == nil && n >= 1 && n <= 100 && strconv.Itoa(n) == text
 }
 
-// showMode is the mode as setMode takes it; empty for none.
+// showMode returns the mode in the form of setMode; empty for none.
 func showMode(c *Config) string {
 	if c.Limit.Mode == nil {
 		return ""
@@ -56,7 +56,7 @@ func showMode(c *Config) string {
 	return c.Limit.Mode.String()
 }
 
-// modesForm is the JSON schema of a mode: its name, a mapping from the name to its settings, or that mapping as a text.
+// modesForm returns the JSON schema of a mode: its name, a mapping from the name to its settings, or that mapping as a text.
 func modesForm() config.Schema {
 	percent := config.Schema{"anyOf": []any{
 		config.Schema{"type": "integer", "minimum": 1, "maximum": 100}, config.Schema{"type": "string", "pattern": "^([1-9][0-9]?|100)$"},

@@ -20,7 +20,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A monitor is what watches one limiter: OpenTelemetry, and the health server.
+// A monitor watches one limiter: OpenTelemetry, and the health server.
 type monitor struct {
 	c         Config
 	storeKind config.Kind
@@ -30,10 +30,10 @@ type monitor struct {
 	ends      []func(context.Context) error // what close does, in this order
 }
 
-// monitorTimeout bounds what is done for the last figures when a Throttle is closed.
+// monitorTimeout bounds the work on the last figures when a Throttle is closed.
 const monitorTimeout = time.Second
 
-// newMonitor sets up what c asks for.
+// newMonitor creates the monitor that c configures.
 func (c Config) newMonitor(ctx context.Context, store *config.StoreURL, limited bool) (*monitor, error) {
 	m := &monitor{c: c, storeKind: store.Kind, limited: limited}
 	if limited {
@@ -51,11 +51,10 @@ func (c Config) newMonitor(ctx context.Context, store *config.StoreURL, limited 
 	return m, nil
 }
 
-// addTelemetry makes what records metrics and spans.
+// addTelemetry creates the recorder of metrics and spans.
 func (m *monitor) addTelemetry(ctx context.Context) error {
 	meters, tracers := m.c.MeterProvider, m.c.TracerProvider
-	// A program with an SDK of its own exports itself, by the same variables perhaps: nothing
-	// must be exported twice, nor a port be taken from it.
+	// A program with its own SDK does its own exports, perhaps by the same variables. Avoid exporting twice or taking its port.
 	own := meters != nil || tracers != nil ||
 		reflect.TypeOf(otel.GetMeterProvider()) != noMeters || reflect.TypeOf(otel.GetTracerProvider()) != noTracers
 	if fromEnv := drivers.Monitor().FromEnv; !own && fromEnv != nil {
@@ -86,14 +85,13 @@ func (m *monitor) record(meters metric.MeterProvider, tracers trace.TracerProvid
 	return nil
 }
 
-// What the OpenTelemetry API has before a program sets a provider of its own.
+// The OpenTelemetry API's providers before a program sets its own.
 var (
 	noMeters  = reflect.TypeOf(otel.GetMeterProvider())
 	noTracers = reflect.TypeOf(otel.GetTracerProvider())
 )
 
-// addServer starts the health server, or finds the one that this process has at that
-// address.
+// addServer starts the health server, or finds this process's server at that address.
 func (m *monitor) addServer(ctx context.Context) error {
 	serve := drivers.Monitor().Serve
 	if serve == nil {
@@ -113,7 +111,7 @@ func (m *monitor) addServer(ctx context.Context) error {
 	return m.record(server.Meters(), tracenoop.NewTracerProvider())
 }
 
-// observe returns what tells the monitor of waits.
+// observe returns the options that report waits to the monitor.
 func (m *monitor) observe() []throttle.Option {
 	var opts []throttle.Option
 	for _, t := range m.telemetry {
@@ -122,7 +120,7 @@ func (m *monitor) observe() []throttle.Option {
 	return opts
 }
 
-// syncs returns what tells the monitor of syncs.
+// syncs returns the options that report syncs to the monitor.
 func (m *monitor) syncs() []consensus.Option {
 	var opts []consensus.Option
 	for _, t := range m.telemetry {
@@ -131,7 +129,7 @@ func (m *monitor) syncs() []consensus.Option {
 	return opts
 }
 
-// watch reads a limiter, and its member if it has one, from now on.
+// watch starts watching a limiter, and its member if it has one.
 func (m *monitor) watch(w otelthrottle.Watched) error {
 	for _, t := range m.telemetry {
 		stop, err := t.Watch(w)
@@ -148,9 +146,8 @@ func (m *monitor) watch(w otelthrottle.Watched) error {
 	return nil
 }
 
-// close ends what the monitor has begun. What goes wrong is logged: it is no reason to
-// call the end of a limiter a failure. It has a time of its own, for the store may
-// have used up ctx.
+// close ends everything that the monitor has started. It only logs errors: they do not make closing a limiter fail. It has its own timeout,
+// because the store may have used up ctx.
 func (m *monitor) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), monitorTimeout)
 	defer cancel()
@@ -162,7 +159,7 @@ func (m *monitor) close(ctx context.Context) {
 	m.ends = nil
 }
 
-// isListenAddr tells whether addr has the form HOST:PORT, the host left out perhaps.
+// isListenAddr reports whether addr has the form HOST:PORT, with or without the host.
 func isListenAddr(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -15,26 +15,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Open joins the pool and returns the Throttle that draws on this processor's
-// share. It does not wait for the store: until the store has answered, the
-// Throttle grants nothing, Throttled says why, and the logger is told when that begins, once a
-// minute, and when it ends. With FailFast the first answer is waited for, for two to three seconds,
-// and without it Open fails. ctx bounds Open and nothing else. Open may be called
-// from any goroutine.
+// Open joins the pool and returns the Throttle that draws on this processor's share. It does not wait for the store. Until the store has
+// answered, the Throttle grants nothing, and Throttled says why. Open's logger gets a message when that begins, once a minute, and when it
+// ends. With FailFast Open waits for the first answer, for two to three seconds, and fails without it. ctx bounds only Open. Open is safe
+// for concurrent use.
 //
-// Close the Throttle after everything that draws has stopped: it leaves the pool,
-// so that the others have its share at once, closes the connection, and sends the last
-// metrics. It takes no longer than about six seconds.
+// Close the Throttle after everything that draws has stopped. Close leaves the pool, so that the others have its share at once, closes the
+// connection, and sends the last metrics. It takes at most about six seconds.
 //
-// Errors: one with a line for every fault of the configuration and its files, as
-// Validate; with FailFast, what kept the store from answering; a HealthAddr that cannot
-// be had; an exporter in OTEL_* that is not known. None shows a
-// secret.
+// Open returns an error with a line for every fault of the configuration and its files, as Validate does. It also fails for an unavailable
+// HealthAddr, an unknown exporter in OTEL_*, or with FailFast with the reason why the store did not answer. No error shows a secret.
 func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 	return open(ctx, c.withEnvironment(), &config.Reading{})
 }
 
-// open is Open for a complete configuration, and for how it was read.
+// open is Open for a complete configuration and the record of reading it.
 func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle, error) {
 	j, err := c.connect(ctx, r, c.Limit.Max != 0)
 	if err != nil {
@@ -49,7 +44,7 @@ func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle,
 		return nil, fmt.Errorf("numathrottle: %w", err)
 	}
 	if err := j.monitor.watch(otelthrottle.Watched{Throttle: th, Member: j.member, Tags: slices.Collect(maps.Keys(c.Quotas.Tags))}); err != nil {
-		_ = th.Close() // which undoes all
+		_ = th.Close() // which undoes everything
 		return nil, err
 	}
 	warnings := c.Warnings()
@@ -65,17 +60,16 @@ func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle,
 	return th, nil
 }
 
-// A connection is what joins a limiter to a pool.
+// A connection joins a limiter to a pool.
 type connection struct {
 	opts    []throttle.Option
 	member  *consensus.Member // nil without a pool
 	monitor *monitor
 	logger  *slog.Logger
-	undo    []func(context.Context) error // what closing the limiter does, too
+	undo    []func(context.Context) error // what closing the limiter also does
 }
 
-// connect checks c, joins the pool if there is a limit, and returns what connects a
-// limiter to it.
+// connect checks c, joins the pool if there is a limit, and returns the connection for a limiter.
 func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j connection, err error) {
 	store, wrong := c.check()
 	r.Note(wrong...)
@@ -127,7 +121,7 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 	return j, nil
 }
 
-// backend returns the store that the URL names. It does not wait for a server.
+// backend returns the store of the URL. It does not wait for a server.
 func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (drivers.Backend, error) {
 	if store.Kind == config.Memory {
 		return openMemory(store.Name), nil
@@ -171,11 +165,11 @@ func (c Config) join(ctx context.Context, b drivers.Backend, opts []consensus.Op
 	return member, nil
 }
 
-// connectTimeout bounds what is done for a connection that nobody needs any more.
+// connectTimeout bounds the cleanup of a connection no longer needed.
 const connectTimeout = time.Second
 
-// abandon undoes what a failed Open has begun. Nothing was granted yet, so nobody
-// has to be told in time; what fails here hides the error that counts.
+// abandon undoes the steps of a failed Open. Nothing was granted yet, so no notice is urgent; errors here would hide the error that
+// matters.
 func abandon(undo ...func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// QuotasField is a setting that holds quotas, for a program of this module whose limit has another name. It checks
-// their form alone; allowed says more of what is allowed.
+// QuotasField is a setting that holds quotas, for a program of this module whose limit has another name. It checks only their form; allowed
+// describes further restrictions.
 func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) config.Field[C] {
 	return config.Field[C]{
 		Key: "quotas", Allowed: "a mapping with `tags`, `match` and `other`, in the variable too; " + allowed, Default: "none", Doc: doc,
@@ -30,7 +30,7 @@ func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) confi
 	}
 }
 
-// showQuotas is the setting in one line; empty for none.
+// showQuotas returns the setting in one line; empty for none.
 func showQuotas(q throttle.Quotas) string {
 	if !q.Given() {
 		return ""
@@ -42,8 +42,8 @@ func showQuotas(q throttle.Quotas) string {
 	return string(text)
 }
 
-// CheckQuotas returns what is wrong with the quotas of c for its limit, policy and store, for a program of this module whose
-// limit has another name. What is wrong with these by themselves is not its business.
+// CheckQuotas returns the faults of c's quotas for its limit, policy and store, for a program of this module whose limit has another name.
+// It does not check those three by themselves.
 func CheckQuotas(c *Config) []error {
 	if !c.Quotas.Given() {
 		return nil

@@ -10,16 +10,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// A Secret is a text that no print, log or marshaller shows, not even as a part
-// of a struct that is printed with %#v. The zero Secret is not set.
+// A Secret is a text that no print, log or marshaller shows, not even inside a struct printed with %#v. The zero Secret is not set.
 type Secret struct {
-	// Behind a pointer, for package fmt prints the unexported fields of a struct
-	// without asking their methods.
+	// A pointer, because package fmt prints unexported fields of a struct without calling their methods.
 	text *string
 }
 
-// NewSecret returns a Secret of text, without one line end (\n or \r\n) behind it, which is no part of a secret wherever that comes
-// from. That of the empty text is not set. Other control characters are a fault of the configuration.
+// NewSecret returns a Secret of text, without one line end (\n or \r\n) after it, which is never part of a secret. The Secret of an empty
+// text is not set. Other control characters are a fault of the configuration.
 func NewSecret(text string) Secret {
 	text = config.TrimLineEnd(text)
 	if text == "" {
@@ -28,11 +26,10 @@ func NewSecret(text string) Secret {
 	return Secret{text: &text}
 }
 
-// IsSet tells whether there is a text.
+// IsSet reports whether there is a text.
 func (s Secret) IsSet() bool { return s.text != nil }
 
-// Reveal returns the text; empty when the secret is not set. It is the only way to get
-// at it: what it returns must not be printed.
+// Reveal returns the text; empty if the secret is not set. It is the only way to read the text; never print the result.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -40,7 +37,7 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// String tells whether the secret is set, and no more.
+// String says only whether the secret is set.
 func (s Secret) String() string {
 	if !s.IsSet() {
 		return "(not set)"
@@ -54,7 +51,7 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 // LogValue is String for package slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText is String for JSON, YAML and their like.
+// MarshalText is String for JSON, YAML and similar formats.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String prints the settings that differ from their defaults, without secrets.
@@ -82,7 +79,7 @@ func (c Config) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, text)
 }
 
-// LogValue is a group of what String prints.
+// LogValue returns the settings that String prints, as a group.
 func (c Config) LogValue() slog.Value {
 	var attrs []slog.Attr
 	for _, s := range config.Show(fields, &c) {
@@ -91,6 +88,5 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// MarshalText is String for JSON and its like, so that nothing prints the URL of
-// the store as it is.
+// MarshalText is String for JSON and similar formats, so that nothing prints the store's URL unchanged.
 func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

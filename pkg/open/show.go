@@ -10,8 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// Show writes settings for a program of this module, without secrets: a line of YAML for each that differs from its zero value, with a
-// comment that says where it came from. The error is that of w.
+// Show writes settings without secrets, for a program of this module. Each setting that differs from its zero value is a line of YAML, with
+// a comment about its source. The error is that of w.
 func Show[C any](w io.Writer, fields []config.Field[C], c *C, r *config.Reading) error {
 	var b strings.Builder
 	for _, s := range config.Show(fields, c) {
@@ -25,13 +25,13 @@ func Show[C any](w io.Writer, fields []config.Field[C], c *C, r *config.Reading)
 	return err
 }
 
-// origin says where a setting came from: a variable, a flag, a file and line, or what fills it in.
+// origin returns the source of a setting: a variable, a flag, a file and line, or the rule that fills it in.
 func origin(r *config.Reading, key string) string {
 	login := key == "storeUsername" || key == "storePassword" || key == "storeToken"
 	switch source := r.Source(key); {
 	case source != "":
 		return source
-	case login && r.Source("store") != "": // that stood before the @
+	case login && r.Source("store") != "": // it stood before the @
 		return r.Source("store")
 	case key == "pool" && inNumaflow(), key == "id" && os.Getenv("NUMAFLOW_POD") != "":
 		return "from Numaflow's variables"

@@ -12,15 +12,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/stopnotice"
 )
 
-// StopContext returns a copy of parent that ends when this process is to stop: with SIGINT, SIGTERM, or when the pod is
-// being stopped, which `numathrottle stop-notice` in a container of the pod's spec.sidecars tells. Give it to the Start of
-// a numaflow-go server.
+// StopContext returns a copy of parent that ends when this process should stop: with SIGINT, SIGTERM, or when the pod is being stopped. For
+// the latter, `numathrottle stop-notice` must run in a container of the pod's spec.sidecars. Pass the copy to the Start of a numaflow-go
+// server.
 //
-// Without that container Kubernetes 1.29 and later signals a handler only when Numaflow's own container has ended, which
-// waits for the handler. A message that waits for tokens without an end is then killed with the pod after 30 s.
+// Without that container, Kubernetes 1.29 and later signals a handler only after Numaflow's own container has ended, which waits for the
+// handler. A message that waits for tokens without an end is then killed with the pod after 30 s.
 //
-// The notice is looked for in the folder that NUMATHROTTLE_STATE_DIR names, by default /var/run/numaflow in a Numaflow pod, five times
-// a second; nowhere if there is no such folder. The function that is returned stops looking and ends the context.
+// StopContext looks for the notice five times a second, in the folder named by NUMATHROTTLE_STATE_DIR, by default /var/run/numaflow in a
+// Numaflow pod. Without such a folder it does not look. The returned function stops looking and ends the context.
 func StopContext(parent context.Context) (context.Context, context.CancelFunc) {
 	return stopContext(parent, cmp.Or(os.Getenv(config.Prefix+"STATE_DIR"), defaultStateDir()))
 }

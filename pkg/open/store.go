@@ -11,13 +11,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// Store returns the store of c without joining a pool, for who looks at pools from
-// outside or changes them: consensus.LoadOverview, consensus.SaveOverride. It needs a store that processes
-// share, Redis or NATS, and uses nothing of c but that, its credentials and Logger. It does not wait for
-// the server: the first call does. Errors of the store's methods show no secret. Close the store when
-// it is not used any more. It may be used from any goroutine.
+// Store returns the store of c without joining a pool, to inspect or change pools from outside: consensus.LoadOverview,
+// consensus.SaveOverride. It needs a store that processes share, Redis or NATS, and uses only that, its credentials and Logger from c. It
+// does not wait for the server: the first call does. Errors of the store's methods show no secret. The store is safe for concurrent use.
+// Close it after the last use.
 //
-// Errors: one with a line for every fault of the configuration and its files, as Validate.
+// The error has a line for every fault of the configuration and its files, as that of Validate.
 func Store(_ context.Context, c Config) (consensus.Store, error) {
 	c = c.withEnvironment()
 	c.Store = cmp.Or(c.Store, config.DefaultStore)
@@ -48,14 +47,14 @@ func Store(_ context.Context, c Config) (consensus.Store, error) {
 	return &openedStore{Guarded: guard, end: b.Close}, nil
 }
 
-// An openedStore has a connection of its own.
+// An openedStore has its own connection.
 type openedStore struct {
 	*drivers.Guarded
 
 	end func(context.Context) error
 }
 
-// Close implements consensus.Store: it ends the connection.
+// Close implements consensus.Store: it closes the connection.
 func (s *openedStore) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()

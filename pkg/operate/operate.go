@@ -24,7 +24,7 @@ import (
 
 // A Pool is one pool as an operator sees it. Its methods change no field.
 type Pool struct {
-	// Store is where the pool is, such as that of numathrottle.OpenStore. It stays the caller's.
+	// Store is the store of the pool, such as the result of numathrottle.OpenStore. The caller closes it.
 	Store consensus.Store
 	// Name is the pool's name, such as that of a vertex: namespace/pipeline/vertex.
 	Name string
@@ -140,7 +140,7 @@ func PausesAt(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
 // LimitText is the limit in force in words, such as "300 per 1m" or "30 calls in flight"; empty: no pod reports one.
 func LimitText(o *consensus.Overview) string {
 	switch set := (consensus.Setting{Max: o.Max, Per: o.Per}); {
-	case o.Max > 0 && o.Per == 0: // nobody tells a period
+	case o.Max > 0 && o.Per == 0: // no pod reports a period
 		return fmt.Sprintf("%d per configured period", o.Max)
 	case o.Max > 0:
 		return set.String()

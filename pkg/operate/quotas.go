@@ -17,7 +17,7 @@ type TagQuota struct {
 	Quota throttle.Quota
 	// Changed says that an operator has changed it.
 	Changed bool
-	// Known and Stranger are those of Knows.
+	// Known and Stranger are the results of Knows.
 	Known    bool
 	Stranger string
 }
@@ -43,7 +43,7 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 	return t, nil
 }
 
-// Knows tells whether a pod is configured with Pool.Quotas. stranger is the first pod with other quotas; empty: there is none.
+// Knows reports whether a pod is configured with Pool.Quotas. stranger is the first pod with other quotas; empty: there is none.
 func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
@@ -101,7 +101,7 @@ func (p *Pool) Reserved(o *consensus.Overview) *Reserved {
 	return &Reserved{rate, o.Granted}
 }
 
-// String says it in words.
+// String returns r as a sentence.
 func (r *Reserved) String() string {
 	if r == nil {
 		return "no live pod has quotas"
@@ -109,7 +109,7 @@ func (r *Reserved) String() string {
 	return fmt.Sprintf("%.4g of %.4g tokens per second are reserved", r.Rate, r.Limit)
 }
 
-// A Tag is one tag of a pool, or all tags together that go by a pattern. Rates are in tokens per second over the whole pool.
+// A Tag is one tag of a pool, or all tags together that match a pattern. Rates are in tokens per second over the whole pool.
 type Tag struct {
 	// Tag is the name, or with Pattern a pattern. A tag of unknown name has a Hash instead. Both are empty for all tags without a quota of
 	// their own, and for the tags that pods report as one sum (Unnamed).
@@ -123,7 +123,7 @@ type Tag struct {
 	// Target is the rate that the tag may use, and By the cause of it, such as total or limit; 0 and empty: unknown.
 	Target float64 `json:"target"`
 	By     string  `json:"by,omitempty"`
-	// Pods counts those that tell of it.
+	// Pods counts the pods that report the tag.
 	Pods int `json:"pods"`
 }
 
@@ -131,7 +131,7 @@ type Tag struct {
 // them.
 func Tags(o *consensus.Overview, q throttle.Quotas) []Tag {
 	tags := []Tag{}
-	limit := 0.0 // that the pods divide
+	limit := 0.0 // the limit that the pods divide
 	if o.Per > 0 {
 		limit = float64(o.Max) / o.Per.Seconds()
 	}
@@ -155,13 +155,13 @@ type Spent struct {
 	// Tag is its first ten.
 	Tag  string `json:"tag"`
 	Hash string `json:"hash,omitempty"`
-	// Windows are those that the store has on record, by rising Start. One that has ended stays for ten minutes or longer.
+	// Windows are the recorded windows, by rising Start. An ended window stays for ten minutes or longer.
 	Windows []SpentWindow `json:"windows"`
 }
 
 // A SpentWindow is the spending of one budget, or of several budgets whose windows begin at the same time.
 type SpentWindow struct {
-	// Start and End are those of the window, in UTC.
+	// Start and End bound the window, in UTC.
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 	// Tokens were spent since Start. Amount is the budget's; 0: unknown.
@@ -186,7 +186,7 @@ func (p *Pool) Spent(ctx context.Context, q throttle.Quotas) ([]Spent, error) {
 	return list, err
 }
 
-// windows are those of a tag that has budgets.
+// windows returns the windows of a tag, with the amounts of its budgets.
 func windows(t *consensus.TagSpent, budgets []throttle.Budget) (list []SpentWindow) {
 	for _, w := range t.Windows {
 		is := SpentWindow{Start: w.Start, End: w.End, Tokens: w.Tokens}
@@ -200,7 +200,7 @@ func windows(t *consensus.TagSpent, budgets []throttle.Budget) (list []SpentWind
 	return list
 }
 
-// SetSpent sets the spending of a tag's budget in its present window. It fills in Start and End of c: budget.Per is the window, and
+// SetSpent sets the spending of a tag's budget in its present window. It fills in Start and End of c. budget.Per is the window, and
 // budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force. See consensus.SetSpent.
 func (p *Pool) SetSpent(ctx context.Context, q throttle.Quotas, budget throttle.Budget, c consensus.SpentChange) (Spent, error) {
 	_, own := q.Find(c.Tag)
@@ -210,7 +210,7 @@ func (p *Pool) SetSpent(ctx context.Context, q throttle.Quotas, budget throttle.
 	if !slices.Contains([]string{"hour", "day", "month"}, string(budget.Per)) {
 		return Spent{}, &consensus.RequestError{Field: "Per", Value: fmt.Sprintf("%.40q", budget.Per), Allowed: "hour, day or month"}
 	}
-	if _, err := time.LoadLocation(budget.Zone); err != nil || budget.Zone == "Local" { // Local is another one on every machine
+	if _, err := time.LoadLocation(budget.Zone); err != nil || budget.Zone == "Local" { // Local differs from machine to machine
 		return Spent{}, &consensus.RequestError{Field: "Zone", Value: fmt.Sprintf("%.60q", budget.Zone), Allowed: "a time zone such as Europe/Berlin"}
 	}
 	c.Start, c.End = budget.Window(time.Now())

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// Pools that live write far more often. What has expired starts anew.
+	// Pools in use write far more often. An expired record starts over.
 	recordAge    = 7 * 24 * time.Hour
 	minRecordAge = 24 * time.Hour
 
-	// A replicated stream is made when its servers have elected a leader.
+	// A replicated stream takes until its servers have elected a leader.
 	createTimeout = 3 * time.Second
 
-	// What a record takes: a part of its own, and one for each processor, whose names and notes are about a hundred bytes. A hundred
-	// processors that all tell what is busy, a thousand tills and documents of all sizes come to less than poolMsgSize; below
-	// leastMsgSize there is hardly room for some.
+	// The size of a record: a base, and a row of about a hundred bytes (name and note) for each processor. A hundred processors with busy
+	// texts, a thousand tills and documents of all sizes stay below poolMsgSize; leastMsgSize hardly fits a few processors.
 	valueBase    = 1 << 10
 	valueOfRow   = 200
 	leastMsgSize = 4 << 10
@@ -34,8 +33,7 @@ const (
 	persistAsync    = "async"
 )
 
-// streamConfig is a stream's configuration, as far as it matters here. A server
-// leaves out what it is too old to know.
+// streamConfig is the part of a stream's configuration that matters here. A server omits fields that it is too old to know.
 //
 //nolint:tagliatelle // the names are JetStream's
 type streamConfig struct {
@@ -54,7 +52,7 @@ type streamConfig struct {
 	DenyDelete        bool          `json:"deny_delete"`
 	AllowRollup       bool          `json:"allow_rollup_hdrs"`
 
-	// Never asked for, only looked at in a bucket made by somebody else.
+	// Never set, only checked in a bucket made by somebody else.
 	NoAck            bool            `json:"no_ack,omitempty"`
 	Sealed           bool            `json:"sealed,omitempty"`
 	DiscardNewPer    bool            `json:"discard_new_per_subject,omitempty"`
@@ -65,7 +63,7 @@ type streamConfig struct {
 	MsgCounter       bool            `json:"allow_msg_counter,omitempty"`
 }
 
-// streamInfo is what the stream's leader tells of it.
+// streamInfo is the information from the stream's leader.
 //
 //nolint:tagliatelle // the names are JetStream's
 type streamInfo struct {
@@ -79,11 +77,11 @@ type streamInfo struct {
 		Leader   string            `json:"leader"`
 		Replicas []json.RawMessage `json:"replicas"`
 	} `json:"cluster"`
-	// TimeStamp is told by 2.10 and later.
+	// TimeStamp is set by servers from 2.10 on.
 	TimeStamp *time.Time `json:"ts"`
 }
 
-// since is for how long it has been a time, in microseconds, when the server told this; 0: it does not tell, or the time is not known.
+// since returns the time from micros, in microseconds, to the server's time stamp; 0 if either is unknown.
 func (i *streamInfo) since(micros int64) time.Duration {
 	if i.TimeStamp == nil || micros == 0 {
 		return 0
@@ -106,14 +104,13 @@ func (i *streamInfo) identity() (string, error) {
 	}
 }
 
-// checksTwice tells whether the server can be relied on to check the expected
-// sequence of a subject when it applies a write, too.
+// checksTwice reports whether the server is known to check the expected sequence of a subject also when it applies a write.
 func (i *streamInfo) checksTwice() bool {
 	replicated := i.Config.Replicas > 1 || i.Cluster != nil && len(i.Cluster.Replicas) > 0
 	return !replicated || i.TimeStamp != nil
 }
 
-// info asks the stream's leader for the stream's information.
+// info requests the stream's information from its leader.
 func (s line) info(ctx context.Context) (*streamInfo, error) {
 	var info streamInfo
 	if err := s.ask(ctx, callTimeout, s.api("STREAM.INFO"), nil, &info); err != nil {
@@ -122,11 +119,11 @@ func (s line) info(ctx context.Context) (*streamInfo, error) {
 	return &info, s.check(&info.Config)
 }
 
-// create makes the bucket. It returns a passing error when the bucket is there.
+// create makes the bucket. It returns a passing error once the bucket exists.
 func (s line) create(ctx context.Context) error {
 	replicas := []int{s.opts.replicas}
 	if s.opts.replicas == 0 {
-		// Only the server knows whether it is one of a cluster.
+		// Only the server knows whether it is part of a cluster.
 		replicas = []int{clusterReplicas, 1}
 	}
 	var err error
@@ -151,15 +148,15 @@ func (s *Store) config(replicas int) *streamConfig {
 		Name: s.stream, Subjects: []string{s.subjects}, Retention: retentionLimits,
 		MaxConsumers: -1, MaxMsgs: -1, MaxMsgSize: -1, MaxMsgsPerSubject: 1,
 		MaxBytes: s.opts.maxBytes, MaxAge: recordAge,
-		// When the bucket is full, the pool that was silent for the longest time goes.
+		// A full bucket drops the pool that was silent for the longest time.
 		Discard: "old", Storage: storageFile, Replicas: replicas,
 		// As in every bucket, so that its tools work.
 		DenyDelete: true, AllowRollup: true,
 	}
 }
 
-// check returns an error for a bucket in which a pool cannot work, with all
-// reasons, and warns once about one that is not as this package would make it.
+// check returns an error with all reasons for a bucket that cannot hold pools. It warns once about a bucket with other settings than this
+// package would choose.
 func (s *Store) check(c *streamConfig) error {
 	var faults []string
 	fault := func(wrong bool, format string, args ...any) {
@@ -215,7 +212,7 @@ func (s *Store) warnOnce(c *streamConfig) {
 	}
 }
 
-// refused explains why the server does not take a value of so many bytes, if that is because of a setting of the stream.
+// refused explains why the server rejects a value of size bytes, if a setting of the stream is the cause.
 func (s *Store) refused(err error, size int, c *streamConfig) error {
 	var api *apiError
 	full := errors.As(err, &api) && api.ErrCode == codeStoreFailed && strings.Contains(api.Description, "maximum")
@@ -234,7 +231,7 @@ func (s *Store) refused(err error, size int, c *streamConfig) error {
 	return err
 }
 
-// isSet tells whether a field holds more than nothing.
+// isSet reports whether a field has a non-empty value.
 func isSet(raw json.RawMessage) bool {
 	switch string(raw) {
 	case "", "null", "[]", "{}":

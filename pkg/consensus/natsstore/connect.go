@@ -7,11 +7,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ConnectOptions returns the options that suit a connection for a Store: connect
-// and reconnect for ever, notice a dead server within three seconds, and never
-// write again after a reconnect what was meant to be written before it. Options
-// that the caller appends override these. They include ErrorHandler with
-// slog.Default.
+// ConnectOptions returns options for the connection of a Store. It connects and reconnects forever, notices a dead server within three
+// seconds, and after a reconnect never sends writes from before it. Options that the caller appends override these. They include
+// ErrorHandler with slog.Default.
 func ConnectOptions() []nats.Option {
 	return []nats.Option{
 		nats.Timeout(time.Second),
@@ -26,9 +24,8 @@ func ConnectOptions() []nats.Option {
 	}
 }
 
-// ErrorHandler logs what a server tells a connection and no caller: above all
-// missing permissions, which a caller sees as a timeout. The messages name
-// subjects, never credentials.
+// ErrorHandler logs errors that a server reports only to the connection, above all missing permissions, which a caller sees as a timeout.
+// The messages name subjects, never credentials.
 func ErrorHandler(log *slog.Logger) nats.Option {
 	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		log.Warn("the NATS server reported an error", "error", err)

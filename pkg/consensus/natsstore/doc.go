@@ -1,141 +1,113 @@
-// Package natsstore keeps pools in NATS JetStream, in a key-value bucket with one
-// key per pool. It needs nothing but compare-and-set, on NATS server 2.9 and
-// later, standalone or clustered, with any number of replicas.
+// Package natsstore keeps pools in NATS JetStream, in a key-value bucket with one key per pool. It needs only compare-and-set, on NATS
+// server 2.9 and later, standalone or clustered, with any number of replicas.
 //
 // # One sync
 //
-// The record of a pool is one value (see driver.Record). A sync reads the
-// stream's information and then the pool's entry, both from the stream's leader,
-// never from a replica or a cache; applies Record.Sync; and writes the value back
-// on condition that nobody else has written since. If somebody has, it waits for
-// a random moment and reads the entry again. That is three messages to the server, one
-// after the other, when nobody interferes, two more for each further try, and one at
-// the end of all tries: the stream's information again, because the bucket must not have
-// changed since the first try.
-// Syncs of one Store on one pool take turns instead of competing. A request that changes nothing (a
-// repeat, or one that is refused) is answered without a write: what it is answered
-// with was recorded before.
+// The record of a pool is one value (see driver.Record). A sync first reads the stream's information and then the pool's entry. Both come
+// from the stream's leader, never from a replica or a cache. Then it applies Record.Sync, and writes the value back on condition that
+// nobody else has written since. If somebody has, it waits for a random time and reads the entry again. Without interference that is three
+// messages to the server, one after the other. Each further try takes two more. After all tries it takes one more: it reads the stream's
+// information again, because the bucket must not have changed since the first try. Syncs of one Store on one pool take turns instead of
+// competing. A request that changes nothing (a repeat or a refused request) is answered without a write: its answer is already on record.
 //
-// In a cluster no server answers a read while the cluster as a whole has no leader, even
-// if the stream has one and takes writes: where one server led both, the pool waits for two elections.
+// In a cluster no server answers a read while the cluster as a whole has no leader, even if the stream has one and accepts writes. If one
+// server led both, the pool waits for two elections.
 //
-// A write acknowledgement carries no time, so the server's time of a step is read
-// back with the entry by the next one (driver.At.Deferred). The time of a saved
-// document passes for that of the step before, so that a pool which nobody is in has
-// slept since then at most. A write that is
-// not acknowledged in time may have been done, or be done later: Sync returns an
-// error, and the sequence numbers of the next request make it harmless.
+// A write acknowledgement carries no time, so the next step reads the server's time of a step back with the entry (driver.At.Deferred). The
+// time of a saved document counts as the time of the step before, so an unused pool appears idle since that step at most. A write without a
+// timely acknowledgement may have been executed, or may be executed later: Sync returns an error, and the sequence numbers of the next
+// request make it harmless.
 //
 // # Permits
 //
-// The time of a reservation is that of its write, which the reserver reads back, together
-// with the stream's information, which tells whether the stream has the same leader as
-// before the write. If others have written since, the record tells what came of it, as long
-// as it is one of the newest sixteen. A Store that seems to be alone in reserving keeps
-// what it has read back, and writes upon that the next time.
+// The time of a reservation is the time of its write. The reserver reads it back together with the stream's information, which shows
+// whether the stream still has the leader from before the write. If others have written since, the record has the outcome, as long as it is
+// one of the newest sixteen. A Store that seems to be the only one reserving keeps the entry that it has read back, and bases its next
+// write on it.
 //
 // # News
 //
-// News of pauses go over core NATS, to a subject of the bucket below push, under which no key
-// is. The bucket is told to refuse them, so that nothing of them is kept and nothing comes
-// between the writes of records; whoever is connected hears them, also while the bucket has no leader.
-// There is no consumer for them: from 2.15 on a stream has a thousand at most.
+// News of pauses uses core NATS, with subjects of the bucket below push, which has no keys. A header makes the bucket refuse news, so that
+// it keeps none and none comes between the writes of records. All connected processors receive it, also while the bucket has no leader.
+// News needs no consumers: from 2.15 on a stream has a thousand at most.
 //
 // # How many processors
 //
-// All processors of a pool write one value. This is good for about a hundred
-// processors in a pool with one sync per second each, at round trips of up to
-// five milliseconds; syncs are not combined. docs/operations.md has what was measured with
-// more. When requests lose to others too often, intervals stretch as they do with any slow
-// store. A processor that joins gives up after a quarter of its time, and does not try
-// while one in a hundred holders of shares is overdue (driver.Record.HoldersWait), so that holders win.
-// The server is that of the connection: JetStream domains are not supported.
+// All processors of a pool write one value. This suits about a hundred processors in a pool with one sync per second each, at round trips
+// of up to five milliseconds. Syncs are not combined. See docs/operations.md for measurements with more processors. When requests lose to
+// others too often, intervals stretch as with any slow store. A joining processor gives up after a quarter of its time. It does not try
+// while one in a hundred holders of shares is overdue (driver.Record.HoldersWait), so that holders win. The server is the server of the
+// connection: JetStream domains are not supported.
 //
 // # Identity
 //
-// The identity of the server is the creation time of the stream and the name of
-// the server that leads it. A bucket that was deleted or lost, and a new leader,
-// therefore freeze the pools in it for one removal time of the longest lease. A
-// standalone server of version 2.9.10 tells no name, and one that is configured
-// with a name keeps it: there a restart with the same files is noticed only if
-// it lost something that a processor has seen.
+// The identity of the server is the creation time of the stream and the name of the server that leads it. So a deleted or lost bucket and a
+// new leader freeze the bucket's pools for one removal time of the longest lease. A standalone server of version 2.9.10 reports no name,
+// and a server with a configured name keeps it. There a restart with the same files is noticed only if it lost something that a processor
+// has seen.
 //
 // # New pools
 //
-// A pool without a record freezes, unless the bucket is known to have forgotten nothing for as long as a
-// share of it could be in use: within driver.Removal of the longest lease, and with
-// consensus.Degrade within an hour and a quarter more. Two markers tell, the keys =marker-1 and
-// =marker-2, which no pool has. A marker holds the life of the bucket that it vouches for: the identity,
-// and with a single replica the ID that the server has from its start to its end. It counts
-// from the later one of two times: that of the stream's information before it was written, which it holds, and its own
-// stamp. The first sync of a new pool, and once an hour one of any other, writes a
-// marker where there is none of this life. A record expires with its bucket's age, and so does
-// a marker: the second one is written when the first is half a day old.
+// A pool without a record freezes, unless the bucket is known to have lost nothing for as long as a share of the pool could be in use. That
+// is driver.Removal of the longest lease, and with consensus.Degrade an hour and a quarter more. Two markers show this, the keys =marker-1
+// and =marker-2, which belong to no pool. A marker holds the life of the bucket that it vouches for. That is the identity, and with a
+// single replica also the ID that the server keeps from its start to its end. It counts from the later of two times: its own stamp, and the
+// stream information's time from before the write, which it holds. The first sync of a new pool, and once an hour a sync of any other pool,
+// writes a marker if there is none of this life. Records and markers expire with the bucket's age: the second marker is written when the
+// first is half a day old.
 //
-// Why a marker of this life that is old enough is proof. Shares of a pool are granted by its
-// record only, so what matters is how a record can go and a marker stay.
+// Why a marker of this life that is old enough is proof: only a pool's record grants shares of the pool. So the question is how a record
+// can vanish while a marker stays.
 //
 //   - The bucket is deleted or lost: the next one has another creation time.
-//   - Another server leads the stream: the identity is another one. When the first one leads again,
-//     its marker counts again. What was acknowledged in between is on a majority of the replicas,
-//     and no server without it is elected.
-//   - The only server of a bucket fails with its machine, and has lost the newest writes:
-//     it has another ID. A client that is not connected to that server itself cannot know the ID,
-//     and takes no pool for new.
+//   - Another server leads the stream: the identity differs. When the first one leads again, its marker counts again. Writes acknowledged in
+//     between are on a majority of the replicas, and no server without them is elected.
+//   - The only server of a bucket fails with its machine and loses the newest writes: it has another ID. A client not directly connected to
+//     that server cannot know the ID, and treats no pool as new.
 //   - The stream is in memory: no marker is written.
-//   - The bucket is full, or purged up to some entry, or entries expire: the oldest go first, in the order in which they were
-//     written, also with a history. A record that has gone before the marker was written before it, so its shares
-//     are older than the marker.
-//   - A record is deleted: that leaves an entry which says so, and such a pool freezes.
-//   - The clock is set back: a marker ahead of it counts as new, and one far ahead is written anew.
-//   - The bucket goes, or its leader, between what was read and the write: the stream's information is
-//     read once more before a new pool gets its first answer.
+//   - The bucket is full, or purged up to some entry, or entries expire: the oldest entries go first, in the order of writing, even with a
+//     history. A record that vanished before the marker was written before it, so its shares are older than the marker.
+//   - A record is deleted: that leaves an entry that marks the deletion, and such a pool freezes.
+//   - The clock is set back: a marker ahead of it counts as new, and one far ahead is written again.
+//   - The bucket or its leader changes between reading and writing: the stream's information is read once more before a new pool gets its
+//     first answer.
 //
-// Servers before 2.10 do not tell their time; there each new pool freezes.
+// Servers before 2.10 do not report their time; there each new pool freezes.
 //
-// As with the other stores, some things defeat the marker: to take a pool's record away by hand without a
-// trace while processors use it (purging or compacting its subject, or putting back an older backup of the
-// bucket; delete the markers too), a server clock that leaps ahead by more than that time after the data was lost and
-// before the time has passed, and the loss of power at a majority of the replicas at once. A processor that
-// was in the pool notices with its next sync; until then a new one may be granted what the others hold.
+// As with the other stores, some events defeat the marker. One is removing a pool's record by hand without a trace while processors use it.
+// Examples are purging or compacting its subject, or restoring an older backup of the bucket; delete the markers too. Another is a server
+// clock that leaps ahead by more than the period above, after the data was lost and before that period has passed. The third is a power
+// loss at a majority of the replicas at once. A processor of the pool notices at its next sync. Until then a new processor may be granted
+// shares that others hold.
 //
 // # The bucket
 //
-// The first sync makes the bucket if there is none: stream KV_<bucket>, file
-// storage, the newest value of each key only, a byte limit, three replicas where
-// the servers are a cluster. `nats kv` shows it. A record expires a week after its
-// last write, and every sync writes. Beyond the limit, the records go that were
-// not written for the longest time. A pool whose record is gone starts as a new
-// one.
+// The first sync makes the bucket if there is none. It is the stream KV_<bucket>, with file storage, only the newest value of each key, a
+// byte limit, and three replicas in a cluster of servers. `nats kv` shows it. A record expires a week after its last write, and every sync
+// writes. Beyond the limit, the records with the oldest writes are dropped. A pool without its record starts as a new one.
 //
-// A bucket that exists is used as it is, provided that its settings let a pool
-// work; every sync looks at them. What cannot work is an error: a stream that
-// refuses updates, expiry in less than a day, a max_msg_size below 4 KiB, a mirror, and so on.
-// What works for now is warned about once, with what to change: a max_msg_size below 128 KiB, which
-// a record of a hundred processors and a thousand tags with quotas stays below, and a limit with discard new. Such a bucket refuses what grows once
-// it is full, instead of letting the oldest records go: who is in a pool may stay, but nobody can join. The error then names the setting.
+// An existing bucket is used as it is if its settings suit pools; every sync checks them. Unusable settings are an error: a stream that
+// refuses updates, expiry in less than a day, a max_msg_size below 4 KiB, a mirror, and so on. The store warns once, with advice, about
+// settings that work only for now. One is a max_msg_size below 128 KiB; a record of a hundred processors and a thousand tags with quotas
+// stays below that. Another is a limit with discard new. Once full, such a bucket refuses larger records instead of dropping the oldest
+// ones. Processors in a pool may stay, but nobody can join, and the error names the setting.
 //
 // # Servers 2.9.0 to 2.9.25 with replicas
 //
-// Up to 2.9.20 a leader with replicas checks the expected sequence of a subject
-// against what it has applied, and not again when it applies the write, so that
-// two writers at once both succeed. Where there are replicas, and the server does
-// not show that it is 2.10 or later, a write is therefore also conditional on the
-// sequence of the whole stream, which is checked when the write is applied. There,
-// all pools of a bucket compete with each other: give busy pools their own.
+// Up to 2.9.20 a leader with replicas checks the expected sequence of a subject against its applied writes, and not again when it applies
+// the write. So two concurrent writers both succeed. With replicas and no proof of server 2.10 or later, a write is therefore also
+// conditional on the sequence of the whole stream. That is checked when the write is applied. Then all pools of a bucket compete with each
+// other, so give busy pools their own buckets.
 //
 // # Permissions
 //
-// A user who may not do everything needs, with B for the bucket: publish to
-// $JS.API.STREAM.INFO.KV_B, $JS.API.STREAM.MSG.GET.KV_B and $KV.B.>, publish to
-// $JS.API.STREAM.CREATE.KV_B unless the bucket is there already, and subscribe to
-// _INBOX.> (or the inbox prefix of the connection) and to $KV.B.push.> for news. A missing
-// permission shows as a timeout: the server tells the connection's error handler and nobody
-// else. Without the last one pauses count from the next sync on instead of at once.
+// A user with restricted permissions needs the following, with B for the bucket. Publish: $JS.API.STREAM.INFO.KV_B,
+// $JS.API.STREAM.MSG.GET.KV_B, $KV.B.>, and $JS.API.STREAM.CREATE.KV_B unless the bucket exists already. Subscribe: _INBOX.> (or the inbox
+// prefix of the connection), and $KV.B.push.> for news. A missing permission shows as a timeout: the server reports it only to the
+// connection's error handler. Without the permission for news, pauses take effect at the next sync instead of at once.
 //
 // # Keys
 //
-// The key of a pool is its name with every byte other than letters, digits, "-",
-// "_" and "/" written as "=" and two hexadecimal digits: ns/pipe/map stays as it
-// is. A name that becomes longer than 200 bytes is "==" and its SHA-256 instead.
+// The key of a pool is its name with every byte other than letters, digits, "-", "_" and "/" written as "=" and two hexadecimal digits:
+// ns/pipe/map stays as it is. A key longer than 200 bytes is replaced by "==" and the name's SHA-256.
 package natsstore

@@ -20,14 +20,14 @@ const (
 	headerMarker        = "Nats-Marker-Reason" // deleted by the server
 )
 
-// An entry is what the bucket holds for a key.
+// An entry is the bucket's value for a key.
 type entry struct {
 	value   []byte // nil: nothing, or deleted
-	seq     uint64 // of the newest message, a marker of deletion included; 0: none
+	seq     uint64 // of the newest message, including a deletion marker; 0: none
 	created time.Time
 }
 
-// micros is when the value was written, in microseconds since 1970; 0 without one.
+// micros returns when the value was written, in microseconds since 1970; 0 without a value.
 func (e *entry) micros() int64 {
 	if e.value == nil {
 		return 0
@@ -56,10 +56,9 @@ type writeReply struct {
 	Seq    uint64 `json:"seq"`
 }
 
-// read asks the stream's leader for the stream's information, unless that is known, and then for the
-// newest entry of a subject. Not for both at once, and not for an entry of a
-// stream that never held one: asked for that while the stream is being made, a
-// server of version 2.9.10 crashes.
+// read requests the stream's information from the stream's leader, unless it is known, and then the newest entry of a subject. It requests
+// neither both at once, nor an entry of a stream that never held one. A server of version 2.9.10 crashes on that while the stream is being
+// made.
 func (s line) read(ctx context.Context, subject string, info *streamInfo) (*streamInfo, *entry, error) {
 	if info == nil {
 		var err error
@@ -74,7 +73,7 @@ func (s line) read(ctx context.Context, subject string, info *streamInfo) (*stre
 	return info, e, err
 }
 
-// get asks the stream's leader for the newest entry of a subject.
+// get requests the newest entry of a subject from the stream's leader.
 func (s line) get(ctx context.Context, subject string) (*entry, error) {
 	var reply getReply
 	err := s.ask(ctx, callTimeout, s.api("STREAM.MSG.GET"), getRequest{subject}, &reply)
@@ -94,11 +93,11 @@ func (s line) get(ctx context.Context, subject string) (*entry, error) {
 	if deleted {
 		return &entry{seq: m.Seq}, nil
 	}
-	// An empty value is somebody else's, not an absent one.
+	// An empty value was written by somebody else; it is not absent.
 	return &entry{value: append([]byte{}, m.Data...), seq: m.Seq, created: m.Time}, nil
 }
 
-// isMarker tells whether an entry with these headers says that the value is deleted.
+// isMarker reports whether an entry with these headers marks a deleted value.
 func isMarker(header []byte) (bool, error) {
 	if len(header) == 0 {
 		return false, nil
@@ -110,16 +109,15 @@ func isMarker(header []byte) (bool, error) {
 	return h.Get(headerOperation) != "" && h.Get(headerOperation) != "PUT" || h.Get(headerMarker) != "", nil
 }
 
-// write writes the value if the newest message of the subject is the one that was
-// read, else it returns errConflict.
+// write writes the value if seq is still the newest message of the subject. Otherwise it returns errConflict.
 func (s line) write(ctx context.Context, subject string, value []byte, seq uint64, info *streamInfo) error {
 	msg := nats.NewMsg(subject)
 	msg.Data = value
 	msg.Header.Set(headerExpectStream, s.stream)
 	msg.Header.Set(headerExpectSubject, strconv.FormatUint(seq, 10))
 	if !info.checksTwice() {
-		// At the first check nothing newer than seq was there, at the second one
-		// nothing newer than the stream's information, which is older than the first.
+		// At the first check nothing was newer than seq, and at the second nothing newer than the stream's information, which is older than
+		// the first check.
 		msg.Header.Set(headerExpectLast, strconv.FormatUint(info.State.LastSeq, 10))
 	}
 	var reply writeReply

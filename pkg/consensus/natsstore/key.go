@@ -13,9 +13,8 @@ const (
 	hashedPrefix = "=="
 )
 
-// keyOf returns the key of a pool: one subject token that is also a valid key of
-// a bucket. Different names have different keys: the escape is itself escaped,
-// and never stands twice in a row in a key that is not a hash.
+// keyOf returns the key of a pool: one subject token that is also a valid bucket key. Different names have different keys: the escape is
+// itself escaped, and never occurs twice in a row in a key that is not a hash.
 func keyOf(pool string) string {
 	var key strings.Builder
 	for i := range len(pool) {

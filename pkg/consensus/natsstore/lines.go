@@ -21,32 +21,26 @@ type line struct {
 }
 
 const (
-	// stranded is for how long the server may fail to serve before a second
-	// connection is opened.
+	// stranded is how long the server may fail to serve before a second connection is opened.
 	stranded = time.Second
-	// spareFor is how long the first connection has to serve until the second one is
-	// closed again.
+	// spareFor is how long the first connection must serve before the second is closed again.
 	spareFor = 30 * time.Second
 )
 
-// lines are the connections of a Store: the caller's, and, while its server does not
-// serve, a spare one to another server. A server that is cut off from the others of its
-// cluster goes on answering pings, so that a connection stays there, but knows no
-// leader; and while a leader is elected no server serves, so that the right one
-// cannot be told from the wrong one. With one connection to each of two servers, one
-// of them is right if a single server has failed.
+// lines are the connections of a Store: the caller's and, while its server does not serve, a spare connection to another server. A server
+// cut off from its cluster still answers pings, so the connection stays, but it knows no leader. During an election no server serves, so
+// the right server looks like the wrong one. With a connection to each of two servers, one of them is right if a single server has failed.
 type lines struct {
 	mu      sync.Mutex
-	failing time.Time // since when the caller's connection has not served; zero: it does
-	served  time.Time // since when it has; zero: it does not
-	forced  time.Time // when it was told last to go to another server
+	failing time.Time // since when the caller's connection has not served; zero: it serves
+	served  time.Time // since when it has served; zero: it does not
+	forced  time.Time // when it last was forced to another server
 	spare   *nats.Conn
 	tending bool // tend is under way
 	closed  bool
 }
 
-// pick returns the line on which a step is to be tried: the caller's connection, or,
-// while that does not serve, the one of two that answers first.
+// pick returns the line to try a step on: the caller's connection or, while that does not serve, the first of two to answer.
 func (c *lines) pick(ctx context.Context, s *Store) line {
 	first := line{s, s.nc}
 	spare := c.standIn(s.nc)
@@ -64,7 +58,7 @@ func (c *lines) pick(ctx context.Context, s *Store) line {
 			}
 		}
 	}
-	// What is asked while there is no leader is never answered: ask again and again.
+	// Requests sent while there is no leader are never answered, so repeat them.
 	again := time.NewTicker(callTimeout / 3)
 	defer again.Stop()
 	for until := lastCall(ctx); time.Now().Before(until); {
@@ -80,7 +74,7 @@ func (c *lines) pick(ctx context.Context, s *Store) line {
 	return first
 }
 
-// lastCall is until when to look for a line so that there is time left to use it.
+// lastCall returns until when to look for a line, so that there is time left to use it.
 func lastCall(ctx context.Context) time.Time {
 	if deadline, ok := ctx.Deadline(); ok {
 		return deadline.Add(-callTimeout / 3)
@@ -88,15 +82,14 @@ func lastCall(ctx context.Context) time.Time {
 	return time.Now().Add(callTimeout)
 }
 
-// standIn returns the spare connection if it may be needed, and sees to it that there
-// is one, to another server than the first one's.
+// standIn returns the spare connection if it may be needed. It ensures that there is one, to another server than the first connection's.
 func (c *lines) standIn(first *nats.Conn) *nats.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failing.IsZero() || time.Since(c.failing) < stranded || c.closed {
 		return nil
 	}
-	// Beside the step: a client that looks for a server tells nothing meanwhile.
+	// In the background: a client that looks for a server does not report anything meanwhile.
 	if !c.tending {
 		c.tending = true
 		go c.tend(first, c.spare)
@@ -104,7 +97,7 @@ func (c *lines) standIn(first *nats.Conn) *nats.Conn {
 	return c.spare
 }
 
-// tend opens the spare connection, if there is another server, or moves it away from the first one's.
+// tend opens the spare connection if there is another server, or moves it away from the server of the first connection.
 func (c *lines) tend(first, spare *nats.Conn) {
 	switch {
 	case spare == nil && len(first.Servers()) > 1:
@@ -117,7 +110,7 @@ func (c *lines) tend(first, spare *nats.Conn) {
 	c.tending = false
 }
 
-// spareOptions are those of a connection, for one to its other servers.
+// spareOptions returns the options of a connection, changed to reach its other servers.
 func spareOptions(first *nats.Conn) nats.Options {
 	o := first.Opts
 	withLogin := func(url string) bool { return strings.Contains(url, "@") }
@@ -144,7 +137,7 @@ func (c *lines) open(o nats.Options) {
 	c.spare = nc
 }
 
-// outcome takes the outcome of a step on a line.
+// outcome records the outcome of a step on a line.
 func (c *lines) outcome(l line, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +152,7 @@ func (c *lines) outcome(l line, err error) {
 			go c.spare.Close() // it may be looking for a server
 			c.spare = nil
 		}
-	case serves: // the spare one does, the first one does not
+	case serves: // the spare connection serves, the first one does not
 		if now.Sub(c.forced) >= 2*stranded {
 			c.forced = now
 			go func() { _ = l.Store.nc.ForceReconnect() }()

@@ -15,37 +15,33 @@ import (
 const (
 	markerFormat = "1"
 
-	// maxAhead is how far a marker may be ahead of a server's clock that nobody has set: the
-	// stream's information is older than a marker that was written after it was asked for.
+	// maxAhead is how far a marker may be ahead of a server's clock that was not set: the stream's information is older than a marker
+	// written after it was requested.
 	maxAhead = 15 * time.Second
-	// renewal is how old a marker may be until the other one is written, so that one of
-	// them is old enough when this one expires.
+	// renewal is how old a marker may get before the other one is written, so that one of them is old enough when the first expires.
 	renewal = minRecordAge / 2
-	// tendEvery is how often a Store looks after the markers, and tendFor for how long at most: the
-	// answer waits for it.
+	// tendEvery is how often a Store checks the markers, and tendFor the longest time for that: the answer waits for it.
 	tendEvery = time.Hour
 	tendFor   = 100 * time.Millisecond
 )
 
-// markerKeys are no pool's: in the key of a pool an "=" comes before a hexadecimal
-// digit or another "=".
+// markerKeys are never keys of pools: in those, "=" comes before a hexadecimal digit or another "=".
 var markerKeys = [2]string{"=marker-1", "=marker-2"}
 
-// A marker says since when the bucket has forgotten nothing of which there is no trace.
+// A marker says since when the bucket has lost nothing without a trace.
 type marker struct {
-	life  string    // of the bucket and of who keeps it; "" vouches for nothing
+	life  string    // of the bucket and its keeper; "" vouches for nothing
 	since time.Time // by the clock of that life
 	seq   uint64    // of its entry
 }
 
-// value returns what is written of the marker. The life comes last, for it has spaces.
+// value returns the marker as it is written. The life comes last, because it has spaces.
 func (m *marker) value() []byte {
 	return []byte(markerFormat + " " + strconv.FormatInt(m.since.UnixMicro(), 10) + " " + m.life)
 }
 
-// parseMarker reads the marker from its entry. The marker counts from the later one of what it
-// says and of its own stamp: the server that stamped it need not be the one that it names, and what it
-// says is older than the write.
+// parseMarker reads the marker from its entry. The marker counts from the later of two times: the one it states, which is older than the
+// write, and its own stamp. The server that stamped it need not be the one that it names.
 func parseMarker(e *entry) (*marker, error) {
 	if e.value == nil {
 		return &marker{seq: e.seq}, nil
@@ -63,14 +59,11 @@ func parseMarker(e *entry) (*marker, error) {
 	return m, nil
 }
 
-// life names the life of the data that the marker vouches for; "" where none can be
-// named. A stream on several servers keeps what it has acknowledged as long as one of them
-// leads it. A stream on one server may lose the newest writes when its machine fails, and the
-// server's name is the same after that; its ID is not, and only a client of the server itself
-// knows that. A stream in memory vouches for nothing.
+// life names the life of the data that the marker vouches for; "" if it cannot be named. A stream on several servers keeps acknowledged
+// writes as long as one of them leads it. A stream on one server may lose the newest writes when its machine fails. Then the server's name
+// stays the same and its ID changes, but only a direct client of the server knows the ID. A stream in memory vouches for nothing.
 //
-// It must be asked for after the reads that it is to vouch for: then a connection
-// that was lost in between has the ID of the server that answered them.
+// Call it after the reads that it vouches for: if the connection was lost in between, it then has the ID of the server that answered them.
 func (s line) life(info *streamInfo) string {
 	identity, err := info.identity()
 	if err != nil || info.TimeStamp == nil || info.Config.Storage != storageFile || info.Cluster == nil {
@@ -86,10 +79,8 @@ func (s line) life(info *streamInfo) string {
 	return identity + " " + id
 }
 
-// remembers returns for how long the bucket is known to have forgotten nothing without a
-// trace; see the package documentation. It is for a pool that was just found absent, and
-// info was asked for before that. It writes a marker when it is time for one; whoever does so first
-// is as good as any other.
+// remembers returns for how long the bucket is known to have lost nothing without a trace; see the package documentation. It is for a pool
+// just found absent, and info must have been requested before that. It writes a marker when one is due; any Store may do so.
 func (s line) remembers(ctx context.Context, info *streamInfo) (time.Duration, error) {
 	if info.TimeStamp == nil {
 		return 0, nil
@@ -125,7 +116,7 @@ func (s line) remembers(ctx context.Context, info *streamInfo) (time.Duration, e
 	return max(oldest, 0), nil
 }
 
-// marker reads one of the markers; one that is not there vouches for nothing.
+// marker reads one of the markers; a missing marker vouches for nothing.
 func (s line) marker(ctx context.Context, key string, info *streamInfo) (*marker, error) {
 	if info.State.LastSeq == 0 {
 		return &marker{}, nil // see read
@@ -145,14 +136,14 @@ func (s line) marker(ctx context.Context, key string, info *streamInfo) (*marker
 	return m, nil
 }
 
-// A tending is when a Store looked after the markers last.
+// A tending records when a Store last checked the markers.
 type tending struct {
 	mu   sync.Mutex
 	life string
 	at   time.Time
 }
 
-// due tells whether it is time to, and notes that it is done.
+// due reports whether a check is due, and records it as done.
 func (t *tending) due(life string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,8 +154,8 @@ func (t *tending) due(life string, now time.Time) bool {
 	return true
 }
 
-// tend sees to it that there is a marker of this life, so that a pool which comes later is known to
-// be new. Nothing rests on it: what fails is met again by the first sync of a new pool, which tells it.
+// tend ensures that there is a marker of this life, so that a later pool is known to be new. Errors do not matter: the first sync of a new
+// pool meets them again and reports them.
 func (s line) tend(ctx context.Context, info *streamInfo) {
 	if !s.tending.due(s.life(info), time.Now()) {
 		return
@@ -174,10 +165,9 @@ func (s line) tend(ctx context.Context, info *streamInfo) {
 	_, _ = s.remembers(ctx, info)
 }
 
-// confirm confirms a write by an identity that was read some time before it: of a pool that was taken for new, or after
-// others had written first. The write may have come to another bucket, or to another leader, than the one of which
-// that was known. Then the error is no passing one: the same request once more would be told its old answer. The next
-// one finds another identity, and freezes the pool.
+// confirm confirms a write under an identity read some time before: of a pool taken for new, or after others had written first. The write
+// may have reached another bucket or leader than that identity. Then the error is not a passing one, because a repeat of the same request
+// would receive its old answer. The next request finds another identity, and freezes the pool.
 func (s line) confirm(ctx context.Context, pool, identity string) error {
 	info, err := s.info(ctx)
 	var now string

@@ -28,15 +28,15 @@ type Option func(*options)
 
 type options struct {
 	bucket   string
-	replicas int // 0: what suits the servers
+	replicas int // 0: depends on the servers
 	maxBytes int64
 	longest  time.Duration
 	log      *slog.Logger
 	faults   []error
 }
 
-// WithBucket sets the name of the key-value bucket: 1 to 128 letters, digits, "-"
-// and "_". All processors of a pool use the same bucket. Defaults to DefaultBucket.
+// WithBucket sets the name of the key-value bucket: 1 to 128 letters, digits, "-" and "_". All processors of a pool use the same bucket.
+// Defaults to DefaultBucket.
 func WithBucket(name string) Option {
 	return func(o *options) {
 		if len(name) > maxBucketLetters || !bucketName.MatchString(name) {
@@ -48,9 +48,8 @@ func WithBucket(name string) Option {
 
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// WithReplicas sets how many servers keep a bucket that this Store makes: 1 to 5.
-// A bucket that exists keeps what it has. Defaults to 3 where the servers are a
-// cluster, else 1.
+// WithReplicas sets how many servers keep a bucket that this Store makes: 1 to 5. It does not change an existing bucket. Defaults to 3 in a
+// cluster of servers, else 1.
 func WithReplicas(n int) Option {
 	return func(o *options) {
 		if n < 1 || n > maxReplicas {
@@ -72,12 +71,10 @@ func WithMaxBytes(n int64) Option {
 	}
 }
 
-// WithLongestLease sets the longest lease that a processor of any pool in the
-// bucket uses: 1 ms to driver.MaxLease. A pool of which the store may have forgotten something
-// freezes for one removal time of this lease, so a shorter one lets new pools
-// start sooner. It is right only if no processor of any pool in the bucket, of any
-// program, uses a longer one. Requests with a longer lease are refused with a
-// *driver.RequestError. Defaults to driver.MaxLease.
+// WithLongestLease sets the longest lease of any processor of the bucket's pools: 1 ms to driver.MaxLease. If the store may have lost state
+// of a pool, the pool freezes for one removal time of this lease. So a shorter lease lets new pools start sooner. Use it only if no
+// processor of any pool in the bucket, of any program, has a longer lease. Requests with a longer lease fail with a *driver.RequestError.
+// Defaults to driver.MaxLease.
 func WithLongestLease(d time.Duration) Option {
 	return func(o *options) {
 		if d < time.Millisecond || d > driver.MaxLease {
@@ -87,8 +84,8 @@ func WithLongestLease(d time.Duration) Option {
 	}
 }
 
-// WithLogger sets where the Store tells that it has made a bucket, and warns once
-// about one whose settings it would not have chosen. Defaults to slog.Default.
+// WithLogger sets the logger for a message when the Store makes a bucket, and for one warning about a bucket with other settings than it
+// would choose. Defaults to slog.Default.
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) {
 		if l == nil {

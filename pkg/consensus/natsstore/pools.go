@@ -12,10 +12,10 @@ import (
 
 var _ driver.Lister = (*Store)(nil)
 
-// listTimeout bounds one page of the list: the server walks through all keys of the bucket for it.
+// listTimeout bounds one page of the list: for each, the server walks through all keys of the bucket.
 const listTimeout = 5 * time.Second
 
-// subjectsRequest asks for the subjects of a stream that match a filter, from an offset on.
+// subjectsRequest requests the subjects of a stream that match a filter, starting at an offset.
 //
 //nolint:tagliatelle // the names are JetStream's
 type subjectsRequest struct {
@@ -23,7 +23,7 @@ type subjectsRequest struct {
 	Offset int    `json:"offset,omitempty"`
 }
 
-// subjectsReply is a page of what matches.
+// subjectsReply is a page of matching subjects.
 type subjectsReply struct {
 	apiReply
 	Total int `json:"total"`
@@ -32,8 +32,8 @@ type subjectsReply struct {
 	} `json:"state"`
 }
 
-// Pools implements driver.Lister. A pool whose name is so long that its key is a hash is not in it, nor is one that a
-// bucket's tool has deleted. Without a bucket there are none. It asks for permission of nothing that Sync does not need.
+// Pools implements driver.Lister. It omits pools with names so long that their keys are hashes, and pools deleted by a bucket tool. Without
+// a bucket there are none. It needs only permissions that Sync needs too.
 func (s *Store) Pools(ctx context.Context) (names []string, err error) {
 	l := s.lines.pick(ctx, s)
 	for offset := 0; ; {
@@ -58,7 +58,7 @@ func (s *Store) Pools(ctx context.Context) (names []string, err error) {
 	}
 }
 
-// poolOf returns the pool of a key, if keyOf gives that key to any that it does not hash.
+// poolOf returns the pool of a key, if keyOf returns that key for a pool without hashing.
 func poolOf(key string) (pool string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(key); i++ {

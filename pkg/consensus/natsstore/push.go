@@ -13,21 +13,19 @@ import (
 
 var _ driver.Pusher = (*Store)(nil)
 
-// newsBranch is the first token of the subjects of news, below that of the keys. The key of a
-// pool is one token, so no key is below it.
+// newsBranch is the first token of news subjects, below the prefix of the keys. The key of a pool is one token, so no key is below
+// newsBranch.
 const newsBranch = "push."
 
-// notKept is the stream that news are expected to be kept in: none. News go to a subject
-// of the bucket, because that is what users may publish to; but the bucket is to refuse them, so that they
-// do not come between the writes of records.
+// notKept is the stream that news expects to be kept in; it does not exist. News uses subjects of the bucket because users may publish to
+// these. The bucket must refuse news, so that none comes between the writes of records.
 const notKept = "numathrottle-news-are-not-kept"
 
 func (s *Store) newsSubject(pool string) string { return s.prefix + newsBranch + keyOf(pool) }
 
-// Push publishes news with core NATS: whoever is connected hears it, and nobody keeps it. It
-// works while the bucket has no leader. It does not wait for the server. Errors:
-// *driver.RequestError for a name that no pool can have or news of a wrong size; that of the
-// connection when there is none.
+// Push publishes news with core NATS: connected processors receive it, and nobody keeps it. It works while the bucket has no leader, and
+// does not wait for the server. It returns a *driver.RequestError for an invalid pool name or news of a wrong size, or the error of the
+// connection if there is none.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 	if err := driver.ValidateNews(pool, news); err != nil {
 		return err
@@ -44,10 +42,9 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 	return nil
 }
 
-// Watch subscribes to the news of a pool with core NATS: no consumer of the bucket, of which
-// there may be but a thousand. The connection subscribes anew when it was lost. A user who may not
-// subscribe hears nothing; the server tells the connection's error handler. Errors:
-// *driver.RequestError for a name that no pool can have; that of a closed connection.
+// Watch subscribes to the news of a pool with core NATS, without a consumer of the bucket, which allows only a thousand. The client
+// subscribes again after a reconnect. A user without the permission receives nothing; the server reports it to the connection's error
+// handler. Watch returns a *driver.RequestError for an invalid pool name, or the error of a closed connection.
 func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
 	if err := driver.ValidatePool(pool); err != nil {
 		return nil, err

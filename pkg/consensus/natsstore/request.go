@@ -18,7 +18,7 @@ import (
 // callTimeout bounds one request to the server.
 const callTimeout = 600 * time.Millisecond
 
-// JetStream's error codes that mean something here.
+// JetStream's error codes that matter here.
 const (
 	codeNotEnabled       = 10076
 	codeNotEnabledForAcc = 10039
@@ -33,7 +33,7 @@ const (
 	codeInProcess        = 10164 // another write of the same subject is on its way
 )
 
-// apiError is an error that JetStream answers with.
+// apiError is an error in an answer of JetStream.
 //
 //nolint:tagliatelle // the names are JetStream's
 type apiError struct {
@@ -45,21 +45,20 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("%s (JetStream error %d)", e.Description, e.ErrCode)
 }
 
-// is tells whether err is JetStream's error with one of the codes.
+// is reports whether err is JetStream's error with one of the codes.
 func is(err error, codes ...int) bool {
 	var api *apiError
 	return errors.As(err, &api) && slices.Contains(codes, api.ErrCode)
 }
 
-// apiReply is the part that all replies have.
+// apiReply is the common part of all replies.
 type apiReply struct {
 	Err *apiError `json:"error"`
 }
 
 func (r *apiReply) failed() *apiError { return r.Err }
 
-// api returns the subject of a request about the stream. Requests under
-// DIRECT.GET, which any replica may answer, are never used.
+// api returns the subject of a request about the stream. The package never uses requests under DIRECT.GET, which any replica may answer.
 func (s *Store) api(verb string) string { return "$JS.API." + verb + "." + s.stream }
 
 // ask sends a request, nil for an empty one, and decodes its reply.
@@ -75,8 +74,8 @@ func (s line) ask(ctx context.Context, timeout time.Duration, subject string, re
 	return s.send(ctx, timeout, msg, reply)
 }
 
-// send sends a message and decodes its reply. An error never means for certain
-// that the server has not acted on the message, unless it is an *apiError.
+// send sends a message and decodes its reply. After an error the server may still have acted on the message, unless the error is an
+// *apiError.
 func (s line) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, reply interface{ failed() *apiError }) error {
 	call, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -105,8 +104,7 @@ func (s line) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, re
 	return nil
 }
 
-// explain says what a client's error means. It never names the server's URL,
-// which may hold a password.
+// explain says what a client's error means. It never names the server's URL, which may contain a password.
 func (s line) explain(subject string, timeout time.Duration, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders) && strings.HasPrefix(subject, "$JS."):
@@ -125,7 +123,7 @@ func (s line) explain(subject string, timeout time.Duration, err error) error {
 	}
 }
 
-// An unconnectedError is the client's error without a connection, whose text says nothing of that: its buffer is full, or it has no server.
+// An unconnectedError is the client's error without a connection, with a text that says so: its buffer is full, or it has no server.
 type unconnectedError struct {
 	status nats.Status
 	err    error
@@ -135,11 +133,11 @@ func (e *unconnectedError) Error() string { return fmt.Sprintf("not connected to
 
 func (e *unconnectedError) Unwrap() error { return e.err }
 
-// refusal is the likely cause of a missing answer: the server reports a missing
-// permission to the connection only, and drops the message.
+// refusal returns the likely cause of a missing answer: the server reports a missing permission only to the connection, and drops the
+// message.
 func (s line) refusal(subject string) string {
 	last := s.lastError()
-	inbox := func(text string) bool { // news that cannot be heard delay no answer
+	inbox := func(text string) bool { // missing news delays no answer
 		return strings.Contains(text, "Subscription") && !strings.Contains(text, s.prefix+newsBranch)
 	}
 	if errors.Is(last, nats.ErrPermissionViolation) && (strings.Contains(last.Error(), `"`+subject+`"`) || inbox(last.Error())) {

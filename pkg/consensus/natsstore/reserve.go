@@ -10,14 +10,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Reserve reserves slots. The time of a write, and with it the slots, is known only
-// when the entry is read back; if others have written since, their record tells what
-// it came to, as long as it remembers the step. With slots granted by a leader that is not
-// the stream's any more when it is read back, nobody knows what else it has granted:
-// they are lost, and the error says so.
+// Reserve reserves slots. The time of a write, and with it the slots, is known only when the entry is read back. If others have written
+// since, their record has the outcome, as long as it remembers the step. If the leader that granted the slots no longer leads the stream at
+// that time, nobody knows its other grants: the slots are lost, and the error says so.
 //
-// Other errors are those of Sync. After one, slots may be lost. One reservation is two
-// messages to the server, one after the other, when nobody interferes.
+// Other errors are those of Sync, and slots may be lost after one. Without interference, a reservation is two messages to the server, one
+// after the other.
 func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := s.checkReserve(&req); err != nil {
 		return driver.Reserved{}, err
@@ -34,14 +32,14 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 		var again passing
 		if !errors.As(err, &again) {
 			s.lines.outcome(l, err)
-			// Who was in nobody's way will probably be in nobody's way again.
+			// Success at the first try suggests that nobody else is reserving.
 			if err == nil && attempt == 1 {
 				s.glances.keep(subject, seen)
 			}
 			return res, err
 		}
 		if known != nil {
-			known = nil // it was old: this try has cost nothing but a message
+			known = nil // it was old: this try cost only a message
 			continue
 		}
 		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least), false) {
@@ -60,8 +58,7 @@ func (s *Store) checkReserve(req *driver.Reserve) error {
 
 var errLeaderChanged = errors.New("the stream has another leader than when the slots were reserved: they are lost")
 
-// reserve carries out one reservation on what was seen of the entry last, or on what is
-// there now. It returns what it has seen after it.
+// reserve executes one reservation on the last known state of the entry, or on its present state. It returns the state read after it.
 func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, known *glance) (driver.Reserved, *glance, error) {
 	var none driver.Reserved
 	if known == nil {
@@ -94,7 +91,7 @@ func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, 
 	return s.readBack(ctx, subject, req, at.Identity, res.Revision)
 }
 
-// readBack learns what a reservation came to that was written under an identity.
+// readBack returns the outcome of a reservation written under an identity.
 func (s line) readBack(ctx context.Context, subject string, req *driver.Reserve, identity string, revision uint64,
 ) (res driver.Reserved, seen *glance, err error) {
 	for {
@@ -113,20 +110,19 @@ func (s line) readBack(ctx context.Context, subject string, req *driver.Reserve,
 		case !errors.As(err, &again):
 			return res, nil, err
 		case !pause(ctx, max(time.Since(start), again.least), false):
-			// Not a passing error: another try would reserve once more.
+			// Not a passing error: another try would reserve again.
 			return res, nil, fmt.Errorf("natsstore: pool %q: reserved, but the slots are not known: %w", req.Pool, again.error)
 		}
 	}
 }
 
-// A glance is what was seen of the stream and of an entry, the entry not before the stream.
+// A glance is the known state of the stream and of an entry; the entry was not read before the stream.
 type glance struct {
 	info  *streamInfo
 	entry *entry
 }
 
-// look asks the stream's leader for both at once: of a stream that is known to hold the
-// entry, which read cannot know.
+// look requests both from the stream's leader at once. The stream must be known to hold the entry, which read cannot know.
 func (s line) look(ctx context.Context, subject string) (*glance, error) {
 	var g glance
 	var infoErr error
@@ -140,7 +136,7 @@ func (s line) look(ctx context.Context, subject string) (*glance, error) {
 	return &g, err
 }
 
-// moment reads the record from a glance, and what there is to know of the moment of a step on it.
+// moment reads the record from a glance, and the known data about the moment of a step on it.
 func (s *Store) moment(g *glance, subject string) (*driver.Record, driver.At, error) {
 	identity, err := g.info.identity()
 	if err != nil {
@@ -152,22 +148,20 @@ func (s *Store) moment(g *glance, subject string) (*driver.Record, driver.At, er
 			return nil, driver.At{}, fmt.Errorf("natsstore: the value at %s: %w", subject, err)
 		}
 	}
-	// A pool may have a longer lease than this Store was told of. Then what is
-	// promised may last longer, too.
+	// A pool may have a longer lease than this Store knows. Then its promises may last longer, too.
 	return rec, driver.At{
 		Now: g.entry.micros(), Identity: identity, Deferred: true, Longest: max(s.opts.longest, rec.Lease),
 	}, nil
 }
 
-// glances keeps the newest glance at each entry that this Store alone seems to write. One that
-// is old makes a write fail and nothing else: a reservation stands only if the entry was
-// as it was seen, and if the stream has the same leader after it.
+// glances keeps the newest glance at each entry that only this Store seems to write. An old glance only makes a write fail. A reservation
+// is valid only if the entry was unchanged, and if the stream has the same leader afterwards.
 type glances struct {
 	mu sync.Mutex
 	of map[string]*glance
 }
 
-// maxGlances bounds the memory for pools that are not used any more.
+// maxGlances bounds the memory for pools no longer used.
 const maxGlances = 64
 
 func (c *glances) take(subject string) *glance {

@@ -6,7 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/bounded"
 )
 
-// status is the state of the connection. A client that does not tell it at once is looking for a server.
+// status returns the state of the connection. A client that does not answer at once is looking for a server.
 func (s line) status() nats.Status {
 	if status, ok := bounded.AtOnce(s.nc.Status); ok {
 		return status
@@ -14,13 +14,13 @@ func (s line) status() nats.Status {
 	return nats.RECONNECTING
 }
 
-// lastError is the connection's newest error, nil if the client does not tell it at once.
+// lastError returns the connection's newest error, or nil if the client does not answer at once.
 func (s line) lastError() error {
 	err, _ := bounded.AtOnce(s.nc.LastError)
 	return err
 }
 
-// server names the connection's server, and gives the ID that each start of one has for itself.
+// server returns the name of the connection's server, and the ID that it gets at each start.
 func (s line) server() (name, id string) {
 	for _, part := range []struct {
 		to  *string

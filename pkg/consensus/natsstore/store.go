@@ -14,13 +14,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// The context ends most steps before they have been tried that often.
+// The context ends most steps before that many tries.
 const maxAttempts = 100
 
-// A Store is a driver.Store in a NATS key-value bucket. All methods may be
-// called from any goroutine; they block for as long as the context allows, and
-// for no more than a second or two at a server that answers late. A Store has no
-// state that matters but its connection: any number of Stores on one bucket show the same pools.
+// A Store is a driver.Store in a NATS key-value bucket. It is safe for concurrent use. Methods block as long as the context allows, but no
+// more than a second or two at a server that answers late. A Store has no important state except its connection: any number of Stores on
+// one bucket show the same pools.
 type Store struct {
 	nc       *nats.Conn
 	opts     *options
@@ -33,16 +32,14 @@ type Store struct {
 	turns    turns
 	tending  tending
 
-	// tried, if not nil, is told how often a step was tried. For tests.
+	// tried, if not nil, receives the number of tries of a step. For tests.
 	tried func(attempts int)
 }
 
 var _ driver.Store = (*Store)(nil)
 
-// New returns a Store on a connection, which should be made with ConnectOptions.
-// It does no I/O: the bucket is made or checked by the first sync. The connection
-// stays the caller's, to be closed after the Store.
-// The error names every option that is out of range.
+// New returns a Store on a connection, which should be made with ConnectOptions. It does no I/O: the first sync makes or checks the bucket.
+// The caller closes the connection after the Store. The error names every option that is out of range.
 func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 	o, err := newOptions(opts)
 	if nc == nil {
@@ -55,17 +52,13 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 	return &Store{nc: nc, opts: o, stream: "KV_" + o.bucket, prefix: prefix, subjects: prefix + ">"}, nil
 }
 
-// Sync records what the request reports and answers it. The bucket is made if
-// there is none.
+// Sync records the report of the request and answers it. It makes the bucket if there is none.
 //
-// Errors: *driver.RequestError for a malformed request or a lease above the
-// longest one (see WithLongestLease); the context's own when it has ended; one
-// that wraps driver.ErrWrongAnswer when the pool's key holds something else,
-// which is left as it is; an error that names the setting when the bucket is not
-// fit for pools. Anything else is the server's or the network's: passing, and the
-// request may have been recorded. When the connected server has not served for a
-// second and the connection knows others, a second connection is opened to one of
-// them until the first one serves again.
+// It returns a *driver.RequestError for a malformed request or a lease above the longest one (see WithLongestLease), or the context's error
+// when it has ended. The error wraps driver.ErrWrongAnswer if the pool's key has other content, which stays unchanged. It names the setting
+// if the bucket is unfit for pools. Other errors are those of the server or the network: temporary, and the request may have been recorded.
+// If the connected server has not served for a second and the connection knows others, the Store opens a second connection to one of them
+// until the first one serves again.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := req.Validate(); err != nil {
 		return driver.Answer{}, err
@@ -88,8 +81,7 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 	return ans, nil
 }
 
-// Leave frees the claims of one incarnation. A pool or bucket that does not exist
-// is left as it is. Errors are those of Sync.
+// Leave frees the claims of one incarnation. It ignores a missing pool or bucket. It returns the errors of Sync.
 func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 	if err := req.Validate(); err != nil {
 		return err
@@ -99,8 +91,8 @@ func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 	}})
 }
 
-// Load returns the documents of a pool and its roster. A bucket that does not exist
-// holds no pool. Errors are those of Sync, and one that wraps driver.ErrNoPool.
+// Load returns the documents of a pool and its roster. A missing bucket holds no pool. It returns the errors of Sync, or an error that
+// wraps driver.ErrNoPool.
 func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, roster []driver.RosterRow, err error) {
 	if err := driver.ValidatePool(pool); err != nil {
 		return nil, nil, err
@@ -116,7 +108,7 @@ func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, 
 	return docs, roster, nil
 }
 
-// Age implements driver.Ager: any change of the record counts as a sync. Errors are those of Load.
+// Age implements driver.Ager: any change of the record counts as a sync. It returns the errors of Load.
 func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 	if err := driver.ValidatePool(pool); err != nil {
 		return 0, err
@@ -132,8 +124,8 @@ func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 	return st.age, nil
 }
 
-// Save changes a document of a pool; see driver.Store. Errors are those of Sync,
-// *driver.ConflictError, and one that wraps driver.ErrNoPool.
+// Save changes a document of a pool; see driver.Store. It returns the errors of Sync, a *driver.ConflictError, or an error that wraps
+// driver.ErrNoPool.
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (current driver.Version, err error) {
 	if err := d.ValidateSave(pool); err != nil {
 		return 0, err
@@ -161,14 +153,13 @@ func (s *Store) checkLease(lease time.Duration) error {
 	return nil
 }
 
-// Close frees what the Store has opened itself, and returns nil: the connection is
-// the caller's.
+// Close frees the resources that the Store has opened itself, and returns nil. The connection belongs to the caller.
 func (s *Store) Close() error {
 	s.lines.close()
 	return nil
 }
 
-// A passing is an error that another try may not meet.
+// A passing is an error that another try may avoid.
 type passing struct {
 	error
 	// least is the shortest pause before that try.
@@ -186,33 +177,33 @@ var (
 	errGone     = passing{error: errors.New("the bucket was just deleted")}
 )
 
-// electionPause is the shortest pause while a leader is elected, which takes seconds.
+// electionPause is the shortest pause during an election, which takes seconds.
 const electionPause = 30 * time.Millisecond
 
 // A step is one step on a pool, over all its tries.
 type step struct {
 	pool      string
 	mayCreate bool // the bucket, if there is none
-	// apply applies the step to a record that was just read, and tells whether the record is to be written back.
+	// apply applies the step to the record just read, and reports whether to write the record back.
 	apply func(rec *driver.Record, at driver.At) bool
-	// contend is until when the step competes with others that write the record. Zero: for as long as the context allows.
-	// One that yields waits longer before it tries again, and while holders of shares have to wait.
+	// contend is until when the step competes with other writers of the record. Zero: as long as the context allows. A step that yields
+	// waits longer before it tries again, and while holders of shares have to wait.
 	contend time.Time
 	yields  bool
 	crowded uint64 // number of the entry in which holders waited
 	// info is the stream's information, as read by the first of several tries.
 	info *streamInfo
-	// age is how old the record was that was read, by the server's clock; 0: it does not tell.
+	// age is how old the record was when read, by the server's clock; 0 if the server does not report it.
 	age  time.Duration
 	lost uint64 // number of the entry that the last try could not replace; 0: there was no conflict
 }
 
-// gaveWay tells whether the step has lost to another, and is not to be tried again.
+// gaveWay reports whether the step has lost to another, and must not be tried again.
 func (st *step) gaveWay(err error) bool {
 	return errors.Is(err, driver.ErrContention) && !st.contend.IsZero() && time.Now().After(st.contend)
 }
 
-// carryOut carries out one step, and tries again while that may help.
+// carryOut executes one step, and tries again while that may help.
 func (s *Store) carryOut(ctx context.Context, st *step) error {
 	if st.mayCreate { // a sync
 		done, err := s.turns.take(ctx, st.pool)
@@ -240,15 +231,15 @@ func (s *Store) carryOut(ctx context.Context, st *step) error {
 	}
 }
 
-// A late is the reason of the last try, when there was no time for another one.
+// A late wraps the error of the last try if there was no time for another one.
 type late struct{ error }
 
 func (l late) Unwrap() error { return l.error }
 
-// Timeout tells that more time may have been enough.
+// Timeout reports that more time may have been enough.
 func (late) Timeout() bool { return true }
 
-// noSuccess is the error of a call that has given up after so many tries.
+// noSuccess is the error of a call that has given up after that many tries.
 func noSuccess(pool string, tries int, last passing) error {
 	err := last.error
 	if tries < maxAttempts {
@@ -257,11 +248,9 @@ func noSuccess(pool string, tries int, last passing) error {
 	return fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", pool, tries, err)
 }
 
-// pause waits before the next attempt, for a random time up to three times what
-// the last one took. Whenever somebody loses somebody has won, so waits that grow
-// with every attempt would only put off those who have waited before. A step that yields
-// waits four times as long. It returns
-// false, at once, if there would be no time left for another attempt.
+// pause waits before the next attempt, for a random time of up to three times the duration of the last one. Whenever one step loses another
+// has won, so waits that grow with every attempt would only delay the steps that have waited longest. A step that yields waits four times
+// as long. pause returns false, at once, if there would be no time left for another attempt.
 func pause(ctx context.Context, took time.Duration, yields bool) bool {
 	most := max(3*took, time.Millisecond)
 	if yields {
@@ -285,8 +274,8 @@ func pause(ctx context.Context, took time.Duration, yields bool) bool {
 	}
 }
 
-// try carries out one step, or returns a passing error. After a conflict it reads the entry again, and not the stream's
-// information, which it asks for once more at the end instead: the bucket must be the same from the first try on.
+// try executes one step, or returns a passing error. After a conflict it reads the entry again, but not the stream's information. It
+// requests that once more at the end instead: the bucket must be the same from the first try on.
 func (s line) try(ctx context.Context, st *step) error {
 	subject := s.prefix + keyOf(st.pool)
 	known, lost := st.info, st.lost
@@ -296,25 +285,25 @@ func (s line) try(ctx context.Context, st *step) error {
 	case is(err, codeStreamNotFound) && !st.mayCreate:
 		return nil
 	case is(err, codeStreamNotFound):
-		// The reply to this tells less of the stream than its leader does.
+		// This reply has less information about the stream than its leader has.
 		return s.create(ctx)
 	case err != nil:
 		return err
 	case known != nil && e.seq <= lost:
-		// A leader that was cut off from its followers refuses writes for those that it could not commit. The next try asks for the
-		// stream's information, which such a server cannot give.
+		// A leader cut off from its followers refuses writes because of writes that it could not commit. The next try requests the stream's
+		// information, which such a server cannot give.
 		return errBehind
 	}
 	rec, at, err := s.moment(&glance{info, e}, subject)
 	if err != nil {
 		return err
 	}
-	// A record that nobody has written since the last look has no holders that wait: they are dead.
+	// If nobody has written the record since the last look, its waiting holders are dead.
 	if st.yields && rec.HoldersWait() && st.crowded != e.seq {
 		st.crowded = e.seq
 		return errCrowded
 	}
-	if st.mayCreate && e.seq == 0 { // nothing, and no trace of a deleted record either
+	if st.mayCreate && e.seq == 0 { // neither a record nor a trace of a deleted one
 		if at.Remembers, err = s.remembers(ctx, info); err != nil {
 			return err
 		}
@@ -335,7 +324,7 @@ func (s line) try(ctx context.Context, st *step) error {
 	return nil
 }
 
-// writeBack writes the record that a step has made of what was seen. After a conflict the next try knows the stream.
+// writeBack writes the record that a step has made from a glance. After a conflict the next try knows the stream.
 func (s line) writeBack(ctx context.Context, st *step, rec *driver.Record, seen *glance) error {
 	subject := s.prefix + keyOf(st.pool)
 	value, err := rec.AppendBinary(nil)

@@ -10,7 +10,7 @@ import (
 
 var _ driver.TillSetter = (*Store)(nil)
 
-// Tills implements driver.TillReader. Errors are those of Load.
+// Tills implements driver.TillReader. It returns the errors of Load.
 func (s *Store) Tills(ctx context.Context, pool string) (tills []driver.Till, err error) {
 	if err := driver.ValidatePool(pool); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (s *Store) Tills(ctx context.Context, pool string) (tills []driver.Till, er
 	return tills, nil
 }
 
-// SetSpent implements driver.TillSetter. Errors are those of Save, and *driver.RequestError as TillSetter lists them.
+// SetSpent implements driver.TillSetter. It returns the errors of Save, and a *driver.RequestError as listed at TillSetter.
 func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
 	if err := r.Validate(pool); err != nil {
 		return err

@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// turns make the syncs of one Store on one pool wait for each other. Two syncs at once would compete for the same record,
-// and one of them would have to try again. The zero value is ready to use.
+// turns serializes the syncs of one Store on one pool. Two concurrent syncs would compete for the same record, and one of them would have
+// to try again. The zero value is ready to use.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*turn
 }
 
-// A turn is the right to carry out a step on a pool.
+// A turn is the right to execute a step on a pool.
 type turn struct {
 	free  chan struct{} // holds one value while nobody has the turn
 	users int           // syncs that have the turn or wait for it
 }
 
-// take waits for the turn until the context ends, whose error it returns then. done gives the turn back.
+// take waits for the turn. If the context ends first, it returns the context's error. done gives the turn back.
 func (t *turns) take(ctx context.Context, pool string) (done func(), err error) {
 	it := t.enter(pool)
 	select {

@@ -7,16 +7,16 @@ import (
 )
 
 var (
-	// denied finds the command that the user may not run in what a server says from 6 on. Some tell the whole name of a subcommand, others only
-	// its first word.
+	// denied finds the forbidden command in an error of a server from version 6 on. Some servers report the whole name of a subcommand,
+	// others only its first word.
 	denied = regexp.MustCompile(`(?:NOPERM|ACL failure).*has no permissions to run the '([A-Za-z0-9_|-]+)' command`)
-	// place finds the script and its line, which is all that a server tells of a command in a script.
+	// place finds the script and its line: all that a server reports about a command in a script.
 	place = regexp.MustCompile(`([0-9a-f]{40}).*user_script:(\d+)`)
 	// called finds the command in a line.
 	called = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 )
 
-// lacking returns what an ACL user has to be granted for an operation, by what the server has said; empty for another error.
+// lacking returns the permission that an ACL user needs for an operation, from the server's error text; empty for another error.
 func lacking(operation, text, prefix string) string {
 	if m := denied.FindStringSubmatch(text); m != nil {
 		command := strings.ToLower(m[1])
@@ -47,7 +47,7 @@ func lacking(operation, text, prefix string) string {
 			}
 		}
 	}
-	// What a script looks at first is the only command that fails without a line.
+	// The first command of a script is the only one that fails without a line.
 	if operation == "reservation" {
 		return "+hget"
 	}

@@ -11,13 +11,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// documentField is what the names of the fields of documents begin with; see
-// lua/document.lua.
+// documentField is the prefix of the field names of documents; see lua/document.lua.
 const documentField = "\x00doc\x00"
 
-// Load implements driver.Store. Errors are as of Sync, and one that wraps
-// driver.ErrNoPool. It is one HGETALL, which a client that reads from replicas may
-// send to one of them.
+// Load implements driver.Store. It returns the errors of Sync, or an error that wraps driver.ErrNoPool. It is one HGETALL, which a client
+// that reads from replicas may send to a replica.
 func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	if s.fault != nil {
 		return nil, nil, s.fault
@@ -37,7 +35,7 @@ func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []dri
 	return docs, roster, nil
 }
 
-// Age implements driver.Ager. Errors are those of Load.
+// Age implements driver.Ager. It returns the errors of Load.
 func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 	if s.fault != nil {
 		return 0, s.fault
@@ -106,7 +104,7 @@ func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow,
 	return docs, roster, nil
 }
 
-// clockOf is the pool's logical clock; see lua/record.lua and lua/permit.lua.
+// clockOf returns the pool's logical clock; see lua/record.lua and lua/permit.lua.
 func clockOf(fields map[string]string) (micros int64, ok bool) {
 	words := strings.Fields(fields[metaField])
 	if len(words) != metaWords || words[0] != "1" {
@@ -114,18 +112,17 @@ func clockOf(fields map[string]string) (micros int64, ok bool) {
 	}
 	clock, err := strconv.ParseUint(words[3], 10, 53)
 	if packed := fields[permitsField]; len(packed) > 8*permitsNumbers {
-		if newer := permitsNumber(packed, clockNumber); newer >= 0 && newer <= maxTime { // which no NaN is
+		if newer := permitsNumber(packed, clockNumber); newer >= 0 && newer <= maxTime { // also false for a NaN
 			return int64(newer), err == nil
 		}
 	}
 	return int64(clock), err == nil
 }
 
-// metaWords is how many words the field meta has.
+// metaWords is the number of words in the field meta.
 const metaWords = 15
 
-// Save implements driver.Store. Errors are as of Sync, *driver.ConflictError,
-// and one that wraps driver.ErrNoPool.
+// Save implements driver.Store. It returns the errors of Sync, a *driver.ConflictError, or an error that wraps driver.ErrNoPool.
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if s.fault != nil {
 		return 0, s.fault
@@ -173,10 +170,10 @@ func parseSave(reply any, d *driver.DocumentReport) (driver.Version, error) {
 	return 0, wrongAnswer("unknown outcome %.40q", word)
 }
 
-// A document is one as it is on record, without the body if that is as reported.
+// A document is a document on record, without its body if it is as reported.
 type document = driver.Document
 
-// addDocument takes the field of a document.
+// addDocument adds the field of a document.
 func (c *contents) addDocument(field, value string) error {
 	name, ok := strings.CutPrefix(field, documentField)
 	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }
@@ -192,8 +189,7 @@ func (c *contents) addDocument(field, value string) error {
 	return nil
 }
 
-// unreported lists the documents that are not as the request reported them, those
-// included that it reported and the store has not.
+// unreported lists the documents that differ from those reported in the request, including reported documents that the store lacks.
 func (c *contents) unreported(reports []driver.DocumentReport) (docs []document, err error) {
 	for _, d := range c.docs {
 		reported := func(r driver.DocumentReport) bool { return r.Name == d.Name && r.Version == d.Version }

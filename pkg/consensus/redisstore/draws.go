@@ -8,13 +8,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// tillsField is the field of a pool that has tills, namesField that of one with tills of names that go by a pattern; see lua/tills.lua.
+// tillsField is a field of pools with tills, namesField of pools with tills of names that match a pattern; see lua/tills.lua.
 const (
 	tillsField = "\x00tills"
 	namesField = "\x00names"
 )
 
-// appendDraws appends what is drawn as one argument, and the key of each till as another.
+// appendDraws appends all draws as one argument, and the key of each till as another.
 func appendDraws(args []any, draws []driver.Draw) []any {
 	var b []byte
 	for i := range draws {
@@ -37,7 +37,7 @@ func appendDraws(args []any, draws []driver.Draw) []any {
 	return args
 }
 
-// appendNumbers packs numbers that doubles hold exactly, as the script reads them.
+// appendNumbers packs numbers that doubles hold exactly, in the format of the script.
 func appendNumbers(b []byte, numbers ...int64) []byte {
 	for _, n := range numbers {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(n)))
@@ -45,7 +45,7 @@ func appendNumbers(b []byte, numbers ...int64) []byte {
 	return b
 }
 
-// parseDraws reads what was drawn. A repeat has drawn nothing.
+// parseDraws reads the drawn tokens. A repeated request draws nothing.
 func parseDraws(part any, req *driver.Request) ([]driver.Drawn, error) {
 	packed, ok := part.(string)
 	switch {
@@ -72,13 +72,13 @@ func parseDraws(part any, req *driver.Request) ([]driver.Drawn, error) {
 	return drawn, nil
 }
 
-// numberReader reads numbers that are packed. After the first fault it returns zeros.
+// numberReader reads packed numbers. After the first fault it returns zeros.
 type numberReader struct {
 	packed string
 	faulty bool
 }
 
-// number reads a whole number of at least 0 that doubles hold exactly.
+// number reads a non-negative integer that doubles hold exactly.
 func (r *numberReader) number() int64 {
 	if len(r.packed) < 8 {
 		r.faulty = true
@@ -86,7 +86,7 @@ func (r *numberReader) number() int64 {
 	}
 	f := permitsNumber(r.packed, 0)
 	r.packed = r.packed[8:]
-	if !(f >= 0 && f <= maxTime) || f != math.Trunc(f) { // a NaN is neither
+	if !(f >= 0 && f <= maxTime) || f != math.Trunc(f) { // also false for a NaN
 		r.faulty = true
 		return 0
 	}

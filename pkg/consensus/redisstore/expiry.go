@@ -13,13 +13,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A serverClock estimates a server's clock. An overloaded server gets to requests after their callers have given up.
-// Carrying them out would keep it overloaded, so each request says when it expires, on the server's clock.
+// A serverClock estimates a server's clock. An overloaded server reads requests after their callers have given up. Executing them would
+// keep it overloaded, so each request carries its expiry, on the server's clock.
 //
-// Each answer tells the server's time at the step, which came after the request was sent. So the difference between the
-// two is an upper bound of the offset, and the lowest bound so far is the estimate. It grows by a thousandth of the time
-// that passes, to follow a server's clock that runs faster. If that clock was set ahead, requests expire at once. The reply has
-// the server's time and so shows that, and the request is sent once more.
+// Each answer has the server's time at the step, which came after the request was sent. So the difference between the two is an upper bound
+// of the offset, and the lowest bound so far is the estimate. It grows by a thousandth of the time that passes, to follow a server's clock
+// that runs faster. If that clock was set ahead, requests expire at once. The reply has the server's time and so shows this, and the
+// request is sent once more.
 type serverClock struct {
 	mu     sync.Mutex
 	known  bool
@@ -29,10 +29,10 @@ type serverClock struct {
 
 const (
 	aging       = 1000    // see serverClock
-	never int64 = maxTime // when a request expires whose caller has all the time there is
+	never int64 = maxTime // the expiry of a request without a deadline
 )
 
-// observe takes the server's time in microseconds, as told in the answer to a request that was sent at a local time.
+// observe takes the server's time in microseconds, from the answer to a request sent at a local time.
 func (c *serverClock) observe(wall int64, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *serverClock) observe(wall int64, sent time.Duration) {
 	}
 }
 
-// learn takes the server's time from the reply to a request that expired, if nothing was known before, or if the server's clock was
-// set: it is further ahead than it can be even if the server has come to the request just now. Else the server was late.
+// learn takes the server's time from the reply to an expired request if no time was known, or if the server's clock was set. A set clock is
+// further ahead than possible, even if the server read the request just now. Otherwise the server was late.
 func (c *serverClock) learn(wall int64, sent, received time.Duration) bool {
 	c.mu.Lock()
 	if c.known && time.Duration(wall)*time.Microsecond-received <= c.latest(received) {
@@ -56,10 +56,10 @@ func (c *serverClock) learn(wall int64, sent, received time.Duration) bool {
 	return true
 }
 
-// latest is the largest offset that there may be at a local time. c.mu is held.
+// latest returns the largest possible offset at a local time. c.mu is held.
 func (c *serverClock) latest(now time.Duration) time.Duration { return c.offset + (now-c.at)/aging }
 
-// expires returns the server's time in microseconds at a local time, or 0 if nothing is known of it.
+// expires returns the server's time in microseconds at a local time, or 0 if unknown.
 func (c *serverClock) expires(at time.Duration) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,8 +69,8 @@ func (c *serverClock) expires(at time.Duration) int64 {
 	return (at + c.latest(at)).Microseconds()
 }
 
-// run runs a script that expires: call sends it. patience is how much of the time until the deadline of ctx the request may
-// wait for the server. It returns the reply, and the clock of the server that gave it to a request sent at a local time.
+// run runs a script that expires; call sends it. From the time until the deadline of ctx, patience returns how long the request may wait
+// for the server. Results are the reply, the clock of the server that sent it, and the local time at which the request was sent.
 func (s *Store) run(ctx context.Context, pool string, patience func(left time.Duration) time.Duration, call func(expires int64) (any, error),
 ) (reply any, clock *serverClock, sent time.Duration, err error) {
 	clock = &s.clocks[groupOf(pool)]
@@ -97,7 +97,7 @@ func (s *Store) run(ctx context.Context, pool string, patience func(left time.Du
 	}
 }
 
-// readTimeoutOf is how long the client waits for a reply at most.
+// readTimeoutOf returns how long the client waits for a reply at most.
 func readTimeoutOf(client redis.UniversalClient) time.Duration {
 	timeout := time.Duration(0)
 	switch c := client.(type) {
@@ -106,13 +106,13 @@ func readTimeoutOf(client redis.UniversalClient) time.Duration {
 	case *redis.ClusterClient:
 		timeout = c.Options().ReadTimeout
 	}
-	if timeout <= 0 { // none, or that of a client of another kind, which is not known
+	if timeout <= 0 { // none, or unknown for another kind of client
 		return math.MaxInt64
 	}
 	return timeout
 }
 
-// parseExpired reads the reply to a request that has expired: the server's time in microseconds.
+// parseExpired reads the reply to an expired request: the server's time in microseconds.
 func parseExpired(reply any) (wall int64, expired bool) {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 || parts[0] != "expired" {

@@ -15,16 +15,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// DefaultPrefix is what the names of all keys begin with, inside the braces.
+// DefaultPrefix is the default prefix of all key names, inside the braces.
 const DefaultPrefix = "numathrottle"
 
-// An Option changes how a Store works. A faulty one makes every Sync and Leave
-// fail with a *driver.RequestError that names it.
+// An Option changes how a Store works. An invalid option makes every Sync and Leave fail with a *driver.RequestError that names it.
 type Option func(*Store)
 
-// WithPrefix sets what the names of all keys begin with, inside the braces: 1 to
-// 128 bytes without braces. Stores with different prefixes share nothing. The
-// default is DefaultPrefix.
+// WithPrefix sets the prefix of all key names, inside the braces: 1 to 128 bytes without braces and NUL. Stores with different prefixes
+// share nothing. Defaults to DefaultPrefix.
 func WithPrefix(prefix string) Option {
 	return func(s *Store) {
 		if prefix == "" || len(prefix) > 128 || strings.ContainsAny(prefix, "{}\x00") {
@@ -34,8 +32,7 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// WithLogger sets where the store warns about a server that evicts keys. The
-// default is slog.Default().
+// WithLogger sets the logger for warnings about a server that evicts keys. Defaults to slog.Default().
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *Store) {
 		if logger == nil {
@@ -45,12 +42,9 @@ func WithLogger(logger *slog.Logger) Option {
 	}
 }
 
-// WithLongestLease lowers the longest lease that any processor of the server's
-// pools may have, and with it the time for which a pool without a memory is frozen:
-// one and a half times the lease. Right only when no processor that uses the same
-// server and prefix has a longer one; requests with a longer lease are refused with
-// a *driver.RequestError. Allowed are whole milliseconds from 1ms to
-// driver.MaxLease, which is the default.
+// WithLongestLease lowers the longest lease allowed to the processors of the server's pools. A pool without memory is frozen for one and a
+// half times that lease. Use it only if no processor with the same server and prefix has a longer lease. Requests with a longer lease fail
+// with a *driver.RequestError. Allowed are whole milliseconds from 1ms to driver.MaxLease, the default.
 func WithLongestLease(d time.Duration) Option {
 	return func(s *Store) {
 		if d < time.Millisecond || d > driver.MaxLease || d%time.Millisecond != 0 {
@@ -60,23 +54,18 @@ func WithLongestLease(d time.Duration) Option {
 	}
 }
 
-// WithDurable says that the server forgets nothing it has answered, not even when it
-// is killed: a single server that writes every change to disk before it answers
-// (appendonly yes, appendfsync always), with no replica that could take its place. Then a
-// restart freezes no pool. Without it a server that was started again counts as one that
-// may have forgotten something, because Redis does not tell. Every Store of the server and
-// prefix must agree. If it is not true, the bound can break after a restart.
+// WithDurable says that the server loses no answered write, not even when it is killed. It must be a single server that writes every change
+// to disk before it answers (appendonly yes, appendfsync always), without a replica that could take its place. Then a restart freezes no
+// pool. Without WithDurable a restarted server counts as one that may have lost writes, because Redis does not report it. All Stores of the
+// same server and prefix must agree. If it is not true, the bound can break after a restart.
 func WithDurable() Option { return func(s *Store) { s.life = crand.Text() } }
 
-// clientTimeout bounds each step of a request: below the sync interval, so that a
-// server that does not answer costs one sync.
+// clientTimeout bounds each step of a request. It is below the sync interval, so a server that does not answer costs one sync.
 const clientTimeout = 500 * time.Millisecond
 
-// ClientOptions returns settings of the Redis client that suit a Store, for
-// redis.NewUniversalClient: the address of a server, or those of several nodes of
-// a Cluster; with MasterName set, those of the sentinels. Timeouts are 0.5 s, the
-// deadline of a context is respected, and nothing is retried, for the next sync
-// tells the server more than a repeat. The caller adds credentials and TLS.
+// ClientOptions returns settings of the Redis client that suit a Store, for redis.NewUniversalClient. It takes the address of a server or of
+// several nodes of a Cluster; with MasterName set, of the sentinels. Timeouts are 0.5 s, and context deadlines are respected. Nothing is
+// retried: the next sync tells the server more than a repeat. The caller adds credentials and TLS.
 func ClientOptions(addrs ...string) *redis.UniversalOptions {
 	o := &redis.UniversalOptions{
 		Addrs:                 addrs,
@@ -88,7 +77,7 @@ func ClientOptions(addrs ...string) *redis.UniversalOptions {
 		MaxRetries:            -1,
 		ContextTimeoutEnabled: true,
 		DisableIdentity:       true, // CLIENT SETINFO on each connection, which the ACL's log would show as denied
-		// Asked for on each connection, and an error on servers that do not know them.
+		// Requested on each connection, and an error on servers that do not know them.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -102,10 +91,8 @@ func ClientOptions(addrs ...string) *redis.UniversalOptions {
 	return o
 }
 
-// An unreachable is the connection to a server that could not be dialled: whatever
-// is done with it fails with that error. The client's pool gives up dialling after
-// some failures, and then looks only once a second whether the server is back; a
-// connection that fails at its first use it just throws away.
+// An unreachable is the connection to a server that could not be dialled: every operation fails with that error. After some failed dials,
+// the client's pool only checks once a second whether the server is back. But it just discards a connection that fails at its first use.
 type unreachable struct{ err error }
 
 func (c unreachable) Read([]byte) (int, error)       { return 0, c.err }

@@ -14,12 +14,11 @@ import (
 
 var _ driver.Lister = (*Store)(nil)
 
-// scanCount is how many keys of the server one SCAN looks at: enough for few round trips, and a
-// matter of a millisecond.
+// scanCount is how many of the server's keys one SCAN reads: few round trips, of about a millisecond each.
 const scanCount = 1000
 
-// Pools implements driver.Lister by SCAN, at every master of a Cluster. It looks at all keys of the database, a
-// thousand at a time, and holds nobody up. Errors: a faulty option; anything else is the client's or the server's.
+// Pools implements driver.Lister by SCAN, at every master of a Cluster. It reads all keys of the database, a thousand at a time, and blocks
+// nobody. It fails for an invalid option; other errors are those of the client or the server.
 func (s *Store) Pools(ctx context.Context) ([]string, error) {
 	if s.fault != nil {
 		return nil, s.fault
@@ -44,7 +43,7 @@ func (s *Store) Pools(ctx context.Context) ([]string, error) {
 		}
 		return nil, fmt.Errorf("redisstore: listing pools: %w", err)
 	}
-	slices.Sort(names) // SCAN may tell a key twice
+	slices.Sort(names) // SCAN may return a key twice
 	return slices.Compact(names), nil
 }
 
@@ -52,7 +51,7 @@ func (s *Store) Pools(ctx context.Context) ([]string, error) {
 func (s *Store) scan(ctx context.Context, node redis.Cmdable) (names []string, err error) {
 	keys := node.Scan(ctx, 0, "{"+escapeGlob(s.prefix)+":*}:pool:*", scanCount).Iterator()
 	for keys.Next(ctx) {
-		// The pattern may match other groups' names within a pool's: what counts is that the name leads to the key.
+		// The pattern may match names of other groups inside a pool's name, so check that the name leads to the key.
 		_, name, _ := strings.Cut(keys.Val(), "}:pool:")
 		if key, _ := s.keys(name); key == keys.Val() {
 			names = append(names, name)
@@ -61,7 +60,7 @@ func (s *Store) scan(ctx context.Context, node redis.Cmdable) (names []string, e
 	return names, keys.Err()
 }
 
-// escapeGlob returns a text as a pattern of SCAN that matches nothing else.
+// escapeGlob returns a SCAN pattern that matches only text.
 func escapeGlob(text string) string {
 	var b strings.Builder
 	for i := range len(text) {

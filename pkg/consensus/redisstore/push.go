@@ -15,8 +15,8 @@ import (
 
 var _ driver.Pusher = (*Store)(nil)
 
-// channelOf returns the channel of a pool's news. In a Cluster it belongs to the node that has
-// the pool's key. Channels are those of the whole server: the database is a part of the name.
+// channelOf returns the channel of a pool's news. In a Cluster it belongs to the node that has the pool's key. Channels belong to the whole
+// server, so the name contains the database.
 func (s *Store) channelOf(pool string) string {
 	key, _ := s.keys(pool)
 	branch := "}:push:"
@@ -26,10 +26,9 @@ func (s *Store) channelOf(pool string) string {
 	return strings.Replace(key, "}:pool:", branch, 1)
 }
 
-// Push publishes news. It is one request; where the client is that of a Cluster and its servers
-// have sharded channels (Redis 7), it stays at the nodes that have the pool. Errors:
-// *driver.RequestError for a name that no pool can have, news of a wrong size, or a faulty option;
-// anything else is the client's or the server's, and passing.
+// Push publishes news in one request. In a Cluster with sharded channels (Redis 7), it stays on the nodes that have the pool. It returns a
+// *driver.RequestError for an invalid pool name, news of a wrong size, or an invalid option. Other errors are those of the client or the
+// server, and temporary.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 	if s.fault != nil {
 		return s.fault
@@ -54,23 +53,21 @@ func (s *Store) explainPush(pool string, err error) error {
 	return explain("news", pool, s.prefix, err)
 }
 
-// sharded tells whether to use sharded channels.
+// sharded reports whether to use sharded channels.
 func (s *Store) sharded() bool {
 	_, cluster := s.client.(*redis.ClusterClient)
 	return cluster && !s.unsharded.Load()
 }
 
-// isUnknownCommand tells whether the server does not know a command.
+// isUnknownCommand reports whether the server does not know a command.
 func isUnknownCommand(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && strings.HasPrefix(strings.ToLower(reply.Error()), "err unknown command")
 }
 
-// Watch subscribes to the news of a pool, on a connection of its own that is made anew when it is
-// lost: for one pool there is one, whoever watches it in this Store. It waits until the server has
-// answered, or ctx ends; a server that is away is looked for again and again. Errors:
-// *driver.RequestError for a name that no pool can have or a faulty option; one that says
-// which permission the user lacks.
+// Watch subscribes to the news of a pool. All watchers of a pool in this Store share one connection, which is opened again when lost. Watch
+// waits until the server has answered or ctx ends, and keeps trying to reach a server that is down. It returns a *driver.RequestError for
+// an invalid pool name or an invalid option, or an error that names the permission the user lacks.
 func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
 	if s.fault != nil {
 		return nil, s.fault
@@ -124,7 +121,7 @@ func (s *Store) listener(ctx context.Context, pool string) (*listener, error) {
 	return l, nil
 }
 
-// release gives a subscription back, which ends with the last of its users.
+// release gives a subscription back. It ends with its last user.
 func (s *Store) release(pool string, l *listener) {
 	s.listening.Lock()
 	defer s.listening.Unlock()
@@ -135,8 +132,7 @@ func (s *Store) release(pool string, l *listener) {
 	_ = l.sub.Close() // fails only on a closed one
 }
 
-// subscribe subscribes to a pool's channel. A server that does not answer is no error: the
-// subscription is made when it does.
+// subscribe subscribes to a pool's channel. If the server does not answer, it returns no error, and subscribes when the server does.
 func (s *Store) subscribe(ctx context.Context, pool string) (*redis.PubSub, error) {
 	for {
 		sharded := s.sharded()
@@ -161,8 +157,7 @@ func (s *Store) subscribe(ctx context.Context, pool string) (*redis.PubSub, erro
 	}
 }
 
-// run hands on what comes until the subscription is closed. A connection on which nothing
-// comes is asked every three seconds whether it is still there.
+// run passes on news until the subscription is closed. It checks an idle connection every three seconds.
 func (l *listener) run() {
 	for m := range l.sub.Channel(redis.WithChannelSize(backlog), redis.WithChannelHealthCheckInterval(3*time.Second)) {
 		if len(m.Payload) == 0 || len(m.Payload) > driver.MaxNewsBytes {
@@ -180,5 +175,5 @@ func (l *listener) run() {
 	}
 }
 
-// backlog is how many news may wait to be handed on. What comes beyond is lost after a while.
+// backlog is how many news may wait to be passed on. More are lost after a while.
 const backlog = 256

@@ -29,8 +29,8 @@ var statuses = map[string]driver.Status{
 	"behind":   driver.Behind,
 }
 
-// parseSync reads the reply of the sync script. policy is the server's eviction
-// policy if it was asked for and told. Every error wraps driver.ErrWrongAnswer.
+// parseSync reads the reply of the sync script. policy is the server's eviction policy if it was requested and returned. Every error wraps
+// driver.ErrWrongAnswer.
 func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy string, err error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) == 0 {
@@ -76,7 +76,7 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 	return answer, policy, nil
 }
 
-// parseNewest reads which request a record that is behind knows as the newest.
+// parseNewest reads the newest request known to a record that is behind.
 func parseNewest(parts []any) (newest driver.Ticket, err error) {
 	if len(parts) != 3 {
 		return newest, wrongAnswer("%d parts, want 3", len(parts))
@@ -92,7 +92,7 @@ func parseNewest(parts []any) (newest driver.Ticket, err error) {
 	return newest, nil
 }
 
-// parseHead reads what a granted reply says of the pool as a whole.
+// parseHead reads the parts of a granted reply that are about the whole pool.
 func parseHead(parts []any, answer *driver.Answer) error {
 	var text [8]string
 	for i, part := range []int{1, 2, 3, 4, 5, 8, 9, 11} {
@@ -102,7 +102,7 @@ func parseHead(parts []any, answer *driver.Answer) error {
 		}
 	}
 	at, err1 := strconv.ParseUint(text[0], 10, 53)
-	revision, err2 := strconv.ParseUint(text[1], 10, 63) // more, no request can report back
+	revision, err2 := strconv.ParseUint(text[1], 10, 63) // no request can report a larger one back
 	lease, err3 := strconv.ParseUint(text[2], 10, 53)
 	frozen, err4 := strconv.ParseUint(text[3], 10, 53)
 	began, err5 := strconv.ParseUint(text[5], 10, 53)
@@ -126,7 +126,7 @@ func parseHead(parts []any, answer *driver.Answer) error {
 	return nil
 }
 
-// row is what an answer needs of a live row.
+// row holds the parts of a live row that an answer needs.
 type row struct {
 	id         string
 	lastSeen   int64 // on the logical clock, in microseconds
@@ -137,14 +137,13 @@ type row struct {
 	note, busy              string
 }
 
-// contents are the fields of a pool: its live rows by rising ID, and its documents.
+// contents are the fields of a pool: its live rows, sorted by ID, and its documents.
 type contents struct {
 	rows []row
 	docs []document
 }
 
-// parseFields returns what the fields of a pool hold, and the place of the row that
-// made the request, which must be there.
+// parseFields returns the contents of a pool's fields, and the index of the requester's row, which must exist.
 func parseFields(fields []any, req *driver.Request) (c contents, own int, err error) {
 	if len(fields)%2 != 0 {
 		return c, 0, wrongAnswer("%d names and values", len(fields))
@@ -170,7 +169,7 @@ func parseFields(fields []any, req *driver.Request) (c contents, own int, err er
 	return c, own, nil
 }
 
-// add takes one field.
+// add adds one field.
 func (c *contents) add(name, value string) error {
 	if name == metaField || name == permitsField || name == tillsField || name == namesField {
 		return nil
@@ -190,8 +189,7 @@ func (c *contents) add(name, value string) error {
 	return err
 }
 
-// sort puts all in order. It returns an error for a document that is there twice, and
-// for too many.
+// sort sorts the rows and documents. It returns an error for a duplicate document, and for too many documents.
 func (c *contents) sort() error {
 	slices.SortFunc(c.rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(c.docs, func(a, b document) int { return cmp.Compare(a.Name, b.Name) })
@@ -206,7 +204,7 @@ func (c *contents) sort() error {
 	return nil
 }
 
-// parseRow reads the value of a row. One that is not live is not looked into.
+// parseRow reads the value of a row. It does not parse rows that are not live.
 func parseRow(value string) (r row, live bool, err error) {
 	f := fieldReader{rest: value}
 	if state := f.number(uint64(driver.RowLeft)); f.ok() && driver.RowState(state) != driver.RowLive {
@@ -224,7 +222,7 @@ func parseRow(value string) (r row, live bool, err error) {
 	return r, true, nil
 }
 
-// consensus tells who is live, and whether they agree on the pool size.
+// consensus returns the live rows, and whether they agree on the pool size.
 func consensus(rows []row) driver.Grant {
 	g := driver.Grant{Live: len(rows), Roster: make([]driver.RosterRow, 0, len(rows))}
 	agreed := true
@@ -240,8 +238,7 @@ func consensus(rows []row) driver.Grant {
 	return g
 }
 
-// fieldReader reads the parts of a value, which blanks separate. After the first
-// fault it returns zeros.
+// fieldReader reads the parts of a value, separated by blanks. After the first fault it returns zeros.
 type fieldReader struct {
 	rest   string
 	faulty bool

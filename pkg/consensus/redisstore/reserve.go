@@ -10,8 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Reserve implements driver.Store. Errors are as of Sync, but a longer lease on
-// record is left to it.
+// Reserve implements driver.Store. It returns the errors of Sync, except that it accepts a longer lease on record.
 func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := s.checkReserve(&req); err != nil {
 		return driver.Reserved{}, err
@@ -41,7 +40,7 @@ func (s *Store) checkReserve(req *driver.Reserve) error {
 	return s.checkLease(req.Lease)
 }
 
-// What a reply of reserve.lua has: parts, and the largest numbers there can be.
+// The numbers of parts in a reply of reserve.lua, and its largest possible numbers.
 const (
 	grantedSlotsParts = 7
 	refusedSlotsParts = 10
@@ -50,8 +49,7 @@ const (
 	maxRevisionHigh   = int64(1<<63-1) / halfRevision
 )
 
-// parseReserve reads the reply of the script for reservations. Every error wraps
-// driver.ErrWrongAnswer.
+// parseReserve reads the reply of the reservation script. Every error wraps driver.ErrWrongAnswer.
 func parseReserve(reply any, req *driver.Reserve) (res driver.Reserved, err error) {
 	parts, ok := reply.([]any)
 	if !ok {
@@ -93,7 +91,7 @@ func parseReserve(reply any, req *driver.Reserve) (res driver.Reserved, err erro
 	return res, nil
 }
 
-// partReader reads the parts of a reply. faulty is the first one that is wrong.
+// partReader reads the parts of a reply. faulty is the index of the first wrong part.
 type partReader struct {
 	parts  []any
 	faulty int
@@ -117,7 +115,7 @@ func (r *partReader) number(i int, most int64) int64 {
 	return n
 }
 
-// The places of numbers in the field of permits that is packed; see lua/permit.lua.
+// The indexes of numbers in the packed field of permits; see lua/permit.lua.
 const (
 	permitsField   = "permits"
 	permitsNumbers = 22
@@ -130,7 +128,7 @@ func permitsNumber(packed string, i int) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(packed[8*i : 8*i+8])))
 }
 
-// issues tells whether the pool issues permits, by the fields of its hash.
+// issues reports whether the pool issues permits, from the fields of its hash.
 func issues(fields []any) bool {
 	for i := 0; i+1 < len(fields); i += 2 {
 		if packed, ok := fields[i+1].(string); ok && fields[i] == permitsField && len(packed) > 8*permitsNumbers {

@@ -54,7 +54,7 @@ var (
 	spentScript   = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tillsLua + setSpentLua)
 )
 
-// sources are the scripts by their names at the server, to tell what stands in a line of which it complains.
+// sources maps the script names at the server to the scripts, to find the line that the server complains about.
 var sources = map[string]string{}
 
 func newScript(source string) *redis.Script {
@@ -63,9 +63,8 @@ func newScript(source string) *redis.Script {
 	return script
 }
 
-// syncArgs returns the arguments of the sync script, in the order that sync.lua
-// gives. The client writes integers in decimal, which the script relies on. expires is the server's time from which on the
-// request is not carried out, in microseconds; 0: not known.
+// syncArgs returns the arguments of the sync script, in the order of sync.lua. The client writes integers in decimal, and the script relies
+// on that. From the server's time expires on, in microseconds, the request is not executed; 0 means unknown.
 func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life string, expires int64) []any {
 	remembered := ticketsArg(req.Unanswered, driver.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
 	args := make([]any, 0, 26+2*len(req.Dead)+4*len(req.Documents)+len(req.Draws))
@@ -90,7 +89,7 @@ func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life
 // micros rounds up.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// saveArgs returns the arguments of the save script: those of one document.
+// saveArgs returns the arguments of the save script: one document.
 func saveArgs(d *driver.DocumentReport) []any {
 	return []any{d.Name, uint64(d.Version), uint64(d.Base), d.Body}
 }
@@ -102,8 +101,7 @@ func flagArg(set bool) int {
 	return 0
 }
 
-// reserveArgs returns the arguments of the script for reservations, in the order that
-// reserve.lua gives. expires is as of syncArgs.
+// reserveArgs returns the arguments of the reservation script, in the order of reserve.lua. expires is as in syncArgs.
 func reserveArgs(req *driver.Reserve, longest time.Duration, life string, expires int64) []any {
 	args := []any{
 		req.Count, int64(req.Spacing), req.Ahead, req.Revision / halfRevision, req.Revision % halfRevision,
@@ -115,8 +113,7 @@ func reserveArgs(req *driver.Reserve, longest time.Duration, life string, expire
 	return args
 }
 
-// halfRevision parts revisions, which have 64 bits, into numbers that the server's doubles
-// hold exactly.
+// halfRevision splits revisions, which have 64 bits, into numbers that the server's doubles hold exactly.
 const halfRevision = 10_000_000_000
 
 // leaveArgs returns the arguments of the leave script.
@@ -125,7 +122,7 @@ func leaveArgs(l *driver.Leave) []any {
 	return []any{l.ID, l.Incarnation, l.Seq, remembered}
 }
 
-// ticketsArg lists requests in the form that sent_by of record.lua looks them up in.
+// ticketsArg lists requests in the form that sent_by of record.lua searches.
 func ticketsArg(unanswered []driver.Ticket, others ...driver.Ticket) string {
 	b := make([]byte, 1, 32*(len(unanswered)+len(others))+1)
 	b[0] = ' '

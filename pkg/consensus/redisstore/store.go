@@ -17,24 +17,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// groups is the number of hash tags that the pools are spread over. All processors
-// must agree on it: it is part of the names of the keys.
+// groups is the number of hash tags that the pools are spread over. All processors must agree on it, because it determines the key names.
 const groups = 16
 
-// A Store keeps pools in Redis. Its methods may be called from any number of
-// goroutines at once; each blocks for one round trip at most (two when the server
-// does not know the script yet) and returns when its context ends, provided
-// that the client has ContextTimeoutEnabled.
+// A Store keeps pools in Redis. It is safe for concurrent use. Each method blocks for at most one round trip (two if the server does not
+// know the script yet), and returns when its context ends if the client has ContextTimeoutEnabled.
 type Store struct {
 	client  redis.UniversalClient
 	prefix  string
 	logger  *slog.Logger
 	longest time.Duration
-	life    string               // durable: what to name the data's life by if it has no name yet
-	fault   *driver.RequestError // of the first faulty option
-	// policyTold is set when a server has told its eviction policy.
+	life    string               // durable: name for the data's life if it has none yet
+	fault   *driver.RequestError // of the first invalid option
+	// policyTold is set once a server has reported its eviction policy.
 	policyTold atomic.Bool
-	// unsharded is set when the servers of a Cluster know no sharded channels.
+	// unsharded is set if the servers of a Cluster have no sharded channels.
 	unsharded atomic.Bool
 
 	readTimeout time.Duration // of the client
@@ -47,10 +44,8 @@ type Store struct {
 
 var _ driver.Store = (*Store)(nil)
 
-// New returns a store that uses the client: a *redis.Client, also one made for
-// Sentinel, or a *redis.ClusterClient. It asks the server nothing. The client
-// stays the caller's, who closes it after the last use of the store;
-// ClientOptions has settings for it.
+// New returns a store that uses the client: a *redis.Client, also one made for Sentinel, or a *redis.ClusterClient. It sends nothing to the
+// server. The caller closes the client after the last use of the store. ClientOptions has settings for it.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, prefix: DefaultPrefix, logger: slog.Default(), longest: driver.MaxLease, base: time.Now()}
 	if client == nil {
@@ -69,12 +64,10 @@ func (s *Store) refuse(field, value, allowed string) {
 	}
 }
 
-// Sync implements driver.Store. Errors: *driver.RequestError for a malformed
-// request, a lease above the longest (see WithLongestLease) in the request or on
-// record, or a faulty option; one that wraps driver.ErrWrongAnswer when there is something else
-// under the pool's key, which stays as it is; one that wraps driver.ErrOverdue when the server came to the request too
-// late for the context's deadline, and did not carry it out; anything else is the client's or the
-// server's, and passing.
+// Sync implements driver.Store. It returns a *driver.RequestError for a malformed request, an invalid option, or a lease above the longest
+// (see WithLongestLease) in the request or on record. The error wraps driver.ErrWrongAnswer if the pool's key has other content, which
+// stays unchanged. It wraps driver.ErrOverdue if the server read the request too late for the context's deadline and did not execute it.
+// Other errors are those of the client or the server, and temporary.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := s.checkSync(&req); err != nil {
 		return driver.Answer{}, err
@@ -105,7 +98,7 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 	return answer, nil
 }
 
-// Leave implements driver.Store. Errors are as of Sync.
+// Leave implements driver.Store. It returns the errors of Sync.
 func (s *Store) Leave(ctx context.Context, l driver.Leave) error {
 	if s.fault != nil {
 		return s.fault
@@ -124,8 +117,7 @@ func (s *Store) Leave(ctx context.Context, l driver.Leave) error {
 	return nil
 }
 
-// Close implements driver.Store. It does nothing and returns nil: the store
-// holds only the client, and that is the caller's.
+// Close implements driver.Store. It does nothing and returns nil: the store holds only the client, which belongs to the caller.
 func (s *Store) Close() error { return nil }
 
 func (s *Store) checkSync(req *driver.Request) error {
@@ -151,17 +143,17 @@ func (s *Store) keys(pool string) (poolKey, markerKey string) {
 	return tag + "pool:" + pool, tag + "marker"
 }
 
-// groupOf returns the group that a pool is in.
+// groupOf returns the group of a pool.
 func groupOf(pool string) int { return int(crc32.ChecksumIEEE([]byte(pool)) % groups) }
 
-// tillsKey returns the name of the key of a pool's tills, by that of the pool's.
+// tillsKey returns the key of a pool's tills, given the pool's key.
 func tillsKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:tills:", 1) }
 
-// namesKey and sketchKey return those of the tills of names that go by a pattern, and of what they have spent of which none is left.
+// namesKey and sketchKey return the keys of the tills of names that match a pattern, and of the sketch of spending by names without a till.
 func namesKey(pool string) string  { return strings.Replace(pool, "}:pool:", "}:names:", 1) }
 func sketchKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:sketch:", 1) }
 
-// syncKeys are the keys of a sync. Who has no quotas needs none of those of names.
+// syncKeys returns the keys of a sync. Processors without quotas do not need the keys of names.
 func syncKeys(pool, marker string, req *driver.Request) []string {
 	keys := []string{pool, marker, tillsKey(pool)}
 	if req.Busy != "" || len(req.Draws) > 0 {
@@ -170,7 +162,7 @@ func syncKeys(pool, marker string, req *driver.Request) []string {
 	return keys
 }
 
-// checkPolicy warns, once in the life of the store, about a server that evicts keys.
+// checkPolicy warns, once per store, about a server that evicts keys.
 func (s *Store) checkPolicy(ctx context.Context, policy string) {
 	if s.policyTold.Swap(true) || policy == "noeviction" {
 		return
@@ -179,8 +171,7 @@ func (s *Store) checkPolicy(ctx context.Context, policy string) {
 		"set maxmemory-policy to noeviction", slog.String("maxmemory_policy", policy))
 }
 
-// explain adds to the error of a script what it was about. The scripts mark what
-// is wrong with the data, and what the server refuses to tell of itself.
+// explain adds context to the error of a script. The scripts mark faults in the data, and information that the server refuses to give.
 func explain(operation, pool, prefix string, err error) error {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		text := reply.Error()

@@ -15,8 +15,8 @@ import (
 
 var _ driver.TillSetter = (*Store)(nil)
 
-// Tills implements driver.TillReader. Errors are as of Load. It is three HGETALL in one round trip, the pool's first, which a
-// client that reads from replicas may send to one of them.
+// Tills implements driver.TillReader. It returns the errors of Load. It is three HGETALL in one round trip, the pool's first, which a
+// client that reads from replicas may send to a replica.
 func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 	if s.fault != nil {
 		return nil, s.fault
@@ -30,7 +30,7 @@ func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 		fields, values, names = p.HGetAll(ctx, key), p.HGetAll(ctx, tillsKey(key)), p.HGetAll(ctx, namesKey(key))
 		return nil
 	})
-	if fields.Err() == nil { // Under the keys of the tills there may be anything while the pool has none.
+	if fields.Err() == nil { // Without tills, their keys may hold anything.
 		err = nil
 		if _, has := fields.Val()[tillsField]; has {
 			err = values.Err()
@@ -49,7 +49,7 @@ func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 	return tills, nil
 }
 
-// SetSpent implements driver.TillSetter. Errors are as of Save, and those that TillSetter lists.
+// SetSpent implements driver.TillSetter. It returns the errors of Save and those listed at TillSetter.
 func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
 	if s.fault != nil {
 		return s.fault
@@ -69,7 +69,7 @@ func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport)
 	return nil
 }
 
-// parseSetSpent reads the reply of the script that sets what is spent.
+// parseSetSpent reads the reply of the script that sets the spent amount.
 func parseSetSpent(reply any, r *driver.SpentReport) error {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {
@@ -96,7 +96,7 @@ func parseSetSpent(reply any, r *driver.SpentReport) error {
 	return wrongAnswer("unknown outcome %.40q", word)
 }
 
-// parseTills reads the tills of a pool by the fields of its hash, of the tills' own and of that of names. Every error wraps
+// parseTills reads the tills of a pool from the fields of its hash, of the tills' hash and of the names' hash. Every error wraps
 // driver.ErrWrongAnswer or driver.ErrNoPool.
 func parseTills(fields, values, names map[string]string) ([]driver.Till, error) {
 	if len(fields) == 0 {
@@ -121,7 +121,7 @@ func parseTills(fields, values, names map[string]string) ([]driver.Till, error) 
 	return rec.LoadTills()
 }
 
-// parseHash reads the tills of one hash by rising key.
+// parseHash reads the tills of one hash, sorted by key.
 func parseHash(values map[string]string, check func([]driver.Till) error) ([]driver.Till, error) {
 	tills := make([]driver.Till, 0, len(values))
 	for name, value := range values {

@@ -9,13 +9,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
 )
 
-// check returns a fault for every file that logs in to NATS and cannot be used.
+// check returns a fault for every unusable file that logs in to NATS.
 func check(creds *drivers.Credentials) []error {
 	_, faults := logins(creds)
 	return faults
 }
 
-// logins returns the options that log in, and what is wrong with their files.
+// logins returns the options that log in, and the faults of their files.
 func logins(creds *drivers.Credentials) (opts []nats.Option, faults []error) {
 	token := creds.Token
 	if creds.TLS != nil {
@@ -31,7 +31,7 @@ func logins(creds *drivers.Credentials) (opts []nats.Option, faults []error) {
 			if text, err := token.Read(&creds.Seen); err == nil {
 				return text
 			}
-			return last // what the server says of it is logged
+			return last // the server's reaction is logged
 		}))
 	case creds.CredsFile != "":
 		if err := checkCreds(creds.CredsFile); err != nil {
@@ -56,7 +56,7 @@ func logins(creds *drivers.Credentials) (opts []nats.Option, faults []error) {
 	return opts, faults
 }
 
-// checkCreds finds out whether a file holds a user's JWT and seed.
+// checkCreds checks that a file holds a user's JWT and seed.
 func checkCreds(path string) error {
 	content, err := drivers.ReadFile(path)
 	if err != nil {

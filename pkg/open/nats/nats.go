@@ -26,8 +26,7 @@ func init() { //nolint:gochecknoinits // as the drivers of database/sql do
 	drivers.Register(drivers.Driver{Check: check, Open: open}, config.NATS)
 }
 
-// open returns a store on a connection that is made in the background:
-// nats.Connect tries every server once before it returns.
+// open returns a store on a connection made in the background: nats.Connect tries every server once before it returns.
 func open(r *drivers.Request) drivers.Backend {
 	store, creds := r.URL, r.Credentials
 	link := &natsLink{made: make(chan struct{}), noted: make(chan struct{}), secrets: &creds.Seen}
@@ -38,13 +37,12 @@ func open(r *drivers.Request) drivers.Backend {
 	servers := scheme + strings.Join(store.Hosts, ","+scheme)
 	connect := append(natsstore.ConnectOptions(),
 		nats.Name("numathrottle "+r.ID),
-		// A password that is changed on the server before it is here is no reason
-		// to give up for ever.
+		// A password may change on the server before it changes here: do not give up forever.
 		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { link.note(err) }),
 		nats.ErrorHandler(link.report(r.Logger)),
 	)
-	logins, _ := logins(creds) // faults were told by check
+	logins, _ := logins(creds) // check has reported the faults
 	connect = append(connect, logins...)
 
 	opts := []natsstore.Option{natsstore.WithLogger(r.Logger)}
@@ -61,8 +59,7 @@ func open(r *drivers.Request) drivers.Backend {
 	return drivers.Backend{Store: &drivers.Guarded{Store: link, Secrets: &creds.Seen, Of: r}, Close: link.closeWithin}
 }
 
-// A natsLink is a consensus.Store on a connection that may still be in the making.
-// Calls wait for it as long as their context allows.
+// A natsLink is a consensus.Store on a connection that may not be made yet. Calls wait for it as long as their context allows.
 type natsLink struct {
 	secrets *drivers.Secrets
 	made    chan struct{} // closed when conn and store, or err, are set
@@ -184,7 +181,7 @@ func (l *natsLink) Watch(ctx context.Context, pool string, heard func(news []byt
 // Close implements consensus.Store.
 func (l *natsLink) Close() error { return l.closeWithin(context.Background()) }
 
-// wait waits until there is a connection object, connected or not.
+// wait waits for a connection object, connected or not.
 func (l *natsLink) wait(ctx context.Context) error {
 	select {
 	case <-l.made:
@@ -194,8 +191,7 @@ func (l *natsLink) wait(ctx context.Context) error {
 	}
 }
 
-// closeWithin closes the connection; one that is still in the making when ctx
-// ends is closed as soon as it is made.
+// closeWithin closes the connection. If it is not made when ctx ends, it is closed as soon as it is made.
 func (l *natsLink) closeWithin(ctx context.Context) error {
 	closed := make(chan struct{})
 	go func() {
@@ -212,7 +208,7 @@ func (l *natsLink) closeWithin(ctx context.Context) error {
 	return nil
 }
 
-// note keeps why an attempt to connect failed.
+// note records why an attempt to connect failed.
 func (l *natsLink) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,8 +221,7 @@ func (l *natsLink) note(err error) {
 	l.failed = err
 }
 
-// explain adds to an error why there is no connection, which the client does not
-// say by itself. It takes no longer than ctx and a moment.
+// explain adds to an error why there is no connection, which the client does not report. It takes no longer than ctx and a moment.
 func (l *natsLink) explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -238,7 +233,7 @@ func (l *natsLink) explain(ctx context.Context, err error) error {
 	select {
 	case <-l.noted:
 	case <-ctx.Done():
-	case <-time.After(500 * time.Millisecond): // the client tells it a moment later
+	case <-time.After(500 * time.Millisecond): // the client reports it a moment later
 	}
 	l.mu.Lock()
 	why := l.failed
@@ -252,16 +247,16 @@ func (l *natsLink) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; the last attempt to connect: %w", err, why)
 }
 
-// state is whether there is a connection, and the client's last error, as far as the client tells each at once: while it
-// looks for a server that answers nothing, it does not.
+// state returns whether there is a connection, and the client's last error, if the client answers at once. It does not while it looks for a
+// server that answers nothing.
 func (l *natsLink) state() (connected bool, last error) {
 	connected, _ = bounded.AtOnce(l.conn.IsConnected)
 	last, _ = bounded.AtOnce(l.conn.LastError)
 	return connected, last
 }
 
-// report logs what a server tells the connection and no caller, one line in five
-// seconds at most: a refused login repeats with every attempt to connect.
+// report logs errors that a server reports only to the connection, at most one line in five seconds: a refused login repeats with every
+// attempt to connect.
 func (l *natsLink) report(log *slog.Logger) nats.ErrHandler {
 	const every = 5 * time.Second
 	return func(_ *nats.Conn, _ *nats.Subscription, err error) {

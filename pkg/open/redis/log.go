@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// init takes what the Redis client logs by itself, which it prints to standard error otherwise, as often as it fails. It runs before main,
-// so that a program's own redis.SetLogger wins.
+// init takes over the Redis client's own logs, which otherwise go to standard error at every failure. It runs before main, so that a
+// program's own redis.SetLogger wins.
 func init() { //nolint:gochecknoinits // the client has one logger for the whole process
 	redis.SetLogger(&redisLogger{})
 }
 
-// A redisLogger hands on what the Redis client logs to slog.Default, at most once a minute for each kind of line.
+// A redisLogger passes logs of the Redis client to slog.Default, at most once a minute for each kind of line.
 type redisLogger struct {
 	mu     sync.Mutex
 	logged map[string]time.Time // by format
@@ -24,10 +24,10 @@ type redisLogger struct {
 
 const (
 	redisLogEvery = time.Minute
-	redisLogKinds = 100 // formats are constants of the client: fewer than this
+	redisLogKinds = 100 // formats are constants of the client, and fewer
 )
 
-// Printf implements the client's interface. It may be called from any goroutine.
+// Printf implements the client's interface. It is safe for concurrent use.
 func (l *redisLogger) Printf(ctx context.Context, format string, args ...any) {
 	if l.due(format, time.Now()) {
 		slog.WarnContext(ctx, //nolint:sloglint // of no Throttle of its own, for the client has one logger for all

@@ -18,7 +18,7 @@ func init() { //nolint:gochecknoinits // as the drivers of database/sql do
 	drivers.Register(drivers.Driver{Open: open}, config.Redis, config.RedisSentinel, config.RedisCluster)
 }
 
-// open returns a store on a server, behind Sentinel or in a Cluster. The client connects when it is used.
+// open returns a store on a server, behind Sentinel or in a Cluster. The client connects at its first use.
 func open(r *drivers.Request) drivers.Backend {
 	store, creds := r.URL, r.Credentials
 	o := redisstore.ClientOptions(store.Hosts...)
@@ -40,7 +40,7 @@ func open(r *drivers.Request) drivers.Backend {
 		client = redis.NewFailoverClient(o.Failover())
 	case config.RedisCluster:
 		cluster := o.Cluster()
-		cluster.DisableRoutingPolicies = true // else it asks for COMMAND, which no request here needs
+		cluster.DisableRoutingPolicies = true // otherwise it sends COMMAND, which no request here needs
 		client = redis.NewClusterClient(cluster)
 	default:
 		client = redis.NewClient(o.Simple())
@@ -62,11 +62,10 @@ func open(r *drivers.Request) drivers.Backend {
 	}
 }
 
-// wantsNoLogin fails if the server wants a password. What it answers to a long
-// command before the login does not say so.
+// wantsNoLogin fails if the server wants a password. The error for a long command before the login does not say so.
 func wantsNoLogin(ctx context.Context, conn *redis.Conn) error {
 	if err := conn.Ping(ctx).Err(); err != nil && strings.HasPrefix(err.Error(), "NOAUTH") {
 		return err
 	}
-	return nil // other commands show what else is wrong
+	return nil // other commands show other faults
 }

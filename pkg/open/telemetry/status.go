@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// limitOf is what the health server shows of a limiter. store is its URL without secrets.
+// limitOf returns the health server's data about a limiter. store is its URL without secrets.
 func limitOf(w otelthrottle.Watched, store string) (l health.Limit) {
 	var own why.Own
 	if w.InFlight != nil {
@@ -38,7 +38,7 @@ func limitOf(w otelthrottle.Watched, store string) (l health.Limit) {
 	return l
 }
 
-// tokensOf is what is shown of a limit on a rate alone.
+// tokensOf returns the data specific to a limit on a rate.
 func tokensOf(th *throttle.Throttle) (health.Limit, why.Own) {
 	st := th.Status()
 	own := why.Own{Max: st.Limit.Max, Per: st.Limit.Per, Lease: st.Lease, Closed: st.Closed, Paused: st.Paused}
@@ -60,7 +60,7 @@ func tokensOf(th *throttle.Throttle) (health.Limit, why.Own) {
 	return l, own
 }
 
-// slotsOf is what is shown of a limit on calls in flight alone.
+// slotsOf returns the data specific to a limit on calls in flight.
 func slotsOf(f *throttle.InFlight) (health.Limit, why.Own) {
 	st := f.Status()
 	own := why.Own{Slots: st.Max, Lease: st.Lease, Closed: st.Closed, Paused: st.Paused}
@@ -103,7 +103,7 @@ func addTags(l *health.Limit, tags []throttle.TagStatus) {
 	}
 }
 
-// addHeld adds what callers are and were held back for.
+// addHeld adds the reasons why callers are and were held back.
 func addHeld(l *health.Limit, of interface {
 	WaitStats() []throttle.WaitStats
 	Throttled() (throttle.Throttling, bool)
@@ -121,7 +121,7 @@ func addHeld(l *health.Limit, of interface {
 	if t.RetryAfter > 0 {
 		l.Throttled.RetryAfter = health.Duration(t.RetryAfter).String()
 	}
-	if !l.Ready { // else it is held back as limits do
+	if !l.Ready { // otherwise it is held back as limits do
 		l.NotReady = string(t.Reason)
 	}
 }

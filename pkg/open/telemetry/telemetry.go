@@ -1,5 +1,5 @@
-// Package telemetry lets pkg/open export metrics and spans as the variables OTEL_* say, and serve health and metrics over
-// HTTP at Config.HealthAddr. It brings the OpenTelemetry SDK, its exporters and a client of Prometheus. Import it for this effect:
+// Package telemetry lets pkg/open export metrics and spans according to the variables OTEL_*, and serve health and metrics over HTTP at
+// Config.HealthAddr. It adds the OpenTelemetry SDK, its exporters and a Prometheus client. Import it for this effect:
 //
 //	import _ "github.com/numaproj-contrib/numathrottle/pkg/open/telemetry"
 package telemetry
@@ -37,7 +37,7 @@ func serve(ctx context.Context, addr string, log *slog.Logger) (drivers.Server, 
 	return server{s}, nil
 }
 
-// A server is a health.Server that makes what it shows of limiters.
+// A server is a health.Server that builds its data about limiters.
 type server struct{ *health.Server }
 
 // Add implements drivers.Server.
