@@ -4,11 +4,9 @@ import (
 	"sync/atomic"
 )
 
-// A page remembers which of a run of permits were settled, one bit for each token
-// that was granted in the run. A permit points at the page that covers its
-// position, so that settling twice is noticed without a lock and without
-// allocating for each permit; the garbage collector frees a page with the last
-// permit of its run.
+// A page remembers which permits of a run were settled, with one bit for each token granted in the run. A permit points at the page that
+// covers its position. So settling twice is noticed without a lock and without an allocation for each permit. The garbage collector frees a
+// page with the last permit of its run.
 type page struct {
 	t     *Throttle
 	first int64 // position of the first unit covered
@@ -52,7 +50,7 @@ func (p *page) settle(pos int64, n, used int) {
 	}
 }
 
-// once tells whether the permit at a position is settled now for the first time.
+// once reports whether the permit at a position is settled now for the first time.
 func (p *page) once(pos int64) bool {
 	i, ok := p.index(pos)
 	if !ok {
@@ -62,7 +60,7 @@ func (p *page) once(pos int64) bool {
 	return p.bits[i/64].Or(mask)&mask == 0
 }
 
-// correct books the difference between what a permit drew and what was used. It returns how many tokens of debt it does not book.
+// correct books the difference between the drawn and the used tokens of a permit, and returns how many tokens of debt it does not book.
 func (t *Throttle) correct(pos int64, n, used int) (dropped int) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -79,8 +77,7 @@ func (t *Throttle) correct(pos int64, n, used int) (dropped int) {
 	return dropped
 }
 
-// giveBack is for a hard limit: it gives back n units that a permit drew, its draw ending
-// at position end. The lock is held.
+// giveBack is for a hard limit: it gives back n units drawn by a permit whose draw ended at position end. The lock is held.
 func (t *Throttle) giveBack(end, n int64) {
 	if t.bucket.Gone(end) || t.gate.Closed.Load() {
 		return

@@ -2,17 +2,15 @@ package throttle
 
 import "github.com/numaproj-contrib/numathrottle/internal/sharing"
 
-// The edge between a limiter and its pool stands in internal/sharing. These are its names for those who write
-// a Sharer of their own.
+// Package internal/sharing defines the edge between a limiter and its pool. These are its names for users who write a Sharer.
 type (
-	// A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and learns from it what it
-	// would use. *consensus.Member is one, which can do more: reserve slots for a strict limit, and pause the whole pool.
-	// One Sharer serves one limiter.
+	// A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and learns how much it would use. *consensus.Member
+	// is one, and can do more: reserve slots for a strict limit, and pause the whole pool. One Sharer serves one limiter.
 	Sharer = sharing.Sharer
 
-	// A Holder is what a Sharer sees of a Throttle or an InFlight.
+	// A Holder is a Throttle or an InFlight as a Sharer sees it.
 	Holder = sharing.Holder
 
-	// Terms are what a limiter tells its Sharer of itself.
+	// Terms describe a limiter to its Sharer.
 	Terms = sharing.Terms
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// This file is an InFlight as a child of an All; see native.
+// This file makes an InFlight a child of an All; see native.
 
 // slots settles one permit.
 type slots struct {
@@ -94,8 +94,8 @@ func (f slotChild) Refusal(w *waiter) limit.Refusal {
 	return limit.Refusal{Reason: f.reason(), Cost: w.N, RetryAfter: f.retryAfter(), Frozen: f.thawing()}
 }
 
-// retryAfter is how long there are no slots for sure: while a pause whose end is known goes on, or while the
-// pool is frozen and no share is in force. Otherwise 0. The lock is held.
+// retryAfter returns for how long there are certainly no slots. It covers a pause with a known end, and a freeze of the pool while no share
+// is in force. Otherwise it is 0. The lock is held.
 func (f *InFlight) retryAfter() time.Duration {
 	over, known := f.gate.PauseLeft(f.gate.Now())
 	if !known {
@@ -104,7 +104,7 @@ func (f *InFlight) retryAfter() time.Duration {
 	return max(over, f.thawing())
 }
 
-// thawing returns how long the pool is frozen yet, while no share is in force; else 0. The lock is held.
+// thawing returns how much longer the pool is frozen while no share is in force; else 0. The lock is held.
 func (f *InFlight) thawing() time.Duration {
 	if f.valid() {
 		return 0
@@ -174,7 +174,7 @@ func (f slotChild) why(n int) Reason {
 	return f.reason()
 }
 
-// note keeps the largest number of slots that was wanted at once. The lock is held.
+// note records the largest number of slots wanted at once. The lock is held.
 func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.Tokens) }
 
 func (f *InFlight) poke() {

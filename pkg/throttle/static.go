@@ -8,11 +8,9 @@ import (
 // a limit by.
 const maxReplicas = 1_000_000
 
-// Static is a Sharer without a pool: it leases a fixed part of the limit, and the
-// lease never ends. It keeps the limit only while at most that many processors
-// run: with a scale that is fixed, and no overlap of old and new pods. One
-// Static may serve any number of Throttles; each of them gets the share. Use
-// Replicas to make one.
+// Static is a Sharer without a pool: it leases a fixed part of the limit, without end. It keeps the limit only while no more processors run
+// than it was made for: at a fixed scale, and with no overlap of old and new pods. One Static may serve any number of Throttles; each of
+// them gets the share. Use Replicas to make one.
 type Static struct{ share int64 }
 
 var _ Sharer = (*Static)(nil)

@@ -7,45 +7,43 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// A Status is what a Throttle is doing at one moment.
+// A Status describes a Throttle at one moment.
 type Status struct {
 	// Name is the limit's name, Limit the limit with its defaults filled in.
 	Name  string
 	Limit Limit
-	// Lease is the share in force; Rate what it earns, in tokens per second, which is
-	// less than its part of Max with a hard limit, and 0 while tokens are issued.
+	// Lease is the share in force. Rate is its rate in tokens per second: less than its part of Max with a hard limit, and 0 while tokens
+	// are issued.
 	Lease Lease
 	Rate  float64
-	// Tokens is what is at hand; below 0 it is debt.
+	// Tokens is the number of tokens at hand; below 0 it is debt.
 	Tokens float64
 	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
 	Waiting int
-	// Issued is what stands of tokens that are issued one by one; the zero value while
-	// Lease.Issuing is false.
+	// Issued describes tokens that are issued one by one; it is the zero value while Lease.Issuing is false.
 	Issued Issued
-	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted
-	// is not among what was refused: it is no demand.
+	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted is no demand, and does not
+	// count as refused.
 	Granted, Returned, Refused int64
-	// DebtDropped counts tokens that were used above what was drawn and that nobody pays for, because more would be owed than
-	// Limit.MaxDebt allows. DebtForgiven counts tokens of debt that ForgiveDebt has ended.
+	// DebtDropped counts tokens that calls used beyond their draws and that nobody pays for, because more would be owed than Limit.MaxDebt
+	// allows. DebtForgiven counts tokens of debt that ForgiveDebt cancelled.
 	DebtDropped, DebtForgiven int64
-	// Backoff is how an adaptive limit stands with the called service.
+	// Backoff is the state of an adaptive limit.
 	Backoff Backoff
-	// Paused is the pause that holds it back, with when it goes on here; nil: none does.
-	// Pauses counts those that have.
+	// Paused is the pause in force, with the time at which it ends here; nil: there is none. Pauses counts the pauses so far.
 	Paused *Paused
 	Pauses int64
-	// Tags are the tags that have been in use, with quotas: "" first, then by name. nil without quotas. There are at most
-	// 1,088.
+	// Tags lists the tags that have been in use, with quotas: "" first, then by name, then tags shared by several names. nil without
+	// quotas. At most 12,352 of them are not named in the configuration.
 	Tags []TagStatus
-	// TagsGone counts what was used and refused of tags that went by a pattern and made way for others: they are not among Tags.
+	// TagsGone counts the tokens used and refused of tags that are not among Tags any more: they matched a pattern and made way for others.
 	TagsGone TagTotals
-	// Closed tells that nothing is granted any more.
+	// Closed is true when nothing is granted any more.
 	Closed bool
 }
 
-// Ceiling is what the whole pool may use at present, in tokens per second: Limit.Rate,
-// unless the limit ramps up or an override is in force. 0: no limit.
+// Ceiling returns how many tokens per second the whole pool may use at present: Limit.Rate, unless the limit ramps up or an override is in
+// force. 0: no limit.
 func (s *Status) Ceiling() float64 {
 	if s.Lease.Ceiling <= 0 || s.Limit.Max == 0 {
 		return s.Limit.Rate()
@@ -53,7 +51,7 @@ func (s *Status) Ceiling() float64 {
 	return s.Limit.Rate() * s.Lease.Ceiling / float64(s.Limit.Max)
 }
 
-// Status returns what the Throttle is doing.
+// Status returns the present state of the Throttle.
 func (t *Throttle) Status() Status {
 	st := Status{Name: t.name, Limit: t.limit, Closed: t.gate.Closed.Load()}
 	if t.limit.Max == 0 {
@@ -91,23 +89,22 @@ func (t *Throttle) Status() Status {
 // Throttling says that callers are held back at this moment.
 type Throttling struct {
 	Reason Reason
-	// Limit names the limit, Tag what is drawn for within it; empty for none.
+	// Limit names the limit, Tag the tag drawn for within it; empty for none.
 	Limit, Tag string
 	// Waiting counts the callers in the queue.
 	Waiting int
-	// RetryAfter is when a draw of one token could be granted as things stand; 0
-	// when that is not known. Of tokens that are issued it is the earliest: other
-	// processors may have them.
+	// RetryAfter is when a draw of one token could be granted as things stand; 0 when that is not known. For issued tokens it is the
+	// earliest time: other processors may take them.
 	RetryAfter time.Duration
-	// Frozen is how long the store's freeze goes on yet; 0 as in Error.
+	// Frozen is how much longer the store's freeze lasts; it is 0 in the same cases as in Error.
 	Frozen time.Duration
-	// Issued is what stands of tokens that are issued one by one; see Status.
+	// Issued describes tokens that are issued one by one; see Status.
 	Issued Issued
 	// Paused is the pause that holds callers back, if ReasonPause is the reason; else nil.
 	Paused *Paused
 }
 
-// Throttled tells whether a draw of one token would have to wait, and why.
+// Throttled reports whether a draw of one token would have to wait, and why.
 func (t *Throttle) Throttled() (Throttling, bool) {
 	return t.throttled(&waiter{Age: waitqueue.Latest})
 }
@@ -128,7 +125,7 @@ func (t *Throttle) throttled(w *waiter) (Throttling, bool) {
 	}
 	least := t.bucket.Units(1)
 	if !t.queue.IsNext(w) {
-		least = t.queue.First.Units // whatever holds that back holds back all behind it
+		least = t.queue.First.Units // a cause that holds it back also holds back all behind it
 	}
 	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.gate.Tag, Waiting: t.queue.Len}
 	if t.issuing() {
@@ -150,8 +147,7 @@ func (t *Throttle) throttled(w *waiter) (Throttling, bool) {
 	return th, true
 }
 
-// thaw returns how long the pool is frozen yet, while no share is in force; else 0.
-// The lock is held.
+// thaw returns how much longer the pool is frozen while no share is in force; else 0. The lock is held.
 func (t *Throttle) thaw(now int64) time.Duration {
 	if t.bucket.Law().Valid(now) && !t.issuing() {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// A tag is what a Throttle knows of one tag with a quota, or of all others together.
+// A tag is the state that a Throttle keeps for one tag with a quota, or for all others together.
 type tag struct {
 	name string
 	key  uint64
@@ -20,17 +20,17 @@ type tag struct {
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
 	used, refused, waiting atomic.Int64
-	// barred is how many of those refused were so for a pause of a tag, which is no demand: they would be refused whatever the tag may use.
+	// barred counts tokens refused because a tag was paused. They are no demand: they would be refused whatever the tag may use.
 	barred atomic.Int64
-	// holds tells whether a draw can lack tokens of the tag. It is set with the lock.
+	// holds reports whether a draw can lack tokens of the tag. It is set under the lock.
 	holds atomic.Bool
-	// largest is the most that one draw can ever take. It is set with the lock.
+	// largest is the most that one draw can ever take. It is set under the lock.
 	largest atomic.Int64
-	// largestFrom is the field of the quota that largest is from, a string. It is set with largest.
+	// largestFrom names the field of the quota that largest comes from, as a string. It is set with largest.
 	largestFrom atomic.Value
-	// gone says that another tag has taken its place in the set. It is set with the set's lock and this one's.
+	// gone is true when another tag has taken its place in the set. It is set under the set's lock and this one's.
 	gone atomic.Bool
-	// outranked says that tags of a higher class use what it asks for.
+	// outranked is true while tags of a higher class use the tokens that this one asks for.
 	outranked atomic.Bool
 
 	inForce atomic.Pointer[Quota]
@@ -38,17 +38,17 @@ type tag struct {
 	mu    sync.Mutex
 	stock *stock.Stock
 	queue queue // of draws that lack tokens of the tag
-	// promised are tokens in the stock of draws that wait for the limit.
+	// promised counts tokens in the stock that are kept for draws waiting for the limit.
 	promised int64
 	timer    Timer
 	pace     pace
-	grant    TagGrant // the last one of the pool, or what was planned without it
+	grant    TagGrant // the pool's last grant, or the local plan
 	told     TagReport
-	last     int64 // when it was used last
-	anew     bool  // the pool may know another tag of this name, and has not been told of this one
-	many     bool  // it counts for several names, because there are more than are told apart
-	pins     int   // who uses it beside single draws: waits, and every All that has it
-	// demand and use are those of the last look of the plan, in tokens per second.
+	last     int64 // time of the last use
+	anew     bool  // the pool may know an earlier tag of this name, and has had no report of this one
+	many     bool  // it counts for several names, because there are too many to tell apart
+	pins     int   // its users beside single draws: waits, and every All that has it
+	// demand and use are in tokens per second, as of the plan's last look.
 	demand, use float64
 	calls       int64            // granted, less those that were cancelled
 	average     fairtags.Average // of what a call costs
@@ -79,28 +79,28 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	return g
 }
 
-// quota is the one in force. It must not be changed.
+// quota returns the quota in force. It must not be changed.
 func (g *tag) quota() *Quota { return g.inForce.Load() }
 
-// batch tells whether the tag is in the lower class at present. The tag's lock is held.
+// batch reports whether the tag is in the lower class at present. The tag's lock is held.
 func (g *tag) batch(now int64) bool { return g.quota().Class == Batch || g.stock.Lowered(now) }
 
-// changed goes on after tokens have come or gone. The tag's lock is held.
+// changed updates the tag after tokens have come or gone. The tag's lock is held.
 func (g *tag) changed(now int64) {
 	g.holds.Store(g.stock.Holds())
 	g.putLargest()
 	g.serve(now)
 }
 
-// putLargest notes the most that one draw can take. The tag's lock is held, or nobody else knows of g yet.
+// putLargest records the most that one draw can take. The tag's lock is held, or g is not shared yet.
 func (g *tag) putLargest() {
 	if most := g.stock.Largest(); g.largest.Swap(most) != most || g.largestFrom.Load() == nil {
 		g.largestFrom.Store(g.stock.LargestBy())
 	}
 }
 
-// A pace is how a tag's draws stand against the rate that it should get here. It matters only while others lack
-// tokens: who is above its rate stands back then.
+// A pace compares a tag's draws with the rate that it should get here. It matters only while others lack tokens: then a tag above its rate
+// stands back.
 type pace struct {
 	rate, level float64
 	at          int64
@@ -115,7 +115,7 @@ func (p *pace) turn(now int64) {
 	p.at = now
 }
 
-// within tells whether a draw of n tokens keeps to the rate.
+// within reports whether a draw of n tokens keeps to the rate.
 func (p *pace) within(now int64, n int) bool {
 	if p.rate <= 0 { // there is no plan yet
 		return true
@@ -124,7 +124,7 @@ func (p *pace) within(now int64, n int) bool {
 	return p.level >= min(float64(n), p.room())
 }
 
-// spend counts n tokens, below 0 for what was given back. What goes above the rate is forgotten after a second.
+// spend counts n tokens, below 0 for returned ones. An excess over the rate is forgotten after a second.
 func (p *pace) spend(now int64, n int) {
 	if p.rate > 0 {
 		p.turn(now)
@@ -132,7 +132,7 @@ func (p *pace) spend(now int64, n int) {
 	}
 }
 
-// A shortage is a tag that was refused tokens of the limit lately, although it keeps to its rate.
+// A shortage is a tag that was recently refused tokens of the limit, although it keeps to its rate.
 type shortage struct {
 	by    atomic.Pointer[tag]
 	until atomic.Int64
@@ -142,22 +142,22 @@ type shortage struct {
 const (
 	// lackFor is how long a shortage counts after the last refusal.
 	lackFor = int64(time.Second)
-	// maxShort is how many tags can be short at once. Of more, some get what others leave.
+	// maxShort is how many tags can be short at once. Of more, some get only the tokens that others leave.
 	maxShort = 16
 )
 
-// A shortages is the tags that are short at present. It has no lock: draws that take none write it, so what it says may change at any
-// moment, whoever looks.
+// A shortages lists the tags that are short at present. It has no lock: draws without a lock write it, so it may change at any moment,
+// under any reader.
 type shortages struct {
 	list [maxShort]shortage
-	// until is when the last one is over, at the latest.
+	// until is when the last shortage ends at the latest.
 	until atomic.Int64
 }
 
-// any tells whether a tag can be short at a time.
+// any reports whether a tag can be short at a time.
 func (s *shortages) any(now int64) bool { return s.until.Load() > now }
 
-// at returns the tag of a place that is short now, and how many tokens it wants; nil: there is none.
+// at returns the tag at place i if it is short now, and how many tokens it wants; nil: it is not short.
 func (s *shortages) at(i int, now int64) (g *tag, n int64) {
 	if p := &s.list[i]; p.until.Load() > now {
 		return p.by.Load(), p.n.Load()
@@ -186,7 +186,7 @@ func (s *shortages) lacks(g *tag, n int, now int64) {
 	}
 }
 
-// sated takes back what lacks has noted: g is above its rate.
+// sated reverts lacks: g is above its rate.
 func (s *shortages) sated(g *tag) {
 	for i := range s.list {
 		if s.list[i].by.Load() == g {
@@ -208,11 +208,11 @@ func (s *shortages) other(g *tag, now int64) *tag {
 	return nil
 }
 
-// kept is how many units of the bucket a waiter leaves there for tags whose draws do not wait. Who waits would take every token as
-// it comes, and a tag that asks now and then would find none, although it keeps to its rate. It costs nobody anything but
-// the time in which these tokens come, once. A bucket that holds no more than the waiter asks for has no room for that, and
-// for a draw that it never holds nothing is kept. Nor does one of these tags leave anything to the others: what it takes now comes back
-// before they can have taken all of theirs. It may be another number the next time. The lock is held.
+// kept returns how many units of the bucket a waiter leaves for tags whose draws do not wait. Otherwise waiting callers would take every
+// token as it comes, and a tag that asks now and then would find none, although it keeps to its rate. The only cost is the time in which
+// these tokens come, once. Nothing is kept if the bucket holds no more than the waiter asks for, or for a draw that it never holds. None of
+// these tags leaves anything to the others: the tokens that it takes now come back before they can have taken all of theirs. The result may
+// differ the next time. The lock is held.
 func (t *Throttle) kept(now int64, w *waiter) int64 {
 	if t.tags == nil {
 		return 0
@@ -220,8 +220,8 @@ func (t *Throttle) kept(now int64, w *waiter) int64 {
 	return t.keptForTags(now, w)
 }
 
-// keptForTags is kept where there are quotas. It is not inlined: the frames of those who wait would be larger, and with them the stack
-// of a goroutine for each message.
+// keptForTags is kept with quotas. It is not inlined: the frames of waiting callers would be larger, and with them the stack of a goroutine
+// for each message.
 //
 //go:noinline
 func (t *Throttle) keptForTags(now int64, w *waiter) (units int64) {
@@ -247,13 +247,13 @@ func (t *Throttle) keptForTags(now int64, w *waiter) (units int64) {
 	return max(min(units, capacity-w.Units), 0)
 }
 
-// keptFor is how long anything can be kept yet.
+// keptFor returns how much longer anything can be kept.
 func (t *Throttle) keptFor(now int64) time.Duration {
 	return time.Duration(max(t.tags.short.until.Load()-now, 1))
 }
 
-// isNext tells whether it is w's turn: nobody stands before it, or it comes now and asks for what is kept for its tag. So nobody who waits
-// is overtaken, for none of them may have that. The lock is held.
+// isNext reports whether it is w's turn: nobody stands before it, or it arrives now and asks for tokens kept for its tag. So it overtakes
+// no waiting caller, for none of them may have these tokens. The lock is held.
 func (t *Throttle) isNext(now int64, w *waiter) bool {
 	if t.queue.IsNext(w) {
 		return true

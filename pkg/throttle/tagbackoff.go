@@ -9,38 +9,37 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 )
 
-// This file is what a Throttle with an adaptive limit and quotas does when the service refuses calls of one tag. A tag that
-// makes more than half of the refused calls here (fairtags.Blame) gets a rate of its own (ceiling.Single), and its calls do
-// not count for the limit any more, neither here nor in the pool. They count again when it no longer makes most of the
-// refusals. Each Throttle goes by its own calls alone. So where one is refused for a reason of its own, such as a wrong key,
-// the tag is slow there and nowhere else.
+// This file handles refusals of one tag's calls by the service, in a Throttle with an adaptive limit and quotas. A tag that makes more than
+// half of the refused calls here (fairtags.Blame) gets a rate of its own (ceiling.Single). Its calls then no longer count for the limit,
+// neither here nor in the pool. They count again when it no longer makes most of the refusals. Each Throttle considers only its own calls.
+// So where one is refused for a reason of its own, such as a wrong key, the tag is slow there and nowhere else.
 
-// A tagBackoff is what an adaptive Throttle knows of the calls of one tag. The tag's lock guards it.
+// A tagBackoff is the state of an adaptive Throttle for the calls of one tag. The tag's lock guards it.
 type tagBackoff struct {
 	single ceiling.Single
 	from   start // when single began to count
 	blame  fairtags.Blame
 	era    int // of tagBlame, in which blame was counted
-	// pressed: before the last step callers lacked tokens because of it. held is when that was so last, or the tag was cut.
+	// pressed: before the last step callers lacked tokens because of it. held is when that was last so, or when the tag was cut.
 	pressed bool
 	held    int64
 	stepped int64 // when the last step was made
-	// gone: the tag is known no more, and never slow. Limiters of it may be in use yet.
+	// gone: the tag is no longer known, and never slow. Limiters of it may still be in use.
 	gone bool
 }
 
-// A tagBlame is what a Throttle knows of refused calls that are no tag's business alone yet. The Throttle's lock guards it.
+// A tagBlame counts refused calls that are not yet attributed to one tag alone. The Throttle's lock guards it.
 type tagBlame struct {
 	all fairtags.Blame
 	era int
-	// held are refusals of calls of which nobody can say yet whether they are one tag's business.
+	// held counts refusals of calls that may still turn out to be one tag's business.
 	held backoff.Totals
-	// After the first cut of a tag the others' refusals count of calls that were granted when its lag was over.
+	// After the first cut of a tag the others' refusals count only for calls granted after its lag.
 	until int64
 	from  start
 }
 
-// forget begins anew: the limit, or a tag, has been cut.
+// forget starts over: the limit, or a tag, has been cut.
 func (b *tagBlame) forget() {
 	b.all, b.held = fairtags.Blame{}, backoff.Totals{}
 	b.era++
@@ -49,10 +48,10 @@ func (b *tagBlame) forget() {
 // cutLag is how long the cut of a tag takes to show in the calls of others.
 const cutLag = int64(200 * time.Millisecond)
 
-// forgetAfter is how long a tag makes calls, and is not held back, until it is free.
+// forgetAfter is how long a tag must make calls without being held back before it is free again.
 const forgetAfter = int64(30 * time.Second)
 
-// settled tells whether the lag of the last cut of a tag is over.
+// settled reports whether the lag of the last cut of a tag is over.
 func (b *tagBlame) settled(t *Throttle, now int64) bool {
 	if b.until != 0 && now >= b.until {
 		b.until, b.from = 0, t.startAt(now)
@@ -60,7 +59,7 @@ func (b *tagBlame) settled(t *Throttle, now int64) bool {
 	return b.until == 0
 }
 
-// singleConfig is what a tag's own ceiling is measured by. The tag's lock is held.
+// singleConfig returns the configuration of a tag's own ceiling. The tag's lock is held.
 func (g *tag) singleConfig() ceiling.SingleConfig {
 	l, q := g.t.limit, g.quota()
 	c := ceiling.SingleConfig{Limit: ceiling.Rate{Max: int64(l.Max), Per: l.Per}, Reserved: g.grant.Reserved, Most: l.Rate()}
@@ -74,7 +73,7 @@ func (g *tag) singleConfig() ceiling.SingleConfig {
 	return c
 }
 
-// counts books calls of the tag, and tells whether that was a refusal that counts. The tag's lock is held.
+// counts books calls of the tag, and reports whether they include a refusal that counts. The tag's lock is held.
 func (g *tag) counts(now int64, calls backoff.Totals, fresh func(start) bool) (refused bool) {
 	b := g.slow
 	if b.single.Settle(now / 1000) {
@@ -83,14 +82,14 @@ func (g *tag) counts(now int64, calls backoff.Totals, fresh func(start) bool) (r
 	return b.single.Tally.Count(now/1000, calls, fresh(b.from))
 }
 
-// isSlow tells whether the tag is held below a rate of its own.
+// isSlow reports whether the tag is held below a rate of its own.
 func (g *tag) isSlow() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.slow.single.Free()
 }
 
-// attribute books calls of tags, and returns those that are everybody's business. The Throttle's lock is held.
+// attribute books calls of tags, and returns the calls that concern every tag. The Throttle's lock is held.
 func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bool, tags []*tag) backoff.Totals {
 	s.blame.settled(s.t, now) // whatever became of the call
 	var room [maxTagsOfDraw]*tag
@@ -139,14 +138,14 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bo
 	return rest
 }
 
-// says tells whether the refusal of a call says something: it was granted since the last cut of whatever had its effect.
+// says reports whether the refusal of a call is evidence: the call was granted after the last cut of anything had its effect.
 func (s *tagSet) says(now int64, fresh func(start) bool) bool {
 	b := s.t.backoff
 	return s.blame.settled(s.t, now) && fresh(s.blame.from) && fresh(b.poolFrom) && fresh(b.partFrom) && !b.part.Tally.Settling()
 }
 
-// judge finds out whose business a refused call of n tokens is. Of several culprits worst is the one of whose calls most
-// are refused, and the first one if that is the same.
+// judge decides who caused a refused call of n tokens. Of several culprits, worst is the tag with the largest part of its calls refused; in
+// a tie, the first one.
 func (s *tagSet) judge(now int64, n float64, tags []*tag) (verdict fairtags.Verdict, worst *tag) {
 	all, most := &s.blame, -1.0
 	all.all.Add(now, n)
@@ -168,7 +167,7 @@ func (s *tagSet) judge(now int64, n float64, tags []*tag) (verdict fairtags.Verd
 	return verdict, worst
 }
 
-// cut makes a step after a refusal of a call of the tag, and tells whether it was cut.
+// cut makes a step after a refused call of the tag, and reports whether the tag was cut.
 func (g *tag) cut(now int64) (cut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -183,7 +182,7 @@ func (g *tag) cut(now int64) (cut bool) {
 	return cut
 }
 
-// stepSlow goes on with what the tag may use. The nil tagBackoff has nothing. The tag's lock is held.
+// stepSlow updates how much the tag may use. The nil tagBackoff has nothing to update. The tag's lock is held.
 func (g *tag) stepSlow(now int64) {
 	if g.slow == nil || g.slow.single.Free() {
 		return
@@ -202,7 +201,7 @@ func (g *tag) stepSlow(now int64) {
 	}
 	b.stepped = now
 	if b.pressed = g.stock.Pressed(now, waiting); b.pressed || !b.single.Tally.Active(now/1000) {
-		b.held = now // who makes no calls has not shown that nothing holds it
+		b.held = now // a tag without calls has not shown that nothing holds it
 	}
 	if b.single.Step(c, now/1000, b.pressed); now-b.held >= forgetAfter {
 		b.single.Forget()
@@ -211,7 +210,7 @@ func (g *tag) stepSlow(now int64) {
 	g.retime(now)
 }
 
-// rebound puts in force what the tag may use.
+// rebound puts the tag's present rate in force.
 func (g *tag) rebound(now int64, c ceiling.SingleConfig) {
 	rate := g.slow.single.Rate(c, now/1000)
 	if rate == g.stock.Bound() || math.IsInf(rate, 1) && g.stock.Bound() == 0 {
@@ -221,8 +220,7 @@ func (g *tag) rebound(now int64, c ceiling.SingleConfig) {
 	g.changed(now)
 }
 
-// limiting is what the tag may use here after some more time, in tokens per second; 0: nothing holds it. The tag's lock
-// is held.
+// limiting returns how much the tag may use here after the time ahead, in tokens per second; 0: nothing holds it. The tag's lock is held.
 func (g *tag) limiting(now int64, ahead time.Duration) float64 {
 	if g.slow == nil || g.slow.single.Free() {
 		return 0

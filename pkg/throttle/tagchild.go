@@ -9,8 +9,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A stockChild is the stock of a tag as a child of an All: callers that lack tokens of the tag stand in its queue, first come first
-// served, and nowhere else.
+// A stockChild is the stock of a tag as a child of an All. Callers that lack tokens of the tag stand in its queue, first come first served,
+// and in no other.
 type stockChild struct{ *tag }
 
 var _ native = stockChild{}
@@ -78,7 +78,7 @@ func (g *tag) promisedBefore(w *waiter) int64 {
 // kept is the number of promised tokens that the stock must not lose. The lock is held.
 func (g *tag) kept(now int64) int64 { return min(g.promised, g.stock.AtHand(now)) }
 
-// before is how many tokens others than w get first. The lock is held.
+// before returns how many tokens go to callers before w. The lock is held.
 func (g stockChild) before(w *waiter) int64 {
 	if w.Promised > 0 {
 		return 0
@@ -91,13 +91,13 @@ func (g stockChild) DueFor(w *waiter) (time.Duration, bool) {
 	return d, known
 }
 
-// Promised tells whether tokens are promised to others than w. The lock is held.
+// Promised reports whether tokens are promised to others than w. The lock is held.
 func (g stockChild) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
 
-// First tells whether w comes next. The lock is held.
+// First reports whether w comes next. The lock is held.
 func (g stockChild) First(w *waiter) bool { return g.queue.IsNext(w) }
 
-// Promise promises the tokens of w to it, or ends that. The lock is held.
+// Promise promises the tokens of w to it, or ends the promise. The lock is held.
 func (g stockChild) Promise(w *waiter, on bool) {
 	n := 0
 	if on && g.stock.Holds() {
@@ -127,7 +127,7 @@ func (g stockChild) Refusal(w *waiter) limit.Refusal {
 	return r
 }
 
-// lacks is why n tokens cannot be taken. The tag's lock is held.
+// lacks returns why n tokens cannot be taken. The tag's lock is held.
 func (g *tag) lacks(now, n int64) Reason {
 	r := g.stock.Lacks(now, n)
 	if g.many && r == ReasonQuota {
@@ -198,8 +198,8 @@ func (g stockChild) Drawn(w *waiter) {
 	g.serve(g.t.gate.Now())
 }
 
-// serve wakes the first caller in the queue if there are tokens for it, or else sees to it that this is done when there
-// are: when they come, or when those are drawn that are promised. The lock is held.
+// serve wakes the first caller in the queue if there are tokens for it. Otherwise it arranges for that to happen when tokens come, or when
+// promised tokens are drawn. The lock is held.
 func (g *tag) serve(now int64) {
 	w := g.queue.First
 	if w == nil {
@@ -220,7 +220,7 @@ func (g *tag) serve(now int64) {
 		if g.timer != nil {
 			g.timer.Stop()
 		}
-		return // the pool's next grant serves the queue, or who draws what is promised
+		return // the pool's next grant serves the queue, or the draw of promised tokens
 	}
 	if g.timer == nil {
 		g.timer = g.t.gate.AfterFunc(max(d, 1), g.onTimer)
@@ -234,7 +234,7 @@ func (g *tag) onTimer() {
 	defer g.mu.Unlock()
 	now := g.t.gate.Now()
 	if w := g.queue.First; w != nil && g.stock.AtHand(now)-g.promisedBefore(w) < int64(w.Least) {
-		w.Attempt.Wake() // it may have to learn of it that nobody knows any more when tokens come
+		w.Attempt.Wake() // it may have to learn that it is no longer known when tokens come
 		if _, _, known := g.stock.Due(now, int64(w.Least)); !known {
 			g.poke(now)
 		}
@@ -242,8 +242,8 @@ func (g *tag) onTimer() {
 	g.serve(now)
 }
 
-// retime wakes those who will not have their tokens before their deadlines: the bound has fallen, the pool has said how little it has, or
-// somebody has come who is older.
+// retime wakes callers that will not have their tokens before their deadlines. It is called when the bound has fallen, the pool has
+// reported how little it has, or an older caller has come.
 func (g *tag) retime(now int64) {
 	before := int64(0)
 	for w := range g.queue.All() {

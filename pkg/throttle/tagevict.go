@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// evictAfter is how long a tag that goes by a pattern must not have been used before another one can take its place, in nanoseconds.
-// It is longer than anything of it can be on the way: a wait begins at once, and tokens of a pool are void after some seconds.
+// evictAfter is how long a tag that matches a pattern must be unused before another one can take its place, in nanoseconds. Nothing of it
+// can be under way for that long: a wait begins at once, and tokens of a pool are void after some seconds.
 const evictAfter = int64(10 * second)
 
-// Bounds of looking for a tag that can go.
+// Bounds of the search for tags that can go.
 const (
 	second = 1_000_000_000
-	// lookAgain is how soon it is done again when there was none: whoever makes up names must not cost more than their memory.
+	// lookAgain is how soon the search is repeated after it found none: callers that make up names must not cost more than their memory.
 	lookAgain = int64(1 * second)
-	// freeEvery is how soon what other limits remember of tags is forgotten again, so that they can go.
+	// freeEvery is how often other limits are made to forget the tags that they remember, so that these can go.
 	freeEvery = int64(10 * second)
 )
 
-// An evicting is what a tagSet knows of tags that made way. It is guarded by the set's lock.
+// An evicting is the record of a tagSet about tags that made way. The set's lock guards it.
 type evicting struct {
 	lookAt, freeAt int64
 	count          int64 // how many have gone
@@ -27,11 +27,11 @@ type evicting struct {
 	used, refused int64
 }
 
-// evict makes room: all tags go that were idle for long enough. It tells whether there was one. The lock mu is held.
+// evict makes room: it removes all tags that were idle for long enough, and reports whether there was one. The lock mu is held.
 //
-// A tag can go when a new one under its name would do the same: nobody waits for it or holds its Limiter in an All, it has nothing in
-// hand, owes nothing, is full, and has spent of no budget whose window lasts. Limiters of it that somebody has kept look for
-// their tag again when they are used.
+// A tag can go when a new one under its name would behave the same. Nobody may wait for it or hold its Limiter in an All. It must have
+// nothing in hand, owe nothing, be full, and have spent nothing of a budget whose window lasts. Kept Limiters of it look for their tag
+// again when they are used.
 func (s *tagSet) evict() bool {
 	now := s.t.gate.Now()
 	if now < s.gone.lookAt {
@@ -55,7 +55,7 @@ func (s *tagSet) evict() bool {
 	return true
 }
 
-// forgetViews forgets the limiters of tags that are gone, and of those that share a quota: these can have one of their own now. The lock mu is held.
+// forgetViews forgets the limiters of tags that are gone, and of tags that share a quota: these can now have their own. The lock mu is held.
 func (s *tagSet) forgetViews() {
 	for name, l := range s.limiters {
 		if slices.Contains(s.shared[:], l.first()) {
@@ -72,12 +72,12 @@ func (s *tagSet) forgetViews() {
 	}
 }
 
-// forgettable tells whether a new tag would do the same from now on. The tag's lock is held.
+// forgettable reports whether a new tag would behave the same from now on. The tag's lock is held.
 func (g *tag) forgettable(now int64) bool {
 	return g.pins == 0 && g.waiting.Load() == 0 && g.queue.Empty() && now-g.last >= evictAfter && g.stock.Idle(now)
 }
 
-// drop forgets a tag if it can go. It never waits for the tag's lock: who holds it uses the tag. The lock mu is held.
+// drop forgets a tag if it can go. It never waits for the tag's lock: the holder of the lock uses the tag. The lock mu is held.
 func (s *tagSet) drop(g *tag, now int64) bool {
 	if !g.mu.TryLock() {
 		return false
@@ -97,8 +97,7 @@ func (s *tagSet) drop(g *tag, now int64) bool {
 	return true
 }
 
-// revive puts a tag back that somebody settles a permit of, and returns the one that counts under its name now: another one, if
-// there is one.
+// revive restores a tag when one of its permits is settled, and returns the tag that counts under its name now, which may be another one.
 func (s *tagSet) revive(g *tag) *tag {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +120,8 @@ func (s *tagSet) revive(g *tag) *tag {
 	return g
 }
 
-// live returns the limiter of the tags that count under the same names now, which counts as a use of them: l itself, or another one
-// where a tag is gone or quotas have changed.
+// live returns the limiter of the tags that now count under the same names, which counts as a use of them. It is l itself, or another one
+// if a tag is gone or quotas have changed.
 func (l *tagView) live() *tagView {
 	for l.outdated() || !l.touch() {
 		switch len(l.asked) {
@@ -137,13 +136,13 @@ func (l *tagView) live() *tagView {
 	return l
 }
 
-// outdated tells whether quotas have changed since the tags were found.
+// outdated reports whether quotas have changed since the tags were found.
 func (l *tagView) outdated() bool {
 	s := l.t.tags
 	return l.since != s.change.Load() && l != s.other
 }
 
-// touch notes that the tags are used, and tells whether all of them are there.
+// touch notes that the tags are used, and reports whether all of them are there.
 func (l *tagView) touch() (there bool) {
 	now, there := l.t.gate.Now(), true
 	for _, g := range l.tags {
@@ -175,7 +174,7 @@ func (g *tag) pin(n int) {
 	g.mu.Unlock()
 }
 
-// keep keeps the tags among the children of an All for as long as there is the All.
+// keep pins the tags among the children of an All for as long as the All exists.
 func keep(j *multi) {
 	var tags []*tag
 	for i := range j.children {

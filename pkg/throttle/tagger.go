@@ -1,6 +1,6 @@
 package throttle
 
-// TellsTags tells whether l draws differently for tags: it is a Tagger, and no Throttle without quotas.
+// TellsTags reports whether l draws differently for tags: it is a Tagger, and not a Throttle without quotas.
 func TellsTags(l Limiter) bool {
 	if t, ok := l.(interface{ tellsTags() bool }); ok {
 		return t.tellsTags()
@@ -11,9 +11,9 @@ func TellsTags(l Limiter) bool {
 
 func (t *Throttle) tellsTags() bool { return t.tags != nil }
 
-// ForTags returns the Limiter for what has all of these tags. Of a *Throttle, and of an All, it is as Throttle.ForTags: n tokens of each tag's quota, and n
-// of each limit once. Any other Tagger is drawn from once for each tag. A Limiter that is no Tagger is returned as it is, and so is
-// every one without tags.
+// ForTags returns the Limiter for draws with all of these tags. Of a *Throttle, and of an All, it is as Throttle.ForTags: n tokens of each
+// tag's quota, and n of each limit once. Any other Tagger is drawn from once for each tag. Without tags, or if l is no Tagger, it is l
+// itself.
 func ForTags(l Limiter, tags ...string) Limiter {
 	t, ok := l.(Tagger)
 	switch {

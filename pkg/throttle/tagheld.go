@@ -10,16 +10,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
 )
 
-// A tagHeld is what is known of the callers that a tag's own quota, its bound or its pause holds back, and of all that wait for it.
+// A tagHeld records the callers that a tag's own quota, bound or pause holds back, and all calls that wait for it.
 type tagHeld struct {
-	// log counts all waits and refusals of the tag, also those for the limit. Tags that have no quota by name in the configuration share
-	// one: so metrics can tell of all of them together how long one waits.
+	// log counts all waits and refusals of the tag, also those for the limit. Tags without a quota by name in the configuration share one
+	// log. So metrics can show for how long at least one caller waited for any of them.
 	log *gate.WaitLog
 
 	mu      sync.Mutex // taken after the tag's own, and before those of logs
 	reason  Reason     // why the callers wait at present
 	callers list.List  // when each of them began to, in nanoseconds; the first one waits longest
-	ended   int64      // when the last of them ceased to wait; 0: none did
+	ended   int64      // when the last of them stopped waiting; 0: none did
 	refused int64      // calls that the tag refused for a lack of its own
 	// lane is how many calls wait for the limit, and laneReason why.
 	lane       int
@@ -28,7 +28,7 @@ type tagHeld struct {
 	turnedAway, looked int64
 }
 
-// wait notes that a caller waits for the tag itself, for r. end must be called once, when it does no more.
+// wait notes that a caller waits for the tag itself, for r. end must be called once, when it stops waiting.
 func (g *tag) wait(r Reason) (end func()) {
 	h, all := &g.held, &g.t.gate.Waits
 	h.mu.Lock()
@@ -59,8 +59,7 @@ func (g *tag) turn(now int64, r Reason) {
 	h.reason = r
 }
 
-// review looks again why callers wait for the tag: time alone, or an answer of the pool, may have changed that. The tag's lock is
-// held.
+// review checks again why callers wait for the tag: time alone, or an answer of the pool, may have changed that. The tag's lock is held.
 func (g *tag) review(now int64) {
 	first := g.queue.First
 	if first == nil {
@@ -127,7 +126,7 @@ func (s *tagSet) lookLimited(now int64) Reason {
 	return s.t.reason(now, s.t.bucket.Units(1))
 }
 
-// A hold is what a tag holds back at present.
+// A hold describes the calls that a tag holds back at present.
 type hold struct {
 	tag     *tag // nil: it is a pause
 	name    string
@@ -138,7 +137,7 @@ type hold struct {
 	retry   time.Duration
 }
 
-// hold is what the tag holds back by itself.
+// hold returns the calls that the tag holds back by itself.
 func (g *tag) hold() hold {
 	h := &g.held
 	h.mu.Lock()
@@ -153,7 +152,7 @@ func (g *tag) hold() hold {
 	return is
 }
 
-// worst is the tag that holds most callers, or without any that refuses most; ok: there is one. The nil tagSet has none.
+// worst returns the tag that holds back most callers, or else the one that refuses most; ok: there is one. The nil tagSet has none.
 func (s *tagSet) worst() (worst hold, ok bool) {
 	if s == nil {
 		return worst, false
@@ -238,16 +237,15 @@ func (l *tagView) waitsPaused(tag string, n, more int) {
 	l.t.tags.held.count(tag, more)
 }
 
-// TagWaitStats is how much the callers of one tag were held back, for every reason.
+// TagWaitStats reports how much the callers of one tag were held back, for every reason.
 type TagWaitStats struct {
 	// Tag is a tag that has a quota by its name in the configuration; empty for all others together.
 	Tag   string
 	Stats []WaitStats
 }
 
-// TagWaitStats returns how much callers were held back of each tag that has a quota by name in the configuration, and of all others
-// together: "" first, then by name. Tags that were never held back are left out. A call with several tags counts for each. nil without
-// quotas.
+// TagWaitStats returns how much callers were held back, for each tag with a quota by name in the configuration and for all others together:
+// "" first, then by name. It omits tags that were never held back. A call with several tags counts for each. nil without quotas.
 func (t *Throttle) TagWaitStats() []TagWaitStats {
 	if t.tags == nil {
 		return nil

@@ -23,7 +23,7 @@ func (c laneChild) Seat(n, least int, deadline time.Time) waiter {
 	return w
 }
 
-// newcomer is someone who comes now.
+// newcomer returns a waiter that arrives now.
 func (c laneChild) newcomer() *waiter {
 	return &waiter{Age: waitqueue.Latest, Lane: c.l.first().lane}
 }
@@ -61,7 +61,7 @@ func (c laneChild) Ended(ctx context.Context, r limit.Refusal) error {
 	return ended(ctx, c.l.errorOf(r))
 }
 
-// Throttled tells whether a draw of one token of the limiter's tags would have to wait, and why.
+// Throttled reports whether a draw of one token of the limiter's tags would have to wait, and why.
 func (l *tagView) Throttled() (Throttling, bool) {
 	t, l := l.t, l.live()
 	if p, held := l.paused(); held {
@@ -81,9 +81,9 @@ func (l *tagView) Throttled() (Throttling, bool) {
 	return th, held
 }
 
-// Status returns what the Throttle is doing, as it is for the tags. Where their quotas are less than the limit, Rate is what the quotas
-// earn here, Tokens what the tags have in hand, Lease.Ceiling their total over the whole pool, and without a pool Limit.Burst what they
-// can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
+// Status describes the Throttle as it is for the tags. Quotas below the limit lower its figures: Rate to the rate of the quotas here,
+// Tokens to those in hand for the tags, and Lease.Ceiling to their total over the whole pool. Without a pool they lower Limit.Burst to the
+// number that they can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
 func (l *tagView) Status() Status {
 	l = l.live()
 	st := l.t.Status()
@@ -97,7 +97,7 @@ func (l *tagView) Status() Status {
 	return st
 }
 
-// within lowers what a Status says to what the quota of the tag allows.
+// within lowers the figures of a Status to those that the tag's quota allows.
 func (g *tag) within(st *Status) {
 	if held := g.status().InHand; held >= 0 { // -1: nothing holds it
 		st.Tokens = min(st.Tokens, float64(held))
@@ -118,7 +118,7 @@ func (g *tag) within(st *Status) {
 	}
 }
 
-// throttled tells whether the tag lacks tokens for a draw of one.
+// throttled reports whether the tag lacks tokens for a draw of one.
 func (g *tag) throttled() (Throttling, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A pauseChild is what pauses of single tags mean for a tagView, as a child of an All. It has nothing to draw and
-// keeps nobody in order: who waits for the end of a pause is woken when pauses change. So it needs no lock.
+// A pauseChild stands for the pauses of single tags in a tagView, as a child of an All. It has nothing to draw and keeps no order: callers
+// that wait for the end of a pause are woken when pauses change. So it needs no lock.
 type pauseChild struct{ *tagView }
 
 var _ native = pauseChild{}
 
-// A pausedQueue is who waits for the end of a pause of a tag. Its lock is held alone.
+// A pausedQueue holds the callers that wait for the end of a tag's pause. Its lock is held alone.
 type pausedQueue struct {
 	mu     sync.Mutex
 	queue  queue
 	timers []Timer
-	// callers is how many wait for the end of the pause of a tag.
+	// callers counts the callers that wait for the end of each tag's pause.
 	callers map[string]int
 }
 
@@ -37,7 +37,7 @@ func (q *pausedQueue) count(tag string, more int) {
 	}
 }
 
-// wake lets all look again.
+// wake makes all of them look again.
 func (q *pausedQueue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -46,7 +46,7 @@ func (q *pausedQueue) wake() {
 	}
 }
 
-// pausesChanged puts the pauses of tags in force that the gate knows. The Throttle's lock is held. The nil tagSet has none.
+// pausesChanged puts the gate's pauses of tags in force. The Throttle's lock is held. The nil tagSet has none.
 func (s *tagSet) pausesChanged() {
 	if s == nil {
 		return
@@ -73,7 +73,7 @@ func (s *tagSet) pausesChanged() {
 	s.held.wake()
 }
 
-// countPauses counts the pauses of a list that begin with it.
+// countPauses counts the pauses that begin with a list.
 func (s *tagSet) countPauses(list []Paused) {
 	now := s.t.gate.Present()
 	goesOn := func(p Paused) bool { return p.Until.IsZero() || p.Until.After(now) }
@@ -86,7 +86,7 @@ func (s *tagSet) countPauses(list []Paused) {
 	}
 }
 
-// paused returns the pause of one of the limiter's tags that goes on; of several the one that ends last.
+// paused returns the pause in force of one of the limiter's tags; of several, the pause that ends last.
 func (l *tagView) paused() (worst Paused, held bool) {
 	list := l.t.tags.pauses.Load()
 	if list == nil {
@@ -104,7 +104,7 @@ func (l *tagView) paused() (worst Paused, held bool) {
 	return worst, held
 }
 
-// pauseOf returns the pause of this tag that goes on.
+// pauseOf returns the pause in force of this tag.
 func (s *tagSet) pauseOf(name string) (p Paused, held bool) {
 	list := s.pauses.Load()
 	if list == nil {
@@ -118,7 +118,7 @@ func (s *tagSet) pauseOf(name string) (p Paused, held bool) {
 	return (*list)[i], true
 }
 
-// pauseLeft is how long the limiter's tags are paused yet; known is false when that is until somebody resumes.
+// pauseLeft returns how much longer the limiter's tags are paused; known is false if that is until somebody resumes.
 func (l *tagView) pauseLeft() (d time.Duration, known bool) {
 	p, held := l.paused()
 	switch {
@@ -162,7 +162,7 @@ func (l pauseChild) AtHand(*waiter) int {
 
 func (l pauseChild) DueFor(*waiter) (time.Duration, bool) { return l.pauseLeft() }
 
-// Earns is not 0, for a pause is nothing that calls give back.
+// Earns is not 0, because calls do not give a pause back.
 func (l pauseChild) Earns(int) time.Duration { return 1 }
 
 func (l pauseChild) Lead(int) time.Duration { return 0 }

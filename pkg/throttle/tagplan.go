@@ -10,12 +10,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 )
 
-// planEvery is how often the limit is divided among the tags while it is in use, and how long the demand of a tag is
-// looked back at twice.
+// planEvery is how often the limit is divided among the tags while it is in use. The demand of a tag is the larger of the last two such
+// periods.
 const planEvery = time.Second
 
-// A tagPlan divides the limit of a Throttle without a pool among its tags, about once a second while they are in use. With a pool the
-// pool does that; then it only keeps the wall clock.
+// A tagPlan divides the limit of a Throttle without a pool among its tags, about once a second while they are in use. With a pool the pool
+// does that; then the plan only looks at the tags.
 type tagPlan struct {
 	on      atomic.Bool // the timer runs
 	set     *tagSet
@@ -26,7 +26,7 @@ type tagPlan struct {
 	held  []fairtags.Busy // of the last plan
 }
 
-// A sample is what a tag had done when it was looked at last.
+// A sample is the state of a tag when it was last looked at.
 type sample struct {
 	at            int64
 	used, refused int64
@@ -35,7 +35,7 @@ type sample struct {
 	idle          int     // looks since it did anything
 }
 
-// tick sees to it that there is a plan while draws come.
+// tick makes sure that there is a plan while draws come.
 func (p *tagPlan) tick() {
 	if !p.on.Load() && !p.on.Swap(true) {
 		p.begin()
@@ -77,7 +77,7 @@ func (p *tagPlan) turn() {
 	p.on.Store(false)
 }
 
-// look samples the tags, and tells whether one of them is in use.
+// look samples the tags, and reports whether one of them is in use.
 func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 	wall := p.set.t.gate.Present()
 	r := p.set.lookLimited(now)
@@ -105,12 +105,12 @@ func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 	return active
 }
 
-// demand is what was asked for, in tokens per second, given how many tokens are waited for.
+// demand returns how many tokens per second were asked for, given how many are waited for.
 func (s *sample) demand(waiting int64) float64 {
 	return max(s.rate, s.before) + float64(waiting)/planEvery.Seconds()
 }
 
-// turn goes on to what is true now.
+// turn brings the sample up to now.
 func (s *sample) turn(now, used, refused int64) {
 	if d := time.Duration(now - s.at).Seconds(); d > 0 {
 		s.before = s.rate
@@ -147,7 +147,7 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 	s.putRates(now, limit, tags, grants)
 }
 
-// terms are what the quota of a tag says to the policy: of this processor's part.
+// terms returns this processor's part of a tag's quota, as terms for the policy.
 func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 	q, per := g.quota(), g.quota().Per.Seconds()
 	t := fairtags.Terms{Key: g.key, Reserved: float64(q.Reserved) / per * s.part, Total: math.Inf(1), Limiting: math.Inf(1), Weight: float64(q.Weight)}
@@ -164,7 +164,7 @@ func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 	return t
 }
 
-// rate is what the share in force earns, in tokens per second. Where tokens are issued, and while there is no share, it is that of the limit.
+// rate returns the tokens per second of the share in force. Where tokens are issued, and without a share, it is that of the limit.
 func (s *tagSet) rate(now int64) float64 {
 	t := s.t
 	t.gate.Lock()
@@ -175,8 +175,8 @@ func (s *tagSet) rate(now int64) float64 {
 	return float64(t.bucket.Law().Rate) / (1 << bucket.RateBits) / float64(int64(1)<<t.bucket.Shift) * 1e9
 }
 
-// fairPart is the weight of a tag that no plan has seen: what is reserved for it, and its part of the limit by weight among those that
-// are known. s.mu is held, or nobody else knows of s yet.
+// fairPart returns the weight of a tag that no plan has seen. It is the tag's part of the limit by weight among the known tags, and at
+// least its reservation. The lock s.mu is held, or s is not shared yet.
 func (s *tagSet) fairPart(q Quota) float64 {
 	sum := float64(q.Weight)
 	for _, g := range s.tags {
@@ -189,11 +189,11 @@ func (s *tagSet) fairPart(q Quota) float64 {
 	return max(w, float64(q.Reserved)/q.Per.Seconds()*s.part)
 }
 
-// putRates puts rates in force, as weights of the lanes and as paces. here is the rate of the limit here. Of a tag that is not named in grants nothing
-// changes but its rate.
+// putRates puts rates in force, as weights of the lanes and as paces. here is the rate of the limit here. Of a tag that grants does not
+// name only the rate changes.
 //
-// A tag that gets all that it asks for is known to want little, and may want more in a moment. So it counts for
-// no less than its part by weight; as long as it wants little this takes nothing from the others.
+// A tag whose demand is met in full is known to want little, and may want more in a moment. So it counts for no less than its part by
+// weight; as long as it wants little this takes nothing from the others.
 func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGrant) {
 	sum := 0.0
 	for _, g := range tags {

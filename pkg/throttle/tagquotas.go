@@ -6,9 +6,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 )
 
-// SetQuotas puts other quotas in force than those that the Throttle was made with: a pool has changed them. They are
-// valid and have their defaults filled in. The next draws of all limiters that ForTag and ForTags have returned go by them; tags that
-// have no quota of their own any more count as others then. Who waits already goes on to wait for the tokens it waits for.
+// SetQuotas replaces the quotas in force, because a pool has changed them. The new ones are valid and have their defaults filled in. The
+// next draws of all limiters from ForTag and ForTags use them. Tags that no longer have a quota of their own then count as others. Waiting
+// callers go on waiting for the same tokens.
 func (t rateHolder) SetQuotas(q Quotas) {
 	s := t.tags
 	if s == nil || t.gate.Closed.Load() {
@@ -25,7 +25,7 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	find := func(g *tag) (has bool) {
 		name, own := q.Find(g.name)
 		if has = name == g.name; !has {
-			own = Quota{}.WithDefaults(t.limit.Per) // whoever waits for tokens of it goes on
+			own = Quota{}.WithDefaults(t.limit.Per) // callers that wait for its tokens go on
 		}
 		inForce[g], gone[g] = own, !has
 		return has
@@ -50,7 +50,7 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	t.sendElsewhere(now)
 }
 
-// setting is where the quota of a tag stands below quotas.
+// setting names the place of a tag's quota below quotas in the configuration.
 func (s *tagSet) setting(name string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -65,8 +65,8 @@ func (s *tagSet) setting(name string) string {
 	return "other"
 }
 
-// setQuota puts another quota of the tag in force. gone says that it is known no more: nobody looks after it from then on, so
-// that nothing must hold it for what the service refuses.
+// setQuota puts another quota of the tag in force. gone says that the tag is no longer known. Nobody looks after it from then on, so
+// refusals by the service must not hold it.
 func (g *tag) setQuota(now int64, q Quota, gone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,20 +12,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 )
 
-// Bounds of what a Throttle remembers of tags.
+// Bounds of the memory for tags in a Throttle.
 const (
-	// maxTags is how many tags have quotas of their own here. One that comes after them takes the place of an idle one (see evict). While there is
-	// none they share sharedTags of them, by the hash of their names.
+	// maxTags is how many tags have quotas of their own here. A further one takes the place of an idle one (see evict). If there is none,
+	// further names share sharedTags tags, by hash.
 	maxTags    = 12_288
 	sharedTags = 64
-	// maxNames is how many names of other tags are known, and how many combinations of tags.
+	// maxNames is how many names of other tags are remembered, and how many combinations of tags.
 	maxNames = 1024
 	// maxTagsOfDraw is how many tags of one draw are found without an allocation.
 	maxTagsOfDraw = 4
 )
 
-// A tagSet is what a Throttle knows of tags. It has no lock of its own that is held together with another but mu and held,
-// under which no other lock is waited for.
+// A tagSet is the state of a Throttle for tags. Of its locks only mu and held are taken while another lock is held, and under these two no
+// other lock is waited for.
 type tagSet struct {
 	t      *Throttle
 	quotas *Quotas
@@ -55,7 +55,7 @@ type tagSet struct {
 	paused atomic.Int64 // pauses of tags that have begun
 	// limited is how many calls the limit itself refused between the last two looks of the plan.
 	limited, limitedAll atomic.Int64
-	era                 atomic.Int64 // counts the changes of quotas, and when what other limits remember of tags is to be forgotten
+	era                 atomic.Int64 // counts the changes of quotas, and the requests to other limits to forget the tags that they remember
 	change              atomic.Int64 // counts the changes of quotas
 }
 
@@ -82,14 +82,13 @@ func (t *Throttle) beginTags() {
 	t.tags = s
 }
 
-// ForTag returns the Limiter for what has this tag: a tenant, a model, a key. With WithQuotas a draw of n takes n tokens of the tag's
-// quota and n of the limit, in one step: both or neither. A caller whose tag has no tokens waits for these alone, and
-// holds up nobody of another tag; where the limit is not enough for all, the tags are served by their quotas. A pause of the tag
-// holds these draws. Tags without a quota of their own, names above 64 bytes and what is no text count together, for
-// Quotas.Other.
+// ForTag returns the Limiter for draws with this tag: a tenant, a model, a key. With WithQuotas a draw of n takes n tokens of the tag's
+// quota and n of the limit, in one step: both or neither. A caller whose tag has no tokens waits for these alone, and holds up nobody of
+// another tag. Where the limit is not enough for all, the tags are served by their quotas. A pause of the tag holds these draws. Tags
+// without a quota of their own count together, for Quotas.Other; so do names above 64 bytes, with control characters or with invalid UTF-8.
 //
-// Without quotas it is the Throttle itself. It is cheap enough to be asked for each message: a tag that is known takes no allocation.
-// How much is remembered of tags is bounded, however many names there are.
+// Without quotas it is the Throttle itself. It is cheap enough to be called for each message: a known tag takes no allocation. The memory
+// for tags is bounded, however many names there are.
 func (t *Throttle) ForTag(tag string) Limiter {
 	if t.tags == nil {
 		return t
@@ -97,9 +96,9 @@ func (t *Throttle) ForTag(tag string) Limiter {
 	return t.tags.forTag(tag)
 }
 
-// ForTags is ForTag for draws with several tags, such as a tenant and a model: a draw of n takes n tokens of the quota of each, and n of the
-// limit once: all or nothing. The first one says whose turn it is where the limit is not enough for all, and
-// stands in errors unless another has held the draw back. Without tags it is the Throttle itself.
+// ForTags is ForTag for draws with several tags, such as a tenant and a model. A draw of n takes n tokens of the quota of each, and n of
+// the limit once: all or nothing. The first tag decides whose turn it is where the limit is not enough for all. It also stands in errors
+// unless another has held the draw back. Without tags it is the Throttle itself.
 func (t *Throttle) ForTags(tags ...string) Limiter {
 	switch {
 	case t.tags == nil || len(tags) == 0:
@@ -154,8 +153,7 @@ func (s *tagSet) viewOf(g *tag) *tagView {
 	return s.forTag(g.name)
 }
 
-// bounded tells whether a name can be that of a tag. It returns a copy of its own, for the name may be part of a
-// message.
+// bounded reports whether a name can be that of a tag. It returns a copy, for the name may be part of a message.
 func bounded(name string) (string, bool) {
 	if !tagname.Valid(name) {
 		return "", false
@@ -171,7 +169,7 @@ func (s *tagSet) asOther(g *tag) *tagView {
 	return s.other
 }
 
-// pausedName tells whether a pause of this name is known.
+// pausedName reports whether a pause of this name is known.
 func (s *tagSet) pausedName(name string) bool {
 	list := s.pauses.Load()
 	return list != nil && slices.ContainsFunc(*list, func(p Paused) bool { return p.Tag == name })
@@ -192,8 +190,8 @@ func (s *tagSet) resolve(name string) *tag {
 	return s.share(own, q)
 }
 
-// share returns the tag that a name shares with others of the same quota: of another it could have more than its own. When
-// there is none, and no room for one, it counts as other.
+// share returns the tag that a name shares with others of the same quota: with another quota it could have more than its own. If there is
+// none, and no room for one, the name counts as other.
 func (s *tagSet) share(own string, q Quota) *tag {
 	begin := maphash.String(s.seed, own)
 	for i := range uint64(sharedTags) {
@@ -209,7 +207,7 @@ func (s *tagSet) share(own string, q Quota) *tag {
 	return s.other.first()
 }
 
-// logOf is where waits of a tag count. The lock mu is held, or nobody else knows of s yet.
+// logOf returns the log for waits of a tag. The lock mu is held, or s is not shared yet.
 func (s *tagSet) logOf(name string) *gate.WaitLog {
 	if _, named := s.named[name]; !named || name == "" {
 		return s.others
@@ -274,7 +272,7 @@ func (s *tagSet) forTags(names []string) *tagView {
 	return l
 }
 
-// all returns the tags that are known, "" first, then by name.
+// all returns the known tags: "" first, then by name, then those that several names share.
 func (s *tagSet) all() []*tag {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -290,7 +288,7 @@ func (s *tagSet) all() []*tag {
 	return list
 }
 
-// stop ends what goes on by itself. The nil tagSet has nothing.
+// stop ends the work in the background. The nil tagSet has none.
 func (s *tagSet) stop() {
 	if s != nil {
 		s.plan.stop()

@@ -2,11 +2,11 @@ package throttle
 
 import "github.com/numaproj-contrib/numathrottle/internal/stock"
 
-// A stockOrigin tells where the tokens of a permit came from.
+// A stockOrigin records where the tokens of a permit came from.
 type stockOrigin = *stock.Draw
 
-// A tagPage settles the permits of one tagView whose positions stand in one page, and whose tokens came from the same lots. So no
-// permit needs an allocation of its own.
+// A tagPage settles the permits of one tagView that have positions in one page and tokens from the same lots. So no permit needs an
+// allocation of its own.
 type tagPage struct {
 	page  *page
 	tags  []*tag
@@ -31,7 +31,7 @@ func (p *tagPage) settle(pos int64, n, used int) {
 
 func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.reportFor(pos, n, o, p.tags) }
 
-// same tells whether the page settles what was drawn from there.
+// same reports whether the page settles permits drawn from there.
 func (p *tagPage) same(page *page, draws []stockOrigin) bool {
 	if p == nil || p.page != page {
 		return false
@@ -44,8 +44,8 @@ func (p *tagPage) same(page *page, draws []stockOrigin) bool {
 	return true
 }
 
-// settled books the difference between what was drawn and what was used. It returns how many tokens of debt it does not book: one
-// settlement makes no more than the limit itself may owe, also where only budgets count.
+// settled books the difference between drawn and used tokens, and returns how many tokens of debt it does not book. One settlement makes no
+// more debt than the limit itself may owe, also where only budgets count.
 func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 	if n == used {
 		return 0
@@ -59,7 +59,7 @@ func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 		g.mu.Unlock()
 		is := g.t.tags.revive(g)
 		if is != g {
-			d = &stock.Draw{} // what was not used is of a time that is over
+			d = &stock.Draw{} // the unused tokens are of a time that is over
 		}
 		g = is
 		g.mu.Lock()

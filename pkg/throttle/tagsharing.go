@@ -23,7 +23,7 @@ func (t rateHolder) ReportTags(keep time.Duration) []TagReport {
 	return list
 }
 
-// report tells what the tag does; told is false when it does nothing, and has nothing in hand.
+// report describes the tag's activity; told is false if the tag is idle and holds no tokens.
 func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -35,7 +35,7 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	}
 	r.Held = r.Limiting > 0 && g.slow.pressed
 	if g.quota().Total > 0 && (r.Used != g.told.Used || r.Waiting > 0) {
-		keep /= 4 // who still draws uses the oldest tokens first, and a total gets nothing back so late
+		keep /= 4 // later draws use the oldest tokens first, and a total gets nothing back so late
 	}
 	g.stock.Report(now, int64(keep), &r)
 	g.line(full, &r)
@@ -46,8 +46,8 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	return r, told
 }
 
-// line says who waits for tokens of the tag's quota: not for the end of a pause, nor for what the called service takes. keep is nearly the time
-// until the next report.
+// line reports which callers wait for tokens of the tag's quota, and not for the end of a pause or for the called service. The duration
+// keep is nearly the time until the next report.
 func (g *tag) line(keep time.Duration, r *TagReport) {
 	if _, paused := g.t.tags.pauseOf(g.name); paused {
 		return
@@ -81,10 +81,10 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	}
 }
 
-// earnsWithin tells whether an even share of the limiter earns n tokens of the limit in d. Where it does not, a call that is not the first of
-// its tag lets the tag's tokens lapse: it starts to wait for the limit's only when it has them. The first one starts earlier; see
-// waitqueue.Attempt. The share in force would not do: it changes until the tokens come, and processors with different ones would take
-// turns of different sizes at the tag's total.
+// earnsWithin reports whether an even share of the limiter earns n tokens of the limit in d. If not, a call behind the first of its tag
+// lets the tag's tokens lapse: it starts to wait for the limit's only when it has them. The first one starts earlier; see
+// waitqueue.Attempt. The share in force would not do, because it changes until the tokens come. Processors with different shares would also
+// take turns of different sizes at the tag's total.
 func (t *Throttle) earnsWithin(n int, d time.Duration) bool {
 	s := t.bucket.Gate()
 	if s.Behind != nil {
@@ -112,7 +112,7 @@ func (t rateHolder) GrantTags(grants []TagGrant) {
 	for _, e := range grants {
 		named[e.Tag] = e
 		if _, configured := s.configured(e.Tag); configured || e.Lot.Tokens > 0 {
-			s.forTag(e.Tag) // it may not have been in use yet; one that goes by a pattern is made by who uses it
+			s.forTag(e.Tag) // it may not have been in use yet; a tag that matches a pattern is made by its first user
 		}
 	}
 	tags := s.all()
@@ -132,7 +132,7 @@ func (t rateHolder) GrantTags(grants []TagGrant) {
 	s.putRates(now, s.rate(now), tags, all)
 }
 
-// put takes what the pool gives.
+// put takes a grant of the pool.
 func (g *tag) put(now int64, e TagGrant) {
 	at := func(t time.Time, never int64) int64 {
 		if t.IsZero() {
@@ -151,30 +151,30 @@ func (g *tag) put(now int64, e TagGrant) {
 	g.changed(now)
 }
 
-// A TagStatus is what a Throttle is doing for one tag.
+// A TagStatus describes one tag of a Throttle.
 type TagStatus struct {
-	// Tag is the tag; empty for all tags without a quota of their own, and what has none.
+	// Tag is the tag; empty for all tags without a quota of their own, and for draws without a tag.
 	Tag string
 	// Used and Refused count tokens since the Throttle was made: granted less given back, and refused. Waiting is how many are
 	// waited for at present.
 	Used, Refused, Waiting int64
-	// Demand is what it asked for here in the last second or two, and Use what it used, both in tokens per second. Quota is the one
-	// in force, with its defaults filled in; its Budgets must not be changed.
+	// Demand is how many tokens per second it asked for here in the last second or two, and Use how many it used. Quota is the one in
+	// force, with its defaults filled in; its Budgets must not be changed.
 	Demand, Use float64
 	Quota       Quota
 	// InHand is how many tokens of its quota can be drawn now; -1: any number.
 	InHand int64
-	// Rate is what the tag should get here while others lack tokens, and Target what it may use over the whole pool, both in tokens per
-	// second. 0: not known yet. By names what holds Target there: "demand", "reserved", "total", "limiting", "class", "limit" or "budget".
+	// Rate is how many tokens per second the tag should get here while others lack tokens. Target is how many it may use over the whole
+	// pool. 0: not known yet. By names what holds Target there: "demand", "reserved", "total", "limiting", "class", "limit" or "budget".
 	Rate, Target float64
 	By           string
-	// Limiting is what the tag may use here at most, in tokens per second, because the called service refuses its calls; 0: nothing
-	// limits it. See Limit.Adaptive.
+	// Limiting is the most that the tag may use here, in tokens per second, because the called service refuses its calls; 0: nothing limits
+	// it. See Limit.Adaptive.
 	Limiting float64
-	// Cost is what a call costs on average, in tokens, as a tag's calls have done lately; 0: there is less than one call per second,
-	// which is too little to tell. It is for people to look at.
+	// Cost is the average cost of the tag's recent calls, in tokens; 0: there is less than one call per second, which is too little to
+	// tell. It is for people to look at.
 	Cost float64
-	// Spent and Budget are what is used and what is allowed in the budget window that ends first; 0 without budgets.
+	// Spent and Budget are the used and the allowed tokens of the budget window that ends first; 0 without budgets.
 	Spent, Budget int64
 	// Shadowed counts tokens that were granted although the quota would have refused them; see Quota.Shadow.
 	Shadowed int64
@@ -191,7 +191,7 @@ func (s *tagSet) configured(name string) (Quota, bool) {
 	return q, ok
 }
 
-// totals are those of tags that are not remembered any more. The nil tagSet has none.
+// totals returns those of tags that are no longer remembered. The nil tagSet has none.
 func (s *tagSet) totals() (used, refused int64) {
 	if s == nil {
 		return 0, 0
@@ -201,7 +201,7 @@ func (s *tagSet) totals() (used, refused int64) {
 	return s.gone.used, s.gone.refused
 }
 
-// status returns what the tags are doing that were in use: at most as many as are known. The nil tagSet has none.
+// status returns the status of all tags that were in use: at most as many as are known. The nil tagSet has none.
 func (s *tagSet) status() []TagStatus {
 	if s == nil {
 		return nil
@@ -215,8 +215,8 @@ func (s *tagSet) status() []TagStatus {
 	return list
 }
 
-// capped says that the total holds the tag where the plan says that it gets all that it asks for: no demand above the total is told
-// there, and of a tag that goes by a pattern the plan knows no total.
+// capped names the total as the reason where the plan says that the tag's demand is met in full. The plan sees no demand above the total,
+// and knows no total of a tag that matches a pattern.
 func (g *tag) capped(st *TagStatus) {
 	switch {
 	case st.Quota.Shadow:

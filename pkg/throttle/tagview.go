@@ -12,12 +12,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A tagView is what ForTag and ForTags return: draws of some tags within the limit of a Throttle.
+// A tagView is the Limiter of ForTag and ForTags: it draws for some tags within the limit of a Throttle.
 type tagView struct {
 	t     *Throttle
 	name  string   // in errors
-	names []string // those of tags that were asked for, of which a pause may be one
-	asked []string // all that was asked for; "" in the place of what is no name
+	names []string // names of tags that were asked for; a pause may be of one of them
+	asked []string // all names that were asked for; "" in place of an invalid one
 	since int64    // the change of quotas by which the tags were found
 	rank  uint64   // of its pauseChild
 	tags  []*tag   // the first one is the lane
@@ -42,10 +42,10 @@ func newTagView(t *Throttle, name string, tags []*tag) *tagView {
 	return l
 }
 
-// first is the tag whose lane it is.
+// first returns the tag whose lane it uses.
 func (l *tagView) first() *tag { return l.tags[0] }
 
-// Unwrap returns the Throttle, for what is asked beside draws.
+// Unwrap returns the Throttle, for everything beside draws.
 func (l *tagView) Unwrap() Limiter { return l.t }
 
 // Limit returns the limit with its defaults filled in.
@@ -74,7 +74,7 @@ func (l *tagView) all() *multi {
 	return l.multi
 }
 
-// TryAcquire takes n tokens of the tags and of the limit if they are at hand, and nobody waits for them before.
+// TryAcquire takes n tokens of the tags and of the limit if they are at hand, and nobody already waits for them.
 func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	t := l.t
 	if n <= 0 {
@@ -98,12 +98,12 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	return Permit{}, false
 }
 
-// A verdict is what becomes of a draw that does not wait.
+// A verdict is the outcome of a draw that does not wait.
 type verdict int
 
 const (
 	taken   verdict = iota
-	moved           // another tag is in the place of one of them: the draw is to be made there
+	moved           // another tag has replaced one of them: the draw is to be made there
 	limited         // the limit has too few tokens, or others wait for them
 	denied          // refused for any other reason
 )
@@ -161,7 +161,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	return p, v, why
 }
 
-// lack says what of the tags refuses a draw of n tokens that does not wait; empty: nothing does. Their locks are held.
+// lack returns why the tags refuse a draw of n tokens that does not wait; empty: they do not. Their locks are held.
 func (l *tagView) lack(n int, now int64) Reason {
 	for _, g := range l.tags {
 		if g.lacksFor(now, n) {
@@ -178,7 +178,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 	return ""
 }
 
-// lacksFor tells whether a draw of n that does not wait finds too few tokens: callers wait for them, or they are promised. The lock is held.
+// lacksFor reports whether a draw of n that does not wait finds too few tokens: callers wait for them, or they are promised. The lock is held.
 func (g *tag) lacksFor(now int64, n int) bool {
 	return g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n))
 }
@@ -191,7 +191,7 @@ func (t *Throttle) drawTokens(n int, now int64) (pos int64, ok bool) {
 	return t.bucket.Draw(int64(n)<<(t.bucket.Shift&63), now)
 }
 
-// cell returns what settles a permit of this page and origin.
+// cell returns the tagPage that settles a permit of this page and origin.
 func (l *tagView) cell(at *page, draws []stockOrigin) *tagPage {
 	p := l.page.Load()
 	if p.same(at, draws) {
@@ -233,7 +233,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	return Permit{n: n, by: g}, true
 }
 
-// within tells whether a draw of n tokens keeps to the rate of the lane.
+// within reports whether a draw of n tokens keeps to the rate of the lane.
 func (l *tagView) within(now int64, n int) bool {
 	g := l.first()
 	g.mu.Lock()
@@ -249,7 +249,7 @@ func (l *tagView) spent(n int) {
 	g.mu.Unlock()
 }
 
-// refused notes that a draw which does not wait was refused.
+// refused notes the refusal of a draw that does not wait.
 func (l *tagView) refused(n int, now int64, why Reason) {
 	t := l.t
 	final, never := l.never(n)
@@ -278,7 +278,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 	t.gate.Waits.CountRefusal(why)
 }
 
-// never tells whether a draw of n tokens is refused for good, and why.
+// never reports whether a draw of n tokens is refused for good, and why.
 func (l *tagView) never(n int) (Reason, bool) {
 	if r, never := (rateChild{l.t}).Impossible(n); never {
 		return r, true
@@ -306,8 +306,8 @@ func (l *tagView) noteHeld(n int) {
 	l.noteRefused(n)
 }
 
-// lacked is what the tag was refused and waits for because there was not enough. A tag that is paused asks for nothing: who waits for
-// the end of the pause would keep a part of the limit from those that can use it.
+// lacked returns how many tokens the tag was refused and waits for because there were not enough. A paused tag asks for nothing: callers
+// that wait for the end of the pause would keep a part of the limit from others that can use it.
 func (g *tag) lacked() (refused, waiting int64) {
 	refused = g.refused.Load() - g.barred.Load()
 	if _, paused := g.t.tags.pauseOf(g.name); paused {
@@ -358,7 +358,7 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	return p, err
 }
 
-// take makes a permit that was drawn from the limit alone one of the tags.
+// take turns a permit drawn from the limit alone into one of the tags.
 func (l *tagView) take(p Permit) Permit {
 	at, ok := p.by.(*page)
 	if !ok {
@@ -387,7 +387,7 @@ func (l *tagView) take(p Permit) Permit {
 	return p
 }
 
-// own makes an error of the Throttle one of the limiter, for a draw of n tokens.
+// own turns an error of the Throttle into one of the limiter, for a draw of n tokens.
 func (l *tagView) own(n int, err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // the Throttle's own
 	if !ok {
@@ -404,7 +404,7 @@ func (l *tagView) own(n int, err error) error {
 // label is the tag in errors.
 func (l *tagView) label() string { return cmp.Or(l.name, l.t.gate.Tag) }
 
-// reason is why the limit holds the limiter's draws back, given why it does so at all.
+// reason returns why the limit holds the limiter's draws back, given why it does so at all.
 func (l *tagView) reason(r Reason) Reason {
 	if r == ReasonLimit && l.first().outranked.Load() {
 		return ReasonClass

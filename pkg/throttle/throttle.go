@@ -24,17 +24,17 @@ type Throttle struct {
 	owed    owed
 	lacked  atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 
-	maxCost int // of the limit: Limit.maxCost copies it, which makes the frames of those who wait larger
+	maxCost int // of the limit: Limit.maxCost copies it, which makes the frames of waiting callers larger
 
 	// Guarded by the lock.
 	queue     queue
-	stay      int64 // units that serve has left in the bucket for others; a field, for who waits has a small stack
+	stay      int64 // units that serve has left in the bucket for others; a field, because waiting callers have small stacks
 	retimed   int64 // when retime looked last; retimeDue: it is to look again
 	serving   bool  // serve is under way
 	retimeDue bool
 	timer     Timer
 	usage     bucket.Demand
-	away      *bucket.Away  // nil: nobody has said that they come again
+	away      *bucket.Away  // nil: no refused caller has said that it comes again
 	ramp      *localRamp    // nil: there is none, or the pool's moves the share
 	backoff   *localBackoff // nil: the limit is not adaptive
 	issue     issue
@@ -83,7 +83,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 // Limit returns the limit with its defaults filled in.
 func (t *Throttle) Limit() Limit { return t.limit }
 
-// Unlimited tells whether the Throttle has no limit at all.
+// Unlimited reports whether the Throttle has no limit at all.
 func (t *Throttle) Unlimited() bool { return t.limit.Max == 0 }
 
 // TryAcquire takes n tokens if they are at hand and nobody waits. It never waits;
@@ -140,7 +140,7 @@ func (t *Throttle) noteShort(now int64) {
 	}
 }
 
-// put puts what a lease comes to in force. The lock is held.
+// put puts a lease in force. The lock is held.
 func (t *Throttle) put(now int64, l Lease) {
 	until := int64(never)
 	if !l.Until.IsZero() {
@@ -167,7 +167,7 @@ func (t *Throttle) put(now int64, l Lease) {
 	t.serve(now)
 }
 
-// inForce is what of a lease concerns this limit.
+// inForce returns the part of a lease that concerns this limit.
 func (t *Throttle) inForce(l Lease) Lease {
 	l.Share = min(max(l.Share, 0), limit.MaxShare)
 	if t.limit.Hard {
@@ -196,9 +196,8 @@ func (t *Throttle) publish() {
 	}
 }
 
-// Close stops granting, fails everyone who waits with ErrClosed, and then runs
-// what OnClose added, for at most five seconds. Call it when nothing draws any
-// more: after the server has stopped. Calling it again does nothing.
+// Close stops granting, fails all waiting callers with ErrClosed, and then runs the functions that OnClose added, for at most five seconds.
+// Call it when nothing draws any more: after the server has stopped. Calling it again does nothing.
 func (t *Throttle) Close() error {
 	return t.gate.Close(func() {
 		if t.limit.Max == 0 {
@@ -223,7 +222,7 @@ func (t *Throttle) errorOf(r limit.Refusal) *Error {
 	return e
 }
 
-// refuse is errorOf for a refusal that is counted. It is not inlined, which keeps the frames of those who wait small.
+// refuse is errorOf for a refusal that is counted. It is not inlined, which keeps the frames of waiting callers small.
 //
 //go:noinline
 func (t *Throttle) refuse(r Reason, n int, retry time.Duration) *Error {

@@ -57,8 +57,7 @@ func (t rateHolder) Lease(l Lease) { t.setLease(l) }
 // SetPauses implements Holder.
 func (t rateHolder) SetPauses(list []Paused) { t.gate.SetPauses(list) }
 
-// setLease puts a share in force in place of the one before. When it returns no draw uses
-// the old share any more.
+// setLease replaces the share in force. When it returns no draw uses the old share any more.
 func (t *Throttle) setLease(l Lease) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -69,7 +68,7 @@ func (t *Throttle) setLease(l Lease) {
 	t.put(now, t.lower(now, l))
 }
 
-// demand is what this processor would use if it could; see limit.Report. The lock is held.
+// demand returns how much this processor would use if it could; see limit.Report. The lock is held.
 func (t *Throttle) demand(now int64, window time.Duration) int64 {
 	demand := t.usage.Report(bucket.Totals{
 		At:      now,
@@ -88,9 +87,9 @@ func (t *Throttle) demand(now int64, window time.Duration) int64 {
 	return demand
 }
 
-// NoteAway says that a caller who was refused n tokens asks for them again after a time, here or at another processor of the pool. As
-// that time comes it is demand when nobody else asks: without it a share would shrink while all work is away. Otherwise what has come
-// in the last ten seconds (with the default lease) is, for it shows who gets the callers that were away. It never blocks.
+// NoteAway says that a caller who was refused n tokens asks for them again after a time, here or at another processor of the pool. As that
+// time comes it is demand if nobody else asks: without it a share would shrink while all work is away. Otherwise demand is the arrivals of
+// the last ten seconds (with the default lease), which show who gets the callers that were away. It never blocks.
 func (t *Throttle) NoteAway(n int, after time.Duration) {
 	if n <= 0 || t.limit.Max == 0 {
 		return
@@ -104,19 +103,19 @@ func (t *Throttle) NoteAway(n int, after time.Duration) {
 	t.away.Note(now, now+int64(min(max(after, 0), bucket.MostAway)), float64(t.bucket.Units(min(n, t.limit.maxCost()))))
 }
 
-// usageAt returns the totals without what was reported. The lock is held.
+// usageAt returns the totals without the reported outcomes. The lock is held.
 func (t *Throttle) usageAt(now int64) limit.Usage {
 	drawn := t.bucket.Drawn() - t.queue.Collected
 	return limit.Usage{
 		Paused: t.gate.Paused(now),
 		Used:   t.bucket.Tokens(drawn - t.bucket.Credited()), Offered: t.bucket.Tokens(t.bucket.Law().By(now)),
 		Granted: drawn >> t.bucket.Shift, Refused: t.gate.Refused.Load(),
-		// Who waits for the end of a pause says nothing of whether the limit is used.
+		// Callers that wait for the end of a pause say nothing about the use of the limit.
 		Waiting: !t.queue.Empty() && !t.gate.Paused(now), Empty: t.bucket.Level(now) < t.bucket.Units(1) && !t.gate.Paused(now),
 	}
 }
 
-// raised is by how much the limit in force differs from the configured one. The lock is held.
+// raised returns the ratio of the limit in force to the configured one. The lock is held.
 func (t *Throttle) raised() float64 {
 	if t.bucket.Law().Lease.Ceiling <= 0 {
 		return 1
@@ -124,7 +123,7 @@ func (t *Throttle) raised() float64 {
 	return t.bucket.Law().Lease.Ceiling / float64(t.limit.Max)
 }
 
-// owedFor is debt as operators are told; 0: that is not known. The lock is held.
+// owedFor is debt as operators see it; 0: not known. The lock is held.
 func (t *Throttle) owedFor(now int64) time.Duration {
 	if owed := t.debt(now); owed < never {
 		return owed
@@ -132,7 +131,7 @@ func (t *Throttle) owedFor(now int64) time.Duration {
 	return 0
 }
 
-// debt is how long the share in force takes to earn what is owed. The lock is held.
+// debt returns how long the share in force takes to earn the tokens owed. The lock is held.
 func (t *Throttle) debt(now int64) time.Duration {
 	if t.issuing() {
 		return 0

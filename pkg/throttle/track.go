@@ -9,22 +9,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// mostly is the part of a call's time above which its waits for tokens are what made
-// it miss its deadline.
+// mostly is the part of a call's time above which its waits for tokens count as the cause of a missed deadline.
 const mostly = 0.8
 
-// Track returns a context for one call: from now on it is known how much of the
-// call's time is spent on waiting for tokens, in any Acquire with this context or
-// with one made from it, and on waits that ExternalWait was told of. What that is good for:
+// Track returns a context for one call. It records from now on how much of the call's time is spent waiting for tokens. These are the waits
+// in any Acquire with this context or with one made from it, and those reported to ExternalWait. The record has two uses:
 //
-//   - An Acquire that the deadline ends fails with an error that is ErrThrottled, and
-//     context.DeadlineExceeded too, only when more than 80 % of the time since Track
-//     was spent waiting; else with the plain cause of the context, for
-//     something else used up the time. Without Track the Acquire counts as the whole call.
+//   - An Acquire that the deadline ends fails with an error that is ErrThrottled, and context.DeadlineExceeded too, only when more than
+//     80 % of the time since Track was spent waiting. Otherwise it fails with the plain cause of the context, for something else used up
+//     the time. Without Track the Acquire counts as the whole call.
 //   - Blame says the same of a call that failed for its deadline after it had its tokens.
 //
-// Within a context that is tracked already, Track returns it as it is. Waits at the
-// same time count once. The context may be used from any goroutine.
+// A context that is already tracked is returned as it is. Waits at the same time count once. The context may be used from any goroutine.
 func Track(ctx context.Context) context.Context {
 	if trackOf(ctx) != nil {
 		return ctx
@@ -32,11 +28,10 @@ func Track(ctx context.Context) context.Context {
 	return context.WithValue(ctx, trackKey{}, &track{began: time.Now()})
 }
 
-// Blame returns the error of a call that had a context of Track. If the deadline of
-// ctx has passed, err is context.DeadlineExceeded, and more than 80 % of the time since
-// Track was spent waiting for tokens, it is an *Error that names what was waited
-// for last, is ErrThrottled, and has err as its cause; its RetryAfter is 0, for that wait is over.
-// Otherwise it is err itself. So it is when err is nil, is an *Error already, or when ctx has no Track.
+// Blame returns the error of a call that had a context of Track. It replaces err if the deadline of ctx has passed, err is
+// context.DeadlineExceeded, and more than 80 % of the time since Track was spent waiting for tokens. The new error is an *Error that names
+// the last wait, is ErrThrottled, and has err as its cause; its RetryAfter is 0, for that wait is over. Otherwise it is err itself, also
+// when err is nil or an *Error already, or when ctx has no Track.
 func Blame(ctx context.Context, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || !waitqueue.DeadlinePassed(ctx) || errors.Is(err, ErrThrottled) {
 		return err
@@ -63,7 +58,7 @@ type track struct {
 	last    Error
 }
 
-// waitsFor tells the call's track that it waits for what e names, until over is called.
+// waitsFor records in the call's track that it waits for the limit that e names, until over is called.
 func waitsFor(ctx context.Context, e Error) (over func()) {
 	t := trackOf(ctx)
 	t.enter(time.Now(), e)
@@ -75,7 +70,7 @@ func trackOf(ctx context.Context) *track {
 	return t
 }
 
-// enter says that a wait has begun, and what for.
+// enter records that a wait has begun, described by e.
 func (t *track) enter(now time.Time, e Error) {
 	if t == nil {
 		return
@@ -107,7 +102,7 @@ func (t *track) lastWait() *Error {
 	return &e
 }
 
-// mostly tells whether waiting has taken most of the call's time until now.
+// mostly reports whether waiting has taken most of the call's time until now.
 func (t *track) mostly(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,19 +10,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// Acquire waits until n tokens are granted; see Limiter. Without a share it
-// waits for one. A draw larger than the bucket is granted when all its tokens
-// have accrued, and nothing else is granted meanwhile; with a hard limit it waits
-// for a share whose bucket holds it.
+// Acquire waits until n tokens are granted; see Limiter. Without a share it waits for one. A draw larger than the bucket is granted when
+// all its tokens have accrued, and nothing else is granted meanwhile. With a hard limit it waits for a share whose bucket holds it.
 //
-// Errors: *Error with ReasonTooLarge when n is above Max and above Burst, or above
-// Burst alone with a hard limit;
-// ErrThrottled at once when the deadline is too near; an error that is both
-// ErrThrottled and context.DeadlineExceeded when the deadline passed in the
-// queue; ErrClosed; the cause of ctx when it was cancelled.
+// Errors: *Error with ReasonTooLarge when n is above Max and above Burst, or above Burst alone with a hard limit; ErrThrottled at once when
+// the deadline is too near; an error that is both ErrThrottled and context.DeadlineExceeded when the deadline passed in the queue;
+// ErrClosed; the cause of ctx when it was cancelled.
 func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
-	// The usual case by itself, with a small frame: it often runs on the small stack of a new goroutine, for
-	// one message, and to make that larger takes many times as long as the draw.
+	// The usual case has a path of its own with a small frame. It often runs on the small stack of a new goroutine, for one message, and
+	// growing that stack takes many times as long as the draw.
 	if t.tags != nil {
 		return t.tags.other.Acquire(ctx, n)
 	}
@@ -34,8 +30,8 @@ func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	return t.acquire(ctx, n, false, nil)
 }
 
-// AcquireUpTo waits until at least one token is granted and takes as many as are
-// at hand, at most n; see Limiter. Errors as Acquire.
+// AcquireUpTo waits until at least one token is granted and takes as many as are at hand, at most n; see Limiter. Errors are as for
+// Acquire.
 func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 	if t.tags != nil {
 		return t.tags.other.AcquireUpTo(ctx, n)
@@ -116,7 +112,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 	}
 	t.queue.Push(w)
 	if !t.queue.IsLast(w) {
-		t.retimeSoon(now) // for those whom it came before
+		t.retimeSoon(now) // for the waiters behind it
 	}
 	t.publish()
 	t.bucket.Fence() // nothing overtakes w from here on, nor draws while serve looks
@@ -129,7 +125,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 	return nil
 }
 
-// comesLate tells whether the deadline of w, who comes now, is before its turn, and how long that takes. The lock is held.
+// comesLate reports whether the deadline of w, which arrives now, is before its turn, and how long that takes. The lock is held.
 func (t *Throttle) comesLate(now int64, w *waiter) (wait time.Duration, late bool) {
 	wait, ok := t.due(now, t.ahead(w)+w.Least)
 	if !ok || !t.fits(w.Units) || !w.Misses(now, wait) {
@@ -161,9 +157,8 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	}
 }
 
-// ended returns the error of a call whose context has ended while it waited: the cause,
-// and for a deadline e with the cause, unless Track says that something else took most
-// of the call's time.
+// ended returns the error of a call whose context has ended while it waited. That is the cause of the context. For a deadline it is e with
+// that cause, unless Track says that something else took most of the call's time.
 func ended(ctx context.Context, e *Error) error {
 	e.Cause = context.Cause(ctx)
 	if !waitqueue.DeadlinePassed(ctx) {
@@ -178,7 +173,7 @@ func ended(ctx context.Context, e *Error) error {
 	return e
 }
 
-// uncollect puts back what a waiter had collected that will not use it.
+// uncollect puts back units that a waiter has collected and will not use.
 func (t *Throttle) uncollect(now, units int64) {
 	if t.issuing() {
 		t.bucket.Waste(units)
@@ -198,8 +193,8 @@ func (t *Throttle) dueWith(now int64, n int, stay int64) (wait time.Duration, ok
 	return wait, ok
 }
 
-// due returns how long it takes until n tokens are there at the present share, or at the larger one that comes when it is asked for,
-// less what the bucket holds; ok is false while there is no share. The lock is held.
+// due returns how long it takes until n tokens are there, counting those in the bucket. It assumes the present share, or the larger one
+// that comes on request. ok is false while there is no share, or no known end of a pause. The lock is held.
 func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	over, known := t.gate.PauseLeft(now)
 	switch {
@@ -215,8 +210,8 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	return over + min(t.evened(wait), never-over), ok
 }
 
-// evened is a wait at the share in force, where that is smaller than what the pool leaves to a processor that lacks tokens: it grows as
-// soon as that is reported. With quotas the pool divides the limit by tags, and nobody can tell. The lock is held.
+// evened shortens a wait at the share in force, if the pool leaves more to a processor that lacks tokens. The share then grows as soon as
+// that is reported. With quotas the pool divides the limit by tags, and nobody can tell. The lock is held.
 func (t *Throttle) evened(wait time.Duration) time.Duration {
 	l := &t.bucket.Law().Lease
 	if l.Even <= l.Share || l.Share <= 0 || t.tags != nil {
@@ -287,8 +282,8 @@ func (t *Throttle) serveAll(now int64) {
 	t.arm(now)
 }
 
-// levelFor is how many units the bucket holds, and notes how many of them w leaves there. It is not inlined, which keeps the frames of those
-// who wait small: they stand on the stack of a goroutine for each message. The lock is held.
+// levelFor returns how many units the bucket holds, and notes how many of them w leaves there. It is not inlined, which keeps the frames of
+// waiting callers small: they stand on the stack of a goroutine for each message. The lock is held.
 //
 //go:noinline
 func (t *Throttle) levelFor(now int64, w *waiter) int64 {
@@ -297,8 +292,7 @@ func (t *Throttle) levelFor(now int64, w *waiter) int64 {
 	return t.bucket.Level(now)
 }
 
-// room is how many units the bucket may hold; tokens that are issued are bounded when they
-// come. The lock is held.
+// room returns how many units the bucket may hold; issued tokens are bounded when they come. The lock is held.
 func (t *Throttle) room() int64 {
 	if t.issuing() {
 		return bucket.MaxUnits
@@ -315,9 +309,8 @@ func (t *Throttle) collect(units int64) {
 	}
 }
 
-// arm sets the timer for the moment at which the first waiter can be served, or
-// the bucket is full and must be collected from. The first waiter leaves there what it had to leave when serve looked. The lock
-// is held.
+// arm sets the timer for the moment at which the first waiter can be served, or the bucket is full and must be collected from. The first
+// waiter leaves there as much as when serve last looked. The lock is held.
 func (t *Throttle) arm(now int64) {
 	if t.gate.Closed.Load() { // a permit may be settled yet, and nothing comes of it
 		t.timer.Stop()
@@ -366,8 +359,8 @@ func (t *Throttle) arm(now int64) {
 // lookSoon is how soon an attempt that was woken is looked at again.
 const lookSoon = time.Millisecond
 
-// rearm sets the timer for w, an attempt that has looked and keeps its place. When it was woken there was enough for it; but since
-// then a tag may have become short, for which it has to leave that. Nobody would wake it again. The lock is held.
+// rearm sets the timer for w, an attempt that has looked and keeps its place. When it was woken there was enough for it. But since then a
+// tag may have become short, for which w has to leave that, and nobody would wake w again. The lock is held.
 func (t *Throttle) rearm(now int64, w *waiter) {
 	if t.queue.First != w || t.tags == nil || !t.tags.short.any(now-lackFor) || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return
@@ -387,8 +380,8 @@ func (t *Throttle) onTimer() {
 	t.serve(t.gate.Now())
 }
 
-// retimeSoon is retime after somebody has come before others. It looks at everybody who waits, so it waits itself until that takes little of
-// the time. The lock is held.
+// retimeSoon is retime after a caller has come before others. retime looks at every waiting caller, so retimeSoon delays it until it takes
+// little of the time. The lock is held.
 func (t *Throttle) retimeSoon(now int64) {
 	every := int64(t.queue.Len) * int64(10*time.Microsecond)
 	if t.retimeDue = t.queue.Bounded > 0 && now-t.retimed < every; !t.retimeDue && t.queue.Bounded > 0 {
@@ -396,8 +389,7 @@ func (t *Throttle) retimeSoon(now int64) {
 	}
 }
 
-// retime fails the waiters that cannot be served before their deadlines at the
-// share that is in force now. The lock is held.
+// retime fails the waiters that cannot be served before their deadlines at the share in force now. The lock is held.
 func (t *Throttle) retime(now int64) {
 	t.retimed, t.retimeDue = now, false
 	if t.queue.Bounded == 0 {
@@ -422,7 +414,7 @@ func (t *Throttle) retime(now int64) {
 		t.publish() // perhaps nobody waits any more
 	}
 	for _, w := range late {
-		retry, _ := t.due(now, ahead+w.Least) // who comes again stands behind all that stayed
+		retry, _ := t.due(now, ahead+w.Least) // a caller that comes again stands behind all that stayed
 		t.short(w.N, now)
 		w.Fail(t.heldUp(now, w, retry))
 	}

@@ -5,12 +5,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
 )
 
-// WaitStats is how much a limiter has held callers back for one reason, in all since it was
-// made: Waits and Refusals count calls, and Time is how long at least one caller waited.
+// WaitStats reports how much a limiter has held callers back for one reason since it was made: Waits and Refusals count calls, and Time is
+// how long at least one caller waited.
 type WaitStats = gate.WaitStats
 
-// WaitStats returns how much callers were held back for each reason, in an order that does
-// not change; reasons that never did so are left out.
+// WaitStats returns how much callers were held back for each reason, in an order that does not change. It omits reasons that never did so.
 func (t *Throttle) WaitStats() []WaitStats { return t.gate.WaitStats() }
 
 // noteHeld notes what the first waiter waits for, if anybody waits. The lock is held.
@@ -61,7 +60,7 @@ func (t *Throttle) reasonNow(n int, now int64) Reason {
 	if s.Behind != nil {
 		s = s.Behind
 	}
-	if s.Lease.Issuing { // what is known of slots is guarded
+	if s.Lease.Issuing { // the state of slots is guarded
 		t.gate.Lock()
 		defer t.gate.Unlock()
 		return t.reason(now, t.bucket.Units(n))
@@ -70,11 +69,10 @@ func (t *Throttle) reasonNow(n int, now int64) Reason {
 	return r
 }
 
-// WaitStats returns how much callers were held back for each reason, in an order that does
-// not change; reasons that never did so are left out.
+// WaitStats returns how much callers were held back for each reason, in an order that does not change. It omits reasons that never did so.
 func (f *InFlight) WaitStats() []WaitStats { return f.gate.WaitStats() }
 
-// noteHeld notes what is waited for, if anybody waits. The lock is held.
+// noteHeld notes why callers wait, if any do. The lock is held.
 func (f *InFlight) noteHeld() {
 	if f.queue.Empty() {
 		f.gate.Waits.Idle(f.gate.Now())
@@ -105,7 +103,7 @@ func (f *InFlight) outlook() gate.Outlook {
 func (t *Throttle) whyOneWaits(now int64) Reason {
 	least := t.bucket.Units(1)
 	if !t.queue.Empty() {
-		least = t.queue.First.Units // whatever holds that back holds back all behind it
+		least = t.queue.First.Units // a cause that holds it back also holds back all behind it
 	}
 	if wait, ok := t.due(now, t.queue.Tokens+1); ok && wait == 0 && t.queue.Empty() {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Package limit defines these types, with their fields and methods; here are their names for most users.
+// Package limit defines these types, with their fields and methods. These are their names for most users.
 
 // WholeShare is the share that stands for the whole limit. Shares are integers of 1e-9.
 const WholeShare int64 = limit.WholeShare
@@ -21,13 +21,13 @@ type (
 	// A Reason says why a draw was refused or has to wait.
 	Reason = limit.Reason
 
-	// A Report is what a limiter tells its pool at one moment.
+	// A Report describes a limiter to its pool at one moment.
 	Report = limit.Report
 
 	// A Paused is a pause: an order to grant nothing, with its tag, end and reason.
 	Paused = limit.Paused
 
-	// PauseReceipts is what has become of a pause.
+	// PauseReceipts is the outcome of a pause.
 	PauseReceipts = limit.PauseReceipts
 
 	// A PauseOption sets one thing of a call of Pause or Resume.
@@ -43,8 +43,8 @@ const (
 	ReasonLimit = limit.ReasonLimit
 	// ReasonNoShare: this processor holds no share of the limit yet, or nothing of the tag's budgets, which are not spent.
 	ReasonNoShare = limit.ReasonNoShare
-	// ReasonFrozen: it holds none, and no share grows for a while, because the store
-	// has forgotten something: it is new, was wiped, or failed over.
+	// ReasonFrozen: it holds none, and no share grows for a while, because the store has lost its state: it is new, was wiped, or failed
+	// over.
 	ReasonFrozen = limit.ReasonFrozen
 	// ReasonShareTooSmall: this processor's share of a hard limit is too small to
 	// grant the cost at once; see Limit.Hard.
@@ -82,7 +82,7 @@ const (
 	ReasonBudget = limit.ReasonBudget
 	// ReasonClass: tags of a higher class use the limit.
 	ReasonClass = limit.ReasonClass
-	// ReasonNames: more names of a pattern are in use than are told apart, and this one shares a quota with others.
+	// ReasonNames: too many names of a pattern are in use to tell all apart, and this one shares a quota with others.
 	ReasonNames = limit.ReasonNames
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed = limit.ReasonClosed
@@ -95,11 +95,10 @@ func Reasons() []Reason { return limit.Reasons() }
 // everything, and Resume ends a pause of everything: pauses of single tags go on.
 func PauseTag(tag string) PauseOption { return limit.PauseTag(tag) }
 
-// WaitForReceipts sets how long Pause waits for the other processors to say that they
-// have stopped: 0, which is not at all, to a minute. Defaults to DefaultReceiptWait.
+// WaitForReceipts sets how long Pause waits for the other processors to confirm that they have stopped: 0, which is not at all, to a
+// minute. Defaults to DefaultReceiptWait.
 func WaitForReceipts(d time.Duration) PauseOption { return limit.WaitForReceipts(d) }
 
-// PauseSince says on which generation (PauseReceipts.Generation) the caller acts, such as
-// the one in force when a call was sent that was refused. Pause changes nothing if
-// somebody has resumed since.
+// PauseSince names the generation (PauseReceipts.Generation) on which the caller acts, such as the one in force when a refused call was
+// sent. Pause changes nothing if somebody has resumed since.
 func PauseSince(generation uint64) PauseOption { return limit.PauseSince(generation) }

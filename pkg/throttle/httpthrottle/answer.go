@@ -16,11 +16,11 @@ const (
 	peekTime = time.Second
 )
 
-// hasBody tells whether a response has something to read.
+// hasBody reports whether a response has something to read.
 func hasBody(res *http.Response) bool { return res.Body != nil && res.Body != http.NoBody }
 
-// A peekedBody is the body of a response whose beginning is read ahead, in a goroutine of its own: so
-// that nobody has to wait for it for longer than peekTime. Whoever reads it has all of it.
+// A peekedBody is the body of a response. Its beginning is read ahead in a goroutine of its own, so that nobody waits for it for longer
+// than peekTime. A reader still gets all of it.
 type peekedBody struct {
 	io.ReadCloser // the body
 
@@ -98,8 +98,8 @@ func (b *peekedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// discard reads a response that nobody gets, so that its connection can be used again, and
-// closes it. Of one that is long, or comes slowly, only the beginning is read, and its connection is given up.
+// discard reads a response that nobody gets, so that its connection can be used again, and closes it. It reads only the beginning of a long
+// or slow one, and gives its connection up.
 func discard(res *http.Response) {
 	if res == nil || res.Body == nil {
 		return

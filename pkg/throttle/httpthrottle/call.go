@@ -23,22 +23,22 @@ type call struct {
 	tag     string // for the limiter
 	name    string // the same for pauses and errors; see quota.ShortName
 	cost    int
-	passed  func() int // what it has cost by its body so far; nil: what it was drawn for
+	passed  func() int // its cost by its body so far; nil: the tokens drawn for it
 	began   time.Time
 	attempt int // how many were made
 	repeats int // how often the base was about to repeat it
 }
 
-// An outcome is what became of an attempt.
+// An outcome is the result of an attempt.
 type outcome struct {
-	// again tells that another attempt is to follow after wait; res is of no more use then.
+	// again means that another attempt follows after wait; res is of no more use then.
 	again bool
 	wait  time.Duration
-	// refused tells that it is the service that asks for the wait.
+	// refused means that the service asks for the wait.
 	refused bool
 	res     *http.Response
 	err     error
-	// open tells that the permit is settled at the end of the body of res, with what meter says.
+	// open means that the permit is settled at the end of the body of res, with the cost from meter.
 	open  bool
 	meter Meter
 }
@@ -211,7 +211,7 @@ func (c *call) failed(res *http.Response, err error) outcome {
 	return outcome{again: again, wait: wait, res: res, err: err}
 }
 
-// repeatable tells whether the request may and can be sent again.
+// repeatable reports whether the request may and can be sent again.
 func (c *call) repeatable(notProcessed bool) bool {
 	return c.attempt < c.attempts && c.body.again != nil && (notProcessed || c.key != "" || idempotent(c.req))
 }
@@ -228,7 +228,7 @@ func left(ctx context.Context) time.Duration {
 	return time.Until(deadline)
 }
 
-// failure tells whether a status says that the call failed, and might not the next time.
+// failure reports whether a status says that the call failed, and might not the next time.
 func failure(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
@@ -241,8 +241,8 @@ func failure(status int) bool {
 // keyHeader is the header of draft-ietf-httpapi-idempotency-key-header.
 const keyHeader = "Idempotency-Key"
 
-// idempotent tells whether it makes no difference to the service how often it gets a
-// request, by the same marks as net/http's own transport.
+// idempotent reports whether it makes no difference to the service how often it gets a request, by the same criteria as net/http's own
+// transport.
 func idempotent(req *http.Request) bool {
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
@@ -251,7 +251,7 @@ func idempotent(req *http.Request) bool {
 	return req.Header.Get(keyHeader) != "" || req.Header.Get("X-Idempotency-Key") != ""
 }
 
-// checkKey tells what is wrong with a key, without repeating it.
+// checkKey returns an error for an invalid key, without repeating the key.
 func checkKey(key string) error {
 	const longest = 255
 	if len(key) > longest {

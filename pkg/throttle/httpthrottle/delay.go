@@ -9,25 +9,23 @@ import (
 	"time"
 )
 
-// farthest is the longest delay that is told apart from longer ones: about ten
-// years.
+// farthest is the longest delay that is distinguished from longer ones: about ten years.
 const farthest = 10 * 365 * 24 * time.Hour
 
 // longestValue is how long a text may be that says when to come back, in bytes.
 const longestValue = 1024
 
-// A clock tells what time it is for a service, and how old its answer is.
+// A clock has the time of a service, and the age of its answer.
 type clock struct {
 	now time.Time
 	age time.Duration // an answer from a cache was made so long ago
 }
 
-// believedSkew is how far the clock of a service may be from the local one. Further off it is
-// not the clock that is wrong but the Date: a constant, or local time that claims to be GMT.
+// believedSkew is how far the clock of a service may be from the local one. Further off it is not the clock that is wrong but the Date: a
+// constant, or local time that claims to be GMT.
 const believedSkew = 15 * time.Minute
 
-// clock returns the time of the service: what Date and Age of the answer come to, or the local
-// time where they cannot be believed or are missing.
+// clock returns the time of the service by Date and Age of the answer, or the local time where these are missing or cannot be believed.
 func (a Answer) clock() clock {
 	c := clock{now: a.At}
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(a.Header.Get("Age")), 10, 31); err == nil {
@@ -44,7 +42,7 @@ func (a Answer) clock() clock {
 // until returns the time from now to a time: 0 to farthest.
 func (c clock) until(t time.Time) time.Duration { return min(max(t.Sub(c.now), 0), farthest) }
 
-// rest returns what is left of a delay that was told when the answer was made.
+// rest returns the rest of a delay that began when the answer was made.
 func (c clock) rest(d time.Duration) time.Duration { return min(max(d-c.age, 0), farthest) }
 
 // when reads when to come back. A plain number counts units; it is a time since 1970 where it is too
@@ -77,9 +75,9 @@ func unquote(s string) string {
 	return s
 }
 
-// epochs are the units of times since 1970, with the number from which each one counts. The
-// first is 2001 in seconds: nobody waits for thirty years, nor for eleven days told in milliseconds. The others
-// begin in 1973, and end where a number of the one before would mean the year 5138.
+// epochs are the units of times since 1970, with the number from which each one counts. The first is 2001 in seconds: nobody waits for
+// thirty years, nor for eleven days given in milliseconds. The others begin in 1973, and end where a number of the one before would mean
+// the year 5138.
 var epochs = [...]struct {
 	from *big.Rat
 	unit time.Duration
@@ -139,8 +137,7 @@ func decimal(s string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(s)
 }
 
-// dates are the forms of a date besides those of HTTP. What names no zone is in UTC. A fraction of the
-// seconds is read in each.
+// dates are the forms of a date besides those of HTTP. A date without a zone is in UTC. A fraction of the seconds is read in each.
 var dates = [...]string{
 	time.RFC3339,
 	"2006-01-02T15:04:05",
@@ -218,8 +215,8 @@ func amounts(s string) (sum time.Duration, end int) {
 	}
 }
 
-// list reads a value that may be a list, such as two lines that a proxy has made one: the latest
-// counts. A list with anything in it that is malformed says nothing.
+// list reads a value that may be a list, such as two lines that a proxy has joined: the latest counts. A list with anything malformed in it
+// says nothing.
 func (c clock) list(s string, unit time.Duration) (latest time.Duration, ok bool) {
 	if d, whole := c.when(s, unit); whole {
 		return d, true

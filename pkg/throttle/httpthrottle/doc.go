@@ -1,6 +1,5 @@
-// Package httpthrottle puts a limit on what an HTTP client sends, and does what the service
-// says about its own limits. NewTransport makes an http.RoundTripper, which works
-// under any client library that takes an *http.Client:
+// Package httpthrottle limits what an HTTP client sends, and obeys what the service says about its own limits. NewTransport makes an
+// http.RoundTripper, which works under any client library that takes an *http.Client:
 //
 //	client := &http.Client{Transport: httpthrottle.NewTransport(nil, limiter, httpthrottle.WithClassifier(httpthrottle.OpenAI))}
 //
@@ -25,40 +24,38 @@
 //
 // # One request for each permit
 //
-// net/http sends a request again by itself: over HTTP/1.1 when a connection that was used before ends without an
-// answer, for GET, HEAD and all that has an Idempotency-Key; over HTTP/2 when the service refuses the stream or sends the
-// connection away; as often as that happens. Such a repeat is stopped before anything of it is written, and becomes an attempt: it waits
-// for pauses, draws, and counts for WithMaxAttempts, WithMaxElapsed and whatever counts the calls of the base. Since net/http takes
-// it for safe, it needs no RetryFailures. The first follows at once, later ones with a backoff; when none is left, the
-// error is ErrUnanswered, with the reason. So with WithMaxAttempts(1) the service sees one request.
+// net/http sends a request again by itself, as often as there is reason to. Over HTTP/1.1 it does so when a reused connection ends without
+// an answer, for GET, HEAD and all requests with an Idempotency-Key. Over HTTP/2 it does so when the service refuses the stream or sends
+// the connection away. Such a repeat is stopped before anything of it is written, and becomes an attempt. It waits for pauses, draws, and
+// counts for WithMaxAttempts, WithMaxElapsed and everything that counts the calls of the base. Since net/http takes it for safe, it needs
+// no RetryFailures. The first follows at once, later ones with a backoff. When none is left, the error is ErrUnanswered, with the reason.
+// So with WithMaxAttempts(1) the service sees one request.
 //
-// What a transport between this one and net/http repeats by itself after an error becomes an attempt as well. What it sends after an
-// answer, to log in or because of a 503, waits there for a permit of its own, and counts as an attempt. NewTransport says what
-// such a transport has to do for that.
+// Repeats after an error by a transport between this one and net/http become attempts as well. A request that it sends after an answer, to
+// log in or because of a 503, waits there for a permit of its own, and counts as an attempt. NewTransport says how such a transport has to
+// behave for that.
 //
-// That net/http tries another connection because nothing could be written to the first is no repeat, and costs nothing. Where
-// that cannot be told, the request counts as sent.
+// If net/http tries another connection because nothing could be written to the first, that is no repeat, and costs nothing. Where that
+// cannot be known, the request counts as sent.
 //
-// Waits of step 1, and those for the next attempt after a refusal, show at the limiter as
-// its own do, with throttle.ReasonPause: in WaitStats and Status, for its observers, in metrics and
-// traces; see throttle.ExternalWait. Throttled knows nothing of them, for the limiter itself has tokens.
+// Waits of step 1, and waits for the next attempt after a refusal, show at the limiter as its own do, with throttle.ReasonPause. They show
+// in WaitStats and Status, for its observers, in metrics and traces; see throttle.ExternalWait. Throttled does not include them, for the
+// limiter itself has tokens.
 //
 // # Refusals
 //
-// A Classifier says which answers are refusals, and of what class:
+// A Classifier says which answers are refusals, and names their class:
 //
 //	class     examples                              the call             others of the process
 //	Wait      429 rate_limit_exceeded               waits, tries again   wait as long, if it says how long
 //	Overload  503, 529 overloaded_error             waits, tries again   wait as long, if it says how long
 //	Stop      429 insufficient_quota, a limit of 0  ends at once         go on
 //
-// A call waits as long as the service says and up to a tenth longer, a second at most; never
-// less. So those who were told the same time do not come back at the same instant.
-// While the body of a refusal is read, which takes a second at most, the calls with the same tag are held back, if its head
-// says for how long or is a 429: so no more are sent while it is found out what it says. Of a body that takes longer, or is longer than
-// 1 MiB, what has come is looked at; the response has all of it.
-// Answer.RetryAfter lists where the service may say it. When it says nothing: half a
-// second, doubled with each attempt, at most 30 s, and up to half as long again.
+// A call waits as long as the service says and up to a tenth longer, a second at most; never less. So callers with the same time do not
+// come back at the same instant. Reading the body of a refusal takes a second at most. Meanwhile the calls with the same tag are held back,
+// if its head says for how long or is a 429. So no more are sent until its content is known. Of a body that takes longer, or is longer than
+// 1 MiB, only the part that has come is looked at; the response has all of it. Answer.RetryAfter lists where the service may say when to
+// come back. If it does not, the wait is half a second, doubled with each attempt, at most 30 s, and up to half as long again.
 //
 // It tries again only if
 //   - the service has not acted on the request (Refusal.NotProcessed), or the request is
@@ -68,12 +65,11 @@
 //     is neither longer than WithMaxWait (1 min) nor than the context allows. A longer wait
 //     is never cut short.
 //
-// Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What
-// the others learn of a refusal is up to the Feedback. Without one of the user's own the limiter is told
-// of a Wait that says for how long (throttle.Throttle.RetryAfter), which pauses the pool if
-// two of its processors are. It is not told of an Overload, which may be the trouble of one server of many. Calls that meet a pause which is
-// longer than they may wait fail at once, with the time to retry: a *throttle.Error with
-// throttle.ReasonPause. So a message can be given back to its source for that time.
+// Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. The Feedback decides what the others learn of a
+// refusal. Without one of the user's own, the limiter receives each Wait that says for how long (throttle.Throttle.RetryAfter). That pauses
+// the pool if two of its processors receive one. The limiter does not receive an Overload, which may be the trouble of one server of many.
+// Calls that meet a pause longer than they may wait fail at once, with the time to retry: a *throttle.Error with throttle.ReasonPause. So a
+// message can be given back to its source for that time.
 //
 // # LLMs
 //

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// A hint is what a service says about when to come back.
+// A hint is a service's statement of when to come back.
 type hint struct {
 	delay     time.Duration
 	dimension string // the limit that is used up; empty when it does not say
 	raw       string // where it says so, and in what words
 }
 
-// RetryAfter returns how long the service asks to wait, counted from a.At, and which limit
-// is used up if it says so. ok is false when it says nothing that can be understood.
-// Looked at in this order, the first that is well-formed counts:
+// RetryAfter returns how long the service asks to wait, counted from a.At, and which limit is used up if it says so. The result ok is false
+// if it says nothing intelligible. Of these places, in this order, the first well-formed one counts:
 //
 //  1. Retry-After-Ms, then X-Ms-Retry-After-Ms: milliseconds
 //  2. Retry-After: seconds, a date or a duration
@@ -25,15 +24,15 @@ type hint struct {
 //     Anthropic-RateLimit-*, with or without the name of a limit
 //  6. the text for people in the body: "try again in 20s"
 //
-// Numbers may have a fraction. One from 1e9 is a time since 1970, in seconds, milliseconds, microseconds or
-// nanoseconds, by its size. A duration is 6m0s, 20 seconds or PT20S; a date one of HTTP or RFC 3339. All is rounded up, never
-// down. Of lists, and of several limits that are used up, the latest counts. A limit of which something remains
-// says nothing about this refusal, so its reset does not count. docs/http.md has the table.
+// Numbers may have a fraction. A number from 1e9 is a time since 1970, in seconds, milliseconds, microseconds or nanoseconds, by its size.
+// A duration is 6m0s, 20 seconds or PT20S; a date is one of HTTP or RFC 3339. All is rounded up, never down. Of lists, and of several
+// limits that are used up, the latest counts. A limit with something left says nothing about this refusal, so its reset does not count.
+// docs/pause.md has the table.
 //
-// Dates count against the Date of the answer, so that the clocks need not agree, unless it is more than 15 minutes
-// away from a.At: then against a.At. The Age of an answer from a cache is taken off.
+// Dates count against the Date of the answer, so that the clocks need not agree. If that is more than 15 minutes away from a.At, dates
+// count against a.At. The Age of an answer from a cache is subtracted.
 //
-// d is 0 to ten years: RetryAfter tells what the service said, and bounds nothing. The transport does; see WithMaxPause.
+// d is 0 to ten years: RetryAfter returns what the service said, and bounds nothing. The transport does; see WithMaxPause.
 func (a Answer) RetryAfter() (d time.Duration, dimension string, ok bool) {
 	h, ok := a.hint(nil)
 	return h.delay, h.dimension, ok
@@ -49,7 +48,7 @@ var fields = [...]struct {
 	{"Retry-After", time.Second},
 }
 
-// hint returns what RetryAfter does. said is what the body says; nil if that is not known yet.
+// hint is RetryAfter with the source. said is the content of the body; nil if that is not known yet.
 func (a Answer) hint(said *remarks) (hint, bool) {
 	c := a.clock()
 	for _, f := range fields {
@@ -75,11 +74,10 @@ func (a Answer) hint(said *remarks) (hint, bool) {
 	return said.advice(c)
 }
 
-// longestRaw is how much of what a service said is shown, in bytes.
+// longestRaw is how much of a service's words is shown, in bytes.
 const longestRaw = 128
 
-// shown returns what a service said so that it is fit for a log: not too long, and without control
-// characters.
+// shown returns a service's words in a form fit for a log: not too long, and without control characters.
 func shown(raw string) string {
 	more := ""
 	if len(raw) > longestRaw {

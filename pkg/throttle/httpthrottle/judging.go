@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// judging holds back the calls with a tag while the answer to one of them is read: its head says that the
-// service wants to be left alone, and its body will say for how long, or that no wait helps. That takes
-// peekTime at most. The zero judging holds back nobody.
+// judging holds back the calls with a tag while the answer to one of them is read. Its head says that the service wants to be left alone,
+// and its body will say for how long, or that no wait helps. That takes peekTime at most. The zero judging holds back nobody.
 type judging struct {
 	some atomic.Int64 // how many answers are read
 
@@ -47,7 +46,7 @@ func (j *judging) begin(tag string) (end func()) {
 	}
 }
 
-// of returns what is closed when calls with a tag may go on; nil: now.
+// of returns a channel that is closed when calls with a tag may go on; nil: now.
 func (j *judging) of(tag string) <-chan struct{} {
 	if j.some.Load() == 0 {
 		return nil
@@ -60,8 +59,7 @@ func (j *judging) of(tag string) <-chan struct{} {
 	return nil
 }
 
-// judge classifies a response, first by its head, then with what its body says. end is to be called when what
-// it found has been told.
+// judge classifies a response, first by its head, then with its body. end must be called when the result has been reported.
 func (c *call) judge(res *http.Response) (a Answer, r Refusal, refused bool, end func()) {
 	a = Answer{Status: res.StatusCode, Header: res.Header, At: time.Now()}
 	end = func() {}
@@ -84,7 +82,7 @@ func (c *call) judge(res *http.Response) (a Answer, r Refusal, refused bool, end
 	return a, r, refused, end
 }
 
-// holds tells whether others are to wait because of what the head of a refusal says.
+// holds reports whether others are to wait because of the head of a refusal.
 func (t *transport) holds(r Refusal) bool {
 	if t.pauser == nil || r.Class == Stop {
 		return false

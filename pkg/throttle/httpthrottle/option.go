@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// An Option changes what a transport does. A nil Option changes nothing. The functions of
-// the user that options carry are called from any number of goroutines at once; they must
-// not change the request, nor read its body other than through GetBody.
+// An Option changes the behaviour of a transport. A nil Option changes nothing. The user's functions in options are called from any number
+// of goroutines at once. They must not change the request, nor read its body other than through GetBody.
 type Option func(*settings)
 
-// settings is what the options say.
+// settings holds the values of the options.
 type settings struct {
 	cost        func(*http.Request) int
 	tag         func(*http.Request) string
@@ -34,20 +33,17 @@ type settings struct {
 	faultsFound []error
 }
 
-// WithCost sets how many tokens each attempt of a request draws. At zero or less it
-// draws none and never waits for any. cost is called once for each request. Defaults
-// to 1 for every request; so does nil.
+// WithCost sets how many tokens each attempt of a request draws. At zero or less it draws none and never waits for any. cost is called once
+// for each request. The default, also for nil, is 1 for every request.
 func WithCost(cost func(*http.Request) int) Option {
 	return func(s *settings) { s.cost = cost }
 }
 
-// WithTag sets which tag a request draws its tokens for: a tenant, a model, a
-// destination. It matters for a limiter that knows tags (throttle.Tagger); and what was
-// refused for one tag holds back no other. tag is called once for each request, in the goroutine
-// of its RoundTrip; when it panics, nothing is drawn and the panic goes on there. The limiter gets what it
-// returns as it is. For pauses, errors and Feedback a tag that is longer than 128 bytes, or is no text, is
-// a short hash of it.
-// Defaults to no tag; so does nil. Host is one.
+// WithTag sets the tag for which a request draws its tokens: a tenant, a model, a destination. It matters for a limiter that knows tags
+// (throttle.Tagger). A refusal for one tag holds back no other. The function tag is called once for each request, in the goroutine of its
+// RoundTrip; when it panics, nothing is drawn and the panic goes on there. The limiter gets the result as it is. For pauses, errors and
+// Feedback a tag that is longer than 128 bytes, or is no text, is replaced by a short hash of it. The default, also for nil, is no tag.
+// Host is one such function.
 func WithTag(tag func(*http.Request) string) Option {
 	return func(s *settings) { s.tag = tag }
 }
@@ -61,29 +57,26 @@ func Host(req *http.Request) string {
 	return req.URL.Host
 }
 
-// WithMeter sets how it is learnt from a response what its call really cost; see Meter.
-// meter is called with the response before its body is read, which it must not do itself;
-// a nil Meter leaves the cost as drawn. It is not called for refusals, which cost what was
-// drawn. Defaults to no meter; so does nil. UsageMeter is one for LLMs.
+// WithMeter sets how a response yields the real cost of its call; see Meter. The function meter is called with the response before its body
+// is read, which it must not do itself. A nil Meter leaves the cost as drawn. meter is not called for refusals, which cost the drawn
+// tokens. The default, also for nil, is no meter. UsageMeter is one for LLMs.
 func WithMeter(meter func(*http.Response) Meter) Option {
 	return func(s *settings) { s.meter = meter }
 }
 
-// WithClassifier sets what counts as a refusal. Defaults to Generic; so does nil.
+// WithClassifier sets which answers count as refusals. The default, also for nil, is Generic.
 func WithClassifier(c Classifier) Option {
 	return func(s *settings) { s.classify = c }
 }
 
-// WithFeedback sets who is told of refusals and of calls that were served. It takes the
-// place of the transport's own Pause: calls are held back by f if it is a Pauser, and
-// else only by the limiter. Defaults to a Pause of the transport's own, with ToldOnly if the
-// limiter is adaptive; so does nil.
+// WithFeedback sets the receiver of reports on refusals and served calls. It replaces the transport's own Pause: f holds calls back if it
+// is a Pauser, and otherwise only the limiter does. The default, also for nil, is a Pause of the transport's own, with ToldOnly if the
+// limiter is adaptive.
 func WithFeedback(f Feedback) Option {
 	return func(s *settings) { s.feedback = f }
 }
 
-// WithMaxAttempts sets how often a request is sent at most, by whomever: 1 to 100. 1 means never
-// again. Defaults to 4.
+// WithMaxAttempts sets how often a request is sent at most, repeats by the base included: 1 to 100. 1 means never again. Defaults to 4.
 func WithMaxAttempts(n int) Option {
 	return func(s *settings) {
 		s.check("WithMaxAttempts", n, n >= 1 && n <= 100, "1 to 100")
@@ -101,11 +94,10 @@ func WithMaxWait(d time.Duration) Option {
 	}
 }
 
-// WithMaxElapsed sets the time, from its beginning, after which a call is not tried
-// again; an attempt under way goes on. It must be above 0. Defaults to five minutes. A call whose
-// time is over while it waits for the tokens of a further attempt ends with a *throttle.Error
-// that is context.DeadlineExceeded, too; with the latter alone when its context has a deadline and
-// 80 % of its time or less was spent waiting.
+// WithMaxElapsed sets the time, from its beginning, after which a call is not tried again; an attempt under way goes on. It must be above
+// 0. Defaults to five minutes. A call whose time ends while it waits for the tokens of a further attempt fails with a *throttle.Error that
+// is also context.DeadlineExceeded. It fails with the latter alone when its context has a deadline and 80 % of its time or less was spent
+// waiting.
 func WithMaxElapsed(d time.Duration) Option {
 	return func(s *settings) {
 		s.check("WithMaxElapsed", d, d > 0, "more than 0")
@@ -113,11 +105,11 @@ func WithMaxElapsed(d time.Duration) Option {
 	}
 }
 
-// WithMaxPause sets how long one refusal may hold back other calls: those of this process, by the transport's own
-// Pause, and those of the pool, which goes by its own bound too (throttle.WithMaxRetryAfter). A service may ask for more, or
-// seem to: then the others wait for no longer than d, and a line in the log shows what it said. The refused
-// call itself is not cut short: it ends with the whole of Refusal.RetryAfter, unless WithMaxWait allows for it. It must be above 0.
-// Defaults to DefaultMaxPause. A Feedback of the user's own has bounds of its own.
+// WithMaxPause sets how long one refusal may hold back other calls. These are calls of this process, by the transport's own Pause, and of
+// the pool, which obeys its own bound too (throttle.WithMaxRetryAfter). If a service asks for more, or seems to, the others wait for no
+// longer than d, and a line in the log shows its words. The refused call itself is not cut short: it ends with the whole of
+// Refusal.RetryAfter, unless WithMaxWait allows for it. It must be above 0. Defaults to DefaultMaxPause. A Feedback of the user's own has
+// bounds of its own.
 func WithMaxPause(d time.Duration) Option {
 	return func(s *settings) {
 		s.check("WithMaxPause", d, d > 0, "more than 0")
@@ -125,16 +117,14 @@ func WithMaxPause(d time.Duration) Option {
 	}
 }
 
-// WithLogger sets where the transport logs: at level warn, at most once a second, that a service asks for a longer pause than
-// WithMaxPause allows. Defaults to slog.Default(); so does nil.
+// WithLogger sets where the transport logs, at level warn and at most once a second, that a service asks for a longer pause than
+// WithMaxPause allows. The default, also for nil, is slog.Default().
 func WithLogger(log *slog.Logger) Option { return func(s *settings) { s.log = log } }
 
-// WithBodyBuffer sets up to what size, in bytes, the body of a request is read into memory
-// before the first attempt, so that it can be sent again: 0 or more; 0 reads none. A larger
-// body is sent once. It matters only for requests without GetBody; those that
-// http.NewRequest made of bytes or a string have one. By default bodies of a known length
-// are read, up to 1 MiB; with this option also those of unknown length, which does not suit
-// a caller that writes the body while it reads the response.
+// WithBodyBuffer sets up to which size, in bytes, the body of a request is read into memory before the first attempt. Then it can be sent
+// again. The size is 0 or more; 0 reads none. A larger body is sent once. It matters only for requests without GetBody; http.NewRequest
+// sets that for bytes and strings. By default bodies of a known length are read, up to 1 MiB. With this option bodies of unknown length are
+// read too, which does not suit a caller that writes the body while it reads the response.
 func WithBodyBuffer(size int64) Option {
 	return func(s *settings) {
 		s.check("WithBodyBuffer", size, size >= 0, "0 or more")
@@ -142,12 +132,10 @@ func WithBodyBuffer(size int64) Option {
 	}
 }
 
-// WithIdempotencyKey sends a header Idempotency-Key, the same with every attempt, with
-// requests whose method is not idempotent (POST, PATCH), unless they have one. key is
-// called once for each request and returns visible ASCII, at most 255 characters; an empty
-// key is not sent. nil makes a random key of 26 characters for each. A service that knows
-// the header acts once however often the request comes, so such a request counts as
-// idempotent. By default no key is sent.
+// WithIdempotencyKey sends a header Idempotency-Key, the same with every attempt. It does so for requests whose method is not idempotent
+// (POST, PATCH), unless they have one. The function is called once for each request and returns visible ASCII, at most 255 characters; an
+// empty key is not sent. A nil function makes a random key of 26 characters for each. A service that knows the header acts once however
+// often the request comes, so such a request counts as idempotent. By default no key is sent.
 func WithIdempotencyKey(key func(*http.Request) string) Option {
 	if key == nil {
 		key = func(*http.Request) string { return rand.Text() }
@@ -155,18 +143,15 @@ func WithIdempotencyKey(key func(*http.Request) string) Option {
 	return func(s *settings) { s.key = key }
 }
 
-// RetryFailures also repeats, with a backoff, what failed for other reasons: an error of
-// the base transport, or a status of 408, 500, 502, 503 or 504. It does so only for
-// requests that are idempotent, by their method or by an Idempotency-Key. By default only
-// refusals are repeated.
+// RetryFailures also repeats, with a backoff, calls that failed for other reasons: an error of the base transport, or a status of 408, 500,
+// 502, 503 or 504. It does so only for requests that are idempotent, by their method or by an Idempotency-Key. By default only refusals are
+// repeated.
 func RetryFailures() Option { return func(s *settings) { s.failures = true } }
 
-// RefusalsAsErrors returns an error instead of the response to a call that was refused for
-// good: a *throttle.Error with ReasonRefused, the time to retry and a *RefusedError as
-// cause, so that errors.Is tells throttle.ErrThrottled; for Stop the *RefusedError alone.
-// That brings class and time through client libraries which make errors of their own of a
-// response. It is not quite what http.RoundTripper asks for, which is an error only
-// without a response. By default the response is returned, as it came.
+// RefusalsAsErrors returns an error instead of the response to a call that was refused for good. It is a *throttle.Error with
+// ReasonRefused, the time to retry and a *RefusedError as cause, so that errors.Is finds throttle.ErrThrottled. For Stop it wraps the
+// *RefusedError alone. That carries class and time through client libraries that make errors of their own of a response. It deviates from
+// http.RoundTripper, which asks for an error only without a response. By default the response is returned, as it came.
 func RefusalsAsErrors() Option { return func(s *settings) { s.asErrors = true } }
 
 const (
@@ -201,7 +186,7 @@ func (s *settings) check(option string, value any, ok bool, allowed string) {
 
 func (s *settings) faults() error { return errors.Join(s.faultsFound...) }
 
-// Check returns everything that is wrong with the options, in one error, with which NewTransport would panic; nil for nothing.
+// Check returns all faults of the options in one error, with which NewTransport would panic; nil: there are none.
 func Check(opts ...Option) error {
 	s := newSettings(opts)
 	return s.faults()

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// A Feedback is told what a service says about its limits, so that it can slow others
-// down. Its methods are called from any number of goroutines at once, once for each
-// attempt, and each call waits for them: they should hand on what they learn and return.
-// ctx is the context of the request.
+// A Feedback receives what a service says about its limits, so that it can slow others down. Its methods are called from any number of
+// goroutines at once, once for each attempt. Each call waits for them, so they should pass the report on and return. ctx is the context of
+// the request.
 type Feedback interface {
-	// Refused is called for each refusal, of whatever class.
+	// Refused is called for each refusal, of any class.
 	Refused(ctx context.Context, r Refusal)
 	// Accepted is called for each call that was served.
 	Accepted(ctx context.Context, a Acceptance)
@@ -22,38 +21,33 @@ type Feedback interface {
 // transport asks it before each attempt draws, and again when it has drawn.
 type Pauser interface {
 	Feedback
-	// Paused returns how long calls with a tag have yet to wait; 0 for not at all. It is
-	// called from any number of goroutines at once.
+	// Paused returns how much longer calls with a tag have to wait; 0 for not at all. It is called from any number of goroutines at once.
 	Paused(tag string) time.Duration
 }
 
-// Pause is the Feedback that a transport has by default: a refusal that says when to come
-// back holds back all calls with the same tag until then. Of two such times the later
-// counts. A 429 that does not say holds them back for half a second, and for twice as long
-// after each further one, up to 30 s, until a call is served; refusals of calls that were
-// sent before the last one do not count again. Stop holds back nothing: the same answer
-// comes sooner or later. Nor does an overload that does not say for how long, which may be
-// the trouble of one server of many.
+// Pause is the default Feedback of a transport: a refusal that says when to come back holds back all calls with the same tag until then. Of
+// two such times the later counts. A 429 without a time holds them back for half a second, and for twice as long after each further one, up
+// to 30 s, until a call is served. Refusals of calls that were sent before the last one do not count again. Stop holds back nothing: the
+// same answer comes sooner or later. An overload without a time holds back nothing either: it may be the trouble of one server of many.
 //
-// No refusal holds calls back for longer than Max, whatever it says, so that
-// one that is wrong, or is misread, cannot stop a process. What it says counts in full for
-// its own call.
+// No refusal holds calls back for longer than Max, so that a wrong or misread one cannot stop a process. For its own call its time counts
+// in full.
 //
-// Whom it holds back shows at the limiter of the transport; see the package documentation.
+// The calls that it holds back show at the limiter of the transport; see the package documentation.
 //
 // The zero Pause is ready to use, and one Pause may serve any number of transports to
 // the same service. All methods may be called from any number of goroutines at once.
 type Pause struct {
-	// ToldOnly leaves out refusals that do not say for how long, or say two seconds or less: those an adaptive limit
-	// (throttle.Limit.Adaptive) deals with, which would lose more by stopping than by being a little slower. The call that
-	// was refused waits as long all the same. Set it before the first use.
+	// ToldOnly leaves out refusals that do not say for how long, or say two seconds or less. An adaptive limit (throttle.Limit.Adaptive)
+	// handles these, and would lose more by stopping than by being a little slower. The refused call itself waits as long all the same. Set
+	// it before the first use.
 	ToldOnly bool
 	// Max is how long a refusal holds calls back at most; 0 is DefaultMaxPause. Set it before the first use.
 	Max time.Duration
 
 	mu   sync.Mutex
 	tags map[string]*pausing // those that were refused lately
-	most int                 // at so many tags those are looked for that can be forgotten
+	most int                 // at so many tags, forget looks for some to remove
 }
 
 // A pausing is the state of one tag.
@@ -69,12 +63,11 @@ var _ Pauser = (*Pause)(nil)
 const DefaultMaxPause = 5 * time.Minute
 
 const (
-	// brief is what services say whose limit is one of a second or so, rounded up: no reason to stop for whoever
-	// becomes slower anyway.
+	// brief is the delay of services with a limit of a second or so, rounded up: no reason to stop for callers that become slower anyway.
 	brief = 2 * time.Second
 	// forgetAfter is how long a pause is over before it is forgotten.
 	forgetAfter = time.Minute
-	// fewTags are kept without a thought.
+	// fewTags are kept without a check.
 	fewTags = 16
 )
 
@@ -133,7 +126,7 @@ func (p *Pause) Paused(tag string) time.Duration {
 	return max(time.Until(state.until), 0)
 }
 
-// warn logs what a service said that asks for a longer pause than is believed.
+// warn logs the words of a service that asks for a longer pause than is believed.
 func (t *transport) warn(a Answer, r Refusal) {
 	if r.RetryAfter <= t.maxPause || r.Class == Stop {
 		return
@@ -170,13 +163,12 @@ const (
 	lastBackoff  = 30 * time.Second
 )
 
-// backoff returns how long to wait, before jitter, where nobody says, after n
-// others: half a second, doubled each time, at most 30 s.
+// backoff returns how long to wait, before jitter, where the service does not say, after n such waits: half a second, doubled each time, at
+// most 30 s.
 func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 16), lastBackoff) }
 
-// late returns d with up to so much more, so that those who were told the same do not come
-// back at the same instant. Never less: that would be another refusal. Where little time is
-// left it adds less; fits is false if d itself is not within it.
+// late returns d plus up to more, so that callers with the same delay do not come back at the same instant. Never less: that would be
+// another refusal. Where little time is left it adds less; fits is false if d itself is not within it.
 func late(d, more, left time.Duration) (wait time.Duration, fits bool) {
 	if d >= left {
 		return 0, false
@@ -185,6 +177,5 @@ func late(d, more, left time.Duration) (wait time.Duration, fits bool) {
 	return d + time.Duration(rand.Int64N(int64(more)+1)), true
 }
 
-// spread returns how much later than d those may come back who were told d: a tenth, at
-// most a second.
+// spread returns how much later than d the callers may come back that were to wait for d: a tenth, at most a second.
 func spread(d time.Duration) time.Duration { return min(d/10, time.Second) }

@@ -4,8 +4,7 @@ import (
 	"net/http"
 )
 
-// statusOverloaded is what Anthropic and others answer when they are overloaded, whoever
-// asks.
+// statusOverloaded is the status of Anthropic and others when they are overloaded, for any caller.
 const statusOverloaded = 529
 
 // Generic is the Classifier for any service: 429 is Wait, 503 and 529 are
@@ -16,7 +15,7 @@ func Generic(a Answer) (Refusal, bool) {
 	return r, refused
 }
 
-// generic is Generic, with what the body of a refusal says.
+// generic is Generic, with the remarks in the body of a refusal.
 func generic(a Answer) (r Refusal, said *remarks, refused bool) {
 	switch a.Status {
 	case http.StatusTooManyRequests:
@@ -56,9 +55,9 @@ func generation(a Answer) (r Refusal, said *remarks, refused bool) {
 	return r, said, refused
 }
 
-// OpenAI is the Classifier for the OpenAI API and those that follow it, such as
-// vLLM, OpenRouter and LiteLLM: as Generic, but 402, and a 429 for a quota or budget that is spent, is Stop, wherever
-// the body says so. A call that was refused may be repeated in any case. docs/http.md lists what is taken for spent.
+// OpenAI is the Classifier for the OpenAI API and APIs that follow it, such as vLLM, OpenRouter and LiteLLM. It is as Generic, but 402, and
+// a 429 for a quota or budget that is spent, is Stop, wherever the body says so. A refused call may be repeated in any case. docs/pause.md
+// lists the refusals that are taken for spent.
 func OpenAI(a Answer) (Refusal, bool) {
 	r, _, refused := generation(a)
 	return r, refused
@@ -68,9 +67,8 @@ func OpenAI(a Answer) (Refusal, bool) {
 // or Retry-After; remainders of -1, which it sends for some models, do not count.
 func Azure(a Answer) (Refusal, bool) { return OpenAI(a) }
 
-// Anthropic is the Classifier for the Anthropic API: as OpenAI, and a 429 is Stop as well when
-// it says that a spend limit is reached, and when it does not say at all when to come back,
-// which those for rates always do.
+// Anthropic is the Classifier for the Anthropic API: as OpenAI, and a 429 is Stop as well when it says that a spend limit is reached. It is
+// also Stop when it does not say at all when to come back, which refusals for rates always do.
 func Anthropic(a Answer) (Refusal, bool) {
 	r, said, refused := generation(a)
 	if r.Class != Wait {
@@ -82,9 +80,8 @@ func Anthropic(a Answer) (Refusal, bool) {
 	return r, refused
 }
 
-// Gemini is the Classifier for the Gemini API and Vertex AI: as OpenAI, and a 429 is
-// Stop as well when a limit is 0, which means never, and when the quota of a day is used up,
-// for which the service tells a delay of seconds that does not help.
+// Gemini is the Classifier for the Gemini API and Vertex AI: as OpenAI, and a 429 is Stop as well when a limit is 0, which means never. It
+// is also Stop when the quota of a day is used up, for which the service gives a delay of seconds that does not help.
 func Gemini(a Answer) (Refusal, bool) {
 	r, said, refused := generation(a)
 	if r.Class == Wait && (said.daily() || said.never()) {

@@ -9,8 +9,7 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// exhausted returns when the limits are there again that an answer says are used
-// up, and which of them is the last.
+// exhausted returns when the limits that an answer calls used up are there again, and which of them is the last.
 func exhausted(h http.Header, c clock) (hint, bool) {
 	if found, ok := exhaustedItems(h.Values("Ratelimit"), c); ok {
 		return found, true
@@ -40,13 +39,13 @@ var families = [...]string{
 	"x-ratelimit", "ratelimit",
 }
 
-// A limitField is a header about what remains of a limit. The limit's name stands behind what the
-// header is about (x-ratelimit-remaining-tokens), or before it (anthropic-ratelimit-tokens-remaining).
+// A limitField is a header about the rest of a limit. The limit's name stands behind the subject of the header
+// (x-ratelimit-remaining-tokens), or before it (anthropic-ratelimit-tokens-remaining).
 type limitField struct {
 	family, before, behind string
 }
 
-// remainingField tells whether a header, in lower case, is about what remains of a limit.
+// remainingField reports whether a header, in lower case, is about the rest of a limit.
 func remainingField(name string) (limitField, bool) {
 	const remaining = "-remaining"
 	for _, family := range families {
@@ -64,8 +63,8 @@ func remainingField(name string) (limitField, bool) {
 	return limitField{}, false
 }
 
-// resets are what headers are called that tell when a limit is there again, with the unit of a plain
-// number. Those that need no clock come first.
+// resets are the names of headers that say when a limit is there again, with the unit of a plain number. Names that need no clock come
+// first.
 var resets = [...]struct {
 	name string
 	unit time.Duration
@@ -94,8 +93,8 @@ func (f limitField) reset(h http.Header, c clock, remaining string) (hint, bool)
 	return hint{}, false
 }
 
-// usedUp tells which items of a list of remainders say that not even one call is left; nil for none. A
-// remainder of -1 says that there is no figure.
+// usedUp returns which items of a list of remainders say that not even one call is left; nil for none. A remainder of -1 says that there is
+// no figure.
 func usedUp(remaining string) []bool {
 	if len(remaining) > longestValue {
 		return nil
@@ -116,8 +115,7 @@ func usedUp(remaining string) []bool {
 
 var one = power(0)
 
-// resetOf reads a reset. Where it is a list as long as that of the remainders, only those count that
-// are used up.
+// resetOf reads a reset. In a list as long as that of the remainders, only the resets of used-up items count.
 func (c clock) resetOf(value string, unit time.Duration, used []bool) (latest time.Duration, ok bool) {
 	items := strings.Split(value, ",")
 	if len(value) > longestValue || len(items) == 1 || len(items) != len(used) {
@@ -138,10 +136,9 @@ func (c clock) resetOf(value string, unit time.Duration, used []bool) (latest ti
 	return latest, ok
 }
 
-// exhaustedItems reads the field RateLimit of draft-ietf-httpapi-ratelimit-headers: a list
-// of limits with r, what remains, and t, the seconds until more is there; or, as in draft 7, the same
-// of one limit as remaining and reset. The field is a
-// structured one (RFC 9651), so it is ignored as a whole when it is malformed.
+// exhaustedItems reads the field RateLimit of draft-ietf-httpapi-ratelimit-headers. It is a list of limits with r, the remainder, and t,
+// the seconds until more is there. In draft 7 it is the same of one limit, as remaining and reset. The field is structured (RFC 9651), so
+// it is ignored as a whole when it is malformed.
 func exhaustedItems(values []string, c clock) (last hint, ok bool) {
 	raw := strings.Join(values, ", ")
 	if len(raw) > 4*longestValue {
@@ -207,8 +204,7 @@ func itemName(item httpsfv.Item) string {
 	return ""
 }
 
-// clean returns a name that a service gave if it is fit for errors and labels; else
-// nothing.
+// clean returns a name that a service gave if it is fit for errors and labels; else nothing.
 func clean(name string) string {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 	if len(name) > 64 || strings.Trim(name, allowed) != "" {

@@ -20,9 +20,8 @@ const (
 	mostPacked = 2
 )
 
-// readable returns the body of an answer as text in UTF-8: unpacked where it is in a compression that net/http
-// has not undone, and without a byte-order mark or white space around it. Of a body that is cut off it returns what came before.
-// Other compressions than gzip and deflate stay as they are.
+// readable returns the body of an answer as UTF-8 text, without a byte-order mark or white space around it. It unpacks gzip and deflate
+// that net/http has not undone; other compressions stay as they are. A body that is cut off is returned up to there.
 func readable(body []byte, h http.Header) []byte {
 	packed := strings.Split(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",")
 	if len(packed) > mostPacked {
@@ -45,7 +44,7 @@ func readable(body []byte, h http.Header) []byte {
 	return bytes.TrimSpace(unmarked(body))
 }
 
-// unpack returns what a body unpacks to, as far as it can be unpacked; nil for nothing.
+// unpack returns a body as far as it can be unpacked; nil for nothing.
 func unpack(body []byte, open func(io.Reader) (io.ReadCloser, error)) []byte {
 	r, err := open(bytes.NewReader(body))
 	if err != nil {
@@ -59,7 +58,7 @@ func unpack(body []byte, open func(io.Reader) (io.ReadCloser, error)) []byte {
 	return plain
 }
 
-// unmarked takes away a byte-order mark, and makes UTF-8 of what it says is UTF-16.
+// unmarked removes a byte-order mark, and converts to UTF-8 if the mark is of UTF-16.
 func unmarked(body []byte) []byte {
 	switch {
 	case bytes.HasPrefix(body, []byte{0xef, 0xbb, 0xbf}):

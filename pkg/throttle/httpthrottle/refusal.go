@@ -9,15 +9,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Class says what a refusal asks of whoever calls.
+// A Class says how a caller should react to a refusal.
 type Class string
 
 // The classes of refusals.
 const (
 	// Wait: a limit of the caller is used up. The same call can pass later.
 	Wait Class = "wait"
-	// Overload: the service has too much to do, whoever asks. The same call can pass
-	// later, and fewer calls should be made.
+	// Overload: the service has too much to do, for any caller. The same call can pass later, and fewer calls should be made.
 	Overload Class = "overload"
 	// Stop: no wait helps. A quota or a budget is spent, or was never there.
 	Stop Class = "stop"
@@ -27,16 +26,14 @@ const (
 // refused; see RefusalsAsErrors.
 const ReasonRefused throttle.Reason = "refused"
 
-// A Refusal is what a service said when it did not serve a call. A Classifier fills
-// in the first five fields, the transport the others.
+// A Refusal describes a call that the service did not serve. A Classifier fills in the first five fields, the transport the others.
 type Refusal struct {
-	// Class says what it asks for.
+	// Class is the class of the refusal.
 	Class Class
 	// RetryAfter is how long the service asks to wait, counted from At; 0 when it does
 	// not say. It can be years.
 	RetryAfter time.Duration
-	// NotProcessed tells that the service has not acted on the call, so that it may be
-	// repeated whatever its method is.
+	// NotProcessed means that the service has not acted on the call, so that it may be repeated with any method.
 	NotProcessed bool
 	// Dimension names the limit that is used up, in the service's words, such as
 	// "requests" or "input-tokens"; empty when it does not say.
@@ -47,19 +44,17 @@ type Refusal struct {
 
 	// Status is the HTTP status.
 	Status int
-	// Sent is when the attempt was handed to the base transport, At when its answer
-	// came; both local, with the monotonic clock. A refusal that was sent before
-	// something was done about an earlier one tells nothing new.
+	// Sent is when the attempt was handed to the base transport, At when its answer came; both local, with the monotonic clock. A refusal
+	// of an attempt from before the reaction to an earlier refusal says nothing new.
 	Sent, At time.Time
-	// Tag and Cost are what the attempt drew tokens for, and how many.
+	// Tag is the tag for which the attempt drew tokens, and Cost their number.
 	Tag  string
 	Cost int
 	// Attempt counts the attempts of the call, from 1.
 	Attempt int
 }
 
-// outcome is what an adaptive limit is told of the refusal. Stop is none of its business:
-// fewer calls would be refused as well.
+// outcome returns the report of the refusal to an adaptive limit. Stop does not concern it: fewer calls would be refused as well.
 func (r Refusal) outcome() (o throttle.Outcome, ok bool) {
 	switch r.Class {
 	case Wait:
@@ -71,7 +66,7 @@ func (r Refusal) outcome() (o throttle.Outcome, ok bool) {
 	return 0, false
 }
 
-// reason is what a pause says that was asked for by the refusal.
+// reason returns the text of a pause that the refusal asks for.
 func (r Refusal) reason() string {
 	text := "the service answered with status " + strconv.Itoa(r.Status)
 	if r.Code != "" {
@@ -80,8 +75,7 @@ func (r Refusal) reason() string {
 	return text
 }
 
-// Until returns when the service will have the call again; the zero Time when it does
-// not say.
+// Until returns when the service will accept the call again; the zero Time when it does not say.
 func (r Refusal) Until() time.Time {
 	if r.RetryAfter == 0 {
 		return time.Time{}
@@ -97,7 +91,7 @@ type Acceptance struct {
 	// Sent is when the attempt was handed to the base transport, At when the head of
 	// its answer came; as in Refusal.
 	Sent, At time.Time
-	// Tag and Cost are what the attempt drew tokens for, and how many.
+	// Tag is the tag for which the attempt drew tokens, and Cost their number.
 	Tag  string
 	Cost int
 }
@@ -107,18 +101,17 @@ type Answer struct {
 	// Status and Header are those of the response.
 	Status int
 	Header http.Header
-	// Body is how the body begins, as it came, for a status of 400 and above: what came of it within a second,
-	// 1 MiB at most. Else nil, and while only the head is judged.
+	// Body is the beginning of the body, as it came, for a status of 400 and above: the part that came within a second, 1 MiB at most.
+	// Otherwise it is nil, as it is while only the head is judged.
 	Body []byte
 	// At is when the answer came, by the local clock.
 	At time.Time
 }
 
-// A Classifier tells whether an answer is a refusal, and which. For an answer with a body and a status of
-// 400 and above it is called twice: first without the body, which holds back other calls while that is read, then with
-// it, which counts. It may be called from any number of goroutines at once, and must not change what it is given. OpenAI, Azure,
-// Anthropic, Gemini and Generic are classifiers; one for another service can start from
-// theirs.
+// A Classifier reports whether an answer is a refusal, and its class. For an answer with a body and a status of 400 and above it is called
+// twice. The first call is without the body, and holds back other calls while that is read. The second call is with the body, and counts.
+// It may be called from any number of goroutines at once, and must not change its argument. OpenAI, Azure, Anthropic, Gemini and Generic
+// are classifiers; a classifier for another service can start from theirs.
 type Classifier func(a Answer) (r Refusal, refused bool)
 
 // A RefusedError is the cause of the errors that RefusalsAsErrors makes.

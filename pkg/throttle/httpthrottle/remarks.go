@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// remarks is what the body of a refusal says, whatever its form is: what stands in fields of
-// certain names, at any place. A body that is cut off or breaks in the middle still says what came before.
+// remarks holds the content of the body of a refusal, in any form: values of fields with certain names, at any place. A body that is cut
+// off or breaks in the middle still counts up to there.
 type remarks struct {
 	code, kind    string   // code and type of the object "error", where the service has one
 	loose         string   // the first code or type that stands elsewhere
@@ -31,7 +31,7 @@ type pause struct {
 	unit       time.Duration
 }
 
-// What a body may hold at most; the rest is left out.
+// Bounds of the content of a body; the rest is left out.
 const (
 	mostValues  = 100_000
 	mostRemarks = 64
@@ -39,7 +39,7 @@ const (
 	mostNested  = 3 // texts that hold JSON, one in another
 )
 
-// read returns what the body of an answer says.
+// read returns the remarks in the body of an answer.
 func (a Answer) read() *remarks {
 	r := &remarks{}
 	body := readable(a.Body, a.Header)
@@ -74,8 +74,7 @@ func (r *remarks) events(body []byte) (some bool) {
 	return some
 }
 
-// json reads JSON texts, as far as they are well-formed. It returns false if something is no JSON; a text that is
-// cut off is.
+// json reads JSON texts, as far as they are well-formed. It returns false if something is no JSON; a text that is cut off is JSON.
 func (r *remarks) json(data []byte, nested int) bool {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -158,8 +157,8 @@ func (r *remarks) object(d *json.Decoder, at string, nested int) (more bool) {
 	return err == nil
 }
 
-// delayOf returns a google.protobuf.Duration as ProtoJSON writes it: as it came, or where other encoders wrote
-// it as a number or as an object. Empty: it is none.
+// delayOf returns a google.protobuf.Duration as ProtoJSON writes it: as it came, or converted from a number or an object of other encoders.
+// Empty: it is none.
 func delayOf(raw json.RawMessage) (delay string) {
 	var parts struct {
 		Seconds json.Number `json:"seconds"`
@@ -184,7 +183,7 @@ var delays = map[string]time.Duration{
 	"retryafterms": time.Millisecond, "retryaftermillis": time.Millisecond, "retryaftermilliseconds": time.Millisecond,
 }
 
-// codes and texts are the fields that say what is wrong to programs and to people.
+// codes and texts are the fields that describe the fault to programs and to people.
 var (
 	codes = map[string]bool{
 		"code": true, "type": true, "status": true, "reason": true, "kind": true, "name": true, "errorcode": true, "errortype": true,
@@ -192,7 +191,7 @@ var (
 	}
 	texts = map[string]bool{
 		"message": true, "msg": true, "error": true, "errors": true, "detail": true, "details": true, "title": true, "description": true,
-		"errordescription": true, "errormessage": true, "errormsg": true, "reason": true, "raw": true, // of OpenRouter: the answer of the service behind it
+		"errordescription": true, "errormessage": true, "errormsg": true, "reason": true, "raw": true, // of OpenRouter: its provider's answer
 	}
 )
 
@@ -233,7 +232,7 @@ func (r *remarks) word(outer, name, value string, isText bool) {
 	}
 }
 
-// text takes a text for people, and what is within it where it is JSON itself.
+// text takes a text for people, and also reads the JSON within it, if any.
 func (r *remarks) text(value string, nested int) {
 	if len(r.texts) < mostRemarks {
 		r.texts = append(r.texts, value)
@@ -250,12 +249,12 @@ func (r *remarks) text(value string, nested int) {
 	}
 }
 
-// plain returns a name in lower case, without what joins its words.
+// plain returns a name in lower case, without the characters that join its words.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// name returns the service's word for what is wrong; empty when it has none.
+// name returns the service's word for the fault; empty when it has none.
 func (r *remarks) name() string {
 	for _, word := range [...]string{r.code, r.kind, r.loose} {
 		if word != "" {
@@ -265,7 +264,7 @@ func (r *remarks) name() string {
 	return ""
 }
 
-// delay returns what the fields of the body say about when to come back; of several the latest.
+// delay returns when to come back according to the fields of the body; of several the latest.
 func (r *remarks) delay(c clock) (found hint, ok bool) {
 	for _, p := range r.info {
 		// Seconds with an s behind, as every duration of ProtoJSON.
@@ -300,7 +299,7 @@ func (c clock) field(value string, unit time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// advice returns what the texts for people say about when to come back; of several the latest.
+// advice returns when to come back according to the texts for people; of several the latest.
 func (r *remarks) advice(c clock) (found hint, ok bool) {
 	for _, text := range r.texts {
 		if d, words, valid := c.inText(text); valid && (!ok || d > found.delay) {
@@ -310,7 +309,7 @@ func (r *remarks) advice(c clock) (found hint, ok bool) {
 	return found, ok
 }
 
-// daily tells whether one of Google's violated quotas is for a day.
+// daily reports whether one of Google's violated quotas is for a day.
 func (r *remarks) daily() bool {
 	return slices.ContainsFunc(r.quotas, func(id string) bool { return strings.Contains(id, "PerDay") })
 }
@@ -318,5 +317,5 @@ func (r *remarks) daily() bool {
 // zeroLimit finds "limit: 0", and not 0.5 or 07.
 var zeroLimit = regexp.MustCompile(`\blimit: 0\.?([^.0-9]|$)`)
 
-// never tells whether a message of Gemini says that a limit is 0.
+// never reports whether a message of Gemini says that a limit is 0.
 func (r *remarks) never() bool { return slices.ContainsFunc(r.texts, zeroLimit.MatchString) }

@@ -2,18 +2,17 @@ package httpthrottle
 
 import "bytes"
 
-// A usageScanner reads an answer of an LLM, of any length, that comes in pieces: a JSON body, an array
-// that grows, JSON texts of a line each, or server-sent events. It finds the usage objects, and what tells that the
-// answer is whole. It keeps no more than one key, one short value and one usage object.
+// A usageScanner reads an answer of an LLM, of any length, in pieces. The answer is a JSON body, an array that grows, JSON texts of a line
+// each, or server-sent events. The scanner finds the usage objects, and the signs that the answer is whole. It keeps no more than one key,
+// one short value and one usage object.
 //
-// Only keys near the top count, for what a model writes may have such keys too:
-// arguments of tools are objects further down.
+// Only keys near the top count, for the output of a model may have such keys too: arguments of tools are objects further down.
 //
-// An event that is broken hides no other: each one is read anew.
+// A broken event hides no other: each one is read from its start.
 type usageScanner struct {
 	// take is called with each usage object, and returns false if it is none.
 	take func(object []byte) bool
-	// lines tells that each line is a JSON text of its own.
+	// lines means that each line is a JSON text of its own.
 	lines bool
 
 	begun  bool   // something other than white space has come
@@ -28,7 +27,7 @@ type usageScanner struct {
 	status status
 }
 
-// A status is what is known of an answer so far.
+// A status is the state of an answer so far.
 type status struct {
 	texts    int       // JSON texts that are complete
 	stream   bool      // more is to be expected after a JSON text
@@ -42,19 +41,19 @@ type status struct {
 	doubtful bool      // something was broken, and no usage has come since
 }
 
-// A choiceSet is a set of choices, by their index. Those from manyChoices on are one, which never finishes.
+// A choiceSet is a set of choices, by their index. Choices from manyChoices on count as one, which never finishes.
 type choiceSet uint64
 
 const manyChoices = 63
 
 func (c *choiceSet) add(index int) { *c |= 1 << min(index, manyChoices) }
 
-// complete tells whether all that began said why they ended.
+// complete reports whether all choices that began said why they ended.
 func (s *status) complete() bool {
 	return s.begun&^s.finished == 0 && (s.finished != 0 || s.message)
 }
 
-// whole tells whether the last usage is that of the whole answer. read tells that the body was read to its end.
+// whole reports whether the last usage is that of the whole answer. read means that the body was read to its end.
 func (s *status) whole(read, open bool) bool {
 	switch {
 	case s.failed || s.doubtful:
@@ -78,7 +77,7 @@ func (s *usageScanner) feed(p []byte) {
 		switch {
 		case !s.events:
 			s.plain(b)
-		case b == '\n' && s.cr: // the end of the line was told
+		case b == '\n' && s.cr: // its line has ended already
 			s.cr = false
 		case b == '\n' || b == '\r':
 			s.cr = b == '\r'
@@ -90,7 +89,7 @@ func (s *usageScanner) feed(p []byte) {
 	}
 }
 
-// begin looks at the beginning, and returns false for what does not count.
+// begin looks at the beginning, and returns false for bytes that do not count.
 func (s *usageScanner) begin(b byte) bool {
 	if len(s.mark) < len(byteOrderMark) && b == byteOrderMark[len(s.mark)] {
 		s.mark = append(s.mark, b)

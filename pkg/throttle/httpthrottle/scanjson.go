@@ -21,7 +21,7 @@ const (
 	candidate        // an item of it
 )
 
-// within returns where an object or array stands that is at a key of one that stands at p.
+// within returns the place of an object or array at a key of an object or array at p.
 func (p place) within(key []byte, array bool) place {
 	switch {
 	case p == choices && !array:
@@ -42,10 +42,10 @@ func (p place) within(key []byte, array bool) place {
 	return second
 }
 
-// counts tells whether a usage can stand in an object at p.
+// counts reports whether a usage can stand in an object at p.
 func (p place) counts() bool { return p == top || p == second || p == response || p == choice }
 
-// A jsonScanner reads JSON texts byte by byte. What is no JSON it passes over.
+// A jsonScanner reads JSON texts byte by byte. It passes over everything else.
 type jsonScanner struct {
 	take   func(object []byte) bool
 	status *status
@@ -71,12 +71,12 @@ type jsonScanner struct {
 	}
 }
 
-// A remark is what a text says of the answer.
+// A remark is the content of a text about the answer.
 type remark struct {
 	usage, failure bool
 	last, final    bool      // it is the API's last event
 	message        bool      // it says why the message ended
-	begun, finish  choiceSet // choices that are in it, and those of which it says why they ended
+	begun, finish  choiceSet // choices that are in it, and choices whose end it explains
 }
 
 const (
@@ -235,10 +235,10 @@ func (s *jsonScanner) close(array bool) {
 // lasts are the types of the last event of a stream: of Anthropic and Cohere.
 var lasts = []string{"message_stop", "message-end"}
 
-// finals are those that only a whole answer has: of OpenAI's responses.
+// finals are the event types that only a whole answer has: of OpenAI's responses.
 var finals = []string{"response.completed", "response.incomplete", "response.failed"}
 
-// failures are reasons for an end that is none of the model's, as far as a word is kept.
+// failures are reasons for an end that the model did not choose, cut to the length of a kept word.
 var failures = []string{
 	"error", "failed", "abort", "aborted", "cancelled", "canceled", "timeout", "network_error", "server_error", "internal_error",
 	"insufficient_system_resource"[:longestWord],
@@ -286,7 +286,7 @@ func (s *jsonScanner) reason() {
 	}
 }
 
-// indexOf returns the index of a choice; that of others for what is none.
+// indexOf returns the index of a choice; an invalid one counts among those from manyChoices on.
 func indexOf(word string) int {
 	n, err := strconv.ParseUint(word, 10, 31)
 	if err != nil {

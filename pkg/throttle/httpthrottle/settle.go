@@ -8,11 +8,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Meter learns from one response what its call really cost, so that the permit can be
-// settled with that. Its methods are never called at once.
+// A Meter learns from one response the real cost of its call, so that the permit can be settled with that. Its methods are never called at
+// once.
 type Meter interface {
-	// Write is called with what the caller reads of the body, in order, as it reads it. It
-	// must not keep p. What it returns does not matter.
+	// Write is called with each part of the body that the caller reads, in order. It must not keep p. Its results do not matter.
 	io.Writer
 	// Used is called once, when the caller has reached the end of the body, or an error,
 	// or has closed it. When ok is false the cost is not known, and the permit counts as
@@ -20,12 +19,11 @@ type Meter interface {
 	Used() (tokens int, ok bool)
 }
 
-// An EndMeter is a Meter that tells the cost of an answer that is whole from that of one that broke off.
+// An EndMeter is a Meter that distinguishes the cost of a whole answer from that of an answer that broke off.
 type EndMeter interface {
 	Meter
-	// UsedUntil is called once, instead of Used. complete tells that the caller has reached the end of the body (io.EOF); else there was an
-	// error, or the caller has closed it before. When final is false, the call counts as
-	// drawn, or as tokens if that is more.
+	// UsedUntil is called once, instead of Used. If complete is true, the caller has reached the end of the body (io.EOF). Else there was
+	// an error, or the caller has closed the body before. When final is false, the call counts as drawn, or as tokens if that is more.
 	UsedUntil(complete bool) (tokens int, final bool)
 }
 
@@ -77,8 +75,8 @@ func (b *settlingBody) Close() error {
 	return err
 }
 
-// A settlingConn is the connection of a call that switched protocols. The service may close its half of it while the caller goes on, so its end is Close
-// or an error, and not the end of the service's half.
+// A settlingConn is the connection of a call that switched protocols. The service may close its half while the caller goes on. So the end
+// is Close or an error, and not the end of the service's half.
 type settlingConn struct {
 	*settlingBody
 	io.Writer
@@ -115,7 +113,7 @@ func (b *settlingBody) observe(p []byte) {
 	}
 }
 
-// settle settles the permit, unless that was done. complete tells that the body was read to its end.
+// settle settles the permit, unless that was done. complete means that the body was read to its end.
 func (b *settlingBody) settle(complete bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// spentCodes are the codes and types of refusals that no wait cures, without what joins their words, with whose
-// they are. A code counts wherever it stands in the body: in other spellings, in an object in another, in a text.
+// spentCodes are the codes and types of refusals that no wait cures, without the characters that join their words, and with the services
+// that use them. A code counts anywhere in the body: in other spellings, in an object in another, in a text.
 var spentCodes = map[string]string{ //nolint:gosec // G101: words of services, no credentials
 	"insufficientquota":             "OpenAI, Perplexity, LiteLLM",
 	"creditbalanceexhausted":        "OpenAI",
@@ -65,7 +65,7 @@ var spentPhrases = [...]struct{ phrase, code string }{
 // soon finds that a text speaks of a limit for a time short enough to wait for.
 var soon = regexp.MustCompile(`(?i)(?:\b(?:per|a|each)|/)[ -]?(?:second|minute|hour)\b`)
 
-// spent tells whether the body says that a quota or budget is spent, and with what code.
+// spent reports whether the body says that a quota or budget is spent, and with what code.
 func (r *remarks) spent() (code string, ok bool) {
 	for _, word := range r.words {
 		if isSpent(word) {
@@ -94,7 +94,7 @@ func (r *remarks) spent() (code string, ok bool) {
 	return "", false
 }
 
-// spelt returns a code so that it is fit for errors and labels: one that is a sentence in lower case, and without blanks.
+// spelt returns a code in a form fit for errors and labels: a sentence becomes lower case, without blanks.
 func spelt(code string) string {
 	if fit := clean(code); fit != "" {
 		return fit
@@ -102,14 +102,14 @@ func spelt(code string) string {
 	return clean(strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(code, ".")), " ", "_"))
 }
 
-// isSpent tells whether a code says that something is spent.
+// isSpent reports whether a code says that something is spent.
 func isSpent(code string) bool {
 	name := plain(code)
 	return spentCodes[name] != "" || strings.Contains(name, "spendlimit")
 }
 
-// specific tells whether a code is one of the service that says more than a number does: the one that stands
-// beside the type that says what is spent.
+// specific reports whether a code says more than a number does. It is a code for something spent, or the code that the service gives beside
+// such a type.
 func (r *remarks) specific(code string) bool {
 	return isSpent(code) || code == clean(r.code) && isSpent(r.kind) && strings.Trim(code, "0123456789") != ""
 }

@@ -8,37 +8,29 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// NewTransport returns an http.RoundTripper that draws from l for each request that it
-// sends through base, and that waits and tries again as the service's refusals ask for; see
-// the package documentation. A nil base is http.DefaultTransport; NewBase makes one that notices
-// dead connections. For a limiter that is
-// throttle.Unlimited, which a nil l is, nothing is drawn, and refusals are still
-// heeded. What becomes of each attempt is reported to l (throttle.Permit.Report), so that
-// an adaptive limit follows the service.
+// NewTransport returns an http.RoundTripper that draws from l for each request that it sends through base. It waits and tries again as the
+// service's refusals ask for; see the package documentation. A nil base is http.DefaultTransport; NewBase makes one that notices dead
+// connections. If l is throttle.Unlimited, which includes nil, nothing is drawn, and refusals are still obeyed. The outcome of each attempt
+// is reported to l (throttle.Permit.Report), so that an adaptive limit follows the service.
 //
-// RoundTrip may be called from any number of goroutines at once, if base may. It blocks
-// until the tokens are there and an attempt has its answer, or the request's context ends.
-// Errors: what l returns, *throttle.Error or the cause of the context; a *throttle.Error
-// with throttle.ReasonPause when a pause lasts longer than the context or WithMaxWait
-// allows; those of RefusalsAsErrors; what base returns, and what the request's body or
-// GetBody returns. Every *throttle.Error
-// names the limit of l. A context.DeadlineExceeded of base, too, becomes one when the call
-// spent more than 80 % of its time waiting: for tokens, in a pause, or for its next attempt after
-// a refusal; see throttle.Blame. http.Client wraps them in a *url.Error. None that is made here
-// holds the request's URL or any of its headers; the *url.Error does hold the URL, so a key
-// belongs into a header.
+// RoundTrip may be called from any number of goroutines at once, if base may. It blocks until the tokens are there and an attempt has its
+// answer, or the request's context ends. Errors of l are *throttle.Error or the cause of the context. When a pause lasts longer than the
+// context or WithMaxWait allows, the error is a *throttle.Error with throttle.ReasonPause. Other errors are those of RefusalsAsErrors, of
+// base, and of the request's body or GetBody. Every *throttle.Error names the limit of l. A context.DeadlineExceeded of base, too, becomes
+// one when the call spent more than 80 % of its time waiting; see throttle.Blame. That includes waits for tokens, in a pause, and for the
+// next attempt after a refusal. http.Client wraps all errors in a *url.Error. No error made here holds the request's URL or any of its
+// headers; the *url.Error does hold the URL, so a key belongs in a header.
 //
-// No request leaves without a permit of its own, also when base would send one again by itself; see the
-// package documentation. That is seen through httptrace, so base must hand on the values of the request's context
-// to the *http.Transport, or what else makes the connections: all that clone a request, or derive
-// their context from its, do so. What a base sends with a context of another origin, such as context.Background, cannot
-// be seen: it draws once, and net/http may send it again. A base that sends copies of a request at once has
-// them ended, for only one has a permit: such a base belongs above this transport.
+// No request leaves without a permit of its own, also when base would send one again by itself; see the package documentation. That is seen
+// through httptrace. So base must pass the values of the request's context on to the *http.Transport, or to anything else that makes the
+// connections. Every base does so that clones a request, or derives its context from the request's. Requests that a base sends with a
+// context of another origin, such as context.Background, cannot be seen. Such a call draws once, and net/http may send it again. Copies of
+// a request that a base sends at once are ended, for only one has a permit: such a base belongs above this transport.
 //
-// The body of every response must be read to its end or closed, that of a switch of protocols closed, as net/http asks
-// for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.
+// The body of every response must be read to its end or closed, as net/http asks for; after a switch of protocols it must be closed. The
+// permit is settled then, and with it the slot of a throttle.InFlight comes back.
 //
-// NewTransport panics when an option is wrong. A program whose options come from a configuration asks Check first.
+// NewTransport panics when an option is wrong. A program whose options come from a configuration calls Check first.
 func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -62,27 +54,26 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 	return t
 }
 
-// transport is what NewTransport returns.
+// transport is the http.RoundTripper of NewTransport.
 type transport struct {
 	settings
 
 	base    http.RoundTripper
 	limiter throttle.Limiter // nil: unlimited
 	pauser  Pauser           // nil when the feedback holds nobody back
-	tells   bool             // the limiter is told when the service wants to be left alone
+	tells   bool             // the limiter learns when the service wants to be left alone
 	briefly time.Duration    // but not for so long or less
 	judging judging
 	warned  atomic.Int64 // when it was last logged that a service asks for too long a pause; nanoseconds since 1970
 }
 
-// A listener is a limiter that judges whether all should wait because one was told to:
-// *throttle.Throttle, *throttle.InFlight, and an All with one of them.
+// A listener is a limiter that decides whether all should wait because one caller has to: *throttle.Throttle, *throttle.InFlight, and an
+// All with one of them.
 type listener interface {
 	RetryAfter(until time.Time, reason string)
 }
 
-// listenerOf returns who is told of a refusal of a call with a tag: the limiter, or that of the tag; nil for
-// nobody.
+// listenerOf returns the receiver for a refusal of a call with a tag: the limiter, or that of the tag; nil for nobody.
 func (t *transport) listenerOf(tag string) listener {
 	if !t.tells {
 		return nil

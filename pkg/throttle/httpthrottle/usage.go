@@ -9,24 +9,20 @@ import (
 	"strings"
 )
 
-// A Usage is what the answer of an LLM says that it cost, in tokens. A field that an
-// API does not have is 0.
+// A Usage is the cost of a call according to the answer of an LLM, in tokens. A field that an API does not have is 0.
 type Usage struct {
-	// Input is what was read: OpenAI's prompt or input, with what came from a cache;
-	// Anthropic's input without that; Gemini's prompt.
+	// Input counts the tokens read: OpenAI's prompt or input, with those from a cache; Anthropic's input without those; Gemini's prompt.
 	Input int
 	// Output is what was written, with what was thought.
 	Output int
-	// CacheWrites and CacheReads are Anthropic's: input that was put into the cache, and
-	// that came from it.
+	// CacheWrites and CacheReads are Anthropic's: input that was put into the cache, and that came from it.
 	CacheWrites, CacheReads int
-	// Total is the sum, where the API tells it.
+	// Total is the sum, where the API reports it.
 	Total int
 }
 
-// Tokens returns what the call counts for: the total where it is told, else input,
-// cache writes and output. Anthropic's cache reads do not count, nor do they for most of
-// its limits.
+// Tokens returns how many tokens the call counts for: the total where it is known, else input, cache writes and output. Anthropic's cache
+// reads do not count; most of its limits leave them out, too.
 func (u Usage) Tokens() int {
 	if u.Total > 0 {
 		return u.Total
@@ -34,29 +30,26 @@ func (u Usage) Tokens() int {
 	return u.Input + u.CacheWrites + u.Output
 }
 
-// UsageMeter returns a function for WithMeter that settles the calls of an LLM by the
-// usage in its answer, streamed or not. It knows the objects "usage" of OpenAI (chat,
-// responses, embeddings), of those that follow it, of Anthropic, Cohere and Amazon Bedrock, and "usageMetadata" of
-// Gemini. Where several come, as in a stream, the largest figure of each field counts, for
-// they are sums. A stream of OpenAI has one only when the request asks for it, by
-// stream_options.include_usage.
+// UsageMeter returns a function for WithMeter that settles the calls of an LLM by the usage in its answer, streamed or not. It knows the
+// objects "usage" of OpenAI (chat, responses, embeddings), of APIs that follow it, of Anthropic, Cohere and Amazon Bedrock. It also knows
+// "usageMetadata" of Gemini. Where several come, as in a stream, the largest figure of each field counts, for they are sums. A stream of
+// OpenAI has one only when the request asks for it, by stream_options.include_usage.
 //
-// tokens says what a usage costs; nil is Usage.Tokens. An answer without a usage costs
-// what was drawn; so does one in a compression that net/http has not undone.
+// tokens returns the cost of a usage; nil is Usage.Tokens. An answer without a usage costs the drawn tokens. The same holds for an answer
+// in a compression that net/http has not undone.
 //
-// Only the usage of a whole answer settles for less than what was drawn. An answer that breaks off costs what was drawn, or
-// what its last usage says if that is more. JSON is whole at its end, unless it is a chunk of a stream (choices[].delta).
+// Only the usage of a whole answer settles for less than the drawn tokens. An answer that breaks off costs the drawn tokens, or its last
+// usage if that is more. JSON is whole at its end, unless it is a chunk of a stream (choices[].delta).
 //
-// A stream is whole if each choice that began has said why it ended (finish_reason, stop_reason), a usage came with or after the last of
-// these, and the stream is over: at its end (io.EOF), or, also for a caller that reads no further, with its API's last event ([DONE], message_stop,
-// message-end). That event alone does not do: gateways send [DONE] after whatever they had, with the usage up to there. Of the
-// responses API response.completed, response.incomplete and response.failed are whole by themselves. A stream is not whole if one of its
-// events is an error, or a choice ended by one (finish_reason: error, abort and the like), nor
-// if an event was broken and no usage came afterwards.
+// A stream is whole if it is over, and each choice that began has said why it ended (finish_reason, stop_reason). A usage must have come
+// with or after the last of these. The stream is over at its end (io.EOF), or, also for a caller that reads no further, with its API's last
+// event ([DONE], message_stop, message-end). That event alone does not do: gateways send [DONE] after any part of an answer, with the usage
+// up to there. Of the responses API response.completed, response.incomplete and response.failed are whole by themselves. A stream is not
+// whole if one of its events is an error, or a choice ended by one (finish_reason: error, abort and the like). The same holds if an event
+// was broken and no usage came afterwards.
 //
-// A service may charge otherwise than by usage. OpenAI charges the larger of the estimate
-// and what may be answered at most, when the call comes in, and corrects nothing: who
-// settles for less there will be refused.
+// A service may charge otherwise than by usage. OpenAI charges the larger of the estimate and the longest allowed answer, when the call
+// comes in, and corrects nothing. A caller that settles for less there will be refused.
 func UsageMeter(tokens func(Usage) int) func(*http.Response) Meter {
 	if tokens == nil {
 		tokens = Usage.Tokens
@@ -68,7 +61,7 @@ func UsageMeter(tokens func(Usage) int) func(*http.Response) Meter {
 	}
 }
 
-// textEachLine tells whether a body of a type has a JSON text in each line.
+// textEachLine reports whether a body of a type has a JSON text in each line.
 func textEachLine(contentType string) bool {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	switch kind {
@@ -145,8 +138,7 @@ func (f figures) most(names ...string) (n int) {
 	return n
 }
 
-// believable returns a number of tokens, rounded up; 0 for what can be none: a service that
-// tells more than 1e9 is not believed.
+// believable returns a number of tokens, rounded up; 0 for an impossible one: a service that reports more than 1e9 is not believed.
 func believable(n float64) int {
 	const most = 1_000_000_000
 	if n >= 0 && n <= most {

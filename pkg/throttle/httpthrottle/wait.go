@@ -101,8 +101,8 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 	}
 }
 
-// rest waits for the next attempt. What the service asks for shows as a wait at the limiter;
-// what follows a failure has nothing to do with limits.
+// rest waits for the next attempt. A wait that the service asks for shows at the limiter; a wait after a failure has nothing to do with
+// limits.
 func (c *call) rest(o outcome) error {
 	over := func(error) {}
 	if o.refused {

@@ -14,32 +14,29 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// ErrUnanswered is wrapped by the error of a call whose request was sent, got no answer, and was not
-// sent again: the connection ended, or the service refused the stream. The service may have acted on it.
-// The error says why the request was not sent again. It is not context.Canceled.
+// ErrUnanswered is wrapped by the error of a call whose request was sent, got no answer, and was not sent again. The connection ended, or
+// the service refused the stream. The service may have acted on the request. The error says why the request was not sent again. It is not
+// context.Canceled.
 var ErrUnanswered = errors.New("httpthrottle: the request was sent, and its connection ended or its stream was refused before an answer")
 
-// A guard sees to it that one permit lets one request leave, whatever the base transport does below:
-// net/http sends a request again by itself when a connection ends before the answer or a stream is
-// refused, and a base may be a transport with retries of its own.
+// A guard makes sure that one permit lets one request leave, whatever the base transport does below. Package net/http sends a request again
+// by itself when a connection ends before the answer or a stream is refused. A base may also be a transport with retries of its own.
 //
-// It watches through httptrace, whose hooks travel in the request's context. Everything that is sent begins with a
-// head, and the head with the field Host or :authority, which is told before the head can be complete on the wire:
+// It watches through httptrace, whose hooks travel in the request's context. Everything that is sent begins with a head, and the head with
+// the field Host or :authority. The hook for that field runs before the head can be complete on the wire:
 //
-//   - The first head under a permit is the one that was permitted. Until it begins, the base may look for
-//     connections as often as it likes: nothing has left.
-//   - When the base begins anew after that, and there was no answer, the guard stops it before it
-//     writes: it ends the attempt's context, which HTTP/2 looks at before it writes a head; and since HTTP/1.1
-//     does not look, it closes the connection, which belongs to this request alone. The call makes it an attempt
-//     of its own.
+//   - The first head under a permit is the permitted one. Until it begins, the base may look for connections as often as it likes: nothing
+//     has left.
+//   - When the base begins again after that, and there was no answer, the guard stops it before it writes. It ends the attempt's context,
+//     which HTTP/2 looks at before it writes a head. Since HTTP/1.1 does not look, the guard closes the connection, which belongs to this
+//     request alone. The call makes it an attempt of its own.
 //   - A head that begins all the same (on HTTP/2 below a transport that drops the end of the context, or two at once) finds
 //     its connections closed before it is complete.
-//   - When the service has answered, and the base sends something more, it is not net/http that repeats: a transport
-//     between logs in by several requests, say, or tries again after a 503. Ended here it could never succeed, so that
-//     request waits for a permit of its own before it leaves.
+//   - If the base sends something more after an answer, it is not net/http that repeats. A transport between may log in by several
+//     requests, or try again after a 503. Ended here it could never succeed, so that request waits for a permit of its own before it
+//     leaves.
 //
-// A head that is broken off is no request. What a proxy is asked for (CONNECT) is written without these hooks; it does not reach
-// the service.
+// A head that is broken off is no request. A request to a proxy (CONNECT) is written without these hooks; it does not reach the service.
 type guard struct {
 	call   *call
 	ctx    context.Context //nolint:containedctx // the attempt's own, which ends with the body of its answer
@@ -57,7 +54,7 @@ type guard struct {
 	read     bool       // nothing is read any more from the answer that was returned
 	veto     error      // why nothing more may leave; nil: nothing was stopped
 	failure  error      // why the request could not be written
-	conns    []net.Conn // what was taken, and not closed here
+	conns    []net.Conn // connections that were taken, and not closed here
 }
 
 // newGuard returns the guard of an attempt that has its permit.
@@ -90,7 +87,7 @@ func (g *guard) onGetConn(string) {
 	}
 }
 
-// onGotConn is the last that is called before a head is written, from the goroutine of the base's RoundTrip.
+// onGotConn is the last hook before a head is written, and runs in the goroutine of the base's RoundTrip.
 func (g *guard) onGotConn(info httptrace.GotConnInfo) {
 	g.mu.Lock()
 	switch {
@@ -152,14 +149,14 @@ func (g *guard) onField(name string, _ []string) {
 		return
 	}
 	g.stop(ErrUnanswered)
-	// With g.mu held: whoever writes a head beside this one must not go on before its connection is closed.
+	// With g.mu held: the writer of another head must not go on before its connection is closed.
 	for _, conn := range g.conns {
 		closeConn(conn)
 	}
 	g.conns = nil
 }
 
-// onHead is for a base that does not tell of single fields.
+// onHead is for a base that does not report single fields.
 func (g *guard) onHead() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,8 +189,8 @@ func (g *guard) stop(why error) {
 	}
 }
 
-// shared tells whether a connection is one of HTTP/2, which others use at the same time. Of one without TLS
-// that is known only by the head before; if it is wrong, onField closes it. g.mu is held.
+// shared reports whether a connection is one of HTTP/2, which others use at the same time. Without TLS that is known only by the head
+// before; if it is wrong, onField closes it. g.mu is held.
 func (g *guard) shared(conn net.Conn) bool {
 	if t, ok := conn.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		return t.ConnectionState().NegotiatedProtocol == "h2"
@@ -201,7 +198,7 @@ func (g *guard) shared(conn net.Conn) bool {
 	return g.http2
 }
 
-// closeConn closes a connection. One that stands for another, as in implementations of HTTP/3, may panic.
+// closeConn closes a connection. A connection that stands for another, as in implementations of HTTP/3, may panic.
 func closeConn(conn net.Conn) {
 	if conn == nil {
 		return
@@ -210,7 +207,7 @@ func closeConn(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// leave tells that the base has returned, and returns why the attempt was stopped; nil: it was not.
+// leave records that the base has returned, and returns why the attempt was stopped; nil: it was not.
 func (g *guard) leave() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,10 +218,10 @@ func (g *guard) leave() error {
 	return g.veto
 }
 
-// settle settles the permit as drawn; what was sent counts.
+// settle settles the permit as drawn; a sent request counts.
 func (g *guard) settle() { g.permit.Settle(g.drawn()) }
 
-// drawn is what an attempt costs that no answer tells the cost of: what was drawn, or more if a longer body has passed.
+// drawn returns the cost of an attempt whose answer does not tell it: the drawn tokens, or more if a longer body has passed.
 func (g *guard) drawn() int {
 	if g.call.passed == nil {
 		return g.permit.N()
@@ -246,8 +243,8 @@ func (g *guard) done() {
 	}
 }
 
-// stopped decides what becomes of a call whose base was about to send its request again: it is an attempt like others,
-// and needs no leave, because the base found it safe to repeat. The first follows at once.
+// stopped decides how a call goes on whose base was about to send its request again. That is an attempt like others, and needs no
+// permission, because the base found it safe to repeat. The first follows at once.
 func (c *call) stopped(why error) outcome {
 	if !errors.Is(why, ErrUnanswered) {
 		return outcome{err: why}
