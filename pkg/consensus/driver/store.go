@@ -204,8 +204,8 @@ type Answer struct {
 	// Epoch is the logical time at which the pool began: a processor joined when no other was live. It stays the same until no processor is
 	// live any more, and differs from every one before. Silence is how long, on the store's own clock, no step had been recorded before
 	// that, at least 0; 0 as well if there was no record. Both are 0 while unknown: the store has forgotten something that a processor
-	// remembers, or learns the time of the first step only with the second one (see At.Deferred). Then nothing follows from them: no pool
-	// has begun again.
+	// remembers, or learns the time of the first step only with the second (see At.Deferred). Then nothing follows from them: no pool has
+	// begun again.
 	Epoch   int64
 	Silence time.Duration
 	// Issuing says that the pool issues permits instead of shares: see Reserve.
