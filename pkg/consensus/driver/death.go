@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// MaxDead is the largest number of deaths that a request names, and of wills that are kept.
+// MaxDead is the largest number of deaths in a request, and of wills (consensus.Will) that are kept.
 const MaxDead = 4
 
 // A Death names an incarnation whose process is known to be dead: nothing draws on its claim now or later. Last is the request whose answer
-// it took last, the zero Ticket before the first one. Unanswered are the requests that it had sent since, by rising Seq. They tell it from
-// a clone, whose death proves nothing.
+// it took last, zero before the first one. Unanswered are the requests that it had sent since, by rising Seq. They tell it from a clone,
+// whose death proves nothing.
 type Death struct {
 	Incarnation string   `json:"incarnation"`
 	Last        Ticket   `json:"last"`

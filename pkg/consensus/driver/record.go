@@ -117,7 +117,7 @@ func (r *Record) Claims() Share {
 }
 
 // HoldersWait reports whether the store fails to serve the holders of shares in a large pool, one of at least 64. It does if more than one
-// in a hundred has not renewed its share for longer than the longest interval between syncs, 55 % of the lease. A store where requests
+// in a hundred has not renewed its share for more than 55 % of the lease, longer than any interval between syncs. A store where requests
 // compete for the record then turns joiners away. A dead holder counts until its lease is over.
 func (r *Record) HoldersWait() bool {
 	holders, waiting := 0, 0

@@ -36,8 +36,8 @@ type Reserve struct {
 	Revision uint64
 	// Lease is the lease the sender is configured with, as in Request.
 	Lease time.Duration
-	// Return is the Reserved.Last of a reservation to give back, from its end, Unused slots of it; 0: none. An Unused of 0 counts as 1. It
-	// has an effect only while nobody has reserved since. Given back twice counts once.
+	// Return is the Reserved.Last of a reservation that gives back Unused slots, counted from its end; 0: none. An Unused of 0 counts as 1.
+	// It has an effect only while nobody has reserved since. Given back twice counts once.
 	Return int64
 	Unused int
 }
@@ -186,8 +186,8 @@ func (r *Record) retry(b booking) time.Duration {
 	return max(time.Duration(left)*time.Microsecond, time.Millisecond)
 }
 
-// leastClaim is the smallest claim that permits are issued on. Doubles hold the spacings in force exactly then, and none is so long that it
-// stands in the way later.
+// leastClaim is the smallest claim that permits are issued on. Spacings in force are then numbers that doubles hold exactly, and none is so
+// long that it stands in the way later.
 const leastClaim = Whole/3 + 1
 
 // spacingOf is the spacing in force: that of the whole limit over the permits' claim,
