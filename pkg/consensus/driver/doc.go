@@ -93,8 +93,8 @@
 //     since, and the store is not held. So they count once. Tokens whose time has passed can be given back to budgets alone, and reserved
 //     ones only while nobody has drawn after them. Else unused tokens could be handed on forever. Tokens owed always count, twice at worst.
 //     Requests that are late, repeated or refused draw nothing. The tokens that a repeated request drew the first time are lost.
-//   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a draw is good, because clocks run apart. That
-//     is the longest possible interval if nothing is known of the pool before, else that of twice the rows on record. Meanwhile nothing is
+//   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a draw is good, because clocks run apart. The
+//     interval is the longest possible if nothing is known of the pool before, else that of twice the rows on record. Meanwhile nothing is
 //     given or earned. A budget counts the largest of the amounts spent on record and seen by processors. All this follows from
 //     FrozenUntil.
 //   - Budgets. The processors work out the windows from Answer.Wall. A till counts the tokens spent since the start of each window that it
