@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// Nothing of an answer is believed before all of it is known to be one that a store gives: a revision or a time
-// that is wrong would go out with the next request, and freeze the pool, and one that no request may hold would be
-// refused from then on.
+// An answer is checked as a whole before any of it is believed. A wrong revision or time would go out with the next request, and freeze the
+// pool. One that no request may hold would be refused from then on.
 
-// Check returns an error that wraps ErrWrongAnswer for an answer to a Sync that no store following the protocol gives,
-// or nil. A processor believes nothing of an answer before this.
+// Check returns an error that wraps ErrWrongAnswer for an answer to a Sync that no store following the protocol gives, or nil. A processor
+// believes nothing of an answer before this.
 func (a *Answer) Check() error {
 	if a.Status != Granted {
 		if a.Status < Granted || a.Status > Behind {
@@ -30,7 +29,7 @@ func (a *Answer) Check() error {
 	return a.plausible()
 }
 
-// plausible refuses an answer to a Sync of which a number is one that no store gives.
+// plausible refuses an answer to a Sync with a number that no store gives.
 func (a *Answer) plausible() error {
 	if err := checkStep(a.Time, a.Revision); err != nil {
 		return err
@@ -102,7 +101,7 @@ func checkRoster(rows []RosterRow) error {
 	return nil
 }
 
-// CheckLoaded returns an error that wraps ErrWrongAnswer for what no Store.Load returns, or nil.
+// CheckLoaded returns an error that wraps ErrWrongAnswer for results that no Store.Load returns, or nil.
 func CheckLoaded(docs []Document, roster []RosterRow) error {
 	if err := checkDocuments(docs, false); err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)

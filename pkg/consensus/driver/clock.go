@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A step is one step on a record: the logical clock as it will stand, worked out
-// before anything is changed.
+// A step is one step on a record: the logical clock as it will stand, worked out before anything is changed.
 type step struct {
 	rec     *Record
 	at      At
@@ -15,10 +14,8 @@ type step struct {
 	longest time.Duration
 }
 
-// begin works out the logical time of a step. The logical clock follows the
-// store's own, but never runs backwards, and a gap beyond the clamp counts as no
-// time at all: it cannot be told from a clock that was set. A clock that is set by
-// less takes at most one clamp from a lease.
+// begin works out the logical time of a step. The logical clock follows the store's own, but never runs backwards. A gap beyond the clamp
+// counts as no time at all: it cannot be told from a clock that was set. A clock that is set by less takes at most one clamp from a lease.
 func (r *Record) begin(lease time.Duration, at At) *step {
 	if len(r.Rows) > 0 || lease == 0 {
 		lease = r.Lease
@@ -37,8 +34,8 @@ func (r *Record) begin(lease time.Duration, at At) *step {
 	return st
 }
 
-// lastSeen is when the row was last heard of. The row of the last step is
-// stamped by this one if the last one did not know its own time.
+// lastSeen returns the time of the row's newest request. The row of the last step is stamped by this one if the last one did not know its
+// own time.
 func (st *step) lastSeen(row *Row) int64 {
 	if row.RowKey == st.rec.Unstamped {
 		return st.clock
@@ -57,9 +54,8 @@ func (st *step) frozen() bool {
 	return st.rec.FreezeUnstamped || st.rec.FrozenUntil > st.clock
 }
 
-// commit moves the record on to the time of the step: it stamps what the last
-// step left, removes the silent rows, and freezes if the store has forgotten
-// something. req is nil for a leave, which grants nothing and needs no freeze.
+// commit moves the record on to the time of the step. It stamps the rest of the last step, removes the silent rows, and freezes if the
+// store has forgotten something. A leave has a nil req: it grants nothing and needs no freeze.
 func (st *step) commit(req *Request, lostRow bool) {
 	r := st.rec
 	r.Rows = slices.DeleteFunc(r.Rows, func(row Row) bool { return st.gone(&row) })
@@ -74,7 +70,7 @@ func (st *step) commit(req *Request, lostRow bool) {
 	}
 }
 
-// stampLast stamps what the last step left without a time.
+// stampLast stamps the entries that the last step left without a time.
 func (st *step) stampLast() {
 	r := st.rec
 	if r.Unstamped != (RowKey{}) {
@@ -98,8 +94,8 @@ func (st *step) stampLast() {
 	st.settle()
 }
 
-// remember freezes if the store has forgotten something: seen is the newest revision
-// that the sender has seen, outlasts as in Request. It tells whether it has.
+// remember freezes if the store has forgotten something, and reports whether it has. seen is the newest revision that the sender has seen,
+// outlasts is as in Request.
 func (st *step) remember(seen uint64, outlasts time.Duration, lostRow bool) (forgot bool) {
 	r := st.rec
 	forgot = true

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// The binary form of a record is a header of recordMagic and one byte
-// FormatVersion, then the fields in the order of appendHead and appendRow:
-// numbers as varints, strings with their length before them, nonces and keys as eight
-// bytes. The rows are followed by the Permits, the tills, the Names and the Busy of each row, if flags
-// say so. Every record has exactly one form, and what cannot be read again is not written.
+// The binary form of a record is a header of recordMagic and one byte FormatVersion, then the fields in the order of appendHead and
+// appendRow. Numbers are varints, strings follow their length, nonces and keys have eight bytes. The rows are followed by the Permits, the
+// tills, the Names and the Busy of each row, if flags say so. Every record has exactly one form, and nothing is written that cannot be read
+// again.
 const recordMagic = "NT"
 
 // The flags of the head.
@@ -38,10 +37,8 @@ const (
 	minRowBytes = 21
 )
 
-// AppendBinary appends the record's binary form to b, in the manner of
-// encoding.BinaryAppender. It fails only for a record that ParseRecord would
-// refuse, which Sync and Leave never make of a valid one. An Unstamped that names no row
-// means nothing and is left out.
+// AppendBinary appends the record's binary form to b, in the manner of encoding.BinaryAppender. It fails only for a record that ParseRecord
+// would refuse, which Sync and Leave never make of a valid one. An Unstamped that names no row means nothing and is left out.
 func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return b, fmt.Errorf("consensus: the record cannot be written: %w", err)
@@ -63,10 +60,8 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// ParseRecord reads the binary form of a record. It takes nothing but what
-// AppendBinary writes, never panics, and allocates no more than a small multiple of len(b).
-// b is not kept. The error wraps ErrWrongAnswer and says what is wrong where; for a record of a
-// newer format it says so.
+// ParseRecord reads the binary form of a record. It accepts only the output of AppendBinary, never panics, and allocates no more than a
+// small multiple of len(b). b is not kept. The error wraps ErrWrongAnswer and names the fault and its place, or a newer format.
 func ParseRecord(b []byte) (*Record, error) {
 	d := &decoder{b: b}
 	r := d.record()
@@ -151,8 +146,7 @@ func (r *Record) check() error {
 	if len(r.Store) > maxIdentityBytes {
 		return outside("the store's identity", fmt.Sprint(len(r.Store), " bytes"), fmt.Sprint("at most ", maxIdentityBytes))
 	}
-	// Of what an answer is made a request must be able to report back, or a processor
-	// that has taken the answer could never ask again.
+	// A request must be able to report back each part of an answer, or a processor that has taken the answer could never ask again.
 	if r.Revision == 0 || r.Revision > maxRevision {
 		return outside("the revision", fmt.Sprint(r.Revision), fmt.Sprint("1 to ", int64(maxRevision)))
 	}
@@ -196,7 +190,7 @@ func (r *Record) check() error {
 	return cmp.Or(r.Permits.check(), CheckTills(r.Tills), r.Names.check())
 }
 
-// below tells whether k stands before o in a record.
+// below reports whether k stands before o in a record.
 func (k RowKey) below(o RowKey) bool {
 	return cmp.Or(cmp.Compare(k.ID, o.ID), cmp.Compare(k.Incarnation, o.Incarnation)) < 0
 }

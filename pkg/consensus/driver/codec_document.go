@@ -10,8 +10,7 @@ import (
 // The shortest form of a document: a name and a body of one byte each.
 const minDocumentBytes = 5
 
-// appendEpoch writes when the pool began. The time is told from the clock, so that it
-// is short.
+// appendEpoch writes when the pool began, relative to the clock, so that it is short.
 func (r *Record) appendEpoch(b []byte) []byte {
 	b = binary.AppendVarint(b, r.Clock-r.Epoch)
 	b = binary.AppendUvarint(b, uint64(r.Silence.Microseconds()))

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// The shortest forms of a till and of what is spent of a window.
+// The shortest forms of a Till and of a Spent.
 const (
 	minTillBytes  = 12
 	minSpentBytes = 3
 )
 
-// appendTills appends tills, if there are any: their number, and of each the key, one more than the version or 0 if
-// that is the one of the till before, Paid told from the clock, Full from Paid, and the windows, told
-// from the wall clock.
+// appendTills appends tills, if there are any: their number, then each till. A till begins with its key, and one more than its version, or
+// 0 if that is the one of the till before. Paid relative to the clock, Full relative to Paid, and the windows relative to the wall clock
+// follow.
 func (r *Record) appendTills(b []byte, tills []Till) []byte {
 	if len(tills) == 0 {
 		return b
@@ -82,9 +82,9 @@ func (d *decoder) windows(t *Till, wall int64) {
 	}
 }
 
-// appendNames appends what there is of names, if there is anything: whether there are tills, these, the number of cells, and of each how far its
-// index is from the one before, its end in minutes, and its value, in milliseconds where it is a time. Times are told from the clock
-// that they are by. A record without names has none of it.
+// appendNames appends the Names, if there are any: whether there are tills, the tills, the number of cells, and the cells. A cell has the
+// distance of its index from the one before, its end in minutes, and its value, in milliseconds if it is a time. Times are relative to
+// their clock. A record without names has none of this.
 func (r *Record) appendNames(b []byte) []byte {
 	n := &r.Names
 	if n.isZero() {
@@ -143,7 +143,7 @@ func (d *decoder) names(r *Record) {
 }
 
 // CheckTills returns an error for the first till that no store writes, or that is not above the one before it. A store that keeps tills in
-// a form of its own calls it with what it reads. CheckNames is the same for the tills of names that go by a pattern.
+// a form of its own calls it after reading them. CheckNames is the same for the tills of names that go by a pattern.
 func CheckTills(tills []Till) error { return checkTills(tills, MaxTills) }
 
 // CheckNames is CheckTills for Names.Tills.

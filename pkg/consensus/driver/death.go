@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// MaxDead is how many deaths a request names, and how many wills are kept.
+// MaxDead is the largest number of deaths in a request, and of wills (consensus.Will) that are kept.
 const MaxDead = 4
 
-// A Death names an incarnation whose process is known to be dead: nothing draws on its
-// claim any more, and nothing will. Last is the request whose answer it took last, the
-// zero Ticket before the first one, and Unanswered are those that it had sent since,
-// by rising Seq: by these the store tells it from a clone, whose death proves nothing.
+// A Death names an incarnation whose process is known to be dead: nothing draws on its claim now or later. Last is the request whose answer
+// it took last, zero before the first one. Unanswered are the requests that it had sent since, by rising Seq. They tell it from a clone,
+// whose death proves nothing.
 type Death struct {
 	Incarnation string   `json:"incarnation"`
 	Last        Ticket   `json:"last"`
 	Unanswered  []Ticket `json:"unanswered"`
 }
 
-// bury closes the rows of incarnations whose processes are dead: they claim nothing any
-// more. The rows stay, because packets of theirs may still arrive. A row whose newest request
-// the dead process has not sent is that of a clone, which may live; and so is one that is closed as such.
+// bury closes the rows of incarnations whose processes are dead, so that they claim nothing. The rows stay, because their packets may still
+// arrive. A row is that of a clone, which may live, if the dead process has not sent its newest request or if it is closed as such. Such a
+// row keeps its claim.
 func (st *step) bury(req *Request) {
 	r := st.rec
 	for _, d := range req.Dead {

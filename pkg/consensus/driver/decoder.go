@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A decoder reads one record. After the first error every read yields zero
-// values, so that the callers look at it once per loop.
+// A decoder reads one record. After the first error every read yields zero values, so that the callers check for it once per loop.
 type decoder struct {
 	b   []byte
 	off int
@@ -63,7 +62,7 @@ func (d *decoder) record() *Record {
 	return r
 }
 
-// header tells whether the bytes are a record of a format that this build reads.
+// header reports whether the bytes are a record of a format that this build reads.
 func (d *decoder) header() bool {
 	if len(d.b) <= len(recordMagic) || string(d.b[:len(recordMagic)]) != recordMagic {
 		d.failf("%d bytes that are not a pool's record", len(d.b))
@@ -163,7 +162,7 @@ func (d *decoder) varint(field string) int64 {
 	return v
 }
 
-// count reads how many items follow, of which each has at least size bytes.
+// count reads how many items follow, each of at least size bytes.
 func (d *decoder) count(items string, size int) int {
 	n := d.uvarint("the number of " + items)
 	if d.err == nil && n > uint64((len(d.b)-d.off)/size) {

@@ -1,150 +1,121 @@
-// Package driver is what the author of a store needs: the interface Store, the
-// messages that a processor and a store exchange, and the store's step as a pure
-// function on a Record.
+// Package driver is for authors of a store. It defines the interface Store, the messages between a processor and a store, and the store's
+// step as a pure function on a Record.
 //
-// Users of a pool need nothing from here but a finished store, such as those in
-// packages memstore, redisstore and natsstore. The protocol as a whole is described
-// in package consensus.
+// Users of a pool only need a finished store, such as those in packages memstore, redisstore and natsstore. Package consensus describes the
+// protocol as a whole.
 //
 // # How to write a store
 //
 // A store keeps one Record per pool and changes it in atomic steps. There are two ways:
 //
-//   - Keep the record as bytes (Record.AppendBinary, ParseRecord) and write it with a lock
-//     or a compare-and-set. Each step reads the record, calls Record.Sync, Record.Leave,
-//     Record.Reserve or Record.Save, and writes the record back. Package memstore is the
-//     shortest example, package natsstore the one with a compare-and-set.
-//   - Do the same steps in the language of the server, and compare the results with a Record
-//     in a test. Package redisstore does so in Lua.
+//   - Keep the record as bytes (Record.AppendBinary, ParseRecord) and write it with a lock or a compare-and-set. Each step reads the
+//     record, calls Record.Sync, Record.Leave, Record.Reserve or Record.Save, and writes the record back. Package memstore is the shortest
+//     example, package natsstore the one with a compare-and-set.
+//   - Do the same steps in the language of the server, and compare the results with a Record in a test. Package redisstore does so in Lua.
 //
-// What a store knows of the moment of a step goes into At: its clock, the identity of
-// the server, and for how long it is known to have forgotten nothing. Package storetest
-// has the conformance suite, which every store passes.
+// At describes the moment of a step: the store's clock, the identity of the server, and for how long the store is known to have forgotten
+// nothing. Package storetest has the conformance suite, which every store passes.
 //
-// Each method of a store first validates its request. The errors of the Validate methods
-// name the field, its value and what is allowed.
+// Each method of a store first validates its request. The errors of the Validate methods name the field, its value and the allowed values.
 //
 // # The record
 //
-// There is one record per pool. It holds the identity of the server that wrote it, a
-// revision, the logical clock, the freeze, the pool's lease, the documents, the tills, what is kept of names, and a row per
-// incarnation of a processor. The protocol never deletes a record.
+// There is one record per pool. It holds the identity of the server that wrote it, a revision, the logical clock, the freeze and the pool's
+// lease. It also holds the documents, the tills, the data on names, and a row per incarnation of a processor. The protocol never deletes a
+// record.
 //
-// A row outlives what it describes by one removal time. A replaced incarnation gets no more
-// answers, but its process may still draw. A processor that left leaves a tombstone,
-// because its packets may still arrive.
+// A row outlives its incarnation by one removal time. A replaced incarnation gets no more answers, but its process may still draw. A
+// processor that left leaves a tombstone, because its packets may still arrive.
 //
 // # One sync
 //
-// A request says who asks: ID, incarnation, sequence number, and a nonce drawn for this
-// request alone. It says what the sender remembers: number, nonce and logical time of the
-// last answer that it took, the requests sent since, and the newest revision it has seen.
-// And it says what the sender uses, wants and could use. Record.Sync does the following.
+// A request identifies its sender: ID, incarnation, sequence number, and a nonce drawn for this request alone. It reports the sender's
+// memory: number, nonce and logical time of the last answer taken, the requests sent since, and the newest revision seen. It also reports
+// what the sender uses, wants and could use. Record.Sync does the following.
 //
-//  1. Clock. The logical clock follows the store's clock, never backwards. A gap beyond the
-//     clamp counts as no time: a pause of the whole pool cannot be told from a clock that
-//     was set.
-//  2. Who asks. A request older than the newest one recorded is late and changes nothing.
-//     The same number and nonce is a repeat and gets the same answer. The same number with
-//     another nonce comes from a clone, and so does a request of a process that has not
-//     sent the newest one recorded. A clone's incarnation is closed. Its claim stays until
-//     removal, and both processes go on under new incarnations. A new incarnation closes
-//     the older ones of its ID.
-//  3. Behind. If the sender's last answer is newer than the row, the store has gone back, or
-//     the row is a clone's. The pool freezes, the facts count beside the row's claim, and
-//     the answer names the newest request of the row. A processor that has sent that one
-//     asks again and says so. Another one starts anew.
-//  4. Removal. Rows that were silent for longer than the removal time go, with their claims.
-//  5. Memory. The store has forgotten something if there is no record, if another server
-//     wrote it, if it is older than a revision that the sender has seen, or if the sender's
-//     row is missing too early. The pool then freezes for one removal time of the longest
-//     lease that a processor may have, and the revision rises above both. A memory store
-//     never freezes: its processors die with it. Nor does a store that knows that the pool
-//     is new (At.Remembers).
+//  1. Clock. The logical clock follows the store's clock, never backwards. A gap beyond the clamp counts as no time: a pause of the whole
+//     pool cannot be told from a clock that was set.
+//  2. Sender. A request older than the newest one recorded is late and changes nothing. The same number and nonce is a repeat and gets the
+//     same answer. A request comes from a clone if its number is recorded with another nonce, or if its process has not sent the newest one
+//     recorded. A clone's incarnation is closed. Its claim stays until removal, and both processes go on under new incarnations. A new
+//     incarnation closes the older ones of its ID.
+//  3. Behind. If the sender's last answer is newer than the row, the store has gone back, or the row is a clone's. The pool freezes, the
+//     facts count beside the row's claim, and the answer names the newest request of the row. A processor that has sent that one asks again
+//     and says so. Any other starts over under a new incarnation.
+//  4. Removal. Rows silent for longer than the removal time are removed, with their claims.
+//  5. Memory. The store has forgotten something if there is no record, if another server wrote it, if it is older than a revision that the
+//     sender has seen, or if the sender's row is missing too early. The pool then freezes for one removal time of the longest lease that a
+//     processor may have, and the revision rises above both. A memory store never freezes: its processors die with it. A store that knows
+//     that the pool is new (At.Remembers) does not freeze it either.
 //  6. Facts first. The share in use becomes the claim, even if the sum rises above one.
-//  7. Room. Room is one less all other claims, at least 0. A frozen pool answers
-//     min(in use, room), another one min(wanted, room). The claim is the larger of the share
-//     in use and the answer: a lower share counts only once it is reported as in use.
-//  8. Tills give what the request draws; see below.
-//  9. Documents. A body is taken if its version is above the one on record, and it was made
-//     from the version on record or is given back (see DocumentReport).
-//  10. Answer. Share, roster, pool size, logical time, revision, the pool's lease, the
-//     documents that differ from those reported, when the pool began, what was drawn, and the
-//     store's own clock.
+//  7. Room. Room is one less all other claims, at least 0. A frozen pool answers min(in use, room), another one min(wanted, room). The
+//     claim is the larger of the share in use and the answer: a lower share counts only once it is reported as in use.
+//  8. Tills serve the draws of the request; see below.
+//  9. Documents. A body is taken if its version is above the one on record, and it was made from the version on record or is given back
+//     (see DocumentReport).
+//  10. Answer. Share, roster, pool size, logical time, revision, the pool's lease, the documents that differ from those reported, the
+//     beginning of the pool, the tokens drawn, and the store's own clock.
 //
-// A store that learns the time of a write only afterwards, such as JetStream, lets each step
-// stamp what the one before recorded (At.Deferred).
+// A store that learns the time of a write only afterwards, such as JetStream, lets each step stamp what the one before recorded
+// (At.Deferred).
 //
 // # When a pool begins
 //
-// A pool begins when a processor joins while no other is live. The answer says when that was,
-// on the logical clock, and for how long no step had been recorded before, on the store's
-// own clock. A store that has forgotten something does not know, and says 0 until the pool
-// begins anew. A pool in which all have died goes on until their rows are removed.
+// A pool begins when a processor joins while no other is live. The answer gives this moment on the logical clock, and for how long no step
+// had been recorded before, on the store's own clock. A store that has forgotten something does not know, and answers 0 until the pool
+// begins again. A pool in which all have died goes on until their rows are removed.
 //
 // # Documents
 //
-// A version counts changes, with random bits below, so that changes made apart differ. It
-// never falls but with the record itself. Then whoever holds the newest body gives it back
-// with its next request. A refused request brings no documents and gets none. A repeat
-// brings none and is told what is there now. Documents outlive all rows.
+// A version counts changes, with random bits below, so that changes made apart differ. It falls only when the record is lost. Then the
+// holder of the newest body gives it back with its next request. A refused request brings no documents and gets none. A repeat brings none
+// and gets those on record now. Documents outlive all rows.
 //
 // # Permits
 //
-// Record.Reserve reserves slots for permits; the package documentation of consensus says when
-// a pool issues them. The largest spacing that any request named within a removal time
-// counts. A spacing by a document of the pool counts at once if its sender has loaded the
-// newest version. The spacing in force is that of the whole limit, divided by the permits'
-// claim. A clock step below the clamp is taken for time: it brings two permits that much
-// closer.
+// Record.Reserve reserves slots for permits; the package documentation of consensus says when a pool issues them. The largest spacing that
+// any request named within a removal time counts. A spacing from a document of the pool counts at once if its sender has loaded the newest
+// version. The spacing in force is that of the whole limit, divided by the permits' claim. A clock step below the clamp counts as time and
+// brings two permits that much closer.
 //
 // # Tills
 //
-// A till keeps one number for a tag with a quota: Paid, the logical time up to which the
-// tokens of its total are given out. Any processor draws from it with its sync, ahead for one
-// interval h (Interval, by the lease and the number of rows). What is drawn is good for two
-// intervals of the processor from the send of the request. A processor that has been stopped for
-// longer has nothing.
+// A till keeps one number for a tag with a quota: Paid, the logical time up to which the tokens of its total are given out. Any processor
+// draws from it with its sync, ahead for one interval h (Interval, by the lease and the number of rows). A draw is good for two intervals
+// of the processor from the send of the request. A processor that was stopped for longer holds nothing.
 //
-//   - Draw. Paid rises by what is owed, falls by what is given back and not earned yet, and is at least
-//     the logical clock less what the burst costs. Then the till gives as many tokens as were
-//     asked for, cost no more than is left until h after the clock, and are left of each
-//     budget. n tokens cost n x Per / Total, rounded up to microseconds, in doubles.
-//   - A draw with Ahead that cannot be had at once is reserved as a whole or not at all: it can be
-//     used when all of it is earned, in turn with those of others. A processor drops what is reserved
-//     for it when an answer says that a freeze has begun.
-//   - What is given back counts only if the newest request on record is the one whose
-//     answer was taken last, nothing has been forgotten since, and the store is not held: so it
-//     counts once. Tokens of which the time has passed can be given back to budgets alone, and reserved
-//     ones only while nobody has drawn after them: else what was not used could be handed on
-//     for ever. What is owed counts always, twice at worst. Requests that are late, repeated or
-//     refused draw nothing. What the first of two repeated ones drew is lost.
-//   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a
-//     draw is good, for clocks run apart; longest when nothing is known of the pool before, else by
-//     twice the rows on record. Nothing is given meanwhile, nothing is earned, and of the
-//     budgets the largest of what is on record and what processors have seen counts. All this
-//     follows from FrozenUntil.
-//   - Budgets. The windows are worked out by the processors from Answer.Wall. A till counts what
-//     is spent since the start of each window that it has been told of, and gives nothing while the
-//     store's own clock is outside of one. A window that has ended is known for ten minutes more.
-//   - An operator can set what is spent of a window (Record.SetSpent): up or down, and nothing else changes. What processors
-//     have seen is their own affair, and counts in the next freeze.
+//   - Draw. Paid rises by the cost of tokens owed, falls by that of tokens given back and not earned yet, and is at least the logical clock
+//     less the cost of the burst. Then the till gives the tokens asked for, as far as the time left until h after the clock and the rest of
+//     each budget allow. n tokens cost n x Per / Total, rounded up to microseconds, in doubles.
+//   - A draw with Ahead that cannot be served at once is reserved as a whole or not at all. It can be used when all of it is earned, in
+//     turn with those of others. A processor drops its reservations when an answer says that a freeze has begun.
+//   - Tokens given back count only if the newest request on record is the one whose answer was taken last, nothing has been forgotten
+//     since, and the store is not held. So they count once. Tokens whose time has passed can be given back to budgets alone, and reserved
+//     ones only while nobody has drawn after them. Else unused tokens could be handed on forever. Tokens owed always count, twice at worst.
+//     Requests that are late, repeated or refused draw nothing. The tokens that a repeated request drew the first time are lost.
+//   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a draw is good, because clocks run apart. The
+//     interval is the longest possible if nothing is known of the pool before, else that of twice the rows on record. Meanwhile nothing is
+//     given or earned. A budget counts the largest of the amounts spent on record and seen by processors. All this follows from
+//     FrozenUntil.
+//   - Budgets. The processors work out the windows from Answer.Wall. A till counts the tokens spent since the start of each window that it
+//     knows, and gives nothing while the store's own clock is outside a window of the draw. It keeps a window for ten minutes after its
+//     end.
+//   - An operator can set the amount spent in a window (Record.SetSpent), up or down; nothing else changes. The amounts that processors
+//     have seen stay with them, and count in the next freeze.
 //   - Versions. A request by an older version of the quotas than the till has seen draws nothing.
-//   - There are at most MaxTills. A new one starts empty. A full table drops the till that has
-//     been full for longest and has no budget in a window that lasts, for a new one would give no more; if
-//     there is none, the answer is LackFull, and nothing of the draw counts.
-//   - Tags that go by a pattern (Draw.Pattern) have their tills in Names, at most MaxNames. When these are taken, the tills that are
-//     full are dropped, then all others that the request does not draw from. What a dropped till had given out and spent raises cells of
-//     two sketches, to a maximum and never a sum. A new till begins with the least of its cells, and where there is nothing as if it
-//     had always been there: never with more than the name may have. A draw by the name of the tag moves a copy of its till to Tills.
+//   - There are at most MaxTills. A new one starts empty. A full table drops the till that has been full for longest and has no budget in a
+//     window that lasts, because a new one would give no more. If there is none, the answer is LackFull, and nothing of the draw counts.
+//   - Tags that go by a pattern (Draw.Pattern) have their tills in Names, at most MaxNames. When these are taken, full tills are dropped,
+//     then all others that the request does not draw from. A dropped till raises cells of two sketches to the amounts that it had given out
+//     and spent: to a maximum, never a sum. A new till begins with the least of its cells, and without any as if it had always been there:
+//     never with more than the name may have. A draw by the name of the tag moves a copy of its till to Tills.
 //
-// So in any time W of the pool's clock the processors use at most Total x (W + h + two intervals) / Per tokens,
-// and the burst, and the largest reservation.
+// So in any time W of the pool's clock, processors use at most Total x (W + h + two intervals) / Per tokens, plus the burst and the largest
+// reservation.
 //
 // # Deaths
 //
-// A request may name dead incarnations of its own ID (Request.Dead). Their claims end with
-// the step that records the request. Their rows stay, so that late packets are refused. A row
-// whose newest request the dead process did not send is that of a clone: it is closed and
+// A request may name dead incarnations of its own ID (Request.Dead). Their claims end with the step that records the request. Their rows
+// stay, so that late packets are refused. A row whose newest request the dead process did not send is that of a clone: it is closed and
 // keeps its claim.
 package driver

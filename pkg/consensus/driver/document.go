@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// A Document is something that every processor of a pool must know: an override of
-// the limit, where its ramp stands. The store keeps it and looks at nothing but its
-// version; what the body says is a matter of those who read it.
+// A Document is data that every processor of a pool must know: an override of the limit, where its ramp stands. The store keeps it and only
+// interprets its version; its readers interpret the body.
 type Document struct {
 	// Name has 1 to 32 bytes of a-z, 0-9 and _.
 	Name    string
@@ -21,8 +20,8 @@ type Document struct {
 	Body []byte
 }
 
-// A Version tells one state of a document from every other, and which is newer: 1
-// to 1<<63 - 1; 0 says that there is no document. NextVersion and LaterVersion make them.
+// A Version tells one state of a document from every other, and which is newer: 1 to 1<<63 - 1; 0 means no document. NextVersion and
+// LaterVersion make them.
 type Version uint64
 
 const (
@@ -40,35 +39,32 @@ const (
 	versionRandom   = 16 // bits
 )
 
-// NextVersion returns the version of a change to a document of version v. It counts
-// the changes in the upper 48 bits; the lower 16 are random, to be drawn for each
-// change, so that two changes that processors make apart differ.
+// NextVersion returns the version of a change to a document of version v. It counts the changes in the upper 48 bits. The lower 16 are
+// random, drawn for each change, so that two changes that processors make apart differ.
 func NextVersion(v Version, random uint16) Version {
 	count := min(v>>versionRandom+1, MaxVersion>>versionRandom)
 	return count<<versionRandom | Version(random)
 }
 
-// LaterVersion returns the version of a change that somebody makes at a time who may know nothing of what was there
-// before: as NextVersion, but with a count of at least the seconds since 1970. So where the store has forgotten an earlier
-// such change, and a processor gives that back, the later one stays. Clocks that differ matter only there.
+// LaterVersion returns the version of a change made at a time, perhaps without knowing the versions before: NextVersion, but with a count
+// of at least the seconds since 1970. So if the store has forgotten an earlier such change, and a processor gives that back, the later one
+// stays. Clocks that differ matter only there.
 func LaterVersion(v Version, at time.Time, random uint16) Version {
 	seconds := min(Version(max(at.Unix(), 1)), MaxVersion>>versionRandom)
 	return NextVersion(max(v, (seconds-1)<<versionRandom), random)
 }
 
-// A DocumentReport is what a request says of one document.
+// A DocumentReport is a request's report on one document.
 //
 //   - Without a body: the sender has loaded Version; 0 is none. Base is 0 or the same.
-//   - With a body and Base below Version: a change. The sender has loaded Base, and
-//     proposes the body as the next version. It is taken if Base is on record.
-//   - With a body and Base = Version: the sender gives back what it has loaded. It is
-//     taken if the store has an older version, or none: then it has forgotten this one.
-//     What is to take the place of nothing but the older version that was seen is given back
-//     as a change from that; the document "pause" is.
+//   - With a body and Base below Version: a change. The sender has loaded Base, and proposes the body as the next version. It is taken if
+//     Base is on record.
+//   - With a body and Base = Version: the sender gives back the version that it has loaded. It is taken if the store has an older version,
+//     or none: then it has forgotten this one. A body that may replace only the older version seen is given back as a change from that; the
+//     document "pause" is.
 //
-// So a body is taken when Version is above the version on record, and Base is the
-// version on record or Version itself. Of two changes of the same version the first
-// one is taken. A change can bring no document above MaxDocuments into being.
+// So a body is taken when Version is above the version on record, and Base is the version on record or Version itself. Of two changes of
+// the same version the first one is taken. A change cannot create a document beyond MaxDocuments.
 type DocumentReport struct {
 	Name          string
 	Version, Base Version
@@ -78,8 +74,7 @@ type DocumentReport struct {
 // ErrNoPool is wrapped by the error for a pool that has no record.
 var ErrNoPool = errors.New("consensus: the pool has no record")
 
-// ConflictError is the error for a document that was not saved because another
-// version was on record than the change was made from.
+// ConflictError is the error for a document that was not saved because the version on record is not the one that the change was made from.
 type ConflictError struct {
 	Name string
 	// Base is the version that was expected and Current the one on record; 0: none.
@@ -106,7 +101,7 @@ func (r *Record) findDocument(name string) (int, bool) {
 	return slices.BinarySearchFunc(r.Documents, name, func(d Document, name string) int { return cmp.Compare(d.Name, name) })
 }
 
-// document returns what is on record under a name, with version 0 if nothing is.
+// document returns the document on record under a name, with version 0 if there is none.
 func (r *Record) document(name string) Document {
 	if i, ok := r.findDocument(name); ok {
 		return r.Documents[i]
@@ -129,7 +124,7 @@ func (r *Record) putDocument(d *DocumentReport) bool {
 	return true
 }
 
-// takeDocuments takes of the reports what is newer than the record.
+// takeDocuments takes the reports that are newer than the record.
 func (r *Record) takeDocuments(reports []DocumentReport) {
 	for i := range reports {
 		if d := &reports[i]; d.takes(r.document(d.Name).Version) {
@@ -138,8 +133,8 @@ func (r *Record) takeDocuments(reports []DocumentReport) {
 	}
 }
 
-// unreported lists what is on record of the documents unless it is exactly what the
-// reports say, by rising name. The list shares no memory with the record.
+// unreported lists the documents on record, by rising name, except those that match a report exactly. A reported document that is not on
+// record is listed with version 0. The list shares no memory with the record.
 func (r *Record) unreported(reports []DocumentReport) (docs []Document) {
 	for i := range r.Documents {
 		d := &r.Documents[i]
@@ -157,11 +152,10 @@ func (r *Record) unreported(reports []DocumentReport) (docs []Document) {
 	return docs
 }
 
-// Save changes one document, as Store.Save does, and returns the version on record
-// after that. Nothing else changes but the revision: it is no step in the life of the
-// pool. But for a Deferred store it takes the place of the write of the last step, whose
-// time is lost with it, and so stamps what that has left. The report must be valid. The
-// error is ErrNoPool, a *ConflictError, or a *RequestError if the pool has too many documents.
+// Save changes one document, as Store.Save does, and returns the version on record after that. Nothing else changes but the revision: it is
+// no step in the life of the pool. For a Deferred store it replaces the write of the last step, whose time is lost with it, and so stamps
+// the rest of that step. The report must be valid. The error is ErrNoPool, a *ConflictError, or a *RequestError if the pool has too many
+// documents.
 func (r *Record) Save(d *DocumentReport, at At) (current Version, changed bool, err error) {
 	if r.Revision == 0 {
 		return 0, false, ErrNoPool
@@ -185,8 +179,7 @@ func (r *Record) Save(d *DocumentReport, at At) (current Version, changed bool, 
 	return d.Version, true, nil
 }
 
-// Load returns the documents by rising name and the roster, as the last step
-// left it; see Store.Load. The error is ErrNoPool.
+// Load returns the documents by rising name and the roster, as the last step left it; see Store.Load. The error is ErrNoPool.
 func (r *Record) Load() ([]Document, []RosterRow, error) {
 	if r.Revision == 0 {
 		return nil, nil, ErrNoPool
@@ -198,8 +191,8 @@ func (r *Record) Load() ([]Document, []RosterRow, error) {
 	return r.unreported(nil), roster, nil
 }
 
-// silent is how long the live row of a processor has had no request. One that has made the
-// last step has not been silent, though a Deferred store does not know its time yet.
+// silent returns how long the live row of a processor has had no request. A row of the last step counts as not silent, though a Deferred
+// store does not know its time yet.
 func (r *Record) silent(id string) time.Duration {
 	for i := range r.Rows {
 		if row := &r.Rows[i]; row.ID == id && row.State == RowLive && row.RowKey != r.Unstamped {
@@ -213,8 +206,8 @@ func tooManyDocuments(name string) *RequestError {
 	return &RequestError{"Name", fmt.Sprintf("%q", name), fmt.Sprint("one of the ", MaxDocuments, " documents that the pool has already")}
 }
 
-// ValidateSave returns a *RequestError for the first field with which no store saves
-// a document, or nil. Every Store calls it first in Save.
+// ValidateSave returns a *RequestError for the first field with which no store saves a document, or nil. Every Store calls it first in
+// Save.
 func (d *DocumentReport) ValidateSave(pool string) error {
 	if err := ValidatePool(pool); err != nil {
 		return err
@@ -290,8 +283,8 @@ func isDocumentName(name string) bool {
 	return name != "" && len(name) <= maxDocumentName && !strings.ContainsFunc(name, other)
 }
 
-// checkDocuments returns an error for the first document of an answer or a record
-// that no store keeps. An answer may also say that there is none.
+// checkDocuments returns an error for the first document of an answer or a record that no store keeps. An answer may also report that there
+// is none.
 func checkDocuments(docs []Document, mayLack bool) error {
 	if len(docs) > MaxDocuments && !mayLack || len(docs) > 2*MaxDocuments {
 		return outside("the number of documents", fmt.Sprint(len(docs)), fmt.Sprint("at most ", MaxDocuments))

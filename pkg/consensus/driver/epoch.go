@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// maxSilence bounds what is kept of a silence, so that no arithmetic on it overflows.
+// maxSilence bounds the recorded silence, so that no arithmetic on it overflows.
 const maxSilence = time.Microsecond << 52
 
-// silence is how long no step was recorded before this one, on the store's own
-// clock. A Deferred store tells it of the step before.
+// silence returns how long no step was recorded before this one, on the store's own clock. On a Deferred store it is that of the step
+// before.
 func (st *step) silence() time.Duration {
 	if st.rec.Wall == 0 || st.at.Now <= st.rec.Wall {
 		return 0
@@ -17,13 +17,13 @@ func (st *step) silence() time.Duration {
 	return time.Duration(min(st.at.Now-st.rec.Wall, maxSilence.Microseconds())) * time.Microsecond
 }
 
-// enter notes in a step that records a processor's first request, or one that shows
-// that the store has forgotten something, when the pool began.
+// enterEpoch records when the pool began, in a step that records a processor's first request or shows that the store has forgotten
+// something.
 func (st *step) enterEpoch(forgot bool, silence time.Duration) {
 	r := st.rec
 	switch {
 	case forgot:
-		// The pool is older than what is on record, or another one.
+		// The pool is older than the record, or another one.
 		r.Epoch, r.Silence, r.EpochUnstamped = 0, 0, false
 	case slices.ContainsFunc(r.Rows, func(row Row) bool { return row.State == RowLive }):
 	case st.at.Deferred:
@@ -33,8 +33,8 @@ func (st *step) enterEpoch(forgot bool, silence time.Duration) {
 	}
 }
 
-// begun records that the pool began at the time of the step. No two lives of a pool
-// begin at the same time, though the logical clock may stand still between them.
+// beginEpoch records that the pool began at the time of the step. No two lives of a pool begin at the same time, though the logical clock
+// may stand still between them.
 func (st *step) beginEpoch(silence time.Duration) {
 	r := st.rec
 	r.Epoch, r.Silence, r.EpochUnstamped = max(st.clock, r.Epoch+1), silence, false

@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Names are what a record keeps of the tags that go by a pattern: any number of names, in bounded space. Tags with a
-// quota by name have none of their tills among these, and nothing here touches theirs.
+// Names are a record's tills and cells of the tags that go by a pattern: any number of names, in bounded space. Tags with a quota by name
+// have none of their tills among these, and nothing here touches theirs.
 type Names struct {
 	// Tills is sorted by key: at most MaxNames.
 	Tills []Till
-	// Cells is what is known of tills that were dropped: two sketches, by rising index.
+	// Cells stand for dropped tills: two sketches, by rising index.
 	Cells []Cell
 }
 
-// A Cell is one number of a sketch. Each name has two cells for what was given out of its total, and two for each budget window. On being
-// dropped a till raises its cells to what it has given and spent; a new one begins with the least of them. So a name
-// never has more than its quota, and less only where others were dropped that fell on both cells.
+// A Cell is one number of a sketch. Each name has two cells for the tokens given out of its total, and two for each budget window. A
+// dropped till raises its cells to the amounts that it has given and spent; a new one begins with the least of them. So a name never has
+// more than its quota, and less only where others were dropped that fell on both cells.
 type Cell struct {
 	// Index is the place: 0 to MaxCells - 1. The first half is for budgets.
 	Index int
-	// End is when the cell is of no account any more, rounded up to whole minutes: for budgets the end of the window on the store's own
-	// clock, else the logical time at which the till would have been full. In microseconds.
+	// End is when the cell ceases to count, rounded up to whole minutes, in microseconds. For budgets that is the end of the window on the
+	// store's own clock, else the logical time at which the till would have been full.
 	End int64
-	// Value is how many tokens are spent, 0 to 4e15, or up to which logical time they are given out, in whole milliseconds.
+	// Value is how many tokens are spent, 0 to 4e15, or the logical time up to which they are given out: microseconds in whole ms.
 	Value int64
 }
 
@@ -41,11 +41,11 @@ const (
 
 func (n *Names) isZero() bool { return len(n.Tills) == 0 && len(n.Cells) == 0 }
 
-// Clone returns a copy that shares nothing which a step changes.
+// Clone returns a copy that shares nothing that a step changes.
 func (n *Names) Clone() Names { return Names{slices.Clone(n.Tills), slices.Clone(n.Cells)} }
 
-// spentCells are the indexes of the cells of a name for the window that begins at start, paidCells those for its total. A key is a
-// hash: its bits are as good as others.
+// spentCells returns the indexes of a name's cells for the window that begins at start, paidCells those for its total. A key is a hash: all
+// of its bits are equally good.
 func spentCells(key uint64, start int64) [2]int {
 	shift := uint64(start / (15 * minute))
 	return [2]int{int((key + shift) % sketchCols), sketchCols + int((key/sketchCols+shift)%sketchCols)}
@@ -56,7 +56,7 @@ func paidCells(key uint64) [2]int {
 	return [2]int{firstPaid + at[0], firstPaid + at[1]}
 }
 
-// dead tells whether a cell is of no account any more.
+// dead reports whether a cell no longer counts.
 func (t *teller) dead(c *Cell) bool {
 	if c.Index < firstPaid {
 		return c.End+keepWindow <= t.at.Now // the clock may be set back
@@ -64,7 +64,7 @@ func (t *teller) dead(c *Cell) bool {
 	return c.End <= t.clock
 }
 
-// least is what two cells say: 0 unless both count.
+// least returns the lesser value of two cells: 0 unless both count.
 func (t *teller) least(cells [2]int) int64 {
 	least := int64(MaxMicros)
 	for _, index := range cells {
@@ -77,12 +77,12 @@ func (t *teller) least(cells [2]int) int64 {
 	return least
 }
 
-// cell is the place of the cell with an index, or where it belongs.
+// cell returns the place of the cell with an index, or where it belongs.
 func (n *Names) cell(index int) (int, bool) {
 	return slices.BinarySearchFunc(n.Cells, index, func(c Cell, index int) int { return c.Index - index })
 }
 
-// name makes the till of a name, as it would be if it had always been there. nil: there is no room.
+// name makes the till of a name, as it would be if it had always been there; nil if there is no room.
 func (t *teller) name(key uint64) *Till {
 	n := &t.rec.Names
 	for ; len(n.Tills) >= MaxNames && t.swept < 2; t.swept++ {
@@ -97,7 +97,7 @@ func (t *teller) name(key uint64) *Till {
 	return &n.Tills[i]
 }
 
-// sweep drops the tills of names that are full, and all others as well, but for those that the request draws from.
+// sweep drops the full tills of names, or all with others, but none that the request draws from.
 func (t *teller) sweep(others bool) {
 	n := &t.rec.Names
 	drawn := make(map[uint64]bool, len(t.req.Draws))
@@ -116,7 +116,7 @@ func (t *teller) sweep(others bool) {
 	n.raise(raised)
 }
 
-// keep notes what is to be known of a till that is dropped.
+// keep notes the cells of a till that is dropped.
 func (t *teller) keep(raised map[int]Cell, till *Till) {
 	raise := func(cells [2]int, end, value int64) {
 		for _, index := range cells {
@@ -136,7 +136,7 @@ func (t *teller) keep(raised map[int]Cell, till *Till) {
 	}
 }
 
-// raise raises cells. None of those that there are is dead.
+// raise raises cells. None of the present ones is dead.
 func (n *Names) raise(raised map[int]Cell) {
 	for i := range n.Cells {
 		c := &n.Cells[i]

@@ -5,33 +5,30 @@ import (
 	"time"
 )
 
-// Permits are what the record says of permits. The zero Permits issue nothing.
+// Permits is the record's state of permits. The zero Permits issue nothing.
 //
-// Invariant: of any two slots reserved, the later one is at least the spacing apart
-// that was in force when it was reserved, and none lies before the time of its step.
+// Invariant: of any two slots reserved, the later one is at least the spacing apart that was in force when it was reserved. No slot lies
+// before the time of its step.
 type Permits struct {
-	// Issuing says that the pool issues permits and no shares. The permits' claim is
-	// then Whole less all claims; when issuing ends, no share grows until the newest
-	// slot and its validity are over.
+	// Issuing says that the pool issues permits and no shares. The permits' claim is then Whole less all claims; when issuing ends, no
+	// share grows until the newest slot and its validity are over.
 	Issuing bool
-	// Spacing is the largest spacing of the whole limit that a request of Sync has
-	// named; it counts until the logical time SpacingUntil unless it is named again. Until
-	// StrictUntil a strict processor wants nothing but permits, until SharesUntil
-	// there may be one that can use nothing but shares.
+	// Spacing is the largest spacing of the whole limit that a request of Sync has named. It counts until the logical time SpacingUntil
+	// unless it is named again. Until StrictUntil a strict processor wants nothing but permits. Until SharesUntil there may be one that can
+	// use nothing but shares.
 	Spacing                                time.Duration
 	SpacingUntil, StrictUntil, SharesUntil int64
-	// Last is the newest slot reserved, in nanoseconds of logical time. It ended a
-	// reservation of Count slots, Step apart, made by the step of revision Serial.
+	// Last is the newest slot reserved, in nanoseconds of logical time. It ended a reservation of Count slots, Step apart, made by the step
+	// of revision Serial.
 	Last   int64
 	Step   time.Duration
 	Count  int
 	Serial uint64
-	// Hold is the logical time before which no slot lies because the store had
-	// forgotten something; Held is the FrozenUntil that a reservation worked it out for. Syncs
-	// make it longer by what they tell of slots that are reserved still.
+	// Hold is the logical time before which no slot lies because the store had forgotten something. Held is the FrozenUntil that a
+	// reservation worked it out for. Syncs that report slots still reserved make Hold longer.
 	Hold, Held int64
-	// Pending is the reservation of the last step, and Recent what the newest ones
-	// came to, the oldest first. Only Deferred stores have them.
+	// Pending is the reservation of the last step. Recent are the outcomes of the newest ones, the oldest first. Only Deferred stores have
+	// them.
 	Pending PendingReservation
 	Recent  []Reservation
 }
@@ -42,7 +39,7 @@ type PendingReservation struct {
 	Step, Window time.Duration
 }
 
-// A Reservation is what a step has reserved.
+// A Reservation is the outcome of a reservation by a step.
 type Reservation struct {
 	// Revision is that of the record after the step, Time its logical time in microseconds.
 	Revision uint64
@@ -53,8 +50,7 @@ type Reservation struct {
 	Step  time.Duration
 }
 
-// maxRecent is how many reservations a Deferred store remembers: more processors than
-// that seldom write between a write and its being read back.
+// maxRecent is how many reservations a Deferred store remembers. More processors than that seldom write before a write is read back.
 const maxRecent = 16
 
 // A booking is a reservation to be made: count slots, step apart, none further away than window.
@@ -94,7 +90,7 @@ func (is *Permits) take(b booking, clock int64) Reservation {
 }
 
 // giveBack takes slots back from the end of the newest reservation, if it is the one
-// that is named. What is left of it has another name from then on, so that a request
+// that is named. The rest of it has another name from then on, so that a request
 // that arrives twice takes nothing from those who reserved in between.
 func (is *Permits) giveBack(serial int64, unused int, revision uint64) bool {
 	unused = max(unused, 1)
@@ -122,10 +118,9 @@ func (st *step) settle() {
 	is.Recent = append(slices.Clone(recent), slots)
 }
 
-// ReadReservation tells what the reservation of a step came to, for Deferred stores: revision is
-// that of the answer to the step, r the record as it was read back since, at.Now the time at
-// which it was written. The slots of a step that the record does not remember any more
-// are lost: Count is 0. The record is not changed.
+// ReadReservation returns the outcome of a step's reservation, for Deferred stores. The revision is that of the answer to the step, r the
+// record as read back since, at.Now the time at which it was written. The slots of a step that the record does not remember any more are
+// lost: Count is 0. The record is not changed.
 func (r *Record) ReadReservation(req *Reserve, revision uint64, at At) Reserved {
 	now := *r
 	st := now.begin(req.Lease, at)
@@ -147,8 +142,8 @@ func (r *Record) ReadReservation(req *Reserve, revision uint64, at At) Reserved 
 	return now.reserved(Reservation{Revision: revision, Time: st.clock}, b)
 }
 
-// permitClaim is the claim of the permits at the step: what no processor has, and nothing
-// while the pool is frozen or issues no permits.
+// permitClaim returns the claim of the permits at the step: the share that no processor claims, and nothing while the pool is frozen or
+// issues no permits.
 func (st *step) permitClaim() Share {
 	if !st.rec.Permits.Issuing || st.frozen() {
 		return 0
@@ -169,12 +164,10 @@ func (st *step) hold(spacing, reach time.Duration) (longer bool) {
 	return longer
 }
 
-// issue notes what a request of Sync says of permits, and decides whether the pool
-// issues them: always for a strict processor, else when the limit earns less than one
-// token per live processor and sync interval, until it earns two for each row, and only if
-// every processor can use permits. What a processor that is gone has named counts for one
-// removal time; but a spacing by the newest version of a document counts at once, in place of
-// a larger one, for what others name counts only until they have loaded that.
+// notePermits records a sync's report on permits, and decides whether the pool issues them. For a strict processor it always does. Else
+// issuing begins when the limit earns less than one token per live processor and sync interval, and ends when it earns two for each row.
+// Every processor must be able to use permits then. The facts that an absent processor has named count for one removal time. But a spacing
+// by the newest version of a document counts at once, in place of a larger one, which others name only until they have loaded it.
 func (st *step) notePermits(req *Request) {
 	r, is := st.rec, &st.rec.Permits
 	switch {
@@ -222,7 +215,7 @@ func (r *Request) reported(name string) Version {
 	return 0
 }
 
-// live is how many processors are live.
+// live returns the number of live processors.
 func (r *Record) live() int {
 	n := 0
 	for i := range r.Rows {
@@ -233,7 +226,7 @@ func (r *Record) live() int {
 	return n
 }
 
-// keep makes a fact count for another removal time. It is not written anew by every step.
+// keep makes a fact count for another removal time. Not every step writes it again.
 func (st *step) keep(until *int64) {
 	if *until < st.clock+st.removal/4*3 {
 		*until = st.clock + st.removal

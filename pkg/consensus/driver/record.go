@@ -6,44 +6,38 @@ import (
 	"time"
 )
 
-// FormatVersion is the version of the record's format. A record of a newer
-// format is refused, never guessed at.
+// FormatVersion is the version of the record's format. A record of a newer format is refused, never guessed at.
 const FormatVersion = 1
 
-// A Record is everything that a store keeps of one pool. It is a plain value:
-// Sync, Leave and Save are the only ways to change it, and they do so without a
-// clock, I/O or randomness, so that every store does the same.
+// A Record is a store's whole state of one pool. It is a plain value: only its methods change it, without a clock, I/O or randomness, so
+// that every store does the same.
 //
-// Invariant: the sum of Claim over all rows rises above Whole only by
-// facts that the store did not know (shares in use that a processor reports
-// after the store forgot them), never by an answer.
+// Invariant: answers never raise the sum of Claim over all rows above Whole. Only facts that the store did not know do: shares in use that
+// a processor reports after the store forgot them.
 type Record struct {
 	// Store is the identity of the server that wrote the record last.
 	Store string
 	// Revision rises with every change, above every revision a processor has seen.
 	Revision uint64
-	// Clock is the logical time in microseconds and Wall the store's own time at
-	// the last sync, in microseconds since 1970; 0 when no time was known yet.
+	// Clock is the logical time in microseconds and Wall the store's own time at the last sync, in microseconds since 1970; 0 when no time
+	// was known yet.
 	Clock, Wall int64
-	// FrozenUntil is the logical time until which no share grows; FrozenSince
-	// and FrozenBy tell when and why that began.
+	// FrozenUntil is the logical time until which no share grows; FrozenSince and FrozenBy are the beginning and the cause of that.
 	FrozenUntil, FrozenSince int64
 	FrozenBy                 FreezeCause
 	// Lease is the pool's lease.
 	Lease time.Duration
-	// Unstamped names the row whose LastSeen, and FreezeUnstamped the freeze
-	// whose end, are not known until the next sync tells the time of the last
-	// one (see At.Deferred). Both are empty on stores that know the time.
+	// Unstamped names the row whose LastSeen is not known until the next sync shows the time of the last one (see At.Deferred).
+	// FreezeUnstamped says the same of the end of a freeze. Both are empty on stores that know the time.
 	Unstamped       RowKey
 	FreezeUnstamped bool
-	// Epoch is the logical time at which the pool began, and Silence for how long no
-	// step had been recorded before; see Answer. 0 when that is not known.
-	// EpochUnstamped says that it began in the last step that was one of the pool, of
-	// which a Deferred store does not know the time yet; they tell of the epoch before.
+	// Epoch is the logical time at which the pool began, and Silence for how long no step had been recorded before; see Answer. 0 when that
+	// is not known. EpochUnstamped says that it began in the last step of the pool, whose time a Deferred store does not know yet. Epoch
+	// and Silence are those of the epoch before then.
 	Epoch          int64
 	Silence        time.Duration
 	EpochUnstamped bool
-	// Permits is what there is to know of permits.
+	// Permits is the state of permits.
 	Permits Permits
 	// Tills is sorted by key: at most MaxTills. Names are those of tags that go by a pattern.
 	Tills []Till
@@ -57,7 +51,7 @@ type Record struct {
 // A RowKey names one incarnation of a processor.
 type RowKey struct{ ID, Incarnation string }
 
-// RowState tells whether a row still gets answers.
+// RowState says whether a row still gets answers.
 type RowState uint8
 
 // The states of a row. Only a live row gets shares; the others wait for removal.
@@ -68,8 +62,8 @@ const (
 	RowLeft              // the tombstone of a processor that left
 )
 
-// A Row is one incarnation of a processor. It outlives what it describes by one
-// removal time, for the process may still draw, and its packets may still arrive.
+// A Row is one incarnation of a processor. It outlives that by one removal time: the process may still draw, and its packets may still
+// arrive.
 type Row struct {
 	RowKey
 	State RowState
@@ -80,33 +74,29 @@ type Row struct {
 	Holding
 }
 
-// A Holding is what a row says of its processor's share. The zero Holding claims nothing.
+// A Holding is a row's part of its processor's report and answer. The zero Holding claims nothing.
 type Holding struct {
-	// Claim = max(InUse, Answered): what the store counts against the whole.
+	// Claim = max(InUse, Answered): the share that the store counts against the whole.
 	Claim, InUse, Answered Share
 	Demand                 Share
 	PoolSize               int
 	Note, Busy             string
 }
 
-// At is what a store knows of the moment of a step.
+// At describes the moment of a step, as the store knows it.
 type At struct {
-	// Now is the store's own time in microseconds since 1970. 0 when it is not
-	// known, which only a Deferred store may say, and only of a new record.
+	// Now is the store's own time in microseconds since 1970. 0 when it is not known, which only a Deferred store may say, and only of a
+	// new record.
 	Now int64
-	// Identity names this life of the server. Empty for a memory store, which
-	// cannot lose the record without its processors and never freezes.
+	// Identity names this life of the server. Empty for a memory store, which cannot lose the record without its processors and never
+	// freezes.
 	Identity string
-	// Remembers is for how long the store is known to have forgotten no record, by its
-	// own clock: an absent one has not been there since. A new pool needs no freeze if
-	// that is longer than any share of it could be in use, which is a removal time and
-	// Request.Outlasts. 0 when it is not known.
+	// Remembers is for how long the store is known to have forgotten no record, by its own clock: an absent one has not been there since. A
+	// new pool needs no freeze if that covers the longest use of any share: a removal time and Request.Outlasts. 0 when it is not known.
 	Remembers time.Duration
-	// Deferred says that Now is the time of the last step instead of this one:
-	// the next step stamps what this one records.
+	// Deferred says that Now is the time of the last step instead of this one: the next step stamps the records of this one.
 	Deferred bool
-	// Longest is the longest lease that any processor of the store's pools may
-	// have: it fixes how long a freeze lasts. 0 means MaxLease.
+	// Longest is the longest lease that any processor of the store's pools may have: it fixes how long a freeze lasts. 0 means MaxLease.
 	Longest time.Duration
 }
 
@@ -126,9 +116,9 @@ func (r *Record) Claims() Share {
 	return sum
 }
 
-// HoldersWait tells whether the store fails to serve the holders of shares in a large pool: more than one in a hundred
-// has not renewed its share for longer than the longest interval between syncs. A store where requests compete for the
-// record then turns joiners away. A dead holder counts until its lease is over.
+// HoldersWait reports whether the store fails to serve the holders of shares in a large pool, one of at least 64. It does if more than one
+// in a hundred has not renewed its share for more than 55 % of the lease, longer than any interval between syncs. A store where requests
+// compete for the record then turns joiners away. A dead holder counts until its lease is over.
 func (r *Record) HoldersWait() bool {
 	holders, waiting := 0, 0
 	lease := micros(r.Lease)

@@ -18,9 +18,8 @@ const (
 	MaxReach = (MaxAhead + 3) * MaxSpacing
 )
 
-// A Reserve asks for slots: moments on the pool's clock, each good for one token,
-// and any two of them at least a spacing apart, whoever asked. The pool issues
-// slots, and no shares, while Answer.Issuing says so.
+// A Reserve asks for slots: moments on the pool's clock, each good for one token, and any two of them at least a spacing apart, across all
+// processors. The pool issues slots, and no shares, while Answer.Issuing says so.
 type Reserve struct {
 	// Pool is the name of the pool: the key in the store.
 	Pool string
@@ -29,27 +28,24 @@ type Reserve struct {
 	// Spacing is that of the whole limit, Per / Max rounded up: MinSpacing to
 	// MaxSpacing. A larger one that processors have named in their syncs counts instead.
 	Spacing time.Duration
-	// Ahead is how many slots may lie beyond those that are due now: 0, only a
-	// slot that is due, to MaxAhead. A slot is granted if it is at most
-	// Ahead x Spacing away: by a larger one that counts instead, which may soon count
-	// no more, too much would be reserved, and the pool kept at that pace by it.
+	// Ahead is how many slots may lie beyond those that are due now: 0, only a slot that is due, to MaxAhead. A slot is granted if it is at
+	// most Ahead x Spacing away. This Spacing counts even if a larger one is in force. The larger one may soon end, and would have too many
+	// slots reserved, which would keep the pool at that pace.
 	Ahead int
 	// Revision is the newest revision of the record that the sender has seen.
 	Revision uint64
 	// Lease is the lease the sender is configured with, as in Request.
 	Lease time.Duration
-	// Return is the Reserved.Last of a reservation of which Unused slots, counted
-	// from its end, are given back; 0: none. An Unused of 0 counts as 1. It has an
-	// effect only while nobody has reserved since. Given back twice counts once.
+	// Return is the Reserved.Last of a reservation that gives back Unused slots, counted from its end; 0: none. An Unused of 0 counts as 1.
+	// It has an effect only while nobody has reserved since. Given back twice counts once.
 	Return int64
 	Unused int
 }
 
 // Reserved is the answer to a Reserve.
 type Reserved struct {
-	// Count is how many slots are granted: 0 to Reserve.Count. The first is Wait
-	// after the time of the step on the store's clock, each of the others Spacing
-	// after the one before it.
+	// Count is how many slots are granted: 0 to Reserve.Count. The first is Wait after the time of the step on the store's clock, each of
+	// the others Spacing after the one before it.
 	Count   int
 	Wait    time.Duration
 	Spacing time.Duration
@@ -101,24 +97,20 @@ func Validity(spacing time.Duration) time.Duration {
 	return min(max(spacing/10, 250*time.Millisecond), 2500*time.Millisecond)
 }
 
-// Reserve is one reservation on the store's side: it changes the record and returns
-// the answer. The request must be valid. changed tells whether the record changed
-// and must be written back.
+// Reserve is one reservation on the store's side: it changes the record and returns the answer. The request must be valid. changed reports
+// whether the record changed and must be written back.
 //
-//   - The spacing in force is the largest one that was named, divided by the
-//     permits' claim: Whole less all claims of processors while the pool issues, else
-//     0. With a claim below a third nothing is granted.
-//   - The first slot is the latest of the time of the step, one spacing after the
-//     newest slot reserved, and the end of a hold. What was not used before is lost.
-//   - When the store has forgotten something, which is noticed as in Sync, the pool
-//     freezes, and slots are held until its end, for a spacing, and for as long again as
-//     processors say in their syncs meanwhile that slots of theirs lie ahead
-//     (Request.Reach). One that does not ask before the freeze is over has lost its
-//     lease by then, and its slots with it.
+//   - The spacing in force is the largest one that was named, divided by the permits' claim: Whole less all claims of processors while the
+//     pool issues, else 0. With a claim below a third nothing is granted.
+//   - The first slot is the latest of the time of the step, one spacing after the newest slot reserved, and the end of a hold. Earlier
+//     slots that nobody used are lost.
+//   - When the store has forgotten something, which is noticed as in Sync, the pool freezes. Slots are held until the end of the freeze,
+//     for a spacing, and for the longest Request.Reach in the syncs meanwhile. A processor that does not sync before the freeze is over has
+//     lost its lease by then, and its slots with it.
 //   - A pool without a record issues nothing: the next sync makes one.
 //
-// A Deferred store learns the time of the step, and with it the slots, only when it
-// reads back what it wrote: the answer then says nothing but the Revision to ask ReadReservation for.
+// A Deferred store learns the time of the step, and with it the slots, only when it reads its write back. The answer then holds nothing but
+// the Revision to ask ReadReservation for.
 func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	if r.Revision == 0 {
 		return Reserved{Retry: Interval(req.Lease, 1)}, false
@@ -163,7 +155,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	return res, changed
 }
 
-// reserved makes the answer of slots and of the record as the step leaves it.
+// reserved makes the answer from slots and from the record as the step leaves it.
 func (r *Record) reserved(slots Reservation, b booking) Reserved {
 	is := &r.Permits
 	res := Reserved{
@@ -182,7 +174,7 @@ func (r *Record) reserved(slots Reservation, b booking) Reserved {
 	return res
 }
 
-// retry is how long it takes until a slot can be had, as far as the record tells.
+// retry returns how long it takes until a slot is free, as far as the record shows.
 func (r *Record) retry(b booking) time.Duration {
 	is := &r.Permits
 	interval := Interval(r.Lease, len(r.Rows))
@@ -194,8 +186,8 @@ func (r *Record) retry(b booking) time.Duration {
 	return max(time.Duration(left)*time.Microsecond, time.Millisecond)
 }
 
-// leastClaim is the smallest claim that permits are issued on. Spacings in force are
-// then numbers that doubles hold exactly, and none is so long that it stands in the way later.
+// leastClaim is the smallest claim that permits are issued on. Spacings in force are then numbers that doubles hold exactly, and none is so
+// long that it stands in the way later.
 const leastClaim = Whole/3 + 1
 
 // spacingOf is the spacing in force: that of the whole limit over the permits' claim,

@@ -5,13 +5,11 @@ import (
 	"time"
 )
 
-// Sync is one sync on the store's side: it changes the record as the request
-// reports and returns the answer. The request must be valid. The steps are those
-// of the package documentation, "One sync".
+// Sync is one sync on the store's side: it changes the record as the request reports and returns the answer. The request must be valid. The
+// steps are those of the package documentation, "One sync".
 //
-// changed tells whether the record changed and must be written back. A repeated
-// request changes nothing, and a refused one at most the clock, the freeze and, if it
-// comes from a clone, the state of its row.
+// changed reports whether the record changed and must be written back. A repeated request changes nothing. A refused one changes at most
+// the clock, the freeze, silent rows, and the state or the claim of its own row.
 func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	st := r.begin(req.Lease, at)
 	ans = Answer{Seq: req.Seq, Nonce: req.Nonce}
@@ -61,9 +59,8 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	return ans, true
 }
 
-// behind notes that the sender may use what the store has forgotten: nobody else may
-// grow, and the facts count. What the row claims counts as well, for it may be that
-// of a clone.
+// behind records that the sender may use a share that the store has forgotten: nobody else may grow, and the facts count. The row's claim
+// counts as well, because the row may be a clone's.
 func (st *step) behind(req *Request, key RowKey) {
 	st.commit(req, true)
 	i, _ := st.rec.find(key)
@@ -73,9 +70,8 @@ func (st *step) behind(req *Request, key RowKey) {
 	st.rec.Revision++
 }
 
-// clone closes the row of an incarnation that two processes use. The claim stays
-// for one removal time: both may draw on it. What the request knows of another or an
-// older store counts all the same.
+// clone closes the row of an incarnation that two processes use. The claim stays for one removal time: both may draw on it. If the request
+// knows of another or an older store, that counts all the same.
 func (st *step) clone(req *Request, row *Row) (changed bool) {
 	if row.State == RowCloned {
 		return false
@@ -88,8 +84,7 @@ func (st *step) clone(req *Request, row *Row) (changed bool) {
 	return true
 }
 
-// Leave frees the claims of an incarnation and leaves a tombstone, so that its
-// late packets are known as such. changed is as in Sync.
+// Leave frees the claims of an incarnation and leaves a tombstone, so that its late packets are known as such. changed is as in Sync.
 func (r *Record) Leave(l *Leave, at At) (changed bool) {
 	if r.Revision == 0 {
 		return false
@@ -114,7 +109,7 @@ func (r *Record) Leave(l *Leave, at At) (changed bool) {
 	return true
 }
 
-// verdict is what becomes of a request.
+// A verdict is the outcome of a request.
 type verdict int
 
 const (
@@ -141,8 +136,8 @@ func (v verdict) status() Status {
 	}
 }
 
-// judge decides on a request by what the row of its incarnation, if it is still
-// there, says of the requests before it. It changes nothing.
+// judge decides on a request by the requests before it, as the row of its incarnation shows them, if that is still there. It changes
+// nothing.
 func (st *step) judge(req *Request) (verdict, *Row) {
 	i, ok := st.rec.find(RowKey{req.ID, req.Incarnation})
 	if !ok || st.gone(&st.rec.Rows[i]) {
@@ -173,8 +168,8 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 	return verdictAccept, row
 }
 
-// sentBy tells whether the newest request on record is one that a process has sent
-// which took the answer to last and has sent the unanswered ones since.
+// sentBy reports whether a process has sent the newest request on record: it took the answer to last, and has sent the unanswered ones
+// since.
 func (w *Row) sentBy(last Ticket, unanswered []Ticket) bool {
 	newest := Ticket{w.Seq, w.Nonce}
 	return newest == last || slices.Contains(unanswered, newest)
@@ -185,8 +180,7 @@ func (st *step) judgeUnknown(req *Request) verdict {
 	if req.LastSeq == 0 {
 		return verdictAccept
 	}
-	// The row was there when LastTime was answered. It can have been removed
-	// since only if a removal time has passed on this clock.
+	// The row was there when LastTime was answered. It can have been removed since only if a removal time has passed on this clock.
 	if st.rec.Revision >= req.Revision && st.clock-req.LastTime >= st.removal {
 		return st.judgeUnanswered(req)
 	}
@@ -222,14 +216,12 @@ func (st *step) row(req *Request) *Row {
 	return &r.Rows[i]
 }
 
-// report records the facts first: what the processor says is in use is its
-// claim, even when the total is above Whole.
+// report records the facts first: the share reported in use is the claim, even when the total is above Whole.
 func (w *Row) report(r *Report) {
 	w.Holding = Holding{Claim: r.InUse, InUse: r.InUse, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note, Busy: r.Busy}
 }
 
-// answer grants what there is room for. A frozen pool lets no share grow, and one
-// that issues permits grants none.
+// answer grants a share as far as there is room. A frozen pool lets no share grow, and one that issues permits grants none.
 func (st *step) answer(row *Row, req *Request) {
 	room := max(Whole-(st.rec.Claims()-row.Claim), 0)
 	limit := req.Wanted
@@ -263,7 +255,7 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	ans.Share = row.Answered
 }
 
-// consensus tells who is live, and whether they agree on the pool size.
+// consensus returns the live processors, and whether they agree on the pool size.
 func (r *Record) consensus() (g Grant) {
 	agreed := true
 	g.Roster = make([]RosterRow, 0, len(r.Rows))

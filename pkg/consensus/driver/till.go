@@ -4,61 +4,55 @@ import "time"
 
 // A Draw asks the till of one tag for tokens; see "Tills" in the package documentation.
 type Draw struct {
-	// Key names the tag: quota names turned into 64 bits by whoever draws.
+	// Key names the tag: its quota names as 64 bits, made by the sender.
 	Key uint64
-	// Version is that of the quota document by which the sender draws; 0: there is none.
+	// Version is that of the sender's quota document; 0: there is none.
 	Version Version
 	// Pattern says that the tag has no quota by its name, but goes by a pattern: its till is one of Names.
 	Pattern bool
-	// Total tokens per Per are what the tag may use: 0 to 1e9, 0 for a till that has budgets
-	// alone. Per is whole microseconds from MinPer to MaxSpacing; it counts only with a Total. Burst is how
-	// many of them can be saved up: 0 to 1e9.
+	// Total tokens per Per are the tag's quota: 0 to 1e9, 0 for a till that has budgets alone. Per is whole microseconds from MinPer to
+	// MaxSpacing; it counts only with a Total. Burst is how many of them can be saved up: 0 to 1e9.
 	Total int64
 	Per   time.Duration
 	Burst int64
-	// Ask is how many tokens the sender would like: 0 to 1e9. Without Ahead it may be given less. With Ahead, how far ahead it waits in
-	// turn for tokens that are not earned yet, it is given all of them or none: 0 to MaxReach.
+	// Ask is how many tokens the sender would like: 0 to 1e9. Without Ahead it may be given less. Ahead is how far ahead it waits in turn
+	// for tokens that are not earned yet: 0 to MaxReach. A draw that waits is given all of them or none.
 	Ask   int64
 	Ahead time.Duration
-	// Back is how many tokens of earlier draws the sender has given up, of which BackSpent were of the
-	// budget windows named here. Owed is what it used above what it had drawn. Each is 0 to 1e9, and
-	// BackSpent is at most Back. What the sender drew before an answer that tells of a new freeze is lost: it
-	// is not given back.
+	// Back is how many tokens of earlier draws the sender has given up, BackSpent how many of them were of the budget windows named here.
+	// Owed is how many it used beyond its draws. Each is 0 to 1e9, and BackSpent is at most Back. Tokens drawn before an answer that
+	// reports a new freeze are lost: they are not given back.
 	Back, BackSpent, Owed int64
-	// BackPaid is the Drawn.Paid of the tokens given back, the least of them; 0 if they are to count for
-	// budgets alone. Of the total only that can be drawn again of which the time has not come: what was
-	// not used in its time is lost, or the tokens of a quiet hour could be handed on until all of them
-	// are used at once.
+	// BackPaid is the least Drawn.Paid of the tokens given back; 0 if they are to count for budgets alone. Of the total, only tokens whose
+	// time has not come can be drawn again. Others are lost, or the tokens of a quiet hour could be handed on until all of them are used at
+	// once.
 	BackPaid int64
 	// Budgets are the amounts of calendar windows: at most MaxBudgets.
 	Budgets []BudgetDraw
 }
 
-// A BudgetDraw is a budget as a Draw names it. Its window is worked out by the sender, for a store knows no
-// calendar.
+// A BudgetDraw is a budget as a Draw names it. The sender works out its window, because a store knows no calendar.
 type BudgetDraw struct {
-	// Amount is what may be used from Start until End, on the store's own clock in microseconds of
-	// Unix time: 0 to 1e15 tokens.
+	// Amount is the number of tokens for the time from Start until End, on the store's own clock in microseconds of Unix time: 0 to 1e15.
 	Amount     int64
 	Start, End int64
-	// Seen is the newest that the sender knows to be spent in this window: 0 to 4e15.
+	// Seen is the newest amount that the sender knows to be spent in this window: 0 to 4e15.
 	Seen int64
 }
 
-// Drawn is what a till has given.
+// Drawn is a till's answer to a Draw.
 type Drawn struct {
 	Key uint64
-	// Tokens can be used From after the request was sent at the earliest, and until Interval times two
-	// after that at the latest.
+	// Tokens can be used From after the request was sent at the earliest, and until Interval times two after that at the latest.
 	Tokens int64
 	From   time.Duration
 	// Paid is the logical time at which the last of them is earned, in microseconds.
 	Paid int64
-	// Spent is what is used of each budget, in the order of the request.
+	// Spent is the amount used of each budget, in the order of the request.
 	Spent []int64
-	// Lack says why there are not as many as were asked for.
+	// Lack says why fewer tokens are given than were asked for.
 	Lack Lack
-	// Again is how long it takes until the till can give one token; 0 when that is not known.
+	// Again is how long it takes until the till can give one token; 0 if unknown.
 	Again time.Duration
 }
 
@@ -94,27 +88,26 @@ const (
 type Till struct {
 	Key     uint64
 	Version Version
-	// Paid is the logical time, in microseconds, up to which the tokens of the tag are given out. Full is
-	// when all that can be saved up will be there if nobody draws: what a full till holds, a new one need not.
+	// Paid is the logical time, in microseconds, up to which the tokens of the tag are given out. Full is when the till will be full if
+	// nobody draws. A full till need not be kept: a new one gives no more.
 	Paid, Full int64
-	// Spent is what is used of budget windows, by rising Start.
+	// Spent is the use of budget windows, by rising Start.
 	Spent []Spent
 }
 
-// Spent is what is used of one budget window, or of several that begin at the same time.
+// Spent is the use of one budget window, or of several that begin at the same time.
 type Spent struct {
 	// Start is when the window began, End when the last one ends, on the store's own clock in microseconds.
 	Start, End int64
-	// Tokens is what is used since Start: 0 to 4e15.
+	// Tokens is the amount used since Start: 0 to 4e15.
 	Tokens int64
 }
 
 const (
-	// maxSpent is where counting ends: what doubles hold exactly, with sums.
+	// maxSpent is where counting ends: doubles hold it exactly, with sums.
 	maxSpent = 4 * MaxAmount
 	// maxWindows is how many windows a till knows: those of all budgets, and the ones before.
 	maxWindows = 2 * MaxBudgets
-	// keepWindow is for how long a till knows a window that has ended, in microseconds: the store's clock may
-	// be set back.
+	// keepWindow is for how long a till knows a window that has ended, in microseconds: the store's clock may be set back.
 	keepWindow = 600_000_000
 )

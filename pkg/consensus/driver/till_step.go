@@ -22,13 +22,12 @@ type teller struct {
 	swept int
 }
 
-// teller says how the draws of a request are to be served. newest tells whether the newest request on record
-// before this one is the one of which the sender took the answer last, forgot whether the store has forgotten
-// something.
+// teller returns the teller for the draws of a request. With newest, the newest request on record before this one is the one whose answer
+// the sender took last. With forgot, the store has forgotten something.
 //
-// The lead is the same on a Deferred store, though its clock is that of the step before. What such a step does not
-// know of the time, the next one makes up for: the clock lags and so does Paid, so tokens come later
-// than they could, by one step, and at the same rate. A longer lead would only let more of them pile up.
+// The lead is the same on a Deferred store, though its clock is that of the step before. The next step makes up for the time that this one
+// does not know. The clock and Paid both lag, so tokens come later than they could, by one step, and at the same rate. A longer lead would
+// only let more of them pile up.
 func (st *step) teller(req *Request, newest, forgot bool) *teller {
 	r := st.rec
 	t := &teller{step: st, req: req, lead: micros(Interval(r.Lease, len(r.Rows)))}
@@ -41,10 +40,9 @@ func (st *step) teller(req *Request, newest, forgot bool) *teller {
 	return t
 }
 
-// holdTime is for how long after a freeze began nothing is given: 1.19 times as long as a draw is good, in
-// microseconds, for clocks may run apart by 8.33 % either way. By then whatever was drawn before is void. The interval is
-// the longest there can be if nothing is known of the pool before, and else that of twice as many
-// processors as are on record, for some of them may have been forgotten.
+// holdTime returns how long after the beginning of a freeze nothing is given, in microseconds. It is 1.19 times as long as a draw is good,
+// because clocks may run apart by 8.33 % either way. By then all earlier draws are void. The interval is the longest possible if nothing is
+// known of the pool before. Else it is that of twice as many processors as are on record, because some may have been forgotten.
 func (st *step) holdTime() int64 {
 	n := 2 * len(st.rec.Rows)
 	if by := st.rec.FrozenBy; by == FreezeNewRecord || by == FreezeRollback {
@@ -69,7 +67,7 @@ func (t *teller) serve() []Drawn {
 	return drawn
 }
 
-// draw is one draw. What was owed counts in any case, what is given back only if it is known to be no repetition.
+// draw serves one draw. Owed tokens count in any case, tokens given back only if they are known to be no repetition.
 func (t *teller) draw(d *Draw) Drawn {
 	out := Drawn{Key: d.Key}
 	if len(d.Budgets) > 0 {
@@ -106,8 +104,8 @@ func (t *teller) draw(d *Draw) Drawn {
 }
 
 // till returns the till of a key, made if need be; nil if there is no room. One that goes by a pattern gets none of the places of the
-// others, and a copy of it moves there once its quota is by its name. A full table drops the one that has been full for longest and
-// knows no budget.
+// others, and a copy of it moves there once its quota is by its name. A full table drops the one that has been full for longest and has no
+// budget window that lasts.
 func (t *teller) till(key uint64, pattern bool) *Till {
 	r := t.rec
 	i, ok := findTill(r.Tills, key)
@@ -133,14 +131,14 @@ func (t *teller) till(key uint64, pattern bool) *Till {
 	}
 	till := Till{Key: key, Paid: t.clock, Full: t.clock}
 	if named {
-		till = r.Names.Tills[k] // what is left there is looked at no more
+		till = r.Names.Tills[k] // the one left there is not read any more
 	}
 	r.Tills = slices.Insert(r.Tills, i, till)
 	return &r.Tills[i]
 }
 
-// dispensable is the place of the till that is worth least, -1 for none. A new one under the same key would give out
-// no more than it, and its budget windows, if it has any, are over. None that the request draws from is.
+// dispensable returns the place of the till that is worth least, -1 for none. A new one under the same key would give no more, and its
+// budget windows, if any, are over. The request does not draw from it.
 func (t *teller) dispensable() int {
 	best := -1
 	for i := range t.rec.Tills {
@@ -169,8 +167,8 @@ func (t *teller) settleTill(till *Till, d *Draw, older bool) {
 	till.Paid = max(0, min(paid, t.clock+maxLead, MaxMicros))
 }
 
-// credit is by how much what is given back lowers Paid: by no more than what is not earned yet of these tokens. What is
-// earned was lost unless it was used, but for the burst, which Paid itself tells. Of a reservation nothing comes back once somebody
+// credit returns how much the tokens given back lower Paid: by no more than the part of them that is not earned yet. The earned part
+// was lost unless it was used, but for the burst, which Paid itself tells. Of a reservation nothing comes back once somebody
 // else has reserved or drawn after it, for those would not come any earlier.
 func (t *teller) credit(paid int64, d *Draw) int64 {
 	ahead := d.BackPaid - t.clock
@@ -180,8 +178,8 @@ func (t *teller) credit(paid int64, d *Draw) int64 {
 	return min(span(d.worth(d.Back)), max(ahead, 0))
 }
 
-// give gives what the total and the budgets allow. Of a draw that waits it gives all, or reserves all: pods that each have a part of what
-// a call costs would serve none.
+// give gives as much as the total and the budgets allow. A draw that waits is reserved as a whole or not at all: pods that each hold a part
+// of a call's cost would serve none.
 func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 	rest, end := till.rest(d)
 	n := d.earned(t.clock + t.lead - till.Paid)
@@ -210,14 +208,13 @@ func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 	}
 }
 
-// again is a time in microseconds as a Duration, at least one.
+// again returns a time in microseconds as a Duration, at least one.
 func again(us float64) time.Duration {
 	return time.Duration(max(span(us), 1)) * time.Microsecond
 }
 
-// windows finds the budget windows of a draw on record, and makes those that have begun. It tells whether the
-// store's clock is in all of them. What processors have seen counts while the store may have forgotten what
-// it told them, and for windows that it does not know.
+// windows finds the budget windows of a draw on record, and makes those that have begun. It reports whether the store's clock is in all of
+// them. Amounts seen by processors count while the store may have forgotten its answers, and for windows that it does not know.
 func (t *teller) windows(till *Till, d *Draw) (open bool) {
 	open = true
 	spent := slices.Clone(till.Spent)
@@ -274,7 +271,7 @@ func (till *Till) spend(d *Draw, n int64) {
 	}
 }
 
-// rest is what is left of the budgets of a draw, and when the window of the one ends that has least.
+// rest returns the least amount left in the budgets of a draw, and the end of that window.
 func (till *Till) rest(d *Draw) (rest, end int64) {
 	rest = math.MaxInt64
 	for i := range d.Budgets {
@@ -287,7 +284,7 @@ func (till *Till) rest(d *Draw) (rest, end int64) {
 	return rest, end
 }
 
-// window is the place of the window that begins at start, or where it belongs.
+// window returns the place of the window that begins at start, or where it belongs.
 func (till *Till) window(start int64) (int, bool) {
 	for i := range till.Spent {
 		if s := till.Spent[i].Start; s >= start {
@@ -297,13 +294,13 @@ func (till *Till) window(start int64) (int, bool) {
 	return len(till.Spent), false
 }
 
-// names tells whether a draw names a window that begins at start.
+// names reports whether a draw names a window that begins at start.
 func (d *Draw) names(start int64) bool {
 	return slices.ContainsFunc(d.Budgets, func(b BudgetDraw) bool { return b.Start == start })
 }
 
-// time is in how many microseconds n tokens are earned, 0 without a total: in doubles, in this order, because a store
-// may count in doubles.
+// time returns how many microseconds n tokens take to be earned, 0 without a total: in doubles, in this order, because a store may count in
+// doubles.
 func (d *Draw) time(n int64) float64 {
 	if d.Total == 0 {
 		return 0
@@ -311,11 +308,11 @@ func (d *Draw) time(n int64) float64 {
 	return float64(float64(n)*float64(micros(d.Per))) / float64(d.Total)
 }
 
-// cost is what n tokens cost, worth what is credited for them.
+// cost is the price of n tokens in microseconds, rounded up; worth is the credit for them, rounded down.
 func (d *Draw) cost(n int64) float64  { return math.Ceil(d.time(n)) }
 func (d *Draw) worth(n int64) float64 { return math.Floor(d.time(n)) }
 
-// earned is how many tokens of those that are asked for cost at most so many microseconds.
+// earned returns how many of the tokens asked for cost at most so many microseconds.
 func (d *Draw) earned(room int64) int64 {
 	if d.Total == 0 {
 		return d.Ask

@@ -7,18 +7,17 @@ import (
 	"slices"
 )
 
-// A TillReader is a Store that can also tell what its tills hold. It is for operators alone: no
-// processor asks for it. The stores of this project are TillReaders.
+// A TillReader is a Store that can also read its tills. It is for operators alone: no processor asks for it. The stores of this project are
+// TillReaders.
 type TillReader interface {
-	// Tills returns the tills of a pool by rising key, as the last step left them, those of names that go by a pattern
-	// among them; none if the pool has drawn nothing. What a name has spent whose till was dropped is not in them. Windows of budgets that have
-	// ended stay for ten minutes or longer. It changes nothing, and what
-	// it returns is the caller's. It may be called from any number of goroutines at once.
-	// Errors: those of Store.Load, and one that wraps ErrNoTills.
+	// Tills returns the tills of a pool by rising key, as the last step left them; none if the pool has drawn nothing. Those of names that
+	// go by a pattern are included, but not the amounts spent by names whose tills were dropped. Windows of budgets that have ended stay
+	// for ten minutes or longer. It changes nothing, and the result is the caller's. It may be called from any number of goroutines at
+	// once. Errors: those of Store.Load, and one that wraps ErrNoTills.
 	Tills(ctx context.Context, pool string) ([]Till, error)
 }
 
-// ErrNoTills is wrapped by the error of a TillReader around a Store that is none.
+// ErrNoTills is wrapped by the error of a TillReader around a Store that is not one.
 var ErrNoTills = errors.New("consensus: the store cannot tell what its tills hold")
 
 // LoadTills returns a copy of the tills, as the last step left them; see TillReader. The error is ErrNoPool.

@@ -127,7 +127,7 @@ func ValidateNames(pool, id, incarnation string) error {
 	return nil
 }
 
-// IsName tells whether v can name a pool, a processor or an incarnation: 1 to 256 bytes without NUL.
+// IsName reports whether v can name a pool, a processor or an incarnation: 1 to 256 bytes without NUL.
 func IsName(v string) bool {
 	return v != "" && len(v) <= maxNameBytes && !strings.ContainsRune(v, 0)
 }

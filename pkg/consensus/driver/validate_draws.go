@@ -85,7 +85,7 @@ func (b *BudgetDraw) validate() error {
 // maxWindowEnd is the latest end of a window, in microseconds: doubles hold it exactly.
 const maxWindowEnd = 1 << 52
 
-// checkDrawn refuses what no till gives. How much was asked for is not known here.
+// checkDrawn refuses draws that no till gives. The amount asked for is unknown here.
 func checkDrawn(draws []Drawn) error {
 	if len(draws) > MaxDraws {
 		return outside("the number of draws", fmt.Sprint(len(draws)), fmt.Sprint("at most ", MaxDraws))

@@ -13,10 +13,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A Store is a driver.Store in memory. Share one value between the members of
-// one process: two values know nothing of each other, so that each would give
-// out the whole limit. All methods may be called from any goroutine. They wait
-// for nothing but each other.
+// A Store is a driver.Store in memory. Share one value between the members of one process: two values know nothing of each other, so that
+// each would give out the whole limit. All methods may be called from any goroutine. They block only on each other.
 //
 // A Store never freezes a pool. Its records end with the process, and so do all
 // processors that were promised anything by it.
@@ -163,9 +161,8 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 // memory is freed when nobody refers to it any more.
 func (s *Store) Close() error { return nil }
 
-// at is the moment of a step. s.mu is held, so that the time of one step is never
-// before that of the last. Measured from the first one, it follows the monotonic
-// clock: a step of the wall clock is none of a store's that has no server.
+// at returns the moment of a step. s.mu is held, so that the time of one step is never before that of the last. Measured from the first
+// one, it follows the monotonic clock: a step of the wall clock does not count for a store without a server.
 func (s *Store) at() driver.At {
 	now := s.now()
 	if s.start.IsZero() {

@@ -9,7 +9,7 @@ import (
 
 var _ driver.Pusher = (*Store)(nil)
 
-// backlog is how many news may wait for one watcher. What comes beyond is lost.
+// backlog is how many news may wait for one watcher. News beyond that are lost.
 const backlog = 256
 
 // A watcher is one call of Watch.
@@ -18,9 +18,8 @@ type watcher struct {
 	done chan struct{} // closed when it has stopped
 }
 
-// Push hands news to everybody who watches the pool. It waits for nobody. Errors:
-// *driver.RequestError for a name that no pool can have or news of a wrong size, and the
-// context's own if that has ended before the call.
+// Push hands news to all watchers of the pool without blocking. Errors: *driver.RequestError for a name that no pool can have or news of a
+// wrong size, and the context's own if that has ended before the call.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 	if err := driver.ValidateNews(pool, news); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// deathCases are about processes that are known to be dead, and what they held.
+// deathCases are about processes that are known to be dead, and their claims.
 func deathCases() []testCase {
 	return []testCase{
 		{name: "what the dead have held is free at once", run: func(p *pool) {
@@ -137,7 +137,7 @@ func (a *proc) heir(dead ...*proc) *proc {
 	return b
 }
 
-// inherits is a new process under the same ID which names the death of the one before; that may live.
+// inherits is a new process under the same ID that names the death of the one before, which may live.
 func (s *sequence) inherits(pl *player) {
 	heir := s.player(pl.id)
 	heir.dead = []driver.Death{pl.death()}

@@ -12,8 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// exchange sends the next request, for the empty tag alone, with reports on
-// documents, takes the answer, which must be Granted, and returns it.
+// exchange sends the next request with reports on documents, takes the answer, which must be Granted, and returns it.
 func (a *proc) exchange(reports ...driver.DocumentReport) driver.Answer {
 	a.pool.Helper()
 	req := a.request(one(0, 0))
@@ -34,7 +33,7 @@ func change(name string, base, v driver.Version, body string) driver.DocumentRep
 	return driver.DocumentReport{Name: name, Version: v, Base: base, Body: []byte(body)}
 }
 
-// giveBack gives back what was loaded.
+// giveBack gives back a loaded document.
 func giveBack(name string, v driver.Version, body string) driver.DocumentReport {
 	return change(name, v, v, body)
 }
@@ -96,7 +95,7 @@ func toldToAll(p *pool) {
 	p.requireDocuments(b.exchange(loaded("ramp", 70_001), loaded("limit", 70_000)).Documents)
 	p.requireDocuments(b.exchange(change("limit", 70_000, 140_000, "twenty"), loaded("ramp", 70_001)).Documents)
 	p.requireDocuments(a.exchange(loaded("limit", 70_000), loaded("ramp", 70_001)).Documents, doc("limit", 140_000, "twenty"))
-	// One that is newer than what is there is news, too.
+	// A version newer than the one on record is news, too.
 	p.requireDocuments(a.exchange(loaded("limit", 200_000), loaded("ramp", 70_001)).Documents, doc("limit", 140_000, "twenty"))
 	p.requireDocuments(a.exchange(loaded("limit", 140_000), loaded("ramp", 70_001)).Documents)
 }
@@ -171,7 +170,7 @@ func repeatedDocument(p *pool) {
 	a.take(ans)
 	p.requireDocuments(a.exchange(loaded("limit", 6)).Documents, doc("limit", 7, "theirs"))
 
-	// What was not taken at first is not taken later.
+	// A change not taken at first is not taken later.
 	req = a.request(one(0, 0))
 	req.Documents = []driver.DocumentReport{change("limit", 8, 9, "of what is to come")}
 	p.requireDocuments(a.send(req).Documents, doc("limit", 7, "theirs"))
@@ -295,8 +294,7 @@ func notes(p *pool) {
 	}
 }
 
-// wipedDocuments is about a store that has lost everything, and somebody who joins
-// before those come back who remember.
+// wipedDocuments is about a store that has lost everything, and a processor that joins before those that remember come back.
 func wipedDocuments(p *pool) {
 	p.open()
 	a := p.proc("a")

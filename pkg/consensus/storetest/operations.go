@@ -54,7 +54,7 @@ func (s *sequence) outcome(pl *player, ans driver.Answer) {
 	}
 }
 
-// reports draws reports on one to three tags: what is held is in use, unless less is wanted.
+// report draws a report: the share held is in use, unless less is wanted.
 func (s *sequence) report(pl *player) driver.Report {
 	want := s.share()
 	inUse := min(pl.held, want)
@@ -99,7 +99,7 @@ func (s *sequence) late(pl *player) {
 	}
 }
 
-// liar reports what the store cannot know, and what its memory cannot explain.
+// liar reports facts that the store cannot know, and that its memory cannot explain.
 func (s *sequence) liar(pl *player) {
 	req := s.request(pl)
 	req.InUse = s.share()
@@ -229,8 +229,8 @@ func (s *sequence) rollback(*player) {
 	}
 }
 
-// reserves asks for slots, and gives some back. It does not of a Deferred store: one that fails there may have been written,
-// and is no repeat when it is sent again.
+// reserves asks for slots, and gives some back. It skips a Deferred store: a failed reservation there may have been written, and is no
+// repeat when it is sent again.
 func (s *sequence) reserves(*player) {
 	if s.spacing == 0 || s.Deferred {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A slot is a permit on the store's clock, in nanoseconds, with what was in force.
+// A slot is a permit on the store's clock, in nanoseconds, with the spacing in force and its step's time.
 type slot struct{ at, spacing, step int64 }
 
 // reserve sends a reservation, and returns the slots with the answer.
@@ -22,7 +22,7 @@ func (p *pool) reserve(store driver.Store, req driver.Reserve) (driver.Reserved,
 	return res, slots
 }
 
-// tryReserve does the same from any goroutine: an answer that is no good is an error.
+// tryReserve does the same from any goroutine: a wrong answer is an error.
 func (p *pool) tryReserve(store driver.Store, req driver.Reserve) (res driver.Reserved, slots []slot, err error) {
 	req.Pool, req.Lease = p.name, p.lease
 	if err = p.call(func(ctx context.Context) (err error) {
@@ -179,7 +179,7 @@ func permitCases() []testCase {
 	}
 }
 
-// permitServerCases are about permits, too, but something happens to the server.
+// permitServerCases are about permits while something happens to the server.
 func permitServerCases() []testCase {
 	const spacing = 50 * time.Millisecond
 	return []testCase{

@@ -26,9 +26,8 @@ type pool struct {
 	lease time.Duration
 }
 
-// A proc is a scripted processor: it keeps the numbers that a request carries,
-// and leaves it to the case what to report and which answers to take. It is a
-// plain value: a copy of it is a clone of its process.
+// A proc is a scripted processor. It keeps the numbers that a request carries; the case decides on reports and on the answers to take. It
+// is a plain value: a copy of it is a clone of its process.
 type proc struct {
 	pool            *pool
 	store           driver.Store
@@ -67,7 +66,7 @@ func (a *proc) clone() *proc {
 	return &b
 }
 
-// one is the report of a processor that could use what it wants, and knows of no other.
+// one is the report of a processor that could use the share it wants, and knows of no other.
 func one(inUse, wanted driver.Share) driver.Report {
 	return driver.Report{InUse: inUse, Wanted: wanted, Demand: wanted, PoolSize: 1}
 }
@@ -132,8 +131,7 @@ func (a *proc) take(ans driver.Answer) {
 	}
 }
 
-// sync sends the next request and takes the answer, which must be Granted. A store
-// that is behind is told once what it asks.
+// sync sends the next request and takes the answer, which must be Granted. It answers the question of a store that is behind once.
 func (a *proc) sync(report driver.Report) driver.Answer {
 	a.pool.Helper()
 	ans := a.send(a.request(report))
@@ -146,7 +144,7 @@ func (a *proc) sync(report driver.Report) driver.Answer {
 	return ans
 }
 
-// share does the same for the empty tag alone, and returns its share.
+// share does the same with the report of one, and returns the share.
 func (a *proc) share(inUse, wanted driver.Share) driver.Share {
 	a.pool.Helper()
 	return a.sync(one(inUse, wanted)).Share
@@ -172,8 +170,7 @@ func (a *proc) sendLeave(seq uint64) {
 	require.NoError(a.pool, a.pool.call(func(ctx context.Context) error { return a.store.Leave(ctx, l) }))
 }
 
-// farewell returns a leave with any number: what it remembers is what the process
-// did when it was to send that number.
+// farewell returns a leave with any number. It remembers as much as the process did when it was to send that number.
 func (a *proc) farewell(seq uint64) driver.Leave {
 	l := driver.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq}
 	if a.lastSeq < seq {
@@ -183,8 +180,8 @@ func (a *proc) farewell(seq uint64) driver.Leave {
 	return l
 }
 
-// call calls the store. An error is passing, and a repeat harmless, by the
-// store's contract: a slow server does not fail a case that is not about errors.
+// call calls the store. By the store's contract an error is transient, and a repeat harmless: a slow server does not fail a case that is
+// not about errors.
 func (p *pool) call(do func(ctx context.Context) error) error {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.Context()), callTimeout)
@@ -202,8 +199,7 @@ func (p *pool) call(do func(ctx context.Context) error) error {
 	}
 }
 
-// open makes the pool, waits until a freeze because it is new is over, and
-// leaves no claim behind.
+// open makes the pool, waits until the freeze of a new one is over, and leaves no claim behind.
 func (p *pool) open() {
 	p.Helper()
 	a := p.proc("opens the pool")
@@ -213,10 +209,9 @@ func (p *pool) open() {
 	a.leave()
 }
 
-// inTime does something with several processors, in a pool of its own, and then has it checked:
-// unless it took, from the moment that do names, so long that the first of them may have been
-// removed, because the machine is busy. Then it does it again, as long as that is to be waited for. The leases
-// are as long as the store was built for, up to a second: they do not have to end here.
+// inTime runs do, which works with several processors, in a pool of its own, and then its check. On a busy machine the first of the
+// processors may have been removed, a removal time after the moment that do names. Then there is no check, and inTime tries again until its
+// patience ends. The leases are as long as the store was built for, up to a second: they do not have to end here.
 func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	p.Helper()
 	q := *p
@@ -233,8 +228,7 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	p.Fatal("the store is too slow for a lease of ", q.lease)
 }
 
-// eventually calls sync until it returns true, five times as often as the pool's
-// clock needs it to run: sync must reach the store.
+// eventually calls sync until it returns true, five times as often as the pool's clock needs to run: sync must reach the store.
 func (p *pool) eventually(what string, sync func() bool) {
 	p.Helper()
 	limit := time.Now().Add(patience + 2*driver.Removal(p.Longest))

@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// pushCases are about news, of stores that carry any.
+// pushCases are about news, for stores that carry any.
 func pushCases() []testCase {
 	return []testCase{
 		{name: "news reach everybody who watches the pool, the sender included, and nobody else", run: newsReachThePool},
@@ -45,7 +45,7 @@ func (p *pool) pusher() driver.Pusher {
 	return s
 }
 
-// ears keep what was heard.
+// ears keep the news received.
 type ears struct {
 	mu    sync.Mutex
 	heard [][]byte
@@ -57,7 +57,7 @@ func (e *ears) hear(news []byte) {
 	e.heard = append(e.heard, news)
 }
 
-// count returns how often news were heard.
+// count returns how often news were received.
 func (e *ears) count(news string) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *pool) push(s driver.Pusher, name, news string) {
 	require.NoError(p, p.call(func(ctx context.Context) error { return s.Push(ctx, name, []byte(news)) }))
 }
 
-// reach pushes marks until all hear one: from then on what is pushed reaches them.
+// reach pushes marks until all receive one: from then on news reach them.
 func (p *pool) reach(s driver.Pusher, name string, all ...*ears) {
 	p.Helper()
 	i := 0
@@ -99,7 +99,7 @@ func (p *pool) reach(s driver.Pusher, name string, all ...*ears) {
 	})
 }
 
-// soon tells whether something comes true within a second.
+// soon reports whether something comes true within a second.
 func soon(so func() bool) bool {
 	for began := time.Now(); time.Since(began) < time.Second; pause(time.Millisecond) {
 		if so() {

@@ -36,7 +36,7 @@ type sequence struct {
 	ghosts   []*player
 	born     int
 	poolSize int
-	// Time is dear: these operations are limited per sequence.
+	// Time is scarce: these operations are limited per sequence.
 	silences, gaps int
 	frozenFor      int // steps since the pool froze
 	spacing        time.Duration
@@ -45,7 +45,7 @@ type sequence struct {
 	restore        func()
 }
 
-// A player is a processor with a memory of what it was answered and has sent.
+// A player is a processor that remembers its answers and requests.
 type player struct {
 	*proc
 	held driver.Share
@@ -117,7 +117,7 @@ func (s *sequence) do(pl *player, what string, req driver.Request, take bool) dr
 	return s.exchange(pl, what, req, take)
 }
 
-// attend sees to it that Load will show the time of the next step, which is that of a player.
+// attend ensures that Load will show the time of the next step, which is that of a player.
 func (s *sequence) attend(pl *player) {
 	s.Helper()
 	if !s.ref.attended(pl.id) {

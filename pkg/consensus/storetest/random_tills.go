@@ -37,7 +37,7 @@ func (s *sequence) draws() (draws []driver.Draw) {
 	return draws
 }
 
-// busy is what a processor tells of its busiest tags: any bytes.
+// busy returns a processor's report on its busiest tags: any bytes.
 func (s *sequence) busy() string {
 	if s.rng.IntN(3) > 0 {
 		return ""

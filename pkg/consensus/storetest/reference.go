@@ -81,7 +81,7 @@ func (r *reference) times(after shown, lastTime int64) []int64 {
 	return append([]int64{clock}, moments...)
 }
 
-// attended tells whether the roster will show the time of the next step, whatever becomes of the row with an ID.
+// attended reports whether the roster will show the time of the next step, even if the row with an ID goes.
 func (r *reference) attended(id string) bool {
 	latest := r.rec.Clock + driver.Clamp(r.rec.Lease).Microseconds()
 	return slices.ContainsFunc(r.rec.Rows, func(row driver.Row) bool {
@@ -100,8 +100,8 @@ func (after shown) differs(rec *driver.Record) error {
 	return nil
 }
 
-// sync is a sync that the store has answered with got. repeated says that the request was sent more than once, so that the
-// draws may have gone with an answer that was lost.
+// sync is a sync that the store has answered with got. If repeated is set, the request was sent more than once, so that the draws may have
+// gone with a lost answer.
 func (r *reference) sync(req driver.Request, got driver.Answer, repeated bool) step {
 	return func(rec *driver.Record, at driver.At) error {
 		if r.knowsNew && got.Frozen == 0 {

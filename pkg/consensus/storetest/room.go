@@ -68,7 +68,7 @@ func (p *pool) requireFrozen(ans driver.Answer, cause driver.FreezeCause) {
 // nearly allows for a store's clock that runs faster than this process's.
 func nearly(d time.Duration) time.Duration { return d - d/20 }
 
-// roomCases are about facts, room and claims, on one tag.
+// roomCases are about facts, room and claims.
 func roomCases() []testCase {
 	return []testCase{
 		{name: "a claim leaves no room for others", run: func(p *pool) {

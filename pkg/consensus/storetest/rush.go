@@ -22,8 +22,7 @@ func spaced(p *pool) {
 	r.require(160)
 }
 
-// kept syncs, which keeps the pool's clock running, as whoever goes on: the processor, or
-// a new one if so much happened before the answer that it was removed.
+// kept syncs, which keeps the pool's clock running. It returns the processor, or a new one if it was removed before the answer.
 func (a *proc) kept(spacing time.Duration) *proc {
 	if ans := a.send(a.request(one(0, 0))); ans.Status == driver.Granted || ans.Status == driver.Behind {
 		a.take(ans)
@@ -45,7 +44,7 @@ type rush struct {
 	err   error
 }
 
-// rush begins one that ends after a number of slots. Somebody else keeps the pool's clock running.
+// rush begins a rush that ends after a number of slots. Somebody else keeps the pool's clock running.
 func (p *pool) rush(a *proc, spacing time.Duration, slots int) *rush {
 	p.Helper()
 	r := &rush{pool: p, done: make(chan struct{}), left: slots}
@@ -76,7 +75,7 @@ func (p *pool) rush(a *proc, spacing time.Duration, slots int) *rush {
 // rushAhead is how many slots a rush reserves ahead.
 const rushAhead = 100
 
-// add takes slots, and tells whether there are to be more.
+// add takes slots, and reports whether more are wanted.
 func (r *rush) add(slots []slot, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -153,8 +153,8 @@ func repeats(p *pool) {
 	require.Equal(p, whole, a.share(whole, whole))
 }
 
-// clones gives a processor half of the limit, copies its process, and lets forge
-// send what it likes from either before the copy sends what it returns.
+// clones gives a processor half of the limit and copies its process. forge may send requests from either. Then the copy sends the request
+// that forge returns.
 func clones(p *pool, forge func(a, b *proc) driver.Request) {
 	p.open()
 	a, other := p.proc("a"), p.proc("b")

@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// spentSet sets what is spent of a budget. A store need not be a driver.TillSetter.
+// spentSet sets the amount spent of a budget. A store need not be a driver.TillSetter.
 func spentSet(p *pool) {
 	setter, ok := p.store.(driver.TillSetter)
 	if !ok {
@@ -45,7 +45,7 @@ func spentSet(p *pool) {
 	require.Equal(p, driver.LackBudget, a.pull(d).Draws[0].Lack)
 	require.NoError(p, set(p.name, with(0)))
 
-	other := d // what is given back is taken off
+	other := d // tokens given back are taken off
 	other.Ask, other.Back, other.BackSpent = 0, 40, 40
 	require.NoError(p, set(p.name, with(50)))
 	require.Equal(p, []int64{10}, a.pull(other).Draws[0].Spent)
@@ -71,7 +71,7 @@ func spentSet(p *pool) {
 	require.Equal(p, tills, again, "what is refused changes nothing")
 }
 
-// spentSetOnATotal sets what is spent of a tag that has a total too: what that has given out stays given out.
+// spentSetOnATotal sets the amount spent of a tag that has a total too: the total's tokens stay given out.
 func spentSetOnATotal(p *pool) {
 	setter, ok := p.store.(driver.TillSetter)
 	if !ok {

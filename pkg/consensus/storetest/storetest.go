@@ -26,25 +26,21 @@
 //
 // # Random sequences
 //
-// A sequence is drawn from a seed, which the test's log names. Flags:
-// -storetest.seed runs a sequence again, -storetest.sequences and -storetest.steps
-// set how many there are and how long they are. What time does in between is
-// never the same twice. After a mismatch the whole sequence is printed, one line
-// for each step.
+// A sequence is drawn from a seed, which the test's log names. Flags: -storetest.seed runs a sequence again, -storetest.sequences and
+// -storetest.steps set how many there are and how long they are. The timing in between is never the same twice. After a mismatch the whole
+// sequence is printed, one line for each step.
 //
-// The reference is a driver.Record without a clock. It takes each step at the time at which the store took it. An answer
-// that was granted tells this time. After any other step Store.Load shows it: RosterRow.Silent of a live row rises with the
-// pool's clock. The suite compares everything that Load shows after every step. Three things are not told:
+// The reference is a driver.Record without a clock. It takes each step at the time at which the store took it. An answer that was granted
+// gives this time. After any other step Store.Load shows it: RosterRow.Silent of a live row rises with the pool's clock. The suite compares
+// everything that Load shows after every step. Three things are not shown:
 //
-//   - When a refusal was decided that changes nothing, though it may depend on rows that are gone by then.
-//     It must be right for some moment within the next clamp.
-//   - Whether the store knew a new pool as new (Harness.KnowsNew): the first answer
-//     says so.
-//   - How long a pool has slept when it begins, for the reference's time has no gaps.
+//   - When a refusal was decided that changes nothing, though it may depend on rows that are gone by then. It must be right for some moment
+//     within the next clamp.
+//   - Whether the store knew a new pool as new (Harness.KnowsNew): the first answer says so.
+//   - How long a pool has slept when it begins, because the reference's time has no gaps.
 //
-// A Deferred store answers with the time of the step before; so does the
-// reference, with At.Deferred. Identity has no effect that an answer shows but
-// that of Harness.Memory.
+// A Deferred store answers with the time of the step before, as the reference does with At.Deferred. The only effect of Identity that an
+// answer shows is that of Harness.Memory.
 package storetest
 
 import (
@@ -75,9 +71,8 @@ type Harness struct {
 	// (At.Deferred), so that time passes one step late.
 	Deferred bool
 
-	// KnowsNew says that the store may know that a pool is new (At.Remembers), in
-	// which case a new pool need not be frozen. After Wipe or Restart it does not
-	// know for the next removal time.
+	// KnowsNew says that the store may know that a pool is new (At.Remembers), in which case a new pool need not be frozen. After Wipe or
+	// Restart it does not know for the next removal time.
 	KnowsNew bool
 
 	// Longest is the longest lease that the store was built for: a store that
@@ -88,22 +83,19 @@ type Harness struct {
 	// Permits is how many permits the case with many of them issues. Defaults to 2,000.
 	Permits int
 
-	// Issued, when set, is told by the case with many permits, once all of them have been
-	// found to be spaced, how many there were, and how often the server was restarted or
-	// wiped meanwhile.
+	// Issued, if set, receives the result of the case with many permits, once all of them prove to be spaced: their number, and how often
+	// the server was restarted or wiped.
 	Issued func(t testing.TB, permits, faults int)
 
-	// Wipe empties the server: all records are gone, the connections stay or are
-	// made anew. nil if that cannot happen, or not in a test.
+	// Wipe empties the server: all records are gone, the connections stay or are made again. nil if that cannot happen, or not in a test.
 	Wipe func(t testing.TB)
 
 	// Restart gives the server another identity and keeps the records, as a
 	// restart from disk or a failover without loss does. nil as for Wipe.
 	Restart func(t testing.TB)
 
-	// Snapshot copies the record of one pool; restore puts the copy back without
-	// a change of the server's identity, as a failover to an older copy does. nil
-	// as for Wipe.
+	// Snapshot copies the record of one pool. Its result puts the copy back without a change of the server's identity, as a failover to an
+	// older copy does. nil as for Wipe.
 	Snapshot func(t testing.TB, pool string) (restore func())
 }
 
@@ -126,10 +118,10 @@ type suite struct {
 	Harness
 }
 
-// A testCase is one directed case: a rule in a few words, and what shows it.
+// A testCase is one directed case: a rule in a few words, and the code that shows it.
 type testCase struct {
 	name string
-	// needs tells whether the harness can do what the case needs; nil: always.
+	// needs reports whether the harness can do what the case needs; nil: always.
 	needs func(h *Harness) bool
 	run   func(p *pool)
 }
@@ -138,7 +130,7 @@ type testCase struct {
 // waiting for time to pass, whatever the number of cores.
 const parallel = 8
 
-// runAll runs each case in a pool of its own, and so many at once.
+// runAll runs each case in a pool of its own, and as many at once as parallel says.
 func (s *suite) runAll(t *testing.T, cases []testCase, parallel int) {
 	t.Helper()
 	// One handle for all; cases that are about several processes ask for more.

@@ -10,14 +10,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A tag draws from a till of which a thousand tokens a second are earned, each in a millisecond: so many that what a
-// till gives can be told from the logical time alone.
+// A tag draws from a till that earns a thousand tokens a second, one in each millisecond. The logical time alone then shows how many the
+// till gives.
 const (
 	perSecond = 1000
 	plenty    = 100_000
 )
 
-// draw is a draw of that kind.
+// draw returns such a draw.
 func draw(key uint64, ask int64) driver.Draw {
 	return driver.Draw{Key: key, Total: perSecond, Per: time.Second, Burst: plenty, Ask: ask}
 }
@@ -32,7 +32,7 @@ func (a *proc) pull(draws ...driver.Draw) driver.Answer {
 	return ans
 }
 
-// drawn sends a request with draws. A store that had to be asked twice has given them to nobody: then the case is over.
+// drawn sends a request with draws. If the store had to be asked twice, nobody gets them, and the case is over.
 func (a *proc) drawn(req driver.Request) (ans driver.Answer) {
 	a.pool.Helper()
 	attempts := 0
@@ -59,7 +59,7 @@ func (a *proc) drawn(req driver.Request) (ans driver.Answer) {
 // lead is how far ahead tokens are given out while there are few rows.
 func (p *pool) lead() time.Duration { return driver.Interval(p.lease, 1) }
 
-// A till is what a case expects of one: until when, on the logical clock, tokens are given out.
+// A till is a case's view of one: until when, on the logical clock, tokens are given out.
 type till struct {
 	*pool
 	paid int64
@@ -74,12 +74,12 @@ func (c *till) give(ans driver.Answer) {
 	require.Equal(c, c.paid, ans.Draws[0].Paid)
 }
 
-// giveBack is what is expected when some of what was drawn last is given back.
+// giveBack expects that some of the tokens drawn last are given back.
 func (c *till) giveBack(now, tokens int64) {
 	c.paid -= min(tokens*1000, max(c.paid-now, 0))
 }
 
-// makes draws from a till for the first time. It gives what one interval earns.
+// makes draws from a till for the first time. It gives the earnings of one interval.
 func (p *pool) makes(a *proc) *till {
 	p.Helper()
 	ans := a.pull(draw(7, plenty))
@@ -220,7 +220,7 @@ func tillCases() []testCase {
 	}
 }
 
-// reserved draws what takes 20 s to earn, so that none of it is earned yet at the end of the case, on a slow machine too.
+// reserved draws tokens that take 20 s to earn, so that none is earned yet at the end of the case, on a slow machine too.
 func reserved(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
@@ -251,7 +251,7 @@ func backDrawn(p *pool) {
 	c.giveBack(ans.Time, 30)
 	c.give(ans)
 	a.ages(c.paid, time.Millisecond)
-	c.give(a.pull(d)) // of which the time is over
+	c.give(a.pull(d)) // their time is over
 	d.Ask, d.Ahead, d.Back = 200, time.Minute, 0
 	ans = a.pull(d) // reserved
 	require.Equal(p, c.paid+200_000, ans.Draws[0].Paid)
@@ -262,7 +262,7 @@ func backDrawn(p *pool) {
 	c.give(ans)
 }
 
-// backTwice: what is given back by a request of which the store cannot tell whether it has counted before is lost.
+// backTwice: tokens given back are lost if the store cannot know whether the request has counted before.
 func backTwice(p *pool) {
 	p.open()
 	a := p.proc("a")
@@ -285,7 +285,7 @@ func backTwice(p *pool) {
 	c.give(p.proc("b").pull(draw(7, plenty)))
 }
 
-// hold is when a store gives tokens again after a freeze because of a revision from the future, by an answer of the time of the freeze.
+// hold returns when a store gives tokens again after a freeze for a revision from the future, by an answer of the time of the freeze.
 func (p *pool) hold(ans driver.Answer) int64 {
 	p.Helper()
 	require.Positive(p, ans.Frozen)
@@ -313,7 +313,7 @@ func tillsHeld(p *pool) {
 		ans := a.pull(back)
 		require.True(p, ans.Time >= since || ans.Draws[0].Lack == driver.LackFrozen)
 		if ans.Draws[0].Lack != driver.LackFrozen {
-			c.give(ans) // what was drawn before is not given back
+			c.give(ans) // earlier draws are not given back
 			return true
 		}
 		return false

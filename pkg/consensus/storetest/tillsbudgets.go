@@ -37,7 +37,7 @@ func fullTable(p *pool) {
 
 const halfHour = 1_800_000_000
 
-// budgets is a draw of one token from a till without a total and with a budget for an hour, of which half is over.
+// budgets is a draw of one token from a till without a total and with a budget for an hour that is half over.
 func (p *pool) budgets(a *proc, amount int64) driver.Draw {
 	p.Helper()
 	wall := a.ages(a.sync(one(0, 0)).Time, time.Millisecond).Wall

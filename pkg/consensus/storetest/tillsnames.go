@@ -15,8 +15,8 @@ func (p *pool) byPattern(name string) driver.Draw {
 	return driver.Draw{Key: tagname.Key(name), Pattern: true, Total: 1, Per: 1000 * time.Second, Burst: 1, Ask: 1}
 }
 
-// flood draws for so many names that none has ever had. There is room for each, and most get their token at once: all but those that are taken
-// for others, of which the tills were dropped before they were full.
+// flood draws for so many new names. There is room for each, and most get their token at once. The others are taken for names whose tills
+// were dropped before they were full.
 func (p *pool) flood(a *proc, kind string, names int, budgets []driver.BudgetDraw) {
 	p.Helper()
 	var draws []driver.Draw
@@ -32,7 +32,7 @@ func (p *pool) flood(a *proc, kind string, names int, budgets []driver.BudgetDra
 			draws = nil
 		}
 	}
-	if p.Memory { // which has no freeze, after which nothing is saved up
+	if p.Memory { // a memory store has no freeze, after which nothing is saved up
 		require.Greater(p, served*10, names*8)
 	}
 }
@@ -63,7 +63,7 @@ func manyNames(p *pool) {
 	require.LessOrEqual(p, len(p.allTills()), driver.MaxNames+3)
 }
 
-// droppedNames lets the tills of names be dropped that have spent of a budget.
+// droppedNames has tills dropped whose names have spent some of a budget.
 func droppedNames(p *pool) {
 	p.open()
 	a := p.proc("a")
@@ -88,7 +88,7 @@ func droppedNames(p *pool) {
 	require.Equal(p, []int64{60}, a.pull(next).Draws[0].Spent, "another window is another count")
 }
 
-// namedLater gives a tag a quota by name that has had one by a pattern.
+// namedLater gives a tag a quota by name after one by a pattern.
 func namedLater(p *pool) {
 	p.open()
 	a := p.proc("a")
@@ -105,7 +105,7 @@ func namedLater(p *pool) {
 	}
 }
 
-// allTills are those of the pool, none if the store does not tell.
+// allTills returns those of the pool, none if the store cannot read them.
 func (p *pool) allTills() []driver.Till {
 	p.Helper()
 	r, ok := p.store.(driver.TillReader)
