@@ -49,8 +49,8 @@ func Fallback() Action {
 	})
 }
 
-// Fail answers with a failure. The platform offers the failed messages of a batch to the sink again, by default 1 ms later and without end,
-// while the rest of the batch waits for them. So Fail is useful with a retryStrategy that sets the backoff and the final step.
+// Fail answers with a failure. The platform offers the failed messages of a batch to the sink again, by default 1 ms later and without end.
+// The rest of the batch waits for them meanwhile. So Fail is useful with a retryStrategy that sets the backoff and the final step.
 func Fail() Action {
 	return newAction("Fail", func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
 		return sinksdk.ResponseFailure(d.ID(), denied.Why())
@@ -68,8 +68,8 @@ const (
 	actionDrop     = "Drop"
 )
 
-// DenyFunc answers with the result of deny; its ID is set to that of the message. why names the limit that refused, and when tokens are
-// expected (RetryAfter, 0 when not known). deny may be called from many goroutines at once; when it panics, the stream fails as if the
+// DenyFunc answers with the result of deny; its ID is set to that of the message. The argument why names the limit that refused, and when
+// tokens are expected (RetryAfter, 0 when not known). Many goroutines may call deny at once. When deny panics, the stream fails as if the
 // handler had. In a fallback or an on-success sink it must not return ResponseFallback, which the platform takes for a failure of the batch
 // there.
 func DenyFunc(deny func(d sinksdk.Datum, why *throttle.Error) sinksdk.Response) Action {

@@ -24,8 +24,8 @@ func (b *batch) answers(responses sinksdk.Responses) sinksdk.Responses {
 	return slices.Concat(responses, b.answered)
 }
 
-// match finds the response for each message that the handler took, and repairs faults: the platform takes none of a batch in which an ID is
-// missing, duplicate or unknown. matched is in the order of taken; answered reports which responses are the handler's.
+// match finds the response for each message that the handler took, and repairs faults. The platform takes none of a batch in which an ID is
+// missing, duplicate or unknown. The result matched is in the order of taken; answered reports which responses are the handler's.
 func (b *batch) match(responses sinksdk.Responses) (matched sinksdk.Responses, answered func(i int) bool) {
 	place := make(map[string]int, len(b.taken))
 	for i, id := range b.taken {

@@ -64,9 +64,9 @@ func Forward(tags ...string) Action {
 
 const actionForward = "Forward"
 
-// DenyFunc answers with the result of deny, at least one message: an empty result fails the stream, as the platform does not take it. why
-// names the limit that refused, and when tokens are expected (RetryAfter, 0 when not known). deny may be called from many goroutines at
-// once; when it panics, the stream fails as if the handler had.
+// DenyFunc answers with the result of deny, at least one message: an empty result fails the stream, as the platform does not take it. The
+// argument why names the limit that refused, and when tokens are expected (RetryAfter, 0 when not known). Many goroutines may call deny at
+// once. When deny panics, the stream fails as if the handler had.
 func DenyFunc(deny func(ctx context.Context, keys []string, d transformsdk.Datum, why *throttle.Error) transformsdk.Messages) Action {
 	return newAction("DenyFunc", func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
 		return deny(ctx, keys, d, denied.Err)

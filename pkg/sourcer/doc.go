@@ -26,7 +26,7 @@
 //     Messages stay in the source.
 //   - When the context ends, the Read ends at once, and its tokens are given back.
 //
-// A Read draws before its messages are known, so all messages of a source have one tag, if any: give Wrap the limiter of that tag,
+// A Read draws before its messages are known, so all messages of a source have one tag, if any. Give Wrap the limiter of that tag,
 // throttle.Throttle.ForTag. It then reads as the tag's quota allows, and Pending is clamped to that.
 //
 // A source that had fewer messages than tokens is asked for fewer the next time, down to one. So sources without messages do not hold
@@ -41,11 +41,11 @@
 // the bucket as often as it would half fill, until there is a batch, or for a minute.
 //
 // And a Read waits for a whole batch if its tokens come in time and the platform is known to keep smaller ones back. It also waits in the
-// first minute, when that is not known. Four smaller batches in a row, after each of which the platform was back within a quarter of the
-// Read's time, as in a pipeline, show that it does not.
+// first minute, when that is not known. Four smaller batches in a row show that it does not, if it was back within a quarter of the Read's
+// time after each, as in a pipeline.
 //
-// The bound: a pod never has more than one batch of tokens that are drawn and not yet used, for each Read under way at once, which is one
-// on the platform. So in any window T the sources of the pool deliver at most
+// The bound: a pod never has more than one batch of drawn, unused tokens for each Read under way at once, which is one on the platform. So
+// in any window T the sources of the pool deliver at most
 //
 //	Max / Per x T + Burst + pods x (1 + batch)
 //
@@ -113,10 +113,10 @@
 //	any source of a Mono-
 //	Vertex that has a map LOSES the message, in every version up to the newest
 //
-// In a MonoVertex that has a map too, Numaflow hands the map each message that the transformer dropped or nacked, as a message without a
-// value, and then acknowledges it. This is its issue 3531, seen in November 2026 in 1.8.3 and in the newest source. So Drop, Nack and
-// transformers that drop do not work there. A transformer does not see whether there is a map, so in a MonoVertex WrapTransformer logs a
-// warning with these actions. With a map use Wait or Forward, or put the throttle in front of the map.
+// In a MonoVertex that has a map too, Numaflow hands the map each dropped or nacked message, without a value, and then acknowledges it.
+// This is its issue 3531, seen in November 2026 in 1.8.3 and in the newest source. So Drop, Nack and transformers that drop do not work
+// there. A transformer does not see whether there is a map, so in a MonoVertex WrapTransformer logs a warning with these actions. With a
+// map use Wait or Forward, or put the throttle in front of the map.
 //
 // An empty result of a transformer ends the pod. Transform of the wrapped transformer returns only the transformer's result or OnDenied's.
 // In every other case it does not return at all, and the platform has the messages read again:
