@@ -27,7 +27,7 @@ type Bucket struct {
 	credited int64    // units given back since the beginning
 	kept     int64    // position in granted up to which permits cannot be given back any more
 	owable   int64    // units that can be owed
-	void     int64    // units in granted that nobody was granted: fences, and what was collected in vain
+	void     int64    // units in granted that nobody received: fences, and units collected in vain
 }
 
 // Begin makes a bucket without a share. read returns the time in nanoseconds since the limiter was made; it may be called from any

@@ -264,7 +264,7 @@ func (t *tag) level(sum float64) float64 {
 
 // targets returns the results of the first n tags, with the reasons why they are not higher.
 func (d *division) targets(n int) []Target {
-	first := 0 // the class that comes first of those that get more than what is guaranteed
+	first := 0 // the first class of those that get more than their guarantees
 	for i, t := range d.tags {
 		if t.x > t.lo && (first == 0 || d.tags[first-1].Class > t.Class) {
 			first = i + 1

@@ -47,7 +47,7 @@ type Target struct {
 // Reasons for a target.
 const (
 	ByDemand   = "demand"   // it gets all that it asks for
-	ByReserved = "reserved" // it asks for more than what is reserved, and there is no more
+	ByReserved = "reserved" // it asks for more than its reservation, and there is no more
 	ByTotal    = "total"
 	ByLimiting = "limiting"
 	ByClass    = "class" // a class that comes first takes the rest

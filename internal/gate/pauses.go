@@ -70,7 +70,7 @@ func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time
 	case !held || p.end == limit.Never || moved > time.Second || moved < -time.Second:
 		p.Until = end + stagger(time.Duration(end-now), chance)
 	default:
-		p.Until += int64(moved) // it is told a little more exactly
+		p.Until += int64(moved) // it is known a little more exactly
 	}
 	p.end = end
 }

@@ -33,7 +33,7 @@ type WaitLog struct {
 	began    int64                    // when it was empty last
 	outlook  Outlook                  // of the first of them
 	apart    [limit.ReasonCount]int   // callers that wait beside the queue, by their reasons
-	external int                      // calls that are held back before they draw, by whoever draws for them
+	external int                      // calls that are held back before they draw, by the code that draws for them
 }
 
 // CountWait counts a wait.

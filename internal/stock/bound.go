@@ -9,7 +9,7 @@ import (
 // of a second, or the largest draw that was asked for. The zero bound is none.
 type bound struct {
 	rate    float64 // tokens per second; 0: there is none
-	level   float64 // below 0 after draws that did not ask, and for what was used above what was drawn
+	level   float64 // below 0 after draws that did not ask, and after use beyond the draws
 	at      int64
 	largest int64
 	pressed bool

@@ -12,7 +12,7 @@ func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
 	kept := s.lots[:0]
 	for _, l := range s.lots {
 		switch {
-		case l.until <= now: // what is left of it ran out: nobody can use it any more, so the budget has it back
+		case l.until <= now: // its rest has expired: nobody can use it any more, so the budget has it back
 			s.lapse(l.tokens, l.id, l.window)
 		case l.until <= now+keep:
 			if l.id > s.voided {

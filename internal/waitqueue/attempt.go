@@ -32,7 +32,7 @@ type Attempt[P any] struct {
 	parts   []Part[P] // in the order of locks
 	places  []Waiter[P]
 	stands  []bool // which of the places it is to take
-	permits []P    // what was drawn, after a win
+	permits []P    // drawn, after a win
 	sizes   []int  // how many tokens each of these holds; 0: there is none
 
 	// Fallback says that the caller has an alternative to draws that a budget refuses, so that it does not wait for the budget.
@@ -46,7 +46,7 @@ type Attempt[P any] struct {
 	upTo     bool
 	scarcest int
 	reason   limit.Reason // why it waits there
-	slots    bool         // what it waits for are slots in use
+	slots    bool         // it waits for slots in use
 	many     bool         // has stood in several queues at once
 	passed   bool         // gave up a place at which it could have been served
 	won      atomic.Int64 // what Serve has drawn

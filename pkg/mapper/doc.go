@@ -19,7 +19,7 @@
 // WithMaxWait limits the wait, and OnDenied sets what happens to the message then; the handler never sees it. MaxWait bounds the wait of
 // each message. In a batch it also bounds the total time during which any message waits.
 //
-//	Action    what the platform does             what it is good for
+//	Action    what the platform does             useful for
 //	Wait      nothing: the message waits on      the default; loses nothing
 //	Nack      delivers it again after a delay    freeing the place of a message that waits long
 //	Drop      acknowledges it, forwards nothing  messages that are worth nothing when they are late
@@ -30,7 +30,7 @@
 //
 //	what the vertex reads from         what a nack does
 //	JetStream buffer between vertices  delivers again after the delay
-//	user-defined source                the source is told, with the delay
+//	user-defined source                notifies the source, with the delay
 //	SQS                                delivers again after the delay, in whole seconds
 //	JetStream source                   delivers again at once
 //	Pulsar                             delivers again, by Pulsar's own settings
@@ -76,7 +76,7 @@
 // only after Numaflow's own has ended, and the stream stays open until then. Numaflow 1.8.3 treats messages that wait for tokens as
 // follows:
 //
-//	map        after 20 s it nacks what has no answer, and exits with 1
+//	map        after 20 s it nacks unanswered messages, and exits with 1
 //	batch map  the same, for all batches that it had read
 //	stream map waits for ever; all is killed when the pod's 30 s are over
 //

@@ -39,8 +39,8 @@ type passing struct {
 
 	// The following fields belong to the side that passes the outputs on, until it is done.
 	output   mapstreamsdk.Message // the last one
-	passed   int                  // outputs, of which
-	drops    int                  // are drops
+	passed   int                  // outputs
+	drops    int                  // outputs that are drops
 	err      error
 	panicked any
 }

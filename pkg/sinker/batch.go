@@ -163,7 +163,7 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 // draw waits for the tokens of a message and hands it on.
 func (b *batch) draw(ctx context.Context, it item) {
 	drawing := ctx
-	if throttle.TellsTags(b.Gate.Limiter) { // a tag's budget may say that what it refuses goes to the fallback sink
+	if throttle.TellsTags(b.Gate.Limiter) { // a tag's budget may send refused messages to the fallback sink
 		drawing = throttle.WithFallback(ctx)
 	}
 	permit, err := b.turn.Admit(drawing, it.tag, it.cost)

@@ -32,7 +32,7 @@
 //	the handler took it and answered                    the handler's, unchanged
 //	the handler took it and did not answer              failure
 //	the handler answered it twice                       the one that claims less, the other is left out
-//	the handler answered what it never took             left out; see the next lines
+//	the handler answered a message it never took        left out; see the next lines
 //	no tokens within WithMaxWait or WithBatchBudget     OnDenied's
 //	its cost can never be granted                       OnDenied's, and with Wait failure
 //	the limiter failed in another way                   failure, with the limiter's error
@@ -62,7 +62,7 @@
 // message came from:
 //
 //	a pipeline's inter-step buffer (any sink vertex)   after the delay
-//	MonoVertex with a user-defined source              after the delay, if the source heeds it
+//	MonoVertex with a user-defined source              after the delay, if the source obeys it
 //	MonoVertex with SQS                                after the delay, in whole seconds
 //	MonoVertex with JetStream                          at once
 //	MonoVertex with Pulsar                             as Pulsar is configured, whatever the delay

@@ -149,7 +149,7 @@ func (s *source) end(ctx context.Context, left purse, count int, got brought) {
 	}
 	k.purse = append(k.purse, left...).trim(k.target)
 	if !got.lacked && !k.flows(k.endedAt) {
-		k.purse = k.purse.trim(1) // the others count as used or come back, so that the pool sees a little more than what is used
+		k.purse = k.purse.trim(1) // the others count as used or come back, so that the pool sees a little more than the real use
 	}
 	k.seen = seen
 	switch {

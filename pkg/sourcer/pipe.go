@@ -14,8 +14,8 @@ const maxPipe = 64
 // runs in the one that numaflow-go called: only there a panic can be recovered.
 type pipe struct {
 	in   chan sourcesdk.Message // for next
-	quit chan struct{}          // closed: take what is in the channel, and end
-	done chan struct{}          // closed: ended; what follows may be read
+	quit chan struct{}          // closed: empty the channel, and end
+	done chan struct{}          // closed: ended; the following fields may be read
 
 	cost     func(m sourcesdk.Message) int // nil: 1
 	sent     int                           // messages

@@ -52,7 +52,7 @@ type source struct {
 	closedOnce sync.Once // the log entry about a closed limiter
 	overOnce   sync.Once // and about messages that cost more than largest
 
-	mu      sync.Mutex // guards what follows: what was learned from the Reads so far
+	mu      sync.Mutex // guards the following fields: lessons from the Reads so far
 	want    int        // messages that the source is good for in one Read
 	each    float64    // tokens that a message costs on average, at least 1
 	shortAt time.Time  // when a Read had more to read than tokens, last
