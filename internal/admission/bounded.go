@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A bounded is a context with a deadline of its own. It starts no timer before its first use, since most draws find their tokens at hand.
+// A bounded is a context with a deadline of its own. It starts no timer before Done is called, since most draws find their tokens at hand.
 // It does not end before that either, so a draw whose deadline has passed still gets the tokens at hand.
 type bounded struct {
 	context.Context //nolint:containedctx // it is one, and lives as long as one draw

@@ -30,7 +30,7 @@ func (d *Denied) Error() string {
 // TooLarge reports whether the message costs more than can ever be granted.
 func (d *Denied) TooLarge() bool { return d.Err.Reason == throttle.ReasonTooLarge }
 
-// Why returns the reason without figures, for a platform that counts answers by their texts: the limit and the tag.
+// Why returns the reason and the tag, without figures, for a platform that counts answers by their texts.
 func (d *Denied) Why() string {
 	if d.Err.Tag != "" {
 		return fmt.Sprintf("throttled (%s, tag %q)", d.Err.Reason, d.Err.Tag)

@@ -60,7 +60,7 @@ const (
 // reports the whole limit. Its real demand is not known, and a share that grew by the tokens lacking would grow too slowly. An idle
 // processor reports 0.
 //
-// While callers are away, it reports the demand of a longer time, or without any the expected return.
+// While callers are away, it reports the demand of a longer time, or if that is none, the units expected back.
 func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float64) int64 {
 	half, ok := d.since(now.At, window*2/5, false) // reports are jittered by a tenth
 	span := window

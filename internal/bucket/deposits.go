@@ -27,8 +27,8 @@ type Deposits struct {
 	Ripe    []Deposit // at hand: as many as the bucket's level
 }
 
-// Add books count slots that follow each other by spacing. The first is wait after an unknown moment between sent and now. So its token
-// cannot be granted before the latest such time, and is void a Validity after the earliest.
+// Add books count slots that follow each other by spacing. The first is wait after an unknown moment between sent and now. So its token can
+// be granted from now plus wait on, and is void a Validity after sent plus wait: that holds for any such moment.
 func (d *Deposits) Add(sent, now int64, s limit.Slots) {
 	lasts := int64(Validity(s.Spacing))
 	for i := range s.Count {

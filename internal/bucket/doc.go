@@ -4,7 +4,7 @@
 //
 //	level = earned(now) - forfeited - granted
 //
-// The term earned follows from the time alone and never goes back, granted counts every token ever handed out. The term forfeited counts
+// The term earned follows from the time alone and never goes back; granted counts every token ever handed out. The term forfeited counts
 // the rest: tokens that overflowed, tokens cut off by a smaller share, and debt, less refunds.
 //
 // A Segment is the law by which a bucket earns between two changes of its share; hard.go holds the rules of hard limits, and their proof.

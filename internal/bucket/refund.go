@@ -2,10 +2,10 @@ package bucket
 
 // Refund credits the unused part of n tokens that a permit drew at position pos. It returns whether anything was credited.
 //
-// It credits them only if at most one period's worth of tokens was granted since the permit was drawn. Every credit can be granted again.
-// So at most one period's worth can be held back from one window and used in the next, whatever the calls do. A share that falls takes the
-// same part of that with it, for good. Otherwise every processor that the share comes round to could use a period's worth of its own. A
-// hard limit has a stricter rule; see RefundHard.
+// It credits that part only if at most one period's worth of tokens was granted since the permit was drawn. Every credit can be granted
+// again. So at most one period's worth can be held back from one window and used in the next, whatever the calls do. A share that falls
+// takes the same part of that with it, for good. Otherwise every processor that the share comes round to could use a period's worth of its
+// own. A hard limit has a stricter rule; see RefundHard.
 func (b *Bucket) Refund(now, pos int64, n, used int) bool {
 	end := pos + b.Units(n)
 	period := max(b.period(b.seg.Lease.Share), b.seg.Capacity, b.Units(n))

@@ -36,8 +36,8 @@
 //	Pulsar                             delivers again, by Pulsar's own settings
 //	Kafka, plain NATS, generator       LOSES the message
 //
-// Nacked messages come again one after the other, at the pace of this pod's share of the limit, so that a backlog is delivered twice and
-// not again and again. See docs/wrappers.md for figures, and for the settings of a MonoVertex and a batch map that leave tokens unused
+// Nacked messages come again one after the other, at the pace of this pod's share of the limit. So a backlog is delivered twice and not
+// again and again. See docs/wrappers.md for figures, and for the settings of a MonoVertex and a batch map that leave tokens unused
 // otherwise.
 //
 // # When tokens do not come at all
@@ -88,8 +88,8 @@
 //
 // # Concurrency
 //
-// Wrapped handlers may be called from any number of goroutines at once, if the handler may. numaflow-go starts one for each message of a
-// unary or stream map, up to the vertex's limits.concurrency (by default its readBatchSize), and handles one batch at a time. WrapBatch and
+// Wrapped handlers may be called from any number of goroutines at once, if the handler may. A unary or stream map gets a call for each
+// message, up to the vertex's limits.concurrency (by default its readBatchSize). A batch map gets one batch at a time. WrapBatch and
 // WrapStream add a goroutine for each call, which ends with it; Direct does without.
 //
 // # Autoscaling

@@ -44,7 +44,7 @@
 // Each of these cases but the first and the last is logged, once for each batch. Messages that the handler took keep their tokens, answered
 // or not; see WithSettle.
 //
-// When the handler panics, or a function given as an option does, no message of the batch is answered. numaflow-go recovers the panic,
+// When the handler panics, or a function given as an option does, no message of the batch is answered. Then numaflow-go recovers the panic,
 // fails the stream with its text and shuts the server down. The platform then delivers the batch again.
 //
 // # When tokens do not come
@@ -81,7 +81,7 @@
 //
 // The platform acknowledges nothing of a batch before all of it is answered, and does not interrupt it when the pod is to stop. It even
 // fetches one whole batch more. Nothing informs the handler: on Kubernetes 1.29 and later its container gets SIGTERM only after Numaflow's
-// own has ended. numathrottle.StopContext explains how to inform it; then it is 15 s. After the pod's grace of 30 s all is killed, and the
+// own has ended. See numathrottle.StopContext for a way to inform it; then it is 15 s. After the pod's grace of 30 s all is killed, and the
 // batches are delivered again, including the messages already handled. A batch of 500 at 10 messages a second takes 50 s. Older kubelets
 // signal all containers at once; then it is 17 s.
 //
