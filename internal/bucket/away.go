@@ -5,8 +5,7 @@ import "time"
 // MostAway is how far ahead an Away looks.
 const MostAway = 5 * time.Minute
 
-// An Away records the expected repeats of refused calls, by the second in which they come. The zero Away is empty. It has no clock, and no
-// lock.
+// An Away holds the expected repeats of refused calls, by second. The zero Away is empty. It has no clock, and no lock.
 type Away struct {
 	seconds [MostAway/time.Second + 2]struct {
 		at    int64

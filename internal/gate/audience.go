@@ -2,8 +2,8 @@ package gate
 
 import "sync"
 
-// An audience is the set of callers outside a limiter's queue to notify at once when it is closed. They are draws on several limiters,
-// which stand at the scarcest. All methods may be called from any goroutine.
+// An audience is the callers outside a limiter's queue to notify at once when it closes: draws on several limiters, which stand at the
+// scarcest. All methods may be called from any goroutine.
 type audience struct {
 	mu     sync.Mutex
 	over   bool

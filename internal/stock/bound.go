@@ -112,8 +112,8 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(math.Ceil(max(s, 0)*1e9), math.MaxInt64/4))
 }
 
-// SetBound holds draws below a rate in tokens per second, whatever the quota says and whether it is in shadow or not. With 0 or +Inf only
-// the quota holds them.
+// SetBound holds draws below a rate in tokens per second, whatever the quota says, in shadow or not. With 0 or +Inf only the quota holds
+// them.
 func (s *Stock) SetBound(now int64, rate float64) { s.bound.set(now, rate) }
 
 // Bound returns the rate of SetBound; 0: there is none.
