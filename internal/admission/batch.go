@@ -8,11 +8,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Batch admits the messages of one batch: MaxWait of its Gate bounds the wait of
-// each message, and a budget the time in which any of them waits, added up. Time in
-// which none waits, for the handler is busy or the next message is not there yet, does
-// not count. Once the budget is used up, the rest of the batch is admitted as far as
-// there are tokens at hand, and denied at once otherwise.
+// A Batch admits the messages of one batch. MaxWait of its Gate bounds the wait of each message, and a budget bounds the total time in
+// which any of them waits. Time in which none waits, since the handler is busy or the next message is not there yet, does not count. Once
+// the budget is used up, the rest of the batch is admitted as far as there are tokens at hand, and denied at once otherwise.
 //
 // Its methods may be called from any number of goroutines at once.
 type Batch struct {
@@ -25,8 +23,7 @@ type Batch struct {
 	used    time.Duration
 }
 
-// Batch begins a batch whose messages may wait for budget all together; 0 is no
-// bound.
+// Batch begins a batch whose messages may together wait for budget; 0 is no bound.
 func (g *Gate) Batch(budget time.Duration) *Batch { return &Batch{gate: g, budget: budget} }
 
 // Admit is Gate.Admit, within what the batch has left.
@@ -60,7 +57,7 @@ func (b *Batch) until(from time.Time) time.Time {
 	return until
 }
 
-// anew lets the waits of the batch count from the end of a freeze, and returns until when a call may wait then.
+// anew restarts the waits of the batch at the end of a freeze, and returns until when a call may wait then.
 func (b *Batch) anew(thaw time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A bounded is a context with a deadline of its own. It starts no timer before
-// somebody asks when it ends, for most draws find their tokens at hand; and it does
-// not end before, so that a draw with a deadline that has come gets what is at hand.
+// A bounded is a context with a deadline of its own. It starts no timer before Done is called, since most draws find their tokens at hand.
+// It does not end before that either, so a draw whose deadline has passed still gets the tokens at hand.
 type bounded struct {
 	context.Context //nolint:containedctx // it is one, and lives as long as one draw
 

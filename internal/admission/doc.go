@@ -1,24 +1,17 @@
-// Package admission draws the tokens of one message for the wrappers, and says
-// when they do not come.
+// Package admission draws the tokens of one message for the wrappers, and reports when they do not come.
 //
-// A wrapper makes one Gate when it is built, and calls Admit for each message. Of
-// what comes back it makes the following:
+// A wrapper makes one Gate when it is built, and calls Admit for each message. It acts on the result:
 //
-//   - A permit: the message is handled. The permit is cancelled when the message
-//     was not handled after all.
-//   - A *Denied: the tokens do not come within MaxWait, or never. The wrapper answers as the
-//     user chose; Denied.RetryAfter is the delay of a nack. Where the user chose to wait, what can never be
-//     granted fails alone: a nack, or in a sink a failure.
-//   - Any other error: the message cannot be answered. The wrapper hands the error
-//     to Abandoner.Abandon, which never returns.
+//   - A permit: the message is handled. The permit is cancelled if the message was not handled after all.
+//   - A *Denied: the tokens do not come within MaxWait, or never. The wrapper answers as the user chose; Denied.RetryAfter is the delay of
+//     a nack. If the user chose to wait, a message that can never be granted fails alone: with a nack, or in a sink with a failure.
+//   - Any other error: the message cannot be answered. The wrapper hands the error to Abandoner.Abandon, which never returns.
 //
-// A Batch is a Gate for messages that are answered together: MaxWait bounds what they
-// wait one by one, and a budget what they wait together.
+// A Batch is a Gate for messages that are answered together: MaxWait bounds their single waits, and a budget their total wait.
 //
-// Settings and Action are what the options of every wrapper say. A Wrapper is made of them: a Gate, an Abandoner and the answers to
-// messages that were denied. The options themselves stand in the wrappers' packages, with their documentation.
+// Settings and Action hold the options of every wrapper. A Wrapper is made of them: a Gate, an Abandoner and the answers to denied
+// messages. The options themselves stand in the wrappers' packages, with their documentation.
 //
-// PayloadCost, HeaderCost, HeaderTag and KeyTag are what the wrappers' helpers for
-// costs and tags are made of; numaflow-go's kinds of message have types of their
-// own, and these take the parts that all have.
+// PayloadCost, HeaderCost, HeaderTag and KeyTag are the basis of the wrappers' helpers for costs and tags. The kinds of message of
+// numaflow-go have types of their own, and these take their common parts.
 package admission

@@ -12,8 +12,8 @@ type exempt struct {
 	once sync.Once
 }
 
-// Exempt gives back the tokens of a message that is not to cost any. Tokens that are issued one by one, as those of a strict limit and of
-// one too low to be divided are, cannot be given back: their time is over. It is told once.
+// Exempt gives back the tokens of an exempt message. Tokens that are issued one by one, for a strict limit or one too low to be divided,
+// cannot be given back: their time is over. That is logged once.
 func (g *Gate) Exempt(p throttle.Permit) {
 	p.Cancel()
 	if p.N() == 0 {

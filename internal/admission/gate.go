@@ -15,14 +15,13 @@ import (
 type Gate struct {
 	// Limiter that the tokens are drawn from; not nil.
 	Limiter throttle.Limiter
-	// MaxWait bounds the wait of a message. 0: it ends with the tokens or with the
-	// context. Time in which the pool is frozen does not count: a wait that would end
-	// in a freeze begins anew when the freeze ends. One that is known to be longer even
-	// so is denied at once, and none takes longer than the freeze and MaxWait.
+	// MaxWait bounds the wait of a message. 0: it ends with the tokens or with the context. Time in which the pool is frozen does not
+	// count: a wait that would end in a freeze starts again when the freeze ends. A wait that is known to be longer even so is denied at
+	// once, and none takes longer than the freeze and MaxWait.
 	MaxWait time.Duration
-	// Budget is that of the batches whose messages it admits, for the turns of those that are nacked; see Batch. 0: none.
+	// Budget is that of the batches whose messages it admits, for the turns of the nacked ones; see Batch. 0: none.
 	Budget time.Duration
-	// Log takes how many messages are nacked, once a minute; nil: slog.Default().
+	// Log receives the number of nacked messages, once a minute; nil: slog.Default().
 	Log *slog.Logger
 
 	line     line
@@ -32,19 +31,17 @@ type Gate struct {
 	watch    watch // tells when the platform idles between batches
 }
 
-// Admit waits until cost tokens are granted for the tag, and returns the permit. A
-// cost of zero or less is free: it asks nobody, never waits, and the permit is the
-// zero Permit. The empty tag means the limit itself, as does every tag for a
-// limiter that is no throttle.Tagger.
+// Admit waits until cost tokens are granted for the tag, and returns the permit. A cost of zero or less is free: it never asks a limiter or
+// waits, and the permit is the zero Permit. The empty tag means the limit itself, as does every tag for a limiter that is no
+// throttle.Tagger.
 //
 // Errors:
-//   - *Denied when MaxWait has passed, or at once when it is known to be too short; without a MaxWait only when the cost
-//     can never be granted (throttle.ReasonTooLarge), which is a denial at once in any case, and logged.
-//   - The cause of ctx when it ended, also when the tokens came at the same time:
-//     then they were given back. A limiter may tell of a deadline of ctx in its own
-//     words (*throttle.Error), and ahead of time. A deadline of ctx that comes
-//     before MaxWait has passed is not a denial.
-//   - What else the limiter says: it was closed (throttle.ErrClosed).
+//   - *Denied when MaxWait has passed, or at once when it is known to be too short. Without a MaxWait it means that the cost can never be
+//     granted (throttle.ReasonTooLarge), which is denied at once in any case, and logged.
+//   - The cause of ctx when it ended, also when the tokens came at the same time: then they were given back. A limiter may report a
+//     deadline of ctx in its own words (*throttle.Error), and ahead of time. A deadline of ctx that comes before MaxWait has passed is not
+//     a denial.
+//   - The limiter's other errors: it was closed (throttle.ErrClosed).
 func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
 	if cost > 0 {
 		defer g.watch.leave(g.watch.enter())
@@ -59,13 +56,11 @@ func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit
 	}
 }
 
-// sameThaw is by how much two estimates of the end of one freeze may differ.
+// sameThaw is how far two estimates of the end of one freeze may differ.
 const sameThaw = 100 * time.Millisecond
 
-// admitBy admits a message until a time. A time that has come still lets it have
-// the tokens that are at hand. Where the limiter says that the pool is frozen, the wait
-// goes on until the time that anew returns for the end of the freeze, unless it is known
-// to be longer than that.
+// admitBy admits a message until a time. If the time has passed, the message still gets the tokens at hand. If the limiter reports that the
+// pool is frozen, anew maps the end of the freeze to the new end of the wait. A wait known to be longer than that is denied.
 func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Time, anew func(thaw time.Time) time.Time) (throttle.Permit, error) {
 	for thaw := (time.Time{}); ; {
 		permit, err := g.admitOnce(ctx, tag, cost, until)
@@ -104,8 +99,8 @@ func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.T
 	}
 }
 
-// admit draws with the context wait, and gives back what came after ctx, which wait
-// descends from, has ended. What can never be granted is denied.
+// admit draws with the context wait, a descendant of ctx. It gives back tokens that came after ctx has ended, and denies costs that can
+// never be granted.
 func (g *Gate) admit(ctx, wait context.Context, tag string, cost int) (throttle.Permit, error) {
 	permit, err := g.limiter(tag).Acquire(wait, cost)
 	if err != nil {
@@ -118,7 +113,7 @@ func (g *Gate) admit(ctx, wait context.Context, tag string, cost int) (throttle.
 	return permit, nil
 }
 
-// deniedIfTooLarge makes a denial of an error that says that a cost can never be granted. It is not inlined: callers wait in the frame of admit.
+// deniedIfTooLarge turns an error for a cost that can never be granted into a denial. Not inlined: callers wait in admit's frame.
 //
 //go:noinline
 func (g *Gate) deniedIfTooLarge(err error, tag string) error {
@@ -132,7 +127,7 @@ func (g *Gate) deniedIfTooLarge(err error, tag string) error {
 	return &Denied{Err: e, Tag: tag}
 }
 
-// limiter returns what the tokens for a tag are drawn from.
+// limiter returns the source of the tokens for a tag.
 func (g *Gate) limiter(tag string) throttle.Limiter {
 	if tag == "" {
 		return g.Limiter
@@ -143,8 +138,7 @@ func (g *Gate) limiter(tag string) throttle.Limiter {
 	return g.Limiter
 }
 
-// late tells whether a draw failed because its tokens do not come before the
-// deadline of wait.
+// late reports whether a draw failed because its tokens do not come before the deadline of wait.
 func late(wait context.Context, err error) bool {
 	if e, ok := errors.AsType[*throttle.Error](err); ok {
 		return !e.Reason.Final()
@@ -152,8 +146,7 @@ func late(wait context.Context, err error) bool {
 	return wait.Err() != nil || errors.Is(err, throttle.ErrThrottled)
 }
 
-// asError returns the limiter's own error, or one of the same meaning for a limiter
-// that has none.
+// asError returns the limiter's own error, or an equivalent one for a limiter that has none.
 func asError(err error, tag string, cost int) *throttle.Error {
 	if e, ok := errors.AsType[*throttle.Error](err); ok {
 		return e

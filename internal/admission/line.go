@@ -11,23 +11,23 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A line has the turns of the messages that a Gate has denied and that were nacked.
+// A line holds the turns of the messages that a Gate has denied and that were nacked.
 type line struct {
 	mu    sync.Mutex
 	turns map[queue]*turns
 }
 
-// A queue is what messages wait for one after the other: a limiter that has named itself, or what a tag is drawn from.
+// A queue identifies a line of messages: by a limiter that has named itself, or by the source of a tag's tokens.
 type queue struct {
 	by  throttle.Limiter // nil: it is not known
 	tag string           // empty with by, and where the limiter knows no tags
 }
 
-// mostQueues is how many queues may have turns at a time, before those are forgotten that are over.
+// mostQueues is how many queues may have turns at a time, before finished ones are dropped.
 const mostQueues = 1024
 
-// turn takes the next turn for a message that the limiter has denied and that is not to come before after, and returns when it is
-// to come, and how long its tokens take; 0 when that is not known, and after is all there is to say.
+// turn takes the next turn for a denied message that must not come before after. It returns when the message is to come, and how long its
+// tokens take. If the latter is not known, it returns after and 0.
 func (g *Gate) turn(tag string, denied *throttle.Error, after time.Duration) (again, each time.Duration) {
 	by, of := queue{by: denied.By()}, denied.By() // of several limiters the one that the message lacks tokens of
 	if of == nil {
@@ -75,8 +75,8 @@ func (l *line) add(by queue, now time.Time) *turns {
 	return t
 }
 
-// accrues is how long cost tokens of l take in this processor's share, or in the larger one that it has soon when it lacks
-// tokens; 0 when that is not known, or never.
+// accrues is how long cost tokens of l take in this processor's share, or in its larger share to come when it lacks tokens. It is 0 when
+// that is not known, or never.
 func accrues(l throttle.Limiter, cost int) time.Duration {
 	s, ok := l.(interface{ Status() throttle.Status })
 	if !ok || cost <= 0 {
@@ -91,7 +91,7 @@ func accrues(l throttle.Limiter, cost int) time.Duration {
 	return time.Duration(each)
 }
 
-// patience is how long a message waits at most when it comes again: of its own wait and of its batch's, the shorter one.
+// patience is how long a message waits at most when it comes again: the shorter of its own wait and its batch's.
 func (g *Gate) patience() time.Duration {
 	if g.MaxWait > 0 && (g.Budget <= 0 || g.MaxWait < g.Budget) {
 		return g.MaxWait

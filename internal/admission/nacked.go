@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// tellEvery is how often something is told at most.
+// tellEvery is the shortest time between two log entries of a kind.
 const tellEvery = time.Minute
 
-// every counts what is to be told: when it happens first, and then once a minute as long as it does.
+// every counts events to be logged: the first at once, and then once a minute as long as they go on.
 type every struct {
 	mu    sync.Mutex
 	told  time.Time // the last time
 	count int       // since then
 }
 
-// add counts n more, and returns how many there were since the last time if they are to be told now.
+// add counts n more. If a log entry is due, count is the number of events since the last one.
 func (e *every) add(n int) (count int, due bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -32,14 +32,14 @@ func (e *every) add(n int) (count int, due bool) {
 	return count, true
 }
 
-// nacked tells of the messages that were nacked.
+// nacked logs the messages that were nacked.
 type nacked struct {
 	every
 
 	longest atomic.Int64 // delay since the last time
 }
 
-// note counts messages that are to come again after a time, and tells of them when it is due.
+// note counts messages that are to come again after a time, and logs them when it is due.
 func (n *nacked) note(log *slog.Logger, messages int, after time.Duration, why error) {
 	for {
 		longest := n.longest.Load()
@@ -56,5 +56,5 @@ func (n *nacked) note(log *slog.Logger, messages int, after time.Duration, why e
 // monoVertex is set by the platform in the containers of a MonoVertex.
 const monoVertex = "NUMAFLOW_MONO_VERTEX_NAME"
 
-// InMonoVertex tells whether this process is a container of a MonoVertex, as far as the platform says so.
+// InMonoVertex reports whether this process is a container of a MonoVertex, as far as the platform says so.
 func InMonoVertex() bool { return os.Getenv(monoVertex) != "" }

@@ -15,9 +15,8 @@ const (
 	rhythmLoss  = 0.03                   // of the time, idle
 )
 
-// A rhythm sees whether messages come in batches that wait for tokens to their end, while
-// none comes between them: then the limit is not used up, though there is more to do. It
-// has no clock. The zero value is ready.
+// A rhythm detects batches whose messages wait for tokens to the end, with a gap before the next batch. Then the limit is not used up,
+// though there is more to do. It has no clock. The zero value is ready.
 type rhythm struct {
 	under  int       // messages that are being admitted
 	began  time.Time // the batch
@@ -28,8 +27,7 @@ type rhythm struct {
 	whole  time.Duration
 }
 
-// enter notes that a message comes; idle is which part of the time none came, once that is
-// a pattern, and 0 otherwise.
+// enter notes that a message comes; idle is the part of the time without messages, once that is a pattern, and 0 otherwise.
 func (r *rhythm) enter(now time.Time) (idle float64) {
 	r.under++
 	if r.under > 1 {
@@ -63,7 +61,7 @@ func (r *rhythm) leave(now time.Time, took time.Duration) {
 	r.waited = r.waited || took >= rhythmWait
 }
 
-// A watch follows the rhythm of a Gate's messages, in a MonoVertex, and tells of it once.
+// A watch follows the rhythm of a Gate's messages, in a MonoVertex, and logs it once.
 type watch struct {
 	once sync.Once
 	off  bool // no MonoVertex
@@ -72,7 +70,7 @@ type watch struct {
 	r    rhythm
 }
 
-// enter is for a message that comes; what it returns is for leave.
+// enter notes that a message comes; its result is for leave.
 func (w *watch) enter() time.Time {
 	w.once.Do(func() { w.off = !InMonoVertex() })
 	if w.off {

@@ -7,14 +7,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// AllowedTag says what ParseTag takes.
+// AllowedTag describes the input of ParseTag.
 const AllowedTag = "`header NAME`, `key N` counted from 0, or `json PATH`"
 
-// A TagRule is where the tag of a message stands.
+// A TagRule reads the tag of a message.
 type TagRule func(keys []string, value func() []byte, headers func() map[string]string) string
 
-// ParseTag reads a rule: `header NAME`, `key N` counted from 0, `json PATH` such as user.tenant; none for an empty text. ok is
-// false for a text that is none of them.
+// ParseTag reads a rule: `header NAME`, `key N` counted from 0, `json PATH` such as user.tenant; an empty text gives none. For any other
+// text ok is false.
 func ParseTag(text string) (tag TagRule, ok bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)

@@ -13,15 +13,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An Action is what the wrapper of a handler answers for a message that was denied. D is a message as the functions of the user
-// see it, R an answer to the platform. The zero Action waits.
+// An Action is a wrapper's answer to a denied message. D is a message as the user's functions see it, R an answer to the platform. The zero
+// Action waits.
 type Action[D, R any] struct {
 	Name   string
 	Answer func(ctx context.Context, keys []string, d D, denied *Denied) R // nil where it waits
 	Faults []string                                                        // in what the user gave for it
 }
 
-// Waits tells whether the Action is to go on waiting.
+// Waits reports whether the Action is to go on waiting.
 func (a Action[D, R]) Waits() bool { return a.Name == "" }
 
 // String returns the name of the Action.
@@ -32,7 +32,7 @@ func (a Action[D, R]) String() string {
 	return a.Name
 }
 
-// Settings is what the options of a wrapper say. Cost and Tag get a message and its keys.
+// Settings holds the options of a wrapper. Cost and Tag get a message and its keys.
 type Settings[D, R any] struct {
 	Cost            func(keys []string, d D) int    // nil: 1
 	Tag             func(keys []string, d D) string // nil: none
@@ -42,8 +42,8 @@ type Settings[D, R any] struct {
 	Log             *slog.Logger // nil: slog.Default()
 }
 
-// Check returns an error with a line for each fault in the settings, which begins with the name of the package; nil for none.
-// bounds names the options that bound a wait, actions those that end it, and faults is what the wrapper has found itself.
+// Check returns an error with a line for each fault in the settings, or nil. Each line begins with the name of the package. The argument
+// bounds names the options that bound a wait, actions those that end it, and faults holds the wrapper's own findings.
 func (s *Settings[D, R]) Check(pkg, bounds, actions string, faults ...string) error {
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if s.MaxWait < 0 {
@@ -73,10 +73,10 @@ func Must(err error) {
 	}
 }
 
-// Priced tells whether an option wants to see a message before it draws. Otherwise each draws one token, without a tag.
+// Priced reports whether an option needs to see a message before it draws. Otherwise each draws one token, without a tag.
 func (s *Settings[D, R]) Priced() bool { return s.Cost != nil || s.Tag != nil }
 
-// Price returns what a message draws, and for which tag; a message that is free is not asked for its tag.
+// Price returns the cost of a message and its tag; a free message is not asked for its tag.
 func (s *Settings[D, R]) Price(keys []string, d D) (tag string, cost int) {
 	cost = 1
 	if s.Cost != nil {
@@ -88,7 +88,7 @@ func (s *Settings[D, R]) Price(keys []string, d D) (tag string, cost int) {
 	return tag, cost
 }
 
-// A Wrapper is what the wrapper of a handler draws with.
+// A Wrapper is the part of a handler's wrapper that draws.
 type Wrapper[D, R any] struct {
 	Settings[D, R]
 
@@ -97,7 +97,7 @@ type Wrapper[D, R any] struct {
 	Pace      Pace // of a handler of batches
 }
 
-// Wrapper returns what draws from l by these settings.
+// Wrapper returns a Wrapper that draws from l by these settings.
 func (s Settings[D, R]) Wrapper(l throttle.Limiter) *Wrapper[D, R] {
 	return &Wrapper[D, R]{
 		Settings:  s,
@@ -106,8 +106,8 @@ func (s Settings[D, R]) Wrapper(l throttle.Limiter) *Wrapper[D, R] {
 	}
 }
 
-// Ahead is how many messages of a batch may be admitted before the handler takes them. Those that cost other than a token, or
-// have tags, are not.
+// Ahead returns how many messages of a batch may be admitted before the handler takes them. It is 0 if messages may have tags or cost other
+// than a token.
 func (w *Wrapper[D, R]) Ahead() int {
 	if w.Priced() {
 		return 0
@@ -115,8 +115,8 @@ func (w *Wrapper[D, R]) Ahead() int {
 	return w.Gate.Ahead(&w.Pace)
 }
 
-// Deny returns what OnDenied answers for a message that was denied, or otherwise where it waits, as no wait helps. It tells by false
-// that err is something else, for which there is no answer.
+// Deny returns OnDenied's answer to a denied message. If OnDenied waits, it returns that of otherwise, as no wait helps. For any other err
+// there is no answer, and ok is false.
 func (w *Wrapper[D, R]) Deny(ctx context.Context, err error, keys []string, d D, otherwise Action[D, R]) (answer R, ok bool) {
 	denied, ok := errors.AsType[*Denied](err)
 	if !ok {
@@ -129,17 +129,17 @@ func (w *Wrapper[D, R]) Deny(ctx context.Context, err error, keys []string, d D,
 	return action.Answer(ctx, keys, d, denied), true
 }
 
-// NackOptions has the platform deliver a message again after RetryAfter, and tells it why.
+// NackOptions has the platform deliver a message again after RetryAfter, with why as the reason.
 func (d *Denied) NackOptions(why string) *mapsdk.NackOptions {
 	delay := uint64((d.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
 	return &mapsdk.NackOptions{Delay: &delay, Reason: &why}
 }
 
-// IsForwardTag tells whether a message may be forwarded under a tag: one that has no meaning for numaflow-go. Drops and nacks
-// have the same tags in all kinds of handlers.
+// IsForwardTag reports whether a message may be forwarded under a tag: one that has no meaning for numaflow-go. Drops and nacks have the
+// same tags in all kinds of handlers.
 func IsForwardTag(tag string) bool { return tag != "" && tag != mapsdk.DROP && tag != mapsdk.NACK }
 
-// ForwardFaults is what is wrong with the tags that messages are to be forwarded under.
+// ForwardFaults lists the faults of the tags of Forward.
 func ForwardFaults(tags []string) []string {
 	if len(tags) > 0 && !slices.ContainsFunc(tags, func(tag string) bool { return !IsForwardTag(tag) }) {
 		return nil
@@ -147,7 +147,7 @@ func ForwardFaults(tags []string) []string {
 	return []string{fmt.Sprintf("tags of Forward are %q, allowed: one or more, none empty, %q or %q", tags, mapsdk.DROP, mapsdk.NACK)}
 }
 
-// DenyFuncFaults is what is wrong with the function of a DenyFunc.
+// DenyFuncFaults lists the faults of a DenyFunc's function.
 func DenyFuncFaults(isNil bool) []string {
 	if !isNil {
 		return nil
@@ -155,10 +155,10 @@ func DenyFuncFaults(isNil bool) []string {
 	return []string{"function of DenyFunc is nil, allowed: a function"}
 }
 
-// IsDrop looks as the platform does, which takes a message for a drop if any of its tags says so.
+// IsDrop decides as the platform does, which takes a message for a drop if any of its tags says so.
 func IsDrop(tags []string) bool { return slices.Contains(tags, mapsdk.DROP) }
 
-// OnlyDrops tells whether the platform forwards nothing of a result.
+// OnlyDrops reports whether the platform forwards nothing of a result.
 func OnlyDrops[M interface{ Tags() []string }](result []M) bool {
 	for i := range result {
 		if !IsDrop(result[i].Tags()) {

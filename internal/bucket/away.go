@@ -5,8 +5,7 @@ import "time"
 // MostAway is how far ahead an Away looks.
 const MostAway = 5 * time.Minute
 
-// Away is what those who were refused will ask for again, by the second in which they do. The zero Away is empty. It has no
-// clock, and no lock.
+// An Away holds the expected repeats of refused calls, by second. The zero Away is empty. It has no clock, and no lock.
 type Away struct {
 	seconds [MostAway/time.Second + 2]struct {
 		at    int64
@@ -14,7 +13,7 @@ type Away struct {
 	}
 }
 
-// Note adds units that are asked for at a time, at most MostAway after now; nanoseconds since base.
+// Note adds units that will be asked for at a time, at most MostAway after now; nanoseconds since base.
 func (a *Away) Note(now, at int64, units float64) {
 	second := min(at, now+int64(MostAway)) / int64(time.Second)
 	s := &a.seconds[second%int64(len(a.seconds))]
@@ -24,7 +23,7 @@ func (a *Away) Note(now, at int64, units float64) {
 	s.units += units
 }
 
-// Due returns what is asked for within a time from now, the rest of its last second included.
+// Due returns the units that will be asked for within a time from now, the rest of its last second included.
 func (a *Away) Due(now int64, within time.Duration) (units float64) {
 	if a == nil {
 		return 0

@@ -7,11 +7,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Bucket holds the tokens of one limiter. Draw, Peek and Undraw may be called from any
-// goroutine at any time. Everything else needs the limiter's lock. Begin it before use.
+// A Bucket holds the tokens of one limiter. Draw, Peek and Undraw may be called from any goroutine at any time. Everything else needs the
+// limiter's lock. Begin it before use.
 //
-// The gate is the segment by which draws go: the present one, or one that is over, which
-// keeps draws out while callers wait in the queue.
+// Draws go by the gate, a segment: the present one, or a finished one, which keeps draws out while callers wait in the queue.
 type Bucket struct {
 	Scale
 	config Config
@@ -28,11 +27,11 @@ type Bucket struct {
 	credited int64    // units given back since the beginning
 	kept     int64    // position in granted up to which permits cannot be given back any more
 	owable   int64    // units that can be owed
-	void     int64    // units in granted that nobody was granted: fences, and what was collected in vain
+	void     int64    // units in granted that nobody received: fences, and units collected in vain
 }
 
-// Begin makes a bucket without a share. read returns the time in nanoseconds since the
-// limiter was made; it may be called from any goroutine.
+// Begin makes a bucket without a share. read returns the time in nanoseconds since the limiter was made; it may be called from any
+// goroutine.
 func (b *Bucket) Begin(c Config, read func() int64) {
 	b.config, b.Scale, b.read = c, newScale(c), read
 	b.owable = maxDebt
@@ -43,12 +42,10 @@ func (b *Bucket) Begin(c Config, read func() int64) {
 	b.gate.Store(b.seg)
 }
 
-// Draw takes units if they are at hand at now, and returns the position of the
-// draw in the total of all grants.
+// Draw takes units if they are at hand at now, and returns the position of the draw in the total of all grants.
 //
-// Order matters: granted is read before everything else, and every change of the
-// segment or of forfeited that could let a draw take too much ends with a change
-// of granted. So a draw that saw anything older fails to swap.
+// Order matters. Draw reads granted before everything else. Every change of the segment or of forfeited that could let a draw take too much
+// ends with a change of granted. So a draw that saw anything older fails to swap.
 func (b *Bucket) Draw(units, now int64) (pos int64, ok bool) {
 	for {
 		granted := b.granted.Load()
@@ -77,13 +74,11 @@ func (b *Bucket) Draw(units, now int64) (pos int64, ok bool) {
 	}
 }
 
-// standBack is called when a swap has failed, because another processor draws too,
-// and returns the time. Once may be chance, and the draw goes on at once. When another
-// swap failed a moment ago it waits some ten microseconds: leaving the word to the
-// other processor for a while lets it draw from its own cache, which is faster for
-// both together than taking the word from each other at every draw (Dice, Hendler and
-// Mirsky, "Lightweight contention management for efficient compare-and-swap
-// operations", Euro-Par 2013, constant back-off).
+// standBack is called when a swap has failed, because another processor draws too, and returns the time. A single failure may be chance,
+// and the draw goes on at once. When another swap failed a moment ago it waits some ten microseconds. This leaves the word to the other
+// processor for a while, which then draws from its own cache. That is faster for both than taking the word from each other at every draw.
+// It is the constant back-off of Dice, Hendler and Mirsky, "Lightweight contention management for efficient compare-and-swap operations",
+// Euro-Par 2013.
 func (b *Bucket) standBack() (now int64) {
 	now = b.read()
 	if last := b.contended.Swap(now); now-last > int64(100*time.Microsecond) {
@@ -103,14 +98,14 @@ func (b *Bucket) Peek(units, now int64) bool {
 	return now < s.Until && min(s.At(now)-b.forfeited.Load()-granted, s.Capacity) >= units
 }
 
-// Undraw takes the total of grants back to where a draw at pos found it. It returns false,
-// and does nothing, when something was added to the total since.
+// Undraw takes the total of grants back to where a draw at pos found it. It returns false, and does nothing, when something was added to
+// the total since.
 func (b *Bucket) Undraw(pos, units int64) bool { return b.granted.CompareAndSwap(pos+units, pos) }
 
-// Law is the present segment.
+// Law returns the present segment.
 func (b *Bucket) Law() *Segment { return b.seg }
 
-// Gate is the segment by which draws go. It needs no lock.
+// Gate returns the segment by which draws go. It needs no lock.
 func (b *Bucket) Gate() *Segment { return b.gate.Load() }
 
 // Open lets draws go by s.
@@ -126,16 +121,15 @@ func (b *Bucket) Fence() {
 	b.forfeited.Add(-1)
 }
 
-// Level is what the bucket holds at now, in units; below 0 for debt. Draws may lower it at
-// any moment while the gate is open.
+// Level returns the units in the bucket at now; below 0 for debt. Draws may lower it at any moment while the gate is open.
 func (b *Bucket) Level(now int64) int64 {
 	return b.seg.By(now) - b.forfeited.Load() - b.granted.Load()
 }
 
-// WholeTokens is how many whole tokens the bucket holds at now, below 0 for debt.
+// WholeTokens returns the whole tokens in the bucket at now, below 0 for debt.
 func (b *Bucket) WholeTokens(now int64) int { return int(b.Level(now) >> b.Shift) }
 
-// Trim forfeits what the bucket holds above room at now.
+// Trim forfeits the units above room at now.
 func (b *Bucket) Trim(now, room int64) {
 	for {
 		forfeited := b.forfeited.Load()
@@ -177,20 +171,20 @@ func (b *Bucket) PutBack(now, units int64) {
 	}
 }
 
-// Gone tells whether the share has gone since the grants up to position end.
+// Gone reports whether the share has gone since the grants up to position end.
 func (b *Bucket) Gone(end int64) bool { return end < b.kept }
 
-// Drawn is what was granted in all, in units, without what nobody was granted.
+// Drawn returns the total of grants, in units, without those that nobody received.
 func (b *Bucket) Drawn() int64 { return b.granted.Load() - b.void }
 
-// Granted is the position of the next draw.
+// Granted returns the position of the next draw.
 func (b *Bucket) Granted() int64 { return b.granted.Load() }
 
-// Credited is what was given back in all, in units.
+// Credited returns the total given back, in units.
 func (b *Bucket) Credited() int64 { return b.credited }
 
-// Fits tells whether the share of s can ever grant so many units at once. Only a hard limit
-// has draws that do not fit: others collect them.
+// Fits reports whether the share of s can ever grant so many units at once. Only a hard limit has draws that do not fit: others collect
+// them.
 func (b *Bucket) Fits(s *Segment, units int64) bool {
 	return !b.config.Hard || units <= s.Capacity
 }

@@ -2,16 +2,15 @@ package bucket
 
 import "github.com/numaproj-contrib/numathrottle/pkg/limit"
 
-// A Change is what becomes of a bucket when another lease comes into force. The limiter
-// calls Replace, then Cut, then opens or shuts the gate, then calls Seal. In this order no
-// draw takes the old level by the new law.
+// A Change is a bucket's transition to another lease. The limiter calls Replace, then Cut, then opens or shuts the gate, then calls Seal.
+// In this order no draw takes the old level by the new law.
 type Change struct {
 	room, back int64
-	// Moved tells that the share is another one, or begins anew, so that waits have changed.
+	// Moved reports that the share is another one, or starts again, so that waits have changed.
 	Moved bool
-	// Emptied tells that the bucket starts empty, because its share had ended.
+	// Emptied reports that the bucket starts empty, because its share had ended.
 	Emptied bool
-	// Issuing tells that tokens are issued one by one as before, so that all stays as it is.
+	// Issuing reports that tokens are issued one by one as before, so that nothing changes.
 	Issuing bool
 }
 
@@ -32,12 +31,12 @@ func (b *Bucket) Replace(now, until int64, l limit.Lease) Change {
 	return c
 }
 
-// Cut takes from the bucket what does not fit into the new share.
+// Cut takes from the bucket the units that do not fit into the new share.
 func (b *Bucket) Cut(now int64, c Change) {
 	b.Trim(now, c.room)
 }
 
-// Seal makes every draw fail that went by the old law, and bounds what can be given back.
+// Seal makes every draw fail that went by the old law, and bounds later refunds.
 func (b *Bucket) Seal(c Change) {
 	b.Fence()
 	if !b.config.Hard {
@@ -47,7 +46,7 @@ func (b *Bucket) Seal(c Change) {
 	}
 }
 
-// period is what a share earns in one period, in units.
+// period returns a share's earnings in one period, in units.
 func (b *Bucket) period(share int64) int64 {
 	return int64(float64(b.Units(b.config.Max)) * float64(share) / float64(limit.WholeShare))
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Demand remembers the running totals at the moments of the last reports, so
-// that a demand can be worked out over a window of any length.
+// A Demand remembers the running totals at the last reports, so that a demand can be computed over a window of any length.
 type Demand struct {
 	samples []Totals
 	// Need is, with a hard limit, the largest draw that lacked a share since the processor
@@ -15,8 +14,8 @@ type Demand struct {
 	Need int64
 }
 
-// Totals are running totals at one moment; units, except where said. Refusals
-// cost nothing, so that their total may be far above what fits into an integer.
+// Totals are running totals at one moment; units, except where said. Refusals cost nothing, so their total may be far too large for an
+// integer.
 type Totals struct {
 	At      int64   // nanoseconds since base
 	Used    float64 // granted less given back
@@ -24,8 +23,7 @@ type Totals struct {
 	Earned  float64
 }
 
-// since returns the totals at the newest sample that is at least span old, or at
-// the oldest there is, and forgets what is older than that.
+// since returns the totals at the newest sample that is at least span old, or at the oldest there is. With forget it drops older samples.
 func (d *Demand) since(now int64, span time.Duration, forget bool) (Totals, bool) {
 	if len(d.samples) == 0 {
 		return Totals{}, false
@@ -41,7 +39,7 @@ func (d *Demand) since(now int64, span time.Duration, forget bool) (Totals, bool
 	return t, true
 }
 
-// A Backlog is what a processor has before it, in units.
+// A Backlog is a processor's work ahead, in units.
 type Backlog struct {
 	Waiting float64
 	Debt    float64
@@ -49,21 +47,20 @@ type Backlog struct {
 	ShortAt int64   // when a caller was refused or made to wait last
 }
 
-// While callers are away, the platform decides which processor gets them, and for minutes some get more than others. Then a processor reports
-// what came to it in awayWindows windows, long enough to tell this from chance. It reports only awayPart of it: if the reports added up to
-// more than the limit, the busiest processors would lose to max-min fairness what the others don't use.
+// While callers are away, the platform decides which processor gets them, and for minutes some get more than others. Then a processor
+// reports the demand of awayWindows windows, long enough to tell this from chance. It reports only awayPart of it. If the reports added up
+// to more than the limit, max-min fairness would take from the busiest processors, and the others would not use it.
 const (
 	awayWindows = 5
 	awayPart    = 0.9
 )
 
-// Report returns the fraction of the limit in force, in 1e-9, that a processor would use
-// if it could; see Holder: tokens used, refused, waited for and owed, over the window. A
-// processor that ran short in the last half of the window and used most of its earnings
-// reports the whole limit. Its real demand is not known, and a share that grew by the
-// tokens lacking would grow too slowly. An idle processor reports 0.
+// Report returns the fraction of the limit in force, in 1e-9, that a processor would use if it could. It counts tokens used, refused,
+// waited for and owed, over the window; see Holder. A processor that ran short in the last half of the window and used most of its earnings
+// reports the whole limit. Its real demand is not known, and a share that grew by the tokens lacking would grow too slowly. An idle
+// processor reports 0.
 //
-// While callers are away, it reports what came in a longer time, and if nothing comes, what is expected back.
+// While callers are away, it reports the demand of a longer time, or if that is none, the units expected back.
 func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float64) int64 {
 	half, ok := d.since(now.At, window*2/5, false) // reports are jittered by a tenth
 	span := window
@@ -93,13 +90,13 @@ func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float
 	return fraction(now.asked(from)+b.Waiting+b.Debt, float64(now.At-from.At), whole)
 }
 
-// asked is the tokens used and refused since.
+// asked returns the tokens used and refused since.
 func (t *Totals) asked(since Totals) float64 { return t.Used - since.Used + t.Refused - since.Refused }
 
-// fraction is a demand of wanted units in span nanoseconds as a part of the whole limit, in 1e-9.
+// fraction returns a demand of wanted units in span nanoseconds as a part of the whole limit, in 1e-9.
 func fraction(wanted, span, whole float64) int64 {
 	return int64(max(0, min(wanted/(max(span, float64(time.Millisecond))*whole), 1)) * float64(limit.WholeShare))
 }
 
-// Reports is how many reports are remembered.
+// Reports returns how many reports are remembered.
 func (d *Demand) Reports() int { return len(d.samples) }

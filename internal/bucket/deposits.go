@@ -6,22 +6,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Validity is how long after its slot a token can be granted that was issued for slots
-// so far apart. It covers the way of the answer and a late timer; in it, a call may
-// come nearer to the next than the slots are.
+// Validity is how long after its slot a token can be granted that was issued for slots so far apart. It covers the way of the answer and a
+// late timer; within it, a call may follow another more closely than the slots.
 func Validity(spacing time.Duration) time.Duration {
 	return min(max(spacing/10, 250*time.Millisecond), 2500*time.Millisecond)
 }
 
-// A Deposit is one token that was issued for a slot: it can be granted from At on, and
-// is void from Until on. Times are nanoseconds since the limiter was made.
+// A Deposit is one token that was issued for a slot: it can be granted from At on, and is void from Until on. Times are nanoseconds since
+// the limiter was made.
 type Deposit struct {
 	At, Until int64
 	Name      int64 // of the reservation, to give it back; 0: it cannot be
 }
 
-// Deposits are the tokens of a bucket that have been issued and not been granted. They
-// are guarded by the limiter's lock.
+// Deposits are the tokens of a bucket that have been issued and not been granted. The limiter's lock guards them.
 //
 // Invariant: At rises in Pending, Until in Ripe.
 type Deposits struct {
@@ -29,9 +27,8 @@ type Deposits struct {
 	Ripe    []Deposit // at hand: as many as the bucket's level
 }
 
-// Add books count slots that follow each other by spacing. The first is wait after some
-// moment between sent and now: its token cannot be granted before it, and is void a
-// Validity after it, whichever moment it was.
+// Add books count slots that follow each other by spacing. The first is wait after an unknown moment between sent and now. So its token can
+// be granted from now plus wait on, and is void a Validity after sent plus wait: that holds for any such moment.
 func (d *Deposits) Add(sent, now int64, s limit.Slots) {
 	lasts := int64(Validity(s.Spacing))
 	for i := range s.Count {
@@ -47,21 +44,20 @@ func (d *Deposits) Add(sent, now int64, s limit.Slots) {
 	}
 }
 
-// Stirs tells whether Turn would change what is at hand.
+// Stirs reports whether Turn would change the tokens at hand.
 func (d *Deposits) Stirs(now int64) bool {
 	return len(d.Pending) > 0 && d.Pending[0].At <= now || len(d.Ripe) > 0 && d.Ripe[0].Until <= now
 }
 
-// Spend forgets the tokens that were granted: all but held, the oldest first.
+// Spend removes the granted tokens: all but held, the oldest first.
 func (d *Deposits) Spend(held int) {
 	if n := len(d.Ripe) - max(held, 0); n > 0 {
 		d.Ripe = d.Ripe[n:]
 	}
 }
 
-// Turn brings the deposits up to now, when the bucket holds held tokens, below 0 for
-// debt. It returns how many tokens come in; the bucket must then be cut to len(d.Ripe).
-// Of those that nobody has a use for, beyond room, the oldest are void.
+// Turn brings the deposits up to now, when the bucket holds held tokens, below 0 for debt. It returns how many tokens come in; the bucket
+// must then be cut to len(d.Ripe). Of unused tokens beyond room, the oldest are void.
 func (d *Deposits) Turn(now int64, held, room int) (gained int) {
 	d.Spend(held)
 	for len(d.Pending) > 0 && d.Pending[0].At <= now {
@@ -87,8 +83,8 @@ func (d *Deposits) Turn(now int64, held, room int) (gained int) {
 	return gained
 }
 
-// Withdraw takes out up to n slots that are still to come, from the end of the last
-// reservation, and returns its name; 0 when there is none to give back.
+// Withdraw takes out up to n slots that are still to come, from the end of the last reservation, and returns its name. The name is 0 when
+// there is none to give back.
 func (d *Deposits) Withdraw(n int) (name int64, count int) {
 	for ; count < n && len(d.Pending) > 0; count++ {
 		last := d.Pending[len(d.Pending)-1]
@@ -101,7 +97,7 @@ func (d *Deposits) Withdraw(n int) (name int64, count int) {
 	return name, count
 }
 
-// Rename gives what is left of a reservation its new name.
+// Rename gives the rest of a reservation its new name.
 func (d *Deposits) Rename(old, name int64) {
 	for i := range d.Pending {
 		if d.Pending[i].Name == old {
@@ -110,5 +106,5 @@ func (d *Deposits) Rename(old, name int64) {
 	}
 }
 
-// Clear forgets everything.
+// Clear removes everything.
 func (d *Deposits) Clear() { d.Pending, d.Ripe = nil, nil }

@@ -8,8 +8,7 @@ import (
 
 // A Config is what a bucket is made for. Every field must be set and valid.
 type Config struct {
-	// Max is the number of tokens per Per over the whole pool, and Burst how many of them the
-	// whole pool can save up.
+	// Max is the number of tokens per Per over the whole pool, and Burst how many of them the whole pool can save up.
 	Max   int
 	Per   time.Duration
 	Burst int
@@ -19,7 +18,7 @@ type Config struct {
 	Debt int
 }
 
-// PerPeriod is what the whole pool is granted per Per in the long run, in tokens.
+// PerPeriod is the whole pool's grant per Per in the long run, in tokens.
 func (c Config) PerPeriod() float64 {
 	if c.Hard && c.Max > 0 {
 		return c.hardPerPeriod()
@@ -27,8 +26,8 @@ func (c Config) PerPeriod() float64 {
 	return float64(c.Max)
 }
 
-// MaxCost is the largest cost of one draw, in tokens: a larger one would be above the limit
-// by itself, or, with a hard limit, above what can be granted at once.
+// MaxCost is the largest cost of one draw, in tokens. A larger one would be above the limit by itself, or, with a hard limit, above the
+// most that can be granted at once.
 func (c Config) MaxCost() int {
 	if c.Hard {
 		return c.Burst
@@ -36,10 +35,8 @@ func (c Config) MaxCost() int {
 	return max(c.Max, c.Burst)
 }
 
-// A Scale turns tokens into the units that a bucket counts in: powers of two,
-// about 2^30 units for a second's worth of tokens, so that neither a rate of one
-// per day nor one of a billion per second is rounded noticeably, and the running
-// totals last for years, even those of MaxShare.
+// A Scale turns tokens into the units of a bucket: powers of two, about 2^30 units for a second's worth of tokens. So neither a rate of one
+// per day nor one of a billion per second is rounded noticeably. The running totals last for years, even those of MaxShare.
 type Scale struct {
 	Shift   uint    // a token is 1<<Shift units
 	Whole   float64 // units per nanosecond of the whole limit
@@ -53,8 +50,7 @@ func newScale(c Config) Scale {
 	return Scale{shift, c.PerPeriod() / float64(c.Per) * float64(int64(1)<<shift), c.MaxCost()}
 }
 
-// MaxUnits bounds sums of tokens that are turned into units, so that neither they
-// nor their differences overflow.
+// MaxUnits bounds sums of tokens that are turned into units, so that neither they nor their differences overflow.
 const MaxUnits = 1 << 62
 
 // Units turns tokens into units.

@@ -7,14 +7,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// RateBits is the binary places of a segment's rate: the smallest share of a limit
-// still has eight, and the fastest rate at MaxShare 44 bits in all.
+// RateBits is the binary places of a segment's rate: the smallest share of a limit still has eight, and the fastest rate at MaxShare 44
+// bits in all.
 const RateBits = 38
 
-// A Segment is the bucket's law between two changes of the share: from start to
-// until it earns at a constant rate. Times are nanoseconds since the limiter was
-// made, on the monotonic clock. It is immutable, so that draws read it without
-// a lock.
+// A Segment is the bucket's law between two changes of the share: from start to until it earns at a constant rate. Times are nanoseconds
+// since the limiter was made, on the monotonic clock. It is immutable, so that draws read it without a lock.
 type Segment struct {
 	Start, Until int64
 	Earned       int64  // units earned by Start
@@ -63,11 +61,11 @@ func (s *Segment) At(now int64) int64 {
 // By is At for any now: nothing is earned before Start and after Until.
 func (s *Segment) By(now int64) int64 { return s.At(max(s.Start, min(now, s.Until))) }
 
-// Valid tells whether the segment's share is in force at now.
+// Valid reports whether the segment's share is in force at now.
 func (s *Segment) Valid(now int64) bool { return now < s.Until }
 
-// Wait returns how long it takes to earn units, rounded up; ok is false when the
-// segment never does. A wait longer than a clock can tell is limit.Never.
+// Wait returns how long it takes to earn units, rounded up; ok is false when the segment never does. A wait longer than a clock can show is
+// limit.Never.
 func (s *Segment) Wait(units int64) (d time.Duration, ok bool) {
 	if units <= 0 {
 		return 0, true

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The times in which an Average forgets all but 1/e of what was: FoundationDB's. The trend takes several times as long as
-// the level, or the level would swing far beyond what it follows: it does so by less than a fifth.
+// The times in which an Average loses all but 1/e of the past: FoundationDB's. The trend takes several times as long as the level, or the
+// level would swing far beyond the rate that it follows. Now it does so by less than a fifth.
 const (
 	levelFolding = 2 * time.Second
 	trendFolding = 10 * time.Second
@@ -15,14 +15,13 @@ const (
 // leastCalls is how many calls per second an average cost needs.
 const leastCalls = 1
 
-// An Average is what a tag's calls cost on average, for people to look at: quotas are drawn in tokens, so that nothing else
-// needs it. The zero Average knows of no calls. It is a value: Next returns another one.
+// An Average is the average cost of a tag's calls, for people to look at: quotas are drawn in tokens, so nothing else needs it. The zero
+// Average knows of no calls. It is a value: Next returns another one.
 type Average struct {
 	cost, calls holt
 }
 
-// Next returns the average after some more time, in which so many calls cost so many tokens together. No time
-// changes nothing.
+// Next returns the average after elapsed, in which calls cost so many tokens together. An elapsed of 0 changes nothing.
 func (a Average) Next(elapsed time.Duration, cost, calls float64) Average {
 	if elapsed <= 0 {
 		return a
@@ -42,8 +41,8 @@ func (a Average) Cost() (cost float64, ok bool) {
 	return max(a.cost.level, 0) / a.calls.level, true
 }
 
-// A holt smooths a rate exponentially, and its trend too, so that it does not lag behind a rate that rises or falls
-// steadily (C. C. Holt, 1957).
+// A holt smooths a rate exponentially, and its trend too, so that it does not lag behind a rate that rises or falls steadily (C. C. Holt,
+// 1957).
 type holt struct{ level, trend float64 }
 
 func (h holt) next(dt, rate float64) holt {
@@ -52,5 +51,5 @@ func (h holt) next(dt, rate float64) holt {
 	return holt{level: level, trend: slope + keep(dt, trendFolding)*(h.trend-slope)}
 }
 
-// keep is the part that is not forgotten after dt seconds.
+// keep returns the part that is left after dt seconds.
 func keep(dt float64, folding time.Duration) float64 { return math.Exp(-dt / folding.Seconds()) }

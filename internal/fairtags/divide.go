@@ -6,22 +6,20 @@ import (
 	"slices"
 )
 
-// classMinimum is the part of the limit that each lower class keeps while it asks for tokens, beside what its
-// tags have reserved.
+// classMinimum is the part of the limit that each lower class keeps while it asks for tokens, on top of its tags' reservations.
 const classMinimum = 0.05
 
-// near is one but for rounding: what is so much of a bound has reached it.
+// near is one but for rounding: a value above this part of a bound has reached it.
 const near = 1 - 1e-9
 
-// Divide divides limit, in tokens per second, among tags first and the processors of rows then. self is the index
-// of the processor that asks: Plan.Own is for it. A self that is no index of rows has no Own.
+// Divide divides limit, in tokens per second, first among tags and then among the processors of rows. The argument self is the index of the
+// processor that asks, for Plan.Own. If it is no index of rows, there is no Own.
 //
-// What cannot be a rate, such as NaN, counts as 0, and a weight that is not above 0 as 1. A key that tags does not have
-// counts as 0, that of all other tags; when tags does not have 0 either, those have weight 1, class 0 and nothing reserved.
+// A value that cannot be a rate, such as NaN, counts as 0, and a weight that is not above 0 as 1. A key that tags does not have counts as
+// 0, that of all other tags. When tags does not have 0 either, those have weight 1, class 0 and nothing reserved.
 //
-// The plan is the same whatever the order of Busy and of tags, but for rounding. It never gives out more than limit, be it by
-// Wants or by Targets. Divide keeps and changes nothing that it is given, so it may be called from several
-// goroutines at once.
+// The plan does not depend on the order of Busy and of tags, but for rounding. It never gives out more than limit, be it by Wants or by
+// Targets. Divide neither keeps nor changes its arguments, so it may be called from several goroutines at once.
 func Divide(limit float64, tags []Terms, rows []Row, self int) Plan {
 	d := newDivision(limit, tags, rows)
 	d.demands()
@@ -34,8 +32,8 @@ func Divide(limit float64, tags []Terms, rows []Row, self int) Plan {
 	return plan
 }
 
-// A division is one call of Divide. The tags are those of the caller, then all other tags together if it does not name
-// them, then what is reserved for tags that did not fit into Busy.
+// A division is one call of Divide. The tags are the caller's, then all other tags together if it does not name them, then the reservations
+// of tags that did not fit into Busy.
 type division struct {
 	limit, room float64 // room is the limit without what silent rows have claimed
 	scale       float64
@@ -45,16 +43,16 @@ type division struct {
 	other, rest int
 }
 
-// A tag is what a division works out of one tag.
+// A tag is a division's work on one tag.
 type tag struct {
 	Terms
 	demand float64 // of all live rows
 	parts  []part  // the same by row
-	// lo is guaranteed, hi the most that it can use, x what it gets: lo <= x <= hi.
+	// lo is the guarantee, hi the most usable, x the result: lo <= x <= hi.
 	lo, hi, x float64
 }
 
-// A part is what one row asks for.
+// A part is the demand of one row.
 type part struct {
 	row  int
 	rate float64
@@ -91,7 +89,7 @@ func (d *division) add(t Terms) int {
 	return len(d.tags) - 1
 }
 
-// find returns the index of a key, which is that of all other tags when it is not known.
+// find returns the index of a key, or that of all other tags for an unknown key.
 func (d *division) find(key uint64) int {
 	i, known := d.index[key]
 	if known {
@@ -100,7 +98,7 @@ func (d *division) find(key uint64) int {
 	return d.other
 }
 
-// demands adds up what the live rows ask for.
+// demands adds up the demands of the live rows.
 func (d *division) demands() {
 	for r, row := range d.rows {
 		if row.Silent {
@@ -129,8 +127,8 @@ func (d *division) ask(i, row int, more float64) {
 	t.parts = append(t.parts, part{row, more})
 }
 
-// guarantee works out what each tag gets before all others, and the most that it can use. What is reserved beats what the
-// called service can take of the tag, but not the limit: then everything is scaled down alike.
+// guarantee computes each tag's guarantee and the most that it can use. Reservations beat the called service's limit for the tag, but not
+// the pool's limit: then everything is scaled down alike.
 func (d *division) guarantee() {
 	sum := 0.0
 	for i := range d.tags {
@@ -149,8 +147,8 @@ func (d *division) guarantee() {
 	}
 }
 
-// share gives the room to the classes, the first one first. Each lower one keeps a twentieth of the room for demand
-// that is not guaranteed; all lower ones together at most half of what is not guaranteed, so that they never starve the first.
+// share gives the room to the classes, the first one first. Each lower one keeps a twentieth of the room for demand that is not guaranteed.
+// All lower ones together keep at most half of the room that is not guaranteed, so that they never starve the first.
 func (d *division) share() {
 	classes := d.byClass()
 	left := d.room
@@ -200,8 +198,7 @@ func (d *division) byClass() [][]int {
 	return classes
 }
 
-// fill divides what is guaranteed for the members, and extra beside it, by weighted max-min, and returns how much of extra it
-// gave out.
+// fill divides the members' guarantees, plus extra, by weighted max-min, and returns how much of extra it gave out.
 func (d *division) fill(members []int, extra float64) float64 {
 	spans := make([]span, len(members))
 	for j, i := range members {
@@ -217,7 +214,7 @@ func (d *division) fill(members []int, extra float64) float64 {
 	return given
 }
 
-// wants adds up for each row its parts of all tags, and an equal part of what nobody wants.
+// wants adds up each row's parts of all tags, and an equal part of the unwanted rest.
 func (d *division) wants() []float64 {
 	wants := make([]float64, len(d.rows))
 	spare := d.room
@@ -250,7 +247,7 @@ func (d *division) wants() []float64 {
 	return wants
 }
 
-// level is the most that each row gets of the tag when it gets sum in all.
+// level returns the most that each row gets of the tag when it gets sum in all.
 func (t *tag) level(sum float64) float64 {
 	if sum >= t.demand {
 		return math.Inf(1)
@@ -265,9 +262,9 @@ func (t *tag) level(sum float64) float64 {
 	return level(spans, sum)
 }
 
-// targets tells of the first n tags what they get, and why not more.
+// targets returns the results of the first n tags, with the reasons why they are not higher.
 func (d *division) targets(n int) []Target {
-	first := 0 // the class that comes first of those that get more than what is guaranteed
+	first := 0 // the first class of those that get more than their guarantees
 	for i, t := range d.tags {
 		if t.x > t.lo && (first == 0 || d.tags[first-1].Class > t.Class) {
 			first = i + 1
@@ -282,7 +279,7 @@ func (d *division) targets(n int) []Target {
 	return targets
 }
 
-// by names what holds a tag where it is. after says that a class before its own gets more than what is guaranteed.
+// by names the bound that holds a tag at its rate. after says that an earlier class gets more than its guarantees.
 func (d *division) by(t *tag, after bool) string {
 	switch {
 	case t.x >= t.demand*near && t.demand >= t.Limiting*near && t.demand > 0:

@@ -9,7 +9,7 @@ import (
 // most is larger than any rate: sums of a million of them can still be told from infinity.
 const most = 1e18
 
-// rate makes a rate of any number: from 0 to most.
+// rate turns any number into a rate: from 0 to most.
 func rate(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0
@@ -17,7 +17,7 @@ func rate(x float64) float64 {
 	return min(max(x, 0), most)
 }
 
-// clean makes terms of any numbers. No total is +Inf, and 0 is a total as any other.
+// clean turns any numbers into terms. No total is +Inf, and 0 is a total as any other.
 func clean(t Terms) Terms {
 	t.Reserved, t.Total, t.Limiting = rate(t.Reserved), rate(t.Total), rate(t.Limiting)
 	if t.Weight = rate(t.Weight); t.Weight == 0 {
@@ -26,10 +26,10 @@ func clean(t Terms) Terms {
 	return t
 }
 
-// A span is one that shares: it gets at least lo and at most hi, and between them in proportion to its weight.
+// A span takes part in a division: it gets at least lo and at most hi, and between them in proportion to its weight.
 type span struct{ lo, hi, weight float64 }
 
-// at is what a span gets at a level.
+// at returns the span's amount at a level.
 func (s span) at(level float64) float64 {
 	if math.IsInf(level, 1) {
 		return s.hi
@@ -37,8 +37,8 @@ func (s span) at(level float64) float64 {
 	return min(max(level*s.weight, s.lo), s.hi)
 }
 
-// level returns the level at which the spans get sum together: 0 when that is not more than what they get at least, and +Inf when
-// it is enough for all that they can use.
+// level returns the level at which the spans get sum together. It is 0 if sum is not above their minimums, and +Inf if sum is enough for
+// all their maximums.
 func level(spans []span, sum float64) float64 {
 	type bend struct{ level, slope float64 }
 	bends := make([]bend, 0, 2*len(spans))

@@ -1,11 +1,10 @@
 package fairtags
 
-// own divides what one row has among its tags: first the guarantees that it held before, then the new ones, then the rest of
-// what its tags should get, then what is left by weight. So a tag that comes takes no guarantee from one that is there, while
-// the row has yet to get more. A tag that is held by its total gets no more than its part of that: what a row draws ahead
-// of it, others lack.
+// own divides one row's amount among its tags. First come the guarantees that it held before, then the new ones, then the rest of its tags'
+// rates. The remainder is divided by weight. So a new tag takes no guarantee from an old one, while the row has yet to get more. A tag that
+// is held by its total gets no more than its part of that: tokens that a row draws ahead of it are missing elsewhere.
 //
-// A row that has nothing yet divides what it should ask for: the proportions are what counts.
+// A row that has nothing yet divides the amount that it should ask for: only the proportions count.
 func (d *division) own(plan *Plan, self int) {
 	left := rate(d.rows[self].Claim)
 	if left == 0 {
@@ -44,7 +43,7 @@ func (d *division) own(plan *Plan, self int) {
 	copy(plan.Own, named)
 }
 
-// held returns what a row held of each tag by its last plan.
+// held returns the row's amount of each tag by its last plan.
 func (d *division) held(row int) []float64 {
 	held := make([]float64, len(d.tags))
 	for _, b := range d.rows[row].Held {
@@ -55,7 +54,7 @@ func (d *division) held(row int) []float64 {
 	return held
 }
 
-// give adds what is asked for to own, scaled down alike when there is not enough, and returns how much it was.
+// give adds asked to own, scaled down alike when there is not enough, and returns the sum.
 func give(own, asked []float64, left float64) float64 {
 	sum := 0.0
 	for _, a := range asked {
@@ -71,7 +70,7 @@ func give(own, asked []float64, left float64) float64 {
 	return sum * scale
 }
 
-// at is what one row asks for.
+// at returns the demand of one row.
 func (t *tag) at(row int) float64 {
 	for _, p := range t.parts {
 		if p.row == row {

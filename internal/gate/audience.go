@@ -2,15 +2,15 @@ package gate
 
 import "sync"
 
-// An audience is who wants to know at once that a limiter is closed, without standing in its queue: draws on several
-// limiters, which stand at the scarcest. All methods may be called from any goroutine.
+// An audience is the callers outside a limiter's queue to notify at once when it closes: draws on several limiters, which stand at the
+// scarcest. All methods may be called from any goroutine.
 type audience struct {
 	mu     sync.Mutex
 	over   bool
 	listen map[*func()]struct{}
 }
 
-// tell calls ring once when the limiter is closed, at once when it is; stop ends that.
+// tell calls ring once when the limiter is closed, at once if it is already; stop ends that.
 func (a *audience) tell(ring func()) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -29,7 +29,7 @@ func (a *audience) tell(ring func()) (stop func()) {
 	}
 }
 
-// dismiss tells everybody that the limiter is closed.
+// dismiss notifies everybody that the limiter is closed.
 func (a *audience) dismiss() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,7 +40,7 @@ func (a *audience) dismiss() {
 	a.listen = nil
 }
 
-// Listeners is how many listen for the end of the limiter.
+// Listeners returns how many listen for the end of the limiter.
 func (g *Gate) Listeners() int {
 	g.audience.mu.Lock()
 	defer g.audience.mu.Unlock()

@@ -10,20 +10,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// errNoLimit is the error for pausing what never refuses anything.
+// errNoLimit is the error for pausing a limiter that never refuses anything.
 var errNoLimit = errors.New("throttle: there is no limit that could be paused")
 
 // DefaultMaxRetryAfter is the longest time that RetryAfter believes unless Options say otherwise.
 const DefaultMaxRetryAfter = 5 * time.Minute
 
-// A Pool is what a limiter asks its pool for beside shares; see sharing.Pool.
+// A Pool serves a limiter's requests other than shares; see sharing.Pool.
 type Pool interface {
 	Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error)
 	Resume(ctx context.Context, opts ...limit.PauseOption) error
 	RetryAfter(until time.Time, reason string)
 }
 
-// usable is the error for a limiter that cannot be paused any more, or never could.
+// usable returns the error for a limiter that cannot be paused any more, or never could.
 func (g *Gate) usable() error {
 	switch {
 	case g.off:
@@ -34,8 +34,7 @@ func (g *Gate) usable() error {
 	return nil
 }
 
-// Pause pauses all processors of the pool, or this limiter alone when there is no pool; see
-// throttle.Throttle.Pause.
+// Pause pauses all processors of the pool, or this limiter alone when there is no pool; see throttle.Throttle.Pause.
 func (g *Gate) Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error) {
 	if err := g.usable(); err != nil {
 		return limit.PauseReceipts{}, err
@@ -89,7 +88,7 @@ func (g *Gate) pauseSingle(e limit.Paused, opts []limit.PauseOption) (limit.Paus
 	return limit.PauseReceipts{Until: inForce.Until}, nil
 }
 
-// SetPauses puts pauses in force in place of those before.
+// SetPauses puts pauses in force in place of the previous ones.
 func (g *Gate) SetPauses(list []limit.Paused) {
 	g.Lock()
 	defer g.Unlock()
@@ -101,22 +100,21 @@ func (g *Gate) SetPauses(list []limit.Paused) {
 	g.changed(now)
 }
 
-// PausedFor tells whether a draw for a tag is paused: by a pause of everything, of that tag,
-// or of the limiter's own.
+// PausedFor reports whether a draw for a tag is paused: by a pause of everything, of that tag, or of the limiter's own.
 func (g *Gate) PausedFor(tag string) (limit.Paused, bool) {
 	known := g.known()
 	return known.of(tag, g.Tag, g.Present())
 }
 
-// known returns a copy of what the limiter knows of pauses.
+// known returns a copy of the limiter's pauses.
 func (g *Gate) known() Pauses {
 	g.Lock()
 	defer g.Unlock()
 	return g.Pauses
 }
 
-// RetryAfter says that the called service has told this processor not to call again before a
-// time. The pool judges that, or this limiter is paused when it has no pool.
+// RetryAfter reports that the called service has asked this processor not to call again before a time. The pool judges that, or this
+// limiter is paused when it has no pool.
 func (g *Gate) RetryAfter(until time.Time, reason string) {
 	now := g.Present()
 	if g.usable() != nil || !until.After(now) {
@@ -141,7 +139,7 @@ func (g *Gate) longest() time.Duration {
 	return g.MaxRetryAfter
 }
 
-// shortened cuts the reason of a pause to what is allowed.
+// shortened cuts the reason of a pause to the allowed length.
 func shortened(reason string) string {
 	if len(reason) > limit.MaxPauseReason {
 		reason = reason[:limit.MaxPauseReason]

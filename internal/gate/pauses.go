@@ -6,13 +6,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Pauses is what a limiter knows of pauses, and how long it is held by them. Times are
-// nanoseconds since the limiter was made. It has no clock and no lock.
+// Pauses records a limiter's pauses, and how long they hold it. Times are nanoseconds since the limiter was made. It has no clock and no
+// lock.
 type Pauses struct {
 	list []limit.Paused // in force or over, at most one for each tag
-	// end is when the pause is over that holds the limiter, Until the same with a stagger,
-	// so that the processors of a pool do not all start at one instant. limit.Never: unknown.
-	// Invariant: Until >= end. Both are in the past when nothing holds it.
+	// end is when the pause ends that holds the limiter. Until adds a stagger, so that the processors of a pool do not all start at one
+	// instant. limit.Never: unknown. Invariant: Until >= end. Both are in the past when nothing holds it.
 	end            int64
 	Until          int64
 	from           int64 // when it began
@@ -21,17 +20,16 @@ type Pauses struct {
 	Count          int64 // pauses that have held the limiter
 }
 
-// stagger returns the time by which a start after d of pause is put off: a twentieth to a tenth of
-// it, at most a second. It is limit.Never less than that by which an end may be later without this processor
-// being told; see consensus.Member.Pause.
+// stagger returns the delay of a start after d of pause: a twentieth to a tenth of it, at most a second. It is limit.Never less than the
+// time by which an end may be later without this processor learning of it; see consensus.Member.Pause.
 func stagger(d time.Duration, chance float64) int64 {
 	return int64(min(d/20, 250*time.Millisecond)) + int64(chance*float64(min(d/20, 750*time.Millisecond)))
 }
 
-// Holds tells whether the limiter is held at now.
+// Holds reports whether the limiter is held at now.
 func (p *Pauses) Holds(now int64) bool { return now < p.Until }
 
-// Left is how long it is held yet; known is false when that is until somebody resumes.
+// Left returns how long it is still held; known is false if that is until a resume.
 func (p *Pauses) Left(now int64) (d time.Duration, known bool) {
 	if p.Until == limit.Never {
 		return 0, false
@@ -39,8 +37,8 @@ func (p *Pauses) Left(now int64) (d time.Duration, known bool) {
 	return time.Duration(max(p.Until-now, 0)), true
 }
 
-// Put puts a list of pauses in force at now, for a limiter with this tag. since turns a time
-// into nanoseconds; chance is a number from 0 to 1.
+// Put puts a list of pauses in force at now, for a limiter with this tag. since turns a time into nanoseconds; chance is a number from 0 to
+// 1.
 func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time.Time) int64, chance float64) {
 	p.list = append([]limit.Paused(nil), list...)
 	end := int64(0)
@@ -72,7 +70,7 @@ func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time
 	case !held || p.end == limit.Never || moved > time.Second || moved < -time.Second:
 		p.Until = end + stagger(time.Duration(end-now), chance)
 	default:
-		p.Until += int64(moved) // it is told a little more exactly
+		p.Until += int64(moved) // it is known a little more exactly
 	}
 	p.end = end
 }
@@ -112,8 +110,7 @@ func (p *Pauses) without(tag string) (list []limit.Paused) {
 	return list
 }
 
-// of returns the pause that a draw for a tag is under at now, beside that of the
-// limiter's own tag: the one that ends last.
+// of returns the pause that a draw for a tag is under at now, beside that of the limiter's own tag: the one that ends last.
 func (p *Pauses) of(tag, own string, now time.Time) (worst limit.Paused, paused bool) {
 	for _, o := range p.list {
 		concerns := o.Tag == "" || o.Tag == own || o.Tag == tag
@@ -127,8 +124,7 @@ func (p *Pauses) of(tag, own string, now time.Time) (worst limit.Paused, paused 
 	return worst, paused
 }
 
-// Status returns the pause that holds the limiter at now, for its status; nil: none does.
-// base is the moment from which times are counted.
+// Status returns the pause that holds the limiter at now, for its status; nil: none does. Times are counted from base.
 func (p *Pauses) Status(now int64, base time.Time) *limit.Paused {
 	if !p.Holds(now) {
 		return nil

@@ -8,24 +8,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// WaitStats is how much callers waited at a limiter for one reason, in all since it
-// was made.
+// WaitStats counts callers' waits at a limiter for one reason since it was made.
 type WaitStats struct {
 	Reason limit.Reason
 	// Waits counts the calls that had to wait, by the reason when they began.
 	Waits int64
-	// Refusals counts the calls that failed or were refused. A call that waited until its deadline
-	// counts in both; one whose caller cancelled it was not refused.
+	// Refusals counts the calls that failed or were refused. A call that waited until its deadline counts in both; a call that its caller
+	// cancelled was not refused.
 	Refusals int64
-	// Time is the time during which at least one caller waited, by the reason at that
-	// moment: that of the first one in the limiter's queue; while nobody stands there, that of the most
-	// callers who wait for a tag (its quota, or the end of its pause); then that of external waits. No
-	// moment counts for two reasons.
+	// Time is the time during which at least one caller waited, by the reason at that moment. The reason is that of the first caller in the
+	// limiter's queue. If the queue is empty, it is the reason of most callers waiting for a tag (its quota, or the end of its pause).
+	// Without any, it is that of external waits. No moment counts for two reasons.
 	Time time.Duration
 }
 
-// A WaitLog counts waits and refusals by reason, and the time during which calls wait. All methods may be called at any
-// time.
+// A WaitLog counts waits and refusals by reason, and the time during which calls wait. All methods may be called at any time.
 type WaitLog struct {
 	waits, refusals [limit.ReasonCount]atomic.Int64
 
@@ -36,7 +33,7 @@ type WaitLog struct {
 	began    int64                    // when it was empty last
 	outlook  Outlook                  // of the first of them
 	apart    [limit.ReasonCount]int   // callers that wait beside the queue, by their reasons
-	external int                      // calls that are held back before they draw, by whoever draws for them
+	external int                      // calls that are held back before they draw, by the code that draws for them
 }
 
 // CountWait counts a wait.
@@ -45,10 +42,10 @@ func (w *WaitLog) CountWait(r limit.Reason) { w.waits[r.Index()].Add(1) }
 // CountRefusal counts a refusal.
 func (w *WaitLog) CountRefusal(r limit.Reason) { w.refusals[r.Index()].Add(1) }
 
-// Refusals is how many refusals were counted for a reason.
+// Refusals returns how many refusals were counted for a reason.
 func (w *WaitLog) Refusals(r limit.Reason) int64 { return w.refusals[r.Index()].Load() }
 
-// Turn books the time until now, and goes on with what is true of the queue from now on.
+// Turn books the time until now, and records the queue's state from now on.
 func (w *WaitLog) Turn(now int64, waiting bool, o Outlook) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +56,7 @@ func (w *WaitLog) Turn(now int64, waiting bool, o Outlook) {
 	w.waiting, w.outlook = waiting, o
 }
 
-// Held is for how long somebody has stood in the queue without a break.
+// Held returns for how long callers have stood in the queue without a break.
 func (w *WaitLog) Held(now int64) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +72,7 @@ func (w *WaitLog) Idle(now int64) { w.Turn(now, false, Outlook{}) }
 // Apart notes that so many more callers wait beside the queue, for r; fewer when more is negative.
 func (w *WaitLog) Apart(now int64, more int, r limit.Reason) { w.shift(now, more, r, "") }
 
-// Shift notes that so many callers which wait beside the queue for one reason do so for another from now on.
+// Shift notes that n callers that wait beside the queue for one reason now wait for another.
 func (w *WaitLog) Shift(now int64, n int, from, to limit.Reason) { w.shift(now, -n, from, to) }
 
 func (w *WaitLog) shift(now int64, more int, r, to limit.Reason) {
@@ -96,7 +93,7 @@ func (w *WaitLog) Outside(now int64, more int) {
 	w.external += more
 }
 
-// Beside is how many callers wait beside the queue, with those that are held back before they draw.
+// Beside returns how many callers wait beside the queue, including those that are held back before they draw.
 func (w *WaitLog) Beside() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +104,7 @@ func (w *WaitLog) Beside() int {
 	return n
 }
 
-// book books the time until now. The reason may have changed meanwhile by the clock
-// alone.
+// book books the time until now. The reason may have changed meanwhile by the clock alone.
 func (w *WaitLog) book(now int64) {
 	for w.since < now {
 		r, until := limit.ReasonPause, now
@@ -127,7 +123,7 @@ func (w *WaitLog) book(now int64) {
 	}
 }
 
-// most is the reason for which most callers wait beside the queue; ok: anybody does.
+// most returns the reason for which most callers wait beside the queue; ok: anybody does.
 func (w *WaitLog) most() (r limit.Reason, ok bool) {
 	first := -1
 	for i, n := range w.apart {
@@ -141,7 +137,7 @@ func (w *WaitLog) most() (r limit.Reason, ok bool) {
 	return limit.ReasonAt(first), true
 }
 
-// List returns what was counted until now, without the reasons that never held.
+// List returns the counts until now, without the reasons that never held.
 func (w *WaitLog) List(now int64) []WaitStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,9 +152,8 @@ func (w *WaitLog) List(now int64) []WaitStats {
 	return out
 }
 
-// An Outlook is why a draw would be held back from now on, as long as nothing
-// happens but that time passes: for a pause, for one reason while the share is in force, then
-// until the store's freeze ends, then for another. Times are nanoseconds.
+// An Outlook predicts why a draw will be held back from now on, as long as nothing but time passes. First a pause holds it, then one reason
+// while the share is in force, then the store's freeze, then another reason. Times are nanoseconds.
 type Outlook struct {
 	Paused int64 // until then it is a pause, whatever else
 	During limit.Reason
@@ -181,8 +176,8 @@ func (o Outlook) At(now int64) (r limit.Reason, until int64) {
 	}
 }
 
-// OutlookOf is the outlook under a lease, in nanoseconds since base: during is the reason
-// until the lease ends. The lease comes by its address, for a copy would deepen the stack of every caller that waits.
+// OutlookOf returns the outlook under a lease, in nanoseconds since base: during is the reason until the lease ends. The lease comes by its
+// address, for a copy would deepen the stack of every waiting caller.
 func OutlookOf(l *limit.Lease, base time.Time, during limit.Reason, until int64) Outlook {
 	o := Outlook{During: during, Until: until, After: l.Reason}
 	if !l.Frozen.IsZero() {

@@ -15,7 +15,7 @@ type localBudget struct {
 	spent int64
 }
 
-// left is what can be spent yet.
+// left returns how many tokens can still be spent.
 func (b *localBudget) left() int64 { return max(b.Amount-b.spent, 0) }
 
 // roll begins a new window when the one before is over.
@@ -37,10 +37,10 @@ func (s *Stock) roll(now int64) {
 	}
 }
 
-// wall is the time of the wall clock.
+// wall returns the time of the wall clock.
 func (s *Stock) wall(now int64) time.Time { return s.anchor.Add(time.Duration(now - s.anchorAt)) }
 
-// spend books n tokens, below 0 for what is given back of an epoch.
+// spend books n tokens of an epoch, below 0 for returned ones.
 func (s *Stock) spend(n, epoch int64) {
 	for i := range s.budgets {
 		b := &s.budgets[i]
@@ -51,7 +51,7 @@ func (s *Stock) spend(n, epoch int64) {
 	}
 }
 
-// budget is how many tokens the budgets leave that end a tag's draws, and the one that leaves least; nil: there is none.
+// budget returns how many tokens the budgets leave that end a tag's draws, and the one that leaves least; nil: there is none.
 func (s *Stock) budget() (left int64, by *localBudget) {
 	left = math.MaxInt64
 	for i := range s.budgets {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// leastDebt is for how long debt can hold draws back by default, at least.
+// leastDebt is the shortest default of the time for which debt can hold draws back.
 const leastDebt = 10 * time.Minute
 
-// longestDebt is for how long debt can hold draws back.
+// longestDebt returns for how long debt can hold draws back.
 func (s *Stock) longestDebt() time.Duration {
 	switch {
 	case s.terms.Debt > 0:
@@ -19,8 +19,8 @@ func (s *Stock) longestDebt() time.Duration {
 	return leastDebt
 }
 
-// Owe books n tokens that were used above what was taken. It returns how many of them it does not book, for debt holds draws back
-// no longer than Terms.Debt.
+// Owe books n tokens for use beyond the tokens taken. It returns how many of them it does not book, for debt holds draws back no longer
+// than Terms.Debt.
 func (s *Stock) Owe(now, n int64) (dropped int64) {
 	if n <= 0 {
 		return 0
@@ -62,7 +62,7 @@ func (s *Stock) Repay(now, n int64) {
 	}
 }
 
-// Forgive forgets what is owed, but for what the pool has been told.
+// Forgive cancels the debt, except the part already reported to the pool.
 func (s *Stock) Forgive(now int64) {
 	s.owed = 0
 	s.owing.paid = min(s.owing.paid, now)
@@ -70,7 +70,7 @@ func (s *Stock) Forgive(now int64) {
 	s.bound.level = max(s.bound.level, 0)
 }
 
-// owe takes as many of n tokens as leave everything paid for within longest from now, and returns how many that are.
+// owe takes as many of n tokens as leave everything paid for within longest from now, and returns their number.
 func (t *till) owe(now, n int64, longest time.Duration) int64 {
 	if t.total == 0 {
 		return n

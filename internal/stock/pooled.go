@@ -7,12 +7,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Report fills in what the pool is told of the stock, and gives up what ends within keep of now.
+// Report fills in the stock's report to the pool, and gives up the lots that end within keep of now.
 func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
 	kept := s.lots[:0]
 	for _, l := range s.lots {
 		switch {
-		case l.until <= now: // what is left of it ran out: nobody can use it any more, so the budget has it back
+		case l.until <= now: // its rest has expired: nobody can use it any more, so the budget has it back
 			s.lapse(l.tokens, l.id, l.window)
 		case l.until <= now+keep:
 			if l.id > s.voided {
@@ -31,8 +31,7 @@ func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
 	s.back, s.backSpent, s.owed = 0, 0, 0
 }
 
-// lapse gives up n tokens of a lot that is over. Those of a quota that is hard are lost: others would use them in a window that
-// they were not in.
+// lapse gives up n tokens of a lot that is over. Those of a hard quota are lost: others would use them in a window that they were not in.
 func (s *Stock) lapse(n, lotID, window int64) {
 	if !s.terms.Quota.Hard && lotID > s.voided {
 		s.giveUp(n, window)
@@ -48,8 +47,8 @@ func (s *Stock) giveUp(n, window int64) {
 	}
 }
 
-// Grant takes what the pool gives. at turns times into nanoseconds: of a lot from and until, and when more can come, which is 0 when
-// that is not known.
+// Grant takes the pool's grant. The other arguments are times in nanoseconds: from and until of its lot, and again, when more can come, 0
+// if not known.
 func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 	if !s.terms.Pooled {
 		return
@@ -77,7 +76,7 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 	s.grant = g
 }
 
-// worth is how long the total takes to earn n tokens, in nanoseconds; 0 without a total.
+// worth returns how long the total takes to earn n tokens, in nanoseconds; 0 without a total.
 func (s *Stock) worth(n int64) int64 {
 	if s.terms.Quota.Total == 0 {
 		return 0
@@ -87,11 +86,11 @@ func (s *Stock) worth(n int64) int64 {
 	return t.work(n)
 }
 
-// handOver is how late tokens that were set aside may arrive before the wait for them counts as unknown. Until then callers go on collecting
-// tokens of the limit.
+// handOver is how late reserved tokens may arrive before the wait for them counts as unknown. Until then callers go on collecting tokens of
+// the limit.
 const handOver = 100 * time.Millisecond
 
-// dueLots is Due where the tokens come in lots. When the next one comes nobody can tell. But it has no more than the total has earned since the
+// dueLots is Due for tokens that come in lots. Nobody knows when the next one comes. But it has no more than the total has earned since the
 // pool had nothing left.
 func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known bool) {
 	have, from := s.coming(now, n)
@@ -114,7 +113,7 @@ func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known 
 	return time.Duration(at - now), s.lacks(), known
 }
 
-// lacks is why there are no more lots.
+// lacks returns why there are no more lots.
 func (s *Stock) lacks() limit.Reason {
 	switch {
 	case s.grant.Lacks != "" && s.grant.Lacks != limit.ReasonQuota:
@@ -125,7 +124,7 @@ func (s *Stock) lacks() limit.Reason {
 	return limit.ReasonQuota
 }
 
-// coming is how many of n tokens are in hand or in lots that are good later, and from when on.
+// coming returns how many of n tokens are in hand or in lots that are valid later, and from when on.
 func (s *Stock) coming(now, n int64) (have, from int64) {
 	if have = s.usable(now); have >= n {
 		return have, now
@@ -145,8 +144,8 @@ func (s *Stock) coming(now, n int64) (have, from int64) {
 	return have, now
 }
 
-// expectLots is Expect where the tokens come in lots: what is not there yet comes at the rate that the tag should get here, or at that of the
-// total while none is known.
+// expectLots is Expect for tokens that come in lots. Missing tokens come at the rate that the tag should get here, or at that of the total
+// while none is known.
 func (s *Stock) expectLots(now, n int64) time.Duration {
 	have, _ := s.coming(now, n)
 	if have >= n || s.terms.Quota.Total == 0 {
@@ -168,7 +167,7 @@ func (s *Stock) SetQuota(q limit.Quota) {
 	}
 }
 
-// NextChange is when tokens come that are granted already, or when more can come: 0 when neither is known.
+// NextChange is when granted tokens become valid, or when more can come; 0 when both are unknown.
 func (s *Stock) NextChange(now int64) int64 {
 	next := int64(0)
 	for _, l := range s.lots {

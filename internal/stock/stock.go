@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Terms are what a Stock is made for.
+// Terms are the settings of a Stock.
 type Terms struct {
 	// Quota has its defaults filled in.
 	Quota limit.Quota
@@ -22,10 +22,10 @@ type Terms struct {
 	Wall time.Time
 }
 
-// Endless is what is in hand of a tag that needs no stock.
+// Endless is the stock of a tag that needs none.
 const Endless = math.MaxInt64
 
-// A Stock is what one tag has in hand. It is not safe for use by several goroutines at once.
+// A Stock holds the tokens of one tag. It is not safe for use by several goroutines at once.
 type Stock struct {
 	terms   Terms
 	needed  bool // a draw needs tokens of it
@@ -43,7 +43,7 @@ type Stock struct {
 	window int64 // the newest that is known
 	grant  limit.TagGrant
 	again  int64 // more can come then; 0: not known
-	// free is when the total begins to earn what the pool gives next, at the soonest; dry says that it is known.
+	// free is the earliest time at which the total begins to earn the pool's next grant; dry says that it is known.
 	free int64
 	dry  bool
 
@@ -58,8 +58,8 @@ type lot struct {
 	id, tokens, from, until, window int64
 }
 
-// A Draw tells where tokens came from that were taken. Draws of the same origin are one pointer. The zero Draw
-// stands for tokens that no stock was needed for.
+// A Draw records the origin of tokens that were taken. Draws of the same origin are one pointer. The zero Draw stands for tokens that
+// needed no stock.
 type Draw struct {
 	lot, window, epoch int64
 	counted            bool
@@ -85,16 +85,16 @@ func New(t Terms) *Stock {
 	return s
 }
 
-// Needed tells whether draws of the tag need the stock.
+// Needed reports whether draws of the tag need the stock.
 func (s *Stock) Needed() bool { return s.needed }
 
-// Holds tells whether a lack of tokens can hold draws back.
+// Holds reports whether a lack of tokens can hold draws back.
 func (s *Stock) Holds() bool { return s.quotaHolds() || s.bound.rate > 0 }
 
-// quotaHolds tells whether a lack of tokens of the quota holds draws back.
+// quotaHolds reports whether a lack of tokens of the quota holds draws back.
 func (s *Stock) quotaHolds() bool { return s.needed && !s.terms.Quota.Shadow }
 
-// Largest is the most tokens that one draw can ever take.
+// Largest returns the most tokens that one draw can ever take.
 func (s *Stock) Largest() int64 {
 	most, _ := s.largest()
 	return most
@@ -128,7 +128,7 @@ func (s *Stock) largest() (most int64, by string) {
 	return most, by
 }
 
-// Anchor tells the stock what the wall clock shows now.
+// Anchor sets the wall clock's present time.
 func (s *Stock) Anchor(now int64, wall time.Time) {
 	if d := wall.Sub(s.wall(now)); d > time.Second || d < -time.Second {
 		s.rollAt = now
@@ -136,7 +136,7 @@ func (s *Stock) Anchor(now int64, wall time.Time) {
 	s.anchor, s.anchorAt = wall, now
 }
 
-// AtHand is how many tokens can be taken now.
+// AtHand returns how many tokens can be taken now.
 func (s *Stock) AtHand(now int64) int64 {
 	n := s.bound.left(now)
 	if s.quotaHolds() {
@@ -145,12 +145,12 @@ func (s *Stock) AtHand(now int64) int64 {
 	return n
 }
 
-// Has tells whether n tokens can be taken now: that AtHand is at least n.
+// Has reports whether n tokens can be taken now: that AtHand is at least n.
 func (s *Stock) Has(now, n int64) bool {
 	return (!s.quotaHolds() || s.has(now, n)) && s.bound.has(now, n)
 }
 
-// needed tells whether draws need tokens of the quota.
+// needed reports whether draws need tokens of the quota.
 func needed(q limit.Quota) bool { return q.Total > 0 || q.Blocked || len(q.Budgets) > 0 }
 
 // has is Has as if the tag were not in shadow.
@@ -181,7 +181,7 @@ func (s *Stock) level(now int64) int64 {
 	return min(left, s.till.level(now))
 }
 
-// usable is the sum of the lots that are good now.
+// usable returns the sum of the lots that are valid now.
 func (s *Stock) usable(now int64) (sum int64) {
 	for i := range s.lots {
 		if l := &s.lots[i]; l.from <= now && now < l.until {
@@ -191,8 +191,8 @@ func (s *Stock) usable(now int64) (sum int64) {
 	return sum
 }
 
-// Take takes n tokens, if they are in hand. d stays good for Undo and Settle. The bound does not refuse: whoever asks it
-// first asks Has or AtHand.
+// Take takes n tokens, if they are in hand. d stays valid for Return. The bound does not refuse: a caller that obeys it first asks Has or
+// AtHand.
 func (s *Stock) Take(now, n int64) (d *Draw, ok bool) {
 	if d, ok = s.takeQuota(now, n); ok {
 		s.bound.take(now, n)
@@ -243,7 +243,7 @@ func (s *Stock) origin(d Draw) *Draw {
 	return s.last
 }
 
-// Return gives n tokens back that were taken. They can be taken again at once, or when their lot is over they go back to the pool.
+// Return gives n taken tokens back. They can be taken again at once, or when their lot is over they go back to the pool.
 func (s *Stock) Return(now int64, d *Draw, n int64) {
 	if n <= 0 {
 		return
@@ -267,8 +267,8 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 	s.lapse(n, d.lot, d.window)
 }
 
-// Reach lets a till save up n tokens for draws that need them; 0: no more than its burst. largest is the largest of these draws; a bound saves
-// up for that one.
+// Reach lets a till save up n tokens for draws that need them; 0: no more than its burst. A bound saves up for largest, the largest of
+// these draws.
 func (s *Stock) Reach(now, largest, n int64) {
 	if s.bound.rate > 0 {
 		s.bound.largest = max(s.bound.largest, largest)
@@ -279,7 +279,7 @@ func (s *Stock) Reach(now, largest, n int64) {
 	}
 }
 
-// Room is the number of tokens that can be saved up; Endless where they come in lots.
+// Room returns the number of tokens that can be saved up; Endless if they come in lots.
 func (s *Stock) Room() int64 {
 	n := int64(Endless)
 	if s.till.total > 0 && s.quotaHolds() {
@@ -291,8 +291,8 @@ func (s *Stock) Room() int64 {
 	return n
 }
 
-// Due is how long it takes until n tokens can be taken, not counting what is given back, and why it does. known is false when nobody can tell
-// how long; then d is the least that it takes, which may be 0.
+// Due returns how long it takes until n tokens can be taken, not counting returned ones, and why. If known is false, the real time is
+// unknown, and d is a lower bound, which may be 0.
 func (s *Stock) Due(now, n int64) (d time.Duration, why limit.Reason, known bool) {
 	d, why, known = s.dueQuota(now, n)
 	if wait := s.bound.due(now, n); wait > d {
@@ -303,7 +303,7 @@ func (s *Stock) Due(now, n int64) (d time.Duration, why limit.Reason, known bool
 	return d, why, known
 }
 
-// Expect is how long n tokens will take as things stand, for a caller that comes back then; 0 when nothing is known of it. It is never less
+// Expect returns how long n tokens will take as things stand, for a caller that comes back then; 0 when that is unknown. It is never less
 // than Due.
 func (s *Stock) Expect(now, n int64) time.Duration {
 	d, _, known := s.Due(now, n)
@@ -313,7 +313,7 @@ func (s *Stock) Expect(now, n int64) time.Duration {
 	return max(d, s.expectLots(now, n))
 }
 
-// Lacks is why n tokens cannot be taken.
+// Lacks returns why n tokens cannot be taken.
 func (s *Stock) Lacks(now, n int64) limit.Reason {
 	switch _, why, _ := s.Due(now, n); {
 	case why != "":
@@ -344,7 +344,7 @@ func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known
 	return d, why, true
 }
 
-// Earns is how long it takes to earn n tokens: at least a nanosecond.
+// Earns returns how long it takes to earn n tokens: at least a nanosecond.
 func (s *Stock) Earns(n int64) time.Duration {
 	q, d := s.terms.Quota, 1.0
 	if q.Total > 0 {
@@ -353,7 +353,7 @@ func (s *Stock) Earns(n int64) time.Duration {
 	return max(time.Duration(min(max(d, 1), limit.Never/2)), s.bound.earns(n))
 }
 
-// FallsBack tells whether what the budgets refuse goes to a fallback.
+// FallsBack reports whether draws that the budgets refuse go to a fallback.
 func (s *Stock) FallsBack() bool {
 	if _, by := s.budget(); by != nil {
 		return by.Then == limit.Fallback
@@ -361,7 +361,7 @@ func (s *Stock) FallsBack() bool {
 	return slices.ContainsFunc(s.terms.Quota.Budgets, func(b limit.Budget) bool { return b.Then == limit.Fallback })
 }
 
-// Lowered tells whether the tag is in the lower class because a budget is spent.
+// Lowered reports whether the tag is in the lower class because a budget is spent.
 func (s *Stock) Lowered(now int64) bool {
 	if s.terms.Pooled {
 		return s.grant.Lowered
@@ -370,7 +370,7 @@ func (s *Stock) Lowered(now int64) bool {
 	return slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.Then == limit.Lower && b.left() == 0 })
 }
 
-// Spent is what is used and what is allowed in the budget window that ends first; 0 without budgets.
+// Spent returns the tokens used and allowed in the budget window that ends first; 0 without budgets.
 func (s *Stock) Spent(now int64) (spent, amount int64) {
 	if s.terms.Pooled {
 		return s.grant.Spent, s.grant.Budget
@@ -388,8 +388,8 @@ func (s *Stock) Spent(now int64) (spent, amount int64) {
 	return first.spent, first.Amount
 }
 
-// Idle tells whether a new Stock of the same terms would do the same from now on: this one has nothing in hand, owes nothing, is full, and
-// has spent of no budget whose window lasts. What is spent of a pool's budgets the pool knows.
+// Idle reports whether a new Stock of the same terms would do the same from now on. Then this one has nothing in hand, owes nothing, is
+// full, and has spent of no budget whose window lasts. The pool knows the spending of its own budgets.
 func (s *Stock) Idle(now int64) bool {
 	if s.back > 0 || s.backSpent > 0 || s.owed > 0 {
 		return false
@@ -401,5 +401,5 @@ func (s *Stock) Idle(now int64) bool {
 	return s.till.full(now) && !slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.spent > 0 })
 }
 
-// Shadowed is how many tokens were granted that the quota would have refused if it were not in shadow.
+// Shadowed returns how many tokens were granted that the quota would have refused if it were not in shadow.
 func (s *Stock) Shadowed() int64 { return s.shadowed }

@@ -14,10 +14,10 @@ type till struct {
 	known        [2]price
 }
 
-// A price is a cost that was worked out before: most draws are of the same size.
+// A price is a cost that was computed before: most draws are of the same size.
 type price struct{ n, cost int64 }
 
-// cost is how long n tokens take to earn. That of the burst and that of the last draw are remembered.
+// cost returns how long n tokens take to earn. It remembers that of the burst and that of the last draw.
 func (t *till) cost(n int64) int64 {
 	p := &t.known[0]
 	if n == t.burst {
@@ -34,10 +34,10 @@ func (t *till) work(n int64) int64 {
 	return int64(min(c, math.MaxInt64/4))
 }
 
-// settle forgets what is above the burst.
+// settle drops the time above the burst.
 func (t *till) settle(now int64) { t.paid = max(t.paid, now-t.cost(max(t.burst, t.room))) }
 
-// has tells whether there are n tokens.
+// has reports whether there are n tokens.
 func (t *till) has(now, n int64) bool {
 	if t.total == 0 {
 		return true
@@ -46,10 +46,10 @@ func (t *till) has(now, n int64) bool {
 	return t.paid+t.cost(n) <= now
 }
 
-// full tells whether there is as much as can be saved up.
+// full reports whether there is as much as can be saved up.
 func (t *till) full(now int64) bool { return t.total == 0 || t.paid <= now-t.cost(t.burst) }
 
-// level is how many tokens there are.
+// level returns how many tokens there are.
 func (t *till) level(now int64) int64 {
 	if t.total == 0 {
 		return math.MaxInt64
@@ -81,7 +81,7 @@ func (t *till) take(now, n int64) {
 	t.paid = min(t.paid, math.MaxInt64/4) + t.cost(n)
 }
 
-// due is how long it takes until n tokens are there.
+// due returns how long it takes until n tokens are there.
 func (t *till) due(now, n int64) time.Duration {
 	if t.total == 0 {
 		return 0

@@ -10,41 +10,32 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// An Attempt is one caller's draw on several limiters, its children. It takes from all of them in one
-// step, under the locks of all, when all have what it asks for, and holds nothing
-// before that but places in queues:
+// An Attempt is one caller's draw on several limiters, its children. It takes from all of them in one step, under the locks of all, once
+// each has enough. Until then it holds only places in queues:
 //
-//   - It stands in the queue of the scarcest child, the one that it has to wait for
-//     longest, so that the others go on serving whoever needs less.
-//   - In the queue of another child it stands only once the rest of its wait is no
-//     longer than that child takes to earn what the attempt costs there. So nobody
-//     overtakes it there in the end, and its place costs the others no more time
-//     than its tokens do.
-//   - Its place in every queue is by its age, the moment at which it came. The oldest
-//     of all attempts therefore comes first wherever it stands, whatever the order of
-//     children, and is served: no two attempts wait for each other, and none starves.
-//     In a fair queue it is by its lane while it stands there alone; see Queue for why
-//     that holds all the same.
+//   - It stands in the queue of the scarcest child, the one with the longest wait, so that the others go on serving callers that need less.
+//   - It joins the queue of another child only once the rest of its wait is no longer than that child takes to earn the attempt's cost
+//     there. So nobody overtakes it there in the end, and its place costs the others no more time than its tokens do.
+//   - Its place in every queue is by its age, the moment at which it came. So the oldest of all attempts comes first wherever it stands,
+//     whatever the order of children, and is served: no two attempts wait for each other, and none starves. In a fair queue it is by its
+//     lane while it stands there alone; see Queue for why that still holds.
 //
-// A limit and the stocks of its tags come one after the other: an attempt waits at the stock until there are tokens, or will be soon, and then,
-// with these promised to it, at the limit. So it mostly stands in the lane of its tag alone, and hardly more callers of a tag stand
-// at the limit than the tag has tokens.
+// A limit and the stocks of its tags come one after the other. An attempt first waits at the stock until there are tokens, or will be soon.
+// Then, with these promised to it, it waits at the limit. So it mostly stands in the lane of its tag alone, and hardly more callers of a
+// tag stand at the limit than the tag has tokens.
 //
-// A child without a share is the scarcest, for nobody knows how long, and while there is
-// one the attempt has no other place. Slots in use are waited for last, when there is
-// nothing else to wait for, for nobody knows when one comes back; then, too, the attempt
-// has no other place. One that gave up a place at which it could have been served for
-// that keeps its place at slots from then on, while it waits for its tokens or for other
-// slots: otherwise it might miss the one while it waits for the other for ever.
+// A child without a share is the scarcest, for nobody knows how long, and while there is one the attempt has no other place. An attempt
+// waits for slots in use last, when there is nothing else to wait for, since nobody knows when one comes back. It then has no other place
+// either. If it gave up a place at which it could have been served for that, it keeps its place at slots from then on. It does so while it
+// waits for its tokens or for other slots. Otherwise it might miss one while it waits for the other, for ever.
 type Attempt[P any] struct {
 	parts   []Part[P] // in the order of locks
 	places  []Waiter[P]
 	stands  []bool // which of the places it is to take
-	permits []P    // what was drawn, after a win
+	permits []P    // drawn, after a win
 	sizes   []int  // how many tokens each of these holds; 0: there is none
 
-	// Fallback says that the caller has something else to do with what a budget refuses, so that it does not wait for
-	// that.
+	// Fallback says that the caller has an alternative to draws that a budget refuses, so that it does not wait for the budget.
 	Fallback bool
 
 	age      uint64
@@ -55,7 +46,7 @@ type Attempt[P any] struct {
 	upTo     bool
 	scarcest int
 	reason   limit.Reason // why it waits there
-	slots    bool         // what it waits for are slots in use
+	slots    bool         // it waits for slots in use
 	many     bool         // has stood in several queues at once
 	passed   bool         // gave up a place at which it could have been served
 	won      atomic.Int64 // what Serve has drawn
@@ -63,8 +54,7 @@ type Attempt[P any] struct {
 	timer    limit.Timer
 }
 
-// NewAttempt returns an attempt for a caller that comes now. The parts must stand in the
-// order of their locks.
+// NewAttempt returns an attempt for a caller that comes now. The parts must stand in the order of their locks.
 func NewAttempt[P any](ctx context.Context, parts []Part[P]) *Attempt[P] {
 	a := &Attempt[P]{
 		parts: parts, places: make([]Waiter[P], len(parts)), stands: make([]bool, len(parts)), permits: make([]P, len(parts)), sizes: make([]int, len(parts)),
@@ -74,7 +64,7 @@ func NewAttempt[P any](ctx context.Context, parts []Part[P]) *Attempt[P] {
 	return a
 }
 
-// Since makes the attempt one of a caller that came before, when an attempt or a waiter had this age.
+// Since backdates the attempt to the age of an earlier attempt or waiter.
 func (a *Attempt[P]) Since(age uint64) { a.age = age }
 
 // Wake makes the attempt look again. It never blocks.
@@ -85,8 +75,7 @@ func (a *Attempt[P]) Wake() {
 	}
 }
 
-// Win waits until it has drawn n tokens from every child, or with upTo as many as
-// all have, and returns how many.
+// Win waits until it has drawn n tokens from every child, or with upTo as many as all have, and returns how many.
 func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (k int, err error) {
 	a.seat(n, upTo)
 	defer a.stop()
@@ -147,7 +136,7 @@ func (a *Attempt[P]) WinNow(n int) bool {
 	return false
 }
 
-// Undo gives back what was won, as if it had never been drawn.
+// Undo gives back the tokens won, as if they had never been drawn.
 func (a *Attempt[P]) Undo() {
 	for i, p := range a.permits {
 		if a.sizes[i] > 0 {
@@ -157,8 +146,7 @@ func (a *Attempt[P]) Undo() {
 	}
 }
 
-// seat prepares the places for a draw of n tokens. There is none where the least costs
-// nothing.
+// seat prepares the places for a draw of n tokens. A child where the least draw costs nothing gets no place.
 func (a *Attempt[P]) seat(n int, upTo bool) {
 	a.n, a.upTo, a.many = n, upTo, false
 	a.won.Store(0)
@@ -190,8 +178,7 @@ func (a *Attempt[P]) stop() {
 	}
 }
 
-// look draws if it can, and takes the places to wait at otherwise. It returns 0
-// while the attempt has to wait.
+// look draws if it can, and takes the places to wait at otherwise. It returns 0 while the attempt has to wait.
 func (a *Attempt[P]) look() (n int, err error) {
 	if n := a.won.Load(); n > 0 {
 		return int(n), nil
@@ -270,8 +257,7 @@ func (a *Attempt[P]) affordable() int {
 	return sort.Search(a.n, func(i int) bool { return lacking(i + 1) })
 }
 
-// drawAll draws n tokens from every child or from none. A draw without a lock may
-// come between.
+// drawAll draws n tokens from every child or from none. A draw without a lock may come between.
 func (a *Attempt[P]) drawAll(n int) bool {
 	for i, p := range a.parts {
 		price, ok := p.price(n), true
@@ -298,9 +284,8 @@ func (a *Attempt[P]) drawAll(n int) bool {
 	return true
 }
 
-// survey finds the scarcest child, and returns how long the attempt waits for it; known
-// is false when nobody can tell: then it is the least that it waits. Slots in use count only when there is nothing else to
-// wait for: by then they may be free.
+// survey finds the scarcest child, and returns the attempt's wait for it. If known is false, the real wait is unknown, and wait is a lower
+// bound. Slots in use count only when there is nothing else to wait for: by then they may be free.
 func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 	lacks := 0
 	a.slots = false
@@ -329,13 +314,12 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 	return 1, !a.slots
 }
 
-// shortestLook is the shortest time after which an attempt looks again by itself. A wait need not become shorter as time
-// passes: who stands before it may have all that it needs here, and wait elsewhere. Looking after each nanosecond would keep a
-// processor busy until that one is served. Tokens at the scarcest child wake the attempt at once, whatever the timer says.
+// shortestLook is the shortest time after which an attempt looks again by itself. A wait need not become shorter as time passes: a caller
+// before it may have all that it needs here, and wait elsewhere. Looking after each nanosecond would keep a processor busy until that
+// caller is served. Tokens at the scarcest child wake the attempt at once, whatever the timer says.
 const shortestLook = 200 * time.Microsecond
 
-// keep takes the places to wait at, gives up the others, and sets the timer for
-// the moment at which that changes.
+// keep takes the places to wait at, gives up the others, and sets the timer for the moment at which that changes.
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	a.stop()
 	standing, early, next := 0, false, time.Duration(limit.Never)
@@ -365,14 +349,14 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	a.lookAfter(next)
 }
 
-// lookAfter lets the attempt look again after some time, if that is not for ever.
+// lookAfter lets the attempt look again after some time, unless that is for ever.
 func (a *Attempt[P]) lookAfter(d time.Duration) {
 	if d < limit.Never {
 		a.timer = a.parts[a.scarcest].Child.AfterFunc(max(d, shortestLook), a.Wake)
 	}
 }
 
-// lead is for how long tokens of a part may be collected before the draw.
+// lead returns how long tokens of a part may be collected before the draw.
 func (a *Attempt[P]) lead(i int) time.Duration {
 	lead := a.parts[i].Child.Lead(a.places[i].Least)
 	if lead == 0 && a.passed {
@@ -381,9 +365,8 @@ func (a *Attempt[P]) lead(i int) time.Duration {
 	return lead
 }
 
-// place takes the places that were chosen and leaves the others. many says that there are several. An attempt that has
-// stood in several queues counts as such from then on, wherever it stands: it would go from one to the other and back for
-// ever if its place depended on where it stands besides.
+// place takes the chosen places and leaves the others. many says that there are several. An attempt that has stood in several queues counts
+// as such from then on, wherever it stands. If its place depended on its other places, it would go back and forth between them for ever.
 func (a *Attempt[P]) place(many bool) {
 	a.many = a.many || many
 	for i := range a.places {
@@ -418,7 +401,7 @@ func (a *Attempt[P]) leave() {
 	}
 }
 
-// heldUp is the error of the scarcest child, with the freeze of the one that is frozen longest.
+// heldUp returns the error of the scarcest child, with the longest freeze of all.
 func (a *Attempt[P]) heldUp() limit.Refusal {
 	e := a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest])
 	for i, p := range a.parts {
@@ -451,14 +434,14 @@ func (a *Attempt[P]) quit(ctx context.Context) (int, error) {
 	return 0, m.Ended(ctx, e)
 }
 
-// drop forgets the permit of a child.
+// drop clears the permit of a child.
 func (a *Attempt[P]) drop(i int) {
 	var none P
 	a.permits[i], a.sizes[i] = none, 0
 }
 
-// Permits are what Win or WinNow has drawn, one for each part; the zero P where nothing was.
+// Permits returns the permits that Win or WinNow has drawn, one for each part; the zero P if it drew none.
 func (a *Attempt[P]) Permits() []P { return a.permits }
 
-// DeadlinePassed tells whether a call has ended because its deadline passed.
+// DeadlinePassed reports whether a call has ended because its deadline passed.
 func DeadlinePassed(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }

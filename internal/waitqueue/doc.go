@@ -1,4 +1,3 @@
-// Package waitqueue is the queue of callers that wait at a limiter, first come first
-// served, and the way to draw from several limiters at once without holding anything while
-// waiting: an Attempt. P is the permit of the limiters.
+// Package waitqueue implements the queue of callers that wait at a limiter, first come first served. An Attempt draws from several limiters
+// at once without holding anything while it waits. P is the permit of the limiters.
 package waitqueue

@@ -10,7 +10,7 @@ import (
 // leastWeight is the smallest weight of a lane: one with a rate of 0 is served very slowly.
 const leastWeight = 1e-6
 
-// A Lane is the callers of one tag in a fair queue, the oldest first. The zero Lane is empty and has the least weight; see
+// A Lane holds the callers of one tag in a fair queue, the oldest first. The zero Lane is empty and has the least weight; see
 // Queue.SetWeight. Only the first of them has a start in virtual time: so a caller that leaves costs those behind it nothing.
 type Lane[P any] struct {
 	line   line[P]
@@ -25,17 +25,17 @@ func NewLane[P any](weight float64) *Lane[P] { return &Lane[P]{weight: weight} }
 // Weight is the rate at which the lane is served against the others.
 func (l *Lane[P]) Weight() float64 { return max(l.weight, leastWeight) }
 
-// Empty tells whether nobody stands in the lane.
+// Empty reports whether nobody stands in the lane.
 func (l *Lane[P]) Empty() bool { return l.line.first == nil }
 
-// A line is waiters in the order of their ages.
+// A line holds waiters in the order of their ages.
 type line[P any] struct {
 	first, last *Waiter[P]
 	tokens      int  // sum of Least
 	several     bool // those that stand in several queues come first
 }
 
-// sooner tells whether v comes before w.
+// sooner reports whether v comes before w.
 func (l *line[P]) sooner(v, w *Waiter[P]) bool {
 	if l.several && v.Many != w.Many {
 		return v.Many
@@ -58,7 +58,7 @@ func (l *line[P]) behind(w *Waiter[P]) *Waiter[P] {
 	return nil
 }
 
-// before is the sum of Least over the waiters that come before w. It looks from both ends.
+// before returns the sum of Least over the waiters that come before w. It looks from both ends.
 func (l *line[P]) before(w *Waiter[P]) (tokens int) {
 	rest := l.tokens
 	for head, tail := l.first, l.last; head != nil && tail != nil; head, tail = head.next, tail.prev {
@@ -108,10 +108,10 @@ func (l *line[P]) remove(w *Waiter[P]) {
 	l.tokens -= w.Least
 }
 
-// busy is the lanes in which somebody waits, as a heap: the one that is served next comes first.
+// busy is the heap of lanes with waiters: the lane that is served next comes first.
 type busy[P any] []*Lane[P]
 
-// sooner tells whether the first of lane a comes before that of b: by the start, and of equal ones by age.
+// sooner reports whether the first of lane a comes before that of b: by the start, and of equal ones by age.
 func sooner[P any](a, b *Lane[P]) bool {
 	if a.start != b.start {
 		return a.start < b.start
@@ -142,9 +142,9 @@ func (b *busy[P]) Pop() any {
 	return l
 }
 
-// A fair is the lanes of a queue, and its virtual time: start-time fair queueing (Goyal, Vin and Cheng, 1996). A lane's turn comes at
-// its start, which each token that it is granted moves by the inverse of its weight. The virtual time is the start of the one that was
-// served last; a lane that comes starts there at the earliest, so that an idle one saves up nothing.
+// A fair is the lanes of a queue, and its virtual time: start-time fair queueing (Goyal, Vin and Cheng, 1996). A lane's turn comes at its
+// start, which each granted token moves by the inverse of its weight. The virtual time is the start of the waiter served last. A new lane
+// starts there at the earliest, so that an idle one saves up nothing.
 type fair[P any] struct {
 	busy    busy[P]
 	plain   Lane[P] // of waiters without a lane: what they are granted counts for nothing
@@ -162,7 +162,7 @@ func (f *fair[P]) lane(w *Waiter[P]) *Lane[P] {
 	return &f.plain
 }
 
-// next is where the next one of l that is served starts.
+// next returns the start of the next waiter of l.
 func (f *fair[P]) next(l *Lane[P]) float64 {
 	if l.line.first != nil {
 		return l.start
@@ -202,8 +202,8 @@ func (f *fair[P]) remove(w *Waiter[P]) {
 	}
 }
 
-// served counts n tokens that were granted to one of l, who does not stand there any more. One that came before its lane's turn does not
-// move the time past others.
+// served counts n tokens that were granted to a waiter of l that has left it. A waiter that came before its lane's turn does not move the
+// time past others.
 func (f *fair[P]) served(l *Lane[P], n int) {
 	start := f.next(l)
 	l.start = start + float64(n)/l.Weight()
@@ -217,7 +217,7 @@ func (f *fair[P]) served(l *Lane[P], n int) {
 	f.now = max(f.now, start)
 }
 
-// weigh sets the weight of a lane. What it has used above its part counts by the new one.
+// weigh sets the weight of a lane. Its use above its part counts by the new weight.
 func (f *fair[P]) weigh(l *Lane[P], w float64) {
 	if !(w > leastWeight) { // NaN too
 		w = leastWeight
@@ -234,7 +234,7 @@ func (f *fair[P]) weigh(l *Lane[P], w float64) {
 	}
 }
 
-// before is the sum of Least over those of lanes that come before w, which need not stand there, to about one waiter of each other lane.
+// before returns the sum of Least over the lanes' waiters before w, to about one waiter of each other lane. w need not stand there.
 func (f *fair[P]) before(w *Waiter[P]) (tokens int) {
 	l := f.lane(w)
 	own := l.line.before(w)
@@ -247,8 +247,8 @@ func (f *fair[P]) before(w *Waiter[P]) (tokens int) {
 	return own
 }
 
-// about is before, but from the sum of all weights: it takes the time of one waiter however many lanes there are, and is at most too large
-// where the other lanes are short.
+// about is before, but from the sum of all weights: it takes the time of one waiter however many lanes there are. It errs only upwards,
+// when the other lanes are short.
 func (f *fair[P]) about(w *Waiter[P], all int) (tokens int) {
 	l := f.lane(w)
 	own := l.line.before(w)

@@ -9,8 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Waiter is a caller in the queue. Permit and Err are set before Ready is closed, by
-// whoever takes the waiter out of the queue.
+// A Waiter is a caller in the queue. The code that takes the waiter out of the queue sets Permit and Err before it closes Ready.
 type Waiter[P any] struct {
 	N        int   // tokens asked for
 	Least    int   // tokens that must be there: N, or one if any will do
@@ -24,21 +23,21 @@ type Waiter[P any] struct {
 	Permit P
 	Err    error
 
-	// Attempt is the draw on several limiters that this is the place of; nil for a draw on
-	// this one. An attempt takes its tokens itself, once it is woken.
+	// Attempt is the draw on several limiters that this place belongs to; nil for a draw on this one. An attempt takes its tokens itself,
+	// once it is woken.
 	Attempt *Attempt[P]
 	// Many says that the attempt has stood in more than one queue at once. Set it before the waiter is placed.
 	Many bool
-	// Early says that it stands at a limit before it has the tokens of its tag: who comes wakes it, and it steps aside.
+	// Early says that it stands at a limit before it has the tokens of its tag: a new caller wakes it, and it steps aside.
 	Early bool
 	// Over says that the attempt leaves for good.
 	Over bool
 	// Taken is how many tokens an attempt has drawn for it, and Promised how many are promised to it; see Part.
 	Taken, Promised int
 
-	// Lane is the waiter's lane in a fair queue; nil: it has none, and what it is granted counts for nobody.
+	// Lane is the waiter's lane in a fair queue. nil: it has none, and its grants count for nobody.
 	Lane *Lane[P]
-	// Held tells whether something else than this limiter has come to hold back a waiter that is no attempt; nil: nothing can.
+	// Held reports whether something other than this limiter now holds back a waiter that is no attempt; nil: nothing can.
 	Held func() bool
 
 	prev, next *Waiter[P]
@@ -47,41 +46,39 @@ type Waiter[P any] struct {
 	stood      bool // has stood in a queue
 }
 
-// Latest is the age of a caller who comes after everyone that waits.
+// Latest is the age of a caller that comes after all waiting callers.
 const Latest = math.MaxUint64
 
 // arrivals counts the callers that had to wait, over all limiters of the process.
 var arrivals atomic.Uint64
 
-// A Queue is the callers that wait at one limiter. It is guarded by the limiter's lock. The
-// zero Queue is empty, and first come first served.
+// A Queue holds the callers that wait at one limiter. It is guarded by the limiter's lock. The zero Queue is empty, and first come first
+// served.
 //
-// A fair queue has lanes: the one whose start is the smallest comes first, and in a lane the oldest waiter. Attempts that stand in
-// several queues at once, or have done so, come before all others there, the oldest first. They have
-// to: if A stood before B in one queue and behind it in another, both would wait for ever. So
+// A fair queue has lanes. The lane with the smallest start comes first, and in a lane the oldest waiter. Attempts that stand in several
+// queues at once, or have done so, come before all others there, the oldest first. They have to: if A stood before B in one queue and
+// behind it in another, both would wait for ever. So
 //
-//   - an attempt of this kind waits only for older ones of its kind, and in queues that are not fair for anyone older;
-//   - the stocks of tags have SeveralFirst, so that it waits there for none that waits for tokens which are promised to callers behind it here;
-//   - who has always stood in one queue may wait for anyone before it there.
+//   - an attempt of this kind waits only for older ones of its kind, and in queues that are not fair for any older waiter;
+//   - the stocks of tags have SeveralFirst, so that it never waits there for a waiter whose tokens are promised to callers behind it here;
+//   - a waiter that has always stood in one queue may wait for any waiter before it there.
 //
-// No circle can come of that. Where somebody of the second kind is waited for in a fair queue, it is by one of the same kind and the same
-// queue, and these are in one order. In all other cases the one that is waited for is older. So the oldest attempt of
-// the first kind is served; it took its places only when its turn was near, see Attempt.
+// This allows no circle. In a fair queue, only waiters of the second kind and of the same queue wait for one of the second kind, and these
+// are in one order. In all other cases the one waited for is older. So the oldest attempt of the first kind is served; it took its places
+// only when its turn was near, see Attempt.
 //
-// A fair queue takes O(log lanes) for a step, one that is not fair O(1), and both up to half of the waiters more for one who takes a place
-// between others of its line.
+// A step takes O(log lanes) in a fair queue and O(1) in any other. In both, placing a waiter between others of its line also visits up to
+// half of the waiters.
 type Queue[P any] struct {
-	// First is who is served next; nil: nobody waits.
+	// First is served next; nil: nobody waits.
 	First *Waiter[P]
-	// Len is how many wait, and Tokens the sum of what must be there for all: in units it
-	// might not fit.
+	// Len is the number of waiters, and Tokens the sum of their Least: in units it might not fit.
 	Len    int
 	Tokens int
 	// Bounded is how many of them have a deadline.
 	Bounded int
-	// Collected is what was already drawn for the first waiter, in units, because somebody asks for
-	// more than the bucket holds.
-	// Invariant: in a queue that is not fair it leaves at least one token of the first waiter to draw.
+	// Collected is the amount already drawn for the first waiter, in units, when a caller asks for more than the bucket holds. Invariant:
+	// in a queue that is not fair it leaves at least one token of the first waiter to draw.
 	Collected int64
 
 	line line[P]  // everybody, or in a fair queue those that stand in several
@@ -94,13 +91,13 @@ func (q *Queue[P]) MakeFair() { q.fair = &fair[P]{} }
 // SeveralFirst puts attempts that stand in several queues before all others in a queue that is not fair, and is empty.
 func (q *Queue[P]) SeveralFirst() { q.line.several = true }
 
-// Fair tells whether the queue is fair.
+// Fair reports whether the queue is fair.
 func (q *Queue[P]) Fair() bool { return q.fair != nil }
 
-// Queued tells whether the waiter has a place in a queue.
+// Queued reports whether the waiter has a place in a queue.
 func (w *Waiter[P]) Queued() bool { return w.queued }
 
-// Misses tells whether the waiter's deadline comes before wait is over.
+// Misses reports whether the waiter's deadline comes before wait is over.
 func (w *Waiter[P]) Misses(now int64, wait time.Duration) bool {
 	return w.Deadline != limit.Never && int64(wait) > w.Deadline-now
 }
@@ -117,18 +114,16 @@ func (w *Waiter[P]) Fail(err error) {
 	close(w.Ready)
 }
 
-// Empty tells whether nobody waits.
+// Empty reports whether nobody waits.
 func (q *Queue[P]) Empty() bool { return q.First == nil }
 
-// Push puts a caller that comes now into its place: behind all others, or in a fair queue behind
-// those of its lane.
+// Push puts a new caller into its place: behind all others, or in a fair queue behind its lane.
 func (q *Queue[P]) Push(w *Waiter[P]) {
 	w.Age = arrivals.Add(1)
 	q.Insert(w)
 }
 
-// Insert puts w into its place. What the first waiter had
-// collected passes on to a waiter that takes its place.
+// Insert puts w into its place. Units that the first waiter had collected pass on to a waiter that takes its place.
 func (q *Queue[P]) Insert(w *Waiter[P]) {
 	if w.inLane = q.fair != nil && !w.Many; w.inLane {
 		if q.First == nil {
@@ -147,7 +142,7 @@ func (q *Queue[P]) Insert(w *Waiter[P]) {
 	q.turn()
 }
 
-// turn finds the next waiter to be served. An early one is woken when callers of other tags wait too, to check whether it may stay.
+// turn finds the next waiter to be served. An early waiter is woken when callers of other tags wait too, to check whether it may stay.
 func (q *Queue[P]) turn() {
 	q.First = q.first()
 	if w := q.First; w != nil && w.Early && !q.Alone(w) {
@@ -155,7 +150,7 @@ func (q *Queue[P]) turn() {
 	}
 }
 
-// first finds who is served next.
+// first returns the next waiter to be served.
 func (q *Queue[P]) first() *Waiter[P] {
 	if q.line.first == nil && q.fair != nil && len(q.fair.busy) > 0 {
 		return q.fair.busy[0].line.first
@@ -163,7 +158,7 @@ func (q *Queue[P]) first() *Waiter[P] {
 	return q.line.first
 }
 
-// Alone tells whether nobody waits but those of w's lane.
+// Alone reports whether only waiters of w's lane wait.
 func (q *Queue[P]) Alone(w *Waiter[P]) bool {
 	return q.First == nil || q.fair != nil && q.line.first == nil && q.fair.lane(w).line.tokens == q.Tokens
 }
@@ -188,8 +183,8 @@ func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
 	return collected
 }
 
-// Move puts a waiter of the queue where it belongs now, and tells whether that is another place. What was collected stays with
-// the first place.
+// Move puts a waiter of the queue where it belongs now, and reports whether that is another place. Collected units stay with the first
+// place.
 func (q *Queue[P]) Move(w *Waiter[P]) bool {
 	inOrder := (w.prev == nil || q.line.sooner(w.prev, w)) && (w.next == nil || q.line.sooner(w, w.next))
 	if inOrder && w.inLane == (q.fair != nil && !w.Many) {
@@ -202,7 +197,7 @@ func (q *Queue[P]) Move(w *Waiter[P]) bool {
 	return true
 }
 
-// IsNext tells whether nobody stands before w, which need not be in the queue.
+// IsNext reports whether nobody stands before w, which need not be in the queue.
 func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 	v := q.First
 	switch {
@@ -226,10 +221,10 @@ func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 	return start < first.start || start == first.start && w.Age < v.Age
 }
 
-// IsLast tells whether nobody stands behind w, as far as that can be told at once: in a fair queue it cannot.
+// IsLast reports whether nobody stands behind w, as far as that can be told at once: in a fair queue it cannot.
 func (q *Queue[P]) IsLast(w *Waiter[P]) bool { return q.fair == nil && q.line.last == w }
 
-// Before returns the sum of what must be there for all who come before w, which need not be in the queue. In a fair queue it looks at every lane.
+// Before returns the sum of Least over all waiters before w, which need not be in the queue. In a fair queue it looks at every lane.
 func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
 	if q.fair == nil || w.Many {
 		return q.line.before(w)
@@ -237,8 +232,8 @@ func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
 	return q.line.tokens + q.fair.before(w)
 }
 
-// About is Before, but in a fair queue an estimate that does not take longer where there are more lanes. It is more than Before where others of
-// large weight want little.
+// About is Before, but in a fair queue an estimate that does not take longer with more lanes. It exceeds Before when others of large weight
+// want little.
 func (q *Queue[P]) About(w *Waiter[P]) (tokens int) {
 	if q.fair == nil || w.Many {
 		return q.line.before(w)
@@ -246,7 +241,7 @@ func (q *Queue[P]) About(w *Waiter[P]) (tokens int) {
 	return q.line.tokens + q.fair.about(w, q.Tokens-q.line.tokens)
 }
 
-// All iterates over those who wait in the order in which they would be served if nobody came. Waiters may be taken out meanwhile.
+// All iterates over the waiters in the order in which they would be served if nobody came. Waiters may be taken out meanwhile.
 func (q *Queue[P]) All() iter.Seq[*Waiter[P]] {
 	return func(yield func(*Waiter[P]) bool) {
 		for w := q.line.first; w != nil; {
@@ -262,8 +257,8 @@ func (q *Queue[P]) All() iter.Seq[*Waiter[P]] {
 	}
 }
 
-// Served counts n tokens that were granted to w, who stands in the queue no more, for its lane. One that never stood there counts only while others
-// wait.
+// Served counts n tokens that were granted to w, which has left the queue, for its lane. A waiter that never stood there counts only while
+// others wait.
 func (q *Queue[P]) Served(w *Waiter[P], n int) {
 	if q.fair == nil || !w.stood && q.First == nil {
 		return
@@ -273,7 +268,7 @@ func (q *Queue[P]) Served(w *Waiter[P], n int) {
 	q.turn()
 }
 
-// SetWeight sets the part of what is served that a lane gets, against the others: any rate will do.
+// SetWeight sets a lane's part of the service, relative to the others: any rate will do.
 func (q *Queue[P]) SetWeight(l *Lane[P], w float64) {
 	q.fair.weigh(l, w)
 	q.turn()

@@ -6,16 +6,16 @@ import (
 
 // This file is about limits and the stocks of tokens that are drawn together with theirs; see Attempt.
 
-// together tells whether the part is a stock of the limit that the attempt waits for, or the limit of a stock that it waits for: there it has no
-// place of its own.
+// together reports whether the part has no place of its own. Then it is a stock of the limit that the attempt waits for, or the limit of a
+// stock that it waits for.
 func (a *Attempt[P]) together(i int) bool {
 	p, s := &a.parts[i], &a.parts[a.scarcest]
 	return a.promises(i) || p.Position != 0 && p.Position == s.Of
 }
 
-// Serve draws for the attempt while the limit at which its place w is serves: that saves waking it first, and waiting until it has looked. It does
-// so for an attempt that has nothing but this limit and what belongs to it, and tells whether it did. The limit's lock is held, and maybe that of
-// stocks, in any order: so it locks those that are free.
+// Serve draws for the attempt while the limit of its place w serves. That saves waking it first, and waiting until it has looked. It does
+// so only for an attempt with nothing but this limit and its stocks, and reports whether it did. The limit's lock is held, and maybe that
+// of stocks, in any order: so it locks those that are free.
 func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 	limit := uint64(0)
 	for i := range a.places {
@@ -49,16 +49,16 @@ func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 	return true
 }
 
-// promises tells whether the part is a stock whose tokens are to be promised: the attempt waits for the limit that they are drawn with.
+// promises reports whether the part is a stock whose tokens are to be promised: the attempt waits for the limit that they are drawn with.
 func (a *Attempt[P]) promises(i int) bool {
 	of := a.parts[i].Of
 	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
 }
 
-// early tells whether the attempt may join the queue of a limit before it has the tokens of its tag, which come after wait if that is known.
-// That is as long before as the limit takes to earn the attempt's tokens, so that both are there at once. An attempt that is early must not hold
-// up callers with tokens: it has one stock and is first there, and either none of its tokens are promised to others, or only callers of its tag
-// wait at the limit.
+// early reports whether the attempt may join the queue of a limit before it has the tokens of its tag, which come after wait if that is
+// known. It may join as long before as the limit takes to earn the attempt's tokens, so that both are there at once. An early attempt must
+// not hold up callers with tokens. So it has one stock and is first there, and either no tokens are promised to others, or only callers of
+// its tag wait at the limit.
 func (a *Attempt[P]) early(at int, wait time.Duration, known bool) bool {
 	part, place := a.parts[at], &a.places[at]
 	if !known || a.promises(at) || wait > part.Child.Lead(place.Least) {

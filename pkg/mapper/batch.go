@@ -11,37 +11,27 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// WrapBatch returns a handler that draws a token from l for each message of a
-// batch, in the order of the batch, and hands it to next as soon as it has its
-// tokens. Without a limit (throttle.Unlimited, which a nil l is) it returns next
-// itself. It panics with the error of Check when the options are wrong.
+// WrapBatch returns a handler that draws a token from l for each message of a batch, in order. It hands a message to next as soon as it has
+// its tokens. Without a limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of Check when the
+// options are wrong.
 //
-// At most one message that has its tokens waits for a busy handler. With a fast limit a
-// few do, so that next finds the following one ready: as many as the limit earns here
-// in a millisecond and as next takes in ten at the pace of its last batch, at most 64;
-// but none with WithCost or WithTag, with a hard or strict limit, with several limits
-// at once and with calls in flight.
+// At most one message that has its tokens waits for a busy handler. With a fast limit a few do, so that next finds the following one ready.
+// Their number is what the limit earns here in a millisecond, what next takes in ten at the pace of its last batch, or 64, whichever is
+// least. That is not so with WithCost or WithTag, with a hard or strict limit, with several limits at once and with calls in flight.
 //
-// Messages whose tokens do not come within WithMaxWait are answered as OnDenied
-// says; next never sees them. WithMaxWait bounds the wait of each message and the
-// waits of the batch together; time in which next is busy does not count. Once it is
-// used up, the rest of the batch is admitted as far as there are tokens at hand.
+// Messages whose tokens do not come within WithMaxWait are answered by OnDenied; next never sees them. WithMaxWait bounds the wait of each
+// message and the waits of the batch together; time in which next is busy does not count. Once it is used up, the rest of the batch is
+// admitted as far as there are tokens at hand.
 //
-// Each message of the batch has exactly one response, in the order of the batch, or
-// the whole stream fails: when next answers something that it was not given, answers
-// a message twice or not at all, or returns before it has read all there was to
-// read, then the handler panics with an error that says so. The platform would
-// ignore an answer that it cannot match, and what it says would be lost; and it fails
-// a batch in which one is missing.
+// Each message of the batch has exactly one response, in the order of the batch, or the whole stream fails. The handler panics with an
+// error that names the fault if next answers an unknown message, answers one twice or not at all, or returns before it has read the whole
+// batch. The platform would ignore an answer that it cannot match, and its content would be lost. It fails a batch with a missing answer.
 //
-// The handler may be called from any number of goroutines at once, if next may;
-// numaflow-go calls it once for each batch, one after the other. The channel that it
-// is given is read to its end, whatever next does. A call whose context has ended may wait
-// for that end: numaflow-go closes the channel then, too. next is called in the goroutine of
-// the caller, and its context ends with its return, or when the tokens of the batch
-// do not come at all. What then happens is the same as with Wrap, for the whole
-// batch. When next panics, the panic goes on unchanged; tokens of messages that it
-// took stay drawn, those of a message that it did not take are given back.
+// The handler may be called from any number of goroutines at once, if next may; numaflow-go calls it once for each batch, one after the
+// other. Its input channel is always read to the end. A call whose context has ended may wait for that end: numaflow-go closes the channel
+// then, too. next is called in the goroutine of the caller. Its context ends when next returns, or when the tokens of the batch do not come
+// at all. The result is then the same as with Wrap, for the whole batch. When next panics, the panic goes on unchanged. Messages that next
+// took stay paid; those that it did not take get their tokens back.
 func WrapBatch(next batchmapsdk.BatchMapper, l throttle.Limiter, opts ...Option) batchmapsdk.BatchMapper {
 	s := newSettings(opts)
 	admission.Must(s.check())
@@ -58,7 +48,7 @@ type batch struct {
 	entries admission.Spare[entry]
 }
 
-// errReturned is why the rest of a batch is not handed on.
+// errReturned explains why the rest of a batch is not handed on.
 var errReturned = errors.New("mapper: the batch map handler returned before it had read the whole batch")
 
 // BatchMap implements batchmapsdk.BatchMapper; see WrapBatch.

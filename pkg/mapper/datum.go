@@ -6,8 +6,8 @@ import (
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 )
 
-// A batchDatum shows a message of a batch as one of a unary map, without metadata,
-// so that one kind of option serves both. Id and Keys are there too.
+// A batchDatum presents a message of a batch as one of a unary map, without metadata, so that one kind of option serves both. Id and Keys
+// are there too.
 type batchDatum struct{ batchmapsdk.Datum }
 
 func (batchDatum) UserMetadata() *mapsdk.UserMetadata     { return nil }
@@ -19,8 +19,7 @@ type streamDatum struct{ mapstreamsdk.Datum }
 func (streamDatum) UserMetadata() *mapsdk.UserMetadata     { return nil }
 func (streamDatum) SystemMetadata() *mapsdk.SystemMetadata { return nil }
 
-// batchMessage turns an answer into one of a batch. What it cannot carry over,
-// metadata, a batch map has not.
+// batchMessage turns an answer into one of a batch. It drops metadata, which a batch map does not have.
 func batchMessage(m mapsdk.Message) batchmapsdk.Message {
 	out := batchmapsdk.NewMessage(m.Value())
 	if m.NackOptions() != nil {
@@ -38,7 +37,7 @@ func streamMessage(m mapsdk.Message) mapstreamsdk.Message {
 	return out.WithKeys(m.Keys()).WithTags(m.Tags())
 }
 
-// convert turns a whole answer.
+// convert converts a whole answer.
 func convert[M any](in []mapsdk.Message, one func(mapsdk.Message) M) []M {
 	out := make([]M, len(in))
 	for i := range in {

@@ -11,8 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A feed hands the messages of one batch to the handler, in order, as they get
-// their tokens, and answers those that do not.
+// A feed hands the messages of one batch to the handler, in order, as they get their tokens, and answers the others.
 type feed struct {
 	*throttled
 
@@ -22,29 +21,28 @@ type feed struct {
 	cancel context.CancelCauseFunc
 	admit  *admission.Batch
 
-	// done is closed when out is. What follows may be read from then on.
+	// done is closed when out is. The following fields may be read from then on.
 	done chan struct{}
-	// entries are the messages that were handed on or answered, in order.
+	// entries lists the messages that were handed on or answered, in order.
 	entries []entry
 	denied  bool // one of them was answered
-	// err is why the batch ends before its end; nil when all of it is in entries.
+	// err is the reason for an early end of the batch; nil when all of it is in entries.
 	err      error
 	panicked any // what a function of the user panicked with
 }
 
-// An entry is what became of a message.
+// An entry records the outcome of a message.
 type entry struct {
 	id     string
 	permit throttle.Permit
-	// answer is for a message that was denied, which the handler never saw; otherwise
-	// nil.
+	// answer is for a denied message, which the handler never saw; otherwise nil.
 	answer *[]batchmapsdk.Message
 }
 
 // errEnded is for functions of the user that end their goroutine.
 var errEnded = errors.New("mapper: a function for cost, tag or denial ended its goroutine")
 
-// newFeed returns a feed, which uses the memory of entries.
+// newFeed returns a feed that uses the memory of entries.
 func newFeed(t *throttled, entries []entry, in <-chan batchmapsdk.Datum, cancel context.CancelCauseFunc) *feed {
 	return &feed{
 		throttled: t,
@@ -58,8 +56,8 @@ func newFeed(t *throttled, entries []entry, in <-chan batchmapsdk.Datum, cancel 
 	}
 }
 
-// takeBack waits for the end, and gives the tokens back of what the handler did not take though it was before it. It
-// tells how many messages it took, and did not. The handler has ended.
+// takeBack waits for the end, and gives back the tokens of messages that the handler was offered but did not take. It returns how many it
+// took, and how many not. The handler has ended.
 func (f *feed) takeBack() (taken, untaken int) {
 	<-f.done
 	for range f.out {
@@ -79,9 +77,8 @@ func (f *feed) takeBack() (taken, untaken int) {
 	return taken, untaken
 }
 
-// run feeds the handler until the batch is over, or nothing more can be handed on.
-// Then it reads what there is left to read, so that numaflow-go is never stuck with
-// it. ctx is the batch's, handling the handler's, which descends from it.
+// run feeds the handler until the batch is over, or nothing more can be handed on. Then it reads the rest, so that numaflow-go is never
+// stuck with it. ctx is the batch's, handling the handler's, which descends from it.
 func (f *feed) run(ctx, handling context.Context) {
 	defer f.drain()
 	defer close(f.done)
@@ -100,9 +97,9 @@ func (f *feed) run(ctx, handling context.Context) {
 	}
 }
 
-// handOn hands the batch on, message by message. It reads until numaflow-go closes the channel, which it also does when
-// ctx has ended: a select over both takes some 80 ns more for each message, twice as long as a draw. Reading does not end
-// with the handler, which may have known that all was there.
+// handOn hands the batch on, message by message. It reads until numaflow-go closes the channel, which it also does when ctx has ended. A
+// select over both takes some 80 ns more per message, twice as long as a draw. Reading does not end with the handler, which may have known
+// that it had the whole batch.
 func (f *feed) handOn(ctx, handling context.Context) error {
 	for d := range f.in {
 		if err := f.pass(handling, d); err != nil {

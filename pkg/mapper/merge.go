@@ -10,8 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
-// merge puts the handler's responses and the feed's own into the order of the batch,
-// and settles what was exempt. The error names every ID that has not exactly one.
+// merge puts the handler's and the feed's responses into the order of the batch, and settles exempt messages. The error names every ID that
+// does not have exactly one.
 func (f *feed) merge(answers batchmapsdk.BatchResponses) (batchmapsdk.BatchResponses, error) {
 	items := answers.Items()
 	if !f.inOrder(answers) {
@@ -54,8 +54,7 @@ func (f *feed) merge(answers batchmapsdk.BatchResponses) (batchmapsdk.BatchRespo
 	return answers, nil
 }
 
-// inOrder tells whether the handler's responses are all that is to be said, in the
-// order of the batch, which is the usual case.
+// inOrder reports whether the handler's responses are complete and in the order of the batch, which is the usual case.
 func (f *feed) inOrder(answers batchmapsdk.BatchResponses) bool {
 	items := answers.Items()
 	if f.denied || len(items) != len(f.entries) {
@@ -69,8 +68,7 @@ func (f *feed) inOrder(answers batchmapsdk.BatchResponses) bool {
 	return true
 }
 
-// sortOut tells the responses that no message was left for into those to a message
-// that the handler had answered before and those to what it was not given.
+// sortOut sorts the surplus responses into repeated answers and answers to unknown messages.
 func (f *feed) sortOut(left map[string][]int, faults *answerFaults) {
 	given := make(map[string]bool, len(f.entries))
 	for i := range f.entries {

@@ -9,14 +9,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
-// An Option changes how Wrap, WrapBatch and WrapStream throttle. A nil Option
-// changes nothing.
+// An Option changes how Wrap, WrapBatch and WrapStream throttle. A nil Option changes nothing.
 //
-// The functions of the user that options carry get the datum of a unary map. In
-// batch and stream map it stands for the message as well, with everything but
-// metadata, which numaflow-go does not hand to these handlers; in a batch it also
-// has a method Id() string. They are called from many goroutines at once, and when
-// one panics the stream fails as if the handler had.
+// Functions given to options receive the datum of a unary map. In batch and stream map it stands for the message as well, with everything
+// but metadata, which numaflow-go does not hand to these handlers. In a batch it also has a method Id() string. The functions are called
+// from many goroutines at once. When one panics, the stream fails as if the handler had.
 type Option func(*settings)
 
 // A StreamOption changes how WrapStream throttles. Every Option is one.
@@ -34,75 +31,61 @@ type streamOption func(*settings)
 
 func (o streamOption) applyStream(s *settings) { o(s) }
 
-// WithCost sets how many tokens a message draws. A message with a cost of zero or
-// less draws none and never waits. cost is called once for each message.
-// Defaults to 1 for every message; so does nil.
+// WithCost sets how many tokens a message draws. A message with a cost of zero or less draws none and never waits. cost is called once for
+// each message. Defaults to 1 for every message, also if cost is nil.
 func WithCost(cost func(keys []string, d mapsdk.Datum) int) Option {
 	return func(s *settings) { s.Cost = cost }
 }
 
-// WithTag sets which tag a message draws its tokens for: its tenant, model or
-// destination. It matters for a limiter that knows tags (throttle.Tagger); any
-// other has one limit for all. tag is called at most once for each message. Whatever it
-// returns is a tag: with quotas one that is empty, longer than 64 bytes or no text has
-// the quota of tags without one of their own. When it panics, nothing is drawn.
-// Defaults to no tag; so does nil.
+// WithTag sets which tag a message draws its tokens for: its tenant, model or destination. It matters for a limiter that knows tags
+// (throttle.Tagger); any other has one limit for all. tag is called at most once for each message. Any result is a tag. With quotas, a tag
+// that is empty, longer than 64 bytes or not text has the quota of tags without one of their own. When tag panics, nothing is drawn.
+// Defaults to no tag, also if tag is nil.
 func WithTag(tag func(keys []string, d mapsdk.Datum) string) Option {
 	return func(s *settings) { s.Tag = tag }
 }
 
-// WithMaxWait bounds how long a message waits for its tokens, and in WrapBatch
-// also how long the messages of a batch wait together. What happens then is set by
-// OnDenied, without which it may not be used; nor may it with PerOutput. A message
-// whose tokens are known to come later than that does not wait at all. Time in which
-// the pool is frozen, because its store is new or has forgotten something, does not count.
+// WithMaxWait bounds how long a message waits for its tokens, and in WrapBatch also how long the messages of a batch wait together.
+// OnDenied sets what happens then and is required. WithMaxWait may not be used with PerOutput. A message whose tokens are known to come
+// later does not wait at all. Time in which the pool is frozen, because its store is new or has lost state, does not count.
 //
-// Take at most 8 s, and less in a batch map: the platform gives the messages in flight
-// 20 s to be answered when it shuts down; the package documentation says more. Defaults
-// to 0, no bound: a wait ends with the tokens or with the context.
+// Take at most 8 s, and less in a batch map. At shutdown the platform gives the messages in flight 20 s to be answered; see the package
+// documentation. Defaults to 0, no bound: a wait ends with the tokens or with the context.
 func WithMaxWait(d time.Duration) Option {
 	return func(s *settings) { s.MaxWait = d }
 }
 
-// OnDenied sets what happens to a message whose tokens did not come within
-// WithMaxWait, which every Action but Wait needs. Defaults to Wait.
+// OnDenied sets what happens to a message whose tokens did not come within WithMaxWait, which every Action but Wait needs. Defaults to
+// Wait.
 func OnDenied(a Action) Option {
 	return func(s *settings) { s.OnDenied = a.does }
 }
 
-// ExemptDropped gives the tokens of a message back when the handler's result is
-// one or more drops (mapsdk.MessageToDrop) and nothing else. An empty result is not
-// a drop. It is for handlers that decide by themselves whether to make the call
-// that the limit is about. With PerOutput an output that is a drop draws nothing.
-// By default a dropped message costs as much as any other. It has no effect with a strict
-// limit and one too low to be divided among the pods, whose tokens cannot be given back;
-// that is logged once.
+// ExemptDropped gives the tokens of a message back when the handler's result is one or more drops (mapsdk.MessageToDrop) and nothing else.
+// An empty result is not a drop. It is for handlers that decide by themselves whether to make the limited call. With PerOutput an output
+// that is a drop draws nothing. By default a dropped message costs as much as any other. It has no effect with a strict limit and one too
+// low to be divided among the pods, whose tokens cannot be given back; that is logged once.
 func ExemptDropped() Option {
 	return func(s *settings) { s.ExemptDropped = true }
 }
 
-// WithLogger sets where it is logged why a message is not handled. Neither keys
-// nor values are logged. Defaults to slog.Default(); so does nil.
+// WithLogger sets the logger for the reasons why messages are not handled. Neither keys nor values are logged. Defaults to slog.Default(),
+// also for nil.
 func WithLogger(l *slog.Logger) Option {
 	return func(s *settings) { s.Log = l }
 }
 
-// PerOutput lets a message into the handler freely, and makes each of its outputs
-// draw the tokens instead: as many as WithCost says of the message, for the tag that
-// WithTag says. The handler is held back while an output waits for them. An output
-// waits without a time limit, since an answer that has begun can neither be nacked
-// nor dropped any more; so WithMaxWait and OnDenied may not be used with it.
+// PerOutput lets a message into the handler freely, and makes each of its outputs draw tokens instead: WithCost of the message sets how
+// many, WithTag the tag. The handler is held back while an output waits for them. An output waits without a time limit, since an answer
+// that has begun can no longer be nacked or dropped. So WithMaxWait and OnDenied may not be used with it.
 func PerOutput() StreamOption {
 	return streamOption(func(s *settings) { s.perOutput = true })
 }
 
-// Direct gives the handler numaflow-go's own channel, instead of one from which the
-// outputs are passed on: that saves a goroutine and some microseconds for each
-// message. What the handler makes of its channel then has the effect that it has
-// without the wrapper. In particular, numaflow-go takes a close for the end of the
-// answer also while the handler panics or gives up, so a handler that closes its
-// channel in a deferred function may lose the message. Direct may not be used with
-// PerOutput or ExemptDropped, which have to see the outputs.
+// Direct gives the handler numaflow-go's own channel, instead of one from which the outputs are passed on. That saves a goroutine and some
+// microseconds for each message. The handler's use of its channel then has the same effect as without the wrapper. In particular,
+// numaflow-go takes a close for the end of the answer even while the handler panics or gives up. So a handler that closes its channel in a
+// deferred function may lose the message. Direct may not be used with PerOutput or ExemptDropped, which have to see the outputs.
 func Direct() StreamOption {
 	return streamOption(func(s *settings) { s.direct = true })
 }
@@ -114,10 +97,9 @@ func CostBytes(per int) func(keys []string, d mapsdk.Datum) int {
 	return func(_ []string, d mapsdk.Datum) int { return cost(d.Value()) }
 }
 
-// CostFromHeader returns a function for WithCost: the number of tokens that a
-// header of the message tells, such as 5, 4.2 or 5e2, rounded up. A message without the
-// header costs one token. One with anything else in it is denied as one that costs too much, and
-// logged to slog.Default(), at most once a minute.
+// CostFromHeader returns a function for WithCost: the number of tokens in a header of the message, such as 5, 4.2 or 5e2, rounded up. A
+// message without the header costs one token. One with anything else in it is denied as too expensive, and logged to slog.Default(), at
+// most once a minute.
 func CostFromHeader(name string) func(keys []string, d mapsdk.Datum) int {
 	cost := admission.HeaderCost(name)
 	return func(_ []string, d mapsdk.Datum) int { return cost(d.Headers()) }

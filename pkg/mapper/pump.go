@@ -12,41 +12,40 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A pump passes the outputs of one message on. It has a goroutine for that, run, which ends at once when there is nothing
-// left to do for it.
+// A pump passes the outputs of one message on. Its goroutine, run, ends at once when there is nothing left to do.
 //
-// Pumps are used again, by the next messages: a new one for each made a sixth more garbage than the bare handler.
+// Pumps are reused for later messages: a new one for each made a sixth more garbage than the bare handler.
 type pump struct {
 	*stream
 
 	users atomic.Int32 // the wrapper and run; when both are done, it goes back to the pool
 	start func()       // is run; kept, for it is garbage too
-	// by is set once, by who passes the outputs on: run, or the wrapper when the handler has returned.
+	// by is set once, by the side that passes the outputs on: run, or the wrapper when the handler has returned.
 	by atomic.Pointer[hands]
 
 	passing
 }
 
-// passing is what a pump has for one message.
+// passing is a pump's state for one message.
 type passing struct {
 	ctx      context.Context           //nolint:containedctx // the message's; lives as long as its call
 	handling context.Context           //nolint:containedctx // the handler's, which descends from ctx
 	from     chan mapstreamsdk.Message // closed by the handler
 	to       chan<- mapstreamsdk.Message
-	// With PerOutput: what an output draws, and how to end the handler's context.
+	// With PerOutput: an output's tag and cost, and how to end the handler's context.
 	outputTag  string
 	outputCost int
 	cancel     context.CancelCauseFunc
 
-	// What follows belongs to who passes the outputs on, until it is done.
+	// The following fields belong to the side that passes the outputs on, until it is done.
 	output   mapstreamsdk.Message // the last one
-	passed   int                  // outputs, of which
-	drops    int                  // are drops
+	passed   int                  // outputs
+	drops    int                  // outputs that are drops
 	err      error
 	panicked any
 }
 
-// hands is what a goroutine of the pump and the wrapper tell each other.
+// hands holds the signals between a goroutine of the pump and the wrapper.
 type hands struct {
 	left chan struct{} // closed when the wrapper has left the call
 	done chan struct{} // closed when nothing more is passed on
@@ -54,10 +53,10 @@ type hands struct {
 
 func newHands() *hands { return &hands{make(chan struct{}), make(chan struct{})} }
 
-// ownHands are those of a wrapper that passes the outputs on itself.
+// ownHands marks a wrapper that passes the outputs on itself.
 var ownHands = new(hands)
 
-// newPump returns a pump, which has to be started, and ended with end.
+// newPump returns a pump, which the caller starts, and ends with end.
 func (w *stream) newPump(ctx context.Context, to chan<- mapstreamsdk.Message) *pump {
 	p, ok := w.pumps.Get().(*pump)
 	if !ok {
@@ -73,13 +72,13 @@ func (w *stream) newPump(ctx context.Context, to chan<- mapstreamsdk.Message) *p
 	return p
 }
 
-// end says that the wrapper does not use the pump any more, and whether it leaves the call without an answer.
+// end releases the wrapper's hold on the pump. answered is false if the wrapper leaves the call without an answer.
 func (p *pump) end(answered bool) {
 	if answered {
 		p.release()
 		return
 	}
-	// What may still be busy with it keeps it.
+	// Goroutines that may still use it keep it.
 	if !p.by.CompareAndSwap(nil, ownHands) && p.by.Load() != ownHands {
 		close(p.by.Load().left)
 	}
@@ -105,8 +104,8 @@ func (p *pump) run() {
 	p.release()
 }
 
-// passRest passes the outputs on when the handler has returned and run has not begun, as is often so after a quick
-// handler: that saves two switches of goroutines. Otherwise it waits until run is done.
+// passRest passes the outputs on if the handler has returned before run has begun, as is common after a quick handler. That saves two
+// switches of goroutines. Otherwise it waits until run is done.
 func (p *pump) passRest() {
 	if !p.by.CompareAndSwap(nil, ownHands) {
 		<-p.by.Load().done
@@ -116,9 +115,8 @@ func (p *pump) passRest() {
 	}
 }
 
-// passOn passes outputs on until the handler closes its channel, or no more can be
-// passed on; then err says why. After that it throws away what comes until the handler has
-// ended, so that it is not stuck.
+// passOn passes outputs on until the handler closes its channel, or no more can be passed on; then err says why. After that it discards
+// outputs until the handler has ended, so that it is not stuck.
 func (p *pump) passOn(h *hands) {
 	defer p.release()
 	defer p.discard(h)
@@ -138,8 +136,8 @@ func (p *pump) passOn(h *hands) {
 	}
 }
 
-// step passes one output on, and tells whether there may be another one. The usual cases stand by themselves: they are
-// cheaper than those with a wait, and their frames are small; see MapStream.
+// step passes one output on, and reports whether there may be another one. The usual cases come first, without a wait: they are cheaper,
+// and their frames are small; see MapStream.
 func (p *pump) step() bool {
 	var ok bool
 	select {
@@ -162,7 +160,7 @@ func (p *pump) step() bool {
 	return p.err == nil
 }
 
-// await waits for an output, and tells whether there is one.
+// await waits for an output, and reports whether there is one.
 func (p *pump) await() (ok bool) {
 	select {
 	case p.output, ok = <-p.from:
@@ -223,5 +221,5 @@ func (p *pump) discard(h *hands) {
 	}
 }
 
-// onlyDrops tells whether the platform forwards nothing of the answer.
+// onlyDrops reports whether the platform forwards nothing of the answer.
 func (p *pump) onlyDrops() bool { return p.passed > 0 && p.drops == p.passed }

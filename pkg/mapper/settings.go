@@ -8,18 +8,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
-// settings is what the options say.
+// settings holds the values that the options set.
 type settings struct {
 	admission.Settings[mapsdk.Datum, mapsdk.Messages]
 
 	perOutput, direct bool
 }
 
-// throttled is what the three wrappers have in common.
+// throttled is the common part of the three wrappers.
 type throttled = admission.Wrapper[mapsdk.Datum, mapsdk.Messages]
 
-// Check returns everything that is wrong with the options for Wrap and WrapBatch,
-// in one error, which these would panic with; nil for nothing. It is for options
+// Check returns all faults of the options for Wrap and WrapBatch in one error, the one that these panic with, or nil. It is for options
 // that come from a configuration.
 func Check(opts ...Option) error { return newSettings(opts).check() }
 

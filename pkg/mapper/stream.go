@@ -12,27 +12,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// WrapStream returns a handler that draws a token from l for each message, and then
-// lets next handle it; with PerOutput it draws for each output instead. Without a
-// limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with
-// the error of CheckStream when the options are wrong.
+// WrapStream returns a handler that draws a token from l for each message, and then lets next handle it; with PerOutput it draws for each
+// output instead. Without a limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of CheckStream
+// when the options are wrong.
 //
-// The handler may be called from any number of goroutines at once, if next may. It
-// blocks until the tokens are there, then until next has returned and has closed its
-// channel. When the tokens do not come within WithMaxWait it answers as OnDenied
-// says; when they do not come at all it does not return, as with Wrap.
+// The handler may be called from any number of goroutines at once, if next may. It blocks until the tokens are there, then until next has
+// returned and has closed its channel. When the tokens do not come within WithMaxWait it answers by OnDenied; when they do not come at all
+// it does not return, as with Wrap.
 //
-// next writes its outputs to a channel of its own, and as next has to do, closes it
-// when there are no more. Outputs are passed on one by one, in order; next is held
-// back as long as one is not passed on, without PerOutput as long as two are not.
+// next writes its outputs to a channel of its own, and must close it after the last. Outputs are passed on one by one, in order. next is
+// held back while two outputs are not yet passed on; with PerOutput, while one is not.
 //
-// The channel of the caller is closed, which numaflow-go takes for the end of the
-// answer, only when next has returned and has closed its own, and the context has not
-// ended: a handler that closes its channel in a deferred function ends no answer by a
-// panic, and none that it gave up. When next panics, the panic goes on unchanged and
-// the tokens stay drawn. What next writes after the context ended is part of no
-// answer, and is thrown away where nobody reads it any more, so that next is never
-// stuck. Direct leaves all of this out.
+// numaflow-go takes the close of the caller's channel for the end of the answer. So the wrapper closes it only if next has returned and
+// closed its own channel, and the context has not ended. A handler that closes its channel in a deferred function thus ends no answer by a
+// panic or by giving up. When next panics, the panic goes on unchanged and the tokens stay drawn. Outputs written after the context ended
+// are part of no answer. They are discarded when nobody reads them any more, so that next is never stuck. Direct leaves all of this out.
 func WrapStream(next mapstreamsdk.MapStreamer, l throttle.Limiter, opts ...StreamOption) mapstreamsdk.MapStreamer {
 	s := newSettings(opts)
 	admission.Must(s.check())
@@ -50,13 +44,13 @@ type stream struct {
 	pumps             sync.Pool // of *pump
 }
 
-// errLeft is why a handler's outputs are not waited for any more.
+// errLeft explains why a handler's outputs are not awaited any more.
 var errLeft = errors.New("mapper: the map stream handler has ended")
 
 // MapStream implements mapstreamsdk.MapStreamer; see WrapStream.
 //
-// Each way has a function of its own, so that the frames are small: numaflow-go has a new
-// goroutine for each message, and to make its small stack larger takes longer than the draw.
+// Each way has a function of its own, so that the frames are small. numaflow-go starts a new goroutine for each message, and growing its
+// small stack takes longer than the draw.
 func (w *stream) MapStream(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
 	if w.perOutput {
 		w.mapPerOutput(ctx, keys, d, to)
@@ -104,7 +98,7 @@ func (w *stream) mapPerOutput(ctx context.Context, keys []string, d mapstreamsdk
 	answered = true
 }
 
-// admit draws the tokens of a message. When they did not come, it has answered, and ok is false.
+// admit draws the tokens of a message. If they did not come, it has answered, and ok is false.
 func (w *stream) admit(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) (_ throttle.Permit, ok bool) {
 	tag, cost := w.charge(keys, d)
 	permit, err := w.Gate.Admit(ctx, tag, cost)
@@ -115,7 +109,7 @@ func (w *stream) admit(ctx context.Context, keys []string, d mapstreamsdk.Datum,
 	return permit, true
 }
 
-// charge returns what a message, or each of its outputs, draws, and for which tag.
+// charge returns the cost of a message, or of each of its outputs, and its tag.
 func (w *stream) charge(keys []string, d mapstreamsdk.Datum) (tag string, cost int) {
 	if !w.Priced() {
 		return "", 1
@@ -139,7 +133,7 @@ func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
 	close(p.to)
 }
 
-// answerDenied answers as the user chose, if err says that the message was denied.
+// answerDenied sends the user's answer, if err says that the message was denied.
 func (w *stream) answerDenied(ctx context.Context, err error, keys []string, d mapsdk.Datum, to chan<- mapstreamsdk.Message) {
 	answer, ok := w.Deny(ctx, err, keys, d, Nack().does)
 	if !ok {

@@ -9,16 +9,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Wrap returns a handler that draws a token from l for each message, and then
-// lets next handle it. Without a limit (throttle.Unlimited, which a nil l is) it
-// returns next itself. It panics with the error of Check when the options are wrong.
+// Wrap returns a handler that draws a token from l for each message, and then lets next handle it. Without a limit (throttle.Unlimited,
+// which a nil l is) it returns next itself. It panics with the error of Check when the options are wrong.
 //
-// The handler may be called from any number of goroutines at once, if next may.
-// It blocks until the tokens are there. When they do not come within WithMaxWait it
-// answers as OnDenied says; when they do not come at all it does not return; the
-// package documentation says why and what happens instead. When the context ended
-// while the tokens came, they are given back and next is not called. When next
-// panics, the panic goes on unchanged and the tokens stay drawn.
+// The handler may be called from any number of goroutines at once, if next may. It blocks until the tokens are there. When they do not come
+// within WithMaxWait it answers by OnDenied. When they do not come at all it does not return; the package documentation explains why and
+// what happens instead. When the context ended while the tokens came, they are given back and next is not called. When next panics, the
+// panic goes on unchanged and the tokens stay drawn.
 func Wrap(next mapsdk.Mapper, l throttle.Limiter, opts ...Option) mapsdk.Mapper {
 	s := newSettings(opts)
 	admission.Must(s.check())
@@ -51,7 +48,7 @@ func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.M
 	return out
 }
 
-// deny answers for a message that did not get its tokens, or does not return. It has a frame of its own, for Map's to be small.
+// deny answers for a message that did not get its tokens, or does not return. Its separate frame keeps Map's small.
 func (w *unary) deny(ctx context.Context, keys []string, d mapsdk.Datum, err error) mapsdk.Messages {
 	answer, ok := w.Deny(ctx, err, keys, d, Nack().does)
 	if !ok {

@@ -6,8 +6,7 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 )
 
-// answers puts together one response for each message: the handler's for what it
-// took, the wrapper's for the rest.
+// answers assembles one response for each message: the handler's if the handler took it, otherwise the wrapper's.
 func (b *batch) answers(responses sinksdk.Responses) sinksdk.Responses {
 	known := func(int) bool { return true }
 	if !slices.EqualFunc(b.taken, responses, func(id string, r sinksdk.Response) bool { return id == r.ID }) {
@@ -25,10 +24,8 @@ func (b *batch) answers(responses sinksdk.Responses) sinksdk.Responses {
 	return slices.Concat(responses, b.answered)
 }
 
-// match finds the response for each message that the handler took, and makes up for
-// what is wrong: the platform takes none of a batch in which an ID is missing, twice
-// there or unknown. What it returns stands in the order of taken; answered tells which
-// of them are the handler's.
+// match finds the response for each message that the handler took, and repairs faults. The platform takes none of a batch in which an ID is
+// missing, duplicate or unknown. The result matched is in the order of taken; answered reports which responses are the handler's.
 func (b *batch) match(responses sinksdk.Responses) (matched sinksdk.Responses, answered func(i int) bool) {
 	place := make(map[string]int, len(b.taken))
 	for i, id := range b.taken {
@@ -64,9 +61,8 @@ func (b *batch) match(responses sinksdk.Responses) (matched sinksdk.Responses, a
 	return found, func(i int) bool { return known[i] }
 }
 
-// claim orders responses by how much they claim. Of two that contradict each other the
-// lower one loses nothing: a message that is delivered again was not lost. The order
-// of the cases is numaflow-go's, in which the first flag set counts.
+// claim orders responses by how much they claim. Of two that contradict each other the lower one loses nothing: a message that is delivered
+// again is not lost. The cases are in numaflow-go's order, in which the first flag set counts.
 func claim(r sinksdk.Response) int {
 	switch {
 	case r.Fallback:
@@ -93,8 +89,7 @@ const (
 	claimsSuccess
 )
 
-// report logs what the wrapper answered in the handler's place, a line at most for
-// each kind and batch.
+// report logs the answers that the wrapper gave in the handler's place, at most one line for each kind and batch.
 func (b *batch) report() {
 	if b.denied > 0 {
 		if b.OnDenied.Name == actionDrop {

@@ -12,15 +12,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A batch is one call of Sink: what the platform sent up to one end of
-// transmission.
+// A batch is one call of Sink: the messages up to one end of transmission.
 //
-// One goroutine reads the messages. Without tags it also draws for them, one after
-// the other, and so reads no further than the limit lets it. With tags it reads on,
-// and what has to wait stands in a lane of its tag, with a goroutine of its own.
+// One goroutine reads the messages. Without tags it also draws for them, one after the other, and so reads no further than the limit lets
+// it. With tags it reads on. Messages that have to wait stand in a lane of their tag, with a goroutine of its own.
 //
-// A fast limit lets it admit a few messages before the handler takes them; see ahead. What of these it does not take
-// in the end is taken back.
+// A fast limit lets it admit a few messages before the handler takes them; see ahead. Those that the handler does not take in the end are
+// taken back.
 //
 // Invariant: each message read ends up in exactly one of taken and answered, when takeBack has returned.
 type batch struct {
@@ -50,7 +48,7 @@ type batch struct {
 	exited   bool // by runtime.Goexit
 }
 
-// A message that the handler took, with its tokens.
+// A message is one that the handler took, with its tokens.
 type message struct {
 	datum  sinksdk.Datum
 	permit throttle.Permit
@@ -65,7 +63,7 @@ type item struct {
 	cost  int
 }
 
-// admitAll reads the batch to its end, whatever happens: numaflow-go waits for that.
+// admitAll reads the batch to its end in every case: numaflow-go waits for that.
 func (b *batch) admitAll(ctx context.Context, in <-chan sinksdk.Datum) {
 	defer func() {
 		b.running.Wait()
@@ -142,8 +140,8 @@ func (b *batch) serve(ctx context.Context, tag string, l *lane) {
 	}
 }
 
-// tryDraw draws without waiting. Where a draw would have to wait it is not tried: one that is refused counts
-// as refused, and what is refused as demand, and the message would count again when it has waited.
+// tryDraw draws without waiting. It does not try a draw that would have to wait: a refused draw counts as refused and as demand, and the
+// message would count again after its wait.
 func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 	if it.cost <= 0 {
 		return throttle.Permit{}, true
@@ -165,7 +163,7 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 // draw waits for the tokens of a message and hands it on.
 func (b *batch) draw(ctx context.Context, it item) {
 	drawing := ctx
-	if throttle.TellsTags(b.Gate.Limiter) { // a tag's budget may say that what it refuses goes to the fallback sink
+	if throttle.TellsTags(b.Gate.Limiter) { // a tag's budget may send refused messages to the fallback sink
 		drawing = throttle.WithFallback(ctx)
 	}
 	permit, err := b.turn.Admit(drawing, it.tag, it.cost)
@@ -194,7 +192,7 @@ func (b *batch) hand(ctx context.Context, it item, permit throttle.Permit) {
 	b.mu.Unlock()
 }
 
-// send tells whether the handler took a message before ctx ended.
+// send reports whether the handler took a message before ctx ended.
 func (b *batch) send(ctx context.Context, d sinksdk.Datum) bool {
 	if ctx.Err() != nil {
 		return false
@@ -212,8 +210,7 @@ func (b *batch) send(ctx context.Context, d sinksdk.Datum) bool {
 	}
 }
 
-// takeBack waits until all is read, and answers for what the handler did not take though it was before it. The handler
-// has ended.
+// takeBack waits until all is read, and answers for messages that the handler was offered but did not take. The handler has ended.
 func (b *batch) takeBack() {
 	<-b.ended
 	var left []sinksdk.Datum
@@ -234,8 +231,7 @@ func (b *batch) takeBack() {
 // refuse answers for a message that gets no tokens.
 func (b *batch) refuse(ctx context.Context, d sinksdk.Datum, err error) {
 	if b.parent.Done() != nil {
-		// When the limiter was closed: a failure would be retried at once, again and
-		// again, until the stream ends.
+		// When the limiter was closed: a failure would be retried at once, again and again, until the stream ends.
 		b.Abandoner.Hold(ctx, err)
 	}
 	if ctx.Err() != nil {
@@ -276,9 +272,8 @@ func (b *batch) leave(d sinksdk.Datum) {
 	b.untaken++
 }
 
-// guard runs f in a goroutine of the wrapper's own. When a function of the user's
-// panics in it, the batch ends, and Sink panics with the same value once the handler
-// has returned.
+// guard runs f in a goroutine of the wrapper's own. When a user's function panics in it, the batch ends, and Sink panics with the same
+// value once the handler has returned.
 func (b *batch) guard(f func()) {
 	returned := false
 	defer func() {

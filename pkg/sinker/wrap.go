@@ -12,17 +12,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Wrap returns a handler that draws a token from l for each message of a batch, and
-// hands the message on to next once the token is there. Without a limit
-// (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the
-// error of Check when the options make no sense.
+// Wrap returns a handler that draws a token from l for each message of a batch, and hands the message on to next once the token is there.
+// Without a limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of Check when the options make no
+// sense.
 //
-// next sees a batch as it would without the wrapper: messages come through the
-// channel one by one, each as soon as it is admitted, and the channel is closed after
-// the last. What Sink returns has exactly one response for each message of the batch;
-// the package documentation says which. When next panics the panic goes on unchanged:
-// no message of the batch is answered, tokens that next took no message for are given
-// back, and those that it took stay drawn.
+// next sees a batch as it would without the wrapper. Messages come through the channel one by one, each as soon as it is admitted. The
+// channel is closed after the last. Sink returns exactly one response for each message of the batch; the package documentation says which.
+// When next panics the panic goes on unchanged, and no message of the batch is answered. Messages that next took stay paid; tokens for the
+// others are given back.
 //
 // Sink may be called for several batches at once, if next may.
 func Wrap(next sinksdk.Sinker, l throttle.Limiter, opts ...Option) sinksdk.Sinker {
@@ -48,7 +45,7 @@ type wrapped struct {
 
 // Sink implements sinksdk.Sinker; see Wrap.
 func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
-	// The handler runs in this goroutine, so that its panic is the caller's to see.
+	// The handler runs in this goroutine, so that the caller sees its panic.
 	drawing, stop := context.WithCancel(ctx)
 	b := &batch{
 		wrapped: w, parent: ctx, stop: stop, ended: make(chan struct{}), turn: w.Gate.Batch(w.Budget),

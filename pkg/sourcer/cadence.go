@@ -3,22 +3,19 @@ package sourcer
 import "time"
 
 const (
-	// soonAgain is the part of a Read's time within which a platform comes back that does not
-	// keep a batch which is not full.
+	// soonAgain is the part of a Read's time within which a platform returns that does not hold back batches that are not full.
 	soonAgain = 4
-	// quickReads is how many such batches in a row show that it does not.
+	// quickReads is the number of such batches in a row that prove this.
 	quickReads = 4
-	// tryAfter is when a source whose batches were all full learns it by a smaller one.
+	// tryAfter is when a source whose batches were all full tests it with a smaller one.
 	tryAfter = time.Minute
 )
 
-// A cadence is what was learned of when the platform comes back for more.
+// A cadence records when the platform comes back for more.
 //
-// A MonoVertex hands a batch that is not full on only after readTimeout, and reads
-// nothing meanwhile. There it pays to wait for the tokens of a full batch, if they
-// come within the time of a Read. Where batches of any size are through at once,
-// smaller ones more often are the smoother way. It is taken for the former until the
-// latter is known.
+// A MonoVertex hands a batch that is not full on only after readTimeout, and reads nothing meanwhile. There it pays to wait for the tokens
+// of a full batch, if they come within the time of a Read. Where batches of any size pass at once, smaller ones more often are smoother.
+// The former is assumed until the latter is known.
 type cadence struct {
 	quick   int  // batches in a row that were not full, after which the platform soon came back
 	slow    bool // it once did not
@@ -26,8 +23,7 @@ type cadence struct {
 	ended   time.Time // when the last batch was handed over; the zero Time: it was empty
 	full    bool      // that batch was
 	timeout time.Duration
-	// How long the platform was away with the last batch that was not full, and with the
-	// last that was; 0: not known.
+	// The platform's absence with the last batch that was not full, and with the last that was; 0: not known.
 	part, whole time.Duration
 }
 
@@ -53,7 +49,7 @@ func (c *cadence) began(now time.Time) {
 	}
 }
 
-// handed notes that a Read has brought n messages of count that the platform asked for.
+// handed notes that a Read has brought n of the count messages that the platform asked for.
 func (c *cadence) handed(now time.Time, n, count int, timeout time.Duration) {
 	c.ended = time.Time{}
 	if n > 0 {
@@ -61,7 +57,7 @@ func (c *cadence) handed(now time.Time, n, count int, timeout time.Duration) {
 	}
 }
 
-// waits tells whether to wait for a full batch.
+// waits reports whether to wait for a full batch.
 func (c *cadence) waits(now time.Time) bool {
 	if c.quick >= quickReads {
 		return false
@@ -69,7 +65,7 @@ func (c *cadence) waits(now time.Time) bool {
 	return c.slow || now.Sub(c.first) < tryAfter
 }
 
-// away is how long the platform is expected to be away; 0: not known, or not at all.
+// away returns the expected absence of the platform; 0: not known, or none.
 func (c *cadence) away() time.Duration {
 	switch {
 	case c.ended.IsZero():

@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An order is what one Read would like to have.
+// An order is the request of one Read.
 type order struct {
 	count  int     // messages
 	tokens int     // for them
@@ -17,11 +17,9 @@ type order struct {
 	whole  bool    // count is all that the platform asks for, and it pays to wait for that
 }
 
-// order returns what a Read of at most limit messages asks for. A source that had
-// fewer messages than tokens the last time is asked for a quarter more than it had, and
-// for four times as many once it has those: otherwise every source without messages
-// would hold its processor's tokens for the length of its Read, give them back when
-// they are of no use any more, and look to the pool as if it needed them.
+// order returns the request of a Read of at most limit messages. A source that had fewer messages than tokens the last time is asked for a
+// quarter more than it had. Once it has those, it is asked for four times as many. Otherwise every source without messages would hold its
+// processor's tokens for the length of its Read, and return them too late for any use. To the pool it would look as if it needed them.
 func (s *source) order(limit int) order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,15 +29,14 @@ func (s *source) order(limit int) order {
 	return o
 }
 
-// tokensFor returns what count messages cost. s.mu is held.
+// tokensFor returns the cost of count messages. s.mu is held.
 func (s *source) tokensFor(count int) int {
 	return int(min(math.Ceil(float64(count)*s.each), maxTokens))
 }
 
 const maxTokens = math.MaxInt32
 
-// messages returns how many messages can be read for n tokens: at least one, and
-// what it costs above n is debt.
+// messages returns how many messages can be read for n tokens: at least one. Its cost above n is debt.
 func (o order) messages(n int) int {
 	if n >= o.tokens {
 		return o.count
@@ -51,12 +48,11 @@ func (o order) messages(n int) int {
 // platform takes batches of any size.
 const gatherAtMost = 100 * time.Millisecond
 
-// draw adds the tokens for a Read to those that were kept for it: at least one is there by the
-// time that is set for it, or an error. waited tells that the Read has waited for tokens.
+// draw adds the tokens for a Read to those that were kept for it. At least one is there by the Read's deadline for tokens, or draw fails.
+// waited reports whether the Read has waited for tokens.
 //
-// The bucket is empty whenever the source has more than the limit lets through, and
-// then AcquireUpTo comes back with the first token. A batch of one message costs the
-// platform nearly as much as one of hundreds, so such a Read goes on collecting; see gather.
+// The bucket is empty whenever the source has more than the limit lets through, and then AcquireUpTo returns with the first token. A batch
+// of one message costs the platform nearly as much as one of hundreds, so such a Read goes on collecting; see gather.
 func (s *source) draw(ctx context.Context, t turn, o order, g purse) (_ purse, waited bool, _ error) {
 	ctx, cancel := context.WithDeadline(ctx, t.drawUntil())
 	defer cancel()
@@ -75,8 +71,7 @@ func (s *source) draw(ctx context.Context, t turn, o order, g purse) (_ purse, w
 		waited = ready < 1
 		ready--
 	}
-	// More than what is at hand would be counted as refused, and what is refused
-	// counts as demand; but it is not known yet whether the source has so much.
+	// A draw of more than is at hand would count as refused, and so as demand; but it is not known yet whether the source has so much.
 	g = append(g, s.atHand(ctx, min(o.tokens-g.n(), ready))...)
 	g, gathered := s.gather(ctx, t, o, g)
 	if now := s.look(); gathered && seen.open && seen.keeps && seen.void(now, time.Now()) {
@@ -99,13 +94,12 @@ func (s *source) atHand(ctx context.Context, n int) purse {
 	return purse{}.add(p)
 }
 
-// lackFor is for how long a source has to have more messages than tokens before it says so:
-// one that has bursts of them has enough in the end.
+// lackFor is for how long a source has to have more messages than tokens before it reports that. One with only bursts of them has enough in
+// the end.
 const lackFor = 2 * time.Second
 
-// ask returns how many of the tokens that lack to draw now. It is one more than there are
-// at hand when the source has had more messages than tokens: a draw that comes short tells
-// the pool that there is use for more than the share earns.
+// ask returns how many of the missing tokens to draw now. When the source has had more messages than tokens, it is one more than there are
+// at hand. Such a draw comes short, which tells the pool that more than the share's earnings would be used.
 func (s *source) ask(seen outlook, lack int) int {
 	n := min(lack, int(max(seen.tokens, 0)))
 	if n <= 0 || !seen.open {
@@ -119,11 +113,10 @@ func (s *source) ask(seen outlook, lack int) int {
 	return n
 }
 
-// gather collects the tokens that g lacks, if that pays, and tells whether it has waited.
+// gather collects the tokens that g lacks, if that pays, and reports whether it has waited.
 //
-// When it pays to wait for a full batch, and its tokens come in time, it collects all of
-// them. Otherwise it lets the bucket fill once, for a short time, and takes what is in it
-// then, which is no more than the bucket would have let through at once.
+// When it pays to wait for a full batch, and its tokens come in time, it collects all of them. Otherwise it lets the bucket fill once, for
+// a short time, and empties it. That takes no more than the bucket would have let through at once.
 func (s *source) gather(ctx context.Context, t turn, o order, g purse) (_ purse, waited bool) {
 	lack := o.tokens - g.n()
 	if lack <= 0 {
@@ -171,8 +164,7 @@ func (s *source) gatherAll(ctx context.Context, t turn, o order, g purse) purse 
 	return g
 }
 
-// waitOut ends a Read that got no tokens: at once if its stream is over, otherwise
-// when there are tokens again or its time is over.
+// waitOut ends a Read that got no tokens: at once if its stream is over, otherwise when there are tokens again or its time is over.
 func (s *source) waitOut(ctx context.Context, t turn, err error) {
 	wait := time.Until(t.end())
 	var e *throttle.Error
@@ -180,8 +172,7 @@ func (s *source) waitOut(ctx context.Context, t turn, err error) {
 	case errors.Is(err, throttle.ErrClosed):
 		s.closedOnce.Do(func() { s.logger().Warn("limiter closed: nothing is read any more") })
 	case errors.As(err, &e):
-		// An earlier Read finds the tokens before the bucket overflows; but not much
-		// earlier, whatever the limiter says.
+		// An earlier Read finds the tokens before the bucket overflows. But it does not come much earlier, whatever the limiter says.
 		if e.RetryAfter > 0 {
 			wait = min(wait, max(e.RetryAfter, time.Until(t.drawUntil())))
 		}
@@ -204,22 +195,21 @@ type turn struct {
 	timeout time.Duration
 }
 
-// drawUntil is when tokens must have come: the last quarter of the time belongs to
-// next. A timeout that is too short to be divided leaves a moment for both.
+// drawUntil is when tokens must have come: the last quarter of the time belongs to next. A timeout that is too short to be divided leaves a
+// moment for both.
 func (t turn) drawUntil() time.Time {
 	return t.began.Add(max(t.timeout-t.timeout/4, time.Millisecond))
 }
 
-// wholeUntil is when the tokens of a full batch must have come, where it pays to wait for
-// them: an eighth of the time is enough for a source that has a full batch.
+// wholeUntil is when the tokens of a full batch must have come, if it pays to wait for them. An eighth of the time is enough for a source
+// that has a full batch.
 func (t turn) wholeUntil() time.Time {
 	return t.began.Add(t.timeout - t.timeout/8)
 }
 
 func (t turn) end() time.Time { return t.began.Add(t.timeout) }
 
-// rest is the timeout for next: what is left, and a twentieth of the whole when this
-// process was held up meanwhile.
+// rest is the timeout for next: the time left, and a twentieth of the whole if this process was held up meanwhile.
 func (t turn) rest() time.Duration {
 	return max(time.Until(t.end()), t.timeout/20, 0)
 }

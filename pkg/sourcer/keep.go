@@ -9,19 +9,17 @@ import (
 const (
 	// keepFor is for how long after a Read tokens are drawn for the next.
 	keepFor = time.Minute
-	// fullFor is for how long all Reads of a source have had what they were asked for that never runs
-	// dry: it does not wait for messages, but takes long to fetch them.
+	// fullFor is how long all Reads of a source must have got all that they asked for to show that it never runs dry. Such a source does
+	// not wait for messages, but takes long to fetch them.
 	fullFor = 5 * time.Second
-	// The bounds of the time between two looks at the bucket, while tokens are kept.
+	// The bounds of the time between two polls of the bucket, while tokens are kept.
 	leastLook, mostLook = time.Millisecond, 250 * time.Millisecond
 )
 
-// A keeper has the tokens that are drawn for the next Read while the source fetches its messages, if it
-// never runs dry, and while the platform is busy with what that brought. It sees to it that the bucket does not overflow: as long
-// as no Read draws, and no batch of tokens is there, a timer looks at the
-// bucket whenever it is about half full, and draws what is at hand. Nothing waits and
-// nothing runs between two looks, so that nothing is left over when the source is not
-// read any more. The source's mutex guards it.
+// A keeper holds the tokens that are drawn for the next Read while the platform is busy with the last batch. For a source that never runs
+// dry, it also draws while the source fetches its messages. It keeps the bucket from overflowing. While no Read draws and the batch of
+// tokens is incomplete, a timer polls the bucket whenever it is about half full and draws the tokens at hand. Nothing waits or runs between
+// two polls, so nothing is left over when the source is not read any more. The source's mutex guards it.
 type keeper struct {
 	purse  purse
 	seen   outlook   // when the newest token in purse was drawn, or later
@@ -37,15 +35,14 @@ type keeper struct {
 	timer   *time.Timer
 }
 
-// A pace spreads the draws of a source that has fewer messages than tokens over the time in which
-// the platform is away. A pool takes one that drew nothing for a while for idle, and one
-// that then draws much at once for short of tokens.
+// A pace spreads the draws of a source that has fewer messages than tokens over the platform's absence. A pool would take a source that
+// drew nothing for a while for idle. If it then drew much at once, it would count as short of tokens.
 type pace struct {
 	from int // tokens that were there at the beginning
 	over time.Duration
 }
 
-// paceFor is the shortest time that is worth a pace.
+// paceFor is the shortest time for which pacing pays.
 const paceFor = 100 * time.Millisecond
 
 // most is how many of target tokens may be there after a time.
@@ -64,7 +61,7 @@ func (p pace) next(target int) time.Duration {
 	return max(p.over/time.Duration(max(target-p.from, 1)), paceFor/4)
 }
 
-// begin ends the keeping for a Read that begins, and returns what was kept for it.
+// begin ends the keeping for a Read that begins, and returns the tokens kept for it.
 func (s *source) begin() purse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +77,8 @@ func (s *source) begin() purse {
 	if s.look == nil || len(kept) == 0 {
 		return kept
 	}
-	// No more than what was in the bucket after the last Read, and what the share as it is now has earned since:
-	// a share, or a limit, that has fallen takes what it earned before with it.
+	// No more than the bucket held after the last Read, plus the present share's earnings since. A share or a limit that has fallen takes
+	// its earlier earnings with it.
 	seen := s.look()
 	most := min(float64(maxTokens), seen.room+seen.rate*now.Sub(k.drewAt).Seconds()+1)
 	if k.seen.void(seen, now) || !seen.keeps {
@@ -90,12 +87,12 @@ func (s *source) begin() purse {
 	return kept.trim(int(most))
 }
 
-// flows tells whether the source never runs dry.
+// flows reports whether the source never runs dry.
 func (k *keeper) flows(now time.Time) bool {
 	return !k.full.IsZero() && now.Sub(k.full) >= fullFor
 }
 
-// halt ends the looks.
+// halt ends the polls.
 func (k *keeper) halt() {
 	k.turn++
 	if k.timer != nil {
@@ -104,8 +101,7 @@ func (k *keeper) halt() {
 	}
 }
 
-// drew notes that a Read has all the tokens that it gets. What the source now fetches may take
-// a while, too.
+// drew notes that a Read has all the tokens that it gets. The source's fetch may now take a while, too.
 func (s *source) drew(tokens int) {
 	var seen outlook
 	if s.look != nil {
@@ -121,14 +117,14 @@ func (s *source) drew(tokens int) {
 	}
 }
 
-// What a Read brought.
+// brought is the outcome of a Read.
 type brought struct {
 	all    bool // that it was asked for, in half of the time
 	lacked bool // tokens held it back
 }
 
-// end takes back what a Read did not use, and begins the keeping for the next. A Read whose stream is over is
-// the last for a while.
+// end takes back the tokens that a Read did not use, and begins the keeping for the next. A Read whose stream is over is the last for a
+// while.
 func (s *source) end(ctx context.Context, left purse, count int, got brought) {
 	var seen outlook
 	if s.look != nil {
@@ -153,7 +149,7 @@ func (s *source) end(ctx context.Context, left purse, count int, got brought) {
 	}
 	k.purse = append(k.purse, left...).trim(k.target)
 	if !got.lacked && !k.flows(k.endedAt) {
-		k.purse = k.purse.trim(1) // the others count as used or come back, so that the pool sees a little more than what is used
+		k.purse = k.purse.trim(1) // the others count as used or come back, so that the pool sees a little more than the real use
 	}
 	k.seen = seen
 	switch {
@@ -171,8 +167,7 @@ func (s *source) end(ctx context.Context, left purse, count int, got brought) {
 	}
 }
 
-// next returns how long it takes until some of the tokens that lack are worth drawing: the bucket has to be drawn
-// from before it is full.
+// next returns how long it takes until some of the missing tokens are worth drawing: the bucket must be drawn from before it is full.
 func (o outlook) next(lack int) time.Duration {
 	if o.rate <= 0 {
 		return mostLook
@@ -187,8 +182,7 @@ func (s *source) lookIn(d time.Duration) {
 	s.keep.timer = time.AfterFunc(d, func() { s.collect(turn) })
 }
 
-// collect draws what is at hand for the next Read, and looks again later if that is not
-// enough.
+// collect draws the tokens at hand for the next Read, and polls again later if they are not enough.
 func (s *source) collect(turn int) {
 	seen, now := s.look(), time.Now()
 	lack, paced, ok := s.lack(turn, seen, now)
@@ -212,8 +206,7 @@ func (s *source) collect(turn int) {
 	}
 }
 
-// lack returns how many tokens lack, and how many of them may be drawn now; ok is false
-// when the keeping is over.
+// lack returns how many tokens are missing, and how many of them may be drawn now; ok is false when the keeping is over.
 func (s *source) lack(turn int, seen outlook, now time.Time) (n, paced int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

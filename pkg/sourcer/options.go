@@ -28,29 +28,25 @@ type settings struct {
 	log        *slog.Logger // nil: slog.Default()
 }
 
-// WithReadCost sets how many tokens a message costs. What a message costs is known
-// only once it is read, so a Read is shaped by what messages have cost on average
-// lately, and settled with what they did cost: more than was drawn is debt that the
-// next Read waits for. A message that costs more than can ever be granted counts as the largest cost that can, and is logged. The first Read
-// asks for one message. A cost of zero or less
-// is none. cost is called once for each message, one at a time for each Read; when
-// it panics, the stream fails as if the handler had. Defaults to 1 for every
-// message; so does nil.
+// WithReadCost sets how many tokens a message costs. The cost is known only once the message is read. So the size of a Read follows from
+// the recent average cost, and the Read is settled with the real one. More than was drawn is debt that the next Read waits for. A message
+// that costs more than can ever be granted counts as the largest cost that can, and is logged. The first Read asks for one message. A cost
+// of zero or less is none. It calls cost once for each message, one at a time for each Read. When cost panics, the stream fails as if the
+// handler had. Defaults to 1 for every message, also if cost is nil.
 func WithReadCost(cost func(m sourcesdk.Message) int) Option {
 	return option(func(s *settings) { s.cost = cost })
 }
 
-// ReadCostBytes is a cost for WithReadCost by the size of the payload: one token for
-// every per bytes or part of them, at least one. per below 1 counts as 1.
+// ReadCostBytes is a cost for WithReadCost by the size of the payload: one token for every per bytes or part of them, at least one. A per
+// below 1 counts as 1.
 func ReadCostBytes(per int) func(m sourcesdk.Message) int {
 	cost := admission.PayloadCost(per)
 	return func(m sourcesdk.Message) int { return cost(m.Value()) }
 }
 
-// ReadCostFromHeader is a cost for WithReadCost that a header tells: a number of tokens
-// such as 5, 4.2 or 5e2, rounded up. Without the header the message costs one token; also
-// with anything else in it, for the message is read already, and that is logged to
-// slog.Default(), at most once a minute.
+// ReadCostFromHeader is a cost for WithReadCost, read from a header: a number of tokens such as 5, 4.2 or 5e2, rounded up. Without the
+// header the message costs one token. With anything else in it the message also costs one token, since it is read already. That is logged
+// to slog.Default(), at most once a minute.
 func ReadCostFromHeader(name string) func(m sourcesdk.Message) int {
 	cost := admission.ReadHeaderCost(name)
 	return func(m sourcesdk.Message) int { return cost(m.Headers()) }
@@ -65,19 +61,15 @@ func WithPendingClamp(on bool) Option {
 // targetProcessing is the platform's default of targetProcessingSeconds.
 const targetProcessing = 20 * time.Second
 
-// WithTargetProcessing tells the clamp of Pending what the vertex has as
-// scale.targetProcessingSeconds. A value that is not the vertex's makes the
-// autoscaler add or remove pods by the quotient of the two. Defaults to 20 s, as the
-// platform does.
+// WithTargetProcessing gives the clamp of Pending the vertex's scale.targetProcessingSeconds. A value other than the vertex's makes the
+// autoscaler add or remove pods by the quotient of the two. Defaults to 20 s, as the platform does.
 func WithTargetProcessing(d time.Duration) Option {
 	return option(func(s *settings) { s.target = d })
 }
 
-// WithVertexRate tells the clamp of Pending how many messages per second all pods of
-// this vertex together get out of the limit when it is used up. It is for pools
-// that other vertices draw from too, and for a Limiter that does not tell its limit;
-// without it Pending of the latter is not clamped. Defaults to the whole limit: Max
-// per Per, divided by what a message costs.
+// WithVertexRate gives the clamp of Pending the total rate of this vertex's pods, in messages per second, when the limit is used up. It is
+// for pools that other vertices draw from too, and for a Limiter that does not report its limit. Without it Pending of the latter is not
+// clamped. Defaults to the whole limit: Max per Per, divided by the cost of a message.
 func WithVertexRate(perSecond float64) Option {
 	return option(func(s *settings) { s.vertexRate = &perSecond })
 }
@@ -94,9 +86,8 @@ func (o loggerOption) applyToSource(s *settings) { s.log = o.log }
 
 func (o loggerOption) applyToTransformer(s *transformerSettings) { s.Log = o.log }
 
-// WithLogger sets where it is logged why nothing is read, or why a message is not
-// transformed. Neither keys nor values are logged. Defaults to slog.Default(); so
-// does nil.
+// WithLogger sets the logger for the reasons why nothing is read, or why a message is not transformed. Neither keys nor values are logged.
+// Defaults to slog.Default(), also for nil.
 func WithLogger(l *slog.Logger) LoggerOption { return loggerOption{l} }
 
 func newSettings(opts []Option) settings {
@@ -109,8 +100,7 @@ func newSettings(opts []Option) settings {
 	return s
 }
 
-// Check returns an error that names every fault in the options, each with its value
-// and what is allowed, or nil. Wrap panics with it.
+// Check returns an error that names every fault in the options, each with its value and the allowed values, or nil. Wrap panics with it.
 func Check(opts ...Option) error { return newSettings(opts).check() }
 
 func (s settings) check() error {

@@ -6,23 +6,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An outlook is what a source can expect of its limiter at one moment; of an All it is
-// that of the scarcest.
+// An outlook is a source's expectation of its limiter at one moment; for an All it is that of the scarcest.
 type outlook struct {
 	tokens float64 // at hand
 	rate   float64 // earned, per second
 	room   float64 // what the bucket holds at most, at least one token
-	// open tells that tokens can be used: there is a share, and no pause.
+	// open reports that tokens can be used: there is a share, and no pause.
 	open, closed bool
-	// keeps tells that tokens may be used later than they were granted.
+	// keeps reports that tokens may be used later than they were granted.
 	keeps bool
-	// Tokens that were granted before are void when a pause was between, or when the lease
-	// may have ended meanwhile.
+	// Tokens granted earlier are void if there was a pause since, or if the lease may have ended.
 	pauses int64
 	until  time.Time // of the lease; the zero Time: it does not end
 }
 
-// outlooks returns what tells the outlook of l; nil when l does not tell.
+// outlooks returns the function that reads the outlook of l; nil if l does not report it.
 func outlooks(l throttle.Limiter) func() outlook {
 	switch l := l.(type) {
 	case interface{ Status() throttle.Status }:
@@ -35,7 +33,7 @@ func outlooks(l throttle.Limiter) func() outlook {
 	return nil
 }
 
-// largestCost is what one draw from l may cost at most, as far as l tells.
+// largestCost is the largest possible cost of one draw from l, as far as l reports it.
 func largestCost(l throttle.Limiter) int {
 	s, ok := l.(interface{ Status() throttle.Status })
 	if !ok {
@@ -71,8 +69,7 @@ func newOutlook(all ...throttle.Status) outlook {
 	return o
 }
 
-// void tells whether tokens that were granted under o, or before, must not be used any
-// more at now, when things stand as in the newer outlook.
+// void reports whether tokens that were granted under o, or before, must not be used any more at now, given the newer outlook.
 func (o outlook) void(newer outlook, now time.Time) bool {
 	return !newer.open || newer.pauses != o.pauses || !o.until.IsZero() && now.After(o.until)
 }

@@ -8,16 +8,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// throttledFor is how long a source counts as throttled after a Read that had more
-// to read than tokens. The autoscaler goes by the mean of the last 120 s
-// (lookbackSeconds): a single figure in it that is not clamped may be worth more
-// than all the others.
+// throttledFor is how long a source counts as throttled after a Read that had more to read than tokens. The autoscaler uses the mean of the
+// last 120 s (lookbackSeconds): a single unclamped figure in it may outweigh all the others.
 const throttledFor = 2 * time.Minute
 
-// Pending implements sourcesdk.Sourcer: it is what next reports, at most what the
-// limit lets through in the time in which the platform wants it done while the
-// source is throttled. The package documentation explains it. A figure of zero, or
-// below (not known), is passed on unchanged.
+// Pending implements sourcesdk.Sourcer. It returns next's report. While the source is throttled, it clamps that to the messages that the
+// limit lets through in the platform's target time. The package documentation explains it. A figure of zero, or below (not known), is
+// passed on unchanged.
 func (s *source) Pending(ctx context.Context) int64 {
 	pending := s.Sourcer.Pending(ctx)
 	if pending <= 0 || !s.clamp || !s.throttled() {
@@ -29,7 +26,7 @@ func (s *source) Pending(ctx context.Context) int64 {
 	return pending
 }
 
-// throttled tells whether the source has been waiting for tokens lately.
+// throttled reports whether the source has been waiting for tokens lately.
 func (s *source) throttled() bool {
 	s.mu.Lock()
 	shortAt := s.shortAt
@@ -47,8 +44,7 @@ func (s *source) throttled() bool {
 	return throttled
 }
 
-// most returns how many messages the limit lets through in the target time; ok is
-// false when the limiter does not tell.
+// most returns how many messages the limit lets through in the target time; ok is false when the limiter does not report it.
 func (s *source) most() (n int64, ok bool) {
 	rate, ok := s.rate()
 	if !ok {

@@ -14,8 +14,8 @@ const maxPipe = 64
 // runs in the one that numaflow-go called: only there a panic can be recovered.
 type pipe struct {
 	in   chan sourcesdk.Message // for next
-	quit chan struct{}          // closed: take what is in the channel, and end
-	done chan struct{}          // closed: ended; what follows may be read
+	quit chan struct{}          // closed: empty the channel, and end
+	done chan struct{}          // closed: ended; the following fields may be read
 
 	cost     func(m sourcesdk.Message) int // nil: 1
 	sent     int                           // messages
@@ -37,14 +37,13 @@ func newPipe(ctx context.Context, out chan<- sourcesdk.Message, cost func(source
 	return p
 }
 
-// flush is called when next has returned. What next sends later is an error of its
-// own, and panics here as it would without the wrapper.
+// flush is called when next has returned. If next sends later, that is its own error, and panics here as it would without the wrapper.
 func (p *pipe) flush() {
 	close(p.in)
 	<-p.done
 }
 
-// shut ends the pipe, however next ended, after all that was sent is passed on.
+// shut ends the pipe, however next ended, after all messages sent are passed on.
 func (p *pipe) shut() {
 	close(p.quit)
 	<-p.done
@@ -72,7 +71,7 @@ func (p *pipe) run(ctx context.Context, out chan<- sourcesdk.Message) {
 	}
 }
 
-// rest passes on what is in the channel.
+// rest passes on the messages left in the channel.
 func (p *pipe) rest(ctx context.Context, out chan<- sourcesdk.Message) {
 	for {
 		select {

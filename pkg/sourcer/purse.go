@@ -2,8 +2,7 @@ package sourcer
 
 import "github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
-// A note is a permit of which some tokens may be used already. It is settled when the
-// last is used, or when the rest is given back.
+// A note is a permit that may be partly used. It is settled when the last token is used, or when the rest is given back.
 type note struct {
 	permit throttle.Permit
 	used   int
@@ -11,7 +10,7 @@ type note struct {
 
 func (n note) left() int { return n.permit.N() - n.used }
 
-// A purse is tokens that were drawn and that nothing has been read for, oldest first.
+// A purse holds tokens that were drawn and not yet used for reading, oldest first.
 //
 // Invariant: each note has tokens left.
 type purse []note
@@ -31,8 +30,7 @@ func (p purse) add(permit throttle.Permit) purse {
 	return append(p, note{permit: permit})
 }
 
-// spend takes used tokens out, the oldest first. What was used above all that there are is
-// debt.
+// spend takes used tokens out, the oldest first. Use beyond the whole purse is debt.
 func (p purse) spend(used int) purse {
 	for len(p) > 0 && used > 0 {
 		c := &p[0]
@@ -51,8 +49,7 @@ func (p purse) spend(used int) purse {
 	return p
 }
 
-// trim gives back what is above most, the newest first. A note goes back as a whole, so
-// that less than most may be left.
+// trim gives back the tokens above most, the newest first. A note goes back as a whole, so less than most may be left.
 func (p purse) trim(most int) purse {
 	for over := p.n() - most; over > 0; over = p.n() - most {
 		last := p[len(p)-1]

@@ -10,16 +10,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// WrapTransformer returns a transformer that draws a token from l for each message,
-// and then lets next transform it. Without a limit (throttle.Unlimited, which a nil l
-// is) it returns next itself. It panics with the error of CheckTransformer when the
-// options make no sense.
+// WrapTransformer returns a transformer that draws a token from l for each message, and then lets next transform it. Without a limit
+// (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of CheckTransformer when the options make no
+// sense.
 //
-// The transformer may be called from any number of goroutines at once, if next may.
-// It blocks until the tokens are there, or denied; the package documentation says
-// what happens when neither comes. When the context ended while the tokens came,
-// they are given back and next is not called. When next panics, the panic goes on
-// unchanged and the tokens stay drawn.
+// The transformer may be called from any number of goroutines at once, if next may. It blocks until the tokens are there, or denied; the
+// package documentation says what happens when neither comes. When the context ended while the tokens came, they are given back and next is
+// not called. When next panics, the panic goes on unchanged and the tokens stay drawn.
 func WrapTransformer(next transformsdk.SourceTransformer, l throttle.Limiter, opts ...TransformerOption) transformsdk.SourceTransformer {
 	s := newTransformerSettings(opts)
 	admission.Must(s.check())
@@ -31,8 +28,8 @@ func WrapTransformer(next transformsdk.SourceTransformer, l throttle.Limiter, op
 	return t
 }
 
-// warnOfMonoVertex warns of an action with which a MonoVertex loses messages, if it has a map, which a transformer cannot
-// know: numaflow issue 3531.
+// warnOfMonoVertex warns of an action with which a MonoVertex loses messages if it has a map, which a transformer cannot know: numaflow
+// issue 3531.
 func (t *transformer) warnOfMonoVertex() {
 	if t.OnDenied.Waits() || t.OnDenied.Name == actionForward || !admission.InMonoVertex() {
 		return
@@ -68,7 +65,7 @@ func (t *transformer) Transform(ctx context.Context, keys []string, d transforms
 	return out
 }
 
-// errNoAnswer is what a DenyFunc's empty result fails the stream with.
+// errNoAnswer fails the stream after an empty result of a DenyFunc.
 var errNoAnswer = errors.New("sourcer: DenyFunc returned no messages, which the platform does not take from a transformer")
 
 // deny answers for a message that did not get its tokens, or does not return.

@@ -12,20 +12,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Wrap returns a source whose Read draws a token from l for each message, and reads
-// no more messages than it got tokens. Without a limit (throttle.Unlimited, which a
-// nil l is) it returns next itself. It panics with the error of Check when the
-// options make no sense.
+// Wrap returns a source whose Read draws a token from l for each message, and reads no more messages than it got tokens. Without a limit
+// (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of Check when the options make no sense.
 //
-// Read never blocks beyond the request's TimeOut, as far as next does not. Ack,
-// Nack, ActivePartitions and TotalPartitions are those of next; so is Pending,
-// except that it is clamped while the source is throttled. All of them may be called
-// from any number of goroutines at once, if those of next may.
+// Read never blocks beyond the request's TimeOut, as far as next does not. Ack, Nack, ActivePartitions and TotalPartitions are those of
+// next. Pending is next's too, but clamped while the source is throttled. All of them may be called from any number of goroutines at once,
+// if those of next may.
 //
-// Every message that next sends is passed on. What next sends above the Count that
-// it was asked for, and what a message costs above the average, is debt that later
-// Reads wait for. When next panics, the panic goes on unchanged, after what it had
-// sent was passed on; tokens of what it did not read are given back.
+// Every message that next sends is passed on. Messages above the requested Count, and costs above the average, are debt that later Reads
+// wait for. When next panics, the messages that it had sent are passed on, and the panic goes on unchanged; tokens of unread messages are
+// given back.
 func Wrap(next sourcesdk.Sourcer, l throttle.Limiter, opts ...Option) sourcesdk.Sourcer {
 	s := newSettings(opts)
 	admission.Must(s.check())
@@ -56,7 +52,7 @@ type source struct {
 	closedOnce sync.Once // the log entry about a closed limiter
 	overOnce   sync.Once // and about messages that cost more than largest
 
-	mu      sync.Mutex // guards what follows: what was learned from the Reads so far
+	mu      sync.Mutex // guards the following fields: lessons from the Reads so far
 	want    int        // messages that the source is good for in one Read
 	each    float64    // tokens that a message costs on average, at least 1
 	shortAt time.Time  // when a Read had more to read than tokens, last
@@ -94,7 +90,7 @@ type reading struct {
 	waited bool // tokens were waited for
 }
 
-// readUpTo has next read as many messages as the tokens of g are good for.
+// readUpTo has next read as many messages as the tokens of g pay for.
 func (s *source) readUpTo(ctx context.Context, t turn, o order, g purse, r reading) {
 	granted := g.n()
 	count := o.messages(granted)
@@ -109,7 +105,7 @@ func (s *source) readUpTo(ctx context.Context, t turn, o order, g purse, r readi
 		}
 		left := g.spend(p.used)
 		all, short := s.learn(t, p, lesson{asked: count, of: r.count, short: granted < o.tokens || r.waited})
-		// One that had to wait for its messages would not have had more of them earlier.
+		// A Read that had to wait for its messages would not have had more of them earlier.
 		took := time.Since(asked)
 		s.end(ctx, left, r.count, brought{all: all && took <= t.timeout/2, lacked: short && took <= t.timeout/20})
 		if p.panicked != nil {
@@ -120,15 +116,14 @@ func (s *source) readUpTo(ctx context.Context, t turn, o order, g purse, r readi
 	p.flush()
 }
 
-// A lesson is what a Read was asked for.
+// A lesson is the request that a Read was given.
 type lesson struct {
 	asked int  // messages, of next
 	of    int  // messages, by the platform
 	short bool // tokens came too late for the platform, or were too few
 }
 
-// learn draws the conclusions from a Read, and returns whether it brought all that it was asked
-// for, and whether tokens held it back.
+// learn draws the conclusions from a Read. It reports whether the Read brought all that was asked for, and whether tokens held it back.
 func (s *source) learn(t turn, p *pipe, l lesson) (all, short bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
