@@ -65,7 +65,7 @@ func (f *flow[Req, Resp]) do(ctx context.Context, request func(id string) Req, e
 	return last, f.release(c), nil
 }
 
-// release gives the place back, and returns what its turn has gathered.
+// release gives the place back, and returns the collected parts of its turn.
 func (f *flow[Req, Resp]) release(c *call[Resp]) []Resp {
 	parts := c.parts
 	f.free <- c

@@ -36,10 +36,8 @@ func (m *MapStream) Do(ctx context.Context, msg Message) ([]Result, error) {
 	return m.DoEach(ctx, msg, nil)
 }
 
-// DoEach is Do, and calls each with every result as it comes. It runs on the
-// goroutine that receives: while it runs, nothing else is received on this stream
-// (as on the platform, when what comes next is slow). After ctx has ended, it may
-// be called once more while DoEach returns.
+// DoEach is Do, and calls each with every result as it comes. It runs on the receiving goroutine: while it runs, nothing else is received
+// on this stream (as on the platform behind a slow sink). After ctx has ended, it may be called once more while DoEach returns.
 func (m *MapStream) DoEach(ctx context.Context, msg Message, each func(Result)) ([]Result, error) {
 	var told func(*mappb.MapResponse)
 	if each != nil {

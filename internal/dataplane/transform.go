@@ -36,9 +36,8 @@ func DialTransform(ctx context.Context, socketPath string, opts ...Option) (*Tra
 	})
 }
 
-// Do sends one message and returns what the transformer made of it, at least one
-// result: an empty answer ends the pod on the platform, and breaks the stream here.
-// Otherwise it is like Map.Do.
+// Do sends one message and returns the transformer's results, at least one: an empty answer ends the pod on the platform, and breaks the
+// stream here. Otherwise it is like Map.Do.
 func (t *Transform) Do(ctx context.Context, msg Message) ([]Result, error) {
 	resp, _, err := t.do(ctx, func(id string) *transformpb.SourceTransformRequest {
 		return newTransformRequest(id, msg)
