@@ -14,8 +14,7 @@ type flow[Req, Resp any] struct {
 	calls []call[Resp]
 	// free holds the places that nothing is in flight on.
 	free chan *call[Resp]
-	// inspect reads a response: the message that it answers, and whether it is the
-	// last for it; or says what is wrong with the response by itself.
+	// inspect reads a response: the message that it answers, and whether it is the last for it; or returns the response's own fault.
 	inspect func(Resp) (id string, last bool, err error)
 	// owed is the fault of a server that ends the stream with answers due.
 	owed Fault
