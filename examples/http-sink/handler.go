@@ -191,7 +191,7 @@ func (h *handler) address(m *render.Message) (string, error) {
 	return render.AddFields(to, m)
 }
 
-// headerOf returns a header of a message, in whatever case its name is.
+// headerOf returns a header of a message, ignoring the case of its name.
 func headerOf(d sinksdk.Datum, name string) string {
 	headers := d.Headers()
 	if value, ok := headers[name]; ok {

@@ -19,7 +19,8 @@ type gate struct {
 // tryEvery is how long the gate is shut before the next call tries.
 const tryEvery = time.Minute
 
-// pass waits until a call may be made. trial means that the gate is shut and this call is the one that tries; call leave when it has ended.
+// pass waits until a call may be made. If trial is true, the gate is shut and this call is the one that tries: call leave when it has
+// ended.
 func (g *gate) pass(ctx context.Context) (trial bool, err error) {
 	for {
 		g.mu.Lock()
@@ -76,7 +77,7 @@ func (g *gate) report(shut bool) (wasOpen bool) {
 	return wasOpen
 }
 
-// leave ends a trial, whatever its result.
+// leave ends a trial, successful or not.
 func (g *gate) leave(trial bool) {
 	if !trial {
 		return

@@ -15,14 +15,13 @@ type Field[C any] struct {
 	// Key is the setting's name in the file, in camel case. The variable's name
 	// follows from it; see Variable.
 	Key string
-	// Prefix is what the variable's name begins with, for a program that has settings of
-	// its own: capitals and an underscore at the end. Empty means the constant Prefix.
+	// Prefix is the prefix of the variable, for a program with settings of its own: capitals and a final underscore. Empty means the
+	// constant Prefix.
 	Prefix string
 	// Shared means that the variable may also begin with the constant Prefix, because every program of this module has the setting. Only
 	// one of the two may be set.
 	Shared bool
-	// Allowed says which values are allowed, Default which one holds when none
-	// is given, Doc what the setting does. They are Markdown of one line.
+	// Allowed describes the allowed values, Default the default, and Doc the meaning. They are Markdown of one line.
 	Allowed, Default, Doc string
 	// Topic is the heading in the reference, Unit the unit of a number, and Example a value as in the variable.
 	Topic, Unit, Example string

@@ -17,8 +17,8 @@ var notSettings = []string{
 }
 
 // Load sets c from the file in NUMATHROTTLE_CONFIG, if it is set, and from the variables of environ, which has the form of os.Environ. A
-// variable wins over the file. It returns a *FieldError for each fault: those of the file by line, then those of the variables in the order
-// of fields, then unknown (including misspelt) variables by name. A setting with a fault keeps its value.
+// variable wins over the file. It returns a *FieldError for each fault: those of the file by line, those of the variables in the order of
+// fields, and unknown (or misspelt) variables by name. A setting with a fault keeps its value.
 func Load[C any](fields []Field[C], environ []string, c *C) []error {
 	return Read(fields, nil, environ, c).Faults()
 }

@@ -96,8 +96,8 @@ func letters(name string) string {
 	return onlyLetters(strings.TrimPrefix(strings.ToUpper(name), Prefix))
 }
 
-// distance is the number of insertions, deletions and replacements of letters, and of swaps of neighbours, that turn a into b. (It is the
-// Damerau-Levenshtein distance in which no letter is changed twice.)
+// distance is the number of insertions, deletions and replacements of letters, and swaps of neighbours, that turn a into b: the
+// Damerau-Levenshtein distance in which no letter is changed twice.
 func distance(a, b string) int {
 	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

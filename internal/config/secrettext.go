@@ -14,7 +14,7 @@ import (
 const AllowedSecret = "a text of one line; one line end behind it does not count" //nolint:gosec // what is allowed, and no secret
 
 // CleanSecret is the common rule for secrets from all sources. It ignores one line end (\n or \r\n) at the end, because editors, echo and
-// base64 add it. A byte-order mark at the beginning, any other control character and Unicode's line separators are faults: no login has
+// base64 add it. A byte-order mark at the beginning, any other control character and Unicode's line separators are faults. No login has
 // them, and they would fail later without a visible cause. Spaces stay: a password may have them. problem names only the character and its
 // byte position, counted from 1; it is empty for a usable text.
 func CleanSecret(text string) (clean, problem string) {
@@ -47,8 +47,8 @@ func TrimLineEnd(text string) string {
 	return text
 }
 
-// HeaderProblem says why a secret cannot be the value of an HTTP header, without any of it; empty if it can. net/http trims outer spaces,
-// so that the service would get another secret.
+// HeaderProblem says why a secret cannot be the value of an HTTP header, without any of it; empty if it can. One fault is outer spaces:
+// net/http trims them, so that the service would get another secret.
 func HeaderProblem(secret string) string {
 	for i, r := range secret {
 		switch {

@@ -1,5 +1,5 @@
-// Package drivers is shared by pkg/open and the packages below it. It registers the stores and the monitoring that a program imports, like
-// database/sql's drivers, and holds the credentials for stores.
+// Package drivers registers the stores and the monitoring that a program imports, as in database/sql, and holds the credentials for stores.
+// Package pkg/open and the packages below it share it.
 //
 // Register functions are for init functions. All others are safe for concurrent use.
 package drivers

@@ -1,5 +1,4 @@
-// Package health is a small HTTP server that shows the status of a process and its limits, for a kubelet's probes, for Prometheus and for
-// browsers.
+// Package health is a small HTTP server that shows the status of a process and its limits: for a kubelet's probes, Prometheus and browsers.
 //
 //	/healthz   200 as long as the process serves
 //	/readyz    200 when every limit is ready, else 503; a line for each limit says what limits its callers

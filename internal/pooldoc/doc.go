@@ -1,5 +1,5 @@
-// Package pooldoc has the common parts of all documents of a pool, such as a limit's override, the position of a ramp or a backoff, and
-// pauses.
+// Package pooldoc has the common parts of all documents of a pool: a limit's override, the position of a ramp or a backoff, pauses and
+// others.
 //
 // A document's life has four parts:
 //

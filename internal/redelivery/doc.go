@@ -1,5 +1,5 @@
-// Package redelivery measures the cost of a nack when messages that do not get tokens in time are nacked and redelivered: the use of a
-// limit and the deliveries per message. It holds tests only:
+// Package redelivery measures the cost of a nack: the use of a limit and the deliveries per message, if messages that do not get tokens in
+// time are nacked and redelivered. It holds tests only:
 //
 //	go test -v -run TestNack ./internal/redelivery
 //

@@ -1,4 +1,4 @@
-// Package sim runs a whole pool (processors, network, clocks and store) as a deterministic event loop over the shipped state machines:
+// Package sim runs a whole pool with its processors, network, clocks and store: a deterministic event loop over the shipped state machines
 // driver.Record and consensus.Processor. It injects faults and checks on true time that the shares in use never exceed the whole. Only the
 // environment is modelled, not the protocol. There are no goroutines and no wall clock; a seed determines a run, to the event.
 //
@@ -52,8 +52,8 @@
 //
 //   - The ceiling that a processor applies is one of those, or between it and the ramp's Min.
 //
-//   - Any two granted permits are at least the spacing apart that was in force for the later one, exactly, on the
-//     store's clock. None lies further ahead than requested. The permits of a store that lost its state come after
+//   - Any two granted permits are at least the spacing apart that was in force for the later one, without tolerance, on
+//     the store's clock. None lies further ahead than requested. The permits of a store that lost its state come after
 //     all lost ones.
 //
 //   - The shares in use and the issuer's claim, which determined the spacing of the valid permits, add up to at most the
@@ -66,11 +66,11 @@
 //     unless the store has lost its state since. A pause by a process that does not know yet that somebody resumed is
 //     not checked: it acts on outdated state.
 //
-// In the second phase, the pool must become healthy in time: two removal times of the longest lease plus three gaps of a quarter of a lease
-// between syncs, by the slowest clock. It is healthy if it passes ten checks in a row: the shares add up to at least 0.99, each is within
-// 5 % of the fair one, and all processors hold one; or the pool issues permits. All processors are busy in that phase. Afterwards every
-// processor must apply the newest override that any of them had loaded or the store has. The ramp must be at its end, permits flow, and
-// nobody be paused.
+// In the second phase, the pool must become healthy in time, by the slowest clock: two removal times of the longest lease plus three gaps
+// of a quarter of a lease between syncs. It is healthy if it passes ten checks in a row. The shares must add up to at least 0.99, each be
+// within 5 % of the fair one, and all processors hold one; or the pool must issue permits. All processors are busy in that phase.
+// Afterwards every processor must apply the newest override that any of them had loaded or the store has. The ramp must be at its end,
+// permits flow, and nobody be paused.
 //
 // The checks of the bound hold for consensus.Stop. A tenth of the seeds uses consensus.Degrade, which gives up the bound while only some
 // processors are cut off. Three checks apply to them. The shares with the store's consent add up to at most one, except for a removal time

@@ -7,8 +7,9 @@
 //
 //	Target = max(reserved, min(configured, adaptive))
 //
-// This is the rule by which FoundationDB limits a tag (GlobalTagThrottler). configured is the limit in force without this package. reserved
-// is a rate that is always allowed, at most the configured one. adaptive is computed by this package. It never raises anything.
+// This is the rule by which FoundationDB limits a tag (GlobalTagThrottler). The configured rate is the limit in force without this package.
+// The reserved rate is always allowed, and is at most the configured one. The adaptive rate is computed by this package. It never raises
+// anything.
 //
 // # The law
 //

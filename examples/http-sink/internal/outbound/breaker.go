@@ -28,8 +28,8 @@ type breaker struct {
 	until time.Time
 }
 
-// NewBreakers returns breakers that open after so many consecutive failures, for so long. most bounds their number: further destinations
-// share one. changed, if not nil, is called when one opens or closes.
+// NewBreakers returns breakers that open after so many consecutive failures, for so long. The number of breakers is at most most: further
+// destinations share one. If changed is not nil, it is called when one opens or closes.
 func NewBreakers(failures int, open time.Duration, most int, changed func(destination string, open bool)) *Breakers {
 	return &Breakers{failures: uint32(failures), open: open, most: most, changed: changed, at: map[string]*breaker{}}
 }
@@ -111,8 +111,8 @@ func (b *Breakers) Check(destination string) error {
 	return nil
 }
 
-// Guard returns a transport that reports each attempt to the breakers, and makes none at an open one. judge reports whether the service
-// failed according to a response, and whether the response counts.
+// Guard returns a transport that reports each attempt to the breakers, and makes none at an open one. The result of judge is whether the
+// service failed according to a response, and whether the response counts.
 func (b *Breakers) Guard(base http.RoundTripper, destination func(*http.Request) string, judge func(*http.Response) (failed, counts bool)) http.RoundTripper {
 	if b == nil {
 		return base

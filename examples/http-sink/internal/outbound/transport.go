@@ -26,9 +26,8 @@ type Connection struct {
 	Allow dialguard.Addresses
 	// Proxy is used for everything; nil for none. Its own address is not checked, and the addresses that it dials cannot be.
 	Proxy *url.URL
-	// CAFile holds, in PEM, the authorities that are trusted instead of the system's,
-	// CertFile and KeyFile the client's certificate and key. When one of the files has changed,
-	// new requests go over new connections; while they cannot be used, the old ones stay.
+	// CAFile contains, in PEM, the authorities that replace the system's. CertFile and KeyFile contain the client's certificate and key.
+	// When one of the files has changed, new requests use new connections; while the files are unusable, the old ones stay.
 	CAFile, CertFile, KeyFile string
 	// Idle is how many unused connections are kept per host.
 	Idle int
