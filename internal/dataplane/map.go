@@ -8,8 +8,7 @@ import (
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 )
 
-// A Map is one open stream to a unary mapper. All its methods may be called from
-// any number of goroutines at once.
+// A Map is one open stream to a unary mapper. All its methods are safe for concurrent use.
 type Map struct {
 	flow[*mappb.MapRequest, *mappb.MapResponse]
 }

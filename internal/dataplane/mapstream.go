@@ -8,9 +8,8 @@ import (
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 )
 
-// A MapStream is one open stream to a stream mapper, which answers a message with
-// any number of results, one after the other, and an end-of-transmission mark. All
-// its methods may be called from any number of goroutines at once.
+// A MapStream is one open stream to a stream mapper. It answers a message with any number of results, one after the other, and an
+// end-of-transmission mark. All its methods are safe for concurrent use.
 type MapStream struct {
 	flow[*mappb.MapRequest, *mappb.MapResponse]
 }

@@ -81,7 +81,7 @@ func (c *Cache) Take(sent []driver.DocumentReport, docs []driver.Document) (chan
 	return changed
 }
 
-// Lost tells whether the store has lost anything.
+// Lost reports whether the store has lost anything.
 func (c *Cache) Lost() bool {
 	return slices.ContainsFunc(c.held, func(h Held) bool { return h.Lost })
 }

@@ -74,14 +74,14 @@ func (h *Headers) Render(m *Message, to http.Header) error {
 
 const longestHeader = 4096
 
-// ValidHeaderName tells whether a text is a token of RFC 9110.
+// ValidHeaderName reports whether a text is a token of RFC 9110.
 func ValidHeaderName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	})
 }
 
-// ValidHeaderValue tells whether a text can be the value of a header.
+// ValidHeaderValue reports whether a text can be the value of a header.
 func ValidHeaderValue(value string) bool {
 	return len(value) <= longestHeader && !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }

@@ -65,7 +65,7 @@ func (r *URL) Host() string { return r.host }
 // Hostname is Host without port and brackets.
 func (r *URL) Hostname() string { return r.name }
 
-// Plain tells whether requests go over http.
+// Plain reports whether requests go over http.
 func (r *URL) Plain() bool { return r.scheme == "http" }
 
 // Render returns the URL for a message. Errors contain nothing of the message.
