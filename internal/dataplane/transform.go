@@ -8,8 +8,7 @@ import (
 	transformpb "github.com/numaproj/numaflow-go/pkg/apis/proto/sourcetransform/v1"
 )
 
-// A Transform is one open stream to a source transformer. All its methods may be
-// called from any number of goroutines at once.
+// A Transform is one open stream to a source transformer. All its methods are safe for concurrent use.
 type Transform struct {
 	flow[*transformpb.SourceTransformRequest, *transformpb.SourceTransformResponse]
 }
