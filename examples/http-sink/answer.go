@@ -20,11 +20,11 @@ import (
 // give answers a message.
 func (a *answer) give(r sinksdk.Response) { a.response, a.given = r, true }
 
-// answer answers a message by what became of its request; again is as in act.
+// answer answers a message according to the result of its request; again is as in act.
 func (b *batch) answer(a *answer, res result, err error, again comeback) {
 	switch {
 	case errors.Is(err, throttle.ErrClosed):
-		b.abandoner.Hold(b.ctx, err) // what comes while the process ends belongs to the next
+		b.abandoner.Hold(b.ctx, err) // messages that come while the process ends belong to the next one
 		return
 	case b.ctx.Err() != nil:
 		return // responses answers for it: nothing may be acknowledged because of that
@@ -52,7 +52,7 @@ func (b *batch) answer(a *answer, res result, err error, again comeback) {
 	}
 }
 
-// stored answers a message that the service has.
+// stored answers a message that the service has stored.
 func (b *batch) stored(a *answer, res result) {
 	if b.settings.OnOK != onSuccess {
 		a.give(sinksdk.ResponseOK(a.id))
@@ -66,15 +66,15 @@ func (b *batch) stored(a *answer, res result) {
 	b.count(string(onSuccess))
 }
 
-// invalid answers a message that cannot be sent at all.
+// invalid answers a message that cannot be sent.
 func (b *batch) invalid(a *answer, err error) {
 	b.act(a, b.settings.OnInvalid, err.Error(), soon)
 }
 
-// A comeback says when a message comes again that is given back, and whether that is logged already.
+// A comeback returns when a nacked message comes again, and whether that is already logged.
 type comeback func() (after time.Duration, told bool)
 
-// act answers a message that the service has not. again says when it comes again if it is a nack.
+// act answers a message that was not stored. again returns when it comes again if it is a nack.
 func (b *batch) act(a *answer, do action, why string, again comeback) {
 	told := false
 	switch do {
@@ -102,13 +102,13 @@ func (b *batch) act(a *answer, do action, why string, again comeback) {
 	b.notStored[cause{do, why}]++
 }
 
-// A cause is why a message was not stored, and how it was answered.
+// A cause is the reason why a message was not stored, and its answer.
 type cause struct {
 	do  action
 	why string
 }
 
-// report logs what was not stored, a line for each cause.
+// report logs the messages that were not stored, a line for each cause.
 func (b *batch) report() {
 	for c, n := range b.notStored {
 		b.log.Warn("messages were not stored", "messages", n, "answer", string(c.do), "cause", c.why)
@@ -121,8 +121,8 @@ func (b *batch) count(answer string) {
 
 const leastDelay, mostDelay = 100 * time.Millisecond, time.Hour // of a nack
 
-// comesAgain is when the messages of one request that were given back come again, together. Those that the limit has denied
-// have a turn each, at its pace; others come when it makes sense, and up to a quarter later, so that not all come together.
+// comesAgain returns when the nacked messages of one request come again, together. Messages denied by the limit get turns at its pace.
+// Others come when it makes sense, and up to a quarter later, so that not all come together.
 func (b *batch) comesAgain(messages int, res result, err error) (after time.Duration, told bool) {
 	if e, ok := errors.AsType[*throttle.Error](err); ok {
 		return min((&admission.Denied{Err: e, By: b.turns, Messages: messages}).RetryAfter(), mostDelay), true
@@ -130,15 +130,15 @@ func (b *batch) comesAgain(messages int, res result, err error) (after time.Dura
 	return spread(min(max(retryAfter(res, err), leastDelay), mostDelay)), false
 }
 
-// soon is when a message comes again whose answer says nothing about it.
+// soon returns when a message comes again if its answer does not say.
 func soon() (after time.Duration, told bool) { return spread(leastDelay), false }
 
 func spread(d time.Duration) time.Duration { return d + rand.N(d/4) }
 
 func statusText(status int) string { return "status " + strconv.Itoa(status) }
 
-// responses returns one response for each message, once a batch with failures has lasted for
-// failDelay. What has no answer, because the context has ended, is a failure.
+// responses returns one response for each message, once a batch with failures has lasted for failDelay. Unanswered messages, whose context
+// has ended, are failures.
 func (b *batch) responses() sinksdk.Responses {
 	out := make(sinksdk.Responses, len(b.answers))
 	failed := false
@@ -161,7 +161,7 @@ func (b *batch) responses() sinksdk.Responses {
 	return out
 }
 
-// pause lets d pass, or the rest of the context's time.
+// pause waits for d, or until the context ends.
 func (b *batch) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

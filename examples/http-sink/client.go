@@ -23,24 +23,24 @@ import (
 type call struct {
 	url         string
 	header      http.Header
-	body        []byte // as it is sent
-	plain       []byte // before it is compressed
+	body        []byte // as sent
+	plain       []byte // before compression
 	id          string // stable over attempts and over deliveries
 	destination string
 	cost        int
 }
 
-// A result is the last answer of a call.
+// A result is the last response to a call.
 type result struct {
 	class      verdict.Class
 	status     int // 0: there was none
 	body       []byte
 	complete   bool // body is all of it
 	retryAfter time.Duration
-	err        error // why there was no answer; nothing of a secret or of a message
+	err        error // why there was no response; without secrets and message data
 }
 
-// A client makes calls. It may be used from any number of goroutines at once.
+// A client makes calls. It is safe for concurrent use.
 type client struct {
 	settings *settings
 	table    verdict.Table
@@ -97,7 +97,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 	guarded := c.breakers.Guard(m.attempts(attempt), destinationOf, func(res *http.Response) (failed, counts bool) {
 		class := c.table.Class(res.StatusCode)
 		if noToken, ok := errors.AsType[*outbound.TokenError](outbound.FailureOf(res)); ok && noToken != nil {
-			return false, false // which says nothing of the service
+			return false, false // it says nothing about the service
 		}
 		return res.StatusCode == 0 || class == verdict.Retry, class != verdict.Wait
 	})
@@ -121,7 +121,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 	return c, nil
 }
 
-// login returns how requests log in; nil for not at all.
+// login returns the login of requests; nil for none.
 func (s *settings) login(tokens *outbound.TokenLogin) outbound.Login {
 	var all logins
 	if s.BasicUsername != "" {
@@ -157,7 +157,7 @@ func (s *settings) tokens(base http.RoundTripper, log *slog.Logger) *outbound.To
 	}, base)
 }
 
-// jwt says how a JWT is made to log in with.
+// jwt returns the configuration of the JWT for logins.
 func (s *settings) jwt(log *slog.Logger) outbound.JWT {
 	return outbound.JWT{
 		Key: outbound.Credential{File: s.JWTKeyFile, Lines: true}, KeyID: s.JWTKeyID, Issuer: s.JWTIssuer, Subject: s.JWTSubject,
@@ -179,7 +179,7 @@ func toldOfTokens(log *slog.Logger) func(error) {
 	}
 }
 
-// logins are used together: a key beside another login.
+// logins are several logins used together, such as a key beside another login.
 type logins []outbound.Login
 
 // Set implements outbound.Login.
@@ -201,7 +201,7 @@ func (l logins) Refused(h http.Header) bool {
 	return renewed
 }
 
-// requestSigner returns how requests are signed; nil for not at all.
+// requestSigner returns the signer of requests; nil for none.
 func (s *settings) requestSigner() outbound.RequestSigner {
 	if s.Signature == awsSignature {
 		return &outbound.SigV4{
@@ -214,7 +214,7 @@ func (s *settings) requestSigner() outbound.RequestSigner {
 	return nil
 }
 
-// signer returns how bodies are signed; nil for not at all.
+// signer returns the signer of bodies; nil for none.
 func (s *settings) signer() *outbound.Signer {
 	switch s.Signature {
 	case sha256Signature:
@@ -231,7 +231,7 @@ const defaultSignatureHeader = "X-Signature-256"
 // mostRedirects is how many are followed.
 const mostRedirects = 5
 
-// checkRedirect is http.Client.CheckRedirect. A redirect that is not followed is the answer.
+// checkRedirect is http.Client.CheckRedirect. A redirect that is not followed is the response.
 func (s *settings) checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	status := 0
@@ -248,7 +248,7 @@ func (s *settings) checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// classify is what the transport does about an answer.
+// classify decides how the transport treats a response.
 func (c *client) classify(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
 	r, _ := httpthrottle.Generic(a)
 	switch class := c.table.Class(a.Status); {
@@ -259,7 +259,7 @@ func (c *client) classify(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
 	case a.Header.Get(outbound.Renewed) != "":
 		return httpthrottle.Refusal{Class: httpthrottle.Overload, NotProcessed: true, RetryAfter: time.Millisecond}, true
 	case class == verdict.Wait:
-		if r.Class == "" { // a status that is none of Generic's
+		if r.Class == "" { // a status that Generic does not know
 			r.Class = httpthrottle.Wait
 			r.RetryAfter, r.Dimension, r.NotProcessed = a.RetryAfter()
 		}
@@ -271,17 +271,17 @@ func (c *client) classify(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
 	return httpthrottle.Refusal{}, false
 }
 
-// do makes a call. The error is that of ctx or of the limiter: *throttle.Error, or an
-// *outbound.OpenError, or an *outbound.TokenError when no token could be had. What the service does is in the result.
+// do makes a call. Errors: those of ctx; those of the limiter: *throttle.Error; *outbound.OpenError; *outbound.TokenError if no token was
+// available. The service's response is in the result.
 func (c *client) do(ctx context.Context, call *call) (result, error) {
 	began := time.Now()
 	for attempt := 1; ; attempt++ {
-		// Before anything is drawn: a call that cannot log in costs nothing.
+		// Before any draw: a call that cannot log in costs nothing.
 		if err := c.tokens.Await(ctx, min(c.settings.MaxWait, c.settings.MaxElapsed-time.Since(began))); err != nil {
 			return result{}, err
 		}
 		res, err := c.once(ctx, call)
-		// A token that came to its end on the way, or was refused, and could not be replaced at once.
+		// A token expired under way, or was refused, and could not be replaced at once.
 		if _, missing := errors.AsType[*outbound.TokenError](err); !missing || attempt >= c.settings.MaxAttempts {
 			return res, err
 		}
@@ -314,7 +314,7 @@ func (c *client) once(ctx context.Context, call *call) (result, error) {
 
 var errInvalidURL = errors.New("the URL cannot be requested")
 
-// read takes what is needed of an answer, and lets go of it.
+// read reads the needed part of a response, and closes it.
 func (c *client) read(res *http.Response) (result, error) {
 	defer res.Body.Close()
 	if err := outbound.FailureOf(res); err != nil {
@@ -328,7 +328,7 @@ func (c *client) read(res *http.Response) (result, error) {
 	}
 	r := result{class: c.table.Class(res.StatusCode), status: res.StatusCode}
 	body, err := io.ReadAll(io.LimitReader(res.Body, int64(c.settings.MaxResponse)+1))
-	// The status has come: that the rest of the answer breaks off changes nothing about it.
+	// The status has come: a broken body does not change it.
 	r.complete = err == nil && len(body) <= c.settings.MaxResponse
 	r.body = body[:min(len(body), c.settings.MaxResponse)]
 	r.retryAfter, _, _ = httpthrottle.Answer{Status: res.StatusCode, Header: res.Header, Body: r.body, At: time.Now()}.RetryAfter()

@@ -15,13 +15,13 @@ import (
 // A joinFunc joins the pool of a limit, as numathrottle.Open does.
 type joinFunc func(ctx context.Context, c numathrottle.Config) (*throttle.Throttle, error)
 
-// pools are those that were joined for one purpose.
+// pools are the pools joined for one purpose.
 type pools struct {
 	rates   []*throttle.Throttle
 	closers []func() error
 }
 
-// leave leaves them, the last that was joined first.
+// leave leaves them in reverse order.
 func (p pools) leave() error {
 	var errs []error
 	for _, c := range slices.Backward(p.closers) {
@@ -30,18 +30,18 @@ func (p pools) leave() error {
 	return errors.Join(errs...)
 }
 
-// A destination is the limits of one destination.
+// A destination holds the limits of one destination.
 //
-// Invariant: what follows ready does not change once that is closed.
+// Invariant: the fields after ready do not change once it is closed.
 type destination struct {
 	ready      chan struct{}    // closed when the limits are open, or cannot be opened
 	own, slots throttle.Limiter // nil: none
-	// limiter draws from these and from the shared ones; nil where those tell destinations apart, for their quotas may change.
+	// limiter draws from these and from the shared ones; nil if those distinguish destinations, because their quotas may change.
 	limiter throttle.Limiter
-	again   time.Time // when opening is tried again; zero: the limits are open
+	again   time.Time // when to retry opening; zero: the limits are open
 }
 
-// stale tells whether the limits could not be opened, some time ago.
+// stale reports whether opening the limits failed, some time ago.
 func (d *destination) stale() bool {
 	select {
 	case <-d.ready:
@@ -52,28 +52,28 @@ func (d *destination) stale() bool {
 }
 
 const (
-	// openTimeout bounds how long opening the limits of a destination may hold up its messages.
+	// openTimeout bounds how long opening a destination's limits may delay its messages.
 	openTimeout = 10 * time.Second
-	// openAgain is how long a destination stays unavailable whose limits could not be opened.
+	// openAgain is how long a destination stays unavailable after opening its limits failed.
 	openAgain = 10 * time.Second
 )
 
-// ForTag implements throttle.Tagger: it opens the limits of a destination, or waits while another
-// call opens them. It holds up no other destination.
+// ForTag implements throttle.Tagger: it opens the limits of a destination, or waits while another call does. It does not delay other
+// destinations.
 func (l *limits) ForTag(name string) throttle.Limiter {
 	d, limitsOf, first := l.find(name)
 	if first {
 		l.open(d, limitsOf)
 	}
 	<-d.ready
-	if d.limiter == nil { // its quota counts, also where it shares its own limits with others
+	if d.limiter == nil { // its quota counts, even if it shares its own limits with others
 		return l.limiterFor(d, name)
 	}
 	return d.limiter
 }
 
-// find returns the limits of a destination, or those of all that have none of their own, whose
-// name is empty. first tells that the caller has to open them.
+// find returns the limits of a destination, or the common ones of all without limits of their own, whose name is empty. first reports
+// whether the caller must open them.
 func (l *limits) find(name string) (d *destination, limitsOf string, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *limits) open(d *destination, name string) {
 	}
 }
 
-// limiterFor returns what draws for a destination: from its own limits, and from those that all share, within its quota there.
+// limiterFor returns the limiter of a destination: it draws from its own limits, and from the shared ones within its quota there.
 func (l *limits) limiterFor(d *destination, name string) throttle.Limiter {
 	s, shared := l.settings, l.shared
 	if tags, ok := shared.(throttle.Tagger); ok && name != "" {
@@ -133,7 +133,7 @@ func (l *limits) limiterFor(d *destination, name string) throttle.Limiter {
 		waits.Limiter = patient{all, s.LimitWait}
 	}
 	to := destined{Limiter: waits}
-	switch { // what a service says is for its own calls, and for those to no other
+	switch { // a service's response applies to its own calls only
 	case d.own != nil:
 		to.told, _ = d.own.(listener)
 	case d.slots != nil:
@@ -168,16 +168,16 @@ func (l *limits) joinFor(name string) (own, slots throttle.Limiter, err error) {
 	return own, slots, nil
 }
 
-// A listener judges whether all pods should wait because one was told to.
+// A listener decides whether all pods should wait because one was asked to.
 type listener interface {
 	RetryAfter(until time.Time, reason string)
 }
 
-// destined is the limits of a destination. What it says when it refuses a call, one of them is told.
+// destined is the limits of a destination. A refusal by it is reported to one of them.
 type destined struct {
 	throttle.Limiter
 
-	told listener // nil: no limit is of this destination alone
+	told listener // nil: no limit is exclusive to this destination
 }
 
 // RetryAfter implements listener.
@@ -187,10 +187,10 @@ func (d destined) RetryAfter(until time.Time, reason string) {
 	}
 }
 
-// Unwrap shows what the waits are for; see throttle.ExternalWait.
+// Unwrap exposes the reason for waits; see throttle.ExternalWait.
 func (d destined) Unwrap() throttle.Limiter { return d.Limiter }
 
-// poolName is a destination's part of the name of its pools.
+// poolName returns the part of a pool's name for a destination.
 func poolName(destination string) string {
 	if destination == "" {
 		return "others"

@@ -17,8 +17,7 @@ import (
 
 type field = config.Field[settings]
 
-// prefix is what the variables of this program's own settings begin with. Those of the
-// pool and the limit are those of numathrottle.
+// prefix is the prefix of the variables of this program's own settings. The pool and the limit use numathrottle's.
 const prefix = "HTTP_SINK_"
 
 const (
@@ -27,8 +26,8 @@ const (
 	mostTokens = 1_000_000_000
 )
 
-// fields is every setting of this program, in the order of the reference. The limit itself has the names
-// that it has in every program of this module.
+// fields lists all settings of this program, in the order of the reference. The limit itself has the same names as in every program of this
+// module.
 var fields = slices.Concat(own(requestFields), own(batchFields), rateFields, own(limitFields), own(retryFields), own(answerFields),
 	own(loginFields), own(connectionFields), own(processFields))
 
@@ -90,7 +89,7 @@ var batchFields = []field{
 		func(s *settings) *int { return &s.Concurrency }).In("requests").Like("64"),
 }
 
-// rateFields are the library's own settings of a limit, whatever these are. The library documents them.
+// rateFields are all of the library's settings of a limit. The library documents them.
 var rateFields = open.LimitFields(poolOf)
 
 var limitFields = []field{

@@ -16,9 +16,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
-// A handler sends messages over HTTP. It draws from the limits itself, once for each
-// attempt, and not through sinker.Wrap, which draws once for each message: what is sent
-// again counts, and what goes together can count once.
+// A handler sends messages over HTTP. It draws from the limits itself, once for each attempt. sinker.Wrap would draw once for each message;
+// here repeated attempts count, and a group of messages can count once.
 type handler struct {
 	settings   *settings
 	client     *client
@@ -31,7 +30,7 @@ type handler struct {
 	meters     *meters
 	slots      chan struct{} // one for each request under way; see seat
 	abandoner  admission.Abandoner
-	turns      *admission.Gate // in which the messages that a limit has denied come again
+	turns      *admission.Gate // in which denied messages come again
 	log        *slog.Logger
 }
 
@@ -61,14 +60,14 @@ func newHandler(s *settings, c *client, m *meters, log *slog.Logger) (h *handler
 	return h, err
 }
 
-// A place is where a message goes: messages with the same place can go together.
+// A place is the target of a message: messages with the same place can go together.
 type place struct {
 	url         string
 	header      string // its lines
 	destination string
 }
 
-// A batch is one call of Sink: what the platform sent up to one end of transmission.
+// A batch is one call of Sink: the platform's messages up to one end of transmission.
 type batch struct {
 	*handler
 
@@ -83,10 +82,9 @@ type batch struct {
 
 type group = payload.Group[place, *answer]
 
-// An answer is that to one message.
+// An answer is the response to one message.
 //
-// Invariant: it is given once, by whoever has the message: the goroutine that reads it, or
-// that of the request that it is in.
+// Invariant: it is given once, by the goroutine that has the message: its reader, or its request's.
 type answer struct {
 	id       string
 	response sinksdk.Response
@@ -109,9 +107,8 @@ func (h *handler) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	return b.responses()
 }
 
-// read takes the next message, or waits until a group is due. It returns false when
-// there is no further message: numaflow-go wants all to be read, also when the context
-// has ended.
+// read takes the next message, or waits until a group is due. It returns false after the last message: numaflow-go requires all to be read,
+// even when the context has ended.
 func (b *batch) read(in <-chan sinksdk.Datum) bool {
 	var due <-chan time.Time
 	if d, ok := b.groups.Next(time.Now()); ok {
@@ -130,8 +127,7 @@ func (b *batch) read(in <-chan sinksdk.Datum) bool {
 	}
 }
 
-// take puts a message into a group, or answers it when it cannot be sent. It returns the
-// groups that are complete.
+// take puts a message into a group, or answers it if it cannot be sent. It returns the complete groups.
 func (b *batch) take(d sinksdk.Datum) []group {
 	a := &answer{id: d.ID()}
 	b.answers = append(b.answers, a)
@@ -143,7 +139,7 @@ func (b *batch) take(d sinksdk.Datum) []group {
 	return b.groups.Add(to, a, record, time.Now())
 }
 
-// prepare makes the request's parts of a message. Errors hold nothing of it.
+// prepare returns the parts of a request for a message. Errors contain nothing of it.
 func (h *handler) prepare(d sinksdk.Datum) (to place, record []byte, err error) {
 	m := render.NewMessage(d)
 	if to.url, err = h.address(m); err != nil {
@@ -195,7 +191,7 @@ func (h *handler) address(m *render.Message) (string, error) {
 	return render.AddFields(to, m)
 }
 
-// headerOf returns a header of a message, in whatever case its name is.
+// headerOf returns a header of a message, ignoring the case of its name.
 func headerOf(d sinksdk.Datum, name string) string {
 	headers := d.Headers()
 	if value, ok := headers[name]; ok {
@@ -209,18 +205,18 @@ func headerOf(d sinksdk.Datum, name string) string {
 	return ""
 }
 
-// lines prints headers, so that they can be part of a key.
+// lines formats headers, so that they can be part of a key.
 func lines(h http.Header) string {
 	var b strings.Builder
 	_ = h.Write(&b) // sorted; a strings.Builder takes everything
 	return b.String()
 }
 
-// dispatch sends groups, each in a goroutine of its own, once there is a place for it.
+// dispatch sends each group in its own goroutine, once there is a place for it.
 func (b *batch) dispatch(groups []group) {
 	for _, g := range groups {
 		if b.ctx.Err() != nil {
-			continue // responses answers for those
+			continue // responses answers these
 		}
 		s := &seat{slots: b.slots}
 		if s.take(b.ctx) != nil {
@@ -238,8 +234,7 @@ func (b *batch) dispatch(groups []group) {
 	}
 }
 
-// rescue keeps a panic in one request from ending the process: the messages that have no
-// answer yet are answered with a failure.
+// rescue keeps a panic in one request from ending the process: its unanswered messages are answered with a failure.
 func (b *batch) rescue(g group, p any) {
 	b.log.Error("panic while a request was made", "panic", p, "stack", string(debug.Stack()))
 	for _, a := range g.Items {

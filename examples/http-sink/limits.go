@@ -12,8 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// The names of the pools are that of the vertex and one of these. A destination's name stands
-// between the pool's and the last part.
+// The names of the pools are that of the vertex plus one of these. A destination's name is between the pool's and the last part.
 const (
 	rateSuffix        = "/rate"
 	requestsSuffix    = "/requests"
@@ -23,18 +22,17 @@ const (
 	longestPool       = 256 - len(destinationSuffix) - longestName - len(inFlightSuffix)
 )
 
-// limits is the limits over all requests, and those of each destination, which are
-// opened when the first message goes there. It is a throttle.Tagger, whose tags are the
-// destinations.
+// limits holds the limits over all requests, and those of each destination, which are opened when the first message goes there. It is a
+// throttle.Tagger, whose tags are the destinations.
 type limits struct {
 	settings *settings
 	log      *slog.Logger
 	shared   throttle.Limiter // nil: no limit
-	observe  func()           // of what shadow mode has let through
+	observe  func()           // called when shadow mode lets a call through
 	join     joinFunc
 
 	mu     sync.Mutex
-	pools  // in the order in which they were joined
+	pools  // in order of joining
 	at     map[string]*destination
 	closed bool
 }
@@ -65,8 +63,8 @@ func (l *limits) config(suffix string) numathrottle.Config {
 	return c
 }
 
-// destinationLimit is the limit of each destination: of that over all requests what holds at any rate. Figures of it, and so its ramp, are
-// its own.
+// destinationLimit returns the limit of each destination: it has the rate-independent settings of the limit over all requests. Figures,
+// including the ramp's, are its own.
 func (s *settings) destinationLimit() throttle.Limit {
 	of := s.Pool.Limit
 	return throttle.Limit{
@@ -105,7 +103,7 @@ func (l *limits) slots(ctx context.Context, in *pools, suffix string, slots int)
 	return f, nil
 }
 
-// noLimit says what to set where nothing is limited.
+// noLimit returns the remedy if nothing is limited.
 func noLimit(s *settings) string {
 	if s.Pool.Limit.Max+s.MaxRequests+s.InFlight+s.DestinationMax+s.DestinationInFlight > 0 {
 		return ""
@@ -114,7 +112,7 @@ func noLimit(s *settings) string {
 		"set NUMATHROTTLE_MAX, HTTP_SINK_MAX_REQUESTS, HTTP_SINK_IN_FLIGHT, HTTP_SINK_DESTINATION_MAX or HTTP_SINK_DESTINATION_IN_FLIGHT"
 }
 
-// limiter returns what a transport draws from.
+// limiter returns the limiter of a transport.
 func (l *limits) limiter() throttle.Limiter {
 	s := l.settings
 	if throttle.Unlimited(l.shared) && s.DestinationMax == 0 && s.DestinationInFlight == 0 {
@@ -123,7 +121,7 @@ func (l *limits) limiter() throttle.Limiter {
 	return l
 }
 
-// Adapts tells whether some limit follows the service; see throttle.Adaptive.
+// Adapts reports whether a limit follows the service; see throttle.Adaptive.
 func (l *limits) Adapts() bool {
 	s := l.settings
 	return s.Pool.Limit.Adaptive && (s.Pool.Limit.Max > 0 || s.DestinationMax > 0)
@@ -142,8 +140,7 @@ func (l *limits) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, error
 // TryAcquire implements throttle.Limiter.
 func (l *limits) TryAcquire(n int) (throttle.Permit, bool) { return l.ForTag("").TryAcquire(n) }
 
-// close leaves the pools, once those are open that are being opened. It is called when nothing
-// draws any more; what draws all the same is refused.
+// close leaves the pools, after waiting for those being opened. It is called after the last draw; later draws are refused.
 func (l *limits) close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -159,7 +156,7 @@ func (l *limits) close() error {
 	return err
 }
 
-// A shadow holds nothing back, and observes what would have been.
+// A shadow holds nothing back, and observes the calls that it would have held back.
 type shadow struct {
 	throttle.Limiter
 

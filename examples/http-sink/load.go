@@ -22,10 +22,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// poolOf is where the settings of the pool are.
+// poolOf returns the settings of the pool.
 func poolOf(s *settings) *numathrottle.Config { return &s.Pool }
 
-// A complaint notes what is wrong with a setting.
+// A complaint reports a fault of a setting.
 type complaint func(field, problem, allowed string)
 
 // loadSettings is readSettings with an error that has a line for every fault.
@@ -34,8 +34,8 @@ func loadSettings() (settings, error) {
 	return s, r.Err()
 }
 
-// readSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
-// the defaults. It finds every fault, those of the files that are named too.
+// readSettings reads the file in NUMATHROTTLE_CONFIG and the environment, and fills in the defaults. It finds every fault, including those
+// of referenced files.
 func readSettings() (settings, *config.Reading) {
 	var s settings
 	r := open.LoadWith(fields, poolOf, &s)
@@ -58,7 +58,7 @@ func readSettings() (settings, *config.Reading) {
 	return s, r
 }
 
-// readFiles reads the files that stand for other settings.
+// readFiles reads the files that replace other settings.
 func (s *settings) readFiles(bad complaint) {
 	s.url, s.body, s.destKey = s.URL, s.Body, s.Destination
 	if s.URLFile != "" {
@@ -78,7 +78,7 @@ func (s *settings) readFiles(bad complaint) {
 	}
 }
 
-// checkTemplates finds templates that cannot be used.
+// checkTemplates finds invalid templates.
 func (s *settings) checkTemplates(bad complaint) {
 	if s.url != "" {
 		if _, err := render.ParseURL(s.url); err != nil {
@@ -200,10 +200,10 @@ func (s *settings) checkPairs(bad complaint) {
 	needs("maxRequests", s.MaxRequests > 0, "unit: messages or unit: bytes, beside which it counts", s.Unit == perMessage || s.Unit == perByte)
 }
 
-// checkAddresses refuses literal addresses that would be refused when they are dialled. Names are resolved then.
+// checkAddresses refuses literal addresses that would be refused when dialled. Names are resolved only then.
 func (s *settings) checkAddresses(bad complaint) {
 	allow, err := dialguard.ParseAddresses(s.AllowAddresses)
-	if err != nil || s.Proxy != "" { // which has a fault already, or dials itself
+	if err != nil || s.Proxy != "" { // it has a fault already, or the proxy dials
 		return
 	}
 	check := func(key, host string) {
@@ -221,7 +221,7 @@ func (s *settings) checkAddresses(bad complaint) {
 	}
 }
 
-// checkMethod refuses what only a request with a body can have, where there is none.
+// checkMethod refuses settings that need a body if there is none.
 func (s *settings) checkMethod(bad complaint) {
 	if !s.withoutBody() {
 		return
@@ -246,10 +246,10 @@ func (s *settings) checkMethod(bad complaint) {
 	}
 }
 
-// checkLayout refuses a text around an array that makes no JSON of it. Defaults are filled in.
+// checkLayout refuses texts around an array that break its JSON. Defaults are filled in.
 func (s *settings) checkLayout(bad complaint) {
 	if s.Format != payload.JSONArray || s.ContentType != s.Format.ContentType() {
-		return // who sets a type knows what it is
+		return // users who set a type know its content
 	}
 	if s.BodyPrefix+s.BodySuffix != "" && !json.Valid([]byte(s.BodyPrefix+"[]"+s.BodySuffix)) {
 		bad("bodyPrefix and bodySuffix", fmt.Sprintf("are %q and %q, which make no JSON around an array", s.BodyPrefix, s.BodySuffix),
@@ -257,7 +257,7 @@ func (s *settings) checkLayout(bad complaint) {
 	}
 }
 
-// checkRole refuses what a fallback sink and an on-success sink cannot answer.
+// checkRole refuses answers that a fallback sink and an on-success sink cannot give.
 func (s *settings) checkRole(role string, bad complaint) {
 	if role != sinksdk.UDContainerFallbackSink && role != sinksdk.UDContainerOnSuccessSink {
 		return
@@ -277,9 +277,8 @@ func (s *settings) checkRole(role string, bad complaint) {
 	}
 }
 
-// separate keeps the sinks of one pod apart, which have the same environment: each is a processor
-// of its own, and the fallback and the on-success sink have limits of their own unless
-// a pool is set.
+// separate separates the sinks of one pod, which have the same environment: each is a processor of its own, and the fallback and the
+// on-success sink have their own limits unless a pool is set.
 func (s *settings) separate(role string) {
 	suffix := map[string]string{sinksdk.UDContainerFallbackSink: "/fallback", sinksdk.UDContainerOnSuccessSink: "/on-success"}[role]
 	if suffix == "" {
@@ -294,7 +293,7 @@ func (s *settings) separate(role string) {
 	}
 }
 
-// checkLimits finds limits that make no sense together.
+// checkLimits finds contradictory limits.
 func (s *settings) checkLimits(bad complaint) {
 	if s.DestinationMax > 0 {
 		for _, err := range config.Split(s.destinationLimit().Validate()) {
@@ -313,7 +312,7 @@ func orDefault[T comparable](at *T, value T) {
 	}
 }
 
-// setDefaults fills in what is not set.
+// setDefaults fills in unset settings.
 func (s *settings) setDefaults() {
 	orDefault(&s.Method, "POST")
 	orDefault(&s.Query, noQuery)

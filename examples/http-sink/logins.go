@@ -54,12 +54,12 @@ func (s *settings) checkLogin(bad complaint) {
 	}
 }
 
-// checkSecrets finds secrets that cannot be read, or not be sent as they are.
+// checkSecrets finds secrets that cannot be read or sent.
 func (s *settings) checkSecrets(bad complaint) {
 	for _, c := range []struct {
 		key    string
 		secret outbound.Credential
-		header bool // it becomes the value of a header as it is
+		header bool // its text becomes the value of a header
 	}{
 		{"basicPassword", s.basicPassword(), false},
 		{"bearerToken", s.bearerToken(), true},
@@ -87,7 +87,7 @@ func (s *settings) checkSecrets(bad complaint) {
 	}
 }
 
-// checkJWT finds a key that does not sign.
+// checkJWT finds a key that cannot sign.
 func (s *settings) checkJWT(bad complaint) {
 	j := s.jwt(nil)
 	if _, err := j.Key.ReadRaw(); err != nil {

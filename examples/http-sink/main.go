@@ -1,11 +1,10 @@
-// Command http-sink is a Numaflow sink that sends each message, or many together, to an HTTP
-// service. All pods together stay within the limits that are set, and heed what the service says
-// about its own. It serves as main, fallback and on-success sink; see README.md for what it can be
-// told and does.
+// Command http-sink is a Numaflow sink that sends each message, or many together, to an HTTP service. All pods together stay within the
+// configured limits, and obey the service's responses about its own. It serves as main, fallback and on-success sink; see README.md for its
+// settings and behaviour.
 //
 //	http-sink              serves, as the user-defined sink of a vertex
-//	http-sink --check      prints the settings in force, without secrets, and what is wrong with them
-//	http-sink --version    prints which build it is
+//	http-sink --check      prints the settings in force, without secrets, and their faults
+//	http-sink --version    prints the version
 package main
 
 import (
@@ -25,7 +24,7 @@ var httpSink = program.Program[settings]{
 
 func main() { httpSink.Main() }
 
-// serve is the life of the sink.
+// serve runs the sink.
 func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	sink, err := newSink(ctx, s, log)
 	if err != nil {
@@ -44,14 +43,14 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	return errors.Join(err, sink.close()) // leaves the pools, after the server has stopped
 }
 
-// A sink is a handler with all that it needs.
+// A sink is a handler with its resources.
 type sink struct {
 	handler *handler
 	limits  *limits
 	meters  *meters
 }
 
-// newSink puts the parts together. Close it when nothing is handled any more.
+// newSink assembles the parts. Close it after the last message.
 func newSink(ctx context.Context, s *settings, log *slog.Logger) (*sink, error) {
 	m, err := openMeters(ctx, &s.Pool, log)
 	if err != nil {

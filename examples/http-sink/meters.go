@@ -14,7 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
-// meters are the metrics of this program. No label has values that messages make up.
+// meters are the metrics of this program. No label has values chosen by messages.
 type meters struct {
 	log      *slog.Logger
 	messages counter
@@ -26,7 +26,7 @@ type meters struct {
 	places   *program.Meters
 }
 
-// A counter counts in every place that metrics go to.
+// A counter counts at every destination of metrics.
 type counter []metric.Int64Counter
 
 // Add counts n more.
@@ -36,7 +36,7 @@ func (c counter) Add(ctx context.Context, n int64, opts ...metric.AddOption) {
 	}
 }
 
-// A histogram records in every place that metrics go to.
+// A histogram records at every destination of metrics.
 type histogram []metric.Float64Histogram
 
 // Record records one value.
@@ -46,8 +46,8 @@ func (h histogram) Record(ctx context.Context, value float64, opts ...metric.Rec
 	}
 }
 
-// openMeters returns the metrics, which go where those of the limits go: to the health server if there
-// is one, and to what the variables OTEL_* name. Close them after everything that counts has ended.
+// openMeters returns the metrics, with the same destinations as those of the limits: the health server, if any, and the exporters in the
+// variables OTEL_*. Close them after everything that counts has ended.
 func openMeters(ctx context.Context, pool *numathrottle.Config, log *slog.Logger) (*meters, error) {
 	places, err := program.OpenMeters(ctx, pool, log)
 	if err != nil {
@@ -63,7 +63,7 @@ func openMeters(ctx context.Context, pool *numathrottle.Config, log *slog.Logger
 	return m, nil
 }
 
-// add makes the instruments of one place.
+// add makes the instruments of one destination.
 func (m *meters) add(meter metric.Meter) error {
 	var errs []error
 	count := func(at *counter, name, unit, doc string) {
@@ -86,7 +86,7 @@ func (m *meters) add(meter metric.Meter) error {
 // close sends the last figures.
 func (m *meters) close() error { return m.places.Close() }
 
-// shadow counts what shadow mode has let through.
+// shadow counts the calls that shadow mode lets through.
 func (m *meters) shadow() { m.shadowed.Add(context.Background(), 1) }
 
 func (m *meters) breaker(destination string, open bool) {
@@ -98,7 +98,7 @@ func (m *meters) breaker(destination string, open bool) {
 	m.log.Info("the destination is called again", "destination", destination)
 }
 
-// attempts counts and measures what goes through base.
+// attempts counts and measures the requests through base.
 func (m *meters) attempts(base http.RoundTripper) http.RoundTripper {
 	return measured{m, base}
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A patience is how long the requests of a batch may wait for the limits, all together: time in which any of them waits, which counts
-// once however many they are. A batch that waits for longer is not done when the pod is killed.
+// A patience bounds the wait of a batch's requests for the limits, all together: time in which several of them wait counts once. A batch
+// that waits for longer is not done when the pod is killed.
 type patience struct {
 	wait time.Duration
 
-	mu      sync.Mutex // guards what follows
-	waiting int        // requests that wait
+	mu      sync.Mutex // guards the fields below
+	waiting int        // waiting requests
 	since   time.Time  // when the first of them began
 	used    time.Duration
 }
 
 type patienceKey struct{}
 
-// patienceOf is that of the batch whose request ctx is; one of its own, for one request, where there is none.
+// patienceOf returns the patience of the batch of ctx's request; without one, a new one for the request.
 func patienceOf(ctx context.Context, wait time.Duration) *patience {
 	if p, ok := ctx.Value(patienceKey{}).(*patience); ok {
 		return p
@@ -30,7 +30,7 @@ func patienceOf(ctx context.Context, wait time.Duration) *patience {
 	return &patience{wait: wait}
 }
 
-// enter counts a request that begins to wait, and returns for how long it may.
+// enter counts a request that begins to wait, and returns how long it may.
 func (p *patience) enter() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *patience) enter() time.Duration {
 	return p.wait - p.used - now.Sub(p.since)
 }
 
-// leave counts a request that waits no more.
+// leave counts a request that stops waiting.
 func (p *patience) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,17 +52,17 @@ func (p *patience) leave() {
 	}
 }
 
-// A patient limiter bounds how long a draw waits, and those of a batch together.
+// A patient limiter bounds the wait of a draw, and of the draws of a batch together.
 type patient struct {
 	throttle.Limiter
 
 	wait time.Duration
 }
 
-// Unwrap shows what the waits are for; see throttle.ExternalWait.
+// Unwrap exposes the reason for waits; see throttle.ExternalWait.
 func (p patient) Unwrap() throttle.Limiter { return p.Limiter }
 
-// Acquire implements throttle.Limiter. When the batch has waited for as long as it may, it takes what is at hand.
+// Acquire implements throttle.Limiter. When the batch's patience is used up, it takes only tokens at hand.
 func (p patient) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	of := patienceOf(ctx, p.wait)
 	wait := of.enter()

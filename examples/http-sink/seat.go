@@ -6,10 +6,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A seat is the place of one request among those that may be under way at once. A request gives it up while it waits for a limit, so that
-// a destination that is exhausted or paused takes no place from another. It is used by one goroutine.
+// A seat is the place of one request among the concurrent ones. A request gives it up while it waits for a limit, so that an exhausted or
+// paused destination takes no place from others. It is used by one goroutine.
 type seat struct {
-	slots chan struct{} // one for each that is taken
+	slots chan struct{} // one for each taken place
 	held  bool
 }
 
@@ -34,7 +34,7 @@ func (s *seat) tryTake() bool {
 	return s.held
 }
 
-// leave gives the place up, if there is one.
+// leave gives the place up, if it is held.
 func (s *seat) leave() {
 	if s.held {
 		<-s.slots
@@ -42,8 +42,8 @@ func (s *seat) leave() {
 	}
 }
 
-// within returns the context of a request that has the seat. One that is the only one keeps it while it waits, for messages go in
-// their order then.
+// within returns the context of a request that has the seat. If there is only one seat, the request keeps it while it waits, so that
+// messages go in order.
 func (s *seat) within(ctx context.Context) context.Context {
 	if cap(s.slots) == 1 {
 		return ctx
@@ -60,10 +60,10 @@ type seated struct {
 	now throttle.Limiter // the same, without a bound on waits
 }
 
-// Unwrap shows what the waits are for; see throttle.ExternalWait.
+// Unwrap exposes the reason for waits; see throttle.ExternalWait.
 func (l seated) Unwrap() throttle.Limiter { return l.Limiter }
 
-// Acquire implements throttle.Limiter. Whoever has to wait does so without a place, and holds no tokens while it waits for one again.
+// Acquire implements throttle.Limiter. Waiting calls hold no place, and hold no tokens while they wait for a place again.
 func (l seated) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	s, ok := ctx.Value(seatKey{}).(*seat)
 	if !ok {
@@ -85,7 +85,7 @@ func (l seated) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	}
 }
 
-// atHand draws without waiting. Where a draw would have to wait it is not tried, for what is refused counts as demand.
+// atHand draws without waiting. It does not try a draw that would have to wait, because refusals count as demand.
 func (l seated) atHand(n int) (throttle.Permit, bool) {
 	if t, ok := l.now.(interface {
 		Throttled() (throttle.Throttling, bool)

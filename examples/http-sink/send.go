@@ -24,8 +24,8 @@ var (
 	errTooLarge        = errors.New("the message costs more than the limit can ever grant")
 )
 
-// send sends a group and answers all its messages. When the service would not have it
-// because of what is in it, it is sent as two halves, until what is wrong stands alone.
+// send sends a group and answers all its messages. If the service rejects the content, it sends two halves, until the faulty message is
+// alone.
 func (b *batch) send(ctx context.Context, g group) {
 	res, err := b.client.do(ctx, b.newCall(g))
 	if len(g.Items) > 1 && (splits(res) || tooLarge(err)) && b.ctx.Err() == nil {
@@ -41,7 +41,7 @@ func (b *batch) send(ctx context.Context, g group) {
 	}
 }
 
-// splits tells the answers that say that something in the body was wrong.
+// splits reports whether a response means that something in the body was wrong.
 func splits(res result) bool {
 	switch res.status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -85,10 +85,9 @@ func parseLines(text string) http.Header {
 	return http.Header(h)
 }
 
-// requestID is the same whenever the same messages are sent together, and differs for others: it
-// hashes where they come from, their IDs and what is sent. IDs alone would come again
-// when a buffer or source begins to count anew, and a service would take the messages for
-// known. One message's own ID stands before the hash, if it can stand in a header.
+// requestID is the same whenever the same messages are sent together, and differs for others: it hashes their source, their IDs and the
+// sent data. IDs alone would repeat when a buffer or source restarts its counting, and a service would take the messages for known. The ID
+// of a single message precedes the hash, if it is valid in a header.
 func requestID(scope string, ids []string, records [][]byte) string {
 	hash := sha256.New()
 	add := func(part []byte) {
@@ -108,13 +107,12 @@ func requestID(scope string, ids []string, records [][]byte) string {
 	return sum
 }
 
-// isVisible tells whether an ID can be the beginning of a header's value.
+// isVisible reports whether an ID can begin a header's value.
 func isVisible(id string) bool {
 	return id != "" && len(id) <= 200 && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// unavailability says in few words why the service could not take a message. The platform counts failures by their text,
-// so it has no figures.
+// unavailability says briefly why the service could not accept a message. The platform counts failures by their text, so it has no figures.
 func unavailability(res result, err error) string {
 	open, isOpen := errors.AsType[*outbound.OpenError](err)
 	noToken, isNoToken := errors.AsType[*outbound.TokenError](err)
@@ -136,7 +134,7 @@ func unavailability(res result, err error) string {
 	return statusText(res.status)
 }
 
-// retryAfter is when it is to be tried again; 0 when that is not known.
+// retryAfter returns when to try again; 0 if unknown.
 func retryAfter(res result, err error) time.Duration {
 	if open, ok := errors.AsType[*outbound.OpenError](err); ok {
 		return open.RetryAfter

@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
 )
 
-// settings is everything that can be set. The zero value of a field is its default.
+// settings holds all settings. The zero value of a field is its default.
 type settings struct {
 	requestSettings
 	batchSettings
@@ -25,11 +25,11 @@ type settings struct {
 	Dump       bool
 	DumpBytes  int
 
-	// Pool is where the limits are shared; each has a pool of its own below Pool.Pool. Pool.Limit is the limit over all requests.
+	// Pool configures the sharing of the limits; each has a pool of its own below Pool.Pool. Pool.Limit is the limit over all requests.
 	Pool numathrottle.Config
 }
 
-// requestSettings say what is sent.
+// requestSettings configure the requests.
 type requestSettings struct {
 	URL, URLFile       string
 	Method             method
@@ -48,10 +48,10 @@ type requestSettings struct {
 	SignatureHeader    string
 	SignatureKey       numathrottle.Secret
 	SignatureKeyFile   string
-	url, body, destKey string // what the files say, or the settings
+	url, body, destKey string // from the files, or the settings
 }
 
-// batchSettings say which messages go together.
+// batchSettings configure the grouping of messages.
 type batchSettings struct {
 	Format      payload.Format
 	MaxMessages int
@@ -75,7 +75,7 @@ type limitSettings struct {
 	Shadow              bool
 }
 
-// retrySettings say what is tried again.
+// retrySettings configure the retries.
 type retrySettings struct {
 	MaxAttempts     int
 	MaxWait         time.Duration
@@ -85,7 +85,7 @@ type retrySettings struct {
 	BreakerOpen     time.Duration
 }
 
-// answerSettings say how messages are answered.
+// answerSettings configure the answers to messages.
 type answerSettings struct {
 	Statuses      string
 	OnOK          okAction
@@ -129,7 +129,7 @@ type loginSettings struct {
 	AWSService          string
 }
 
-// connectionSettings say how the service is reached.
+// connectionSettings configure the connection to the service.
 type connectionSettings struct {
 	Timeout        time.Duration
 	DialTimeout    time.Duration
@@ -147,17 +147,17 @@ type connectionSettings struct {
 type (
 	// A method is an HTTP method.
 	method string
-	// A query is what of a message becomes parameters of the URL.
+	// A query is the part of a message that becomes URL parameters.
 	query string
-	// redirects says which redirects are followed.
+	// redirects configures which redirects are followed.
 	redirects string
 	// A signature is how requests are signed.
 	signature string
 	// A unit is what the limits count.
 	unit string
-	// An okAction is how a message is answered that the service has.
+	// An okAction is the answer to a stored message.
 	okAction string
-	// An action is how a message is answered that it has not.
+	// An action is the answer to a message that was not stored.
 	action string
 )
 
@@ -190,15 +190,15 @@ func (s *settings) credential(text numathrottle.Secret, file string) outbound.Cr
 	return outbound.Credential{Text: text, File: file}
 }
 
-// layout is how messages stand in a request.
+// layout returns the layout of messages in a request.
 func (s *settings) layout() payload.Layout {
 	return payload.Layout{Format: s.Format, Prefix: s.BodyPrefix, Suffix: s.BodySuffix, Separator: s.Separator}
 }
 
-// withoutBody tells whether requests have none.
+// withoutBody reports whether requests have no body.
 func (s *settings) withoutBody() bool { return s.Method == http.MethodGet }
 
-// dump returns what logs requests; nil for nothing.
+// dump returns the logger of requests; nil for none.
 func (s *settings) dump(log *slog.Logger) *outbound.Dump {
 	if !s.Dump {
 		return nil

@@ -9,22 +9,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// This file sends a message to the first of several deployments that can take it. Each call has a permit of the deployment that it goes to.
+// This file sends a message to the first of several deployments that can take it. Each call has a permit of its deployment.
 //
-// A message asks them in order of preference. One that is held back by a refusal, or whose limits have nothing within spillAfter, is passed by.
-// When all are passed by, the message waits for all of them at once, and takes the first permit; what the others grant goes back.
+// A message tries them in order of preference. It skips those held back by a refusal, or without tokens within spillAfter. If it has
+// skipped all, it waits for all of them at once, and takes the first permit; other grants are returned.
 
-// A search is one message on its way to an answer. Only the goroutine of the message changes it.
+// A search is one message on its way to an answer. Only the message's goroutine changes it.
 type search struct {
 	messages []chat.Message
-	// later is before when the message does not go to a deployment again, and row how often it failed there.
+	// later is when the message may go to a deployment again, and row counts its consecutive failures there.
 	later map[*deployment]time.Time
 	row   map[*deployment]int
-	// lost is why the message will never have an answer from a deployment.
+	// lost is why the message will never get an answer from a deployment.
 	lost map[*deployment]outcome
 }
 
-// A pick is a deployment with a permit of its limits. One that is not used has to be released.
+// A pick is a deployment with a permit of its limits. Unused ones must be released.
 type pick struct {
 	*deployment
 
@@ -92,7 +92,7 @@ func (s *search) notBefore(d *deployment, after time.Duration) {
 	s.later[d] = time.Now().Add(max(after, backoff(s.row[d])))
 }
 
-// left are the deployments that may take the message yet.
+// left returns the deployments that may still take the message.
 func (s *search) left(of []*deployment) []*deployment {
 	var left []*deployment
 	for _, d := range of {
@@ -103,13 +103,13 @@ func (s *search) left(of []*deployment) []*deployment {
 	return left
 }
 
-// tooLarge tells whether a limit will never grant what was drawn.
+// tooLarge reports whether a limit will never grant the draw.
 func tooLarge(err error) bool {
 	e, ok := errors.AsType[*throttle.Error](err)
 	return ok && e.Reason == throttle.ReasonTooLarge
 }
 
-// lost is the answer to a message that no deployment takes: what the first of them says.
+// lost returns the answer to a message that no deployment takes, with the first one's reason.
 func (h *handler) lost(s *search, attempts int) result {
 	for _, d := range h.deployments {
 		if o, ok := s.lost[d]; ok {
@@ -119,7 +119,7 @@ func (h *handler) lost(s *search, attempts int) result {
 	return result{Error: &fault{Code: "internal", Message: errLost.Error()}}
 }
 
-// resultOf is result, with the name of the deployment.
+// resultOf is result with the name of the deployment.
 func (o outcome) resultOf(d *deployment, attempts int) result {
 	r := o.result(attempts)
 	r.Deployment = d.settings.Deployment
@@ -132,7 +132,7 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	defer cancel()
 	price := h.purse.estimate(s.messages, s.left(h.deployments)...)
 	money, err := h.purse.draw(waiting, price)
-	defer money.Cancel() // once it is settled, that does nothing
+	defer money.Cancel() // after a settlement, this does nothing
 	var p pick
 	if err == nil {
 		p, err = h.choose(waiting, s)
@@ -148,7 +148,7 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	case err != nil:
 		return nil, resp, outcome{verdict: ended, err: err}
 	}
-	defer p.release() // what was used is settled already
+	defer p.release() // usage is settled already
 	if _, err := p.settings.key(); err != nil {
 		return p.deployment, resp, p.noKey(err)
 	}
@@ -163,8 +163,8 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	return p.deployment, resp, o
 }
 
-// choose returns a permit of the first deployment that has one. Errors: *throttle.Error of that which would have one first, when none has
-// within the time of ctx; errLost; the cause of ctx; ErrClosed.
+// choose returns a permit of the first deployment that has one. Errors: the *throttle.Error of the one that would have a permit first, if
+// none has within the time of ctx; errLost; the cause of ctx; ErrClosed.
 func (h *handler) choose(ctx context.Context, s *search) (pick, error) {
 	within := h.settings.SpillAfter
 	if most := h.settings.MaxWait; most > 0 { // which is enough for all of them
@@ -199,7 +199,7 @@ func (d *deployment) offer(ctx context.Context, s *search, within time.Duration)
 		d.gate.leave(trial)
 		return pick{}, err
 	}
-	if d.pause.Paused("") > 0 { // which began meanwhile
+	if d.pause.Paused("") > 0 { // it began in the meantime
 		p.release()
 		return pick{}, errPassedBy
 	}
@@ -214,7 +214,7 @@ func (d *deployment) draw(ctx context.Context, s *search) (throttle.Permit, erro
 	return d.limiter.Acquire(ctx, d.cost(d.promptTokens(s.messages)))
 }
 
-// race waits at all deployments at once, and returns the first permit. The others are given back before it returns.
+// race waits at all deployments at once, and returns the first permit. Other permits are returned before it returns.
 func (h *handler) race(ctx context.Context, s *search) (pick, error) {
 	type end struct {
 		pick
@@ -261,7 +261,7 @@ func (h *handler) race(ctx context.Context, s *search) (pick, error) {
 	return pick{}, first
 }
 
-// sooner returns of two errors that which says that its permit could be had sooner, and ErrClosed before any.
+// sooner returns the error with the earlier permit, but ErrClosed before any other.
 func sooner(a, b error) error {
 	if a == nil || errors.Is(b, throttle.ErrClosed) {
 		return b
@@ -274,7 +274,7 @@ func sooner(a, b error) error {
 	return a
 }
 
-// await waits until the deployment can take the message. Errors: *throttle.Error, at once when ctx ends before that; the cause of ctx.
+// await waits until the deployment can take the message. Errors: *throttle.Error, at once if ctx ends before; the cause of ctx.
 func (d *deployment) await(ctx context.Context, s *search) (pick, error) {
 	for {
 		if held := max(time.Until(s.later[d]), d.pause.Paused("")); held > 0 {

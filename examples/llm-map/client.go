@@ -16,7 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// A client makes calls to one endpoint. It may be used from any number of goroutines at once.
+// A client makes calls to one endpoint. It is safe for concurrent use.
 type client struct {
 	http     *http.Client
 	url      string
@@ -44,13 +44,13 @@ func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	}, nil
 }
 
-// An unsentError is why a call was not sent at all.
+// An unsentError is the error of a call that was not sent.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return "the call was not sent: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// A statusError is an answer whose status says that it is none.
+// A statusError is the error of a response with an error status.
 type statusError struct {
 	status int
 	fault  *chat.Fault
@@ -60,7 +60,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the endpoint answered with status %d: %v", e.status, e.fault)
 }
 
-// A hiddenError is a refusal within an answer whose own status says that all is well.
+// A hiddenError is a refusal in a response with a success status.
 type hiddenError struct {
 	status  int
 	refusal httpthrottle.Refusal
@@ -71,14 +71,14 @@ func (e *hiddenError) Error() string {
 	return fmt.Sprintf("the endpoint answered with status %d, and with a refusal: %v", e.status, e.fault)
 }
 
-// A cutError is an answer whose body could not be read to its end.
+// A cutError is the error of an incomplete response.
 type cutError struct{ err error }
 
 func (e *cutError) Error() string { return "the answer could not be read: " + e.err.Error() }
 func (e *cutError) Unwrap() error { return e.err }
 
 // complete makes one call, which draws so many tokens for the tag of ctx. Errors: those of the transport, *unsentError, *statusError,
-// *hiddenError, *cutError, errRedirected and *chat.Fault. What the provider says is in none of their texts.
+// *hiddenError, *cutError, errRedirected and *chat.Fault. Their texts contain nothing from the provider.
 func (c *client) complete(ctx context.Context, tokens int, messages []chat.Message) (chat.Answer, error) {
 	body, err := c.template.Body(messages)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 	if err != nil {
 		return chat.Answer{}, &unsentError{err}
 	}
-	req.GetBody = nil // what was drawn is drawn for one request
+	req.GetBody = nil // the draw is for one request
 	req.Header = c.header.Clone()
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -123,8 +123,8 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 	return chat.Answer{}, f
 }
 
-// inBody returns the error of an answer whose body names or means a status. It is read as for any provider: that Anthropic always says
-// when to come back is not true of a gateway that sends its answers on.
+// inBody returns the error of a response whose body names or implies a status. It is interpreted as for any provider: Anthropic always says
+// when to retry, but a gateway in front of it may not.
 func (c *client) inBody(res *http.Response, f *chat.Fault) error {
 	r, refused := httpthrottle.OpenAI(httpthrottle.Answer{Status: f.Status, Header: res.Header, Body: f.Body, At: time.Now()})
 	if !refused {
@@ -134,7 +134,7 @@ func (c *client) inBody(res *http.Response, f *chat.Fault) error {
 	return &hiddenError{status: res.StatusCode, refusal: r, fault: f}
 }
 
-// hide takes what is secret out of what a provider or a model says.
+// hide removes secrets from the words of a provider or a model.
 func (c *client) hide(f *chat.Fault, key string) {
 	secrets := []string{key}
 	for name, values := range c.header {

@@ -17,7 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// settings is everything that can be set. The zero value of a field is its default.
+// settings holds all settings. The zero value of a field is its default.
 type settings struct {
 	Provider   providerName
 	BaseURL    string
@@ -57,10 +57,11 @@ type settings struct {
 	OnDenied    deniedAction
 	MaxPause    time.Duration
 
-	// Deployments are others to go to, in order of preference; see deployments.go. Deployment is the name of the one that these settings are of.
+	// Deployments are further targets, in order of preference; see deployments.go. Deployment is the name of these settings' own
+	// deployment.
 	Deployments []deploymentSettings
 	Deployment  string
-	targets     []settings // of each, in the same order
+	targets     []settings // of each deployment, in the same order
 	APIKeyEnv   string     // of a deployment: the variable that holds its key
 	SpillAfter  time.Duration
 
@@ -70,13 +71,13 @@ type settings struct {
 	Socket     string
 	ServerInfo string
 
-	// Pool is where the limits are shared; each has a pool of its own below Pool.Pool.
+	// Pool configures the sharing of the limits; each has a pool of its own below Pool.Pool.
 	Pool numathrottle.Config
 }
 
 func poolOf(s *settings) *numathrottle.Config { return &s.Pool }
 
-// A stopAction is what becomes of a message when the provider says that no waiting helps.
+// A stopAction is the treatment of a message when the provider says that no waiting helps.
 type stopAction string
 
 const (
@@ -84,7 +85,7 @@ const (
 	resultOnStop stopAction = "result"
 )
 
-// A deniedAction is what becomes of a message whose next call would wait for longer than maxWait.
+// A deniedAction is the treatment of a message whose next call would wait for longer than maxWait.
 type deniedAction string
 
 const (
@@ -92,7 +93,7 @@ const (
 	nackOnDenied deniedAction = "nack"
 )
 
-// A tokensField is the field of a request that says how long an answer may be.
+// A tokensField is the field of a request that bounds the length of an answer.
 type tokensField string
 
 const (
@@ -101,7 +102,7 @@ const (
 	plainTokens      tokensField = "max_tokens"
 )
 
-// An inputForm is how the message goes on beside its result.
+// An inputForm is how a message is passed on with its result.
 type inputForm string
 
 const (
@@ -111,16 +112,15 @@ const (
 	inputMetadata inputForm = "metadata"
 )
 
-// prefix is what the variables of this program's own settings begin with. Those of the
-// pool are those of numathrottle.
+// prefix is the prefix of the variables of this program's own settings. The pool uses numathrottle's.
 const prefix = "LLM_MAP_"
 
 const aTemplate = "a text/template over the message, see below"
 
-// fields is every setting of this program, in the order of the reference.
+// fields lists all settings of this program, in the order of the reference.
 var fields = slices.Concat(ownFields, rampFields, config.WithPrefix(prefix, manyFields...), config.WithPrefix(prefix, moneyFields...))
 
-// ownFields is every setting but those of several deployments.
+// ownFields lists all settings except those of several deployments.
 var ownFields = config.WithPrefix(prefix,
 	config.ChoiceField("provider", "Whose headers, refusals and way of counting the endpoint has",
 		func(s *settings) *providerName { return &s.Provider }, openAI, azure, anthropic, selfHosted),
@@ -230,13 +230,13 @@ var ownFields = config.WithPrefix(prefix,
 		func(s *settings) *string { return &s.ServerInfo }).Like("/tmp/mapper-server-info"),
 )
 
-// shared returns a field whose variable may begin as those of every program of this module.
+// shared returns a field whose variable may also have the prefix of every program of this module.
 func shared(f config.Field[settings]) config.Field[settings] {
 	f.Shared = true
 	return f
 }
 
-// temperature returns what is set; nil for nothing.
+// temperature returns the setting; nil for none.
 func (s *settings) temperature() (*float64, bool) {
 	if s.Temperature == "" {
 		return nil, true
@@ -254,8 +254,8 @@ func loadSettings() (settings, error) {
 	return s, r.Err()
 }
 
-// readSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
-// the defaults. It finds every fault, those of the files that are named too.
+// readSettings reads the file in NUMATHROTTLE_CONFIG and the environment, and fills in the defaults. It finds every fault, including those
+// of referenced files.
 func readSettings() (settings, *config.Reading) {
 	var s settings
 	r := open.LoadWith(fields, poolOf, &s)
@@ -351,7 +351,7 @@ func (s *settings) providerOrDefault() providerName {
 	return s.Provider
 }
 
-// withDefaults returns s with everything that is not set filled in.
+// withDefaults returns s with unset settings filled in.
 func withDefaults(s settings) settings {
 	s.Provider = s.providerOrDefault()
 	p := providers[s.Provider]

@@ -12,22 +12,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// A deployment is a model at an endpoint, with limits of its own. There is one, or there are several in order of preference. It may be used
-// from any number of goroutines at once.
+// A deployment is a model at an endpoint, with limits of its own. There is one, or there are several in order of preference. It is safe for
+// concurrent use.
 type deployment struct {
 	settings settings
 	client   *client
 	limiter  throttle.Limiter // nil: no limit
-	// outputs learns how long answers are, when they are not bounded.
+	// outputs learns the length of answers if they are unbounded.
 	outputs *throttle.Estimator
 	gate    gate
-	// pause holds calls back, where another deployment may have them meanwhile; nil: the transport does.
+	// pause holds calls back that another deployment may take in the meantime; nil: the transport does.
 	pause *httpthrottle.Pause
 	log   *slog.Logger
 }
 
-// newDeployment returns the deployment of valid settings, which draws from l, and sends through base; nil is a transport of its own.
-// oneOfMany tells that there are others: its calls bring their permits.
+// newDeployment returns the deployment of valid settings. It draws from l and sends through base; nil is a transport of its own. oneOfMany
+// means that there are others: its calls bring their permits.
 func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, oneOfMany bool) (*deployment, error) {
 	outputs, err := throttle.NewEstimator(s.OutputTokens, s.OutputTokens)
 	if err != nil {
@@ -57,7 +57,7 @@ func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *
 	return d, err
 }
 
-// maxTokens is how long an answer may be, in tokens; 0 when it is up to the provider.
+// maxTokens returns the maximum length of an answer, in tokens; 0 if it is up to the provider.
 func (d *deployment) maxTokens() int {
 	most := d.settings.MaxTokens
 	if most == 0 {
@@ -66,7 +66,7 @@ func (d *deployment) maxTokens() int {
 	return most * d.client.template.Choices()
 }
 
-// output is what is drawn for an answer.
+// output returns the tokens to draw for an answer.
 func (d *deployment) output() int {
 	if most := d.maxTokens(); most > 0 {
 		return most
@@ -74,12 +74,12 @@ func (d *deployment) output() int {
 	return d.outputs.Estimate()
 }
 
-// promptTokens estimates the tokens of a prompt, with what the model reads beside the messages.
+// promptTokens estimates the tokens of a prompt, including fields that the model reads besides the messages.
 func (d *deployment) promptTokens(messages []chat.Message) int {
 	return promptTokens(messages) + (d.client.template.Characters()+3)/4
 }
 
-// cost is what a call draws: so many tokens.
+// cost returns the tokens that a call draws.
 func (d *deployment) cost(prompt int) int {
 	cost := d.settings.Charge.tokens(prompt, d.output())
 	if most := d.settings.TokensPerMinute; most > 0 {
@@ -88,14 +88,13 @@ func (d *deployment) cost(prompt int) int {
 	return cost
 }
 
-// tooLarge tells what is wrong with a prompt that cannot be sent, or that the limit would
-// never let through; nil for nothing.
+// tooLarge returns the fault of a prompt that cannot be sent, or that the limit would never grant; nil for none.
 func (d *deployment) tooLarge(prompt int) *fault {
 	s := &d.settings
 	if most := s.MaxPromptTokens; most > 0 && prompt > most {
 		return &fault{Code: codeTooLarge, Message: fmt.Sprintf("the prompt has about %d tokens, allowed: at most %d (maxPromptTokens)", prompt, most)}
 	}
-	output := max(d.maxTokens(), 1) // what is learnt must not decide what is an error
+	output := max(d.maxTokens(), 1) // a learnt value must not decide about errors
 	if cost, most := s.Charge.tokens(prompt, output), s.TokensPerMinute; most > 0 && cost > most {
 		return &fault{Code: codeTooLarge, Message: fmt.Sprintf(
 			"the call would take about %d tokens (prompt %d), allowed: at most %d (tokensPerMinute)", cost, prompt, most)}
@@ -103,14 +102,14 @@ func (d *deployment) tooLarge(prompt int) *fault {
 	return nil
 }
 
-// noKey is what becomes of a call whose key cannot be read.
+// noKey returns the outcome of a call whose key cannot be read.
 func (d *deployment) noKey(err error) outcome {
 	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the file of the setting apiKeyFile holds no key", err: err}
 	d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", err.Error())
 	return o
 }
 
-// note learns from a call, and logs what went wrong.
+// note learns from a call, and logs its errors.
 func (d *deployment) note(resp *chat.Answer, o *outcome) {
 	switch o.verdict {
 	case answered:
@@ -126,14 +125,14 @@ func (d *deployment) note(resp *chat.Answer, o *outcome) {
 		d.gate.report(false)
 		d.log.Warn("the provider refused a call", "class", string(o.verdict), "code", o.code, "cause", o.text)
 	case invalid:
-		d.gate.report(false) // it was this message's own fault
+		d.gate.report(false) // only this message is at fault
 	case failed:
 		d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
 	case ended, denied:
 	}
 }
 
-// handed grants each call the permit that it brings in its context.
+// A handed limiter grants each call the permit in its context.
 type handed struct{ throttle.Limiter }
 
 type permitKey struct{}
@@ -143,7 +142,7 @@ func withPermit(ctx context.Context, p throttle.Permit) context.Context {
 	return context.WithValue(ctx, permitKey{}, p)
 }
 
-// Acquire implements throttle.Limiter. Without a permit it draws one: no call is sent without.
+// Acquire implements throttle.Limiter. Without a permit it draws one: every call has one.
 func (l handed) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	if p, ok := ctx.Value(permitKey{}).(throttle.Permit); ok {
 		return p, nil
@@ -151,11 +150,11 @@ func (l handed) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	return l.Limiter.Acquire(ctx, n)
 }
 
-// Unwrap shows the limiter to package throttle.
+// Unwrap exposes the limiter to package throttle.
 func (l handed) Unwrap() throttle.Limiter { return l.Limiter }
 
-// told is what the transport of one deployment of many tells of its refusals. It is no httpthrottle.Pauser: a call that has its permit goes at
-// once, and where calls are held back, others may be sent elsewhere.
+// A told receives the refusals from the transport of one deployment of many. It is not an httpthrottle.Pauser: a call with a permit goes at
+// once, and while calls are held back, others may be sent elsewhere.
 type told struct {
 	pause    *httpthrottle.Pause
 	limiter  throttle.Limiter
@@ -163,10 +162,10 @@ type told struct {
 	adaptive bool
 }
 
-// brief is for how long a limit that follows the service is not paused.
+// brief is the longest pause that is skipped for a limit that follows the service.
 const brief = 2 * time.Second
 
-// Refused implements httpthrottle.Feedback. It tells the pool, as the transport does by itself.
+// Refused implements httpthrottle.Feedback. It informs the pool, as the transport does by itself.
 func (t *told) Refused(ctx context.Context, r httpthrottle.Refusal) {
 	t.pause.Refused(ctx, r)
 	if r.Class != httpthrottle.Wait || r.RetryAfter <= 0 || t.adaptive && r.RetryAfter <= brief {

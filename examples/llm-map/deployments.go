@@ -14,15 +14,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// deploymentSettings are those of one of several deployments. What it does not say is as for the program.
+// deploymentSettings are the settings of one of several deployments. Unset ones are the program's.
 type deploymentSettings struct {
 	Name string
-	// says is what it says, and all are the deployments that it is one of, each as they were written.
+	// says is its own text, and all the text of all deployments.
 	says *yaml.Node
 	all  string
 }
 
-// mostDeployments is how many there may be.
+// mostDeployments bounds the number of deployments.
 const mostDeployments = 10
 
 // ofDeployment are the settings that a deployment can have, and apiKeyEnv.
@@ -56,7 +56,7 @@ var deploymentName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,30}[a-z0-9])?$`)
 
 const aDeploymentName = "1 to 32 of a-z, 0-9, - and ., with a letter or digit at both ends"
 
-// readDeployments reads the setting, and returns all that is wrong with its form.
+// readDeployments reads the setting, and returns all faults of its form.
 func readDeployments(s *settings, n *yaml.Node) []config.BlockFault {
 	const field = "deployments"
 	entries, faults := config.Entries(n, field, mostDeployments, "a mapping of names to settings")
@@ -80,8 +80,8 @@ func readDeployments(s *settings, n *yaml.Node) []config.BlockFault {
 	return faults
 }
 
-// target is the settings of one deployment. One that is somewhere else has neither the URL nor the key of the program: a key is never
-// sent to where it does not belong.
+// target returns the settings of one deployment. A deployment at another place uses neither the URL nor the key of the program: a key is
+// never sent to the wrong place.
 func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed string)) settings {
 	var own settings
 	config.Mapping(ofDeployment, d.says, "", &own)
@@ -139,7 +139,7 @@ func (s *settings) checkTargets(bad func(field, problem, allowed string)) {
 	s.checkMoney(models, bad)
 }
 
-// check finds what is wrong with one deployment.
+// check finds the faults of one deployment.
 func (s *settings) check(bad func(field, problem, allowed string)) {
 	s.checkTogether(bad)
 	if s.APIKeyFile != "" {
@@ -152,7 +152,7 @@ func (s *settings) check(bad func(field, problem, allowed string)) {
 	whole.checkLimits(bad)
 }
 
-// longestPool is how long the name of the pool may be, so that the names of those below it fit.
+// longestPool is the maximum length of the pool's name, so that the names of those below it fit.
 func (s *settings) longestPool() int {
 	longest := 0
 	for _, d := range s.Deployments {
@@ -161,7 +161,7 @@ func (s *settings) longestPool() int {
 	return 256 - len(longestSuffix) - longest
 }
 
-// names are those of the deployments.
+// names returns the names of the deployments.
 func (s *settings) names() string {
 	names := make([]string, len(s.Deployments))
 	for i, d := range s.Deployments {

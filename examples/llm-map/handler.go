@@ -15,9 +15,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A handler answers each message with what the model makes of it. It draws from the
-// limits itself, once for each call, and not through mapper.Wrap, which draws once for
-// each message: what is repeated counts, and what is too large is not drawn at all.
+// A handler answers each message with the model's answer. It draws from the limits itself, once for each call. mapper.Wrap would draw once
+// for each message; here retries count, and too large prompts draw nothing.
 type handler struct {
 	settings settings
 	// deployments are in order of preference; there is at least one.
@@ -27,7 +26,7 @@ type handler struct {
 	payload     *output           // nil: results are JSON
 	tag         admission.TagRule // nil: none
 	abandoner   admission.Abandoner
-	turns       *admission.Gate // in which the messages that a limit has denied come again
+	turns       *admission.Gate // in which denied messages come again
 	log         *slog.Logger
 }
 
@@ -37,8 +36,7 @@ type target struct {
 	limiter  throttle.Limiter
 }
 
-// newHandler returns the mapper of valid settings, which draws from l, and sends through
-// base; nil is a transport of its own.
+// newHandler returns the mapper of valid settings. It draws from l and sends through base; nil is a transport of its own.
 func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) (*handler, error) {
 	return newHandlerOf(s, []target{{s, l}}, base, log)
 }
@@ -71,8 +69,7 @@ func newHandlerOf(s settings, targets []target, base http.RoundTripper, log *slo
 	return h, nil
 }
 
-// Map implements mapsdk.Mapper. A message whose context ends first has no answer at all,
-// so that the platform delivers it again; see package mapper.
+// Map implements mapsdk.Mapper. A message whose context ends first has no answer, so that the platform redelivers it; see package mapper.
 func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 	if h.tag != nil {
 		ctx = withTag(ctx, h.tag(keys, d.Value, d.Headers))
@@ -100,8 +97,8 @@ func (h *handler) reply(r result, keys []string, d mapsdk.Datum) mapsdk.Messages
 	return mapsdk.MessagesBuilder().Append(m)
 }
 
-// message is a result as the setting output says. An error stays JSON, and so does a result that the template does not fit: what
-// was answered is in it, beside the error.
+// message formats a result according to the setting output. An error stays JSON. A result that does not fit the template stays JSON, too,
+// with the answer beside the error.
 func (h *handler) message(r result, keys []string, d mapsdk.Datum) mapsdk.Message {
 	if h.payload == nil || r.Error != nil {
 		return r.message(keys)
@@ -114,8 +111,7 @@ func (h *handler) message(r result, keys []string, d mapsdk.Datum) mapsdk.Messag
 	return mapsdk.NewMessage(payload).WithKeys(keys)
 }
 
-// answer calls the model until there is a result. An error means that there is none; *admission.Denied
-// that the message is to be given back.
+// answer calls the model until there is a result. An error means that there is none; with *admission.Denied the message must be nacked.
 func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, error) {
 	if len(h.deployments) > 1 {
 		return h.answerAnywhere(ctx, messages)
@@ -137,7 +133,7 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, 
 			return o.result(attempts), nil
 		case stop:
 			if errors.Is(o.err, errBudget) {
-				return o.result(attempts - 1), nil // that one was not sent
+				return o.result(attempts - 1), nil // the last one was not sent
 			}
 			if h.settings.OnStop == resultOnStop {
 				return o.result(attempts), nil
@@ -173,14 +169,14 @@ func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Messa
 		}
 		defer d.gate.leave(trial) // also when something panics
 	}
-	if _, err := d.settings.key(); err != nil { // nothing is drawn for what cannot be sent
+	if _, err := d.settings.key(); err != nil { // a call that cannot be sent draws nothing
 		return resp, d.noKey(err)
 	}
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
 	price := h.purse.estimate(messages, d)
 	money, err := h.purse.draw(waiting, price)
-	defer money.Cancel() // once it is settled, that does nothing
+	defer money.Cancel() // after a settlement, this does nothing
 	if err == nil {
 		resp, err = d.client.complete(waiting, d.cost(d.promptTokens(messages)), messages)
 		h.purse.settle(money, price, d, &resp, err)
@@ -196,7 +192,7 @@ func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Messa
 	return resp, o
 }
 
-// result is the answer to a message whose calls will not succeed.
+// result returns the answer to a message whose calls will not succeed.
 func (o outcome) result(attempts int) result {
 	r := newResult(&o.known, attempts)
 	r.Error = &fault{Code: o.code, Message: o.text}
@@ -206,15 +202,14 @@ func (o outcome) result(attempts int) result {
 	return r
 }
 
-// backoff is how long to wait after n failures: half a second, doubled each time, at most
-// 30 s, and up to half as long again, so that those who failed together do not come back
-// together.
+// backoff returns the wait after n failures: half a second, doubled each time, at most 30 s, and up to half as long again. So calls that
+// failed together do not retry together.
 func backoff(n int) time.Duration {
 	d := min(500*time.Millisecond<<min(n-1, 10), 30*time.Second)
 	return d + rand.N(d/2)
 }
 
-// sleep lets d pass; an error means that ctx ended before.
+// sleep waits for d; an error means that ctx ended before.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// The names of the pools are that of the vertex and one of these.
+// The names of the pools are that of the vertex plus one of these.
 const (
 	requestsSuffix = "/requests"
 	tokensSuffix   = "/tokens"
@@ -18,7 +18,7 @@ const (
 	longestSuffix  = inFlightSuffix
 )
 
-// limits is the three limits of a provider. Those that are not set are unlimited.
+// limits holds the three limits of a provider. Unset ones are unlimited.
 type limits struct {
 	requests *throttle.Throttle
 	tokens   *throttle.Throttle
@@ -29,7 +29,7 @@ type limits struct {
 func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, err error) {
 	defer func() {
 		if err != nil {
-			_ = l.close() // what fails here hides the error that counts
+			_ = l.close() // an error here would hide the one that counts
 		}
 	}()
 	in := func(suffix string, limit throttle.Limit) numathrottle.Config {
@@ -41,7 +41,7 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 	}
 	open := func(suffix string, limit throttle.Limit, quotas throttle.Quotas) (*throttle.Throttle, error) {
 		if limit.Max == 0 {
-			return throttle.New(limit) // which needs no pool
+			return throttle.New(limit) // it needs no pool
 		}
 		c := in(suffix, limit)
 		c.Quotas = quotas
@@ -54,12 +54,12 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 	if l.tokens, err = open(tokensSuffix, s.tokenLimit(), ofTokens); err != nil {
 		return l, err
 	}
-	// Without a limit, too: the health server comes with it.
+	// Also without a limit: the health server comes with it.
 	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, throttle.Limit{}))
 	return l, err
 }
 
-// noLimit says what to set where nothing limits the calls of a deployment.
+// noLimit returns the remedy if nothing limits the calls of a deployment.
 func noLimit(s *settings) string {
 	of := s.targets
 	if len(of) == 0 {
@@ -77,10 +77,10 @@ func noLimit(s *settings) string {
 	return ""
 }
 
-// allLimits are those of all deployments.
+// allLimits are the limits of all deployments.
 type allLimits []limits
 
-// openTargets joins the pools of each deployment of valid settings; these settings are the only one when they name no others.
+// openTargets joins the pools of each deployment of valid settings; without others, these settings are the only deployment.
 func openTargets(ctx context.Context, s *settings, log *slog.Logger) (targets []target, all allLimits, err error) {
 	of := s.targets
 	if len(of) == 0 {
@@ -89,7 +89,7 @@ func openTargets(ctx context.Context, s *settings, log *slog.Logger) (targets []
 	for _, t := range of {
 		l, err := openLimits(ctx, &t, log)
 		if err != nil {
-			_ = all.close() // what fails here hides the error that counts
+			_ = all.close() // an error here would hide the one that counts
 			return nil, nil, err
 		}
 		all = append(all, l)
@@ -107,7 +107,7 @@ func (a allLimits) close() error {
 	return errors.Join(errs...)
 }
 
-// requestLimit is the limit on requests. It alone can be strict: what a call takes of the others is known too late.
+// requestLimit returns the limit on requests. Only it can be strict: the draws of a call from the others are known too late.
 func (s *settings) requestLimit() throttle.Limit {
 	limit := s.perMinute(s.RequestsPerMinute, s.TokensPerMinute == 0)
 	if s.Strict && limit.Max > 0 {
@@ -116,7 +116,7 @@ func (s *settings) requestLimit() throttle.Limit {
 	return limit
 }
 
-// quotas are those of the limit on tokens; without one, of that on requests.
+// quotas returns the quotas of the limit on tokens; without one, those of the limit on requests.
 func (s *settings) quotas() (requests, tokens throttle.Quotas) {
 	if s.TokensPerMinute == 0 {
 		return s.Quotas, tokens
@@ -126,7 +126,7 @@ func (s *settings) quotas() (requests, tokens throttle.Quotas) {
 
 func (s *settings) tokenLimit() throttle.Limit { return s.perMinute(s.TokensPerMinute, true) }
 
-// perMinute is a limit of so many a minute; 0 is none. The main one is that which ramps up and follows the provider.
+// perMinute returns a limit of so many a minute; 0 is none. The main one ramps up and follows the provider.
 func (s *settings) perMinute(most int, isMain bool) throttle.Limit {
 	if most == 0 {
 		return throttle.Limit{}
@@ -144,12 +144,12 @@ func (s *settings) perMinute(most int, isMain bool) throttle.Limit {
 	return limit
 }
 
-// limiter draws what one call takes: so many tokens, one request, one slot; all or none.
+// limiter returns the limiter for the draws of one call: its tokens, one request, one slot; all or none.
 func (l limits) limiter() throttle.Limiter {
 	return throttle.All(l.tokens, throttle.PerCall(l.requests), throttle.PerCall(l.inFlight))
 }
 
-// close leaves the pools. It is called when nothing draws any more.
+// close leaves the pools. It is called after the last draw.
 func (l limits) close() error {
 	var errs []error
 	if l.inFlight != nil {

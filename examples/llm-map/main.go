@@ -1,11 +1,10 @@
-// Command llm-map is a Numaflow mapper that sends each message to an OpenAI-compatible chat
-// endpoint and answers with what the model says, as JSON. All pods together stay within the
-// provider's limits on requests per minute, tokens per minute and calls in flight. See
-// README.md for what it can be told and does.
+// Command llm-map is a Numaflow mapper that sends each message to an OpenAI-compatible chat endpoint and answers with the model's answer,
+// as JSON. All pods together stay within the provider's limits on requests per minute, tokens per minute and calls in flight. See README.md
+// for its settings and behaviour.
 //
 //	llm-map              serves, as the user-defined function of a map vertex
-//	llm-map --check      prints the settings, without secrets, and what is wrong with them
-//	llm-map --version    prints which build it is
+//	llm-map --check      prints the settings, without secrets, and their faults
+//	llm-map --version    prints the version
 package main
 
 import (
@@ -24,7 +23,7 @@ var llmMap = program.Program[settings]{
 
 func main() { llmMap.Main() }
 
-// serve is the life of the mapper.
+// serve runs the mapper.
 func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	targets, all, err := openTargets(ctx, s, log)
 	if err != nil {

@@ -20,23 +20,23 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// This file keeps a budget in money: each call draws what it is estimated to cost from a limit in millionths of the currency, whose quota has
-// the budget, and settles what it did cost. A nil purse costs nothing. It may be used from any number of goroutines at once.
+// This file keeps a budget in money. Each call draws its estimated cost from a limit in millionths of the currency, whose quota has the
+// budget, and settles its real cost. A nil purse costs nothing. It is safe for concurrent use.
 
 const moneySuffix = "/money"
 
-// A purse is what calls cost, and may cost.
+// A purse holds the prices of calls and their budget.
 type purse struct {
 	prices  map[string]price
 	budget  throttle.Limiter // nil: none
-	refuse  bool             // a spent budget is told at once
+	refuse  bool             // a spent budget is reported at once
 	spent   []metric.Float64Counter
 	log     *slog.Logger
 	closers []func() error
 	addr    net.Addr // of the health server; nil without one
 
 	mu    sync.Mutex
-	until time.Time // the end of the window whose budget is spent, which was logged
+	until time.Time // the end of the window whose budget is spent, as logged
 }
 
 // openPurse joins the pool of the budget of valid settings; nil without prices.
@@ -47,7 +47,7 @@ func openPurse(ctx context.Context, s *settings, log *slog.Logger) (p *purse, er
 	p = &purse{prices: s.Prices, refuse: s.OnStop == resultOnStop, log: log}
 	defer func() {
 		if err != nil {
-			_ = p.close() // what fails here hides the error that counts
+			_ = p.close() // an error here would hide the one that counts
 		}
 	}()
 	places, err := program.OpenMeters(ctx, &s.Pool, log)
@@ -90,7 +90,7 @@ func (p *purse) close() error {
 	return errors.Join(errs...)
 }
 
-// estimate is what a call to one of some deployments costs at most, in millionths.
+// estimate returns the maximum cost of a call to one of some deployments, in millionths.
 func (p *purse) estimate(messages []chat.Message, deployments ...*deployment) int {
 	if p == nil {
 		return 0
@@ -102,10 +102,10 @@ func (p *purse) estimate(messages []chat.Message, deployments ...*deployment) in
 	return int(min(most, int64(moneyLimit.Max)))
 }
 
-// errBudget: the budget is spent, and messages are to be told at once.
+// errBudget: the budget is spent, and messages are answered at once.
 var errBudget = errors.New("the budget is spent (budget)")
 
-// soon is for how long a permit is waited for before it is told whether the budget is spent.
+// soon is how long to wait for a permit before checking whether the budget is spent.
 const soon = 30 * time.Second
 
 // draw waits until so many millionths may be spent. Errors: errBudget, and those of throttle.Limiter.
@@ -129,7 +129,7 @@ func (p *purse) draw(ctx context.Context, cost int) (throttle.Permit, error) {
 			return p.budget.Acquire(ctx, cost)
 		}
 		if _, bounded := ctx.Deadline(); bounded {
-			return p.budget.Acquire(ctx, cost) // which says how long it would take
+			return p.budget.Acquire(ctx, cost) // its error says how long it would take
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (p *purse) tell(left time.Duration) {
 	p.log.Error("the budget is spent: no call is sent until its window ends", "in", left.Round(time.Second).String())
 }
 
-// settle ends a draw with what the call to d has cost.
+// settle ends a draw with the real cost of the call to d.
 func (p *purse) settle(permit throttle.Permit, drawn int, d *deployment, answer *chat.Answer, err error) {
 	if p == nil {
 		return
@@ -168,7 +168,7 @@ func (p *purse) settle(permit throttle.Permit, drawn int, d *deployment, answer 
 	}
 }
 
-// free tells whether a call cost nothing: it was not sent, or was refused. One without an answer may have cost something.
+// free reports whether a call cost nothing: it was not sent, or was refused. A call without a response may have cost something.
 func free(err error) bool {
 	if _, unsent := errors.AsType[*unsentError](err); unsent {
 		return true
@@ -180,7 +180,7 @@ func free(err error) bool {
 	return ok && status.status < 500
 }
 
-// spentOutcome is what becomes of a message when the budget is spent and it is not to wait.
+// spentOutcome returns the outcome of a message that must not wait for a spent budget.
 func spentOutcome() outcome {
 	return outcome{verdict: stop, code: "budget_spent", text: fmt.Sprint(errBudget), err: errBudget}
 }

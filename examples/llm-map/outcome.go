@@ -17,7 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// A verdict is what is done about a call.
+// A verdict is the treatment of a call.
 type verdict string
 
 const (
@@ -25,39 +25,38 @@ const (
 	answered verdict = "answered"
 	// wait: a limit is used up. The message is sent again; the transport holds it back.
 	wait verdict = "wait"
-	// overload: the provider has too much to do. It is sent again after a while.
+	// overload: the provider is overloaded. The message is sent again after a while.
 	overload verdict = "overload"
-	// stop: no waiting helps until a person does something. See the setting onStop.
+	// stop: no waiting helps until a person acts. See the setting onStop.
 	stop verdict = "stop"
-	// invalid: this message would be refused again and again. It is answered with an error.
+	// invalid: this message would always be refused. It is answered with an error.
 	invalid verdict = "invalid"
-	// failed: anything else. It is sent again, a bounded number of times.
+	// failed: anything else. The message is sent again, a bounded number of times.
 	failed verdict = "failed"
-	// denied: the call was not sent, for it would have waited for longer than maxWait.
+	// denied: the call was not sent, because it would have waited for longer than maxWait.
 	denied verdict = "denied"
 	// ended: the message's context has ended or the limiter is closed. It has no answer.
 	ended verdict = "ended"
 )
 
-// An outcome is what became of one call.
+// An outcome is the result of one call.
 type outcome struct {
 	verdict verdict
-	// after is how long the transport says to wait before the next call; 0 for nothing.
+	// after is the transport's wait before the next call; 0 for none.
 	after time.Duration
-	// code is a word for what is wrong, text says it for people. Neither holds a secret, nor anything of what was sent.
+	// code is a word for the fault, and text describes it for people. Neither contains a secret or sent data.
 	code, text string
-	// words is what the provider or the model says, without secrets. It may repeat the prompt, so it is for the result
-	// only, and not for the log.
+	// words is the text of the provider or the model, without secrets. It may repeat the prompt, so it is only for the result, not for the
+	// log.
 	words string
-	// known is what of an answer is known that is of no use.
+	// known is the known part of an unusable answer.
 	known chat.Answer
-	// detail is for the log only: what kept a call from reaching the endpoint. It is empty
-	// when the endpoint answered.
+	// detail is only for the log: the reason why a call did not reach the endpoint. It is empty if the endpoint answered.
 	detail string
 	err    error
 }
 
-// judge says what to do about a call that ended with err.
+// judge decides about a call that ended with err.
 func judge(ctx context.Context, err error) outcome {
 	refused, isRefused := errors.AsType[*httpthrottle.RefusedError](err)
 	throttled, isThrottled := errors.AsType[*throttle.Error](err)
@@ -91,7 +90,7 @@ func judge(ctx context.Context, err error) outcome {
 	return judgeConnection(err)
 }
 
-// judgeConnection judges an error without an answer, or with a part of one.
+// judgeConnection judges an error without a response, or with a part of one.
 func judgeConnection(err error) outcome {
 	o := outcome{verdict: failed, code: "failed", text: "the endpoint could not be reached, or ended the connection without an answer", err: err}
 	if _, unsent := errors.AsType[*unsentError](err); unsent {
@@ -101,7 +100,7 @@ func judgeConnection(err error) outcome {
 		o.code, o.text = string(chat.Broken), "the connection ended in the middle of the answer"
 		o.detail = cut.err.Error()
 	}
-	if at, ok := errors.AsType[*url.Error](err); ok { // from the connection: it holds nothing of the request
+	if at, ok := errors.AsType[*url.Error](err); ok { // from the connection: it contains nothing of the request
 		o.detail = at.Err.Error()
 	}
 	return o
@@ -114,7 +113,7 @@ func judgeRefusal(r httpthrottle.Refusal, err error) outcome {
 		o.verdict, o.code, o.after = overload, "overloaded", r.RetryAfter
 	case httpthrottle.Stop:
 		o.verdict, o.code = stop, "quota_spent"
-	case httpthrottle.Wait: // as it is; the transport's pause holds the message back
+	case httpthrottle.Wait: // unchanged; the transport's pause holds the message back
 	}
 	if r.Code != "" {
 		o.code = r.Code
@@ -123,7 +122,7 @@ func judgeRefusal(r httpthrottle.Refusal, err error) outcome {
 	return o
 }
 
-// judgeStatus judges an answer that is no refusal, by its status.
+// judgeStatus judges a response that is not a refusal, by its status.
 func judgeStatus(status int, f *chat.Fault, err error) outcome {
 	o := outcome{
 		verdict: verdictOf(status), code: f.Code, words: f.Words, err: err,
@@ -141,7 +140,7 @@ func judgeStatus(status int, f *chat.Fault, err error) outcome {
 	return o
 }
 
-// orSpent returns an outcome as that of a spent budget, if the error says so, else as it is.
+// orSpent returns the outcome of a spent budget if the error indicates one, else the same outcome.
 func (o outcome) orSpent(f *chat.Fault) outcome {
 	if o.verdict != invalid && (o.verdict != failed || f.Status != 0) {
 		return o
@@ -153,8 +152,8 @@ func (o outcome) orSpent(f *chat.Fault) outcome {
 	return o
 }
 
-// spentIn tells whether an error says that a budget is spent, which some providers say with a status for faults of a
-// message, and with what code. Of its words those count that come before anything that is quoted, for that may be the prompt's.
+// spentIn reports whether an error indicates a spent budget, and its code: some providers use a status for faults of a message. Only words
+// before any quoted text count, because that may come from the prompt.
 func spentIn(f *chat.Fault) (code string, spent bool) {
 	const longest = 200
 	words := f.Words[:min(len(f.Words), longest)]
@@ -169,7 +168,7 @@ func spentIn(f *chat.Fault) (code string, spent bool) {
 	return cmp.Or(r.Code, "quota_spent"), r.Class == httpthrottle.Stop
 }
 
-// verdictOf says what a status means that is no refusal.
+// verdictOf returns the verdict for a status that is not a refusal.
 func verdictOf(status int) verdict {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound, status == http.StatusPaymentRequired:
@@ -182,7 +181,7 @@ func verdictOf(status int) verdict {
 	return failed
 }
 
-// judgeInBody judges a refusal that no status tells of. The transport does not know of it, so the message itself waits.
+// judgeInBody judges a refusal without an error status. The transport does not know of it, so the message itself waits.
 func judgeInBody(e *hiddenError) outcome {
 	o := judgeRefusal(e.refusal, e)
 	if o.verdict == wait {
@@ -193,7 +192,7 @@ func judgeInBody(e *hiddenError) outcome {
 	return o
 }
 
-// faults says what becomes of a message whose answer is of no use, and why.
+// faults maps the kinds of unusable answers to their treatment and reason.
 var faults = map[chat.Kind]struct {
 	verdict verdict
 	text    string
@@ -208,7 +207,7 @@ var faults = map[chat.Kind]struct {
 	chat.Provider:  {failed, "the endpoint answered with an error in the place of an answer"},
 }
 
-// judgeFault judges an answer that is of no use, though its status says that all is well.
+// judgeFault judges an unusable answer with a success status.
 func judgeFault(f *chat.Fault) outcome {
 	o := outcome{
 		verdict: faults[f.Kind].verdict, text: faults[f.Kind].text, code: string(f.Kind), words: f.Words, known: f.Answer, err: f,

@@ -11,11 +11,10 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 )
 
-// An output makes the payload of a message from a result and the message that it is for, by a template as those of prompts are. It may be
-// used from any number of goroutines at once.
+// An output makes a message's payload from a result and its message, by a template like those of prompts. It is safe for concurrent use.
 type output struct{ template *template.Template }
 
-// outputFields is all that the template of an output sees. Those of a message are as in a prompt.
+// outputFields are all fields that the template of an output sees. The fields of a message are as in a prompt.
 var outputFields = []string{
 	"Text", "JSON", "Keys", "Headers", "EventTime", "Message", "Result", "Answer", "AnswerJSON", "Model", "Usage",
 }
@@ -34,7 +33,7 @@ func newOutput(text string) (*output, error) {
 	return &output{t}, nil
 }
 
-// errOutput is why there is no output for a result.
+// errOutput is the error if a result has no output.
 var errOutput = errors.New("the setting output does not fit the message or its result")
 
 // render makes the payload of a result without an error. Errors are errOutput.
@@ -67,7 +66,7 @@ func (o *output) render(keys []string, d mapsdk.Datum, r result) ([]byte, error)
 	return b.Bytes(), nil
 }
 
-// decodeJSON parses a text that is one value of JSON. Numbers stay as they are written.
+// decodeJSON parses a text that is one JSON value. Numbers keep their spelling.
 func decodeJSON(text []byte) (value any, ok bool) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A waiter is a call that waits until it may be sent. It is used by one goroutine.
+// A waiter is a call that waits to be sent. It is used by one goroutine.
 type waiter struct {
 	message context.Context //nolint:containedctx // of the message, within which a call goes on that was sent
 	sent    bool
@@ -24,8 +24,7 @@ func waiterOf(ctx context.Context) *waiter {
 	return w
 }
 
-// wait returns the context of one call, which ends after maxWait: a call that has not been sent by then
-// is denied. cancel must be called when the call is over.
+// wait returns the context of one call, which ends after maxWait: a call not sent by then is denied. Call cancel when the call is over.
 func (h *handler) wait(ctx context.Context) (w *waiter, waiting context.Context, cancel context.CancelFunc) {
 	w = &waiter{message: ctx}
 	if h.settings.OnDenied != nackOnDenied {
@@ -35,7 +34,7 @@ func (h *handler) wait(ctx context.Context) (w *waiter, waiting context.Context,
 	return w, waiting, cancel
 }
 
-// begin notes that a call is sent, and returns the context that it goes on in.
+// begin records that a call is sent, and returns the context in which it continues.
 func begin(ctx context.Context) context.Context {
 	w := waiterOf(ctx)
 	if w == nil {
@@ -45,8 +44,8 @@ func begin(ctx context.Context) context.Context {
 	return w.message
 }
 
-// denial is why a call was not sent within maxWait; nil when that is not what err says. Time in which the pool is
-// frozen does not count: that is a wait as any other.
+// denial returns the reason why a call was not sent within maxWait; nil if err has another cause. Time in which the pool is frozen does not
+// count: that is an ordinary wait.
 func (h *handler) denial(w *waiter, err error) *admission.Denied {
 	if w.sent || h.settings.OnDenied != nackOnDenied || w.message.Err() != nil {
 		return nil //nolint:nilerr // the message has ended: there is nothing to deny
@@ -61,7 +60,7 @@ func (h *handler) denial(w *waiter, err error) *admission.Denied {
 	return &admission.Denied{Err: e, By: h.turns}
 }
 
-// impatient is the denial of a message that would have to wait for d before its next call; nil when it may.
+// impatient returns the denial of a message that would have to wait for d before its next call; nil if it may.
 func (h *handler) impatient(d time.Duration) error {
 	if h.settings.OnDenied != nackOnDenied || d <= h.settings.MaxWait {
 		return nil
@@ -69,7 +68,7 @@ func (h *handler) impatient(d time.Duration) error {
 	return &admission.Denied{Err: &throttle.Error{Reason: throttle.ReasonPause, RetryAfter: d}}
 }
 
-// nack gives a message back, to be delivered again when its call can be expected to be let through.
+// nack returns a message to be redelivered when its call can be expected to pass.
 func nack(d *admission.Denied) mapsdk.Messages {
 	return mapsdk.MessagesBuilder().Append(mapsdk.MessageToNack(d.NackOptions(d.Err.Error())))
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Money is counted in millionths of the currency that the prices are in. A price for a million tokens is so many millionths for one.
+// Money is counted in millionths of the currency of the prices. A price for a million tokens is the same number of millionths per token.
 const millionths = 1_000_000
 
-// A price is what a million tokens cost.
+// A price is the price of a million tokens.
 type price struct {
 	Input  json.Number `json:"input,omitempty"`
 	Output json.Number `json:"output,omitempty"`
 }
 
-// of returns what a call costs, in millionths, rounded up.
+// of returns the cost of a call, in millionths, rounded up.
 func (p price) of(prompt, completion int) int64 {
 	in, _ := p.Input.Float64()
 	out, _ := p.Output.Float64()
@@ -104,7 +104,7 @@ func readPrices(s *settings, n *yaml.Node) []config.BlockFault {
 	return faults
 }
 
-// oneLine prints a block as JSON, which is YAML, too; empty when it is not set.
+// oneLine formats a block as JSON, which is YAML, too; empty if it is not set.
 func oneLine(v any, isSet bool) string {
 	if !isSet {
 		return ""
@@ -116,10 +116,10 @@ func oneLine(v any, isSet bool) string {
 	return string(text)
 }
 
-// moneyLimit is the limit that the budget is a quota of. It never binds: 1000 of the currency a second.
+// moneyLimit is the limit of the budget's quota. It never binds: 1000 of the currency a second.
 var moneyLimit = throttle.Limit{Max: 1_000_000_000}
 
-// moneyQuotas are the budget as quotas, of draws that have no tag; none without a budget.
+// moneyQuotas returns the budget as quotas, for draws without a tag; none without a budget.
 func (s *settings) moneyQuotas() throttle.Quotas {
 	if s.Budget == (budgetSetting{}) {
 		return throttle.Quotas{}
@@ -129,14 +129,14 @@ func (s *settings) moneyQuotas() throttle.Quotas {
 	return throttle.Quotas{Other: throttle.Quota{Budgets: []throttle.Budget{b}}}
 }
 
-// checkMoney finds a budget that cannot be kept. models are those that are called.
+// checkMoney finds budgets that cannot be kept. models are the called models.
 func (s *settings) checkMoney(models []string, bad func(field, problem, allowed string)) {
 	if s.Budget == (budgetSetting{}) {
 		return
 	}
 	if s.Budget.Amount == "" {
 		bad("budget.amount", "is not set", "above 0")
-		return // what else is wrong follows from it
+		return // other faults follow from it
 	}
 	if len(s.Prices) == 0 {
 		bad("budget", "is set without prices", "with prices")

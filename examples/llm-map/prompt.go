@@ -18,20 +18,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/templatecheck"
 )
 
-// A prompt makes the messages of a call from a message of the pipeline. The templates
-// are the operator's, the message is anybody's: whatever is in it is data, and
-// never part of a template. Templates reach nothing but the message, have the functions
-// of allowedFunctions only, and write at most maxPrompt bytes. It may be used from any
-// number of goroutines at once.
+// A prompt makes the messages of a call from a message of the pipeline. The templates are the operator's, but a message may come from
+// anybody: its content is always data, never part of a template. Templates access only the message, use only the functions of
+// allowedFunctions, and write at most maxPrompt bytes. A prompt is safe for concurrent use.
 type prompt struct {
 	system, user *template.Template
-	wantsJSON    bool // one of them looks at the payload as JSON
+	wantsJSON    bool // one of them uses the payload as JSON
 }
 
-// maxPrompt is the longest prompt that a template may write, in bytes.
+// maxPrompt bounds the output of a template, in bytes.
 const maxPrompt = 8 << 20
 
-// ownFunctions is what templates can do beyond what is built in.
+// ownFunctions are the templates' functions besides the built-in ones.
 var ownFunctions = template.FuncMap{
 	"json":  toJSON,
 	"lower": strings.ToLower,
@@ -41,9 +39,8 @@ var ownFunctions = template.FuncMap{
 	"cut":   cut,
 }
 
-// allowedFunctions is every function of a template. Of those that are built in, printf
-// and its like are left out, because a format that came from a message could ask for any width, and so is
-// call, and what is meant for HTML, JavaScript and URLs.
+// allowedFunctions lists all functions of a template. It excludes some built-in ones: printf and similar ones, because a format from a
+// message could request any width, call, and those for HTML, JavaScript and URLs.
 var allowedFunctions = []string{"and", "or", "not", "len", "index", "slice", "eq", "ne", "lt", "le", "gt", "ge", "print"}
 
 // newPrompt parses the two templates. The error has a line for every fault.
@@ -53,16 +50,16 @@ func newPrompt(system, user string) (*prompt, error) {
 	return &prompt{system: s, user: u, wantsJSON: strings.Contains(system+user, ".JSON")}, errors.Join(errSystem, errUser)
 }
 
-// messageFields is all that templates see of a message.
+// messageFields are all fields of a message that templates see.
 var messageFields = []string{"Text", "JSON", "Keys", "Headers", "EventTime"}
 
-// parseTemplate parses the template of a setting, whose data has no fields but those. The error is a *config.FieldError.
+// parseTemplate parses the template of a setting whose data has only those fields. The error is a *config.FieldError.
 func parseTemplate(name, text, what string, fields []string) (*template.Template, error) {
 	allowed := map[string]any{}
 	for _, f := range allowedFunctions {
-		allowed[f] = f // the parser looks at the names only
+		allowed[f] = f // the parser uses only the names
 	}
-	// By itself the parser knows no function, so that this finds all others.
+	// The parser itself knows no functions, so this finds all others.
 	if _, err := parse.Parse(name, text, "", "", allowed, ownFunctions); err != nil {
 		return nil, templateFault(name, err, what)
 	}
@@ -82,7 +79,7 @@ func templateFault(name string, err error, allowed string) error {
 	}
 }
 
-// errPrompt is why there is no prompt for a message.
+// errPrompt is the error if a message has no prompt.
 var errPrompt = errors.New("no prompt can be made of the message")
 
 // messages makes the messages of a call. Errors are errPrompt.
@@ -110,8 +107,8 @@ func (p *prompt) messages(keys []string, d mapsdk.Datum) ([]chat.Message, error)
 	return out, nil
 }
 
-// messageData is a message as templates see it: plain values, so that a template has no methods to
-// call. JSON is there only when it is wanted and the payload is JSON.
+// messageData returns a message's fields for templates: plain values, so that a template has no methods to call. JSON is present only if it
+// is wanted and the payload is JSON.
 func messageData(keys []string, d mapsdk.Datum, wantsJSON bool) map[string]any {
 	data := map[string]any{
 		"Text":      string(d.Value()),
@@ -138,7 +135,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// WriteString hides that of the buffer, which knows no bound.
+// WriteString hides the buffer's method, which has no bound.
 func (b *bounded) WriteString(s string) (int, error) { return b.Write([]byte(s)) }
 
 func toJSON(v any) (string, error) {

@@ -15,14 +15,14 @@ const (
 	selfHosted providerName = "self-hosted"
 )
 
-// A provider is what differs from one provider to the other.
+// A provider describes the differences between providers.
 type provider struct {
-	baseURL string // default; empty: has to be set
-	// classify reads its refusals.
+	baseURL string // default; empty: must be set
+	// classify interprets its refusals.
 	classify httpthrottle.Classifier
-	// charge is how it counts tokens.
+	// charge is its way of counting tokens.
 	charge charge
-	// login puts the key into a request.
+	// login adds the key to a request.
 	login func(h http.Header, key string)
 }
 
@@ -45,19 +45,19 @@ var providers = map[providerName]provider{
 	selfHosted: {classify: httpthrottle.OpenAI, charge: chargeUsage, login: bearer},
 }
 
-// A charge says how many tokens a call counts for.
+// A charge is the way of counting the tokens of a call.
 type charge string
 
 const (
-	// chargeLarger: the larger of the prompt's estimate and the longest answer, whatever is used.
+	// chargeLarger: the larger of the prompt's estimate and the longest answer, whatever the usage.
 	chargeLarger charge = "larger"
-	// chargeSum: the sum of both, whatever is used.
+	// chargeSum: the sum of both, whatever the usage.
 	chargeSum charge = "sum"
-	// chargeUsage: the sum of both while the call is under way, then what was used.
+	// chargeUsage: the sum of both while the call is under way, then the usage.
 	chargeUsage charge = "usage"
 )
 
-// tokens is what a call draws.
+// tokens returns the draw of a call.
 func (c charge) tokens(prompt, output int) int {
 	if c == chargeLarger {
 		return max(prompt, output, 1)
@@ -65,5 +65,5 @@ func (c charge) tokens(prompt, output int) int {
 	return max(prompt+output, 1)
 }
 
-// settles tells whether a call is settled with its usage.
+// settles reports whether a call is settled with its usage.
 func (c charge) settles() bool { return c == chargeUsage }

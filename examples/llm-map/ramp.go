@@ -7,8 +7,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
-// rampFields are the library's own settings of a ramp. They are of the limit on tokens, or of that on requests when there is none. The
-// library documents them.
+// rampFields are the library's own settings of a ramp. They apply to the limit on tokens, or without one to that on requests. The library
+// documents them.
 var rampFields = func() []config.Field[settings] {
 	ramp := open.LimitFields(poolOf, "min", "rampUpDuration", "modes", "resumedRampUp", "ttl")
 	for i := range ramp {
@@ -17,7 +17,7 @@ var rampFields = func() []config.Field[settings] {
 	return ramp
 }()
 
-// limitFault tells what is wrong with one of the limits per minute, by the setting that it is about; most is that of the limit.
+// limitFault reports the fault of one of the limits per minute, under its setting. most is the setting of the limit.
 func limitFault(err error, most string, bad func(field, problem, allowed string)) {
 	key, problem, allowed := open.LimitFault(err)
 	if key == "max" {

@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
-// template is what all requests have in common.
+// template returns the common part of all requests.
 func (s *settings) template() (*chat.Template, error) {
 	var fields []chat.Field
 	if s.MaxTokens > 0 {
@@ -25,7 +25,7 @@ func (s *settings) template() (*chat.Template, error) {
 	return chat.NewTemplate(s.Model, fields, s.ExtraBody)
 }
 
-// tokensField is the field that says how long an answer may be.
+// tokensField returns the field that bounds the length of an answer.
 func (s *settings) tokensField() tokensField {
 	switch {
 	case s.MaxTokensField == completionTokens, s.MaxTokensField == plainTokens:
@@ -33,10 +33,10 @@ func (s *settings) tokensField() tokensField {
 	case s.Provider == openAI, isReasoning(s.Model):
 		return completionTokens // max_tokens is deprecated there
 	}
-	return plainTokens // which all others know
+	return plainTokens // all others know it
 }
 
-// isReasoning tells models that refuse max_tokens wherever they run, by their name behind that of their vendor.
+// isReasoning reports whether a model refuses max_tokens at any provider, by its name after that of the vendor.
 func isReasoning(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if rest, ok := strings.CutPrefix(name, "o"); ok {
@@ -51,7 +51,7 @@ func isReasoning(model string) bool {
 	return ok && err == nil && version >= 5 && version < 30 // not gpt-35, as Azure writes 3.5
 }
 
-// endpoint is where requests are sent.
+// endpoint returns the URL for requests.
 func (s *settings) endpoint() string {
 	const path = "/chat/completions"
 	base := strings.TrimRight(s.BaseURL, "/")
@@ -68,12 +68,12 @@ func (s *settings) endpoint() string {
 	return strings.TrimSuffix(base, "/openai") + "/openai/deployments/" + url.PathEscape(s.Model) + path + query
 }
 
-// isVersionless tells whether baseURL is that of Azure's API without versions, where the model stands in the body alone.
+// isVersionless reports whether baseURL is that of Azure's API without versions, where only the body names the model.
 func (s *settings) isVersionless() bool {
 	return strings.HasSuffix(strings.TrimRight(s.BaseURL, "/"), "/openai/v1")
 }
 
-// loginHeader is the header among those of the user that logs in; empty for none.
+// loginHeader returns the header of the user's headers that logs in; empty for none.
 func (s *settings) loginHeader() string {
 	h, _ := config.ParseHeaders(s.Headers)
 	for _, name := range []string{"Authorization", "Api-Key", "X-Api-Key"} {
@@ -84,13 +84,13 @@ func (s *settings) loginHeader() string {
 	return ""
 }
 
-// ownHeaders are made by the program or by net/http, and would be sent twice, or keep a call from being sent at all.
+// ownHeaders are set by the program or by net/http. They would be sent twice, or keep a call from being sent at all.
 var ownHeaders = []string{
 	"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host", "Idempotency-Key", "Keep-Alive",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
 }
 
-// checkRequest finds settings with which no request could be sent. Defaults are filled in.
+// checkRequest finds settings that allow no request. Defaults are filled in.
 func (s *settings) checkRequest(bad func(field, problem, allowed string)) {
 	if t, err := s.template(); err != nil {
 		bad("extraBody", err.Error(), "a JSON object without model, messages and what another setting sets")
@@ -112,7 +112,7 @@ func (s *settings) checkRequest(bad func(field, problem, allowed string)) {
 	s.checkURL(bad)
 }
 
-// keyHeader is the header that the key is put into.
+// keyHeader returns the header for the key.
 func (s *settings) keyHeader() string {
 	h := http.Header{}
 	providers[s.Provider].login(h, "key")
@@ -122,24 +122,23 @@ func (s *settings) keyHeader() string {
 	return ""
 }
 
-// checkURL finds what keeps a URL from being reached that is one by its form.
+// checkURL finds faults of a well-formed URL that keep it from being reached.
 func (s *settings) checkURL(bad func(field, problem, allowed string)) {
 	u, err := url.Parse(s.endpoint())
 	if err != nil || s.BaseURL == "" {
-		return // told already
+		return // already reported
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 			bad("baseURL", "has the port "+port, "1 to 65535")
 		}
 	}
-	if _, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err != nil { // the error shows the variable, and so its password
+	if _, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err != nil { // the error would show the variable, and so its password
 		bad("HTTP_PROXY or HTTPS_PROXY", "is no URL of a proxy (not shown)", "such as http://proxy:3128")
 	}
 }
 
-// checkLimits finds limits that cannot be opened. Defaults are filled in.
-// checkQuotas finds what is wrong with the quotas for the limit that they belong to.
+// checkQuotas finds faults of the quotas and of their limit. Defaults are filled in.
 func (s *settings) checkQuotas(bad func(field, problem, allowed string)) {
 	c := s.Pool
 	c.Quotas, c.Limit = s.Quotas, s.requestLimit()

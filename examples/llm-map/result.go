@@ -9,31 +9,31 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 )
 
-// A result is what a message becomes, as JSON. It has either an error or a text or calls of tools.
+// A result is the JSON output for a message. It has an error, or a text, or calls of tools.
 type result struct {
 	Text         string          `json:"text,omitempty"`
 	ToolCalls    json.RawMessage `json:"tool_calls,omitempty"`
 	Model        string          `json:"model,omitempty"`
 	FinishReason string          `json:"finish_reason,omitempty"`
 	Usage        *used           `json:"usage,omitempty"`
-	// Deployment is which one has answered, where there are several.
+	// Deployment is the deployment that answered, if there are several.
 	Deployment string `json:"deployment,omitempty"`
-	// Attempts is how many calls it took.
+	// Attempts is the number of calls.
 	Attempts int    `json:"attempts,omitempty"`
 	Error    *fault `json:"error,omitempty"`
-	// Input is the message that it is for, as the setting input says; InputBase64 one that is no text.
+	// Input is the original message, according to the setting input; InputBase64 if it is not text.
 	Input       json.RawMessage `json:"input,omitempty"`
 	InputBase64 []byte          `json:"input_base64,omitempty"`
 }
 
-// used is what the provider says that the call cost, in tokens.
+// used is the cost of the call according to the provider, in tokens.
 type used struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 	TotalTokens      int `json:"total_tokens"`
 }
 
-// A fault is why there is no answer.
+// A fault is the reason for a missing answer.
 type fault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -49,7 +49,7 @@ const (
 // errorTag is the tag of results that are errors, for conditional forwarding.
 const errorTag = "error"
 
-// newResult is the result of what is known of an answer.
+// newResult returns the result for the known parts of an answer.
 func newResult(a *chat.Answer, attempts int) result {
 	r := result{Text: a.Text, ToolCalls: a.ToolCalls, Model: a.Model, FinishReason: a.FinishReason, Attempts: attempts}
 	if u := a.Usage; u != nil {
@@ -58,7 +58,7 @@ func newResult(a *chat.Answer, attempts int) result {
 	return r
 }
 
-// withInput returns the result with the message that it is for.
+// withInput returns the result with the original message.
 func (r result) withInput(how inputForm, payload []byte) result {
 	switch {
 	case how != inputText && how != inputJSON:
@@ -74,7 +74,7 @@ func (r result) withInput(how inputForm, payload []byte) result {
 	return r
 }
 
-// message encodes a result, under the keys of the message that it is for.
+// message encodes a result, under the keys of the original message.
 func (r result) message(keys []string) mapsdk.Message {
 	encoded, err := json.Marshal(r)
 	if err != nil { // every field is a text, a number or JSON
@@ -87,13 +87,13 @@ func (r result) message(keys []string) mapsdk.Message {
 	return m
 }
 
-// metadataGroup and metadataInput are where the setting input: metadata puts the message.
+// metadataGroup and metadataInput are the keys of the message with the setting input: metadata.
 const (
 	metadataGroup = "llm-map"
 	metadataInput = "input"
 )
 
-// metadata is the user metadata of a message, and the message itself.
+// metadata returns the user metadata of a message, plus the message itself.
 func metadata(d mapsdk.Datum) *mapsdk.UserMetadata {
 	kept, own := mapsdk.NewUserMetadata(), d.UserMetadata()
 	for _, group := range own.Groups() {

@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// A gate holds calls back while no waiting helps: one call at a time, each after a
-// while, tries whether it does again. The zero gate is open. It may be used from any
-// number of goroutines at once.
+// A gate holds calls back while no waiting helps: one call at a time, each after a while, tries whether calls succeed again. The zero gate
+// is open. It is safe for concurrent use.
 type gate struct {
 	mu      sync.Mutex
 	shut    bool
-	until   time.Time // when the next may try
+	until   time.Time // when the next one may try
 	trying  bool
-	changed chan struct{} // closed at the next change; nil when nobody waits
+	changed chan struct{} // closed at the next change; nil without waiting callers
 }
 
 // tryEvery is how long the gate is shut before the next call tries.
 const tryEvery = time.Minute
 
-// pass waits until a call may be made. trial tells that the gate is shut, and that this is
-// the call that tries; leave has to follow when it has ended.
+// pass waits until a call may be made. If trial is true, the gate is shut and this call is the one that tries: call leave when it has
+// ended.
 func (g *gate) pass(ctx context.Context) (trial bool, err error) {
 	for {
 		g.mu.Lock()
@@ -52,7 +51,7 @@ func (g *gate) pass(ctx context.Context) (trial bool, err error) {
 	}
 }
 
-// tryPass is pass without a wait: open tells whether a call may be made now.
+// tryPass is pass without a wait: open reports whether a call may be made now.
 func (g *gate) tryPass() (trial, open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,8 +62,7 @@ func (g *gate) tryPass() (trial, open bool) {
 	return g.shut, true
 }
 
-// report says how the call went: shut when no waiting helps. It returns whether the gate
-// was open until now.
+// report reports the result of the call: shut if no waiting helps. It returns whether the gate was open until now.
 func (g *gate) report(shut bool) (wasOpen bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +77,7 @@ func (g *gate) report(shut bool) (wasOpen bool) {
 	return wasOpen
 }
 
-// leave ends a trial, whatever came of it.
+// leave ends a trial, successful or not.
 func (g *gate) leave(trial bool) {
 	if !trial {
 		return

@@ -7,15 +7,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A byTag draws for the tag of each call's context. That is not left to the transport, which would keep what the provider
-// refuses to one tag: the key and its limits are those of all.
+// A byTag draws for the tag of each call's context. The transport cannot do so: it would limit the provider's refusals to one tag, but the
+// key and its limits are common to all.
 type byTag struct {
 	throttle.Limiter
 
 	tags throttle.Tagger
 }
 
-// forTags returns a limiter that draws for the tags of contexts, where l tells tags apart.
+// forTags returns a limiter that draws for the tags of contexts, if l supports tags.
 func forTags(l throttle.Limiter) throttle.Limiter {
 	if tags, ok := l.(throttle.Tagger); ok && !throttle.Unlimited(l) {
 		return byTag{l, tags}
@@ -41,10 +41,10 @@ func (l byTag) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, error) 
 	return l.of(ctx).AcquireUpTo(ctx, n)
 }
 
-// Unwrap shows the limiter to package throttle.
+// Unwrap exposes the limiter to package throttle.
 func (l byTag) Unwrap() throttle.Limiter { return l.Limiter }
 
-// RetryAfter hands on that the provider wants to be left alone.
+// RetryAfter passes on the provider's request to be left alone.
 func (l byTag) RetryAfter(until time.Time, reason string) {
 	if told, ok := l.Limiter.(interface {
 		RetryAfter(until time.Time, reason string)

@@ -15,9 +15,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// newTransport returns a transport to the provider, which sends through base; nil is one of its own. Each request draws
-// from l what its draw says, once: calls that are refused or fail are repeated by the caller, who can go on for as long
-// as the message may wait.
+// newTransport returns a transport to the provider, which sends through base; nil is one of its own. Each request draws from l as its draw
+// says, once. The caller retries refused or failed calls, for as long as the message may wait.
 func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, more ...httpthrottle.Option) http.RoundTripper {
 	p := providers[s.Provider]
 	opts := []httpthrottle.Option{
@@ -35,13 +34,13 @@ func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *
 	if base == nil {
 		base = newBase(pingAfter, pingTimeout)
 	}
-	// The time limit is of the attempt alone: below the throttle, which waits.
+	// The timeout covers only the attempt: it is below the throttle, which waits.
 	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.key}
 	return httpthrottle.NewTransport(base, l, append(opts, more...)...)
 }
 
-// Over HTTP/2 all calls share a connection. One that dies without a word is noticed when nothing has come by it for
-// pingAfter, and a ping is not answered for pingTimeout. While a model thinks nothing comes either, so pings are usual.
+// Over HTTP/2 all calls share a connection. A silently dead one is noticed when it was silent for pingAfter and a ping is not answered for
+// pingTimeout. While a model thinks the connection is silent, too, so pings are usual.
 const (
 	pingAfter   = 15 * time.Second
 	pingTimeout = 15 * time.Second
@@ -59,22 +58,22 @@ func newBase(pingAfter, pingTimeout time.Duration) http.RoundTripper {
 	return t
 }
 
-// longestPause is how long a call waits within the transport for the end of a pause.
+// longestPause bounds a call's wait within the transport for the end of a pause.
 const longestPause = time.Hour
 
-// errRedirected: a redirect could carry prompts elsewhere.
+// errRedirected: a redirect could send prompts elsewhere.
 var errRedirected = errors.New("the endpoint redirects, which is not followed; set baseURL to where it leads")
 
-// A draw is what one call draws, and what became of it. It is used by one goroutine.
+// A draw is the draw of one call, and its result. It is used by one goroutine.
 type draw struct {
 	tokens int
-	tried  bool   // it was handed to the network
-	key    string // that it was sent with
+	tried  bool   // it was passed to the network
+	key    string // the key it was sent with
 }
 
 type drawKey struct{}
 
-// drawOf returns the draw of a call; one of nothing when it has none.
+// drawOf returns the draw of a call; an empty one if it has none.
 func drawOf(ctx context.Context) *draw {
 	if d, ok := ctx.Value(drawKey{}).(*draw); ok {
 		return d
@@ -94,8 +93,7 @@ func (s *settings) key() (string, error) {
 	return readKey(s.APIKeyFile)
 }
 
-// readKey reads a key from a file, by the rule for all secrets: one line end behind it does not count. The error does
-// not hold what is in the file.
+// readKey reads a key from a file, by the rule for all secrets: one final line end is ignored. The error contains nothing of the file.
 func readKey(file string) (string, error) {
 	key, err := config.ReadSecretFile(file)
 	if err != nil {
@@ -107,7 +105,7 @@ func readKey(file string) (string, error) {
 	return key, nil
 }
 
-// An attempt logs a request in, and bounds how long it takes.
+// An attempt logs a request in, and bounds its duration.
 type attempt struct {
 	base    http.RoundTripper
 	timeout time.Duration
@@ -115,13 +113,13 @@ type attempt struct {
 	key     func() (string, error)
 }
 
-// errTimeout is why an attempt ended.
+// errTimeout is the error of an attempt that took too long.
 var errTimeout = errors.New("the call took longer than the setting timeout allows")
 
 // RoundTrip implements http.RoundTripper.
 func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	begun := begin(req.Context())
-	key, err := a.key() // anew each time: a changed Secret needs no restart
+	key, err := a.key() // reread each time: a changed Secret needs no restart
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -147,12 +145,12 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// maxAnswer is the longest answer that is read, in bytes.
+// maxAnswer bounds a response, in bytes.
 const maxAnswer = chat.MaxBody
 
 var errTooLong = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 
-// An answerBody is read for as long as an attempt may take, and no further than maxAnswer.
+// An answerBody can be read for as long as an attempt may take, and up to maxAnswer.
 type answerBody struct {
 	io.ReadCloser
 

@@ -1,11 +1,11 @@
-// Package allocs measures, for tests, what a call allocates.
+// Package allocs measures the allocations of a call, for tests.
 package allocs
 
 import "runtime"
 
-// Bytes returns the bytes that one of n calls of f allocates, on average; a first call, which may allocate what the later
-// ones use again, does not count. Everything in the process counts, so it is not for parallel tests. It runs on one
-// processor: which goroutine is first does not depend on the machine then.
+// Bytes returns the average number of bytes that one of n calls of f allocates. A first call does not count, because later calls may reuse
+// its allocations. Everything in the process counts, so it is not for parallel tests. It runs on one processor, so that the order of
+// goroutines does not depend on the machine.
 func Bytes(n int, f func()) float64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var before, after runtime.MemStats

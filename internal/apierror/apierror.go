@@ -1,4 +1,4 @@
-// Package apierror is the one form of error that the HTTP proxy and the permit API answer with:
+// Package apierror is the common form of errors in the HTTP proxy and the permit API:
 //
 //	HTTP/1.1 429 Too Many Requests
 //	Retry-After: 2
@@ -34,7 +34,7 @@ const (
 	MediaType    = "media_type"
 )
 
-// An Error is an answer that says why a call was not served. No field holds a secret.
+// An Error is a response that says why a call was not served. No field contains a secret.
 type Error struct {
 	// Status is the HTTP status; it is not part of the body.
 	Status int `json:"-"`
@@ -42,14 +42,14 @@ type Error struct {
 	Reason string `json:"reason"`
 	// Message is for people.
 	Message string `json:"message"`
-	// Field is what is wrong in a bad request; empty elsewhere.
+	// Field is the wrong field of a bad request; empty elsewhere.
 	Field string `json:"field,omitempty"`
-	// Limit and Tag name what holds the call back; empty when that is not known.
+	// Limit and Tag name the limit or quota that holds the call back; empty if unknown.
 	Limit string `json:"limit,omitempty"`
 	Tag   string `json:"tag,omitempty"`
-	// Tokens is how many were asked for.
+	// Tokens is the number of requested tokens.
 	Tokens int `json:"tokens,omitempty"`
-	// RetryAfterSeconds is when to try again, in seconds; 0 when that is not known.
+	// RetryAfterSeconds is when to try again, in seconds; 0 if unknown.
 	RetryAfterSeconds float64 `json:"retry_after_seconds,omitempty"`
 }
 
@@ -66,7 +66,7 @@ func Field(field, value, allowed string) *Error {
 	}
 }
 
-// Late returns the error for a request that did not arrive in time. Its connection is of no further use: Write says so.
+// Late returns the error for a request that did not arrive in time. Its connection is no longer usable, which Write signals.
 func Late(what string) *Error {
 	return New(http.StatusRequestTimeout, TooLate, what+" of the request did not arrive in time")
 }
@@ -74,8 +74,7 @@ func Late(what string) *Error {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Of returns the answer for an error of a limiter. An error of another kind becomes an
-// internal one, whose text is not told.
+// Of returns the response for an error of a limiter. An error of another kind becomes an internal one, whose text is not shown.
 func Of(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -124,7 +123,7 @@ func (e *Error) Write(w http.ResponseWriter) {
 	}{e})
 }
 
-// RetryAfter returns a duration as the header has it: whole seconds, rounded up.
+// RetryAfter formats a duration for the header: whole seconds, rounded up.
 func RetryAfter(d time.Duration) string {
 	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
 }

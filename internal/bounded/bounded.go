@@ -1,6 +1,6 @@
-// Package bounded ends the wait for calls that heed no context, or not always. A client of nats.go holds its lock while it
-// looks for a server: if that answers nothing, each of the client's calls waits for it, seconds for each server, whatever
-// becomes of their contexts, and even what tells of its state.
+// Package bounded bounds the wait for calls that do not always obey a context. A client of nats.go holds its lock while it looks for a
+// server. If that does not answer, each of the client's calls waits for it, seconds per server, even after the end of its context. So do
+// calls for the client's status.
 package bounded
 
 import (
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Moment is how long AtOnce waits.
+// Moment bounds the wait of AtOnce.
 const Moment = 10 * time.Millisecond
 
-// Call returns what a call returns, or the error of ctx if that ends before. The call goes on in a goroutine of its own: what
-// it has to say may go out after ctx has ended, as a message that was late on its way.
+// Call returns the result of a call, or the error of ctx if that ends first. The call continues in its own goroutine: its messages may go
+// out after ctx has ended, like delayed ones.
 func Call[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -32,7 +32,7 @@ func Call[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	}
 }
 
-// AtOnce returns what is told within a Moment; ok is false if it takes longer.
+// AtOnce returns the result of tell within a Moment; ok is false if it takes longer.
 func AtOnce[T any](tell func() T) (told T, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), Moment)
 	defer cancel()

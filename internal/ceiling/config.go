@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// MaxRaise is how many times the configured limit an override may be.
+	// MaxRaise is the maximum of an override relative to the configured limit.
 	MaxRaise = limit.MaxShare / limit.WholeShare
 	// maxTokens is the largest Max of a ramp.
 	maxTokens = 1_000_000_000
@@ -17,34 +17,31 @@ const (
 	margin = 1 + 1e-6
 )
 
-// A Config is what a configured limit says of its ceiling, with every default filled in.
-// The zero Config is no limit.
+// A Config is the configuration of a limit's ceiling, with every default filled in. The zero Config is no limit.
 type Config struct {
 	// Limit is the configured limit. Its Per counts in nanoseconds.
 	Limit Rate
-	// Hard says that no override may raise the limit. Burst is then what the bucket of
-	// the whole pool holds, in tokens.
+	// Hard means that no override may raise the limit. Burst is then the size of the whole pool's bucket, in tokens.
 	Hard  bool
 	Burst int64
-	// Granted is which part of Limit a hard limit grants in the long run.
+	// Granted is the part of Limit that a hard limit grants in the long run.
 	Granted float64
-	// Ramps says that the limit ramps up, as Ramp describes.
+	// Ramps means that the limit ramps up, as Ramp describes.
 	Ramps bool
 	Ramp  ramp.Config
-	// Adapts says that refusals of the called service lower the ceiling. Reserved is what
-	// they leave at least, in tokens per Limit.Per.
+	// Adapts means that refusals by the called service lower the ceiling. Reserved is the minimum that they leave, in tokens per Limit.Per.
 	Adapts   bool
 	Reserved int64
 }
 
-// reserved is what refusals leave at least of a ceiling in tokens per Limit.Per, in 1e-9 of
-// that ceiling. It is at least so many tokens per Limit.Per as least says.
+// reserved returns the minimum that refusals leave of a ceiling of so many tokens per Limit.Per, in 1e-9 of that ceiling. It is at least
+// least tokens per Limit.Per.
 func (c *Config) reserved(of, least float64) int64 {
 	part := max(float64(c.Reserved), least) / of
 	return int64(max(1, min(part*backoff.Whole, backoff.Whole)))
 }
 
-// backoffPer is the period of a Rate as a backoff takes it: whole microseconds.
+// backoffPer returns the period of a Rate for package backoff: whole microseconds.
 func backoffPer(per time.Duration) time.Duration {
 	return max(per.Truncate(time.Microsecond), time.Millisecond)
 }

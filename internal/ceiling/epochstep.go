@@ -7,7 +7,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
-// Settle brings the states into the present epoch of the pool, and onto its clock.
+// Settle moves the states into the current epoch of the pool, and onto its clock.
 func (l *Law) Settle(p Present) {
 	if l.Ramps && !l.Unsure {
 		l.Ramp.settle(l.RampConfig(), p)
@@ -17,13 +17,12 @@ func (l *Law) Settle(p Present) {
 	}
 }
 
-// Changed tells whether a state is not what is on record, and should be proposed at once.
+// Changed reports whether a state differs from the record, and should be proposed at once.
 func (l *Law) Changed() bool {
 	return l.Ramps && l.Ramp.Changed && !l.Ramp.Unreadable || l.Adapts && l.Backoff.Changed && !l.Backoff.Unreadable
 }
 
-// NextRamp returns the state of the ramp after a step. due: it should be proposed; a pool
-// makes about one step a second.
+// NextRamp returns the state of the ramp after a step. due: it should be proposed; a pool takes about one step a second.
 func (l *Law) NextRamp(s ramp.Step) (next Shared[ramp.State], due bool) {
 	if !l.Ramps || l.Ramp.Unreadable || l.Unsure || l.Ramp.State == (ramp.State{}) {
 		return l.Ramp, false
@@ -37,8 +36,7 @@ func (l *Law) NextRamp(s ramp.Step) (next Shared[ramp.State], due bool) {
 	return next, true
 }
 
-// NextBackoff returns the state of the backoff after a step. due: it should be proposed,
-// at once when the reports ask for a cut.
+// NextBackoff returns the state of the backoff after a step. due: it should be proposed, at once if the reports require a cut.
 func (l *Law) NextBackoff(s backoff.Step) (next Shared[backoff.State], due bool) {
 	if !l.Adapts || l.Backoff.Unreadable {
 		return l.Backoff, false
@@ -50,20 +48,19 @@ func (l *Law) NextBackoff(s backoff.Step) (next Shared[backoff.State], due bool)
 	return Shared[backoff.State]{State: c.Next(l.Backoff.State, s), Epoch: l.Backoff.Epoch}, true
 }
 
-// CutDue tells whether reports ask for a cut at a time.
+// CutDue reports whether reports require a cut at a time.
 func (l *Law) CutDue(t int64, reports []backoff.Report) bool {
 	return l.Adapts && !l.Backoff.Unreadable && l.Backoff.State.Due(t, reports, l.Others+1)
 }
 
-// Drift moves the backoff on without the pool: nobody reports while the store is lost, so
-// the ceiling only rises.
+// Drift advances the backoff without the pool. There are no reports while the store is lost, so the ceiling only rises.
 func (l *Law) Drift(s backoff.Step) {
 	if c := l.BackoffConfig(); l.Adapts && !l.Backoff.Unreadable && l.Backoff.aged(c, s.Now) {
 		l.Backoff.State = c.Next(l.Backoff.State, s)
 	}
 }
 
-// Alone moves the ramp of a single process on to a time, and returns its ceiling as At does.
+// Alone advances the ramp of a single process to a time, and returns its ceiling as At does.
 func (l *Law) Alone(s ramp.Step, until int64) float64 {
 	if l.Ramps {
 		l.Ramp.State, _ = l.RampConfig().Next(l.Ramp.State, s)
@@ -71,10 +68,9 @@ func (l *Law) Alone(s ramp.Step, until int64) float64 {
 	return l.At(s.Now, until)
 }
 
-// Moves tells whether the ramp can change the ceiling any more.
+// Moves reports whether the ramp can still change the ceiling.
 func (l *Law) Moves() bool { return l.Ramps && !l.RampConfig().Risen(l.Ramp.State) }
 
-// Lag is how long it takes until a cut is known to all whose calls are refused, and its
-// effect can be seen: three times what a processor waits before it asks again at once.
-// interval is the time between two syncs.
+// Lag returns the time until all callers with refused calls know of a cut and its effect is visible. It is three times a processor's delay
+// before an urgent request. interval is the time between two syncs.
 func Lag(interval time.Duration) time.Duration { return 3 * interval / 10 }

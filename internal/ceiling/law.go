@@ -7,30 +7,26 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
-// A Law is the limit in force as one processor knows it. Times are logical, in
-// microseconds. The zero Law is no limit. It is not safe for concurrent use.
+// A Law is one processor's view of the limit in force. Times are logical, in microseconds. The zero Law is no limit. It is not safe for
+// concurrent use.
 type Law struct {
 	Config
 
-	// Override takes the place of every configured limit; Max 0: there is none. Per 0 is
-	// the configured period.
+	// Override replaces every configured limit; Max 0: there is none. Per 0 is the configured period.
 	Override Rate
-	// Lowest is the lowest limit that another live processor is configured with; the zero
-	// Rate if no other tells one.
+	// Lowest is the lowest configured limit of all other live processors; the zero Rate if no other reports one.
 	Lowest Rate
-	// Others counts the other live processors that tell their limit.
+	// Others counts the other live processors that report their limit.
 	Others int
-	// Unsure says that it cannot be told yet whether the pool has just begun. The ramp then
-	// stands at Min and makes no step.
+	// Unsure means that the pool may have just begun. The ramp then stays at Min and takes no step.
 	Unsure bool
 
-	// Ramp and Backoff are the states of what moves.
+	// Ramp and Backoff are the states that move.
 	Ramp    Shared[ramp.State]
 	Backoff Shared[backoff.State]
 }
 
-// Limit returns the limit in force, without what moves: the override, or the lowest
-// configured limit.
+// Limit returns the limit in force without ramp and backoff: the override, or the lowest configured limit.
 func (l *Law) Limit() Rate {
 	own := l.Config.Limit
 	limit := own
@@ -52,16 +48,14 @@ func (l *Law) Limit() Rate {
 	return limit
 }
 
-// Overridden tells whether the limit in force is the override, so that nothing of this
-// processor's own keeps it below that.
+// Overridden reports whether the limit in force is the override, not lowered by this processor's own configuration.
 func (l *Law) Overridden() bool {
 	o, limit := l.Override, l.Limit()
 	return o.Max > 0 && limit.Max == o.Max && (o.Per == 0 || limit.Per == o.Per)
 }
 
-// At returns the ceiling at a time, in tokens per period of the configured limit: the
-// lowest from then on until another time. So a ceiling that falls is in force before it
-// has fallen. 0: there is no limit.
+// At returns the ceiling at a time, in tokens per period of the configured limit: the lowest from then on until another time. So a falling
+// ceiling is in force before it has fallen. 0: there is no limit.
 func (l *Law) At(t, until int64) float64 {
 	if l.Config.Limit.Max == 0 {
 		return 0
@@ -73,7 +67,7 @@ func (l *Law) At(t, until int64) float64 {
 	return min(granted, l.accepted(t))
 }
 
-// Granted is At whatever the called service refuses.
+// Granted is At without refusals by the called service.
 func (l *Law) Granted(t, until int64) float64 {
 	if l.Config.Limit.Max == 0 {
 		return 0
@@ -92,7 +86,7 @@ func (l *Law) Granted(t, until int64) float64 {
 	return min(limit, max(at, l.tokenEach()))
 }
 
-// accepted is what the called service leaves of the limit in force at a time.
+// accepted returns how much of the limit in force the called service leaves at a time.
 func (l *Law) accepted(t int64) float64 {
 	limit := l.Limit().Tokens(l.Config.Limit.Per)
 	if l.Backoff.Unreadable || l.Backoff.State.Free() {
@@ -101,12 +95,11 @@ func (l *Law) accepted(t int64) float64 {
 	return limit * (l.BackoffConfig().Ceiling(l.Backoff.State, t) / backoff.Whole)
 }
 
-// Refused tells whether refusals of the called service lower the ceiling at a time.
+// Refused reports whether refusals by the called service lower the ceiling at a time.
 func (l *Law) Refused(t int64) bool { return l.Adapts && l.accepted(t) < l.Granted(t, t) }
 
-// tokenEach is the ceiling of a hard limit that leaves an even share of the burst one token.
-// Below it no processor could draw if all are busy, and a ramp that waits for what is used
-// would stay where it is. 0 for any other limit.
+// tokenEach returns the ceiling of a hard limit at which an even share of the burst is one token. Below it no processor could draw if all
+// are busy, and a ramp that depends on use would not move. 0 for any other limit.
 func (l *Law) tokenEach() float64 {
 	if !l.Hard {
 		return 0
@@ -114,7 +107,7 @@ func (l *Law) tokenEach() float64 {
 	return float64(l.Others+1) * float64(l.Config.Limit.Max) / float64(l.Burst) * margin
 }
 
-// RampConfig is the ramp to the limit in force. Min keeps its rate, but is never above Max.
+// RampConfig returns the ramp to the limit in force. Min keeps its rate, but is at most Max.
 func (l *Law) RampConfig() ramp.Config {
 	c, limit := l.Config.Ramp, l.Limit()
 	if limit == l.Config.Limit {
@@ -129,8 +122,8 @@ func (l *Law) RampConfig() ramp.Config {
 	return c
 }
 
-// BackoffConfig is the limit in force as the backoff takes it. What is reserved keeps its
-// rate. Of a hard limit it is at least as much as leaves each processor one token.
+// BackoffConfig returns the limit in force for package backoff. The reserved part keeps its rate. For a hard limit it leaves each processor
+// at least one token.
 func (l *Law) BackoffConfig() backoff.Config {
 	limit := l.Limit()
 	return backoff.Config{
@@ -139,9 +132,8 @@ func (l *Law) BackoffConfig() backoff.Config {
 	}
 }
 
-// Part is the law by which a process lowers its own share at once when calls are refused.
-// ceiling is that of the pool, in tokens per period of the configured limit, and least the
-// part of the share that is always used, from 0 to 1.
+// Part returns the law by which a process lowers its own share at once when calls are refused. ceiling is the pool's, in tokens per period
+// of the configured limit. least is the part of the share that is always used, from 0 to 1.
 func (c *Config) Part(ceiling, least float64) backoff.Config {
 	reserved := max(c.reserved(ceiling, 0), int64(min(least*margin, 1)*backoff.Whole))
 	return backoff.Config{Max: 1, Per: time.Second, Reserved: reserved}

@@ -6,29 +6,27 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
-// partLag is how long calls take to show the effect of a cut of a Part, which is itself in
-// force at once.
+// partLag is the time until calls show the effect of a cut of a Part, which is in force at once.
 const partLag = 200 * time.Millisecond
 
-// A Part is what one process uses of its share after refusals, by the law of package backoff,
-// at once and by itself. It goes by that until the pool knows of the refusals and has made
-// a cut. Without a pool, and while the store is lost, that is all there is. Times are in
-// microseconds of one clock. The zero Part is the whole. It is not safe for concurrent use.
+// A Part is the part of its share that one process uses after refusals, by the law of package backoff, at once and by itself. The process
+// applies it until the pool knows of the refusals and has made a cut. Without a pool, and while the store is lost, there is no other
+// backoff. Times are in microseconds of one clock. The zero Part is the whole. It is not safe for concurrent use.
 type Part struct {
 	State backoff.State
 	// Cuts counts how often the part was lowered.
 	Cuts int64
-	// Tally counts the calls by what became of them.
+	// Tally counts the calls by response.
 	Tally backoff.Tally
 }
 
-// Restart makes the part the whole again: the pool has made a cut, and knows better.
+// Restart makes the part the whole again, because the pool has made a better informed cut.
 func (p *Part) Restart(now int64) {
 	p.State = backoff.State{}
 	p.Tally.Begin(now, false)
 }
 
-// Settle begins to count anew if the lag of a cut is over, and tells whether it has.
+// Settle starts counting again if the lag of a cut is over, and reports whether it did.
 func (p *Part) Settle(now int64) (begun bool) {
 	if begun = p.Tally.Settling() && p.State.Counts(now); begun {
 		p.Tally.Begin(now, false)
@@ -36,9 +34,8 @@ func (p *Part) Settle(now int64) (begun bool) {
 	return begun
 }
 
-// Step makes a step. rate is the share in tokens per second; used and offered are what was
-// used of what it could have, lately. cut: the part was lowered, and calls that were granted
-// before do not count any more.
+// Step takes a step. rate is the share in tokens per second. used and offered are the recently used and usable tokens. cut: the part was
+// lowered, and calls granted before no longer count.
 func (p *Part) Step(c backoff.Config, now int64, rate float64, used, offered int64) (cut bool) {
 	before := p.State.Generation
 	p.State = c.Next(p.State, backoff.Step{

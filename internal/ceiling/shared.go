@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Moving is a state that moves with time: that of a ramp or of a backoff.
+// A Moving is a state that moves with time: of a ramp or of a backoff.
 type Moving[S any] interface {
 	comparable
 	// Time is the logical time of the last step, in microseconds.
@@ -20,38 +20,36 @@ type Moving[S any] interface {
 
 // A mover moves states of one kind.
 type mover[S any] interface {
-	// Renew returns the state with which an epoch of the pool begins at now, after a
-	// silence in microseconds. due: the pool should learn of it at once.
+	// Renew returns the state with which an epoch of the pool begins at now, after a silence in microseconds. due: the pool should learn of
+	// it at once.
 	Renew(s S, now, silence int64) (next S, due bool)
-	// Rests tells whether time alone changes nothing.
+	// Rests reports whether time alone changes nothing.
 	Rests(s S) bool
 }
 
 // A Shared is a state that belongs to a pool.
 type Shared[S Moving[S]] struct {
 	State S
-	// Epoch is the logical time at which the epoch of the pool began in which the state
-	// was made; 0: it is not known.
+	// Epoch is the logical start time of the pool's epoch in which the state was made; 0: unknown.
 	Epoch int64
-	// Changed says that State differs from the record, because the pool restarted or its clock changed. It should be proposed at once.
+	// Changed means that State differs from the record, because the pool restarted or its clock changed. It should be proposed at once.
 	Changed bool
-	// Unreadable says that what is on record is of another release. The state is then the
-	// zero one, and no step is made.
+	// Unreadable means that the record has the state of another release. State is then zero, and no step is made.
 	Unreadable bool
 }
 
-// A Present is what an answer of the store says of the pool's clock.
+// A Present is the pool's clock in an answer of the store.
 type Present struct {
 	// Now is the logical time in microseconds.
 	Now int64
-	// Epoch is the logical time at which the pool's epoch began, and Silence for how long
-	// no step had been recorded before, in microseconds. Both are 0 while they are unknown.
+	// Epoch is the logical start time of the pool's epoch. Silence is how long no step had been recorded before it, in microseconds. Both
+	// are 0 while unknown.
 	Epoch, Silence int64
 	// Clamp is the most that one step adds to the logical clock.
 	Clamp time.Duration
 }
 
-// stale is the age of a state in which no step was made although the pool was there.
+// stale returns the age of a state in which the pool was active without a step.
 func (p Present) stale() time.Duration { return max(2*p.Clamp, 5*time.Second) }
 
 // settle brings the state into the present epoch of the pool, and onto its clock.
@@ -75,10 +73,10 @@ func (s *Shared[S]) settle(m mover[S], p Present) {
 	}
 }
 
-// stepEvery is the least time between two steps: a pool makes one a second.
+// stepEvery is the minimum time between two steps: a pool makes one a second.
 const stepEvery = 900 * time.Millisecond
 
-// aged tells whether the last step is so long ago that another one makes a difference.
+// aged reports whether the last step is so long ago that another one makes a difference.
 func (s *Shared[S]) aged(m mover[S], t int64) bool {
 	return !m.Rests(s.State) && time.Duration(t-s.State.Time())*time.Microsecond >= stepEvery
 }
@@ -88,8 +86,7 @@ const form = "1"
 
 const maxMicros = 1<<53 - 1
 
-// AppendText appends the only text form to b: the form, the epoch, and that of the state.
-// It fails for a state that no step returns.
+// AppendText appends the only text form to b: the form, the epoch, and the state's form. It fails for a state that no step returns.
 func (s *Shared[S]) AppendText(b []byte) ([]byte, error) {
 	b = strconv.AppendInt(append(b, form+" "...), s.Epoch, 10)
 	return s.State.AppendText(append(b, ' '))

@@ -6,28 +6,27 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
-// A Single is what one tag may use of a limit at one process after refusals, by the law of package backoff: it falls and
-// rises as a Part does, and by nobody else's calls. It falls from what the tag uses, and not from the limit, which it may
-// be far below. Times are in microseconds of one clock, rates in tokens per second. The zero Single is free: nothing
-// holds the tag. It is not safe for concurrent use.
+// A Single is how much of a limit one tag may use at one process after refusals, by the law of package backoff. It falls and rises as a
+// Part does, by the tag's own calls. It falls from the tag's use, not from the limit, which may be far higher. Times are in microseconds of
+// one clock, rates in tokens per second. The zero Single is free: the tag is not limited. It is not safe for concurrent use.
 type Single struct {
 	Part
 
-	base float64 // what the tag used when it was cut first
+	base float64 // the tag's use at its first cut
 }
 
-// singleLeast is the part of what a tag used that is always left of it, or nobody would learn that it can have more.
+// singleLeast is the part of its use that a tag always keeps; otherwise nobody would learn that it can have more.
 const singleLeast = 0.01
 
-// A SingleConfig is what a Single is measured by.
+// A SingleConfig is the reference of a Single.
 type SingleConfig struct {
 	// Limit is the configured limit. Its Per counts in microseconds.
 	Limit Rate
-	// Reserved is what is always allowed. At Most the tag is free: it could not have more anyway.
+	// Reserved is the rate that is always allowed. At Most the tag is free: it could not use more anyway.
 	Reserved, Most float64
 }
 
-// whole is the limit in tokens per second.
+// whole returns the limit in tokens per second.
 func (c *SingleConfig) whole() float64 {
 	return float64(c.Limit.Max) / backoffPer(c.Limit.Per).Seconds()
 }
@@ -37,10 +36,10 @@ func (c *SingleConfig) law(base float64) backoff.Config {
 	return backoff.Config{Max: c.Limit.Max, Per: backoffPer(c.Limit.Per), Reserved: int64(max(1, min(part, backoff.Whole)))}
 }
 
-// Free tells whether nothing holds the tag.
+// Free reports whether the tag is not limited.
 func (s *Single) Free() bool { return s.State.Free() }
 
-// Rate is what the tag may use at a time; +Inf while it is free.
+// Rate returns how much the tag may use at a time; +Inf while it is free.
 func (s *Single) Rate(c SingleConfig, now int64) float64 {
 	if s.Free() {
 		return math.Inf(1)
@@ -49,18 +48,18 @@ func (s *Single) Rate(c SingleConfig, now int64) float64 {
 	return law.Ceiling(s.State, now) / backoff.Whole * c.whole()
 }
 
-// Forget makes the tag free: what it may use holds nobody back any more.
+// Forget makes the tag free, because its bound no longer holds callers back.
 func (s *Single) Forget() { s.State = backoff.State{Generation: s.State.Generation} }
 
-// Refused is which part of the calls was refused lately, from 0 to 1.
+// Refused returns the fraction of calls refused lately, from 0 to 1.
 func (s *Single) Refused(c SingleConfig, now int64) float64 {
 	r := s.Tally.Report(c.whole(), s.State.Generation, now)
 	refused := float64(r.Refused + r.Overloaded)
 	return refused / max(refused+float64(r.Accepted), 1)
 }
 
-// Refuse makes a step after a refusal, and tells whether the tag was cut: calls that were granted before do not count any
-// more. A tag that was free is held from then on.
+// Refuse takes a step after a refusal, and reports whether the tag was cut: calls granted before no longer count. A free tag is limited
+// from then on.
 func (s *Single) Refuse(c SingleConfig, now int64) (cut bool) {
 	was := s.State
 	if s.Free() {
@@ -78,8 +77,8 @@ func (s *Single) Refuse(c SingleConfig, now int64) (cut bool) {
 	return cut
 }
 
-// Step goes on to a time. pressed tells whether the tag's callers lacked tokens since the last step because of what it may
-// use: else nothing is learnt, and it does not rise.
+// Step advances to a time. pressed reports whether the tag's callers lacked tokens since the last step because of its bound: otherwise
+// there is no evidence, and it does not rise.
 func (s *Single) Step(c SingleConfig, now int64, pressed bool) {
 	if !s.Free() {
 		s.step(c, now, pressed)

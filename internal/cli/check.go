@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
-// versionCommand prints which build it is, as --version does.
+// versionCommand prints the version, as --version does.
 func (c *CLI) versionCommand() *ucli.Command {
 	return &ucli.Command{
 		Name: "version", Usage: "print the version",
@@ -23,7 +23,7 @@ func (c *CLI) versionCommand() *ucli.Command {
 	}
 }
 
-// connectName is the flag of check that asks the store.
+// connectName is the flag of check that queries the store.
 const connectName = "connect"
 
 func (c *CLI) checkCommand() *ucli.Command {
@@ -37,7 +37,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 		Action: func(ctx context.Context, cmd *ucli.Command) error {
 			conf, r := c.read(cmd)
 			r.Note(open.CheckNamed(&conf, r)...)
-			if err := r.Err(); err != nil { // what would be in force is not what is meant, and what else looks odd follows from the faults
+			if err := r.Err(); err != nil { // these are not the intended settings, and other oddities follow from the faults
 				return &kindError{err, errUsage}
 			}
 			effective := conf.Effective()
@@ -58,7 +58,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 	}
 }
 
-// tryStore asks the store for the record of the pool, which nobody need have made yet.
+// tryStore asks the store for the record of the pool, which need not exist yet.
 func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	s, err := c.connect(ctx, cmd)
 	if err != nil {

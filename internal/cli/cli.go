@@ -25,19 +25,19 @@ const name = "numathrottle"
 
 // A CLI is one run of the command.
 type CLI struct {
-	// Out takes what was asked for, Err help on wrong usage and what is logged.
+	// Out receives the output, and Err the log and the help on wrong usage.
 	Out, Err io.Writer
-	// Environ holds the variables, in the form of os.Environ.
+	// Environ holds the environment variables, in the form of os.Environ.
 	Environ []string
-	// user is who runs the command, where no variable says so.
+	// user is the user of the command unless a variable names one.
 	user string
-	// terminal says that Out is a terminal, which can be redrawn.
+	// terminal reports whether Out is a terminal, which can be redrawn.
 	terminal bool
-	// open returns the store of a configuration; numathrottle.OpenStore but in tests.
+	// open opens the store of a configuration: numathrottle.OpenStore except in tests.
 	open func(context.Context, numathrottle.Config) (consensus.Store, error)
 }
 
-// New returns the command as it runs in a terminal.
+// New returns the command for use in a terminal.
 func New() *CLI {
 	info, err := os.Stdout.Stat()
 	return &CLI{
@@ -46,9 +46,8 @@ func New() *CLI {
 	}
 }
 
-// Run runs the command that args name, without the program's own name, until it is done or ctx
-// ends. Errors: usage that is wrong, with the flag, its value and what is allowed; a fault of the
-// configuration; those of the store. None shows a secret. ExitCode tells them apart.
+// Run runs the command in args, which exclude the program's name, until it is done or ctx ends. Errors: wrong usage, with the flag, its
+// value and the allowed ones; a fault of the configuration; those of the store. None shows a secret. ExitCode distinguishes them.
 func (c *CLI) Run(ctx context.Context, args []string) error {
 	if c.completePools(ctx, args) {
 		return nil
@@ -78,13 +77,13 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 		},
 		ArgValidator:   noArguments,
 		OnUsageError:   wrongUsage,
-		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller's business
+		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller handles errors
 	}
 	inherit(root)
 	return root.Run(ctx, append([]string{name}, args...))
 }
 
-// inherit gives the commands below cmd what the library does not hand down.
+// inherit gives the subcommands of cmd the settings that the library does not pass down.
 func inherit(cmd *ucli.Command) {
 	for _, sub := range cmd.Commands {
 		sub.OnUsageError, sub.HideHelpCommand = cmd.OnUsageError, true
@@ -92,13 +91,13 @@ func inherit(cmd *ucli.Command) {
 	}
 }
 
-// The flags that all commands have stand in the help of the root alone.
+// The flags of all commands appear only in the help of the root.
 func init() { //nolint:gochecknoinits // the library has its templates in variables
 	ucli.CommandHelpTemplate = withoutCommon(ucli.CommandHelpTemplate)
 	ucli.SubcommandHelpTemplate = withoutCommon(ucli.SubcommandHelpTemplate)
 }
 
-// withoutCommon leaves the common flags out of a template.
+// withoutCommon removes the common flags from a template.
 func withoutCommon(template string) string {
 	own, _, found := strings.Cut(template, "{{if .VisiblePersistentFlags}}")
 	if !found {
@@ -107,7 +106,7 @@ func withoutCommon(template string) string {
 	return own + "\n\nThe flags that say which store and pool stand in: " + name + " --help\n"
 }
 
-// The flags of every command that are none of the settings.
+// The flags of every command that are not settings.
 const (
 	configName  = "config"
 	helpName    = "help"
@@ -124,17 +123,17 @@ func timeoutFlag() ucli.Flag {
 
 const defaultTimeout = 10 * time.Second
 
-// isStoreSetting tells whether a setting says where pools are and how to get there.
+// isStoreSetting reports whether a setting names a pool or store, or the access to it.
 func isStoreSetting(key string) bool { return key == "pool" || strings.HasPrefix(key, "store") }
 
-// storeFlags are the flags of the settings that say where a pool is.
+// storeFlags returns the flags of these settings.
 func storeFlags() []ucli.Flag {
 	var flags []ucli.Flag
 	fields := open.Fields()
 	for i := range fields {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) {
-			// The library takes what stands in backquotes for the name of the value.
+			// The library takes a text in backquotes for the name of the value.
 			doc := strings.ReplaceAll(config.Plain(f.Doc), "`", "")
 			flags = append(flags, &ucli.StringFlag{Name: flag, Usage: doc + " (" + f.Variable() + ")"})
 		}
@@ -142,7 +141,7 @@ func storeFlags() []ucli.Flag {
 	return flags
 }
 
-// given returns the flags of the settings that were given, by the keys of their settings.
+// given returns the given flags of settings, by the keys of their settings.
 func given(cmd *ucli.Command) map[string]string {
 	flags := map[string]string{}
 	fields := open.Fields()
@@ -155,16 +154,16 @@ func given(cmd *ucli.Command) map[string]string {
 	return flags
 }
 
-// load returns the configuration in force. With an error it returns what could be read.
+// load returns the configuration in force. With an error it returns the settings that it could read.
 func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 	conf, r := c.read(cmd)
 	if err := r.Err(); err != nil {
-		return conf, &kindError{err, errUsage} // also of settings that are good each by itself
+		return conf, &kindError{err, errUsage} // also of combinations of valid settings
 	}
 	return conf, nil
 }
 
-// read is load that tells where the settings came from.
+// read is load that also returns where the settings came from.
 func (c *CLI) read(cmd *ucli.Command) (numathrottle.Config, *config.Reading) {
 	environ := withoutConsole(c.Environ)
 	if cmd.IsSet(configName) {
@@ -176,11 +175,11 @@ func (c *CLI) read(cmd *ucli.Command) (numathrottle.Config, *config.Reading) {
 	return conf, r
 }
 
-// An access is a command's way to a store.
+// An access is a command's access to a store.
 type access struct {
-	operate.Pool // that of the settings
+	operate.Pool // the one in the settings
 
-	named   bool // somebody has named it
+	named   bool // the settings name a pool
 	timeout time.Duration
 }
 
@@ -200,7 +199,7 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
 	return s, ofOpening(err)
 }
 
-// unnamedPool is the pool of a process for which nobody has named one.
+// unnamedPool is the pool of a process whose settings name none.
 const unnamedPool = "default"
 
 func (s *access) setTimeout(cmd *ucli.Command) error {
@@ -211,7 +210,7 @@ func (s *access) setTimeout(cmd *ucli.Command) error {
 	return config.Join(config.LoadFlags([]config.Field[access]{field}, map[string]string{timeoutName: cmd.String(timeoutName)}, s))
 }
 
-// overview loads what the record of a pool shows.
+// overview loads the overview of a pool's record.
 func (s *access) overview(ctx context.Context, pool string) (o consensus.Overview, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
 		o, err = consensus.LoadOverview(ctx, s.Store, pool)
@@ -227,7 +226,7 @@ func (s *access) call(ctx context.Context, f func(ctx context.Context) error) er
 	return ofStore(f(ctx))
 }
 
-// noArguments refuses arguments that no command is.
+// noArguments refuses arguments that are not commands.
 func noArguments(_ context.Context, cmd *ucli.Command) error {
 	if !cmd.Args().Present() {
 		return nil
@@ -244,7 +243,7 @@ func noArguments(_ context.Context, cmd *ucli.Command) error {
 		config.DidYouMean(cmd.Args().First(), names)), errUsage}
 }
 
-// wrongUsage says what is wrong with a flag.
+// wrongUsage describes the fault of a flag.
 func wrongUsage(_ context.Context, cmd *ucli.Command, err error, _ bool) error {
 	return &kindError{usageText(cmd, err), errUsage}
 }
@@ -271,7 +270,7 @@ func usageText(cmd *ucli.Command, err error) error {
 	return errors.New(cmd.FullName() + ": " + text + "; see --help")
 }
 
-// flagNames are the flags that a command takes, those of the commands above it too, with their dashes.
+// flagNames returns the flags that a command accepts, including those of its parents, with their dashes.
 func flagNames(cmd *ucli.Command) []string {
 	var names []string
 	for _, at := range cmd.Lineage() {

@@ -16,7 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
-// consolePrefix begins the variables of the console, which are no settings of a limiter.
+// consolePrefix begins the variables of the console, which are not settings of a limiter.
 const consolePrefix = config.Prefix + "CONSOLE_"
 
 // The flags of the console and their variables.
@@ -70,7 +70,7 @@ func (c *CLI) console(ctx context.Context, cmd *ucli.Command) error {
 	if k.Store, err = c.open(ctx, conf); err != nil {
 		return err
 	}
-	defer func() { _ = k.Store.Close() }() // what was changed is on record
+	defer func() { _ = k.Store.Close() }() // changes are on record
 	return console.Serve(ctx, k, func(addr net.Addr) {
 		what := "it only shows: there is no token"
 		if k.Token != "" {
@@ -80,7 +80,7 @@ func (c *CLI) console(ctx context.Context, cmd *ucli.Command) error {
 	})
 }
 
-// setting is a flag, else a variable.
+// setting returns the value of a flag, else of a variable.
 func (c *CLI) setting(cmd *ucli.Command, flag, variable string) string {
 	if cmd.IsSet(flag) {
 		return cmd.String(flag)
@@ -97,7 +97,7 @@ func (c *CLI) variable(name string) string {
 	return ""
 }
 
-// consoleToken is the token of the console, and the file in which it stands; empty: there is none.
+// consoleToken returns the token of the console and its file; empty: none.
 func (c *CLI) consoleToken(cmd *ucli.Command) (token, file string, err error) {
 	file, token = c.setting(cmd, tokenFileName, tokenFileVariable), c.variable(tokenVariable)
 	switch {
@@ -112,7 +112,7 @@ func (c *CLI) consoleToken(cmd *ucli.Command) (token, file string, err error) {
 	return token, file, nil
 }
 
-// withoutConsole leaves the variables of the console out: a limiter would take them for misspelt ones of its own.
+// withoutConsole removes the variables of the console: a limiter would take them for misspelt ones of its own.
 func withoutConsole(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, consolePrefix) })
 }

@@ -14,20 +14,20 @@ import (
 
 // The exit codes of the command.
 const (
-	// ExitFailed is for what none of the others is.
+	// ExitFailed is for all other errors.
 	ExitFailed = 1
-	// ExitUsage is for a wrong command, flag or argument, and for settings that are wrong.
+	// ExitUsage is for a wrong command, flag or argument, and for wrong settings.
 	ExitUsage = 2
-	// ExitNotFound is for a pool that the store has no record of.
+	// ExitNotFound is for a pool without a record in the store.
 	ExitNotFound = 3
 	// ExitRefused is for a change that the pool does not allow, such as a limit above a hard one.
 	ExitRefused = 4
-	// ExitStore is for a store that cannot be reached or does not answer in time. The same may work later.
+	// ExitStore is for a store that cannot be reached or does not answer in time. A retry may work later.
 	ExitStore = 5
 )
 
-// ExitCode returns the exit code for an error of Run; 0 for nil. Of several errors the one that matters most counts: a
-// store that is away, then a pool that is not there.
+// ExitCode returns the exit code for an error of Run; 0 for nil. If it wraps several errors, the most important one counts: an unreachable
+// store, then a missing pool.
 func ExitCode(err error) int {
 	var away *storeError
 	var fault *config.FieldError
@@ -46,7 +46,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// refuses tells whether a pool does not allow what was asked for.
+// refuses reports whether a pool does not allow the request.
 func refuses(err error) bool {
 	var request *consensus.RequestError
 	var pause *throttle.PauseError
@@ -58,7 +58,7 @@ func refuses(err error) bool {
 // errUsage is a kind of errors; see kindError.
 var errUsage = errors.New("wrong usage")
 
-// A kindError is an error of a kind that its text does not show.
+// A kindError is an error with a kind that its text does not show.
 type kindError struct {
 	error
 
@@ -67,17 +67,17 @@ type kindError struct {
 
 func (e *kindError) Unwrap() []error { return []error{e.error, e.kind} }
 
-// wrongArguments is an error of wrong usage.
+// wrongArguments returns an error of wrong usage.
 func wrongArguments(format string, args ...any) error {
 	return &kindError{fmt.Errorf(format, args...), errUsage}
 }
 
-// A storeError is one of a store that could not answer.
+// A storeError is an error of a store that could not answer.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// ofOpening marks the error of a store that could not be opened, unless it is a setting that is wrong.
+// ofOpening marks the error of a store that could not be opened, unless a wrong setting is the cause.
 func ofOpening(err error) error {
 	if _, setting := errors.AsType[*config.FieldError](err); setting {
 		return err
@@ -85,9 +85,9 @@ func ofOpening(err error) error {
 	return ofStore(err)
 }
 
-// ofStore marks the error of a call of a store, unless the store has answered with it.
+// ofStore marks the error of a call to a store, unless the store answered with it.
 func ofStore(err error) error {
-	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) || // nor will it be later
+	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) || // a retry does not help either
 		errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, pooldoc.ErrUnreadable)
 	if err == nil || unable || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
 		return err

@@ -9,22 +9,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A status is what --json prints of a pool. Shares and demand are fractions of the limit, durations
-// are such as 1m or 1.5s.
+// A status is the --json output for a pool. Shares and demand are fractions of the limit. Durations have the form 1m or 1.5s.
 type status struct {
 	Pool     string        `json:"pool"`
-	Limit    *rate         `json:"limit"`    // in force; null: nobody tells one
+	Limit    *rate         `json:"limit"`    // in force; null: no pod reports one
 	Override *overrideRate `json:"override"` // null: none
 	Ramp     *standing     `json:"ramp"`     // null: none
-	// Use is the part of the limit in force that is used, and Waiting counts the callers that wait.
+	// Use is the used fraction of the limit in force. Waiting counts the waiting callers.
 	Use     float64 `json:"use"`
 	Waiting int     `json:"waiting"`
-	// Why says what holds callers back, as the command why does, and Cause is it in a word.
+	// Why says what limits callers, as the command why does, and Cause is that in a word.
 	Why        string     `json:"why"`
 	Cause      string     `json:"cause"`
 	Level      string     `json:"level"`
 	Paused     []pause    `json:"paused"`
-	Frozen     *freeze    `json:"frozen"`   // null: it is not
+	Frozen     *freeze    `json:"frozen"`   // null: not frozen
 	Settings   []setting  `json:"settings"` // more than one: they disagree
 	Agreed     bool       `json:"agreed"`
 	PoolSize   int        `json:"poolSize"`
@@ -67,7 +66,7 @@ type setting struct {
 	Pods   []string `json:"pods"`
 }
 
-// A standing is where a ramp stands.
+// A standing is the position of a ramp.
 type standing struct {
 	Tokens float64 `json:"tokens"`
 	Per    string  `json:"per"`
@@ -78,13 +77,13 @@ type pod struct {
 	Share    float64 `json:"share"`
 	Demand   float64 `json:"demand"`
 	PoolSize int     `json:"poolSize"`
-	// Use is the part of the limit in force that it uses, and Throttled why its callers have to wait.
+	// Use is the fraction of the limit in force that it uses, and Throttled the reason why its callers wait.
 	Use       float64 `json:"use"`
 	Waiting   int     `json:"waiting"`
 	Throttled string  `json:"throttled,omitempty"`
-	// Tag is whose quota, or pause, that is; empty: it is the limit.
+	// Tag is the tag whose quota or pause that is; empty: the limit.
 	Tag    string `json:"tag,omitempty"`
-	Limit  *rate  `json:"limit"` // as configured; null: it tells none
+	Limit  *rate  `json:"limit"` // as configured; null: it reports none
 	Note   string `json:"note"`
 	Silent string `json:"silent"`
 }
@@ -127,7 +126,7 @@ func newStatus(o *consensus.Overview) status {
 	return s
 }
 
-// rateOf returns a limit; nil: there is none.
+// rateOf returns a limit, or nil if there is none.
 func rateOf(tokens int, per time.Duration, hard bool, slots int) *rate {
 	switch {
 	case tokens > 0 && per > 0:
@@ -140,7 +139,7 @@ func rateOf(tokens int, per time.Duration, hard bool, slots int) *rate {
 	return nil
 }
 
-// limitRate is the limit in force.
+// limitRate returns the limit in force.
 func limitRate(o *consensus.Overview) *rate { return rateOf(o.Max, o.Per, false, o.Slots) }
 
 func overrideOf(o *consensus.Override) *overrideRate {
@@ -159,7 +158,7 @@ func pausesOf(list []throttle.Paused) []pause {
 	return out
 }
 
-// timeText is a time as of RFC 3339; empty for none.
+// timeText formats a time as in RFC 3339; empty for none.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -66,7 +66,7 @@ func byFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: byName, Usage: "who wants it", DefaultText: "this user at this machine"}
 }
 
-// author returns who makes a change: --by, or the user at this machine as far as it can be told.
+// author returns the author of a change: --by, or the user at this machine as far as known.
 func (c *CLI) author(cmd *ucli.Command) string {
 	if cmd.IsSet(byName) {
 		return cmd.String(byName)
@@ -86,7 +86,7 @@ func (c *CLI) author(cmd *ucli.Command) string {
 	return ""
 }
 
-// systemUser is who the system says that runs the command, for shells in containers have no variable for that.
+// systemUser returns the user according to the system: shells in containers have no variable for it.
 func systemUser() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -94,7 +94,7 @@ func systemUser() string {
 	return fmt.Sprintf("uid-%d", os.Getuid())
 }
 
-// overrideFields are the flags of limit set as settings are read.
+// overrideFields are the flags of limit set, read like settings.
 var overrideFields = []config.Field[consensus.Override]{
 	config.NumberField(maxName, 1, 1_000_000_000, "", "", func(o *consensus.Override) *int { return &o.Max }),
 	config.DurationField(perName, time.Millisecond, 744*time.Hour, "", "", func(o *consensus.Override) *time.Duration { return &o.Per }),
@@ -128,7 +128,7 @@ func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
 	}, err
 }
 
-// mustBeNamed refuses a pool that nobody has named: a limit that is set there would surprise whoever comes later.
+// mustBeNamed refuses a pool that the settings do not name: a limit set there would surprise later users.
 func (s *access) mustBeNamed(ctx context.Context, cmd *ucli.Command) error {
 	if s.named {
 		return nil

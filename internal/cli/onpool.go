@@ -9,7 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 )
 
-// An act reads or changes one pool, and returns the output of the command.
+// An act reads or changes one pool and returns the command's output.
 type act func(ctx context.Context, s *access) (reply, error)
 
 // A reply is the output of a command for one pool: json for --json, else text and lines. Each line follows the name of the pool.
@@ -23,17 +23,17 @@ func say(format string, args ...any) reply {
 	return reply{lines: []string{fmt.Sprintf(format, args...)}}
 }
 
-// always is the reading of a command that has no flags and arguments of its own.
+// always returns the read function of a command without flags and arguments of its own.
 func always(do act) func(*ucli.Command) (act, error) {
 	return func(*ucli.Command) (act, error) { return do, nil }
 }
 
-// onPool is the action of a command. read reads its flags and arguments, before the store is asked for anything.
+// onPool returns the action of a command. read reads its flags and arguments before any request to the store.
 func (c *CLI) onPool(read func(cmd *ucli.Command) (act, error)) ucli.ActionFunc {
 	return c.onPools(read, false, func(err error) error { return err })
 }
 
-// onPools is onPool of a command whose arguments are pools, if many says so. explain says what an error of the store means.
+// onPools is onPool for a command whose arguments are pools if many is set. explain explains an error of the store.
 func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, explain func(error) error) ucli.ActionFunc {
 	return func(ctx context.Context, cmd *ucli.Command) error {
 		do, err := read(cmd)
@@ -48,7 +48,7 @@ func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, expl
 		if err != nil {
 			return explain(err)
 		}
-		defer func() { _ = s.Store.Close() }() // what was changed is on record
+		defer func() { _ = s.Store.Close() }() // changes are on record
 		pools := []string{s.Name}
 		if many && cmd.Args().Present() {
 			pools = cmd.Args().Slice()
@@ -72,7 +72,7 @@ func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, expl
 	}
 }
 
-// write prints what there is of one pool.
+// write writes the output for one pool.
 func (r *reply) write(page *bytes.Buffer, pool string, asJSON bool) error {
 	if asJSON {
 		return writeJSON(page, r.json)

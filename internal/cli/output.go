@@ -8,13 +8,13 @@ import (
 	ucli "github.com/urfave/cli/v3"
 )
 
-// The flags of what is printed.
+// The flags for the output format.
 const (
 	jsonName   = "json"
 	outputName = "output"
 )
 
-// outputFlags are those of a command that can print JSON: what that is.
+// outputFlags returns the flags of a command that can print JSON, described by what.
 func outputFlags(what string) []ucli.Flag {
 	return []ucli.Flag{
 		&ucli.BoolFlag{Name: jsonName, Usage: "print " + what},
@@ -22,7 +22,7 @@ func outputFlags(what string) []ucli.Flag {
 	}
 }
 
-// wantsJSON tells whether to print JSON.
+// wantsJSON reports whether to print JSON.
 func wantsJSON(cmd *ucli.Command) (bool, error) {
 	switch output := cmd.String(outputName); {
 	case output == jsonName:
@@ -41,7 +41,7 @@ func writeJSON(out io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// printable is a name that others have made, as it cannot disturb a terminal.
+// printable returns a name from others in a form that cannot disturb a terminal.
 func printable(name string) string {
 	quoted := fmt.Sprintf("%q", name)
 	if quoted == `"`+name+`"` {

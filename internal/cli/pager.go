@@ -27,12 +27,12 @@ func watchFlags() []ucli.Flag {
 	}
 }
 
-// A pager is where a command prints what it shows: once, or with --watch again and again.
+// A pager prints the output of a command: once, or repeatedly with --watch.
 type pager struct {
 	out, errOut io.Writer
 	json, watch bool
 	every       time.Duration
-	// clock says to print the time above each page, and redraw to clear a terminal before.
+	// clock prints the time above each page, and redraw clears a terminal before it.
 	clock, redraw bool
 	printed       bool
 }
@@ -57,7 +57,7 @@ func (c *CLI) newPager(cmd *ucli.Command) (*pager, error) {
 	return s, err
 }
 
-// run shows a page. With --watch it does so until ctx ends, which is how a watch is meant to end; a fault of the first page is its own.
+// run shows a page. With --watch it repeats that until ctx ends, which is the normal end of a watch. It returns an error of the first page.
 func (s *pager) run(ctx context.Context, show func(ctx context.Context) error) error {
 	if err := show(ctx); err != nil || !s.watch {
 		return err
@@ -71,12 +71,12 @@ func (s *pager) run(ctx context.Context, show func(ctx context.Context) error) e
 		case <-tick.C:
 		}
 		if err := show(ctx); err != nil && ctx.Err() == nil {
-			_, _ = fmt.Fprintln(s.errOut, err) // it may pass
+			_, _ = fmt.Fprintln(s.errOut, err) // it may be temporary
 		}
 	}
 }
 
-// print prints a page. Of an empty one it prints nothing.
+// print prints a page, unless it is empty.
 func (s *pager) print(page string) error {
 	if page == "" {
 		return nil
@@ -86,10 +86,10 @@ func (s *pager) print(page string) error {
 	return err
 }
 
-// clearScreen moves the cursor of a terminal to the upper left, and clears all.
+// clearScreen moves the cursor of a terminal to the upper left and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// heading is the line above a page of a watch: the time. On a terminal it clears the screen first.
+// heading returns the line above a page of a watch: the time. On a terminal it clears the screen first.
 func (s *pager) heading() string {
 	if !s.clock {
 		return ""

@@ -18,7 +18,7 @@ const (
 	byName     = "by"
 )
 
-// longestPause is the longest that can be typed. One without an end lasts until resume.
+// longestPause bounds --for. A pause without an end lasts until resume.
 const longestPause = 744 * time.Hour
 
 func (c *CLI) pauseCommand() *ucli.Command {
@@ -48,7 +48,7 @@ func tagFlag() ucli.Flag {
 	return &ucli.StringFlag{Name: tagName, Usage: "one tag alone", DefaultText: "the whole pool"}
 }
 
-// pauseFields are the flags of pause set as settings are read.
+// pauseFields are the flags of pause set, read like settings.
 var pauseFields = []config.Field[time.Duration]{
 	config.DurationField(forName, time.Millisecond, longestPause, "", "", func(d *time.Duration) *time.Duration { return d }),
 }
@@ -65,7 +65,7 @@ func (c *CLI) pauseSet(cmd *ucli.Command) (act, error) {
 	}, err
 }
 
-// endOf returns when what --for says is over; the zero Time without it.
+// endOf returns the end according to --for; the zero Time without it.
 func endOf(cmd *ucli.Command) (time.Time, error) {
 	if !cmd.IsSet(forName) {
 		return time.Time{}, nil
@@ -77,7 +77,7 @@ func endOf(cmd *ucli.Command) (time.Time, error) {
 	return time.Now().Add(d), nil
 }
 
-// resumeCommand is pause clear by the name that many look for.
+// resumeCommand is pause clear under the name that many look for.
 func (c *CLI) resumeCommand() *ucli.Command {
 	return &ucli.Command{
 		Name: "resume", Usage: "let a paused pool, or one tag, go on: pause clear",
@@ -108,7 +108,7 @@ func pauseClear(cmd *ucli.Command) (act, error) {
 	}, nil
 }
 
-// pauseShow has a line for each pause on record.
+// pauseShow prints a line for each pause on record.
 func pauseShow(ctx context.Context, s *access) (reply, error) {
 	pauses, err := s.Pauses(ctx)
 	var lines []string
@@ -124,7 +124,7 @@ func pauseShow(ctx context.Context, s *access) (reply, error) {
 	}{s.Name, pausesOf(pauses)}, lines: lines}, err
 }
 
-// pauseLine is a pause in words.
+// pauseLine describes a pause.
 func pauseLine(p *throttle.Paused) string {
 	what, until := "paused", ""
 	if p.Tag != "" {

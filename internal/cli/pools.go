@@ -41,7 +41,7 @@ func (c *CLI) poolsCommand() *ucli.Command {
 				return err
 			}
 			if len(names) == 0 {
-				_, _ = fmt.Fprintln(c.Err, poolsText("", nil)) // Out is for pools alone
+				_, _ = fmt.Fprintln(c.Err, poolsText("", nil)) // Out is for pools only
 			}
 			if cmd.Bool("quiet") {
 				for _, name := range names {
@@ -65,7 +65,7 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 	for _, name := range names {
 		o, err := s.overview(ctx, name)
 		switch {
-		case errors.Is(err, consensus.ErrNoPool): // it was forgotten meanwhile
+		case errors.Is(err, consensus.ErrNoPool): // it was deleted in the meantime
 		case err != nil:
 			errs = append(errs, err)
 		case !all && dead(&o) == len(o.Processors):
@@ -94,10 +94,10 @@ func (s *access) pools(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// mostSuggested is how many pools an error names.
+// mostSuggested bounds the pools that an error names.
 const mostSuggested = 5
 
-// suggest says in the place of an error about a pool that is not there which pools are, and of one that nobody is in which command that was.
+// suggest replaces the error of a missing pool by one that names the existing pools, and adds the command to the error of an empty pool.
 func (s *access) suggest(ctx context.Context, command, pool string, err error) error {
 	if _, empty := errors.AsType[*operate.EmptyPoolError](err); empty {
 		return fmt.Errorf("%s: %w", command, err)
@@ -112,7 +112,7 @@ func (s *access) suggest(ctx context.Context, command, pool string, err error) e
 	return &kindError{fmt.Errorf("%s: the pool %q has no record; %s", command, pool, poolsText(pool, names)), consensus.ErrNoPool}
 }
 
-// poolsText names pools of the store, those that are most like a name first.
+// poolsText names pools of the store, the ones most similar to like first.
 func poolsText(like string, names []string) string {
 	if len(names) == 0 {
 		return "the store has no pool at all: is it the right store, and its prefix or bucket?"
@@ -131,7 +131,7 @@ func poolsText(like string, names []string) string {
 	return text
 }
 
-// likeness is how many bytes two names have in common at their beginning, and more if one is a part of the other.
+// likeness returns the length of the common prefix of two names, and more if one contains the other.
 func likeness(a, b string) (n int) {
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -142,11 +142,11 @@ func likeness(a, b string) (n int) {
 	return n
 }
 
-// completionFlag is what the completion scripts of the library put at the end.
+// completionFlag is the last argument that the library's completion scripts pass.
 const completionFlag = "--generate-shell-completion"
 
-// completePools prints the pools of the store where a shell asks for what may stand for one: after --pool, and after
-// status and why. false: it asks for something else.
+// completePools prints the pools of the store where a shell completes a pool: after --pool, and after status and why. It returns false for
+// any other completion.
 func (c *CLI) completePools(ctx context.Context, args []string) bool {
 	n := len(args)
 	if n < 2 || args[n-1] != completionFlag || slices.Contains(args[:n-1], "--") {
@@ -173,7 +173,7 @@ func (c *CLI) completePools(ctx context.Context, args []string) bool {
 	}
 	conf, err := open.LoadFlags(environ, flags)
 	if err != nil {
-		return true // nothing can be suggested, and nobody would see why
+		return true // nothing can be suggested, and errors would not be seen
 	}
 	store, err := c.open(ctx, conf)
 	if err != nil {
@@ -190,10 +190,10 @@ func (c *CLI) completePools(ctx context.Context, args []string) bool {
 	return true
 }
 
-// completionTimeout is how long somebody who has pressed a key may have to wait.
+// completionTimeout bounds the wait after a completion key.
 const completionTimeout = 2 * time.Second
 
-// valueOf returns the value of a flag among arguments.
+// valueOf returns the value of a flag in args.
 func valueOf(args []string, flag string) (string, bool) {
 	for i, arg := range args {
 		if name, value, ok := strings.Cut(arg, "="); ok && strings.TrimLeft(name, "-") == flag && strings.HasPrefix(name, "-") {
@@ -206,7 +206,7 @@ func valueOf(args []string, flag string) (string, bool) {
 	return "", false
 }
 
-// takesValue tells whether the last of arguments is a flag with a value, which next is then: of status and why, few are none.
+// takesValue reports whether the last of args is a flag whose value is next. Few flags of status and why take none.
 func takesValue(args []string, next string) bool {
 	if len(args) == 0 || ofPools(next) {
 		return false
@@ -215,5 +215,5 @@ func takesValue(args []string, next string) bool {
 	return strings.HasPrefix(last, "-") && !strings.Contains(last, "=") && last != "--"+jsonName && last != "--"+watchName && last != "--"+allName
 }
 
-// ofPools tells whether pools follow a command.
+// ofPools reports whether the arguments of a command are pools.
 func ofPools(command string) bool { return command == "status" || command == "why" }

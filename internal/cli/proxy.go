@@ -14,7 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
-// checkName is the flag of a proxy that only looks at its settings.
+// checkName is the flag of a proxy that only checks its settings.
 const checkName = "check"
 
 func (c *CLI) proxyCommand() *ucli.Command {
@@ -37,7 +37,7 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 		validate: handlerproxy.Config.Validate,
 		run: func(ctx context.Context, conf handlerproxy.Config, log *slog.Logger) error {
 			conf.Logger = log
-			ctx, stop := numathrottle.StopContext(ctx) // the pod's stop, which no signal tells
+			ctx, stop := numathrottle.StopContext(ctx) // the pod's stop, which no signal reports
 			defer stop()
 			return handlerproxy.Run(ctx, conf)
 		},
@@ -45,14 +45,14 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 	return part.command(c)
 }
 
-// A proxyPart is a proxy with settings C of its own, beside those of its pool.
+// A proxyPart is a proxy with settings C of its own, besides those of its pool.
 type proxyPart[C any] struct {
 	name, usage, about string
 	fields             []config.Field[C]
 	pool               func(conf *C) *numathrottle.Config
-	// validate finds what is wrong with its own settings.
+	// validate finds faults of its own settings.
 	validate func(conf C) error
-	// run works until ctx ends.
+	// run runs the proxy until ctx ends.
 	run func(ctx context.Context, conf C, log *slog.Logger) error
 }
 
@@ -62,7 +62,7 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 		Name: p.name, Usage: p.usage, Description: p.about, Flags: append([]ucli.Flag{check}, p.flags()...),
 		Action: func(ctx context.Context, cmd *ucli.Command) error {
 			conf, r := p.load(c, cmd)
-			if err := r.Err(); err != nil { // what would be in force is not what is meant
+			if err := r.Err(); err != nil { // the settings that would be in force are not the intended ones
 				return err
 			}
 			if cmd.Bool(checkName) {
@@ -75,12 +75,12 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 	}
 }
 
-// all is every setting: its own, and those of the pool.
+// all returns all settings: its own, and those of the pool.
 func (p *proxyPart[C]) all() []config.Field[C] {
 	return slices.Concat(p.fields, config.Lift(open.Fields(), p.pool))
 }
 
-// flags are the settings, but for those that every command has.
+// flags returns the flags of the settings that not every command has.
 func (p *proxyPart[C]) flags() []ucli.Flag {
 	var flags []ucli.Flag
 	fields := p.all()
@@ -93,7 +93,7 @@ func (p *proxyPart[C]) flags() []ucli.Flag {
 	return flags
 }
 
-// load returns the settings in force, and where they came from. With faults it returns what could be read.
+// load returns the settings in force and where they came from. With faults it returns the settings that it could read.
 func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, *config.Reading) {
 	var conf C
 	fields, environ := p.all(), c.Environ

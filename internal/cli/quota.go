@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// otherName is the flag that stands for all tags without a quota of their own.
+// otherName is the flag for all tags without a quota of their own.
 const otherName = "other"
 
 // empty is printed where nothing is changed.
@@ -24,7 +24,7 @@ func (c *CLI) quotaCommand() *ucli.Command {
 			&ucli.BoolFlag{Name: otherName, Usage: "in the place of TAG: all tags without a quota of their own"}),
 			outputFlags("a line of JSON")...)
 	}
-	anyArguments := func(context.Context, *ucli.Command) error { return nil } // tagOf looks at them
+	anyArguments := func(context.Context, *ucli.Command) error { return nil } // tagOf checks them
 	return &ucli.Command{
 		Name:  "quota",
 		Usage: "show or change what tags may use of a pool's limit",
@@ -51,7 +51,7 @@ func (c *CLI) quotaCommand() *ucli.Command {
 	}
 }
 
-// tagOf returns the tag that a command is for; empty for all others. Without one it prints help.
+// tagOf returns the tag of a command; empty for all others. Without a tag it prints help.
 func (c *CLI) tagOf(cmd *ucli.Command) (string, error) {
 	args := cmd.Args()
 	switch {
@@ -66,7 +66,7 @@ func (c *CLI) tagOf(cmd *ucli.Command) (string, error) {
 	return args.First(), nil
 }
 
-// A quotaJSON is what --json prints of a tag.
+// A quotaJSON is the --json output for a tag.
 type quotaJSON struct {
 	Pool  string          `json:"pool"`
 	Tag   string          `json:"tag"`   // empty: all others
@@ -88,7 +88,7 @@ func (c *CLI) quotaClear(cmd *ucli.Command) (act, error) {
 	}, err
 }
 
-// changeOf says what is on record for a tag.
+// changeOf returns the recorded change for a tag.
 func changeOf(ctx context.Context, s *access, tag string) (reply, error) {
 	changes, err := consensus.LoadQuotas(ctx, s.Store, s.Name)
 	q := changes.Of(tag)

@@ -22,8 +22,7 @@ const (
 	forceName   = "force"
 )
 
-// A quotaField is a flag of quota set: it is read as the setting of that name is, and put moves it from one quota to
-// another.
+// A quotaField is a flag of quota set, read like the setting of that name. put copies it from one quota to another.
 type quotaField struct {
 	name, usage string
 	put         func(to, from *throttle.Quota)
@@ -58,7 +57,7 @@ func quotaFlags() []ucli.Flag {
 	return flags
 }
 
-// readQuota reads the flags that were given, as the file is read.
+// readQuota reads the given flags, with the syntax of the quota file.
 func readQuota(cmd *ucli.Command) (q throttle.Quota, set []quotaField, err error) {
 	var text strings.Builder
 	text.WriteString("other:\n")
@@ -71,7 +70,7 @@ func readQuota(cmd *ucli.Command) (q throttle.Quota, set []quotaField, err error
 		case value == "":
 			return q, nil, wrongArguments("%s: --%s is empty, allowed: %s", cmd.FullName(), f.name, f.usage)
 		case f.name == budgetsName:
-			value = strings.Join(strings.Fields(value), " ") // one line, as every other
+			value = strings.Join(strings.Fields(value), " ") // a single line, like all others
 		default:
 			value = strconv.QuoteToASCII(value)
 		}
@@ -88,7 +87,7 @@ func readQuota(cmd *ucli.Command) (q throttle.Quota, set []quotaField, err error
 	return read.Other, set, nil
 }
 
-// flagFaults are the faults of a text that was made of flags, as those of the flags.
+// flagFaults converts the faults of a text made of flags to faults of the flags.
 func flagFaults(cmd *ucli.Command, err error) error {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -137,14 +136,14 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 		if err := checkQuota(cmd, q); err != nil {
 			return reply{}, err
 		}
-		if !before.Changed && before.Stranger != "" { // somebody may not have meant to lose what is configured
+		if !before.Changed && before.Stranger != "" { // the user may not intend to lose the configured quota
 			_, _ = fmt.Fprintf(c.Err, "warning: pod %s has other quotas than this command knows: what is configured there for %s is replaced "+
 				"as a whole; give the pods' file with --%s to keep the rest of it\n", printable(before.Stranger), tagText(tag), configName)
 		}
 		if err := s.SetQuota(ctx, tag, q, cmd.Bool(forceName)); err != nil {
 			return reply{}, err
 		}
-		o, err := s.Overview(ctx) // the change is in it
+		o, err := s.Overview(ctx) // it includes the change
 		reserved, hard := s.Reserved(&o), ""
 		if kept := q.Kept(); kept < 1 {
 			hard = fmt.Sprintf("; hard leaves it %.3g %% of its total in the long run", 100*kept)
@@ -159,19 +158,19 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 	}, err
 }
 
-// mostTokens is the largest limit that there can be.
+// mostTokens is the largest possible limit.
 const mostTokens = 1_000_000_000
 
-// checkQuota returns what is wrong with a quota whatever the limit is.
+// checkQuota returns the faults of a quota that do not depend on the limit.
 func checkQuota(cmd *ucli.Command, q throttle.Quota) error {
 	err := throttle.Quotas{Other: q}.Validate(mostTokens, time.Second)
-	if _, tooMuch := errors.AsType[*limit.ReservedError](err); err == nil || tooMuch { // the pool knows how much there is
+	if _, tooMuch := errors.AsType[*limit.ReservedError](err); err == nil || tooMuch { // only the pool knows the limit
 		return nil
 	}
 	return &kindError{flagFaults(cmd, err), errUsage}
 }
 
-// quotaText is a quota as it stands in the file; nil is empty.
+// quotaText formats a quota as in the file; nil is empty.
 func quotaText(q *throttle.Quota) string {
 	if q == nil {
 		return empty

@@ -49,7 +49,7 @@ func quotaSpent(cmd *ucli.Command) (act, error) {
 	}, nil
 }
 
-// spentLines has a line for each window.
+// spentLines returns a line for each window.
 func spentLines(t *operate.Spent) (lines []string) {
 	name := tagText(t.Tag)
 	if t.Hash != "" {

@@ -22,7 +22,7 @@ const (
 	zoneName   = "zone"
 )
 
-// mostSpent is the most that a store counts.
+// mostSpent is the largest count of a store.
 const mostSpent = 4_000_000_000_000_000
 
 func (c *CLI) quotaSpentSetCommand() *ucli.Command {
@@ -41,7 +41,7 @@ func (c *CLI) quotaSpentSetCommand() *ucli.Command {
 			reasonFlag("why; pods log it"), byFlag(),
 			&ucli.BoolFlag{Name: otherName, Usage: "in the place of TAG: all tags without a quota of their own"},
 		}, outputFlags("a line of JSON")...),
-		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tagOf looks at them
+		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tagOf checks them
 		Action:       c.onPool(c.quotaSpentSet),
 	}
 }
@@ -65,7 +65,7 @@ func (c *CLI) quotaSpentSet(cmd *ucli.Command) (act, error) {
 	}, err
 }
 
-// spentFlags reads which window is meant, and the number of tokens.
+// spentFlags reads the window and the number of tokens.
 func spentFlags(cmd *ucli.Command) (budget throttle.Budget, tokens int64, err error) {
 	fault := func(flag, allowed string) (throttle.Budget, int64, error) {
 		is := "missing"
@@ -78,7 +78,7 @@ func spentFlags(cmd *ucli.Command) (budget throttle.Budget, tokens int64, err er
 	if !slices.Contains([]limit.Period{limit.Hour, limit.Day, limit.Month}, budget.Per) {
 		return fault(perName, "hour, day or month")
 	}
-	n, err := strconv.ParseFloat(cmd.String(amountName), 64) // exact up to 9e15, and 5e6 is one
+	n, err := strconv.ParseFloat(cmd.String(amountName), 64) // exact up to 9e15, and accepts 5e6
 	if err != nil || !(n >= 0 && n <= mostSpent) || n != math.Trunc(n) {
 		return fault(amountName, "a whole number from 0 to 4e15")
 	}

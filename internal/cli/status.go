@@ -26,7 +26,7 @@ func (c *CLI) statusCommand() *ucli.Command {
 	}
 }
 
-// A sight is what a pool looked like, and since when.
+// A sight is an overview of a pool, and since when it looked like that.
 type sight struct {
 	consensus.Overview
 
@@ -40,7 +40,7 @@ func readStatus(cmd *ucli.Command) (act, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		now, still := time.Now(), time.Duration(0) // how long it has looked the same
+		now, still := time.Now(), time.Duration(0) // how long it has been unchanged
 		if last, known := seen[s.Name]; known && reflect.DeepEqual(last.Overview, o) {
 			still = now.Sub(last.since)
 		} else {

@@ -10,10 +10,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/stopnotice"
 )
 
-// sharedFolder is what Numaflow mounts into all of its containers of a pod.
+// sharedFolder is the folder that Numaflow mounts into all of its containers of a pod.
 const sharedFolder = "/var/run/numaflow"
 
-// stopNoticeCommand runs in a container of spec.sidecars, which is signalled together with Numaflow's own.
+// stopNoticeCommand runs in a container of spec.sidecars, which receives signals together with Numaflow's own.
 func (c *CLI) stopNoticeCommand() *ucli.Command {
 	const folder = "dir"
 	return &ucli.Command{

@@ -6,10 +6,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// storeName is the flag with the store's URL.
+// storeName is the flag for the store's URL.
 const storeName = "store"
 
-// storeLogin is the fault of a flag whose store URL holds a login; nil for any other.
+// storeLogin returns the fault of a flag whose store URL contains a login, else nil.
 func storeLogin(cmd *ucli.Command) error {
 	if !cmd.IsSet(storeName) {
 		return nil

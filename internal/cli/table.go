@@ -14,8 +14,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// writeTable prints one pool as it is at now. still is how long nothing has changed that should.
-// all shows what has ended, and pods that are dead, too.
+// writeTable prints the state of one pool at now. still is how long values that should change have not. all also shows ended settings and
+// dead pods.
 func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.Duration, all bool) {
 	head := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(what, format string, args ...any) {
@@ -60,7 +60,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 	writePods(out, o, all)
 }
 
-// documents names those in force, or all.
+// documents names the documents in force, or all.
 func documents(o *consensus.Overview, now time.Time, all bool) (names []string) {
 	if !all {
 		return o.InForce(now)
@@ -89,7 +89,7 @@ func writePods(out io.Writer, o *consensus.Overview, all bool) {
 	_ = table.Flush()
 }
 
-// dead counts the pods that have died.
+// dead counts the dead pods.
 func dead(o *consensus.Overview) (n int) {
 	for i := range o.Processors {
 		if o.Processors[i].Gone() {
@@ -99,7 +99,7 @@ func dead(o *consensus.Overview) (n int) {
 	return n
 }
 
-// podsText is how many there are, and how they divide the limit.
+// podsText counts the pods and says how they divide the limit.
 func podsText(o *consensus.Overview, all bool) string {
 	if len(o.Processors) == 0 {
 		return "none"
@@ -122,7 +122,7 @@ func podsText(o *consensus.Overview, all bool) string {
 	return fmt.Sprintf("%d, pool size %d %s, %s of the limit claimed%s", len(o.Processors), o.PoolSize, agreement, percent(claimed), more)
 }
 
-// limitText is the limit in force and where it comes from.
+// limitText describes the limit in force and its source.
 func limitText(o *consensus.Overview) string {
 	switch {
 	case o.Override.Max > 0:
@@ -140,7 +140,7 @@ func limitText(o *consensus.Overview) string {
 	return operate.LimitText(o)
 }
 
-// configured is what a processor's note says.
+// configured returns the limit in a processor's note.
 func configured(p *consensus.OverviewRow) string {
 	if p.Note == "" {
 		return "-"
@@ -148,7 +148,7 @@ func configured(p *consensus.OverviewRow) string {
 	return operate.Configured(p)
 }
 
-// pauseText is what is paused, until when, by whom and why.
+// pauseText describes a pause: its scope, end, author and reason.
 func pauseText(p *throttle.Paused) string {
 	what := "everything"
 	if p.Tag != "" {
@@ -160,7 +160,7 @@ func pauseText(p *throttle.Paused) string {
 	return what + endText(p.Until, p.By, p.Reason)
 }
 
-// endText says when something ends, who wanted it, and why.
+// endText says when something ends, who requested it, and why.
 func endText(until time.Time, by, reason string) (text string) {
 	if !until.IsZero() {
 		text += " until " + until.UTC().Format(time.RFC3339)
@@ -174,7 +174,7 @@ func endText(until time.Time, by, reason string) (text string) {
 	return text
 }
 
-// stateOf is what is unusual about a pool, in few words.
+// stateOf summarises the exceptional conditions of a pool.
 func stateOf(o *consensus.Overview, now time.Time) string {
 	var words []string
 	add := func(there bool, word string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// topTags is how many tags are shown unless --all says otherwise.
+// topTags is how many tags are shown without --all.
 const topTags = 16
 
 const allName = "all"
@@ -56,7 +56,7 @@ func top(cmd *ucli.Command) (act, error) {
 	}, nil
 }
 
-// read returns the pool, and the quotas that pods with the command's settings go by, and names without a quota of their own.
+// read returns the pool, the quotas in force for pods with the command's settings, and names without a quota of their own.
 func (s *access) read(ctx context.Context, names []string) (o consensus.Overview, q throttle.Quotas, err error) {
 	if o, err = s.Overview(ctx); err == nil {
 		q, err = s.InForce(&o, names...)

@@ -24,10 +24,10 @@ func (c *CLI) whyCommand() *ucli.Command {
 	}
 }
 
-// explain says what holds the callers of a pool back.
+// explain says what limits the callers of a pool.
 func explain(o *consensus.Overview, now time.Time) why.Answer { return why.Explain(why.Pool(o, now)) }
 
-// A reasonJSON is what --json prints of a pool.
+// A reasonJSON is the --json output for a pool.
 type reasonJSON struct {
 	Pool  string `json:"pool"`
 	Why   string `json:"why"`
@@ -41,7 +41,7 @@ func whyHeld(ctx context.Context, s *access) (reply, error) {
 	return reply{json: reasonJSON{s.Name, a.Sentence, a.Cause, string(a.Level)}, lines: []string{a.Sentence}}, err
 }
 
-// sentence says of a store that does not answer what to do about it. Other errors stay as they are.
+// sentence says what to do about a store that does not answer. Other errors stay as they are.
 func sentence(err error) error {
 	if _, away := errors.AsType[*storeError](err); !away {
 		return err

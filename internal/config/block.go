@@ -4,16 +4,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A BlockFault is one thing wrong in a Block: Field is its whole name, such as quotas.other.total, and Line stands in the
-// text that holds it; 0 for the whole of it.
+// A BlockFault is one fault of a Block. Field is its full name, such as quotas.other.total, and Line its line in the text; 0 for the whole
+// text.
 type BlockFault struct {
 	Field, Problem, Allowed string
 	Line                    int
 }
 
-// Block is a mapping with mappings and lists below it. In the file it stands as it is; in a variable, a flag and a text of the
-// file it is the same YAML, or JSON. set reads it, and returns everything that is wrong with its form; get
-// returns text that set takes.
+// Block is a mapping with nested mappings and lists. The file contains it directly; a variable, a flag or a string in the file contains the
+// same YAML, or JSON. set reads it and returns all faults of its form; get returns text that set accepts.
 func Block[C any](set func(c *C, n *yaml.Node) []BlockFault, get func(c *C) string) Value[C] {
 	return Value[C]{kind: aMapping, block: set, get: get, set: func(c *C, text string) bool {
 		n, err := parse("", []byte(text))

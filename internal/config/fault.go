@@ -6,23 +6,21 @@ import (
 	"strings"
 )
 
-// A FieldError is one thing wrong with the configuration.
+// A FieldError is one fault of the configuration.
 type FieldError struct {
 	// Field names the setting, as in the file.
 	Field string
-	// Problem says what is wrong with it, with the value if that is no secret:
-	// `is "abc"`.
+	// Problem describes the fault, with the value unless it is a secret: `is "abc"`.
 	Problem string
-	// Source is where the value came from: the variable, or the file and line.
-	// Empty when it was set in Go.
+	// Source is the source of the value: the variable, or the file and line. Empty when it was set in Go.
 	Source string
-	// Allowed says which values are; empty when the problem says it all.
+	// Allowed describes the allowed values; empty if Problem suffices.
 	Allowed string
 
 	meant string // the setting that an unknown name was most likely meant for
 }
 
-// Error says field, problem, source and what is allowed in one line.
+// Error returns field, problem, source and the allowed values in one line.
 func (f *FieldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "numathrottle: %s %s", f.Field, f.Problem)
@@ -35,15 +33,14 @@ func (f *FieldError) Error() string {
 	return b.String()
 }
 
-// Join returns one error with a line for each of errs, or nil for none. What was
-// joined before is taken apart, so that no fault stands in a line with another.
+// Join returns one error with a line for each of errs, or nil for none. It splits joined errors, so that each fault has its own line.
 func Join(errs []error) error { return errors.Join(Split(errs...)...) }
 
-// Split takes apart what errors.Join has put together, and leaves out what is nil.
+// Split splits errors joined by errors.Join, and drops nil ones.
 func Split(errs ...error) []error {
 	var out []error
 	for _, err := range errs {
-		// Not what is wrapped deeper: its text would lose what is around it.
+		// Errors wrapped deeper stay: splitting them would lose their context.
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
 			out = append(out, Split(joined.Unwrap()...)...)
 		} else if err != nil {
@@ -53,7 +50,7 @@ func Split(errs ...error) []error {
 	return out
 }
 
-// quote prints a value of the user's in a fault, cut to a length that fits a line.
+// quote prints a user's value in a fault, cut to fit a line.
 func quote(text string) string {
 	const longest = 60
 	if len(text) > longest {

@@ -7,8 +7,7 @@ import (
 	"unicode"
 )
 
-// Prefix is what the names of variables begin with, but for those of fields with a
-// prefix of their own.
+// Prefix is the prefix of variables, except for fields with their own prefix.
 const Prefix = "NUMATHROTTLE_"
 
 // A Field describes one setting of a configuration C.
@@ -16,28 +15,26 @@ type Field[C any] struct {
 	// Key is the setting's name in the file, in camel case. The variable's name
 	// follows from it; see Variable.
 	Key string
-	// Prefix is what the variable's name begins with, for a program that has settings of
-	// its own: capitals and an underscore at the end. Empty means the constant Prefix.
+	// Prefix is the prefix of the variable, for a program with settings of its own: capitals and a final underscore. Empty means the
+	// constant Prefix.
 	Prefix string
-	// Shared tells that the variable may begin with the constant Prefix, too, because the setting is one that every
-	// program of this module has. Only one of the two may be set.
+	// Shared means that the variable may also begin with the constant Prefix, because every program of this module has the setting. Only
+	// one of the two may be set.
 	Shared bool
-	// Allowed says which values are allowed, Default which one holds when none
-	// is given, Doc what the setting does. They are Markdown of one line.
+	// Allowed describes the allowed values, Default the default, and Doc the meaning. They are Markdown of one line.
 	Allowed, Default, Doc string
-	// Topic is the heading of the reference, Unit that of a number, Example a value as the variable has it.
+	// Topic is the heading in the reference, Unit the unit of a number, and Example a value as in the variable.
 	Topic, Unit, Example string
-	// Form says more of the value in a JSON schema than its type; nil: nothing.
+	// Form extends the type of the value in a JSON schema; nil: nothing.
 	Form Schema
-	// Value is where the setting lies in C.
+	// Value is the setting's place in C.
 	Value Value[C]
-	// Range tells whether the value in c is allowed beyond its form. nil: always.
-	// It holds of the zero value of C.
+	// Range reports whether the value in c is allowed, beyond its form. nil: always. It holds for the zero value of C.
 	Range func(c *C) bool
 }
 
-// Variable returns the environment variable that belongs to a key: onStoreLoss is
-// NUMATHROTTLE_ON_STORE_LOSS and storeCAFile is NUMATHROTTLE_STORE_CA_FILE.
+// Variable returns the environment variable for a key: onStoreLoss is NUMATHROTTLE_ON_STORE_LOSS and storeCAFile is
+// NUMATHROTTLE_STORE_CA_FILE.
 func Variable(key string) string { return variable(Prefix, key) }
 
 // variable returns the field's environment variable.
@@ -74,10 +71,9 @@ func (f *Field[C]) empty(source string) error {
 	return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
 }
 
-// put sets the field from text, or returns what is wrong with it: several faults joined (Split). On a fault c
-// keeps the value it had.
+// put sets the field from text, or returns its faults joined (Split). On a fault c keeps its value.
 func (f *Field[C]) put(c *C, text, source string) error {
-	if f.Value.secret && !f.Value.hidden { // a URL, which may hold a secret; what is one by itself leaves out its line end
+	if f.Value.secret && !f.Value.hidden { // a URL, which may contain a secret; a secret drops its line end itself
 		text = TrimLineEnd(text)
 	}
 	switch {
@@ -96,12 +92,12 @@ func (f *Field[C]) put(c *C, text, source string) error {
 	return problem
 }
 
-// ok tells whether the field's value in c is allowed.
+// ok reports whether the field's value in c is allowed.
 func (f *Field[C]) ok(c *C) bool {
 	return (f.Value.check == nil || f.Value.check(c)) && (f.Value.problem == nil || f.Value.problem(c) == "") && (f.Range == nil || f.Range(c))
 }
 
-// fault says what is wrong with the field's value in c. text is that value as it may be shown, unless it is a secret.
+// fault describes the fault of the field's value in c. text is that value as it may be shown, unless it is a secret.
 func (f *Field[C]) fault(c *C, text string) *FieldError {
 	if f.Value.problem != nil {
 		if problem := f.Value.problem(c); problem != "" {
@@ -118,7 +114,7 @@ func (f *Field[C]) fault(c *C, text string) *FieldError {
 	return &FieldError{Field: f.Key, Problem: "is " + quote(text) + f.meant(text), Allowed: f.Allowed}
 }
 
-// meant proposes what a text may be meant to be.
+// meant suggests the intended value of a text.
 func (f *Field[C]) meant(text string) string {
 	switch {
 	case f.Value.hint != nil:
@@ -141,7 +137,7 @@ func Check[C any](fields []Field[C], c *C) []error {
 	return faults
 }
 
-// A Setting is a field with its value as it may be printed.
+// A Setting is a field with its printable value.
 type Setting struct{ Key, Value string }
 
 // Show returns the settings of c that differ from their zero value, in the order

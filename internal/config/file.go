@@ -12,14 +12,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile is the longest file that is read, in bytes.
+// maxFile is the maximum size of a file, in bytes.
 const maxFile = 1 << 20
 
-// maxFaults is how many faults of a file are told: a file that is something else
-// altogether has one in every line.
+// maxFaults bounds the reported faults of a file: an entirely different file has one in every line.
 const maxFaults = 100
 
-// loadFile sets c from a YAML file: one mapping from keys to scalars. It calls from with each key and where it stands.
+// loadFile sets c from a YAML file: one mapping from keys to scalars. It calls from with each key and its position.
 func loadFile[C any](fields []Field[C], without []string, name string, c *C, from func(key, source string)) []error {
 	if name == "" {
 		return []error{&FieldError{Field: FileVariable, Problem: "is empty", Allowed: "the path of a YAML file; unset it for none"}}
@@ -46,7 +45,7 @@ func readContent[C any](fields []Field[C], without []string, name string, conten
 		return []error{fault}
 	}
 	if document == nil {
-		return nil // empty, or nothing but comments
+		return nil // empty, or only comments
 	}
 	r := fileReader[C]{name: name, fields: fields, without: without, lines: map[string]int{}, from: from}
 	for i := 0; i+1 < len(document.Content); i += 2 {
@@ -59,14 +58,14 @@ func readContent[C any](fields []Field[C], without []string, name string, conten
 }
 
 func unreadable(name string, err error) error {
-	// The path is in the message once already.
+	// The message already has the path.
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		err = pathErr.Err
 	}
 	return &FieldError{Field: FileVariable, Problem: fmt.Sprintf("is %s, which cannot be read: %v", quote(name), err)}
 }
 
-// parse returns the mapping that a file consists of, or nil when it is empty.
+// parse returns the mapping in a file, or nil if it is empty.
 func parse(name string, content []byte) (*yaml.Node, error) {
 	fault := func(line int, problem, allowed string) error {
 		return &FieldError{Field: FileVariable, Problem: problem, Source: at(name, line), Allowed: allowed}
@@ -93,11 +92,10 @@ func parse(name string, content []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// quoted is what a parser's message repeats of the text that it could not read.
+// quoted matches the quotes of unreadable text in a parser's message.
 var quoted = regexp.MustCompile("(?s)`.*`|'.*'|\".*\"")
 
-// withoutContent returns a parser's message without anything of the file: what it
-// could not read may be a secret.
+// withoutContent returns a parser's message without content of the file: the text that it could not read may be a secret.
 func withoutContent(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(text, "anchor") {
@@ -114,11 +112,11 @@ func at(name string, line int) string {
 	return fmt.Sprintf("%s:%d", name, line)
 }
 
-// A fileReader sets one setting after the other from one file.
+// A fileReader sets the settings of one file, one after the other.
 type fileReader[C any] struct {
 	name    string
 	fields  []Field[C]
-	without []string       // keys of the library that there are not
+	without []string       // keys of the library that the program does not have
 	lines   map[string]int // where each key was seen
 	from    func(key, source string)
 	faults  []error
@@ -129,7 +127,7 @@ func (r *fileReader[C]) fault(f FieldError, line int) {
 	r.faults = append(r.faults, &f)
 }
 
-// setting sets one setting, or notes what is wrong with it.
+// setting sets one setting, or records its fault.
 func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 	if key.Kind != yaml.ScalarNode {
 		r.fault(FieldError{Field: "a name", Problem: "is " + kindName(key), Allowed: "one of " + strings.Join(keys(r.fields), ", ")}, key.Line)
@@ -182,7 +180,7 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 	}
 }
 
-// quoteKey prints a key of the file's as it is if it looks like one.
+// quoteKey prints a key of the file, quoted unless it looks like a key.
 func quoteKey(key string) string {
 	if regexp.MustCompile(`^[A-Za-z0-9_.-]{1,60}$`).MatchString(key) {
 		return key

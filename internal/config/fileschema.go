@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// FileSchema is the JSON schema (draft-07, which editors know) of a file of settings at an address: names, types, ranges, defaults,
-// examples and what each setting does. What Load takes it takes, too; Load also refuses settings that contradict each other, and what stands in a
-// text, such as a store URL.
+// FileSchema returns the JSON schema (draft-07, which editors know) of a file of settings at an address: names, types, ranges, defaults,
+// examples and meanings. It accepts whatever Load accepts. Load also refuses contradictory settings, and invalid texts such as a store URL.
 func FileSchema[C any](fields []Field[C], id, title string) Schema {
 	s := SchemaOf(fields)
 	s["$schema"], s["$id"], s["title"] = "http://json-schema.org/draft-07/schema#", id, title
@@ -35,7 +34,7 @@ func FileSchema[C any](fields []Field[C], id, title string) Schema {
 	return s
 }
 
-// form is the schema of the value, with its range.
+// form returns the schema of the value, with its range.
 func (f *Field[C]) form() Schema {
 	v := &f.Value
 	switch {
@@ -58,7 +57,7 @@ func (f *Field[C]) form() Schema {
 	return Schema{"type": []any{"string", "number", "boolean"}, "minLength": 1}
 }
 
-// TextForm is the schema of a text of one line of at most so many bytes.
+// TextForm returns the schema of a text of one line of at most so many bytes.
 func TextForm(most int) Schema {
 	return Schema{
 		"type": []any{"string", "number", "boolean"}, "minLength": 1, "maxLength": most,
@@ -66,13 +65,13 @@ func TextForm(most int) Schema {
 	}
 }
 
-// StoreForm is the schema of a store URL: what is behind its scheme is left to ParseStore.
+// StoreForm returns the schema of a store URL: only the scheme is checked; the rest is left to ParseStore.
 func StoreForm() Schema {
 	schemes := regexp.QuoteMeta(strings.Join(schemeNames(), "|"))
 	return Schema{"type": "string", "pattern": "^(" + strings.ReplaceAll(schemes, `\|`, "|") + ")://"}
 }
 
-// typed is the text of a value as a YAML file may have it without quotes.
+// typed returns a value's text as in a YAML file without quotes.
 func (f *Field[C]) typed(text string) any {
 	if n, err := strconv.Atoi(text); err == nil && f.Value.kind == aNumber {
 		return n
@@ -83,10 +82,10 @@ func (f *Field[C]) typed(text string) any {
 	return text
 }
 
-// literal is a default that is one value, with what it means behind it.
+// literal matches a default that is one value, followed by its meaning.
 var literal = regexp.MustCompile("^`?([^`:; ]+(?:://)?)`?($|[:;])")
 
-// DefaultValue is the default, if it is one value whatever else is set; else empty.
+// DefaultValue returns the default if it is one value independent of other settings; else empty.
 func (f *Field[C]) DefaultValue() string {
 	m := literal.FindStringSubmatch(f.Default)
 	var c C
@@ -96,15 +95,15 @@ func (f *Field[C]) DefaultValue() string {
 	return m[1]
 }
 
-// Bounds are the least and the most of a number, and of a duration in nanoseconds; 0 for none. 0 stands for a number that is not set.
+// Bounds returns the minimum and maximum of a number, or of a duration in nanoseconds; 0 for none. A number of 0 is not set.
 func (f *Field[C]) Bounds() (least, most int64) { return f.Value.low, f.Value.high }
 
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 
-// Plain is Markdown of one line without its links.
+// Plain removes the links from Markdown of one line.
 func Plain(text string) string { return link.ReplaceAllString(text, "$1") }
 
-// units are those of durations.
+// units are the units of durations.
 var units = []struct {
 	name string
 	size int64
@@ -117,8 +116,8 @@ var units = []struct {
 	{"ns", 1},
 }
 
-// DurationForm is the schema of a duration from low to high. It refuses one of which a part is above high, and one of a
-// single part below low; what several parts add up to it does not know.
+// DurationForm returns the schema of a duration from low to high. It refuses a duration with a part above high, and a single part below
+// low; it ignores the sum of several parts.
 func DurationForm(low, high time.Duration) Schema {
 	var out []string
 	for _, u := range units {
@@ -156,7 +155,7 @@ func above(n int64) []string {
 func numbers(low, high int64) []string {
 	var patterns []string
 	for low <= high {
-		// A block is what has the digits of low but for the last ones, which are free.
+		// A block is all numbers with the digits of low except for the last ones, which are free.
 		size, free := int64(1), 0
 		for low >= size*10 && low%(size*10) == 0 && low+(size*10-1) <= high {
 			size, free = size*10, free+1

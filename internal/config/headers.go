@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// HeaderLines is lines of "Name: value", as ParseHeaders reads them. Values are not printed, for they may be secrets:
-// only the names are.
+// HeaderLines is lines of "Name: value", as ParseHeaders reads them. Only the names are printed, because values may be secrets.
 func HeaderLines[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
 		kind:   someLines,
@@ -29,8 +28,8 @@ func HeaderLines[C any](at func(*C) *string) Value[C] {
 	}
 }
 
-// ParseHeaders reads lines of "Name: value". Lines that are empty do not count. It is false when a name is no name of a
-// header or stands twice, and when a value is empty or has control characters.
+// ParseHeaders parses lines of "Name: value", and ignores empty lines. It returns false if a name is invalid or duplicate, or a value is
+// empty or has control characters.
 func ParseHeaders(text string) (http.Header, bool) {
 	h := http.Header{}
 	if len(text) > maxLines {
@@ -52,7 +51,7 @@ func ParseHeaders(text string) (http.Header, bool) {
 	return h, true
 }
 
-// isToken tells whether a text can be the name of a header.
+// isToken reports whether a text can be the name of a header.
 func isToken(name string) bool {
 	const marks = "!#$%&'*+-.^_`|~"
 	for _, r := range name {

@@ -18,7 +18,7 @@ var (
 	hostPorts  = regexp.MustCompile(`^[A-Za-z0-9.-]{1,253}:(6379|26379|4222)(,[A-Za-z0-9.-]{1,253}:(6379|26379|4222))*$`)
 )
 
-// DurationHint proposes the duration that a text may be meant to be: 60 is 60s, and 1d is 24h. Empty: there is none.
+// DurationHint suggests the intended duration: 60 is 60s, and 1d is 24h. Empty: there is none.
 func DurationHint(text string) string {
 	meant := ""
 	if bareNumber.MatchString(text) {
@@ -38,7 +38,7 @@ func DurationHint(text string) string {
 	return "; did you mean " + meant + "?"
 }
 
-// fractionHint proposes a whole number of tokens per longer period for a part of one per second. Empty: there is none.
+// fractionHint suggests a whole number of tokens per longer period for a fraction per second. Empty: there is none.
 func fractionHint(text string) string {
 	value, ok := new(big.Rat).SetString(text)
 	if !fraction.MatchString(text) || !ok || value.Sign() <= 0 || value.IsInt() || !value.Denom().IsInt64() || value.Denom().Int64() > 1_000_000 {
@@ -47,7 +47,7 @@ func fractionHint(text string) string {
 	return fmt.Sprintf("; use max: %s, per: %ds", value.Num(), value.Denom().Int64())
 }
 
-// endpointHint proposes a scheme for a host without one. It shows no more than what is a name beyond doubt.
+// endpointHint suggests a scheme for a host without one. It shows only text that is certainly a name.
 func endpointHint(text string) string {
 	switch {
 	case localHost.MatchString(text):
@@ -60,7 +60,7 @@ func endpointHint(text string) string {
 	return ""
 }
 
-// schemeHint proposes a scheme for an address without one. It shows the address if it is one beyond doubt: anything else may be a
+// schemeHint suggests a scheme for an address without one. It shows the text only if it is certainly an address: anything else may be a
 // secret.
 func schemeHint(text string) string {
 	if !hostPorts.MatchString(text) {

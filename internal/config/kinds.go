@@ -8,11 +8,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// The functions below make fields of the usual kinds. Each takes the key, what the reference says
-// (Default is Markdown, too), and the address of the value in a C. The zero value, which
-// is the default, is always allowed.
+// The functions below make fields of the usual kinds. Each takes the key, texts for the reference (Default is Markdown, too), and the
+// address of the value in a C. The zero value, which is the default, is always allowed.
 
-// What the reference says is allowed.
+// The allowed values in the reference.
 const (
 	aWholeNumber = "a whole number, "
 	aPath        = "the path of a file"

@@ -2,8 +2,8 @@ package config
 
 import "go.yaml.in/yaml/v3"
 
-// Lift returns fields of an A as fields of a B that holds an A, so that a program can
-// have them in one table with settings of its own. at returns the address of the A.
+// Lift converts fields of an A to fields of a B that contains an A. So a program can have them in one table with its own settings. at
+// returns the address of the A.
 func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
 	lifted := make([]Field[B], len(fields))
 	for i, f := range fields {

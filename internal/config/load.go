@@ -9,24 +9,22 @@ import (
 // FileVariable names the file with settings.
 const FileVariable = Prefix + "CONFIG"
 
-// notSettings are variables with the prefix that are none of a program's settings.
+// notSettings are variables with the prefix that are not settings of a program.
 var notSettings = []string{
 	FileVariable,
 	// Read by the module's own tests, whose processes inherit it.
 	Prefix + "REQUIRE_STORES",
 }
 
-// Load sets c from the file that NUMATHROTTLE_CONFIG names, if it does, and from
-// the variables of environ, which has the form of os.Environ. A variable wins
-// over the file. It returns a *FieldError for each thing that is wrong: those of the
-// file by line, then those of the variables in the order of fields, then unknown
-// variables by name, misspelt ones among them. A setting with a fault keeps the value it had.
+// Load sets c from the file in NUMATHROTTLE_CONFIG, if it is set, and from the variables of environ, which has the form of os.Environ. A
+// variable wins over the file. It returns a *FieldError for each fault: those of the file by line, those of the variables in the order of
+// fields, and unknown (or misspelt) variables by name. A setting with a fault keeps its value.
 func Load[C any](fields []Field[C], environ []string, c *C) []error {
 	return Read(fields, nil, environ, c).Faults()
 }
 
-// Read is Load for a program that wants to know where settings came from, or that does not take all settings of the library: without
-// are the keys of those that it leaves out, and a fault of one says so instead of calling it unknown.
+// Read is Load for a program that needs the sources of settings, or that excludes some of the library's settings. without lists the keys of
+// those; their faults say so instead of calling them unknown.
 func Read[C any](fields []Field[C], without, environ []string, c *C) *Reading {
 	starts, known := prefixes(fields), variables(fields)
 	env := settingsOf(environ, starts, known)
@@ -69,7 +67,7 @@ func Read[C any](fields []Field[C], without, environ []string, c *C) *Reading {
 	return r
 }
 
-// keyOf is the key of the setting that a variable sets.
+// keyOf returns the key of the setting that a variable sets.
 func keyOf[C any](fields []Field[C], name string) string {
 	i := slices.IndexFunc(fields, func(f Field[C]) bool { return slices.Contains(f.variables(), name) })
 	if i < 0 {
@@ -78,10 +76,10 @@ func keyOf[C any](fields []Field[C], name string) string {
 	return fields[i].Key
 }
 
-// notTaken is said of a setting of the library that a program leaves out.
+// notTaken is the fault of an excluded setting of the library.
 const notTaken = "is a setting of the library, and none of this program, which names its limits itself"
 
-// owner names the program that fields belong to: by the prefix of its own settings, or numathrottle.
+// owner names the program of the fields: by the prefix of its own settings, or numathrottle.
 func owner[C any](fields []Field[C]) string {
 	for _, p := range prefixes(fields) {
 		if p != Prefix {
@@ -91,7 +89,7 @@ func owner[C any](fields []Field[C]) string {
 	return strings.ToLower(strings.TrimSuffix(Prefix, "_"))
 }
 
-// prefixes is what the names of all variables of fields begin with.
+// prefixes returns the prefixes of all variables of fields.
 func prefixes[C any](fields []Field[C]) []string {
 	all := []string{Prefix}
 	for i := range fields {
@@ -102,8 +100,8 @@ func prefixes[C any](fields []Field[C]) []string {
 	return all
 }
 
-// settingsOf returns the variables of environ that begin with one of the prefixes, in
-// whatever case, or are meant to, but for those that Kubernetes sets for a Service of that name.
+// settingsOf returns the variables of environ that begin with one of the prefixes, in any case, or are meant to. It excludes those that
+// Kubernetes sets for a Service of that name.
 func settingsOf(environ, prefixes, known []string) map[string]string {
 	env := map[string]string{}
 	for _, entry := range environ {
@@ -123,9 +121,8 @@ func settingsOf(environ, prefixes, known []string) map[string]string {
 	return env
 }
 
-// dropService removes what Kubernetes sets in every pod of a namespace for the
-// Service numathrottle-redis, say: NUMATHROTTLE_REDIS_SERVICE_HOST,
-// NUMATHROTTLE_REDIS_PORT, NUMATHROTTLE_REDIS_PORT_6379_TCP_ADDR and their like.
+// dropService removes the variables that Kubernetes sets in every pod of a namespace for a Service such as numathrottle-redis:
+// NUMATHROTTLE_REDIS_SERVICE_HOST, NUMATHROTTLE_REDIS_PORT, NUMATHROTTLE_REDIS_PORT_6379_TCP_ADDR and others.
 func dropService(env map[string]string, service string) {
 	if _, ok := env[service+"_SERVICE_PORT"]; !ok {
 		return
@@ -163,7 +160,7 @@ func sortedKeys(m map[string]string) []string {
 	return names
 }
 
-// didYouMean proposes the known name that is nearest to a wrong one, if one is near.
+// didYouMean suggests the known name nearest to a wrong one, if one is near.
 func didYouMean(name string, known []string) string {
 	if near, ok := nearest(name, known); ok {
 		return fmt.Sprintf("; did you mean %s?", near)

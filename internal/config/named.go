@@ -7,14 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Named is one name with settings of its own, as Numaflow's modes have them: a mapping
-// from the name to a mapping of settings, or the name alone.
+// Named is one name with its own settings, as in Numaflow's modes: a mapping from the name to a mapping of settings, or the name alone.
 //
 //	modes: {goBackN: {coolDownPeriod: 5s}}
 //	modes: scheduled
 //
-// In a variable it is the same in one line. set gets the settings in the order in which
-// they are given, each once; get returns text that set takes.
+// A variable contains the same in one line. set receives the settings in the given order, each once; get returns text that set accepts.
 func Named[C any](set func(c *C, name string, settings [][2]string) bool, get func(c *C) string) Value[C] {
 	return Value[C]{
 		kind:    aChoice,
@@ -27,7 +25,7 @@ func Named[C any](set func(c *C, name string, settings [][2]string) bool, get fu
 	}
 }
 
-// parseNamed takes a name with settings apart.
+// parseNamed parses a name with settings.
 func parseNamed(text string) (name string, settings [][2]string, ok bool) {
 	if !isLine(text) {
 		return "", nil, false
@@ -61,7 +59,7 @@ func parseNamed(text string) (name string, settings [][2]string, ok bool) {
 	return root.Content[0].Value, settings, true
 }
 
-// isPlain tells whether a node is a value without tags, anchors and aliases.
+// isPlain reports whether a node is a value without tags, anchors and aliases.
 func isPlain(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Anchor == "" && slices.Contains([]string{"!!str", "!!int"}, n.ShortTag()) && n.Style&yaml.TaggedStyle == 0
 }
@@ -76,7 +74,7 @@ func inOneLine(n *yaml.Node) string {
 	return strings.TrimSpace(string(text))
 }
 
-// flow sets the style of a node and all in it, and drops what does not fit a line.
+// flow sets the style of a node and all nested ones, and drops comments, which do not fit a line.
 func flow(n *yaml.Node) {
 	n.Style = yaml.FlowStyle
 	n.HeadComment, n.LineComment, n.FootComment = "", "", ""

@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// DidYouMean proposes the known name that a wrong one was most likely meant for, as it stands behind an error: "; did you mean max?".
-// Empty: none is near.
-// A beginning of a known name will do.
+// DidYouMean suggests the known name that a wrong one was most likely meant for, as a suffix of an error: "; did you mean max?". Empty:
+// none is near. A prefix of a known name suffices.
 func DidYouMean(name string, known []string) string {
 	if near := didYouMean(name, known); near != "" {
 		return near
@@ -20,10 +19,8 @@ func DidYouMean(name string, known []string) string {
 	return "; did you mean " + known[i] + "?"
 }
 
-// nearest returns the known name that is most likely meant by another one: that
-// which differs in at most two letters, and in no more than a third of them, or
-// else that which the name begins with, as store_url does with store. Case and
-// punctuation do not count.
+// nearest returns the known name most likely meant by another one. It differs in at most two letters, and in at most a third of them;
+// otherwise the name begins with it, as store_url does with store. Case and punctuation do not count.
 func nearest(name string, known []string) (string, bool) {
 	const longest = 64
 	word := letters(name)
@@ -50,8 +47,8 @@ func nearest(name string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// nearestVariable is nearest for a variable: the same setting under another prefix comes first, so that HTTP_SINK_MAX is told
-// of NUMATHROTTLE_MAX, and one that is near under another prefix last.
+// nearestVariable is nearest for a variable. The same setting under another prefix comes first: the suggestion for HTTP_SINK_MAX is
+// NUMATHROTTLE_MAX. A similar one under another prefix comes last.
 func nearestVariable(name string, known, prefixes []string) (string, bool) {
 	tails := make([]string, len(known))
 	for i, k := range known {
@@ -94,13 +91,13 @@ func onlyLetters(name string) string {
 	}, strings.ToUpper(name))
 }
 
-// letters returns what of a name counts in a comparison.
+// letters returns the part of a name that counts in a comparison.
 func letters(name string) string {
 	return onlyLetters(strings.TrimPrefix(strings.ToUpper(name), Prefix))
 }
 
-// distance is the number of letters to insert, delete or replace, and of neighbours to swap, to make b of a (Damerau's and Levenshtein's
-// distance, where no letter is changed twice).
+// distance is the number of insertions, deletions and replacements of letters, and swaps of neighbours, that turn a into b: the
+// Damerau-Levenshtein distance in which no letter is changed twice.
 func distance(a, b string) int {
 	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

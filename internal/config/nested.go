@@ -16,7 +16,7 @@ type Entry struct {
 	Line  int
 }
 
-// Entries returns the entries of a mapping within a Block, in their order; field is its whole name. A mapping has at most so many.
+// Entries returns the entries of a mapping within a Block, in order; field is its full name. A mapping has at most most entries.
 func Entries(n *yaml.Node, field string, most int, allowed string) (entries []Entry, faults []BlockFault) {
 	n = behindAlias(n)
 	bad := func(line int, name, problem, allowed string) {
@@ -47,8 +47,8 @@ func Entries(n *yaml.Node, field string, most int, allowed string) (entries []En
 	return entries, faults
 }
 
-// Mapping sets fields of c from a mapping within a Block, whose whole name is field. It checks them as Load does; a field with a fault
-// keeps the value it had. No field may be a Block itself.
+// Mapping sets fields of c from a mapping within a Block, whose full name is field. It checks them as Load does; a field with a fault keeps
+// its value. No field may be a Block itself.
 func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c *C) []BlockFault {
 	known := strings.Join(keys(fields), ", ")
 	entries, faults := Entries(n, field, mostEntries, "a mapping with "+known)
@@ -92,5 +92,5 @@ func behindAlias(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// mostEntries is how many entries of a mapping are read that can have as many as there are fields.
+// mostEntries bounds the entries of a mapping that may have one per field.
 const mostEntries = 100

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Object is a JSON object, as a text. In the file it may be a mapping, whose numbers stay as they are written.
+// Object is a JSON object, as a text. In the file it may be a mapping, whose numbers keep their spelling.
 func Object[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
 		kind:    aMapping,
@@ -23,7 +23,7 @@ func Object[C any](at func(*C) *string) Value[C] {
 	}
 }
 
-// jsonObject returns the JSON object that a text is, in one line, or that its YAML stands for.
+// jsonObject converts a text to its JSON object in one line, also from YAML.
 func jsonObject(text string) (string, bool) {
 	if len(text) > maxLines {
 		return "", false
@@ -45,8 +45,8 @@ func jsonObject(text string) (string, bool) {
 	return b.String(), true
 }
 
-// writeJSON writes a node as JSON; false when it has something that JSON has not: a tag, an alias, a key that is no
-// text, a number such as .inf.
+// writeJSON writes a node as JSON. It returns false for parts that JSON does not have: a tag, an alias, a key that is not a text, a number
+// such as .inf.
 func writeJSON(b *bytes.Buffer, n *yaml.Node) bool {
 	if n.Style&yaml.TaggedStyle != 0 || n.Anchor != "" {
 		return false

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// meantBy tells whether a name in capitals was most likely meant for a setting, though it begins with none of the
-// prefixes: NUMATHROTLE_MAX, NUMA_THROTTLE_MAX. Without a word such a variable would leave its setting at the default, which
-// for a limit is none. meant is the known variable that it resembles; empty for none.
+// meantBy reports whether a name in capitals was most likely meant for a setting, though it begins with none of the prefixes:
+// NUMATHROTLE_MAX, NUMA_THROTTLE_MAX. If it were ignored, its setting would keep the default, which for a limit is none. meant is the known
+// variable that it resembles; empty for none.
 //
-// What stands in front may differ from the library's prefix in two letters, and from a shorter one in none; underscores
-// do not count. After a prefix of the program's own, which may be a common word, a known setting has to follow.
+// The beginning may differ from the library's prefix in two letters, and from a shorter one in none; underscores do not count. After a
+// program's own prefix, which may be a common word, a known setting must follow.
 func meantBy(name string, prefixes, known []string) (meant string, ok bool) {
 	if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
-		return "", false // unknown settings behind a right prefix are told elsewhere
+		return "", false // unknown settings behind a right prefix are reported elsewhere
 	}
 	for _, k := range known {
 		if onlyLetters(name) == onlyLetters(k) { // NUMATHROTTLEMAX, NUMATHROTTLE-MAX
@@ -41,7 +41,7 @@ func meantBy(name string, prefixes, known []string) (meant string, ok bool) {
 	return meant, true
 }
 
-// near tells whether a word in front of an underscore is as good as a prefix.
+// near reports whether a word in front of an underscore passes for a prefix.
 func near(head, prefix string) bool {
 	plain := func(s string) string { return strings.ReplaceAll(s, "_", "") }
 	head, prefix = plain(head), plain(prefix)

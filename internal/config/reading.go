@@ -8,29 +8,26 @@ import (
 	"strings"
 )
 
-// A Reading is what was found where settings were read: where each came from, and everything that is wrong. The zero Reading is one
-// of nothing. It is not safe for concurrent use.
+// A Reading is the result of reading settings: their sources, and all faults. The zero Reading is empty. It is not safe for concurrent use.
 type Reading struct {
 	sources map[string]string // by key
 	faults  []error
 	broken  map[string]bool // settings with a fault of their own
 	meant   map[string]bool // settings that a misspelt name was most likely meant for
-	blind   bool            // the file could not be read: nobody knows what is set
+	blind   bool            // the file could not be read: it is unknown which settings are set
 }
 
-// Source tells where a setting came from, by its key: a variable, a flag, or a file with the line. Empty: it is the default, or was
-// filled in.
+// Source returns the source of a setting, by its key: a variable, a flag, or a file with the line. Empty: the default, or filled in.
 func (r *Reading) Source(key string) string { return r.sources[key] }
 
-// Faults is everything that is wrong, in the order in which it was found.
+// Faults returns all faults, in the order in which they were found.
 func (r *Reading) Faults() []error { return r.faults }
 
-// Err is one error with a line for each fault, or nil for none.
+// Err returns one error with a line for each fault, or nil for none.
 func (r *Reading) Err() error { return Join(r.faults) }
 
-// Note adds what is wrong with settings together, or with what they name. Each fault says where the settings came from that
-// it names. One that follows from a fault that is told already is left out: of a setting that could not be read, or of any when the
-// file could not.
+// Note adds faults of combinations of settings, or of the resources that they name. Each fault names the sources of its settings. It drops
+// faults that follow from known ones: those of an unreadable setting, or of any setting if the file was unreadable.
 func (r *Reading) Note(faults ...error) {
 	for _, err := range Split(faults...) {
 		named := []string{}
@@ -59,7 +56,7 @@ func (r *Reading) Note(faults ...error) {
 	}
 }
 
-// A SettingError is an error whose text does not begin with the setting that it is about.
+// A SettingError is an error whose text does not begin with its setting.
 type SettingError struct {
 	Key string
 	Err error
@@ -104,8 +101,8 @@ var (
 	aKey        = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`)
 )
 
-// settingsIn returns the settings that the field of a fault names: one, or several such as "storeCertFile and storeKeyFile". Of a
-// setting with others in it, quotas.other.total, it is the outermost.
+// settingsIn returns the settings in the field of a fault: one, or several such as "storeCertFile and storeKeyFile". For a nested setting,
+// such as quotas.other.total, it is the outermost.
 func settingsIn(field string) []string {
 	var keys []string
 	for _, part := range connectives.Split(field, -1) {
@@ -116,7 +113,7 @@ func settingsIn(field string) []string {
 	return keys
 }
 
-// where tells where the settings of a fault came from, and those that its problem names.
+// where returns the sources of a fault's settings, and of those that its problem names.
 func (r *Reading) where(named []string, problem string) string {
 	var of []string
 	for _, key := range named {
@@ -133,7 +130,7 @@ func (r *Reading) where(named []string, problem string) string {
 	return strings.Join(of, "; ")
 }
 
-// unquoted is a problem without what it repeats: values, paths and the text of errors.
+// unquoted removes quoted values, paths and errors from a problem.
 func unquoted(problem string) string {
 	problem, _, _ = strings.Cut(problem, ", which cannot be ")
 	return quoted.ReplaceAllString(problem, "")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The types of settings, as the reference names them.
+// The types of settings in the reference.
 const (
 	aNumber   = "integer"
 	aSpan     = "duration"
@@ -20,7 +20,7 @@ const (
 	aMapping  = "mapping"
 )
 
-// spelled is what Allowed says of the form of a type. The reference names the type in a column of its own, and leaves this out.
+// spelled maps a type to its description in Allowed. The reference names the type in a column of its own, and omits this.
 var spelled = map[string][]string{
 	aNumber:   {"a whole number"},
 	aSpan:     {"a duration"},
@@ -51,13 +51,13 @@ func (f Field[C]) Also(allowed string) Field[C] {
 	return f
 }
 
-// Only returns the number with other words for its range.
+// Only returns the number with another description of its range.
 func (f Field[C]) Only(allowed string) Field[C] {
 	f.Allowed = aWholeNumber + allowed
 	return f
 }
 
-// UpTo returns the text with the most bytes that it may have.
+// UpTo returns the text with a maximum number of bytes.
 func (f Field[C]) UpTo(most int) Field[C] {
 	text := f.Value.get
 	f.Range = func(c *C) bool { return len(text(c)) <= most }
@@ -65,7 +65,7 @@ func (f Field[C]) UpTo(most int) Field[C] {
 	return f
 }
 
-// About returns fields of one topic, under which the reference lists them.
+// About returns fields with one topic, which is their heading in the reference.
 func About[C any](topic string, fields ...Field[C]) []Field[C] {
 	out := slices.Clone(fields)
 	for i := range out {
@@ -74,7 +74,8 @@ func About[C any](topic string, fields ...Field[C]) []Field[C] {
 	return out
 }
 
-// example returns the field's example. A boolean's is true, a choice's its last word; a secret or the path of a file follows from the key.
+// example returns the field's example. For a boolean it is true, for a choice the last word; for a secret or a file's path it follows from
+// the key.
 func (f *Field[C]) example() string {
 	words, _ := f.Value.form["enum"].([]string)
 	file, isFile := strings.CutSuffix(f.Key, "File")
@@ -93,7 +94,7 @@ func (f *Field[C]) example() string {
 	return ""
 }
 
-// A Row is a setting as the reference describes it. Range, Default and Doc are Markdown of one line.
+// A Row is a setting in the reference. Range, Default and Doc are Markdown of one line.
 type Row struct {
 	Topic, Key                           string
 	Variables                            []string
@@ -133,7 +134,7 @@ func RowTable(rows []Row) string {
 	return b.String()
 }
 
-// Incomplete returns what the table lacks of each field for the reference, and examples that are not allowed.
+// Incomplete returns the parts of the reference that fields lack, and examples that are not allowed.
 func Incomplete[C any](fields []Field[C]) []error {
 	var faults []error
 	for i := range fields {

@@ -10,7 +10,7 @@ import (
 // A Schema is a JSON schema.
 type Schema = map[string]any
 
-// The forms of a value as a file of settings may have it. Everything may stand in quotes.
+// The forms of a value in a file of settings. All may be quoted.
 var (
 	digits     = Schema{"type": "string", "pattern": `^-?[0-9]+$`}
 	anInteger  = Schema{"anyOf": []any{Schema{"type": "integer"}, digits}}
@@ -20,7 +20,7 @@ var (
 	aStructure = Schema{"type": []any{"object", "string"}}
 )
 
-// SchemaOf is the schema of a mapping with the settings of fields: their names and forms. Load finds out about the rest.
+// SchemaOf returns the schema of a mapping with the settings of fields: their names and forms. Load checks the rest.
 func SchemaOf[C any](fields []Field[C]) Schema {
 	properties := Schema{}
 	for i := range fields {
@@ -40,7 +40,7 @@ func SchemaOf[C any](fields []Field[C]) Schema {
 	return Schema{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
-// ReplaceDefinition returns the file of a schema with another definition of that name.
+// ReplaceDefinition returns a schema file with the definition of that name replaced.
 func ReplaceDefinition(file []byte, name string, is Schema) ([]byte, error) {
 	var whole struct {
 		Definitions map[string]json.RawMessage `json:"definitions"`

@@ -18,10 +18,10 @@ const (
 	NATS          Kind = "nats"
 )
 
-// IsRedis tells whether the store is Redis of any form.
+// IsRedis reports whether the store is any form of Redis.
 func (k Kind) IsRedis() bool { return k == Redis || k == RedisSentinel || k == RedisCluster }
 
-// A hostRule says how many hosts a URL names.
+// A hostRule is the allowed number of hosts in a URL.
 type hostRule int
 
 const (
@@ -31,14 +31,14 @@ const (
 	manyHosts
 )
 
-// A scheme is what one scheme of a store URL allows.
+// A scheme describes the store URLs of one scheme.
 type scheme struct {
 	name  string
 	kind  Kind
 	tls   bool
 	hosts hostRule
 	port  string // default
-	// path names the parameter that the path of the URL is another form of.
+	// path names the parameter that the path of the URL replaces.
 	path   string
 	params []param
 	// form and doc are for the reference.
@@ -52,7 +52,7 @@ type param struct {
 	set                           func(u *StoreURL, text string) bool // false: not allowed
 }
 
-// numberParam is a parameter that is a whole number of a range.
+// numberParam is an integer parameter within a range.
 func numberParam(low, high int, at func(*StoreURL) *int) func(*StoreURL, string) bool {
 	return func(u *StoreURL, text string) bool {
 		n, ok := wholeNumber(text)
@@ -64,7 +64,7 @@ func numberParam(low, high int, at func(*StoreURL) *int) func(*StoreURL, string)
 	}
 }
 
-// textParam is a parameter of 1 to longest bytes that are all ok.
+// textParam is a parameter of 1 to longest bytes that all satisfy ok.
 func textParam(longest int, ok func(r rune) bool, at func(*StoreURL) *string) func(*StoreURL, string) bool {
 	return func(u *StoreURL, text string) bool {
 		if text == "" || len(text) > longest || !isLine(text) ||
@@ -126,7 +126,7 @@ var (
 	}
 )
 
-// schemes is every scheme there is, in the order of the reference.
+// schemes lists all schemes, in the order of the reference.
 var schemes = []scheme{
 	{
 		name: "memory", kind: Memory, hosts: hostIsName,
@@ -173,7 +173,7 @@ var schemes = []scheme{
 	},
 }
 
-// dbParam1 is dbParam where the path means something else.
+// dbParam1 is dbParam for schemes whose path has another meaning.
 var dbParam1 = param{
 	name: dbParam.name, allowed: dbParam.allowed, byDefault: dbParam.byDefault, doc: "Sentinel: the number of the database", set: dbParam.set,
 }

@@ -13,11 +13,10 @@ import (
 // AllowedSecret says what CleanSecret takes.
 const AllowedSecret = "a text of one line; one line end behind it does not count" //nolint:gosec // what is allowed, and no secret
 
-// CleanSecret is the one rule for secrets, wherever they come from: one line end (\n or \r\n) at the end does not count,
-// for editors, echo and base64 put it there. A byte-order mark at the beginning, any other control character
-// and Unicode's line separators are faults: no login has them, and they fail later where nobody sees why. Spaces stay: a
-// password may have them. problem says which character it is and at which byte, counted from 1, and nothing
-// else of the text; it is empty for a text that can be used.
+// CleanSecret is the common rule for secrets from all sources. It ignores one line end (\n or \r\n) at the end, because editors, echo and
+// base64 add it. A byte-order mark at the beginning, any other control character and Unicode's line separators are faults. No login has
+// them, and they would fail later without a visible cause. Spaces stay: a password may have them. problem names only the character and its
+// byte position, counted from 1; it is empty for a usable text.
 func CleanSecret(text string) (clean, problem string) {
 	clean = TrimLineEnd(text)
 	if problem = secretProblem(clean); problem != "" {
@@ -26,7 +25,7 @@ func CleanSecret(text string) (clean, problem string) {
 	return clean, ""
 }
 
-// secretProblem is the second half of CleanSecret, for a secret whose line end is gone.
+// secretProblem is the second half of CleanSecret, for a secret without line end.
 func secretProblem(text string) string {
 	const mark = "\ufeff"
 	if strings.HasPrefix(text, mark) {
@@ -40,7 +39,7 @@ func secretProblem(text string) string {
 	return ""
 }
 
-// TrimLineEnd returns text without one line end (\n or \r\n) at its end.
+// TrimLineEnd returns text without one final line end (\n or \r\n).
 func TrimLineEnd(text string) string {
 	if cut, ok := strings.CutSuffix(text, "\n"); ok {
 		return strings.TrimSuffix(cut, "\r")
@@ -48,8 +47,8 @@ func TrimLineEnd(text string) string {
 	return text
 }
 
-// HeaderProblem says why a secret cannot be the value of a header of HTTP, without any of it; empty when it can. net/http
-// cuts off outer spaces, so that the service would get another secret.
+// HeaderProblem says why a secret cannot be the value of an HTTP header, without any of it; empty if it can. One fault is outer spaces:
+// net/http trims them, so that the service would get another secret.
 func HeaderProblem(secret string) string {
 	for i, r := range secret {
 		switch {
@@ -65,7 +64,7 @@ func HeaderProblem(secret string) string {
 	return ""
 }
 
-// characterName names a character that cannot be seen.
+// characterName names an invisible character.
 func characterName(r rune) string {
 	names := map[rune]string{0: "a NUL", '\t': "a tab", '\n': "a line feed", '\r': "a carriage return", 0x1b: "an escape", 0x7f: "a delete"}
 	if name, ok := names[r]; ok {
@@ -77,11 +76,10 @@ func characterName(r rune) string {
 	return fmt.Sprintf("a line separator (U+%04X)", r)
 }
 
-// maxSecretFile is the longest file of a secret, in bytes.
+// maxSecretFile is the maximum size of a secret's file, in bytes.
 const maxSecretFile = 1 << 20
 
-// ReadSecretFile returns the secret that stands in a file, by the rule of CleanSecret. The error names the file and
-// holds nothing of what is in it.
+// ReadSecretFile returns the secret in a file, by the rule of CleanSecret. The error names the file and contains nothing of its content.
 func ReadSecretFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -112,7 +110,7 @@ func (e *SecretError) Error() string {
 	return fmt.Sprintf("%s %s, allowed: %s", e.File, e.Problem, AllowedSecret)
 }
 
-// SecretFileFault is the fault of a setting that names a file with a secret which cannot be used.
+// SecretFileFault returns the fault of a setting whose file has an unusable secret.
 func SecretFileFault(key, path string, err error) *FieldError {
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		err = pathErr.Err // the path is in the message once already

@@ -5,15 +5,13 @@ import (
 	"strings"
 )
 
-// Clients of NATS and others take a list of whole URLs: nats://a:4222,nats://b:4222. A store URL may be such a list,
-// too. It means what the URL with all its hosts behind one scheme means, which is how it is printed.
+// Clients of NATS and others accept a list of whole URLs: nats://a:4222,nats://b:4222. A store URL may be such a list, too. It is
+// equivalent to the URL with all its hosts behind one scheme, which is its printed form.
 
-// another is where the next URL of a list begins. No user name or password can hold it: a slash has to be
-// percent-encoded there.
+// another matches the beginning of the next URL of a list. No user name or password can contain it: a slash must be percent-encoded there.
 var another = regexp.MustCompile(`,[ \t]*([A-Za-z0-9+.-]{1,20})://`)
 
-// joinList returns the scheme and the rest of a URL that is a list as one URL. Spaces after the commas between hosts
-// are left out.
+// joinList returns the scheme and the rest of a URL list as one URL. It drops spaces after the commas between hosts.
 func joinList(name, rest string) (scheme, joined string, fault error) {
 	heads := another.FindAllStringSubmatchIndex(rest, -1)
 	if heads == nil {
@@ -52,7 +50,7 @@ func joinList(name, rest string) (scheme, joined string, fault error) {
 		switch {
 		case next == scheme:
 		case scheme == "nats" && next == "tls", scheme == "tls" && next == "nats":
-			scheme = "tls" // for all: no host is talked to less safely than the URL says of it
+			scheme = "tls" // for all: no host's connection is less secure than its URL requires
 		default:
 			shown := "another scheme"
 			if findScheme(next) != nil {
@@ -66,7 +64,7 @@ func joinList(name, rest string) (scheme, joined string, fault error) {
 	return scheme, user + tidyHosts(strings.Join(hosts, ",")), nil
 }
 
-// tidyHosts leaves out the spaces after the commas of a list of hosts, of which path and parameters may follow.
+// tidyHosts drops the spaces after the commas of a list of hosts, which path and parameters may follow.
 func tidyHosts(text string) string {
 	end := len(text)
 	if i := strings.IndexAny(text, "/?#"); i >= 0 {

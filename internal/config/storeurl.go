@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// DefaultStore is the store when none is named.
+// DefaultStore is the store if none is named.
 const DefaultStore = "memory://"
 
-// A StoreURL is a store URL taken apart.
+// A StoreURL is a parsed store URL.
 type StoreURL struct { //nolint:recvcheck // it is printed as a value, too, and filled in by pointer
 	Kind Kind
-	// TLS says that the connection must be encrypted.
+	// TLS means that the connection must be encrypted.
 	TLS bool
-	// Name tells memory stores apart.
+	// Name distinguishes memory stores.
 	Name string
 	// Hosts are the servers, each host:port.
 	Hosts []string
@@ -34,16 +34,15 @@ type StoreURL struct { //nolint:recvcheck // it is printed as a value, too, and 
 	authority, path, rawParams string
 }
 
-// allowedStore says which store URLs there are.
+// allowedStore lists the schemes of store URLs.
 func allowedStore() string { return strings.Join(schemeNames(), "://, ") + "://" }
 
 func storeFault(allowed, problem string, args ...any) error {
 	return &FieldError{Field: "store", Problem: fmt.Sprintf(problem, args...), Allowed: allowed}
 }
 
-// ParseStore takes a store URL apart; an empty one is DefaultStore. It returns a
-// *FieldError for everything that is wrong with it. No fault shows what could be a
-// secret: url.Parse is not used because its errors repeat the URL.
+// ParseStore parses a store URL; an empty one is DefaultStore. It returns a *FieldError for each fault. No fault shows a possible secret:
+// url.Parse is not used because its errors repeat the URL.
 func ParseStore(raw string) (StoreURL, []error) {
 	u, fault := splitStore(raw)
 	if fault != nil {
@@ -86,7 +85,7 @@ func splitStore(raw string) (StoreURL, error) {
 		return StoreURL{}, storeFault("spaces and control characters percent-encoded", "holds a space or a control character")
 	}
 	u := StoreURL{Kind: s.kind, TLS: s.tls, scheme: s}
-	// What stands before the last @ is a secret, wherever that @ is.
+	// Everything before the last @ is a secret, wherever that @ is.
 	user, rest, hasUser := cutLast(rest, "@")
 	u.HasUser, u.Username = hasUser, user
 	if strings.Contains(rest, "#") {
@@ -106,7 +105,7 @@ func cutLast(text, separator string) (before, after string, found bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
-// takeUser splits what stands before the @.
+// takeUser splits the part before the @.
 func (u *StoreURL) takeUser() []error {
 	if !u.HasUser {
 		return nil
@@ -138,7 +137,7 @@ func (u *StoreURL) takeUser() []error {
 	return nil
 }
 
-// cleanUser applies the rule for secrets to user and password, of which either may be one.
+// cleanUser applies the rule for secrets to user and password, because either may be one.
 func (u *StoreURL) cleanUser() (faults []error) {
 	for _, part := range []struct {
 		name string
@@ -153,7 +152,7 @@ func (u *StoreURL) cleanUser() (faults []error) {
 	return faults
 }
 
-// takeHosts checks the hosts and gives them their ports.
+// takeHosts checks the hosts and adds their ports.
 func (u *StoreURL) takeHosts() []error {
 	switch u.scheme.hosts {
 	case noHost:
@@ -209,7 +208,7 @@ func hostPort(text, port string) (address, problem string) {
 	return net.JoinHostPort(host, port), ""
 }
 
-// takePath reads the path as the parameter that it stands for.
+// takePath reads the path as the parameter that it replaces.
 func (u *StoreURL) takePath() []error {
 	if u.path == "" {
 		return nil
@@ -224,7 +223,7 @@ func (u *StoreURL) takePath() []error {
 	return nil
 }
 
-// takeParams reads the parameters in the order in which they stand.
+// takeParams reads the parameters in order.
 func (u *StoreURL) takeParams() []error {
 	var seen []string
 	var faults []error
@@ -257,7 +256,7 @@ func (u *StoreURL) takeParams() []error {
 	return faults
 }
 
-// unknownParam is the fault for a parameter that the scheme does not have.
+// unknownParam returns the fault for a parameter that the scheme does not have.
 func (u *StoreURL) unknownParam(name string, hasValue bool) error {
 	allowed := "none"
 	if len(u.scheme.params) > 0 {
@@ -270,8 +269,7 @@ func (u *StoreURL) unknownParam(name string, hasValue bool) error {
 	return storeFault(allowed+"; secrets have settings of their own", "has the unknown parameter%s", shown)
 }
 
-// ShowStore returns a store URL as it may be printed: without what stands before
-// an @, and nothing of a URL that is not in order.
+// ShowStore returns the printable form of a store URL: without the part before an @, and empty for an invalid URL.
 func ShowStore(raw string) string {
 	if raw == "" {
 		return ""
@@ -283,10 +281,10 @@ func ShowStore(raw string) string {
 	return u.String()
 }
 
-// WithoutUser returns the URL without what stands before an @.
+// WithoutUser returns the URL without the part before an @.
 func (u *StoreURL) WithoutUser() string { return u.text("") }
 
-// String returns the URL as it may be printed.
+// String returns the printable URL.
 func (u StoreURL) String() string {
 	switch {
 	case u.scheme == nil:
@@ -301,10 +299,10 @@ func (u StoreURL) String() string {
 // Format prints String for every verb, so that nothing prints the fields.
 func (u StoreURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
 
-// MarshalText is String for JSON and its like.
+// MarshalText is String for JSON and others.
 func (u StoreURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// text puts the URL together again.
+// text assembles the URL.
 func (u *StoreURL) text(user string) string {
 	text := u.scheme.name + "://" + user + u.authority
 	if u.path != "" {

@@ -23,8 +23,8 @@ func StoreTable() string {
 	return b.String()
 }
 
-// ParamTable returns the reference of the parameters of store URLs as a Markdown
-// table. A name that means different things in different URLs has a row for each.
+// ParamTable returns the reference of the parameters of store URLs as a Markdown table. A name with different meanings in different URLs
+// has a row for each.
 func ParamTable() string {
 	var b strings.Builder
 	b.WriteString("| Parameter | Allowed | Default | What it does |\n|---|---|---|---|\n")
@@ -42,8 +42,8 @@ func ParamTable() string {
 	return b.String()
 }
 
-// ReplaceTable returns a page in which table stands in the place of the one of that name:
-// between a line that begins with "<!-- NAME:" and the next "<!-- end -->".
+// ReplaceTable returns a page with the table of that name replaced: the part between a line that begins with "<!-- NAME:" and the next
+// "<!-- end -->".
 func ReplaceTable(page, name, table string) (string, error) {
 	before, rest, found := strings.Cut(page, "<!-- "+name+":")
 	comment, rest, _ := strings.Cut(rest, "\n")

@@ -15,29 +15,27 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Value reads, writes and checks one value in a C. The functions below make
-// them; each takes the address of the value in a C.
+// A Value reads, writes and checks one value in a C. The functions below return Values; each takes the address of the value in a C.
 type Value[C any] struct {
-	kind   string // its type, as the reference names it
+	kind   string // its type, as in the reference
 	secret bool
-	// hidden: not even who may list the processes of a machine shall see it.
+	// hidden: not even users who may list the processes of a machine may see it.
 	hidden bool
-	// mapping: a mapping in the file is taken as a line of YAML.
+	// mapping: the file may have a mapping, which is converted to a line of YAML.
 	mapping bool
-	// block: a mapping in the file is taken with all that is below it; see Block.
+	// block: the file may have a nested mapping; see Block.
 	block   func(c *C, n *yaml.Node) []BlockFault
-	set     func(c *C, text string) bool // false: text has not the form of a value
+	set     func(c *C, text string) bool // false: text does not have the form of a value
 	get     func(c *C) string            // as printed; empty for the zero value
 	check   func(c *C) bool              // nil: every value of the type is allowed
-	hint    func(text string) string     // what a text that has not the form may be meant to be; nil: nobody knows
-	form    Schema                       // as a file may have it; nil: any single value
-	low     int64                        // of a number or a duration that has a range, with high
+	hint    func(text string) string     // the intended value of a text of the wrong form; nil: unknown
+	form    Schema                       // in a file; nil: any single value
+	low     int64                        // minimum of a number or a duration with a range; high is the maximum
 	high    int64
-	problem func(c *C) string // of a secret: what is wrong with it, without the secret; nil: check says it
+	problem func(c *C) string // of a secret: its fault, without the secret; nil: see check
 }
 
-// Int is a whole number: decimal digits without leading zeros, a minus sign
-// before them.
+// Int is an integer: decimal digits without leading zeros, possibly after a minus sign.
 func Int[C any](at func(*C) *int) Value[C] {
 	return Value[C]{
 		kind: aNumber,
@@ -58,14 +56,13 @@ func Int[C any](at func(*C) *int) Value[C] {
 	}
 }
 
-// wholeNumber parses a number that everyone reads in the same way: 010 is eight
-// to some, 1_000 a thousand, and 1e3 no integer.
+// wholeNumber parses an unambiguous integer: 010 is octal to some readers, 1_000 a thousand, and 1e3 not an integer.
 func wholeNumber(text string) (int, bool) {
 	n, err := strconv.Atoi(text)
 	return n, err == nil && strconv.Itoa(n) == text
 }
 
-// Duration is a duration above 0, as time.ParseDuration reads it.
+// Duration is a duration above 0, in the format of time.ParseDuration.
 func Duration[C any](at func(*C) *time.Duration) Value[C] {
 	return Value[C]{
 		kind: aSpan,
@@ -127,7 +124,7 @@ func asTexts[T ~string](words []T) []string {
 	return out
 }
 
-// maxText is the longest text that a setting takes, in bytes.
+// maxText is the maximum length of a setting, in bytes.
 const maxText = 4096
 
 // Text is a text of one line, without control characters and outer spaces.
@@ -162,8 +159,8 @@ func Lines[C any](at func(*C) *string) Value[C] {
 	}
 }
 
-// Unshown is v with faults that do not show its value, for what often holds a secret though it is none, such as a URL. One
-// line end behind it does not count.
+// Unshown returns f with faults that do not show its value, for values that often contain a secret, such as a URL. It ignores one final
+// line end.
 func Unshown[C any](f Field[C]) Field[C] {
 	get := f.Value.get
 	f.Value.secret = true
@@ -178,7 +175,7 @@ func Unshown[C any](f Field[C]) Field[C] {
 	return f
 }
 
-// maxLines is the longest text of several lines that a setting takes, in bytes.
+// maxLines is the maximum length of a setting of several lines, in bytes.
 const maxLines = 1 << 16
 
 func areLines(text string) bool {
@@ -187,8 +184,7 @@ func areLines(text string) bool {
 	})
 }
 
-// Store is a store URL. Any text is taken; ParseStore tells what is wrong with
-// it. It is printed without secrets.
+// Store is a store URL. It accepts any text; ParseStore finds faults. It is printed without secrets.
 func Store[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
 		kind:   aURL,
@@ -198,8 +194,7 @@ func Store[C any](at func(*C) *string) Value[C] {
 	}
 }
 
-// Endpoint is an http or https URL without user, query and fragment. A fault does not
-// show it, for what should not be in it is often a secret.
+// Endpoint is an http or https URL without user, query and fragment. A fault does not show it, because forbidden parts are often secrets.
 func Endpoint[C any](at func(*C) *string) Value[C] {
 	return Value[C]{
 		kind:   aURL,
@@ -222,8 +217,8 @@ func isEndpoint(text string) bool {
 		u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.HasSuffix(text, "#")
 }
 
-// Secret is a text that is never printed, by the rule of CleanSecret. set, which leaves out one line end, and reveal reach
-// the value; empty is not set.
+// Secret is a text that is never printed, by the rule of CleanSecret. set, which drops one line end, and reveal access the value; empty is
+// not set.
 func Secret[C any](set func(c *C, text string), reveal func(c *C) string) Value[C] {
 	return Value[C]{
 		kind:   aSecret,
@@ -240,5 +235,5 @@ func Secret[C any](set func(c *C, text string), reveal func(c *C) string) Value[
 	}
 }
 
-// Redacted is printed in the place of a secret.
+// Redacted replaces a secret in printed text.
 const Redacted = "(set, not shown)"

@@ -13,24 +13,24 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Config is what a console is made of.
+// A Config configures a console.
 type Config struct {
-	// Store is where the pools are; it should be a driver.Lister. It stays the caller's.
+	// Store holds the pools; it should be a driver.Lister. The caller closes it.
 	Store consensus.Store
-	// StoreURL is shown. It has no secret.
+	// StoreURL is shown. It contains no secret.
 	StoreURL string
 	// Listen is HOST:PORT. Defaults to DefaultListen.
 	Listen string
-	// Token opens a session, at least MinTokenBytes long; empty: the console only shows, on loopback alone.
+	// Token opens a session. At least MinTokenBytes long; empty: the console is read-only and listens on loopback only.
 	Token string
-	// TokenFile is where Token stands, if anywhere: it is reread when it changes, which ends the sessions of another token.
+	// TokenFile is the file that holds Token, if any. It is reread when it changes, which ends the sessions of another token.
 	TokenFile string
-	// HostNames are those by which a console on loopback may be called beside its own.
+	// HostNames are further host names that a console on loopback accepts.
 	HostNames listen.Names
-	// Quotas are what processors are configured with. A pool whose processors have these shows names and targets of tags; of any other
-	// pool with quotas they are not known.
+	// Quotas are the configured quotas of the processors. The names and targets of tags are known only for pools whose processors have
+	// these quotas.
 	Quotas throttle.Quotas
-	// Every is how often a pool is asked for that somebody looks at. Defaults to a second.
+	// Every is the polling interval of a pool that is being viewed. Defaults to a second.
 	Every time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
@@ -39,7 +39,7 @@ type Config struct {
 // DefaultListen is loopback alone.
 const DefaultListen = "127.0.0.1:8090"
 
-// Validate says what is wrong with c, or nil.
+// Validate returns an error if c is invalid.
 func (c *Config) Validate() error {
 	host, port, err := net.SplitHostPort(c.listen())
 	switch {
@@ -60,7 +60,7 @@ func (c *Config) listen() string {
 	return c.Listen
 }
 
-// A Console serves the page and what it asks for. It is an http.Handler that may be used by any number of goroutines.
+// A Console serves the page and its API. It is an http.Handler that is safe for concurrent use.
 type Console struct {
 	c        Config
 	ctx      context.Context //nolint:containedctx // of the pollers, which outlive the requests that begin them
@@ -69,13 +69,13 @@ type Console struct {
 	sessions *sessions
 	loopback bool
 	mux      *http.ServeMux
-	streams  chan struct{} // a place for each stream that may be open
+	streams  chan struct{} // one slot for each open stream
 }
 
-// mostStreams is how many streams may be open at a time.
+// mostStreams bounds the open streams.
 const mostStreams = 100
 
-// New returns a console whose pollers end with ctx. The error is that of Config.Validate.
+// New returns a console whose pollers end with ctx. Errors: those of Config.Validate.
 func New(ctx context.Context, c Config) (*Console, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -97,17 +97,16 @@ func New(ctx context.Context, c Config) (*Console, error) {
 	return k, nil
 }
 
-// Of connections to an address there are so many at most, beside those of browsers that have not logged in.
+// mostConnections bounds the connections to an address, besides those of browsers that have not logged in.
 const mostConnections = 256
 
-// How long requests may go on when the console ends, and how long it waits for another one.
+// When the console ends, requests may go on for shutdownTimeout, and it waits shutdownQuiet for another one.
 const (
 	shutdownTimeout = 3 * time.Second
 	shutdownQuiet   = 20 * time.Millisecond
 )
 
-// Serve serves a console until ctx ends. listening is told the address that it listens on. Errors: those of
-// Config.Validate; one of the address.
+// Serve serves a console until ctx ends. It calls listening with its address. Errors: those of Config.Validate; one of the address.
 func Serve(ctx context.Context, c Config, listening func(addr net.Addr)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

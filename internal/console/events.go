@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// An event is a change that somebody may want to have seen.
+// An event is a change that an operator may want to see.
 type event struct {
 	At   int64  `json:"at"`
 	Kind string `json:"kind"` // "join", "leave", "pause", "limit", "freeze", "quota", "settings" or "store"
 	Text string `json:"text"`
 }
 
-// changes returns what has happened between two snapshots of a pool, the earlier one first.
+// changes returns the events between two snapshots of a pool, was and is.
 func changes(was, is *snapshot, now time.Time) (list []event) {
 	add := func(kind, format string, args ...any) {
 		list = append(list, event{now.UnixMilli(), kind, fmt.Sprintf(format, args...)})
@@ -34,7 +34,7 @@ func changes(was, is *snapshot, now time.Time) (list []event) {
 	return append(list, limitChanges(was, is, now)...)
 }
 
-// pauseChanges are those of what is paused.
+// pauseChanges returns the events of pauses.
 func pauseChanges(was, is *snapshot, now time.Time) (list []event) {
 	add := func(format string, args ...any) {
 		list = append(list, event{now.UnixMilli(), "pause", fmt.Sprintf(format, args...)})
@@ -54,10 +54,10 @@ func pauseChanges(was, is *snapshot, now time.Time) (list []event) {
 	return list
 }
 
-// quotaChanges are those of quotas that were changed while the pool runs.
+// quotaChanges returns the events of quotas that changed at run time.
 func quotaChanges(was, is *quotaTable, now time.Time) (list []event) {
 	if was == nil || is == nil {
-		return nil // nobody has quotas, or knows of changes yet
+		return nil // no processor has quotas, or the changes are not known yet
 	}
 	add := func(format string, args ...any) {
 		list = append(list, event{now.UnixMilli(), "quota", fmt.Sprintf(format, args...)})
@@ -77,7 +77,7 @@ func quotaChanges(was, is *quotaTable, now time.Time) (list []event) {
 	return list
 }
 
-// changed are the rows that were changed, by their IDs.
+// changed returns the changed rows by their IDs.
 func (t *quotaTable) changed() map[string]*tagRow {
 	rows := map[string]*tagRow{}
 	for i := range t.Tags {
@@ -88,7 +88,7 @@ func (t *quotaTable) changed() map[string]*tagRow {
 	return rows
 }
 
-// text names the tag of a row that has a quota.
+// text names the tag of a row with a quota.
 func (r *tagRow) text() string {
 	if r.ID == idOther {
 		return "all other tags"
@@ -96,7 +96,7 @@ func (r *tagRow) text() string {
 	return "tag " + r.Name
 }
 
-// text is a quota in words.
+// text describes a quota.
 func (q *quotaInForce) text() string {
 	text := fmt.Sprintf("%s reserved, total %s, weight %d, %s",
 		cmp.Or(q.ReservedText, "nothing"), cmp.Or(q.TotalText, "none"), q.Weight, q.Class)
@@ -106,7 +106,7 @@ func (q *quotaInForce) text() string {
 	return text
 }
 
-// limitChanges are those of what may be used.
+// limitChanges returns the events of the limit, of freezes and of settings.
 func limitChanges(was, is *snapshot, now time.Time) (list []event) {
 	add := func(kind, format string, args ...any) {
 		list = append(list, event{now.UnixMilli(), kind, fmt.Sprintf(format, args...)})
@@ -151,7 +151,7 @@ func pauseOf(s *snapshot, tag string) (order, bool) {
 	return order{}, false
 }
 
-// text is what is wanted, for how long, by whom and why.
+// text describes an order: its effect, its end, who gave it and why.
 func (o *order) text() string {
 	text := o.What
 	if o.Until > 0 {

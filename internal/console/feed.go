@@ -12,51 +12,51 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// How much of a pool's past is kept: a quarter of an hour at one sample a second.
+// A pool's history is bounded: a quarter of an hour at one sample a second.
 const (
 	mostSamples = 900
 	mostEvents  = 200
 )
 
-// A feed is what is known of one pool while somebody looks at it, and for a while after.
+// A feed holds the state of one pool while it is being viewed, and for a while after.
 type feed struct {
 	pool string
 
 	mu      sync.Mutex
 	last    *snapshot // nil before the first answer
-	failure string    // of the newest question; empty: it was answered
+	failure string    // of the newest request; empty: it was answered
 	samples []sample
 	events  []event
-	// dropped are how many samples and events were there before those kept.
+	// How many samples and events were dropped before the kept ones.
 	droppedSamples, droppedEvents int
 	wake                          map[chan struct{}]bool
-	left                          time.Time          // when the last who looked went away
-	end                           context.CancelFunc // of its poller, while somebody looks
-	stale                         bool               // nobody has looked meanwhile, and there is no new answer yet
+	left                          time.Time          // when the last viewer left
+	end                           context.CancelFunc // ends its poller, while there are viewers
+	stale                         bool               // nobody viewed it in the meantime, and there is no new answer yet
 
-	asking sync.Mutex // of the store: an answer that took longer must not come after a newer one; it guards what follows
+	asking sync.Mutex // serialises requests to the store: a slow answer must not follow a newer one; it guards the fields below
 	quotas quotaSource
-	// spentAsked is when the store was last asked what is spent, and spentFailed what came of it.
+	// spentAsked is when the store was last asked for spent budgets, and spentFailed the error of that request.
 	spentAsked  time.Time
 	spentFailed error
 }
 
-// An update is what is new for one who looks. Reset says that it has everything that is kept.
+// An update is the news for one viewer.
 type update struct {
 	Now     int64     `json:"now"`
 	Failure string    `json:"failure"`
-	Why     string    `json:"why"` // as of the snapshot, or what is wrong with the store
+	Why     string    `json:"why"` // as of the snapshot, or the failure of the store
 	Level   why.Level `json:"level"`
-	Missing bool      `json:"missing"` // the store answers, and has no record of the pool
+	Missing bool      `json:"missing"` // the store answers, but has no record of the pool
 	Pool    *snapshot `json:"state"`
 	Samples []sample  `json:"samples"`
 	Events  []event   `json:"events"`
 }
 
-// A position is how far one who looks has read.
+// A position is how far one viewer has read.
 type position struct{ samples, events int }
 
-// news returns what is new since a position, and moves it on.
+// news returns the news since a position and advances it.
 func (f *feed) news(at *position, now time.Time) update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ func (f *feed) news(at *position, now time.Time) update {
 	return u
 }
 
-// take takes the answer of the store. q is nil for a pool without quotas.
+// take records the answer of the store. q is nil for a pool without quotas.
 func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +110,7 @@ func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Ti
 
 const noRecord = "the store has no record of this pool"
 
-// storeText is what is shown of an error. Those of a store show no secret.
+// storeText returns the text to show for an error. Errors of a store contain no secret.
 func storeText(err error) string {
 	if errors.Is(err, consensus.ErrNoPool) {
 		return noRecord
@@ -125,7 +125,7 @@ func (f *feed) note(list ...event) {
 	}
 }
 
-// rouse tells all who look that there is news. f.mu is held.
+// rouse wakes all viewers. f.mu is held.
 func (f *feed) rouse() {
 	for wake := range f.wake {
 		select {
@@ -135,7 +135,7 @@ func (f *feed) rouse() {
 	}
 }
 
-// A hub has the feeds of the pools that somebody looks at, or has looked at lately. It asks for those alone that somebody looks at.
+// A hub has the feeds of the pools that are being viewed, or were lately. It polls only those being viewed.
 type hub struct {
 	store      consensus.Store
 	every      time.Duration
@@ -145,14 +145,13 @@ type hub struct {
 	feeds map[string]*feed
 }
 
-// How long the past of a pool is kept after the last who looked went away, so that a page that is loaded again shows it; and of how
-// many pools.
+// The history of a pool is kept for linger after the last viewer left, so that a reloaded page shows it. At most mostFeeds feeds are kept.
 const (
 	linger    = 2 * time.Minute
 	mostFeeds = 2 * mostStreams
 )
 
-// look begins to look at a pool. wake is told when there is news, until stop is called.
+// look starts viewing a pool. wake receives when there is news, until stop is called.
 func (h *hub) look(ctx context.Context, pool string) (f *feed, wake chan struct{}, stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +181,7 @@ func (h *hub) look(ctx context.Context, pool string) (f *feed, wake chan struct{
 	}
 }
 
-// forget drops the feeds that nobody has looked at for long, and those that are too many. h.mu is held.
+// forget drops the feeds that had no viewer for long, and the surplus ones. h.mu is held.
 func (h *hub) forget(now time.Time) {
 	var idle []*feed
 	for _, f := range h.feeds {
@@ -201,7 +200,7 @@ func (h *hub) forget(now time.Time) {
 	}
 }
 
-// poll asks for a pool until nobody looks at it any more, ctx ends, or the store has no record of it.
+// poll polls a pool until it has no viewers, ctx ends, or the store has no record of it.
 func (h *hub) poll(ctx context.Context, f *feed) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
@@ -214,7 +213,7 @@ func (h *hub) poll(ctx context.Context, f *feed) {
 	}
 }
 
-// gone drops the feed of a pool without a record. Its viewers see that, and can reload.
+// gone drops the feed of a pool without a record, and reports whether it did. Viewers see that and can reload.
 func (h *hub) gone(f *feed) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -229,7 +228,7 @@ func (h *hub) gone(f *feed) bool {
 	return true
 }
 
-// askTimeout bounds one question to the store.
+// askTimeout bounds one request to the store.
 const askTimeout = 5 * time.Second
 
 func (h *hub) ask(ctx context.Context, f *feed) {
@@ -248,7 +247,7 @@ func (h *hub) ask(ctx context.Context, f *feed) {
 	f.take(&o, q, err, time.Now())
 }
 
-// note adds an event to what is known of a pool, if somebody looks at it.
+// note adds an event to the feed of a pool, if it has one.
 func (h *hub) note(pool string, e event) {
 	h.mu.Lock()
 	f := h.feeds[pool]
@@ -261,7 +260,7 @@ func (h *hub) note(pool string, e event) {
 	f.note(e)
 }
 
-// hurry asks for a pool at once, after a change.
+// hurry polls a pool at once, after a change.
 func (h *hub) hurry(ctx context.Context, pool string) {
 	h.mu.Lock()
 	f := h.feeds[pool]
@@ -271,7 +270,7 @@ func (h *hub) hurry(ctx context.Context, pool string) {
 	}
 }
 
-// recent returns what a feed knows of a pool, if there is one that somebody looks at, and that has been answered.
+// recent returns the newest snapshot of a pool that is being viewed, or nil.
 func (h *hub) recent(pool string) *snapshot {
 	h.mu.Lock()
 	f := h.feeds[pool]

@@ -21,7 +21,7 @@ import (
 //go:embed console.html
 var page string
 
-// noncePlace is where the nonce of a response stands in the page.
+// noncePlace is the placeholder in the page for the nonce of a response.
 const noncePlace = "NONCE"
 
 func (k *Console) routes() {
@@ -63,7 +63,7 @@ func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.mux.ServeHTTP(w, r)
 }
 
-// isLink tells whether somebody has followed a link to the page, which shows nothing by itself, and stands in no frame.
+// isLink reports whether somebody followed a link to the page, which shows nothing by itself and is not in a frame.
 func isLink(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" &&
 		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -77,7 +77,7 @@ func (k *Console) page(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, strings.ReplaceAll(page, noncePlace, nonce)) // the client has gone
 }
 
-// A failure is the body of an answer that is an error.
+// A failure is the body of an error response.
 type failure struct {
 	Error string `json:"error"`
 }
@@ -93,10 +93,10 @@ func answer(w http.ResponseWriter, code int, v any) {
 	}
 }
 
-// A whoami is what the page is told of its session.
+// A whoami describes the page's session.
 type whoami struct {
 	Store string `json:"store"`
-	// Login says that there is a token, and In that this page has shown it. Word is told once, with the login.
+	// Login reports that there is a token, In that this page has shown it. Word is sent once, with the login.
 	Login bool   `json:"login"`
 	In    bool   `json:"in"`
 	By    string `json:"by"`
@@ -142,7 +142,7 @@ func (k *Console) login(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, whoami{Store: k.c.StoreURL, Login: true, In: true, By: s.by, Word: word})
 }
 
-// reading lets those read who may.
+// reading admits requests that may read.
 func (k *Console) reading(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, in := k.sessions.of(r); k.sessions.any && !in {
@@ -153,7 +153,7 @@ func (k *Console) reading(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// change lets those change something who have a session.
+// change admits requests of a session, which may make changes.
 func (k *Console) change(next func(w http.ResponseWriter, r *http.Request, s session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, in := k.sessions.of(r)
@@ -168,10 +168,10 @@ func (k *Console) change(next func(w http.ResponseWriter, r *http.Request, s ses
 	}
 }
 
-// maxBody is the size of the largest body of a request.
+// maxBody is the maximum size of a request body.
 const maxBody = 4 << 10
 
-// read reads a body, or answers what is wrong with it.
+// read reads a body, or answers with its error.
 func read(w http.ResponseWriter, r *http.Request, v any) bool {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, "the body is no JSON")
@@ -196,7 +196,7 @@ func (k *Console) logout(w http.ResponseWriter, r *http.Request, _ session) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// An asked is the body of a change. Seconds 0 is until it is cleared.
+// An asked is the body of a change. Seconds is how long it lasts; 0: until it is cleared.
 type asked struct {
 	Pool, Tag, Reason string
 	Seconds           float64
@@ -206,7 +206,7 @@ type asked struct {
 	askedQuota
 }
 
-// until is when what is asked for ends.
+// until returns when the change ends.
 func (a *asked) until(now time.Time) time.Time {
 	if a.Seconds == 0 {
 		return time.Time{}
@@ -214,7 +214,7 @@ func (a *asked) until(now time.Time) time.Time {
 	return now.Add(seconds(a.Seconds))
 }
 
-// seconds is a duration; what is beyond what one can hold is refused as too long.
+// seconds converts to a duration. Values too large for one are refused as too long.
 func seconds(f float64) time.Duration {
 	const most = 1e9 // more than thirty years
 	return time.Duration(min(max(f, -most), most) * float64(time.Second)).Round(time.Microsecond)
@@ -253,7 +253,7 @@ func (k *Console) forgiveDebt(w http.ResponseWriter, r *http.Request, s session)
 	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error { return p.ForgiveDebt(ctx, a.Reason, s.by) })
 }
 
-// apply makes a change, for which a reason must be given if why says so, and shows it to all who look at the pool.
+// apply makes a change and shows it to all viewers of the pool. why reports whether a reason is required.
 func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why bool,
 	change func(ctx context.Context, p *operate.Pool, a *asked) error,
 ) {
@@ -276,7 +276,7 @@ func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why b
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// codeOf is the status of an error of a change.
+// codeOf returns the status code for the error of a change.
 func codeOf(err error) int {
 	var request *consensus.RequestError
 	var pause *throttle.PauseError

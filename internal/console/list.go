@@ -14,20 +14,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
-// mostListed is how many pools are asked for at a glance. Others are named alone.
+// mostListed is how many pools are read for the overview. Of others only the names are shown.
 const mostListed = 200
 
-// A glance is all pools at one moment.
+// A glance is an overview of all pools at one moment.
 type glance struct {
 	Now     int64     `json:"now"`
 	Failure string    `json:"failure"`
 	Pools   []summary `json:"pools"`
 }
 
-// A summary is one pool at a glance.
+// A summary is one pool in the overview.
 type summary struct {
 	Pool       string  `json:"pool"`
-	Known      bool    `json:"known"` // false: it was not asked for, or there was no answer
+	Known      bool    `json:"known"` // false: it was not read, or there was no answer
 	Limit      string  `json:"limit"`
 	Use        float64 `json:"use"`
 	Waiting    int     `json:"waiting"`
@@ -36,7 +36,7 @@ type summary struct {
 	Frozen     bool    `json:"frozen"`
 	Override   bool    `json:"override"`
 	Disagree   bool    `json:"disagree"`
-	// Why and Level are those of a snapshot.
+	// Why and Level are as in a snapshot.
 	Why   string    `json:"why"`
 	Level why.Level `json:"level"`
 }
@@ -49,7 +49,7 @@ func summaryOf(s *snapshot) summary {
 	}
 }
 
-// A lister keeps the newest glance while somebody looks, for all who do.
+// A lister keeps the newest glance, for all viewers.
 type lister struct {
 	hub *hub
 
@@ -58,7 +58,7 @@ type lister struct {
 	asked  time.Time
 }
 
-// pools returns a glance that is not older than a moment by the hub's pace times three.
+// pools returns a glance that is at most three polling intervals old.
 func (l *lister) pools(ctx context.Context) glance {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *lister) pools(ctx context.Context) glance {
 	return l.newest
 }
 
-// look asks for the names, and for the pools that no feed knows, a few at a time.
+// look reads the names, and the pools that no feed has, a few at a time.
 func (l *lister) look(ctx context.Context) glance {
 	g := glance{Now: time.Now().UnixMilli(), Pools: []summary{}}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -99,7 +99,7 @@ func (l *lister) look(ctx context.Context) glance {
 			defer func() { <-free }()
 			switch o, err := consensus.LoadOverview(ctx, l.hub.store, name); {
 			case errors.Is(err, consensus.ErrNoPool):
-				g.Pools[i].Pool = "" // it was forgotten meanwhile
+				g.Pools[i].Pool = "" // it was deleted in the meantime
 			case err == nil:
 				s := newSnapshot(&o, time.Now())
 				g.Pools[i] = summaryOf(&s)
@@ -112,7 +112,7 @@ func (l *lister) look(ctx context.Context) glance {
 	return g
 }
 
-// sortByState puts first what an operator should look at first.
+// sortByState sorts the pools that need attention first.
 func sortByState(pools []summary) {
 	slices.SortFunc(pools, func(a, b summary) int {
 		return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Pool, b.Pool))

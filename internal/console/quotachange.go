@@ -10,17 +10,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An askedQuota is what is to become of a tag's quota. What is nil or empty stays as it is.
+// An askedQuota is a requested change of a tag's quota. Nil or empty fields stay as they are.
 type askedQuota struct {
 	Reserved, Total, Burst, Weight *int
 	Class                          string
-	// NoTotal takes the total away. A Total of 0 blocks the tag.
+	// NoTotal removes the total. A Total of 0 blocks the tag.
 	NoTotal bool
-	// Force reserves more than the limit.
+	// Force allows reserving more than the limit.
 	Force bool
 }
 
-// over returns a quota with what is asked for. The period is seconds; 0: it stays.
+// over returns q with the requested changes. per is the period; 0: unchanged.
 func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
 	for _, f := range []struct {
 		to   *int
@@ -46,14 +46,14 @@ func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
 	return q
 }
 
-// quota changes the quota of a tag. What is not asked for stays as the last change left it, or else as it is configured.
+// quota changes the quota of a tag. Other fields stay as last changed, or as configured.
 func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
 	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
 		before, err := p.Quota(ctx, a.Tag)
 		if err != nil {
 			return err
 		}
-		if !before.Changed && !before.Known { // the page shows none
+		if !before.Changed && !before.Known { // the page shows no such quota
 			before.Quota = throttle.Quota{}
 		}
 		if err := p.SetQuota(ctx, a.Tag, a.over(before.Quota, seconds(a.PerSeconds)), a.Force); err != nil {
@@ -75,7 +75,7 @@ func (k *Console) clearQuota(w http.ResponseWriter, r *http.Request, s session) 
 	})
 }
 
-// noteQuota shows who changes a quota, and why: the document has no room for either.
+// noteQuota shows who changes a quota and why, which the document cannot hold.
 func (k *Console) noteQuota(a *asked, s session, does string) {
 	var r tagRow
 	r.named(a.Tag, "")

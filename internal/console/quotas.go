@@ -13,30 +13,29 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// mostTags is how many tags of a pool are shown.
+// mostTags bounds the tags shown of a pool.
 const mostTags = 100
 
-// A quotaTable is what the tags of a pool may use of its limit, and what they ask for. Rates are in tokens per second.
+// A quotaTable lists the quotas and the demand of a pool's tags. Rates are in tokens per second.
 type quotaTable struct {
-	// Reserved is what all tags have reserved together, of Limit.
+	// Reserved is the sum of all tags' reservations, of Limit.
 	Reserved float64 `json:"reserved"`
 	Limit    float64 `json:"limit"`
-	// Known says that the console is configured with the quotas that the processors have. Without, it knows those alone that
-	// were changed, and works out no target.
+	// Known reports whether the console has the quotas of the processors. Otherwise it knows only the changed ones, and computes no target.
 	Known bool     `json:"known"`
 	Tags  []tagRow `json:"tags"`
-	// More is how many tags are not shown.
+	// More counts the tags that are not shown.
 	More int `json:"more"`
-	// Failure is what could not be read; empty: all was.
+	// Failure says what could not be read; empty: nothing failed.
 	Failure string `json:"failure"`
 }
 
-// A tagRow is one tag, or all tags together that go by a pattern. What is nil is not known.
+// A tagRow is one tag, or all tags together that match a pattern. Nil fields are unknown.
 type tagRow struct {
-	// ID tells a row from all others, and Tag is the name that a change goes by: empty for all other tags, and nil where it has none.
+	// ID identifies a row. Tag is the name that a change uses: empty for all other tags, nil where it has none.
 	ID  string  `json:"id"`
 	Tag *string `json:"tag"`
-	// Name is what is shown.
+	// Name is the displayed name.
 	Name       string   `json:"name"`
 	Pattern    bool     `json:"pattern"`
 	Demand     float64  `json:"demand"`
@@ -44,7 +43,7 @@ type tagRow struct {
 	Target     *float64 `json:"target"`
 	By         string   `json:"by"`
 	Processors int      `json:"processors"`
-	// Quota is what it goes by, and Changed says that somebody has changed it while the pool runs.
+	// Quota is the quota in force. Changed reports whether it was changed at run time.
 	Quota   *quotaInForce `json:"quota"`
 	Changed bool          `json:"changed"`
 	Budgets []budgetRow   `json:"budgets"`
@@ -65,16 +64,16 @@ type quotaInForce struct {
 	TotalText    string  `json:"totalText"`    // empty: none
 }
 
-// A budgetRow is what is spent of one budget in the present window.
+// A budgetRow shows how much of one budget is spent in the current window.
 type budgetRow struct {
-	Per    string `json:"per"`    // empty: of a budget that the console does not know
+	Per    string `json:"per"`    // empty: of a budget unknown to the console
 	Spent  int64  `json:"spent"`  // 0 also when the store has no window yet
 	Amount int64  `json:"amount"` // 0: not known
 	Ends   int64  `json:"ends"`   // Unix time in milliseconds
 	start  int64
 }
 
-// A quotaSource is what a table is made of.
+// A quotaSource is the source of a table.
 type quotaSource struct {
 	operate.Pool // with the quotas of the console
 
@@ -82,7 +81,7 @@ type quotaSource struct {
 	spent   []operate.Spent
 }
 
-// newQuotaTable returns the table of a pool at now; nil when no processor has quotas.
+// newQuotaTable returns the table of a pool at now, or nil if no processor has quotas.
 func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaTable {
 	t := &quotaTable{Tags: []tagRow{}}
 	reserved := s.Reserved(o)
@@ -111,7 +110,7 @@ func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaT
 	return t
 }
 
-// inForce are the quotas that the console knows to be in force.
+// inForce returns the quotas known to be in force.
 func (s *quotaSource) inForce(known bool) throttle.Quotas {
 	if !known {
 		return s.changes.Over(throttle.Quotas{})
@@ -119,7 +118,7 @@ func (s *quotaSource) inForce(known bool) throttle.Quotas {
 	return s.changes.Over(s.Quotas)
 }
 
-// Kinds of rows, by the beginning of their IDs.
+// Prefixes of row IDs, by kind of row.
 const (
 	idOther   = "other"
 	idUnnamed = "unnamed"
@@ -147,7 +146,7 @@ func newTagRow(u *operate.Tag, known bool) tagRow {
 	return r
 }
 
-// named makes it the row of a tag: "" is all others, unless there is a hash of a name that is not known.
+// named makes r the row of a tag: "" is all other tags, unless there is the hash of an unknown name.
 func (r *tagRow) named(tag, hash string) {
 	switch {
 	case hash != "":
@@ -159,7 +158,7 @@ func (r *tagRow) named(tag, hash string) {
 	}
 }
 
-// addQuotas adds what tags go by, and tags that ask for nothing.
+// addQuotas adds the quotas of tags, including tags without demand.
 func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, known bool, now time.Time) {
 	row := func(tag string) *tagRow {
 		r := &tagRow{Budgets: []budgetRow{}}
@@ -176,7 +175,7 @@ func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, kno
 	}
 	for i := range q.Match {
 		if r := rows[idPattern+q.Match[i].Tag]; r != nil {
-			r.goesBy(&q.Match[i].Quota, now) // each tag of it by itself
+			r.goesBy(&q.Match[i].Quota, now) // for each of its tags separately
 			r.Budgets = []budgetRow{}
 		}
 	}
@@ -187,7 +186,7 @@ func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, kno
 	}
 }
 
-// goesBy sets the quota of a row, and its budgets, of which nothing is known to be spent yet.
+// goesBy sets the quota of a row and its budgets, whose spent amounts are still unknown.
 func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
 	r.Quota = &quotaInForce{
 		Reserved: q.Reserved, Total: q.Total, Burst: q.Burst, Per: q.Per.Seconds(), Weight: q.Weight, Class: string(q.Class), Hard: q.Hard, Shadow: q.Shadow,
@@ -207,10 +206,10 @@ func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
 	}
 }
 
-// addSpent adds what a tag has spent of windows that have not ended.
+// addSpent adds a tag's spending in windows that have not ended.
 func addSpent(rows map[string]*tagRow, s *operate.Spent, now time.Time) {
 	r := &tagRow{Budgets: []budgetRow{}}
-	r.named(s.Tag, s.Hash[:min(len(s.Hash), 10)]) // as pods tell it
+	r.named(s.Tag, s.Hash[:min(len(s.Hash), 10)]) // as pods report it
 	for _, w := range s.Windows {
 		if !w.End.After(now) {
 			continue
@@ -222,7 +221,7 @@ func addSpent(rows map[string]*tagRow, s *operate.Spent, now time.Time) {
 	}
 }
 
-// spent notes what is spent of the budgets that a window is of: those that begin with it. It may be of none that is known.
+// spent records a window's spending with the budgets that start with it. The window may belong to no known budget.
 func (r *tagRow) spent(w operate.SpentWindow) {
 	found := false
 	for i := range r.Budgets {
@@ -235,7 +234,8 @@ func (r *tagRow) spent(w operate.SpentWindow) {
 	}
 }
 
-// quotas returns the table of a pool. It asks the store for what is spent no more often than it must. One call at a time for each feed.
+// quotas returns the table of a pool. It asks the store for spending at most once per three polling intervals. It must not run concurrently
+// for the same feed.
 func (h *hub) quotas(ctx context.Context, f *feed, o *consensus.Overview, now time.Time) *quotaTable {
 	s := &f.quotas
 	s.Pool = operate.Pool{Store: h.store, Name: o.Pool, Quotas: h.configured}
@@ -243,7 +243,7 @@ func (h *hub) quotas(ctx context.Context, f *feed, o *consensus.Overview, now ti
 		return nil
 	}
 	changes, unreadable := o.QuotaChanges()
-	if unreadable == nil { // else what was known goes on
+	if unreadable == nil { // else the previous data stays
 		s.changes = changes
 	}
 	if now.Sub(f.spentAsked) >= 3*h.every {

@@ -13,14 +13,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
-// How long a session lasts, and how many there may be.
+// Sessions are bounded in duration and number.
 const (
 	sessionFor   = 12 * time.Hour
 	mostSessions = 200
 )
 
-// wordHeader is the header in which every request of a session repeats its word. A cookie would be sent to every other port of the
-// same host, too; the page keeps the word where only pages of its own origin read it.
+// wordHeader is the header in which every request of a session repeats its word. A cookie would be sent to every other port of the same
+// host, too; the page stores the word where only its own origin can read it.
 const wordHeader = "X-Numathrottle-Word"
 
 // MinTokenBytes is the length of the shortest token.
@@ -28,12 +28,12 @@ const MinTokenBytes = listen.MinTokenBytes
 
 // A session is one page that has shown the token.
 type session struct {
-	by    string // who says to sit there
+	by    string // the user, by their own account
 	ends  time.Time
-	token [sha256.Size]byte // the hash of the token that was shown: when another one counts, the session has ended
+	token [sha256.Size]byte // the hash of the token that was shown: the session ends when the token changes
 }
 
-// The sessions of a console.
+// sessions are the sessions of a console.
 type sessions struct {
 	token listen.Token
 	any   bool // there is a token
@@ -41,7 +41,7 @@ type sessions struct {
 
 	mu     sync.Mutex
 	open   map[[sha256.Size]byte]session // by the hash of the word
-	failed map[netip.Prefix][]time.Time  // when there were wrong tokens lately, by who sent them
+	failed map[netip.Prefix][]time.Time  // times of recent wrong tokens, by sender
 }
 
 func newSessions(token listen.Token) *sessions {
@@ -51,15 +51,15 @@ func newSessions(token listen.Token) *sessions {
 	}
 }
 
-// After so many wrong tokens in a while, further ones from the same address get another answer and no line in the log. The right token
-// always gets in: it is too long to be guessed, and behind a proxy all logins come from one address.
+// After mostTries wrong tokens in triesIn, further ones from the same address get another answer and no log line. The right token always
+// works: it is too long to be guessed, and behind a proxy all logins come from one address.
 const (
 	mostTries     = 10
 	triesIn       = time.Minute
 	mostAddresses = 10_000 // that are remembered
 )
 
-// addressOf is who a request comes from: an address, or of IPv6 what one household or machine has.
+// addressOf returns the source of a request: an address, or the IPv6 prefix of one household or machine.
 func addressOf(r *http.Request) netip.Prefix {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -73,7 +73,7 @@ func addressOf(r *http.Request) netip.Prefix {
 	return p
 }
 
-// tired tells whether there were too many wrong tokens lately from where a request comes.
+// tired reports whether the source of a request sent too many wrong tokens lately.
 func (s *sessions) tired(r *http.Request) bool {
 	from := addressOf(r)
 	s.mu.Lock()
@@ -82,7 +82,7 @@ func (s *sessions) tired(r *http.Request) bool {
 	return len(tries) >= mostTries && s.now().Sub(tries[0]) < triesIn
 }
 
-// failure remembers a wrong token. s.mu is held.
+// failure records a wrong token. s.mu is held.
 func (s *sessions) failure(from netip.Prefix) {
 	now := s.now()
 	if _, known := s.failed[from]; !known && len(s.failed) >= mostAddresses {
@@ -119,7 +119,7 @@ func (s *sessions) begin(r *http.Request, token, by string) (o session, word str
 	return o, word, true
 }
 
-// of returns the session of a request, whose connection may last then.
+// of returns the session of a request, and lets its connection last.
 func (s *sessions) of(r *http.Request) (session, bool) {
 	word := r.Header.Get(wordHeader)
 	want, usable := s.token.Sum()

@@ -11,22 +11,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A snapshot is a pool as the page shows it. Shares and use are parts of the limit in force. Times are in
-// milliseconds, of Unix time where they are moments.
+// A snapshot is a pool as the page shows it. Shares and use are fractions of the limit in force. Times are in milliseconds; moments in Unix
+// time.
 type snapshot struct {
 	Pool string `json:"pool"`
-	// Why says what holds callers back, as numathrottle why does; Cause is it in a word, and Level how much it matters.
+	// Why says what limits callers, as numathrottle why does. Cause is that in a word, and Level its severity.
 	Why   string    `json:"why"`
 	Cause string    `json:"cause"`
 	Level why.Level `json:"level"`
-	// Limit is the limit in words, and PerSecond what it comes to; of calls in flight it is how many. 0: nobody tells one.
+	// Limit describes the limit. PerSecond is its rate, or the number of slots if it limits calls in flight. 0: no pod reports one.
 	Limit     string  `json:"limit"`
 	PerSecond float64 `json:"perSecond"`
 	InFlight  bool    `json:"inFlight"`
-	// Max per Per, in seconds, is the limit in force: what a form for another one begins with. 0: not known.
+	// Max per Per (in seconds) is the limit in force, the initial value in the form. 0: not known.
 	Max int     `json:"max"`
 	Per float64 `json:"per"`
-	// Ramp is where a ramp stands, per second; 0: there is none.
+	// Ramp is the current rate of a ramp, per second; 0: there is none.
 	Ramp       float64     `json:"ramp"`
 	Use        float64     `json:"use"`
 	Waiting    int         `json:"waiting"`
@@ -42,7 +42,7 @@ type snapshot struct {
 	Quotas     *quotaTable `json:"quotas"` // nil: no processor has any
 }
 
-// An order is a pause or an override: what somebody wants, for how long, and why.
+// An order is a pause or an override: its effect, duration and reason.
 type order struct {
 	What   string `json:"what"`
 	Tag    string `json:"tag"`
@@ -57,13 +57,13 @@ type processor struct {
 	Demand     float64 `json:"demand"`
 	Use        float64 `json:"use"`
 	Waiting    int     `json:"waiting"`
-	Throttled  string  `json:"throttled"` // a reason, and Tag whose quota that is; empty: it is the limit
+	Throttled  string  `json:"throttled"` // a reason, with Tag if it is that tag's quota; empty: the limit
 	Tag        string  `json:"tag"`
 	Configured string  `json:"configured"`
 	Silent     int64   `json:"silent"`
 }
 
-// newSnapshot returns what is shown of an overview at now.
+// newSnapshot returns the snapshot of an overview at now.
 func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
 	s := snapshot{
 		Pool: o.Pool, Limit: cmp.Or(operate.LimitText(o), "none that a pod tells"), Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
@@ -105,7 +105,7 @@ func pauseWhat(p *throttle.Paused) string {
 	return "tag " + p.Tag
 }
 
-// millis is a moment as the page takes it; 0 for the zero Time.
+// millis returns a moment in Unix milliseconds; 0 for the zero Time.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -120,11 +120,11 @@ type sample struct {
 	Granted float64            `json:"granted"` // per second, or calls in flight
 	Waiting int                `json:"waiting"`
 	Shares  map[string]float64 `json:"shares"`
-	// Tags is what the busiest tags use, in tokens per second; nil without quotas.
+	// Tags holds the use of the busiest tags, in tokens per second; nil without quotas.
 	Tags map[string]float64 `json:"tags,omitempty"`
 }
 
-// mostCharted is how many tags a sample has.
+// mostCharted bounds the tags of a sample.
 const mostCharted = 8
 
 func newSample(s *snapshot, now time.Time) sample {
@@ -141,7 +141,7 @@ func newSample(s *snapshot, now time.Time) sample {
 	return at
 }
 
-// busiest is what the tags use that use most.
+// busiest returns the use of the busiest tags.
 func (t *quotaTable) busiest() map[string]float64 {
 	rows := slices.Clone(t.Tags)
 	slices.SortStableFunc(rows, func(a, b tagRow) int { return cmp.Compare(b.Used, a.Used) })

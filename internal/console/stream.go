@@ -9,16 +9,16 @@ import (
 // Times of a stream.
 const (
 	writeTimeout = 10 * time.Second // of one event
-	heartbeat    = 15 * time.Second // without one, who looks thinks that the console is gone
+	heartbeat    = 15 * time.Second // without one, the page assumes that the console is gone
 )
 
-// A stream is an answer of server-sent events.
+// A stream is a response of server-sent events.
 type stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 }
 
-// begin begins a stream if there is a place for one more. end frees it.
+// begin starts a stream if the number of streams allows it. end frees its slot.
 func (k *Console) begin(w http.ResponseWriter) (s *stream, end func(), ok bool) {
 	select {
 	case k.streams <- struct{}{}:
@@ -33,7 +33,7 @@ func (k *Console) begin(w http.ResponseWriter) (s *stream, end func(), ok bool) 
 	return s, func() { <-k.streams }, true
 }
 
-// send sends one event. An error says that nobody looks any more.
+// send sends one event. An error means that the viewer is gone.
 func (s *stream) send(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *stream) write(text string) error {
 	return s.out.Flush()
 }
 
-// pools streams all pools at a glance.
+// pools streams the overview of all pools.
 func (k *Console) pools(w http.ResponseWriter, r *http.Request) {
 	s, end, ok := k.begin(w)
 	if !ok {
@@ -70,7 +70,7 @@ func (k *Console) pools(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pool streams one pool: all that is kept of it, and then what is new.
+// pool streams one pool: first the kept history, then news.
 func (k *Console) pool(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	if name == "" || len(name) > 256 {
@@ -104,7 +104,7 @@ func (k *Console) pool(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allowed tells whether the one who looks may go on: its session may have ended.
+// allowed reports whether the viewer may continue: its session may have ended.
 func (k *Console) allowed(r *http.Request) bool {
 	_, in := k.sessions.of(r)
 	return in || !k.sessions.any

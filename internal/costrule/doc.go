@@ -1,3 +1,3 @@
-// Package costrule reads costs and tags out of requests and messages: numbers as services and clients write them, and
-// fields of JSON. Every surface reads them the same way.
+// Package costrule reads costs and tags from requests and messages: numbers in the forms that services and clients write, and fields of
+// JSON. All proxies and wrappers read them the same way.
 package costrule

@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// AllowedNumber says what Number takes.
+// AllowedNumber describes the input of Number.
 const AllowedNumber = "a number, 0 or more"
 
-// Ungrantable is a cost above every limit, so a draw of it is refused with throttle.ReasonTooLarge. It stands for
-// numbers that are as large or larger, and for costs that cannot be read.
+// Ungrantable is a cost above every limit, so a draw of it is refused with throttle.ReasonTooLarge. It replaces larger numbers, and costs
+// that cannot be read.
 const Ungrantable = math.MaxInt32
 
-// Number reads a number of tokens: decimal digits with a fraction, an exponent and blanks around them, as in 5, 4.2 or
-// 5e2. It is rounded up; what is above Ungrantable is Ungrantable. ok is false for anything else, such as a negative or
-// hexadecimal number, NaN, or no digit at all.
+// Number parses a number of tokens: decimal digits with a fraction, an exponent and blanks around them, as in 5, 4.2 or 5e2. It rounds up,
+// and caps at Ungrantable. ok is false for anything else, such as a negative or hexadecimal number, NaN, or no digit at all.
 func Number(text string) (n int, ok bool) {
 	f, ok := decimal(text)
 	if !ok || f < 0 {
@@ -34,8 +33,7 @@ func Number(text string) (n int, ok bool) {
 	return int(min(math.Ceil(f), Ungrantable)), true
 }
 
-// Integer reads a whole number as JSON may have it, also one that is written 2.0 or 1e2. ok is false for
-// anything else, and beyond the range of int32.
+// Integer parses an integer in any JSON form, including 2.0 and 1e2. ok is false for anything else, and beyond the range of int32.
 func Integer(text string) (n int, ok bool) {
 	f, ok := decimal(text)
 	if !ok || f != math.Trunc(f) || f < math.MinInt32 || f > math.MaxInt32 {
@@ -44,7 +42,7 @@ func Integer(text string) (n int, ok bool) {
 	return int(f), true
 }
 
-// decimal reads a decimal number. One that is too large for a float is infinite.
+// decimal parses a decimal number. Numbers too large for a float are infinite.
 func decimal(text string) (float64, bool) {
 	text = strings.TrimSpace(text)
 	if strings.Trim(text, "0123456789.eE+-") != "" {
@@ -54,15 +52,14 @@ func decimal(text string) (float64, bool) {
 	return f, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// A Complaint logs costs that cannot be read, at most one a minute. The zero value is ready; it may be used from any
-// number of goroutines at once.
+// A Complaint logs costs that cannot be read, at most one a minute. The zero value is ready, and it is safe for concurrent use.
 type Complaint struct {
 	mu   sync.Mutex
 	last time.Time
 	more int
 }
 
-// Tell logs at level warn that the cost which stands in a place cannot be read, and what became of its message.
+// Tell logs at level warn that the cost in a place cannot be read, and the outcome for its message.
 func (c *Complaint) Tell(log *slog.Logger, place, value, outcome string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +71,7 @@ func (c *Complaint) Tell(log *slog.Logger, place, value, outcome string) {
 	c.last, c.more = time.Now(), 0
 }
 
-// Shown is a value as logs and errors have it: quoted, and not all of a long one.
+// Shown returns a value for logs and errors: quoted and shortened.
 func Shown(value string) string {
 	const most = 40
 	if len(value) > most {

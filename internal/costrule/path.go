@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A Path says where in a JSON text a value stands: the names of objects and the indexes of lists, from 0.
+// A Path is the place of a value in a JSON text: the names of objects and the indexes of lists, from 0.
 type Path []string
 
-// ParsePath reads a path such as items.0.size. ok is false for an empty step.
+// ParsePath parses a path such as items.0.size. ok is false for an empty step.
 func ParsePath(text string) (p Path, ok bool) {
 	p = strings.Split(text, ".")
 	if slices.Contains(p, "") {
@@ -18,7 +18,7 @@ func ParsePath(text string) (p Path, ok bool) {
 	return p, true
 }
 
-// A Place is where in JSON texts a value is looked for, and what was found there.
+// A Place is a place to look up in JSON texts, and the value found there.
 type Place struct {
 	Path Path
 
@@ -26,7 +26,7 @@ type Place struct {
 	times int
 }
 
-// Take looks at a value that s has come to.
+// Take checks a value that s has reached.
 func (p *Place) Take(s *Scanner, v Value) {
 	if s.At(p.Path) {
 		v.Raw = bytes.Clone(v.Raw)
@@ -35,8 +35,8 @@ func (p *Place) Take(s *Scanner, v Value) {
 	}
 }
 
-// Found returns the value in the text that s has read so far. ok is false for no value and for null. fault says why the value is not
-// certain: the text is broken, or there are two values, and a service may take either. It is empty otherwise.
+// Found returns the value in the text that s has read so far. ok is false for no value and for null. fault says why the value is uncertain,
+// else it is empty: the text is broken, or there are two values, and a service may use either.
 func (p *Place) Found(s *Scanner) (v Value, ok bool, fault string) {
 	switch {
 	case s.Broken():
@@ -47,7 +47,7 @@ func (p *Place) Found(s *Scanner) (v Value, ok bool, fault string) {
 	return p.value, p.times > 0 && p.value.Kind != Null, ""
 }
 
-// Find is Found for a whole text. Nothing stands in an empty one.
+// Find is Found for a whole text. An empty one has no value.
 func Find(payload []byte, p Path) (found Value, ok bool, fault string) {
 	at := Place{Path: p}
 	s := Scanner{Keep: max(len(payload), 1)}

@@ -23,15 +23,15 @@ const (
 // A Value is a JSON value: a whole scalar, or the beginning of an object or list.
 type Value struct {
 	Kind Kind
-	// Raw is how it is written, a string with its quotes, up to Scanner.Keep bytes of it; nil for an object or list.
+	// Raw is its source text, with the quotes of a string, up to Scanner.Keep bytes of it; nil for an object or list.
 	Raw []byte
-	// Len is how long it is in bytes, quotes excluded.
+	// Len is its length in bytes, without quotes.
 	Len int
-	// Odd is how many bytes of a string are none of base64.
+	// Odd is how many bytes of a string are not base64.
 	Odd int
 }
 
-// Text is the text of a string, or how a number, true or false is written; empty for anything else.
+// Text returns the text of a string, or the source of a number, true or false; empty for anything else.
 func (v Value) Text() string {
 	switch v.Kind {
 	case String:
@@ -47,7 +47,7 @@ func (v Value) Text() string {
 	}
 }
 
-// Shown is how the value is written, for logs and errors; of an object or list, what it is.
+// Shown returns the value's source for logs and errors; for an object or list, its kind.
 func (v Value) Shown() string {
 	switch v.Kind {
 	case Object:
@@ -59,7 +59,7 @@ func (v Value) Shown() string {
 	}
 }
 
-// Number reads a number, or a string that holds one; see the function Number.
+// Number parses a number, or a string that contains one; see the function Number.
 func (v Value) Number() (n int, ok bool) {
 	if v.Kind != Figure && v.Kind != String {
 		return 0, false
@@ -67,20 +67,20 @@ func (v Value) Number() (n int, ok bool) {
 	return Number(v.Text())
 }
 
-// A Scanner reads a JSON text that comes in pieces, once, without keeping it. At the first byte that no valid text has there it stops, and Broken
-// says so. It also takes a byte order mark at the beginning, and NaN and Infinity, as Python writes and reads them; what bytes strings have is not checked.
-// It is used from one goroutine.
+// A Scanner reads a JSON text that comes in pieces, once, without keeping it. At the first invalid byte it stops, and Broken reports it. It
+// also accepts a byte order mark at the beginning, and NaN and Infinity, as Python does. It does not check the bytes of strings. It is not
+// safe for concurrent use.
 type Scanner struct {
-	// Value is called with each value, outer ones first. What it gets is gone when it returns.
+	// Value is called with each value, outer ones first. Its argument is valid only during the call.
 	Value func(v Value)
-	// Keep is how much of a value is kept.
+	// Keep is how many bytes of a value are kept.
 	Keep int
 
 	levels []level
 	keys   []byte // of the levels, one behind the other
 	next   place
 	at     int  // how many bytes were read, as far as a mark may go
-	broken bool // nothing more is told
+	broken bool // no more values are reported
 
 	raw     []byte // of the scalar that is being read
 	now     Value
@@ -101,7 +101,7 @@ const (
 	mark    = "\ufeff" // of byte order
 )
 
-// A place is what may come next in a text.
+// A place is the expected next part of a text.
 type place int
 
 const (
@@ -125,7 +125,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// End ends the text: a number at its end is over now, and whatever else has begun is broken.
+// End ends the text: a number at its end is complete, and any other unfinished value is broken.
 func (s *Scanner) End() {
 	if s.reading && s.now.Kind != String {
 		s.finish()
@@ -133,18 +133,18 @@ func (s *Scanner) End() {
 	s.broken = s.broken || s.reading || len(s.levels) > 0
 }
 
-// Broken tells whether the text is invalid as far as it was read, or nested more than 1,000 levels deep. Then the values before are not
-// certain either: others may read the text in another way.
+// Broken reports whether the text read so far is invalid, or nested more than 1,000 levels deep. Then the values before are uncertain, too:
+// others may read the text differently.
 func (s *Scanner) Broken() bool { return s.broken }
 
-// Unfinished returns the string that is being read; false for none.
+// Unfinished returns the string being read; false for none.
 func (s *Scanner) Unfinished() (Value, bool) {
 	v := s.now
 	v.Raw = s.raw
 	return v, s.reading && !s.isKey && v.Kind == String
 }
 
-// text reads bytes of a string, and returns how many.
+// text reads bytes of a string, and returns their number.
 func (s *Scanner) text(p []byte) int {
 	for i, b := range p {
 		switch {
@@ -181,7 +181,7 @@ var ofBase64 = func() (set [256]bool) {
 	return set
 }()
 
-// Odd is how many bytes of a text are none of base64, in either alphabet.
+// Odd returns how many bytes of a text are not base64, in either alphabet.
 func Odd(p []byte) (n int) {
 	for _, b := range p {
 		if !ofBase64[b] {
@@ -191,7 +191,7 @@ func Odd(p []byte) (n int) {
 	return n
 }
 
-// structure reads a byte that is in no string.
+// structure reads a byte outside of strings.
 func (s *Scanner) structure(b byte) {
 	if s.reading {
 		switch b {
@@ -301,7 +301,7 @@ func (s *Scanner) finish() {
 	s.keys = append(s.keys, bytes.Trim(s.raw, `"`)...)
 }
 
-// isLiteral tells whether a scalar that is no string is one of JSON, or of Python, of which all is kept.
+// isLiteral reports whether a scalar that is not a string is a valid one of JSON or Python, which is kept completely.
 func isLiteral(raw []byte, length int) bool {
 	switch string(raw) {
 	case "NaN", "Infinity", "-Infinity":
@@ -323,17 +323,17 @@ func (s *Scanner) top() *level {
 	return &s.levels[len(s.levels)-1]
 }
 
-// Depth is in how many objects and lists the value stands that Value is called with.
+// Depth returns the number of objects and lists around the current value.
 func (s *Scanner) Depth() int { return len(s.levels) }
 
-// InList tells whether the value that Value is called with is one of a list.
+// InList reports whether the current value is in a list.
 func (s *Scanner) InList() bool {
 	top := s.top()
 	return top != nil && top.list
 }
 
-// Key is the name that the value stands below, or that of the object around it (1) and so on. Lists have none, so their
-// values stand below the list's own name. Empty where there is none.
+// Key returns the name of the current value, or that of the object around it (1) and so on. Lists have no names, so their values have the
+// list's own name. Empty if there is none.
 func (s *Scanner) Key(out int) string {
 	for i, l := range slices.Backward(s.levels) {
 		if l.list {
@@ -355,7 +355,7 @@ func (s *Scanner) key(i int) []byte {
 	return s.keys[s.levels[i].key:end]
 }
 
-// At tells whether the value that Value is called with stands at a path.
+// At reports whether the current value is at a path.
 func (s *Scanner) At(p Path) bool {
 	if len(p) != len(s.levels) {
 		return false

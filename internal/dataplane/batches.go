@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// An answer is what a handler said to one message of a batch.
+// An answer is a handler's response to one message of a batch.
 type answer[Res any] struct {
 	id  string
 	res Res
 }
 
-// A batch is a number of messages, sent together and ended by a mark, which the
-// server answers in any order and ends by a mark of its own.
+// A batch is a number of messages, sent together and ended by a mark. The server answers them in any order and ends with its own mark.
 type batch[Res any] struct {
 	ids   []string
 	index map[string]int // position in ids
@@ -145,7 +144,7 @@ func (b *batches[Req, Resp, Res]) deliver(resp Resp) error {
 	return nil
 }
 
-// answer enters one answer, or says what is wrong with it.
+// answer enters one answer, or returns its fault.
 func (b *batches[Req, Resp, Res]) answer(a answer[Res]) Fault {
 	if b.now != nil {
 		if i, ok := b.now.index[a.id]; ok {
@@ -165,7 +164,7 @@ func (b *batches[Req, Resp, Res]) answer(a answer[Res]) Fault {
 	return FaultUnknownID
 }
 
-// finish ends the batch in flight in good order.
+// finish ends the batch in flight cleanly.
 func (b *batches[Req, Resp, Res]) finish() {
 	now := b.now
 	b.now, b.before = nil, now

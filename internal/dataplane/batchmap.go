@@ -8,8 +8,7 @@ import (
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 )
 
-// A BatchMap is one open stream to a batch mapper. All its methods may be called
-// from any number of goroutines at once.
+// A BatchMap is one open stream to a batch mapper. All its methods are safe for concurrent use.
 type BatchMap struct {
 	batches[*mappb.MapRequest, *mappb.MapResponse, []Result]
 }

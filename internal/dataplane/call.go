@@ -6,11 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// A call is a place in flight. It serves one message after another, each with
-// an ID of its own, "<place>-<turn>": the place finds the call without a lock or
-// a map, the turn tells the messages of one place apart. A place is free again
-// only once its message was answered, so a turn below the present one was
-// answered, and one above it was never sent.
+// A call is a place in flight. It serves one message after another, each with an ID of its own, "<place>-<turn>". The place finds the call
+// without a lock or a map; the turn distinguishes the messages of one place. A place is free again only once its message was answered. So a
+// turn below the current one was answered, and one above it was never sent.
 type call[Resp any] struct {
 	place int
 	// word holds turn<<stateBits | state, so that both change in one step.
@@ -20,11 +18,11 @@ type call[Resp any] struct {
 	done chan Resp
 	// parts are the responses before the last; the receiver's until done got the last.
 	parts []Resp
-	// each is told of the parts as they come, if it is not nil.
+	// each, if not nil, receives the parts as they come.
 	each func(Resp)
 }
 
-// What became of the present turn.
+// The state of the current turn.
 const (
 	stateAnswered  uint64 = iota // also before the first turn
 	statePending                 // a caller waits for the answer
@@ -44,7 +42,7 @@ func (c *call[Resp]) begin(each func(Resp)) (turn uint64) {
 	return turn
 }
 
-// move changes the state of the turn, and tells whether it was in the state from.
+// move changes the state of the turn, and reports whether it was in the state from.
 func (c *call[Resp]) move(turn, from, to uint64) bool {
 	return c.word.CompareAndSwap(turn<<stateBits|from, turn<<stateBits|to)
 }
@@ -55,7 +53,7 @@ func (c *call[Resp]) now() (turn, state uint64) {
 	return w >> stateBits, w & stateMask
 }
 
-// due tells whether the answer to the present turn is still due.
+// due reports whether the answer to the present turn is still due.
 func (c *call[Resp]) due() (turn uint64, ok bool) {
 	turn, state := c.now()
 	return turn, state == statePending || state == stateAbandoned

@@ -5,17 +5,13 @@ import (
 	"time"
 )
 
-// endGrace is how long Close waits, once everything is answered, for the server
-// to end its side. numaflow-go v0.12.0 never does for unary map and transform:
-// they return only when the stream's context ends. Answers too many that arrive
-// meanwhile are noticed.
+// endGrace is how long Close waits, once everything is answered, for the server to end its side. The servers of numaflow-go v0.12.0 never
+// do for unary map and transform: they return only when the stream's context ends. Surplus answers in the meantime are noticed.
 const endGrace = 50 * time.Millisecond
 
-// Close takes no more messages, waits for what is in flight for up to the drain
-// timeout, closes the sending side, gives the server 50 ms to end its own, and
-// ends the stream and the connection. Callers that wait for a place get
-// ErrClosed at once. Further calls wait for the first and return what it
-// returned.
+// Close accepts no more messages, and waits for those in flight for up to the drain timeout. Then it closes the sending side, gives the
+// server 50 ms to end its own, and ends the stream and the connection. Callers that wait for a place get ErrClosed at once. Further calls
+// wait for the first and return the same result.
 //
 // Errors: ErrBroken with the cause when the stream broke before or meanwhile;
 // an error that names the IDs left without an answer.

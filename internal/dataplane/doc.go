@@ -1,7 +1,5 @@
-// Package dataplane plays Numaflow's side of every kind of handler: it opens the
-// streams to a numaflow-go server over the server's unix socket, sends messages, and
-// matches the answers to the messages by ID. It serves tests, the demo and
-// benchmarks.
+// Package dataplane plays Numaflow's side of every kind of handler. It opens the streams to a numaflow-go server over the server's unix
+// socket, sends messages, and matches the answers to the messages by ID. It serves tests, the demo and benchmarks.
 //
 //	Dial           a Map        unary map: many messages in flight, answered in any order
 //	DialMapStream  a MapStream  the same, with many results for a message, and an end
@@ -10,9 +8,9 @@
 //	DialSink       a Sink       one batch at a time; SinkWriter adds retries and routing
 //	DialSource     a Source     reads, acknowledgements, refusals and questions
 //
-// A Vertex puts them together to the core of one pod, in its rhythm (Cadence).
+// A Vertex combines them into the core of one pod, in its rhythm (Cadence).
 //
-// # What it does as the platform does
+// # Same as the platform
 //
 //   - It waits for the socket and for IsReady, and then opens one stream (a source
 //     has two), on which both sides send a handshake before anything else.
@@ -25,22 +23,18 @@
 //     sent before. If the stream breaks earlier, all of the batch has failed.
 //   - When the stream breaks, everything in flight fails at once. The platform
 //     would send those messages again on another stream; here the caller may.
-//   - A sink's failures are tried again, 1 ms apart, under the same ID; what it
-//     routes goes to the fallback or on-success sink.
-//   - All calls to a source go one after the other, as through the platform's actor.
-//   - It sends no more, lets what is in flight be answered for up to 20 s, and
-//     only then gives up. Stop and Drain are SIGTERM as each kind has it: a stream map and
-//     a sink are never given up, and killed after 30 s.
+//   - A sink's failures are retried, 1 ms apart, under the same ID; routed messages go to the fallback or on-success
+//     sink.
+//   - All calls to a source are serialised, as through the platform's actor.
+//   - At the end it sends no more, waits for the answers in flight for up to 20 s, and only then gives up. Stop and Drain
+//     are SIGTERM for each kind: a stream map and a sink are never given up, and killed after 30 s.
 //
-// # Where it is stricter
+// # Stricter than the platform
 //
-// The platform logs an answer that it cannot match and goes on, or does not see it.
-// Here each of these is an error that names the ID, and breaks the stream, so that a
-// test cannot miss it: an unknown ID, an ID answered twice, an ID that was never
-// answered, an end-of-transmission mark that is missing or where none is due, a result
-// after it, a second handshake, an empty answer of a transformer, and of a source an
-// offset that is missing, or delivered again before it was settled, and more messages
-// than were asked for.
+// The platform logs an answer that it cannot match and continues, or does not see it. Here each of these is an error that names the ID, and
+// breaks the stream, so that a test cannot miss it. The faults are an unknown ID, an ID answered twice, and an ID that was never answered.
+// Others are a missing or unexpected end-of-transmission mark, a result after it, a second handshake, and an empty answer of a transformer.
+// For a source they are an offset that is missing, or delivered again before it was settled, and more messages than requested.
 //
 // Every message is accounted for: Stats.Sent is at all times the sum of
 // Answered, Failed and Outstanding; SourceStats does the same for offsets.

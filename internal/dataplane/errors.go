@@ -13,8 +13,8 @@ var (
 	ErrBroken = errors.New("stream broke")
 	// ErrClosed: the stream was closed before the message was sent.
 	ErrClosed = errors.New("stream closed")
-	// ErrNotSent: the server has seen nothing of the message. Why, follows in the
-	// chain: ErrBroken, ErrClosed or the cause of the context.
+	// ErrNotSent: the server has seen nothing of the message. The cause follows in the chain: ErrBroken, ErrClosed or the cause of the
+	// context.
 	ErrNotSent = errors.New("message not sent")
 )
 
@@ -74,7 +74,7 @@ var texts = map[Fault]string{
 
 // ProtocolError says how the server broke the protocol.
 type ProtocolError struct {
-	// Fault says what was wrong.
+	// Fault is the kind of fault.
 	Fault Fault
 	// IDs of the answer, or of every message left without one. Empty when the
 	// fault concerns no message.

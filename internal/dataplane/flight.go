@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A flight is a message between the source and its settlement, or what a map made of it.
+// A flight is a message between the source and its settlement, or a map's result for it.
 type flight struct {
 	Message
 
@@ -38,7 +38,7 @@ func (r *vertexRun) failed(chunk []*flight) {
 	}
 }
 
-// settle notes what became of a message. The last of a batch settles it with the source.
+// settle records the outcome of a message. The last of a batch settles it with the source.
 func (r *vertexRun) settle(f *flight, nack *Nacked) {
 	b := f.batch
 	b.mu.Lock()

@@ -14,8 +14,7 @@ type flow[Req, Resp any] struct {
 	calls []call[Resp]
 	// free holds the places that nothing is in flight on.
 	free chan *call[Resp]
-	// inspect reads a response: the message that it answers, and whether it is the
-	// last for it; or says what is wrong with the response by itself.
+	// inspect reads a response: the message that it answers, and whether it is the last for it; or returns the response's own fault.
 	inspect func(Resp) (id string, last bool, err error)
 	// owed is the fault of a server that ends the stream with answers due.
 	owed Fault
@@ -65,7 +64,7 @@ func (f *flow[Req, Resp]) do(ctx context.Context, request func(id string) Req, e
 	return last, f.release(c), nil
 }
 
-// release gives the place back, and returns what its turn has gathered.
+// release gives the place back, and returns the collected parts of its turn.
 func (f *flow[Req, Resp]) release(c *call[Resp]) []Resp {
 	parts := c.parts
 	f.free <- c

@@ -39,7 +39,7 @@ type kind[Resp any] interface {
 	// broken was closed.
 	fail()
 	// drain takes back every place within d, so that nothing more can be sent, and
-	// tells whether it got them all.
+	// reports whether it got them all.
 	drain(d time.Duration) bool
 	// Outstanding returns the IDs whose answer is still due.
 	Outstanding() []string
@@ -150,8 +150,7 @@ type link[Req, Resp any] struct {
 	// cancel ends the stream at once.
 	cancel context.CancelFunc
 	conn   *grpc.ClientConn
-	// outbox takes what is to be sent. It has a place for everything that can be in
-	// flight, so sending to it does not block.
+	// outbox takes parcels to send. It has room for everything that can be in flight, so sending to it does not block.
 	outbox chan parcel[Req]
 
 	closeOnce    sync.Once

@@ -8,19 +8,16 @@ import (
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 )
 
-// A Map is one open stream to a unary mapper. All its methods may be called from
-// any number of goroutines at once.
+// A Map is one open stream to a unary mapper. All its methods are safe for concurrent use.
 type Map struct {
 	flow[*mappb.MapRequest, *mappb.MapResponse]
 }
 
-// Dial opens a stream to the unary mapper that listens on the unix socket at
-// socketPath. It waits for the socket to appear, for IsReady and for the
-// handshake, and fails when ctx ends before. ctx bounds only Dial itself; the
-// stream lives until Close, Abort, or the server's end.
+// Dial opens a stream to the unary mapper that listens on the unix socket at socketPath. It waits for the socket to appear, for IsReady and
+// for the handshake, and fails if ctx ends before. ctx bounds only Dial; the stream lives until Close, Abort, or the server's end.
 //
-// Errors: every fault of the options; the end of ctx, with what was waited for;
-// a *ProtocolError for a wrong handshake; the server's gRPC status.
+// Errors: every fault of the options; the end of ctx, with the missing step; a *ProtocolError for a wrong handshake; the server's gRPC
+// status.
 func Dial(ctx context.Context, socketPath string, opts ...Option) (*Map, error) {
 	return dial(ctx, "map", socketPath, opts, func(ctx context.Context, conn *grpc.ClientConn, s settings) (*Map, error) {
 		o, err := openMap(ctx, conn)
@@ -33,8 +30,8 @@ func Dial(ctx context.Context, socketPath string, opts ...Option) (*Map, error) 
 	})
 }
 
-// Do sends one message and returns what the handler made of it: nil for an
-// empty answer. It blocks until a place is free, then until the answer is there.
+// Do sends one message and returns the handler's results: nil for an empty answer. It blocks until a place is free, then until the answer
+// is there.
 //
 // When ctx ends before a place is free nothing was sent. When it ends later, Do
 // returns but the message stays in flight and keeps its place until the server

@@ -8,9 +8,8 @@ import (
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 )
 
-// A MapStream is one open stream to a stream mapper, which answers a message with
-// any number of results, one after the other, and an end-of-transmission mark. All
-// its methods may be called from any number of goroutines at once.
+// A MapStream is one open stream to a stream mapper. It answers a message with any number of results, one after the other, and an
+// end-of-transmission mark. All its methods are safe for concurrent use.
 type MapStream struct {
 	flow[*mappb.MapRequest, *mappb.MapResponse]
 }
@@ -36,10 +35,8 @@ func (m *MapStream) Do(ctx context.Context, msg Message) ([]Result, error) {
 	return m.DoEach(ctx, msg, nil)
 }
 
-// DoEach is Do, and calls each with every result as it comes. It runs on the
-// goroutine that receives: while it runs, nothing else is received on this stream
-// (as on the platform, when what comes next is slow). After ctx has ended, it may
-// be called once more while DoEach returns.
+// DoEach is Do, and calls each with every result as it comes. It runs on the receiving goroutine: while it runs, nothing else is received
+// on this stream (as on the platform behind a slow sink). After ctx has ended, it may be called once more while DoEach returns.
 func (m *MapStream) DoEach(ctx context.Context, msg Message, each func(Result)) ([]Result, error) {
 	var told func(*mappb.MapResponse)
 	if each != nil {

@@ -13,9 +13,8 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 )
 
-// A Message is what a handler is asked to handle. Its slices and maps must not
-// be changed before the call that took it has returned without an error; after an
-// error they may still be in use until Close has returned.
+// A Message is a message for a handler. Its slices and maps must not be changed until the call with it has returned without an error. After
+// an error they may still be in use until Close has returned.
 type Message struct {
 	// Keys of the message; may be empty.
 	Keys []string
@@ -30,16 +29,15 @@ type Message struct {
 // A Result is one of the messages that a map handler or a transformer returned for
 // a message.
 type Result struct {
-	// Keys, Value and Tags are what the handler set.
+	// Keys, Value and Tags are set by the handler.
 	Keys  []string
 	Value []byte
 	Tags  []string
-	// EventTime is what a transformer set; zero for the other handlers.
+	// EventTime is set by a transformer; zero for the other handlers.
 	EventTime time.Time
-	// Drop tells that the platform acknowledges the message and forwards nothing.
+	// Drop reports whether the platform acknowledges the message and forwards nothing.
 	Drop bool
-	// Nack tells that the platform has the message redelivered. The platform
-	// looks at it only when Drop is false.
+	// Nack reports whether the platform redelivers the message. The platform checks it only when Drop is false.
 	Nack bool
 	// NackOptions are the handler's; nil when it gave none.
 	NackOptions *NackOptions
@@ -67,7 +65,7 @@ func nackOptions(o *commonpb.NackOptions) *NackOptions {
 	}
 }
 
-// proto is the inverse: what is zero is left out.
+// proto is the inverse: zero values are omitted.
 func (o *NackOptions) proto() *commonpb.NackOptions {
 	if o == nil {
 		return nil

@@ -30,8 +30,7 @@ func WithConcurrency(n int) Option {
 	return func(s *settings) { s.concurrency = n }
 }
 
-// WithDrainTimeout sets how long Close waits for what is in flight. 0 means
-// that Close does not wait. Defaults to 20 s, as on the platform.
+// WithDrainTimeout sets how long Close waits for messages in flight. 0 means no waiting. Defaults to 20 s, as on the platform.
 func WithDrainTimeout(d time.Duration) Option {
 	return func(s *settings) { s.drainTimeout = d }
 }
@@ -42,9 +41,8 @@ func WithMaxMessageSize(bytes int) Option {
 	return func(s *settings) { s.maxMessageSize = bytes }
 }
 
-// WithParallelCalls lets the calls of a Source go on beside each other: a read
-// holds up neither acknowledgements nor questions. By default they go one after
-// the other, as on the platform. The other kinds do not look at it.
+// WithParallelCalls lets the calls of a Source run in parallel: a read delays neither acknowledgements nor questions. By default they are
+// serialised, as on the platform. The other kinds ignore it.
 func WithParallelCalls() Option {
 	return func(s *settings) { s.parallel = true }
 }

@@ -7,14 +7,13 @@ import (
 	"time"
 )
 
-// A Grace is how long the platform gives to a pod that is to stop, as Numaflow 1.8.3 and Kubernetes do by default. Tests may
-// divide it by any number, if they divide their own times, too: a handler sees none of it as long as its container gets no
-// signal.
+// A Grace is the platform's grace period for a pod that is to stop, by default that of Numaflow 1.8.3 and Kubernetes. Tests may divide it
+// by any number, if they divide their own times, too: a handler sees none of it as long as its container gets no signal.
 type Grace struct {
-	// Calls is how long the core waits for outstanding calls of a map, batch map or transformer. It has no end for a stream map and a
+	// Calls bounds how long the core waits for outstanding calls of a map, batch map or transformer. It is unbounded for a stream map and a
 	// sink. Defaults to 20 s.
 	Calls time.Duration
-	// Pod is after what time all that is left is killed. Defaults to 30 s.
+	// Pod is when all the rest is killed. Defaults to 30 s.
 	Pod time.Duration
 }
 
@@ -28,27 +27,27 @@ func otherwise(d, instead time.Duration) time.Duration {
 	return d
 }
 
-// An End is how the core has ended after SIGTERM.
+// An End is how the core ended after SIGTERM.
 type End struct {
-	// Took is how long after SIGTERM.
+	// Took is the time since SIGTERM.
 	Took time.Duration
-	// Killed tells that it ended only with the pod's grace.
+	// Killed reports whether it ended only with the pod's grace period.
 	Killed bool
-	// Failed tells that it would exit with 1: it gave up on messages, or a stream broke. They are nacked.
+	// Failed reports whether it would exit with 1: it gave up on messages, or a stream broke. They are nacked.
 	Failed bool
 }
 
-// Stop plays the core from SIGTERM on: it sends no more, gives up on what has no answer when its time is over, and drops the
-// stream. Nothing tells the handler before that. The callers of what was given up get ErrBroken, as if it was nacked.
+// Stop plays the core from SIGTERM on: it sends no more, gives up on unanswered messages when its time is over, and drops the stream. The
+// handler receives no earlier signal. Callers of abandoned messages get ErrBroken, as for a nack.
 func (m *Map) Stop(g Grace) End { return m.stop(g.calls(), false) }
 
-// Stop is as that of a Map.
+// Stop is like Map.Stop.
 func (t *Transform) Stop(g Grace) End { return t.stop(g.calls(), false) }
 
-// Stop is as that of a Map, but the core never gives up: what has no answer is killed with the pod.
+// Stop is like Map.Stop, but the core never gives up: unanswered messages are killed with the pod.
 func (m *MapStream) Stop(g Grace) End { return m.stop(g.pod(), true) }
 
-// stop closes the link within d. killed is what it means when that is too short.
+// stop closes the link within d. killed reports whether a timeout means a kill.
 func (l *link[Req, Resp]) stop(d time.Duration, killed bool) End {
 	began := time.Now()
 	l.closeOnce.Do(func() {
@@ -61,8 +60,8 @@ func (l *link[Req, Resp]) stop(d time.Duration, killed bool) End {
 	return e
 }
 
-// Drain plays the core from SIGTERM on, with the batches that it has read by then, the one under way first. done gets the results of each
-// that was answered. The core gives up on all others when its time is over.
+// Drain plays the core from SIGTERM on, with the batches that it has read by then, the one under way first. done receives the results of
+// each answered one. The core gives up on all others when its time is over.
 func (m *BatchMap) Drain(ctx context.Context, batches [][]Message, g Grace, done func(batch int, results [][]Result, err error)) End {
 	began := time.Now()
 	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(g.calls()), errGivenUp)
@@ -74,9 +73,9 @@ func (m *BatchMap) Drain(ctx context.Context, batches [][]Message, g Grace, done
 	return m.endOf(began, g.calls(), false)
 }
 
-// Drain is as that of a BatchMap, but the core never gives up a batch: what has no answer is killed with the pod. A vertex
-// fetches a whole batch more after SIGTERM, so there are two as a rule. Once a message is answered with a
-// failure nothing is tried again: all of its batch is nacked, and all that follow are; then done gets ErrNacked.
+// Drain is like BatchMap.Drain, but the core never gives up a batch: unanswered ones are killed with the pod. A vertex fetches one more
+// batch after SIGTERM, so there are usually two. Once a message is answered with a failure nothing is retried: all of its batch is nacked,
+// and so are all following ones; done then receives ErrNacked.
 func (k *Sink) Drain(ctx context.Context, batches [][]Message, g Grace, done func(batch int, results []SinkResult, err error)) End {
 	began := time.Now()
 	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(g.pod()), errGivenUp)
@@ -101,12 +100,12 @@ func (k *Sink) Drain(ctx context.Context, batches [][]Message, g Grace, done fun
 	return e
 }
 
-// ErrNacked is what becomes of a sink's batch that has a failure in it while the core stops.
+// ErrNacked is the error of a sink's batch with a failure while the core stops.
 var ErrNacked = errors.New("a message failed while the core was stopping: all of its batch is nacked")
 
 var errGivenUp = errors.New("the core has given up")
 
-// endOf drops the stream of batches, of which one may be under way yet.
+// endOf drops the stream of batches, while one may still be under way.
 func (l *link[Req, Resp]) endOf(began time.Time, d time.Duration, killed bool) End {
 	e := l.stop(max(d-time.Since(began), 0), killed)
 	e.Took = time.Since(began)

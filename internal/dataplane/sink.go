@@ -8,9 +8,8 @@ import (
 	sinkpb "github.com/numaproj/numaflow-go/pkg/apis/proto/sink/v1"
 )
 
-// A Sink is one open stream to a sink: main, fallback or on-success, which do not
-// differ on the wire. All its methods may be called from any number of goroutines
-// at once. A SinkWriter puts them together as the platform does.
+// A Sink is one open stream to a sink: main, fallback or on-success, which do not differ on the wire. All its methods are safe for
+// concurrent use. A SinkWriter combines them as the platform does.
 type Sink struct {
 	batches[*sinkpb.SinkRequest, *sinkpb.SinkResponse, SinkResult]
 }

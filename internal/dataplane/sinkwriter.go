@@ -11,44 +11,38 @@ const (
 	defaultRetryInterval = time.Millisecond
 )
 
-// A SinkWriter plays the sink component of the platform over one to three sinks:
-// it tries failures again, sends to the fallback and the on-success sink what is
-// meant for them, and says what becomes of each message. Write may be called from
-// any number of goroutines at once; the fields are set before.
+// A SinkWriter plays the sink component of the platform over one to three sinks. It retries failures, routes messages to the fallback and
+// the on-success sink, and returns the outcome of each message. Write is safe for concurrent use; set the fields before.
 type SinkWriter struct {
 	Main *Sink
 	// Fallback and OnSuccess sinks; nil when the vertex has none.
 	Fallback, OnSuccess *Sink
-	// Retries is how often what has failed is tried again by the sink that said so.
-	// Defaults to 65535, as on the platform.
+	// Retries is how often a sink's failures are retried by the same sink. Defaults to 65535, as on the platform.
 	Retries int
 	// RetryInterval is the pause before each. Defaults to 1 ms, as on the platform.
 	RetryInterval time.Duration
 }
 
-// A Written is what becomes of a message that was given to a SinkWriter.
+// A Written is the outcome of a message given to a SinkWriter.
 type Written struct {
-	// ID is what the handlers have seen, the same at every try and in every sink.
+	// ID is the ID that the handlers have seen, the same at every try and in every sink.
 	ID string
-	// Nack tells that the message is delivered again; otherwise the platform
-	// acknowledges it.
+	// Nack reports whether the message is delivered again; otherwise the platform acknowledges it.
 	Nack bool
 	// NackOptions of a Nack; nil when the sink gave none.
 	NackOptions *NackOptions
 	// Main and Routed are the last responses of the main sink, and of the fallback or
 	// on-success sink that the message was sent on to. Routed is empty when it was not.
 	Main, Routed SinkResult
-	// Retries is how often it was tried again, in all sinks together.
+	// Retries is the number of retries in all sinks together.
 	Retries int
 }
 
-// Write sends msgs to the main sink, in one batch, and does with the responses what
-// the platform does. The results are in the order of msgs.
+// Write sends msgs to the main sink, in one batch, and treats the responses like the platform. The results are in the order of msgs.
 //
-// An error means that the platform acknowledges none of them: a sink's stream broke
-// (ErrBroken) or was closed, ctx ended, a message failed more often than Retries, or
-// a sink routed a message to where it cannot go: to a sink that the vertex has not,
-// from the fallback or on-success sink to yet another, or to a serving store.
+// An error means that the platform acknowledges none of them. A sink's stream broke (ErrBroken) or was closed, ctx ended, or a message
+// failed more often than Retries. Or a sink routed a message to an impossible target: a sink that the vertex does not have, from the
+// fallback or on-success sink to yet another, or a serving store.
 func (w *SinkWriter) Write(ctx context.Context, msgs []Message) ([]Written, error) {
 	if len(msgs) == 0 {
 		return nil, nil
@@ -86,7 +80,7 @@ func (w *SinkWriter) Write(ctx context.Context, msgs []Message) ([]Written, erro
 	return out, nil
 }
 
-// route sends on what the main sink has meant for another.
+// route forwards the messages that the main sink has routed to another.
 func (w *SinkWriter) route(ctx context.Context, name string, l *leg, out []Written) error {
 	if len(l.msgs) == 0 {
 		return nil

@@ -15,10 +15,8 @@ import (
 	sourcepb "github.com/numaproj/numaflow-go/pkg/apis/proto/source/v1"
 )
 
-// A Source is a source with its two streams, one for reads and one for
-// acknowledgements. All its methods may be called from any number of goroutines at
-// once; as on the platform, where one actor makes all calls, they go one after the
-// other, so that a Read that takes long holds up everything (see WithParallelCalls).
+// A Source is a source with its two streams, one for reads and one for acknowledgements. All its methods are safe for concurrent use. Like
+// those of the platform's single actor, calls are serialised, so that a slow Read delays everything (see WithParallelCalls).
 type Source struct {
 	client sourcepb.SourceClient
 	conn   *grpc.ClientConn
@@ -126,8 +124,8 @@ func openSource(ctx context.Context, conn *grpc.ClientConn, s settings) (*Source
 	return src, nil
 }
 
-// Read asks for up to count messages within timeout, a whole number of milliseconds,
-// and returns what came until the source ended the read.
+// Read asks for up to count messages within timeout, a whole number of milliseconds. It returns the messages that came until the source
+// ended the read.
 //
 // When ctx ends before the read was asked for, nothing was sent. When it ends later,
 // Read returns but the read goes on, and its messages are counted and given to nobody.
@@ -239,10 +237,9 @@ func (s *Source) Outstanding() []string { return s.ledger.outstanding() }
 // Broken is closed when the stream of reads is over, for whatever reason.
 func (s *Source) Broken() <-chan struct{} { return s.reads.broken }
 
-// Close takes no more calls, waits for the running ones for up to the drain timeout,
-// closes the sending sides, gives the server 50 ms to end its own, and ends streams
-// and connection. Further calls return what the first returned. Messages that are
-// read and not settled stay so.
+// Close accepts no more calls, and waits for the running ones for up to the drain timeout. Then it closes the sending sides, gives the
+// server 50 ms to end its own, and ends streams and connection. Further calls return the same result. Messages that are read and not
+// settled stay so.
 //
 // Errors: ErrBroken with the cause when a stream broke before or meanwhile; an error
 // when a call was left without an answer.

@@ -134,7 +134,7 @@ func (r *reads) add(result *sourcepb.ReadResponse_Result) error {
 	return nil
 }
 
-// finish ends the read in flight in good order.
+// finish ends the read in flight cleanly.
 func (r *reads) finish() {
 	now := r.now
 	r.now = nil

@@ -8,8 +8,7 @@ import (
 	transformpb "github.com/numaproj/numaflow-go/pkg/apis/proto/sourcetransform/v1"
 )
 
-// A Transform is one open stream to a source transformer. All its methods may be
-// called from any number of goroutines at once.
+// A Transform is one open stream to a source transformer. All its methods are safe for concurrent use.
 type Transform struct {
 	flow[*transformpb.SourceTransformRequest, *transformpb.SourceTransformResponse]
 }
@@ -36,9 +35,8 @@ func DialTransform(ctx context.Context, socketPath string, opts ...Option) (*Tra
 	})
 }
 
-// Do sends one message and returns what the transformer made of it, at least one
-// result: an empty answer ends the pod on the platform, and breaks the stream here.
-// Otherwise it is like Map.Do.
+// Do sends one message and returns the transformer's results, at least one: an empty answer ends the pod on the platform, and breaks the
+// stream here. Otherwise it is like Map.Do.
 func (t *Transform) Do(ctx context.Context, msg Message) ([]Result, error) {
 	resp, _, err := t.do(ctx, func(id string) *transformpb.SourceTransformRequest {
 		return newTransformRequest(id, msg)

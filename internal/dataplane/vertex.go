@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Cadence is what decides when a vertex reads, and when it hands on what it has read. Its
-// fields are named as limits of the vertex; the zero value has the platform's defaults.
+// A Cadence determines when a vertex reads, and when it hands on messages. Its fields are named as limits of the vertex; the zero value has
+// the platform's defaults.
 type Cadence struct {
 	// ReadBatchSize is how many messages are read at once, and the size of a chunk of a sink or a batch map.
 	// Defaults to 500.
@@ -68,12 +68,12 @@ func (c Cadence) places() (n int, alone bool) {
 //   - What a map drops is acknowledged, and what a map or a sink nacks is nacked. Any error
 //     ends the Vertex; the caller restarts it, as a kubelet would.
 //
-// Not played: watermarks, the grace of a shutdown (cancel the context of Run: all ends at
-// once, and what is in flight is nacked), reduce, serving, and the writing to a buffer.
+// Not simulated: watermarks, the grace period of a shutdown (cancel the context of Run: all ends at once, and messages in flight are
+// nacked), reduce, serving, and the writing to a buffer.
 type Vertex struct {
 	Cadence
 
-	// Source is what is read; nil: a source that always has a Message at once.
+	// Source is the source; nil: one that always has a Message at once.
 	Source  *Source
 	Message Message
 	// The functions of the vertex; nil: there is none. Map is Map.Do or MapStream.Do, Sink the Write
@@ -183,7 +183,7 @@ func (r *vertexRun) fetch(n int) ([]SourceMessage, error) {
 	return msgs, nil
 }
 
-// begin makes the flights of what was read.
+// begin makes the flights of read messages.
 func (r *vertexRun) begin(msgs []SourceMessage) []*flight {
 	together := &inFlight{left: len(msgs)}
 	flights := make([]*flight, len(msgs))
@@ -221,7 +221,7 @@ func (r *vertexRun) transformAll(batch []*flight) bool {
 	return true
 }
 
-// mapAll maps what comes.
+// mapAll maps incoming messages.
 func (r *vertexRun) mapAll(in <-chan *flight, out chan<- *flight) {
 	if r.BatchMap != nil {
 		r.chunks(in, func(chunk []*flight) {
@@ -291,7 +291,7 @@ func (r *vertexRun) handOn(f *flight, results []Result, out chan<- *flight) {
 	}
 }
 
-// write gives chunks to the sink. A map vertex of a pipeline is done with what was mapped.
+// write gives chunks to the sink. A map vertex of a pipeline is done with mapped messages.
 func (r *vertexRun) write(in <-chan *flight) {
 	if r.Pipeline && r.Sink == nil {
 		for f := range in {

@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/console"
 )
 
-// serveConsole serves a console of a store, which only shows, until end is called. It returns the address of a pool's page.
+// serveConsole serves a read-only console of a store until end is called. It returns the address of a pool's page.
 func serveConsole(ctx context.Context, storeURL, pool string) (address string, end func(), err error) {
 	log := slog.New(slog.DiscardHandler)
 	store, err := numathrottle.OpenStore(ctx, numathrottle.Config{Store: storeURL, Logger: log})
@@ -26,7 +26,7 @@ func serveConsole(ctx context.Context, storeURL, pool string) (address string, e
 		defer close(ended)
 		c := console.Config{Store: store, StoreURL: config.ShowStore(storeURL), Logger: log}
 		err := console.Serve(ctx, c, func(addr net.Addr) { at <- addr })
-		if err != nil && ctx.Err() == nil { // somebody has the usual port
+		if err != nil && ctx.Err() == nil { // the usual port is in use
 			c.Listen = "127.0.0.1:0"
 			err = console.Serve(ctx, c, func(addr net.Addr) { at <- addr })
 		}

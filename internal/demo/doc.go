@@ -1,13 +1,10 @@
-// Command demo runs numathrottle's main job on one machine, with real parts: four
-// numaflow-go mapper processes, each wrapped with numathrottle, share one limit
-// through a real store, and call one HTTP service that counts the calls on its
-// own clock and refuses what is above the bound. The lines of a text come in over
-// the mappers' real gRPC sockets.
+// Command demo runs numathrottle's main job on one machine, with real parts. Four numaflow-go mapper processes, each wrapped with
+// numathrottle, share one limit through a real store. They call one HTTP service that counts the calls on its own clock and refuses those
+// above the bound. The lines of a text come in over the mappers' real gRPC sockets.
 //
-// While it runs it prints a line every second, and serves a console (package console) at the address that
-// it prints. It adds a processor, kills one,
-// stops one past its lease and continues it, and gives all the input to one; it
-// ends with a verdict within 90 s and exits with 1 when a promise was broken.
+// It prints a line every second, and serves a console (package console) at a printed address. It adds a processor, kills one, stops one
+// past its lease and continues it, and gives all the input to one. It ends with a verdict within 90 s, and exits with 1 if a promise was
+// broken.
 //
 // Environment:
 //

@@ -16,12 +16,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 )
 
-// inFlight is how many messages a processor is offered at once: more than it may
-// handle in any window, so that the limit is what binds.
+// inFlight is how many messages a processor is offered at once: more than it may handle in any window, so that only the limit holds it
+// back.
 const inFlight = 128
 
-// A feeder offers the lines of a text to the processors that are fed, and sends
-// a message again to another one when its stream broke, as the platform does.
+// A feeder offers the lines of a text to the fed processors. Like the platform, it resends a message to another one when its stream broke.
 type feeder struct {
 	lines chan string
 	again chan string
@@ -41,7 +40,7 @@ func newFeeder(ctx context.Context, input string) (*feeder, string, error) {
 	return f, name, nil
 }
 
-// inputFiles returns the files to read: the one named, or Go's own source.
+// inputFiles returns the files to read: the named one, or Go's own source.
 func inputFiles(ctx context.Context, input string) (files []string, name string, err error) {
 	if input != "" {
 		info, err := os.Stat(input) //nolint:gosec // the file that the user names
@@ -70,8 +69,7 @@ func inputFiles(ctx context.Context, input string) (files []string, name string,
 	return files, "the Go source tree", nil
 }
 
-// read offers line after line until ctx ends, from the start again when the
-// text is over.
+// read offers lines until ctx ends, and starts again at the end of the text.
 func (f *feeder) read(ctx context.Context, files []string) {
 	defer close(f.lines)
 	for ctx.Err() == nil {
@@ -86,7 +84,7 @@ func (f *feeder) read(ctx context.Context, files []string) {
 func (f *feeder) readFile(ctx context.Context, path string) bool {
 	file, err := os.Open(path) //nolint:gosec // the file that the user names
 	if err != nil {
-		return ctx.Err() == nil // a file that cannot be read is no line
+		return ctx.Err() == nil // an unreadable file is skipped
 	}
 	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(file)
@@ -101,7 +99,7 @@ func (f *feeder) readFile(ctx context.Context, path string) bool {
 	return true
 }
 
-// serve feeds one process until the input is over or the process is.
+// serve feeds one process until the input or the process ends.
 func (f *feeder) serve(p *process) {
 	for range inFlight {
 		f.pending.Go(func() {
@@ -111,7 +109,7 @@ func (f *feeder) serve(p *process) {
 	}
 }
 
-// one hands one line to p. It returns false when there is nothing more to do.
+// one hands one line to p. It returns false when there is nothing left to do.
 func (f *feeder) one(p *process) bool {
 	if !p.isFed() {
 		select {
@@ -153,5 +151,5 @@ func (f *feeder) one(p *process) bool {
 	return true
 }
 
-// over tells whether no line is left to hand out.
+// over reports whether no lines are left.
 func (f *feeder) over() bool { return f.in.Load() == f.out.Load()+f.failed.Load() && len(f.again) == 0 }

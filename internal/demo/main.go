@@ -29,7 +29,7 @@ func main() {
 	stage.Main("numathrottle-demo", run)
 }
 
-// run plays the demo and tells whether every promise was kept.
+// run plays the demo and reports whether every promise was kept.
 func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 	if url := os.Getenv("DEMO_STORE"); url != "" {
 		if s, _, _ := strings.Cut(url, "://"); s != "nats" && s != "tls" && s != "redis" && s != "rediss" {
@@ -80,6 +80,5 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 	return d.verdict(), nil
 }
 
-// bound is what the pool may use in any window of one period: the limit, its
-// burst, and one token for each processor that held a share in it.
+// bound returns how much the pool may use in any window of one period: the limit, its burst, and one token for each holder of a share.
 func bound(l throttle.Limit, processors int) int { return l.Max + l.Burst + processors }

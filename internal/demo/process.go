@@ -26,8 +26,7 @@ type process struct {
 	halted bool // stopped by SIGSTOP
 }
 
-// startProcess starts this very program as a mapper process and opens its stream. A process that was
-// started is returned even with an error.
+// startProcess starts this program as a mapper process and opens its stream. A started process is returned even with an error.
 func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 	j.Socket, j.Info = filepath.Join(dir, j.ID+".sock"), filepath.Join(dir, j.ID+".info")
 	encoded, err := json.Marshal(j)
@@ -52,12 +51,12 @@ func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 		for line := bufio.NewScanner(reports); line.Scan(); {
 			p.heard(line.Bytes())
 		}
-		_ = reports.Close() // a line that is too long is the last that is heard
+		_ = reports.Close() // an overlong line ends the reading
 	}()
 	return p, err
 }
 
-// heard takes one line of the process's output; what is no report is left out.
+// heard processes one line of the process's output, and ignores lines that are not reports.
 func (p *process) heard(line []byte) {
 	var r report
 	if json.Unmarshal(line, &r) != nil {
@@ -68,8 +67,7 @@ func (p *process) heard(line []byte) {
 	p.last, p.lastAt = r, time.Now()
 }
 
-// report returns the newest report; a process that has not spoken for a while
-// holds no share that anybody should count on.
+// report returns the newest report. A process that was silent for a while holds no reliable share.
 func (p *process) report() report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +109,7 @@ func (p *process) signal(halted bool, s syscall.Signal) error {
 	return p.Signal(s)
 }
 
-// word is how the table shows a process that cannot report; empty for the others.
+// word is the table's text for a process that cannot report; empty for the others.
 func (p *process) word() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +122,7 @@ func (p *process) word() string {
 	return ""
 }
 
-// end ends the process in good order, unless it was killed.
+// end ends the process cleanly, unless it was killed.
 func (p *process) end() error {
 	if p.dead {
 		return nil

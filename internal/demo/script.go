@@ -13,11 +13,11 @@ import (
 
 const (
 	processors = 4
-	// longest is how long the demo may take in all.
+	// longest bounds the duration of the whole demo.
 	longest = 90 * time.Second
 )
 
-// A demo is one run: the processes, what they call, and what was seen.
+// A demo is one run: the processes, the service, and the observations.
 type demo struct {
 	out       io.Writer
 	dir       string
@@ -32,19 +32,19 @@ type demo struct {
 	phase   string
 	events  []event
 	steady  []phase
-	ended   error // of ending the processes
+	ended   error // of the processes' end
 	tableAt time.Time
 	granted map[string]int64 // as of the last row of the table
 }
 
-// An event is something that the pool must heal from, and how long that took.
+// An event is a fault from which the pool must recover, and the time of the recovery.
 type event struct {
 	name  string
 	took  time.Duration
 	limit time.Duration // 0: measured and shown, not judged
 }
 
-// A phase is a stretch of steady membership and what was used in it.
+// A phase is a time of steady membership, and its use of the limit.
 type phase struct {
 	name  string
 	use   float64 // of the limit
@@ -52,7 +52,7 @@ type phase struct {
 	took  time.Duration
 }
 
-// play runs the acts in order. Each heals first and is then measured.
+// play runs the acts in order. Each is measured after its recovery.
 func (d *demo) play(ctx context.Context) error {
 	removal := consensus.Removal(lease) + 2*time.Second
 	for i := range processors {
@@ -134,7 +134,7 @@ func (d *demo) shares() (sum float64) {
 	return sum
 }
 
-// agreed tells whether every processor divides by n.
+// agreed reports whether every processor divides by n.
 func (d *demo) agreed(n int) bool {
 	for _, p := range d.procs {
 		if r := p.report(); !r.Agreed || r.PoolSize != n {
@@ -152,7 +152,7 @@ func (d *demo) onlyFeed(p *process) {
 
 var errNotHealed = errors.New("not healed in time")
 
-// until waits for ok, printing the table meanwhile.
+// until waits for ok, printing the table in the meantime.
 func (d *demo) until(ctx context.Context, ok func() bool, limit time.Duration) error {
 	for end := time.Now().Add(limit); !ok(); {
 		if time.Now().After(end) {
@@ -165,10 +165,10 @@ func (d *demo) until(ctx context.Context, ok func() bool, limit time.Duration) e
 	return nil
 }
 
-// measure watches a steady stretch and notes how much of the limit was used.
+// measure watches a steady time and records how much of the limit was used.
 func (d *demo) measure(ctx context.Context, name string, how time.Duration) error {
 	d.phase += ": steady"
-	if err := d.pass(ctx, 500*time.Millisecond); err != nil { // what was in flight settles
+	if err := d.pass(ctx, 500*time.Millisecond); err != nil { // calls in flight end
 		return err
 	}
 	from := time.Now()
@@ -195,8 +195,7 @@ func (d *demo) pass(ctx context.Context, t time.Duration) error {
 	return nil
 }
 
-// finish ends the input, lets every message be answered, and ends the processes
-// in good order.
+// finish ends the input, waits until every message is answered, and ends the processes cleanly.
 func (d *demo) finish() error {
 	for _, p := range d.procs {
 		p.setFed(true)
@@ -209,7 +208,7 @@ func (d *demo) finish() error {
 	return nil
 }
 
-// killAll ends what is still running after a failure.
+// killAll ends the remaining processes after a failure.
 func (d *demo) killAll() {
 	for _, p := range d.procs {
 		_ = p.Kill()

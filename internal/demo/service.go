@@ -13,16 +13,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
-// grantedHeader carries the moment at which the call's permit was granted, in
-// nanoseconds since 1970, on this machine's clock.
+// grantedHeader carries the time of the call's permit, in nanoseconds since 1970, on this machine's clock.
 const grantedHeader = "X-Granted-At"
 
-// lateAfter is the time between grant and arrival after which a call was held up
-// by its caller: a process that was stopped with permits in hand.
+// lateAfter is the time between grant and arrival after which a call counts as delayed by its caller: a process that was stopped while it
+// held permits.
 const lateAfter = 500 * time.Millisecond
 
-// A service is what the mappers call: it counts words, keeps the moment of every
-// call on its own clock, and refuses what is above bound calls in any second.
+// A service is the service that the mappers call. It counts words, records the time of every call on its own clock, and refuses calls above
+// bound in any second.
 type service struct {
 	bound int
 	url   string
@@ -62,7 +61,7 @@ func (s *service) admit(granted time.Time) bool {
 	defer s.mu.Unlock()
 	now := time.Now() // under the lock, so that arrivals are in order
 	if now.Sub(granted) > lateAfter {
-		// Granted in time and used late: no limiter can help that.
+		// Granted in time and used late: no limiter can prevent that.
 		s.late++
 		s.grants = append(s.grants, granted)
 		return true
@@ -86,7 +85,7 @@ func (s *service) calls(from, to time.Time) int {
 	return countBetween(s.arrivals, from, to)
 }
 
-// A tally is all that the service has seen.
+// A tally holds all counts of the service.
 type tally struct{ calls, byArrival, byGrant, late, refused int }
 
 func (s *service) tally() tally {

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
-// row prints what every processor does, once a second.
+// row prints the state of every processor, once a second.
 func (d *demo) row() {
 	now := time.Now()
 	if d.granted == nil {
@@ -50,8 +50,7 @@ func consensusWord(r report) string {
 	return fmt.Sprintf("%d DISAGREE", r.PoolSize)
 }
 
-// verdict prints what was promised and what was seen, and tells whether all of
-// it was kept.
+// verdict prints the promises and the observations, and reports whether all promises were kept.
 func (d *demo) verdict() bool {
 	v, t := stage.NewVerdict(d.out), d.svc.tally()
 	bound := fmt.Sprintf("at most %d", d.svc.bound)

@@ -26,8 +26,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A job is what a mapper process is told, in its environment because a store's
-// URL may hold a password.
+// A job is a mapper process's task, passed in its environment because a store's URL may hold a password.
 type job struct {
 	ID      string        `json:"id"`
 	Pool    string        `json:"pool"`
@@ -42,8 +41,7 @@ type job struct {
 
 const jobVariable = "NUMATHROTTLE_DEMO_JOB"
 
-// A report is what a mapper process says of itself, as a line of JSON on its
-// standard output.
+// A report is a mapper process's report on itself, a line of JSON on its standard output.
 type report struct {
 	Granted  int64         `json:"granted"`
 	Share    float64       `json:"share"`
@@ -95,7 +93,7 @@ func work(encoded string) error {
 	return limiter.Close() // leaves the pool, after the server has stopped
 }
 
-// tell writes a report as a line; a report that cannot be written is missed.
+// tell writes a report as a line, and ignores errors.
 func tell(w io.Writer, r report) {
 	line, err := json.Marshal(r)
 	if err == nil {
@@ -103,8 +101,8 @@ func tell(w io.Writer, r report) {
 	}
 }
 
-// caller returns the handler: it sends the message to the service and answers
-// with the number of words in it. The wrapper has drawn its token before.
+// caller returns the handler: it sends the message to the service and answers with the number of words in it. The wrapper has already drawn
+// its token.
 func caller(url string) mapsdk.Mapper {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: 30 * time.Second}
 	return mapsdk.MapperFunc(func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
@@ -141,8 +139,7 @@ func call(ctx context.Context, c *http.Client, url string, granted time.Time, bo
 	return string(answer), nil
 }
 
-// openStore connects to the store of a URL. Every processor of the demo has the
-// same lease, so the store need not wait for longer ones.
+// openStore connects to the store of a URL. All processors of the demo have the same lease, so the store need not wait for longer ones.
 func openStore(url string, lease time.Duration) (consensus.Store, func(), error) {
 	if strings.HasPrefix(url, "redis://") || strings.HasPrefix(url, "rediss://") {
 		o, err := redis.ParseURL(url)

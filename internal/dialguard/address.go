@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// Addresses says which addresses may be dialled beside the public ones. The zero
-// Addresses allows none. It may be used from any number of goroutines at once.
+// Addresses are the addresses that may be dialled besides the public ones. The zero Addresses allows none. It is safe for concurrent use.
 type Addresses struct{ allowed []netip.Prefix }
 
 // The words of ParseAddresses.
@@ -21,15 +20,13 @@ var addressWords = map[string][]netip.Prefix{
 	"link-local": prefixes("169.254.0.0/16", "fe80::/10"),
 }
 
-// notPublic is what is no address of a server on the internet (IANA's registries of
-// special-purpose addresses).
+// notPublic are the addresses that are not servers on the internet (IANA's registries of special-purpose addresses).
 var notPublic = slices.Concat(addressWords["private"], addressWords["loopback"], addressWords["link-local"], prefixes(
 	"0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"::/128", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10", "ff00::/8",
 ))
 
-// metadata are the addresses at which clouds hand out credentials. Only an entry
-// for exactly this address allows one.
+// metadata are the addresses of clouds' credential services. Only an entry for exactly such an address allows it.
 var metadata = prefixes(
 	"169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::254/128", "fd00:ec2::23/128", // AWS; most others have the first, too
 	"169.254.169.252/32", "fd20:ce::254/128", // Google Cloud
@@ -40,7 +37,7 @@ var metadata = prefixes(
 	"fe80::a9fe:a9fe/128", // OpenStack
 )
 
-// Prefixes of IPv6 whose addresses stand for one of IPv4, and the places of its bytes.
+// Prefixes of IPv6 whose addresses embed one of IPv4, and the positions of its bytes.
 var embedding = []struct {
 	prefix netip.Prefix
 	at     [4]int
@@ -57,7 +54,7 @@ var embedding = []struct {
 
 var lastBytes = [4]int{12, 13, 14, 15}
 
-// embedded returns the addresses of IPv4 that one of IPv6 may stand for; none for any other.
+// embedded returns the IPv4 addresses that an IPv6 address may embed; none for any other.
 func embedded(ip netip.Addr) (v4 []netip.Addr) {
 	if !ip.Is6() || ip == netip.IPv6Unspecified() || ip == netip.IPv6Loopback() {
 		return nil
@@ -71,7 +68,7 @@ func embedded(ip netip.Addr) (v4 []netip.Addr) {
 			v4 = append(v4, at(e.at))
 		}
 	}
-	// ISATAP has it behind an identifier, below any prefix.
+	// ISATAP has it after an identifier, below any prefix.
 	if bytes[8]&^2 == 0 && bytes[9] == 0 && bytes[10] == 0x5e && bytes[11] == 0xfe {
 		v4 = append(v4, at(lastBytes))
 	}
@@ -86,10 +83,10 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// AllowedAddresses says what ParseAddresses takes.
+// AllowedAddresses describes the input of ParseAddresses.
 const AllowedAddresses = "private, loopback, link-local, addresses and CIDR prefixes"
 
-// ParseAddresses reads words, addresses and prefixes, with spaces or commas between.
+// ParseAddresses parses words, addresses and prefixes, separated by spaces or commas.
 func ParseAddresses(text string) (Addresses, error) {
 	var a Addresses
 	for _, entry := range strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == ',' }) {
@@ -114,7 +111,7 @@ func ParseAddresses(text string) (Addresses, error) {
 // ErrAddress is wrapped by the error of a dial to an address that is not allowed.
 var ErrAddress = errors.New("the address is not allowed (allowAddresses)")
 
-// Allows tells whether an address may be dialled. One of IPv6 that stands for an address of IPv4 needs that allowed, too.
+// Allows reports whether an address may be dialled. An IPv6 address that embeds an IPv4 address needs that allowed, too.
 func (a Addresses) Allows(ip netip.Addr) bool {
 	ip = ip.WithZone("").Unmap()
 	if a.names(ip) {
@@ -133,7 +130,7 @@ func (a Addresses) Allows(ip netip.Addr) bool {
 	return !within(notPublic, ip)
 }
 
-// names tells whether there is an entry for exactly this address.
+// names reports whether there is an entry for exactly this address.
 func (a Addresses) names(ip netip.Addr) bool {
 	return slices.ContainsFunc(a.allowed, func(p netip.Prefix) bool { return p.IsSingleIP() && p.Addr() == ip })
 }
@@ -142,8 +139,7 @@ func within(list []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// Control is for net.Dialer.Control: it sees the address that is really dialled, after names
-// were resolved. Its error is ErrAddress.
+// Control is for net.Dialer.Control: it checks the dialled address, after name resolution. Its error is ErrAddress.
 func (a Addresses) Control(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -1,4 +1,3 @@
-// Package dialguard says which addresses a program may dial: those of servers on the internet, and those that its
-// configuration allows. It judges the address that is really dialled, after names were resolved, and every form of IPv6 in
-// which an address of IPv4 can be written.
+// Package dialguard decides which addresses a program may dial: those of servers on the internet, and those that its configuration allows.
+// It checks the dialled address, after name resolution, including every form of IPv6 that embeds an IPv4 address.
 package dialguard

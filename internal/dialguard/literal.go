@@ -9,9 +9,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Refuses tells why a host would be refused when it is dialled, before anything is: because it is an address, in whatever
-// spelling, that is not allowed. host is that of a URL, without port. It returns an empty text for names, which are resolved
-// when they are dialled, and for addresses that are allowed.
+// Refuses says, before any dial, why a host would be refused: because it is an address, in any spelling, that is not allowed. host is the
+// host of a URL, without port. It returns an empty text for allowed addresses, and for names, which are resolved when they are dialled.
 func (a Addresses) Refuses(host string) string {
 	for _, ip := range literals(host) {
 		if a.Allows(ip) {
@@ -31,8 +30,7 @@ func (a Addresses) Refuses(host string) string {
 	return ""
 }
 
-// Literal returns the address that a host is, in whatever spelling. ok is false for a name, and for a spelling that some
-// read as another address than others.
+// Literal returns the address that a host denotes, in any spelling. ok is false for a name, and for an ambiguous spelling.
 func Literal(host string) (ip netip.Addr, ok bool) {
 	ips := literals(host)
 	for i := range ips {
@@ -46,10 +44,10 @@ func Literal(host string) (ip netip.Addr, ok bool) {
 	return ips[0].Unmap(), true
 }
 
-// literals returns the addresses that a host can be read as: none for a name, and two where a leading 0 means
-// octal to some and nothing to others.
+// literals returns the possible addresses of a host: none for a name, and two if a leading 0 means octal to some readers and nothing to
+// others.
 func literals(host string) []netip.Addr {
-	// As net/http does before it dials: full-width digits and dots become those of ASCII.
+	// As in net/http before a dial: full-width digits and dots become ASCII.
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
 		host = ascii
 	}
@@ -66,8 +64,8 @@ func literals(host string) []netip.Addr {
 	return ips
 }
 
-// parseLoose reads the spellings of inet_aton, which resolvers take: one to four numbers, decimal, hexadecimal or octal, of
-// which the last fills the rest.
+// parseLoose parses the spellings of inet_aton, which resolvers accept: one to four numbers, decimal, hexadecimal or octal. The last one
+// fills the remaining bytes.
 func parseLoose(host string, octal bool) (netip.Addr, bool) {
 	const most = 4
 	parts := strings.Split(host, ".")

@@ -12,35 +12,35 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// Settings are what a configuration says of credentials. Zero values are not set.
+// Settings are the configured credentials. Zero values are not set.
 type Settings struct {
 	Username                  string
 	Password                  Source
 	SentinelUsername          string
 	SentinelPassword          Source
 	Token                     Source
-	InURL                     bool   // user, password or token stood in the store's URL
+	InURL                     bool   // user, password or token were in the store's URL
 	CredsFile, NkeyFile       string // of NATS
 	CAFile, CertFile, KeyFile string // in PEM
 }
 
-// Credentials are what a client logs in with, and checks the server with.
+// Credentials are a client's login, and its means to check the server.
 type Credentials struct {
 	Username string
 	Password Source
-	// SentinelPassword is read once, because the client cannot ask for it anew.
+	// SentinelPassword is read once, because the client cannot ask for it again.
 	SentinelUsername, SentinelPassword string
 	Token                              Source
-	InURL                              bool // that of Settings
+	InURL                              bool // as in Settings
 	CredsFile, NkeyFile                string
 	TLS                                *tls.Config // nil: no TLS
 	Seen                               Secrets     // every secret that was read
 }
 
-// A Source is a secret that is known, or that stands in a file and may change.
+// A Source is a known secret, or one in a file that may change.
 type Source struct{ Text, Path string }
 
-// IsSet tells whether there is a text or a file.
+// IsSet reports whether there is a text or a file.
 func (s Source) IsSet() bool { return s.Text != "" || s.Path != "" }
 
 // Read returns the secret and remembers it in seen.
@@ -56,10 +56,10 @@ func (s Source) Read(seen *Secrets) (string, error) {
 	return text, nil
 }
 
-// maxCredentials is the longest file of credentials or certificates, in bytes.
+// maxCredentials is the maximum size of a file of credentials or certificates, in bytes.
 const maxCredentials = 1 << 20
 
-// ReadFile reads a file of a reasonable size. Errors do not show what is in it.
+// ReadFile reads a file of a reasonable size. Errors do not show its content.
 func ReadFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -81,8 +81,8 @@ func ReadFile(path string) ([]byte, error) {
 // FileFault says why a file cannot be used.
 func FileFault(key, path string, err error) error { return config.SecretFileFault(key, path, err) }
 
-// Load reads every file that the store's client needs. Those that are read again for each connection are read once here,
-// so that a wrong path is noticed at the start. A store whose driver the program does not import is a fault.
+// Load reads every file that the store's client needs. Files that are reread for each connection are read once here, so that a wrong path
+// is noticed at the start. A store whose driver the program does not import is a fault.
 func Load(s *Settings, store *config.StoreURL) (*Credentials, []error) {
 	creds := &Credentials{
 		Username: s.Username, Password: s.Password, SentinelUsername: s.SentinelUsername, Token: s.Token, InURL: s.InURL || store.HasUser,
@@ -117,10 +117,10 @@ func Load(s *Settings, store *config.StoreURL) (*Credentials, []error) {
 	return creds, faults
 }
 
-// HasLogin tells whether there is a user name or a password.
+// HasLogin reports whether there is a user name or a password.
 func (c *Credentials) HasLogin() bool { return c.Username != "" || c.Password.IsSet() }
 
-// Login returns user name and password as they are now.
+// Login returns the current user name and password.
 func (c *Credentials) Login() (username, password string, err error) {
 	password, err = c.Password.Read(&c.Seen)
 	return c.Username, password, err

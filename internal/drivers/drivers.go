@@ -1,7 +1,7 @@
-// Package drivers is what pkg/open and the packages below it share: which stores and which monitoring a program has imported,
-// as database/sql has drivers, and the credentials that stores log in with.
+// Package drivers registers the stores and the monitoring that a program imports, as in database/sql, and holds the credentials for stores.
+// Package pkg/open and the packages below it share it.
 //
-// Register functions are for init functions. All others may be called from any goroutine.
+// Register functions are for init functions. All others are safe for concurrent use.
 package drivers
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // A Driver opens stores on the servers of one kind.
 type Driver struct {
-	// Check returns a fault for every file of credentials that the driver's client cannot use. Nil checks nothing.
+	// Check returns a fault for every credentials file that the driver's client cannot use. Nil checks nothing.
 	Check func(*Credentials) []error
 	// Open returns the store. It does not wait for a server.
 	Open func(*Request) Backend
@@ -32,15 +32,14 @@ type Request struct {
 	Credentials *Credentials
 	ID          string // of the processor, for the connection's name
 	Logger      *slog.Logger
-	// LongestLease lowers the longest lease of the store, so that a test need not wait for the freeze of a new pool. 0 is the
-	// store's own.
+	// LongestLease lowers the longest lease of the store, so that a test need not wait for the freeze of a new pool. 0 is the store's own.
 	LongestLease time.Duration
 }
 
-// A Backend is a store and what is to be done when nobody uses it any more.
+// A Backend is a store and its cleanup.
 type Backend struct {
 	Store consensus.Store
-	// Close waits for nothing beyond the end of its context.
+	// Close does not wait beyond the end of its context.
 	Close func(context.Context) error
 }
 
@@ -62,7 +61,7 @@ func Open(r *Request) (Backend, error) {
 	return driver.Open(r), nil
 }
 
-// find returns the driver of a kind. Stores within the process need none, nor does a URL that is wrong, which has no kind.
+// find returns the driver of a kind. Stores within the process need none, and a wrong URL has no kind.
 func find(kind config.Kind) (Driver, error) {
 	driver, ok := registered[kind]
 	if ok || kind == config.Memory || kind == config.Static || kind == "" {
@@ -78,21 +77,21 @@ func find(kind config.Kind) (Driver, error) {
 	}
 }
 
-// Monitoring is what a program may import beside stores: exporters and the health server.
+// Monitoring is the optional monitoring of a program besides stores: exporters and the health server.
 type Monitoring struct {
-	// FromEnv makes the providers that the variables OTEL_* ask for. release is nil if they ask for none.
+	// FromEnv returns the providers that the variables OTEL_* request. release is nil if there are none.
 	FromEnv func(ctx context.Context, id string) (metric.MeterProvider, trace.TracerProvider, func(context.Context) error, error)
 	// Serve starts the health server at an address, or finds the one that this process has there.
 	Serve func(ctx context.Context, addr string, log *slog.Logger) (Server, error)
 }
 
-// A Server shows how limiters are doing.
+// A Server shows the status of limiters.
 type Server interface {
-	// Meters records what /metrics shows.
+	// Meters returns the provider of the metrics at /metrics.
 	Meters() metric.MeterProvider
 	// Add shows a limiter until remove is called. store is its URL without secrets.
 	Add(w otelthrottle.Watched, store string) (remove func())
-	// Close lets go of the server, which ends with the last limiter that uses it.
+	// Close releases the server, which ends with the last limiter that uses it.
 	Close(ctx context.Context) error
 }
 
@@ -101,5 +100,5 @@ var monitoring Monitoring
 // RegisterMonitoring makes exporters and the health server known.
 func RegisterMonitoring(m Monitoring) { monitoring = m }
 
-// Monitor returns what was registered; its fields are nil if nothing was.
+// Monitor returns the registered monitoring; its fields are nil without any.
 func Monitor() Monitoring { return monitoring }

@@ -15,7 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Secrets is every secret that a connection was ever given.
+// Secrets holds every secret that a connection ever received.
 type Secrets struct {
 	mu    sync.Mutex
 	words []string
@@ -29,17 +29,16 @@ func (s *Secrets) Add(word string) {
 		return
 	}
 	s.words = append(s.words, word)
-	// As it looks in a message that quotes it.
+	// As it appears in a message that quotes it.
 	if quoted := strings.Trim(strconv.Quote(word), `"`); quoted != word {
 		s.words = append(s.words, quoted)
 	}
-	// A secret that is a part of another is taken out after it.
+	// A secret that is a part of another is removed after it.
 	slices.SortFunc(s.words, func(a, b string) int { return len(b) - len(a) })
 }
 
-// Clean returns an error whose text shows no secret: a server that does not know
-// a command repeats its arguments, and the arguments of AUTH are secret.
-// errors.Is and errors.As find in it what they find in err.
+// Clean returns an error whose text shows no secret: a server that does not know a command repeats its arguments, and the arguments of AUTH
+// are secret. errors.Is and errors.As find the same in it as in err.
 func (s *Secrets) Clean(err error) error {
 	if err == nil {
 		return nil
@@ -57,7 +56,7 @@ func (s *Secrets) Clean(err error) error {
 	return &cleaned{text: shown, err: err}
 }
 
-// A cleaned error is another one whose text holds a secret.
+// A cleaned error replaces one whose text contains a secret.
 type cleaned struct {
 	text string
 	err  error
@@ -66,8 +65,8 @@ type cleaned struct {
 // Error returns the text without the secret.
 func (e *cleaned) Error() string { return e.text }
 
-// Is and As look into the error with the secret. There is no Unwrap: who prints
-// all that an error wraps, as services that collect errors do, would print the secret.
+// Is and As search the error with the secret. There is no Unwrap: services that collect errors print all wrapped errors, and would print
+// the secret.
 
 // Is implements the method that errors.Is looks for.
 func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
@@ -75,14 +74,14 @@ func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
 // As implements the method that errors.As looks for.
 func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
 
-// A Guarded store is another one whose errors show no secret, and say what is to be done; see RemedyError.
+// A Guarded store wraps another one so that its errors show no secret, and state the remedy; see RemedyError.
 type Guarded struct {
 	Store   consensus.Store
 	Secrets *Secrets
-	// Of is what the store was opened with, for errors that say what is to be done. Nil: they do not.
+	// Of is the request that opened the store, for the remedies in errors. Nil: no remedies.
 	Of *Request
 
-	answered atomic.Bool // the store, some time
+	answered atomic.Bool // the store has answered before
 }
 
 var (

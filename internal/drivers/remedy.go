@@ -14,18 +14,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// A RemedyError is one of a store with what is to be done about it. Its text has no secret.
+// A RemedyError is an error of a store with its remedy. Its text has no secret.
 type RemedyError struct {
-	// Says names what is wrong and the setting that mends it, in one sentence.
+	// Says names the problem and the setting that fixes it, in one sentence.
 	Says string
 
 	err error // without secrets
 }
 
-// Error is what is to be done, and the error.
+// Error returns the remedy and the error.
 func (e *RemedyError) Error() string { return e.Says + ": " + e.err.Error() }
 
-// Remedy is what is to be done.
+// Remedy returns the remedy.
 func (e *RemedyError) Remedy() string { return e.Says }
 
 // Unwrap returns the error without secrets.
@@ -46,7 +46,7 @@ func (g *Guarded) tell(err error) error {
 	return clean
 }
 
-// A sign is what the text of an error says of a store.
+// A sign is a pattern in an error's text that indicates a problem of the store.
 type sign struct {
 	of     func(k config.Kind) bool // nil: of any
 	text   *regexp.Regexp
@@ -94,7 +94,7 @@ var signs = []sign{
 	}},
 }
 
-// silences are signs of a store that has never answered; of one that has, they say nothing.
+// silences are signs of a store that has never answered; once it has, they mean nothing.
 var silences = []sign{
 	{isNATS, regexp.MustCompile(`read tcp .*i/o timeout|expected 'INFO'|nats: protocol error|nats: unknown protocol|EOF`), func(r *Request) string {
 		return r.where() + " does not greet as a NATS server does: if it is a Redis server, set " + storeVariable + " to " + r.scheme("redis://")
@@ -114,7 +114,7 @@ var silences = []sign{
 	}},
 }
 
-// remedy says what is to be done about an error; empty: nobody knows. The error may hold secrets, what is said holds none.
+// remedy returns the remedy for an error; empty: unknown. The error may contain secrets, the remedy does not.
 func (r *Request) remedy(err error, answered bool) string {
 	if says := r.connecting(err); says != "" {
 		return says
@@ -132,7 +132,7 @@ func (r *Request) remedy(err error, answered bool) string {
 	return ""
 }
 
-// connecting is remedy for what keeps a connection from being made.
+// connecting is remedy for failures to connect.
 func (r *Request) connecting(err error) string {
 	text := err.Error()
 	if m := unresolved.FindStringSubmatch(text); m != nil && strings.Contains(text, "no such host") {
@@ -148,7 +148,7 @@ func (r *Request) connecting(err error) string {
 	return r.encrypting(err)
 }
 
-// encrypting is remedy for what keeps a connection from being encrypted.
+// encrypting is remedy for failures to encrypt a connection.
 func (r *Request) encrypting(err error) string {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -181,7 +181,7 @@ func plainInstead(r *Request) string {
 // where names the servers.
 func (r *Request) where() string { return strings.Join(r.URL.Hosts, ", ") }
 
-// scheme is a scheme of Redis, with TLS where the URL has it.
+// scheme returns a scheme of Redis, with TLS if the URL has it.
 func (r *Request) scheme(plain string) string {
 	if r.URL.TLS {
 		return strings.Replace(plain, "redis", "rediss", 1)
@@ -198,7 +198,7 @@ func (r *Request) plainScheme() string {
 
 func tlsScheme(k config.Kind) string { return strings.Replace(string(k), "redis", "rediss", 1) + "://" }
 
-// noLogin is said where the store wants a login and there is none.
+// noLogin is the remedy if the store requires a login and there is none.
 func (r *Request) noLogin() string {
 	if r.URL.Kind == config.NATS {
 		return "the store wants a login, and none is set: set " + config.Variable("storeUsername") + " and " + config.Variable("storePassword") + ", or " +
@@ -211,7 +211,7 @@ func (r *Request) noLogin() string {
 	return "the store wants a password, and none is set: set " + config.Variable(key) + " or " + config.Variable(key+"File")
 }
 
-// wrongLogin is said where the store does not take the login.
+// wrongLogin is the remedy if the store rejects the login.
 func (r *Request) wrongLogin() string {
 	c := r.Credentials
 	switch {
@@ -235,7 +235,7 @@ func (r *Request) wrongLogin() string {
 	return "the store rejects the " + what + " (" + where + ")"
 }
 
-// from names where a secret came from.
+// from names the source of a secret.
 func (r *Request) from(key string, s Source) string {
 	switch {
 	case r.Credentials.InURL && key != "storeSentinelPassword":

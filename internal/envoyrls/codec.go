@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A codec also reads requests with texts that are none: Envoy sends the headers of its clients as they are, and lets a request pass that
-// cannot be read.
+// A codec also reads requests with invalid UTF-8. Envoy forwards the headers of its clients unchanged, and lets a request pass if it cannot
+// be read.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
@@ -32,12 +32,12 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// texts are the fields of a message that are texts, which have none, or messages.
+// texts describes the text fields of a message: nil for a text, else the fields of a submessage.
 type texts map[protowire.Number]texts
 
 var requestTexts = texts{1: nil, 2: {1: {1: nil, 2: nil}}} // domain, and the key and value of each entry of each descriptor
 
-// mend writes a control character over each byte that is no UTF-8, which makes of a tag one that has no quota of its own.
+// mend replaces each byte of invalid UTF-8 by a control character. Such a tag has no quota of its own.
 func (t texts) mend(raw []byte) {
 	for len(raw) > 0 {
 		num, typ, n := protowire.ConsumeTag(raw)

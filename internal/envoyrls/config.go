@@ -29,41 +29,39 @@ const (
 
 	connections  = 1024
 	streams      = 1024
-	maxMessage   = 4 << 20 // headers of a request may stand in several descriptors
+	maxMessage   = 4 << 20 // headers of a request may be in several descriptors
 	defaultGrace = 5 * time.Second
 )
 
-// A Config says what the service draws from, and where it listens. The zero value of a field is
-// its default.
+// A Config configures the service. The zero value of a field is its default.
 type Config struct {
-	// Limiter is what calls draw from. Where it is a throttle.Tagger, the tags of a call choose
-	// limiters.
+	// Limiter is the limiter that calls draw from. If it is a throttle.Tagger, the tags of a call select limiters.
 	Limiter throttle.Limiter
-	// Listen is where the service listens. It must not be empty.
+	// Listen lists the addresses to listen on. It must not be empty.
 	Listen []listen.Addr
-	// Token is what callers have to send in the metadata "authorization: Bearer TOKEN"; empty:
-	// nothing, which only unix sockets and loopback addresses allow.
+	// Token is the token that callers must send in the metadata "authorization: Bearer TOKEN". It may be empty only for unix sockets and
+	// loopback addresses: then none is needed.
 	Token string
-	// TokenFile is where Token stands, if anywhere: it is reread when it changes.
+	// TokenFile is the file that holds Token, if any. It is reread when it changes.
 	TokenFile string
 	// Key is the entry of a descriptor whose value is the tag; empty: the values of all entries.
 	Key string
-	// AskOnly says that hits_addend of a descriptor asks for tokens: nothing is taken when they are refused. By default it
-	// is a cost, which is charged whatever the answer is.
+	// AskOnly makes hits_addend of a descriptor a request for tokens: a refused one takes nothing. By default it is a cost, which is
+	// charged in any case.
 	AskOnly bool
-	// MaxWait is how long a request that asks waits for its tokens: up to LongestWait. Envoy itself gives up
-	// after 20 ms unless it is told otherwise. Defaults to not at all.
+	// MaxWait is how long a request for tokens waits: up to LongestWait. Envoy itself gives up after 20 ms by default. Defaults to 0: no
+	// waiting.
 	MaxWait time.Duration
-	// Grace is how long calls under way may go on after ctx has ended. Defaults to 5 s.
+	// Grace is how long calls under way may continue after ctx has ended. Defaults to 5 s.
 	Grace time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Ready, if not nil, is told the addresses once the service listens.
+	// Ready, if not nil, is called with the addresses once the service listens.
 	Ready func(addrs []string)
 }
 
-// Run serves until ctx ends. It does not close the limiter. Errors: an address that cannot be
-// had, or that needs a token; what ended the server before ctx did.
+// Run serves until ctx ends. It does not close the limiter. Errors: an unavailable address, or one that needs a token; an error that ended
+// the server before ctx did.
 func Run(ctx context.Context, c Config) error {
 	if len(c.Listen) == 0 {
 		return errors.New("envoyrls: listen is empty, allowed: " + listen.Allowed)
@@ -100,7 +98,7 @@ func Run(ctx context.Context, c Config) error {
 	return serve(ctx, c.Grace, server, set, alive)
 }
 
-// serve serves at every address until ctx ends.
+// serve serves all addresses until ctx ends.
 func serve(ctx context.Context, grace time.Duration, server *grpc.Server, set *listen.Set, alive *health.Server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
-// connCredentials are those of a server without encryption, whose calls know their connection.
+// connCredentials are the credentials of a server without encryption, whose calls know their connection.
 type connCredentials struct {
 	credentials.TransportCredentials
 }
@@ -33,7 +33,7 @@ type connInfo struct {
 // AuthType implements credentials.AuthInfo.
 func (connInfo) AuthType() string { return "insecure" }
 
-// admit says that the caller may call, so that its connection may last.
+// admit reports the caller as authorised, so that its connection may last.
 func admit(ctx context.Context) {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(connInfo); ok {

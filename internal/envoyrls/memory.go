@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// maxShapes and maxDrawn bound what is remembered. Of more, some are forgotten.
+	// maxShapes and maxDrawn bound the remembered entries. Beyond that, some are dropped.
 	maxShapes = 1024
 	maxDrawn  = 10_000
-	// probedFor is for how long it is remembered that a route asks with zero hits.
+	// probedFor is how long the service remembers that a route asks with zero hits.
 	probedFor = time.Hour
-	// drawnFor is for how long at least it is remembered what was drawn, and twice that at most.
+	// drawnFor is the minimum time that draws are remembered; the maximum is twice that.
 	drawnFor = time.Hour
 )
 
-// A shape is a hash of what the requests of a route have in common; see shapeOf.
+// A shape is a hash of the common part of a route's requests; see shapeOf.
 type shape [sha256.Size]byte
 
-// A probed remembers which routes ask with zero hits: what they say at the request level afterwards is a cost. The zero value
-// is ready for use, by any number of goroutines.
+// A probed remembers the routes that ask with zero hits: their later hits at the request level are costs. The zero value is ready for use,
+// and it is safe for concurrent use.
 type probed struct {
 	mu sync.Mutex
 	at map[shape]time.Time
@@ -43,22 +43,22 @@ func (p *probed) lately(of shape, now time.Time) bool {
 	return ok && now.Sub(at) < probedFor
 }
 
-// A drawn remembers how many tokens were drawn and charged for tags, and for all, and not given back: no more can be given
-// back. The zero value is ready for use, by any number of goroutines.
+// A drawn remembers how many tokens were drawn and charged, by tag and in total, and not given back: no more can be given back. The zero
+// value is ready for use, and it is safe for concurrent use.
 type drawn struct {
 	mu     sync.Mutex
 	lately account
-	before account // what lately was, until it is too old
+	before account // the previous lately, until it is too old
 	since  time.Time
 }
 
-// An account is how many tokens were drawn: for all, and by tag.
+// An account counts drawn tokens: in total, and by tag.
 type account struct {
 	all  int
 	tags map[string]int
 }
 
-// turn forgets what is too old.
+// turn drops old entries.
 func (d *drawn) turn(now time.Time) {
 	switch age := now.Sub(d.since); {
 	case age < drawnFor:
@@ -83,7 +83,7 @@ func (d *drawn) add(tags []string, n int, now time.Time) {
 	}
 }
 
-// take takes at most n tokens off what was drawn for all of the tags, and returns how many.
+// take subtracts at most n tokens from the draws of all the tags, and returns how many.
 func (d *drawn) take(tags []string, n int, now time.Time) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +108,7 @@ func (d *drawn) take(tags []string, n int, now time.Time) int {
 	return n
 }
 
-// makeRoom makes a map that a key can be put into: one of the others makes way where there are most.
+// makeRoom makes room for key in a map of at most most entries: if it is full, another entry is removed.
 func makeRoom[K comparable, V any](m *map[K]V, key K, most int) {
 	if *m == nil {
 		*m = map[K]V{}
@@ -122,7 +122,7 @@ func makeRoom[K comparable, V any](m *map[K]V, key K, most int) {
 	}
 }
 
-// refund gives back what a request says that it has drawn in vain, and no more than was drawn here.
+// refund gives back the tokens that a request reports as unused, at most those drawn here.
 func (s *service) refund(c *call) {
 	l := throttle.ForTags(s.limiter, c.backTags...)
 	if throttle.Unlimited(l) {

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	maxHits        = 1_000_000_000 // more counts as so many
+	maxHits        = 1_000_000_000 // higher values count as this
 	maxDescriptors = 64
 )
 
-// A call is what a request says. Of several descriptors the largest number of a kind counts.
+// A call is a parsed request. If several descriptors give a number of the same kind, the largest counts.
 type call struct {
-	// tags are those of the descriptors that ask or report, each once.
+	// tags are the tags of the descriptors that ask or report, without duplicates.
 	tags []string
-	// ask is how many tokens the request wants before it is made; 0: none.
+	// ask is how many tokens the request needs before it is made; 0: none.
 	ask int
-	// cost is how many tokens a request has used, or will; 0: none are reported.
+	// cost is how many tokens the request used, or will use; 0: none reported.
 	cost int
-	// probe tells that there are descriptors with zero hits.
+	// probe reports whether there are descriptors with zero hits.
 	probe bool
-	// back is how many tokens backTags give back.
+	// back is the number of tokens to give back for backTags.
 	back     int
 	backTags []string
 }
 
-// read reads a request. Where Envoy gets an error it lets the request pass by default: so what a client has a say in, such as the length of a
-// header and so of a tag, is no reason for one.
+// read parses a request. On an error Envoy lets the request pass by default. So values under the client's influence, such as the length of
+// a header and so of a tag, cause no error.
 func (s *service) read(r *ratelimit.RateLimitRequest) (c call, err error) {
 	all := r.GetDescriptors()
 	if len(all) == 0 || len(all) > maxDescriptors {
@@ -46,7 +46,7 @@ func (s *service) read(r *ratelimit.RateLimitRequest) (c call, err error) {
 	return c, nil
 }
 
-// count adds what one descriptor says.
+// count adds the numbers of one descriptor.
 func (s *service) count(c *call, r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDescriptor, tag string) {
 	tags := &c.tags
 	whole, own := int(min(r.GetHitsAddend(), maxHits)), int(min(d.GetHitsAddend().GetValue(), maxHits))
@@ -89,7 +89,7 @@ func (s *service) tag(d *descriptor.RateLimitDescriptor) string {
 	return strings.Join(values, "/")
 }
 
-// shapeOf tells what the descriptors of one action of a route have in common: the domain and the keys, without the values.
+// shapeOf hashes the common part of the descriptors of one action of a route: the domain and the keys, without the values.
 func shapeOf(r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDescriptor) (of shape) {
 	h := sha256.New()
 	part := func(text string) {

@@ -30,8 +30,8 @@ type service struct {
 	drawn  drawn
 }
 
-// ShouldRateLimit answers one request; see the package documentation. Errors have codes: InvalidArgument for what is wrong with
-// the request, Unavailable when the limiter is closed, Canceled when the caller has gone.
+// ShouldRateLimit answers one request; see the package documentation. Errors have codes: InvalidArgument for an invalid request,
+// Unavailable when the limiter is closed, Canceled when the caller has gone.
 func (s *service) ShouldRateLimit(ctx context.Context, r *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error) {
 	c, err := s.read(r)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *service) ShouldRateLimit(ctx context.Context, r *ratelimit.RateLimitReq
 	return nil, status.Error(codes.Unavailable, "the limiter is closed")
 }
 
-// charge books a cost, whatever the answer is: it is OK where anything could pass before.
+// charge books a cost, whatever the answer: it is OK if anything could pass before.
 func (s *service) charge(l throttle.Limiter, c *call) error {
 	err := throttle.Charge(l, c.cost)
 	if errors.Is(err, throttle.ErrNotCharged) {
@@ -77,8 +77,8 @@ func (s *service) charge(l throttle.Limiter, c *call) error {
 	return err
 }
 
-// draw draws for a request that asks, and takes nothing if it is refused. What is never at hand at once is drawn as far as it
-// can be, and the rest is debt: nobody waits for it here.
+// draw draws for a request for tokens, and takes nothing if refused. If the tokens can never be at hand at once, it draws as many as
+// possible, and the rest becomes debt without waiting.
 func (s *service) draw(ctx context.Context, l throttle.Limiter, c *call) error {
 	n := c.ask
 	if s.wait == 0 {
@@ -88,12 +88,12 @@ func (s *service) draw(ctx context.Context, l throttle.Limiter, c *call) error {
 	if err != nil {
 		return err
 	}
-	permit.Settle(c.ask) // Envoy never says when a request has ended
+	permit.Settle(c.ask) // Envoy does not report the end of a request
 	s.drawn.add(c.tags, c.ask, time.Now())
 	return nil
 }
 
-// statusOf returns what a limiter is doing, if that can be told.
+// statusOf returns the status of a limiter, if it has one.
 func statusOf(l throttle.Limiter) (st throttle.Status, ok bool) {
 	t, ok := l.(interface{ Status() throttle.Status })
 	if ok {
@@ -102,8 +102,8 @@ func statusOf(l throttle.Limiter) (st throttle.Status, ok bool) {
 	return st, ok
 }
 
-// atHandAtMost is how many of n tokens a limiter can have at hand here: those that it can save up. A hard limit has no debt on purpose, and
-// what no draw may cost is to be denied.
+// atHandAtMost returns how many of n tokens a limiter can have at hand: those that it can save up. A hard limit has no debt on purpose, and
+// a draw above its maximum must be denied.
 func atHandAtMost(l throttle.Limiter, n int) int {
 	t, ok := l.(interface{ Limit() throttle.Limit })
 	if !ok || t.Limit().Hard || t.Limit().Strict {
@@ -119,8 +119,8 @@ func atHandAtMost(l throttle.Limiter, n int) int {
 	return max(1, int(float64(st.Limit.Burst)*float64(st.Lease.Share)/float64(throttle.WholeShare)))
 }
 
-// response is the answer to a request; denied is why it was refused, nil if it was not. An answer that is OK names no limit: what is left of
-// it in the whole pool is not known here.
+// response returns the answer to a request. denied is the reason for a refusal, nil if it was not refused. An OK answer names no limit: the
+// remaining tokens of the whole pool are not known here.
 func response(r *ratelimit.RateLimitRequest, l throttle.Limiter, denied *throttle.Error) *ratelimit.RateLimitResponse {
 	out := &ratelimit.RateLimitResponse{OverallCode: ratelimit.RateLimitResponse_OK}
 	each := &ratelimit.RateLimitResponse_DescriptorStatus{}
@@ -142,7 +142,7 @@ func response(r *ratelimit.RateLimitRequest, l throttle.Limiter, denied *throttl
 	return out
 }
 
-// headers are what a refused request is told.
+// headers returns the headers for a refused request.
 func headers(d *throttle.Error) []*core.HeaderValue {
 	all := []*core.HeaderValue{{Key: "x-numathrottle-reason", Value: string(d.Reason)}}
 	if d.Tag != "" {
@@ -154,7 +154,7 @@ func headers(d *throttle.Error) []*core.HeaderValue {
 	return all
 }
 
-// units are the periods that the protocol has a name for.
+// units are the periods that have names in the protocol.
 var units = map[time.Duration]ratelimit.RateLimitResponse_RateLimit_Unit{
 	time.Second:    ratelimit.RateLimitResponse_RateLimit_SECOND,
 	time.Minute:    ratelimit.RateLimitResponse_RateLimit_MINUTE,
@@ -162,7 +162,7 @@ var units = map[time.Duration]ratelimit.RateLimitResponse_RateLimit_Unit{
 	24 * time.Hour: ratelimit.RateLimitResponse_RateLimit_DAY,
 }
 
-// limitOf is the limit as the protocol has it; nil when it has no words for it.
+// limitOf returns the limit in terms of the protocol, or nil if it cannot express it.
 func limitOf(l throttle.Limiter) *ratelimit.RateLimitResponse_RateLimit {
 	t, ok := l.(interface{ Limit() throttle.Limit })
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkSecrets refuses what the exporters would print when they cannot read it: headers
-// hold tokens, and an endpoint may hold a password. The error shows none of it.
+// checkSecrets refuses settings that the exporters would print when they cannot read them: headers contain tokens, and an endpoint may
+// contain a password. The error shows none of it.
 func checkSecrets() error {
 	var errs []error
 	for _, signal := range []string{"", "METRICS_", "TRACES_"} {
@@ -37,7 +37,7 @@ func areHeaders(text string) bool {
 	return true
 }
 
-// isTokenRune tells whether a header's name may hold r (RFC 9110, section 5.6.2).
+// isTokenRune reports whether a header's name may contain r (RFC 9110, section 5.6.2).
 func isTokenRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }

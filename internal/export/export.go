@@ -23,13 +23,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Providers export what they are given, as the variables OTEL_* say.
+// Providers export the recorded data, according to the variables OTEL_*.
 type Providers struct {
 	meters  *sdkmetric.MeterProvider
 	tracers *sdktrace.TracerProvider
 }
 
-// Meters returns where metrics go; nil when nobody asked for their export.
+// Meters returns the provider of metrics; nil if their export was not requested.
 func (p *Providers) Meters() metric.MeterProvider {
 	if p == nil || p.meters == nil {
 		return nil
@@ -37,7 +37,7 @@ func (p *Providers) Meters() metric.MeterProvider {
 	return p.meters
 }
 
-// Tracers returns where spans go; nil when nobody asked for their export.
+// Tracers returns the provider of spans; nil if their export was not requested.
 func (p *Providers) Tracers() trace.TracerProvider {
 	if p == nil || p.tracers == nil {
 		return nil
@@ -45,22 +45,19 @@ func (p *Providers) Tracers() trace.TracerProvider {
 	return p.tracers
 }
 
-// shared is the providers of this process, while somebody uses them.
+// shared holds the providers of this process, while they are in use.
 var shared struct {
 	mu        sync.Mutex
 	users     int
 	providers *Providers
 }
 
-// FromEnv returns the providers that the environment asks for, or nil when it asks for
-// none: OTEL_METRICS_EXPORTER and OTEL_TRACES_EXPORTER name an exporter other than
-// "none", or, when they are not set, an endpoint for OTLP is. Nothing is exported with
-// OTEL_SDK_DISABLED=true. instance becomes the attribute service.instance.id of
-// everything exported, unless OTEL_RESOURCE_ATTRIBUTES names another. ctx bounds
-// FromEnv alone.
+// FromEnv returns the providers that the environment requests, or nil if there are none. OTEL_METRICS_EXPORTER or OTEL_TRACES_EXPORTER must
+// name an exporter other than "none" or, if they are not set, an endpoint for OTLP must be. Nothing is exported with
+// OTEL_SDK_DISABLED=true. instance becomes the attribute service.instance.id of all exports, unless OTEL_RESOURCE_ATTRIBUTES names another.
+// ctx bounds only FromEnv.
 //
-// release flushes what is left, and ends the providers when it is called by the last
-// who has them. It is nil without providers.
+// release flushes the rest, and ends the providers when their last user calls it. It is nil without providers.
 func FromEnv(ctx context.Context, instance string) (p *Providers, release func(context.Context) error, err error) {
 	metrics, traces := asked("METRICS"), asked("TRACES")
 	if !metrics && !traces {
@@ -82,7 +79,7 @@ func FromEnv(ctx context.Context, instance string) (p *Providers, release func(c
 	}, nil
 }
 
-// release flushes, and ends the providers when nobody else has them.
+// release flushes, and ends the providers if they have no other user.
 func (p *Providers) release(ctx context.Context) error {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -130,14 +127,13 @@ func newProviders(ctx context.Context, instance string, metrics, traces bool) (*
 	return p, nil
 }
 
-// resourceOf describes this process: as the variables OTEL_* say, else by its instance, if there is one, and by the service that it is a
-// part of.
+// resourceOf describes this process: by the variables OTEL_*, else by its instance, if any, and by its service.
 func resourceOf(instance string) (*resource.Resource, error) {
 	own := []attribute.KeyValue{attribute.String("service.name", serviceName())}
 	if instance != "" {
 		own = append(own, attribute.String("service.instance.id", instance))
 	}
-	// Of attributes with one name the later resource's counts. Default remembers what the variables were once.
+	// Of attributes with the same name the later resource's counts. Default caches the variables.
 	res, err := resource.Merge(resource.Default(), resource.NewSchemaless(own...))
 	if err == nil {
 		res, err = resource.Merge(res, resource.Environment())
@@ -148,7 +144,7 @@ func resourceOf(instance string) (*resource.Resource, error) {
 	return res, nil
 }
 
-// serviceName is what all pods of a vertex have in common; outside Numaflow the name of the program.
+// serviceName returns the common name of all pods of a vertex; outside Numaflow the name of the program.
 func serviceName() string {
 	pipeline, vertex := os.Getenv("NUMAFLOW_PIPELINE_NAME"), os.Getenv("NUMAFLOW_VERTEX_NAME")
 	if pipeline != "" && vertex != "" {
@@ -180,8 +176,8 @@ func (p *Providers) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Prometheus returns a meter provider of its own and the handler that shows what it is
-// given, in Prometheus' text format, or in OpenMetrics for who asks for that. stop ends the provider.
+// Prometheus returns a separate meter provider and a handler that shows its metrics in Prometheus' text format, or in OpenMetrics on
+// request. stop ends the provider.
 func Prometheus() (meters metric.MeterProvider, handler http.Handler, stop func(context.Context) error, err error) {
 	registry := prometheus.NewRegistry()
 	exporter, err := promexporter.New(promexporter.WithRegisterer(registry), promexporter.WithoutScopeInfo())

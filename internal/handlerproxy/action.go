@@ -16,7 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 )
 
-// What can become of a message without tokens.
+// What can happen to a message without tokens.
 const (
 	actionWait     = "wait"
 	actionNack     = "nack"
@@ -28,12 +28,12 @@ const (
 	allowedActions = "`wait`, `nack`, `drop`, `forward TAG[,TAG]`, and for sinks `fail` and `fallback`"
 )
 
-// rules is what the settings say of a message.
+// rules are the settings for a message.
 type rules struct {
 	cost      func(value func() []byte, headers func() map[string]string) int // nil: one token
 	tag       admission.TagRule
 	needsKeys bool
-	forward   []string // the tags of a message that is forwarded as it came
+	forward   []string // the tags of a message that is forwarded unchanged
 }
 
 func (c Config) rules() rules {
@@ -44,7 +44,7 @@ func (c Config) rules() rules {
 	return r
 }
 
-// parseAction reads what is to become of a message, with the tags of a forward.
+// parseAction parses the action for a denied message, with the tags of a forward.
 func parseAction(text string) (action string, tags []string, ok bool) {
 	word, argument, found := strings.Cut(text, " ")
 	if word != actionForward {
@@ -61,7 +61,7 @@ func parseAction(text string) (action string, tags []string, ok bool) {
 	return word, tags, true
 }
 
-// checkActions finds actions that the kind has not, and those without a bound on the wait.
+// checkActions finds actions that the kind does not support, and those without a bound on the wait.
 func (c Config) checkActions(bad func(field, problem, allowed string)) {
 	action, _, _ := parseAction(c.OnDenied)
 	value := fmt.Sprintf("is %q for kind %s", c.OnDenied, c.Kind)
@@ -159,7 +159,7 @@ func (p *proxy) sourceOptions() []sourcer.Option {
 	return opts
 }
 
-// checkWrapper returns what the wrapper of the kind finds wrong with its options. What Validate takes is right for it; the
+// checkWrapper returns the faults that the kind's wrapper finds in its options. Settings that Validate accepts are valid for it; the
 // variables of the container may not be.
 func (p *proxy) checkWrapper() error {
 	switch {

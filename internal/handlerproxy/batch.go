@@ -13,35 +13,35 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A batch is what the platform sends up to an end-of-transmission mark.
+// A batch is the platform's messages up to an end-of-transmission mark.
 type batch struct {
 	exchange *exchange
 	messages map[string]*message // by ID; the worker's, once the batch is read
-	done     chan struct{}       // closed: everything is answered
+	done     chan struct{}       // closed: all are answered
 
-	asked int // messages that the handler got
+	asked int // messages sent to the handler
 
 	mu      sync.Mutex
 	mark    []byte        // the platform's, once the batch is read
-	replies [][]byte      // of the handler, but for its mark
+	replies [][]byte      // of the handler, without its mark
 	end     []byte        // its mark
-	ended   chan struct{} // closed when the mark is there
+	ended   chan struct{} // closed when the mark has come
 }
 
 type batchKey struct{}
 
-// batchOf returns the batch that a wrapper's handler was called for.
+// batchOf returns the batch for which a wrapper's handler was called.
 func batchOf(ctx context.Context) *batch {
 	b, _ := ctx.Value(batchKey{}).(*batch)
 	return b
 }
 
-// serveBatches serves a stream of batches, one after the other. handle answers one: in yields its messages.
+// serveBatches serves a stream of batches, one after the other. handle answers one batch; in yields its messages.
 func serveBatches[D any](x *exchange, datum func(*message) D, handle func(ctx context.Context, b *batch, in <-chan D) error) error {
 	var now *batch // of the reader
 	var in chan D
 	var mu sync.Mutex
-	var hearing *batch // what the handler answers
+	var hearing *batch // the batch that the handler answers
 	begin := func() error {
 		now = &batch{exchange: x, messages: map[string]*message{}, done: make(chan struct{}), ended: make(chan struct{})}
 		in = make(chan D)
@@ -91,14 +91,14 @@ func serveBatches[D any](x *exchange, datum func(*message) D, handle func(ctx co
 	return err
 }
 
-// closeWith notes that the batch is read.
+// closeWith marks the batch as read.
 func (b *batch) closeWith(mark []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mark = mark
 }
 
-// wait waits for a channel to be closed, or for the end of the exchange.
+// wait waits until a channel is closed, or for the end of the exchange.
 func (x *exchange) wait(done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -108,7 +108,7 @@ func (x *exchange) wait(done <-chan struct{}) error {
 	}
 }
 
-// hear takes a response of the handler to a batch.
+// hear processes a response of the handler to a batch.
 func (x *exchange) hear(b *batch, raw []byte) error {
 	e, err := x.proxy.layout.response.open(raw)
 	if err != nil {
@@ -125,7 +125,7 @@ func (x *exchange) hear(b *batch, raw []byte) error {
 	return nil
 }
 
-// take notes a response; false when the batch has ended.
+// take records a response; it returns false if the batch has ended.
 func (b *batch) take(raw []byte, end bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,8 +141,7 @@ func (b *batch) take(raw []byte, end bool) bool {
 	return true
 }
 
-// ask sends the messages of in to the handler, and waits for the end of its answer. A handler that would get nothing is
-// not asked.
+// ask sends the messages of in to the handler, and waits for the end of its answer. It does not call the handler for no messages.
 func ask[D any](ctx context.Context, b *batch, in <-chan D) {
 	for d := range in {
 		if err := b.exchange.tell(own(d).raw); err != nil {
@@ -166,7 +165,7 @@ func ask[D any](ctx context.Context, b *batch, in <-chan D) {
 	}
 }
 
-// finish sends the end-of-transmission mark: the handler's, or one of its own when the handler got nothing.
+// finish sends the end-of-transmission mark: the handler's, or the proxy's if the handler got no messages.
 func (b *batch) finish() error {
 	if b.end != nil {
 		return b.exchange.say(b.end)
@@ -177,7 +176,7 @@ func (b *batch) finish() error {
 	return b.exchange.say(batchEnd)
 }
 
-// A batchNext is the handler that the wrapper of a batch map is put around.
+// A batchNext is the handler inside the wrapper of a batch map.
 type batchNext struct{ p *proxy }
 
 func (n batchNext) BatchMap(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
@@ -208,7 +207,7 @@ func (p *proxy) serveBatchMap(x *exchange, handler batchmapsdk.BatchMapper) erro
 				var raw []byte
 				switch {
 				case m == nil:
-					continue // without a limit nothing has compared the answers with the batch: an answer for none, or a second one
+					continue // without a limit nothing has compared the answers with the batch: this one has no message, or is the second
 				case m.answer != nil:
 					raw = m.answer
 				default:

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// clear takes away what another run has left, so that the platform waits for this one. It deletes a socket, and a file
-// that can be a server info, and nothing else that somebody has named by mistake.
+// clear removes the files of an earlier run, so that the platform waits for this one. It deletes only a socket, and a file that can be a
+// server info, in case a setting names a wrong file.
 func (p *proxy) clear() error {
 	var d net.Dialer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -27,7 +27,7 @@ func (p *proxy) clear() error {
 	)
 }
 
-// remove deletes what is at the path of a setting, if it can be what an earlier run has left.
+// remove deletes the file at the path of a setting, if an earlier run can have left it.
 func remove(setting, path, allowed string, left func(found fs.FileInfo) bool) error {
 	found, err := os.Lstat(path)
 	switch {
@@ -46,7 +46,7 @@ func remove(setting, path, allowed string, left func(found fs.FileInfo) bool) er
 
 func isSocket(found fs.FileInfo) bool { return found.Mode()&fs.ModeType == fs.ModeSocket }
 
-// longestInfo is more than any server info has, in bytes.
+// longestInfo exceeds the size of any server info, in bytes.
 const longestInfo = 64 << 10
 
 func isServerInfo(found fs.FileInfo) bool {

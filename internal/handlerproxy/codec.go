@@ -7,11 +7,10 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// A frame is a gRPC message as it stands on the wire.
+// A frame is an encoded gRPC message.
 type frame struct{ raw []byte }
 
-// rawCodec passes frames unchanged. It has the name of the codec that it stands in for, since the
-// name is part of the content type.
+// rawCodec passes frames unchanged. It has the name of the codec that it replaces, since the name is part of the content type.
 type rawCodec struct{}
 
 var _ encoding.CodecV2 = rawCodec{}

@@ -14,36 +14,34 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Prefix is what the variables of the proxy's own settings begin with.
+// Prefix is the prefix of the variables of the proxy's own settings.
 const Prefix = config.Prefix + "PROXY_"
 
-// A Config says what Run does. The zero value of every field but Kind means its default.
+// A Config configures Run. The zero value of every field but Kind means its default.
 type Config struct {
-	// Pool is the limit, and where it is kept.
+	// Pool is the limit and its store.
 	Pool numathrottle.Config
-	// Limiter is drawn from in place of one that Run opens from Pool. Run does not close it.
+	// Limiter, if set, replaces the one that Run opens from Pool. Run does not close it.
 	Limiter throttle.Limiter
 	// Kind of the handler. It has no default.
 	Kind Kind
-	// Socket and ServerInfo are what the platform finds. They default to the kind's own names below
-	// /var/run/numaflow.
+	// Socket and ServerInfo are the paths for the platform. They default to the kind's own names below /var/run/numaflow.
 	Socket, ServerInfo string
-	// HandlerSocket and HandlerServerInfo are the handler's. They default to the same names below /var/run/handler.
+	// HandlerSocket and HandlerServerInfo are those of the handler. They default to the same names below /var/run/handler.
 	HandlerSocket, HandlerServerInfo string
-	// HandlerWait is how long the handler may take to come up. Defaults to 2 minutes.
+	// HandlerWait bounds how long the handler may take to start. Defaults to 2 minutes.
 	HandlerWait time.Duration
 
-	// Cost and Tag are what a message draws, and for which tag. They default to one token, and no tag.
+	// Cost and Tag are the cost and the tag of a message. They default to one token, and no tag.
 	Cost, Tag string
-	// OnDenied is what becomes of a message without tokens: wait, nack, drop, fail, fallback, or forward with tags.
-	// Defaults to wait.
+	// OnDenied is the action for a message without tokens: wait, nack, drop, fail, fallback, or forward with tags. Defaults to wait.
 	OnDenied string
-	// MaxWait bounds the wait of a message, BatchBudget that of a sink's batch. Both default to none.
+	// MaxWait bounds the wait of a message, BatchBudget the wait of a sink's batch. Both default to none.
 	MaxWait, BatchBudget time.Duration
-	// InOrder, ExemptDropped and PerOutput are the options of the wrappers by these names.
+	// InOrder, ExemptDropped and PerOutput are the wrappers' options of these names.
 	InOrder, ExemptDropped, PerOutput bool
-	// TargetProcessing and VertexRate tell the clamp of a source's pending messages what the vertex has. They default to
-	// 20 s, and to the whole limit.
+	// TargetProcessing and VertexRate are the vertex's figures for clamping the pending messages of a source. They default to 20 s, and to
+	// the whole limit.
 	TargetProcessing time.Duration
 	VertexRate       int
 	// MaxMessageSize bounds a gRPC message, in bytes. Defaults to 64 MiB, as the SDKs do.
@@ -61,7 +59,7 @@ func Fields() []config.Field[Config] {
 
 type setting = config.Field[Config]
 
-// placeFields say where the platform and the handler are.
+// placeFields are the paths for the platform and the handler.
 func placeFields() []setting {
 	path := func(key, dir, doc string, at func(*Config) *string) setting {
 		return config.PathField(key, "the kind's own below `"+dir+"`", doc, at)
@@ -85,7 +83,7 @@ func placeFields() []setting {
 	}
 }
 
-// messageFields say what a message draws, and what becomes of one without tokens.
+// messageFields are the cost of a message, and the action for one without tokens.
 func messageFields() []setting {
 	return []setting{
 		{
@@ -109,7 +107,7 @@ func messageFields() []setting {
 	}
 }
 
-// kindFields are for some kinds only.
+// kindFields apply to some kinds only.
 func kindFields() []setting {
 	return []setting{
 		config.DurationField("batchBudget", time.Millisecond, time.Hour, "none", "How long the messages of a sink's batch may wait together",
@@ -124,7 +122,7 @@ func kindFields() []setting {
 	}
 }
 
-// withDefaults fills in what follows from the kind.
+// withDefaults fills in the defaults that depend on the kind.
 func (c Config) withDefaults() Config {
 	c.Socket = cmp.Or(c.Socket, c.Kind.socket(platformDir))
 	c.ServerInfo = cmp.Or(c.ServerInfo, c.Kind.infoFile(platformDir))
@@ -140,7 +138,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate returns an error with a line for everything that is wrong with the proxy's own settings; nil for nothing.
+// Validate returns an error with a line for each fault of the proxy's own settings, or nil.
 func (c Config) Validate() error {
 	faults := config.Check(Fields(), &c)
 	bad := func(field, problem, allowed string) {
@@ -170,7 +168,7 @@ func (c Config) Validate() error {
 	return config.Join(faults)
 }
 
-// longestSocket is how long the path of a unix socket can be on Linux.
+// longestSocket is the maximum length of a unix socket's path on Linux.
 const longestSocket = 107
 
 func kindNames() string {
@@ -181,7 +179,7 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// checkOptions finds options that the kind has not.
+// checkOptions finds options that the kind does not support.
 func (c Config) checkOptions(bad func(field, problem, allowed string)) {
 	only := func(field string, set, allowed bool, kinds string) {
 		if set && !allowed {

@@ -8,13 +8,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// allowedCost is what a cost can be, for settings and their faults.
+// allowedCost describes valid costs, for settings and their faults.
 const allowedCost = "a whole number, `bytes/N` with N above 0, `header NAME`, or `json PATH` such as `usage.tokens`"
 
-// A costRule is where the cost of a message stands. What cannot be read costs what unreadable returns for its place and text.
+// A costRule reads the cost of a message. If it cannot be read, the cost is the result of unreadable for its place and text.
 type costRule func(value func() []byte, headers func() map[string]string, unreadable func(place, text string) int) int
 
-// parseCost reads a cost; a nil rule is one token for each message. ok is false for a text that is none.
+// parseCost parses a cost; a nil rule is one token for each message. ok is false for an invalid text.
 func parseCost(text string) (cost costRule, ok bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)
@@ -43,7 +43,7 @@ func parseCost(text string) (cost costRule, ok bool) {
 	return func(func() []byte, func() map[string]string, func(string, string) int) int { return int(n) }, true
 }
 
-// headerCost is the number that a header holds. Without the header a message costs one token.
+// headerCost reads the cost from a header. Without the header a message costs one token.
 func headerCost(name string) costRule {
 	return func(_ func() []byte, headers func() map[string]string, unreadable func(place, text string) int) int {
 		text, ok := headers()[name]
@@ -57,8 +57,8 @@ func headerCost(name string) costRule {
 	}
 }
 
-// jsonCost is the number that stands at path in a payload. Where nothing or null stands there, a message costs one token. A payload that is no
-// valid JSON has a cost that cannot be read, unless it is empty.
+// jsonCost reads the cost from path in a payload. If there is nothing or null, a message costs one token. The cost of an invalid JSON
+// payload cannot be read, unless it is empty.
 func jsonCost(path costrule.Path) costRule {
 	return func(value func() []byte, _ func() map[string]string, unreadable func(place, text string) int) int {
 		place := "json " + strings.Join(path, ".")
@@ -76,8 +76,8 @@ func jsonCost(path costrule.Path) costRule {
 	}
 }
 
-// unreadable logs that a cost cannot be read, and returns what its message costs: so much that it is denied. A source has read
-// its messages already.
+// unreadable logs that a cost cannot be read, and returns the cost to use: so high that the message is denied. A source has already read
+// its messages.
 func (p *proxy) unreadable() func(place, text string) int {
 	cost, outcome := costrule.Ungrantable, "denied, with the reason too_large; onDenied says what becomes of it"
 	if p.Kind == Source {
@@ -90,7 +90,7 @@ func (p *proxy) unreadable() func(place, text string) int {
 	}
 }
 
-// costOf returns the cost of a message by the settings; nil: one token.
+// costOf returns the function for the cost of a message; nil: one token.
 func (p *proxy) costOf() func(value func() []byte, headers func() map[string]string) int {
 	rule, _ := parseCost(p.Cost)
 	if rule == nil {

@@ -14,11 +14,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// An exchange joins a stream of the platform to a stream of its own to the handler. When either
-// fails, so does the other.
+// An exchange joins a stream of the platform to its own stream to the handler. When either fails, the other fails, too.
 type exchange struct {
 	proxy *proxy
-	// ctx ends with the exchange; its cause is what the platform is told.
+	// ctx ends with the exchange; its cause is the status for the platform.
 	ctx      context.Context //nolint:containedctx // lives as long as the stream that it belongs to
 	cancel   context.CancelCauseFunc
 	platform grpc.ServerStream
@@ -27,11 +26,11 @@ type exchange struct {
 	toPlatform, toHandler sync.Mutex // gRPC takes one Send at a time
 
 	mu      sync.Mutex
-	pending map[string]*message // asked of the handler, by ID
-	closing bool                // no further worker may begin
+	pending map[string]*message // sent to the handler, by ID
+	closing bool                // no further worker may start
 	workers sync.WaitGroup
-	busy    sync.WaitGroup    // work that is not done; only the reader adds to it
-	idle    chan func() error // to a worker that waits for work
+	busy    sync.WaitGroup    // unfinished work; only the reader adds to it
+	idle    chan func() error // to an idle worker
 	leaving bool              // the handler's stream is to end: its end is no fault
 }
 
@@ -42,7 +41,7 @@ var (
 	errNoHello = status.Error(codes.InvalidArgument, "numathrottle: the first request of the stream is no handshake")
 )
 
-// join opens the stream to the handler for one of the platform, and passes the handshakes.
+// join opens the stream to the handler for a stream of the platform, and passes the handshakes.
 func (p *proxy) join(platform grpc.ServerStream, method string) (*exchange, error) {
 	ctx, cancel := context.WithCancelCause(withMetadata(platform.Context()))
 	x := &exchange{proxy: p, ctx: ctx, cancel: cancel, platform: platform, pending: map[string]*message{}, idle: make(chan func() error)}
@@ -61,7 +60,7 @@ func (p *proxy) join(platform grpc.ServerStream, method string) (*exchange, erro
 
 var bothWays = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 
-// withMetadata hands on the headers of a call.
+// withMetadata passes on the headers of a call.
 func withMetadata(ctx context.Context) context.Context {
 	in, _ := metadata.FromIncomingContext(ctx)
 	out := metadata.MD{}
@@ -115,7 +114,7 @@ func (x *exchange) say(raw []byte) error {
 	return x.platform.SendMsg(&frame{raw})
 }
 
-// tell sends a frame to the handler. What was wrong with the stream is told by its end.
+// tell sends a frame to the handler. The stream's end reports its error.
 func (x *exchange) tell(raw []byte) error {
 	x.toHandler.Lock()
 	defer x.toHandler.Unlock()
@@ -133,8 +132,8 @@ func (x *exchange) fail(err error) {
 	x.cancel(err)
 }
 
-// run reads from both sides until the platform ends its stream and everything is answered, or either side fails. read
-// gets the platform's frames, heard the handler's; each is called by one goroutine.
+// run reads from both sides until the platform ends its stream and everything is answered, or either side fails. read receives the
+// platform's frames, heard the handler's; each is called by one goroutine.
 func (x *exchange) run(read, heard func(raw []byte) error) error {
 	defer x.end()
 	listening := make(chan struct{})
@@ -153,7 +152,7 @@ func (x *exchange) run(read, heard func(raw []byte) error) error {
 			return x.verdict()
 		}
 	}
-	x.busy.Wait() // everything read is answered, or the exchange has failed
+	x.busy.Wait() // all messages are answered, or the exchange has failed
 	x.leave()
 	select {
 	case <-x.ctx.Done():
@@ -163,7 +162,7 @@ func (x *exchange) run(read, heard func(raw []byte) error) error {
 	}
 }
 
-// readAll hands on what the platform sends, until it ends its stream.
+// readAll passes on the platform's frames until it ends its stream.
 func (x *exchange) readAll(read func(raw []byte) error) error {
 	for {
 		raw, err := receive(x.platform)
@@ -179,7 +178,7 @@ func (x *exchange) readAll(read func(raw []byte) error) error {
 	}
 }
 
-// listen hands on what the handler sends. When the handler ends its stream before it should, the exchange fails.
+// listen passes on the handler's frames. If the handler ends its stream early, the exchange fails.
 func (x *exchange) listen(heard func(raw []byte) error) {
 	for {
 		raw, err := receive(x.handler)
@@ -199,14 +198,14 @@ func (x *exchange) listen(heard func(raw []byte) error) {
 	}
 }
 
-// leave ends the stream to the handler in good order.
+// leave ends the stream to the handler cleanly.
 func (x *exchange) leave() {
 	x.mu.Lock()
 	x.leaving = true
 	x.mu.Unlock()
 	x.toHandler.Lock()
 	defer x.toHandler.Unlock()
-	_ = x.handler.CloseSend() // its end is seen by the listener
+	_ = x.handler.CloseSend() // the listener sees its end
 }
 
 // end waits for the workers, whose streams have ended.
@@ -218,7 +217,7 @@ func (x *exchange) end() {
 	x.workers.Wait()
 }
 
-// verdict is what the platform is told about the end of its stream.
+// verdict returns the final status of the platform's stream.
 func (x *exchange) verdict() error {
 	err := context.Cause(x.ctx)
 	if _, ok := status.FromError(err); ok {
@@ -230,7 +229,7 @@ func (x *exchange) verdict() error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// do has a worker do some work: an idle one, whose stack has grown already, or another one.
+// do gives work to a worker: an idle one, whose stack has grown already, or another one.
 func (x *exchange) do(work func() error) error {
 	x.busy.Add(1)
 	select {
@@ -258,8 +257,8 @@ func (x *exchange) do(work func() error) error {
 	return nil
 }
 
-// perform does some work. What ends it in panic fails the exchange, so that its message is delivered again. It may also end
-// the worker by runtime.Goexit, once the exchange is over.
+// perform does some work. A panic in it fails the exchange, so that its message is redelivered. The work may also end the worker by
+// runtime.Goexit, once the exchange is over.
 func (x *exchange) perform(work func() error) {
 	done := false
 	defer func() {
@@ -267,7 +266,7 @@ func (x *exchange) perform(work func() error) {
 		switch {
 		case r != nil:
 			x.fail(status.Errorf(codes.Internal, "numathrottle: %v", r))
-		case !done: // by Goexit, which is right only when the exchange is over
+		case !done: // by Goexit, which is valid only when the exchange is over
 			x.fail(status.Error(codes.Unavailable, "numathrottle: a message is not handled"))
 		}
 		x.busy.Done()
@@ -278,7 +277,7 @@ func (x *exchange) perform(work func() error) {
 	done = true
 }
 
-// newMessage reads a request of the platform.
+// newMessage parses a request of the platform.
 func (x *exchange) newMessage(raw []byte) (*message, envelope, error) {
 	at := &x.proxy.layout.request
 	e, err := at.open(raw)
@@ -288,7 +287,7 @@ func (x *exchange) newMessage(raw []byte) (*message, envelope, error) {
 	return &message{raw: raw, id: e.id, body: e.body, at: at, exchange: x}, e, nil
 }
 
-// expect notes that the handler is going to be asked, so that its replies find the message.
+// expect registers a message before it is sent to the handler, so that its replies find it.
 func (x *exchange) expect(m *message, room int) error {
 	m.replies = make(chan []byte, room)
 	x.mu.Lock()
@@ -300,8 +299,7 @@ func (x *exchange) expect(m *message, room int) error {
 	return nil
 }
 
-// find returns the message that a reply is for; nil when there is none, which is logged. The last reply to a message
-// settles it.
+// find returns the message of a reply, or nil if there is none, which is logged. The last reply to a message removes it.
 func (x *exchange) find(id string, last bool) *message {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 // A Kind is a kind of handler, by the name of its socket.
 type Kind string
 
-// The kinds of handlers that have messages to draw for.
+// The kinds of handlers with messages to draw for.
 const (
 	Map           Kind = "map"
 	BatchMap      Kind = "batchmap"
@@ -26,25 +26,24 @@ func Kinds() []Kind {
 	return []Kind{Map, BatchMap, MapStream, Sink, FallbackSink, OnSuccessSink, Source, Transform}
 }
 
-// The folders in which the platform and the handler meet the proxy.
+// The folders in which the proxy meets the platform and the handler.
 const (
 	platformDir = "/var/run/numaflow"
 	handlerDir  = "/var/run/handler"
 )
 
-// A layout says where a kind of handler has what.
+// A layout describes a kind's files and messages.
 type layout struct {
-	// info is the name of the server-info file, mode the map mode that stands in it.
+	// info is the name of the server-info file, mode the map mode in it.
 	info, mode string
-	// service is the gRPC service, method that of the messages.
+	// service is the gRPC service, method its method for messages.
 	service, method string
 
 	request  requestLayout
 	response responseLayout
 }
 
-// A requestLayout has the field numbers of a request. id is that of the request, bodyID that of the
-// message inside; one of them is 0.
+// A requestLayout has the field numbers of a request. id is the request's, bodyID the inner message's; one of them is 0.
 type requestLayout struct {
 	body, id, handshake, status protowire.Number
 
@@ -72,7 +71,7 @@ var (
 		keys: 1, value: 2, eventTime: 3, watermark: 4, headers: 5, bodyID: 6, metadata: 7,
 	}
 	transformResponse = responseLayout{results: 1, id: 2, handshake: 3, tags: 4}
-	// A read has no results with IDs; what is in it is read in source.go.
+	// A read has no results with IDs; its contents are read in source.go.
 	readRequest  = requestLayout{body: 1, handshake: 2}
 	readResponse = responseLayout{results: 1, status: 2, handshake: 3}
 )
@@ -101,10 +100,10 @@ var layouts = map[Kind]layout{
 	},
 }
 
-// isSink tells whether a vertex has the handler for a sink.
+// isSink reports whether the kind is a sink.
 func (k Kind) isSink() bool { return k == Sink || k == FallbackSink || k == OnSuccessSink }
 
-// isMap tells whether it is one of the three kinds of map.
+// isMap reports whether the kind is one of the three kinds of map.
 func (k Kind) isMap() bool { return k == Map || k == BatchMap || k == MapStream }
 
 func (k Kind) socket(dir string) string { return path.Join(dir, string(k)+".sock") }

@@ -19,10 +19,9 @@ import (
 	transformpb "github.com/numaproj/numaflow-go/pkg/apis/proto/sourcetransform/v1"
 )
 
-// What the proxy says in the handler's place, all of it made by a wrapper: nacks, drops, failures and messages that are
-// forwarded as they came.
+// The proxy's own answers, all made by a wrapper: nacks, drops, failures and messages that are forwarded unchanged.
 
-// encode encodes a message of the proxy's own, which cannot fail: its texts are the wrappers' or came in a message.
+// encode encodes one of the proxy's own messages, which cannot fail: its texts are the wrappers' or came in a message.
 func encode(m proto.Message) []byte {
 	raw, _ := proto.Marshal(m)
 	return raw
@@ -38,7 +37,7 @@ func streamEnd(id string) []byte {
 	return encode(&mappb.MapResponse{Id: id, Status: &mappb.TransmissionStatus{Eot: true}})
 }
 
-// A result is a message that a wrapper has made.
+// A result is a message made by a wrapper.
 type result interface {
 	Keys() []string
 	Value() []byte
@@ -53,7 +52,7 @@ func nackOptions(o *mapsdk.NackOptions) *commonpb.NackOptions {
 	return &commonpb.NackOptions{Reason: o.Reason, MaxDeliveries: o.MaxDeliveries, Delay: o.Delay}
 }
 
-// mapResult is a made message as a result of any map.
+// mapResult returns a made message as a result of any map.
 func (p *proxy) mapResult(m *message, r result) *mappb.MapResponse_Result {
 	if p.forwards(r.Tags()) {
 		return &mappb.MapResponse_Result{Keys: m.Keys(), Value: m.Value(), Tags: r.Tags(), Metadata: m.userMetadata()}
@@ -61,7 +60,7 @@ func (p *proxy) mapResult(m *message, r result) *mappb.MapResponse_Result {
 	return &mappb.MapResponse_Result{Keys: r.Keys(), Value: r.Value(), Tags: r.Tags(), NackOptions: nackOptions(r.NackOptions())}
 }
 
-// forwards tells whether a made message is the one that came, under tags.
+// forwards reports whether a made message is the original one, under tags.
 func (p *proxy) forwards(tags []string) bool {
 	return len(p.rules.forward) > 0 && slices.Equal(tags, p.rules.forward)
 }
@@ -100,7 +99,7 @@ func (p *proxy) transformResponse(m *message, made transformsdk.Messages) []byte
 	return encode(resp)
 }
 
-// sinkResult is a response of the wrapper: a failure, a nack, a success or the way to the fallback sink.
+// sinkResult returns a response of the wrapper: a failure, a nack, a success or the way to the fallback sink.
 func sinkResult(r sinksdk.Response) []byte {
 	out := &sinkpb.SinkResponse_Result{Id: r.ID}
 	switch {
@@ -116,7 +115,7 @@ func sinkResult(r sinksdk.Response) []byte {
 	return encode(out)
 }
 
-// userMetadata is the part of a message's metadata that goes on with it.
+// userMetadata returns the part of a message's metadata that is forwarded with it.
 func (m *message) userMetadata() *commonpb.Metadata {
 	const user protowire.Number = 3
 	raw, ok := last(m.body, m.at.metadata)

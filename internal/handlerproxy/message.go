@@ -12,29 +12,28 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// A message is a request of the platform. It shows itself to the wrappers as a datum of every kind of
-// handler, and is decoded only as far as somebody asks.
+// A message is a request of the platform. It implements the datum of every kind of handler for the wrappers, and is decoded only on demand.
 type message struct {
 	raw  []byte
 	id   string
-	body []byte // of the message inside
+	body []byte // of the inner message
 	at   *requestLayout
 
-	// exchange is where the handler is asked, replies takes what it says.
+	// exchange leads to the handler, and replies receives its replies.
 	exchange *exchange
 	replies  chan []byte
-	// answer is the handler's, once it has answered.
+	// answer is the handler's answer, once it has come.
 	answer []byte
 }
 
-// An envelope is what every request and response has outside of the message itself.
+// An envelope holds the common fields of every request and response.
 type envelope struct {
 	id             string
 	body           []byte
 	handshake, end bool
 }
 
-// open reads the envelope of a request.
+// open parses the envelope of a request.
 func (l *requestLayout) open(raw []byte) (e envelope, err error) {
 	err = each(raw, func(f field) {
 		switch {
@@ -59,7 +58,7 @@ func (l *requestLayout) open(raw []byte) (e envelope, err error) {
 	return e, err
 }
 
-// open reads the envelope of a response.
+// open parses the envelope of a response.
 func (l *responseLayout) open(raw []byte) (e envelope, err error) {
 	err = each(raw, func(f field) {
 		switch {
@@ -75,7 +74,7 @@ func (l *responseLayout) open(raw []byte) (e envelope, err error) {
 	return e, err
 }
 
-// Keys, Value and the others are what the wrappers ask of a datum.
+// Keys, Value and the others are a datum's methods for the wrappers.
 func (m *message) Keys() []string {
 	var keys []string
 	for _, key := range all(m.body, m.at.keys) {
@@ -98,22 +97,22 @@ func (m *message) Watermark() time.Time       { return m.time(m.at.watermark) }
 func (m *message) time(num protowire.Number) time.Time {
 	raw, _ := last(m.body, num)
 	var t timestamppb.Timestamp
-	_ = proto.Unmarshal(raw, &t) // what cannot be read is 1970, as without it
+	_ = proto.Unmarshal(raw, &t) // an unreadable time is 1970, as without one
 	return t.AsTime()
 }
 
-// UserMetadata and SystemMetadata are part of no decision. What is forwarded as it came takes its metadata along as bytes.
+// UserMetadata and SystemMetadata affect no decision. An unchanged forwarded message carries its metadata as bytes.
 func (*message) UserMetadata() *mapsdk.UserMetadata     { return nil }
 func (*message) SystemMetadata() *mapsdk.SystemMetadata { return nil }
 
-// ask sends the message to the handler and waits for its answer. Without one, because a stream has ended, it ends the
-// goroutine: nothing may be said in the handler's place.
+// ask sends the message to the handler and waits for its answer. If a stream ends without one, it ends the goroutine: the proxy must not
+// answer in the handler's place.
 func (m *message) ask(ctx context.Context) {
 	m.send(1)
 	m.answer = m.reply(ctx)
 }
 
-// send sends the message to the handler, whose replies have room in the message.
+// send sends the message to the handler, with room for its replies.
 func (m *message) send(room int) {
 	err := m.exchange.expect(m, room)
 	if err == nil {
@@ -136,8 +135,8 @@ func (m *message) reply(ctx context.Context) []byte {
 	}
 }
 
-// onlyDrops tells whether the platform forwards nothing of a response. It looks as the platform does: a result is a drop
-// if any of its tags says so.
+// onlyDrops reports whether the platform forwards nothing of a response. Like the platform, it takes a result for a drop if any of its tags
+// says so.
 func (l *responseLayout) onlyDrops(raw []byte) bool {
 	results := all(raw, l.results)
 	for _, result := range results {

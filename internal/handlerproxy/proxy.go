@@ -29,19 +29,19 @@ type proxy struct {
 	rules  rules
 	action string
 	conn   *grpc.ClientConn // to the handler
-	// serve are the methods that draw, by their full names.
+	// serve maps the methods that draw, by full name.
 	serve map[string]func(platform grpc.ServerStream, method string) error
 
 	mu     sync.Mutex
-	info   []byte          // the server-info file as the platform has it
-	strays map[string]bool // methods that are not known, which are logged once
+	info   []byte          // the server-info file as published to the platform
+	strays map[string]bool // unknown methods, which are logged once
 }
 
-// Run stands between the platform and a handler until ctx ends. It waits for the handler, and only then is there for the
-// platform. When ctx has ended it lets open streams end by themselves for 15 s, as the SDKs do. Then it leaves the pool.
+// Run serves between the platform and a handler until ctx ends. It waits for the handler before it serves the platform. When ctx has ended,
+// it lets open streams end by themselves for 15 s, as the SDKs do. Then it leaves the pool.
 //
-// Errors: everything that is wrong with c; a handler that does not come up within HandlerWait, that speaks another
-// protocol or is of another kind; a socket or file that cannot be had.
+// Errors: all faults of c; a handler that does not start within HandlerWait, uses another protocol or is of another kind; an unavailable
+// socket or file.
 func Run(ctx context.Context, c Config) (err error) {
 	if err := c.Validate(); err != nil {
 		return err
@@ -83,7 +83,7 @@ func newProxy(c Config) (*proxy, error) {
 		return nil, err
 	}
 	var err error
-	// The path goes through a dialer, for a target would need it escaped.
+	// The path goes through a dialer, because a target would need escaping.
 	p.conn, err = grpc.NewClient("passthrough:///handler",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket between two containers of a pod
 		grpc.WithAuthority("localhost"),
@@ -105,11 +105,11 @@ func newProxy(c Config) (*proxy, error) {
 const (
 	askAgain = 100 * time.Millisecond
 	window   = 1 << 20
-	// grace is how long open streams may go on after the signal to stop, as in the SDKs.
+	// grace is how long open streams may continue after the signal to stop, as in the SDKs.
 	grace = 15 * time.Second
 )
 
-// wrap puts the wrapper of the kind around what asks the handler.
+// wrap puts the kind's wrapper around the calls of the handler.
 func (p *proxy) wrap(l throttle.Limiter) {
 	joined := func(serve func(x *exchange) error) func(grpc.ServerStream, string) error {
 		return func(platform grpc.ServerStream, method string) error {
@@ -147,7 +147,7 @@ func (p *proxy) wrap(l throttle.Limiter) {
 	}
 }
 
-// awaitHandler waits until the handler says that it is ready, and returns its server-info file.
+// awaitHandler waits until the handler is ready, and returns its server-info file.
 func (p *proxy) awaitHandler(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.HandlerWait, errNotUp)
 	defer cancel()
@@ -239,7 +239,7 @@ func (p *proxy) publish(raw []byte) error {
 	return nil
 }
 
-// handle serves a call of the platform: those that draw, and every other one by passing it on.
+// handle serves a call of the platform: a method that draws, or any other by passing it on.
 func (p *proxy) handle(_ any, platform grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(platform)
 	if serve, ok := p.serve[method]; ok {
@@ -255,7 +255,7 @@ func (p *proxy) handle(_ any, platform grpc.ServerStream) error {
 	return err
 }
 
-// plainMethods are the known ones that carry no messages to draw for.
+// plainMethods are the known methods without messages to draw for.
 var plainMethods = map[string]bool{"IsReady": true, "AckFn": true, "NackFn": true, "PartitionsFn": true}
 
 func split(method string) (service, name string) {
@@ -263,7 +263,7 @@ func split(method string) (service, name string) {
 	return service, name
 }
 
-// noteStray logs once that a method passes which this version does not know.
+// noteStray logs once that a method passes that this version does not know.
 func (p *proxy) noteStray(method string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,7 +274,7 @@ func (p *proxy) noteStray(method string) {
 	p.log.Warn("a method that this version does not know passes without drawing tokens", "method", method)
 }
 
-// refresh publishes the server info of a handler that was started again as another version.
+// refresh publishes the server info of a handler that was restarted with another version.
 func (p *proxy) refresh() {
 	raw, about, err := readInfo(p.HandlerServerInfo)
 	if err == nil {
@@ -288,7 +288,7 @@ func (p *proxy) refresh() {
 	}
 }
 
-// passOn passes a call to the handler and its answer back, as they are.
+// passOn passes a call and its answer through unchanged.
 func (p *proxy) passOn(platform grpc.ServerStream, method string) error {
 	ctx, cancel := context.WithCancel(withMetadata(platform.Context()))
 	defer cancel()

@@ -13,10 +13,10 @@ import (
 	"github.com/numaproj/numaflow-go/pkg/info"
 )
 
-// errNotComplete says that a server-info file is being written.
+// errNotComplete means that a server-info file is still being written.
 var errNotComplete = errors.New("is not complete")
 
-// readInfo returns the handler's server-info file as it is. Only a complete one is returned.
+// readInfo returns the handler's server-info file unchanged. It returns only a complete one.
 func readInfo(path string) (raw []byte, about info.ServerInfo, err error) {
 	raw, err = os.ReadFile(path)
 	if err != nil {
@@ -32,10 +32,10 @@ func readInfo(path string) (raw []byte, about info.ServerInfo, err error) {
 	return raw, about, nil
 }
 
-// oldest is the first version of Numaflow whose protocol the proxy speaks: streams with a handshake.
+// oldestMajor and oldestMinor are the first version of Numaflow with the proxy's protocol: streams with a handshake.
 const oldestMajor, oldestMinor = 1, 4
 
-// checkInfo tells whether the proxy can stand before the handler that wrote a server-info file.
+// checkInfo checks whether the proxy supports the handler that wrote a server-info file.
 func (c Config) checkInfo(about *info.ServerInfo) error {
 	wrong := func(field, value, allowed string) error {
 		return fmt.Errorf("handlerproxy: %s in %s is %.60q, allowed: %s", field, c.HandlerServerInfo, value, allowed)
@@ -43,7 +43,7 @@ func (c Config) checkInfo(about *info.ServerInfo) error {
 	if about.Protocol != info.UDS {
 		return wrong("protocol", string(about.Protocol), "uds; a handler of several processes listens on TCP, which the proxy does not")
 	}
-	// Some SDKs leave it out for some kinds; then the handshake tells.
+	// Some SDKs omit it for some kinds; then the handshake decides.
 	if least := about.MinimumNumaflowVersion; least != "" && !recent(least) {
 		return wrong("minimum_numaflow_version", about.MinimumNumaflowVersion,
 			fmt.Sprintf("%d.%d or later; the handler's SDK (%s %.30s) speaks an older protocol and needs an update",
@@ -56,7 +56,7 @@ func (c Config) checkInfo(about *info.ServerInfo) error {
 	return nil
 }
 
-// recent tells whether a version such as 1.4.0-z is recent enough.
+// recent reports whether a version such as 1.4.0-z is recent enough.
 func recent(version string) bool {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {
@@ -73,7 +73,7 @@ func recent(version string) bool {
 	return major > oldestMajor || major == oldestMajor && minor >= oldestMinor
 }
 
-// writeInfo puts a server-info file in its place in one step, so that the platform never reads a part of one.
+// writeInfo writes a server-info file atomically, so that the platform never reads a part of one.
 func writeInfo(path string, raw []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

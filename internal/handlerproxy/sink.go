@@ -17,7 +17,7 @@ const (
 	sinkResultStatus = 2
 )
 
-// A sinkNext is the handler that the wrapper of a sink is put around.
+// A sinkNext is the handler inside the wrapper of a sink.
 type sinkNext struct{}
 
 func (sinkNext) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
@@ -32,7 +32,7 @@ func (sinkNext) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Respo
 	return responses
 }
 
-// sinkStatus is a result as the wrapper sees it: its ID, and how much it claims.
+// sinkStatus returns a result as the wrapper sees it: its ID and its status.
 func sinkStatus(result []byte) sinksdk.Response {
 	id, _ := last(result, sinkResultID)
 	r := sinksdk.Response{ID: string(id)}
@@ -65,8 +65,8 @@ func (p *proxy) serveSink(x *exchange, handler sinksdk.Sinker) error {
 		})
 }
 
-// sinkAnswers returns the responses to a batch: the handler's as they came, as far as they are about what it was given, and
-// the wrapper's for the rest.
+// sinkAnswers returns the responses to a batch: the handler's unchanged, as far as they are about its messages, and the wrapper's for the
+// rest.
 func (p *proxy) sinkAnswers(b *batch, responses sinksdk.Responses) [][]byte {
 	results := map[string][][]byte{} // the handler's, by ID
 	n := 0
@@ -92,7 +92,7 @@ func (p *proxy) sinkAnswers(b *batch, responses sinksdk.Responses) [][]byte {
 		made = appendResult(made, sinkResult(r))
 	}
 	answers := b.replies
-	if taken != n { // the wrapper has left some out
+	if taken != n { // the wrapper has omitted some
 		answers = [][]byte{chosen}
 	}
 	if len(made) > 0 {
@@ -101,7 +101,7 @@ func (p *proxy) sinkAnswers(b *batch, responses sinksdk.Responses) [][]byte {
 	return answers
 }
 
-// choose returns the result that a response stands for; nil when the wrapper has made the response.
+// choose returns the handler's result for a response; nil if the wrapper made the response.
 func choose(results [][]byte, r sinksdk.Response) []byte {
 	for _, result := range results {
 		if s := sinkStatus(result); s.Success == r.Success && s.Fallback == r.Fallback && s.Serve == r.Serve && s.OnSuccess == r.OnSuccess && s.Nack == r.Nack {

@@ -15,7 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// The fields of a read, of what it brings, and of how many messages are pending.
+// The fields of a read, its results, and the number of pending messages.
 const (
 	readBody, readCount, readTimeout = 1, 1, 2
 
@@ -28,25 +28,25 @@ const (
 type reading struct {
 	exchange       *exchange
 	raw            []byte
-	count, timeout uint64        // as the platform asked
+	count, timeout uint64        // as the platform requested
 	replies        chan []byte   // of the handler
 	done           chan struct{} // closed: answered
 
 	mu      sync.Mutex
 	passing [][]byte // results that the wrapper has, in its order
-	end     []byte   // the handler's mark; nil when it was not asked
+	end     []byte   // the handler's mark; nil if it was not called
 }
 
 type readingKey struct{}
 
-// A sourceNext is the source that the wrapper is put around. Its other methods are never called: those calls pass by.
+// A sourceNext is the source inside the wrapper. Its other methods are never called: those calls bypass it.
 type sourceNext struct {
 	sourcesdk.Sourcer
 
 	p *proxy
 }
 
-// Read asks the handler for as many messages as there are tokens.
+// Read requests as many messages from the handler as there are tokens.
 func (n sourceNext) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
 	rd, _ := ctx.Value(readingKey{}).(*reading)
 	if err := rd.exchange.tell(rd.request(r)); err != nil {
@@ -80,7 +80,7 @@ func (n sourceNext) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<
 	}
 }
 
-// request is the platform's, with the wrapper's figures.
+// request returns the platform's request with the wrapper's figures.
 func (rd *reading) request(r sourcesdk.ReadRequest) []byte {
 	timeout := uint64(max(r.TimeOut()+time.Millisecond-1, 0) / time.Millisecond)
 	if r.Count() == rd.count && timeout == rd.timeout {
@@ -90,7 +90,7 @@ func (rd *reading) request(r sourcesdk.ReadRequest) []byte {
 	return setMessage(rd.raw, readBody, setNumber(setNumber(body, readCount, r.Count()), readTimeout, timeout))
 }
 
-// Count and TimeOut are what the platform asked for.
+// Count and TimeOut return the platform's request.
 func (rd *reading) Count() uint64          { return rd.count }
 func (rd *reading) TimeOut() time.Duration { return time.Duration(rd.timeout) * time.Millisecond }
 
@@ -100,7 +100,7 @@ func (rd *reading) push(raw []byte) {
 	rd.passing = append(rd.passing, raw)
 }
 
-// pop returns the result that the wrapper has just passed on: it keeps the order.
+// pop returns the result that the wrapper has just passed on: the wrapper keeps the order.
 func (rd *reading) pop() []byte {
 	rd.mu.Lock()
 	defer rd.mu.Unlock()
@@ -109,7 +109,7 @@ func (rd *reading) pop() []byte {
 	return raw
 }
 
-// sourceMessage is a result as a cost sees it.
+// sourceMessage returns a result as a message for the cost rule.
 func (p *proxy) sourceMessage(result []byte) sourcesdk.Message {
 	if p.rules.cost == nil {
 		return sourcesdk.Message{}
@@ -154,7 +154,7 @@ func (p *proxy) serveReads(x *exchange, source sourcesdk.Sourcer) error {
 	})
 }
 
-// begin begins to answer a read.
+// begin starts to answer a read.
 func (rd *reading) begin(source sourcesdk.Sourcer) error {
 	x := rd.exchange
 	out := make(chan sourcesdk.Message)
@@ -183,7 +183,7 @@ func (rd *reading) begin(source sourcesdk.Sourcer) error {
 	})
 }
 
-// finish sends the mark: the handler's, or one of its own when there were no tokens to ask it for anything.
+// finish sends the mark: the handler's, or the proxy's if there were no tokens to call the handler.
 func (rd *reading) finish() error {
 	defer close(rd.done)
 	rd.mu.Lock()
@@ -195,7 +195,7 @@ func (rd *reading) finish() error {
 	return rd.exchange.say(end)
 }
 
-// A pendingCall is one question how many messages are pending.
+// A pendingCall is one request for the number of pending messages.
 type pendingCall struct {
 	method     string
 	raw, reply []byte
@@ -216,7 +216,7 @@ func (n sourceNext) Pending(ctx context.Context) int64 {
 	return int64(number(result, pendingCount))
 }
 
-// servePending answers how many messages are pending, as the wrapper clamps it.
+// servePending answers the number of pending messages, clamped by the wrapper.
 func (p *proxy) servePending(platform grpc.ServerStream, method string, source sourcesdk.Sourcer) error {
 	raw, err := receive(platform)
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// repliesAhead is how many outputs of a message may wait in the proxy. When more come, the handler waits.
+// repliesAhead bounds the outputs of a message that wait in the proxy. Beyond that the handler waits.
 const repliesAhead = 64
 
-// A streamNext is the handler that the wrapper of a stream map is put around. It hands on each response of the handler
-// as the value of an output.
+// A streamNext is the handler inside the wrapper of a stream map. It passes on each response of the handler as the value of an output.
 type streamNext struct{ p *proxy }
 
 func (n streamNext) MapStream(ctx context.Context, _ []string, d mapstreamsdk.Datum, out chan<- mapstreamsdk.Message) {
@@ -44,7 +43,7 @@ func (n streamNext) MapStream(ctx context.Context, _ []string, d mapstreamsdk.Da
 	}
 }
 
-// parts divides a response into one for each result where each result draws.
+// parts splits a response by results if each result draws.
 func (p *proxy) parts(raw []byte) [][]byte {
 	l := &p.layout.response
 	results := all(raw, l.results)
@@ -60,7 +59,7 @@ func (p *proxy) parts(raw []byte) [][]byte {
 	return parts
 }
 
-// serveStream serves a stream of messages that have many answers each, and an end.
+// serveStream serves a stream of messages with many answers each, and an end.
 func (p *proxy) serveStream(x *exchange, handler mapstreamsdk.MapStreamer) error {
 	read := func(raw []byte) error {
 		m, _, err := x.newMessage(raw)

@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A unary handles one message and returns the response to it: the handler's, or one of the wrapper's.
+// A unary handles one message and returns its response: the handler's, or the wrapper's.
 type unary func(ctx context.Context, m *message) []byte
 
 // serveUnary serves a stream of messages that are answered one by one, in any order.
@@ -28,7 +28,7 @@ func (p *proxy) serveUnary(x *exchange, handle unary) error {
 	return x.run(read, func(raw []byte) error { return x.deliver(raw, func(envelope) bool { return true }) })
 }
 
-// deliver hands a reply of the handler to the message that waits for it.
+// deliver passes a reply of the handler to its waiting message.
 func (x *exchange) deliver(raw []byte, last func(envelope) bool) error {
 	e, err := x.proxy.layout.response.open(raw)
 	if err != nil {
@@ -45,7 +45,7 @@ func (x *exchange) deliver(raw []byte, last func(envelope) bool) error {
 	return nil
 }
 
-// A mapNext is the handler that the wrapper of a map is put around.
+// A mapNext is the handler inside the wrapper of a map.
 type mapNext struct{ p *proxy }
 
 func (n mapNext) Map(ctx context.Context, _ []string, d mapsdk.Datum) mapsdk.Messages {
@@ -54,7 +54,7 @@ func (n mapNext) Map(ctx context.Context, _ []string, d mapsdk.Datum) mapsdk.Mes
 	if n.p.ExemptDropped && n.p.layout.response.onlyDrops(m.answer) {
 		return mapsdk.MessagesBuilder().Append(mapsdk.MessageToDrop())
 	}
-	return nil // the answer itself passes beside the wrapper
+	return nil // the answer itself bypasses the wrapper
 }
 
 func (p *proxy) mapUnary(l throttle.Limiter) unary {
@@ -91,13 +91,13 @@ func (p *proxy) transformUnary(l throttle.Limiter) unary {
 	}
 }
 
-// own returns the proxy's message behind a datum: the wrappers hand on what they were given.
+// own returns the proxy's message behind a datum: the wrappers pass on the datum that they received.
 func own(d any) *message {
 	m, _ := d.(*message)
 	return m
 }
 
-// keysOf returns the keys of a message where a setting asks for them.
+// keysOf returns the keys of a message if a setting needs them.
 func (p *proxy) keysOf(m *message) []string {
 	if p.rules.needsKeys {
 		return m.Keys()

@@ -10,7 +10,7 @@ import (
 type field struct {
 	num protowire.Number
 	typ protowire.Type
-	// value is the content without tag and length; of a number, its encoding.
+	// value is the content without tag and length; for a number, its encoding.
 	value []byte
 	// whole is the field with its tag.
 	whole []byte
@@ -18,7 +18,7 @@ type field struct {
 
 var errMalformed = errors.New("handlerproxy: a message is no protocol buffer")
 
-// next takes the first field off b.
+// next splits the first field off b.
 func next(b []byte) (f field, rest []byte, err error) {
 	num, typ, n := protowire.ConsumeTag(b)
 	if n < 0 {
@@ -35,7 +35,7 @@ func next(b []byte) (f field, rest []byte, err error) {
 	return f, b[n+m:], nil
 }
 
-// each calls do with every field of b, in their order.
+// each calls do with every field of b, in order.
 func each(b []byte, do func(f field)) error {
 	for len(b) > 0 {
 		f, rest, err := next(b)
@@ -48,8 +48,7 @@ func each(b []byte, do func(f field)) error {
 	return nil
 }
 
-// last returns the content of a field that holds a text, bytes or a message. Of several the last
-// counts, as in the format.
+// last returns the content of a field that holds a text, bytes or a message. Of several the last counts, as in the format.
 func last(b []byte, num protowire.Number) (value []byte, ok bool) {
 	_ = each(b, func(f field) {
 		if f.num == num && f.typ == protowire.BytesType {
@@ -69,7 +68,7 @@ func all(b []byte, num protowire.Number) (values [][]byte) {
 	return values
 }
 
-// number returns the content of a field that holds a whole number or a truth value; 0 without it.
+// number returns the content of a field that holds an integer or a boolean; 0 without it.
 func number(b []byte, num protowire.Number) (n uint64) {
 	_ = each(b, func(f field) {
 		if f.num == num && f.typ == protowire.VarintType {
@@ -79,8 +78,7 @@ func number(b []byte, num protowire.Number) (n uint64) {
 	return n
 }
 
-// flagged tells whether the message in field num of b has a true first field: a handshake or an
-// end-of-transmission mark.
+// flagged reports whether the message in field num of b has a true first field: a handshake or an end-of-transmission mark.
 func flagged(b []byte, num protowire.Number) bool {
 	inner, ok := last(b, num)
 	return ok && number(inner, 1) != 0

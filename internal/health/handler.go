@@ -30,8 +30,7 @@ func (s *Server) handler(metrics http.Handler) http.Handler {
 	})
 }
 
-// withoutLink returns a request as if nobody had come to it from another site, when somebody has followed a link, which lets no page
-// read the answer.
+// withoutLink returns a request that followed a link from another site as a same-site one: a link lets no page read the answer.
 func withoutLink(r *http.Request) *http.Request {
 	if r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" {
 		return r
@@ -79,7 +78,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wantsJSON goes by ?format, else by what comes first in Accept.
+// wantsJSON checks ?format, else the first choice in Accept.
 func wantsJSON(r *http.Request) bool {
 	if format := r.URL.Query().Get("format"); format != "" {
 		return format == "json"
@@ -91,7 +90,7 @@ func wantsJSON(r *http.Request) bool {
 			q := 1.0
 			for param := range strings.SplitSeq(params, ";") {
 				if text, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
-					q, _ = strconv.ParseFloat(text, 64) // what is no number is refused
+					q, _ = strconv.ParseFloat(text, 64) // an invalid number is refused
 				}
 			}
 			kind = strings.ToLower(strings.TrimSpace(kind))

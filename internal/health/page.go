@@ -9,7 +9,7 @@ import (
 //go:embed page.html
 var pageHTML string
 
-// mostRows is how many pods the page lists; JSON has all.
+// mostRows bounds the pods on the page; JSON has all.
 const mostRows = 200
 
 var page = template.Must(template.New("statusz").Funcs(template.FuncMap{

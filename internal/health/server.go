@@ -19,10 +19,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
-// A Source tells how one limit is doing. It is called from any goroutine.
+// A Source returns the status of one limit. It is called from any goroutine.
 type Source func() Limit
 
-// A Server is one address of this process that is served.
+// A Server serves one address of this process.
 type Server struct {
 	http   http.Server
 	addr   net.Addr
@@ -36,18 +36,17 @@ type Server struct {
 	sources map[int]Source
 }
 
-// mostConnections is how many connections a server has at once. The rest wait, and none lasts for long.
+// mostConnections bounds the concurrent connections of a server. The rest wait, and none lasts long.
 const mostConnections = 256
 
-// servers are the servers of this process, by the address that was asked for.
+// servers are the servers of this process, by requested address.
 var servers = struct {
 	sync.Mutex
 	at map[string]*Server
 }{at: map[string]*Server{}}
 
-// Open returns the server for an address such as ":8085", which it starts if there is
-// none. Close it once for every Open. ctx bounds Open alone. The error says why the
-// address cannot be had.
+// Open returns the server for an address such as ":8085", and starts it if there is none. Close it once for every Open. ctx bounds only
+// Open. The error says why the address is unavailable.
 func Open(ctx context.Context, addr string, log *slog.Logger) (*Server, error) {
 	servers.Lock()
 	defer servers.Unlock()
@@ -76,7 +75,7 @@ func start(ctx context.Context, addr string, log *slog.Logger) (*Server, error) 
 	s.http = http.Server{
 		Handler:     s.handler(metrics),
 		BaseContext: listen.BaseContext(nil),
-		// Whoever can reach the port must not be able to hold connections for long.
+		// Clients must not be able to hold connections for long.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
@@ -93,10 +92,10 @@ func start(ctx context.Context, addr string, log *slog.Logger) (*Server, error) 
 	return s, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the server's address.
 func (s *Server) Addr() net.Addr { return s.addr }
 
-// Meters is where the metrics go that /metrics shows.
+// Meters returns the provider of the metrics at /metrics.
 func (s *Server) Meters() metric.MeterProvider { return s.meters }
 
 // Add shows one more limit until remove is called.
@@ -113,8 +112,7 @@ func (s *Server) Add(source Source) (remove func()) {
 	}
 }
 
-// Close ends the server when it was called as often as Open. Requests under way may
-// go on until ctx ends.
+// Close ends the server after as many calls as Open had. Requests under way may continue until ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	servers.Lock()
 	defer servers.Unlock()
@@ -134,7 +132,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(err, s.stop(ctx))
 }
 
-// limits asks every source, in the order of their names.
+// limits queries every source, in the order of their names.
 func (s *Server) limits() []Limit {
 	s.mu.Lock()
 	sources := make([]Source, 0, len(s.sources))

@@ -7,16 +7,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Status is what /statusz shows.
+// Status is the content of /statusz.
 type Status struct {
 	Now    time.Time `json:"now"`
 	Limits []Limit   `json:"limits"`
 }
 
-// A Duration is printed as people write it, such as 1m30s or 1m.
+// A Duration is printed in the usual form, such as 1m30s or 1m.
 type Duration time.Duration
 
-// String prints it, short of what nobody reads.
+// String formats it, rounded to a readable precision.
 func (d Duration) String() string {
 	to := time.Microsecond
 	if time.Duration(d) >= time.Second {
@@ -25,10 +25,10 @@ func (d Duration) String() string {
 	return limit.ShortDuration(time.Duration(d).Round(to))
 }
 
-// MarshalJSON prints it as a text.
+// MarshalJSON formats it as a string.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
-// UnmarshalJSON reads what MarshalJSON prints.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (d *Duration) UnmarshalJSON(text []byte) error {
 	var s string
 	if err := json.Unmarshal(text, &s); err != nil {
@@ -43,42 +43,39 @@ func (d *Duration) UnmarshalJSON(text []byte) error {
 // from 0 to 1.
 type Limit struct {
 	Name string `json:"name"`
-	// Ready: it can grant. NotReady says why not.
+	// Ready reports whether it can grant. NotReady says why not.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
-	// Why says in a sentence what holds callers back, as numathrottle why does. Cause is it in a word, a reason or none, and Level is broken,
+	// Why says in a sentence what limits callers, as numathrottle why does. Cause is that in a word, a reason or none. Level is broken,
 	// held, usual or nobody.
 	Why   string `json:"why"`
 	Cause string `json:"cause"`
 	Level string `json:"level"`
 
-	// Max per Per is the limit of the whole pool; 0: none. Ceiling is what the pool is
-	// granted in the long run, in tokens per second.
+	// Max per Per is the limit of the whole pool; 0: none. Ceiling is the pool's long-run grant, in tokens per second.
 	Max     int      `json:"max"`
 	Per     Duration `json:"per"`
 	Burst   int      `json:"burst"`
 	Hard    bool     `json:"hard"`
 	Ceiling float64  `json:"ceiling"`
 
-	// InFlight is the limit when it is one on calls in flight at once, of which Granted and
-	// Refused count slots; nil for others. With it Max, Per, Burst, Hard, Ceiling, Rate,
-	// Tokens and Returned say nothing.
+	// InFlight is the limit on calls in flight; nil for others. Granted and Refused then count slots, and Max, Per, Burst, Hard, Ceiling,
+	// Rate, Tokens and Returned are meaningless.
 	InFlight *InFlight `json:"inFlight,omitempty"`
 
-	// Share is what this processor holds, Rate what that earns, in tokens per second,
-	// Tokens what is at hand.
+	// Share is this processor's share, Rate its earnings in tokens per second, and Tokens the tokens at hand.
 	Share    float64 `json:"share"`
 	Degraded bool    `json:"degraded"`
 	Rate     float64 `json:"rate"`
 	Tokens   float64 `json:"tokens"`
 
-	// Service is how an adaptive limit stands with the called service; nil for others.
+	// Service is an adaptive limit's state towards the called service; nil for others.
 	Service *Service `json:"service,omitempty"`
 
-	// Paused is the pause that holds this processor; nil: none does.
+	// Paused is the pause that affects this processor; nil: none.
 	Paused *Paused `json:"paused,omitempty"`
 
-	// Throttled is why callers are held back at this moment; nil when they are not.
+	// Throttled is why callers are held back now; nil when they are not.
 	Throttled *Throttled `json:"throttled,omitempty"`
 	Waiting   int        `json:"waiting"`
 	Granted   int64      `json:"granted"`
@@ -86,7 +83,7 @@ type Limit struct {
 	Refused   int64      `json:"refused"`
 	HeldBack  []HeldBack `json:"heldBack"`
 
-	// Tags are those with quotas that were in use, the busiest first, at most MaxTags; MoreTags counts the others.
+	// Tags are the tags with quotas that were in use, the busiest first, at most MaxTags; MoreTags counts the others.
 	Tags     []Tag `json:"tags,omitempty"`
 	MoreTags int   `json:"moreTags,omitempty"`
 
@@ -101,9 +98,9 @@ func (l Limit) processor() string {
 	return l.Pool.ID
 }
 
-// InFlight is a limit on calls in flight at once.
+// InFlight is a limit on concurrent calls.
 type InFlight struct {
-	// Max is for the whole pool, Slots what this processor has of it, InUse what its calls take.
+	// Max is for the whole pool, Slots this processor's part of it, and InUse the slots of its calls.
 	Max   int `json:"max"`
 	Slots int `json:"slots"`
 	InUse int `json:"inUse"`
@@ -112,18 +109,18 @@ type InFlight struct {
 // Throttled is why callers are held back.
 type Throttled struct {
 	Reason string `json:"reason"`
-	// RetryAfter is when one token could be granted; empty when that is not known.
+	// RetryAfter is when one token could be granted; empty if unknown.
 	RetryAfter string `json:"retryAfter,omitempty"`
 }
 
-// Service is how an adaptive limit stands with the called service.
+// Service is an adaptive limit's state towards the called service.
 type Service struct {
-	// Lowered says that its refusals lower the ceiling of the pool, Cuts how often they did.
+	// Lowered reports whether its refusals lower the ceiling of the pool, and Cuts how often they did.
 	Lowered bool   `json:"lowered"`
 	Cuts    uint64 `json:"cuts"`
-	// Part is what this processor uses of its share.
+	// Part is the part of its share that this processor uses.
 	Part float64 `json:"part"`
-	// Accepted, Refused and Overloaded count tokens of the calls that were reported.
+	// Accepted, Refused and Overloaded count tokens of reported calls.
 	Accepted   int64 `json:"accepted"`
 	Refused    int64 `json:"refused"`
 	Overloaded int64 `json:"overloaded"`
@@ -134,7 +131,7 @@ type Paused struct {
 	Tag    string `json:"tag,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
-	// For is how long it goes on here; empty: until somebody resumes.
+	// For is how long it continues here; empty: until somebody resumes.
 	For string `json:"for,omitempty"`
 }
 
@@ -146,27 +143,26 @@ type HeldBack struct {
 	Time     Duration `json:"time"`
 }
 
-// MaxTags is how many tags of a limit are shown.
+// MaxTags bounds the tags shown of a limit.
 const MaxTags = 100
 
-// A Tag is a tag with a quota: what it uses at this processor. Rates are in tokens per second.
+// A Tag is a tag with a quota, and its use at this processor. Rates are in tokens per second.
 type Tag struct {
-	// Tag is empty for all without a quota of their own.
+	// Tag is empty for all tags without a quota of their own.
 	Tag string `json:"tag"`
-	// Used and Refused count tokens, Waiting are waited for.
+	// Used and Refused count tokens, and Waiting the awaited ones.
 	Used    int64 `json:"used"`
 	Refused int64 `json:"refused"`
 	Waiting int64 `json:"waiting"`
-	// Rate is what it should get here while others lack tokens, Target what it may use over the whole pool, and By what holds
-	// that there.
+	// Rate is its due here while others lack tokens, Target its allowed use over the whole pool, and By the cause of that target.
 	Rate   float64 `json:"rate"`
 	Target float64 `json:"target"`
 	By     string  `json:"by,omitempty"`
-	// Limiting is what it may use here at most because the called service refuses its calls; 0: nothing limits it.
+	// Limiting bounds its use here because the called service refuses its calls; 0: no bound.
 	Limiting float64 `json:"limiting,omitempty"`
-	// Cost is what a call costs on average, in tokens; 0: there are too few calls to tell.
+	// Cost is the average cost of a call, in tokens; 0: too few calls.
 	Cost float64 `json:"cost,omitempty"`
-	// Spent of Budget is used in the window that ends first; 0 without budgets.
+	// Spent is used of Budget in the window that ends first; 0 without budgets.
 	Spent  int64 `json:"spent,omitempty"`
 	Budget int64 `json:"budget,omitempty"`
 	// Shadowed counts tokens that its quota would have refused; see throttle.Quota.Shadow.
@@ -186,14 +182,14 @@ type Pool struct {
 	Lease      Duration `json:"lease"`
 	LeaseLeft  Duration `json:"leaseLeft"`
 	Interval   Duration `json:"interval"`
-	// Frozen is how long no share can grow yet, FrozenBy why.
+	// Frozen is how long no share can grow yet, FrozenBy the reason.
 	Frozen   Duration `json:"frozen"`
 	FrozenBy string   `json:"frozenBy,omitempty"`
-	// PauseMissing are the processors that have not said yet that they go by the newest pause.
+	// PauseMissing are the processors that have not confirmed the newest pause yet.
 	PauseMissing []string `json:"pauseMissing,omitempty"`
-	// Disagree says which settings of processors differ, who has them and which count; empty: none do.
+	// Disagree says which settings of processors differ, whose they are and which count; empty: none differ.
 	Disagree string `json:"disagree,omitempty"`
-	// TookOver says that the process before this one, under the same ID, has died, and that this one has its share.
+	// TookOver reports whether the previous process under the same ID has died, and this one has its share.
 	TookOver bool        `json:"tookOver,omitempty"`
 	Roster   []Processor `json:"roster"`
 }
@@ -206,11 +202,11 @@ type Processor struct {
 	PoolSize int     `json:"poolSize"`
 }
 
-// A Store is where the pool is kept.
+// A Store is the pool's store.
 type Store struct {
 	// URL shows no secret.
 	URL string `json:"url"`
-	// Failures counts the syncs that have failed since the last answer.
+	// Failures counts the failed syncs since the last answer.
 	Failures  int    `json:"failures"`
 	LastError string `json:"lastError,omitempty"`
 }

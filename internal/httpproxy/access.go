@@ -10,12 +10,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
-// tokenHeader takes the token beside Proxy-Authorization, for clients that use the reverse proxy. It is not passed on.
+// tokenHeader carries the token as an alternative to Proxy-Authorization, for clients of the reverse proxy. It is not passed on.
 const tokenHeader = "X-Numathrottle-Token" //nolint:gosec // the name of a header
 
-// admit tells whether a request may use the proxy, and go where it wants to. It takes the token out of it.
+// admit checks whether a request may use the proxy and reach its target. It removes the token from it.
 func (p *proxy) admit(w http.ResponseWriter, r *http.Request, forward bool) *apierror.Error {
-	// Only a browser that was told to use this proxy asks it for other hosts: then a page gets no further than without it.
+	// Only a browser configured with this proxy asks it for other hosts: then a page reaches no more than without it.
 	if problem := p.names.Problem(r); problem != "" && !forward {
 		return apierror.New(http.StatusForbidden, apierror.Forbidden, problem)
 	}
@@ -42,7 +42,7 @@ func (p *proxy) admit(w http.ResponseWriter, r *http.Request, forward bool) *api
 	return nil
 }
 
-// mayForward tells whether the forward proxy may go where a request wants to.
+// mayForward checks whether the forward proxy may connect to a request's target.
 func (p *proxy) mayForward(r *http.Request) *apierror.Error {
 	name, port := r.URL.Hostname(), r.URL.Port()
 	if port == "" && r.Method != http.MethodConnect {
@@ -52,7 +52,7 @@ func (p *proxy) mayForward(r *http.Request) *apierror.Error {
 	case !p.forward.allow(name, port):
 		return apierror.New(http.StatusForbidden, apierror.Forbidden,
 			"the proxy may not go to this host and port; the setting forward lists where it may: ports 80 and 443, and those that it names")
-	case p.isEgress(name, port): // which dials what it is asked to, and is not judged itself
+	case p.isEgress(name, port): // it dials the requested address, and is not checked itself
 		return apierror.New(http.StatusForbidden, apierror.Forbidden, "this is the egress proxy, which is used and not called")
 	case !p.forward.names(name, port) && p.allow.Refuses(name) != "":
 		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)
@@ -65,8 +65,8 @@ func (p *proxy) mayForward(r *http.Request) *apierror.Error {
 
 const notDialled = "the host is, or resolves to, an address that is not public; the settings allowAddresses and forward list those that the proxy may dial"
 
-// dialChecked makes a connection to where a request goes. It judges the address that is really dialled, after names were resolved, but
-// for those that the configuration names itself: the upstream, addresses in forward, and the egress proxy, which resolves names itself.
+// dialChecked connects to the target of a request. It checks the dialled address, after name resolution. Exempt are the targets in the
+// configuration itself: the upstream, addresses in forward, and the egress proxy, which resolves names itself.
 func (p *proxy) dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *proxy) dialChecked(ctx context.Context, network, address string) (net.C
 	return dialer.DialContext(ctx, network, address)
 }
 
-// isUpstream tells whether a place is that of the service that the reverse proxy stands for.
+// isUpstream reports whether host and port are those of the upstream service.
 func (p *proxy) isUpstream(host, port string) bool {
 	if p.upstream == nil || canonical(host) != canonical(p.upstream.Hostname()) {
 		return false
@@ -94,7 +94,7 @@ func (p *proxy) isUpstream(host, port string) bool {
 	return own == port
 }
 
-// accessProblem is what a client is told of a dial that was refused; nil for any other error.
+// accessProblem returns the response for a refused dial; nil for any other error.
 func accessProblem(err error) *apierror.Error {
 	if errors.Is(err, dialguard.ErrAddress) {
 		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)

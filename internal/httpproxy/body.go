@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A body is that of a request, as far as it was read.
+// A body is the body of a request, as far as it was read.
 type body struct {
 	kept  []byte
 	whole bool
 	rest  io.ReadCloser // nil when it is whole
 }
 
-// bodyOf returns the body of a request, of which nothing was read; nil for none.
+// bodyOf returns the unread body of a request; nil for none.
 func (p *proxy) bodyOf(w http.ResponseWriter, r *http.Request) *timedBody {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -27,8 +27,8 @@ func (p *proxy) bodyOf(w http.ResponseWriter, r *http.Request) *timedBody {
 	}
 }
 
-// readBody reads as much of a body as is kept. Errors: *http.MaxBytesError for one that is too long; errLate for one that does not
-// come in time; those of the connection.
+// readBody reads as much of a body as is kept. Errors: *http.MaxBytesError for a body that is too long; errLate for one that does not come
+// in time; those of the connection.
 func (p *proxy) readBody(r *http.Request, in *timedBody) (*body, error) {
 	if r.ContentLength > int64(p.MaxBody) {
 		return nil, &http.MaxBytesError{Limit: int64(p.MaxBody)}
@@ -50,7 +50,7 @@ func (p *proxy) readBody(r *http.Request, in *timedBody) (*body, error) {
 	return &body{kept: kept, whole: true}, nil
 }
 
-// attach makes b the body of a request. One that was read whole gets a length, unless there are trailers, which need chunks.
+// attach makes b the body of a request. A body that was read whole gets a length, unless there are trailers, which need chunks.
 func (b *body) attach(r *http.Request) {
 	switch {
 	case b.whole && len(r.Trailer) > 0:
@@ -72,17 +72,17 @@ func (b *body) attach(r *http.Request) {
 	}
 }
 
-// A timedBody ends when its client sends too little for too long.
+// A timedBody ends if its client sends too little for too long.
 type timedBody struct {
 	io.ReadCloser
 
 	control *http.ResponseController
 	pace    pace
 	late    atomic.Bool
-	ended   atomic.Bool // it was read to its end
+	ended   atomic.Bool // it was read to the end
 }
 
-// closeUnread ends the connection after an answer to a request whose body was not read to its end, so that nobody has to read the rest.
+// closeUnread closes the connection after the response to a request with an unread rest of its body, so that nobody has to read the rest.
 func closeUnread(w http.ResponseWriter, in *timedBody) {
 	if in != nil && !in.ended.Load() {
 		w.Header().Set("Connection", "close")
@@ -92,18 +92,18 @@ func closeUnread(w http.ResponseWriter, in *timedBody) {
 // Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
 	begun := time.Now()
-	_ = b.control.SetReadDeadline(begun.Add(b.pace.left)) // where it cannot be set there is none
+	_ = b.control.SetReadDeadline(begun.Add(b.pace.left)) // if this fails, there is none
 	n, err := b.ReadCloser.Read(p)
 	b.pace.took(time.Since(begun), n)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		b.late.Store(true)
-		return n, errLate // and the deadline stays: nothing is read from this connection any more
+		return n, errLate // the deadline stays: nothing more is read from this connection
 	}
 	if err == nil {
 		return n, nil
 	}
-	_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
-	if err == io.EOF {                         // as io.Reader has it
+	_ = b.control.SetReadDeadline(time.Time{}) // from now on net/http watches the connection, during the whole response
+	if err == io.EOF {                         // as io.Reader requires
 		b.ended.Store(true)
 		return n, err
 	}
@@ -113,16 +113,16 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, &brokenError{err}
 }
 
-// A brokenError is why a body cannot be read: its client has sent what is no body, or has gone.
+// A brokenError is the reason why a body cannot be read: the client sent an invalid one, or has gone.
 type brokenError struct{ error }
 
-// Unwrap returns what was found.
+// Unwrap returns the cause.
 func (e *brokenError) Unwrap() error { return e.error }
 
-// errLate is why a request could not be read.
+// errLate means that a request's body came too late.
 var errLate = errors.New("httpproxy: nothing came of the request's body for longer than idleTimeout")
 
-// A timedWriter ends an answer whose client does not read for too long.
+// A timedWriter ends a response if its client does not read for too long.
 type timedWriter struct {
 	http.ResponseWriter
 
@@ -130,7 +130,7 @@ type timedWriter struct {
 	idle    time.Duration
 }
 
-// WriteHeader implements http.ResponseWriter. An answer without a Content-Type goes on without one: net/http would guess it.
+// WriteHeader implements http.ResponseWriter. It prevents net/http from guessing a missing Content-Type.
 func (w *timedWriter) WriteHeader(status int) {
 	if _, ok := w.Header()["Content-Type"]; !ok {
 		w.Header()["Content-Type"] = nil
@@ -140,17 +140,17 @@ func (w *timedWriter) WriteHeader(status int) {
 
 // Write implements io.Writer.
 func (w *timedWriter) Write(p []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.idle)) // where it cannot be set there is none
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.idle)) // if this fails, there is none
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap shows the writer to http.ResponseController.
+// Unwrap exposes the writer to http.ResponseController.
 func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// errSilent is why an answer ended.
+// errSilent means that a response ended because of silence.
 var errSilent = errors.New("httpproxy: nothing came of the answer for longer than idleTimeout")
 
-// watchAnswer ends an answer of which nothing comes for too long.
+// watchAnswer ends a response that is silent for too long.
 func (p *proxy) watchAnswer(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return p.watchTunnel(res)

@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// DefaultListen is where the proxy listens by default.
+// DefaultListen is the default address of the proxy.
 const DefaultListen = "127.0.0.1:7080"
 
 // Defaults and bounds.
@@ -27,7 +27,7 @@ const (
 	defaultMaxRequests = 512
 )
 
-// A Provider says whose refusals answers have.
+// A Provider is the API whose error format the responses use.
 type Provider string
 
 // The providers.
@@ -44,50 +44,49 @@ var classifiers = map[Provider]httpthrottle.Classifier{
 	Anthropic: httpthrottle.Anthropic, Gemini: httpthrottle.Gemini,
 }
 
-// A Config says what Run does. The zero value of a field is its default.
+// A Config configures Run. The zero value of a field is its default.
 type Config struct {
-	// Limits are what requests draw from.
+	// Limits are the limits that requests draw from.
 	Limits proxyconf.LimitConfig
-	// Limiter is drawn from in place of Limits. Run does not close it.
+	// Limiter, if set, replaces Limits. Run does not close it.
 	Limiter throttle.Limiter
 
-	// Upstream is the service that a reverse proxy stands for: an http or https URL, with a path if its base URL has one.
+	// Upstream is the service behind the reverse proxy: an http or https URL, with a path if its base URL has one.
 	Upstream string
-	// Forward are the hosts that a forward proxy may go to.
+	// Forward lists the hosts that the forward proxy may connect to.
 	Forward string
-	// AllowConnect lets the forward proxy make tunnels, which count connections and not the calls inside.
+	// AllowConnect lets the forward proxy open tunnels, which count connections and not the calls inside.
 	AllowConnect bool
-	// AllowAddresses are the addresses that the forward proxy may dial beside public ones, in the form of dialguard.ParseAddresses.
+	// AllowAddresses are addresses that the forward proxy may dial besides public ones, in the form of dialguard.ParseAddresses.
 	AllowAddresses string
-	// Serving is where the proxy listens. Its Listen defaults to DefaultListen.
+	// Serving configures the listener. Its Listen defaults to DefaultListen.
 	Serving proxyconf.Serving
 
-	// Provider is whose refusals the answers have. Defaults to Generic.
+	// Provider is the API whose error format the responses use. Defaults to Generic.
 	Provider Provider
-	// Cost is what a request draws, Tag for whom, and Settle what it costs in the end.
+	// Cost is how much a request draws, Tag for which tag, and Settle its final cost.
 	Cost, Tag, Settle string
 
-	// MaxWait is how long a request waits for its tokens, and for one refusal. Defaults to a minute.
+	// MaxWait bounds how long a request waits for its tokens, and for one refusal. Defaults to a minute.
 	MaxWait time.Duration
-	// MaxAttempts is how often a request is sent at most. Defaults to 4.
+	// MaxAttempts bounds the attempts of a request. Defaults to 4.
 	MaxAttempts int
-	// RetryFailures also repeats idempotent requests that failed for other reasons.
+	// RetryFailures also retries idempotent requests that failed for other reasons.
 	RetryFailures bool
-	// AnswerTimeout is how long the service may take to begin its answer, and IdleTimeout how long an answer or a tunnel may be silent, and how
+	// AnswerTimeout bounds the time until the service's response begins. IdleTimeout bounds the silence of a response or a tunnel, and how
 	// far the body of a request may fall behind 1 KiB a second. Both default to 5 minutes.
 	AnswerTimeout, IdleTimeout time.Duration
-	// MaxBody is the longest body of a request, in bytes; BodyBuffer what is kept of one, so that it can be sent again.
-	// They default to 64 MiB and 1 MiB.
+	// MaxBody bounds the body of a request, in bytes. BodyBuffer is how much of it is kept, so that it can be sent again. They default to
+	// 64 MiB and 1 MiB.
 	MaxBody, BodyBuffer int
-	// EgressProxy sends requests through the proxy that the environment names: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in small
-	// letters.
+	// EgressProxy sends requests through the proxy in the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in lower case.
 	EgressProxy bool
-	// MaxRequests is how many requests and tunnels there are at once. Defaults to 512.
+	// MaxRequests bounds the concurrent requests and tunnels. Defaults to 512.
 	MaxRequests int
 
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Ready, if not nil, is told the addresses once the proxy listens.
+	// Ready, if not nil, is called with the addresses once the proxy listens.
 	Ready func(addrs []string)
 
 	quiet time.Duration // see listen.Server; set by tests
@@ -163,7 +162,7 @@ func (c *Config) withDefaults() Config {
 	return d
 }
 
-// Validate returns an error with a line for everything that is wrong with the proxy's own settings; nil for nothing.
+// Validate returns an error with a line for each fault of the proxy's own settings, or nil.
 func (c *Config) Validate() error {
 	faults := config.Check(Fields(), c)
 	if c.Upstream == "" && c.Forward == "" {

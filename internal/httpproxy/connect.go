@@ -13,10 +13,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// dialTimeout is how long a tunnel may take to its host.
+// dialTimeout bounds connecting a tunnel to its host.
 const dialTimeout = 10 * time.Second
 
-// connect makes a tunnel, which draws once.
+// connect opens a tunnel, which draws once.
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	tag := ""
 	if p.tag.of != nil {
@@ -34,7 +34,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	defer func() { permit.Settle(permit.N()) }()
 	out, err := p.dial(r.Context(), r.URL.Host)
 	if err != nil {
-		permit.Cancel() // nobody was called
+		permit.Cancel() // no call was made
 		p.failed(w, r, err)
 		return
 	}
@@ -45,7 +45,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer in.Close()
-	_ = in.SetDeadline(time.Time{}) // the server's own; the tunnel has another
+	_ = in.SetDeadline(time.Time{}) // remove the server's own; the tunnel has another
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection Established\r\n\r\n"); err != nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	stop := context.AfterFunc(p.ended, func() { _, _ = in.Close(), out.Close() })
 	defer stop()
 	first := make([]byte, buffered.Reader.Buffered())
-	_, _ = io.ReadFull(buffered, first) // it is there
+	_, _ = io.ReadFull(buffered, first) // it is buffered
 	if _, err := out.Write(first); err != nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (p *proxy) drawFor(ctx context.Context, tag string) (throttle.Permit, error
 	return l.Acquire(ctx, 1)
 }
 
-// exchange copies both ways until both have ended, or neither side has said anything for too long.
+// exchange copies in both directions until both have ended, or both sides were silent for too long.
 func exchange(a, b net.Conn, idle time.Duration) {
 	timer := time.AfterFunc(idle, func() { _, _ = a.Close(), b.Close() })
 	defer timer.Stop()
@@ -81,7 +81,7 @@ func exchange(a, b net.Conn, idle time.Duration) {
 	one := func(to, from net.Conn) {
 		_, err := io.Copy(&livelyWriter{to, timer, idle}, from)
 		if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
-			_ = half.CloseWrite() // the other direction may go on
+			_ = half.CloseWrite() // the other direction may continue
 			return
 		}
 		if !errors.Is(err, net.ErrClosed) {
@@ -93,7 +93,7 @@ func exchange(a, b net.Conn, idle time.Duration) {
 	both.Wait()
 }
 
-// A livelyWriter puts off the end of a tunnel that is used.
+// A livelyWriter postpones the idle timeout of a tunnel in use.
 type livelyWriter struct {
 	io.Writer
 

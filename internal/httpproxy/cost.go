@@ -8,38 +8,37 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// What settings and their faults say is allowed.
+// The allowed values in settings and their faults.
 const (
 	allowedCost   = "a whole number, `bytes/N` with N above 0, `header NAME`, `json PATH` such as `options.tokens`, or `llm`"
 	allowedTag    = "`header NAME`, `json PATH` such as `model`, `key` (who the request is from) or `host`"
 	allowedSettle = "`drawn`, `usage` or `header NAME`"
 )
 
-// maxCost is the largest cost that a setting or an answer can tell.
+// maxCost is the largest cost in a setting or an answer.
 const maxCost = 1_000_000_000
 
-// A costRule says what a request costs.
+// A costRule computes the cost of a request.
 type costRule struct {
-	// draw returns what it draws.
+	// draw returns how many tokens to draw.
 	draw func(m *message) (int, error)
-	// passed returns what it costs in the end, when so many bytes of its body have been sent beyond those that were read; nil: what
-	// it drew.
+	// passed returns the final cost after so many bytes of its body were sent beyond those that were read; nil: the drawn tokens.
 	passed func(m *message, bytes int64) int
-	// path is the field of the body that it reads; nil for none.
+	// path is the field of the body to read; nil for none.
 	path costrule.Path
-	// estimates tells that it reads the whole body.
+	// estimates reports whether it reads the whole body.
 	estimates bool
-	// tunnels tells that what is sent in a tunnel counts, too.
+	// tunnels reports whether bytes sent in a tunnel count, too.
 	tunnels bool
 }
 
-// A tagRule says for whom a request draws.
+// A tagRule selects the tag of a request.
 type tagRule struct {
-	of   func(m *message) (string, error) // nil: nobody
+	of   func(m *message) (string, error) // nil: no tag
 	path costrule.Path                    // as in a costRule
 }
 
-// parseCost reads what a request costs. ok is false for a text that says nothing.
+// parseCost parses a cost rule. ok is false for an invalid text.
 func parseCost(text string) (rule costRule, ok bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)
@@ -68,8 +67,8 @@ func fixedCost(n int) costRule {
 	return costRule{draw: func(*message) (int, error) { return n, nil }}
 }
 
-// bytesCost is a token for so many bytes of the body or part of them. A websocket draws at least one, for what it sends is
-// settled with its permit.
+// bytesCost charges a token for per bytes of the body or part of them. A websocket draws at least one, because its sent bytes are settled
+// with its permit.
 func bytesCost(per int64) costRule {
 	tokens := func(n int64) int { return int(min((n+per-1)/per, costrule.Ungrantable)) }
 	return costRule{
@@ -103,7 +102,7 @@ func headerCost(name string) func(m *message) (int, error) {
 	}
 }
 
-// jsonCost takes the cost from a field of the body. Where nothing stands there, a request costs one token.
+// jsonCost takes the cost from a field of the body. Without a value there, a request costs one token.
 func jsonCost(path costrule.Path) func(m *message) (int, error) {
 	place := "json " + strings.Join(path, ".")
 	return func(m *message) (int, error) {
@@ -125,7 +124,7 @@ func jsonCost(path costrule.Path) func(m *message) (int, error) {
 	}
 }
 
-// An unreadableError is a cost that cannot be read, with the place where it stands and what the client is told.
+// An unreadableError is a cost that cannot be read, with its place and the response to the client.
 type unreadableError struct {
 	place  string
 	answer *apierror.Error
@@ -138,7 +137,7 @@ func noNumber(place, text string) error {
 	return &unreadableError{place, apierror.Field(place, costrule.Shown(text), costrule.AllowedNumber)}
 }
 
-// parseTag reads for whom a request draws; a rule without a function is nobody. ok is false for a text that says nothing.
+// parseTag parses a tag rule; a rule without a function means no tag. ok is false for an invalid text.
 func parseTag(text string) (rule tagRule, ok bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)

@@ -22,8 +22,8 @@ import (
 // An egress returns the proxy through which a URL is reached; nil for none.
 type egress func(u *url.URL) (*url.URL, error)
 
-// newEgress returns the proxy that the environment names, nil unless the settings ask for it. Errors show no value, which may have a
-// password in it: there is none, one is no URL, or it is this very proxy, which listens at addrs.
+// newEgress returns the proxy in the environment, nil unless the settings ask for it. Errors: there is none; an invalid URL; this very
+// proxy, which listens at addrs. They show no value, which may contain a password.
 func newEgress(c *Config, addrs []string) (egress, error) {
 	if !c.EgressProxy {
 		return nil, nil //nolint:nilnil // none
@@ -49,7 +49,7 @@ func newEgress(c *Config, addrs []string) (egress, error) {
 	return env.ProxyFunc(), nil
 }
 
-// proxyURL reads the URL of a proxy, which may lack its scheme.
+// proxyURL parses the URL of a proxy, which may lack its scheme.
 func proxyURL(text string) (u *url.URL, ok bool) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -58,7 +58,7 @@ func proxyURL(text string) (u *url.URL, ok bool) {
 	return u, err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
-// isOwn tells whether a URL leads to one of the proxy's own addresses.
+// isOwn reports whether a URL leads to one of the proxy's own addresses.
 func isOwn(u *url.URL, addrs []string) bool {
 	return slices.ContainsFunc(addrs, func(addr string) bool {
 		host, port, err := net.SplitHostPort(addr)
@@ -71,7 +71,7 @@ func isOwn(u *url.URL, addrs []string) bool {
 	})
 }
 
-// isEgress tells whether a place is one of the proxies that the environment names.
+// isEgress reports whether host and port are those of a proxy in the environment.
 func (p *proxy) isEgress(host, port string) bool {
 	if p.egress == nil {
 		return false
@@ -90,7 +90,7 @@ func portOf(u *url.URL) string {
 	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
 }
 
-// forRequest is for http.Transport.
+// forRequest is the Proxy function for http.Transport.
 func (e egress) forRequest(r *http.Request) (*url.URL, error) {
 	if e == nil {
 		return nil, nil //nolint:nilnil // as http.Transport has it
@@ -126,7 +126,7 @@ func (p *proxy) dial(ctx context.Context, host string) (net.Conn, error) {
 	return tunnel, conn.SetDeadline(time.Time{})
 }
 
-// throughProxy asks the proxy behind a connection for a tunnel to a host.
+// throughProxy requests a tunnel to a host from the proxy behind a connection.
 func throughProxy(conn net.Conn, via *url.URL, host string) (net.Conn, error) {
 	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: host}, Host: host, Header: http.Header{}}
 	if via.User != nil {
@@ -147,7 +147,7 @@ func throughProxy(conn net.Conn, via *url.URL, host string) (net.Conn, error) {
 	return &readAhead{conn, in}, nil
 }
 
-// A readAhead is a connection of which something may have been read.
+// A readAhead is a connection with a buffer of bytes already read.
 type readAhead struct {
 	net.Conn
 
@@ -157,7 +157,7 @@ type readAhead struct {
 // Read implements io.Reader.
 func (c *readAhead) Read(p []byte) (int, error) { return c.in.Read(p) }
 
-// CloseWrite ends one direction, where the connection can.
+// CloseWrite closes one direction, if the connection can.
 func (c *readAhead) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

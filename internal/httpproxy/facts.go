@@ -10,32 +10,32 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// A message is a request as rules see it.
+// A message is a request as the rules see it.
 type message struct {
 	req *http.Request
-	// host is where it goes.
+	// host is its target.
 	host string
-	// body is what was read of it, and whole tells that this is all.
+	// body is the read part of its body, and whole reports whether that is all.
 	body  []byte
 	whole bool
-	// paths are the fields of the body that rules ask for, and estimates tells that one is an estimate of its tokens.
+	// paths are the fields of the body that rules need. estimates reports whether a rule estimates its tokens.
 	paths     []costrule.Path
 	estimates bool
 
 	read *facts // nil: not read yet
 }
 
-// length is how long the body is, or as far as it is known.
+// length returns the length of the body, as far as known.
 func (m *message) length() int64 { return max(m.req.ContentLength, int64(len(m.body))) }
 
-// Facts are what rules know of a body, which is read once.
+// facts are the rules' facts about a body, which is read once.
 type facts struct {
 	scanner costrule.Scanner
 	places  []*costrule.Place
 	llm     *llm // nil: not asked for
 }
 
-// keptOfValue is how much of a field is kept: more than the longest tag, in any spelling.
+// keptOfValue is how many bytes of a field are kept: more than the longest tag, in any spelling.
 const keptOfValue = 2048
 
 func (m *message) facts() *facts {
@@ -66,7 +66,7 @@ func (m *message) facts() *facts {
 	return f
 }
 
-// feed reads more of the body.
+// feed processes more of the body.
 func (f *facts) feed(p []byte) {
 	if f.llm != nil {
 		f.llm.feed(p)
@@ -87,19 +87,19 @@ func (m *message) field(p costrule.Path) (v costrule.Value, ok bool, fault strin
 	return f.places[slices.IndexFunc(m.paths, at)].Found(&f.scanner)
 }
 
-// notRead is the answer to a request of which too little was read to find what a rule asks for.
+// notRead returns the response to a request whose read part is too short for a rule.
 func notRead(what, place string) error {
 	return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
 		fmt.Sprintf("the %s stands in the body (%s), which is longer than what is read of one (bodyBuffer)", what, place))
 }
 
-// notJSON is the answer to a request whose body is not what a rule asks for.
+// notJSON returns the response to a request whose body does not match a rule.
 func notJSON(what, place, fault string) *apierror.Error {
 	return apierror.New(http.StatusBadRequest, apierror.BadRequest,
 		fmt.Sprintf("the %s stands in the body (%s), and cannot be read there %s, allowed: JSON in UTF-8 with at most one value there", what, place, fault))
 }
 
-// checkPacked returns an error for a body whose rules cannot see into it.
+// checkPacked returns an error for a compressed body that rules need to read.
 func (m *message) checkPacked() error {
 	if !m.estimates && len(m.paths) == 0 || m.whole && len(m.body) == 0 {
 		return nil

@@ -16,17 +16,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// failed answers a request that got no answer from its service.
+// failed answers a request without a response from its service.
 func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p.failedCall(w, r, callOf(r.Context()), err)
 }
 
-// failedCall is failed for a request of which c is known.
+// failedCall is failed for a request with a known call c.
 func (p *proxy) failedCall(w http.ResponseWriter, r *http.Request, c call, err error) {
 	if c.isLate(err) {
 		err = apierror.Late("the body")
 	} else if r.Context().Err() != nil {
-		return // the client has gone; nothing was lost that it waits for
+		return // the client has gone and misses nothing
 	}
 	e := answerFor(err)
 	if e.Tag == "" {
@@ -39,10 +39,10 @@ func (p *proxy) failedCall(w http.ResponseWriter, r *http.Request, c call, err e
 	e.Write(w)
 }
 
-// quoted finds what net/http quotes in its errors: lines of an answer that it cannot read.
+// quoted matches the text that net/http quotes in its errors: unreadable lines of a response.
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// loggable is an error without what the service has sent. It names hosts, and neither URLs nor headers.
+// loggable returns an error without the service's data. It names hosts, but neither URLs nor headers.
 func loggable(err error) string {
 	what := err.Error()
 	if line, ok := errors.AsType[textproto.ProtocolError](err); ok {
@@ -51,7 +51,7 @@ func loggable(err error) string {
 	return quoted.ReplaceAllString(what, "(not shown)")
 }
 
-// answerFor returns what a client is told of an error. What the service's side says is for the log.
+// answerFor returns the response to a client for an error. Details from the service's side go to the log.
 func answerFor(err error) *apierror.Error {
 	var (
 		tooLong *http.MaxBytesError

@@ -16,7 +16,7 @@ const (
 	everyPort    = "*"
 )
 
-// A hosts list says where a forward proxy may go.
+// A hosts list contains the allowed targets of a forward proxy.
 type hosts []host
 
 type host struct {
@@ -24,7 +24,7 @@ type host struct {
 	port string // empty: 80 and 443
 }
 
-// parseHosts reads a list. ok is false for one that names nothing, or not in this form.
+// parseHosts parses a list. ok is false for an empty or invalid one.
 func parseHosts(text string) (list hosts, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		h := host{name: strings.TrimSpace(part)}
@@ -51,7 +51,7 @@ func isAddress(name string) bool {
 	return err == nil
 }
 
-// canonical is a host as hosts are compared: an address in one spelling, a name in ASCII and small letters, without its last dot.
+// canonical returns a host in the form for comparisons: an address in one spelling, a name in lower-case ASCII without its final dot.
 func canonical(name string) string {
 	if ip, ok := dialguard.Literal(name); ok {
 		return ip.String()
@@ -63,7 +63,7 @@ func canonical(name string) string {
 	return name
 }
 
-// allow tells whether the proxy may go to a host at a port.
+// allow reports whether the proxy may connect to a host and port.
 func (l hosts) allow(name, port string) bool {
 	name = canonical(name)
 	for _, h := range l {
@@ -75,7 +75,7 @@ func (l hosts) allow(name, port string) bool {
 	return false
 }
 
-// names tells whether an entry is exactly this address, at this port.
+// names reports whether an entry is exactly this address, at this port.
 func (l hosts) names(name, port string) bool {
 	ip, ok := dialguard.Literal(name)
 	for _, h := range l {
@@ -86,7 +86,7 @@ func (l hosts) names(name, port string) bool {
 	return false
 }
 
-// takes tells whether an entry is one for a port.
+// takes reports whether an entry covers a port.
 func (h *host) takes(port string) bool {
 	if h.port == "" {
 		return port == "443" || port == "80"

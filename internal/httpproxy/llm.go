@@ -8,34 +8,34 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// What a request to an LLM is taken to cost: four bytes of its text are a token, and an answer is as long as it may be.
+// The estimate for a request to an LLM: four bytes of its text are a token, and an answer has its maximum length.
 const (
 	bytesPerToken = 4
 	outputTokens  = 1024
-	// longestLimit is how long a limit on the answer may be written, in bytes.
+	// longestLimit is the maximum length of the text of a limit on the answer, in bytes.
 	longestLimit = 512
 )
 
-// An llm is an estimate of what a request to an LLM costs, which grows as its body is read. The usage in the answer corrects it.
+// An llm estimates the cost of a request to an LLM while its body is read. The usage in the answer corrects it.
 type llm struct {
-	scanner *costrule.Scanner // of a body of JSON; it tells value. nil for others
+	scanner *costrule.Scanner // of a body of JSON; it calls value. nil for others
 	total   int64             // bytes read
-	media   int64             // bytes of them that are images, sounds or files, and whole
+	media   int64             // bytes of complete images, sounds or files among them
 	tokens  int64             // of these
-	answer  int64             // how long an answer is where the request does not say
+	answer  int64             // assumed length of an answer if the request does not limit it
 
-	output, times int64 // how long an answer may be, and how many of them there are; 0: the request does not say
+	output, times int64 // maximum length and number of answers; 0: not in the request
 
-	open  medium // what the end of a body belongs to that is not JSON
+	open  medium // the medium of the unfinished end of a body that is not JSON
 	bytes int64  // read of it
 }
 
-// The names of limits on an answer, and of how many there are, in the spelling of plain.
+// The names of limits on an answer, and of the number of answers, in the spelling of plain.
 var (
 	outputNames = names("max_tokens max_completion_tokens max_output_tokens max_new_tokens max_token_count " +
 		"max_tokens_to_sample max_gen_len num_predict n_predict")
 	timesNames = names("n best_of candidate_count num_return_sequences num_generations num_results")
-	// groupNames are objects that such limits stand in, beside the outermost.
+	// groupNames are objects that may contain such limits, besides the outermost.
 	groupNames = names("generation_config inference_config text_generation_config generate_config parameters options config additional_model_request_fields")
 )
 
@@ -47,15 +47,15 @@ func names(list string) map[string]bool {
 	return set
 }
 
-// spelling drops what names differ in. Services in Go take a long s for an s.
+// spelling removes differences between names. Services in Go accept a long s for an s.
 var spelling = strings.NewReplacer("_", "", "-", "", "ſ", "s")
 
-// plain is a name in one spelling for snake and camel case.
+// plain returns a name in one spelling for snake and camel case.
 func plain(name string) string {
 	return strings.ToLower(spelling.Replace(name))
 }
 
-// newLLM begins the estimate for a request, whose body is fed to it.
+// newLLM starts the estimate for a request, whose body is fed to it.
 func newLLM(m *message, scanner *costrule.Scanner) *llm {
 	l := &llm{answer: answerLength(m.req)}
 	switch kind, boundary := shape(m); kind {
@@ -70,7 +70,7 @@ func newLLM(m *message, scanner *costrule.Scanner) *llm {
 	return l
 }
 
-// answerLength is how long the answer to a request is taken to be that does not limit it.
+// answerLength returns the assumed length of the answer to a request that does not limit it.
 func answerLength(r *http.Request) int64 {
 	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 && r.Method != http.MethodPost && !isHandshake(r) {
 		return 1 // a list of models, say
@@ -81,10 +81,10 @@ func answerLength(r *http.Request) int64 {
 	return outputTokens
 }
 
-// embeds tells whether a path is that of a call which no model answers with text: embeddings and the like.
+// embeds reports whether the path is that of a call without a text answer: embeddings and the like.
 func embeds(p string) bool {
 	if path.Clean("/"+p) != strings.TrimSuffix(p, "/") || strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`;\,?#%`, r) }) {
-		return false // it may mean another call to the service
+		return false // the service may interpret it as another call
 	}
 	last := path.Base(p)
 	if last == "invoke" { // Amazon Bedrock: /model/amazon.titan-embed-text-v2:0/invoke
@@ -102,7 +102,7 @@ func embeds(p string) bool {
 	return false
 }
 
-// feed reads more of the body.
+// feed processes more of the body.
 func (l *llm) feed(p []byte) {
 	l.total += int64(len(p))
 	if l.scanner != nil {
@@ -112,7 +112,7 @@ func (l *llm) feed(p []byte) {
 	}
 }
 
-// value takes a value of a body of JSON.
+// value processes a value of a JSON body.
 func (l *llm) value(v costrule.Value) {
 	switch {
 	case v.Kind == costrule.String && v.Len >= shortestMedium:
@@ -127,7 +127,7 @@ func (l *llm) value(v costrule.Value) {
 	}
 }
 
-// isLimit tells whether the value of the scanner stands where services have limits on an answer.
+// isLimit reports whether the scanner's value is where services have limits on an answer.
 func (l *llm) isLimit() bool {
 	depth := l.scanner.Depth()
 	for out := 1; out < depth && depth <= 3; out++ {
@@ -138,7 +138,7 @@ func (l *llm) isLimit() bool {
 	return depth > 0 && depth <= 3
 }
 
-// limit takes a limit on the answer. Of several the largest counts, and what is no number above 0 says nothing.
+// limit processes a limit on the answer. Of several the largest counts, and values that are not numbers above 0 are ignored.
 func (l *llm) limit(name, value string) {
 	name = plain(name)
 	at := &l.output
@@ -153,7 +153,7 @@ func (l *llm) limit(name, value string) {
 	}
 }
 
-// estimate returns what a request costs with so many bytes to come of its body, which are taken to be like its last ones.
+// estimate returns the cost of a request whose body has rest more bytes, which are assumed to be like its last ones.
 func (l *llm) estimate(rest int64) int {
 	written, tokens := l.total-l.media, l.tokens
 	switch medium, length, prefix := l.unfinished(); medium {
@@ -174,7 +174,7 @@ func (l *llm) estimate(rest int64) int {
 	return int(min(written/bytesPerToken+tokens+output*max(l.times, 1), costrule.Ungrantable))
 }
 
-// unfinished returns what the end of the body belongs to: how many bytes of it were read, and how many are not base64 at its beginning.
+// unfinished returns the medium of the unfinished end of the body, its length so far, and how many bytes at its beginning are not base64.
 func (l *llm) unfinished() (m medium, length int64, prefix int) {
 	if l.scanner == nil {
 		return l.open, l.bytes, 0

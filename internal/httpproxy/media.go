@@ -12,29 +12,29 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// A medium is what bytes hold that are no text of the request.
+// A medium is the kind of content of bytes that are not text.
 type medium int
 
 const (
 	text medium = iota
 	image
-	sound // and films
+	sound // and video
 	file
 	coded // text in base64
 )
 
 const (
-	// imageTokens is what an image is taken to cost, of whatever size: services scale large ones down.
+	// imageTokens is the assumed cost of an image of any size: services scale large ones down.
 	imageTokens = 1200
-	// bytesPerSound is how many bytes of audio or video are a token: 16 to 32 tokens are a second.
+	// bytesPerSound is how many bytes of audio or video count as a token: 16 to 32 tokens are a second.
 	bytesPerSound = 1000
-	// bytesPerFile is the same for a PDF and the like, whose pages have pictures, too.
+	// bytesPerFile is the same for a PDF and similar files, whose pages also contain pictures.
 	bytesPerFile = 50
-	// shortestMedium is the shortest text that is taken for base64, in bytes.
+	// shortestMedium is the minimum length of a text that is taken for base64, in bytes.
 	shortestMedium = 256
 )
 
-// tokens is what so many bytes are taken to cost.
+// tokens returns the assumed cost of so many bytes.
 func (m medium) tokens(size int64) int64 {
 	switch m {
 	case image:
@@ -48,15 +48,15 @@ func (m medium) tokens(size int64) int64 {
 	}
 }
 
-// decoded is how many bytes so many of base64 are.
+// decoded returns the decoded length of n bytes of base64.
 func decoded(n int) int64 { return int64(max(n, 0)) / 4 * 3 }
 
-// mediaNames are the fields that services take base64 in, in the spelling of plain. It counts as text in all others, for there a
-// model reads it.
+// mediaNames are the fields in which services accept base64, in the spelling of plain. In all others it counts as text, because a model
+// reads it there.
 var mediaNames = names("data bytes url uri image images image_url image_base64 input_image audio video file file_data document " +
 	"base64 b64_json bytes_base64_encoded")
 
-// inside returns what a string of a body of JSON holds, and how many bytes at its beginning are not base64.
+// inside returns the medium of a string in a JSON body, and how many bytes at its beginning are not base64.
 func (l *llm) inside(v costrule.Value) (m medium, prefix int) {
 	name := plain(l.scanner.Key(0))
 	if !mediaNames[name] {
@@ -83,7 +83,7 @@ func (l *llm) inside(v costrule.Value) (m medium, prefix int) {
 	return m, prefix
 }
 
-// decode returns the beginning of what is written in base64.
+// decode decodes the beginning of base64.
 func decode(p []byte) []byte {
 	const most = 512
 	clean := strings.NewReplacer(`\/`, "/", `\n`, "", `\r`, "", `"`, "", "=", "", "-", "+", "_", "/").Replace(string(p[:min(len(p), most)]))
@@ -91,7 +91,7 @@ func decode(p []byte) []byte {
 	return out
 }
 
-// mediumOf returns what a file is by its beginning, or, where that does not say, by what it is called.
+// mediumOf returns the medium of a file by its beginning or, if that is inconclusive, by its name.
 func mediumOf(head []byte, called string) medium {
 	if m, ok := mediumNamed(http.DetectContentType(head)); ok {
 		return m
@@ -119,7 +119,7 @@ func mediumNamed(called string) (m medium, ok bool) {
 	return text, false
 }
 
-// isRemoteImage tells whether a string is the URL of an image, which the service fetches.
+// isRemoteImage reports whether a string is the URL of an image that the service fetches.
 func isRemoteImage(s *costrule.Scanner, v costrule.Value) bool {
 	if !bytes.HasPrefix(v.Raw, []byte(`"http`)) {
 		return false
@@ -138,10 +138,10 @@ const (
 	fileShape
 )
 
-// shape returns what a body is. Its Content-Type is only believed where the body could be that: some services read JSON whatever
-// it says.
+// shape returns the shape of a body. It trusts the Content-Type only if the body can have that shape: some services read JSON whatever the
+// type.
 func shape(m *message) (s bodyShape, boundary string) {
-	head := m.body // in UTF-16 and 32 as well, which some services read
+	head := m.body // also in UTF-16 and 32, which some services read
 	for len(head) > 0 && strings.IndexByte(" \t\r\n\x00\xef\xbb\xbf\xfe\xff", head[0]) >= 0 {
 		head = head[1:]
 	}
@@ -159,7 +159,7 @@ func shape(m *message) (s bodyShape, boundary string) {
 	return textShape, ""
 }
 
-// readForm reads what is there of a form. What follows belongs to its last part.
+// readForm processes the available part of a form. The rest belongs to its last part.
 func (l *llm) readForm(body []byte, boundary string) {
 	form := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
@@ -180,8 +180,8 @@ func (l *llm) readForm(body []byte, boundary string) {
 			m = mediumOf(head.Bytes(), called+" "+part.FormName())
 		}
 		switch {
-		case err != nil: // it goes on
-			l.open, l.bytes = m, n-int64(len(body)) // which is fed still
+		case err != nil: // it is incomplete
+			l.open, l.bytes = m, n-int64(len(body)) // the body is still fed
 			return
 		case m != text:
 			l.media += n

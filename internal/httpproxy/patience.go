@@ -7,7 +7,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A patient limiter waits for no longer than a while. The rest of a call has its own bounds.
+// A patient limiter bounds the wait for tokens. The rest of a call has its own bounds.
 type patient struct {
 	throttle.Limiter
 
@@ -25,7 +25,7 @@ func withPatience(l throttle.Limiter, wait time.Duration) throttle.Limiter {
 	return &patient{l, wait}
 }
 
-// A patientTagger is a patient limiter that knows tags.
+// A patientTagger is a patient limiter that supports tags.
 type patientTagger struct {
 	patient
 
@@ -51,17 +51,17 @@ func (p *patient) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, erro
 	return p.Limiter.AcquireUpTo(ctx, n)
 }
 
-// Unwrap shows the limiter to package throttle.
+// Unwrap exposes the limiter to package throttle.
 func (p *patient) Unwrap() throttle.Limiter { return p.Limiter }
 
-// A listener takes it that a service wants to be left alone.
+// A listener accepts a service's request to be left alone.
 type listener interface {
 	RetryAfter(until time.Time, reason string)
 }
 
 var _ listener = (*throttle.Throttle)(nil)
 
-// RetryAfter hands on that the service wants to be left alone.
+// RetryAfter passes on a service's request to be left alone.
 func (p *patient) RetryAfter(until time.Time, reason string) {
 	if l, ok := p.Limiter.(listener); ok {
 		l.RetryAfter(until, reason)

@@ -28,14 +28,14 @@ type proxy struct {
 	names    listen.Names
 	upstream *url.URL // nil: no reverse proxy
 	forward  hosts
-	allow    dialguard.Addresses // beside those that upstream and forward name
+	allow    dialguard.Addresses // besides those that upstream and forward name
 	cost     costRule
 	tag      tagRule
 	meter    meterRule
 	egress   egress        // nil: none
-	places   chan struct{} // one for each request that may be under way
+	places   chan struct{} // one for each concurrent request
 
-	readsUsage bool // out of answers
+	readsUsage bool // from answers
 	unreadable costrule.Complaint
 	reverse    *httputil.ReverseProxy
 
@@ -51,7 +51,7 @@ func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
 	p.limiter = withPatience(proxyconf.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {
-		p.upstream, _ = url.Parse(c.Upstream) // which Validate has looked at
+		p.upstream, _ = url.Parse(c.Upstream) // valid, as Validate has checked
 	}
 	if c.Forward != "" {
 		p.forward, _ = parseHosts(c.Forward)
@@ -64,7 +64,7 @@ func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.transport(),
-		FlushInterval:  -1, // events are passed on as they come
+		FlushInterval:  -1, // events are streamed
 		ModifyResponse: p.watchAnswer,
 		ErrorHandler:   p.failed,
 		ErrorLog:       slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
@@ -72,7 +72,7 @@ func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
 	return p
 }
 
-// transport draws for each request, and heeds what the service says.
+// transport draws for each request and obeys the service's responses.
 func (p *proxy) transport() http.RoundTripper {
 	base := httpthrottle.NewBase()
 	base.Proxy = p.egress.forRequest // nil: HTTP_PROXY may name this very proxy
@@ -80,7 +80,7 @@ func (p *proxy) transport() http.RoundTripper {
 	base.MaxIdleConnsPerHost = 256
 	base.MaxIdleConns = 1024
 	base.ResponseHeaderTimeout = p.AnswerTimeout
-	base.DisableCompression = true // what the client asked for is passed on
+	base.DisableCompression = true // the encoding that the client requested is passed on
 	base.MaxResponseHeaderBytes = 256 << 10
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(func(r *http.Request) int { return callOf(r.Context()).cost }),
@@ -88,7 +88,7 @@ func (p *proxy) transport() http.RoundTripper {
 		httpthrottle.WithMaxAttempts(p.MaxAttempts),
 		httpthrottle.WithMaxWait(p.MaxWait),
 		httpthrottle.WithLogger(p.Logger),
-		httpthrottle.WithBodyBuffer(0), // the handler has read what is to be kept
+		httpthrottle.WithBodyBuffer(0), // the handler has read the part to keep
 	}
 	if p.tag.of != nil {
 		opts = append(opts, httpthrottle.WithTag(func(r *http.Request) string { return callOf(r.Context()).tag }))
@@ -102,21 +102,21 @@ func (p *proxy) transport() http.RoundTripper {
 	return httpthrottle.NewTransport(base, p.limiter, opts...)
 }
 
-// close ends the tunnels that are still open.
+// close ends the open tunnels.
 func (p *proxy) close() {
 	p.end()
 	p.open.Wait()
 }
 
-// A call is what is known of a request when it is sent.
+// A call holds the facts about a request when it is sent.
 type call struct {
 	cost int
 	tag  string
 	body *timedBody // nil for none
 }
 
-// isLate tells whether a request failed because its body did not come. The server has ended its context then, which can be the
-// error, too.
+// isLate reports whether a request failed because its body did not come. The server has then cancelled its context, which can also be the
+// error.
 func (c call) isLate(err error) bool {
 	return errors.Is(err, errLate) || c.body != nil && c.body.late.Load()
 }
@@ -130,7 +130,7 @@ func callOf(ctx context.Context) call {
 
 // ServeHTTP implements http.Handler.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// A deadline of an earlier request on the same connection is over.
+	// Remove the deadline of an earlier request on the same connection.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	forward := r.Method == http.MethodConnect || r.URL.IsAbs()
 	in := p.bodyOf(w, r)
@@ -150,7 +150,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodConnect {
-		closeUnread(w, in) // it has none, and what it sends is for the other side
+		closeUnread(w, in) // it has none, and further bytes are for the other side
 		p.connect(w, r)
 		return
 	}
@@ -175,14 +175,14 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !body.whole && r.Trailer == nil {
-		r.Trailer = http.Header{} // takes those that were not announced
+		r.Trailer = http.Header{} // receives trailers that were not announced
 	}
 	out := r.WithContext(ctx)
 	body.attach(out)
 	p.reverse.ServeHTTP(&timedWriter{ResponseWriter: w, control: http.NewResponseController(w), idle: p.IdleTimeout}, out)
 }
 
-// hostOf returns the host that a request goes to.
+// hostOf returns the target host of a request.
 func (p *proxy) hostOf(r *http.Request) string {
 	if r.URL.Host != "" || p.upstream == nil {
 		return r.URL.Host
@@ -190,7 +190,7 @@ func (p *proxy) hostOf(r *http.Request) string {
 	return p.upstream.Host
 }
 
-// messageOf shows a request to the rules.
+// messageOf returns a request as a message for the rules.
 func (p *proxy) messageOf(r *http.Request, b *body) *message {
 	m := &message{req: r, host: p.hostOf(r), body: b.kept, whole: b.whole, estimates: p.cost.estimates}
 	for _, path := range []costrule.Path{p.cost.path, p.tag.path} {
@@ -201,7 +201,7 @@ func (p *proxy) messageOf(r *http.Request, b *body) *message {
 	return m
 }
 
-// judge finds what a request draws, and for whom.
+// judge determines the cost and the tag of a request.
 func (p *proxy) judge(m *message) (c call, err error) {
 	if err := m.checkPacked(); err != nil {
 		return c, err
@@ -223,7 +223,7 @@ func (p *proxy) judge(m *message) (c call, err error) {
 	return c, err
 }
 
-// tagOf finds for whom a request draws.
+// tagOf returns the tag of a request.
 func (p *proxy) tagOf(m *message) (tag string, err error) {
 	if tag, err = p.tag.of(m); err == nil {
 		err = checkTag(tag)

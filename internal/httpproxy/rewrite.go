@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// rewrite says where a request goes. All but hop-by-hop headers goes on as it came, also what httputil.ReverseProxy takes out.
+// rewrite sets the target of a request. All except hop-by-hop headers is passed on unchanged, including headers that httputil.ReverseProxy
+// removes.
 func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 	raw := rawPath(r.In)
 	if !r.In.URL.IsAbs() {
@@ -25,16 +26,16 @@ func (p *proxy) rewrite(r *httputil.ProxyRequest) {
 			r.Out.Header[name] = values
 		}
 	}
-	r.Out.Trailer = r.In.Trailer // which is complete only when the body has ended
+	r.Out.Trailer = r.In.Trailer // it is complete only when the body has ended
 	if p.readsUsage {
-		r.Out.Header.Set("Accept-Encoding", "identity") // a usage that is packed cannot be read
+		r.Out.Header.Set("Accept-Encoding", "identity") // a compressed usage cannot be read
 	}
 	if _, ok := r.In.Header["User-Agent"]; !ok {
 		r.Out.Header.Set("User-Agent", "") // not that of net/http
 	}
 }
 
-// rawPath is the path of a request as it came; empty for none.
+// rawPath returns the path of a request as it came; empty for none.
 func rawPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	if _, rest, ok := strings.Cut(path, "://"); ok && r.URL.IsAbs() {
@@ -50,25 +51,25 @@ func rawPath(r *http.Request) string {
 	return path
 }
 
-// keepPath makes a URL with a path that net/url would write in another way, such as /a|b.
+// keepPath sets a URL's path that net/url would write differently, such as /a|b.
 func (p *proxy) keepPath(u *url.URL, raw string) {
 	switch {
 	case raw == "":
 	case strings.HasPrefix(raw, "//"), p.egress != nil && u.Scheme == "http":
-		u.Opaque = "//" + u.Host + raw // written as an absolute URL, which every server takes
+		u.Opaque = "//" + u.Host + raw // written as an absolute URL, which every server accepts
 	default:
 		u.Opaque = raw
 	}
 }
 
-// isHandshake tells whether a request asks for a websocket. Whatever else asks for an upgrade is a request like others.
+// isHandshake reports whether a request asks for a websocket. Requests for other upgrades are treated like ordinary ones.
 func isHandshake(r *http.Request) bool {
 	upgrade := r.Header["Upgrade"]
 	return r.Method == http.MethodGet && r.ContentLength == 0 && len(r.TransferEncoding) == 0 &&
 		hasToken(r.Header["Connection"], "Upgrade") && len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket")
 }
 
-// dropUpgrade takes out of a request that it asks for another protocol, which is for each hop to say.
+// dropUpgrade removes the request for another protocol, which is a hop-by-hop matter.
 func dropUpgrade(r *http.Request) {
 	if isHandshake(r) {
 		return
@@ -77,7 +78,7 @@ func dropUpgrade(r *http.Request) {
 	r.Header.Del("HTTP2-Settings")
 }
 
-// hasToken tells whether a header, such as Connection, lists a word.
+// hasToken reports whether a header, such as Connection, lists a word.
 func hasToken(values []string, word string) bool {
 	for _, value := range values {
 		for part := range strings.SplitSeq(value, ",") {

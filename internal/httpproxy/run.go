@@ -12,8 +12,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 )
 
-// Run serves until ctx has ended and nobody uses the proxy any more, or the grace is over. Errors: those of Validate; an
-// address that cannot be had; those of numathrottle.Open; what ended the server before ctx did. None shows a secret.
+// Run serves until ctx has ended and the proxy is no longer in use, or the grace period is over. Errors: those of Validate; an unavailable
+// address; those of numathrottle.Open; an error that ended the server before ctx did. None shows a secret.
 func Run(ctx context.Context, c Config) (err error) {
 	if err := c.Validate(); err != nil {
 		return err
@@ -24,7 +24,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	addrs, _ := listen.Parse(c.Serving.Listen)
-	// Every connection may wait for its turn, and more than have one are refused with an answer.
+	// Every connection may wait for its turn, and surplus ones get an error response.
 	set, err := listen.Open(ctx, addrs, 2*c.MaxRequests, token, c.Logger)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	return err
 }
 
-// tell logs where the proxy listens, and what it counts.
+// tell logs the addresses of the proxy, and the scope of its counting.
 func (c *Config) tell(addrs []string) {
 	c.Logger.Info("the HTTP proxy listens", "addresses", addrs, "upstream", c.Upstream, "forward", c.Forward)
 	if c.Forward != "" && c.AllowConnect {

@@ -9,10 +9,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// errSettled ends a body whose request has been settled: nothing passes that nobody pays for.
+// errSettled ends a body whose request has been settled: nothing passes without payment.
 var errSettled = errors.New("httpproxy: the answer was complete before the body of its request")
 
-// A sending measures what passes of a body that was not read before its request left, or of a tunnel.
+// A sending measures the bytes that pass of a body not read before its request left, or of a tunnel.
 type sending struct {
 	rule costRule
 	m    *message
@@ -24,7 +24,7 @@ type sending struct {
 
 type sendingKey struct{}
 
-// withSending returns the context of a request that s measures.
+// with returns the context of a request that s measures.
 func (s *sending) with(ctx context.Context) context.Context {
 	return costrule.WithPassed(context.WithValue(ctx, sendingKey{}, s), s.cost)
 }
@@ -34,7 +34,7 @@ func sendingOf(ctx context.Context) *sending {
 	return s
 }
 
-// pass counts bytes that are about to be sent. With an error they must not be.
+// pass counts bytes before they are sent. With an error they must not be sent.
 func (s *sending) pass(p []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *sending) pass(p []byte) error {
 	return nil
 }
 
-// cost returns what the request costs by all that has passed, and lets no more pass.
+// cost returns the cost of the request by all passed bytes, and lets no more pass.
 func (s *sending) cost() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,14 +60,14 @@ func (s *sending) cost() int {
 	return s.rule.passed(s.m, s.passed)
 }
 
-// reopen lets bytes pass again, for another attempt of the request, which has drawn a permit of its own.
+// reopen lets bytes pass again, for another attempt of the request, which has drawn its own permit.
 func (s *sending) reopen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over, s.passed = false, 0
 }
 
-// A sentBody is a body as it is sent.
+// A sentBody is a body while it is sent.
 type sentBody struct {
 	io.ReadCloser
 

@@ -9,14 +9,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// A meterRule makes the meter of an answer.
+// A meterRule returns the meter of an answer.
 type meterRule func(res *http.Response) httpthrottle.Meter
 
-// settleUsage is the setting that reads usages out of answers.
+// settleUsage is the setting that reads the usage from answers.
 const settleUsage = "usage"
 
-// parseSettle reads what a request costs in the end; a nil rule is what was drawn. ok is false for a text that says nothing. log
-// takes that an answer tells no cost.
+// parseSettle parses the rule for the final cost of a request; a nil rule is the drawn tokens. ok is false for an invalid text. log records
+// answers without a cost.
 func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)
@@ -43,7 +43,7 @@ func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 	return nil, false
 }
 
-// told is the meter of an answer that has said at its head what it cost.
+// told is the meter of an answer whose header states its cost.
 type told int
 
 // Write implements io.Writer.

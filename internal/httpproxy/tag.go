@@ -16,17 +16,17 @@ import (
 // maxTag is the longest tag, in bytes.
 const maxTag = 256
 
-// keyHeaders are where services look for the key of a caller.
+// keyHeaders are the headers in which services expect a caller's key.
 var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
-// keyTag tells callers apart by their keys, of which it shows nothing: it is the beginning of a hash. Which of several keys a service goes by is
-// not known, so they must be one.
+// keyTag identifies callers by a hash prefix of their keys, which reveals nothing of the key. The proxy does not know which of several keys
+// a service uses, so they must be equal.
 func keyTag(m *message) (string, error) {
 	key := ""
 	for _, name := range keyHeaders {
 		for _, value := range m.req.Header.Values(name) {
 			if scheme, rest, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "Bearer") {
-				value = strings.TrimSpace(rest) // one key has one tag, however it is sent
+				value = strings.TrimSpace(rest) // one key has one tag, in any form
 			}
 			if value != "" && key != "" && value != key {
 				return "", apierror.New(http.StatusBadRequest, apierror.BadRequest,
@@ -42,7 +42,7 @@ func keyTag(m *message) (string, error) {
 	return "key-" + hex.EncodeToString(sum[:8]), nil
 }
 
-// headerTag takes the tag from a header, which must not be there with different values: a service may go by either.
+// headerTag takes the tag from a header, which must not occur with different values: a service may use either.
 func headerTag(name string) func(m *message) (string, error) {
 	return func(m *message) (string, error) {
 		values := m.req.Header.Values(name)
@@ -55,7 +55,7 @@ func headerTag(name string) func(m *message) (string, error) {
 	}
 }
 
-// checkTag returns an error for a tag that a caller may not send.
+// checkTag returns an error for an invalid tag of a caller.
 func checkTag(tag string) error {
 	if len(tag) <= maxTag && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl) {
 		return nil

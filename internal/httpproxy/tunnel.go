@@ -12,7 +12,7 @@ var (
 	errNoTunnel = errors.New("httpproxy: the service has switched protocols, and its connection cannot be had")
 )
 
-// watchTunnel sees to a connection that became a websocket.
+// watchTunnel watches a connection that became a websocket.
 func (p *proxy) watchTunnel(res *http.Response) error {
 	if !isHandshake(res.Request) {
 		return errSwitched
@@ -23,14 +23,14 @@ func (p *proxy) watchTunnel(res *http.Response) error {
 	}
 	t := &tunnel{ReadWriteCloser: conn, idle: p.IdleTimeout, sent: sendingOf(res.Request.Context())}
 	if t.sent != nil {
-		t.sent.reopen() // an attempt before this one was settled
+		t.sent.reopen() // an earlier attempt was settled
 	}
 	t.timer = time.AfterFunc(t.idle, func() { _ = conn.Close() })
 	res.Body = t
 	return nil
 }
 
-// A tunnel is the connection to a service, which ends when neither side has said anything for too long.
+// A tunnel is the connection to a service, which ends when both sides were silent for too long.
 type tunnel struct {
 	io.ReadWriteCloser
 
@@ -59,7 +59,7 @@ func (t *tunnel) Write(p []byte) (int, error) {
 	return t.ReadWriteCloser.Write(p)
 }
 
-// CloseWrite tells the service that its client sends no more, while the other direction goes on.
+// CloseWrite signals to the service that its client sends no more, while the other direction continues.
 func (t *tunnel) CloseWrite() error {
 	if half, ok := t.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -14,15 +14,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// patience bounds each use of the file: a folder that hangs must not hold up a sync.
+// patience bounds each use of the file: a hanging folder must not delay a sync.
 const patience = 500 * time.Millisecond
 
-// errBusy says that another process, or another File of this one, holds the lock.
+// errBusy means that another process, or another File of this one, holds the lock.
 var errBusy = errors.New("the file is locked by another process")
 
-// A File is a consensus.Witness in a file of a folder that the processes of one ID share, one after the other, such
-// as the containers of a pod. It logs once what keeps it from its work, and does nothing from then on: a claim
-// of the dead then stays for a removal time, as without it.
+// A File is a consensus.Witness in a file that the successive processes of one ID share, such as the containers of a pod. If it fails, it
+// logs the cause once and does nothing from then on: a dead process's claim then stays for a removal time, as without it.
 type File struct {
 	path string
 	is   form
@@ -36,8 +35,7 @@ type File struct {
 
 var _ consensus.Witness = (*File)(nil)
 
-// New returns the File of a processor of a pool in a folder, which has to be there. It does no I/O: the first
-// Inherit does.
+// New returns the File of a processor of a pool in a folder, which must exist. It does no I/O before the first Inherit.
 func New(folder, pool, id string, log *slog.Logger) *File {
 	sum := sha256.Sum256([]byte(pool + "\x00" + id))
 	return &File{
@@ -56,7 +54,7 @@ func (f *File) Inherit() (wills []consensus.Will, held bool) {
 	}
 	l, err := do(func() (*lock, error) { return acquire(f.path) })
 	if errors.Is(err, errBusy) {
-		return nil, false // it may live: everything is as without the file
+		return nil, false // the previous process may live: continue as without the file
 	}
 	if err != nil {
 		f.giveUp(err)
@@ -76,7 +74,7 @@ func (f *File) Inherit() (wills []consensus.Will, held bool) {
 	return f.inherited, true
 }
 
-// read returns the wills that count here.
+// read returns the wills that apply here.
 func (f *File) read(content []byte) []consensus.Will {
 	found, err := decode(content)
 	switch {
@@ -114,7 +112,7 @@ func (f *File) Release(keep bool) {
 	l, off := f.lock, f.off
 	f.lock, f.off = nil, true
 	if l == nil || off {
-		return // a file that is used no more stays locked until the process ends
+		return // an unused file stays locked until the process ends
 	}
 	_, _ = do(func() (struct{}, error) {
 		defer l.release()
@@ -125,7 +123,7 @@ func (f *File) Release(keep bool) {
 	})
 }
 
-// giveUp says what is wrong. The lock, if it is held, stays: what stands in the file is of the dead, or of this process.
+// giveUp logs an error and disables f. It keeps a held lock: the content belongs to dead processes, or to this one.
 func (f *File) giveUp(err error) {
 	f.off = true
 	f.log.Warn("no lock in the state folder: after a crash of this process its share stays on record for 1.5 leases, as without a state folder",

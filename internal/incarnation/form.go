@@ -10,15 +10,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// maxBytes is more than any file has: the requests of four wills, and names.
+// maxBytes exceeds the size of any file: the requests of four wills, and names.
 const maxBytes = 64 << 10
 
-// A form is what stands in the file, after a line with its length and checksum.
+// A form is the content of the file, after a line with its length and checksum.
 type form struct {
-	// Pool and ID are whose wills these are.
+	// Pool and ID identify the owner of the wills.
 	Pool string `json:"pool"`
 	ID   string `json:"id"`
-	// Boot, Device and Inode are where the lock counts.
+	// Boot, Device and Inode identify the place where the lock is valid.
 	Boot   string           `json:"boot"`
 	Device uint64           `json:"device"`
 	Inode  uint64           `json:"inode"`
@@ -38,7 +38,7 @@ func (f *form) encode() ([]byte, error) {
 	return append(fmt.Appendf(nil, head, crc32.ChecksumIEEE(body), len(body)), body...), nil
 }
 
-// decode reads the bytes of a file; what follows behind the length that it names is an older form's.
+// decode parses a file; bytes beyond the length in it belong to an older form.
 func decode(b []byte) (f form, err error) {
 	line, rest, ok := bytes.Cut(b, []byte("\n"))
 	var sum uint32
@@ -58,7 +58,7 @@ func decode(b []byte) (f form, err error) {
 	return f, nil
 }
 
-// same tells whether the wills are those of the one that stands in the place of other.
+// same reports whether the wills belong to the process in the place of other.
 func (f *form) same(other *form) bool {
 	return f.Pool == other.Pool && f.ID == other.ID && f.Boot == other.Boot && f.Device == other.Device && f.Inode == other.Inode
 }

@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// bootFile names the boot of the kernel, which is another after each start of a machine.
+// bootFile identifies the boot of the kernel: it changes with each start of a machine.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
-// A lock is a locked file. Its descriptor is closed by release, or by the kernel at the end of the process, and
-// by nothing else: an os.File would be closed by the garbage collector.
+// A lock is a locked file. Only release, or the kernel at the end of the process, closes its descriptor: the garbage collector would close
+// an os.File.
 type lock struct {
 	fd            int
 	boot          string
 	device, inode uint64
 }
 
-// acquire opens the file, which it makes if need be, and locks it. It returns errBusy when the file is locked.
+// acquire opens or creates the file, and locks it. It returns errBusy if the file is locked.
 func acquire(path string) (*lock, error) {
 	boot, err := os.ReadFile(bootFile)
 	if err != nil {
@@ -30,7 +30,7 @@ func acquire(path string) (*lock, error) {
 		return nil, err
 	}
 	if err = l.take(path); err != nil {
-		_ = syscall.Close(l.fd) // holds no lock that counts
+		_ = syscall.Close(l.fd) // holds no valid lock
 		return nil, err
 	}
 	return l, nil
@@ -45,7 +45,7 @@ func open(path string) (int, error) {
 	return fd, nil
 }
 
-// take locks the open file, and makes sure that the lock counts.
+// take locks the open file, and checks that the lock is valid.
 func (l *lock) take(path string) error {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(l.fd, &st); err != nil {
@@ -80,7 +80,7 @@ func flock(fd int) error {
 	}
 }
 
-// read returns what stands in the file.
+// read returns the content of the file.
 func (l *lock) read() ([]byte, error) {
 	b := make([]byte, maxBytes)
 	n := 0
@@ -100,7 +100,7 @@ func (l *lock) read() ([]byte, error) {
 	return b[:n], nil
 }
 
-// write puts other content in the place of what stands in the file.
+// write replaces the content of the file.
 func (l *lock) write(content []byte) error {
 	for n := 0; n < len(content); {
 		k, err := syscall.Pwrite(l.fd, content[n:], int64(n))
@@ -112,5 +112,5 @@ func (l *lock) write(content []byte) error {
 	return syscall.Ftruncate(l.fd, int64(len(content)))
 }
 
-// release gives the lock up.
+// release releases the lock.
 func (l *lock) release() { _ = syscall.Close(l.fd) }

@@ -4,7 +4,7 @@ package incarnation
 
 import "errors"
 
-// A lock is a locked file, which only Linux has here.
+// A lock is a locked file, which is implemented only for Linux.
 type lock struct {
 	boot          string
 	device, inode uint64

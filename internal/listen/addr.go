@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Allowed says which addresses Parse takes.
+// Allowed describes the addresses that Parse accepts.
 const Allowed = "one or more of `unix:/PATH` and `HOST:PORT`, separated by commas"
 
-// longestPath is the longest path of a unix socket that every system takes, in bytes.
+// longestPath is the longest path of a unix socket that every system accepts, in bytes.
 const longestPath = 100
 
-// An Addr is a place to listen at.
+// An Addr is an address to listen on.
 type Addr struct {
 	// Network is "unix" or "tcp".
 	Network string
@@ -22,7 +22,7 @@ type Addr struct {
 	Address string
 }
 
-// String returns the address in the form that Parse takes.
+// String returns the address in the form for Parse.
 func (a Addr) String() string {
 	if a.Network == "unix" {
 		return "unix:" + a.Address
@@ -30,7 +30,7 @@ func (a Addr) String() string {
 	return a.Address
 }
 
-// Local tells whether only processes of this machine, or pod, can reach the address.
+// Local reports whether only processes of this machine, or pod, can reach the address.
 func (a Addr) Local() bool {
 	if a.Network == "unix" {
 		return true
@@ -43,8 +43,7 @@ func (a Addr) Local() bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// Parse reads a list of addresses, separated by commas. ok is false when one has not the
-// form that Allowed describes, or when there is none.
+// Parse parses a comma-separated list of addresses. ok is false if one does not have the form in Allowed, or if there is none.
 func Parse(text string) (addrs []Addr, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		a, ok := parse(strings.TrimSpace(part))
@@ -69,8 +68,7 @@ func parse(text string) (Addr, bool) {
 	return Addr{"tcp", net.JoinHostPort(host, port)}, err == nil && strconv.FormatUint(n, 10) == port
 }
 
-// NeedsToken returns the first address that strangers can reach, which therefore needs a
-// token. ok is false when there is none.
+// NeedsToken returns the first address that strangers can reach, which therefore needs a token. ok is false if there is none.
 func NeedsToken(addrs []Addr) (a Addr, ok bool) {
 	for _, a := range addrs {
 		if !a.Local() {

@@ -14,19 +14,18 @@ import (
 // socketMode lets the owner and the group of a socket use it.
 const socketMode = 0o660
 
-// A Set is a set of addresses that are listened at. Close it once.
+// A Set is a set of open listeners. Close it once.
 type Set struct {
 	listeners []net.Listener
 	lobbies   []*lobby
 }
 
-// Open listens at every address, with at most so many connections of callers at each; more wait in the
-// kernel's queue until one ends. Connections over which nobody has shown yet that they may call (Token.Lets, Admit)
-// have places of their own, and end after ten seconds. A unix socket that an earlier process left behind is
-// replaced; one that somebody still serves is an error. ctx bounds Open alone.
+// Open listens on every address, with at most so many connections of callers on each; more wait in the kernel's queue. Connections whose
+// callers are not authorised yet (Token.Lets, Admit) have places of their own, and end after ten seconds. A unix socket left by an earlier
+// process is replaced; one that is still served is an error. ctx bounds only Open.
 //
-// Errors: an address that strangers can reach, without a token or with one of less than MinTokenBytes; an address that cannot be
-// had. They name the address. With a token, such an address is logged as a warning.
+// Errors: an address that strangers can reach, without a token or with one of less than MinTokenBytes; an unavailable address. They name
+// the address. With a token, such an address is logged as a warning.
 func Open(ctx context.Context, addrs []Addr, connections int, token string, log *slog.Logger) (*Set, error) {
 	if a, ok := NeedsToken(addrs); ok && token == "" {
 		return nil, fmt.Errorf("listen: %s can be reached from elsewhere, allowed without a token: unix sockets and loopback addresses", a)
@@ -66,7 +65,7 @@ func open(ctx context.Context, a Addr) (net.Listener, error) {
 	return l, nil
 }
 
-// dropStale removes a socket that nobody serves.
+// dropStale removes a socket that no process serves.
 func dropStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -85,10 +84,10 @@ func dropStale(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// Listeners returns what was opened, in the order of the addresses.
+// Listeners returns the open listeners, in the order of the addresses.
 func (s *Set) Listeners() []net.Listener { return s.listeners }
 
-// Strangers returns how many connections there are over which nobody has shown yet that they may call.
+// Strangers returns the number of connections whose callers are not authorised yet.
 func (s *Set) Strangers() (n int) {
 	for _, l := range s.lobbies {
 		l.mu.Lock()
@@ -98,7 +97,7 @@ func (s *Set) Strangers() (n int) {
 	return n
 }
 
-// Addrs returns where it is listened, with the ports that the system chose.
+// Addrs returns the addresses, with the ports that the system chose.
 func (s *Set) Addrs() []string {
 	var all []string
 	for _, l := range s.listeners {
@@ -107,7 +106,7 @@ func (s *Set) Addrs() []string {
 	return all
 }
 
-// Close stops listening. That it was done before is no error.
+// Close stops listening. Repeated calls are no error.
 func (s *Set) Close() error {
 	var errs []error
 	for _, l := range s.listeners {

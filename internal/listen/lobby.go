@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// strangerTime is how long a connection may last over which nobody has shown that they may call.
+	// strangerTime bounds a connection whose caller is not authorised yet.
 	strangerTime = 10 * time.Second
-	// strangers is how many of them there may be at an address, beside those of callers.
+	// strangers bounds these connections at an address, besides those of callers.
 	strangers = 512
 	// patience is how long one of them keeps its place while others wait for it.
 	patience = time.Second
 )
 
-// A lobby is a listener with places of their own for strangers: connections over which nobody has shown yet that they may call.
-// They end after a while. When all places are taken, the oldest is given to the next one, so that callers get in.
+// A lobby is a listener with separate places for strangers: connections whose callers are not authorised yet. They end after a while. When
+// all places are taken, the next one replaces the oldest, so that callers get in.
 type lobby struct {
 	net.Listener
 
 	inner  *acceptor
 	most   int
-	left   chan struct{} // told when a place is free
+	left   chan struct{} // receives when a place is free
 	closed chan struct{}
 	once   sync.Once
 
@@ -34,7 +34,7 @@ type lobby struct {
 	waiting list.List // of *conn, the oldest first
 }
 
-// newLobby makes a lobby with places for so many callers and so many strangers.
+// newLobby returns a lobby with places for so many callers and strangers.
 func newLobby(l net.Listener, callers, most int) *lobby {
 	inner := &acceptor{Listener: l}
 	return &lobby{
@@ -43,7 +43,7 @@ func newLobby(l net.Listener, callers, most int) *lobby {
 	}
 }
 
-// An acceptor remembers the connection that it has accepted last: what netutil makes of one cannot close a half of it.
+// An acceptor remembers its last accepted connection: netutil's wrapper cannot close one half of it.
 type acceptor struct {
 	net.Listener
 
@@ -78,7 +78,7 @@ func (l *lobby) Close() error {
 	return l.Listener.Close()
 }
 
-// makeRoom returns when there is a place for a stranger.
+// makeRoom waits until there is a place for a stranger.
 func (l *lobby) makeRoom() {
 	for {
 		oldest, age := l.oldest()
@@ -101,7 +101,7 @@ func (l *lobby) makeRoom() {
 	}
 }
 
-// oldest returns who has been there for longest; nil when there is a free place.
+// oldest returns the oldest stranger; nil if there is a free place.
 func (l *lobby) oldest() (c *conn, age time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +139,7 @@ func (c *conn) leave() {
 	}
 }
 
-// CloseWrite ends what is sent over the connection, where its kind can. Otherwise it ends the connection.
+// CloseWrite closes the sending direction, if the connection supports that. Otherwise it closes the connection.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.inner.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -161,7 +161,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Admit says that whoever sent the request of ctx may call: its connection may last. Other contexts change nothing.
+// Admit reports the sender of ctx's request as authorised: its connection may last. It ignores other contexts.
 func Admit(ctx context.Context) {
 	c, _ := ctx.Value(connKey{}).(net.Conn)
 	AdmitConn(c)

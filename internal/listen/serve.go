@@ -12,26 +12,25 @@ import (
 // DefaultQuiet is how long a server must be idle before it ends within its grace.
 const DefaultQuiet = 2 * time.Second
 
-// A Server serves HTTP at a Set, and ends without cutting off those who need it. Where a
-// sidecar and its user are told to stop at once, the user goes on for a while: so the server
-// serves on until nobody has used it for Quiet, or Grace is over.
+// A Server serves HTTP on a Set, and ends without cutting off its users. When a sidecar and its user are stopped together, the user
+// continues for a while. So the server continues until it was unused for Quiet, or Grace is over.
 type Server struct {
 	HTTP *http.Server
 	Set  *Set
-	// Grace is how long the server goes on at most after its context has ended.
+	// Grace bounds how long the server continues after its context has ended.
 	Grace time.Duration
 	// Quiet defaults to DefaultQuiet.
 	Quiet time.Duration
-	// Busy tells whether somebody still needs the server beside requests under way, such as
-	// for what it holds. nil: never. It is called from one goroutine.
+	// Busy reports whether the server is still needed besides requests under way, such as for its state. nil: never. It is called from one
+	// goroutine.
 	Busy func() bool
 
 	active atomic.Int64 // requests under way
 	begun  atomic.Int64 // requests so far
 }
 
-// Run serves until ctx has ended and Grace says so, and closes the Set. Call it once. Errors:
-// what ended the server before ctx did. That requests were cut off at the end is none.
+// Run serves until ctx has ended and the grace period is over, and closes the Set. Call it once. Errors: one that ended the server before
+// ctx did. Requests cut off at the end are no error.
 func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -55,12 +54,12 @@ func (s *Server) Run(ctx context.Context) error {
 		s.linger(broken)
 	case <-broken:
 	}
-	_ = s.HTTP.Close() // what is cut off is the callers' to see
+	_ = s.HTTP.Close() // callers see cut-off requests
 	wg.Wait()
 	return errors.Join(failed, s.Set.Close())
 }
 
-// linger waits until nobody has used the server for a while, or the grace is over.
+// linger waits until the server was unused for a while, or the grace period is over.
 func (s *Server) linger(broken <-chan struct{}) {
 	quiet := s.Quiet
 	if quiet <= 0 {

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// AllowedNames says what ParseNames takes.
+// AllowedNames describes the input of ParseNames.
 const AllowedNames = "host names without ports, separated by commas"
 
-// Names are the host names, beside those of loopback, by which a server on loopback may be called. They are in small letters.
+// Names are the host names, besides those of loopback, that a server on loopback accepts. They are in lower case.
 type Names []string
 
-// ParseNames reads a list of names. ok is false for one that has another form than AllowedNames says.
+// ParseNames parses a list of names. ok is false if one does not have the form in AllowedNames.
 func ParseNames(text string) (names Names, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
@@ -32,7 +32,7 @@ func isAddress(name string) bool {
 	return err == nil
 }
 
-// bareName is a host as names are compared: without port, brackets and last dot, in small letters.
+// bareName returns a host in the form for comparisons: without port, brackets and final dot, in lower case.
 func bareName(hostPort string) string {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -41,16 +41,15 @@ func bareName(hostPort string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// Loopback tells whether a host, with or without a port, is a name or an address of loopback, which no site can have for a name of
-// its own.
+// Loopback reports whether a host, with or without a port, is a name or an address of loopback, which no site can use as its own name.
 func Loopback(hostPort string) bool {
 	name := bareName(hostPort)
 	ip, err := netip.ParseAddr(name)
 	return name == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Takes tells whether a server on loopback may be called by the host of a request. Any other name may be that of a site which resolves it
-// to loopback, so that its pages may read the answers (DNS rebinding).
+// Takes reports whether a server on loopback accepts the host of a request. Any other name may belong to a site that resolves it to
+// loopback, so that its pages could read the answers (DNS rebinding).
 func (n Names) Takes(hostPort string) bool {
 	return Loopback(hostPort) || slices.Contains(n, bareName(hostPort))
 }
@@ -58,14 +57,14 @@ func (n Names) Takes(hostPort string) bool {
 // protection has no exceptions.
 var protection = http.NewCrossOriginProtection()
 
-// CrossSite tells whether a page of another site, port or scheme has made a browser send a request, whatever its method.
+// CrossSite reports whether a page of another site, port or scheme made a browser send a request, with any method.
 func CrossSite(r *http.Request) bool {
-	// To the library, GET and HEAD change nothing. Here they cost tokens, too.
+	// The library takes GET and HEAD for harmless. Here they cost tokens, too.
 	return protection.Check(&http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host, URL: r.URL}) != nil
 }
 
-// Problem says why a request is none of a program, nor of a page of this server's own, as far as that can be told; empty for any other.
-// Where a Server listens on loopback, it asks for a name of n, or of loopback.
+// Problem says why a request comes neither from a program nor from a page of this server, as far as known; empty otherwise. On loopback it
+// requires a name in n, or one of loopback.
 func (n Names) Problem(r *http.Request) string {
 	switch {
 	case CrossSite(r):
@@ -77,11 +76,11 @@ func (n Names) Problem(r *http.Request) string {
 	return ""
 }
 
-// onLoopback is the key of the contexts of requests that came to a loopback address.
+// onLoopback is the context key of requests on a loopback address.
 type onLoopback struct{}
 
-// BaseContext is for http.Server.BaseContext, where there is no Server of this package: it tells the requests of a listener whether it is
-// one of loopback. before, if not nil, returns the context that they have else.
+// BaseContext is for http.Server.BaseContext without a Server of this package: it marks the requests of a listener on loopback. before, if
+// not nil, returns the base context.
 func BaseContext(before func(net.Listener) context.Context) func(net.Listener) context.Context {
 	return func(l net.Listener) context.Context {
 		ctx := context.Background()

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// MinTokenBytes is the length of the shortest token where strangers can reach an address. Less can be guessed.
+// MinTokenBytes is the minimum length of a token for addresses that strangers can reach. Shorter ones can be guessed.
 const MinTokenBytes = 16
 
-// A Token is what callers have to know. The zero Token asks for nothing. Printing one shows
-// no secret. It may be used from any number of goroutines at once.
+// A Token is the token that callers need. The zero Token requires nothing. Printing one shows no secret. It is safe for concurrent use.
 type Token struct {
 	sum  [sha256.Size]byte
 	set  bool
-	file *tokenFile // where sum is read anew; nil: nowhere
+	file *tokenFile // the source of sum, which is reread; nil: none
 }
 
-// NewToken returns the Token for a text; an empty text asks for nothing.
+// NewToken returns the Token for a text; an empty text requires nothing.
 func NewToken(text string) Token {
 	if text == "" {
 		return Token{}
@@ -27,10 +26,10 @@ func NewToken(text string) Token {
 	return Token{sum: sha256.Sum256([]byte(text)), set: true}
 }
 
-// Set tells whether callers need the token.
+// Set reports whether callers need the token.
 func (t Token) Set() bool { return t.set }
 
-// Lets is Matches for a request with context ctx. The connection of one that matches may last.
+// Lets is Matches for a request with context ctx, and lets the connection of a match last.
 func (t Token) Lets(ctx context.Context, values []string) bool {
 	if !t.Matches(values) {
 		return false
@@ -39,8 +38,8 @@ func (t Token) Lets(ctx context.Context, values []string) bool {
 	return true
 }
 
-// Matches tells whether one of the values of a header brings the token: as "Bearer TOKEN",
-// or as the password of "Basic", which is how HTTP clients log in to a proxy.
+// Matches reports whether one of a header's values contains the token: as "Bearer TOKEN", or as the password of "Basic", as HTTP clients
+// log in to a proxy.
 func (t Token) Matches(values []string) bool {
 	if !t.set {
 		return true
@@ -71,7 +70,7 @@ func (t Token) Matches(values []string) bool {
 	return false
 }
 
-// Sum returns the SHA-256 of the token as it is at this moment. ok is false when nothing is the token.
+// Sum returns the SHA-256 of the current token. ok is false if there is none.
 func (t Token) Sum() (sum [sha256.Size]byte, ok bool) {
 	if !t.set {
 		return sum, false
@@ -86,7 +85,7 @@ func (t Token) current() (sum [sha256.Size]byte, ok bool) {
 	return t.file.current()
 }
 
-// String tells whether a token is set.
+// String reports whether a token is set.
 func (t Token) String() string {
 	if t.set {
 		return "(set, not shown)"

@@ -11,13 +11,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// fileGrain is what a file system's clock may be behind: a file that was changed so shortly before it was read may have been
-// changed again since.
+// fileGrain bounds the granularity of a file system's clock: a file changed so shortly before it was read may have been changed again
+// since.
 const fileGrain = time.Second
 
-// TokenIn returns the Token of a server: text, or what stands in a file, if there is one, which is read anew as soon as
-// it has changed. text is then what stood there at first. While the file cannot be used, or has a token of less than least bytes,
-// nobody is let in, and log is told why once.
+// TokenIn returns the Token of a server: text or, if there is a file, the file's content, reread when it has changed. text is then its
+// initial content. While the file is unusable, or has a token of less than least bytes, no caller is admitted, and log receives the reason
+// once.
 func TokenIn(file, text string, least int, log *slog.Logger) Token {
 	t := NewToken(text)
 	if file == "" {
@@ -26,7 +26,7 @@ func TokenIn(file, text string, least int, log *slog.Logger) Token {
 	return Token{set: true, file: &tokenFile{path: file, least: least, log: log, sum: t.sum, usable: t.set}}
 }
 
-// LeastToken is how many bytes the token of a server at some addresses has at least.
+// LeastToken returns the minimum length in bytes of the token of a server at some addresses.
 func LeastToken(addrs []Addr) int {
 	if _, open := NeedsToken(addrs); open {
 		return MinTokenBytes
@@ -45,10 +45,10 @@ type tokenFile struct {
 	read   time.Time
 	sum    [sha256.Size]byte
 	usable bool
-	fault  string // that was logged last
+	fault  string // the last logged one
 }
 
-// current returns the hash of the token in the file. ok is false when it cannot be used.
+// current returns the hash of the token in the file. ok is false if it is unusable.
 func (f *tokenFile) current() (sum [sha256.Size]byte, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

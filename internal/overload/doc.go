@@ -1,5 +1,5 @@
-// Package overload slows real stores down under pools of up to a thousand members. It judges how much the pool asks of
-// them meanwhile, and how soon the limit is in use again. It holds tests only, under the build tag numathrottle_faults:
+// Package overload slows real stores under pools of up to a thousand members. It judges the load on the stores in the meantime, and how
+// soon the limit is in use again. It holds tests only, under the build tag numathrottle_faults:
 //
 //	go test -tags numathrottle_faults -v ./internal/overload
 //

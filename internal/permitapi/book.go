@@ -7,7 +7,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A state is how a permit stands.
+// A state is the state of a permit.
 type state string
 
 const (
@@ -23,43 +23,43 @@ type entry struct {
 	permit throttle.Permit
 	tokens int
 	caller string
-	// charge books tokens that were used and not drawn: for a permit of no tokens, and once for one that has expired. nil: it was called.
+	// charge books tokens that were used but not drawn: for a permit of no tokens, and once for an expired one. nil: it was called.
 	charge func(tokens int)
-	// until is the end of the lease, or, of a permit that has ended, when it is forgotten.
+	// until is the end of the lease or, for an ended permit, when it is dropped.
 	until    time.Time
 	state    state
 	reported bool
 }
 
-// A book keeps the permits of clients. It has no lock and no clock: callers bring both.
+// A book keeps the permits of clients. It has no lock and no clock: callers provide both.
 //
-// Invariant: reserved and open together are no more than most, those of one caller no more than mostEach, and of those that cost nothing
-// no more than mostFree are open.
+// Invariant: reserved and open add up to at most most, and to at most mostEach for one caller. At most mostFree permits without cost are
+// open.
 type book struct {
 	most, mostEach, mostFree int
 
 	reserved int
 	open     int
 	free     int
-	callers  map[string]int // what is reserved and open; none is 0
+	callers  map[string]int // reserved and open permits; never 0
 	entries  map[string]*entry
-	// ended are the permits that have ended, oldest first: no more of them than most.
+	// ended are the ended permits, oldest first, at most most of them.
 	ended []string
 }
 
-// freePart is which part of all permits may cost nothing: a tenth.
+// freePart divides the permits for the part that may cost nothing: a tenth.
 const freePart = 10
 
-// remember is how long a permit that has ended is known, so that a repeated call is told so.
+// remember is how long an ended permit is kept, so that repeated calls are recognised.
 const remember = 5 * time.Minute
 
-// newBook makes a book. What bounds one caller is most where that is not bounded.
+// newBook returns a book. mostEach is most if callers are not bounded separately.
 func newBook(most, mostEach int) *book {
 	return &book{most: most, mostEach: mostEach, mostFree: max(most/freePart, 1), callers: map[string]int{}, entries: map[string]*entry{}}
 }
 
-// reserve keeps room for one permit, for a call that begins to wait. bounded tells whether the caller has a share of its own at most.
-// It returns what there is no room for; "" when there is.
+// reserve reserves room for one permit, for a call that begins to wait. bounded reports whether mostEach applies to the caller. It returns
+// the bound that is reached, or "".
 func (b *book) reserve(caller string, bounded bool) (full string) {
 	switch {
 	case b.reserved+b.open >= b.most:
@@ -72,10 +72,10 @@ func (b *book) reserve(caller string, bounded bool) (full string) {
 	return ""
 }
 
-// roomForFree tells whether one more permit may be open that costs nothing.
+// roomForFree reports whether one more permit without cost may be open.
 func (b *book) roomForFree() bool { return b.free < b.mostFree }
 
-// release gives back the room of a call that got no permit.
+// release returns the room of a call that got no permit.
 func (b *book) release(caller string) {
 	b.reserved--
 	b.leave(caller)
@@ -87,7 +87,7 @@ func (b *book) leave(caller string) {
 	}
 }
 
-// add enters a permit in the room that was reserved for it.
+// add enters a permit in its reserved room.
 func (b *book) add(e *entry) {
 	b.reserved--
 	b.open++
@@ -98,8 +98,8 @@ func (b *book) add(e *entry) {
 	b.entries[e.id] = e
 }
 
-// find returns a permit that is open or has ended not long ago; nil for none. A permit whose
-// lease is over at now has expired, though sweep has not been called since.
+// find returns a permit that is open or ended recently, else nil. A permit whose lease is over at now has expired, even before the next
+// sweep.
 func (b *book) find(id string, now time.Time) *entry {
 	e := b.entries[id]
 	if e != nil && e.state == open && !now.Before(e.until) {
@@ -108,7 +108,7 @@ func (b *book) find(id string, now time.Time) *entry {
 	return e
 }
 
-// end ends an open permit, which the caller settles. Of one that has expired, end itself does.
+// end ends an open permit, which the caller settles. It settles an expired one itself.
 func (b *book) end(e *entry, as state, now time.Time) {
 	if as == expired {
 		e.permit.Settle(e.tokens)
@@ -130,8 +130,7 @@ func (b *book) forget() {
 	b.ended = b.ended[1:]
 }
 
-// sweep settles, as drawn, the permits whose lease is over, and forgets those that ended long
-// ago. It returns how many have expired.
+// sweep settles the permits whose lease is over, as drawn, and drops those that ended long ago. It returns the number of expired ones.
 func (b *book) sweep(now time.Time) (n int) {
 	for _, e := range b.entries {
 		if e.state == open && !now.Before(e.until) {
@@ -145,7 +144,7 @@ func (b *book) sweep(now time.Time) (n int) {
 	return n
 }
 
-// settleAll settles, as drawn, whatever is still open. It returns how many were.
+// settleAll settles all open permits as drawn. It returns their number.
 func (b *book) settleAll(now time.Time) (n int) {
 	for _, e := range b.entries {
 		if e.state == open {

@@ -7,17 +7,17 @@ import (
 	"net/netip"
 )
 
-// A caller is whose permits count together.
+// A caller identifies whose permits count together.
 type caller struct {
-	// name is the address that the call comes from, without the port; empty for unix sockets.
+	// name is the caller's address without the port; empty for unix sockets.
 	name string
-	// local tells that it is of this host.
+	// local reports whether it is on this host.
 	local bool
 }
 
 type callerKey struct{}
 
-// withCaller returns a context from which callerOf tells who sent a request.
+// withCaller returns a context from which callerOf gets the sender of a request.
 func withCaller(r *http.Request) context.Context {
 	c := caller{local: true}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

@@ -19,10 +19,10 @@ const (
 	DefaultMaxPermits = 10_000
 	DefaultGrace      = 25 * time.Second
 
-	// FreeLease is how long a permit of no tokens is good for at most.
+	// FreeLease bounds the lease of a permit of no tokens.
 	FreeLease = 10 * time.Second
 
-	// LongestWait and LongestLease bound what a client may ask for.
+	// LongestWait and LongestLease bound a client's request.
 	LongestWait  = time.Hour
 	LongestLease = time.Hour
 
@@ -36,45 +36,40 @@ type Pauser interface {
 	Resume(ctx context.Context, opts ...throttle.PauseOption) error
 }
 
-// A Config says what the API hands out, and where. The zero value of a field is its default.
+// A Config configures the API. The zero value of a field is its default.
 type Config struct {
-	// Limiter is what permits are drawn from. Where it is a throttle.Tagger, a call's tag
-	// chooses the limiter of the tag.
+	// Limiter is the limiter that permits are drawn from. If it is a throttle.Tagger, a call's tag selects the limiter of the tag.
 	Limiter throttle.Limiter
-	// Pauser is what /v1/pause pauses. Defaults to Limiter, if it is one.
+	// Pauser is the target of /v1/pause. Defaults to Limiter, if it is one.
 	Pauser Pauser
-	// Listen is where the API listens. It must not be empty.
+	// Listen lists the addresses to listen on. It must not be empty.
 	Listen []listen.Addr
-	// Token is what callers have to send as "Authorization: Bearer TOKEN"; empty: nothing,
-	// which only unix sockets and loopback addresses allow.
+	// Token is the token that callers must send as "Authorization: Bearer TOKEN". It may be empty only for unix sockets and loopback
+	// addresses: then none is needed.
 	Token string
-	// TokenFile is where Token stands, if anywhere: it is reread when it changes.
+	// TokenFile is the file that holds Token, if any. It is reread when it changes.
 	TokenFile string
-	// HostNames are those by which a loopback address may be called beside its own.
+	// HostNames are further host names that a loopback address accepts.
 	HostNames listen.Names
-	// MaxWait is how long a call waits that does not say, and at most: up to LongestWait.
-	// Defaults to DefaultMaxWait.
+	// MaxWait is how long a call waits by default and at most: up to LongestWait. Defaults to DefaultMaxWait.
 	MaxWait time.Duration
-	// Lease is how long a permit is good for when the call does not say: up to LongestLease.
-	// Defaults to DefaultLease.
+	// Lease is how long a permit is valid by default: up to LongestLease. Defaults to DefaultLease.
 	Lease time.Duration
-	// MaxPermits is how many permits may be open or waited for at once. Defaults to
-	// DefaultMaxPermits.
+	// MaxPermits bounds the permits that are open or waited for at once. Defaults to DefaultMaxPermits.
 	MaxPermits int
-	// MaxPermitsPerCaller is how many of them one caller has at most: an address from which calls come, or all unix sockets together.
-	// Defaults to half of MaxPermits for each address that is not of this host, and to MaxPermits for those of this host.
+	// MaxPermitsPerCaller bounds them for one caller: one address, or all unix sockets together. Defaults to half of MaxPermits for each
+	// address of another host, and to MaxPermits for those of this host.
 	MaxPermitsPerCaller int
-	// NoPause turns /v1/pause off. PauseToken, if not empty, is what its callers have to send in place of Token. PauseTokenFile is where it
-	// stands, if anywhere: it is reread when it changes.
+	// NoPause disables /v1/pause. PauseToken, if not empty, replaces Token for its callers. PauseTokenFile is the file that holds it, if
+	// any, and is reread when it changes.
 	NoPause        bool
 	PauseToken     string
 	PauseTokenFile string
-	// Grace is how long the API goes on after ctx has ended while somebody still uses it.
-	// Defaults to DefaultGrace.
+	// Grace is how long the API continues after ctx has ended while clients still use it. Defaults to DefaultGrace.
 	Grace time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Ready, if not nil, is told the addresses once the API listens.
+	// Ready, if not nil, is called with the addresses once the API listens.
 	Ready func(addrs []string)
 
 	quiet time.Duration // see listen.Server; set by tests
@@ -101,10 +96,9 @@ func set[T comparable](at *T, value T) {
 	}
 }
 
-// Run serves the API until ctx has ended and nobody uses it any more, or the grace is over.
-// Permits that are still open then are settled as drawn. It does not close the limiter.
-// Errors: an address that cannot be had, or that needs a token, or a longer one; what ended the server before
-// ctx did.
+// Run serves the API until ctx has ended and no client uses it any more, or the grace period is over. Then it settles open permits as
+// drawn. It does not close the limiter. Errors: an unavailable address, or one that needs a token, or a longer one; an error that ended the
+// server before ctx did.
 func Run(ctx context.Context, c Config) error {
 	if len(c.Listen) == 0 {
 		return errors.New("permitapi: listen is empty, allowed: " + listen.Allowed)

@@ -41,10 +41,10 @@ func newDesk(c Config) *desk {
 	return d
 }
 
-// sweepInterval is how late a permit may be found expired.
+// sweepInterval bounds how late a permit's expiry is found.
 const sweepInterval = 250 * time.Millisecond
 
-// sweepUntil settles expired permits until the desk is closed. The channel is closed then.
+// sweepUntil settles expired permits until the desk is closed. Then it closes the channel.
 func (d *desk) sweepUntil(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -71,13 +71,13 @@ func (d *desk) locked(f func(b *book) int) int {
 	return f(d.book)
 }
 
-// busy tells whether clients hold permits.
+// busy reports whether clients hold permits.
 func (d *desk) busy() bool {
 	now := time.Now()
 	return d.locked(func(b *book) int { b.sweep(now); return b.open }) > 0
 }
 
-// close settles what is still open.
+// close settles all open permits.
 func (d *desk) close() {
 	close(d.closed)
 	if n := d.locked(func(b *book) int { return b.settleAll(time.Now()) }); n > 0 {
@@ -100,7 +100,7 @@ type grant struct {
 	lease  time.Duration
 }
 
-// acquire waits for a permit and enters it. Errors: *apierror.Error when too many are open; those of the limiter.
+// acquire waits for a permit and enters it. Errors: *apierror.Error if too many are open; those of the limiter.
 func (d *desk) acquire(ctx context.Context, r *acquireRequest) (g grant, err error) {
 	caller := callerOf(ctx)
 	d.mu.Lock()
@@ -119,7 +119,7 @@ func (d *desk) acquire(ctx context.Context, r *acquireRequest) (g grant, err err
 	if err != nil {
 		return grant{}, err
 	}
-	if err := ctx.Err(); err != nil { // the client has gone, and will never use it
+	if err := ctx.Err(); err != nil { // the client has gone and will not use it
 		p.Cancel()
 		return grant{}, err
 	}
@@ -134,8 +134,7 @@ func (d *desk) acquire(ctx context.Context, r *acquireRequest) (g grant, err err
 	return g, nil
 }
 
-// enter enters a permit. One that costs nothing is good for a short time, and there are few of them: it returns false when there are
-// as many as may be.
+// enter enters a permit. One without cost is valid for a short time, and their number is bounded: enter returns false if it is reached.
 func (d *desk) enter(g *grant, p throttle.Permit, caller, tag string) bool {
 	l := d.limiterFor(tag)
 	e := &entry{id: g.id, permit: p, tokens: g.tokens, caller: caller, charge: func(tokens int) {
@@ -170,7 +169,7 @@ func (d *desk) draw(ctx context.Context, r *acquireRequest) (throttle.Permit, er
 	return admission.DrawFor(ctx, l, r.tokens(), r.UpTo, r.wait(d.MaxWait))
 }
 
-// finish ends a permit. It returns the state that the permit had before.
+// finish ends a permit. It returns the permit's previous state.
 func (d *desk) finish(id string, as state, used int) (before state, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -194,7 +193,7 @@ func (d *desk) finish(id string, as state, used int) (before state, ok bool) {
 	return before, true
 }
 
-// report tells the limiter of an outcome, once for each permit. It returns false for a permit that is not known.
+// report reports an outcome to the limiter, once for each permit. It returns false for an unknown permit.
 func (d *desk) report(id string, o throttle.Outcome) (already, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

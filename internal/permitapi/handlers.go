@@ -18,7 +18,7 @@ var openAPI []byte
 
 const pausePath = "/v1/pause"
 
-// routes are the calls of the API, by method and path.
+// routes returns the handlers of the API, by method and path.
 func (d *desk) routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"POST /v1/acquire":  answer(d.postAcquire),
@@ -57,7 +57,7 @@ func (d *desk) handler() http.Handler {
 	})
 }
 
-// tokenFor is what the caller of a request has to know.
+// tokenFor returns the token that the caller of a request needs.
 func (d *desk) tokenFor(r *http.Request) listen.Token {
 	if r.URL.Path == pausePath {
 		return d.pauser
@@ -65,7 +65,7 @@ func (d *desk) tokenFor(r *http.Request) listen.Token {
 	return d.token
 }
 
-// noRoute answers a call that there is not, in the form of all errors.
+// noRoute answers a call without a route, in the form of all errors.
 func noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
@@ -78,7 +78,7 @@ func noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	apierror.New(http.StatusNotFound, apierror.NotFound, "there is no such call; see /v1/openapi.yaml").Write(w)
 }
 
-// answer makes a handler of a call that takes an R and returns what is to be sent.
+// answer returns the handler of a call that takes an R and returns the response.
 func answer[R any, P interface {
 	*R
 	check() error
@@ -96,7 +96,7 @@ func answer[R any, P interface {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(out) // whoever is gone cannot be told
+		_ = json.NewEncoder(w).Encode(out) // the client has gone
 	}
 }
 
@@ -135,7 +135,7 @@ func (d *desk) postCancel(_ context.Context, r *cancelRequest) (any, error) {
 	return d.done(r.Permit, cancelled, 0)
 }
 
-// done ends a permit. That it had ended the same way before is no error.
+// done ends a permit. It is no error if it ended the same way before.
 func (d *desk) done(id string, as state, used int) (any, error) {
 	before, ok := d.finish(id, as, used)
 	switch {
@@ -156,7 +156,7 @@ func notKnown() error {
 	return apierror.New(http.StatusNotFound, apierror.NotOpen, "the permit is not known: it ended a while ago, or this process did not issue it")
 }
 
-// A told limiter judges whether all should wait because one was told to.
+// A told limiter decides whether all calls should wait because one was asked to.
 type told interface {
 	RetryAfter(until time.Time, reason string)
 }
@@ -213,7 +213,7 @@ func (d *desk) postPause(ctx context.Context, r *pauseRequest) (any, error) {
 	return out, nil
 }
 
-// pauseFault returns the answer for a pause that failed.
+// pauseFault returns the answer for a failed pause.
 func (d *desk) pauseFault(ctx context.Context, err error) error {
 	if wrong, ok := errors.AsType[*throttle.PauseError](err); ok {
 		return apierror.Field(wrong.Field, wrong.Value, wrong.Allowed)

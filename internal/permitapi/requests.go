@@ -52,8 +52,7 @@ type cancelRequest struct {
 	Permit string `json:"permit"`
 }
 
-// A doneResponse says what became of a permit. Already tells that it had ended before, so that
-// nothing was changed.
+// A doneResponse is the final state of a permit. Already reports whether it had ended before, so that nothing changed.
 type doneResponse struct {
 	State   string `json:"state"`
 	Already bool   `json:"already"`
@@ -181,7 +180,7 @@ func isPermit(id string) error {
 	return apierror.Field("permit", fmt.Sprintf("%.40q", id), "what /v1/acquire returned")
 }
 
-// outcomes are the words for what a service makes of a call.
+// outcomes maps the words for a service's response to outcomes.
 var outcomes = map[string]throttle.Outcome{"accepted": throttle.Accepted, "refused": throttle.Refused, "overloaded": throttle.Overloaded}
 
 func isOutcome(word string, optional bool) error {
@@ -195,7 +194,7 @@ func isOutcome(word string, optional bool) error {
 func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error }) error {
 	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		// A page in somebody's browser cannot send this type to another site unasked.
+		// A web page in a browser cannot send this type to another site without asking it.
 		return apierror.New(http.StatusUnsupportedMediaType, apierror.MediaType,
 			fmt.Sprintf("Content-Type is %.60q, allowed: application/json", req.Header.Get("Content-Type")))
 	}
@@ -213,7 +212,7 @@ func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error
 	return nil
 }
 
-// first returns the first of several faults, for an answer names one field.
+// first returns the first of several faults, because an answer names one field.
 func first(err error) error {
 	if e, ok := errors.AsType[*apierror.Error](err); ok {
 		e.Message = strings.ReplaceAll(err.Error(), "\n", "; ")

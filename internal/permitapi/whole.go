@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
-// A whole is a whole number in a request, however it is written: 2, 2.0 or 2e0, as JSON Schema has it for "integer".
+// A whole is an integer in a request, in any notation: 2, 2.0 or 2e0, as JSON Schema has it for "integer".
 type whole int
 
 // UnmarshalJSON implements json.Unmarshaler.

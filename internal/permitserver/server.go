@@ -1,5 +1,5 @@
-// Package permitserver serves permits of one limit in two languages: the HTTP API of package permitapi, and, where it is
-// asked for, Envoy's rate limit service of package envoyrls.
+// Package permitserver serves permits of one limit over two protocols: the HTTP API of package permitapi, and optionally Envoy's rate limit
+// service of package envoyrls.
 package permitserver
 
 import (
@@ -20,25 +20,24 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 )
 
-// DefaultListen is where the HTTP API listens by default.
+// DefaultListen is the default address of the HTTP API.
 const DefaultListen = "127.0.0.1:7070"
 
-// A Config says what Run does. The zero value of a field is its default.
+// A Config configures Run. The zero value of a field is its default.
 type Config struct {
-	// Limits are what permits are drawn from.
+	// Limits are the limits that permits are drawn from.
 	Limits proxyconf.LimitConfig
-	// Serving is where the HTTP API listens. Its Listen defaults to DefaultListen. Its token is that of the rate limit
-	// service, too.
+	// Serving configures the HTTP API's listener. Its Listen defaults to DefaultListen. The rate limit service uses the same token.
 	Serving proxyconf.Serving
 	// MaxWait, PermitLease and MaxPermits are as in permitapi.Config.
 	MaxWait, PermitLease time.Duration
 	MaxPermits           int
-	// MaxPermitsPerCaller, NoPause, PauseToken and PauseTokenFile are as in permitapi.Config. One of the latter two at most is set.
+	// MaxPermitsPerCaller, NoPause, PauseToken and PauseTokenFile are as in permitapi.Config. At most one of the latter two is set.
 	MaxPermitsPerCaller int
 	NoPause             bool
 	PauseToken          numathrottle.Secret
 	PauseTokenFile      string
-	// RLSListen is where Envoy's rate limit service listens. Defaults to nowhere.
+	// RLSListen is the address of Envoy's rate limit service. Defaults to none.
 	RLSListen string
 	// RLSKey, RLSAskOnly and RLSWait are Key, AskOnly and MaxWait of envoyrls.Config.
 	RLSKey     string
@@ -46,7 +45,7 @@ type Config struct {
 	RLSWait    time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Ready, if not nil, is told the addresses of the HTTP API, and then those of the rate limit service, if there is one.
+	// Ready, if not nil, is called with the addresses of the HTTP API, and then with those of the rate limit service, if any.
 	Ready func(addrs []string)
 }
 
@@ -87,8 +86,7 @@ func boolField(key, doc string, at func(*Config) *bool) config.Field[Config] {
 	return config.Field[Config]{Key: key, Allowed: "`true` or `false`", Default: "`false`", Doc: doc, Value: config.Bool(at)}
 }
 
-// Validate returns an error with a line for everything that is wrong with the settings beside those of the pool; nil for
-// nothing.
+// Validate returns an error with a line for each fault of the settings besides those of the pool, or nil.
 func (c *Config) Validate() error {
 	faults := append(config.Check(Fields(), c), c.Serving.Check()...)
 	if c.PauseToken.IsSet() && c.PauseTokenFile != "" {
@@ -98,8 +96,8 @@ func (c *Config) Validate() error {
 	return config.Join(append(faults, c.Serving.CheckAddress("rlsListen", c.RLSListen)...))
 }
 
-// Run serves until ctx has ended and nobody uses it any more, or the grace is over. Errors: those of Validate; an address
-// that cannot be had; those of numathrottle.Open; what ended a server before ctx did. None shows a secret.
+// Run serves until ctx has ended and the server is no longer in use, or the grace period is over. Errors: those of Validate; an unavailable
+// address; those of numathrottle.Open; an error that ended a server before ctx did. None shows a secret.
 func Run(ctx context.Context, c Config) (err error) {
 	if err := c.Validate(); err != nil {
 		return err
@@ -120,7 +118,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	return c.serve(ctx, limits, tokens)
 }
 
-// tokens are those of callers and of the callers of pauses, as they are at first; empty for none.
+// tokens are the initial tokens for calls and for pauses; empty for none.
 type tokens struct{ call, pause string }
 
 func (c *Config) tokens() (t tokens, err error) {
@@ -130,7 +128,7 @@ func (c *Config) tokens() (t tokens, err error) {
 	return t, err
 }
 
-// serve runs the servers. When one of them fails, the other ends, too.
+// serve runs the servers. If one fails, the other ends, too.
 func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, first tokens) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -162,7 +160,7 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, first toke
 	return errors.Join(errs...)
 }
 
-// tell logs where a server listens.
+// tell logs the addresses of a server.
 func (c *Config) tell(what string) func(addrs []string) {
 	return func(addrs []string) {
 		c.Logger.Info("listening", "server", what, "addresses", addrs)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A way is one way to hold the limit, and the calls that came of it, tick by tick.
+// A way is one way to enforce the limit, and its calls per tick.
 type way struct {
 	name  string
 	calls []int
 }
 
-// within is how many calls there were from a time up to another.
+// within counts the calls in a time range.
 func within(calls []int, from, to time.Duration) int {
 	sum := 0
 	for _, c := range calls[from/tick : min(to/tick, time.Duration(len(calls)))] {
@@ -31,7 +31,7 @@ func worst(calls []int) int {
 	return most
 }
 
-// sharesPicture shows what each pod may use, and below it the calls of all.
+// sharesPicture shows the shares of the pods and, below them, all calls.
 func sharesPicture(o outcome) string {
 	c := newCanvas(900, 520, "One limit of 100 a second: a pod joins, one dies and comes back, one leaves",
 		"Above, the shares of three busy pods over time, which add up to the limit at most. Below, the calls of all pods in each second.")
@@ -62,7 +62,7 @@ func sharesPicture(o outcome) string {
 	return c.String()
 }
 
-// steps calls f for each stretch of ticks in which a pod has a share that stays the same, on top of shares that stay the same.
+// steps calls f for each range of ticks in which a pod's share, and the sum of the shares below it, stay the same.
 func steps(o outcome, pod int, f func(from, to int, below, share float64)) {
 	from := 0
 	for i := range o.calls {
@@ -77,7 +77,7 @@ func steps(o outcome, pod int, f func(from, to int, below, share float64)) {
 	}
 }
 
-// beneath is what the pods below this one hold together at a tick.
+// beneath returns the sum of the shares of the pods below this one at a tick.
 func beneath(o outcome, pod, i int) float64 {
 	sum := 0.0
 	for q := range pod {
@@ -101,7 +101,7 @@ func workPicture(s scenario, ways []way) string {
 	return c.String()
 }
 
-// secondPicture looks closer: at the calls in each twentieth of a second, when the work has just begun.
+// secondPicture shows the calls in each twentieth of a second, when the work has just begun.
 func secondPicture(s scenario, ways []way) string {
 	const from, to, step = 5500 * time.Millisecond, 8500 * time.Millisecond, 50 * time.Millisecond
 	c := newCanvas(900, 530, "The first seconds of the work, closer",
@@ -116,7 +116,7 @@ func secondPicture(s scenario, ways []way) string {
 	return c.String()
 }
 
-// A phase is a stretch of the work, of which the table has a column.
+// A phase is a part of the work, with a column in the table.
 type phase struct {
 	name     string
 	from, to time.Duration
@@ -129,7 +129,7 @@ var phases = []phase{
 	{"later", 77 * time.Second, 100 * time.Second},
 }
 
-// table says in numbers what the pictures show.
+// table lists the figures of the pictures.
 func table(s scenario, ways []way) string {
 	var b strings.Builder
 	b.WriteString("| calls a second |")

@@ -1,9 +1,9 @@
-// Command pictures draws the pictures of docs/how-it-works.md, and writes the table below them. `make pictures` runs it in the
-// root of the repository.
+// Command pictures draws the pictures of docs/how-it-works.md, and writes the table below them. `make pictures` runs it in the root of the
+// repository.
 //
-// The pods of the pictures are the shipped state machines on a virtual clock, on a shipped record of the store; see pool.go.
-// Beside them stand golang.org/x/time/rate, and Numaflow's own rateLimit by its rules; see rivals.go. Nothing is random: the
-// same code draws the same pictures, to the byte.
+// The pods of the pictures are the shipped state machines on a virtual clock, with a shipped record of the store; see pool.go. They are
+// compared with golang.org/x/time/rate, and with Numaflow's own rateLimit by its rules; see rivals.go. Nothing is random: the same code
+// draws the same pictures, to the byte.
 package main
 
 import (
@@ -51,13 +51,13 @@ func run(args []string, errs io.Writer) error {
 	return os.WriteFile(page, []byte(changed), 0o644) //nolint:gosec // for everyone
 }
 
-// drawn is all that the command makes: files of the folder pictures by name, and the table of the page.
+// drawn is the output of the command: files of the folder pictures by name, and the table of the page.
 type drawn struct {
 	files map[string]string
 	table string
 }
 
-// draw makes the runs and their pictures.
+// draw runs the scenarios and draws their pictures.
 func draw() (drawn, error) {
 	life, err := runPool(lifeOfAPool())
 	if err != nil {

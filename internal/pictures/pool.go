@@ -11,11 +11,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// epoch is the time at which every run begins.
+// epoch is the start time of every run.
 var epoch = time.Unix(1_700_000_000, 0)
 
-// A pool is a run of the shipped code: a driver.Record in the place of the store, and for each pod a consensus.Processor and a
-// throttle.Throttle, as consensus.Member joins them. Answers come at once, and all clocks agree.
+// A pool is a run of the shipped code. A driver.Record replaces the store, and each pod has a consensus.Processor and a throttle.Throttle,
+// joined as in consensus.Member. Answers come at once, and all clocks agree.
 type pool struct {
 	now  time.Duration
 	rec  driver.Record
@@ -24,7 +24,7 @@ type pool struct {
 	born uint64 // incarnations and requests so far
 }
 
-// An outcome is what a run has shown, tick by tick.
+// An outcome is the result of a run, by tick.
 type outcome struct {
 	of     scenario
 	shares [][]float64 // by pod: the part of the limit that it may use
@@ -75,7 +75,7 @@ func runPool(s scenario) (outcome, error) {
 	return p.seen, nil
 }
 
-// happens does what an event says.
+// happens carries out an event.
 func (p *pool) happens(e event) error {
 	switch e.what {
 	case starts:
@@ -97,7 +97,7 @@ func (p *pool) happens(e event) error {
 // start begins a new process.
 func (p *pool) start(index int) (*pod, error) {
 	p.born++
-	// What is left to chance is when a pod asks within its interval. These are far apart.
+	// Pods differ only in the moment of their requests within the interval. These are far apart.
 	d := &pod{p: p, spread: float64(index) / float64(len(names))}
 	d.proc = consensus.NewProcessor(consensus.ProcessorConfig{Pool: "pool", ID: names[index]}, fmt.Sprint("life-", p.born))
 	var err error
@@ -105,12 +105,12 @@ func (p *pool) start(index int) (*pod, error) {
 	return d, err
 }
 
-// at is what the store knows of the moment: it runs, and has run for ever.
+// at returns the store's information for the moment: it runs, and has always run.
 func (p *pool) at() driver.At {
 	return driver.At{Now: epoch.Add(p.now).UnixMicro(), Identity: "store", Remembers: math.MaxInt64}
 }
 
-// draw lets callers take every token that there is, if the pod has work.
+// draw lets callers take every available token, if the pod has work.
 func (d *pod) draw() (calls int) {
 	for d.busy {
 		if _, ok := d.th.TryAcquire(1); !ok {
@@ -121,7 +121,7 @@ func (d *pod) draw() (calls int) {
 	return calls
 }
 
-// turn does what is due, as the loop of a consensus.Member.
+// turn takes the steps that are due, like the loop of a consensus.Member.
 func (d *pod) turn() error {
 	now := d.p.now
 	d.proc.Tick(now)
@@ -147,7 +147,7 @@ func (d *pod) turn() error {
 	return nil
 }
 
-// push puts the lease in force at the Throttle, if it is another one.
+// push hands the lease in force to the Throttle, if it has changed.
 func (d *pod) push() {
 	if l := d.proc.Lease(d.p.now, 2*tick, epoch); l != d.pushed {
 		d.pushed = l
@@ -164,7 +164,7 @@ func (d *pod) Attach(h throttle.Holder) {
 // Poke implements throttle.Sharer.
 func (d *pod) Poke() { d.proc.Poke(d.p.now) }
 
-// A clock is that of the run. Nobody waits at a Throttle here, so that nobody need be woken.
+// A clock is the clock of the run. There are no waiting callers, so it wakes none.
 type clock struct{ p *pool }
 
 func (c clock) Now() time.Time                               { return epoch.Add(c.p.now) }

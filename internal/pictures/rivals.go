@@ -6,7 +6,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// runDivided plays a scenario with golang.org/x/time/rate in each pod: each has its part of the limit for good.
+// runDivided plays a scenario with golang.org/x/time/rate in each pod: each has a fixed part of the limit.
 func runDivided(s scenario) []int {
 	part := float64(limitPerSecond) / float64(len(names))
 	limiters := make([]*rate.Limiter, len(names))
@@ -22,19 +22,19 @@ func runDivided(s scenario) []int {
 	})
 }
 
-// runBuiltIn plays a scenario by the rules of Numaflow's rateLimit with a Redis store, as they stand in the source of v1.8.3, in the
-// case that is best for it: no ramp, and batches no larger than a pod's part.
+// runBuiltIn plays a scenario by the rules of Numaflow's rateLimit with a Redis store, as in the source of v1.8.3. It is the best case: no
+// ramp, and batches no larger than a pod's part.
 //
 //   - At the top of each second of the wall clock a pod has max / pods new tokens, in whole ones, and may use them at once.
-//   - What is left of the second before is gone.
-//   - A pod that died is counted for ttl, 180 s, and in fact for as long as a pod runs that knows it.
+//   - Tokens left from the previous second are lost.
+//   - A dead pod is counted for ttl, 180 s, and in fact for as long as a pod runs that knows it.
 func runBuiltIn(s scenario) []int {
 	type tokens struct {
 		second time.Duration
 		left   int
 	}
 	held := make([]tokens, len(names))
-	known := map[int]bool{} // pods that were ever there; none is forgotten in the length of a run
+	known := map[int]bool{} // all pods so far; none is forgotten within the run
 	for _, e := range s.events {
 		if e.what == starts {
 			known[e.pod] = true
@@ -50,8 +50,8 @@ func runBuiltIn(s scenario) []int {
 	})
 }
 
-// runPods plays a scenario with limiters that do not know of each other. draw takes all that a pod may at a moment; fresh tells that the
-// pod has just started, or has work again.
+// runPods plays a scenario with limiters that do not know of each other. draw draws as much as a pod may at a moment. fresh reports whether
+// the pod has just started, or has work again.
 func runPods(s scenario, draw func(pod int, now time.Duration, fresh bool) int) []int {
 	var all []int
 	there, busy, fresh := make([]bool, len(names)), make([]bool, len(names)), make([]bool, len(names))

@@ -5,7 +5,7 @@ import "time"
 // tick is the step of the virtual clock. Everything in a run happens at a multiple of it.
 const tick = 10 * time.Millisecond
 
-// limitPerSecond is the limit of every run, and burst what the whole pool can save up of it.
+// limitPerSecond is the limit of every run, and burst the maximum that the whole pool can save up.
 const (
 	limitPerSecond = 100
 	burst          = limitPerSecond / 10
@@ -14,7 +14,7 @@ const (
 // names are the pods of every run.
 var names = []string{"A", "B", "C"}
 
-// A scenario says which pods there are and which of them have work, over time.
+// A scenario lists the changes of pods and of their work over time.
 type scenario struct {
 	length time.Duration
 	events []event // in the order of their times
@@ -25,10 +25,10 @@ type event struct {
 	at   time.Duration
 	pod  int // index in names
 	what change
-	text string // what the picture says of it; empty: nothing
+	text string // its label in the picture; empty: none
 }
 
-// A change is what an event does to a pod.
+// A change is the effect of an event on a pod.
 type change uint8
 
 const (
@@ -39,7 +39,7 @@ const (
 	rests                // has none
 )
 
-// lifeOfAPool is three busy pods, of which one joins late, one dies and comes back, and one leaves.
+// lifeOfAPool has three busy pods: one joins late, one dies and comes back, and one leaves.
 func lifeOfAPool() scenario {
 	s := scenario{length: 80 * time.Second}
 	s.begin(0, 0)
@@ -64,8 +64,8 @@ func (s *scenario) begin(at time.Duration, pod int) {
 	s.events = append(s.events, event{at: at, pod: pod, what: starts}, event{at: at, pod: pod, what: works})
 }
 
-// sameWork is three pods that are all busy, then one of them alone, then all again, until that one is killed. The work begins
-// late in a second of the wall clock, as work does.
+// sameWork has three busy pods, then only one, then all again, until that one is killed. The work begins late in a second of the wall
+// clock, like real work.
 func sameWork() scenario {
 	s := scenario{length: 100 * time.Second}
 	for pod := range names {
@@ -82,7 +82,7 @@ func sameWork() scenario {
 	return s
 }
 
-// happen calls f for each event that is due at now, and returns those that are left.
+// happen calls f for each event due at now, and returns the remaining ones.
 func happen(left []event, now time.Duration, f func(event) error) ([]event, error) {
 	for len(left) > 0 && left[0].at <= now {
 		if err := f(left[0]); err != nil {

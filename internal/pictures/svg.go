@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The colours of pods and ways can be told apart by everyone, and printed.
+// Colours of pods and ways that everyone can distinguish, also in print.
 var colours = []string{"#0072b2", "#e69f00", "#009e73"}
 
 const (
@@ -22,7 +22,7 @@ type canvas struct {
 	width, height int
 }
 
-// newCanvas begins a picture. title and what say in words what it shows, for those who do not see it.
+// newCanvas begins a picture. title and what describe it for readers who cannot see it.
 func newCanvas(width, height int, title, what string) *canvas {
 	c := &canvas{width: width, height: height}
 	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" font-family="sans-serif" font-size="13">`+"\n", width, height)

@@ -7,25 +7,23 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A Cache holds the documents of a pool as a processor has loaded them, those that it
-// cannot read as well. The zero Cache is empty. A copy of it is one of its own. It is not
-// safe for concurrent use.
+// A Cache holds the documents of a pool as a processor has loaded them, including unreadable ones. The zero Cache is empty. A copy is
+// independent. It is not safe for concurrent use.
 type Cache struct {
 	held []Held // by rising name
 }
 
-// Held is one document as it was loaded last.
+// Held is one document as it was last loaded.
 type Held struct {
 	driver.Document
 
-	// Lost says that the store has it no more.
+	// Lost means that the store no longer has it.
 	Lost bool
-	// Seen is the older version that the last answer showed in its place if it is Lost;
-	// Version 0: nothing.
+	// Seen is the older version in the last answer, if the document is Lost; Version 0: none.
 	Seen driver.Document
 }
 
-// Find returns what is held under a name, with version 0 if nothing is.
+// Find returns the document held under a name, with version 0 if there is none.
 func (c *Cache) Find(name string) Held {
 	for i := range c.held {
 		if c.held[i].Name == name {
@@ -35,13 +33,13 @@ func (c *Cache) Find(name string) Held {
 	return Held{Document: driver.Document{Name: name}}
 }
 
-// Put takes a document that is on record, in the place of what was held under its name.
+// Put replaces the document held under its name by one on record.
 func (c *Cache) Put(d driver.Document) { c.put(Held{Document: d}) }
 
 func (c *Cache) put(h Held) {
 	i, ok := slices.BinarySearchFunc(c.held, h.Name, func(h Held, name string) int { return cmp.Compare(h.Name, name) })
 	if !ok && len(c.held) == driver.MaxDocuments {
-		return // the pool has no more, unless the store went back to others
+		return // the pool has at most as many, unless the store went back to others
 	}
 	c.held = slices.Clone(c.held) // a copy of the cache keeps its own
 	if ok {
@@ -51,11 +49,11 @@ func (c *Cache) put(h Held) {
 	}
 }
 
-// Take takes what the answer to a request brings; sent are the reports of the request.
-// changed names the documents that differ now from what was held before.
+// Take updates the cache from the answer to a request; sent are the reports of the request. changed names the documents that differ from
+// those held before.
 func (c *Cache) Take(sent []driver.DocumentReport, docs []driver.Document) (changed []string) {
 	for i := range sent {
-		// What was proposed and is not in the answer is on record as it was sent.
+		// A proposal that is not in the answer is on record as it was sent.
 		d := &sent[i]
 		if slices.ContainsFunc(docs, func(o driver.Document) bool { return o.Name == d.Name }) {
 			continue
@@ -83,13 +81,12 @@ func (c *Cache) Take(sent []driver.DocumentReport, docs []driver.Document) (chan
 	return changed
 }
 
-// Lost tells whether the store has lost anything.
+// Lost reports whether the store has lost anything.
 func (c *Cache) Lost() bool {
 	return slices.ContainsFunc(c.held, func(h Held) bool { return h.Lost })
 }
 
-// Reports returns what a request says of the documents: the versions held, and the bodies
-// of what the store has lost.
+// Reports returns a request's reports of the documents: the versions held, and the bodies of documents that the store has lost.
 func (c *Cache) Reports() []driver.DocumentReport {
 	var out []driver.DocumentReport
 	for _, h := range c.held {

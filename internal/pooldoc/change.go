@@ -8,11 +8,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// attempts is how often a change is tried while others change the same document.
+// attempts bounds the tries of a change while others change the same document.
 const attempts = 5
 
-// Retry calls try until it returns something else than a *driver.ConflictError, five times
-// at most, and returns what the last call returned.
+// Retry calls try until it returns something other than a *driver.ConflictError, at most five times, and returns the last result.
 func Retry(try func() error) (err error) {
 	for range attempts {
 		conflict := (*driver.ConflictError)(nil)
@@ -23,8 +22,8 @@ func Retry(try func() error) (err error) {
 	return err
 }
 
-// Load is Store.Load whose answer can be believed. Errors: those of the store, one that wraps
-// driver.ErrNoPool, and one that wraps driver.ErrWrongAnswer for an answer that no store gives.
+// Load is Store.Load with a checked answer. Errors: those of the store; errors that wrap driver.ErrNoPool, or driver.ErrWrongAnswer for an
+// invalid answer.
 func Load(ctx context.Context, s driver.Store, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	docs, roster, err := s.Load(ctx, pool)
 	if err == nil {
@@ -36,20 +35,19 @@ func Load(ctx context.Context, s driver.Store, pool string) ([]driver.Document, 
 	return docs, roster, nil
 }
 
-// A Recorded is what a change finds on record.
+// A Recorded is the record that a change starts from.
 type Recorded[T any] struct {
-	// Value is the zero value if there is no document, or Err says why it cannot be read.
+	// Value is zero if there is no document, or if Err says why it cannot be read.
 	Value T
 	Err   error
-	// Next is the version that the change will have.
+	// Next is the version of the change.
 	Next driver.Version
 	// Roster lists the live processors.
 	Roster []driver.RosterRow
 }
 
-// Change changes the document of a pool: change returns the new value, or save false if
-// the document is to stay as it is. It is called anew when somebody else was first. version
-// is that of the change; 0 if there was none. ctx bounds the call.
+// Change changes the document of a pool. change returns the new value, or save false to leave the document as it is. It is called again if
+// somebody else was first. version is the version of the change; 0 if there was none. ctx bounds the call.
 //
 // Errors: those of Load, of change and of Store.Save; *driver.ConflictError when others keep
 // changing the document.

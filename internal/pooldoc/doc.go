@@ -1,15 +1,14 @@
-// Package pooldoc has what all documents of a pool have in common, whatever they say: a
-// limit's override, where a ramp or a backoff stands, what is paused.
+// Package pooldoc has the common parts of all documents of a pool: a limit's override, the position of a ramp or a backoff, pauses and
+// others.
 //
-// A document has a life of four parts:
+// A document's life has four parts:
 //
-//   - load: a processor has a Cache of all documents, which each answer of the store
-//     brings up to date. Doc.Read turns the body of one into a value.
-//   - propose: a request brings the next version of a document (Doc.Propose). The store
-//     takes it if nobody else was first; the answer says what is on record.
-//   - give back: a store that was emptied, or fell back to an older copy, gets what it has
-//     lost with the next request (Cache.Reports). Documents that this release cannot
-//     read are given back as well.
-//   - compare and set: whoever is no processor, or will not wait for the next request,
-//     changes a document at once (Doc.Change), anew if somebody else was first (Retry).
+//   - load: a processor has a Cache of all documents, which each answer of the store updates. Doc.Read turns the body of
+//     one into a value.
+//   - propose: a request brings the next version of a document (Doc.Propose). The store takes it if nobody else was first;
+//     the answer has the document on record.
+//   - give back: the next request restores the documents that a store lost when it was emptied or fell back to an older
+//     copy (Cache.Reports). That includes documents that this release cannot read.
+//   - compare and set: a program that is not a processor, or does not wait for the next request, changes a document at
+//     once (Doc.Change), and retries if somebody else was first (Retry).
 package pooldoc

@@ -14,12 +14,10 @@ type Doc[T any] struct {
 	Body func(value T) ([]byte, error)
 	// Parse reads what Body writes. It fails for a body of another release.
 	Parse func(body []byte) (T, error)
-	// Late says that somebody may change the document who knows nothing of what was there
-	// before. A change then outlives all earlier ones that the store has lost and a processor
-	// gives back; see driver.LaterVersion.
+	// Late means that the document may be changed without knowledge of its earlier value. A change then outlives all earlier ones that the
+	// store has lost and a processor gives back; see driver.LaterVersion.
 	Late bool
-	// Merges says that what is given back holds what was seen in its place. It then takes
-	// the place of nothing else.
+	// Merges means that a restored document includes the one that was seen in its place. It replaces only that one.
 	Merges bool
 }
 
@@ -37,7 +35,7 @@ func (d *Doc[T]) Read(doc driver.Document) (value T, err error) {
 // ErrUnreadable is wrapped by the error of a document that this release cannot read.
 var ErrUnreadable = errors.New("pooldoc: a document that this release cannot read")
 
-// An unreadable is the error of a document; its text is that of what is wrong with it.
+// An unreadable is the error of a document, with the text of its cause.
 type unreadable struct{ error }
 
 func (e *unreadable) Unwrap() []error { return []error{e.error, ErrUnreadable} }
@@ -52,17 +50,17 @@ func (d *Doc[T]) In(docs []driver.Document) driver.Document {
 	return driver.Document{Name: d.Name}
 }
 
-// next returns the version of a change to another version. random is drawn for it alone.
+// next returns the version of a change to another version. random is drawn for it.
 func (d *Doc[T]) next(v driver.Version, random uint16) driver.Version {
 	if d.Late {
-		// By the wall clock of whoever changes it. It decides nothing else.
+		// By the wall clock of the changing program. It decides nothing else.
 		return driver.LaterVersion(v, time.Now(), random)
 	}
 	return driver.NextVersion(v, random)
 }
 
-// Propose returns what a request says of a value that should take the place of what is
-// held. random is drawn for this request. ok is false if no document can hold the value.
+// Propose returns the report in a request that proposes a value to replace the held one. random is drawn for this request. ok is false if
+// no document can hold the value.
 func (d *Doc[T]) Propose(held Held, value T, random uint16) (r driver.DocumentReport, ok bool) {
 	body, err := d.Body(value)
 	if err != nil {

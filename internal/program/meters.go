@@ -15,18 +15,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 )
 
-// Meters are the places that a program's own metrics go to: those of the limits, which are the health server, if there is one, and what the
-// variables OTEL_* name.
+// Meters are the destinations of a program's own metrics. They are those of the limits: the health server, if any, and the exporters in the
+// variables OTEL_*.
 type Meters struct {
-	// Providers are one for each place; none where there is no place.
+	// Providers has one provider for each destination.
 	Providers []metric.MeterProvider
-	// Addr is that of the health server; nil without one.
+	// Addr is the health server's address; nil without one.
 	Addr net.Addr
 
 	ends []func(context.Context) error
 }
 
-// OpenMeters opens the places for a pool. Close them after everything that counts has ended.
+// OpenMeters opens the destinations for a pool. Close them after everything that counts has ended.
 func OpenMeters(ctx context.Context, pool *numathrottle.Config, log *slog.Logger) (*Meters, error) {
 	m := &Meters{}
 	if pool.HealthAddr != "" {

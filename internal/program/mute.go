@@ -6,11 +6,11 @@ import (
 	"log"
 )
 
-// MuteTransports keeps what services send out of the standard logger, where net/http has nothing else to log to: it prints the
-// beginning of an answer that comes unasked. Everything else is logged as before. A program calls it once, at its start.
+// MuteTransports keeps data from services out of the standard logger, net/http's only log: it prints the beginning of an unsolicited
+// response. Everything else is still logged. A program calls it once, at its start.
 func MuteTransports() { log.SetOutput(muted{log.Writer()}) }
 
-// muted leaves out the bytes of an answer.
+// muted drops the bytes of a response.
 type muted struct{ io.Writer }
 
 var unsolicited = []byte("Unsolicited response received on idle HTTP channel")

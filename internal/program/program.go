@@ -20,24 +20,24 @@ import (
 
 // A Program is a ready-made function whose settings are an S.
 type Program[S any] struct {
-	// Name is that of the binary.
+	// Name is the name of the binary.
 	Name string
-	// Prefix is what the variables of its own settings begin with.
+	// Prefix is the prefix of the variables of its own settings.
 	Prefix string
-	// Fields are its own settings, in the order in which they are shown.
+	// Fields are its own settings, in display order.
 	Fields []config.Field[S]
-	// Pool is where S holds the settings of the pool.
+	// Pool returns the pool's settings in S.
 	Pool func(s *S) *numathrottle.Config
-	// Load returns the settings in force, and where they came from. With faults it returns what could be read.
+	// Load returns the settings in force and their sources. With faults it returns the readable settings.
 	Load func() (S, *config.Reading)
-	// NoLimit says what happens and what to set where valid settings limit nothing; empty: they limit something.
+	// NoLimit returns a warning with a remedy if valid settings limit nothing; empty: they limit something.
 	NoLimit func(s *S) string
-	// Serve is the work: it returns when ctx has ended, or what keeps it from going on.
+	// Serve does the work: it returns when ctx has ended, or with the error that prevents it from continuing.
 	Serve func(ctx context.Context, s *S, log *slog.Logger) error
 }
 
-// Main runs the program until it is done, gets SIGINT or SIGTERM, or its pod is being stopped, and exits: with 1 when Run
-// has failed, after it has printed why.
+// Main runs the program until it is done, gets SIGINT or SIGTERM, or its pod is being stopped, and exits. If Run fails, it prints the error
+// and exits with 1.
 func (p *Program[S]) Main() {
 	MuteTransports()
 	ctx, stop := numathrottle.StopContext(context.Background())
@@ -49,9 +49,8 @@ func (p *Program[S]) Main() {
 	}
 }
 
-// Run does what the arguments say; see the package. What is asked for goes to out, help and the
-// log to errOut. Errors: a flag that is not known, a fault of the settings, and those
-// of Serve. None shows a secret.
+// Run obeys the arguments; see the package. Requested output goes to out, help and the log to errOut. Errors: an unknown flag, a fault of
+// the settings, and those of Serve. None shows a secret.
 func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(errOut)
@@ -71,7 +70,7 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 		return err
 	}
 	s, r := p.Load()
-	if err := r.Err(); err != nil { // what would be in force is not what is meant
+	if err := r.Err(); err != nil { // the settings that would be in force are not the intended ones
 		return err
 	}
 	if *check {
@@ -87,19 +86,19 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 	return p.Serve(ctx, &s, log)
 }
 
-// Effective is every setting that differs from its zero value, without secrets, a line each, and the pool with its
-// defaults. Behind each stands where it came from.
+// Effective returns every setting that differs from its zero value, without secrets, one per line with its source, and the pool with its
+// defaults.
 func (p *Program[S]) Effective(s *S, r *config.Reading) string {
 	var b strings.Builder
 	_ = open.Show(&b, p.Fields, s, r) // a Builder takes everything
 	pool := p.Pool(s).Effective()
-	pool.Limit, pool.Quotas = throttle.Limit{}, throttle.Quotas{} // they stand among the program's own settings
+	pool.Limit, pool.Quotas = throttle.Limit{}, throttle.Quotas{} // they are among the program's own settings
 	b.WriteString("# The pool of the limits:\n")
 	_ = open.Show(&b, open.Fields(), &pool, r)
 	return b.String()
 }
 
-// meantFlag proposes the flag that an unknown one was most likely meant for.
+// meantFlag suggests the flag that an unknown one was most likely meant for.
 func meantFlag(flags *flag.FlagSet, err error) string {
 	unknown, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: ")
 	if !ok {

@@ -1,6 +1,5 @@
-// Package proof holds what the reliability tests measure, in a form that `make
-// soak` turns into docs/reliability.md. A test records its figures with Record;
-// the page is made of nothing else, so that no figure of a run in it is typed.
+// Package proof holds the figures of the reliability tests, in a form that `make soak` turns into docs/reliability.md. A test records its
+// figures with Record; the page has no other source, so that no figure of a run is typed by hand.
 package proof
 
 import (
@@ -13,11 +12,10 @@ import (
 	"time"
 )
 
-// Folder is the environment variable that names the folder for figures. Unset: a
-// test checks and records nothing.
+// Folder is the environment variable that names the folder for figures. Unset: a test checks and records nothing.
 const Folder = "NUMATHROTTLE_FIGURES"
 
-// Record writes what a test measured to the folder, as <name>.json.
+// Record writes a test's figures to the folder, as <name>.json.
 func Record(t testing.TB, name string, figures any) {
 	t.Helper()
 	dir := os.Getenv(Folder)
@@ -29,7 +27,7 @@ func Record(t testing.TB, name string, figures any) {
 	}
 }
 
-// Save writes figures to a folder, as <name>.json, all of them or none.
+// Save writes figures to a folder, as <name>.json, atomically.
 func Save(dir, name string, figures any) error {
 	text, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
@@ -46,7 +44,7 @@ func Save(dir, name string, figures any) error {
 	return nil
 }
 
-// Load reads what a test has recorded.
+// Load reads the figures that a test has recorded.
 func Load(dir, name string, figures any) error {
 	text, err := os.ReadFile(filepath.Join(dir, name+".json"))
 	if err != nil {
@@ -58,60 +56,58 @@ func Load(dir, name string, figures any) error {
 	return nil
 }
 
-// A Step is one command of `make soak`, as it was run.
+// A Step is a completed command of `make soak`.
 type Step struct {
 	Name, Command, Commit string
-	// Machine is what it ran on: the release of Go, the platform and the number of cores.
+	// Machine describes the machine: the release of Go, the platform and the number of cores.
 	Machine string
 	Began   time.Time
 	Took    time.Duration
-	// Outcome is Well, or why the step failed. Empty: not recorded, as in older figures.
+	// Outcome is Well, or the reason of the failure. Empty: not recorded, as in older figures.
 	Outcome string
 }
 
 // Well is the outcome of a step that did not fail.
 const Well = "ok"
 
-// Failed tells whether the step is known to have failed.
+// Failed reports whether the step is known to have failed.
 func (s *Step) Failed() bool { return s.Outcome != "" && s.Outcome != Well }
 
-// A Violation is a promise that was seen broken.
+// A Violation is a broken promise.
 type Violation struct {
 	// Promise is its number, such as "R1".
 	Promise string
 	Text    string
-	// Replay is the command that shows it again.
+	// Replay is the command that reproduces it.
 	Replay string
 }
 
-// A Fault is one kind of fault, as often as it was injected.
+// A Fault is one kind of fault, and how often it was injected.
 type Fault struct {
 	Name  string
 	Times uint64
-	// Met counts the states that it met: "valid", "expiring", "lowered", "frozen".
+	// Met counts the states in which it happened: "valid", "expiring", "lowered", "frozen".
 	Met map[string]uint64
-	// Recovery is how long use took to be whole again, where it was measured for
-	// each fault; Allowed is the longest that is promised.
+	// Recovery is how long it took until use was whole again, if measured for each fault; Allowed is the promised maximum.
 	Recovery *Times
 	Allowed  time.Duration
 }
 
-// A Window is the worst window of one length: the tokens granted in it, or the
-// calls that the service saw, as a fraction of what the bound allows.
+// A Window is the worst window of one length: the granted tokens, or the service's calls, as a fraction of the bound.
 type Window struct {
 	Length time.Duration
 	Worst  float64
-	// Tokens and Allowed are those of the worst window.
+	// Tokens and Allowed belong to the worst window.
 	Tokens, Allowed float64
 }
 
-// Times sums up durations.
+// Times summarises durations.
 type Times struct {
 	N                 int
 	P50, P99, Longest time.Duration
 }
 
-// Summarize sums up durations; it sorts them.
+// Summarize summarises durations; it sorts them.
 func Summarize(d []time.Duration) Times {
 	if len(d) == 0 {
 		return Times{}
@@ -121,16 +117,16 @@ func Summarize(d []time.Duration) Times {
 	return Times{N: len(d), P50: at(0.5), P99: at(0.99), Longest: d[len(d)-1]}
 }
 
-// Pools are the figures of many runs of a pool under faults: of the simulation
-// ("simulation"), of the goroutine shell in virtual time ("shell"), of the state machine that issues slots
-// ("permits"), and of real servers ("redis", "nats", "stops", "strict", "overrides", "limits").
+// Pools are the figures of many runs of a pool under faults. They come from the simulation ("simulation"), the goroutine shell in virtual
+// time ("shell"), the state machine that issues slots ("permits"), and real servers ("redis", "nats", "stops", "strict", "overrides",
+// "limits").
 type Pools struct {
-	// Subject says what ran, with versions of servers.
+	// Subject describes the tested parts, with versions of servers.
 	Subject string
 	// Runs counts seeds, or rounds; First is the first seed.
 	Runs, First uint64
 	Processors  int
-	// Hours is the time that the pools ran, virtual where time is.
+	// Hours is the running time of the pools, in virtual time if they use it.
 	Hours float64
 	// Took is how long the test ran.
 	Took   time.Duration
@@ -143,38 +139,35 @@ type Pools struct {
 	// PeakShare is the largest sum of shares in use at one moment; at most 1.
 	PeakShare float64
 	Recovery  *Times
-	// Notes are further figures that the test wants on the page, in order.
+	// Notes are further figures for the page, in order.
 	Notes      []Note
 	Violations []Violation
 }
 
-// Permits are the slots that a real store has issued, each compared with the others on the
-// store's own stamps ("permits-redis", "permits-nats").
+// Permits are the slots issued by a real store, compared with each other on the store's own stamps ("permits-redis", "permits-nats").
 type Permits struct {
 	Store   string
 	Permits int
-	// Faults is how often the server was restarted or emptied meanwhile.
+	// Faults is how often the server was restarted or emptied in the meantime.
 	Faults int
 }
 
-// A Note is one more figure: what it is, and what it came to.
+// A Note is one more figure: its description, and its value.
 type Note struct{ What, Figure string }
 
-// A Mutant is one rule of the protocol left out ("mutants" records a list).
+// A Mutant is one omitted rule of the protocol ("mutants" records a list).
 type Mutant struct {
 	Rule string
-	// Says is what the rule says.
+	// Says states the rule.
 	Says string
-	// Seeds is how many random runs it took until a promise broke, 0 when a
-	// Directed schedule does it.
+	// Seeds is how many random runs it took until a promise broke, 0 if a Directed schedule breaks it.
 	Seeds    int
 	Directed string
-	// Caught is the check that failed; empty when none did. Older figures leave such a rule out.
+	// Caught is the check that failed; empty if none did. Older figures omit such a rule.
 	Caught string
 }
 
-// A Regression is a violation that was found once, and the test that shows that it
-// is gone ("regressions" records a list).
+// A Regression is a violation that was found once, and the test that shows that it is fixed ("regressions" records a list).
 type Regression struct{ Found, Replay string }
 
 // A Fuzzed is one fuzz target ("fuzz" records a list).

@@ -1,5 +1,4 @@
-// Package proxyconf has what the proxies share: the settings of their limits and of where they listen.
+// Package proxyconf has the common settings of the proxies: their limits and their listeners.
 //
-// A proxy has one limit that costs are drawn from, and beside it, where they are set, one on requests and one on
-// calls in flight.
+// A proxy has one limit for costs and, if set, one for requests and one for calls in flight.
 package proxyconf

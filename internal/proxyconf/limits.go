@@ -11,23 +11,23 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// The names of the further pools are that of the first and one of these.
+// The names of the further pools are that of the first plus one of these suffixes.
 const (
 	requestsSuffix = "/requests"
 	inFlightSuffix = "/in-flight"
 )
 
-// A LimitConfig says which limits there are. The zero value is no limit.
+// A LimitConfig configures the limits. The zero value is no limit.
 type LimitConfig struct {
-	// Pool is the limit on costs with its quotas, and where it is kept.
+	// Pool is the limit on costs with its quotas and its store.
 	Pool numathrottle.Config
-	// RequestsPerMinute limits requests, whatever they cost: 0 to 1e9. 0 is no limit.
+	// RequestsPerMinute limits requests, whatever their cost: 0 to 1e9. 0 is no limit.
 	RequestsPerMinute int
-	// InFlight limits calls at once: 0 to 1e9. 0 is no limit.
+	// InFlight limits concurrent calls: 0 to 1e9. 0 is no limit.
 	InFlight int
 }
 
-// LimitFields describes the settings of a LimitConfig beside those of the pool.
+// LimitFields describes the settings of a LimitConfig besides those of the pool.
 func LimitFields[C any](at func(*C) *LimitConfig) []config.Field[C] {
 	return config.About(Topic, config.WithPrefix(
 		Prefix,
@@ -38,7 +38,7 @@ func LimitFields[C any](at func(*C) *LimitConfig) []config.Field[C] {
 	)...)
 }
 
-// Limits are limits that were opened. Close them once, when nothing draws any more.
+// Limits are open limits. Close them once, after the last draw.
 type Limits struct {
 	// Limiter draws from all of them or from none.
 	Limiter throttle.Limiter
@@ -48,7 +48,7 @@ type Limits struct {
 	closers []func() error
 }
 
-// openMain joins the pool of the limit on costs. Without one, but with another limit, it needs no pool: Open would warn that everything passes.
+// openMain joins the pool of the limit on costs. If only other limits are set, it needs no pool: Open would warn that everything passes.
 func openMain(ctx context.Context, c *LimitConfig) (*throttle.Throttle, error) {
 	if c.Pool.Limit == (throttle.Limit{}) && !c.Pool.Quotas.Given() && (c.RequestsPerMinute > 0 || c.InFlight > 0) {
 		return throttle.New(throttle.Limit{})
@@ -56,7 +56,7 @@ func openMain(ctx context.Context, c *LimitConfig) (*throttle.Throttle, error) {
 	return numathrottle.Open(ctx, c.Pool)
 }
 
-// OpenLimits joins the pools of c. ctx bounds Open alone. Errors: those of numathrottle.Open; they show no secret.
+// OpenLimits joins the pools of c. ctx bounds only the opening. Errors: those of numathrottle.Open; they show no secret.
 func OpenLimits(ctx context.Context, c *LimitConfig, log *slog.Logger) (*Limits, error) {
 	l := &Limits{}
 	c.Pool.Logger = log
@@ -66,7 +66,7 @@ func OpenLimits(ctx context.Context, c *LimitConfig, log *slog.Logger) (*Limits,
 	}
 	l.Main, l.closers = main, append(l.closers, main.Close)
 	all := []throttle.Limiter{main}
-	// The pool's name may come from the environment, which Open has looked at.
+	// The pool's name may come from the environment, which Open has read.
 	name := c.Pool.Effective().Pool
 	if c.RequestsPerMinute > 0 {
 		own := c.Pool

@@ -11,27 +11,25 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
-// Prefix is what the variables of a proxy's own settings begin with.
+// Prefix is the prefix of the variables of a proxy's own settings.
 const Prefix = config.Prefix + "PROXY_"
 
-// Topic is the heading of the settings that several proxies have.
+// Topic is the heading of the settings that several proxies share.
 const Topic = "HTTP proxy and permit server"
 
-// DefaultGrace is how long a proxy goes on at most after it was told to stop.
+// DefaultGrace bounds how long a proxy continues after the signal to stop.
 const DefaultGrace = 25 * time.Second
 
-// A Serving says where a proxy listens, and who may use it.
+// A Serving configures a proxy's listener and its access.
 type Serving struct {
-	// Listen is where, in the form of listen.Parse. The proxy has a default.
+	// Listen lists the addresses, in the form of listen.Parse. The proxy has a default.
 	Listen string
-	// Token, or TokenFile in its place, is what callers have to send; see package listen.
-	// TokenFile is read anew when it has changed.
+	// Token, or TokenFile in its place, is the token that callers must send; see package listen. TokenFile is reread when it has changed.
 	Token     numathrottle.Secret
 	TokenFile string
-	// HostNames are those by which a loopback address may be called beside its own, in the form of listen.ParseNames.
+	// HostNames are further host names that a loopback address accepts, in the form of listen.ParseNames.
 	HostNames string
-	// Grace is how long the proxy goes on at most after its context has ended, while somebody uses it. Defaults to
-	// DefaultGrace.
+	// Grace bounds how long the proxy continues after its context has ended, while it is used. Defaults to DefaultGrace.
 	Grace time.Duration
 }
 
@@ -54,7 +52,7 @@ func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field
 	)...)
 }
 
-// Parsed is a text that parse takes.
+// Parsed is a text that parse accepts.
 func Parsed[C, T any](key, allowed, byDefault, doc string, at func(*C) *string, parse func(string) (T, bool)) config.Field[C] {
 	f := config.TextField(key, allowed, byDefault, doc, at)
 	f.Range = func(c *C) bool {
@@ -64,7 +62,7 @@ func Parsed[C, T any](key, allowed, byDefault, doc string, at func(*C) *string, 
 	return f
 }
 
-// Check returns what is wrong with the addresses and the token together: a *config.FieldError for each fault.
+// Check returns the faults of the addresses together with the token: a *config.FieldError for each.
 func (s *Serving) Check() (faults []error) {
 	if s.Token.IsSet() && s.TokenFile != "" {
 		faults = append(faults, &config.FieldError{Field: "tokenFile", Problem: "is set, and so is token", Allowed: "one of them"})
@@ -88,7 +86,7 @@ func (s *Serving) CheckAddress(field, addresses string) []error {
 	}}
 }
 
-// CheckLength returns a fault for a token that is too short for addresses, which stand in another field. None is long enough.
+// CheckLength returns a fault for a token that is too short for addresses, which are in another field. No token is no fault.
 func CheckLength(field string, token numathrottle.Secret, at, addresses string) []error {
 	addrs, _ := listen.Parse(addresses)
 	a, needs := listen.NeedsToken(addrs)
@@ -110,17 +108,17 @@ func (s *Serving) WithDefaults(byDefault string) Serving {
 	return d
 }
 
-// Names are the HostNames, taken apart.
+// Names returns the parsed HostNames.
 func (s *Serving) Names() listen.Names {
 	names, _ := listen.ParseNames(s.HostNames)
 	return names
 }
 
-// Secret returns the token as it is at first; empty for none. An error shows no secret.
+// Secret returns the initial token; empty for none. An error shows no secret.
 func (s *Serving) Secret() (string, error) { return FirstToken(s.Token, "tokenFile", s.TokenFile) }
 
-// FirstToken returns a token at the start of a program: the content of the file, if there is one, else token. field is the setting of the
-// file, for errors, which show no secret.
+// FirstToken returns a program's initial token: the content of the file, if there is one, else token. field is the setting of the file, for
+// errors, which show no secret.
 func FirstToken(token numathrottle.Secret, field, file string) (string, error) {
 	if file == "" {
 		return token.Reveal(), nil

@@ -9,9 +9,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// BoundTags returns a limiter at which at most half of places callers wait for one tag, at least one. Who comes above that is refused at
-// once, with what holds the tag back. So a tag that is exhausted or paused does not take all places of a proxy from the others. A
-// limiter that tells no tags apart is returned as it is.
+// BoundTags returns a limiter at which at most half of places callers, but at least one, wait for one tag. Further callers are refused at
+// once, with the reason that holds the tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter without tags
+// is returned unchanged.
 func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 	tags, ok := l.(throttle.Tagger)
 	if !ok || !throttle.TellsTags(l) {
@@ -21,15 +21,15 @@ func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 	return &boundedTagger{bounded{l, w, ""}, tags}
 }
 
-// waiting counts callers by tag.
+// waiting counts waiting callers by tag.
 type waiting struct {
 	most int
 
 	mu sync.Mutex
-	by map[string]int // none is 0
+	by map[string]int // never 0
 }
 
-// enter counts one more; false: there are as many as may be.
+// enter counts one more; it returns false if the maximum is reached.
 func (w *waiting) enter(tag string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +48,7 @@ func (w *waiting) leave(tag string) {
 	}
 }
 
-// A bounded limiter is drawn from for one tag.
+// A bounded limiter serves one tag.
 type bounded struct {
 	throttle.Limiter
 
@@ -74,7 +74,7 @@ func (b *bounded) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, erro
 	return b.Limiter.AcquireUpTo(ctx, n)
 }
 
-// refusal says what the others of the tag wait for.
+// refusal returns the reason why the other callers of the tag wait.
 func (b *bounded) refusal(n int) error {
 	e := throttle.Error{Reason: throttle.ReasonLimit, Tag: b.tag, Cost: n}
 	if t, ok := b.Limiter.(interface {
@@ -87,10 +87,10 @@ func (b *bounded) refusal(n int) error {
 	return &e
 }
 
-// Unwrap shows the limiter to package throttle.
+// Unwrap exposes the limiter to package throttle.
 func (b *bounded) Unwrap() throttle.Limiter { return b.Limiter }
 
-// RetryAfter hands on that a service wants to be left alone.
+// RetryAfter passes on a service's request to be left alone.
 func (b *bounded) RetryAfter(until time.Time, reason string) {
 	if l, ok := b.Limiter.(interface {
 		RetryAfter(until time.Time, reason string)
@@ -99,7 +99,7 @@ func (b *bounded) RetryAfter(until time.Time, reason string) {
 	}
 }
 
-// A boundedTagger is a bounded limiter that knows tags.
+// A boundedTagger is a bounded limiter that supports tags.
 type boundedTagger struct {
 	bounded
 

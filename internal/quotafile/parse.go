@@ -12,20 +12,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// MaxText is the longest text that Parse reads, in bytes.
+// MaxText is the maximum length of a text for Parse, in bytes.
 const MaxText = 1 << 20
 
-// maxFaults is how many faults are told: a text that is something else altogether has one in every line.
+// maxFaults bounds the reported faults: an entirely different text has one in every line.
 const maxFaults = 100
 
-// A FaultError is one thing wrong in a text, with the line in which it stands: 0 for the whole text.
+// A FaultError is one fault of a text, with its line: 0 for the whole text.
 type FaultError struct {
 	limit.FieldError
 
 	Line int
 }
 
-// Error says line, field, problem and what is allowed.
+// Error returns line, field, problem and the allowed values.
 func (f *FaultError) Error() string {
 	if f.Line == 0 {
 		return f.FieldError.Error()
@@ -33,9 +33,8 @@ func (f *FaultError) Error() string {
 	return fmt.Sprintf("line %d: %s", f.Line, f.FieldError.Error())
 }
 
-// Parse reads quotas from YAML, which JSON is a part of. An empty text is no quotas, and {} are quotas by which nothing
-// is bounded; see Quotas.Given. It looks at the form alone: whether
-// values are in range is up to Quotas.Validate, which knows the limit. The error joins a *FaultError for everything that is wrong.
+// Parse reads quotas from YAML, which includes JSON. An empty text is no quotas, and {} are quotas without bounds; see Quotas.Given. It
+// checks only the form: Quotas.Validate, which knows the limit, checks the ranges. The error joins a *FaultError for each fault.
 func Parse(text []byte) (limit.Quotas, error) {
 	fault := func(line int, problem, allowed string) (limit.Quotas, error) {
 		return limit.Quotas{}, &FaultError{limit.FieldError{Field: root, Problem: problem, Allowed: allowed}, line}
@@ -66,7 +65,7 @@ func Parse(text []byte) (limit.Quotas, error) {
 	return q, nil
 }
 
-// Decode is Parse for a node of a larger text, whose lines the faults have.
+// Decode is Parse for a node of a larger text. Its faults have the lines of that text.
 func Decode(n *yaml.Node) (limit.Quotas, []*FaultError) {
 	var r reader
 	q := r.quotas(n)
@@ -80,10 +79,10 @@ func Decode(n *yaml.Node) (limit.Quotas, []*FaultError) {
 	return q, nil
 }
 
-// root is what the fields of faults begin with.
+// root begins the fields of faults.
 const root = "quotas"
 
-// yamlProblem returns a parser's message in one line of a length that can be read.
+// yamlProblem returns a parser's message in one line of readable length.
 func yamlProblem(err error) string {
 	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 	if len(text) > 200 || unprintable.MatchString(text) {

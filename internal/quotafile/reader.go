@@ -16,14 +16,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A reader notes what is wrong with the nodes that it reads.
+// A reader collects the faults of the nodes that it reads.
 type reader struct{ faults []*FaultError }
 
 func (r *reader) bad(n *yaml.Node, field, problem, allowed string) {
 	r.faults = append(r.faults, &FaultError{limit.FieldError{Field: field, Problem: problem, Allowed: allowed}, n.Line})
 }
 
-// A form is how the value of a key is read: field is its whole name.
+// A form reads the value of a key: field is its full name.
 type form func(n *yaml.Node, field string)
 
 // mapping reads the keys of a mapping by their forms. Nothing (null) is an empty mapping.
@@ -42,7 +42,7 @@ func (r *reader) mapping(n *yaml.Node, field string, forms map[string]form) {
 	})
 }
 
-// pairs calls read for each key of a mapping, which each stand there once.
+// pairs calls read for each key of a mapping, and rejects duplicates.
 func (r *reader) pairs(n *yaml.Node, field, allowed string, read func(key, value *yaml.Node)) {
 	n = target(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
@@ -72,7 +72,7 @@ func (r *reader) pairs(n *yaml.Node, field, allowed string, read func(key, value
 	}
 }
 
-// Bounds of what is read at all: aliases make long lists of short texts. Validate has those that are meant.
+// Bounds of the input: aliases make long lists of short texts. Validate has the real bounds.
 const (
 	mostTags     = 10_000
 	mostPatterns = 1000
@@ -101,7 +101,7 @@ func (r *reader) list(n *yaml.Node, field string, most int, read form) {
 	}
 }
 
-// scalar reads a single value that is no null.
+// scalar reads a single value other than null.
 func (r *reader) scalar(n *yaml.Node, field, allowed string, read func(text string) bool) {
 	n = target(n)
 	switch {
@@ -130,7 +130,7 @@ func (r *reader) number(at *int) form {
 	}
 }
 
-// total reads 0 as what blocks the tag, and none as no total.
+// total reads 0 as a block of the tag, and none as no total.
 func (r *reader) total(q *limit.Quota) form {
 	return func(n *yaml.Node, field string) {
 		r.scalar(n, field, "a whole number, or none", func(text string) bool {
@@ -145,7 +145,7 @@ func (r *reader) total(q *limit.Quota) form {
 	}
 }
 
-// amount reads whole numbers as people write large ones: 5000000, 5e6, 2.5e6.
+// amount reads integers in the usual forms of large ones: 5000000, 5e6, 2.5e6.
 func (r *reader) amount(at *int64) form {
 	return func(n *yaml.Node, field string) {
 		r.scalar(n, field, "a whole number such as 5000000 or 5e6", func(text string) bool {
@@ -171,7 +171,7 @@ func parseAmount(text string) (int64, bool) {
 
 const aDuration = "a duration such as 1m"
 
-// meant proposes what a text may be meant to be.
+// meant suggests the intended value of a text.
 func meant(text, allowed string) string {
 	if allowed == aDuration {
 		return config.DurationHint(text)
@@ -219,7 +219,7 @@ func (r *reader) quotas(n *yaml.Node) (q limit.Quotas) {
 		},
 		"other": func(n *yaml.Node, field string) { r.mapping(n, field, r.quota(&q.Other)) },
 	})
-	if q.Tags == nil { // they were given, be they none
+	if q.Tags == nil { // they were given, even if empty
 		q.Tags = map[string]limit.Quota{}
 	}
 	return q
@@ -253,7 +253,7 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// untagged tells whether a node has no tag of its own (!name).
+// untagged reports whether a node has no tag of its own (!name).
 func untagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle == 0 }
 
 func kindName(n *yaml.Node) string {
@@ -269,7 +269,7 @@ func kindName(n *yaml.Node) string {
 	}
 }
 
-// plainName is a name that can stand in a field as it is.
+// plainName matches names that need no quotes in a field.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_/-]{1,64}$`)
 
 func shown(name string) string {

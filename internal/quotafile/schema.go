@@ -7,8 +7,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Schema is the JSON schema of quotas in a file: as a mapping, or as its text. Validate has the bounds that it repeats, and finds out what
-// contradicts the rest.
+// Schema returns the JSON schema of quotas in a file: as a mapping, or as its text. Validate has the bounds that it repeats, and finds
+// contradictions.
 func Schema() config.Schema {
 	whole := func(most int) config.Schema {
 		return config.Schema{"anyOf": []any{config.Schema{"type": "integer", "minimum": 0, "maximum": most}, text("^[0-9]{1,10}$")}}

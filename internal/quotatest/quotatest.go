@@ -1,5 +1,5 @@
-// Package quotatest has a limiter whose tags are each in a state of their own: one that is free, one whose budget is nearly
-// spent, one whose total has nothing yet, and one that is paused. It is for tests of what draws for tags.
+// Package quotatest provides a limiter whose tags are in different states. One is free, the budget of one is nearly spent, one has a total
+// without tokens yet, and one is paused. It is for tests of callers that draw for tags.
 package quotatest
 
 import (
@@ -14,17 +14,17 @@ import (
 
 // The tags of a limiter of New.
 const (
-	Free   = "free"   // nothing of its own holds it
+	Free   = "free"   // not held back by itself
 	Budget = "budget" // has Amount tokens for this month
-	Total  = "total"  // has a total of one token in a month, of which nothing has accrued
+	Total  = "total"  // has a total of one token in a month, without any yet
 	Paused = "paused" // is paused for a day
 )
 
-// Amount is what is left of the budget of the tag Budget, and of that of all tags without a quota of their own together.
+// Amount is the rest of the tag Budget's budget, and of the common budget of all tags without a quota of their own.
 const Amount = 2
 
-// New returns a limiter that has tokens for everybody, and tags in the states above. It ends with the test. Whoever waits for what a
-// tag lacks waits for hours at least, so that no test sees the end of it.
+// New returns a limiter with ample tokens, and tags in the states above. It ends with the test. Waits for a tag's missing tokens take at
+// least hours, so that no test sees their end.
 func New(tb testing.TB, opts ...throttle.Option) *throttle.Throttle {
 	tb.Helper()
 	month := []throttle.Budget{{Amount: Amount, Per: "month"}}
@@ -56,14 +56,14 @@ func Passes(tag string, n int) int {
 	}
 }
 
-// reasons are why each tag is held back.
+// reasons maps each tag to the reason that holds it back.
 var reasons = map[string]throttle.Reason{Budget: throttle.ReasonBudget, Total: throttle.ReasonQuota, Paused: throttle.ReasonPause}
 
-// Reason is why a tag is held back; empty for Free.
+// Reason returns the reason that holds a tag back; empty for Free.
 func Reason(tag string) throttle.Reason { return reasons[tag] }
 
-// Fault returns what is missing in an error for a draw of a tag that is held back: it has to name the tag, the reason, and when to
-// try again. nil: nothing.
+// Fault checks the error for a draw of a held-back tag. It must name the tag, the reason, and when to retry. Fault returns the missing
+// part, or nil.
 func Fault(err error, tag string) error {
 	e, ok := errors.AsType[*throttle.Error](err)
 	switch {
@@ -76,7 +76,7 @@ func Fault(err error, tag string) error {
 	return nil
 }
 
-// Used returns what each tag has used; the tags without a quota of their own are "".
+// Used returns the use of each tag; "" stands for the tags without a quota of their own.
 func Used(th *throttle.Throttle) map[string]int64 {
 	used := map[string]int64{}
 	for _, tag := range th.Status().Tags {
@@ -87,8 +87,7 @@ func Used(th *throttle.Throttle) map[string]int64 {
 	return used
 }
 
-// Hostile returns what a function for tags may make of a message that means no good. All of them count as tags without a quota of
-// their own.
+// Hostile returns tags that malicious messages may lead to. All of them count as tags without a quota of their own.
 func Hostile() map[string]string {
 	return map[string]string{
 		"empty": "", "long": strings.Repeat("x", 100_000), "invalid UTF-8": "\xff\xfe\xfd", "control characters": "a\x00b\n",

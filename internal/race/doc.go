@@ -1,12 +1,12 @@
-// Package race tells tests how much to do. The race detector makes everything ten times as slow, so with it tests repeat
-// less, and skip what only measures, counts, or tests the judge of other tests. With -short they repeat less too.
+// Package race reduces the work of tests under the race detector, which makes everything ten times as slow. With it tests repeat less, and
+// skip parts that only measure, count, or test the judge of other tests. With -short they repeat less, too.
 //
-// `make norace` runs the tests that ask this package, themselves or by a helper, whole and without the race detector:
+// `make norace` runs the tests that use this package, directly or through a helper, in full and without the race detector:
 // scripts/asks-race.sh finds them.
 //
-// In a bubble of testing/synctest the race detector crashes (a SIGSEGV, or "CHECK failed") when two goroutines at once
-// receive from timers that had run out before they looked, such as time.NewTimer(0) or time.After(0): golang/go#78156, in
-// Go 1.26. So nothing here waits on a timer of zero.
+// In a bubble of testing/synctest the race detector crashes (a SIGSEGV, or "CHECK failed") when two goroutines at once receive from timers
+// that had already expired, such as time.NewTimer(0) or time.After(0): golang/go#78156, in Go 1.26. So nothing here waits on a timer of
+// zero.
 package race
 
 import "testing"
@@ -19,8 +19,8 @@ func Skip(tb testing.TB, why string) {
 	}
 }
 
-// Fewer returns how often a test repeats what it would repeat n times: n, with the race detector or -short a tenth of n,
-// at least 1. It must not be called before flags are parsed.
+// Fewer returns how often to repeat a test with n repetitions: n, or a tenth of it, but at least 1, with the race detector or -short. It
+// must not be called before flags are parsed.
 func Fewer(n int) int {
 	if On || testing.Short() {
 		return max(n/10, 1)
@@ -28,7 +28,7 @@ func Fewer(n int) int {
 	return n
 }
 
-// Some returns which cases a test runs: all, with the race detector or -short every fifth, from the first.
+// Some returns the cases to test: all, or every fifth, from the first, with the race detector or -short.
 func Some[T any](cases []T) []T {
 	if !On && !testing.Short() {
 		return cases

@@ -2,5 +2,5 @@
 
 package race
 
-// On tells whether this was built with the race detector.
+// On reports whether this was built with the race detector.
 const On = false

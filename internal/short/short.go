@@ -3,7 +3,7 @@ package short
 
 import "testing"
 
-// Skip skips a test with -short. why says what takes long.
+// Skip skips a test with -short. why names the slow part.
 func Skip(tb testing.TB, why string) {
 	tb.Helper()
 	if testing.Short() {

@@ -7,37 +7,37 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// discipline says how a store of limited capacity treats requests that it can't serve at once.
+// A discipline is how a store of limited capacity treats requests that it can't serve at once.
 type discipline uint8
 
 const (
-	// disciplineDrop serves requests in turn, and passes over those that are older than their senders' patience, as
-	// Redis does with the scripts of package redisstore.
+	// disciplineDrop serves requests in turn, and skips those older than their senders' patience, as Redis does with the scripts of package
+	// redisstore.
 	disciplineDrop discipline = iota
 	// disciplineQueue serves all requests in turn, however old.
 	disciplineQueue
-	// disciplineSwap lets each request read the record and write it back if nobody else has written since. One that has
-	// lost tries again until its patience is over, as package natsstore does.
+	// disciplineSwap lets each request read the record and write it back if nobody else has written since. A request that lost retries
+	// until its patience is over, as package natsstore does.
 	disciplineSwap
 )
 
 func (d discipline) String() string { return [...]string{"drop", "queue", "swap"}[d] }
 
-// A capacity is how much a store can do. The zero value is a store that does everything at once.
+// A capacity is the throughput of a store. The zero value is a store that does everything at once.
 type capacity struct {
 	discipline discipline
-	// service is how long one request takes: the time that the store works on it, or that between a read and a write. A
-	// request that is passed over takes a twentieth.
+	// service is the time for one request: the work of the store, or the time between a read and a write. A skipped request takes a
+	// twentieth.
 	service time.Duration
-	free    time.Duration // when the store has done all that it was asked so far
+	free    time.Duration // when the store is done with all requests so far
 	writes  int           // steps so far
 	passed  int           // requests that were not carried out
 }
 
-// passedOver is the part of its service time that a request takes that is passed over.
+// passedOver divides the service time for a skipped request.
 const passedOver = 20
 
-// queue has a request carried out when the store gets to it.
+// queue carries out a request when its turn comes.
 func (c *capacity) queue(w *world, m *message, serve func()) {
 	sent := w.now
 	if c.discipline == disciplineSwap {

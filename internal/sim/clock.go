@@ -2,21 +2,19 @@ package sim
 
 import "time"
 
-// maxDrift is how far a clock's rate may be off, in parts per million: 8.33 %,
-// what chrony slews by at most.
+// maxDrift bounds the rate error of a clock, in parts per million: 8.33 %, the maximum slew of chrony.
 const maxDrift = 83_300
 
 const million = 1_000_000
 
-// A clock maps true time to what a machine's clock reads. Integers throughout, so
-// that a seed means the same everywhere.
+// A clock maps true time to a machine's clock. It uses integers only, so that a seed means the same everywhere.
 type clock struct {
 	since, base time.Duration // at true time since it read base
 	rate        int64         // parts per million of true time
 	stopped     bool
 }
 
-// read returns what the clock shows at a moment of true time.
+// read returns the clock's reading at a moment of true time.
 func (c *clock) read(at time.Duration) time.Duration {
 	if c.stopped {
 		return c.base
@@ -24,8 +22,7 @@ func (c *clock) read(at time.Duration) time.Duration {
 	return c.base + time.Duration(int64(at-c.since)*c.rate/million)
 }
 
-// when returns the first moment of true time at which the clock, left alone, shows
-// at least reading.
+// when returns the first moment of true time at which the clock, left alone, reads at least reading.
 func (c *clock) when(reading time.Duration) time.Duration {
 	if reading <= c.base {
 		return c.since

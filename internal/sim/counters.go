@@ -24,7 +24,7 @@ const (
 	FaultCutDown                // partition, from the store to the processor
 	FaultCutBoth                // partition in both directions
 	FaultDown                   // the store is down and comes back as it was
-	FaultHang                   // the store is stalled, then does what it was asked meanwhile
+	FaultHang                   // the store hangs, then serves the requests that came in the meantime
 	FaultStep                   // the store's clock steps by hours
 	FaultRates                  // every clock changes its rate
 	FaultWipe                   // the store comes back empty, with another identity
@@ -34,7 +34,7 @@ const (
 	FaultIdentity               // another server takes over, with the whole record
 	FaultLost                   // a message is lost
 	FaultAgain                  // a message is doubled
-	FaultLate                   // a message comes up to a minute late
+	FaultLate                   // a message is delayed by up to a minute
 	FaultOvertaken              // a message overtakes the one before
 	FaultLimit                  // the limit is overridden, or another one rolled out
 	numFaults
@@ -51,14 +51,14 @@ var faultNames = [numFaults]string{
 // String returns the fault's name.
 func (f Fault) String() string { return faultNames[f] }
 
-// A Met is a state that a fault may meet.
+// A Met is a state in which a fault may happen.
 type Met uint8
 
 // The states of a share, and of the pool.
 const (
 	MetValid    Met = iota // a share with most of its lease left
 	MetExpiring            // a share whose lease was not renewed on time
-	MetLowered             // a share below its claim: the store does not know yet that it is in use no more
+	MetLowered             // a share below its claim: the store does not know yet that the rest is unused
 	MetFrozen              // a frozen pool
 	numMet
 )
@@ -68,50 +68,46 @@ var metNames = [numMet]string{"valid", "expiring", "lowered", "frozen"}
 // String returns the state's name.
 func (m Met) String() string { return metNames[m] }
 
-// Counters tell what happened in one run or many.
+// Counters count the events of one run or many.
 type Counters struct {
 	Runs, Events, Syncs uint64
 	// Answers counts by driver.Status, Freezes by cause.
 	Answers [driver.Behind + 1]uint64
 	Freezes [5]uint64
-	// Faults counts by kind, and FaultMet how often each kind met each state.
+	// Faults counts by kind, and FaultMet how often each kind happened in each state.
 	Faults   [numFaults]uint64
 	FaultMet [numFaults][numMet]uint64
-	// Ghosts counts the times that a packet of a process long gone, whose row was
-	// removed, lifted the claims above the whole: nobody uses them.
+	// Ghosts counts how often a late packet of a removed process lifted the claims above the whole. Nobody uses them.
 	Ghosts uint64
 	// Peak is the largest sum of shares in use.
 	Peak driver.Share
 	// Granted counts calls, Windows holds the worst window of each length.
 	Granted uint64
 	Windows [len(windowLengths)]Window
-	// Hard is the worst second of a hard limit, Lowered the worst of one that an override lowers, and
-	// Changed the worst window of another limit that was changed in it, or less than a removal time before.
+	// Hard is the worst second of a hard limit, and Lowered the worst one with an override below it. Changed is the worst window in which
+	// another limit changed, or less than a removal time before it.
 	Hard, Lowered, Changed Window
-	// Refused counts the changes of the limit that were refused, Ramping the looks at a
-	// ceiling below the limit.
+	// Refused counts refused changes of the limit, and Ramping checks that saw a ceiling below the limit.
 	Refused, Ramping uint64
-	// Reserves counts requests for slots, Permits the slots that a process was told of,
-	// Returned those given back, and Mixed the moments with shares in use while permits were good.
+	// Reserves counts requests for slots, Permits the granted slots, and Returned those given back. Mixed counts moments with both shares
+	// in use and valid permits.
 	Reserves, Permits, Returned, Mixed uint64
-	// Alone counts the times that a process went on without the store, and Together those of them in which the store was
-	// lost to all alike.
+	// Alone counts how often a process continued without the store, and Together those times at which all had lost the store alike.
 	Alone, Together uint64
-	// Pauses counts the pauses of pools, Receipts the requests that say that their sender goes by one.
+	// Pauses counts pauses of pools, and Receipts requests that acknowledge one.
 	Pauses, Receipts uint64
-	// Deaths counts the requests that were granted and named a death.
+	// Deaths counts granted requests that named a death.
 	Deaths uint64
-	// TagUsed counts the tokens of tags that were used, Gushes the times that all callers of tags went on at once, TagSpent the
-	// draws at the end of a budget, and TagClones the tags that clones had copies of.
+	// TagUsed counts used tokens of tags, and Gushes how often all callers of tags continued at once. TagSpent counts draws at the end of a
+	// budget, and TagClones tags that a clone copied.
 	TagUsed, Gushes, TagSpent, TagClones uint64
 	// Tags are the worst windows of a tag, by length.
 	Tags [len(windowLengths)]Window
-	// Nearest is the largest spacing by the distance of two slots: 1 for the spacing itself.
+	// Nearest is the maximum of spacing divided by the distance of two slots; 1 is exactly the spacing.
 	Nearest float64
 }
 
-// A Window is the one of its length in which most calls were made, measured by
-// what the bound allows.
+// A Window is the one of its length with the most calls, relative to the bound.
 type Window struct{ Ratio, Used, Allowed float64 }
 
 // freezeCauses are the causes in the order of Counters.Freezes.

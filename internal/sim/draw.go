@@ -8,28 +8,26 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A drawer is what draws on a process's share: the shipped throttle.Throttle on the
-// process's clock, and callers that take every token they can while the demand is
-// full, and what they need otherwise.
+// A drawer draws on a process's share. It has the shipped throttle.Throttle on the process's clock, and callers. Callers take every token
+// they can at full demand, and otherwise as many as they need.
 type drawer struct {
 	th     *throttle.Throttle
-	lease  throttle.Lease // in force, of a process that tells its limit
+	lease  throttle.Lease // in force, of a process that reports its limit
 	share  driver.Share   // as the Throttle knows it, until the local time
 	until  time.Duration
 	heldAt time.Duration // true time at which a share was in force last
 	drew   time.Duration // true time of the last draw
 	again  bool          // a draw is planned
-	need   float64       // tokens that are needed and were not drawn yet; full demand needs any number
-	// restUntil is when the callers go on after a rest that the store was not told of:
-	// buckets are full by then.
+	need   float64       // needed tokens that were not drawn yet; at full demand the need is unlimited
+	// restUntil is when the callers continue after a rest that the store does not know of: buckets are full by then.
 	restUntil time.Duration
-	// unused are the permits of calls that will not be made after all; they are all
-	// cancelled at one moment, as when a service hangs and its callers give up.
+	// unused are the permits of calls that will not be made after all. They are all cancelled at one moment, as when a service hangs and
+	// its callers give up.
 	unused   []throttle.Permit
 	giveUpAt time.Duration
 }
 
-// machine is the clock of a process as its Throttle sees it.
+// A machine is the clock of a process as its Throttle sees it.
 type machine struct {
 	w *world
 	p *process
@@ -40,8 +38,7 @@ var epoch = time.Unix(1_700_000_000, 0)
 // Now implements throttle.Clock.
 func (m machine) Now() time.Time { return epoch.Add(m.p.clock.read(m.w.now)) }
 
-// AfterFunc implements throttle.Clock. Nobody waits here, so nobody need be woken but by a
-// slot.
+// AfterFunc implements throttle.Clock. There are no waiting callers, so only slots need wake-ups.
 func (m machine) AfterFunc(d time.Duration, f func()) throttle.Timer {
 	if !m.w.plan.permits {
 		return stopped{}
@@ -80,11 +77,10 @@ func (w *world) equip(p *process) {
 		panic(err) //nolint:forbidigo // the plan draws only limits that are good
 	}
 	p.drawer = drawer{th: th, heldAt: never, drew: w.now}
-	p.pauses.list = nil // this one has been given none
+	p.pauses.list = nil // this Throttle has received none yet
 }
 
-// tell hands the share in force to the Throttle, as consensus.Member does: when it
-// has changed.
+// tell hands a changed share to the Throttle, as consensus.Member does.
 func (w *world) tell(p *process) {
 	if p.held == p.drawer.share && (p.until == p.drawer.until || p.held == 0) {
 		return
@@ -97,9 +93,8 @@ func (w *world) tell(p *process) {
 	p.holder.Lease(l)
 }
 
-// draw lets the callers of a process draw what they need. A machine that was
-// suspended is excused until its watchdog has looked, and so are both parts of a
-// cloned one for a lease: either may give away what the other still draws on.
+// draw lets the callers of a process draw as much as they need. Exempt are a suspended machine until its watchdog has checked, and both
+// parts of a cloned one for a lease. In both cases one may give away what the other still uses.
 func (w *world) draw(p *process) {
 	d := &p.drawer
 	if p.gone || p.left || p.halted() || p.overslept() || p.justCloned(w.now) || w.now < d.restUntil {
@@ -123,7 +118,7 @@ func (w *world) draw(p *process) {
 	w.drawAgain(p)
 }
 
-// drawAll draws all that is needed and to be had.
+// drawAll draws the needed tokens as far as they are available.
 func (w *world) drawAll(p *process) {
 	d := &p.drawer
 	for p.demand == driver.Whole || d.need >= 1 {
@@ -147,7 +142,7 @@ func (w *world) drawAll(p *process) {
 	}
 }
 
-// drawAgain comes back when another token is due.
+// drawAgain plans a draw for when another token is due.
 func (w *world) drawAgain(p *process) {
 	d := &p.drawer
 	if d.again || p.held == 0 && !d.lease.Issuing || p.demand == 0 {
@@ -168,7 +163,7 @@ func (w *world) drawAgain(p *process) {
 	w.queue.push(w.now+min(max(gap, 2*time.Millisecond), 2*time.Second), event{kind: eventDraw, p: p})
 }
 
-// use counts calls that are made at this moment.
+// use counts calls made now.
 func (w *world) use(n int64) {
 	w.counters.Granted += uint64(n)
 	if !w.promised() {
@@ -195,7 +190,7 @@ func (w *world) checkWindow(i int) {
 	}
 	base := float64(limit.Max)*length.Seconds()*w.plan.fastest() + float64(w.windows.burst)
 	if w.plan.unused > 0 {
-		base += float64(limit.Max) // what is given back can be held back from one period at most
+		base += float64(limit.Max) // given-back tokens can be held back from at most one period
 	}
 	worst := &w.counters.Windows[i]
 	if used <= worst.Ratio*base {
@@ -210,8 +205,7 @@ func (w *world) checkWindow(i int) {
 	}
 }
 
-// checkChanged checks the window of one length that ends now against the limits that were
-// in force in it.
+// checkChanged checks the window of one length that ends now against the limits that were in force in it.
 func (w *world) checkChanged(i int) {
 	used, length := float64(w.windows.sum(i)), windowLengths[i]
 	tokens, rate := w.mayUse(w.now - length)
@@ -242,12 +236,11 @@ func (w *world) checkChanged(i int) {
 	}
 }
 
-// slowestRate is how much more true time than its own a clock may take.
+// slowestRate is the maximum ratio of true time to a clock's own time.
 const slowestRate = million / float64(million-maxDrift)
 
-// jitter is how many more tokens a window of true time can see than one on the store's
-// clock: each is good for a while, what is reserved ahead is timed by the processors, and a
-// small step of the store's clock brings what comes after it nearer.
+// jitter returns how many more tokens a window of true time can contain than one on the store's clock. A token is valid for a while. The
+// processors time their reserved slots. A small step of the store's clock moves later slots nearer.
 func (w *world) jitter(length time.Duration, rate float64) float64 {
 	gap := time.Duration(float64(time.Second) / rate)
 	reserved := gap * time.Duration(max(w.plan.limit.MaxReserved, w.plan.processors+5)+1)
@@ -304,13 +297,13 @@ type windows struct {
 	first [len(windowLengths)]int // the oldest use in each window
 }
 
-// uses are calls at one moment; before counts those before them.
+// uses are calls at one moment; before counts all earlier calls.
 type uses struct {
 	at     time.Duration
 	before int64
 }
 
-// add counts calls at a moment, which must not be before the last.
+// add counts calls at a moment, which must not precede the last one.
 func (s *windows) add(at time.Duration, n int64) {
 	if len(s.uses) == 0 || s.uses[len(s.uses)-1].at < at {
 		s.uses = append(s.uses, uses{at, s.total})
@@ -330,5 +323,5 @@ func (s *windows) add(at time.Duration, n int64) {
 	}
 }
 
-// sum is how many calls there are in the window of one length that ends with the last.
+// sum returns the number of calls in the window of one length that ends with the last call.
 func (s *windows) sum(i int) int64 { return s.total - s.uses[s.first[i]].before }

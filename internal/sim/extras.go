@@ -10,19 +10,19 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// extras are what only part of the runs has. They are drawn from a stream of their own.
+// extras are features of only some runs. They are drawn from a stream of their own.
 type extras struct {
-	noted   bool          // the processors tell their limit, as consensus.Member does
+	noted   bool          // the processors report their limit, as consensus.Member does
 	changes time.Duration // mean between changes of the limit; 0: nobody changes it
 	permits bool          // tokens can be issued
 	pauses  time.Duration // mean between pauses of the pool; 0: nobody pauses it
-	wills   bool          // who dies leaves a will, and who comes after it may find that
-	// together says that the store is lost to all alike, or to nobody.
+	wills   bool          // a dying process leaves a will, and its successor may find it
+	// together means that either all processors lose the store or none does.
 	together bool
-	tags     *tagPlan // nil: there are none
+	tags     *tagPlan // nil: no tags
 }
 
-// drawExtras draws them. A hard limit has none but changes, which drawHard draws.
+// drawExtras draws them. A hard limit has no extras but changes, which drawHard draws.
 func (p *plan) drawExtras(r *rand.Rand) {
 	kind, changes := r.IntN(16), r.IntN(4) == 0
 	if p.limit.Hard {
@@ -46,7 +46,7 @@ func (p *plan) drawExtras(r *rand.Rand) {
 	}
 }
 
-// drawStrict draws a strict limit. Nothing is reserved further ahead than 40 s.
+// drawStrict draws a strict limit. Reservations reach at most 40 s ahead.
 func (p *plan) drawStrict(r *rand.Rand) {
 	p.noted, p.permits, p.loss, p.unused = true, true, consensus.Stop, 0
 	p.limit = throttle.Limit{
@@ -58,8 +58,7 @@ func (p *plan) drawStrict(r *rand.Rand) {
 	}
 }
 
-// drawLow draws a limit about which the pool changes between shares and permits as it
-// grows and shrinks.
+// drawLow draws a limit near which the pool changes between shares and permits as it grows and shrinks.
 func (p *plan) drawLow(r *rand.Rand) {
 	p.noted, p.permits, p.unused = true, true, 0
 	each := 0.5 + 2*r.Float64() // tokens for each processor and interval
@@ -93,7 +92,7 @@ func spacing(l throttle.Limit) time.Duration {
 	return (period(l) + time.Duration(l.Max) - 1) / time.Duration(l.Max)
 }
 
-// burst is how much of it may be saved up, as throttle.Limit has it.
+// burst returns the limit's burst, as throttle.Limit defines it.
 func burst(l throttle.Limit) float64 {
 	switch {
 	case l.Strict:
@@ -104,14 +103,13 @@ func burst(l throttle.Limit) float64 {
 	return math.Max(1, math.Floor(float64(l.Max)*float64(100*time.Millisecond)/float64(period(l))))
 }
 
-// ahead is how much earlier than it happens a ceiling that falls is in force; see
-// consensus.Processor.Apply.
+// ahead is how much earlier a falling ceiling takes effect; see consensus.Processor.Apply.
 const ahead = 200 * time.Millisecond
 
-// watch is how often a processor looks at a ceiling that moves.
+// watch is how often a processor checks a moving ceiling.
 const watch = 100 * time.Millisecond
 
-// prepare makes a new process's Processor one that tells its limit.
+// prepare lets a new process's Processor report its limit.
 func (w *world) prepare(p *process) {
 	p.limit = w.limit
 	if !w.plan.noted {
@@ -126,8 +124,7 @@ func (w *world) prepare(p *process) {
 	}
 }
 
-// apply hands what the share is worth to the Throttle, as consensus.Member does, and
-// checks the ceiling.
+// apply hands the value of the share to the Throttle, as consensus.Member does, and checks the ceiling.
 func (w *world) apply(p *process) {
 	local := p.clock.read(w.now)
 	var l throttle.Lease
@@ -158,7 +155,7 @@ func (w *world) apply(p *process) {
 	}
 }
 
-// observe has the next request tell what the callers use, as consensus.Member does.
+// observe adds the callers' use to the next request, as consensus.Member does.
 func (w *world) observe(p *process, local time.Duration) {
 	p.proc.Yield(local, p.report())
 	w.touch(p, local)
@@ -168,7 +165,7 @@ func (w *world) observe(p *process, local time.Duration) {
 	p.proc.Observe(o)
 }
 
-// moves tells whether the ceiling may move by itself.
+// moves reports whether the ceiling may move by itself.
 func (p *process) moves() bool {
 	return p.limit.Ramps() && p.drawer.lease.Share > 0 && p.drawer.lease.Ceiling > 0
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// faultsOf has faults of the kinds from first up to last, those of them that are on,
-// happen for the rest of the run. One in four follows close behind the one before,
-// for it is two together that break protocols.
+// faultsOf injects those of the faults from first up to last that are on, for the rest of the run. One in four follows soon after the
+// previous one, because two together break protocols.
 func (w *world) faultsOf(first, last Fault, mean time.Duration) {
 	var on []Fault
 	for f := first; f < last; f++ {
@@ -38,12 +37,12 @@ func (w *world) faultsOf(first, last Fault, mean time.Duration) {
 	set()
 }
 
-// leases draws a time of a few milliseconds up to n leases.
+// leases draws a time from 10 ms to n leases.
 func (w *world) leases(n float64) time.Duration {
 	return logUniform(w.rng.fault, 10*time.Millisecond, time.Duration(n*float64(w.plan.leases[0])))
 }
 
-// inject has one fault happen, where it can.
+// inject injects one fault if possible.
 func (w *world) inject(f Fault) {
 	switch f {
 	case FaultJoin, FaultTwin, FaultClone:
@@ -114,13 +113,13 @@ func (w *world) replaceLater(start func()) {
 	})
 }
 
-// joinLater does so with a processor that is new.
+// joinLater starts a new processor later.
 func (w *world) joinLater() {
 	id := w.newID()
 	w.replaceLater(func() { w.join(id) })
 }
 
-// injectMore adds a process. What comes as a surplus goes again some time later.
+// injectMore adds a process. A surplus process leaves some time later.
 func (w *world) injectMore(f Fault) {
 	if len(w.procs) >= w.plan.processors+5 {
 		return
@@ -161,8 +160,8 @@ func (w *world) dieLater(p *process) {
 	})
 }
 
-// clone starts a copy of a running machine. It goes on from the same state, with
-// the same clock. A request under way is answered to both, or to the original.
+// clone starts a copy of a running machine. The copy has the same state and clock. A request under way is answered to both, or to the
+// original.
 func (w *world) clone(p *process) *process {
 	q := *p
 	machine := *p.proc
@@ -170,7 +169,7 @@ func (w *world) clone(p *process) *process {
 	q.inbox, q.mirror = nil, nil
 	q.ask, q.due, q.flow = nil, nil, limit.Usage{}
 	q.waking, q.gen = false, 0
-	lease := max(p.lease, w.store.rec.Lease) // which the answer on its way may bring
+	lease := max(p.lease, w.store.rec.Lease) // which the answer under way may bring
 	p.cloned, p.clonedAs, p.promised = w.now+slowest(lease), p.incarnation, driver.Whole
 	q.cloned, q.clonedAs, q.promised = p.cloned, p.clonedAs, p.promised
 	q.clock.set(w.now, w.plan.rate(w.rng.proc, false), false)
@@ -233,8 +232,7 @@ func (w *world) injectStore(f Fault) {
 	}
 }
 
-// takeOver has the store come back with another record, or under another
-// identity, after a time of silence.
+// takeOver brings the store back with another record, or under another identity, after a time of silence.
 func (w *world) takeOver(f Fault, rec driver.Record, written int64) {
 	s := &w.store
 	if f == FaultRollback && !w.someoneHasSeen(rec.Revision) {
@@ -272,8 +270,7 @@ func (w *world) takeOver(f Fault, rec driver.Record, written int64) {
 	}
 }
 
-// someoneHasSeen tells whether a process that may yet speak knows that a record
-// of this revision is an old one.
+// someoneHasSeen reports whether a process that may still contact the store knows that a record of this revision is old.
 func (w *world) someoneHasSeen(revision uint64) bool {
 	for _, p := range w.procs {
 		if !p.left && p.seen > revision {
@@ -283,9 +280,8 @@ func (w *world) someoneHasSeen(revision uint64) bool {
 	return false
 }
 
-// stepClock steps the store's clock: by hours, by seconds, or by so little that
-// it passes for a pause between two syncs. Such a small step forward cannot be told
-// from time itself; there is at most one in a removal time.
+// stepClock steps the store's clock: by hours, by seconds, or by so little that it looks like a pause between two syncs. Such a small
+// forward step is indistinguishable from passing time; there is at most one per removal time.
 func (w *world) stepClock() {
 	r := w.rng.fault
 	d := logUniform(r, time.Minute, 5*time.Hour)
@@ -315,7 +311,7 @@ func (w *world) stepClock() {
 	w.store.step(d)
 }
 
-// halt stops a process or suspends its machine, and lets it go on after d.
+// halt stops a process or suspends its machine, and continues it after d.
 func (w *world) halt(p *process, d time.Duration, suspend bool) {
 	if p.gone || p.halted() {
 		return
@@ -329,7 +325,7 @@ func (w *world) halt(p *process, d time.Duration, suspend bool) {
 	w.after(d, func() { w.goOn(p) })
 }
 
-// goOn lets a halted process go on: its timers and what has come meanwhile race.
+// goOn continues a halted process: its timers and the messages that came in the meantime race.
 func (w *world) goOn(p *process) {
 	if p.gone || !p.halted() {
 		return
@@ -342,7 +338,7 @@ func (w *world) goOn(p *process) {
 	p.stopped, p.suspended = false, false
 	inbox, due := p.inbox, p.due
 	p.inbox, p.due = nil, nil
-	// The loop is late by up to the interval of the watchdog when nothing else wakes it.
+	// The loop is late by up to the watchdog's interval when nothing else wakes it.
 	if p.overslept() {
 		w.wake(p, p.clock.read(w.now)+time.Duration(w.rng.proc.Int64N(int64(100*time.Millisecond))))
 	} else if w.rng.proc.IntN(2) == 0 {
@@ -354,7 +350,7 @@ func (w *world) goOn(p *process) {
 	for _, m := range inbox {
 		w.receive(m)
 	}
-	p.waking = false // a timer that came due meanwhile has gone by
+	p.waking = false // a timer that came due in the meantime is over
 	if !p.overslept() {
 		w.turn(p)
 	} else {

@@ -8,8 +8,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// drawHard has half of the hard limits change while they are in force. Their burst is large enough
-// that twelve processors can draw under most of what they are lowered to.
+// drawHard lets half of the hard limits change at run time. Their burst is large enough for twelve processors to draw under most of the
+// lowered limits.
 func (p *plan) drawHard(r *rand.Rand) {
 	if !p.limit.Hard || r.IntN(2) == 0 {
 		return
@@ -20,7 +20,7 @@ func (p *plan) drawHard(r *rand.Rand) {
 	p.limit.Burst = []int{p.limit.Max / 3, p.limit.Max / 2, p.limit.Max * 2 / 3}[r.IntN(3)]
 }
 
-// restTogether has all callers of the pool rest now and then, so that all buckets are full when they go on.
+// restTogether lets all callers of the pool rest now and then, so that all buckets are full when they continue.
 func (w *world) restTogether() {
 	const every, most = 15 * time.Second, 4 * time.Second
 	w.after(exponential(w.rng.more, every), func() {
@@ -36,8 +36,8 @@ func (w *world) restTogether() {
 	})
 }
 
-// changeHard has an operator lower a hard limit, end that, or try to raise it. Nobody rolls another one
-// out: all processors of a pool have the same.
+// changeHard is an operator who lowers a hard limit, clears that, or tries to raise it. There are no rollouts: all processors of a pool
+// have the same hard limit.
 func (w *world) changeHard() {
 	r := w.rng.more
 	var o consensus.Override
@@ -50,7 +50,7 @@ func (w *world) changeHard() {
 	w.override(o)
 }
 
-// capHard is what an override comes to: at most the limit, if that is hard.
+// capHard caps an override at the limit, if that is hard.
 func (w *world) capHard(rate float64) float64 {
 	if w.plan.limit.Hard {
 		return min(rate, perSecond(w.plan.limit))
@@ -58,12 +58,11 @@ func (w *world) capHard(rate float64) float64 {
 	return rate
 }
 
-// hardWindow is the window of one period, which the plan's limits leave at a second.
+// hardWindow is the window of one period, which is a second in the plan's limits.
 const hardWindow = 1
 
-// checkHardWindow checks the window of one length that ends now against a hard limit: at most Max
-// in any second, and at most the largest of its overrides that was in force in it. Longer windows
-// hold as many as the seconds they consist of.
+// checkHardWindow checks the window of one length that ends now against a hard limit. It allows Max in any second, but at most the largest
+// of the overrides that were in force in it. Longer windows may hold as many as their seconds together.
 func (w *world) checkHardWindow(i int) {
 	used := float64(w.windows.sum(i))
 	length := windowLengths[i]

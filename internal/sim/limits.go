@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// The name of the document that overrides the limit.
+// limitDocument is the name of the document that overrides the limit.
 const limitDocument = "limit"
 
 // A quota is a limit in force from a moment on, in tokens per second.
@@ -20,29 +20,28 @@ type quota struct {
 	rate float64
 }
 
-// limits is what the checks know of the limits in force: by the record, whatever the
-// processors know of it.
+// limits is the checks' view of the limits in force: by the record, independently of the processors.
 type limits struct {
 	quotas  []quota // rising; the last one is on record now
-	highest float64 // of them all
+	highest float64 // the highest of all
 	burst   float64 // largest burst of any configured limit, in seconds' worth
-	lowest  float64 // at which a ramp of anybody's begins; 0: nobody has started
-	// What each incarnation is configured with, and what the operator has saved, by version.
+	lowest  float64 // the lowest start of a ramp; 0: nobody has started
+	// The configuration of each incarnation, and the saved overrides by version.
 	configured map[string]float64
 	saved      map[driver.Version]consensus.Override
-	last       driver.Version // as saved last
+	last       driver.Version // the last saved one
 	savedAt    time.Duration
-	heldAt     map[heldLimit]time.Duration // when one was noted last that the store does not remember
+	heldAt     map[heldLimit]time.Duration // when a limit unknown to the store was noted last
 }
 
-// A heldLimit is an override that the store does not remember, and the limit in force by it: for one that ends another,
-// that is what the live processors of that moment are configured with.
+// A heldLimit is an override that the store has lost, and the limit that it sets. An override that clears another sets the configured limit
+// of the processors live at that moment.
 type heldLimit struct {
 	version driver.Version
 	rate    float64
 }
 
-// noteLimit takes note of the limit in force by the record.
+// noteLimit records the limit in force by the record.
 func (w *world) noteLimit() {
 	if !w.plan.noted {
 		return
@@ -50,26 +49,25 @@ func (w *world) noteLimit() {
 	w.note(w.recorded())
 }
 
-// noteHeld takes note of the limit that a process goes by which has loaded a newer override
-// than the store remembers, or than it remembered when it gave the answer that is taken now: it
-// will give it back.
+// noteHeld records the limit of a process that has loaded a newer override than the store has, or than it had when it gave the answer p is
+// taking now. The process will restore it.
 func (w *world) noteHeld(p *process, lacked bool) {
 	if w.plan.noted && (p.loaded > w.onRecord() || lacked) {
 		w.noteAlso(p.loaded)
 	}
 }
 
-// noteTold takes note of the limit that who has loaded a newer override goes by when it has the answer that is given now: if
-// that one ends another, it is what those processors are configured with that are live at this moment.
+// noteTold records the limit of processes that have loaded a newer override than the answer being given. If that override clears another,
+// the limit is the configured one of the processors live now.
 func (w *world) noteTold(m *message) {
 	if loaded := reported(m.req.Documents); w.plan.noted && lacks(&m.ans, loaded) {
 		w.noteAlso(loaded)
 	}
 }
 
-// noteAlso takes note of the limit in force by an override that the store does not remember, beside the one on record.
+// noteAlso records the limit set by an override that the store has lost, beside the one on record.
 func (w *world) noteAlso(version driver.Version) {
-	// It counts for longer than that once it was noted.
+	// A noted limit counts for longer than that.
 	held := heldLimit{version, w.inForce(version)}
 	if at, noted := w.limits.heldAt[held]; noted && w.now-at < w.outdated()/20 {
 		return
@@ -79,8 +77,7 @@ func (w *world) noteAlso(version driver.Version) {
 	w.note(w.recorded())
 }
 
-// lacks tells whether the answer to a request that reports a version of the override says that the
-// store has an older one, or none.
+// lacks reports whether the answer to a request that reports a version of the override shows an older version in the store, or none.
 func lacks(a *driver.Answer, loaded driver.Version) bool {
 	return slices.ContainsFunc(a.Documents, func(d driver.Document) bool { return d.Name == limitDocument && d.Version < loaded })
 }
@@ -99,11 +96,11 @@ func (w *world) note(rate float64) {
 	w.limits.highest = max(w.limits.highest, rate)
 }
 
-// recorded is the limit in force by the record: its override, else the lowest that a
-// live row is configured with. Without a live row it is what it was.
+// recorded returns the limit in force by the record: its override, else the lowest configured limit of a live row. Without a live row it
+// stays the same.
 func (w *world) recorded() float64 { return w.inForce(w.onRecord()) }
 
-// inForce is the same for one version of the override.
+// inForce does so for one version of the override.
 func (w *world) inForce(v driver.Version) float64 {
 	if o := w.saved(v); o.Max > 0 {
 		return w.capHard(float64(o.Max) / o.Per.Seconds())
@@ -121,7 +118,7 @@ func (w *world) inForce(v driver.Version) float64 {
 	return lowest
 }
 
-// onRecord is the version of the override on record; 0: none.
+// onRecord returns the version of the override on record; 0: none.
 func (w *world) onRecord() driver.Version { return override(&w.store.rec) }
 
 func override(r *driver.Record) driver.Version {
@@ -135,17 +132,16 @@ func override(r *driver.Record) driver.Version {
 
 func (w *world) saved(v driver.Version) consensus.Override { return w.limits.saved[v] }
 
-// outdated is how long a limit that is not on record any more can be in force: a
-// processor that was not told goes on until its lease is over.
+// outdated bounds how long a limit that is off the record can stay in force: an uninformed processor continues until its lease ends.
 func (w *world) outdated() time.Duration {
 	return slowest(driver.Removal(w.plan.longestLease()))
 }
 
-// forgetLimits is how long limits are of interest.
+// forgetLimits is how long limits matter.
 const forgetLimits = 2 * time.Minute
 
-// mayUse returns how many tokens the limits in force allow from a moment until now, by
-// the largest one of the last removal time at each instant, and the largest of them.
+// mayUse returns the tokens that the limits in force allow from a moment until now, by the largest limit of the last removal time at each
+// instant. It also returns the largest of these limits.
 func (w *world) mayUse(from time.Duration) (tokens, largest float64) {
 	q := w.limits.quotas
 	old := w.outdated()
@@ -173,7 +169,7 @@ func (w *world) mayUse(from time.Duration) (tokens, largest float64) {
 	return tokens, largest
 }
 
-// checkCeiling compares the ceiling that a process goes by with the limits in force.
+// checkCeiling compares the ceiling of a process with the limits in force.
 func (w *world) checkCeiling(p *process) {
 	if !w.strict() || p.overslept() || p.justCloned(w.now) {
 		return
@@ -187,29 +183,29 @@ func (w *world) checkCeiling(p *process) {
 			least, most = min(least, q[i].rate), max(most, q[i].rate)
 		}
 	}
-	// A ramp goes on from where it stood, though that was below Min; and a store that has fallen
-	// back to an older copy shows an older override, until those who know the newer one have asked.
+	// A ramp continues from its last position, even if that was below Min. A store that fell back to an older copy has an older override
+	// until a processor that knows the newer one has asked.
 	if r := &w.store.rec; p.limit.Ramps() || r.FrozenBy == driver.FreezeRollback && r.FrozenUntil > r.Clock {
 		for i := range q {
 			least = min(least, q[i].rate)
 		}
 	}
 	if p.limit.Ramps() {
-		least = min(least, w.limits.lowest) // whoever makes a step of it goes by its own
+		least = min(least, w.limits.lowest) // any process that steps the ramp applies its own Min
 		if rate < most*(1-rounding) {
 			w.counters.Ramping++
 		}
 	}
 	low := rounding
 	if p.limit.Ramps() {
-		low = 1e-5 // where a ramp stands is kept in whole microseconds, rounded down
+		low = 1e-5 // a ramp's position is stored in whole microseconds, rounded down
 	}
 	if rate > most*(1+rounding) || rate < least*(1-low) {
 		w.violatef(CheckCeiling, "%s goes by %.6g per second, the limits in force were %.6g to %.6g (ramp from %d)", p, rate, least, most, p.limit.Min)
 	}
 }
 
-// reported is the version of the override that a request reports; 0: none.
+// reported returns the version of the override that a request reports; 0: none.
 func reported(reports []driver.DocumentReport) driver.Version {
 	for i := range reports {
 		if reports[i].Name == limitDocument {
@@ -219,7 +215,7 @@ func reported(reports []driver.DocumentReport) driver.Version {
 	return 0
 }
 
-// changesOf has the limit changed for the rest of the run.
+// changesOf changes the limit from time to time, for the rest of the run.
 func (w *world) changesOf(mean time.Duration) {
 	w.after(exponential(w.rng.more, mean), func() {
 		if !w.calm {
@@ -229,8 +225,8 @@ func (w *world) changesOf(mean time.Duration) {
 	})
 }
 
-// changeLimit changes the limit: an operator overrides it or ends that, or a rollout
-// begins, in which processes restart one after the other with another one.
+// changeLimit changes the limit: an operator sets or clears an override, or a rollout restarts processes one after the other with another
+// limit.
 func (w *world) changeLimit() {
 	if w.plan.limit.Hard {
 		w.changeHard()
@@ -252,7 +248,7 @@ func (w *world) changeLimit() {
 	w.override(o)
 }
 
-// rollOut gives every process that starts from now on another limit, and restarts half of them.
+// rollOut sets another limit for every process that starts from now on, and restarts half of them.
 func (w *world) rollOut() {
 	r := w.rng.more
 	l := w.plan.limit
@@ -278,13 +274,13 @@ func (w *world) rollOut() {
 	}
 }
 
-// override has an operator save an override, unless the store is away.
+// override is an operator who saves an override, unless the store is unreachable.
 func (w *world) override(o consensus.Override) {
 	before := w.onRecord()
 	err := consensus.SaveOverride(context.Background(), console{w}, "pool", o)
 	w.tracef("operator: override %d per %v: %v", o.Max, o.Per, err)
 	if request := (*driver.RequestError)(nil); errors.As(err, &request) {
-		w.counters.Refused++ // nobody live tells a limit, or the override is beyond it
+		w.counters.Refused++ // no live processor reports a limit, or the override is beyond it
 	}
 	if w.onRecord() != before {
 		w.meet(FaultLimit, nil)
@@ -292,8 +288,7 @@ func (w *world) override(o consensus.Override) {
 	}
 }
 
-// A console is the store as an operator's program sees it: without a way, but as often
-// out of reach as for a processor.
+// A console is the store as an operator's program sees it: without network delays, but unreachable as often as for a processor.
 type console struct{ w *world }
 
 var errAway = errors.New("the store is away")
@@ -309,7 +304,7 @@ func (c console) Load(context.Context, string) ([]driver.Document, []driver.Rost
 	if err == nil && c.w.rng.more.IntN(8) == 0 {
 		o := consensus.Override{Max: c.w.plan.limit.Max, Per: period(c.w.plan.limit)}
 		if c.w.plan.limit.Hard {
-			o.Max *= 2 // by a program that does not ask what the processors are configured with
+			o.Max *= 2 // by a program that ignores the configuration of the processors
 		}
 		body := fmt.Sprintf(`{"max":%d,"per":%q}`, o.Max, o.Per)
 		_, _ = c.put(driver.DocumentReport{Name: limitDocument, Base: c.w.onRecord(), Body: []byte(body)}, o)
@@ -328,12 +323,12 @@ func (c console) Save(_ context.Context, _ string, d driver.DocumentReport) (dri
 		o.Per, _ = time.ParseDuration(per)
 	}
 	if o.Per == 0 {
-		o.Per = period(c.w.plan.limit) // nobody was there to tell it
+		o.Per = period(c.w.plan.limit) // no processor was there to report it
 	}
 	return c.put(d, o)
 }
 
-// put saves a document under a version that the seed draws.
+// put saves a document under a version drawn from the seed.
 func (c console) put(d driver.DocumentReport, o consensus.Override) (driver.Version, error) {
 	w, s := c.w, &c.w.store
 	d.Version = driver.NextVersion(d.Base, uint16(w.rng.more.Uint32()))

@@ -6,7 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// messageKind says what a message is.
+// A messageKind is the kind of a message.
 type messageKind uint8
 
 const (
@@ -14,21 +14,19 @@ const (
 	messageLeave                       // a leave, to the store
 	messageAnswer                      // the answer to a request
 	messageRefused                     // the store's error to a request
-	messageLeft                        // the store has heard the leave
+	messageLeft                        // the store has received the leave
 	messageReserve                     // a request for slots, to the store
 	messageReserved                    // the answer to it
 )
 
-// A message is on its way between a process and the store. What goes back uses
-// the same value as what came.
+// A message is on its way between a process and the store. A reply reuses the message of its request.
 type message struct {
 	kind  messageKind
 	p     *process
 	req   driver.Request
 	leave driver.Leave
 	ans   driver.Answer
-	// An order for slots: what asks for it, the life of the store that answered, and the spacing
-	// of the whole limit then.
+	// An order for slots: its sender's ask, the life of the store that answered, and the spacing of the whole limit at that time.
 	ask      *ask
 	reserve  driver.Reserve
 	reserved driver.Reserved
@@ -36,7 +34,7 @@ type message struct {
 	whole    time.Duration
 	// recorded is the true time of the step that made the answer.
 	recorded time.Duration
-	step     uint64 // of the store, likewise
+	step     uint64 // of the store, for the same step
 }
 
 func (w *world) message(p *process, kind messageKind) *message {
@@ -49,13 +47,13 @@ func (w *world) message(p *process, kind messageKind) *message {
 	return &message{kind: kind, p: p}
 }
 
-// release takes back a message that nobody will look at again.
+// release recycles a message that is no longer needed.
 func (w *world) release(m *message) {
 	m.p = nil
 	w.spare = append(w.spare, m)
 }
 
-// transmit sends a message on its way: it may be lost, doubled, and late.
+// transmit sends a message: it may be lost, doubled, and late.
 func (w *world) transmit(m *message, dir int) {
 	l := &w.plan.up
 	if dir == down {
@@ -66,7 +64,7 @@ func (w *world) transmit(m *message, dir int) {
 	}
 	r := w.rng.net
 	if left := m.p.cut[dir] - w.now; left > 0 {
-		// What is sent into a partition is lost, or comes out at its end.
+		// A message sent into a partition is lost, or arrives at its end.
 		if left > time.Minute || r.IntN(4) > 0 {
 			w.release(m)
 			return
@@ -86,7 +84,7 @@ func (w *world) transmit(m *message, dir int) {
 	w.carry(m, dir, l)
 }
 
-// carry takes one copy of a message to the other side, if it gets there.
+// carry takes one copy of a message to the other side, unless it is lost.
 func (w *world) carry(m *message, dir int, l *link) {
 	r := w.rng.net
 	if l.loss > 0 && r.Float64() < l.loss {

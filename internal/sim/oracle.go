@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A Check is one of the things that are checked.
+// A Check is a kind of check.
 type Check uint8
 
 // The checks.
@@ -20,13 +20,13 @@ const (
 	CheckAnswer                 // the processor accepts every answer of the store
 	CheckWindow                 // calls in any window are within the bound
 	CheckRecovery               // the pool recovers once the faults are off
-	CheckCeiling                // a processor goes by a limit that is in force
+	CheckCeiling                // a processor applies a limit that is in force
 	CheckPermit                 // permits are a spacing apart, and none is too far ahead
 	CheckWhole                  // shares and permits add up to at most the whole
 	CheckDocument               // the version of a document does not fall
-	CheckPause                  // nobody draws who is paused
-	CheckTagTotal               // what is used of a tag in any window is within its total
-	CheckTagBudget              // what is used of a tag in a budget window is within its budget
+	CheckPause                  // no paused process draws
+	CheckTagTotal               // the use of a tag in any window is within its total
+	CheckTagBudget              // the use of a tag in a budget window is within its budget
 )
 
 // String returns the check's name.
@@ -37,7 +37,7 @@ func (c Check) String() string {
 	}[c]
 }
 
-// Promise is the promise that the check is of, as docs/reliability.md numbers them.
+// Promise returns the promise that the check verifies, as docs/reliability.md numbers them.
 func (c Check) Promise() string {
 	switch c {
 	case CheckWindow:
@@ -61,12 +61,11 @@ func (w *world) violatef(kind Check, format string, args ...any) {
 	w.tracef("VIOLATION %s: %s", kind, w.violation.Text)
 }
 
-// strict tells whether the bound is promised without exception.
+// strict reports whether the bound is promised without exception.
 func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
 
-// touch takes note of the share in force. A share only ever grows in the hands of
-// its process, so that what is noted here tells what may be used until the lease is
-// over, without the processor noticing that it is asked.
+// touch records the share in force. A process's share only grows by its own actions. So the value recorded here shows what the process may
+// use until the lease ends, without querying its processor.
 func (w *world) touch(p *process, local time.Duration) {
 	before := p.held
 	p.held, p.until = p.proc.Held(local), p.proc.Until()
@@ -82,8 +81,7 @@ func (w *world) touch(p *process, local time.Duration) {
 	w.tell(p)
 }
 
-// usable is the share that the process may use at this moment. A stopped process
-// counts as one that draws.
+// usable returns the share that the process may use now. A stopped process counts as drawing.
 func (w *world) usable(p *process) driver.Share {
 	if p.held == 0 || p.suspended || p.overslept() {
 		return 0
@@ -92,12 +90,12 @@ func (w *world) usable(p *process) driver.Share {
 	if local < p.until {
 		return p.held
 	}
-	// Its lease is over, and it has not looked yet: ask a copy what it will see.
+	// Its lease is over, but it has not looked yet: ask a copy for its share.
 	look := *p.proc
 	return look.Held(local)
 }
 
-// checkSum adds up what all processes may use.
+// checkSum adds up the usable shares of all processes.
 func (w *world) checkSum() {
 	var sum, granted driver.Share
 	for i, p := range w.procs {
@@ -122,10 +120,9 @@ func (w *world) checkSum() {
 	w.checkWhole(sum)
 }
 
-// excuse returns what counts of the share of a process, at index i, that is part
-// of a cloning in the last lease: all parts together count as much as one of them,
-// and at most the claim that their incarnation has on record, or had when that record was
-// lost, for one part may lower it while another uses it still.
+// excuse returns how much of the share of a process, at index i, counts if it is part of a cloning in the last lease. All parts together
+// count as much as one of them. They count at most the claim of their incarnation on record, or when that record was lost, because one part
+// may lower it while another still uses it.
 func (w *world) excuse(p *process, i int, use driver.Share) driver.Share {
 	claim, _ := w.claim(p.incarnation)
 	use = min(use, claim, p.promised)
@@ -141,14 +138,14 @@ func (w *world) excuse(p *process, i int, use driver.Share) driver.Share {
 		case k < i:
 			return 0
 		default:
-			use = min(use, other) // the claim that counted is lost: it may be that of either
+			use = min(use, other) // the claim that counted is lost: it may be the claim of either
 		}
 	}
 	return use
 }
 
-// forgetClones notes that the store loses its record: what one part of a cloning has told it is
-// forgotten, and until the parts have come again, for a lease, nobody can tell them apart.
+// forgetClones notes that the store loses its record. It loses what one part of a cloning reported, and cannot tell the parts apart until
+// they come again, for a lease.
 func (w *world) forgetClones() {
 	for _, p := range w.procs {
 		if claim, ok := w.claim(p.incarnation); ok && p.justCloned(w.now) {
@@ -158,13 +155,12 @@ func (w *world) forgetClones() {
 	}
 }
 
-// justCloned tells whether the process is part of a cloning that may not have come
-// out yet; see the package documentation.
+// justCloned reports whether the process is part of a cloning that may be undetected yet; see the package documentation.
 func (p *process) justCloned(now time.Duration) bool {
 	return now < p.cloned && p.incarnation == p.clonedAs
 }
 
-// claim is what an incarnation has on record, and whether it has a row.
+// claim returns the claim of an incarnation on record, and whether it has a row.
 func (w *world) claim(incarnation string) (claim driver.Share, ok bool) {
 	rows := w.store.rec.Rows
 	for i := range rows {
@@ -175,7 +171,7 @@ func (w *world) claim(incarnation string) (claim driver.Share, ok bool) {
 	return 0, false
 }
 
-// shares lists what the processes may use, for messages.
+// shares lists the usable shares of the processes, for messages.
 func (w *world) shares() string {
 	var b strings.Builder
 	for _, p := range w.procs {
@@ -201,7 +197,7 @@ func (w *world) checkClaim(p *process) {
 	}
 }
 
-// A recordOutline is what a step is compared with afterwards.
+// A recordOutline is compared with the record after a step.
 type recordOutline struct {
 	rows               int
 	revision           uint64
@@ -255,7 +251,7 @@ func (w *world) checkRise(req *driver.Request, after driver.Share) {
 	}
 }
 
-// checkRows checks the order of rows, that an ID has at most one live row, and claims.
+// checkRows checks the order of rows, claims, and that an ID has at most one live row.
 func (w *world) checkRows() {
 	rows := w.store.rec.Rows
 	live := ""
@@ -276,8 +272,7 @@ func (w *world) checkRows() {
 	}
 }
 
-// meet counts a fault, and the states it meets: those of the process p, or of any
-// process if p is nil.
+// meet counts a fault and the states in which it happens: those of p, or of any process if p is nil.
 func (w *world) meet(f Fault, p *process) {
 	w.counters.Faults[f]++
 	var met [numMet]bool

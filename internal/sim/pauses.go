@@ -14,52 +14,49 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// The name of the document that says what is paused.
+// pauseDocument is the name of the document that holds the pauses.
 const pauseDocument = "pause"
 
-// An order is a pause of the pool that a process was told to make.
+// An order is a pause of the pool that a process has to make.
 type order struct {
 	by *process
-	// least is the earliest true time at which it may be over.
+	// least is the earliest true time at which it may end.
 	least time.Duration
-	// recorded is when it was on record first; never: it has not been.
+	// recorded is when it was first on record; never: not yet.
 	recorded time.Duration
 }
 
-// orders is what the checks know of pauses: by who made them and what was on record, whatever
-// the processors know of it.
+// orders is the checks' view of pauses: by their makers and the record, independently of the processors.
 type orders struct {
 	active []*order
-	// carries tells which orders each version of the document holds, and recordedAt when that
-	// version was on record first.
+	// carries maps each version of the document to its orders, and recordedAt to when that version was first on record.
 	carries    map[driver.Version][]*order
 	recordedAt map[driver.Version]time.Duration
-	// step counts the syncs of the store. recordedIn is the first whose answer may show a version: many steps may be
-	// made at the same time.
+	// step counts the syncs of the store. recordedIn is the first sync whose answer may show a version: many steps may be made at the same
+	// time.
 	step       uint64
 	recordedIn map[driver.Version]uint64
-	seen       driver.Version // on record at the last look
-	resumed    driver.Version // by which an operator resumed last
+	seen       driver.Version // on record at the last check
+	resumed    driver.Version // by which an operator last resumed
 }
 
-// A paused is what the checks know of one process.
+// A pausedState is the checks' view of one process.
 type pausedState struct {
-	list []throttle.Paused // that its Throttle was given
-	// held is the version of the document that its newest request reports, and receipt the one
-	// that the note of it says is in force.
+	list []throttle.Paused // received by its Throttle
+	// held is the version of the document that its newest request reports. receipt is the version in force according to the request's note.
 	held, receipt driver.Version
-	// answer is the step of the store that made the answer which is being taken; 0: none is. heard is the newest version
-	// that news told of lately, and heardAt when they came, by the own clock.
+	// answer is the step of the store that made the answer being taken; 0: none. heard is the newest version in recent news. heardAt is
+	// when it came, by the process's clock.
 	answer  uint64
 	heard   driver.Version
 	heardAt time.Duration
 }
 
-// pauseSlack is by how much less than it was told a pause may last beside what clocks are fast: a
-// logical time that is known late, and a pool that begins anew, take a clamp each.
+// pauseSlack bounds how much shorter than ordered a pause may be, besides fast clocks. A logical time that is known late and a pool that
+// starts again take a clamp each.
 const pauseSlack = 2 * driver.MaxLease / 4
 
-// pausesOf has the pool paused for the rest of the run.
+// pausesOf pauses the pool from time to time, for the rest of the run.
 func (w *world) pausesOf(mean time.Duration) {
 	w.after(exponential(w.rng.pause, mean), func() {
 		if w.calm {
@@ -79,7 +76,7 @@ func (w *world) pausesOf(mean time.Duration) {
 	})
 }
 
-// pause has a process pause the pool for so long, 0 being until somebody resumes.
+// pause lets a process pause the pool for d; 0: until somebody resumes.
 func (w *world) pause(p *process, d time.Duration) {
 	if p.gone || p.left || p.halted() || p.overslept() || p.justCloned(w.now) {
 		return
@@ -93,13 +90,13 @@ func (w *world) pause(p *process, d time.Duration) {
 	w.counters.Pauses++
 	if driver.Version(p.proc.View(local).Generation) >= w.orders.resumed {
 		w.orders.active = append(w.orders.active, o)
-	} // else it will learn that it acts on what was true before somebody resumed
+	} // else it will learn that its state from before the resume is outdated
 	p.proc.Pause(local, d, "", "sim")
 	w.touch(p, local)
 	w.turn(p)
 }
 
-// resumeAll has an operator end all pauses, as soon as the store can be reached.
+// resumeAll is an operator who ends all pauses, as soon as the store can be reached.
 func (w *world) resumeAll() {
 	s := &w.store
 	if (console{w}).away() || s.rec.Revision == 0 {
@@ -110,16 +107,16 @@ func (w *world) resumeAll() {
 	d := driver.DocumentReport{Name: pauseDocument, Base: base, Version: driver.NextVersion(base, uint16(w.rng.pause.Uint32()))}
 	d.Body = fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, uint64(d.Version))
 	if _, _, err := s.rec.Save(&d, s.moment(w)); err != nil {
-		return // the pool has other documents enough
+		return // the pool has enough other documents
 	}
 	s.written = s.wall(w)
 	w.tracef("operator: resumed")
 	w.orders.active, w.orders.resumed = nil, d.Version
-	w.orders.step++ // which no answer shows that was made before
+	w.orders.step++ // which no earlier answer shows
 	w.notePause()
 }
 
-// version is that of a document on record; 0: there is none.
+// version returns the version of a document on record; 0: none.
 func (s *store) version(name string) driver.Version {
 	i := slices.IndexFunc(s.rec.Documents, func(d driver.Document) bool { return d.Name == name })
 	if i < 0 {
@@ -128,7 +125,7 @@ func (s *store) version(name string) driver.Version {
 	return s.rec.Documents[i].Version
 }
 
-// notePause takes note of what is on record.
+// notePause records the pauses on record.
 func (w *world) notePause() {
 	k := &w.orders
 	v := w.store.version(pauseDocument)
@@ -147,8 +144,7 @@ func (w *world) notePause() {
 	}
 }
 
-// notePauseSent takes note of what a request says of pauses, and pushes what it proposes to
-// the others: some of them hear it, sooner or later.
+// notePauseSent records the pauses in a request, and pushes its proposals to the others: some of them receive them, sooner or later.
 func (w *world) notePauseSent(p *process, req *driver.Request) {
 	k := &w.orders
 	if p.pauses.receipt = receiptIn(req.Note); p.pauses.receipt > 0 {
@@ -170,7 +166,7 @@ func (w *world) notePauseSent(p *process, req *driver.Request) {
 		w.tracef("%s proposes pauses %d from %d: %s", p, uint64(d.Version), uint64(d.Base), d.Body)
 		all := slices.Clone(k.carries[p.pauses.held])
 		for _, o := range k.active {
-			// What is given back holds what was seen in its place.
+			// A restored document holds the orders that its sender had seen in its place.
 			seen := d.Base < p.pauses.held && d.Base > resumedIn(d.Body) && slices.Contains(k.carries[d.Base], o)
 			if (o.by == p || seen) && !slices.Contains(all, o) {
 				all = append(all, o)
@@ -201,7 +197,7 @@ func (w *world) spread(p *process, d *driver.DocumentReport) {
 	}
 }
 
-// hear lets a process hear news of a version.
+// hear delivers the news of a version to a process.
 func (w *world) hear(p *process, version driver.Version, news []byte) {
 	if p.gone || p.left || p.halted() {
 		return
@@ -216,7 +212,7 @@ func (w *world) hear(p *process, version driver.Version, news []byte) {
 	w.touch(p, local)
 }
 
-// hold gives a process's Throttle the pauses in force, as consensus.Member does.
+// hold hands the pauses in force to a process's Throttle, as consensus.Member does.
 func (w *world) hold(p *process, local time.Duration) {
 	list := p.proc.Paused(local, epoch)
 	if !slices.Equal(list, p.pauses.list) {
@@ -227,8 +223,8 @@ func (w *world) hold(p *process, local time.Duration) {
 		p.holder.SetPauses(list)
 	}
 	if v := p.pauses.receipt; v > 0 && len(list) == 0 {
-		// It was news that nobody has recorded; or nobody had, as an answer shows that was asked for a sync timeout after
-		// they came.
+		// It was news that nobody has recorded yet; or nobody had, as shown by an answer to a request sent a sync timeout after the news
+		// came.
 		in, known := w.orders.recordedIn[v]
 		tried := p.pauses.heard == v && p.pauses.answer > 0 && p.sentAt-p.pauses.heardAt >= consensus.SyncTimeout(p.lease)
 		if !known || tried && in > p.pauses.answer {
@@ -237,7 +233,7 @@ func (w *world) hold(p *process, local time.Duration) {
 	}
 }
 
-// checkPaused checks that a process may draw at this moment.
+// checkPaused checks that a process may draw now.
 func (w *world) checkPaused(p *process) {
 	k := &w.orders
 	k.active = slices.DeleteFunc(k.active, func(o *order) bool { return w.now >= o.least })
@@ -254,7 +250,7 @@ func (w *world) checkPaused(p *process) {
 	}
 }
 
-// checkResumed checks, once the pool is whole again and nothing was paused for long, that nobody is held.
+// checkResumed checks, once the pool is whole again and nothing was paused for long, that nobody is paused.
 func (w *world) checkResumed() {
 	for _, p := range w.procs {
 		if list := p.proc.Paused(p.clock.read(w.now), epoch); len(list) > 0 {
@@ -276,7 +272,7 @@ func receiptIn(note string) driver.Version {
 	return driver.Version(v)
 }
 
-// resumedIn reads from a document by which version somebody had resumed last; 0: nobody had.
+// resumedIn reads the version of the last resume from a document; 0: none.
 func resumedIn(body []byte) driver.Version {
 	var n struct {
 		Resumed driver.Version `json:"resumed"`
@@ -287,11 +283,11 @@ func resumedIn(body []byte) driver.Version {
 	return n.Resumed
 }
 
-// Float64 is the chance that a process's Throttle goes by.
+// Float64 returns random numbers for a process's Throttle.
 func (m machine) Float64() float64 { return m.w.rng.pause.Float64() }
 
-// drawPauses draws whether a run has pauses. None is drawn for a store whose clock is set by
-// hours: for a pool that sleeps that is time.
+// drawPauses draws whether a run has pauses. There are none with a store whose clock is set by hours: a pool that sleeps takes that for
+// time.
 func (p *plan) drawPauses(r *rand.Rand) {
 	if r.IntN(4) > 0 || p.faults[FaultStep] {
 		return

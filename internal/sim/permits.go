@@ -12,32 +12,31 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A slot is a permit that a process was told of.
+// A slot is a permit that a process received.
 type slot struct {
 	at      int64         // on the store's clock, in nanoseconds
-	spacing time.Duration // that was in force when it was reserved
-	// part is what that leaves for it of the whole limit: the issuer's claim.
+	spacing time.Duration // in force when it was reserved
+	// part is the fraction of the whole limit that this spacing leaves for the slot: the issuer's claim.
 	part float64
-	// begins is the true time at which it begins, as well as that can be told.
+	// begins is the true time at which it begins, as far as known.
 	begins time.Duration
 	owner  *process
-	term   int // of its owner, when that was told of it
+	term   int // of its owner, when it received the slot
 }
 
-// permits is what the checks know of permits.
+// permits is the checks' view of permits.
 type permits struct {
-	life  int    // rises when the store forgets something
+	life  int    // rises when the store loses its state
 	slots []slot // of this life, by rising time
-	// forgotten are the slots of all lives before that may still be used, and latest the last
-	// one before those; never: none.
+	// forgotten are the slots of all previous lives that may still be used, and latest the last one of the lives before those; never: none.
 	forgotten []slot
 	latest    time.Duration
-	// good are the slots of this life that may be used still.
+	// good are the slots of this life that may still be used.
 	good []slot
 	held map[reservation][]slot
 }
 
-// A reservation is what a process calls one.
+// A reservation identifies a reservation of a process.
 type reservation struct {
 	p    *process
 	life int
@@ -78,7 +77,7 @@ type ask struct {
 	done  func(limit.Slots, error)
 }
 
-// reserve sends an order to the store. What is given back with it is used no more.
+// reserve sends an order to the store. Slots returned with it are no longer used.
 func (w *world) reserve(p *process, o limit.Order, done func(limit.Slots, error)) {
 	if p.gone || p.left || p.ask != nil {
 		return
@@ -108,7 +107,7 @@ func (w *world) patience(p *process, a *ask) {
 	})
 }
 
-// answered hands an answer, or the want of one, to the process.
+// answered hands an answer, or the lack of one, to the process.
 func (w *world) answered(p *process, a *ask, res driver.Reserved, err error) {
 	if p.ask != a {
 		return
@@ -119,7 +118,7 @@ func (w *world) answered(p *process, a *ask, res driver.Reserved, err error) {
 	w.drawAgain(p)
 }
 
-// giveBack takes slots of a process out of what may be used: from the end of a reservation.
+// giveBack removes returned slots of a process from the usable ones, at the end of a reservation.
 func (w *world) giveBack(p *process, name int64, n int) {
 	s := &w.permits
 	r := reservation{p, s.life, name}
@@ -154,7 +153,7 @@ func (s *store) serveReserve(w *world, m *message) {
 	identity := s.identity
 	w.after(exponential(w.rng.more, 3*time.Millisecond), func() {
 		if s.identity != identity || s.down || w.permits.life != m.life {
-			w.release(m) // nobody knows what came of it
+			w.release(m) // nobody learns its result
 			return
 		}
 		s.granted(w, m, s.rec.ReadReservation(&m.reserve, res.Revision, s.moment(w)))
@@ -177,17 +176,17 @@ func (s *store) granted(w *world, m *message, res driver.Reserved) {
 	w.transmit(m, down)
 }
 
-// receiveSlots handles what came back from the store.
+// receiveSlots handles the reply of the store.
 func (w *world) receiveSlots(p *process, m *message) {
 	if p.ask == nil || p.ask != m.ask {
-		return // nobody waits for it: the slots are lost
+		return // nobody waits for them: the slots are lost
 	}
 	w.book(p, m)
 	p.seen = max(p.seen, m.reserved.Revision)
 	w.answered(p, m.ask, m.reserved, nil)
 }
 
-// book takes note of slots that a process may use from now on, and checks them.
+// book records and checks slots that a process may use from now on.
 func (w *world) book(p *process, m *message) {
 	s := &w.permits
 	res := &m.reserved
@@ -204,7 +203,7 @@ func (w *world) book(p *process, m *message) {
 		}
 		w.counters.Permits++
 		if m.life != s.life {
-			if p.drawer.lease.Issuing { // else the Throttle does not take them
+			if p.drawer.lease.Issuing { // else the Throttle refuses them
 				s.forgotten = append(s.forgotten, x)
 			}
 			continue
@@ -218,8 +217,7 @@ func (w *world) book(p *process, m *message) {
 	}
 }
 
-// checkSlot compares a slot with its neighbours on the store's clock, and in true time with
-// those that the store has forgotten.
+// checkSlot compares a slot with its neighbours on the store's clock, and in true time with the slots that the store lost.
 func (w *world) checkSlot(p *process, x slot) {
 	s := &w.permits
 	k := len(s.slots)
@@ -257,16 +255,15 @@ func (w *world) checkSlot(p *process, x slot) {
 	}
 }
 
-// loseSlots takes the slots of a process out of those that the store has forgotten, or will forget, and that may
-// still be used: it is gone, or its lease has ended, and what had not come by then is lost.
+// loseSlots removes a process's slots from those that the store lost, or will lose, and that may still be used. The process is gone, or its
+// lease has ended: slots that had not come by then are lost.
 func (w *world) loseSlots(p *process) {
 	s := &w.permits
-	p.term++ // what the store has not forgotten yet is lost all the same; see forget
+	p.term++ // slots that the store still knows are lost as well; see forget
 	s.forgotten = slices.DeleteFunc(s.forgotten, func(x slot) bool { return x.owner == p && x.begins > w.now })
 }
 
-// forget begins another life: what was reserved is good still, and the store has
-// forgotten some of it.
+// forget begins another life: reserved slots stay valid, and the store has lost some of them.
 func (w *world) forget() {
 	if !w.plan.permits {
 		return
@@ -283,7 +280,7 @@ func (w *world) forget() {
 	clear(s.held)
 }
 
-// logical is the time on the record's clock, in nanoseconds.
+// logical returns the time on the record's clock, in nanoseconds.
 func (s *store) logical(w *world) int64 {
 	r := &s.rec
 	d := s.wall(w) - r.Wall
@@ -293,8 +290,7 @@ func (s *store) logical(w *world) int64 {
 	return (r.Clock + d) * 1000
 }
 
-// checkWhole adds up the shares in use and the issuer's claim, by which the permits were
-// spaced that are still good.
+// checkWhole adds up the shares in use and the issuer's claim, which determined the spacing of the permits that are still valid.
 func (w *world) checkWhole(shares driver.Share) {
 	s := &w.permits
 	if len(s.good) == 0 || !w.strict() {
@@ -313,8 +309,8 @@ func (w *world) checkWhole(shares driver.Share) {
 	}
 }
 
-// lastWill has a process that dies give back what it has reserved last and what has not come yet. It may be late
-// or come twice, as any message.
+// lastWill lets a dying process give back its last reservation as far as it lies ahead. The message may be late or come twice, as any
+// message.
 func (w *world) lastWill(p *process) {
 	if !w.plan.permits || w.calm || w.rng.more.IntN(2) == 0 {
 		return

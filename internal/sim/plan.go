@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// storeKind says what kind of store a run has.
+// A storeKind is the kind of store of a run.
 type storeKind uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 
 func (k storeKind) String() string { return [...]string{"timed", "deferred", "memory"}[k] }
 
-// rateStyle says how clocks are off.
+// A rateStyle is how the rates of clocks are distributed.
 type rateStyle uint8
 
 const (
@@ -45,11 +45,11 @@ type link struct {
 	loss, again, late float64       // probabilities: lost, doubled, up to a minute late
 }
 
-// A plan is what a seed draws for a whole run.
+// A plan holds what a seed draws for a whole run.
 type plan struct {
 	processors int
 	leases     []time.Duration // the processors' settings; each takes one of them
-	longest    time.Duration   // what the store takes the longest lease to be; 0: driver.MaxLease
+	longest    time.Duration   // the store's assumption for the longest lease; 0: driver.MaxLease
 	even       bool            // policy Even instead of Fair
 	loss       consensus.StoreLoss
 	store      storeKind
@@ -60,7 +60,7 @@ type plan struct {
 	demandMean time.Duration // between changes of a processor's demand
 	busy       float64       // how likely a change is to full demand
 	faultMean  time.Duration // between faults
-	loseMean   time.Duration // between those by which the store forgets, or may seem to: they freeze the pool
+	loseMean   time.Duration // between faults by which the store loses its state, or may seem to: they freeze the pool
 	faults     [numFaults]bool
 	limit      throttle.Limit
 	unused     float64 // how likely a permit is given back instead of used
@@ -100,8 +100,7 @@ func drawPlan(r *rand.Rand, processors int) plan {
 	return p
 }
 
-// drawLimit draws the limit. What a single token more or less makes is seen best
-// at low rates, and they cost the least to simulate.
+// drawLimit draws the limit. Low rates show the effect of a single token best, and are the cheapest to simulate.
 func (p *plan) drawLimit(r *rand.Rand) {
 	p.limit.Max = int(math.Exp(math.Log(2) + r.Float64()*math.Log(50)))
 	p.limit.Burst = []int{0, 1, p.limit.Max / 3, p.limit.Max}[r.IntN(4)]
@@ -114,7 +113,7 @@ func (p *plan) drawLimit(r *rand.Rand) {
 	}
 }
 
-// fastest is how many times as fast as true time a processor's clock may run.
+// fastest returns the maximum rate of a processor's clock relative to true time.
 func (p *plan) fastest() float64 {
 	if p.rates == ratesExact || p.rates == ratesHurtSafe {
 		return 1
@@ -185,7 +184,7 @@ func (p *plan) rate(r *rand.Rand, ofStore bool) int64 {
 // slowest and fastest bound the true time that a local time may take.
 func slowest(d time.Duration) time.Duration { return d * million / (million - maxDrift) }
 
-// longestLease is the longest that any process may hold a share, on its own clock.
+// longestLease is the longest time that any process may hold a share, on its own clock.
 func (p *plan) longestLease() time.Duration {
 	if p.longest == 0 {
 		return driver.MaxLease

@@ -17,9 +17,8 @@ const (
 	down = 1 // from it
 )
 
-// A process drives a consensus.Processor as consensus.Member does: one request at
-// a time, each with a time limit; the next when the processor says so; a watchdog
-// against suspension; a poke when the demand is above the share.
+// A process drives a consensus.Processor as consensus.Member does. It makes one request at a time, each with a time limit, and the next
+// when the processor says so. A watchdog detects suspension, and demand above the share triggers a poke.
 type process struct {
 	id          string
 	incarnation string // as in the newest request
@@ -34,10 +33,9 @@ type process struct {
 	open        bool // its answer has not been taken
 	seq, nonce  uint64
 	timeout     time.Duration // local
-	seen        uint64        // newest revision that the processor knows of
+	seen        uint64        // newest revision that the processor knows
 
-	// How far the wall clock is ahead of the monotonic one: at present, when the
-	// newest request was sent, and when the one was sent that the lease rests on.
+	// How far the wall clock is ahead of the monotonic one: now, when the newest request was sent, and when the lease's request was sent.
 	lag, sentLag, leaseLag time.Duration
 
 	waking bool
@@ -46,42 +44,41 @@ type process struct {
 
 	stopped, suspended bool
 	haltedAt           time.Duration
-	inbox              []*message // what came meanwhile
+	inbox              []*message // messages that came while halted
 	left, gone         bool
 	cut                [2]time.Duration // no message gets through before; by direction
 	newest             [2]time.Duration // when the newest message arrives; by direction
 
 	place     *place           // where it finds and leaves wills; nil: nowhere
-	inherited []consensus.Will // of what it has found there, what the store does not know yet
+	inherited []consensus.Will // found there, and not reported to the store yet
 
 	limit          throttle.Limit // as configured
-	ceiling        float64        // that it goes by, in tokens per period
+	ceiling        float64        // that it applies, in tokens per period
 	flow           limit.Usage    // at the request answered last, which was sent at flowAt
 	sentFlow       limit.Usage
 	flowAt, sentAt time.Duration
 	ask            *ask           // the order for slots under way
-	term           int            // rises when the slots that it was told of are lost
+	term           int            // rises when its received slots are lost
 	loaded         driver.Version // of the override, as in the newest request
-	due            []func()       // what fell due while it was halted
+	due            []func()       // came due while it was halted
 
 	drawer drawer
 	holder throttle.Holder
 	pauses pausedState
 	hands  []tagHand // of tags; the first is of draws without one
 
-	// What the checks know of the share in force.
+	// The checks' view of the share in force.
 	held     driver.Share
 	until    time.Duration // local
 	degraded bool          // it is used without the store's consent
-	live     int           // processors in the pool, as it knows; only with consensus.Degrade
+	live     int           // processors in the pool, as far as it knows; only with consensus.Degrade
 	grounded time.Duration // true time of the step that granted it
 
 	cloned   time.Duration // end of the lease after it was cloned, or made as a clone
 	clonedAs string        // its incarnation at that time
-	// promised is the claim of that incarnation when the store lost its record in that time; else
-	// driver.Whole.
+	// promised is the claim of that incarnation when the store lost its record in that time; else driver.Whole.
 	promised driver.Share
-	mirror   *process // the clone that is told the answer to the request below, too
+	mirror   *process // the clone that also receives the answer to the request below
 	shared   uint64   // nonce of the request that was under way at the cloning
 }
 
@@ -93,7 +90,7 @@ func (w *world) join(id string) *process {
 	return w.joinAt(id, &place{})
 }
 
-// joinAt does so in the place of another process.
+// joinAt starts a new process in the place of another one.
 func (w *world) joinAt(id string, at *place) *process {
 	p := &process{
 		id: id, place: at, clock: clock{since: w.now, base: time.Hour, rate: w.plan.rate(w.rng.proc, false)},
@@ -111,7 +108,7 @@ func (w *world) joinAt(id string, at *place) *process {
 	return p
 }
 
-// add lets a process run.
+// add starts a process.
 func (w *world) add(p *process) {
 	w.procs = append(w.procs, p)
 	w.tracef("%s starts, lease %v, clock %+.2f%%", p, p.lease, float64(p.clock.rate-million)/1e4)
@@ -119,7 +116,7 @@ func (w *world) add(p *process) {
 	w.turn(p)
 }
 
-// kill ends a process without a word.
+// kill ends a process without a leave.
 func (w *world) kill(p *process) {
 	if p.gone {
 		return
@@ -130,7 +127,7 @@ func (w *world) kill(p *process) {
 	w.drop(p)
 }
 
-// drop takes a process that will never draw again out of the run.
+// drop removes a process that will never draw again.
 func (w *world) drop(p *process) {
 	p.gone = true
 	p.gen++
@@ -157,12 +154,12 @@ func (p *process) halted() bool { return p.stopped || p.suspended }
 
 func (p *process) String() string { return p.id + "/" + p.incarnation }
 
-// turn does what is due, and sets the timer for what comes next.
+// turn takes the steps that are due and sets the timer for the next one.
 func (w *world) turn(p *process) {
 	if p.gone || p.left || p.halted() {
 		return
 	}
-	w.draw(p) // callers do not wait for the loop to look at the clock
+	w.draw(p) // callers draw independently of the loop
 	local := p.clock.read(w.now)
 	if p.overslept() {
 		w.tracef("%s sees that it was suspended", p)
@@ -199,8 +196,7 @@ func (w *world) turn(p *process) {
 	w.wake(p, due)
 }
 
-// wake sets the process's timer to a local time. One that is set to an earlier
-// time stays: it sets the next.
+// wake sets the process's timer to a local time. An earlier timer stays: it sets the next.
 func (w *world) wake(p *process, due time.Duration) {
 	at := p.clock.when(due)
 	if p.waking && p.wakeAt <= at {
@@ -211,8 +207,7 @@ func (w *world) wake(p *process, due time.Duration) {
 	w.queue.push(at, event{kind: eventWake, p: p, gen: p.gen})
 }
 
-// overslept tells what the watchdog sees at its next look: the wall clock ran on
-// while the monotonic one stood still.
+// overslept reports what the watchdog sees at its next check: the wall clock ran while the monotonic one stood still.
 func (p *process) overslept() bool { return p.lag-p.leaseLag > p.lease/20 }
 
 // send sends the next request.
@@ -226,7 +221,7 @@ func (w *world) send(p *process, local time.Duration) {
 	m.req = p.proc.Request(local, w.rng.proc.Uint64(), p.report())
 	w.writeWill(p)
 	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
-		p.sentLag = p.lag // a repeat rests on its first sending
+		p.sentLag = p.lag // a repeat is based on its first sending
 	}
 	if p.incarnation = m.req.Incarnation; w.plan.noted {
 		w.limits.configured[p.incarnation] = perSecond(p.limit)
@@ -245,8 +240,8 @@ func (w *world) send(p *process, local time.Duration) {
 	w.transmit(m, up)
 }
 
-// report is the demand as a throttle works it out: one that is short of its share
-// cannot know how much it would use and reports the whole.
+// report returns the demand as a throttle computes it: one that is short of its share cannot know how much it would use and reports the
+// whole.
 func (p *process) report() driver.Share {
 	if p.demand > p.held {
 		return driver.Whole
@@ -260,7 +255,7 @@ func (p *process) failed(w *world, local time.Duration, seq uint64) {
 	p.proc.Failed(local, seq)
 }
 
-// receive handles what came back from the store.
+// receive handles a message from the store.
 func (w *world) receive(m *message) {
 	p := m.p
 	if q := p.mirror; q != nil && m.kind == messageAnswer && m.ans.Nonce == p.shared {
@@ -298,8 +293,7 @@ func (w *world) receive(m *message) {
 // take hands an answer to the processor.
 func (w *world) take(p *process, m *message) {
 	local := p.clock.read(w.now)
-	// At its time limit a request has failed, and its answer is thrown away by a
-	// client that cancels; other clients deliver it all the same.
+	// At its time limit a request has failed. A client that cancels discards its answer; other clients still deliver it.
 	if p.outstanding && local >= p.timeout && !w.plan.lateTaken {
 		p.failed(w, local, p.seq)
 	}
@@ -348,8 +342,8 @@ func (w *world) take(p *process, m *message) {
 	w.draw(p)
 }
 
-// leave ends a process as a clean shutdown does: the request under way is given
-// up, and the store told until it has heard or 10 s have passed.
+// leave ends a process as a clean shutdown does: it abandons the request under way and repeats its leave until the store has received it or
+// 10 s have passed.
 func (w *world) leave(p *process) {
 	local := p.clock.read(w.now)
 	if p.outstanding {
@@ -388,7 +382,7 @@ func (w *world) leave(p *process) {
 	}
 }
 
-// payDebtFor is how long a process that leaves waits to earn what it owes.
+// payDebtFor is how long a leaving process waits to earn its debt.
 const payDebtFor = 4 * time.Second
 
 var _ fmt.Stringer = (*process)(nil)

@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// eventKind says what is due.
+// An eventKind is the kind of an event.
 type eventKind uint8
 
 const (
@@ -22,8 +22,8 @@ type event struct {
 	do   func()
 }
 
-// A queue holds the events to come: a heap with four children to a node. Its
-// nodes hold no pointers, so that moving them costs the garbage collector nothing.
+// A queue holds the future events in a heap with four children per node. Its nodes hold no pointers, so that moving them costs the garbage
+// collector nothing.
 type queue struct {
 	heap  []node
 	slots []event
@@ -33,7 +33,7 @@ type queue struct {
 
 type node struct {
 	at    time.Duration
-	order uint64 // what was pushed first comes first
+	order uint64 // first pushed, first popped at the same time
 	slot  int32
 }
 
@@ -61,7 +61,7 @@ func (q *queue) push(at time.Duration, e event) {
 	}
 }
 
-// pop takes the first event. ok is false when there is none.
+// pop removes and returns the first event. ok is false if there is none.
 func (q *queue) pop() (at time.Duration, e event, ok bool) {
 	if len(q.heap) == 0 {
 		return 0, event{}, false
@@ -77,7 +77,7 @@ func (q *queue) pop() (at time.Duration, e event, ok bool) {
 	return top.at, e, true
 }
 
-// sink puts n where it belongs, from the top down.
+// sink moves n down from the top to its place.
 func (q *queue) sink(n node) {
 	i := 0
 	for {
@@ -100,7 +100,7 @@ func (q *queue) sink(n node) {
 	q.heap[i] = n
 }
 
-// discard drops every event that match says no to keeping, in no order.
+// discard drops the events that match selects, in no order.
 func (q *queue) discard(match func(at time.Duration, e *event) bool) {
 	kept := q.heap
 	q.heap = nil

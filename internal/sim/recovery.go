@@ -10,10 +10,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// rounding is what shares may be off by because they are whole numbers of 1e-9.
+// rounding is the error of shares from being whole numbers of 1e-9.
 const rounding = 2
 
-// looksInARow is how often in a row the pool has to be found whole.
+// looksInARow is how often in a row the pool must be found whole.
 const looksInARow = 10
 
 // heal switches the faults off and waits for the pool to be whole again.
@@ -26,7 +26,7 @@ func (w *world) heal() {
 	w.awaitHealth(w.now)
 	resumed := never
 	if w.violation == nil && w.plan.pauses > 0 && looksAtUse(w.plan.limit) {
-		resumed = w.resumeForGood() // nobody draws in a pause, and the ramp cannot arrive at its end
+		resumed = w.resumeForGood() // nobody draws in a pause, and the ramp cannot reach its end
 	}
 	if w.violation == nil && w.plan.noted {
 		w.awaitLimit(newest)
@@ -42,7 +42,7 @@ func (w *world) heal() {
 	}
 }
 
-// looksAtUse tells whether the limit has a ramp that rises only while it is used.
+// looksAtUse reports whether the limit has a ramp that rises only while it is used.
 func looksAtUse(l throttle.Limit) bool {
 	switch l.Mode.(type) {
 	case throttle.OnlyIfUsed, throttle.GoBackN:
@@ -51,8 +51,8 @@ func looksAtUse(l throttle.Limit) bool {
 	return false
 }
 
-// resumeForGood has an operator end all pauses once the pool is whole, for what a store has just lost
-// would come back, and returns the time at which nobody may be held any more, which is checked then.
+// resumeForGood is an operator who ends all pauses once the pool is whole. A pause that the store has just lost would come back earlier. It
+// returns the time from which nobody may be paused, which is checked then.
 func (w *world) resumeForGood() time.Duration {
 	w.resumeAll()
 	by := w.now + slowest(2*driver.MaxLease/4)
@@ -60,8 +60,8 @@ func (w *world) resumeForGood() time.Duration {
 	return by
 }
 
-// awaitLimit waits for the same limit to be in force on every processor: the newest override
-// that one of them had loaded, or that is on record, and the ramp at its end.
+// awaitLimit waits until every processor applies the same limit with the ramp at its end. The limit is the newest override on record or
+// loaded by one of them.
 func (w *world) awaitLimit(newest driver.Version) {
 	start := w.now
 	limit := start + slowest(2*w.plan.limit.RampUpDuration+30*time.Second)
@@ -78,11 +78,11 @@ func (w *world) awaitLimit(newest driver.Version) {
 	}
 }
 
-// unsettled says in what the processors do not go by the limit that they should, or nothing.
+// unsettled says how the processors' limit differs from the expected one, or "".
 func (w *world) unsettled(newest driver.Version) string {
 	v := w.onRecord()
 	if w.store.lost < w.limits.savedAt {
-		newest = max(newest, w.limits.last) // which the store has not forgotten
+		newest = max(newest, w.limits.last) // which the store still has
 	}
 	if v < newest {
 		return fmt.Sprintf("the override on record has version %d, somebody has loaded %d", v, newest)
@@ -105,16 +105,16 @@ func (w *world) awaitPermits() {
 		return
 	}
 	const slots = 20
-	held := time.Duration(max(0, max(is.Hold*1000, is.Last)-w.store.logical(w))) // what the dead have reserved, too
+	held := time.Duration(max(0, max(is.Hold*1000, is.Last)-w.store.logical(w))) // including reservations of dead processes
 	w.run(w.now + slowest(held+2*is.Spacing+2*time.Second))
-	before := w.counters.Permits // not the calls: debt is paid by them, too
+	before := w.counters.Permits // not the calls: they also pay debt
 	w.run(w.now + slowest(slots*is.Spacing))
 	if n := w.counters.Permits - before; w.violation == nil && is.Issuing && n < slots*3/4 {
 		w.violatef(CheckRecovery, "of %d slots, %v apart, %d were reserved", slots, is.Spacing, n)
 	}
 }
 
-// awaitHealth looks at the pool until it is whole, or should have been.
+// awaitHealth checks the pool until it is whole, or should have been.
 func (w *world) awaitHealth(start time.Duration) {
 	lease := slices.Max(w.plan.leases)
 	limit := start + slowest(2*driver.Removal(w.plan.longestLease())+3*driver.Clamp(lease))
@@ -140,8 +140,8 @@ func (w *world) awaitHealth(start time.Duration) {
 	}
 }
 
-// calmDown ends every fault: partitions heal, what is late is lost, halted
-// processes go on, of processes with one ID one remains, and all are busy.
+// calmDown ends every fault: partitions heal, late messages are lost, halted processes continue, one process per ID remains, and all are
+// busy.
 func (w *world) calmDown() {
 	w.calm = true
 	w.tracef("the faults are off")
@@ -174,7 +174,7 @@ func (w *world) calmDown() {
 	}
 }
 
-// unhealthy says what is still wrong with the pool, or nothing.
+// unhealthy says why the pool is not healthy yet, or "".
 func (w *world) unhealthy() string {
 	n := driver.Share(len(w.procs))
 	fair := driver.Whole / n

@@ -9,28 +9,27 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A store keeps the record of the one pool of a run, and loses it.
+// A store keeps the record of the run's only pool, and loses it.
 type store struct {
 	rec      driver.Record
 	kind     storeKind
 	identity string
 	lives    int // identities used up
 	clock    clock
-	epoch    int64 // what the clock's zero is called, in microseconds since 1970
+	epoch    int64 // the clock's zero, in microseconds since 1970
 	written  int64 // own time of the newest write, in microseconds; 0: never
 
 	down, refuses bool
 	downUntil     time.Duration
 	hung          bool
 	capacity      capacity
-	queue         []*message // what came while it hung
-	// deaf is set after a rollback that kept the identity: nobody is answered but
-	// one who has seen a newer revision.
+	queue         []*message // messages that came while it hung
+	// deaf is set after a rollback that kept the identity: only a process that has seen a newer revision gets an answer.
 	deaf bool
-	back time.Duration // when it was there again last
+	back time.Duration // when it was last back
 
-	lost   time.Duration // true time at which it forgot something last; negative: never
-	forgot time.Duration // the same on its own clock, steps left out
+	lost   time.Duration // true time at which it last lost its state; negative: never
+	forgot time.Duration // the same on its own clock, without steps
 }
 
 const never = -time.Hour
@@ -54,7 +53,7 @@ func (s *store) newIdentity() {
 // wall is the store's own time in microseconds since 1970.
 func (s *store) wall(w *world) int64 { return s.epoch + s.clock.read(w.now).Microseconds() }
 
-// moment is what the store tells a step of itself.
+// moment returns the store's information for a step.
 func (s *store) moment(w *world) driver.At {
 	at := driver.At{
 		Now: s.wall(w), Identity: s.identity, Deferred: s.kind == storeDeferred, Longest: w.plan.longest,
@@ -71,7 +70,7 @@ func (s *store) moment(w *world) driver.At {
 	return at
 }
 
-// arrive takes a message in.
+// arrive receives a message.
 func (s *store) arrive(w *world, m *message) {
 	switch {
 	case s.hung:
@@ -92,7 +91,7 @@ func (s *store) arrive(w *world, m *message) {
 	}
 }
 
-// serve does what a message asks for.
+// serve carries out a message.
 func (s *store) serve(w *world, m *message) {
 	switch m.kind {
 	case messageLeave:
@@ -104,13 +103,13 @@ func (s *store) serve(w *world, m *message) {
 	}
 }
 
-// newer tells whether the sender has seen more than the record knows.
+// newer reports whether the sender has seen a newer revision than the record's.
 func (s *store) newer(m *message) bool {
 	return m.kind == messageSync && m.req.Revision > s.rec.Revision ||
 		m.kind == messageReserve && m.reserve.Revision > s.rec.Revision
 }
 
-// sync is one step, and its answer on its way.
+// sync makes one step and sends its answer.
 func (s *store) sync(w *world, m *message) {
 	at := s.moment(w)
 	before := outline(&s.rec)
@@ -159,7 +158,7 @@ func (s *store) leave(w *world, m *message) {
 	w.transmit(m, down)
 }
 
-// takeDown makes the store unreachable until a time at the earliest.
+// takeDown makes the store unreachable for at least d.
 func (s *store) takeDown(w *world, d time.Duration, refuses bool) {
 	s.down, s.refuses = true, refuses
 	s.downUntil = max(s.downUntil, w.now+d)
@@ -169,8 +168,8 @@ func (s *store) takeDown(w *world, d time.Duration, refuses bool) {
 	})
 }
 
-// hang stalls the store; it does afterwards what it was asked meanwhile, in the
-// order of its sockets rather than of the requests.
+// hang stalls the store. Afterwards it serves the requests that came in the meantime, in the order of its sockets rather than of the
+// requests.
 func (s *store) hang(w *world, d time.Duration) {
 	if s.hung {
 		return
@@ -194,7 +193,7 @@ func (s *store) resume(w *world) {
 	}
 }
 
-// restart puts another record, or none, in the place of the present one.
+// restart replaces the record by another one, or none.
 func (s *store) restart(w *world, rec driver.Record, written int64) {
 	w.forgetClones()
 	s.rec, s.written = rec, written

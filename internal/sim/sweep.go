@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A Summary is what came of many runs.
+// A Summary is the result of many runs.
 type Summary struct {
 	Counters Counters
 	// Violations holds the runs that broke a promise, by rising seed.
 	Violations []Result
 	// Healed holds the recovery times of the others, sorted.
 	Healed []time.Duration
-	// Virtual and Real are the time simulated with faults, and that it took.
+	// Virtual is the simulated time with faults, and Real the elapsed time.
 	Virtual, Real time.Duration
 }
 
-// Percentile returns the recovery time that the share q of the runs stays below.
+// Percentile returns the recovery time that a fraction q of the runs stays below.
 func (s *Summary) Percentile(q float64) time.Duration {
 	if len(s.Healed) == 0 {
 		return 0
@@ -27,8 +27,8 @@ func (s *Summary) Percentile(q float64) time.Duration {
 	return s.Healed[min(int(q*float64(len(s.Healed))), len(s.Healed)-1)]
 }
 
-// Sweep makes the runs of n seeds from first on, on every core, and stops early
-// once limit of them broke a promise. cfg.Seed and cfg.Trace are not used.
+// Sweep makes n runs, with the seeds from first on, on every core. It stops early once limit of them broke a promise. It ignores cfg.Seed
+// and cfg.Trace.
 func Sweep(cfg Config, first uint64, n, limit int) *Summary {
 	cfg.Trace, cfg.Seed = nil, first
 	cfg.Duration = cfg.duration()

@@ -8,43 +8,44 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// tagState is what the checks know of the tags of a run.
+// tagState is the checks' view of the tags of a run.
 type tagState struct {
 	gushing bool
 	used    []windows // of each tag, by true time
-	largest []int64   // reservation of each
-	// interval is the longest that there can have been, lease the longest of a pool, and stretch how much longer than its
-	// clock shows a lot was good on a machine that was suspended for less than its watchdog notices.
+	largest []int64   // largest reservation of each
+	// interval is the longest possible sync interval, and lease the longest of a pool. stretch is how much longer than its clock shows a
+	// lot (a batch of tokens drawn ahead) was valid: its machine was suspended too briefly for the watchdog.
 	interval, lease, stretch time.Duration
 	steps                    []time.Duration // small ones of the store's clock, forward
 	clones                   []tagClone
-	budgets                  map[int64]*tagBudget // by when the window begins, on the store's clock
+	budgets                  map[int64]*tagBudget // by the start of the window, on the store's clock
 }
 
-// A tagClone is what a clone has a copy of.
+// A tagClone holds the copied tokens of a clone.
 type tagClone struct {
 	at     time.Duration
 	tokens []int64
 }
 
-// A tagBudget is what is known of one budget window.
+// A tagBudget is the state of one budget window.
 type tagBudget struct {
 	used, spent int64         // by callers, and on record after the last step that named it
 	at          time.Duration // of that step
-	excused     int64         // what may be used above the amount
-	told        int64         // the most that a request told that was recorded while tills were held
-	// over says that the store's clock was so far beyond the window since that step that the till may have forgotten it.
+	excused     int64         // how much use above the amount is accepted
+	told        int64         // the most that a request reported that was recorded while tills were held
+	// over means that the store's clock has since been so far beyond the window that the till (the store's record of a tag) may have lost
+	// it.
 	over bool
 }
 
-// forgetTags notes that the store loses what it was told.
+// forgetTags notes that the store loses its state of the tags.
 func (w *world) forgetTags() {
 	for _, b := range w.tags.budgets {
 		b.told = 0
 	}
 }
 
-// driverInterval is the time between two syncs as far as a process knows.
+// driverInterval is the time between two syncs, as far as a process knows.
 func driverInterval(p *process) time.Duration { return driver.Interval(p.lease, 1) }
 
 func (w *world) prepareOracle() {
@@ -60,7 +61,7 @@ func (w *world) prepareOracle() {
 	w.gush()
 }
 
-// noteCloned notes that what a process has in hand, and an answer on its way, is there twice.
+// noteCloned notes that a process's tokens, and an answer under way, exist twice.
 func (w *world) noteCloned(p *process) {
 	if p.hands == nil {
 		return
@@ -80,13 +81,13 @@ func (w *world) noteCloned(p *process) {
 	}
 }
 
-// oneDraw is the most that one draw brings.
+// oneDraw bounds the tokens of one draw.
 func (w *world) oneDraw(i int) int64 {
 	total, burst := w.total(i)
 	return int64(total*w.tags.interval.Seconds()) + burst + w.tags.largest[i] + 1
 }
 
-// total is that of a tag, in tokens per second.
+// total returns a tag's total in tokens per second, and its burst.
 func (w *world) total(i int) (total float64, burst int64) {
 	q := w.plan.tags.quotas.Tags[w.plan.tags.names[i]]
 	return float64(q.Total) / q.Per.Seconds(), int64(q.Burst)
@@ -125,9 +126,8 @@ func (w *world) budgetOf(start int64) *tagBudget {
 	return b
 }
 
-// checkTagWindow checks the window of one length that ends now: total x (W + V + h) + burst + the largest reservation. W and V are
-// of true time here, and so counted as long as the store's clock, which runs as fast as can be, and the processor's, which runs as
-// slowly as can be, make them.
+// checkTagWindow checks the window of one length that ends now: total x (W + V + h) + burst + the largest reservation. W and V are in true
+// time. They are extended as far as the fastest clock of a store and the slowest of a processor allow.
 func (w *world) checkTagWindow(i, k int) {
 	s := &w.tags
 	used := float64(s.used[i].sum(k))
@@ -162,13 +162,13 @@ func (w *world) checkTagWindow(i, k int) {
 	}
 }
 
-// How long a till knows a window after its end, and how many of them: see driver.Till.
+// keptWindow is how long a till keeps a window after its end, and knownWindows how many of them it keeps: see driver.Till.
 const (
 	keptWindow   = 10 * time.Minute
 	knownWindows = 2 * driver.MaxBudgets
 )
 
-// noteTags takes note of what a step of the store gave.
+// noteTags records the tokens that a step of the store granted.
 func (w *world) noteTags(m *message) {
 	if w.plan.tags == nil {
 		return
@@ -195,8 +195,8 @@ func (w *world) noteTags(m *message) {
 	}
 }
 
-// noteBudget compares what is on record of a window with what was there before: only a store that has forgotten something knows
-// less, and then no less than it was told while tills were held.
+// noteBudget compares the recorded spending of a window with the previous one. Only a store that lost its state knows less, and then at
+// least the spending reported while tills were held.
 func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 	b := w.budgetOf(req.Budgets[0].Start)
 	b.excused += req.Owed
@@ -211,7 +211,7 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 		return
 	}
 	if d.Lack == driver.LackWindow {
-		b.spent = max(0, b.spent-req.BackSpent) // which may have counted all the same
+		b.spent = max(0, b.spent-req.BackSpent) // which may have been counted nevertheless
 		return
 	}
 	known := d.Spent[0] - d.Tokens - req.Owed
@@ -230,7 +230,7 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 	b.spent, b.at, b.told, b.over = d.Spent[0], w.now, 0, false
 }
 
-// noteTagStarts notes which budget window the lots of an answer are of.
+// noteTagStarts records the budget windows of the lots of an answer.
 func (p *process) noteTagStarts(m *message) {
 	for k := range m.req.Draws {
 		d := &m.req.Draws[k]

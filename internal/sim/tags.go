@@ -9,22 +9,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// FirstTagged is the first of the seeds whose runs have tags with quotas. They are other seeds than those without, for
-// what tags ask for decides about shares, and a seed that once broke a promise is to stay the run that it was.
+// FirstTagged is the first of the seeds whose runs have tags with quotas. Those are separate seeds, because the demand of tags affects
+// shares, and a seed that once broke a promise must stay the same run.
 const FirstTagged = 1 << 32
 
-// A tagPlan is what a run with tags has.
+// A tagPlan is the plan of a run with tags.
 type tagPlan struct {
 	quotas limit.Quotas  // with their defaults
-	names  []string      // of those with a till, by rising name
-	budget string        // the one that has a budget; empty: none
+	names  []string      // of those with a till (the store's record of a tag), sorted
+	budget string        // the name of the tag with a budget; empty: none
 	wall   time.Duration // when an hour ends on the store's clock, unless that is set
-	hoard  bool          // callers hang, and go on all at once
-	heads  float64       // how likely a want is larger than what an interval earns
+	hoard  bool          // callers hang, and continue all at once
+	heads  float64       // probability of a want larger than what an interval earns
 }
 
-// drawTags gives a run tags. It has no share without the store's consent: Q1 and Q7 are promised with consensus.Stop, and the
-// bounds by the limit are checked by the other runs.
+// drawTags gives a run tags. It excludes shares without the store's consent: Q1 and Q7 are promised with consensus.Stop, and the other runs
+// check the bounds by the limit.
 func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 	if seed < FirstTagged {
 		return
@@ -54,14 +54,14 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 		t.heads = 0.3
 	}
 	if p.limit.Hard && !p.noted {
-		p.limit.Hard = false // its windows are checked by the share alone, and a Processor is told a limit with its tags
+		p.limit.Hard = false // its windows are checked by the share alone, and a Processor receives a limit with its tags
 	}
 	p.noted, p.loss = true, consensus.Stop
 	t.quotas = t.quotas.WithDefaults(period(p.limit))
 	p.tags = t
 }
 
-// A tagHand is what callers do with one tag at one process: they use what it is given.
+// A tagHand is the callers of one tag at one process: they use the tokens it receives.
 type tagHand struct {
 	limit.TagReport
 
@@ -70,12 +70,12 @@ type tagHand struct {
 	start int64
 }
 
-// A tagLot is a lot in hand, and how far the machine's clock was off then: see process.lag.
+// A tagLot is a lot (a batch of tokens drawn ahead), and the error of the machine's clock at that time: see process.lag.
 type tagLot struct {
 	limit.Lot
 
 	lag   time.Duration
-	start int64 // of the budget window that it was granted in, on the store's clock; 0: of none
+	start int64 // of the budget window in which it was granted, on the store's clock; 0: none
 }
 
 // prepareTags gives a new process its tags.
@@ -94,7 +94,7 @@ func (w *world) prepareTags(p *process) {
 	}
 }
 
-// copyHands gives a clone what its original has in hand.
+// copyHands gives a clone copies of its original's lots.
 func (p *process) copyHands() {
 	p.hands = slices.Clone(p.hands)
 	for i := range p.hands {
@@ -102,7 +102,7 @@ func (p *process) copyHands() {
 	}
 }
 
-// changeWants draws what the callers of one tag want, now and from time to time.
+// changeWants draws the demand of one tag's callers, now and from time to time.
 func (w *world) changeWants(p *process, i int) {
 	if p.gone || w.calm {
 		return
@@ -123,7 +123,7 @@ func (w *world) changeWants(p *process, i int) {
 	w.after(exponential(r, 6*time.Second), func() { w.changeWants(p, i) })
 }
 
-// reportTags has the next request tell of tags, as consensus.Member does: what would be over before the answer is given back.
+// reportTags adds tags to the next request, as consensus.Member does: lots that would expire before the answer are given back.
 func (w *world) reportTags(p *process, local time.Duration) {
 	if p.hands == nil {
 		return
@@ -162,7 +162,7 @@ func (w *world) reportTags(p *process, local time.Duration) {
 	p.proc.ReportTags(local, reports)
 }
 
-// takeTags hands what the processor has for its tags to their callers. lag is what the clock was off when it asked for that.
+// takeTags hands the processor's grants for tags to their callers. lag is the error of the clock when it requested them.
 func (w *world) takeTags(p *process, lag time.Duration) {
 	if p.hands == nil {
 		return
@@ -181,7 +181,7 @@ func (w *world) takeTags(p *process, lag time.Duration) {
 	w.useTags(p)
 }
 
-// comeBack has the callers look again when a lot can be used, and at its last moment.
+// comeBack lets the callers check again when a lot becomes valid, and at its last moment.
 func (w *world) comeBack(p *process, l limit.Lot) {
 	look := func() { w.useTags(p) }
 	w.at(max(w.now, p.clock.when(l.Until.Sub(epoch)-lastMoment)), look)
@@ -190,10 +190,10 @@ func (w *world) comeBack(p *process, l limit.Lot) {
 	}
 }
 
-// lastMoment is how long before their end those use tokens who keep them.
+// lastMoment is how long before the end of a lot its keepers use it.
 const lastMoment = 2 * time.Millisecond
 
-// gush has all callers of the pool go on at once, now and then.
+// gush lets all callers of the pool continue at once, now and then.
 func (w *world) gush() {
 	w.after(exponential(w.rng.tags, 8*time.Second), func() {
 		if w.calm {
@@ -209,8 +209,7 @@ func (w *world) gush() {
 	})
 }
 
-// useTags has the callers of a process use what they have in hand. What a machine that was suspended has in hand is looked
-// at by its watchdog first.
+// useTags lets the callers of a process use its lots. On a machine that was suspended, the watchdog checks the lots first.
 func (w *world) useTags(p *process) {
 	if p.hands == nil || p.gone || p.left || p.halted() || p.overslept() {
 		return
@@ -231,7 +230,7 @@ func (w *world) useTags(p *process) {
 			l.Tokens = 0
 			h.Used += n
 			if w.rng.tags.IntN(50) == 0 {
-				h.Owed += 1 + n/10 // calls cost more than was thought
+				h.Owed += 1 + n/10 // calls cost more than estimated
 			}
 			w.usedOfTag(p, i-1, l, n)
 		}

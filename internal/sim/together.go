@@ -9,9 +9,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// drawTogether has half of the runs with consensus.Degrade lose the store all alike, which is when
-// it promises the bound: no process is cut off alone, and a store that was away stays
-// until everybody has had the time to ask. Processes are stopped all the same.
+// drawTogether lets half of the runs with consensus.Degrade lose the store for all alike, in which case it promises the bound. No process
+// is cut off alone, and a store that was away stays until all have had the time to ask. Processes are still stopped.
 func (p *plan) drawTogether(r *rand.Rand) {
 	if p.loss != consensus.Degrade || p.noted || r.IntN(2) == 0 {
 		return
@@ -27,8 +26,8 @@ func (p *plan) drawTogether(r *rand.Rand) {
 	}
 }
 
-// spared tells whether the store is not to be lost now, for it was lost a moment ago: somebody who asks on
-// time might not have reached it between the two.
+// spared reports whether the store must not be lost now, because it was lost a moment ago. A process that asks on time might not have
+// reached it in between.
 func (w *world) spared() bool {
 	if !w.plan.together {
 		return false
@@ -38,17 +37,16 @@ func (w *world) spared() bool {
 	return away || w.now < s.back+slowest(slices.Max(w.plan.leases)/4+2*time.Second)
 }
 
-// promised tells whether the sum of shares is promised to be within the whole: always with consensus.Stop, else while
-// the store is lost to all alike.
+// promised reports whether the sum of shares is promised to be within the whole: always with consensus.Stop, else while the store is lost
+// for all alike.
 func (w *world) promised() bool { return w.strict() || w.plan.together }
 
-// alone tells whether what a process uses it uses without the store's consent.
+// alone reports whether a process uses its share without the store's consent.
 func (w *world) alone(p *process) bool {
 	return p.degraded || p.clock.read(w.now) >= p.until
 }
 
-// noteAlone takes note of whether a process goes on without the store, and checks with how much: no more than it
-// had before, and than an even part.
+// noteAlone records whether a process continues without the store, and checks its share: at most its last one, and at most an even part.
 func (w *world) noteAlone(p *process, local time.Duration, before driver.Share) {
 	if w.plan.loss != consensus.Degrade {
 		return

@@ -6,14 +6,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// A place is where the processes of one ID leave their wills, one after the other, such as a file that is locked.
-// What dies lets go of it; what stops does not. A cloned machine has a copy of it.
+// A place is where the processes of one ID leave their wills, one after the other, such as a locked file. A dying process releases it; a
+// stopped one does not. A cloned machine has a copy of it.
 type place struct {
 	holder *process // nil: nobody
 	consensus.Testament
 }
 
-// drawWills has half of the runs keep wills.
+// drawWills lets half of the runs keep wills.
 func (p *plan) drawWills(r *rand.Rand) { p.wills = r.IntN(2) == 0 }
 
 // restart starts a process under the ID of one that has died, mostly in the same place.
@@ -33,7 +33,7 @@ func (w *world) twin(p *process) *process {
 	return w.joinAt(p.id, p.place)
 }
 
-// inherit has a process get hold of its place, if it can, before it makes a request.
+// inherit lets a process take its place, if possible, before it makes a request.
 func (w *world) inherit(p *process) {
 	if p.place == nil {
 		return
@@ -56,14 +56,14 @@ func (w *world) inherit(p *process) {
 	}
 }
 
-// writeWill puts down what a process leaves behind if it dies, before its newest request goes out.
+// writeWill writes a process's will before its newest request goes out.
 func (w *world) writeWill(p *process) {
 	if p.place != nil && p.place.holder == p {
 		p.place.Write(p.inherited, p.proc.Will(p.holder.Report(0).Debt))
 	}
 }
 
-// letGo is the end of a process. keep: it has told nobody that it uses nothing any more, and owes nothing.
+// letGo ends a process's hold of its place. keep: it has not reported that it uses and owes nothing any more.
 func (w *world) letGo(p *process, keep bool) {
 	if p.place == nil || p.place.holder != p {
 		return
@@ -74,7 +74,7 @@ func (w *world) letGo(p *process, keep bool) {
 	}
 }
 
-// copyPlace gives a clone a place of its own, with what stands in that of the original.
+// copyPlace gives a clone a place of its own, with the wills of the original's.
 func (w *world) copyPlace(p, q *process) {
 	if p.place == nil {
 		return

@@ -11,27 +11,26 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// DefaultDuration is the virtual time of a run's first phase, and TaggedDuration that of one with tags, of which each minute
-// takes several times as long.
+// DefaultDuration is the virtual time of a run's first phase, and TaggedDuration that of a run with tags, where each minute takes several
+// times as long.
 const (
 	DefaultDuration = 30 * time.Minute
 	TaggedDuration  = 10 * time.Minute
 )
 
-// Config says which run to make.
+// Config specifies a run.
 type Config struct {
 	Seed uint64
-	// Processors is how many there are at first. 0: drawn, half the time 12, else 1 to 12.
+	// Processors is the initial number. 0: drawn, half the time 12, else 1 to 12.
 	Processors int
 	// Duration is the virtual time with faults. Defaults to DefaultDuration, or TaggedDuration; at most an hour.
 	Duration time.Duration
-	// Trace, when set, is told what happens, a line for each thing.
+	// Trace, when set, receives a line for each event.
 	Trace io.Writer
-	// Progress, when set, is told by Sweep how many runs are done, after each. Its calls
-	// do not overlap.
+	// Progress, when set, is called by Sweep after each run with the number of finished runs. Its calls do not overlap.
 	Progress func(done uint64)
-	// Found, when set, is told by Sweep of each run that broke a promise, as soon as it has ended. It may be
-	// called from several goroutines.
+	// Found, when set, is called by Sweep for each run that broke a promise, as soon as it has ended. It may be called from several
+	// goroutines.
 	Found func(r Result)
 }
 
@@ -45,7 +44,7 @@ func (c *Config) duration() time.Duration {
 	return c.Duration
 }
 
-// A Result is what came of a run.
+// A Result is the result of a run.
 type Result struct {
 	Seed     uint64
 	Plan     string
@@ -67,8 +66,7 @@ type Violation struct {
 // String returns the violation in one line.
 func (v *Violation) String() string { return fmt.Sprintf("%v: %s: %s", v.At, v.Kind, v.Text) }
 
-// Run makes one run. It starts no goroutines; runs with different seeds may be
-// made at the same time.
+// Run makes one run. It starts no goroutines; runs with different seeds may be made concurrently.
 func Run(cfg Config) Result {
 	cfg.Duration = cfg.duration()
 	w := newWorld(cfg.Seed, planOf(cfg.Seed, cfg.Processors), cfg.Trace)
@@ -98,8 +96,7 @@ func Run(cfg Config) Result {
 	}
 }
 
-// planOf is the plan of a seed. Each part of it is drawn from a stream of its own, so that a new part
-// moves no run that does not have it.
+// planOf returns the plan of a seed. Each part is drawn from a stream of its own, so that a new part changes no run without it.
 func planOf(seed uint64, processors int) plan {
 	p := drawPlan(rand.New(rand.NewPCG(seed, 0)), processors)
 	p.drawExtras(rand.New(rand.NewPCG(seed, 6)))
@@ -116,30 +113,29 @@ type world struct {
 	now   time.Duration
 	queue queue
 	plan  plan
-	// What the plan, the network, the faults and the processes draw comes from
-	// different streams, so that a change to one part of the simulation moves the
-	// others as little as can be.
+	// The plan, the network, the faults and the processes draw from different streams. So a change to one part of the simulation affects
+	// the others as little as possible.
 	rng struct{ net, fault, demand, proc, more, pause, will, tags *rand.Rand }
 
 	store store
-	procs []*process // those that run, stopped and suspended ones included
+	procs []*process // those that run, including stopped and suspended ones
 	spare []*message
 	names int  // IDs and incarnations given out
 	calm  bool // the faults are off
-	// sparse leaves the sum of the shares to the test, which looks at it now and then: for pools so large that to
-	// add them up at each event would take longest.
+	// sparse leaves checking the sum of the shares to the test, which does so now and then. In very large pools, adding them up at each
+	// event would take the most time.
 	sparse bool
 
-	limit   throttle.Limit // that processes start with from now on
+	limit   throttle.Limit // for processes that start from now on
 	limits  limits
 	permits permits
 	orders  orders
 	tags    tagState
 
 	windows  windows
-	departed []time.Duration // when processes that are gone held a share last
+	departed []time.Duration // when processes that are gone last held a share
 
-	stepped   time.Duration   // when the store's clock made a small step last
+	stepped   time.Duration   // when the store's clock last made a small step
 	steps     []time.Duration // when it made one, if permits are issued by it
 	counters  Counters
 	violation *Violation
@@ -168,7 +164,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	return w
 }
 
-// run carries on until a moment of true time, or the first violation.
+// run continues until a moment of true time, or the first violation.
 func (w *world) run(until time.Duration) {
 	for w.violation == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
 		at, e, _ := w.queue.pop()
@@ -200,7 +196,7 @@ func (w *world) run(until time.Duration) {
 	}
 }
 
-// at and after have f done at a moment of true time.
+// at and after schedule f for a moment of true time.
 func (w *world) at(at time.Duration, f func()) { w.queue.push(at, event{kind: eventDo, do: f}) }
 
 func (w *world) after(d time.Duration, f func()) { w.at(w.now+d, f) }
@@ -215,8 +211,7 @@ func (w *world) newIncarnation() string {
 	return fmt.Sprintf("i%d", w.names)
 }
 
-// tracef writes a line of the trace. Callers on hot paths ask w.trace first, so
-// that nothing is allocated without one.
+// tracef writes a line of the trace. Hot paths check w.trace first, so that nothing is allocated without one.
 func (w *world) tracef(format string, args ...any) {
 	if w.trace != nil {
 		_, _ = fmt.Fprintf(w.trace, "%13.6f  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))

@@ -1,6 +1,5 @@
-// Command soak runs the long forms of the reliability tests, one after the other,
-// and writes what they measured to docs/reliability.md. It is started by `make
-// soak`; a test that fails does not stop the others, and shows on the page.
+// Command soak runs the long forms of the reliability tests, one after the other, and writes their figures to docs/reliability.md. `make
+// soak` starts it. A failing test does not stop the others, and shows on the page.
 package main
 
 import (
@@ -34,7 +33,7 @@ func main() {
 	}
 }
 
-// lengths says how long the tests run.
+// lengths are the lengths of the tests.
 type lengths struct {
 	seeds, tagSeeds, shell, rounds, kills, permits int
 	fuzz, memory                                   time.Duration
@@ -46,10 +45,9 @@ type step struct {
 	figures []string // that it records
 	args    []string // of the command; the first is its name
 	env     []string
-	// resumes is the variable by which the step is told of what it is, to go on where it was ended. Empty: it begins anew.
+	// resumes is the variable with the state from which the step continues an interrupted run. Empty: it starts again.
 	resumes string
-	// beside says that the step runs beside the others, at the lowest priority: it
-	// computes for long, and measures no time.
+	// beside means that the step runs in parallel with the others, at the lowest priority: it computes for long, and measures no time.
 	beside bool
 }
 
@@ -110,7 +108,7 @@ func steps(l lengths) []step {
 	}
 }
 
-// clusterPermits is how many permits a NATS cluster issues. A Redis issues 100,000 always.
+// clusterPermits is how many permits a NATS cluster issues. A Redis always issues 100,000.
 const clusterPermits = 20_000
 
 func run(ctx context.Context, args []string, progress io.Writer) error {
@@ -177,7 +175,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// do runs the step and notes when it did, and how it ended.
+// do runs the step and records its time and result.
 func (s step) do(ctx context.Context, tested, folder string, progress io.Writer) error {
 	began := time.Now()
 	if err := s.forget(folder); err != nil {
@@ -206,7 +204,7 @@ func (s step) do(ctx context.Context, tested, folder string, progress io.Writer)
 	}))
 }
 
-// forget removes what an earlier run of the step has recorded: what this one does not record is not on the page.
+// forget removes the records of an earlier run of the step, so that the page shows only those of this one.
 func (s step) forget(folder string) error {
 	for _, name := range append([]string{s.name + ".run"}, s.figures...) {
 		if err := os.Remove(filepath.Join(folder, name+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -216,7 +214,7 @@ func (s step) forget(folder string) error {
 	return nil
 }
 
-// command is the step as one types it.
+// command returns the step as a typed command.
 func (s step) command() string {
 	words := append([]string(nil), s.env...)
 	for _, a := range s.args {

@@ -22,7 +22,7 @@ import (
 //go:embed page.md.tmpl
 var text string
 
-// page is all that docs/reliability.md is made of.
+// page holds the data of docs/reliability.md.
 type page struct {
 	Steps []proof.Step
 
@@ -36,8 +36,8 @@ type page struct {
 	Fuzz                                  []proof.Fuzzed
 }
 
-// load reads the figures. What is missing is an error, and empty on the page. A step with
-// violations has failed, also where how it ended was not recorded.
+// load reads the figures. Missing ones are an error, and empty on the page. A step with violations has failed, even if its result was not
+// recorded.
 func (p *page) load(folder string) error {
 	var errs []error
 	for name, figures := range map[string]any{
@@ -61,7 +61,7 @@ func (p *page) load(folder string) error {
 	return errors.Join(errs...)
 }
 
-// figures are those in which a step records violations; nil: it has none.
+// figures returns the figures in which a step records violations; nil: it has none.
 func (p *page) figures(step string) *proof.Pools {
 	return map[string]*proof.Pools{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
@@ -88,7 +88,7 @@ func (p *page) write(file string) error {
 	return nil
 }
 
-// Command is that of a step.
+// Command returns the command of a step.
 func (p *page) Command(name string) string {
 	for _, s := range p.Steps {
 		if s.Name == name {
@@ -98,8 +98,7 @@ func (p *page) Command(name string) string {
 	return ""
 }
 
-// Endings says which steps failed, and of which there is no record; or that all ended well,
-// where that was recorded of all.
+// Endings lists the steps that failed or have no record. It says that all ended well if that was recorded for all.
 func (p *page) Endings() string {
 	var failed, missing []string
 	well := true
@@ -125,8 +124,7 @@ func (p *page) Endings() string {
 	return strings.Join(said, "; ")
 }
 
-// RulesCaught says how many of the rules left out were noticed. Figures of a step whose end is
-// not recorded may lack the others.
+// RulesCaught counts the omitted rules that were noticed. Figures of a step without a recorded result may lack the others.
 func (p *page) RulesCaught() string {
 	n := 0
 	for _, m := range p.Mutants {
@@ -141,7 +139,7 @@ func (p *page) RulesCaught() string {
 	return fmt.Sprintf("%d of %d rules caught", n, len(p.Mutants))
 }
 
-// Violations are those of all tests.
+// Violations returns those of all tests.
 func (p *page) Violations() []proof.Violation {
 	all := append(p.Pools(), p.Permits, p.Losses, p.Memory)
 	var found []proof.Violation
@@ -169,15 +167,15 @@ func (p *page) ServerFaults() (n uint64) {
 	return n
 }
 
-// Pools are all that measured windows.
+// Pools returns all figures with measured windows.
 func (p *page) Pools() []proof.Pools {
 	return append([]proof.Pools{p.Simulation, p.Tags, p.Shell}, p.Servers()...)
 }
 
-// Stores are the real stores that have issued permits.
+// Stores returns the figures of the real stores that have issued permits.
 func (p *page) Stores() []proof.Permits { return []proof.Permits{p.RedisPermits, p.NATSPermits} }
 
-// Machines says on what the steps ran.
+// Machines describes the machines of the steps.
 func (p *page) Machines() string {
 	var all []string
 	for _, s := range p.Steps {
@@ -188,12 +186,12 @@ func (p *page) Machines() string {
 	return strings.Join(all, "; ")
 }
 
-// machine is what the steps run on.
+// machine describes this machine.
 func machine() string {
 	return fmt.Sprintf("%s %s/%s, %d cores", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
-// commit is the commit that is tested. What the soak itself writes does not change it.
+// commit returns the tested commit. The soak's own output does not change it.
 func commit(ctx context.Context) string {
 	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
@@ -206,8 +204,8 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(head))
 }
 
-// simulated lists what the simulation is made of: the packages of this module that it imports, and go.mod for those of
-// others. It is empty where the go command cannot tell.
+// simulated lists the sources of the simulation: the packages of this module that it imports, and go.mod for others. It is empty if the go
+// command fails.
 func simulated(ctx context.Context) []string {
 	const format = "{{with .Module}}{{if .Main}}{{.Path}} {{$.ImportPath}}{{end}}{{end}}"
 	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "./internal/sim").Output()
@@ -222,8 +220,8 @@ func simulated(ctx context.Context) []string {
 	return parts
 }
 
-// version names what is committed of files, and of the code in folders, but not in those below them; empty where something
-// of it is not committed. Tests are no part of it: a run of the simulation does not depend on them.
+// version returns the committed version of files, and of the code in folders without their subfolders; empty if some of it is not
+// committed. It excludes tests, on which a run of the simulation does not depend.
 func version(ctx context.Context, paths []string) string {
 	if len(paths) == 0 {
 		return ""

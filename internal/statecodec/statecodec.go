@@ -1,6 +1,5 @@
-// Package statecodec writes and reads states that pools keep in documents: a fixed list of whole
-// numbers, in decimal, with a blank between two of them. There is one text for a state and no other
-// is read, so that equal states are equal documents. Its functions are pure.
+// Package statecodec writes and reads states that pools keep in documents: a fixed list of integers, in decimal, separated by blanks. A
+// state has one text, and no other is accepted, so that equal states are equal documents. Its functions are pure.
 package statecodec
 
 import (
@@ -21,8 +20,8 @@ func Append(b []byte, fields []*int64) []byte {
 	return b
 }
 
-// Parse reads what Append writes, of at most as many bytes, and nothing else. Its errors begin with
-// the name of the package that owns the state; what fields hold then is undefined.
+// Parse reads the output of Append, of at most so many bytes, and nothing else. Its errors begin with the name of the package that owns the
+// state; fields are undefined then.
 func Parse(owner, text string, bytes int, fields []*int64) error {
 	if len(text) > bytes {
 		return fmt.Errorf("%s: a state of %d bytes, allowed: at most %d", owner, len(text), bytes)
@@ -41,18 +40,18 @@ func Parse(owner, text string, bytes int, fields []*int64) error {
 	return nil
 }
 
-// A Check collects the fields that are outside of what is allowed. The zero Check has none.
+// A Check collects the fields with values that are not allowed. The zero Check has none.
 type Check struct {
 	Owner string // as of Parse
 	errs  []error
 }
 
-// Within notes a field that is not in low to high.
+// Within records a field that is not in low to high.
 func (c *Check) Within(field string, value, low, high int64) {
 	if value < low || value > high {
 		c.errs = append(c.errs, fmt.Errorf("%s: %s of a state is %d, allowed: %d to %d", c.Owner, field, value, low, high))
 	}
 }
 
-// Err joins what was noted; nil if that is nothing.
+// Err joins the recorded faults; nil if there are none.
 func (c *Check) Err() error { return errors.Join(c.errs...) }

@@ -1,11 +1,11 @@
-// Package stopnotice tells the containers of a pod that the pod is being stopped, by a file in a folder that they share.
+// Package stopnotice notifies the containers of a pod that the pod is being stopped, by a file in a folder that they share.
 //
-// Kubernetes 1.29 and later stops the container of a handler only when Numaflow's own has ended. Numaflow's waits for the
-// handler, and the handler knows nothing. A container of spec.sidecars gets SIGTERM together with Numaflow's own: it
-// posts the notice, and the handler sees it within one look.
+// Kubernetes 1.29 and later stops the container of a handler only when Numaflow's own has ended. Numaflow's waits for the handler, which
+// receives no signal. A container of spec.sidecars gets SIGTERM together with Numaflow's own: it posts the notice, and the handler sees it
+// at its next check.
 //
-// A notice is good until it is cleared. The container that posts clears it at its start, so a notice that was posted
-// because that container alone was stopped ends with its restart.
+// A notice is valid until it is cleared. The posting container clears it at its start. So if only that container was stopped, its restart
+// ends the notice.
 package stopnotice
 
 import (
@@ -21,13 +21,13 @@ import (
 // file is the name of the notice in the shared folder.
 const file = "numathrottle-stop"
 
-// Every is how often Seen looks. A look is one stat(2).
+// Every is how often Seen checks. A check is one stat(2).
 const Every = 200 * time.Millisecond
 
-// Path returns where the notice of a folder stands.
+// Path returns the path of the notice in a folder.
 func Path(folder string) string { return filepath.Join(folder, file) }
 
-// Post leaves the notice in a folder. Errors: the folder is missing or not writable.
+// Post creates the notice in a folder. Errors: the folder is missing or not writable.
 func Post(folder string) error {
 	f, err := os.OpenFile(Path(folder), os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // other containers run as other users
 	if err != nil {
@@ -36,7 +36,7 @@ func Post(folder string) error {
 	return f.Close()
 }
 
-// Clear takes the notice away, if there is one. Errors: the folder is missing or not writable.
+// Clear removes the notice, if there is one. Errors: the folder is missing or not writable.
 func Clear(folder string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return fmt.Errorf("the folder of the stop notice: %w", err)
@@ -47,8 +47,8 @@ func Clear(folder string) error {
 	return nil
 }
 
-// Seen blocks until there is a notice in the folder, and returns true; or until ctx has ended, and returns false. A folder
-// that is missing or cannot be read has no notice.
+// Seen blocks until there is a notice in the folder, and returns true; or until ctx has ended, and returns false. A missing or unreadable
+// folder has no notice.
 func Seen(ctx context.Context, folder string) bool {
 	tick := time.NewTicker(Every)
 	defer tick.Stop()

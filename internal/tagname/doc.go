@@ -1,2 +1,2 @@
-// Package tagname names tags: which names can have a quota, the key of a name in stores, and the name that errors and logs show.
+// Package tagname names tags: it has the names that can have a quota, the key of a name in stores, and the name in errors and logs.
 package tagname

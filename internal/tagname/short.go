@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// longestShown is the longest tag that is its own short name, in bytes.
+// longestShown is the maximum length of a tag that is its own short name, in bytes.
 const longestShown = 128
 
-// Short returns the name of a tag for errors, logs and what is remembered of it. It is the tag, or the beginning of a hash for one that
-// is long, no text, or has control characters: tags come from messages, and so from anybody.
+// Short returns the name of a tag for errors, logs and memory. It is the tag, or a hash prefix if the tag is long, invalid UTF-8, or has
+// control characters: tags come from messages, and so from anybody.
 func Short(tag string) string {
 	if len(tag) <= longestShown && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl) {
 		return tag

@@ -1,4 +1,4 @@
-// Package templatecheck finds in a template what its data never has, before the first message comes.
+// Package templatecheck finds fields in a template that its data never has, before the first message comes.
 package templatecheck
 
 import (
@@ -10,8 +10,8 @@ import (
 	"text/template/parse"
 )
 
-// Fields returns an error that names a field of the data that there never is, and those that there are. It looks where the dot is the data
-// itself: behind range and with it is not, and a template within the template may be given anything.
+// Fields returns an error that names a field that the data never has, and the existing ones. It checks only where the dot is the data
+// itself: inside range and with it is not, and a nested template may receive any data.
 func Fields(t *template.Template, known ...string) error {
 	if t.Tree == nil {
 		return nil
@@ -24,7 +24,7 @@ func Fields(t *template.Template, known ...string) error {
 
 type fields []string
 
-// unknown returns the first field of a list that is not among the known ones; empty for none.
+// unknown returns the first field of a list that is not known; empty for none.
 func (known fields) unknown(list *parse.ListNode) string {
 	if list == nil {
 		return ""

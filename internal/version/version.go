@@ -1,5 +1,4 @@
-// Package version tells which build of this module a program is, from what the Go tool
-// has written into it.
+// Package version identifies the build of this module in a program, from the information that the Go tool embeds.
 package version
 
 import (
@@ -10,21 +9,20 @@ import (
 	"strings"
 )
 
-// A Build is what is known of a program's origin.
+// A Build describes a program's origin.
 type Build struct {
-	// Version is that of the module: a tag such as v1.2.3, a pseudo-version, with
-	// "+dirty" behind it when files were changed; or "(devel)" when nothing is known.
+	// Version is the module's version: a tag such as v1.2.3 or a pseudo-version, with the suffix "+dirty" if files were changed; or
+	// "(devel)" if unknown.
 	Version string
-	// Revision is the commit, and Time when it was made, as in RFC 3339. Both are empty when the
-	// program was not built in a checkout.
+	// Revision is the commit, and Time its time as in RFC 3339. Both are empty if the program was not built in a checkout.
 	Revision, Time string
-	// Modified says that files differed from the commit.
+	// Modified reports whether files differed from the commit.
 	Modified bool
-	// Go is the version of the toolchain, and Platform what it was built for.
+	// Go is the version of the toolchain, and Platform the target.
 	Go, Platform string
 }
 
-// unknown is the version of a program that was built without one.
+// unknown is the version of a program built without one.
 const unknown = "(devel)"
 
 // Read returns the build of the running program.
@@ -33,17 +31,17 @@ func Read() Build {
 	return of(info)
 }
 
-// modulePath is that of this module.
+// modulePath is the path of this module.
 const modulePath = "github.com/numaproj-contrib/numathrottle"
 
-// Module returns the build of this module in the running program, which may be another one that imports it. Then there is no
-// commit but that in the Version.
+// Module returns the build of this module in the running program, which may be another one that imports it. Then only the Version may
+// contain a commit.
 func Module() Build {
 	info, _ := debug.ReadBuildInfo()
 	return module(info)
 }
 
-// module is Module for what the Go tool has written; nil when it has written nothing.
+// module is Module for the Go tool's information; nil without any.
 func module(info *debug.BuildInfo) Build {
 	if info == nil || info.Main.Path == modulePath {
 		return of(info)
@@ -54,14 +52,14 @@ func module(info *debug.BuildInfo) Build {
 			continue
 		}
 		if dep.Replace != nil {
-			dep = dep.Replace // by a folder it has no version
+			dep = dep.Replace // a replacement by a folder has no version
 		}
 		b.Version = cmp.Or(dep.Version, unknown)
 	}
 	return b
 }
 
-// of is Read for what the Go tool has written; nil when it has written nothing.
+// of is Read for the Go tool's information; nil without any.
 func of(info *debug.BuildInfo) Build {
 	b := Build{Version: unknown, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {

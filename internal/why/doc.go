@@ -1,5 +1,6 @@
-// Package why says in one sentence what holds the callers of a pool back: what, whose calls, since when, until when, and what to do about it.
+// Package why says in one sentence what limits the callers of a pool: the cause, the affected calls, since when, until when, and the
+// remedy.
 //
-// Explain is pure: the command, the console, /statusz and /readyz collect a State from what they see, and show what Explain makes of it. What an
-// observer cannot know is left out of the sentence.
+// Explain is pure: the command, the console, /statusz and /readyz collect a State from their view, and show its answer. The sentence leaves
+// out unknown facts.
 package why

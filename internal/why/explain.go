@@ -9,8 +9,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Explain says what holds callers back: of several causes the one that stops everything, else the one that holds most callers. It is a pure
-// function, and its sentence is plain text.
+// Explain says what limits callers. Of several causes it names the one that stops everything, else the cause that affects most callers. It
+// is a pure function, and its sentence is plain text.
 func Explain(s State) Answer {
 	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofPause, ofPool} {
 		if a, ok := of(&s); ok {
@@ -28,7 +28,7 @@ func held(cause limit.Reason, format string, args ...any) (Answer, bool) {
 	return Answer{string(cause), Held, fmt.Sprintf(format, args...)}, true
 }
 
-// inPool is a command on the pool, with what precedes it; empty for a limit without a pool.
+// inPool returns a command on the pool, after the text before; empty for a limit without a pool.
 func (s *State) inPool(before, command, more string) string {
 	if s.Pool == "" {
 		return ""
@@ -36,7 +36,7 @@ func (s *State) inPool(before, command, more string) string {
 	return before + "numathrottle " + command + " --pool " + argument(s.Pool) + more
 }
 
-// ofProcess is what is wrong with the process that asks, whatever the store says.
+// ofProcess explains faults of the asking process, independently of the store.
 func ofProcess(s *State) (Answer, bool) {
 	if s.Self == nil {
 		return Answer{}, false
@@ -54,7 +54,7 @@ func ofProcess(s *State) (Answer, bool) {
 	return Answer{}, false
 }
 
-// ofStore is what a store that does not answer does to callers. A share is good for a while without it.
+// ofStore explains the effect of a store that does not answer. A share stays valid for a while without it.
 func ofStore(s *State) (Answer, bool) {
 	lost := s.Self != nil && (s.Self.Reason == limit.ReasonStoreLost ||
 		s.Failure != "" && (s.Self.Reason == limit.ReasonNoShare || s.Self.Reason == limit.ReasonFrozen)) // it has not answered yet, or not again
@@ -79,7 +79,7 @@ func ofStore(s *State) (Answer, bool) {
 	return broken(limit.ReasonStoreLost, "%s", text)
 }
 
-// ofPause is a pause of everything.
+// ofPause explains a pause of everything.
 func ofPause(s *State) (Answer, bool) {
 	for _, p := range s.Pauses {
 		if p.Tag == "" && s.goesOn(&p) {
@@ -92,7 +92,7 @@ func ofPause(s *State) (Answer, bool) {
 
 func (s *State) goesOn(p *limit.Paused) bool { return p.Until.IsZero() || p.Until.After(s.Now) }
 
-// because is the reason that somebody gave.
+// because formats a given reason.
 func because(reason string) string {
 	if reason == "" {
 		return ""
@@ -100,7 +100,7 @@ func because(reason string) string {
 	return " (" + plain(reason) + ")"
 }
 
-// waiting counts all callers that wait.
+// waiting counts all waiting callers.
 func (s *State) waiting() (callers int) {
 	for i := range s.Pods {
 		callers += s.Pods[i].Waiting
@@ -108,7 +108,7 @@ func (s *State) waiting() (callers int) {
 	return callers
 }
 
-// ofPool is what the pods of the pool tell.
+// ofPool explains the reports of the pool's pods.
 func ofPool(s *State) (Answer, bool) {
 	switch {
 	case len(s.Pods) == 0 && s.Silent > 0:
@@ -134,19 +134,19 @@ func ofPool(s *State) (Answer, bool) {
 	return Answer{}, false
 }
 
-// A group is the pods whose callers are held back by the same thing.
+// A group is the pods whose callers are held back by the same cause.
 type group struct {
 	reason limit.Reason
 	tag    string
 	ids    []string
-	hold   limit.Hold // of all of them
+	hold   limit.Hold // of all its pods
 	share  float64
 }
 
-// fullUse is from which part on a limit counts as used in full: what is measured lags behind.
+// fullUse is the fraction from which a limit counts as used in full, because measurements lag behind.
 const fullUse = 0.9
 
-// dominant is the group that holds most callers, and of several the largest.
+// dominant returns the group with the most callers held back, and of several the largest.
 func (s *State) dominant() (worst group, some bool) {
 	var groups []group
 	for i := range s.Pods {
@@ -162,7 +162,7 @@ func (s *State) dominant() (worst group, some bool) {
 		groups[at].add(p)
 	}
 	groups = slices.DeleteFunc(groups, func(g group) bool {
-		// Between two tokens a bucket is empty. That holds nobody back.
+		// Between two tokens a bucket is empty. That does not hold callers back.
 		passing := (g.reason == limit.ReasonLimit || g.reason == limit.ReasonAdaptive) && g.tag == ""
 		return passing && g.hold.Callers == 0 && g.hold.Owed < leastOwed && s.used() < fullUse
 	})
@@ -175,7 +175,7 @@ func (s *State) dominant() (worst group, some bool) {
 	}), true
 }
 
-// add adds a pod to a group. One that does not tell whom it holds back holds all that wait.
+// add adds a pod to a group. If the pod does not report whom it holds back, that is all its waiting callers.
 func (g *group) add(p *Pod) {
 	g.ids = append(g.ids, p.ID)
 	g.share += p.Share
@@ -189,7 +189,7 @@ func (g *group) add(p *Pod) {
 	g.hold.Blocked = g.hold.Blocked || h.Blocked
 }
 
-// used is which part of the limit the pods use together.
+// used returns the fraction of the limit that the pods use together.
 func (s *State) used() (part float64) {
 	for i := range s.Pods {
 		part += s.Pods[i].Used
@@ -197,7 +197,7 @@ func (s *State) used() (part float64) {
 	return part
 }
 
-// ofFreeze is a freeze that is what holds callers back: nobody has a share, or shares cannot follow those who wait.
+// ofFreeze explains a freeze that holds callers back: no pod has a share, or shares cannot follow the waiting callers.
 func ofFreeze(s *State, g *group, some bool) (Answer, bool) {
 	var shares float64
 	for i := range s.Pods {
@@ -218,7 +218,7 @@ func ofFreeze(s *State, g *group, some bool) (Answer, bool) {
 	return broken(limit.ReasonFrozen, "no share grows for %s%s%s", whole(s.Frozen), because, waits(s.waiting(), 0))
 }
 
-// ofTagPause is the pause of a tag that nobody waits for.
+// ofTagPause explains the pause of a tag without waiting callers.
 func ofTagPause(s *State) (Answer, bool) {
 	for i := range s.Pauses {
 		if p := &s.Pauses[i]; s.goesOn(p) {

@@ -6,17 +6,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// leastOwed is from which time on debt counts: settling a call often leaves a little.
+// leastOwed is the time from which debt counts: settling a call often leaves a little.
 const leastOwed = time.Second
 
-// ofGroup says what holds back the callers of a group.
+// ofGroup explains the cause of a group.
 func ofGroup(s *State, g *group) (Answer, bool) {
 	wait := waits(g.hold.Callers, g.hold.Longest)
 	if g.tag != "" {
 		return ofTag(s, g)
 	}
 	switch g.reason {
-	case limit.ReasonOther, limit.ReasonClosed: // as one that is not known
+	case limit.ReasonOther, limit.ReasonClosed: // like an unknown one
 	case limit.ReasonQuota, limit.ReasonBudget, limit.ReasonNames:
 		return ofTag(s, g)
 	case limit.ReasonLimit:
@@ -55,7 +55,7 @@ func ofGroup(s *State, g *group) (Answer, bool) {
 	return held(limit.ReasonOther, "%s holds calls back (%s)%s", pods(g.ids, len(s.Pods)), plain(string(g.reason)), wait)
 }
 
-// limitText is the limit in force.
+// limitText describes the limit in force.
 func (s *State) limitText() string {
 	if s.Limit == "" {
 		return "the limit"
@@ -63,7 +63,7 @@ func (s *State) limitText() string {
 	return "the limit of " + s.Limit
 }
 
-// ofLimit is the limit itself.
+// ofLimit explains the limit itself as the cause.
 func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 	const cause = limit.ReasonLimit
 	switch used := s.used(); {
@@ -87,7 +87,7 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 	return held(cause, "%s is used in full%s", s.limitText(), wait)
 }
 
-// ofTag is the quota of a tag, or its pause.
+// ofTag explains the quota of a tag, or its pause, as the cause.
 func ofTag(s *State, g *group) (Answer, bool) {
 	wait := waits(g.hold.Callers, g.hold.Longest)
 	tag, is, has := named(g.tag)

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// Pool is the state of a pool as its record shows it to an observer.
+// Pool returns the state of a pool as its record shows it to an observer.
 func Pool(o *consensus.Overview, now time.Time) State {
 	s := State{
 		Pool: o.Pool, Now: now, Slots: o.Slots, Lowered: o.Lowered, Pauses: o.Pauses, Frozen: o.Frozen, FrozenBy: o.FrozenBy,
@@ -30,7 +30,7 @@ func Pool(o *consensus.Overview, now time.Time) State {
 		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
 	}
 	for i := range o.Processors {
-		if row := &o.Processors[i]; row.Gone() { // what it told is no longer so
+		if row := &o.Processors[i]; row.Gone() { // its reports are outdated
 			if s.Silent == 0 || row.Silent < s.Silent {
 				s.Silent = row.Silent
 			}
@@ -51,7 +51,7 @@ func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
 	return p
 }
 
-// PartOf is what a pod uses of the limit in force. It tells what it uses of the limit that it is configured with.
+// PartOf returns the fraction of the limit in force that a pod uses. The pod reports its use of its configured limit.
 func PartOf(o *consensus.Overview, row *consensus.OverviewRow) float64 {
 	switch {
 	case row.Max > 0 && o.Max > 0 && o.Per > 0:
@@ -62,7 +62,7 @@ func PartOf(o *consensus.Overview, row *consensus.OverviewRow) float64 {
 	return row.Used
 }
 
-// LimitText is a limit: 400/s, or 600 per 1m. A period of 0 is not known.
+// LimitText formats a limit: 400/s, or 600 per 1m. A period of 0 is unknown.
 func LimitText(tokens int, per time.Duration) string {
 	if per == 0 {
 		return fmt.Sprintf("%d per configured period", tokens)

@@ -8,28 +8,28 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An Own is what a process knows of its limiter at one moment.
+// An Own is a process's view of its limiter at one moment.
 type Own struct {
-	// Max per Per is the limit that it is configured with, or Slots that of calls in flight; all 0: there is none.
+	// Max per Per is its configured limit, or Slots that of calls in flight; all 0: none.
 	Max    int
 	Per    time.Duration
 	Slots  int
 	Lease  limit.Lease
 	Closed bool
-	// Hold is what holds callers back here, and Held says that something does.
+	// Hold describes the hold-up of callers here, and Held reports whether there is one.
 	Hold throttle.HoldUp
 	Held bool
-	// Paused is the pause of everything in force here; nil: there is none.
+	// Paused is the pause of everything in force here; nil: none.
 	Paused *limit.Paused
 }
 
-// Ready tells whether the limiter can grant: a process that waits for its turn of a slot is as it should be.
+// Ready reports whether the limiter can grant: a process that waits for its turn of a slot is ready.
 func (o *Own) Ready() bool {
 	return !o.Closed && (o.Lease.Share > 0 || o.Lease.Reason == limit.ReasonInFlight)
 }
 
-// Process is the state of a limit as one of its processes sees it: the pool as of its last sync, which is what observers see, and what the
-// process knows of itself by now. v is nil for a limit without a pool.
+// Process returns the state of a limit as one of its processes sees it. It combines the pool as of the last sync, as observers see it, with
+// the process's own current state. v is nil for a limit without a pool.
 func Process(v *consensus.View, own Own, now time.Time) State {
 	s, self := State{Now: now}, &Self{}
 	if v == nil {
@@ -60,7 +60,7 @@ func Process(v *consensus.View, own Own, now time.Time) State {
 	return s
 }
 
-// alone is the state of a limit without a pool.
+// alone returns the state of a limit without a pool.
 func (o *Own) alone(now time.Time) State {
 	s := State{Now: now, Slots: o.Slots}
 	if o.Max > 0 && o.Per > 0 {
@@ -77,7 +77,7 @@ func (o *Own) alone(now time.Time) State {
 	return s
 }
 
-// setOwn replaces what the process reported with its last sync by its present state, where that says more.
+// setOwn replaces the process's last report by its current state, where that says more.
 func (s *State) setOwn(self *Self, own *Own) {
 	at := -1
 	for i := range s.Pods {
@@ -85,7 +85,7 @@ func (s *State) setOwn(self *Self, own *Own) {
 			at = i
 		}
 		if self.Reason != "" {
-			s.Pods[i].Reason = "" // what holds back others is not why this one grants nothing
+			s.Pods[i].Reason = "" // the cause for others does not explain why this process grants nothing
 		}
 	}
 	if at < 0 {
@@ -108,10 +108,10 @@ func (s *State) setOwn(self *Self, own *Own) {
 	}
 }
 
-// hold is what holds callers back here, as a pod tells it.
+// hold returns the hold-up of callers here, as a pod reports it.
 func (o *Own) hold() limit.Hold {
 	h := limit.Hold{Callers: o.Hold.Waiting, Rate: o.Hold.Rate, Blocked: o.Hold.Blocked, Owed: o.Hold.Owed}
-	if o.Hold.OfTag { // of the limit itself it is known only for how long somebody has waited without a break
+	if o.Hold.OfTag { // for the limit itself, only the time of continuous waiting is known
 		h.Longest = o.Hold.Longest
 	}
 	if o.Hold.Reason == limit.ReasonBudget {
@@ -120,7 +120,7 @@ func (o *Own) hold() limit.Hold {
 	return h
 }
 
-// tag is whose quota, or pause, that is.
+// tag returns the tag whose quota or pause that is.
 func (o *Own) tag() string {
 	switch {
 	case !o.Hold.OfTag:

@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// plain is a name as it can be printed anywhere.
+// plain quotes a name unless it can be printed anywhere.
 func plain(name string) string {
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
 		return quoted
@@ -19,7 +19,7 @@ func plain(name string) string {
 	return name
 }
 
-// argument is a name as a shell takes it.
+// argument quotes a name for a shell, if necessary.
 func argument(name string) string {
 	safe := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/-_.:@%+,=", c)
@@ -30,10 +30,10 @@ func argument(name string) string {
 	return "'" + strings.ReplaceAll(strings.Trim(strconv.Quote(name), `"`), "'", `'\''`) + "'"
 }
 
-// named is a tag as the subject of a sentence, with "is" or "are", and "has" or "have".
+// named returns a tag as the subject of a sentence, with "is" or "are", and "has" or "have".
 func named(tag string) (subject, is, has string) {
 	switch {
-	case tag == "": // it was not told
+	case tag == "": // it was not reported
 		return "a tag", "is", "has"
 	case tag == consensus.TagOthers:
 		return "all other tags", "are", "have"
@@ -43,7 +43,7 @@ func named(tag string) (subject, is, has string) {
 	return plain(tag), "is", "has"
 }
 
-// clock is a moment, which stands without its date on the day of now.
+// clock formats a moment, without the date if it is on the day of now.
 func clock(at, now time.Time) string {
 	at, now = at.UTC().Round(time.Second), now.UTC()
 	layout := "15:04"
@@ -56,7 +56,7 @@ func clock(at, now time.Time) string {
 	return at.Format(layout) + " UTC"
 }
 
-// until is when something ends; nothing where it has no end.
+// until says when something ends; empty without an end.
 func until(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -64,7 +64,7 @@ func until(at, now time.Time) string {
 	return " until " + clock(at, now)
 }
 
-// by says who wants something.
+// by names the author.
 func by(who string) string {
 	if who == "" {
 		return ""
@@ -72,7 +72,7 @@ func by(who string) string {
 	return " by " + plain(who)
 }
 
-// span is a duration for people: 3.2 s, 45 s, 12 min, 3.5 h.
+// span formats a duration for people: 3.2 s, 45 s, 12 min, 3.5 h.
 func span(d time.Duration) string {
 	s := d.Seconds()
 	switch {
@@ -86,7 +86,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", s/3600)
 }
 
-// whole is a duration in whole seconds, rounded up.
+// whole formats a duration in whole seconds, rounded up.
 func whole(d time.Duration) string {
 	if d > 90*time.Second {
 		return span(d)
@@ -94,7 +94,7 @@ func whole(d time.Duration) string {
 	return fmt.Sprintf("%d s", int64((d+time.Second-1)/time.Second))
 }
 
-// rate is tokens per second.
+// rate formats a rate in tokens per second.
 func rate(perSecond float64) string { return strconv.FormatFloat(perSecond, 'g', 4, 64) + "/s" }
 
 func percent(part float64) string { return fmt.Sprintf("%.0f %%", 100*part) }
@@ -122,19 +122,19 @@ func pods(ids []string, all int) string {
 	return fmt.Sprintf("%d of %d pods", len(ids), all)
 }
 
-// mostStoreText is how much of a store's error is shown.
+// mostStoreText bounds the shown text of a store's error.
 const mostStoreText = 200
 
-// remedied is what an error says that knows its remedy, without the error behind it.
+// remedied matches the part of an error that states its remedy, without the cause.
 var remedied = regexp.MustCompile(`the store (rejects|wants|asks|does not|lacks)\b[^()]*(\(NUMATHROTTLE_[^()]*\))?`)
 
-// A remedy is an error of a store that knows what to do about it.
+// A remedy is an error of a store that states its remedy.
 type remedy interface {
 	error
 	Remedy() string
 }
 
-// FailureOf is what to show of an error of a store: its remedy, else its text. Empty for nil.
+// FailureOf returns the text to show for an error of a store: its remedy, else its text. Empty for nil.
 func FailureOf(err error) (failure, does string) {
 	if err == nil {
 		return "", ""
@@ -145,7 +145,7 @@ func FailureOf(err error) (failure, does string) {
 	return err.Error(), does
 }
 
-// StoreText says what is wrong with the store, and what to do about it, out of its error's text.
+// StoreText derives a diagnosis and a remedy from the text of a store's error.
 func StoreText(failure string) string {
 	lower := strings.ToLower(failure)
 	has := func(parts ...string) bool {
@@ -156,7 +156,7 @@ func StoreText(failure string) string {
 		}
 		return false
 	}
-	if said := remedied.FindString(failure); said != "" { // it is said already
+	if said := remedied.FindString(failure); said != "" { // the text says it already
 		return cut(said)
 	}
 	switch {

@@ -1,13 +1,12 @@
-// Command demo runs llm-map on one machine against a fake provider, with real parts: four
-// processes of the llm-map binary share the provider's limits through a real store, and
-// 2,000 prompts come in over their real gRPC sockets. The provider enforces its limits on its own
-// clock. The demo prints a line every two seconds and ends with a verdict: no call was
-// refused, and the tighter limit was used. It exits with 1 when that is not so.
+// Command demo runs llm-map on one machine against a fake provider, with real parts. Four processes of the llm-map binary share the
+// provider's limits through a real store, and 2,000 prompts come in over their real gRPC sockets. The provider enforces its limits on its
+// own clock. The demo prints a line every two seconds and ends with a verdict: no call was refused, and the tighter limit was used.
+// Otherwise it exits with 1.
 //
 //	make llm-demo
 //
-// Flags change the provider, the limits and the number of prompts; LLM_DEMO_STORE=redis://... or
-// nats://... names another store than an embedded NATS server.
+// Flags change the provider, the limits and the number of prompts; LLM_DEMO_STORE=redis://... or nats://... names a store in place of an
+// embedded NATS server.
 package main
 
 import (
@@ -29,7 +28,7 @@ func main() {
 	})
 }
 
-// An options is what the flags say.
+// options holds the flags.
 type options struct {
 	binary    string
 	provider  string
@@ -71,7 +70,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, nil
 }
 
-// run plays the demo and tells whether every promise was kept.
+// run plays the demo and reports whether every promise was kept.
 func run(ctx context.Context, args []string, dir string, out io.Writer) (bool, error) {
 	o, err := parse(args, out)
 	if err != nil {

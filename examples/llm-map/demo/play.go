@@ -16,11 +16,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 )
 
-// offered is how many messages a process is offered at once: more than it can have in
-// flight, so that the limits are what binds.
+// offered is how many messages a process is offered at once: more than it can have in flight, so that only the limits hold it back.
 const offered = 64
 
-// A demo is one run: the processes, the provider, and what was seen.
+// A demo is one run: the processes, the provider, and the observations.
 type demo struct {
 	options
 
@@ -84,7 +83,7 @@ func (d *demo) play(ctx context.Context) error {
 	return nil
 }
 
-// send sends one prompt to a process and counts what comes back.
+// send sends one prompt to a process and counts the answer.
 func (d *demo) send(ctx context.Context, p *process, prompt string) {
 	results, err := p.Feed.Do(ctx, dataplane.Message{Value: []byte(prompt)})
 	var answer struct {
@@ -114,8 +113,7 @@ func newPrompt(i int) string {
 	return b.String()
 }
 
-// used is how much of each limit was used from the first call on to the last: what
-// came after the first, by the time that it took.
+// used returns how much of each limit was used between the first call and the last: all usage after the first call, divided by the time.
 func (d *demo) used(charges []fakellm.Charge) (requests, tokens float64, took time.Duration) {
 	calls := make([]fakellm.Charge, 0, len(charges))
 	for _, c := range charges {

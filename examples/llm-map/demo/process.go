@@ -12,14 +12,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
-// A process is one of llm-map.
+// A process is a process of llm-map.
 type process struct {
 	*stage.Process
 
 	answered atomic.Int64
 }
 
-// start starts a process as a pod would be: by its environment.
+// start starts a process like a pod: with its environment.
 func (d *demo) start(ctx context.Context, id string) error {
 	socket := filepath.Join(d.dir, id+".sock")
 	env := append(withoutSettings(os.Environ()),
@@ -47,7 +47,7 @@ func (d *demo) start(ctx context.Context, id string) error {
 	return err
 }
 
-// withoutSettings leaves out what would be read as settings of llm-map.
+// withoutSettings removes the variables that llm-map would read as settings.
 func withoutSettings(environ []string) []string {
 	var out []string
 	for _, entry := range environ {
@@ -58,7 +58,7 @@ func withoutSettings(environ []string) []string {
 	return out
 }
 
-// killAll ends what is still running after a failure.
+// killAll ends the remaining processes after a failure.
 func (d *demo) killAll() {
 	for _, p := range d.processes {
 		_ = p.Kill()

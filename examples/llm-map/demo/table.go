@@ -9,13 +9,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
-// A table remembers what its last row showed.
+// A table remembers the figures of its last row.
 type table struct {
 	at       time.Time
 	answered map[string]int64
 }
 
-// row prints what happened since the last one.
+// row prints the events since the last row.
 func (d *demo) row() {
 	now := time.Now()
 	if d.table.answered == nil {
@@ -39,10 +39,10 @@ func (d *demo) row() {
 		st.InFlight, st.Refused(), strings.Join(each, "  "))
 }
 
-// leastUse is how much of the tighter limit has to be used.
+// leastUse is the part of the tighter limit that must be used.
 const leastUse = 0.97
 
-// verdict prints what was promised and what was seen, and tells whether all of it was kept.
+// verdict prints the promises and the observations, and reports whether all promises were kept.
 func (d *demo) verdict() bool {
 	charges, st := d.provider.Charges(), d.provider.Stats()
 	requests, tokens, took := d.used(charges)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A request is what the server reads of a call.
+// A request is the part of a call that the server reads.
 type request struct {
 	Model    string `json:"model"`
 	Messages []struct {
@@ -23,7 +23,7 @@ type request struct {
 	} `json:"stream_options"`
 }
 
-// promptTokens is the prompt by the estimate from its characters.
+// promptTokens estimates the tokens of the prompt from its characters.
 func (r *request) promptTokens() int {
 	n := 0
 	for _, m := range r.Messages {
@@ -32,7 +32,7 @@ func (r *request) promptTokens() int {
 	return tokensOf(n)
 }
 
-// maxTokens is how long the answer may be.
+// maxTokens returns the maximum length of the answer.
 func (r *request) maxTokens(byDefault int) int {
 	switch {
 	case r.MaxCompletionTokens > 0:
@@ -61,7 +61,7 @@ type choice struct {
 	FinishReason *string  `json:"finish_reason"`
 }
 
-// A reply is the body of an answer, or one event of a streamed one.
+// A reply is the body of a response, or one event of a streamed one.
 type reply struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -71,9 +71,8 @@ type reply struct {
 	Usage   *usage   `json:"usage,omitempty"`
 }
 
-// answer makes an answer out of the last message: the same to the same prompt. It is
-// between an eighth and the whole of what it may be long, and its real prompt tokens lie
-// around the estimate.
+// answer makes an answer from the last message, always the same for a prompt. Its length is between an eighth and the whole of the maximum,
+// and its real prompt tokens are near the estimate.
 func (s *Server) answer(r *request) (reply, usage) {
 	last := r.Messages[len(r.Messages)-1].Content
 	h := fnv.New32a()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A bucket is a token bucket. It has no clock: the caller says what time it is, and the
-// times never go back. Negative levels are debt, which is paid off by what is earned.
+// A bucket is a token bucket. It has no clock: the caller passes the time, which never goes back. Negative levels are debt, which earnings
+// pay off.
 type bucket struct {
 	perSecond float64 // 0: no limit
 	capacity  float64
@@ -22,7 +22,7 @@ func newBucket(perMinute int, slice time.Duration, now time.Time) bucket {
 
 func (b *bucket) unlimited() bool { return b.perSecond == 0 }
 
-// advance earns what is due until now.
+// advance adds the earnings until now.
 func (b *bucket) advance(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.level = min(b.capacity, b.level+b.perSecond*d.Seconds())
@@ -30,28 +30,27 @@ func (b *bucket) advance(now time.Time) {
 	}
 }
 
-// has tells whether n can be taken.
+// has reports whether n can be taken.
 func (b *bucket) has(n float64) bool {
 	const rounding = 1e-6 // what was earned in many small steps
 	return b.unlimited() || b.level+rounding >= n
 }
 
-// take takes n, into debt if need be, but never deeper than the capacity: calls that were
-// refused count, and an hour of them is not paid for by an hour.
+// take takes n, into debt if necessary, but never deeper than the capacity. Refused calls count, but an hour of them does not cost an hour.
 func (b *bucket) take(n float64) {
 	if !b.unlimited() {
 		b.level = max(b.level-n, -b.capacity)
 	}
 }
 
-// give gives n back.
+// give returns n.
 func (b *bucket) give(n float64) {
 	if !b.unlimited() {
 		b.level = min(b.level+n, b.capacity)
 	}
 }
 
-// wait is how long it takes until n can be taken; false if that is never.
+// wait returns the time until n can be taken; false if never.
 func (b *bucket) wait(n float64) (time.Duration, bool) {
 	switch {
 	case b.has(n):
@@ -62,7 +61,7 @@ func (b *bucket) wait(n float64) (time.Duration, bool) {
 	return time.Duration(math.Ceil((n - b.level) / b.perSecond * 1e9)), true
 }
 
-// full is how long it takes until the bucket is full again.
+// full returns the time until the bucket is full again.
 func (b *bucket) full() time.Duration {
 	if b.unlimited() {
 		return 0
@@ -70,5 +69,5 @@ func (b *bucket) full() time.Duration {
 	return time.Duration((b.capacity - b.level) / b.perSecond * 1e9)
 }
 
-// remaining is the whole number that can be taken.
+// remaining returns the whole number that can be taken.
 func (b *bucket) remaining() int { return max(0, int(b.level)) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Provider is whose headers, refusals and way of counting the server has.
+// A Provider determines the headers, the refusals and the counting of the server.
 type Provider string
 
 // The providers.
@@ -18,7 +18,7 @@ const (
 	SelfHosted Provider = "self-hosted"
 )
 
-// A Config says what a Server does. The zero Config limits nothing.
+// A Config configures a Server. The zero Config limits nothing.
 type Config struct {
 	// Provider defaults to OpenAI.
 	Provider Provider
@@ -26,20 +26,19 @@ type Config struct {
 	RequestsPerMinute, TokensPerMinute int
 	// Slice is how much of a minute's limit a bucket holds: 100 ms to 1 m. Defaults to 1 m.
 	Slice time.Duration
-	// InFlight is how many calls may be under way at once; 0 means any number.
+	// InFlight bounds the concurrent calls; 0 means any number.
 	InFlight int
-	// Latency is how long a call takes, PerToken what each token of the answer adds.
+	// Latency is the duration of a call, and PerToken the addition for each token of the answer.
 	Latency, PerToken time.Duration
 	// ContextTokens is the largest prompt, in tokens; 0 means any.
 	ContextTokens int
-	// DefaultMaxTokens is what the answer may be at most when a call does not say.
-	// Defaults to 1024.
+	// DefaultMaxTokens bounds the answer if a call does not. Defaults to 1024.
 	DefaultMaxTokens int
-	// Quota is how many tokens the account may use in all; 0 means any number.
+	// Quota bounds the tokens that the account may use in all; 0 means any number.
 	Quota int
-	// Forms is how answers look, one after the other and then from the beginning; empty means Plain.
+	// Forms are the forms of successive answers, starting over at the end; empty means Plain.
 	Forms []Form
-	// APIKey is what calls have to show; empty means nothing.
+	// APIKey is the key that calls must send; empty means none.
 	APIKey string
 }
 
@@ -96,7 +95,7 @@ func (c Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// charge is what a call is charged at arrival, in tokens.
+// charge returns a call's charge at arrival, in tokens.
 func (c Config) charge(prompt, maxTokens int) int {
 	if c.Provider == OpenAI {
 		return max(prompt, maxTokens)
@@ -104,5 +103,5 @@ func (c Config) charge(prompt, maxTokens int) int {
 	return prompt + maxTokens
 }
 
-// corrects tells whether the charge is corrected to the real usage.
+// corrects reports whether the charge is corrected to the real usage.
 func (c Config) corrects() bool { return c.Provider == Anthropic || c.Provider == SelfHosted }

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// A Form is how an answer looks that is served. All forms cost the same.
+// A Form is the form of a served answer. All forms cost the same.
 type Form string
 
-// The forms. From Refusal on they hold no answer, though their status is 200.
+// The forms. From Refusal on they contain no answer, though their status is 200.
 const (
 	Plain      Form = "plain"
 	Parts      Form = "parts"      // the content is a list
 	Completion Form = "completion" // choices[].text
-	OddTypes   Form = "odd-types"  // numbers as texts, texts as numbers, fields that nobody knows
-	Marked     Form = "marked"     // a byte-order mark before it, and something behind
-	Events     Form = "events"     // server-sent events, though nobody asked for them
+	OddTypes   Form = "odd-types"  // numbers as texts, texts as numbers, unknown fields
+	Marked     Form = "marked"     // a byte-order mark before it, and some text after it
+	Events     Form = "events"     // unrequested server-sent events
 	Refusal    Form = "refusal"
 	Filtered   Form = "filtered"
 	Error      Form = "error" // an error object
@@ -30,7 +30,7 @@ const (
 	Half       Form = "half" // it ends in the middle
 )
 
-// Forms are all of them.
+// Forms lists all forms.
 var Forms = []Form{Plain, Parts, Completion, OddTypes, Marked, Events, Refusal, Filtered, Error, Failed, Nothing, NoChoices, NoBody, Page, Half}
 
 // form returns the form of the next answer.
@@ -96,7 +96,7 @@ func (a reply) write(w http.ResponseWriter, form Form) {
 	_, _ = w.Write([]byte(body))
 }
 
-// ParseForms reads the names of forms, with commas between; the error names one that there is not.
+// ParseForms parses the names of forms, separated by commas; the error names an unknown one.
 func ParseForms(names string) ([]Form, error) {
 	var forms []Form
 	for name := range strings.SplitSeq(names, ",") {

@@ -19,7 +19,7 @@ const (
 	whyQuota    why = "quota"
 )
 
-// A refusal says why a call is refused, and after what time it would not be.
+// A refusal is the reason for refusing a call, and when it would be accepted.
 type refusal struct {
 	why          why
 	after        time.Duration
@@ -27,17 +27,17 @@ type refusal struct {
 	limit, asked int
 }
 
-// statusOverloaded is Anthropic's.
+// statusOverloaded is Anthropic's status for an overload.
 const statusOverloaded = 529
 
-// refuse answers as the provider does.
+// refuse answers like the provider.
 func (s *Server) refuse(w http.ResponseWriter, r refusal) {
 	switch {
 	case r.why == whyOverload && s.config.Provider == Anthropic:
 		s.fail(w, statusOverloaded, "overloaded_error", "", "Overloaded")
 	case r.why == whyOverload:
 		s.fail(w, http.StatusServiceUnavailable, "server_error", "", "That model is currently overloaded with other requests.")
-	case r.why == whyQuota && s.config.Provider == Anthropic: // told apart by the missing retry-after only
+	case r.why == whyQuota && s.config.Provider == Anthropic: // only the missing retry-after distinguishes it
 		s.fail(w, http.StatusTooManyRequests, "rate_limit_error", "", "You have reached your specified API usage limits.")
 	case r.why == whyQuota:
 		s.fail(w, http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota",
@@ -72,8 +72,7 @@ func (s *Server) tooMany(w http.ResponseWriter, r refusal) {
 	}
 }
 
-// fail answers with an error in the form of the OpenAI API, which every compatible
-// endpoint has.
+// fail sends an error in the form of the OpenAI API, like every compatible endpoint.
 func (s *Server) fail(w http.ResponseWriter, status int, kind, code, message string) {
 	body := struct {
 		Message string  `json:"message"`
@@ -98,7 +97,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(encoded)
 }
 
-// describe sets the headers that tell how the limits stand. s.mu is held.
+// describe sets the headers with the state of the limits. s.mu is held.
 func (s *Server) describe(h http.Header, now time.Time) {
 	for _, l := range []struct {
 		name  string

@@ -12,8 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Server answers POST .../chat/completions under any path. It is an http.Handler; all
-// its methods may be called from any number of goroutines at once.
+// A Server answers POST .../chat/completions under any path. It is an http.Handler; all its methods are safe for concurrent use.
 type Server struct {
 	config Config
 
@@ -23,7 +22,7 @@ type Server struct {
 	inFlight int
 	stats    Stats
 	charges  []Charge
-	answers  int // that were given a form
+	answers  int // answers with a form so far
 }
 
 // New returns a Server whose buckets are full. The error names every field of the Config
@@ -41,7 +40,7 @@ func New(c Config) (*Server, error) {
 	}, nil
 }
 
-// maxBody is the longest request that is read, in bytes.
+// maxBody is the maximum size of a request, in bytes.
 const maxBody = 16 << 20
 
 // ServeHTTP answers one call.
@@ -93,7 +92,7 @@ func (s *Server) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(shown), []byte(s.config.APIKey)) == 1
 }
 
-// wait lets d pass; false when ctx ends before.
+// wait waits for d; false if ctx ends before.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -108,7 +107,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// admit charges a call, or says why it is refused, and sets the headers for either.
+// admit charges a call, or returns its refusal, and sets the headers for either.
 func (s *Server) admit(h http.Header, charged int) (refusal, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,7 @@ func (s *Server) admit(h http.Header, charged int) (refusal, bool) {
 	return refused, refused.why == ""
 }
 
-// judge says why a call is refused; nothing for one that is served. s.mu is held.
+// judge returns the refusal of a call; zero if it is served. s.mu is held.
 func (s *Server) judge(charged int) refusal {
 	switch {
 	case s.config.Quota > 0 && s.stats.Used >= s.config.Quota:
@@ -174,7 +173,7 @@ func (s *Server) end(charged int, used usage, served bool) {
 	s.charges = append(s.charges, Charge{At: now, Tokens: used.Total - charged})
 }
 
-// tokensOf is how many tokens a text counts for: a quarter of its characters.
+// tokensOf returns the estimated tokens of a text: a quarter of its characters.
 func tokensOf(characters int) int { return (characters + 3) / 4 }
 
 func characters(text string) int { return utf8.RuneCountInString(text) }

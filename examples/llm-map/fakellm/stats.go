@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Stats is what a Server has seen.
+// Stats are the statistics of a Server.
 type Stats struct {
-	// Served counts the calls that were charged; Abandoned those of them whose caller
-	// went away before the answer.
+	// Served counts the charged calls; Abandoned those whose caller went away before the answer.
 	Served, Abandoned int
 	// RefusedRequests and RefusedTokens count the calls that came too early for a
 	// limit, RefusedOverload those above InFlight, RefusedQuota those above Quota.
 	RefusedRequests, RefusedTokens, RefusedOverload, RefusedQuota int
-	// InFlight is how many calls are under way, MostInFlight how many were at most.
+	// InFlight counts the current calls, and MostInFlight is its maximum.
 	InFlight, MostInFlight int
 	// Used is the real usage of all calls that have ended, in tokens.
 	Used int
 }
 
-// Refused is how many calls were refused for whatever reason.
+// Refused returns the number of refused calls, for any reason.
 func (s Stats) Refused() int {
 	return s.RefusedRequests + s.RefusedTokens + s.RefusedOverload + s.RefusedQuota
 }
@@ -38,14 +37,14 @@ func (s *Server) countRefusal(w why) {
 	}
 }
 
-// A Charge is what was counted against the limits at one moment of the server's clock. A
-// correction to the real usage is one with no request, and negative tokens as a rule.
+// A Charge is a charge against the limits at one moment of the server's clock. A correction to the real usage has no request, and usually
+// negative tokens.
 type Charge struct {
 	At               time.Time
 	Requests, Tokens int
 }
 
-// Stats returns what the server has seen.
+// Stats returns the statistics.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,14 +53,14 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// Charges returns everything that was charged, in the order of time.
+// Charges returns all charges, in the order of time.
 func (s *Server) Charges() []Charge {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.charges)
 }
 
-// Sum is what was charged from one moment on and before another.
+// Sum adds up the charges from one moment on and before another.
 func Sum(charges []Charge, from, to time.Time) (requests, tokens int) {
 	for _, c := range charges {
 		if !c.At.Before(from) && c.At.Before(to) {

@@ -15,18 +15,18 @@ const Whole = limit.WholeShare
 const (
 	second   = 1_000_000 // microseconds
 	recovery = 5 * second
-	// beta, in percent, is what a cut leaves, and how far one look at what was accepted is
-	// trusted. mildBeta takes its place where at most mild percent of the calls were refused.
+	// beta, in percent, is how much a cut leaves, and the lowest accepted part that a single observation may imply. mildBeta replaces it if
+	// at most mild percent of the calls were refused.
 	beta, mildBeta, mild = 70, 85, 10
-	// tolerance, in percent: so much of the calls may be refused without a cut.
+	// tolerance, in percent: refusals up to this part of the calls cause no cut.
 	tolerance = 2
-	// binding, in percent: so much of what is offered must be used for the ceiling to rise.
+	// binding, in percent: the part of the offered tokens that must be used for the ceiling to rise.
 	binding = 90
 	// steepness of the probing curve, per cubic second.
 	steepness = 0.1
 	// ahead is how long the ceiling rises without another step.
 	ahead = 2 * second
-	// witnesses is how many processors there must be for the worst of them to be left out.
+	// witnesses is the minimum number of processors for ignoring the worst of them.
 	witnesses = 3
 )
 
@@ -42,12 +42,12 @@ const (
 	maxPer        = 31 * 24 * time.Hour
 )
 
-// A Config is what rates are measured by.
+// A Config is the reference for rates.
 type Config struct {
 	// Max tokens per Per is the configured limit: 1 to 64e9 tokens, 1 ms to 31 days.
 	Max int64
 	Per time.Duration
-	// Reserved is what is always allowed, in 1e-9 of it: 1 to Whole.
+	// Reserved is the part that is always allowed, in 1e-9 of the limit: 1 to Whole.
 	Reserved int64
 }
 
@@ -65,8 +65,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Target returns what may be used: max(reserved, min(configured, adaptive)). reserved counts no
-// more than configured. All three are rates in the same unit.
+// Target returns the allowed rate: max(reserved, min(configured, adaptive)). reserved counts for at most configured. All three are rates in
+// the same unit.
 func Target(reserved, configured, adaptive float64) float64 {
 	return min(configured, max(reserved, adaptive))
 }

@@ -1,65 +1,53 @@
-// Package backoff works out the ceiling of a limit from what the called service makes of the
-// calls: it falls when calls are refused, and rises again while they are not. It is
-// one ceiling for a whole pool. It is pure: no clock, I/O or goroutine.
+// Package backoff computes the ceiling of a limit from the called service's responses: it falls when calls are refused, and rises again
+// while they are not. A pool has one ceiling. The package is pure: no clock, I/O or goroutine.
 //
 // # The ceiling
 //
-// What a pool may use is
+// A pool may use
 //
 //	Target = max(reserved, min(configured, adaptive))
 //
-// the rule by which FoundationDB limits a tag (GlobalTagThrottler). configured is the limit in
-// force without this package; reserved is a rate that is always allowed, at most the configured
-// one; adaptive is what this package works out. It never raises anything.
+// This is the rule by which FoundationDB limits a tag (GlobalTagThrottler). The configured rate is the limit in force without this package.
+// The reserved rate is always allowed, and is at most the configured one. The adaptive rate is computed by this package. It never raises
+// anything.
 //
 // # The law
 //
-// It is that of TCP's CUBIC (RFC 9438), with rates in place of windows and refusals in
-// place of lost packets:
+// The law is that of TCP's CUBIC (RFC 9438), with rates in place of windows and refusals in place of lost packets:
 //
 //	cut       good = ceiling x accepted
 //	          low  = 0.7 x max(good, 0.7 x ceiling), at least reserved
 //	recovery  good - (good - low) x (1 - t / 5 s)^3            for t up to 5 s
 //	probing   good x (1 + 0.1 x (t - 5 s)^3)                   after that, t in seconds
 //
-// accepted is the part of the calls that the service accepted. (The rate that it accepted says
-// less: it is low as well where few calls were made.) One look at it is trusted for no more
-// than 0.7, because it is short: a cut takes the ceiling to between 0.49 and 0.7 of what it was.
-// Where at most a tenth of the calls was refused the ceiling is only a little too high, and a
-// cut is mild: good = ceiling, low = 0.85 x ceiling (RFC 8511 does so for CUBIC's mild signal,
-// ECN). A pool that stays at its service's limit for long uses more of it that way.
+// The accepted part is that of the calls that the service accepted. (The accepted rate says less: it is low, too, if few calls were made.)
+// As a single observation is short, it counts for at least 0.7 in low: a cut lowers the ceiling to between 0.49 and 0.7 of its value. If at
+// most a tenth of the calls was refused, the ceiling is only a little too high, and the cut is mild: good = ceiling, low = 0.85 x ceiling.
+// (RFC 8511 does so for CUBIC's mild signal, ECN.) Mild cuts let a pool use more of a service at whose limit it stays for long.
 //
-// The recovery is CUBIC's with K = 5 s, fast at first and flat near the rate that was
-// good. CUBIC probes beyond that on the same curve. Here a steeper one follows, by
-// which a service that can do four times as much again gets 80 % of it within ten seconds.
+// The recovery is CUBIC's with K = 5 s, fast at first and flat near the good rate. CUBIC probes beyond that on the same curve. Here a
+// steeper one follows: if a service can suddenly do four times as much, the pool uses 80 % of that within ten seconds.
 //
-// Probing ends at the configured limit: the ceiling is then free, and needs no further
-// steps. Time in which less than 90 % of what was offered was used counts neither as recovery
-// nor as probing, because nothing is learnt in it: the ceiling stays where it is. Whoever
-// makes the steps sees that one step late.
+// Probing ends at the configured limit: the ceiling is then free, and needs no further steps. Time with less than 90 % of the offered
+// tokens used counts neither as recovery nor as probing, because it shows nothing: the ceiling stays the same. A processor that makes the
+// steps sees that one step late.
 //
 // # One cut per lag
 //
-// It takes a while until a cut is known everywhere and its effect can be seen: the lag.
-// Calls that were granted before that say nothing about the new ceiling. So every cut
-// begins another generation, and only calls count that were granted under it, and not
-// before its lag is over (State.Counts). Neither does the ceiling rise before that. Whoever
-// reports names the generation, and reports of another one cut nothing.
+// The lag is the time until a cut is known everywhere and its effect is visible. Calls granted before that say nothing about the new
+// ceiling. So every cut begins another generation. Only calls count that were granted under it and after its lag (State.Counts), and the
+// ceiling does not rise earlier. A report names its generation, and reports of other generations cause no cut.
 //
 // # One bad processor
 //
-// A Report is what one processor was told by the service. The processor with the most
-// refusals is left out of the judgement, as FoundationDB's Ratekeeper ignores the worst zones,
-// where there are at least three processors, whether they make calls or not. So one whose calls
-// are refused for a reason of its own, such as a wrong key, cannot cut the pool. Of the calls of all others,
-// more than one in fifty must have been refused for a cut. With one or two processors there is
-// nobody to compare with: every report counts. With two, a bad one cuts the pool;
-// that is the safe side.
+// A Report contains the service's responses to one processor. With at least three processors, whether they make calls or not, the one with
+// the most refusals is ignored, as FoundationDB's Ratekeeper ignores the worst zones. So a processor whose calls are refused for a reason
+// of its own, such as a wrong key, cannot cut the pool. A cut requires that more than one in fifty of all others' calls were refused. With
+// one or two processors every report counts, because there is no comparison. With two, a bad one cuts the pool; that is the safe side.
 //
-// # What is kept
+// # State
 //
-// A State, whose text form (State.AppendText) is 10 decimal numbers. A pool keeps it as a
-// document, and whoever asks the store next when a step is due makes it; of two
-// proposals the store takes the first. All rates are in 1e-9 of the configured limit, all times
-// in microseconds of a clock that the processors share.
+// A State has a text form (State.AppendText) of 10 decimal numbers. A pool keeps it as a document. When a step is due, the next processor
+// that asks the store makes it; of two proposals the store takes the first. All rates are in 1e-9 of the configured limit, all times in
+// microseconds of a clock that the processors share.
 package backoff

@@ -1,18 +1,17 @@
 package backoff
 
-// A Report is what the service made of the calls of one processor, as it knows since a
-// short while, in 1e-9 of the limit.
+// A Report is the service's recent response to one processor's calls, in 1e-9 of the limit.
 type Report struct {
 	// Generation is that of the State under which the refused calls were granted.
 	Generation int64
-	// Accepted, Refused (the caller has used too much) and Overloaded (the service has too much to do) are
-	// rates. Accepted is of calls of any generation.
+	// Accepted, Refused (the caller has used too much) and Overloaded (the service has too much to do) are rates. Accepted covers calls of
+	// any generation.
 	Accepted, Refused, Overloaded int64
 }
 
 func (r Report) refused() int64 { return r.Refused + r.Overloaded }
 
-// clamp returns the report with its numbers within bounds, whose sums do not overflow.
+// clamp returns the report with its numbers within bounds, so that their sums do not overflow.
 func (r Report) clamp() Report {
 	for _, n := range []*int64{&r.Accepted, &r.Refused, &r.Overloaded} {
 		*n = min(max(*n, 0), maxRate)
@@ -20,16 +19,15 @@ func (r Report) clamp() Report {
 	return r
 }
 
-// A Step is what the pool knows at one step. Whoever makes it does not matter.
+// A Step is the pool's information at one step. It does not matter which processor makes it.
 type Step struct {
 	// Now is the time. One before the last step's counts as that.
 	Now int64
-	// Lag is how long it takes until a cut that is made now is known everywhere, and calls
-	// that were granted under it have answers: 0 to an hour.
+	// Lag is the time until a cut made now is known everywhere and calls granted under it have answers: 0 to an hour.
 	Lag int64
-	// Reports are of all processors that made calls lately, of whatever generation.
+	// Reports are those of all processors that made calls lately, of any generation.
 	Reports []Report
-	// Processors counts all that share the limit, whether they make calls or not.
+	// Processors counts all processors that share the limit, whether they make calls or not.
 	Processors int
 	// Used is the number of tokens used by the pool, and Offered the number that it could have used. Only their ratio counts, and
 	// whether Used is 0.
@@ -59,7 +57,7 @@ func (c Config) Next(s State, st Step) State {
 	return s
 }
 
-// Due tells whether the reports of so many processors ask for a cut at now.
+// Due reports whether these reports of a pool of so many processors require a cut at now.
 func (s State) Due(now int64, reports []Report, processors int) bool {
 	return s.Counts(now) && judge(reports, processors, s.Generation).refused
 }
@@ -74,7 +72,7 @@ func (s State) climb(now int64) State {
 	return s
 }
 
-// rising is for how long the ceiling has risen from the last step until t.
+// rising returns how long the ceiling has risen from the last step until t.
 func (s State) rising(t int64) int64 {
 	if s.Still == 1 || s.Free() {
 		return 0
@@ -101,7 +99,7 @@ func (c Config) cut(s State, now int64, v verdict, lag int64) State {
 	return s
 }
 
-// rate is the ceiling after it has risen for so long.
+// rate returns the ceiling after it has risen for climbed.
 func (s State) rate(climbed int64) float64 {
 	low, good := float64(s.Low), float64(s.Good)
 	if climbed < recovery {
@@ -124,7 +122,7 @@ func (c Config) Ceiling(s State, t int64) float64 {
 	return Target(float64(c.Reserved), Whole, s.rate(min(s.Climbed+s.rising(t), maxClimbed)))
 }
 
-// rescale turns the rates into parts of this limit, if they are of another.
+// rescale converts the rates to parts of this limit, if they are parts of another.
 func (c Config) rescale(s State) State {
 	per := c.Per.Microseconds()
 	if !s.known() || s.Max == c.Max && s.Per == per {
@@ -142,15 +140,15 @@ func (c Config) rescale(s State) State {
 	return s
 }
 
-// A verdict is what comes of the reports of a pool.
+// A verdict is the result of a pool's reports.
 type verdict struct {
 	refused  bool    // the service refuses more than it may
 	mild     bool    // but hardly more
 	accepted float64 // the part of all calls that it accepts
 }
 
-// judge looks at the reports of a pool, without the worst. Who was served is told by all of
-// them; who was refused only by those of this generation.
+// judge evaluates the reports of a pool without the worst. Accepted calls count from all reports; refused ones only from those of this
+// generation.
 func judge(reports []Report, processors int, generation int64) (v verdict) {
 	var calls, refused, worst, ofWorst int64
 	for _, r := range reports {

@@ -2,21 +2,20 @@ package backoff
 
 import "github.com/numaproj-contrib/numathrottle/internal/statecodec"
 
-// A State is all that a pool keeps. The zero State says that nothing was ever refused.
+// A State is the stored state of a pool. The zero State means that nothing was ever refused.
 type State struct {
 	// At is the time of the last step.
 	At int64
-	// Generation counts the cuts. Cut is when the last one was made, and From when its lag is
-	// over.
+	// Generation counts the cuts. Cut is the time of the last one, and From the end of its lag.
 	Generation, Cut, From int64
-	// Low is the ceiling after the cut, and Good the rate to which it recovers, both in 1e-9
-	// of the limit. Both are Whole while the ceiling is free.
+	// Low is the ceiling after the cut, and Good the rate to which it recovers, both in 1e-9 of the limit. Both are Whole while the ceiling
+	// is free.
 	Low, Good int64
-	// Climbed is for how long the ceiling has risen since, at At.
+	// Climbed is how long the ceiling has risen since, at At.
 	Climbed int64
-	// Still is 1 while the ceiling does not rise, because it is not what holds callers back; else 0.
+	// Still is 1 while the ceiling does not rise because it does not limit callers; else 0.
 	Still int64
-	// Max and Per (in microseconds) are the limit that Low and Good are parts of.
+	// Max and Per (in microseconds) are the limit that Low and Good refer to.
 	Max, Per int64
 }
 
@@ -25,14 +24,13 @@ const (
 	maxText   = maxFields*(16+1) - 1 // 2^53 has 16 digits
 )
 
-// known tells whether the state is more than the zero State.
+// known reports whether the state is more than the zero State.
 func (s State) known() bool { return s.Max > 0 }
 
 // Time returns the time of the last step, in microseconds.
 func (s State) Time() int64 { return s.At }
 
-// Free tells whether the ceiling is the configured limit: nothing holds callers back, and
-// no step changes anything unless calls are refused.
+// Free reports whether the ceiling is the configured limit: it does not hold callers back, and no step changes it unless calls are refused.
 func (s State) Free() bool { return !s.known() || s.Low == Whole }
 
 // Standing returns the ceiling at the last step as a part of the limit: 0 to 1.
@@ -43,11 +41,10 @@ func (s State) Standing() float64 {
 	return min(s.rate(s.Climbed)/Whole, 1)
 }
 
-// Counts tells whether calls that are granted at t count: the lag of the last cut is over.
+// Counts reports whether calls granted at t count: the lag of the last cut is over.
 func (s State) Counts(t int64) bool { return t >= s.From }
 
-// Resume returns the state with the same ceiling at now of another clock, from which
-// the last cut is forgotten.
+// Resume returns the state with the same ceiling at now of another clock, without the time of the last cut.
 func (s State) Resume(now int64) State {
 	if s.known() {
 		now = min(max(now, 0), maxMicros)
@@ -56,8 +53,8 @@ func (s State) Resume(now int64) State {
 	return s
 }
 
-// Renew returns the state with which the pool begins at now: its ceiling is free. How long
-// the pool was silent does not matter. due: it was not free before.
+// Renew returns the state with which the pool begins at now: its ceiling is free. The length of the pool's silence does not matter. due: it
+// was not free before.
 func (c Config) Renew(s State, now, _ int64) (next State, due bool) {
 	due = !s.Free()
 	if s.known() {
@@ -67,7 +64,7 @@ func (c Config) Renew(s State, now, _ int64) (next State, due bool) {
 	return s, due
 }
 
-// Rests tells whether time alone changes nothing: the ceiling is free.
+// Rests reports whether time alone changes nothing: the ceiling is free.
 func (c Config) Rests(s State) bool { return s.Free() }
 
 // fieldsOf returns the fields in the order of their text form.
@@ -75,9 +72,8 @@ func fieldsOf(s *State) []*int64 {
 	return []*int64{&s.At, &s.Generation, &s.Cut, &s.From, &s.Low, &s.Good, &s.Climbed, &s.Still, &s.Max, &s.Per}
 }
 
-// AppendText appends the state's only text form to b: its fields in order as
-// decimal numbers with a blank between them. It fails for a State that Next cannot
-// have returned.
+// AppendText appends the state's only text form to b: its fields in order as decimal numbers, separated by blanks. It fails for a State
+// that Next cannot return.
 func (s State) AppendText(b []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return b, err

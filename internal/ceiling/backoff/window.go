@@ -1,6 +1,6 @@
 package backoff
 
-// Totals count the tokens of calls of one processor by what the service made of them.
+// Totals count the tokens of one processor's calls by the service's response.
 type Totals struct {
 	Accepted, Refused, Overloaded int64
 }
@@ -15,25 +15,24 @@ func (t Totals) Plus(o Totals) Totals {
 }
 
 const (
-	// span is what a Report looks back on: a second, or as long as a few calls take, but
-	// no further than longest. Nor is it over less than shortest: else one call would be a high rate.
+	// A Report covers span, or as long as a few calls take, but at most longest. It covers at least shortest: else one call would be a high
+	// rate.
 	span, shortest, longest = second, second / 4, 30 * second
 	few                     = 4
 	// resolution is the time between two samples.
 	resolution = second / 32
-	// activeFor is how long a processor that has made a call is one that makes calls.
+	// activeFor is how long a processor counts as active after a call.
 	activeFor = 10 * second
 )
 
-// A Window makes a Report of running totals: the rates of the last second, to a thirtieth of
-// it, or of the last few calls where these come more seldom. So it does not matter how often a
-// processor reports. Of calls that were refused only those of one generation count. The zero Window is
+// A Window converts running totals to a Report: the rates of the last second, to a thirtieth of it, or of the last few calls if they are
+// rarer. So it does not matter how often a processor reports. Of refused calls only those of one generation count. The zero Window is
 // empty. It is not safe for concurrent use.
 type Window struct {
 	samples []sample // by rising time: the totals from that time on
 	began   sample   // when the generation began
-	active  bool     // a call was ever seen
-	last    int64    // when the last call was seen
+	active  bool     // there was a call
+	last    int64    // time of the last call
 }
 
 type sample struct {
@@ -41,7 +40,7 @@ type sample struct {
 	totals Totals
 }
 
-// Start begins another generation: what was refused until now does not count any more.
+// Start begins another generation: earlier refusals no longer count.
 func (w *Window) Start(now int64, t Totals) {
 	w.Add(now, t)
 	w.began = sample{now, t}
@@ -82,7 +81,7 @@ func (w *Window) until(at int64) int {
 	return i
 }
 
-// Active tells whether the processor made calls in the last ten seconds.
+// Active reports whether the processor made calls in the last ten seconds.
 func (w *Window) Active(now int64) bool { return w.active && now-w.last <= activeFor }
 
 // Report returns the rates at now as parts of a rate in tokens per second, which is above 0.
@@ -94,7 +93,7 @@ func (w *Window) Report(of float64, generation, now int64) Report {
 	newest := w.samples[len(w.samples)-1].totals
 	since := w.samples[w.base(now)]
 	if since.at < now-span && w.until(now-span) == w.base(now) {
-		since.at = now - span // nothing was counted between
+		since.at = now - span // nothing was counted in between
 	}
 	since.at = max(since.at, now-longest)
 	least := int64(shortest)
@@ -104,7 +103,7 @@ func (w *Window) Report(of float64, generation, now int64) Report {
 	d := newest.minus(since.totals)
 	r.Accepted = rate(d.Accepted, since.at)
 	if w.began.at > since.at {
-		// A refusal is no higher a rate than one call of so many, though it came at once.
+		// A refusal counts for at most one call in this time, even if it came at once.
 		if calls := d.Accepted + d.Refused + d.Overloaded; calls > 0 {
 			least = max(least, (now-since.at)/calls)
 		}

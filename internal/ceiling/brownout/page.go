@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Shown is the run that the documentation shows: a minute as configured, a minute in which the
-// service can do a quarter, two minutes as configured again.
+// Shown is the run in the documentation: a minute as configured, a minute at a quarter of the service's capacity, two minutes as configured
+// again.
 func Shown(way Way, seed uint64) Plan {
 	return Plan{Way: way, Processors: 20, Limit: 200, Service: Falls(200, 50, fallAt, backAt), Seconds: 240, Seed: seed}
 }
@@ -16,7 +16,7 @@ const (
 	seedsShown     = 5
 )
 
-// ways names the ways to deal with refusals, in the order of the table.
+// ways names the ways to handle refusals, in the order of the table.
 var ways = []struct {
 	way  Way
 	name string
@@ -26,7 +26,7 @@ var ways = []struct {
 	{Shared, "one ceiling for the pool"},
 }
 
-// Table returns a table in Markdown of what comes of the ways, as means and worst cases of several seeds.
+// Table returns a Markdown table of the results of the ways, as means and worst cases of several seeds.
 func Table() string {
 	var b strings.Builder
 	b.WriteString("| | of what the service can do | while it can do a quarter | refused | while it can do a quarter | " +
@@ -52,8 +52,8 @@ func Table() string {
 	return b.String()
 }
 
-// Plot returns one run over time, as text: what the service can do, the pool's ceiling, and
-// how many calls were accepted and refused, in steps of five seconds around the fall.
+// Plot returns one run over time as text: the service's capacity, the pool's ceiling, and the accepted and refused calls. Its steps are
+// five seconds around the fall.
 func Plot(seed uint64) string {
 	r := Run(Shown(Shared, seed))
 	var b strings.Builder

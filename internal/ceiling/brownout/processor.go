@@ -8,25 +8,25 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
-// Times in milliseconds, as in a pool with a lease of ten seconds.
+// Times in milliseconds, for a lease of ten seconds.
 const (
 	interval = 1000     // between two syncs
 	fast     = 100      // between two urgent ones
 	spread   = 3 * fast // the lag of a cut of the pool
 	tick     = 100      // between two steps of a processor's own law
-	urgent   = 5        // so many syncs are brought forward in one generation
+	urgent   = 5        // the maximum of syncs brought forward in one generation
 )
 
-// A processor draws tokens at its share of the ceiling, and has always something to do.
+// A processor draws tokens at its share of the ceiling, and is always busy.
 type processor struct {
 	*run
 
 	id     int
 	tokens float64
 
-	pool    side         // by the pool's law, as it knows it
-	own     ceiling.Part // by its own, as a part of that
-	begun   int          // counts the times that own began to count
+	pool    side         // by the pool's law, as far as known
+	own     ceiling.Part // by its own law, as a part of that
+	begun   int          // counts the restarts of own's counting
 	version int
 	others  []note
 
@@ -35,15 +35,15 @@ type processor struct {
 	urged              int
 }
 
-// A side is the pool's law as one processor knows it, and what is counted for it.
+// A side is one processor's view of the pool's law, and its counts for it.
 type side struct {
 	state backoff.State
 	tally backoff.Tally
-	// counting is the generation whose refusals are counted; -1: none, the lag is not over.
+	// counting is the generation whose refusals are counted; -1: none, because the lag is not over.
 	counting int64
 }
 
-// A note is what a processor tells the others.
+// A note is a processor's report to the others.
 type note struct {
 	report backoff.Report
 	active bool
@@ -60,10 +60,10 @@ func newProcessor(r *run, id int) *processor {
 	return &processor{run: r, id: id, tokens: r.rng.Float64(), nextSync: r.rng.IntN(interval), lastSync: -interval}
 }
 
-// one is the whole that a processor's own law is about: whatever its share is.
+// one is the whole for a processor's own law, independent of its share.
 var one = backoff.Config{Max: 1, Per: time.Second, Reserved: backoff.Whole / 100}
 
-// leased is what the processor has of the pool, per second, and rate what it uses of it.
+// leased returns the processor's share of the pool, per second, and rate the part of it that it uses.
 func (p *processor) leased() float64 {
 	return float64(p.Limit) / float64(p.Processors) * p.config().Ceiling(p.pool.state, p.micros()) / backoff.Whole
 }
@@ -111,7 +111,7 @@ func (p *processor) draw() {
 	p.call(answered)
 }
 
-// count begins to count for a generation when the lag of its cut is over.
+// count starts counting for a generation when the lag of its cut is over.
 func (s *side) count(now int64) (begun bool) {
 	switch {
 	case !s.state.Counts(now):
@@ -124,7 +124,7 @@ func (s *side) count(now int64) (begun bool) {
 	return false
 }
 
-// calls is one call by what became of it.
+// calls returns the totals of one call.
 func calls(ok bool) backoff.Totals {
 	if ok {
 		return backoff.Totals{Accepted: 1}
@@ -135,20 +135,20 @@ func calls(ok bool) backoff.Totals {
 // hurry brings the next sync forward.
 func (p *processor) hurry() { p.nextSync = min(p.nextSync, max(p.now+1, p.lastSync+fast)) }
 
-// step makes a step of the processor's own law.
+// step takes a step of the processor's own law.
 func (p *processor) step() {
 	if p.own.Step(one, p.micros(), p.leased(), 1, 1) {
 		p.begun++
 	}
 }
 
-// note is what the processor tells the others.
+// note returns the processor's report to the others.
 func (p *processor) note() note {
 	now := p.micros()
 	return note{p.pool.tally.Report(float64(p.Limit), p.pool.counting, now), p.pool.tally.Active(now)}
 }
 
-// reports are those of all processors that make calls, the newest of its own among them.
+// reports returns the reports of all active processors, including its own newest.
 func (p *processor) reports(own note) (out []backoff.Report) {
 	for i, n := range p.others {
 		if i != p.id && n.active {
@@ -158,8 +158,7 @@ func (p *processor) reports(own note) (out []backoff.Report) {
 	return append(out, own.report)
 }
 
-// sync tells the store and the others, makes a step of the pool's law if one is due, and
-// takes what the answer brings.
+// sync reports to the store and the others, takes a step of the pool's law if one is due, and receives the answer.
 func (p *processor) sync() {
 	p.syncing, p.lastSync = true, p.now
 	p.nextSync = p.now + interval - p.rng.IntN(interval/20)
@@ -182,7 +181,7 @@ func (p *processor) sync() {
 	})
 }
 
-// take takes the answer to a sync.
+// take processes the answer to a sync.
 func (p *processor) take(state backoff.State, version int, notes []note) {
 	p.syncing = false
 	if state.Generation != p.pool.state.Generation {

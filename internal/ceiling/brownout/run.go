@@ -7,7 +7,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
-// A Way is how processors deal with refusals.
+// A Way is how processors handle refusals.
 type Way int
 
 // The ways that are compared.
@@ -17,34 +17,34 @@ const (
 	Shared            // the law for the pool, and in each processor until the pool knows
 )
 
-// A Plan says what is simulated.
+// A Plan specifies a simulation.
 type Plan struct {
 	Way        Way
 	Processors int
 	Limit      int                  // per second, for the pool
-	Service    func(ms int) float64 // what the service can do, per second
+	Service    func(ms int) float64 // the capacity of the service, per second
 	Seconds    int
 	Seed       uint64
 }
 
-// A Result is what came of a run.
+// A Result is the result of a run.
 type Result struct {
 	Calls, Accepted, Refused int
-	Can                      float64 // what the service could have accepted
+	Can                      float64 // calls that the service could have accepted
 	Cuts                     int64   // of the pool
 	Seconds                  []Second
 }
 
-// A Second is one second of a run; Ceiling is what the pool may use when it begins.
+// A Second is one second of a run. Ceiling is the pool's ceiling at its start.
 type Second struct {
 	Can, Ceiling      float64
 	Accepted, Refused int
 }
 
-// Used is which part of what the service could do was used.
+// Used returns the used fraction of the service's capacity.
 func (r *Result) Used() float64 { return float64(r.Accepted) / r.Can }
 
-// UsedIn is the same for some seconds.
+// UsedIn does so for some seconds.
 func (r *Result) UsedIn(from, until int) float64 {
 	accepted, can := 0.0, 0.0
 	for _, s := range r.Seconds[from:until] {
@@ -54,10 +54,10 @@ func (r *Result) UsedIn(from, until int) float64 {
 	return accepted / can
 }
 
-// RefusedPart is which part of the calls was refused.
+// RefusedPart returns the refused fraction of the calls.
 func (r *Result) RefusedPart() float64 { return float64(r.Refused) / float64(r.Calls) }
 
-// RefusedIn is the same for some seconds.
+// RefusedIn does so for some seconds.
 func (r *Result) RefusedIn(from, until int) float64 {
 	accepted, refused := 0, 0
 	for _, s := range r.Seconds[from:until] {
@@ -67,8 +67,8 @@ func (r *Result) RefusedIn(from, until int) float64 {
 	return float64(refused) / float64(accepted+refused)
 }
 
-// Back returns how many seconds after another it took until a part of what the service can
-// do was used in a second, for the first time; all that are left if it never was.
+// Back returns the number of seconds after from until the used fraction of the service's capacity first reached part in a second; if it
+// never did, all remaining seconds.
 func (r *Result) Back(from int, part float64) int {
 	for i, s := range r.Seconds[from:] {
 		if float64(s.Accepted) >= part*s.Can {
@@ -78,7 +78,7 @@ func (r *Result) Back(from int, part float64) int {
 	return len(r.Seconds) - from
 }
 
-// A run is one simulation under way. Time goes by in milliseconds.
+// A run is one simulation under way. Its time is in milliseconds.
 type run struct {
 	Plan
 
@@ -118,16 +118,16 @@ func Run(p Plan) Result {
 	return r.result
 }
 
-// in has something happen so many milliseconds from now, at least one.
+// in schedules f in so many milliseconds, at least one.
 func (r *run) in(ms int, f func()) {
 	at := r.now + max(ms, 1)
 	r.future[at] = append(r.future[at], f)
 }
 
-// way is how long a message takes to the store, in milliseconds.
+// way returns the duration of a message to the store, in milliseconds.
 func (r *run) way() int { return 1 + r.rng.IntN(4) }
 
-// call sends one call, and tells what became of it.
+// call sends one call and reports the response.
 func (r *run) call(answer func(accepted bool)) {
 	way := func() int { return 20 + r.rng.IntN(30) }
 	r.in(way(), func() {
@@ -145,7 +145,7 @@ func (r *run) call(answer func(accepted bool)) {
 	})
 }
 
-// ceiling is what the pool may use now, per second.
+// ceiling returns how much the pool may use now, per second.
 func (r *run) ceiling() float64 {
 	sum := 0.0
 	for _, p := range r.procs {
@@ -154,10 +154,10 @@ func (r *run) ceiling() float64 {
 	return sum
 }
 
-// micros is the present time as the law has it.
+// micros returns the time in the law's unit.
 func (r *run) micros() int64 { return int64(r.now+1) * 1000 }
 
-// config is the limit of the pool.
+// config returns the limit of the pool.
 func (r *run) config() backoff.Config {
 	return backoff.Config{Max: int64(r.Limit), Per: time.Second, Reserved: backoff.Whole / 100}
 }

@@ -18,7 +18,7 @@ const (
 	GoBackN                // as OnlyIfUsed, but down below the threshold and after a long gap
 )
 
-// String returns the mode's name as configurations have it.
+// String returns the mode's name in configurations.
 func (m Mode) String() string {
 	switch m {
 	case Relaxed:
@@ -33,8 +33,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode(%d)", int(m))
 }
 
-// Numaflow's defaults, for whoever reads a configuration. A Config has none of its
-// own: 0 percent is a setting.
+// Numaflow's defaults, for readers of a configuration. A Config has no defaults: 0 percent is a setting.
 const (
 	DefaultMin                 = 1
 	DefaultRampUpDuration      = time.Second
@@ -55,32 +54,28 @@ const (
 	maxWait     = 24 * time.Hour // a pool's record may expire after that
 )
 
-// A Config is the ramp of one limit, with every default filled in. Durations count
-// in whole microseconds.
+// A Config is the ramp of one limit, with every default filled in. Durations count in whole microseconds.
 type Config struct {
 	// Min and Max are the lowest and highest ceiling in tokens per Per, over the
 	// whole pool: 1 to 1e9, Min at most Max.
 	Min, Max int64
 	// Per is the limit's period: 1 ms to 31 days.
 	Per time.Duration
-	// RampUpDuration is how long Min to Max takes at least: 1 ms to 31 days.
+	// RampUpDuration is the minimum time from Min to Max: 1 ms to 31 days.
 	RampUpDuration time.Duration
 	// Mode says when the ceiling moves.
 	Mode Mode
-	// ThresholdPercentage is how much of what was offered in a second must have been
-	// used for the ceiling to rise: 0 to 100. OnlyIfUsed and GoBackN; else 0.
+	// ThresholdPercentage is how much of the tokens offered in a second must be used for the ceiling to rise: 0 to 100. OnlyIfUsed and
+	// GoBackN; else 0.
 	ThresholdPercentage int64
-	// CoolDownPeriod is how much later than the last second with traffic a second may
-	// begin without the gap being penalised: 1 s to 24 h. GoBackN; else 0.
+	// CoolDownPeriod is how much later than the last second with traffic a second may begin without a penalty for the gap: 1 s to 24 h.
+	// GoBackN; else 0.
 	CoolDownPeriod time.Duration
-	// RampDownPercentage is how much of the slope each second of such a gap costs: 0
-	// to 100. GoBackN; else 0.
+	// RampDownPercentage is how much of the slope each second of such a gap costs: 0 to 100. GoBackN; else 0.
 	RampDownPercentage int64
-	// ResumedRampUp lets a pool that everybody had left go on where it was, if the
-	// first one is back within TTL. Otherwise it starts from Min.
+	// ResumedRampUp lets an empty pool continue from its last position if a processor returns within TTL. Otherwise it starts from Min.
 	ResumedRampUp bool
-	// TTL is the longest silence of a pool after which its ceiling still counts: 1 s
-	// to 24 h.
+	// TTL is the longest silence of a pool after which its ceiling still counts: 1 s to 24 h.
 	TTL time.Duration
 }
 

@@ -1,20 +1,19 @@
 package ramp
 
-// A Step is what the pool knows at one step. Whoever makes it, and how many are
-// made, does not matter: a step in two parts with the same rates gives the same.
+// A Step is the pool's information at one step. It does not matter which processor makes it, nor how many are made: a step in two parts
+// with the same rates has the same result.
 type Step struct {
 	// Now is the logical time in microseconds. One before the last step's counts as that.
 	Now int64
-	// Used and Offered are rates since the last step, in 1e-9 of the limit's Max:
-	// what the pool used of what it could have used. A Used above 0 is traffic.
+	// Used and Offered are rates since the last step, in 1e-9 of the limit's Max: the pool's use, and how much it could have used. A Used
+	// above 0 is traffic.
 	Used, Offered int64
-	// Empty says that nobody was in the pool before this step.
+	// Empty means that no processor was in the pool before this step.
 	Empty bool
-	// Halted says that nothing could be granted since the last step. Scheduled, which else looks at the time alone, stands
-	// still; the other modes see it in Offered.
+	// Halted means that nothing could be granted since the last step. Scheduled, which otherwise depends only on time, stands still; the
+	// other modes see it in Offered.
 	Halted bool
-	// Silence is how long, in microseconds of the store's own clock, no step was
-	// made: the logical clock stands still when nobody asks.
+	// Silence is how long, in microseconds of the store's own clock, no step was made: the logical clock stands still without requests.
 	Silence int64
 }
 
@@ -25,7 +24,7 @@ func (c Config) Next(s State, st Step) (State, Ceiling) {
 	switch {
 	case !s.known() || st.Silence > c.TTL.Microseconds() || st.Empty && !c.ResumedRampUp:
 		s = c.scale().hold(0, now)
-	case st.Empty: // the time in which nobody was there moves nothing
+	case st.Empty: // the empty time moves nothing
 		s = s.Resume(now)
 	}
 	if !s.sameScale(c.scale()) {
@@ -43,7 +42,7 @@ func (c Config) Next(s State, st Step) (State, Ceiling) {
 	return s, c.Ceiling(s)
 }
 
-// scale returns a state with nothing but what gives progress its meaning.
+// scale returns a state with only the fields that define the scale of progress.
 func (c Config) scale() State {
 	return State{Min: c.Min, Max: c.Max, Per: c.Per.Microseconds(), Ramp: c.RampUpDuration.Microseconds()}
 }
@@ -52,9 +51,8 @@ func (s State) sameScale(o State) bool {
 	return s.Min == o.Min && s.Max == o.Max && s.Per == o.Per && s.Ramp == o.Ramp
 }
 
-// rescale carries the ceiling of the last step over to another configuration: what
-// the pool was used to goes on, unless the new bounds forbid it. The conversions
-// keep every compiler from fusing operations: a state is the same on all of them.
+// rescale carries the ceiling of the last step over to another configuration: the pool keeps its rate, unless the new bounds forbid it. The
+// conversions keep every compiler from fusing operations: a state is the same on all of them.
 func (c Config) rescale(s State) State {
 	n := c.scale()
 	progress := n.Ramp
@@ -67,10 +65,8 @@ func (c Config) rescale(s State) State {
 	return n.hold(progress, s.At)
 }
 
-// judge moves the state on to now. A second is judged when it is over, and the
-// ramp moves in the one after it. Of the seconds that passed since the last step,
-// the first is judged by what was gathered before as well; all the others are the
-// same, and judged at once.
+// judge advances the state to now. A second is judged when it is over, and the ramp moves in the second after it. The first of the seconds
+// since the last step also includes the rates gathered before. All others are equal and judged together.
 func (c Config) judge(s State, now, used, offered int64) State {
 	if end := s.Second + second; now >= end {
 		s.Used += used * millis(s.At, end)
@@ -88,8 +84,8 @@ func (c Config) judge(s State, now, used, offered int64) State {
 	return s
 }
 
-// millis weighs a rate. Whole milliseconds keep the sums small, and differences of
-// rounded times add up however the time is divided.
+// millis returns the weight of a rate. Whole milliseconds keep the sums small, and differences of rounded times add up for any division of
+// the time.
 func millis(from, to int64) int64 { return to/1000 - from/1000 }
 
 // end judges n seconds in which Used and Offered were the same, and begins another.
@@ -106,7 +102,7 @@ func (c Config) end(s State, n int64) State {
 			s.To = c.afterGap(s, s.Missed)
 			if c.penalised(s.Missed - 1) {
 				s.From = c.afterGap(s, s.Missed-1)
-			} else { // where the penalty begins the ceiling falls at once: nobody uses it
+			} else { // the ceiling falls at once when the penalty begins: nobody uses it
 				s.From = min(s.From, s.To)
 			}
 		}
@@ -116,8 +112,7 @@ func (c Config) end(s State, n int64) State {
 	return s
 }
 
-// verdict returns by how many slopes a second with traffic moves the ramp. A second
-// in which nothing was offered says nothing.
+// verdict returns by how many slopes a second with traffic moves the ramp. A second without an offer moves nothing.
 func (c Config) verdict(s State) int64 {
 	reached := s.Used*100 >= c.ThresholdPercentage*s.Offered
 	switch {
@@ -131,13 +126,13 @@ func (c Config) verdict(s State) int64 {
 	return 0
 }
 
-// penalised tells whether the second after so many missed ones begins too late.
+// penalised reports whether the second after so many missed ones begins too late.
 func (c Config) penalised(missed int64) bool {
 	return c.Mode == GoBackN && (missed+1)*second > c.CoolDownPeriod.Microseconds()
 }
 
-// afterGap returns where the ramp stands after so many missed seconds: the penalty
-// counts from the last second with traffic, and for every one since.
+// afterGap returns the position of the ramp after so many missed seconds: the penalty counts from the last second with traffic, for every
+// second since.
 func (c Config) afterGap(s State, missed int64) int64 {
 	return s.clamp(s.Base - missed*c.RampDownPercentage*(second/100))
 }

@@ -7,26 +7,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A State is all that a pool's record keeps of its ramp. The zero State says that
-// nothing is known. Every field is an integer below 2^53, exact in a double.
+// A State is the state of a ramp in a pool's record. The zero State means that nothing is known. Every field is an integer below 2^53,
+// exact in a double.
 //
-// Where the ramp stands is told in microseconds of it, not in tokens: 0 is Min,
-// Ramp is Max, and one second with reason to rise adds one second. So no fraction
-// of a token is ever rounded, and no step multiplies or divides tokens.
+// The position of the ramp is given in microseconds of it, not in tokens: 0 is Min, Ramp is Max, and one second with reason to rise adds
+// one second. So no fraction of a token is ever rounded, and no step multiplies or divides tokens.
 type State struct {
-	// At is the logical time of the last step, and Second that at which the second
-	// began that is not judged yet, in microseconds.
+	// At is the logical time of the last step, and Second the start of the second that is not judged yet, in microseconds.
 	At, Second int64
-	// From and To are where the ramp stands at Second, and one second later.
+	// From and To are the positions of the ramp at Second, and one second later.
 	From, To int64
-	// Base is where it stood in the last second with traffic (its To), and Missed
-	// counts the seconds since.
+	// Base is the position in the last second with traffic (its To), and Missed counts the seconds since.
 	Base, Missed int64
-	// Used and Offered are what the pool used, and could have used, since Second: in
-	// 1e-9 of the limit, times milliseconds.
+	// Used and Offered are the pool's use and its possible use since Second, in 1e-9 of the limit, times milliseconds.
 	Used, Offered int64
-	// Min and Max, in tokens per Per, Per and Ramp, in microseconds, are those of the
-	// Config that made the state: without them From and To mean nothing.
+	// Min and Max, in tokens per Per, and Per and Ramp, in microseconds, come from the Config that made the state: without them From and To
+	// are meaningless.
 	Min, Max, Per, Ramp int64
 }
 
@@ -43,14 +39,14 @@ const (
 	maxText   = maxFields*(16+1) - 1 // 2^53 has 16 digits
 )
 
-// known tells whether the state is more than the zero State.
+// known reports whether the state is more than the zero State.
 func (s State) known() bool { return s.Max > 0 }
 
 // Time returns the logical time of the last step, in microseconds.
 func (s State) Time() int64 { return s.At }
 
-// progress returns where the ramp stands at logical time t, which is not before Second.
-// To and From are at most a second apart, so that the product is exact in a double.
+// progress returns the position of the ramp at logical time t, which is not before Second. To and From are at most a second apart, so that
+// the product is exact in a double.
 func (s State) progress(t int64) int64 {
 	passed := min(t-s.Second, second)
 	if s.To >= s.From {
@@ -73,8 +69,7 @@ func (s State) Standing() (tokens float64, per time.Duration) {
 	return s.tokens(s.progress(s.At)), time.Duration(s.Per) * time.Microsecond
 }
 
-// Resume returns the state with the ramp standing still where it stood at the last
-// step, as that of a second that begins now.
+// Resume returns the state with the ramp standing still at its position of the last step, as that of a second that begins now.
 func (s State) Resume(now int64) State { return s.hold(s.progress(s.At), now) }
 
 // hold returns the state with the ramp standing still at a progress since a time.
@@ -92,9 +87,8 @@ func fieldsOf(s *State) []*int64 {
 	}
 }
 
-// AppendText appends the state's only text form to b: its fields in order as
-// decimal numbers with a blank between them. It fails for a State that Next cannot
-// have returned.
+// AppendText appends the state's only text form to b: its fields in order as decimal numbers, separated by blanks. It fails for a State
+// that Next cannot return.
 func (s State) AppendText(b []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return b, err

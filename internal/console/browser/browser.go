@@ -1,4 +1,4 @@
-// Package browser has a headless Chromium look at a page and use it, for tests of what is drawn and for pictures.
+// Package browser drives a headless Chromium that loads and operates a page, for tests of the rendering and for pictures.
 package browser
 
 import (
@@ -17,7 +17,7 @@ import (
 // ErrMissing is the error of Find on a machine that has no Chromium.
 var ErrMissing = errors.New("chromium is not installed (Debian: apt-get install --no-install-recommends chromium)")
 
-// Find returns the program. The error wraps ErrMissing.
+// Find returns the path of the browser. The error wraps ErrMissing.
 func Find() (string, error) {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -27,7 +27,7 @@ func Find() (string, error) {
 	return "", ErrMissing
 }
 
-// A Size is that of the window, in pixels, and whether it prefers dark colours.
+// A Size is the size of the window in pixels, and whether it prefers dark colours.
 type Size struct {
 	Width, Height int
 	Dark          bool
@@ -41,8 +41,8 @@ type Page struct {
 	said    *bytes.Buffer
 }
 
-// Open starts a browser on a page. dir is an empty folder for what the browser keeps; ctx ends it. It has no
-// sandbox, for root can have none: it is for pages of this project alone. Close the page.
+// Open starts a browser on a page. dir is an empty folder for the browser's data. The browser ends with ctx. It runs without a sandbox,
+// because root can have none: use it only for pages of this project. Close the page.
 func Open(ctx context.Context, binary, dir, url string, size Size) (*Page, error) {
 	p := &Page{said: &bytes.Buffer{}}
 	p.cmd = exec.CommandContext(ctx, binary, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
@@ -60,7 +60,7 @@ func Open(ctx context.Context, binary, dir, url string, size Size) (*Page, error
 	return p, nil
 }
 
-// begin opens a tab of a size, and goes to a page in it.
+// begin opens a tab of the given size and loads a page in it.
 func (p *Page) begin(url string, size Size) error {
 	var target struct {
 		TargetID string `json:"targetId"`
@@ -81,7 +81,7 @@ func (p *Page) begin(url string, size Size) error {
 	return p.call("Page.navigate", map[string]any{"url": url}, nil)
 }
 
-// Resize changes the size of the window, and its colours. A width below 600 is a phone's.
+// Resize changes the size and the colours of the window. A width below 600 is a phone's.
 func (p *Page) Resize(size Size) error {
 	colours := map[bool]string{true: "dark", false: "light"}[size.Dark]
 	return errors.Join(

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A pipe is the way to a browser: JSON messages that end with a zero byte, by two pipes of the process.
+// A pipe connects to a browser through two pipes of the process: JSON messages, each ended by a zero byte.
 type pipe struct {
 	to, from *os.File
 	replies  chan reply
 	id       int
 }
 
-// A reply is what the browser says. What has no ID is an event, of which nothing is wanted here.
+// A reply is a message from the browser. Messages without an ID are events, which are ignored.
 type reply struct {
 	ID     int             `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -26,7 +26,7 @@ type reply struct {
 	} `json:"error"`
 }
 
-// start starts a browser that reads its descriptor 3 and writes 4.
+// start starts a browser that reads from descriptor 3 and writes to 4.
 func start(cmd *exec.Cmd) (*pipe, error) {
 	in, to, err := os.Pipe()
 	if err != nil {
@@ -63,10 +63,10 @@ func (p *pipe) read() {
 	}
 }
 
-// callTimeout is how long the browser may take for one thing, on a busy machine.
+// callTimeout bounds one call to the browser, on a busy machine.
 const callTimeout = 30 * time.Second
 
-// call asks for one thing, and waits for it.
+// call makes one call and waits for its reply.
 func (p *pipe) call(session, method string, params map[string]any) (json.RawMessage, error) {
 	p.id++
 	message := map[string]any{"id": p.id, "method": method, "params": params}
@@ -86,7 +86,7 @@ func (p *pipe) call(session, method string, params map[string]any) (json.RawMess
 			switch {
 			case !ok:
 				return nil, errors.New("the browser has ended")
-			case got.ID != p.id: // of a call that was given up
+			case got.ID != p.id: // of a call that timed out
 			case got.Error != nil:
 				return nil, errors.New(got.Error.Message)
 			default:

@@ -1,5 +1,5 @@
-// Command picture takes the picture of the console that the pages show: it lets a few pools work for a while, in this
-// process and with a store in memory, serves a console of them, and has a headless Chromium look at it.
+// Command picture takes the picture of the console for the documentation. It runs a few pools for a while, in this process and with a store
+// in memory. It then takes a screenshot of their console with a headless Chromium.
 //
 //	picture [-for 2m] [-dark] [-o docs/console.png]
 package main
@@ -41,12 +41,12 @@ func main() {
 
 const shown = "orders/pipeline/enrich"
 
-// settle is how long the page is looked at before its picture is taken.
+// settle is how long the page is open before the screenshot.
 const settle = 3 * time.Second
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// take lets the pools work for a while, and takes the picture.
+// take runs the pools for a while and takes the picture.
 func take(ctx context.Context, length time.Duration, dark bool, out string) error {
 	binary, err := browser.Find()
 	if err != nil {
@@ -67,13 +67,13 @@ func take(ctx context.Context, length time.Duration, dark bool, out string) erro
 	case err := <-served:
 		return err
 	}
-	go look(ctx, url+"/api/pool?name="+shown) // so that there is a past to see
+	go look(ctx, url+"/api/pool?name="+shown) // so that there is a history to see
 	return work(ctx, store, length, func() error {
 		return shoot(ctx, binary, url, browser.Size{Width: 1100, Height: 1860, Dark: dark}, out)
 	})
 }
 
-// shoot writes the picture of the pool's page.
+// shoot writes the screenshot of the pool's page.
 func shoot(ctx context.Context, binary, url string, size browser.Size, out string) error {
 	dir, err := os.MkdirTemp("", "numathrottle-picture-")
 	if err != nil {
@@ -95,7 +95,7 @@ func shoot(ctx context.Context, binary, url string, size browser.Size, out strin
 	return os.WriteFile(out, picture, 0o644) //nolint:gosec // a picture for a page
 }
 
-// look is one who looks at a pool until ctx ends.
+// look is a viewer of a pool until ctx ends.
 func look(ctx context.Context, url string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -107,8 +107,8 @@ func look(ctx context.Context, url string) {
 	}
 }
 
-// work lets four pods share a limit while one of them is busy, then all, then one leaves, and an override is in force. It
-// calls end while they work.
+// work lets four pods share a limit: first one of them is busy, then all, then one leaves and an override is in force. It calls end while
+// they work.
 func work(ctx context.Context, store consensus.Store, length time.Duration, end func() error) error {
 	var pods []*pod
 	for i, rate := range []float64{40, 260, 60, 30} {
@@ -150,7 +150,7 @@ func work(ctx context.Context, store consensus.Store, length time.Duration, end 
 	return nil
 }
 
-// limit is that of the pool, and quotas what its tenants may use of it.
+// The limit of the pool, and the quotas of its tenants.
 var (
 	limit  = throttle.Limit{Max: 400}
 	quotas = throttle.Quotas{
@@ -162,7 +162,7 @@ var (
 		},
 		Other: throttle.Quota{Total: 20},
 	}
-	// callers are the tags of calls, one after the other; empty: a name without a quota.
+	// callers are the tags of successive calls; empty: a name without a quota.
 	callers = []string{"acme", "globex", "acme", "reports", "globex", "acme", "tenant-7", "reports", "acme", ""}
 )
 
@@ -173,7 +173,7 @@ type pod struct {
 	ended context.CancelFunc
 }
 
-// start starts a pod that would draw so often a second.
+// start starts a pod that would draw at the given rate per second.
 func start(ctx context.Context, store consensus.Store, id string, rate float64) (*pod, error) {
 	m, err := consensus.Join(ctx, store, shown, consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithLease(consensus.MinLease))
 	if err != nil {
@@ -193,10 +193,10 @@ func (p *pod) rate(rate float64) { p.pace <- rate }
 
 func (p *pod) end() {
 	p.ended()
-	_ = p.th.Close() // a second time does nothing
+	_ = p.th.Close() // closing it again does nothing
 }
 
-// call begins so many calls a second, for one tag after the other; twelve of each may wait at a time.
+// call starts calls at the given rate per second, for each tag in turn; up to twelve calls of a tag may wait.
 func (p *pod) call(ctx context.Context, rate float64) {
 	all := map[string]chan struct{}{}
 	for n := 0; ctx.Err() == nil; n++ {
@@ -215,9 +215,9 @@ func (p *pod) call(ctx context.Context, rate float64) {
 		case places <- struct{}{}:
 			go func() {
 				defer func() { <-places }()
-				_, _ = l.Acquire(ctx, 1) // an error says that the pod has ended
+				_, _ = l.Acquire(ctx, 1) // an error means that the pod has ended
 			}()
-		default: // all of this tag wait
+		default: // all calls of this tag wait
 		}
 	}
 }

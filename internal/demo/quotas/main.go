@@ -18,7 +18,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// The demo's limit, and what tags may use of it.
+// The demo's limit, and the quotas of tags.
 var (
 	limit  = throttle.Limit{Max: 400, Burst: 80}
 	quotas = throttle.Quotas{Tags: map[string]throttle.Quota{
@@ -32,7 +32,7 @@ var (
 
 const lease = consensus.MinLease
 
-// The parts that tags play. Offers are calls per second over the whole pool; acme and beta come to some processes only.
+// The roles of tags. Offers are calls per second over the whole pool; acme and beta come to some processes only.
 var (
 	tags   = []string{"acme", "beta", "dash", "elle", "gamma", "hog"}
 	offers = [processors]map[string]float64{
@@ -45,7 +45,7 @@ var (
 
 const (
 	processors = 4
-	// settle is how long it takes until the new pool grants, which is 15 s, and knows what tags ask for; watch is what is judged.
+	// settle is how long it takes until the new pool grants (15 s) and knows the tags' demand; watch is the judged time.
 	settle = 24 * time.Second
 	watch  = 20 * time.Second
 )
@@ -61,7 +61,7 @@ func main() {
 	stage.Main("numathrottle-quota-demo", run)
 }
 
-// run plays the demo and tells whether every promise was kept.
+// run plays the demo and reports whether every promise was kept.
 func run(ctx context.Context, dir string, out io.Writer) (kept bool, err error) {
 	began := time.Now()
 	store, err := stage.OpenStore(ctx, "DEMO_STORE", dir)
@@ -77,7 +77,7 @@ func run(ctx context.Context, dir string, out io.Writer) (kept bool, err error) 
 	var ps []*process
 	defer func() {
 		for _, p := range ps {
-			_ = p.cmd.Process.Kill() // one that has ended cannot be killed
+			_ = p.cmd.Process.Kill() // an ended one cannot be killed
 		}
 	}()
 	pool := fmt.Sprintf("quota-demo/%d", time.Now().UnixNano())
@@ -99,7 +99,7 @@ func run(ctx context.Context, dir string, out io.Writer) (kept bool, err error) 
 	return judge(out, first, last, errors.Join(ended...)).Print(time.Since(began)), nil
 }
 
-// show prints what tags get in each second, and returns what they had when the demo had settled, and at its end.
+// show prints the tags' tokens in each second, and returns their counts after the demo has settled, and at its end.
 func show(ctx context.Context, ps []*process, out io.Writer) (first, last map[string]int64, err error) {
 	_, _ = fmt.Fprintf(out, "%6s", "second")
 	for _, tag := range tags {
@@ -133,7 +133,7 @@ func show(ctx context.Context, ps []*process, out io.Writer) (first, last map[st
 	return first, before, nil
 }
 
-// judge compares what tags got, between two counts that are watch apart, with what was promised.
+// judge compares the tags' tokens, between two counts that are watch apart, with the promises.
 func judge(out io.Writer, first, last map[string]int64, ended error) *stage.Verdict {
 	v := stage.NewVerdict(out)
 	rate := func(tag string) float64 { return float64(last[tag]-first[tag]) / watch.Seconds() }
@@ -146,7 +146,7 @@ func judge(out io.Writer, first, last map[string]int64, ended error) *stage.Verd
 	v.Judge(rate("elle") >= 0.9*40, "elle, whose calls cost 20 tokens, gets its total", "at least 90 % of 40 a second", "%.1f a second", rate("elle"))
 	v.Judge(rate("elle") <= 40*(1+3/watch.Seconds())+20/watch.Seconds(), "elle, with a total of 40", "at most 40 a second, 3 s ahead and a call",
 		"%.1f a second", rate("elle"))
-	// A till hands out two intervals ahead, and its burst.
+	// A till (the store's record of a tag) hands out two intervals ahead, and its burst.
 	v.Judge(rate("beta") <= 60*(1+3/watch.Seconds()), "beta, with a total of 60", "at most 60 a second, and 3 s ahead", "%.1f a second", rate("beta"))
 	v.Judge(rate("beta") >= 0.9*60, "beta gets its total", "at least 90 % of 60 a second", "%.1f a second", rate("beta"))
 	v.Judge(rate("gamma") >= 0.9*40, "gamma, which nobody knows, beside the hog", "at least 90 % of the 40 that it asks for", "%.1f a second", rate("gamma"))
@@ -167,7 +167,7 @@ type process struct {
 	last report
 }
 
-// start starts this very program as a worker.
+// start starts this program as a worker.
 func start(ctx context.Context, j job) (*process, error) {
 	encoded, err := json.Marshal(j)
 	if err != nil {
@@ -195,7 +195,7 @@ func start(ctx context.Context, j job) (*process, error) {
 	return p, nil
 }
 
-// heard takes one line of the process's output; what is no report is left out.
+// heard processes one line of the process's output, and ignores lines that are not reports.
 func (p *process) heard(line []byte) {
 	var r report
 	if json.Unmarshal(line, &r) != nil {
@@ -206,14 +206,14 @@ func (p *process) heard(line []byte) {
 	p.last = r
 }
 
-// granted is how many calls of a tag the process has told of.
+// granted returns how many calls of a tag the process has reported.
 func (p *process) granted(tag string) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last.Granted[tag]
 }
 
-// end ends the process in good order.
+// end ends the process cleanly.
 func (p *process) end() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

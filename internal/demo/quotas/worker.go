@@ -17,18 +17,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A job is what a process is told, in its environment because a store's URL may hold a password.
+// A job is a process's task, passed in its environment because a store's URL may hold a password.
 type job struct {
 	ID     string             `json:"id"`
 	Pool   string             `json:"pool"`
 	Store  string             `json:"store"`
-	Offers map[string]float64 `json:"offers"` // calls per second that come to this process, by tag
+	Offers map[string]float64 `json:"offers"` // calls per second at this process, by tag
 }
 
 const jobVariable = "NUMATHROTTLE_QUOTA_DEMO_JOB"
 
-// A report is what a process says of itself, as a line of JSON on its standard output: the tokens that it has been granted,
-// by tag.
+// A report is a process's report on itself, a line of JSON on its standard output: its granted tokens by tag.
 type report struct {
 	Granted map[string]int64 `json:"granted"`
 }
@@ -71,20 +70,20 @@ func work(encoded string, out, logs io.Writer) error {
 			r.Granted[tag] = n.Load()
 		}
 		if err := json.NewEncoder(out).Encode(r); err != nil {
-			break // nobody listens any more
+			break // the reader is gone
 		}
 	}
 	return th.Close()
 }
 
-// A caller makes calls of one tag: rate per second, of so many tokens each. A call waits for its patience at most.
+// A caller makes calls of one tag: rate per second, of cost tokens each. A call waits for at most its patience.
 type caller struct {
 	rate     float64
 	cost     int
 	patience time.Duration
 }
 
-// offer draws for the calls as they come, until ctx ends. Those that come when as many as can be wait already are turned away.
+// offer draws for the calls as they come, until ctx ends. When the maximum of calls wait, it rejects further ones.
 func (c caller) offer(ctx context.Context, l throttle.Limiter, granted *atomic.Int64) {
 	const step = 10 * time.Millisecond
 	waiting := make(chan struct{}, int(c.rate*max(c.patience, time.Second).Seconds())+1)

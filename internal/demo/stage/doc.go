@@ -1,3 +1,3 @@
-// Package stage is what the demos have in common: a store, a service on a loopback port,
-// processes that are fed over their sockets, and the verdict at the end.
+// Package stage has the common parts of the demos: a store, a service on a loopback port, processes fed over their sockets, and the final
+// verdict.
 package stage

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A Lateness is by how much the machine was late at worst: a busy one lets processes wait for a core, and what their buckets cannot hold
-// meanwhile is lost.
+// A Lateness is the machine's worst scheduling delay. A busy machine lets processes wait for a core, and tokens that their full buckets
+// cannot hold in the meantime are lost.
 type Lateness struct{ worst atomic.Int64 }
 
-// MeasureLateness measures until ctx ends, by a timer that should fire a hundred times a second.
+// MeasureLateness measures until ctx ends, with a timer that should fire a hundred times a second.
 func MeasureLateness(ctx context.Context) *Lateness {
 	const every = 10 * time.Millisecond
 	var l Lateness
@@ -32,7 +32,7 @@ func MeasureLateness(ctx context.Context) *Lateness {
 }
 
 func (l *Lateness) note(late time.Duration) {
-	if int64(late) > l.worst.Load() { // by one goroutine
+	if int64(late) > l.worst.Load() { // only one goroutine writes
 		l.worst.Store(int64(late))
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 )
 
-// endTimeout is how long a process may take to end after SIGTERM.
+// endTimeout bounds the time to end after SIGTERM.
 const endTimeout = 20 * time.Second
 
-// A Process is one that serves a map, with the stream that feeds it.
+// A Process is a process that serves a map, with the stream that feeds it.
 type Process struct {
 	ID   string
 	Feed *dataplane.Map
@@ -27,10 +27,9 @@ type Process struct {
 	gone chan struct{} // closed when the process has ended
 }
 
-// Start starts a binary that serves a map at a socket, with these variables and no others. What it
-// writes goes to a log below dir, but that its standard output goes to out unless that is nil.
-// ctx bounds how long it may take until it can be fed. A process that was started is returned even with
-// an error, so that it can be killed.
+// Start starts a binary that serves a map at a socket, with only these variables. Its output goes to a log below dir, except that its
+// standard output goes to out if that is not nil. ctx bounds the time until it can be fed. A started process is returned even with an
+// error, so that it can be killed.
 func Start(ctx context.Context, dir, id, binary, socket string, env []string, out io.Writer) (*Process, error) {
 	p := &Process{
 		ID: id, cmd: exec.CommandContext(context.WithoutCancel(ctx), binary),
@@ -49,7 +48,7 @@ func Start(ctx context.Context, dir, id, binary, socket string, env []string, ou
 	}
 	go func() {
 		defer close(p.gone)
-		_ = p.cmd.Wait() // End looks at the code
+		_ = p.cmd.Wait() // End checks the code
 		_ = log.Close()
 	}()
 	if p.Feed, err = dataplane.Dial(ctx, socket); err != nil {
@@ -58,7 +57,7 @@ func Start(ctx context.Context, dir, id, binary, socket string, env []string, ou
 	return p, nil
 }
 
-// Gone is closed when the process has ended.
+// Gone returns a channel that is closed when the process has ended.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
 // Signal sends a signal.
@@ -79,7 +78,7 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// End closes the stream and ends the process in good order.
+// End closes the stream and ends the process cleanly.
 func (p *Process) End() error {
 	err := errors.Join(p.Feed.Close(), p.cmd.Process.Signal(syscall.SIGTERM))
 	select {
@@ -93,7 +92,7 @@ func (p *Process) End() error {
 	return err
 }
 
-// logTail is the end of what the process wrote.
+// logTail returns the end of the process's log.
 func (p *Process) logTail() string {
 	content, err := os.ReadFile(p.log)
 	if err != nil {

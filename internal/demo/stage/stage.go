@@ -17,8 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 )
 
-// Main runs a demo until it is over or interrupted, in a folder of its own that is removed
-// then. It exits with 1 unless every promise was kept.
+// Main runs a demo until it ends or is interrupted, in a temporary folder. It exits with 1 unless every promise was kept.
 func Main(name string, run func(ctx context.Context, dir string, out io.Writer) (kept bool, err error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	kept, err := inFolder(name, func(dir string) (bool, error) { return run(ctx, dir, os.Stdout) })
@@ -43,16 +42,16 @@ func inFolder(name string, run func(dir string) (bool, error)) (bool, error) {
 	return run(dir)
 }
 
-// A Store is where the processes of a demo share their limits.
+// A Store holds the shared limits of a demo's processes.
 type Store struct {
 	URL string
-	// Name says what it is, without a secret.
+	// Name describes it, without a secret.
 	Name  string
 	close func() error
 }
 
-// OpenStore returns the store whose URL the environment variable holds, or starts an embedded
-// NATS server whose files are below dir. Close it.
+// OpenStore returns the store whose URL is in the environment variable, or starts an embedded NATS server with its files below dir. Close
+// it.
 func OpenStore(ctx context.Context, variable, dir string) (*Store, error) {
 	if url := os.Getenv(variable); url != "" {
 		return &Store{URL: url, Name: "the store at " + variable, close: func() error { return nil }}, nil

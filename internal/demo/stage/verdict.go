@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Verdict is a table of what was seen and what was promised.
+// A Verdict is a table of observations and promises.
 type Verdict struct {
 	out    io.Writer
 	table  *tabwriter.Writer
@@ -21,7 +21,7 @@ func NewVerdict(out io.Writer) *Verdict {
 	return v
 }
 
-// Judge adds a row for a promise and whether it was kept.
+// Judge adds a row for a promise, with the result.
 func (v *Verdict) Judge(kept bool, what, promised, seen string, args ...any) {
 	word := "ok"
 	if !kept {
@@ -30,7 +30,7 @@ func (v *Verdict) Judge(kept bool, what, promised, seen string, args ...any) {
 	v.row(what, promised, word, seen, args)
 }
 
-// Tell adds a row for what was not promised, with a note in its place.
+// Tell adds a row for an observation without a promise, with a note in its place.
 func (v *Verdict) Tell(what, note, seen string, args ...any) { v.row(what, note, "", seen, args) }
 
 func (v *Verdict) row(what, promised, word, seen string, args []any) {
@@ -46,7 +46,7 @@ func (v *Verdict) Ended(err error) {
 	v.Judge(err == nil, "processes ended in good order", "yes", "%s", seen)
 }
 
-// Print prints the verdict and tells whether every promise was kept.
+// Print prints the verdict and reports whether every promise was kept.
 func (v *Verdict) Print(took time.Duration) bool {
 	_ = v.table.Flush()
 	word := "PASS"

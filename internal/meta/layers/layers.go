@@ -15,15 +15,14 @@ import (
 // module is the path of the root package.
 const module = "github.com/numaproj-contrib/numathrottle"
 
-// A layer is a floor of the house. A package imports packages of its own floor and of those below, never of one above.
+// A layer is a level of the architecture. A package imports packages of its own layer and of lower ones, never of a higher one.
 type layer struct {
 	name string
-	// folders are the packages of the layer, with those in folders below them that no other layer names. "." is the root
-	// package alone.
+	// folders are the packages of the layer, including their subfolders that no other layer names. "." is only the root package.
 	folders []string
 }
 
-// layers lists the floors from the ground up.
+// layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
@@ -53,7 +52,7 @@ var layers = []layer{
 	}},
 }
 
-// apart are packages that must not meet: the first does not import the second, not even through others.
+// apart are pairs of packages: the first must not import the second, not even indirectly.
 var apart = [][2]string{
 	{"pkg/throttle", "pkg/consensus"},
 	{"pkg/throttle", "pkg/consensus/driver"},
@@ -72,7 +71,7 @@ type pkg struct {
 	layer     int      // its index in layers; -1: no layer names it
 }
 
-// load asks the go command for the packages in dir and below.
+// load queries the go command for the packages in dir and below.
 func load(ctx context.Context, dir string) ([]pkg, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Doc,Imports", "./...")
 	cmd.Dir = dir
@@ -104,7 +103,7 @@ func load(ctx context.Context, dir string) ([]pkg, error) {
 	}
 }
 
-// below returns a path without that of the module: "." for the module itself, empty for a package of another one.
+// below returns a path relative to the module: "." for the module itself, empty for a package of another one.
 func below(path string) string {
 	if path == module {
 		return "."
@@ -130,7 +129,7 @@ func layerOf(path string) int {
 	return found
 }
 
-// check returns a line for each import that points upwards, each package that no layer names, and each pair that meets.
+// check returns a line for each import that points upwards, each package without a layer, and each pair that meets.
 func check(all []pkg) (faults []string) {
 	known := map[string]pkg{}
 	for _, p := range all {
@@ -155,7 +154,7 @@ func check(all []pkg) (faults []string) {
 	return faults
 }
 
-// wayTo returns the imports that lead from one package to another; nil if none do.
+// wayTo returns the chain of imports from one package to another; nil if there is none.
 func wayTo(known map[string]pkg, from, to string, seen map[string]bool) []string {
 	if from == to {
 		return []string{to}
@@ -172,7 +171,7 @@ func wayTo(known map[string]pkg, from, to string, seen map[string]bool) []string
 	return nil
 }
 
-// beside is where the sentence of a package goes beyond its task.
+// beside matches the place where a package's first sentence goes beyond its task.
 var beside = regexp.MustCompile(`[:;(]|, (?:and|as|because|but|by|in|of|on|one|or|so|that|to|when|where|which|with|within|without|whose)\b`)
 
 // task returns the task of a package, from the first sentence of its documentation.

@@ -1,5 +1,5 @@
-// Command layers prints the map of this module's packages, by layer, and fails when an import points upwards. `make map` runs it and
-// writes docs/architecture.md anew.
+// Command layers prints the map of this module's packages, by layer, and fails if an import points upwards. `make map` runs it and updates
+// docs/architecture.md.
 package main
 
 import (

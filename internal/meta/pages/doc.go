@@ -1,6 +1,5 @@
-// Package pages holds the tests of the Markdown pages: their code compiles, their settings load, their links lead somewhere,
-// and their commands name targets, flags, variables and paths that exist.
+// Package pages holds the tests of the Markdown pages: their code compiles, their settings load, their links resolve, and their commands
+// use existing targets, flags, variables and paths.
 //
-// Commands are run by bash with stand-ins on its path, which write down how they were called. The tests run in the root of
-// the repository.
+// bash runs the commands with stand-ins on its path, which record their calls. The tests run in the root of the repository.
 package pages

@@ -1,3 +1,3 @@
-// Package release holds the tests of how this project is built, checked and released: the workflows,
-// the updates of dependencies, and the scripts that make the parts of a release.
+// Package release holds the tests of this project's build, checks and releases: the workflows, the updates of dependencies, and the scripts
+// for the parts of a release.
 package release

@@ -1,4 +1,4 @@
-// Package wrap breaks the long lines of Markdown pages, so that they fit a window.
+// Package wrap breaks the long lines of Markdown pages.
 package wrap
 
 import (
@@ -10,12 +10,12 @@ import (
 const (
 	// Most is how many columns a line may have.
 	Most = 140
-	// fill is how far the lines of a paragraph are filled that is broken anew.
+	// fill is the width of rewrapped paragraphs.
 	fill = 130
 )
 
-// Long returns the numbers of the lines that are too long, from 1 on. Rows of tables, headings and code are as long as they are, and
-// so is a line of one word.
+// Long returns the numbers of the lines that are too long, from 1 on. Rows of tables, headings and code may be long, and so may a line of
+// one word.
 func Long(text string) []int {
 	var long []int
 	each(text, func(number int, line string, fixed bool) {
@@ -26,8 +26,8 @@ func Long(text string) []int {
 	return long
 }
 
-// Markdown returns a page in which each paragraph and item of a list that has a line that is too long is broken anew. All others
-// stay as they are. Neither code nor the text of a link is broken. What was broken already stays so.
+// Markdown returns a page in which each paragraph and list item with an overlong line is rewrapped. All others stay unchanged. Neither code
+// nor the text of a link is broken. Existing line breaks in them stay.
 func Markdown(text string) string {
 	var out []string
 	var paragraph []string
@@ -53,13 +53,13 @@ func Markdown(text string) string {
 var (
 	// item is the beginning of an item of a list.
 	item = regexp.MustCompile(`^ *([-*+]|\d+\.) +`)
-	// word is what stands between two places where a line may be broken.
+	// word matches the text between two possible line breaks.
 	word = regexp.MustCompile("(`[^`]*`|\\[[^]]*\\]\\([^)]*\\)|[^ `\\[]|[`\\[])+")
 	// begins is a word that would mean something else at the beginning of a line.
 	begins = regexp.MustCompile(`^([-*+>|=#]|#+|\d+[.)]|<!--.*|` + "```.*" + `)$`)
 )
 
-// each tells of each line whether it is fixed: a row, a heading, code, a comment or empty.
+// each reports for each line whether it is fixed: a row, a heading, code, a comment or empty.
 func each(text string, tell func(number int, line string, fixed bool)) {
 	code := false
 	for i, line := range strings.Split(text, "\n") {

@@ -57,8 +57,8 @@ func (l *link) run() {
 	l.end(false)
 }
 
-// dial connects to the target. It is not given up when the link ends: the target may have the connection already, which
-// would then be closed in good order instead of reset.
+// dial connects to the target. It continues when the link ends: the target may already have the connection, which would then be closed
+// cleanly instead of reset.
 func (l *link) dial() (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	target, err := dialer.DialContext(context.Background(), "tcp", l.proxy.target)
@@ -107,7 +107,7 @@ func (l *link) forward(d direction, dst, src net.Conn) {
 	}
 }
 
-// read turns what comes from src into chunks, the last of which has an error.
+// read splits the data from src into chunks. The last one has an error.
 func (l *link) read(src net.Conn, chunks chan<- chunk) {
 	buf := make([]byte, readSize)
 	for {
@@ -143,10 +143,10 @@ func (l *link) end(byReset bool) {
 	}
 }
 
-// reset closes a connection so that its other end is told at once and nothing that is left is sent.
+// reset closes a connection so that its other end notices at once and no remaining data is sent.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // else it is closed in good order
+		_ = tcp.SetLinger(0) // else it is closed cleanly
 	}
 	conn.Close()
 }

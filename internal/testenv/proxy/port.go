@@ -10,8 +10,8 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Ports are taken from below the range that systems use for outgoing connections, so that none of those occupies the
-// port of a proxy that refuses connections for a while. Package servers takes those up to 32000.
+// Ports are below the range that systems use for outgoing connections, so that none of those takes the port of a proxy that refuses
+// connections for a while. Package servers uses those up to 32000.
 const (
 	firstPort = 14000
 	lastPort  = 20000

@@ -74,14 +74,14 @@ func (p *Proxy) Delay(upward, downward time.Duration) {
 	p.change(func() { p.ways[up].delay, p.ways[down].delay = upward, downward })
 }
 
-// Swallow forwards nothing in the directions that are true, neither bytes nor the end of a connection, and goes on
-// accepting. As in a network that drops packets, what was sent meanwhile arrives late, after Heal or another Swallow:
-// TCP sends it again. To have it lost, call Cut before Heal.
+// Swallow forwards nothing in the directions that are true, neither bytes nor the end of a connection, and continues to accept. As in a
+// network that drops packets, data sent in the meantime arrives late, after Heal or another Swallow: TCP sends it again. To have it lost,
+// call Cut before Heal.
 func (p *Proxy) Swallow(upward, downward bool) {
 	p.change(func() { p.ways[up].swallow, p.ways[down].swallow = upward, downward })
 }
 
-// Cut resets all connections, with what is still on its way, and refuses new ones until Heal.
+// Cut resets all connections, drops all data under way, and refuses new connections until Heal.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	listener, links := p.cutLocked()
@@ -108,7 +108,7 @@ func end(listener net.Listener, links []*link) {
 	}
 }
 
-// Heal ends what Delay, Swallow and Cut have begun. Its error is that of listening again after a Cut.
+// Heal ends the effects of Delay, Swallow and Cut. Its error is that of listening again after a Cut.
 func (p *Proxy) Heal() error {
 	p.change(func() { p.ways = [2]way{} })
 	p.mu.Lock()
@@ -186,7 +186,7 @@ func (p *Proxy) forget(l *link) {
 	delete(p.links, l)
 }
 
-// await returns true when what came at that time may be forwarded, and false when the link has ended before.
+// await returns true when data of that time may be forwarded, and false if the link has ended before.
 func (p *Proxy) await(d direction, came time.Time, ended <-chan struct{}) bool {
 	for {
 		p.mu.Lock()

@@ -25,7 +25,7 @@ type daemon struct {
 	env     []string // added to this process's own
 	dir     string
 	logFile string
-	// answers tells whether the process with this pid serves requests; nil means it does.
+	// answers reports whether the process with this pid serves requests; nil means it does.
 	answers func(ctx context.Context, pid int) error
 
 	mu     sync.Mutex
@@ -90,8 +90,8 @@ func (d *daemon) signalLocked(signal os.Signal) error {
 	return nil
 }
 
-// Restart kills the server if it is running, starts it again under the same address with the same files, and returns
-// when it answers. What it still knows is what it had put on disk.
+// Restart kills the server if it is running, starts it again under the same address with the same files, and returns when it answers. It
+// keeps only the state on disk.
 func (d *daemon) Restart(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

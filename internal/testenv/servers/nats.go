@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Limits of a JetStream server. It uses what its streams hold, not what it may use.
+// Limits of a JetStream server. It uses only the size of its streams.
 const (
 	jetStreamMemory = 256 << 20
 	jetStreamDisk   = 2 << 30
@@ -86,7 +86,7 @@ func (n *NATS) storeDir() string { return filepath.Join(n.dir, "store") }
 // URL returns nats://host:port. It stays the same over restarts.
 func (n *NATS) URL() string { return (&url.URL{Scheme: "nats", Host: n.client.addr()}).String() }
 
-// Running tells whether the server is up.
+// Running reports whether the server is up.
 func (n *NATS) Running() bool { return n.server() != nil }
 
 // server returns the running server, or nil.
@@ -96,8 +96,8 @@ func (n *NATS) server() *server.Server {
 	return n.running
 }
 
-// Shutdown ends the server in good order: clients are disconnected and all is written to disk. It returns when the
-// server has ended, and does nothing when it is not running.
+// Shutdown ends the server cleanly: it disconnects clients and writes all to disk. It returns when the server has ended, and does nothing
+// when it is not running.
 func (n *NATS) Shutdown() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -21,9 +21,8 @@ type NATSCluster struct {
 	routes []*port
 }
 
-// StartNATSCluster starts the given number of servers (an odd number, at least 3: a majority decides) with their
-// files below dir, and returns when they have a leader and all are in step with it. The options apply to every
-// server.
+// StartNATSCluster starts the given number of servers (an odd number, at least 3: a majority decides) with their files below dir. It
+// returns when they have a leader and all are in step with it. The options apply to every server.
 func StartNATSCluster(ctx context.Context, dir string, size int, opts ...NATSOption) (*NATSCluster, error) {
 	if size < 3 || size%2 == 0 {
 		return nil, fmt.Errorf("size of the NATS cluster is %d, must be an odd number, at least 3", size)
@@ -69,8 +68,8 @@ func (c *NATSCluster) start(ctx context.Context, dir string, size int, opts []NA
 	return c.WaitReady(ctx)
 }
 
-// WaitReady returns when the servers that are running have a leader that counts all of them as its peers, and are in
-// step with it, for example after one was shut down or started again.
+// WaitReady returns when the running servers have a leader that counts all of them as its peers, and are in step with it. Use it, for
+// example, after one was shut down or restarted.
 func (c *NATSCluster) WaitReady(ctx context.Context) error {
 	return poll(ctx, "waiting for the NATS cluster", until(func(context.Context) error {
 		leader := c.Leader()

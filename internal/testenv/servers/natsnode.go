@@ -26,9 +26,9 @@ const natsNodeVariable = "NUMATHROTTLE_NATS_NODE"
 // reached there, so that they know no way to it but their proxies.
 func nowhere(i int) string { return net.JoinHostPort(loopback, strconv.Itoa(i+1)) }
 
-// BeNATSNode makes this process a NATS server, for good, if StartNATSProcessCluster has started it as one; in all
-// others it does nothing. Every program that starts such a cluster calls it first thing in main, and a test in
-// TestMain: the servers are this same program, so that they are of the version in go.mod and need no other binary.
+// BeNATSNode makes this process a NATS server, for good, if StartNATSProcessCluster has started it as one; otherwise it does nothing. Every
+// program that starts such a cluster calls it first in main, and a test in TestMain. The servers are this same program, so that they have
+// the version in go.mod and need no other binary.
 func BeNATSNode() {
 	file := os.Getenv(natsNodeVariable)
 	if file == "" {
@@ -109,9 +109,9 @@ func (n *NATSNode) reserve(ctx context.Context) (err error) {
 	return err
 }
 
-// configure writes the node's configuration. Of two nodes one connects to the other, through a proxy, so that there is
-// no second connection that has to be given up. It is the first one; the other is given a route to nowhere in its
-// place, because a node takes the number of its routes for the size of the cluster.
+// configure writes the node's configuration. Of two nodes one connects to the other, through a proxy, so that no second connection has to
+// be abandoned. The first one connects. The other gets a route to nowhere instead, because a node takes the number of its routes for the
+// size of the cluster.
 func (n *NATSNode) configure(ctx context.Context, nodes []*NATSNode) error {
 	var routes []string
 	met := false

@@ -14,8 +14,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/proxy"
 )
 
-// NATSProcessCluster is a cluster of NATS servers with JetStream, of the version in go.mod, each of which is a process
-// of its own. All that they tell one another, and all that clients tell them, goes through proxies.
+// NATSProcessCluster is a cluster of NATS servers with JetStream, of the version in go.mod, each in its own process. All their traffic,
+// among each other and with clients, goes through proxies.
 type NATSProcessCluster struct {
 	nodes []*NATSNode
 }
@@ -73,8 +73,8 @@ func (c *NATSProcessCluster) Routes(node *NATSNode) []*proxy.Proxy {
 	return slices.Collect(maps.Values(node.routes))
 }
 
-// RestartAll kills all servers that run, all at once, starts them again with their files, and returns when every one
-// of them answers: none does before a majority is there.
+// RestartAll kills all running servers at once, starts them again with their files, and returns when all answer: none does before a
+// majority is there.
 func (c *NATSProcessCluster) RestartAll(ctx context.Context) error {
 	if err := c.onEach((*NATSNode).Kill); err != nil {
 		return err
@@ -107,9 +107,9 @@ type streamState struct {
 	}
 }
 
-// StreamLeader returns the server that leads a stream, in the eyes of the first server that answers; nil while there
-// is no leader. Those named as out are not asked, and are not taken for the leader: one that is cut off goes on for
-// ten seconds in the belief that it leads. The stream of a key-value bucket is named "KV_" and the bucket's name.
+// StreamLeader returns the server that leads a stream, according to the first server that answers; nil while there is no leader. Those in
+// out are neither asked nor taken for the leader: an isolated one believes for ten more seconds that it leads. The stream of a key-value
+// bucket is named "KV_" and the bucket's name.
 func (c *NATSProcessCluster) StreamLeader(ctx context.Context, stream string, out ...*NATSNode) *NATSNode {
 	for _, node := range c.nodes {
 		if slices.Contains(out, node) {

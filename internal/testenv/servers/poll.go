@@ -13,8 +13,8 @@ const (
 	askTimeout = time.Second
 )
 
-// poll asks until the answer is final or the context ends. While an answer is not final, its error says what is still
-// missing; the last one becomes part of the error when the context ends.
+// poll asks until the answer is final or the context ends. While an answer is not final, its error names the missing part; the last one
+// becomes part of the error when the context ends.
 func poll(ctx context.Context, what string, ask func(ctx context.Context) (final bool, err error)) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

@@ -10,15 +10,15 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Ports are taken from below the range that systems use for outgoing connections, so that none of those occupies the
-// port of a server that is down for a moment.
+// Ports are below the range that systems use for outgoing connections, so that none of those takes the port of a server that is briefly
+// down.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// port is a TCP port on loopback that this process has reserved. The reservation is a UDP socket of the same number:
-// it takes nothing from the server, and every process that reserves in this way sees it, until release or death.
+// port is a TCP port on loopback that this process has reserved. The reservation is a UDP socket of the same number. It does not disturb
+// the server, and every process that reserves in this way sees it, until release or death.
 type port struct {
 	number int
 	hold   net.PacketConn

@@ -13,7 +13,7 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// isStopped tells whether a process stands still after SIGSTOP. The state follows the program's name in parentheses.
+// isStopped reports whether a process stands still after SIGSTOP. The state follows the program's name in parentheses.
 func isStopped(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

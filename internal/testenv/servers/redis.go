@@ -17,7 +17,7 @@ import (
 
 var errLoading = errors.New("the Redis server is still loading its data")
 
-// startAttempts bounds how often a start is tried anew because a foreign program took the port.
+// startAttempts bounds the retries of a start when a foreign program took the port.
 const startAttempts = 5
 
 // Redis is a redis-server process (or, inside RedisSentinel, a sentinel).
@@ -85,7 +85,7 @@ func startRedisOnce(ctx context.Context, path, dir string, config *redisConfig) 
 	}
 	server := &Redis{
 		port: reserved,
-		// The plainest client: what it asks by itself would show in the server's command counts.
+		// The plainest client: its own requests would show in the server's command counts.
 		admin: redis.NewClient(&redis.Options{
 			Addr:                     reserved.addr(),
 			Password:                 config.password,
@@ -144,9 +144,9 @@ func (c *redisConfig) serverLines() []string {
 	return lines
 }
 
-// checkAnswers asks who answers: on a port taken by a foreign program that might be another Redis; and whether it has
-// read its files, before which it refuses all else. It dials by itself first, for the client does not dial again for a
-// second after a refusal.
+// checkAnswers checks the identity of the server, because on a port taken by a foreign program it might be another Redis. It also checks
+// whether the server has read its files, before which it refuses all else. It dials by itself first, because the client does not redial for
+// a second after a refusal.
 func (r *Redis) checkAnswers(ctx context.Context, pid int) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp4", r.Addr())
@@ -190,8 +190,8 @@ func parseInfo(text string) map[string]string {
 // Addr returns host:port. It stays the same over restarts.
 func (r *Redis) Addr() string { return r.port.addr() }
 
-// Commands returns how often each command was called since the server started, by its name in lower case. Calls from
-// inside a script count too, and so does the INFO of this method, from its next call on.
+// Commands returns how often each command was called since the server started, by its name in lower case. Calls from inside a script count,
+// too. The INFO of this method counts from the next call on.
 func (r *Redis) Commands(ctx context.Context) (map[string]int64, error) {
 	info, err := r.info(ctx, "commandstats")
 	if err != nil {

@@ -20,9 +20,9 @@ type RedisSentinel struct {
 	sentinels []*Redis
 }
 
-// StartRedisSentinel starts a master, a replica and the given number of sentinels (an odd number: a majority decides)
-// with their files below dir, and returns when the replica is in step and every sentinel knows it and the other
-// sentinels. The options apply to master and replica.
+// StartRedisSentinel starts a master, a replica and the given number of sentinels (an odd number: a majority decides) with their files
+// below dir. It returns when the replica is in step and every sentinel knows it and the other sentinels. The options apply to master and
+// replica.
 func StartRedisSentinel(ctx context.Context, dir string, sentinels int, opts ...RedisOption) (*RedisSentinel, error) {
 	if sentinels < 1 || sentinels%2 == 0 {
 		return nil, fmt.Errorf("sentinels is %d, must be an odd number, at least 1", sentinels)

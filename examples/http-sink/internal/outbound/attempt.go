@@ -15,26 +15,26 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// An Attempt sends one request once. Its fields must not change any more.
+// An Attempt sends one request once. Its fields must not change afterwards.
 type Attempt struct {
 	// Base makes the connection.
 	Base http.RoundTripper
-	// Timeout bounds the attempt, with the body of its answer.
+	// Timeout bounds the attempt, including the body of its response.
 	Timeout time.Duration
 	// Login and Signer may be nil.
 	Login  Login
 	Signer RequestSigner
-	// ID names a request for the Signer, and Body is what of it is signed.
+	// ID identifies a request for the Signer, and Body returns the part of it to sign.
 	ID   func(*http.Request) string
 	Body func(*http.Request) []byte
-	// Sent sees a request as it is sent, logged in and signed; it may be nil.
+	// Sent receives a request as it is sent, logged in and signed; it may be nil.
 	Sent func(*http.Request)
 }
 
-// A Failure is the body of an answer with status 0, which stands for an attempt that had no
-// answer: so what is above can treat it as it treats the others.
+// A Failure is the body of a response with status 0, which represents an attempt without a response: the layers above treat it like any
+// other.
 type Failure struct {
-	// Err says what was wrong.
+	// Err is the cause.
 	Err error
 }
 
@@ -44,7 +44,7 @@ func (*Failure) Read([]byte) (int, error) { return 0, io.EOF }
 // Close implements io.Closer.
 func (*Failure) Close() error { return nil }
 
-// The headers by which an answer tells what is to be done about it.
+// Headers of a response that say how to treat it.
 const (
 	// NotSent: the service has not seen the request.
 	NotSent = "Http-Sink-Not-Sent"
@@ -54,14 +54,14 @@ const (
 	Renewed = "Http-Sink-Renewed"
 )
 
-// FailureOf returns why an answer has status 0, or nil.
+// FailureOf returns the cause if a response has status 0, else nil.
 func FailureOf(res *http.Response) error {
 	body := res.Body
 	for {
 		switch b := body.(type) {
 		case *Failure:
 			return b.Err
-		case interface{ Unwrap() io.ReadCloser }: // what a transport above put around it
+		case interface{ Unwrap() io.ReadCloser }: // wrapped by a transport above
 			body = b.Unwrap()
 		default:
 			return nil
@@ -81,7 +81,7 @@ func failure(req *http.Request, err error) *http.Response {
 	return &http.Response{Header: h, Body: &Failure{err}, Request: req, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 }
 
-// ErrTimeout is why an attempt ended that took too long.
+// ErrTimeout is the error of an attempt that took too long.
 var ErrTimeout = errors.New("no answer in time (timeout)")
 
 // RoundTrip implements http.RoundTripper. It returns an error only when the request's context
@@ -101,7 +101,7 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		cause := context.Cause(ctx)
 		cancel()
-		// A transport above that stops a repeat ends the context as well; the attempt failed all the same.
+		// A transport above that stops a retry ends the context as well; the attempt failed nevertheless.
 		if ended := context.Cause(req.Context()); ended != nil && !errors.Is(ended, httpthrottle.ErrUnanswered) {
 			return nil, ended
 		}
@@ -111,7 +111,7 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		return failure(req, explain(err, cause)), nil
 	}
 	for _, name := range []string{NotSent, NoRetry, Renewed} {
-		res.Header.Del(name) // not the service's to say
+		res.Header.Del(name) // the service must not set it
 	}
 	if res.StatusCode == http.StatusUnauthorized && a.Login != nil && a.Login.Refused(sent.Header) {
 		res.Header.Set(Renewed, "1")
@@ -133,16 +133,15 @@ func (a *Attempt) prepare(req *http.Request) error {
 	return a.Signer.sign(req, a.ID(req), a.Body(req), time.Now())
 }
 
-// closeIdle gives up the connections that nobody uses: when one has been silent for too long, the others to the same
-// service have often died with it, and would cost a request each.
+// closeIdle closes the unused connections. When one has been silent for too long, the others to the same service have often died with it,
+// and would cost a request each.
 func (a *Attempt) closeIdle() {
 	if c, ok := a.Base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// explain says why there is no answer, without anything that is not the same for
-// all requests of the kind.
+// explain returns the reason for a missing response, without details that differ between requests.
 func explain(err, cause error) error {
 	unsent := (*notSentError)(nil)
 	isUnsent := errors.As(err, &unsent)

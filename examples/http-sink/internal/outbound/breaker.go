@@ -9,9 +9,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Breakers stop calls to a destination after a row of failed attempts, and let single ones
-// try after a while. Their methods may be called from any number of goroutines at
-// once. A nil Breakers never stops anything.
+// Breakers stop calls to a destination after consecutive failures, and let single ones try after a while. Their methods are safe for
+// concurrent use. A nil Breakers never stops anything.
 type Breakers struct {
 	failures uint32
 	open     time.Duration
@@ -29,24 +28,22 @@ type breaker struct {
 	until time.Time
 }
 
-// NewBreakers returns breakers that open after so many failures in a row, for so long. most is how
-// many there are at most: further destinations share one. changed is told when one opens or
-// closes; it may be nil.
+// NewBreakers returns breakers that open after so many consecutive failures, for so long. The number of breakers is at most most: further
+// destinations share one. If changed is not nil, it is called when one opens or closes.
 func NewBreakers(failures int, open time.Duration, most int, changed func(destination string, open bool)) *Breakers {
 	return &Breakers{failures: uint32(failures), open: open, most: most, changed: changed, at: map[string]*breaker{}}
 }
 
-// An OpenError says that a destination is not called for now.
+// An OpenError means that a destination is not called for now.
 type OpenError struct {
-	// RetryAfter is when a call may try again; 0 when one tries at this moment.
+	// RetryAfter is when a call may try again; 0 while one is trying.
 	RetryAfter time.Duration
 }
 
 // Error implements error.
 func (*OpenError) Error() string { return "the breaker is open: too many calls in a row have failed" }
 
-// errFailed is what a breaker is told of a failure; errSkipped of what says nothing about
-// the service.
+// errFailed reports a failure to a breaker, and errSkipped a result that says nothing about the service.
 var (
 	errFailed  = errors.New("failed")
 	errSkipped = errors.New("skipped")
@@ -96,8 +93,7 @@ func (b *breaker) left() time.Duration {
 	return max(time.Until(b.until), 0)
 }
 
-// Check returns an *OpenError when a call to a destination would not be made. It is asked before
-// anything is drawn for the call.
+// Check returns an *OpenError if a call to a destination would not be made. Call it before drawing for the call.
 func (b *Breakers) Check(destination string) error {
 	if b == nil {
 		return nil
@@ -115,9 +111,8 @@ func (b *Breakers) Check(destination string) error {
 	return nil
 }
 
-// Guard returns a transport that tells the breakers how each attempt went, and makes none at
-// an open one. judge says of an answer whether the service failed, and whether it says
-// anything about that.
+// Guard returns a transport that reports each attempt to the breakers, and makes none at an open one. The result of judge is whether the
+// service failed according to a response, and whether the response counts.
 func (b *Breakers) Guard(base http.RoundTripper, destination func(*http.Request) string, judge func(*http.Response) (failed, counts bool)) http.RoundTripper {
 	if b == nil {
 		return base

@@ -1,6 +1,5 @@
-// Package outbound sends requests to places that are configured or computed, with care: it
-// dials allowed addresses only, logs in, signs, bounds how long each attempt takes and how
-// much of an answer is read, and stops calling a destination that fails again and again.
+// Package outbound sends requests safely to configured or computed targets. It dials only allowed addresses, logs in, signs, bounds the
+// time of each attempt and the size of a response, and stops calling a destination that fails repeatedly.
 //
 // The layers, from the caller to the wire; retries and limits are above:
 //
@@ -8,5 +7,5 @@
 //	Attempt          login, signature, time limit; failures become answers with status 0
 //	http.Transport   phases' time limits, TLS, proxy, the check of addresses
 //
-// Errors hold no header, no secret and no URL.
+// Errors contain no header, no secret and no URL.
 package outbound

@@ -13,25 +13,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A Dump logs requests as they are sent, for debugging, without what is known to be a secret or looks like one. It logs a few a
-// second, and counts the others. What a message holds is shown as it is. Sent may be called from any number of goroutines at once.
+// A Dump logs requests as they are sent, for debugging, without known secrets and texts that look like secrets. It logs a few a second, and
+// counts the others. It shows message data unchanged. Sent is safe for concurrent use.
 type Dump struct {
-	// Log takes the lines.
+	// Log receives the lines.
 	Log *slog.Logger
-	// Bytes is how much of a body is shown.
+	// Bytes is how many bytes of a body are shown.
 	Bytes int
-	// HidePath leaves out of a URL all that stands behind its host.
+	// HidePath omits everything after the host of a URL.
 	HidePath bool
-	// Hidden are the names of further headers whose values are not shown, such as that of a key.
+	// Hidden are the names of further headers with hidden values, such as the header for a key.
 	Hidden []string
-	// Secrets are taken out wherever they stand.
+	// Secrets are removed wherever they occur.
 	Secrets []Credential
 
 	limiter *rate.Limiter
 	skipped atomic.Int64
 }
 
-// dumpsPerSecond and dumpsAtOnce bound how many requests are logged.
+// dumpsPerSecond and dumpsAtOnce bound the logged requests.
 const (
 	dumpsPerSecond = 5
 	dumpsAtOnce    = 20
@@ -42,20 +42,20 @@ func NewDump(log *slog.Logger, most int) *Dump {
 	return &Dump{Log: log, Bytes: most, limiter: rate.NewLimiter(dumpsPerSecond, dumpsAtOnce)}
 }
 
-// longestSecret is how much more of a body than is shown is searched for secrets, in bytes.
+// longestSecret is how many bytes beyond the shown part of a body are searched for secrets.
 const longestSecret = 4096
 
-// unshown stands in the place of a secret.
+// unshown replaces a secret.
 const unshown = "(not shown)"
 
-// secretName finds names of headers and parameters that hold secrets.
+// secretName matches names of headers and parameters that contain secrets.
 var secretName = regexp.MustCompile(`(?i)auth|token|secret|passw|pwd|key|sign|sig$|credential|cookie|session|jwt|assertion`)
 
 func isSecretName(name string) bool {
 	return secretName.MatchString(name) && !strings.EqualFold(name, "Idempotency-Key")
 }
 
-// Sent logs a request that is about to be sent, with the body as it was before it was compressed. A nil Dump logs nothing.
+// Sent logs a request that is about to be sent, with the body before compression. A nil Dump logs nothing.
 func (d *Dump) Sent(req *http.Request, body []byte) {
 	if d == nil {
 		return
@@ -65,7 +65,7 @@ func (d *Dump) Sent(req *http.Request, body []byte) {
 		return
 	}
 	hide := d.hider()
-	// A part of a secret at the end would not be found: more is searched than is shown.
+	// A part of a secret at the end would not be found, so the search goes beyond the shown part.
 	shown := hide(strings.ToValidUTF8(string(body[:min(len(body), d.Bytes+longestSecret)]), "\uFFFD"))
 	d.Log.LogAttrs(context.WithoutCancel(req.Context()), slog.LevelInfo, "dump of a request",
 		slog.String("method", req.Method), slog.String("url", hide(d.url(req.URL))), slog.String("headers", hide(d.headers(req.Header))),
@@ -73,7 +73,7 @@ func (d *Dump) Sent(req *http.Request, body []byte) {
 		slog.Int64("leftOut", d.skipped.Swap(0)))
 }
 
-// hider returns what takes secrets out of a text.
+// hider returns a function that removes secrets from a text.
 func (d *Dump) hider() func(string) string {
 	var secrets []string
 	for _, c := range d.Secrets {
@@ -90,7 +90,7 @@ func (d *Dump) hider() func(string) string {
 	}
 }
 
-// url returns a URL without the values of parameters that are secrets.
+// url returns a URL without the values of secret parameters.
 func (d *Dump) url(u *url.URL) string {
 	if d.HidePath {
 		return u.Scheme + "://" + u.Host + "/" + unshown

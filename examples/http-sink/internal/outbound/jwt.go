@@ -19,35 +19,34 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// A JWT says how a login is made of a JSON Web Token that is signed with a private key: the token itself is sent, or it is exchanged for
-// another one.
+// A JWT configures a login with a JSON Web Token that is signed with a private key: the token itself is sent, or exchanged for another one.
 type JWT struct {
 	// Key is a private key in PEM: RSA (which signs by RS256), ECDSA (ES256, ES384, ES512) or Ed25519 (EdDSA).
 	Key Credential
-	// KeyID, Issuer, Subject and Audience are kid, iss, sub and aud; empty ones are left out.
+	// KeyID, Issuer, Subject and Audience are kid, iss, sub and aud; empty ones are omitted.
 	KeyID, Issuer, Subject, Audience string
-	// Scopes are the claim scope, and the parameter of that name of an exchange.
+	// Scopes are the claim scope, and the parameter scope of an exchange.
 	Scopes []string
-	// Claims are more claims, a JSON object or nothing.
+	// Claims are further claims, a JSON object or nothing.
 	Claims string
-	// Lifetime is how long a token that is signed here is good for.
+	// Lifetime is how long a token signed here is valid.
 	Lifetime time.Duration
-	// TokenURL is where it is exchanged by RFC 7523, section 2.1; empty: it is sent itself.
+	// TokenURL is the endpoint for exchanges by RFC 7523, section 2.1; empty: the token itself is sent.
 	TokenURL string
-	// Timeout bounds one exchange, with its answer.
+	// Timeout bounds one exchange, including its response.
 	Timeout time.Duration
 	// Told is as in ClientCredentials.
 	Told func(err error)
 }
 
 const (
-	// jwtEarly is how long before its end a token is replaced.
+	// jwtEarly is how long before its expiry a token is replaced.
 	jwtEarly = 30 * time.Second
-	// jwtSkew is how much earlier than now a token says that it was made, for servers whose clocks are behind.
+	// jwtSkew is how far a token's issue time is set back, for servers whose clocks are behind.
 	jwtSkew = 10 * time.Second
 )
 
-// Login returns the login. It keeps a token until shortly before its end, reads the key anew for each, and asks an endpoint as OAuth2 does,
+// Login returns the login. It keeps a token until shortly before its expiry, rereads the key for each, and asks an endpoint as OAuth2 does,
 // through base.
 func (j JWT) Login(base http.RoundTripper) *TokenLogin {
 	login := &TokenLogin{early: jwtEarly, secret: j.Key, told: j.Told, fetch: j.sign}
@@ -58,10 +57,10 @@ func (j JWT) Login(base http.RoundTripper) *TokenLogin {
 	return login
 }
 
-// ErrBadJWTKey is why a key cannot be used that can be read.
+// ErrBadJWTKey is the error for a readable key that cannot be used.
 var ErrBadJWTKey = errors.New("holds no private key in PEM of RSA, ECDSA or Ed25519 (not shown)")
 
-// CheckKey tells whether the key can be read and signs. The error holds nothing of it.
+// CheckKey checks whether the key can be read and signs. The error contains nothing of it.
 func (j JWT) CheckKey() error {
 	text, err := j.Key.Read()
 	if err != nil {
@@ -71,7 +70,7 @@ func (j JWT) CheckKey() error {
 	return err
 }
 
-// sign makes a token. The refusal, if there is one, is of the key.
+// sign makes a token. A refusal concerns the key.
 func (j JWT) sign(key string) (*token, *refusal) {
 	text, expiry, err := j.signed(key, time.Now())
 	if err != nil {
@@ -124,7 +123,7 @@ func (j JWT) exchange(client *http.Client, key string) (*token, *refusal) {
 	return postForm(client, j.TokenURL, form, nil)
 }
 
-// parsePrivateKey reads a private key in PEM, and says how it signs. The error is ErrBadJWTKey.
+// parsePrivateKey parses a private key in PEM, and returns its signing method. The error is ErrBadJWTKey.
 func parsePrivateKey(text string) (crypto.PrivateKey, jwt.SigningMethod, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {

@@ -2,14 +2,12 @@ package outbound
 
 import "net/http"
 
-// A Login puts credentials into requests. Its methods may be called from any number of
-// goroutines at once.
+// A Login adds credentials to requests. Its methods are safe for concurrent use.
 type Login interface {
-	// Set adds to the header of a request, which is the Login's to change. Its error holds
-	// no secret.
+	// Set adds to the header of a request, which it may change. Its error contains no secret.
 	Set(h http.Header) error
-	// Refused is called when the service answered 401 to a request with this header, and tells
-	// whether another attempt has other credentials.
+	// Refused is called when the service answered 401 to a request with this header. It reports whether another attempt has other
+	// credentials.
 	Refused(h http.Header) bool
 }
 
@@ -57,5 +55,5 @@ type headerLogin func(http.Header) error
 // Set implements Login.
 func (l headerLogin) Set(h http.Header) error { return l(h) }
 
-// Refused implements Login: what is read anew for each attempt is as new as it can be.
+// Refused implements Login: a credential reread for each attempt cannot be newer.
 func (headerLogin) Refused(http.Header) bool { return false }

@@ -14,43 +14,43 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// This file is the client credentials grant (RFC 6749, section 4.4), made here and not by golang.org/x/oauth2: that one reads answers by their
-// Content-Type and expires_in as a whole number only, asks twice after every refusal, and knows no wait.
+// This file implements the client credentials grant (RFC 6749, section 4.4) without golang.org/x/oauth2. That parses responses by their
+// Content-Type and expires_in only as an integer, asks twice after every refusal, and does not wait.
 
-// ClientCredentials says how a token is had from an OAuth 2.0 server.
+// ClientCredentials configures the tokens from an OAuth 2.0 server.
 type ClientCredentials struct {
 	TokenURL string
 	ClientID string
 	Secret   Credential
 	Scopes   []string
 	Audience string
-	// Early is how long before its end a token is replaced.
+	// Early is how long before its expiry a token is replaced.
 	Early time.Duration
-	// Timeout bounds one request for a token, with its answer.
+	// Timeout bounds one request for a token, including its response.
 	Timeout time.Duration
-	// Told is called when the endpoint first gives no token, and with nil when it gives one again. It may be nil.
+	// Told, if not nil, is called when the endpoint first gives no token, and with nil when it gives one again.
 	Told func(err error)
 }
 
-// When a token endpoint that gave no token is asked again.
+// Bounds of the retries at a token endpoint that gave no token.
 const (
-	// firstWait is the first wait where the endpoint does not say for how long; it doubles up to longestWait, and each is up to half as
-	// long again, so that pods do not ask together.
+	// firstWait is the first wait if the endpoint does not specify one. It doubles up to longestWait, and each wait is up to half as long
+	// again, so that pods do not ask together.
 	firstWait   = time.Second
 	longestWait = time.Minute
-	// deniedWait is the wait after a refusal that will come again, such as invalid_client, until the secret's file changes.
+	// deniedWait is the wait after a permanent refusal, such as invalid_client, until the secret's file changes.
 	deniedWait = time.Minute
-	// mostTold is the longest wait that is believed.
+	// mostTold is the longest wait that is accepted from the endpoint.
 	mostTold = 5 * time.Minute
-	// leastRenewal keeps a service that refuses every token from causing a request for another with each call.
+	// leastRenewal keeps a service that refuses every token from causing a request for a token with each call.
 	leastRenewal = 10 * time.Second
-	// maxTokenAnswer is how much of an answer is read, in bytes.
+	// maxTokenAnswer bounds the size of a response, in bytes.
 	maxTokenAnswer = 1 << 20
 )
 
-// OAuth2 logs in with a token of the client credentials grant. A token is kept until shortly before its end, and replaced when the service
-// refuses it. One that cannot be replaced is used to its end. While the endpoint gives none it is asked as seldom as it
-// says, by one request for all. base sends the requests for tokens, which are not part of any limit.
+// OAuth2 logs in with a token of the client credentials grant. It keeps a token until shortly before its expiry, and replaces it when the
+// service refuses it. A token that cannot be replaced is used until it expires. While the endpoint gives none, it is asked as rarely as it
+// says, by one request for all. base sends the requests for tokens, which no limit includes.
 func OAuth2(c ClientCredentials, base http.RoundTripper) *TokenLogin {
 	e := &endpoint{credentials: c, client: newTokenClient(base, c.Timeout)}
 	return &TokenLogin{early: c.Early, fetch: e.fetch, secret: c.Secret, told: c.Told}
@@ -64,14 +64,14 @@ func newTokenClient(base http.RoundTripper, timeout time.Duration) *http.Client 
 	}
 }
 
-// An endpoint asks for tokens. It is used by one goroutine at a time.
+// An endpoint requests tokens. It is used by one goroutine at a time.
 type endpoint struct {
 	credentials ClientCredentials
 	client      *http.Client
-	inBody      bool // the client's ID and secret stand in the body, and not in a header
+	inBody      bool // the client's ID and secret are in the body, not in a header
 }
 
-// fetch asks for a token with a secret, once in each of the two ways to show it if the first is not known.
+// fetch requests a token with a secret. It tries both ways to send it if the first is not accepted.
 func (e *endpoint) fetch(secret string) (*token, *refusal) {
 	t, refused := e.ask(secret)
 	if refused == nil || refused.status != http.StatusUnauthorized && refused.code != "invalid_client" {
@@ -82,14 +82,14 @@ func (e *endpoint) fetch(secret string) (*token, *refusal) {
 	if again != nil {
 		e.inBody = !e.inBody
 		if again.status != http.StatusUnauthorized && again.status != http.StatusBadRequest {
-			return nil, again // such as that it is asked too often
+			return nil, again // such as for too many requests
 		}
 		return nil, refused
 	}
 	return t, nil
 }
 
-// ask asks once.
+// ask makes one request.
 func (e *endpoint) ask(secret string) (*token, *refusal) {
 	c := e.credentials
 	form := url.Values{"grant_type": {"client_credentials"}}
@@ -110,7 +110,7 @@ func (e *endpoint) ask(secret string) (*token, *refusal) {
 	})
 }
 
-// postForm asks a token endpoint once. login may be nil.
+// postForm makes one request to a token endpoint. login may be nil.
 func postForm(client *http.Client, to string, form url.Values, login func(*http.Request)) (*token, *refusal) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, to, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -150,18 +150,18 @@ type TokenLogin struct {
 
 	mu      sync.Mutex
 	token   *token        // nil: there is none
-	replace time.Time     // when the next one is fetched; zero: when it is refused
-	busy    chan struct{} // closed when the fetch under way has ended; nil: there is none
-	renewed time.Time     // when one was last given up
+	replace time.Time     // when to fetch the next one; zero: when it is refused
+	busy    chan struct{} // closed when the fetch under way has ended; nil: none
+	renewed time.Time     // when one was last discarded
 
 	failed *refusal  // of the last fetch; nil: it gave a token
-	row    int       // how many fetches have failed since one did not
-	again  time.Time // when the endpoint is asked again
-	shown  string    // the secret that was refused, which is compared with that in the file
+	row    int       // consecutive failures of fetches
+	again  time.Time // when to ask the endpoint again
+	shown  string    // the refused secret, which is compared with that in the file
 }
 
-// Await returns when there is a token to send, which it fetches if need be. While the endpoint gives none it waits until that is
-// asked again, if that is within patience; otherwise it returns a *TokenError at once. Other errors are the cause of ctx.
+// Await returns when there is a token to send, and fetches it if necessary. While the endpoint gives none, it waits until the next request,
+// if that is within patience; otherwise it returns a *TokenError at once. Other errors are the cause of ctx.
 func (l *TokenLogin) Await(ctx context.Context, patience time.Duration) error {
 	if l == nil {
 		return nil
@@ -196,8 +196,7 @@ func (l *TokenLogin) Set(h http.Header) error {
 	return nil
 }
 
-// get returns a token. One caller fetches it; the others use the one before while it is good, and wait for that fetch where there
-// is none.
+// get returns a token. One caller fetches it. The others use the previous one while it is valid, and otherwise wait for that fetch.
 func (l *TokenLogin) get(ctx context.Context) (*token, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,13 +224,13 @@ func (l *TokenLogin) get(ctx context.Context) (*token, error) {
 	}
 }
 
-// good tells whether there is a token that has not come to its end. l.mu is held.
+// good reports whether there is a token that has not expired. l.mu is held.
 func (l *TokenLogin) good(now time.Time) bool {
 	return l.token != nil && (l.token.expiry.IsZero() || now.Before(l.token.expiry))
 }
 
-// pausing tells whether the endpoint is to be left alone. One that has denied the secret is asked at once when its file has
-// another. l.mu is held.
+// pausing reports whether to leave the endpoint alone. An endpoint that has denied the secret is asked at once when its file has another.
+// l.mu is held.
 func (l *TokenLogin) pausing(now time.Time) bool {
 	if l.failed == nil || !now.Before(l.again) {
 		return false
@@ -243,7 +242,7 @@ func (l *TokenLogin) pausing(now time.Time) bool {
 	return err != nil || text == l.shown
 }
 
-// renew fetches a token. l.mu is held, but for the fetching.
+// renew fetches a token. l.mu is held, except during the fetch.
 func (l *TokenLogin) renew() {
 	l.busy = make(chan struct{})
 	l.mu.Unlock()
@@ -283,7 +282,7 @@ func (l *TokenLogin) tell(err error) {
 	}
 }
 
-// wait is how long the endpoint is left alone after a refusal. l.mu is held.
+// wait returns how long to leave the endpoint alone after a refusal. l.mu is held.
 func (l *TokenLogin) wait(r *refusal) time.Duration {
 	const doublings = 6
 	switch {

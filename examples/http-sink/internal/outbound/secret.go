@@ -10,18 +10,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// A Credential is a secret that is given, or that stands in a file.
+// A Credential is a secret, given directly or in a file.
 type Credential struct {
 	Text numathrottle.Secret
 	File string
-	// Lines tells that the file has several, such as a key in PEM. It is read as it is.
+	// Lines means that the file has several lines, such as a key in PEM. It is read unchanged.
 	Lines bool
 }
 
-// IsSet tells whether there is one.
+// IsSet reports whether there is one.
 func (c Credential) IsSet() bool { return c.Text.IsSet() || c.File != "" }
 
-// mostLines is how much of a file with several lines is read, in bytes.
+// mostLines is the maximum size of a file with several lines, in bytes.
 const mostLines = 64 << 10
 
 // readLines reads a file with several lines.
@@ -38,8 +38,7 @@ func readLines(path string) (string, error) {
 	return string(content), err
 }
 
-// ReadRaw returns the secret: a file is read anew each time, and one line end behind it does not count. The error is that
-// of config.ReadSecretFile.
+// ReadRaw returns the secret. It rereads a file each time, and ignores one final line end. The error is that of config.ReadSecretFile.
 func (c Credential) ReadRaw() (string, error) {
 	if c.File == "" {
 		return c.Text.Reveal(), nil
@@ -50,7 +49,7 @@ func (c Credential) ReadRaw() (string, error) {
 	return config.ReadSecretFile(c.File)
 }
 
-// Read is ReadRaw with an error that says what it is about. It does not hold what is in the file.
+// Read is ReadRaw with an error that names its subject. It contains nothing of the file.
 func (c Credential) Read() (string, error) {
 	text, err := c.ReadRaw()
 	if err != nil {
@@ -59,7 +58,7 @@ func (c Credential) Read() (string, error) {
 	return text, nil
 }
 
-// readHeader is Read for what becomes the value of a header.
+// readHeader is Read for the value of a header.
 func (c Credential) readHeader() (string, error) {
 	text, err := c.Read()
 	if err != nil {

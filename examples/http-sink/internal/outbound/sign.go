@@ -16,19 +16,18 @@ import (
 type Signer struct {
 	// Key is the secret.
 	Key Credential
-	// Header takes "sha256=" and the signature of the body, in hexadecimal. An empty one
-	// means the headers of Standard Webhooks (webhook-id, webhook-timestamp and
-	// webhook-signature), whose keys are base64, with or without "whsec_" before.
+	// Header is the header for "sha256=" and the signature of the body, in hexadecimal. Empty means the headers of Standard Webhooks
+	// (webhook-id, webhook-timestamp and webhook-signature), whose keys are base64, with or without the prefix "whsec_".
 	Header string
 }
 
-// ErrBadKey is why a key cannot be used that can be read.
+// ErrBadKey is the error for a readable key that cannot be used.
 var ErrBadKey = errors.New("is not base64 (not shown)")
 
-// binaryKey stands before the key of a signature that is given in base64.
+// binaryKey is the prefix of a signature key in base64.
 const binaryKey = "base64:"
 
-// AllowedKey says which keys there are.
+// AllowedKey describes valid keys.
 func AllowedKey(webhooks bool) string {
 	if webhooks {
 		return "base64, with or without whsec_ before it"
@@ -36,13 +35,13 @@ func AllowedKey(webhooks bool) string {
 	return "a text of one line, or " + binaryKey + " with the key in base64 behind it"
 }
 
-// CheckKey tells whether the key can be read and has the form that is needed.
+// CheckKey checks whether the key can be read and has the required form.
 func (s *Signer) CheckKey() error {
 	_, err := s.key()
 	return err
 }
 
-// key returns the key as bytes. A text is its own bytes; one that is not text is given in base64.
+// key returns the key as bytes. A text is its own bytes; other keys are given in base64.
 func (s *Signer) key() ([]byte, error) {
 	text, err := s.Key.Read()
 	if err != nil {
@@ -64,7 +63,7 @@ func (s *Signer) key() ([]byte, error) {
 
 // A RequestSigner signs requests: a *Signer or a *SigV4.
 type RequestSigner interface {
-	// sign adds the signature of a request with its body. id names the request and is the same for all its attempts.
+	// sign adds the signature of a request with its body. id identifies the request and is the same for all its attempts.
 	sign(req *http.Request, id string, body []byte, now time.Time) error
 }
 

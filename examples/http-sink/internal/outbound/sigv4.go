@@ -11,17 +11,17 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// A SigV4 signs requests as AWS asks for, by Signature Version 4, with the library of AWS. The secrets are read anew for each request.
+// A SigV4 signs requests by AWS Signature Version 4, with AWS's library. It rereads the secrets for each request.
 type SigV4 struct {
-	// Region and Service are what the signature is for, such as eu-central-1 and execute-api.
+	// Region and Service are the scope of the signature, such as eu-central-1 and execute-api.
 	Region, Service string
 	// AccessKeyID names the key.
 	AccessKeyID string
-	// SecretKey is the secret access key, SessionToken that of temporary credentials, which need not be set.
+	// SecretKey is the secret access key, and SessionToken the optional one of temporary credentials.
 	SecretKey, SessionToken Credential
 }
 
-// s3 is the service whose paths are signed as they are, and not escaped twice.
+// s3 is the service whose paths are signed unchanged, not escaped twice.
 const s3 = "s3"
 
 // sign implements RequestSigner.

@@ -16,16 +16,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
-// A token is what a token endpoint has given.
+// A token is a token from a token endpoint.
 type token struct {
 	kind, text string
 	expiry     time.Time // zero: unknown; it is used until the service refuses it
 }
 
-// header is the value of the header Authorization.
+// header returns the value of the header Authorization.
 func (t *token) header() string { return t.kind + " " + t.text }
 
-// longestToken is the longest life of a token that is told apart from longer ones.
+// longestToken caps the life of a token.
 const longestToken = 10 * 365 * 24 * time.Hour
 
 var (
@@ -33,15 +33,15 @@ var (
 	errBadToken = errors.New("its token cannot be sent: it is not visible ASCII, or its type is no word")
 )
 
-// parseToken reads the answer of a token endpoint, whatever its Content-Type says: JSON if it looks like it, and else the form of
-// a query, as GitHub answers. code is that of an error in it, which comes with a status of 200, too.
+// parseToken parses the response of a token endpoint, independently of its Content-Type: JSON if it looks like it, else the form of a
+// query, as GitHub sends. code is an error code in it, which may come with status 200.
 func parseToken(body []byte, now time.Time) (t *token, code string, err error) {
 	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("\ufeff")))
 	get := func(string) string { return "" }
 	text := func(name string) string { return get(name) }
 	if bytes.HasPrefix(body, []byte("{")) {
 		var fields map[string]json.RawMessage
-		// What cannot be read is no token; json's own error might repeat it.
+		// Unreadable JSON is no token; json's own error might repeat it.
 		if json.Unmarshal(body, &fields) != nil {
 			return nil, "", errNoToken
 		}
@@ -71,8 +71,7 @@ func parseToken(body []byte, now time.Time) (t *token, code string, err error) {
 	return t, "", nil
 }
 
-// scalar returns a value of JSON as text: a string, a number or a truth value as it is, and of an object what names the
-// error.
+// scalar returns a JSON value as text: a string, a number or a boolean unchanged, and for an object the name of the error.
 func scalar(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -93,8 +92,8 @@ func scalar(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// lifetime reads expires_in: seconds as a number of any form, or as text. 0 when nothing can be made of it, which is also said of what is
-// not above 0: a token that has just been given is good.
+// lifetime parses expires_in: seconds as a number of any form, or as text. It returns 0 for invalid values, and for values not above 0: a
+// new token is valid.
 func lifetime(text string) time.Duration {
 	seconds, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
@@ -106,8 +105,8 @@ func lifetime(text string) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// tokenKind returns the scheme of the header Authorization for a token_type: Bearer when there is none, and in the
-// usual case; empty when it is no word.
+// tokenKind returns the scheme of the header Authorization for a token_type: Bearer if there is none, and in the usual case; empty if it is
+// not a word.
 func tokenKind(text string) string {
 	text = strings.TrimSpace(text)
 	switch strings.ToLower(text) {
@@ -124,8 +123,8 @@ func tokenKind(text string) string {
 	return text
 }
 
-// The errors of RFC 6749, section 5.2, and two of section 4.1.2.1: what a client does wrong, and will do again. Only these are shown, for
-// others may repeat what was sent.
+// The errors of RFC 6749, section 5.2, and two of section 4.1.2.1: permanent faults of a client. Only these are shown, because others may
+// repeat sent data.
 var deniedCodes = []string{
 	"invalid_client", "unauthorized_client", "invalid_grant", "invalid_scope", "invalid_request", "unsupported_grant_type", "access_denied",
 	"incorrect_client_credentials", // GitHub's
@@ -140,7 +139,7 @@ func knownCode(code string) string {
 	return "an error of its own"
 }
 
-// A TokenError says why there is no token. It holds nothing of what the endpoint has answered.
+// A TokenError says why there is no token. It contains nothing of the endpoint's response.
 type TokenError struct {
 	// RetryAfter is when the endpoint is asked again.
 	RetryAfter time.Duration
@@ -148,15 +147,15 @@ type TokenError struct {
 	why string
 }
 
-// Error is the same for all messages, for the platform counts failures by their text.
+// Error is the same for all messages, because the platform counts failures by their text.
 func (e *TokenError) Error() string { return "no token: " + e.why }
 
-// A refusal is an answer of a token endpoint without a token.
+// A refusal is a response of a token endpoint without a token.
 type refusal struct {
-	status int    // 0: there was no answer
+	status int    // 0: there was no response
 	code   string // of OAuth; empty for none
-	err    error  // what was wrong beside the status
-	unread bool   // the client's secret could not be read, and nobody was asked
+	err    error  // the cause besides the status
+	unread bool   // the client's secret could not be read, and no request was made
 	after  time.Duration
 }
 
@@ -177,7 +176,7 @@ func (r *refusal) Error() string {
 	return "the token endpoint answered, but " + r.err.Error()
 }
 
-// denied tells whether the endpoint will say the same again until somebody changes something.
+// denied reports whether the endpoint will give the same answer until somebody changes something.
 func (r *refusal) denied() bool {
 	if r.code != "" {
 		return slices.Contains(deniedCodes, r.code)

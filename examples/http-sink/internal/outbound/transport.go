@@ -17,24 +17,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
-// A Connection says how connections are made.
+// A Connection configures the connections.
 type Connection struct {
-	// Dial, TLS and Header bound the phases: to connect, to shake hands, and to wait for
-	// the head of an answer once the request is written.
+	// Dial, TLS and Header bound the phases: connecting, the handshake, and the wait for the head of a response once the request is
+	// written.
 	Dial, TLS, Header time.Duration
-	// Allow is which addresses may be dialled.
+	// Allow is the set of addresses that may be dialled.
 	Allow dialguard.Addresses
-	// Proxy is used for everything; nil for none. Its own address is not checked, and the
-	// addresses that it dials cannot be.
+	// Proxy is used for everything; nil for none. Its own address is not checked, and the addresses that it dials cannot be.
 	Proxy *url.URL
-	// CAFile holds, in PEM, the authorities that are trusted instead of the system's,
-	// CertFile and KeyFile the client's certificate and key. When one of the files has changed,
-	// new requests go over new connections; while they cannot be used, the old ones stay.
+	// CAFile contains, in PEM, the authorities that replace the system's. CertFile and KeyFile contain the client's certificate and key.
+	// When one of the files has changed, new requests use new connections; while the files are unusable, the old ones stay.
 	CAFile, CertFile, KeyFile string
-	// Idle is how many unused connections are kept for each host.
+	// Idle is how many unused connections are kept per host.
 	Idle int
-	// PingAfter is how long an HTTP/2 connection may be silent before it is asked whether it is alive, and PingTimeout how
-	// long it may take to answer before it is closed, with all requests on it.
+	// PingAfter is how long an HTTP/2 connection may be silent before a ping. PingTimeout bounds the ping's response before the connection
+	// is closed, with all its requests.
 	PingAfter, PingTimeout time.Duration
 }
 
@@ -44,9 +42,8 @@ const (
 	longestPing = 15 * time.Second
 )
 
-// PingTime is the default of PingAfter and PingTimeout for attempts that end after so long: both together take half of that, so that a
-// connection that has died in silence is noticed before the first request on it has ended, and the next one has
-// another.
+// PingTime is the default of PingAfter and PingTimeout for attempts with that timeout. Both together take half of it, so that a silently
+// dead connection is noticed before the first request on it has ended, and the next one has another.
 func PingTime(attempt time.Duration) time.Duration {
 	return min(max(attempt/4, leastPing), longestPing)
 }
@@ -92,12 +89,12 @@ func (c Connection) transport() (*http.Transport, error) {
 		MaxIdleConnsPerHost:    c.Idle,
 		IdleConnTimeout:        90 * time.Second,
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // an answer is bounded as it comes
+		DisableCompression:     true, // a response is bounded as it comes
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: c.PingAfter, PingTimeout: c.PingTimeout},
 	}
 	dialer := &net.Dialer{Timeout: c.Dial, KeepAliveConfig: aliveness}
 	if c.Proxy != nil {
-		t.Proxy = http.ProxyURL(c.Proxy) // everything that is dialled is the proxy
+		t.Proxy = http.ProxyURL(c.Proxy) // only the proxy is dialled
 	} else {
 		dialer.Control = c.Allow.Control
 	}
@@ -111,11 +108,10 @@ func (c Connection) transport() (*http.Transport, error) {
 	return t, nil
 }
 
-// aliveness is how the system finds out that a connection which nobody uses is dead: after 30 s. For those in use the times of an
-// attempt are shorter.
+// aliveness lets the system detect dead unused connections after 30 s. For connections in use the timeouts of an attempt are shorter.
 var aliveness = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
-// files tells what the files are at this moment; a file that is not there is nil.
+// files returns the current state of the files; nil for a missing file.
 func (c Connection) files() []os.FileInfo {
 	var infos []os.FileInfo
 	for _, name := range []string{c.CAFile, c.CertFile, c.KeyFile} {
@@ -127,7 +123,7 @@ func (c Connection) files() []os.FileInfo {
 	return infos
 }
 
-// A reloading transport makes another one when its files have changed.
+// A reloading transport is replaced when its files have changed.
 type reloading struct {
 	connection Connection
 
@@ -141,7 +137,7 @@ func (r *reloading) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.transport().RoundTrip(req)
 }
 
-// CloseIdleConnections closes what is not in use.
+// CloseIdleConnections closes unused connections.
 func (r *reloading) CloseIdleConnections() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,8 +151,7 @@ func (r *reloading) transport() *http.Transport {
 	if slices.EqualFunc(files, r.files, sameFile) {
 		return r.current
 	}
-	// When they cannot be used, they are looked at again with the next request: a
-	// certificate may be there before its key.
+	// Unusable files are checked again with the next request: a certificate may come before its key.
 	if t, err := r.connection.transport(); err == nil {
 		r.current.CloseIdleConnections()
 		r.current, r.files = t, files
@@ -171,7 +166,7 @@ func sameFile(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// A notSentError is why there was no connection: the service has not seen the request.
+// A notSentError means that there was no connection: the service has not seen the request.
 type notSentError struct{ err error }
 
 // Error implements error.
@@ -180,7 +175,7 @@ func (e *notSentError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *notSentError) Unwrap() error { return e.err }
 
-// loadPair reads a certificate and its key. The error holds nothing of them.
+// loadPair reads a certificate and its key. The error contains nothing of them.
 func loadPair(certFile, keyFile string) (tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {

@@ -18,7 +18,7 @@ const (
 	Zstd Compression = "zstd"
 )
 
-// A Compressor compresses bodies. It may be used from any number of goroutines at once.
+// A Compressor compresses bodies. It is safe for concurrent use.
 type Compressor struct {
 	coding Compression
 	least  int
@@ -37,8 +37,8 @@ func NewCompressor(coding Compression, least int) (*Compressor, error) {
 	return c, nil
 }
 
-// Compress returns a body as it is sent and its content coding; an empty one for a body
-// that is as it was, because it is short or would become no shorter.
+// Compress returns the body to send and its content coding. The coding is empty for an unchanged body, which is short or would not become
+// shorter.
 func (c *Compressor) Compress(body []byte) (sent []byte, coding string) {
 	if len(body) < c.least {
 		return body, ""

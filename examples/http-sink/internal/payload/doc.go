@@ -1,3 +1,3 @@
-// Package payload puts the records of messages together to bodies of requests: it groups them
-// by destination, joins them in a format, and compresses.
+// Package payload combines the records of messages into bodies of requests: it groups them by destination, joins them in a format, and
+// compresses.
 package payload

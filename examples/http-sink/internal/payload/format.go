@@ -6,18 +6,18 @@ import (
 	"errors"
 )
 
-// A Format says how the records of one request become its body.
+// A Format is how the records of one request form its body.
 type Format string
 
 // The formats.
 const (
 	// Single sends each record in a request of its own.
 	Single Format = "single"
-	// JSONArray sends an array of records, each of which is JSON.
+	// JSONArray sends an array of JSON records.
 	JSONArray Format = "json-array"
-	// NDJSON sends a line for each record, each of which is JSON.
+	// NDJSON sends a line for each record, which is JSON.
 	NDJSON Format = "ndjson"
-	// Raw sends records one after the other, with nothing between them.
+	// Raw sends records one after the other, without separators.
 	Raw Format = "raw"
 )
 
@@ -35,8 +35,7 @@ func (f Format) ContentType() string {
 
 var errNotJSON = errors.New("the record is not one JSON text")
 
-// Record returns a record as it stands in a body. The error says that it cannot stand in
-// one, and does not repeat it.
+// Record returns a record as part of a body. The error says that it cannot be one, and does not repeat it.
 func (f Format) Record(record []byte) ([]byte, error) {
 	switch f {
 	case JSONArray, NDJSON:
@@ -50,7 +49,7 @@ func (f Format) Record(record []byte) ([]byte, error) {
 	return record, nil
 }
 
-// Overhead is how many bytes a body has for each record beside the record itself.
+// Overhead is how many bytes a body has per record besides the record itself.
 func (f Format) Overhead() int {
 	if f == JSONArray || f == NDJSON {
 		return 1
@@ -58,10 +57,10 @@ func (f Format) Overhead() int {
 	return 0
 }
 
-// Frame is how many bytes a body has beside the records and their Overhead.
+// Frame is how many bytes a body has besides the records and their Overhead.
 func (f Format) Frame() int {
 	if f == JSONArray {
-		return 1 // two brackets, and a comma less than there are records
+		return 1 // two brackets, and one comma less than records
 	}
 	return 0
 }

@@ -2,18 +2,15 @@ package payload
 
 import "time"
 
-// Bounds say when a group is complete.
+// Bounds determine when a group is complete.
 type Bounds struct {
-	// Messages and Bytes are the most that a group has. A record that is larger by itself
-	// stands alone.
+	// Messages and Bytes are the maximum of a group. A record that is larger by itself goes alone.
 	Messages, Bytes int
-	// Age is how long the first message of a group waits for others; 0 for as long as
-	// there may be any.
+	// Age is how long the first message of a group waits for others; 0: as long as more may come.
 	Age time.Duration
 }
 
-// A Group is messages that go to the same place in one request: what the caller calls
-// them, and the record of each.
+// A Group is messages with the same target in one request: the caller's items, and their records.
 type Group[K comparable, I any] struct {
 	Key     K
 	Items   []I
@@ -47,8 +44,7 @@ func NewGroups[K comparable, I any](b Bounds, l Layout) *Groups[K, I] {
 	return &Groups[K, I]{bounds: b, frame: l.frame(), overhead: l.overhead(), open: map[K]*Group[K, I]{}}
 }
 
-// Add puts a message into the group of its key, and returns the groups that are
-// complete because of it.
+// Add puts a message into the group of its key, and returns the groups that became complete.
 func (g *Groups[K, I]) Add(key K, item I, record []byte, now time.Time) []Group[K, I] {
 	var done []Group[K, I]
 	size := len(record) + g.overhead
@@ -68,7 +64,7 @@ func (g *Groups[K, I]) Add(key K, item I, record []byte, now time.Time) []Group[
 	return done
 }
 
-// Due returns the groups that have waited for long enough, the oldest first.
+// Due returns the groups that have waited long enough, the oldest first.
 func (g *Groups[K, I]) Due(now time.Time) []Group[K, I] {
 	var done []Group[K, I]
 	for g.bounds.Age > 0 && len(g.order) > 0 && now.Sub(g.open[g.order[0]].Since) >= g.bounds.Age {
@@ -77,7 +73,7 @@ func (g *Groups[K, I]) Due(now time.Time) []Group[K, I] {
 	return done
 }
 
-// Next returns how long it is until a group is due; ok is false when none ever is.
+// Next returns the time until a group is due; ok is false if none ever is.
 func (g *Groups[K, I]) Next(now time.Time) (d time.Duration, ok bool) {
 	if g.bounds.Age <= 0 || len(g.order) == 0 {
 		return 0, false
@@ -85,7 +81,7 @@ func (g *Groups[K, I]) Next(now time.Time) (d time.Duration, ok bool) {
 	return max(g.open[g.order[0]].Since.Add(g.bounds.Age).Sub(now), 0), true
 }
 
-// Rest returns what is left, the oldest first.
+// Rest returns the remaining groups, the oldest first.
 func (g *Groups[K, I]) Rest() []Group[K, I] {
 	var done []Group[K, I]
 	for len(g.order) > 0 {

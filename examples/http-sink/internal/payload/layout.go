@@ -2,20 +2,20 @@ package payload
 
 import "bytes"
 
-// A Layout is a format with what stands around and between its records. The zero texts add nothing.
+// A Layout is a format with the texts around and between its records. Empty texts add nothing.
 type Layout struct {
 	Format Format
-	// Prefix stands before the whole body of the format, and Suffix behind it.
+	// Prefix precedes the whole body of the format, and Suffix follows it.
 	Prefix, Suffix string
-	// Separator stands between the records of Raw; the other formats have their own.
+	// Separator separates the records of Raw; the other formats have their own.
 	Separator string
 }
 
-// overhead is how many bytes a body has for each record beside the record itself.
+// overhead is how many bytes a body has per record besides the record itself.
 func (l Layout) overhead() int { return l.Format.Overhead() + len(l.Separator) }
 
-// frame is how many bytes a body has beside the records and their overhead. It is below zero where a separator is longer than what stands
-// around them, for there is one less than there are records.
+// frame is how many bytes a body has besides the records and their overhead. It is negative if a separator is longer than the texts around
+// the records, because there is one separator less than records.
 func (l Layout) frame() int {
 	return l.Format.Frame() + len(l.Prefix) + len(l.Suffix) - len(l.Separator)
 }

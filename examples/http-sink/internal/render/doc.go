@@ -2,11 +2,9 @@
 //
 // # Confinement
 //
-// A message can choose neither the host that its request goes to nor leave the
-// path that the operator has set: scheme, host and the beginning of the path stand before the first
-// action of the template. What an action adds is escaped for the place at which it
-// stands, path or query, unless it ends in the function raw. The result is checked again: it
-// begins with the same text, parses to the same host, and its path, decoded as often as that
-// changes anything, has no segment "." or "..", no backslash and no control character.
-// Headers are checked for control characters, which would begin another header.
+// A message can neither choose the host of its request nor leave the operator's path: scheme, host and the beginning of the path precede
+// the first action of the template. The output of an action is escaped for its place, path or query, unless the action ends in the function
+// raw. The result is checked again. It must begin with the same text and parse to the same host. Its path, decoded until it no longer
+// changes, must have no segment "." or "..", no backslash and no control character. Headers are checked for control characters, which would
+// begin another header.
 package render

@@ -8,8 +8,8 @@ import (
 	"text/template/parse"
 )
 
-// escapeActions appends the escape of its place to each action of a URL's template that
-// does not end in path, query or raw: query behind a "?" in the text, path before.
+// escapeActions appends the escape for its place to each action of a URL's template that does not end in path, query or raw. The escape is
+// query behind a "?" in the text, path before it.
 func escapeActions(t *template.Template) error {
 	if len(t.Templates()) > 1 || t.Tree == nil {
 		return errors.New("has define or block, or is empty")
@@ -18,7 +18,7 @@ func escapeActions(t *template.Template) error {
 	return err
 }
 
-// escapeList walks a list and returns whether its end is in the query.
+// escapeList walks a list and reports whether its end is in the query.
 func escapeList(list *parse.ListNode, query bool) (bool, error) {
 	if list == nil {
 		return query, nil

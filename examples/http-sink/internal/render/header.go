@@ -8,21 +8,19 @@ import (
 	"strings"
 )
 
-// Headers are the templates of a request's headers. Their methods may be called from any
-// number of goroutines at once.
+// Headers are the templates of a request's headers. Their methods are safe for concurrent use.
 type Headers struct {
 	names []string
 	texts []*Text
 }
 
-// refusedHeaders are set by the client itself, or belong to a connection, or hold a
-// secret that must not stand in a setting that is printed.
+// refusedHeaders are set by the client itself, belong to a connection, or contain a secret that must not be in a printed setting.
 var refusedHeaders = []string{
 	"Authorization", "Connection", "Content-Encoding", "Content-Length", "Cookie", "Expect", "Host", "Idempotency-Key", "Keep-Alive",
 	"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// ParseHeaders reads lines of "Name: template". Empty lines do not count.
+// ParseHeaders parses lines of "Name: template", and ignores empty lines.
 func ParseHeaders(lines string) (*Headers, error) {
 	h := &Headers{}
 	var faults []error
@@ -56,7 +54,7 @@ func ParseHeaders(lines string) (*Headers, error) {
 	return h, errors.Join(faults...)
 }
 
-// Render adds the headers for a message to an http.Header. An empty text adds none. Errors hold nothing of the message.
+// Render adds the headers for a message to an http.Header. An empty text adds none. Errors contain nothing of the message.
 func (h *Headers) Render(m *Message, to http.Header) error {
 	for i, name := range h.names {
 		value, err := h.texts[i].Render(m)
@@ -76,14 +74,14 @@ func (h *Headers) Render(m *Message, to http.Header) error {
 
 const longestHeader = 4096
 
-// ValidHeaderName tells whether a text is a token of RFC 9110.
+// ValidHeaderName reports whether a text is a token of RFC 9110.
 func ValidHeaderName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	})
 }
 
-// ValidHeaderValue tells whether a text can be the value of a header.
+// ValidHeaderValue reports whether a text can be the value of a header.
 func ValidHeaderValue(value string) bool {
 	return len(value) <= longestHeader && !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }

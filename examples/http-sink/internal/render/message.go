@@ -14,7 +14,7 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 )
 
-// A Message is what templates see of a message. It is used by one goroutine at a time.
+// A Message is the templates' view of a message. It is used by one goroutine at a time.
 type Message struct {
 	datum  sinksdk.Datum
 	parsed bool
@@ -42,7 +42,7 @@ func (m *Message) Key() string {
 // Value is the payload.
 func (m *Message) Value() string { return string(m.datum.Value()) }
 
-// Headers are the message's headers. One that is missing is an error in a template.
+// Headers are the message's headers. A missing one is an error in a template.
 func (m *Message) Headers() map[string]string { return m.datum.Headers() }
 
 // EventTime is the message's event time, Watermark its watermark; both in UTC.
@@ -51,8 +51,7 @@ func (m *Message) EventTime() time.Time { return m.datum.EventTime().UTC() }
 // Watermark is the message's watermark, in UTC.
 func (m *Message) Watermark() time.Time { return m.datum.Watermark().UTC() }
 
-// JSON is the payload, parsed. Numbers are printed as they came. The error does not
-// repeat the payload.
+// JSON is the payload, parsed. Numbers keep their spelling. The error does not repeat the payload.
 func (m *Message) JSON() (any, error) {
 	if !m.parsed {
 		m.parsed = true
@@ -76,7 +75,7 @@ func parseJSON(text []byte) (any, error) {
 	return value, nil
 }
 
-// functions are those that templates have beside text/template's own.
+// functions are those of templates besides text/template's own.
 var functions = template.FuncMap{
 	"path":   escapePath,
 	"query":  escapeQuery,
@@ -85,7 +84,7 @@ var functions = template.FuncMap{
 	"base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
 }
 
-// text prints what a URL or header can hold.
+// text formats a value for a URL or header.
 func text(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:
@@ -103,8 +102,7 @@ func text(value any) (string, error) {
 	}
 }
 
-// escapePath makes one segment of a path of a value. An empty one would change which
-// resource the URL names.
+// escapePath turns a value into one segment of a path. An empty one would change which resource the URL names.
 func escapePath(value any) (string, error) {
 	s, err := text(value)
 	if err == nil && s == "" {

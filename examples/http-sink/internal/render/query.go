@@ -12,8 +12,8 @@ var (
 	errTaken    = errors.New("a field of the message has the name of a parameter that url sets")
 )
 
-// AddFields returns a URL that Render has returned with a parameter of the query for each field of the message, by name: texts,
-// numbers, true and false; a list gives a parameter for each of its values, null gives none. Errors hold nothing of the message.
+// AddFields adds a query parameter to a rendered URL for each field of the message, by name. Values are texts, numbers, true and false; a
+// list gives a parameter for each of its values, null gives none. Errors contain nothing of the message.
 func AddFields(to string, m *Message) (string, error) {
 	value, err := m.JSON()
 	if err != nil {

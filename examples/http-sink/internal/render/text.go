@@ -10,11 +10,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/templatecheck"
 )
 
-// A Text is the template of a body, a header or a key. Its methods may be called from any
-// number of goroutines at once.
+// A Text is the template of a body, a header or a key. Its methods are safe for concurrent use.
 type Text struct{ tmpl *template.Template }
 
-// ParseText reads a template. name is what errors call it.
+// ParseText parses a template. name is its name in errors.
 func ParseText(name, source string) (*Text, error) {
 	t, err := parseTemplate(name, source)
 	if err != nil {
@@ -23,7 +22,7 @@ func ParseText(name, source string) (*Text, error) {
 	return &Text{t}, nil
 }
 
-// Render returns the text for a message. Errors hold nothing of the message's payload.
+// Render returns the text for a message. Errors contain nothing of the message's payload.
 func (t *Text) Render(m *Message) (string, error) { return execute(t.tmpl, m) }
 
 func parseTemplate(name, source string) (*template.Template, error) {
@@ -52,7 +51,7 @@ func execute(t *template.Template, m *Message) (string, error) {
 	return b.String(), nil
 }
 
-// longestText bounds what one message can make of a template.
+// longestText bounds the output of a template for one message.
 const longestText = 64 << 20
 
 var errTooLong = fmt.Errorf("the text is longer than %d bytes", longestText)
@@ -67,7 +66,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.buffer.Write(p)
 }
 
-// withoutText returns what a parser says, up to where it repeats the template.
+// withoutText returns a parser's message, up to where it repeats the template.
 func withoutText(err error) string {
 	text := err.Error()
 	for _, quote := range `"<` + "`" {

@@ -9,8 +9,7 @@ import (
 	"text/template/parse"
 )
 
-// A URL is the template of a request's URL. Its methods may be called from any number of
-// goroutines at once.
+// A URL is the template of a request's URL. Its methods are safe for concurrent use.
 type URL struct {
 	tmpl   *template.Template
 	prefix string // before the first action
@@ -19,11 +18,10 @@ type URL struct {
 	name   string // of the host, without port
 }
 
-// longestURL is what servers take at least.
+// longestURL is the length that all servers accept.
 const longestURL = 8000
 
-// ParseURL reads the template of a URL. Errors say what is wrong with the text, without
-// repeating it, for it may be a secret.
+// ParseURL parses the template of a URL. Errors describe the fault without repeating the text, which may be a secret.
 func ParseURL(source string) (*URL, error) {
 	t, err := parseTemplate("url", source)
 	if err != nil {
@@ -61,16 +59,16 @@ func ParseURL(source string) (*URL, error) {
 	return r, nil
 }
 
-// Host returns the host that all URLs of the template have, with a port if it names one.
+// Host returns the host of all URLs of the template, with a port if it names one.
 func (r *URL) Host() string { return r.host }
 
 // Hostname is Host without port and brackets.
 func (r *URL) Hostname() string { return r.name }
 
-// Plain tells whether requests go over http.
+// Plain reports whether requests go over http.
 func (r *URL) Plain() bool { return r.scheme == "http" }
 
-// Render returns the URL for a message. Errors hold nothing of the message.
+// Render returns the URL for a message. Errors contain nothing of the message.
 func (r *URL) Render(m *Message) (string, error) {
 	text, err := execute(r.tmpl, m)
 	if err != nil {
@@ -97,15 +95,14 @@ func (r *URL) confine(text string) (*url.URL, error) {
 	if err != nil {
 		return nil, errors.New("does not parse")
 	}
-	// The prefix sees to that; this does not rely on how it is parsed.
+	// The prefix ensures that; this check does not depend on how it is parsed.
 	if u.Scheme != r.scheme || u.Host != r.host || u.User != nil || u.Opaque != "" || u.Fragment != "" {
 		return nil, errors.New("names another host")
 	}
 	return u, checkPath(u.EscapedPath())
 }
 
-// checkPath refuses a path that a server might take for one outside of its beginning, also
-// one that decodes what it gets more than once.
+// checkPath refuses a path that a server might take for one outside of its beginning, even if it decodes repeatedly.
 func checkPath(path string) error {
 	const mostDecodings = 4
 	for range mostDecodings {

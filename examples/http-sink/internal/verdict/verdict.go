@@ -1,4 +1,4 @@
-// Package verdict says what an HTTP status means for a message.
+// Package verdict maps an HTTP status to its meaning for a message.
 package verdict
 
 import (
@@ -8,25 +8,22 @@ import (
 	"strings"
 )
 
-// A Class is what is done about a status.
+// A Class is the treatment of a status.
 type Class string
 
 // The classes.
 const (
 	// OK: the service has the message.
 	OK Class = "ok"
-	// Retry: the request is sent again, within the limit; then the message counts as one
-	// that the service could not take for now.
+	// Retry: the request is sent again, within the limit; then the message counts as one that the service could not accept for now.
 	Retry Class = "retry"
-	// Wait: as Retry, and everything to the same destination waits as long as the
-	// service says.
+	// Wait: like Retry, and everything to the same destination waits as long as the service says.
 	Wait Class = "wait"
 	// Drop: the message is acknowledged, and not stored.
 	Drop Class = "drop"
 	// Fallback: the message goes to the fallback sink.
 	Fallback Class = "fallback"
-	// Fail: the message is answered with a failure. The platform offers it again, as its
-	// retryStrategy says.
+	// Fail: the message is answered with a failure. The platform offers it again, according to its retryStrategy.
 	Fail Class = "fail"
 )
 
@@ -34,18 +31,17 @@ var classes = []Class{OK, Retry, Wait, Drop, Fallback, Fail}
 
 const (
 	leastStatus, mostStatus = 100, 599
-	overloaded              = 529 // what some services answer instead of 503
+	overloaded              = 529 // sent by some services instead of 503
 )
 
-// A Table says the class of each status. The zero Table is the default. It may be used from any
-// number of goroutines at once, once it is parsed.
+// A Table maps each status to its class. The zero Table is the default. It is safe for concurrent use, once it is parsed.
 type Table struct{ changed map[int]Class }
 
-// Allowed says what Parse takes.
+// Allowed describes the input of Parse.
 const Allowed = "entries such as 404=drop 409=ok 5xx=retry 410-412=fallback"
 
-// Parse reads what differs from the default: entries of a status, a range or 1xx to 5xx, "=" and a
-// class, with spaces or commas between them. Of two for one status the later counts.
+// Parse parses changes of the default: entries of a status, a range or 1xx to 5xx, "=" and a class, separated by spaces or commas. The
+// later of two entries for one status counts.
 func Parse(text string) (Table, error) {
 	t := Table{changed: map[int]Class{}}
 	for _, entry := range strings.FieldsFunc(text, func(c rune) bool { return c == ' ' || c == ',' || c == '\n' }) {
@@ -71,7 +67,7 @@ func find(name string) (Class, bool) {
 	return "", false
 }
 
-// span reads 404, 410-412 or 5xx.
+// span parses 404, 410-412 or 5xx.
 func span(text string) (from, to int, ok bool) {
 	if hundreds, found := strings.CutSuffix(text, "xx"); found {
 		n, err := strconv.Atoi(hundreds)
@@ -86,7 +82,7 @@ func span(text string) (from, to int, ok bool) {
 	return from, to, err == nil && err2 == nil && from >= leastStatus && from <= to && to <= mostStatus
 }
 
-// Has tells whether some status has a class that is not its default.
+// Has reports whether a changed status has the class.
 func (t Table) Has(class Class) bool {
 	for _, c := range t.changed {
 		if c == class {

@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return serve(ctx, l, server, out)
 }
 
-// serve answers until ctx ends, and prints once a second what was seen when it changed.
+// serve answers until ctx ends, and prints changed statistics once a second.
 func serve(ctx context.Context, l net.Listener, server *fakellm.Server, out io.Writer) error {
 	s := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)

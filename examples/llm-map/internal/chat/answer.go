@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// An Answer is what a model says.
+// An Answer is a model's answer.
 type Answer struct {
 	Text string
 	// ToolCalls is the calls of tools, as they came; nil for none.
 	ToolCalls json.RawMessage
 	// Model and FinishReason are the provider's words; empty when it has none.
 	Model, FinishReason string
-	// Usage is nil when the provider does not tell it.
+	// Usage is nil if the provider does not report it.
 	Usage *Usage
 }
 
-// MaxBody is the longest body that is read, in bytes, also after a compression is undone.
+// MaxBody bounds a body, in bytes, also after decompression.
 const MaxBody = 4 << 20
 
-// Read reads the body of an answer whose status says that all is well: an object, several in lines or in a list, or
-// server-sent events, which are put together. contentType is that of the answer, for the words of an error. What stands
-// behind a whole answer, fields that are not known and fields of another type are no errors. An error is a *Fault.
+// Read parses the body of a response with a success status: an object, several in lines or in a list, or server-sent events, which are
+// combined. contentType is the response's, for errors. Text after a complete answer, unknown fields and fields of another type are not
+// errors. An error is a *Fault.
 func Read(body []byte, contentType string) (Answer, error) {
 	body = plain(body)
 	if len(body) == 0 {
@@ -43,7 +43,7 @@ func Read(body []byte, contentType string) (Answer, error) {
 	return r.answer()
 }
 
-// plain returns a body without a byte-order mark, space around it, and a compression that nobody announced.
+// plain returns a body without byte-order mark, surrounding space, and unannounced compression.
 func plain(body []byte) []byte {
 	if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) {
 		if z, err := gzip.NewReader(bytes.NewReader(body)); err == nil {
@@ -57,7 +57,7 @@ func plain(body []byte) []byte {
 	return bytes.Trim(body, " \t\r\n\x00")
 }
 
-// whatItIs says what a body is that is no JSON object, and nothing of what it holds.
+// whatItIs describes a body that is not a JSON object, without its content.
 func whatItIs(body []byte, contentType string, err error) string {
 	what := "something else"
 	switch {

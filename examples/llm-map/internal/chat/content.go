@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A content is what a message holds.
+// A content is the content of a message.
 type content struct {
 	text    string
 	refusal string
 	other   bool // parts that are neither text nor thoughts
 }
 
-// contentOf reads the content of a message: a text, or a list of parts, which are texts or objects with a type.
+// contentOf parses the content of a message: a text, or a list of parts, which are texts or objects with a type.
 func contentOf(raw json.RawMessage) content {
 	var c content
 	parts := listOf(raw)

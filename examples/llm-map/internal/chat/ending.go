@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// An ending is what a finish_reason says of an answer.
+// An ending is the meaning of a finish_reason.
 type ending int
 
 const (
-	goodEnding     ending = iota // also what is not known
-	cutEnding                    // it is as long as it may be
-	filteredEnding               // a filter of the provider took it away
+	goodEnding     ending = iota // also an unknown one
+	cutEnding                    // it has its maximum length
+	filteredEnding               // a filter of the provider removed it
 	refusedEnding                // the model declined
 	brokenEnding                 // something failed
 	noEnding                     // it has not ended
 )
 
-// endings are the finish reasons of OpenAI, Azure and Anthropic, and of gateways and servers that pass on those of
-// others, folded.
+// endings are the finish reasons of OpenAI, Azure and Anthropic, and of gateways and servers that pass on those of others, folded.
 var endings = map[string]ending{
 	"length": cutEnding, "maxtokens": cutEnding, "maxoutputtokens": cutEnding, "maxlength": cutEnding, "modellength": cutEnding,
 	"modelcontextwindowexceeded": cutEnding, "contextlengthexceeded": cutEnding, "tokenlimit": cutEnding, "errorlimit": cutEnding,
@@ -38,7 +37,7 @@ var endings = map[string]ending{
 	"null": noEnding, "none": noEnding, "notfinished": noEnding, "unspecified": noEnding,
 }
 
-// endingOf reads a finish reason, however it is spelt: max_tokens, MAX_TOKENS, MaxTokens or FinishReason.MAX_TOKENS.
+// endingOf interprets a finish reason in any spelling: max_tokens, MAX_TOKENS, MaxTokens or FinishReason.MAX_TOKENS.
 func endingOf(reason string) ending {
 	name := fold(reason)
 	for _, prefix := range []string{"finishreason", "stopreason"} {
@@ -60,7 +59,7 @@ func fold(word string) string {
 	}, word)
 }
 
-// endOf returns why a choice has ended, in the provider's word; empty if it has not.
+// endOf returns the reason why a choice has ended, in the provider's word; empty if it has not.
 func endOf(c object) string {
 	for _, raw := range []json.RawMessage{c["finish_reason"], c["finishReason"], c["stop_reason"]} {
 		if reason := textOf(raw); reason != "" && endingOf(reason) != noEnding {

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// isEvents tells whether a body is made of server-sent events, which some endpoints send unasked.
+// isEvents reports whether a body consists of server-sent events, which some endpoints send unrequested.
 func isEvents(body []byte) bool {
 	if len(body) == 0 {
 		return false
@@ -19,14 +19,14 @@ func isEvents(body []byte) bool {
 	return body[0] != '{' && body[0] != '[' && body[0] != '<' && (bytes.Contains(body, []byte("\ndata:")) || bytes.Contains(body, []byte("\rdata:")))
 }
 
-// An event is one of a stream.
+// An event is an event of a stream.
 type event struct {
 	name string
 	data [][]byte // its lines
 }
 
-// events reads all events of a body, as the standard has them, and some that it has not: an event in each line, without a
-// blank one between them, and JSON that stands there without a field's name.
+// events parses all events of a body. Besides the standard form, it accepts an event in each line without blank lines between, and JSON
+// without a field's name.
 func (r *reading) events(body []byte) {
 	r.streamed = true
 	var e event
@@ -72,13 +72,13 @@ func lines(body []byte) iter.Seq[[]byte] {
 	}
 }
 
-// isDone tells whether data says that the stream is over.
+// isDone reports whether data marks the end of the stream.
 func isDone(data []byte) bool { return bytes.EqualFold(bytes.TrimSpace(data), []byte("[DONE]")) }
 
-// isWhole tells whether data is an event by itself.
+// isWhole reports whether data is an event by itself.
 func isWhole(data []byte) bool { return isDone(data) || json.Valid(data) }
 
-// event reads one event. What is neither JSON nor an error is left out.
+// event parses one event. It ignores data that is neither JSON nor an error.
 func (r *reading) event(e event) {
 	data := bytes.TrimSpace(bytes.Join(e.data, []byte("\n")))
 	found, rest, _ := values(data)
@@ -96,7 +96,7 @@ func (r *reading) event(e event) {
 		r.ended = true
 	case len(found) > 0:
 		r.parts(e.name, found)
-		if len(rest) < len(data) { // another without a blank line
+		if len(rest) < len(data) { // another one without a blank line
 			r.event(event{name: e.name, data: [][]byte{rest}})
 		}
 	case e.name == "error" || bytes.HasPrefix(bytes.ToUpper(data[:min(len(data), 7)]), []byte("[ERROR]")):
@@ -137,7 +137,7 @@ type toolCall struct {
 	arguments string
 }
 
-// calls reads the calls of tools of a message. The old function_call is a call, too.
+// calls parses the calls of tools of a message. The old function_call is a call, too.
 func (s *speech) calls(m object, inPieces bool) {
 	for i, raw := range listOf(m["tool_calls"]) {
 		piece := objectOf(raw)
@@ -157,7 +157,7 @@ func (s *speech) calls(m object, inPieces bool) {
 	}
 }
 
-// call adds a piece to the call at a place, which is the next one at most.
+// call adds a piece to the call at an index, at most the next one.
 func (s *speech) call(at int, piece object) {
 	if at >= len(s.tools) {
 		at = len(s.tools)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// A Kind says what an answer was that is of no use.
+// A Kind is the kind of an unusable answer.
 type Kind string
 
 // The kinds of faults.
@@ -21,35 +21,34 @@ const (
 	Empty Kind = "empty_answer"
 	// Refused: the model declined.
 	Refused Kind = "refusal"
-	// Filtered: a filter of the provider took the answer away.
+	// Filtered: a filter of the provider removed the answer.
 	Filtered Kind = "content_filter"
-	// Broken: the answer ended before it was whole.
+	// Broken: the answer ended before it was complete.
 	Broken Kind = "broken_answer"
-	// Provider: an error of the provider, with whatever status.
+	// Provider: an error of the provider, with any status.
 	Provider Kind = "provider_error"
 )
 
-// A Fault is why a body holds no answer.
+// A Fault says why a body contains no answer.
 type Fault struct { //nolint:errname // it is what an answer is, and an error only on its way
 	Kind Kind
 	// Code is the provider's word for it; empty for none. It is letters, digits and "_.-", at most 64 of them.
 	Code string
-	// Status is the HTTP status that the body says it stands for; 0 when it says none.
+	// Status is the HTTP status that the body implies; 0 for none.
 	Status int
-	// Param is the parameter of the request that a Provider fault is about; empty for none. As Code.
+	// Param is the request parameter that caused a Provider fault; empty for none. Its form is that of Code.
 	Param string
-	// Words is what the provider or the model says, as it came: of any length, and it may repeat what was in the
-	// request, or a key. See Line.
+	// Words is the text of the provider or the model, unchanged: of any length, and it may repeat parts of the request, or a key. See Line.
 	Words string
-	// Answer is what of the answer is known. It has no text.
+	// Answer is the known part of the answer. It has no text.
 	Answer Answer
-	// Body is what the fault was read from, as a JSON object; nil for other kinds than Provider.
+	// Body is the source of the fault, as a JSON object; nil for other kinds than Provider.
 	Body []byte
 
-	guessed bool // the status is by the words alone
+	guessed bool // the status follows only from the words
 }
 
-// Error says kind and code, and nothing of what the answer holds.
+// Error returns kind and code, and nothing of the answer's content.
 func (f *Fault) Error() string {
 	if f.Code != "" && f.Code != string(f.Kind) {
 		return fmt.Sprintf("chat: %s, code %s", f.Kind, f.Code)

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// ReadError reads the body of an answer that is none by its status. Its kind is always Provider; what the body does
-// not say is empty.
+// ReadError parses the body of a response with an error status. Its kind is always Provider; fields that the body does not give are empty.
 func ReadError(body []byte) *Fault {
 	body = plain(body)
 	var r reading
@@ -29,8 +28,7 @@ func ReadError(body []byte) *Fault {
 	return r.problem
 }
 
-// errorIn returns the error that an object of an answer holds; nil for none. Beside a choice only a field counts that says
-// nothing else.
+// errorIn returns the error in an object of an answer; nil for none. Beside a choice, only fields that have no other meaning count.
 func errorIn(o object, besideChoice bool) *Fault {
 	if !isNothing(o["error"]) {
 		if f := inError(o["error"], 0); f != nil {
@@ -46,7 +44,7 @@ func errorIn(o object, besideChoice bool) *Fault {
 	return nil
 }
 
-// saysError tells whether an object is an error, and not one without a choice.
+// saysError reports whether an object is an error, as opposed to one that merely lacks a choice.
 func saysError(o object) bool {
 	for _, key := range []string{"object", "type", "status"} {
 		if word := strings.ToLower(textOf(o[key])); word == "error" || word == "failed" || word == "fail" {
@@ -56,10 +54,10 @@ func saysError(o object) bool {
 	return string(o["success"]) == "false" || statusIn(o) != 0
 }
 
-// words are the fields in which an error that is not wrapped speaks to people, and those of one that is.
+// words are the fields with texts for people, of an unwrapped error and of a wrapped one.
 var words = []string{"message", "faultstring", "detail", "errors", "error_msg", "msg", "error_message", "errormessage", "errmsg", "title", "reason"}
 
-// problemOf returns the error that an object without an answer holds, wrapped in "error" or not; nil for none.
+// problemOf returns the error in an object without an answer, wrapped in "error" or not; nil for none.
 func problemOf(o object) *Fault {
 	o = lowered(o)
 	if f := inError(o["error"], 0); f != nil {
@@ -83,7 +81,7 @@ func problemOf(o object) *Fault {
 	return fault(o)
 }
 
-// lowered returns an object with its keys in lower case as well, as far as that leaves the others alone.
+// lowered returns an object with its keys also in lower case, unless they conflict with others.
 func lowered(o object) object {
 	all := maps.Clone(o)
 	for key, value := range o {
@@ -95,7 +93,7 @@ func lowered(o object) object {
 	return all
 }
 
-// inBase returns the error of MiniMax, which stands beside an answer, or beside none; nil if all is well.
+// inBase returns the error of MiniMax, which may be beside an answer; nil if there is none.
 func inBase(o object) *Fault {
 	base := objectOf(o["base_resp"])
 	if code := textOf(base["status_code"]); code == "" || code == "0" {
@@ -108,7 +106,7 @@ func inBase(o object) *Fault {
 	return f
 }
 
-// withRest adds what stands beside an error: there the status may be, and when to come back.
+// withRest adds the fields beside an error: they may include the status, and when to retry.
 func withRest(f *Fault, o object) *Fault {
 	if string(o["error"]) == "true" { // the error is the object
 		rest := maps.Clone(o)
@@ -137,8 +135,7 @@ func withRest(f *Fault, o object) *Fault {
 	return f
 }
 
-// inError reads the value of a key "error": a text, an object, one within another, or a list of them. nil for one that
-// says nothing.
+// inError parses the value of a key "error": a text, an object, one within another, or a list of them. It returns nil for an empty one.
 func inError(raw json.RawMessage, depth int) *Fault {
 	const deepest = 3
 	raw = unlisted(raw)
@@ -163,7 +160,7 @@ func inError(raw json.RawMessage, depth int) *Fault {
 	return nil
 }
 
-// unlisted returns the first element of a list, and anything else as it is.
+// unlisted returns the first element of a list, and anything else unchanged.
 func unlisted(raw json.RawMessage) json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
@@ -172,7 +169,7 @@ func unlisted(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// textFault returns an error that is a text.
+// textFault returns an error for a text.
 func textFault(text string) *Fault {
 	encoded, err := json.Marshal(text)
 	if err != nil {
@@ -181,7 +178,7 @@ func textFault(text string) *Fault {
 	return fault(object{"message": encoded})
 }
 
-// fault returns what an error object says.
+// fault returns the fault in an error object.
 func fault(o object) *Fault {
 	f := &Fault{Kind: Provider, Status: statusIn(o), Code: codeIn(o), Words: messageIn(o)}
 	for _, code := range []string{f.Code, textOf(o["type"])} {
@@ -202,14 +199,14 @@ func fault(o object) *Fault {
 	return f
 }
 
-// codeIn returns the word of an error object for what is wrong; empty for none. A number repeats the status.
+// codeIn returns the error code of an error object; empty for none. A number repeats the status.
 func codeIn(o object) string {
 	for _, raw := range []json.RawMessage{o["code"], o["type"], o["error_type"], o["status"], o["__type"], objectOf(o["detail"])["errorcode"]} {
 		var code string
 		if json.Unmarshal(raw, &code) != nil {
 			continue
 		}
-		code = code[strings.LastIndexByte(code, '#')+1:] // of AWS: the name stands behind that of the service
+		code = code[strings.LastIndexByte(code, '#')+1:] // of AWS: the name follows that of the service
 		if isWord(code) && !strings.EqualFold(code, "error") {
 			return code
 		}
@@ -217,12 +214,12 @@ func codeIn(o object) string {
 	return ""
 }
 
-// messageIn returns what an error object says to people.
+// messageIn returns the text for people in an error object.
 func messageIn(o object) string {
 	raw := first(o, words...)
 	text := textOf(raw)
 	if text == "" && !isNothing(raw) {
-		text = string(raw) // a list of what is wrong, as web frameworks have it
+		text = string(raw) // a list of faults, as in web frameworks
 	}
 	if upstream := textOf(first(objectOf(o["metadata"]), "raw")); upstream != "" { // of a gateway
 		text += ": " + upstream

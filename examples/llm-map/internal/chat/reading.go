@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// A reading is what is known of an answer, after each of its objects.
+// A reading is the state of parsing an answer, after each of its objects.
 type reading struct {
 	known    Answer
-	pieces   speech // of a stream what its deltas say, else the answer
+	pieces   speech // the deltas of a stream, else the answer
 	messages messages
 	choice   bool // there was one
 	filters  []string
 	problem  *Fault
-	aside    *Fault // a text in the place of an event that sounds like an error
-	object   object // the last without a choice
+	aside    *Fault // a text in place of an event that sounds like an error
+	object   object // the last one without a choice
 	streamed bool
 	lost     bool // a part of it could not be read
-	ended    bool // the answer was whole
+	ended    bool // the answer was complete
 }
 
-// A speech is what a model says, in pieces.
+// A speech is a model's words, in pieces.
 type speech struct {
 	text, refusal strings.Builder
 	tools         []*toolCall
-	other         bool // parts of a content that are no text
+	other         bool // parts of a content that are not text
 }
 
-// take reads one object: an answer, or an event of one.
+// take processes one object: an answer, or an event of one.
 func (r *reading) take(o object) {
 	if model := textOf(o["model"]); model != "" {
 		r.known.Model = model
@@ -58,15 +58,14 @@ func (r *reading) take(o object) {
 	r.say(c)
 }
 
-// fail notes a problem, if it is one and the first.
+// fail records a problem, if it is one and the first.
 func (r *reading) fail(f *Fault) {
 	if r.problem == nil {
 		r.problem = f
 	}
 }
 
-// ownOfOllama returns an object of Ollama's own API as a choice; nil when it is none. Its messages are pieces where they come in a
-// stream.
+// ownOfOllama converts an object of Ollama's own API to a choice; nil if it is not one. In a stream its messages are pieces.
 func ownOfOllama(o object) object {
 	m := objectOf(o["message"])
 	if m["content"] == nil || m["role"] == nil {
@@ -75,7 +74,7 @@ func ownOfOllama(o object) object {
 	return object{"delta": o["message"], "finish_reason": first(o, "finish_reason", "done_reason"), "done": o["done"]}
 }
 
-// isPart tells whether an object is a part of an answer, to which others belong.
+// isPart reports whether an object is a part of an answer that has other parts.
 func isPart(o object) bool {
 	if strings.HasSuffix(textOf(o["object"]), ".chunk") || string(o["done"]) == "false" {
 		return true
@@ -88,10 +87,9 @@ func isPart(o object) bool {
 	return false
 }
 
-// objects reads JSON values that stand one behind the other, or in a list, and what stands behind them. It returns false
-// if the first is no object.
+// objects processes consecutive JSON values, or a list of them, and the text after them. It returns false if the first is not an object.
 //
-// Parts of an answer are put together. Otherwise the first that is an answer or an error counts.
+// Parts of an answer are combined. Otherwise the first answer or error counts.
 func (r *reading) objects(found []json.RawMessage, rest []byte) bool {
 	if len(found) == 0 {
 		return false
@@ -127,7 +125,7 @@ func (r *reading) objects(found []json.RawMessage, rest []byte) bool {
 	return true
 }
 
-// choose returns the choice that counts: the first, or that with index 0 among several.
+// choose returns the choice that counts: the first, or the one with index 0 among several.
 func (r *reading) choose(choices []json.RawMessage) object {
 	var chosen object
 	for _, raw := range choices {
@@ -143,7 +141,7 @@ func (r *reading) choose(choices []json.RawMessage) object {
 	return chosen
 }
 
-// say reads what a choice says.
+// say processes a choice.
 func (r *reading) say(c object) {
 	if !r.streamed {
 		r.pieces.add(first(c, "message", "delta"), c["text"], false)
@@ -154,7 +152,7 @@ func (r *reading) say(c object) {
 	r.messages.add(c["message"], r.pieces.text.Len() > before)
 }
 
-// add reads a message or a piece of one; old is the text of an old completion.
+// add adds a message or a piece of one; old is the text of an old completion.
 func (s *speech) add(raw, old json.RawMessage, inPieces bool) {
 	m := objectOf(raw)
 	if m == nil { // an old completion, or a message that is a text
@@ -173,17 +171,17 @@ func (s *speech) add(raw, old json.RawMessage, inPieces bool) {
 	s.calls(m, inPieces)
 }
 
-// messages are the messages of the events of a stream: each the whole so far, as some services send it beside the deltas, or
-// a piece of it, as others do without deltas.
+// messages are the messages in a stream's events. Each is the whole text so far, as some services send it beside the deltas, or a piece of
+// it, as others do without deltas.
 type messages struct {
-	all    speech // one behind the other
-	last   string // the last with a text
+	all    speech // concatenated
+	last   string // the last one with a text
 	tools  []*toolCall
-	torn   bool // one does not begin with that before it: they are pieces
+	torn   bool // one does not begin with the previous one: they are pieces
 	behind bool // a delta came after the last
 }
 
-// add reads the message of an event. delta tells that the event has a piece of the text as well.
+// add adds the message of an event. delta reports whether the event has a piece of the text as well.
 func (m *messages) add(raw json.RawMessage, delta bool) {
 	var one speech
 	one.add(raw, nil, false)
@@ -202,7 +200,7 @@ func (m *messages) add(raw json.RawMessage, delta bool) {
 	}
 }
 
-// speech returns what the model said, as text, refusal and calls of tools.
+// speech returns the model's words: text, refusal and calls of tools.
 func (r *reading) speech() (text, refusal string, tools []*toolCall) {
 	p, m := &r.pieces, &r.messages
 	text, refusal, tools = p.text.String(), p.refusal.String(), p.tools
@@ -221,7 +219,7 @@ func (r *reading) speech() (text, refusal string, tools []*toolCall) {
 	return text, refusal, tools
 }
 
-// filtered notes which of Azure's filters took something away.
+// filtered records which of Azure's filters removed something.
 func (r *reading) filtered(raw json.RawMessage) {
 	for name, result := range objectOf(raw) {
 		if string(objectOf(result)["filtered"]) == "true" && isWord(name) {
@@ -232,7 +230,7 @@ func (r *reading) filtered(raw json.RawMessage) {
 	r.filters = slices.Compact(r.filters)
 }
 
-// unfinished looks for a problem in what stands in the place of an answer, or of its end.
+// unfinished looks for a problem in place of an answer, or of its end.
 func (r *reading) unfinished() {
 	if r.known.FinishReason != "" && r.choice {
 		return
@@ -243,7 +241,7 @@ func (r *reading) unfinished() {
 	r.fail(r.aside)
 }
 
-// answer returns what was read, or what it was instead.
+// answer returns the answer, or the fault found instead.
 func (r *reading) answer() (Answer, error) {
 	a := r.known
 	fault := func(kind Kind, words string) (Answer, error) {

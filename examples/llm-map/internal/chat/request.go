@@ -15,30 +15,29 @@ const (
 	User   = "user"
 )
 
-// A Message is one of a prompt.
+// A Message is a message of a prompt.
 type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
 
-// A Field is one of a request's body: a key, and a value that json.Marshal can write.
+// A Field is a field of a request's body: a key, and a value for json.Marshal.
 type Field struct {
 	Key   string
 	Value any
 }
 
-// Own are the keys that no extra field may have: they are made of the model and the prompt.
+// Own are the keys that extra fields must not have: they come from the model and the prompt.
 var Own = []string{"model", "messages"}
 
-// A Template is what all requests of a program have in common. The zero Template is of no use.
+// A Template is the common part of all requests of a program. The zero Template is not usable.
 type Template struct {
-	head, tail []byte // what stands before and behind the messages
+	head, tail []byte // the bytes before and after the messages
 	extra      map[string]json.RawMessage
 }
 
-// NewTemplate returns the template of requests to a model. fields come behind the messages, in their order, and
-// behind them the fields of extra, a JSON object or nothing, as they are written there. Errors: extra is no JSON
-// object, or names a key twice, one of Own or one of fields.
+// NewTemplate returns the template of requests to a model. After the messages come fields, in order, and then the fields of extra, a JSON
+// object or nothing, unchanged. Errors: extra is not a JSON object, or has a duplicate key, one of Own or one of fields.
 func NewTemplate(model string, fields []Field, extra string) (*Template, error) {
 	t := &Template{extra: map[string]json.RawMessage{}}
 	name, err := json.Marshal(model)
@@ -69,7 +68,7 @@ func NewTemplate(model string, fields []Field, extra string) (*Template, error) 
 	return t, err
 }
 
-// eachField hands the fields of a JSON object to take, in their order.
+// eachField calls take with the fields of a JSON object, in order.
 func eachField(text string, take func(key string, value json.RawMessage) error) error {
 	if text == "" {
 		return nil
@@ -109,12 +108,12 @@ func (t *Template) Body(messages []Message) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// MaxTokens returns how long the extra fields say that an answer may be, in tokens; 0 when they do not.
+// MaxTokens returns the maximum length of an answer according to the extra fields, in tokens; 0 for none.
 func (t *Template) MaxTokens() int {
 	return max(whole(t.extra["max_completion_tokens"]), whole(t.extra["max_tokens"]))
 }
 
-// Choices returns how many answers the extra fields ask for: 1 or more.
+// Choices returns the number of answers that the extra fields request: 1 or more.
 func (t *Template) Choices() int { return max(whole(t.extra["n"]), 1) }
 
 // Characters returns how many characters of the extra fields a model reads with each prompt.

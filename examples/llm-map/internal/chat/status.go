@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// statuses are words that providers use in an answer whose own status says that all is well, and the status that they
-// stand for. The first that is part of a code counts.
+// statuses are words that providers use in a response with a success status, and the statuses that they imply. The first one contained in a
+// code counts.
 var statuses = []struct {
 	word   string
 	status int
@@ -52,7 +52,7 @@ var statuses = []struct {
 	{"validation", http.StatusBadRequest},
 }
 
-// statusOf returns the status that a code stands for; 0 for none.
+// statusOf returns the status that a code implies; 0 for none.
 func statusOf(word string) int {
 	word = strings.ToLower(word)
 	for _, s := range statuses {
@@ -63,8 +63,8 @@ func statusOf(word string) int {
 	return 0
 }
 
-// phrases are what an error says that has neither a status nor a code, and the status that it stands for. The first that
-// is in a text counts: one that asks for less comes before one that asks to wait.
+// phrases match errors with neither a status nor a code, and give the implied status. The first match counts: a phrase that asks for less
+// precedes one that asks to wait.
 var phrases = []struct {
 	status   int
 	patterns []string
@@ -99,7 +99,7 @@ var phrases = []struct {
 	{http.StatusGatewayTimeout, []string{`time[ds]?[ -]?out`}},
 }
 
-// phrase finds each of the phrases.
+// phrase matches each of the phrases.
 var phrase = func() (all []*regexp.Regexp) {
 	for _, p := range phrases {
 		all = append(all, regexp.MustCompile(`(?i)\b(?:`+strings.Join(p.patterns, "|")+`)`))
@@ -107,7 +107,7 @@ var phrase = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// statusOfWords returns the status that a text for people stands for; 0 for none.
+// statusOfWords returns the status that a text for people implies; 0 for none.
 func statusOfWords(text string) int {
 	const longest = 1000 // the rest may repeat the prompt
 	text = text[:min(len(text), longest)]
@@ -122,18 +122,18 @@ func statusOfWords(text string) int {
 	return 0
 }
 
-// ofMiniMax is what the codes of MiniMax's base_resp stand for, from its page of error codes. Those of its own servers are
-// left out: they are what any other code is.
+// ofMiniMax maps the codes of MiniMax's base_resp to statuses, according to its page of error codes. Codes for faults of its own servers
+// are omitted: any other code means that.
 var ofMiniMax = map[int]int{
 	1001: http.StatusGatewayTimeout,
 	1002: http.StatusTooManyRequests,
 	1004: http.StatusUnauthorized,
 	1008: http.StatusPaymentRequired,
 	1026: http.StatusBadRequest,      // the input is sensitive
-	1027: http.StatusBadRequest,      // the output is
+	1027: http.StatusBadRequest,      // the output is sensitive
 	1039: http.StatusTooManyRequests, // tokens
 	1041: http.StatusTooManyRequests, // connections
-	1042: http.StatusBadRequest,      // characters that cannot be seen
+	1042: http.StatusBadRequest,      // invisible characters
 	2013: http.StatusBadRequest,
 	2045: http.StatusTooManyRequests, // the rate grows too fast
 	2049: http.StatusUnauthorized,

@@ -6,9 +6,8 @@ import (
 	"fmt"
 )
 
-// strict returns a text that is nearly JSON as JSON: what some servers write within it, though JSON has it not, is
-// replaced. Those are control characters in strings, by their escapes, and NaN and Infinity, by null. What is wrong
-// otherwise stays wrong.
+// strict converts a text that is nearly JSON to JSON. It replaces invalid parts that some servers write: control characters in strings by
+// their escapes, and NaN and Infinity by null. Other faults stay.
 func strict(text []byte) []byte {
 	var b bytes.Buffer
 	inString, escaped := false, false
@@ -36,10 +35,10 @@ func strict(text []byte) []byte {
 	return b.Bytes()
 }
 
-// noNumbers is what floating point numbers are written as that are none.
+// noNumbers are the spellings of floating-point values that are not numbers.
 var noNumbers = [][]byte{[]byte("-Infinity"), []byte("+Infinity"), []byte("Infinity"), []byte("-NaN"), []byte("NaN")}
 
-// noNumber returns how long the value is at the beginning of a text that is written as one of noNumbers; 0 for none.
+// noNumber returns the length of a value in noNumbers at the beginning of a text; 0 for none.
 func noNumber(text []byte) int {
 	for _, word := range noNumbers {
 		if bytes.HasPrefix(text, word) {
@@ -49,17 +48,16 @@ func noNumber(text []byte) int {
 	return 0
 }
 
-// isMendable tells whether a text has what strict replaces.
+// isMendable reports whether a text has parts that strict replaces.
 func isMendable(text []byte) bool {
 	return bytes.Contains(text, []byte("NaN")) || bytes.Contains(text, []byte("Infinity")) ||
 		bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' })
 }
 
-// mostValues is how many values of a body are read: no answer has as many chunks.
+// mostValues bounds the values of a body: no answer has as many chunks.
 const mostValues = 1 << 17
 
-// values returns the JSON values that a body begins with, one behind the other, and what stands behind them. err says
-// why there is none.
+// values returns the consecutive JSON values at the beginning of a body, and the rest. err is the reason if there is none.
 func values(body []byte) (found []json.RawMessage, rest []byte, err error) {
 	if json.Valid(body) {
 		return []json.RawMessage{body}, nil, nil

@@ -2,10 +2,10 @@ package chat
 
 import "encoding/json"
 
-// A Usage is what a call cost by the provider's word, in tokens.
+// A Usage is the cost of a call according to the provider, in tokens.
 type Usage struct{ Prompt, Completion, Total int }
 
-// usageOf reads a usage; nil when it tells nothing.
+// usageOf parses a usage; nil if it is empty.
 func usageOf(raw json.RawMessage) *Usage {
 	o := objectOf(raw)
 	u := Usage{

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// An object is a JSON object whose values are not looked at yet. Keys are told apart by case, and of a key that
-// stands twice the last counts.
+// An object is a JSON object with unparsed values. Keys are case-sensitive, and the last of duplicate keys counts.
 type object = map[string]json.RawMessage
 
-// objectOf returns raw as an object; nil when it is none.
+// objectOf returns raw as an object; nil if it is not one.
 func objectOf(raw json.RawMessage) object {
 	var o object
 	if len(raw) == 0 {
@@ -24,7 +23,7 @@ func objectOf(raw json.RawMessage) object {
 	return o
 }
 
-// listOf returns raw as a list; nil when it is none. A single object is a list of one.
+// listOf returns raw as a list; nil if it is not one. A single object is a list of one.
 func listOf(raw json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if len(raw) == 0 {
@@ -39,7 +38,7 @@ func listOf(raw json.RawMessage) []json.RawMessage {
 	return nil
 }
 
-// textOf returns raw as a text: a string as it is, a number as it is written, else nothing.
+// textOf returns raw as a text: a string, or the source of a number, else empty.
 func textOf(raw json.RawMessage) string {
 	var text string
 	if len(raw) == 0 {
@@ -55,7 +54,7 @@ func textOf(raw json.RawMessage) string {
 	return ""
 }
 
-// whole returns raw as a whole number from 0 to 1e9, rounded up: a number or a text with one. 0 for anything else.
+// whole returns raw as an integer from 0 to 1e9, rounded up: a number or a text with one. 0 for anything else.
 func whole(raw json.RawMessage) int {
 	const most = 1_000_000_000
 	f, err := strconv.ParseFloat(strings.TrimSpace(textOf(raw)), 64)
@@ -65,7 +64,7 @@ func whole(raw json.RawMessage) int {
 	return int(math.Ceil(f))
 }
 
-// isNothing tells whether raw is missing, or holds nothing: null, false, 0, and what is empty.
+// isNothing reports whether raw is missing or an empty value: null, false, 0, or an empty text, list or object.
 func isNothing(raw json.RawMessage) bool {
 	switch text := string(bytes.TrimSpace(raw)); text {
 	case "", "null", "false", "0", `""`, "{}", "[]":
@@ -74,7 +73,7 @@ func isNothing(raw json.RawMessage) bool {
 	return false
 }
 
-// first returns what of an object holds something, by the order of keys; nil for nothing.
+// first returns the first non-empty value of an object, by the order of keys; nil for none.
 func first(o object, keys ...string) json.RawMessage {
 	for _, key := range keys {
 		if !isNothing(o[key]) {
@@ -84,7 +83,7 @@ func first(o object, keys ...string) json.RawMessage {
 	return nil
 }
 
-// isWord tells whether a provider's text is fit for results and logs: letters, digits and "_-.", at most 64.
+// isWord reports whether a provider's text is fit for results and logs: letters, digits and "_-.", at most 64.
 func isWord(text string) bool {
 	for _, r := range text {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.' {
