@@ -9,8 +9,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// drawTogether lets half of the runs with consensus.Degrade lose the store for all alike, in which case it promises the bound. No process
-// is cut off alone, and a store that was away stays until all have had the time to ask. Processes are still stopped.
+// drawTogether lets half of the runs with consensus.Degrade whose processors report no limit lose the store for all alike, in which case it
+// promises the bound. No process is cut off alone, and a store that was away stays until all have had the time to ask. Processes are still
+// stopped.
 func (p *plan) drawTogether(r *rand.Rand) {
 	if p.loss != consensus.Degrade || p.noted || r.IntN(2) == 0 {
 		return
