@@ -34,7 +34,7 @@ type Config struct {
 	Reserved int64
 }
 
-// reserved returns the minimum that refusals leave of a ceiling of so many tokens per Limit.Per, in 1e-9 of that ceiling. It is at least
+// reserved returns the minimum that refusals leave of a ceiling of so many tokens per Limit.Per, in 1e-9 of that ceiling: no fewer than
 // least tokens per Limit.Per.
 func (c *Config) reserved(of, least float64) int64 {
 	part := max(float64(c.Reserved), least) / of

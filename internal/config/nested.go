@@ -16,7 +16,7 @@ type Entry struct {
 	Line  int
 }
 
-// Entries returns the entries of a mapping within a Block, in order; field is its full name. A mapping has at most most entries.
+// Entries returns the entries of a mapping within a Block, in order; field is its full name. A mapping has no more than most entries.
 func Entries(n *yaml.Node, field string, most int, allowed string) (entries []Entry, faults []BlockFault) {
 	n = behindAlias(n)
 	bad := func(line int, name, problem, allowed string) {

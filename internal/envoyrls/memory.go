@@ -108,7 +108,7 @@ func (d *drawn) take(tags []string, n int, now time.Time) int {
 	return n
 }
 
-// makeRoom makes room for key in a map of at most most entries: if it is full, another entry is removed.
+// makeRoom makes room for key in a map of no more than most entries: if it is full, another entry is removed.
 func makeRoom[K comparable, V any](m *map[K]V, key K, most int) {
 	if *m == nil {
 		*m = map[K]V{}

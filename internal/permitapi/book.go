@@ -43,7 +43,7 @@ type book struct {
 	free     int
 	callers  map[string]int // reserved and open permits; never 0
 	entries  map[string]*entry
-	// ended are the ended permits, oldest first, at most most of them.
+	// ended are the ended permits, oldest first, no more than most of them.
 	ended []string
 }
 
