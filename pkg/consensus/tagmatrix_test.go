@@ -307,8 +307,8 @@ func TestMatrixNextToAHog(t *testing.T) {
 	}
 }
 
-// TestMatrixNextToLargeCalls: a tag gets what is reserved for it, and one with a total gets that, where the latter's calls are large and come
-// to the pod of the former and to another one.
+// TestMatrixNextToLargeCalls: a tag gets its reserved rate although large calls of another tag come to the same pod and to a second one. The
+// other tag gets its total.
 func TestMatrixNextToLargeCalls(t *testing.T) {
 	race.Skip(t, "it measures")
 	for _, size := range []int{20, 40} {

@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
-// Leaving out any rule of hard limits lets some pool exceed Max.
+// TestHardMutants: without any one of the rules of hard limits some pool exceeds Max.
 func TestHardMutants(t *testing.T) {
 	for _, r := range mutants.Rules("throttle") {
 		if !strings.HasPrefix(r.Name, "hard-") {
@@ -31,7 +31,7 @@ func TestHardMutants(t *testing.T) {
 	}
 }
 
-// Each rule of a tag's line is needed by a case.
+// TestLineMutants: some case needs each rule of a tag's line.
 func TestLineMutants(t *testing.T) {
 	for rule, cases := range map[string][]lineCase{"line-whole": wholeCalls, "line-delayed": delayedCalls, "line-even": delayedCalls} {
 		t.Run(rule, func(t *testing.T) {

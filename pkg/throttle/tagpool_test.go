@@ -256,16 +256,16 @@ func TestATagWithABudgetBeforeItsFirstLot(t *testing.T) {
 	})
 }
 
-// A lineCase is callers of one tag that wait, and the line that the pool is told of.
+// A lineCase has waiting calls of one tag, and the line expected in the report.
 type lineCase struct {
-	share, even float64 // of a limit of 1,000 a second; even is 0 where it is not known
+	share, even float64 // of a limit of 1,000 a second; even: 0 if unknown
 	coming      int64
 	calls       []int
 	head, line  int64
 	more        bool
 }
 
-// wrong plays the case, and returns the line if it is not the one expected.
+// wrong plays the case, and describes the reported line if it differs.
 func (c *lineCase) wrong(t *testing.T) (wrong string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -283,7 +283,7 @@ func (c *lineCase) wrong(t *testing.T) (wrong string) {
 	return wrong
 }
 
-// A pool is asked for whole calls. What it has set aside counts for the calls that it covers completely, from the first one on.
+// wholeCalls: a pod asks for whole calls. Tokens set aside count for the calls that they cover completely, from the first one on.
 var wholeCalls = []lineCase{
 	{1, 0, 0, []int{60, 1}, 60, 61, false},
 	{1, 0, 60, []int{60, 1}, 60, 61, false},
@@ -294,8 +294,8 @@ var wholeCalls = []lineCase{
 	{1, 0, 123, []int{60, 60, 1, 60}, 60, 183, false},
 }
 
-// A call that an even share of the limit does not earn within a report's time is asked for alone: behind others it would let its tag's tokens
-// lapse.
+// delayedCalls: a call for which an even share earns too little within a report interval is asked for alone. Behind others its tag's tokens
+// would lapse.
 var delayedCalls = []lineCase{
 	{1, 0, 0, []int{10, 900}, 10, 910, false}, // 0.9 s
 	{1, 0, 0, []int{10, 1100}, 10, 10, true},
