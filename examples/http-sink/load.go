@@ -277,8 +277,8 @@ func (s *settings) checkRole(role string, bad complaint) {
 	}
 }
 
-// separate separates the sinks of one pod, which have the same environment: each is a processor of its own, and the fallback and the
-// on-success sink have their own limits unless a pool is set.
+// separate tells the sinks of one pod apart, which share an environment. Each is a processor of its own. The fallback and the on-success
+// sink have their own limits unless a pool is set.
 func (s *settings) separate(role string) {
 	suffix := map[string]string{sinksdk.UDContainerFallbackSink: "/fallback", sinksdk.UDContainerOnSuccessSink: "/on-success"}[role]
 	if suffix == "" {

@@ -23,8 +23,8 @@ type Answer struct {
 // MaxBody bounds a body, in bytes, also after decompression.
 const MaxBody = 4 << 20
 
-// Read parses the body of a response with a success status: an object, several in lines or in a list, or server-sent events, which are
-// combined. contentType is the response's, for errors. Text after a complete answer, unknown fields and fields of another type are not
+// Read parses the body of a response with a success status: an object, several in lines or in a list, or server-sent events. It combines
+// several. contentType is the response's, for errors. Text after a complete answer, unknown fields and fields of another type are not
 // errors. An error is a *Fault.
 func Read(body []byte, contentType string) (Answer, error) {
 	body = plain(body)
