@@ -143,3 +143,6 @@ func (g *Gate) Close(stop func()) error {
 	}
 	return errors.Join(errs...)
 }
+
+// IsClosed reports whether the limiter is closed.
+func (g *Gate) IsClosed() bool { return g.Closed.Load() }

@@ -10,21 +10,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// An Attempt is one caller's draw on several limiters, its children. It takes from all of them in one step, under the locks of all, once
+// An Attempt is one caller's draw on several limiters, its parts. It takes from all of them in one step, under the locks of all, once
 // each has enough. Until then it holds only places in queues:
 //
-//   - It stands in the queue of the scarcest child, the one with the longest wait, so that the others go on serving callers that need less.
-//   - It joins the queue of another child only once the rest of its wait is no longer than that child takes to earn the attempt's cost
+//   - It stands in the queue of the scarcest limiter, the one with the longest wait, so that the others go on serving callers that need less.
+//   - It joins the queue of another one only once the rest of its wait is no longer than that limiter takes to earn the attempt's cost
 //     there. So nobody overtakes it there in the end, and its place costs the others no more time than its tokens do.
 //   - Its place in every queue is by its age, the moment at which it came. So the oldest of all attempts comes first wherever it stands,
-//     whatever the order of children, and is served: no two attempts wait for each other, and none starves. In a fair queue it is by its
+//     whatever the order of limiters, and is served: no two attempts wait for each other, and none starves. In a fair queue it is by its
 //     lane while it stands there alone; see Queue for why that still holds.
 //
 // A limit and the stocks of its tags come one after the other. An attempt first waits at the stock until there are tokens, or will be soon.
 // Then, with these promised to it, it waits at the limit. So it mostly stands in the lane of its tag alone, and hardly more callers of a
 // tag stand at the limit than the tag has tokens.
 //
-// A child without a share is the scarcest, for nobody knows how long, and while there is one the attempt has no other place. An attempt
+// A limiter without a share is the scarcest, for nobody knows how long, and while there is one the attempt has no other place. An attempt
 // waits for slots in use last, when there is nothing else to wait for, since nobody knows when one comes back. It then has no other place
 // either. If it gave up a place at which it could have been served for that, it keeps its place at slots from then on. It does so while it
 // waits for its tokens or for other slots. Otherwise it might miss one while it waits for the other, for ever.
@@ -37,6 +37,8 @@ type Attempt[P any] struct {
 
 	// Fallback says that the caller has an alternative to draws that a budget refuses, so that it does not wait for the budget.
 	Fallback bool
+	// Waits is called when the attempt begins to wait for n tokens of a part, or of another one than before; nil: never. No lock is held.
+	Waits func(at int, r limit.Reason, n int)
 
 	age      uint64
 	deadline time.Time // when bounded
@@ -75,32 +77,36 @@ func (a *Attempt[P]) Wake() {
 	}
 }
 
-// Win waits until it has drawn n tokens from every child, or with upTo as many as all have, and returns how many.
-func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (k int, err error) {
+// A Failure says why an attempt has failed.
+type Failure struct {
+	// At is the part that held it back, and Refusal why.
+	At      int
+	Refusal limit.Refusal
+	// Demand is how many tokens it would still take there; 0: none, because it can never have them, or does not want them any more.
+	Demand int
+	// Ended says that the context has ended.
+	Ended bool
+}
+
+// Win waits until it has drawn n tokens from every part, or with upTo as many as all have, and returns how many.
+func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (int, *Failure) {
 	a.seat(n, upTo)
 	defer a.stop()
-	over := func(int, error) {}
-	defer func() { over(k, err) }()
 	listened := func() {}
 	defer func() { listened() }()
-	counted := false // a call waits once, at however many places
 	for at := -1; ; {
-		k, err = a.look()
-		if k > 0 || err != nil {
-			return k, err
+		k, failed := a.look()
+		if k > 0 || failed != nil {
+			return k, failed
 		}
 		if at < 0 && len(a.parts) > 1 { // where it does not stand nobody tells it that the limiter is closed
 			listened = a.listen()
 		}
 		if at != a.scarcest {
-			over(0, nil)
 			at = a.scarcest
-			m := a.parts[at].Child
-			if !counted {
-				m.CountWait(a.reason)
-				counted = true
+			if a.Waits != nil {
+				a.Waits(at, a.reason, a.places[at].N)
 			}
-			over = m.Watch(ctx, a.reason, a.places[at].N)
 		}
 		select {
 		case <-a.turn:
@@ -110,11 +116,11 @@ func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (k int, err erro
 	}
 }
 
-// listen wakes the attempt when one of its children is closed.
+// listen wakes the attempt when one of its limiters is closed.
 func (a *Attempt[P]) listen() (stop func()) {
 	stops := make([]func(), len(a.parts))
 	for i, p := range a.parts {
-		stops[i] = p.Child.OnClosing(a.Wake)
+		stops[i] = p.Gate.OnClosing(a.Wake)
 	}
 	return func() {
 		for _, stop := range stops {
@@ -123,7 +129,7 @@ func (a *Attempt[P]) listen() (stop func()) {
 	}
 }
 
-// WinNow draws n tokens from every child if all have them.
+// WinNow draws n tokens from every part if all have them.
 func (a *Attempt[P]) WinNow(n int) bool {
 	a.seat(n, false)
 	a.lock()
@@ -140,13 +146,16 @@ func (a *Attempt[P]) WinNow(n int) bool {
 func (a *Attempt[P]) Undo() {
 	for i, p := range a.permits {
 		if a.sizes[i] > 0 {
-			a.parts[i].Child.Undo(p)
+			s := a.parts[i].Source
+			s.Lock()
+			s.Untake(nil, p)
+			s.Unlock()
 			a.drop(i)
 		}
 	}
 }
 
-// seat prepares the places for a draw of n tokens. A child where the least draw costs nothing gets no place.
+// seat prepares the places for a draw of n tokens. A part where the least draw costs nothing gets no place.
 func (a *Attempt[P]) seat(n int, upTo bool) {
 	a.n, a.upTo, a.many = n, upTo, false
 	a.won.Store(0)
@@ -155,20 +164,20 @@ func (a *Attempt[P]) seat(n int, upTo bool) {
 		least = 1
 	}
 	for i, p := range a.parts {
-		a.places[i] = p.Child.Seat(p.price(n), p.price(least), a.deadline)
+		a.places[i] = p.Place(p.price(n), p.price(least), a.deadline)
 		a.places[i].Attempt, a.places[i].Age = a, a.age
 	}
 }
 
 func (a *Attempt[P]) lock() {
 	for _, p := range a.parts {
-		p.Child.Lock()
+		p.Source.Lock()
 	}
 }
 
 func (a *Attempt[P]) unlock() {
 	for _, p := range a.parts {
-		p.Child.Unlock()
+		p.Source.Unlock()
 	}
 }
 
@@ -178,8 +187,8 @@ func (a *Attempt[P]) stop() {
 	}
 }
 
-// look draws if it can, and takes the places to wait at otherwise. It returns 0 while the attempt has to wait.
-func (a *Attempt[P]) look() (n int, err error) {
+// look draws if it can, and takes the places to wait at otherwise. It returns 0 and nil while the attempt has to wait.
+func (a *Attempt[P]) look() (n int, failed *Failure) {
 	if n := a.won.Load(); n > 0 {
 		return int(n), nil
 	}
@@ -189,10 +198,9 @@ func (a *Attempt[P]) look() (n int, err error) {
 		return int(n), nil
 	}
 	for i, p := range a.parts {
-		if r, never := p.Child.Impossible(a.places[i].Least); never {
+		if r, never := p.Impossible(a.places[i].Least); never {
 			a.leave()
-			p.Child.CountRefusal(r)
-			return 0, p.Child.Refuse(limit.Refusal{Reason: r, Cost: a.places[i].Least})
+			return 0, &Failure{At: i, Refusal: limit.Refusal{Reason: r, Cost: a.places[i].Least}}
 		}
 	}
 	for n = a.affordable(); n > 0; n = a.affordable() { // until no draw comes between
@@ -201,44 +209,42 @@ func (a *Attempt[P]) look() (n int, err error) {
 		}
 	}
 	wait, known := a.survey()
-	if m := a.parts[a.scarcest].Child; a.bounded && wait > m.Left(a.deadline) {
-		w := &a.places[a.scarcest]
+	if a.bounded && wait > a.deadline.Sub(a.parts[a.scarcest].Gate.Present()) {
 		e := a.heldUp()
 		e.RetryAfter = max(wait, e.RetryAfter)
-		a.leave()
-		m.NoteRefused(w.N)
-		m.CountRefusal(e.Reason)
-		return 0, m.Refuse(e)
+		return 0, a.giveUp(e)
 	}
 	if a.Fallback {
 		if e := a.heldUp(); e.Fallback {
-			m, w := a.parts[a.scarcest].Child, &a.places[a.scarcest]
-			a.leave()
-			m.NoteRefused(w.N)
-			m.CountRefusal(e.Reason)
-			return 0, m.Refuse(e)
+			return 0, a.giveUp(e)
 		}
 	}
-	a.reason = a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest]).Reason
+	a.reason = a.parts[a.scarcest].Source.Refusal(&a.places[a.scarcest]).Reason
 	if !known {
 		wait = 0 // where nobody can tell how long, it keeps no place by the least
 	}
 	if i := a.stockShort(); i >= 0 {
 		a.scarcest = i
-		a.reason = a.parts[i].Child.Refusal(&a.places[i]).Reason
+		a.reason = a.parts[i].Source.Refusal(&a.places[i]).Reason
 		if known {
-			wait, known = a.parts[i].Child.DueFor(&a.places[i])
+			wait, known = a.parts[i].Source.Due(&a.places[i])
 		}
 	}
 	a.keep(wait, known)
 	return 0, nil
 }
 
+// giveUp leaves every place, because of e at the scarcest part.
+func (a *Attempt[P]) giveUp(e limit.Refusal) *Failure {
+	a.leave()
+	return &Failure{At: a.scarcest, Refusal: e, Demand: a.places[a.scarcest].N}
+}
+
 // affordable returns how many tokens could be drawn now; 0 for too few.
 func (a *Attempt[P]) affordable() int {
 	hand := make([]int, len(a.parts))
 	for i, p := range a.parts {
-		hand[i] = p.Child.AtHand(&a.places[i])
+		hand[i] = p.Source.AtHand(&a.places[i])
 	}
 	lacking := func(n int) bool {
 		for i, p := range a.parts {
@@ -257,13 +263,13 @@ func (a *Attempt[P]) affordable() int {
 	return sort.Search(a.n, func(i int) bool { return lacking(i + 1) })
 }
 
-// drawAll draws n tokens from every child or from none. A draw without a lock may come between.
+// drawAll draws n tokens from every part or from none. A draw without a lock may come between.
 func (a *Attempt[P]) drawAll(n int) bool {
 	for i, p := range a.parts {
 		price, ok := p.price(n), true
 		a.drop(i)
 		if price > 0 {
-			a.permits[i], ok = p.Child.DrawFor(&a.places[i], price)
+			a.permits[i], ok = p.Source.Take(&a.places[i], price)
 		}
 		if ok {
 			a.sizes[i] = max(price, 0)
@@ -272,19 +278,19 @@ func (a *Attempt[P]) drawAll(n int) bool {
 		a.drop(i)
 		for j := range i {
 			if a.sizes[j] > 0 {
-				a.parts[j].Child.UndrawFor(&a.places[j], a.permits[j])
+				a.parts[j].Source.Untake(&a.places[j], a.permits[j])
 			}
 			a.drop(j)
 		}
 		return false
 	}
 	for i, p := range a.parts {
-		p.Child.Drawn(&a.places[i])
+		p.Source.Leave(&a.places[i], a.sizes[i])
 	}
 	return true
 }
 
-// survey finds the scarcest child, and returns the attempt's wait for it. If known is false, the real wait is unknown, and wait is a lower
+// survey finds the scarcest part, and returns the attempt's wait for it. If known is false, the real wait is unknown, and wait is a lower
 // bound. Slots in use count only when there is nothing else to wait for: by then they may be free.
 func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 	lacks := 0
@@ -294,7 +300,7 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 		if w.Least == 0 {
 			continue
 		}
-		d, ok := p.Child.DueFor(w)
+		d, ok := p.Source.Due(w)
 		if !ok {
 			a.scarcest = i
 			return d, false
@@ -302,7 +308,7 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 		if d > wait {
 			wait, a.scarcest = d, i
 		}
-		if p.Child.AtHand(w) < w.Least {
+		if p.Source.AtHand(w) < w.Least {
 			lacks = i
 		}
 	}
@@ -310,13 +316,19 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 		return wait, true
 	}
 	a.scarcest = lacks // slots, or a place behind others
-	a.slots = a.parts[lacks].Child.Earns(1) == 0
+	a.slots = a.ofSlots(lacks)
 	return 1, !a.slots
+}
+
+// ofSlots reports whether a part is slots, which nobody earns.
+func (a *Attempt[P]) ofSlots(i int) bool {
+	takes, _ := a.parts[i].Source.Earns(1)
+	return takes == 0
 }
 
 // shortestLook is the shortest time after which an attempt looks again by itself. A wait need not become shorter as time passes: a caller
 // before it may have all that it needs here, and wait elsewhere. Looking after each nanosecond would keep a processor busy until that
-// caller is served. Tokens at the scarcest child wake the attempt at once, whatever the timer says.
+// caller is served. Tokens at the scarcest part wake the attempt at once, whatever the timer says.
 const shortestLook = 200 * time.Microsecond
 
 // keep takes the places to wait at, gives up the others, and sets the timer for the moment at which that changes.
@@ -325,18 +337,18 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	standing, early, next := 0, false, time.Duration(limit.Never)
 	clear(a.stands)
 	for i, p := range a.parts {
-		m, w, lead := p.Child, &a.places[i], a.lead(i)
+		w, lead := &a.places[i], a.lead(i)
 		w.Early = false
 		switch {
 		case w.Least == 0:
 		case a.together(i):
 			w.Early = a.early(i, wait, known) // in its lane, as if it stood there alone
 			a.stands[i], early = w.Early, early || w.Early
-		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
+		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && a.ofSlots(i):
 			a.stands[i] = true
 			standing++
 		default:
-			a.passed = a.passed || !known && w.queued && m.AtHand(w) >= w.Least
+			a.passed = a.passed || !known && w.queued && p.Source.AtHand(w) >= w.Least
 			if known && lead > 0 {
 				next = min(next, wait-lead)
 			}
@@ -352,15 +364,15 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 // lookAfter lets the attempt look again after some time, unless that is for ever.
 func (a *Attempt[P]) lookAfter(d time.Duration) {
 	if d < limit.Never {
-		a.timer = a.parts[a.scarcest].Child.AfterFunc(max(d, shortestLook), a.Wake)
+		a.timer = a.parts[a.scarcest].Gate.AfterFunc(max(d, shortestLook), a.Wake)
 	}
 }
 
 // lead returns how long tokens of a part may be collected before the draw.
 func (a *Attempt[P]) lead(i int) time.Duration {
-	lead := a.parts[i].Child.Lead(a.places[i].Least)
+	_, lead := a.parts[i].Source.Earns(a.places[i].Least)
 	if lead == 0 && a.passed {
-		return a.parts[a.scarcest].Child.Earns(a.places[a.scarcest].Least)
+		lead, _ = a.parts[a.scarcest].Source.Earns(a.places[a.scarcest].Least)
 	}
 	return lead
 }
@@ -379,9 +391,9 @@ func (a *Attempt[P]) place(many bool) {
 		}
 		switch {
 		case a.stands[i]:
-			p.Child.Stand(w)
+			p.Source.Stand(w)
 		case w.Least > 0:
-			p.Child.Leave(w)
+			p.Source.Leave(w, gaveUp)
 		}
 		if p.Stock != nil && !a.promises(i) {
 			p.Stock.Promise(w, false)
@@ -394,19 +406,19 @@ func (a *Attempt[P]) leave() {
 	for i, p := range a.parts {
 		w := &a.places[i]
 		w.Many, w.Over = false, true
-		p.Child.Leave(w)
+		p.Source.Leave(w, gaveUp)
 		if p.Stock != nil {
 			p.Stock.Promise(w, false)
 		}
 	}
 }
 
-// heldUp returns the error of the scarcest child, with the longest freeze of all.
+// heldUp returns the refusal of the scarcest part, with the longest freeze of all.
 func (a *Attempt[P]) heldUp() limit.Refusal {
-	e := a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest])
+	e := a.parts[a.scarcest].Source.Refusal(&a.places[a.scarcest])
 	for i, p := range a.parts {
-		if a.places[i].Least > 0 {
-			e.Frozen = max(e.Frozen, p.Child.Thawing())
+		if a.places[i].Least > 0 && i != a.scarcest {
+			e.Frozen = max(e.Frozen, p.Source.Refusal(&a.places[i]).Frozen)
 		}
 	}
 	e.RetryAfter = max(e.RetryAfter, e.Frozen)
@@ -414,27 +426,27 @@ func (a *Attempt[P]) heldUp() limit.Refusal {
 }
 
 // quit ends an attempt whose context has ended, unless it has just won.
-func (a *Attempt[P]) quit(ctx context.Context) (int, error) {
+func (a *Attempt[P]) quit(ctx context.Context) (int, *Failure) {
 	a.lock()
 	defer a.unlock()
 	if n := a.won.Load(); n > 0 {
 		return int(n), nil
 	}
 	a.leave()
-	m, w := a.parts[a.scarcest].Child, &a.places[a.scarcest]
+	w := &a.places[a.scarcest]
 	w.Age = Latest // who comes again stands behind all
 	e := a.heldUp()
-	if wait, _ := m.DueFor(w); wait > e.RetryAfter {
+	if wait, _ := a.parts[a.scarcest].Source.Due(w); wait > e.RetryAfter {
 		e.RetryAfter = wait
 	}
+	f := &Failure{At: a.scarcest, Refusal: e, Ended: true}
 	if DeadlinePassed(ctx) {
-		m.NoteRefused(w.N)
-		m.CountRefusal(e.Reason)
+		f.Demand = w.N
 	}
-	return 0, m.Ended(ctx, e)
+	return 0, f
 }
 
-// drop clears the permit of a child.
+// drop clears the permit of a part.
 func (a *Attempt[P]) drop(i int) {
 	var none P
 	a.permits[i], a.sizes[i] = none, 0

@@ -32,8 +32,8 @@ type Waiter[P any] struct {
 	Early bool
 	// Over says that the attempt leaves for good.
 	Over bool
-	// Taken is how many tokens an attempt has drawn for it, and Promised how many are promised to it; see Part.
-	Taken, Promised int
+	// Promised is how many tokens are promised to it; see Part.
+	Promised int
 
 	// Lane is the waiter's lane in a fair queue. nil: it has none, and its grants count for nobody.
 	Lane *Lane[P]

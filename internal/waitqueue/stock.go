@@ -30,7 +30,7 @@ func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 	defer func() {
 		for _, p := range a.parts[:locked] {
 			if p.Of != 0 {
-				p.Child.Unlock()
+				p.Source.Unlock()
 			}
 		}
 	}()
@@ -61,7 +61,7 @@ func (a *Attempt[P]) promises(i int) bool {
 // its tag wait at the limit.
 func (a *Attempt[P]) early(at int, wait time.Duration, known bool) bool {
 	part, place := a.parts[at], &a.places[at]
-	if !known || a.promises(at) || wait > part.Child.Lead(place.Least) {
+	if _, ahead := part.Source.Earns(place.Least); !known || a.promises(at) || wait > ahead {
 		return false
 	}
 	stocks, promised := 0, false
@@ -83,10 +83,10 @@ func (a *Attempt[P]) stockShort() int {
 	short, longest := -1, time.Duration(-1)
 	for i, p := range a.parts {
 		w := &a.places[i]
-		if !a.promises(i) || p.Child.AtHand(w) >= w.Least {
+		if !a.promises(i) || p.Source.AtHand(w) >= w.Least {
 			continue
 		}
-		if d, _ := p.Child.DueFor(w); d > longest {
+		if d, _ := p.Source.Due(w); d > longest {
 			short, longest = i, d
 		}
 	}

@@ -3,8 +3,6 @@ package throttle
 import (
 	"context"
 	"sync/atomic"
-
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // All returns a Limiter that draws from all of limiters at once: requests, tokens and slots of one service, or limits of an account and of
@@ -53,8 +51,8 @@ func PerCall(l Limiter) Limiter {
 
 // A multi draws from several limiters at once; see All.
 type multi struct {
-	children []child                  // those of this package first, in the order of locks
-	natives  []waitqueue.Part[Permit] // the children of this package
+	children []child // those of this package first, in the order of locks
+	natives  []part  // the children of this package
 }
 
 var _ Limiter = (*multi)(nil)
@@ -77,13 +75,12 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 		return p, true
 	}
 	if p := j.never(n); p != nil { // this is no demand on any of them
-		p.native.CountRefusal(p.native.why(p.price(n)))
+		p.native.countRefusal(why(p.native, p.price(n)))
 		return Permit{}, false
 	}
 	if lacks.native != nil {
-		lacks.native.NoteRefused(lacks.price(n))
-		lacks.native.ask(lacks.price(n))
-		lacks.native.CountRefusal(lacks.native.why(lacks.price(n)))
+		lacks.native.noteRefused(lacks.price(n), false)
+		lacks.native.countRefusal(why(lacks.native, lacks.price(n)))
 	}
 	return Permit{}, false
 }
@@ -100,7 +97,7 @@ func (j *multi) never(n int) *child {
 
 // neverGrants reports whether a draw of n tokens is refused for good.
 func neverGrants(l native, n int) bool {
-	_, never := l.Impossible(n)
+	_, never := partOf(l).Impossible(n)
 	return never
 }
 
@@ -108,7 +105,7 @@ func neverGrants(l native, n int) bool {
 func (j *multi) try(n int) (Permit, *child) {
 	for i := range j.natives {
 		p := &j.children[i]
-		if price := p.price(n); price > 0 && !p.native.peek(price) || neverGrants(p.native, 0) {
+		if price := p.price(n); price > 0 && !peek(p.native, price) || neverGrants(p.native, 0) {
 			return Permit{}, p
 		}
 	}
@@ -123,7 +120,7 @@ func (j *multi) try(n int) (Permit, *child) {
 		var permit Permit
 		var ok bool
 		if p.native != nil {
-			permit, ok = p.native.take(price)
+			permit, ok = takeNow(p.native, price)
 		} else {
 			permit, ok = p.limiter.TryAcquire(price)
 		}
@@ -206,7 +203,7 @@ func (g *bundle) untake() {
 		case p.native == nil:
 			permit.Cancel()
 		case permit.n > 0:
-			p.native.untake(permit)
+			untake(p.native, permit)
 		}
 	}
 }

@@ -3,8 +3,6 @@ package throttle
 import (
 	"math"
 	"slices"
-
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // A child is one limiter of an All.
@@ -60,7 +58,7 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 	case *tagged:
 		of = l.children
 	case *Throttle: // a type that embeds one may have methods of its own
-		of = []child{{limiter: l, native: rateChild{l}}}
+		of = []child{{limiter: l, native: rateSource{l}}}
 		if l.tags != nil {
 			of = l.tags.other.parts()
 			for i := range of {
@@ -70,7 +68,7 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 	case *tagView:
 		of = l.live().parts()
 	case *InFlight:
-		of = []child{{limiter: l, native: slotChild{l}}}
+		of = []child{{limiter: l, native: slotSource{l}}}
 	default:
 		of = []child{{limiter: l}}
 	}
@@ -133,16 +131,16 @@ func multiOf(children []child) *multi {
 	j := &multi{children: children}
 	for len(j.natives) < len(children) && children[len(j.natives)].native != nil {
 		p := children[len(j.natives)]
-		child := waitqueue.Part[Permit]{Child: p.native}
+		child := partOf(p.native)
 		if len(p.costs) > 0 {
 			child.Price = p.price
 		}
 		switch n := p.native.(type) {
-		case laneChild:
-			child.Position, child.Alone = n.position(), n.queue.Alone
-		case stockChild:
+		case laneSource:
+			child.Position, child.Alone = n.rank, n.queue.Alone
+		case stockSource:
 			child.Of, child.Stock, child.TryLock = n.t.rank, n, n.mu.TryLock
-		case pauseChild:
+		case pauseSource:
 			child.Of, child.TryLock = n.t.rank, func() bool { return true } // it has no lock
 		}
 		j.natives = append(j.natives, child)

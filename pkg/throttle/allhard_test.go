@@ -38,12 +38,12 @@ func TestAllWithAHardLimit(t *testing.T) {
 		// Others draw between a draw and its return: it is credited only if a bucket
 		// that never drew it would not have overflowed.
 		time.Sleep(time.Second) // full
-		permit, ok := rateChild{hard}.take(5)
+		permit, ok := rateSource{hard}.take(5)
 		require.True(t, ok)
 		time.Sleep(50 * time.Millisecond) // earns four, and would have overflowed
 		_, ok = hard.TryAcquire(9)
 		require.True(t, ok)
-		rateChild{hard}.untake(permit)
+		rateSource{hard}.untake(permit)
 		_, ok = hard.TryAcquire(2)
 		require.False(t, ok, "the bucket would have held ten, and one after that draw")
 		_, ok = hard.TryAcquire(1)

@@ -97,14 +97,14 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 			time.Sleep(time.Second)
 			asked := 0
 			won := waitqueue.NewAttempt(t.Context(), []waitqueue.Part[Permit]{
-				{Child: rateChild{a}},
-				{Child: slotChild{f}, Price: func(n int) int {
+				partOf(rateSource{a}),
+				{Source: slotSource{f}, Gate: &f.gate, Price: func(n int) int {
 					if asked++; asked == 4 { // twice for its place, once for what is at hand, and now for the draw
 						require.Equal(t, 10, drain(b), "in between")
 					}
 					return n
 				}},
-				{Child: rateChild{b}},
+				partOf(rateSource{b}),
 			}).WinNow(4)
 			require.False(t, won)
 			require.GreaterOrEqual(t, asked, 4)
@@ -112,16 +112,15 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 			require.Zero(t, f.Status().InUse)
 			require.Zero(t, f.Status().Granted)
 
-			child := rateChild{a}
+			child := rateSource{a}
 			child.Lock()
-			place := child.Seat(4, 4, time.Time{})
-			place.Age = waitqueue.Latest
-			p, ok := child.DrawFor(&place, 4)
+			place := newcomer(child, 4)
+			p, ok := child.Take(&place, 4)
 			require.True(t, ok)
 			if fenced {
 				a.bucket.Fence()
 			}
-			child.UndrawFor(&place, p)
+			child.Untake(&place, p)
 			child.Unlock()
 			untouched(t, a, 10)
 			require.Equal(t, 10, drain(a))
@@ -131,15 +130,19 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 
 // What was taken before the share went does not come back when it is undone.
 func TestAllUndoesNothingIntoANewShare(t *testing.T) {
-	for _, undo := range []func(th rateChild, p Permit){rateChild.untake, rateChild.Undo} {
+	for _, undo := range []func(th rateSource, p Permit){rateSource.untake, func(th rateSource, p Permit) {
+		th.Lock()
+		defer th.Unlock()
+		th.Untake(nil, p)
+	}} {
 		synctest.Test(t, func(t *testing.T) {
 			th, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
 			time.Sleep(time.Second + time.Microsecond)
-			p, ok := rateChild{th}.take(5)
+			p, ok := rateSource{th}.take(5)
 			require.True(t, ok)
 			s.give(0)
 			s.give(1)
-			undo(rateChild{th}, p)
+			undo(rateSource{th}, p)
 			untouched(t, th, 0)
 		})
 	}

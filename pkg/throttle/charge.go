@@ -2,10 +2,8 @@ package throttle
 
 import (
 	"errors"
-	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/stock"
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -71,11 +69,11 @@ func probeNatives(children []child) error {
 			continue
 		}
 		n := max(p.price(1), 0)
-		if r, never := p.native.Impossible(n); never {
-			p.native.CountRefusal(r)
-			return p.native.Refuse(limit.Refusal{Reason: r, Cost: n})
+		if r, never := partOf(p.native).Impossible(n); never {
+			p.native.countRefusal(r)
+			return p.native.errorOf(limit.Refusal{Reason: r, Cost: n})
 		}
-		if n > 0 && !p.native.peek(n) {
+		if n > 0 && !peek(p.native, n) {
 			return refuseProbe(p.native, n)
 		}
 	}
@@ -84,19 +82,17 @@ func probeNatives(children []child) error {
 
 // refuseProbe notes that n tokens were refused, and returns the reason.
 func refuseProbe(l native, n int) error {
-	l.NoteRefused(n)
-	l.ask(n)
+	l.noteRefused(n, false)
 	l.Lock()
-	w := l.Seat(n, n, time.Time{})
-	w.Age = waitqueue.Latest
+	w := newcomer(l, n)
 	r := l.Refusal(&w)
 	r.RetryAfter = max(r.RetryAfter, r.Frozen)
-	if wait, known := l.DueFor(&w); known {
+	if wait, known := l.Due(&w); known {
 		r.RetryAfter = max(r.RetryAfter, wait)
 	}
 	l.Unlock()
-	l.CountRefusal(r.Reason)
-	return l.Refuse(r)
+	l.countRefusal(r.Reason)
+	return l.errorOf(r)
 }
 
 func probeOther(l Limiter, n int) error {
@@ -169,7 +165,7 @@ func chargeOther(l Limiter, n int) bool {
 	return ok
 }
 
-func (t rateChild) book(n int) {
+func (t rateSource) book(n int) {
 	t.gate.Lock()
 	if t.gate.Closed.Load() {
 		t.gate.Unlock()
@@ -193,12 +189,12 @@ func (t rateChild) book(n int) {
 	t.noteDropped(t.gate.Tag, dropped)
 }
 
-func (c laneChild) book(n int) {
+func (c laneSource) book(n int) {
 	c.l.t.tags.plan.tick()
-	c.rateChild.book(n)
+	c.rateSource.book(n)
 }
 
-func (g stockChild) book(n int) {
+func (g stockSource) book(n int) {
 	if n > 0 {
 		g.mu.Lock()
 		g.calls++
@@ -214,9 +210,3 @@ func (g stockChild) book(n int) {
 	g.stock.Repay(now, int64(-n))
 	g.changed(now)
 }
-
-// book does nothing: a pause has no tokens.
-func (l pauseChild) book(int) {}
-
-// book does nothing: a finished call has no slot.
-func (f slotChild) book(int) {}

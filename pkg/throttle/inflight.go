@@ -37,8 +37,8 @@ import (
 type InFlight struct {
 	options
 	max     int
-	rank    uint64                   // see native
-	alone   []waitqueue.Part[Permit] // for draws on this limiter alone
+	rank    uint64 // see native
+	alone   []part // for draws on this limiter alone
 	gate    gate.Gate
 	stopped atomic.Int64 // end of the pause that holds it, for readers without the lock
 
@@ -62,7 +62,7 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
 	}
 	f := &InFlight{options: newOptions(opts), max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
-	f.alone = []waitqueue.Part[Permit]{{Child: slotChild{f}}}
+	f.alone = []part{partOf(slotSource{f})}
 	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
 	if f.sharer != nil && slots > 0 {
 		f.lease = Lease{Reason: ReasonNoShare}
@@ -79,12 +79,12 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 || f.max == 0 {
 		return Permit{n: max(n, 0)}, n >= 0 && !f.gate.Closed.Load()
 	}
-	p, ok := slotChild{f}.take(n)
+	p, ok := takeNow(slotSource{f}, n)
 	if !ok {
 		if n <= f.max { // what can never be granted is no demand
-			slotChild{f}.NoteRefused(n)
+			slotSource{f}.noteRefused(n, false)
 		}
-		f.gate.Waits.CountRefusal(slotChild{f}.why(n))
+		f.gate.Waits.CountRefusal(why(slotSource{f}, n))
 	}
 	return p, ok
 }
@@ -118,12 +118,12 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 		return Permit{n: max(n, 0)}, nil
 	}
 	if !upTo {
-		if p, ok := (slotChild{f}).take(n); ok {
+		if p, ok := takeNow(slotSource{f}, n); ok {
 			return p, nil
 		}
 	}
 	a := waitqueue.NewAttempt(ctx, f.alone)
-	if _, err := a.Win(ctx, n, upTo); err != nil {
+	if _, err := win(ctx, a, f.alone, n, upTo); err != nil {
 		return Permit{}, err
 	}
 	return a.Permits()[0], nil

@@ -18,6 +18,7 @@ const (
 // at hand by then, and go back if not. So nothing is held while the caller waits.
 type multiAcquire struct {
 	children []child
+	natives  []part
 	attempt  *attempt // nil without limiters of this package
 	others   int      // the first child of another package
 
@@ -28,7 +29,7 @@ type multiAcquire struct {
 // wait waits until n tokens of each limiter are granted, or with upTo as many as all have. A caller that has waited before passes its age
 // as came; 0: it comes now.
 func (j *multi) wait(ctx context.Context, n int, upTo bool, came uint64) (Permit, error) {
-	r := &multiAcquire{children: j.children, others: len(j.natives), permits: make([]Permit, len(j.children)-len(j.natives)), waited: -1}
+	r := &multiAcquire{children: j.children, natives: j.natives, others: len(j.natives), permits: make([]Permit, len(j.children)-len(j.natives)), waited: -1}
 	if len(j.natives) > 0 {
 		r.attempt = waitqueue.NewAttempt(ctx, j.natives)
 		r.attempt.Fallback = hasFallback(ctx)
@@ -89,7 +90,7 @@ func (r *multiAcquire) win(ctx context.Context, n int, upTo bool) (int, error) {
 		}
 		return n, nil
 	case r.waited < 0:
-		return r.attempt.Win(ctx, n, upTo)
+		return win(ctx, r.attempt, r.natives, n, upTo)
 	case r.attempt.WinNow(n):
 		return n, nil
 	default:

@@ -65,8 +65,8 @@ func (j *multi) closedPart(ctx context.Context) error {
 	for i := range j.children {
 		p := &j.children[i]
 		if p.native != nil {
-			if r, never := p.native.Impossible(0); never {
-				return p.native.Refuse(limit.Refusal{Reason: r})
+			if r, never := partOf(p.native).Impossible(0); never {
+				return p.native.errorOf(limit.Refusal{Reason: r})
 			}
 			continue
 		}

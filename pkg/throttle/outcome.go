@@ -92,7 +92,7 @@ func (g *bundle) tagsOf(t *Throttle) (tags []*tag) {
 		return nil
 	}
 	for _, p := range g.children {
-		if own, ok := p.native.(stockChild); ok && own.t == t {
+		if own, ok := p.native.(stockSource); ok && own.t == t {
 			tags = append(tags, own.tag)
 		}
 	}

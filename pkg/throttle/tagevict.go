@@ -178,7 +178,7 @@ func (g *tag) pin(n int) {
 func keep(j *multi) {
 	var tags []*tag
 	for i := range j.children {
-		if c, ok := j.children[i].native.(stockChild); ok {
+		if c, ok := j.children[i].native.(stockSource); ok {
 			c.pin(1)
 			tags = append(tags, c.tag)
 		}

@@ -2,64 +2,53 @@ package throttle
 
 import (
 	"context"
-	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A laneChild is the limit of a tagView as a child of an All: a rateChild whose callers stand in the lane of the limiter's
+// A laneSource is the limit of a tagView as a child of an All: a rateSource whose callers stand in the lane of the limiter's
 // first tag.
-type laneChild struct {
-	rateChild
+type laneSource struct {
+	rateSource
 	l *tagView
 }
 
-var _ native = laneChild{}
+var _ native = laneSource{}
 
-func (c laneChild) Seat(n, least int, deadline time.Time) waiter {
-	w := c.rateChild.Seat(n, least, deadline)
+func (c laneSource) Seat(w *waiter) {
+	c.rateSource.Seat(w)
 	w.Lane = c.l.first().lane
-	return w
 }
 
-// newcomer returns a waiter that arrives now.
-func (c laneChild) newcomer() *waiter {
-	return &waiter{Age: waitqueue.Latest, Lane: c.l.first().lane}
-}
-
-func (c laneChild) NoteRefused(n int) {
-	c.rateChild.NoteRefused(n)
+func (c laneSource) noteRefused(n int, waited bool) {
+	c.rateSource.noteRefused(n, waited)
 	c.l.noteRefused(n)
 }
 
-func (c laneChild) CountWait(r Reason) {
+func (c laneSource) countWait(r Reason) {
 	c.l.countWait(r)
-	c.rateChild.CountWait(r)
+	c.rateSource.countWait(r)
 }
 
-func (c laneChild) CountRefusal(r Reason) {
+func (c laneSource) countRefusal(r Reason) {
 	c.l.countRefusal(r)
-	c.rateChild.CountRefusal(r)
+	c.rateSource.countRefusal(r)
 }
 
-func (c laneChild) why(n int) Reason { return c.l.reason(c.rateChild.why(n)) }
+func (c laneSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
 
-func (c laneChild) Refusal(w *waiter) limit.Refusal {
-	r := c.rateChild.Refusal(w)
+func (c laneSource) Refusal(w *waiter) limit.Refusal {
+	r := c.rateSource.Refusal(w)
 	r.Reason = c.l.reason(r.Reason)
 	return r
 }
 
-func (c laneChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+func (c laneSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	return c.l.watch(ctx, r, n)
 }
 
-func (c laneChild) Refuse(r limit.Refusal) error { return c.l.errorOf(r) }
-
-func (c laneChild) Ended(ctx context.Context, r limit.Refusal) error {
-	return ended(ctx, c.l.errorOf(r))
-}
+func (c laneSource) errorOf(r limit.Refusal) *Error { return c.l.errorOf(r) }
 
 // Throttled reports whether a draw of one token of the limiter's tags would have to wait, and why.
 func (l *tagView) Throttled() (Throttling, bool) {
@@ -74,7 +63,7 @@ func (l *tagView) Throttled() (Throttling, bool) {
 			return th, true
 		}
 	}
-	th, held := t.throttled(laneChild{rateChild{t}, l}.newcomer())
+	th, held := t.throttled(&waiter{Age: waitqueue.Latest, Lane: l.first().lane})
 	if held {
 		th.Tag, th.Reason = l.label(), l.reason(th.Reason)
 	}
@@ -123,9 +112,9 @@ func (g *tag) throttled() (Throttling, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := &waiter{N: 1, Least: 1, Age: waitqueue.Latest}
-	if (stockChild{g}).AtHand(w) > 0 || g.t.gate.Closed.Load() {
+	if (stockSource{g}).AtHand(w) > 0 || g.t.gate.Closed.Load() {
 		return Throttling{}, false
 	}
-	r := (stockChild{g}).Refusal(w)
+	r := (stockSource{g}).Refusal(w)
 	return Throttling{Reason: r.Reason, Limit: g.t.name, Tag: g.label(), Waiting: g.queue.Len, RetryAfter: r.RetryAfter}, true
 }

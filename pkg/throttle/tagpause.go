@@ -7,14 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A pauseChild stands for the pauses of single tags in a tagView, as a child of an All. It has nothing to draw and keeps no order: callers
+// A pauseSource stands for the pauses of single tags in a tagView, as a child of an All. It has nothing to draw and keeps no order: callers
 // that wait for the end of a pause are woken when pauses change. So it needs no lock.
-type pauseChild struct{ *tagView }
+type pauseSource struct{ *tagView }
 
-var _ native = pauseChild{}
+var _ native = pauseSource{}
 
 // A pausedQueue holds the callers that wait for the end of a tag's pause. Its lock is held alone.
 type pausedQueue struct {
@@ -130,57 +131,35 @@ func (l *tagView) pauseLeft() (d time.Duration, known bool) {
 	return max(p.Until.Sub(l.t.gate.Present()), 1), true
 }
 
-func (l pauseChild) position() uint64 { return l.rank }
+func (l pauseSource) position() uint64   { return l.rank }
+func (l pauseSource) common() *gate.Gate { return &l.t.gate }
 
 // Lock and Unlock do nothing.
-func (l pauseChild) Lock()   {}
-func (l pauseChild) Unlock() {}
+func (l pauseSource) Lock()   {}
+func (l pauseSource) Unlock() {}
 
-func (l pauseChild) peek(int) bool {
-	_, held := l.paused()
-	return !held
-}
+func (l pauseSource) Largest() int { return math.MaxInt }
 
-func (l pauseChild) take(n int) (Permit, bool) { return Permit{n: n}, l.peek(n) }
-
-func (l pauseChild) untake(Permit) {}
-func (l pauseChild) Undo(Permit)   {}
-func (l pauseChild) ask(int)       {}
-
-func (l pauseChild) why(int) Reason { return ReasonPause }
-
-func (l pauseChild) Impossible(int) (r Reason, never bool) {
-	return ReasonClosed, l.t.gate.Closed.Load()
-}
-
-func (l pauseChild) AtHand(*waiter) int {
-	if !l.peek(0) {
+func (l pauseSource) AtHand(*waiter) int {
+	if _, held := l.paused(); held {
 		return 0
 	}
 	return math.MaxInt
 }
 
-func (l pauseChild) DueFor(*waiter) (time.Duration, bool) { return l.pauseLeft() }
+func (l pauseSource) Due(*waiter) (time.Duration, bool) { return l.pauseLeft() }
 
 // Earns is not 0, because calls do not give a pause back.
-func (l pauseChild) Earns(int) time.Duration { return 1 }
+func (l pauseSource) Earns(int) (takes, ahead time.Duration) { return 1, 0 }
 
-func (l pauseChild) Lead(int) time.Duration { return 0 }
-
-func (l pauseChild) Refusal(w *waiter) limit.Refusal {
+func (l pauseSource) Refusal(w *waiter) limit.Refusal {
 	d, _ := l.pauseLeft()
 	return limit.Refusal{Reason: ReasonPause, Cost: w.N, RetryAfter: d}
 }
 
-func (l pauseChild) Thawing() time.Duration { return 0 }
+func (l pauseSource) Seat(*waiter) {}
 
-func (l pauseChild) Left(then time.Time) time.Duration { return rateChild{l.t}.Left(then) }
-
-func (l pauseChild) AfterFunc(d time.Duration, f func()) Timer { return l.t.gate.AfterFunc(d, f) }
-
-func (l pauseChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n, Least: least} }
-
-func (l pauseChild) Stand(w *waiter) {
+func (l pauseSource) Stand(w *waiter) {
 	held := &l.t.tags.held
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -188,12 +167,12 @@ func (l pauseChild) Stand(w *waiter) {
 		return
 	}
 	held.queue.Insert(w)
-	if l.peek(0) {
+	if l.AtHand(w) > 0 {
 		w.Attempt.Wake() // it ended meanwhile
 	}
 }
 
-func (l pauseChild) Leave(w *waiter) {
+func (l pauseSource) Leave(w *waiter, _ int) {
 	held := &l.t.tags.held
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -202,27 +181,23 @@ func (l pauseChild) Leave(w *waiter) {
 	}
 }
 
-func (l pauseChild) DrawFor(_ *waiter, n int) (Permit, bool) { return l.take(n) }
+func (l pauseSource) Take(w *waiter, n int) (Permit, bool) { return Permit{n: n}, l.AtHand(w) > 0 }
+func (l pauseSource) Untake(*waiter, Permit)               {}
+func (l pauseSource) book(int)                             {}
 
-func (l pauseChild) UndrawFor(*waiter, Permit) {}
+func (l pauseSource) noteRefused(n int, _ bool) { l.noteHeld(n) }
 
-func (l pauseChild) Drawn(w *waiter) { l.Leave(w) }
-
-func (l pauseChild) NoteRefused(n int) { l.noteHeld(n) }
-
-func (l pauseChild) CountWait(r Reason) {
-	l.countWait(r)
+func (l pauseSource) countWait(r Reason) {
+	l.tagView.countWait(r)
 	l.t.gate.Waits.CountWait(r)
 }
 
-func (l pauseChild) CountRefusal(r Reason) {
-	l.countRefusal(r)
+func (l pauseSource) countRefusal(r Reason) {
+	l.tagView.countRefusal(r)
 	l.t.gate.Waits.CountRefusal(r)
 }
 
-func (l pauseChild) OnClosing(ring func()) (stop func()) { return l.t.onClosing(ring) }
-
-func (l pauseChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+func (l pauseSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	p, _ := l.paused()
 	v := l.t.follow(ctx, l.t.waitFor(l.tagView, r, n))
 	l.waitsPaused(p.Tag, n, 1)
@@ -230,10 +205,4 @@ func (l pauseChild) Watch(ctx context.Context, r Reason, n int) (over func(n int
 		l.waitsPaused(p.Tag, n, -1)
 		v.end(got, err)
 	}
-}
-
-func (l pauseChild) Refuse(r limit.Refusal) error { return l.errorOf(r) }
-
-func (l pauseChild) Ended(ctx context.Context, r limit.Refusal) error {
-	return ended(ctx, l.errorOf(r))
 }

@@ -26,7 +26,7 @@ func TestAnAllGoesByChangedQuotas(t *testing.T) {
 	all := All(rpm, tpm).(Tagger) //nolint:forcetypeassert,errcheck // it is one
 	total := func() int {
 		for _, c := range all.ForTag("acme").(*multi).children { //nolint:forcetypeassert,errcheck // it is one
-			if s, ok := c.native.(stockChild); ok {
+			if s, ok := c.native.(stockSource); ok {
 				return s.quota().Total
 			}
 		}

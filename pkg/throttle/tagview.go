@@ -19,7 +19,7 @@ type tagView struct {
 	names []string // names of tags that were asked for; a pause may be of one of them
 	asked []string // all names that were asked for; "" in place of an invalid one
 	since int64    // the change of quotas by which the tags were found
-	rank  uint64   // of its pauseChild
+	rank  uint64   // of its pauseSource
 	tags  []*tag   // the first one is the lane
 	order []*tag   // the same in the order of their locks
 	page  atomic.Pointer[tagPage]
@@ -61,9 +61,9 @@ func (l *tagView) Paused(tag string) (Paused, bool) {
 
 // parts are the limiter's children in an All.
 func (l *tagView) parts() []child {
-	children := []child{{limiter: l, native: laneChild{rateChild{l.t}, l}}, {limiter: l, native: pauseChild{l}, attached: true}}
+	children := []child{{limiter: l, native: laneSource{rateSource{l.t}, l}}, {limiter: l, native: pauseSource{l}, attached: true}}
 	for _, g := range l.tags {
-		children = append(children, child{limiter: l, native: stockChild{g}, attached: true})
+		children = append(children, child{limiter: l, native: stockSource{g}, attached: true})
 	}
 	return children
 }
@@ -280,7 +280,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 
 // never reports whether a draw of n tokens is refused for good, and why.
 func (l *tagView) never(n int) (Reason, bool) {
-	if r, never := (rateChild{l.t}).Impossible(n); never {
+	if r, never := partOf(rateSource{l.t}).Impossible(n); never {
 		return r, true
 	}
 	for _, g := range l.tags {

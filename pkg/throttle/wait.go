@@ -147,7 +147,7 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.leaveQueue(now, w)
 	t.publish()
 	t.serve(now)
-	e := t.errorOf(rateChild{t}.Refusal(w))
+	e := t.errorOf(rateSource{t}.Refusal(w))
 	if wait, _ := t.due(now, t.ahead(w)+w.Least); t.fits(w.Units) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}

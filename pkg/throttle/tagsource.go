@@ -5,54 +5,26 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A stockChild is the stock of a tag as a child of an All. Callers that lack tokens of the tag stand in its queue, first come first served,
+// A stockSource is the stock of a tag as a child of an All. Callers that lack tokens of the tag stand in its queue, first come first served,
 // and in no other.
-type stockChild struct{ *tag }
+type stockSource struct{ *tag }
 
-var _ native = stockChild{}
+var _ native = stockSource{}
 
-func (g stockChild) position() uint64 { return g.rank }
+func (g stockSource) position() uint64   { return g.rank }
+func (g stockSource) common() *gate.Gate { return &g.t.gate }
 
 // Lock and Unlock are those of the tag.
-func (g stockChild) Lock()   { g.mu.Lock() }
-func (g stockChild) Unlock() { g.mu.Unlock() }
+func (g stockSource) Lock()   { g.mu.Lock() }
+func (g stockSource) Unlock() { g.mu.Unlock() }
 
-func (g stockChild) peek(n int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.AtHand(&waiter{Age: waitqueue.Latest}) >= n
-}
+func (g stockSource) Largest() int { return int(min(g.largest.Load(), math.MaxInt)) }
 
-func (g stockChild) take(n int) (Permit, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.DrawFor(&waiter{Age: waitqueue.Latest}, n)
-}
-
-func (g stockChild) untake(p Permit) { g.Undo(p) }
-
-func (g stockChild) Undo(p Permit) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.UndrawFor(nil, p)
-	g.changed(g.t.gate.Now())
-}
-
-func (g stockChild) Impossible(n int) (r Reason, never bool) {
-	switch {
-	case g.t.gate.Closed.Load():
-		return ReasonClosed, true
-	case int64(n) > g.largest.Load():
-		return ReasonTooLarge, true
-	}
-	return "", false
-}
-
-func (g stockChild) AtHand(w *waiter) int {
+func (g stockSource) AtHand(w *waiter) int {
 	if !g.stock.Holds() {
 		return math.MaxInt
 	}
@@ -79,26 +51,26 @@ func (g *tag) promisedBefore(w *waiter) int64 {
 func (g *tag) kept(now int64) int64 { return min(g.promised, g.stock.AtHand(now)) }
 
 // before returns how many tokens go to callers before w. The lock is held.
-func (g stockChild) before(w *waiter) int64 {
+func (g stockSource) before(w *waiter) int64 {
 	if w.Promised > 0 {
 		return 0
 	}
 	return int64(g.queue.Before(w)) + g.promisedBefore(w)
 }
 
-func (g stockChild) DueFor(w *waiter) (time.Duration, bool) {
+func (g stockSource) Due(w *waiter) (time.Duration, bool) {
 	d, _, known := g.stock.Due(g.t.gate.Now(), g.before(w)+int64(w.Least))
 	return d, known
 }
 
 // Promised reports whether tokens are promised to others than w. The lock is held.
-func (g stockChild) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
+func (g stockSource) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
 
 // First reports whether w comes next. The lock is held.
-func (g stockChild) First(w *waiter) bool { return g.queue.IsNext(w) }
+func (g stockSource) First(w *waiter) bool { return g.queue.IsNext(w) }
 
 // Promise promises the tokens of w to it, or ends the promise. The lock is held.
-func (g stockChild) Promise(w *waiter, on bool) {
+func (g stockSource) Promise(w *waiter, on bool) {
 	n := 0
 	if on && g.stock.Holds() {
 		n = w.Least
@@ -110,17 +82,16 @@ func (g stockChild) Promise(w *waiter, on bool) {
 	}
 }
 
-func (g stockChild) Earns(n int) time.Duration { return g.stock.Earns(int64(n)) }
-
-// Lead is 0 for a tag that cannot lack tokens.
-func (g stockChild) Lead(n int) time.Duration {
-	if !g.stock.Holds() {
-		return 0
+// Earns leads by nothing for a tag that cannot lack tokens.
+func (g stockSource) Earns(n int) (takes, ahead time.Duration) {
+	takes = g.stock.Earns(int64(n))
+	if g.stock.Holds() {
+		ahead = takes
 	}
-	return g.stock.Earns(int64(n))
+	return takes, ahead
 }
 
-func (g stockChild) Refusal(w *waiter) limit.Refusal {
+func (g stockSource) Refusal(w *waiter) limit.Refusal {
 	now, n := g.t.gate.Now(), g.before(w)+int64(w.Least)
 	r := limit.Refusal{Reason: g.lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
 	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
@@ -136,17 +107,9 @@ func (g *tag) lacks(now, n int64) Reason {
 	return r
 }
 
-func (g stockChild) Thawing() time.Duration { return 0 }
+func (g stockSource) Seat(*waiter) {}
 
-func (g stockChild) Left(then time.Time) time.Duration { return rateChild{g.t}.Left(then) }
-
-func (g stockChild) AfterFunc(d time.Duration, f func()) Timer { return g.t.gate.AfterFunc(d, f) }
-
-func (g stockChild) Seat(n, least int, deadline time.Time) waiter {
-	return waiter{N: n, Least: least, Deadline: g.t.deadline(deadline)}
-}
-
-func (g stockChild) Stand(w *waiter) {
+func (g stockSource) Stand(w *waiter) {
 	if !w.Queued() {
 		g.queue.Insert(w)
 	} else if !g.queue.Move(w) {
@@ -159,15 +122,22 @@ func (g stockChild) Stand(w *waiter) {
 	}
 }
 
-func (g stockChild) Leave(w *waiter) {
-	if !w.Queued() {
+func (g stockSource) Leave(w *waiter, n int) {
+	drawn := n >= 0
+	if !w.Queued() && !drawn {
 		return
 	}
-	g.queue.Remove(w)
+	if w.Queued() {
+		g.queue.Remove(w)
+	}
+	if drawn {
+		g.promised -= int64(w.Promised)
+		w.Promised = 0
+	}
 	g.serve(g.t.gate.Now())
 }
 
-func (g stockChild) DrawFor(w *waiter, n int) (Permit, bool) {
+func (g stockSource) Take(w *waiter, n int) (Permit, bool) {
 	if g.AtHand(w) < n {
 		return Permit{}, false
 	}
@@ -181,21 +151,16 @@ func (g stockChild) DrawFor(w *waiter, n int) (Permit, bool) {
 	return Permit{n: n, by: &stockDraw{tag: g.tag, draw: d}}, true
 }
 
-func (g stockChild) UndrawFor(_ *waiter, p Permit) {
+func (g stockSource) Untake(w *waiter, p Permit) {
+	now := g.t.gate.Now()
 	if s, ok := p.by.(*stockDraw); ok {
-		g.stock.Return(g.t.gate.Now(), s.draw, int64(p.n))
+		g.stock.Return(now, s.draw, int64(p.n))
 		g.used.Add(-int64(p.n))
 		g.calls--
 	}
-}
-
-func (g stockChild) Drawn(w *waiter) {
-	if w.Queued() {
-		g.queue.Remove(w)
+	if w == nil {
+		g.changed(now)
 	}
-	g.promised -= int64(w.Promised)
-	w.Promised = 0
-	g.serve(g.t.gate.Now())
 }
 
 // serve wakes the first caller in the queue if there are tokens for it. Otherwise it arranges for that to happen when tokens come, or when
@@ -258,35 +223,22 @@ func (g *tag) retime(now int64) {
 // poke tells the pool that the tag lacks tokens.
 func (g *tag) poke(now int64) { g.t.noteShort(now) }
 
-func (g stockChild) ask(int) {}
-
-func (g stockChild) NoteRefused(n int) {
+func (g stockSource) noteRefused(n int, _ bool) {
 	g.refused.Add(int64(n))
 	g.poke(g.t.gate.Now())
 }
 
-func (g stockChild) why(n int) Reason {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if r, never := g.Impossible(n); never {
-		return r
-	}
-	return g.Refusal(&waiter{N: n, Least: n, Age: waitqueue.Latest}).Reason
-}
-
-func (g stockChild) CountWait(r Reason) {
+func (g stockSource) countWait(r Reason) {
 	g.held.log.CountWait(r)
 	g.t.gate.Waits.CountWait(r)
 }
 
-func (g stockChild) CountRefusal(r Reason) {
+func (g stockSource) countRefusal(r Reason) {
 	g.turnAway(r)
 	g.t.gate.Waits.CountRefusal(r)
 }
 
-func (g stockChild) OnClosing(ring func()) (stop func()) { return g.t.onClosing(ring) }
-
-func (g stockChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+func (g stockSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	v := g.t.follow(ctx, Wait{Limit: g.t.name, Tag: g.label(), Reason: r, Cost: n})
 	g.waiting.Add(int64(n))
 	end := g.wait(r)
@@ -303,12 +255,6 @@ func (g *tag) label() string {
 		return g.t.gate.Tag
 	}
 	return g.name
-}
-
-func (g stockChild) Refuse(r limit.Refusal) error { return g.errorOf(r) }
-
-func (g stockChild) Ended(ctx context.Context, r limit.Refusal) error {
-	return ended(ctx, g.errorOf(r))
 }
 
 // errorOf makes an error of a refusal by the tag's quota.

@@ -1,0 +1,108 @@
+package waitqueue
+
+import (
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+)
+
+// A Source grants the tokens of one limiter to attempts: those of a rate, of a tag, or slots. It says how long a draw has to wait, and keeps
+// a place for it, without granting anything. An Attempt holds the locks of all its sources at once, in the order of their ranks. Every other
+// method but Largest needs the lock.
+type Source[P any] interface {
+	sync.Locker
+	// Largest returns the largest draw that can ever succeed. The lock need not be held.
+	Largest() int
+	// Seat fills in what only this source knows of a new place: Units and Lane.
+	Seat(w *Waiter[P])
+	// AtHand returns how many tokens w can take now: none while others stand before it.
+	AtHand(w *Waiter[P]) int
+	// Due returns how long w has to wait at its place, not counting tokens given back. If the wait is unknown, such as when the share in
+	// force is not enough, ok is false. Then d is a lower bound, or 0.
+	Due(w *Waiter[P]) (d time.Duration, ok bool)
+	// Earns returns how long it takes to earn n tokens, and how much of that they may be collected ahead of the draw: less if some would be
+	// void by then. Slots are not earned but given back: 0 and 0.
+	Earns(n int) (takes, ahead time.Duration)
+	// Refusal returns why w is refused as things stand. RetryAfter covers only the store's freeze, or a pause of slots.
+	Refusal(w *Waiter[P]) limit.Refusal
+	// Stand gives w its place in the queue, or moves it to its present one.
+	Stand(w *Waiter[P])
+	// Leave ends the place of w, if it has one. n is how many tokens it has drawn there; below 0: it gives up.
+	Leave(w *Waiter[P], n int)
+	// Take takes n tokens that are at hand for w, which keeps its place.
+	Take(w *Waiter[P], n int) (P, bool)
+	// Untake undoes a draw for w at once. With a nil w it gives back a permit of an attempt that is over, as if it had never been drawn.
+	Untake(w *Waiter[P], p P)
+}
+
+// gaveUp is the n of Leave for a place that is left without tokens.
+const gaveUp = -1
+
+// A Gate is the part that all limiters have in common. No method needs the lock.
+type Gate interface {
+	// Off reports whether the limiter is closed.
+	IsClosed() bool
+	// OnClosing calls ring once when the limiter is closed. The lock must not be held.
+	OnClosing(ring func()) (stop func())
+	// Present returns the time on the limiter's clock, and At a time in nanoseconds since the limiter was made.
+	Present() time.Time
+	At(t time.Time) int64
+	// AfterFunc calls f once d has passed.
+	AfterFunc(d time.Duration, f func()) limit.Timer
+}
+
+// A Part is a limiter in an attempt, with the cost of a draw there.
+type Part[P any] struct {
+	Source Source[P]
+	Gate   Gate
+	// Price is what n tokens of the attempt cost here. nil: n.
+	Price func(n int) int
+	// Of marks the part as a stock whose tokens are drawn together with those of the limit at this position. A caller that waits for that
+	// limit needs no place at the stock, but tokens promised to it. 0: it is no such stock.
+	Of uint64
+	// Position is that of a limit, for Of. Alone reports whether only callers of the same tag wait there. The lock is held.
+	Position uint64
+	Alone    func(w *Waiter[P]) bool
+	// TryLock is Lock if nobody holds the lock. It is set where Of is.
+	TryLock func() bool
+	// Stock is the source, if it is a stock of tokens; nil: it has none.
+	Stock Stock[P]
+}
+
+// A Stock can promise tokens. The lock is held.
+type Stock[P any] interface {
+	// Promise promises the tokens of w to it, so that others do not find them at hand, or ends that.
+	Promise(w *Waiter[P], on bool)
+	// Promised reports whether tokens are promised to others than w, and First whether w comes next.
+	Promised(w *Waiter[P]) bool
+	First(w *Waiter[P]) bool
+}
+
+// Place returns a place for a draw of n tokens that can go on with least. The zero deadline means none. The lock is held.
+func (p Part[P]) Place(n, least int, deadline time.Time) Waiter[P] {
+	w := Waiter[P]{N: n, Least: least, Deadline: limit.Never}
+	if !deadline.IsZero() {
+		w.Deadline = p.Gate.At(deadline)
+	}
+	p.Source.Seat(&w)
+	return w
+}
+
+// Impossible reports whether a draw of n tokens is refused for good, and why. The lock need not be held.
+func (p Part[P]) Impossible(n int) (r limit.Reason, never bool) {
+	switch {
+	case p.Gate.IsClosed():
+		return limit.ReasonClosed, true
+	case n > p.Source.Largest():
+		return limit.ReasonTooLarge, true
+	}
+	return "", false
+}
+
+func (p Part[P]) price(n int) int {
+	if p.Price == nil {
+		return n
+	}
+	return p.Price(n)
+}

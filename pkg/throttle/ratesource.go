@@ -1,0 +1,228 @@
+package throttle
+
+import (
+	"context"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+)
+
+// A rateSource is a Throttle as a child of an All.
+type rateSource struct{ *Throttle }
+
+var _ native = rateSource{}
+
+func (t rateSource) position() uint64   { return t.rank }
+func (t rateSource) common() *gate.Gate { return &t.gate }
+
+// Lock and Unlock are those of the Throttle.
+func (t rateSource) Lock()   { t.gate.Lock() }
+func (t rateSource) Unlock() { t.gate.Unlock() }
+
+// peek reports whether a draw would succeed.
+func (t rateSource) peek(n int) bool {
+	return n <= t.bucket.Largest && t.bucket.Peek(t.bucket.Units(n), t.gate.Now())
+}
+
+func (t rateSource) take(n int) (Permit, bool) {
+	if n > t.bucket.Largest {
+		return Permit{}, false
+	}
+	pos, ok := t.bucket.Draw(t.bucket.Units(n), t.gate.Now())
+	if !ok {
+		return Permit{}, false
+	}
+	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+}
+
+// untake takes the total of grants back to where it was, if nothing was added to it since. It is then as if nothing had been drawn: every
+// change that a draw must not miss raises the total (see draw), so that this fails. Otherwise the tokens go back by the rules of a new
+// grant: into the bucket, up to its capacity, unless the share has gone since.
+func (t rateSource) untake(p Permit) {
+	units := t.bucket.Units(p.n)
+	if t.bucket.Undraw(p.pos, units) {
+		return
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	t.putBack(p.pos, units)
+}
+
+// putBack gives back units that were drawn at a position, by the rules of a new grant. The lock is held.
+func (t *Throttle) putBack(pos, units int64) {
+	now := t.gate.Now()
+	if t.limit.Hard {
+		t.giveBack(pos+units, units)
+		return
+	}
+	if t.bucket.Gone(pos + units) { // the share has gone since
+		t.bucket.Waste(units)
+		return
+	}
+	t.uncollect(now, units)
+	t.serve(now)
+}
+
+func (t rateSource) noteRefused(n int, waited bool) {
+	t.lacks(n)
+	t.short(n, t.gate.Now())
+	if !waited {
+		t.ask(n)
+	}
+}
+
+func (t rateSource) why(n int) Reason { return t.reasonNow(n, t.gate.Now()) }
+
+func (t rateSource) Largest() int { return t.maxCost }
+
+func (t rateSource) AtHand(w *waiter) int {
+	now := t.gate.Now()
+	if !t.isNext(now, w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
+		return 0
+	}
+	if t.issuing() {
+		t.ripen(now)
+	}
+	level := min(t.bucket.Level(now), t.room()) - t.kept(now, w)
+	if w.Queued() && level >= t.bucket.Units(1) {
+		level += t.queue.Collected
+	}
+	return int(max(level, 0) >> t.bucket.Shift)
+}
+
+func (t rateSource) Due(w *waiter) (time.Duration, bool) {
+	if !t.fits(w.Units) {
+		return 0, false
+	}
+	now := t.gate.Now()
+	wait, ok := t.dueBehind(now, w, t.queue.About(w))
+	if ok && w.Misses(now, wait) { // an estimate: look exactly
+		wait, ok = t.dueBehind(now, w, t.queue.Before(w))
+	}
+	return wait, ok
+}
+
+// dueBehind is due for w behind so many tokens of others. The lock is held.
+func (t *Throttle) dueBehind(now int64, w *waiter, before int) (time.Duration, bool) {
+	if stay := t.kept(now, w); stay > 0 {
+		return t.dueWith(now, before+w.Least, stay)
+	}
+	return t.due(now, before+w.Least)
+}
+
+func (t rateSource) Earns(n int) (takes, ahead time.Duration) {
+	if t.issuing() { // a slot that comes earlier than the rest by more than its validity is void by then
+		takes = time.Duration(min(float64(n)*float64(t.issue.spacing), never/2))
+		return takes, min(takes, bucket.Validity(t.issue.spacing)/2)
+	}
+	takes, _ = t.bucket.Law().Wait(t.bucket.Units(n))
+	return takes, takes
+}
+
+func (t rateSource) Refusal(w *waiter) limit.Refusal {
+	now := t.gate.Now()
+	thaw := t.thaw(now)
+	return limit.Refusal{Reason: t.reason(now, w.Units), Cost: w.N, RetryAfter: thaw, Frozen: thaw}
+}
+
+func (t rateSource) Seat(w *waiter) { w.Units = t.bucket.Units(min(w.Least, t.maxCost)) }
+
+func (t rateSource) Stand(w *waiter) {
+	now := t.gate.Now()
+	switch {
+	case !w.Queued():
+		t.queue.Insert(w)
+	case !t.queue.Move(w):
+		t.noteHeld() // it may now be early, or have its tokens
+		t.rearm(now, w)
+		return
+	}
+	if t.queue.First == w && !t.queue.Fair() { // perhaps it asks for less than was collected
+		if over := t.queue.Collected - (w.Units - t.bucket.Units(1)); over > 0 {
+			t.queue.Collected -= over
+			t.uncollect(now, over)
+		}
+	}
+	t.publish()
+	t.bucket.Fence() // nothing overtakes w from here on
+	if !t.queue.IsLast(w) {
+		t.retimeSoon(now) // for those behind
+	}
+	t.serve(now)
+	t.noteShort(now)
+}
+
+func (t rateSource) Leave(w *waiter, n int) {
+	if n >= 0 {
+		t.drawn(w, n)
+		return
+	}
+	if !w.Queued() {
+		return
+	}
+	now := t.gate.Now()
+	t.leaveQueue(now, w)
+	t.publish()
+	t.serve(now)
+}
+
+func (t rateSource) Take(w *waiter, n int) (Permit, bool) {
+	now := t.gate.Now()
+	if !t.isNext(now, w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
+		return Permit{}, false
+	}
+	if t.issuing() {
+		t.ripen(now)
+	}
+	need := t.bucket.Units(n)
+	if w.Queued() {
+		need -= t.collectedFor(need)
+	}
+	pos, ok := t.bucket.TakeFrom(now, need, t.room())
+	if !ok {
+		return Permit{}, false
+	}
+	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+}
+
+func (t rateSource) Untake(w *waiter, p Permit) {
+	need := t.bucket.Units(p.n)
+	if w == nil {
+		t.putBack(p.pos, need)
+		return
+	}
+	if w.Queued() {
+		need -= t.collectedFor(need)
+	}
+	switch {
+	case t.bucket.Undraw(p.pos, need):
+	case t.limit.Hard:
+		t.giveBack(p.pos+need, need)
+	default:
+		t.uncollect(t.gate.Now(), need)
+	}
+}
+
+// drawn ends the place of w, which has drawn n tokens. The lock is held.
+func (t *Throttle) drawn(w *waiter, n int) {
+	if w.Queued() {
+		t.dequeue(t.gate.Now(), w, t.collectedFor(t.bucket.Units(n))) // its collected tokens are part of its permit
+		t.publish()
+	}
+	t.queue.Served(w, n)
+	if !t.queue.Empty() {
+		now := t.gate.Now()
+		t.retimeSoon(now) // w may have come between other waiters
+		t.serve(now)
+	}
+}
+
+func (t rateSource) countWait(r Reason)    { t.gate.Waits.CountWait(r) }
+func (t rateSource) countRefusal(r Reason) { t.gate.Waits.CountRefusal(r) }
+
+func (t rateSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+	v := t.options.watch(ctx, r, n)
+	return v.end
+}
