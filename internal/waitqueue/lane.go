@@ -17,6 +17,7 @@ type Lane[P any] struct {
 	weight float64
 	start  float64 // of the next one that is served, if that is not in the past
 	at     int     // index in the heap
+	aside  bool    // its first waiter is set aside, and all others with it: it is not in the heap
 }
 
 // NewLane returns an empty lane.
@@ -147,6 +148,7 @@ func (b *busy[P]) Pop() any {
 // starts there at the earliest, so that an idle one saves up nothing.
 type fair[P any] struct {
 	busy    busy[P]
+	aside   []*Lane[P] // with waiters, but set aside; see Queue.SetAside
 	plain   Lane[P] // of waiters without a lane: what they are granted counts for nothing
 	now     float64
 	latest  float64 // the largest start of all lanes
@@ -172,33 +174,57 @@ func (f *fair[P]) next(l *Lane[P]) float64 {
 
 func (f *fair[P]) insert(w *Waiter[P]) {
 	l := f.lane(w)
-	if l.line.first != nil {
-		l.line.insert(w)
+	switch l.line.insert(w); {
+	case l.line.first == l.line.last:
+		f.push(l)
+	case !l.aside:
 		heap.Fix(&f.busy, l.at) // an older one is the first now
-		return
+	case l.line.first == w:
+		f.readmit(l)
 	}
-	l.start = f.next(l)
-	l.line.insert(w)
+}
+
+// push adds a lane to the busy ones. It starts at the virtual time at the earliest.
+func (f *fair[P]) push(l *Lane[P]) {
+	l.start = max(f.now, l.start)
 	if l != &f.plain {
 		f.weights += l.Weight()
 	}
 	heap.Push(&f.busy, l)
 }
 
-func (f *fair[P]) remove(w *Waiter[P]) {
-	l := f.lane(w)
-	if l.line.first != l.line.last {
-		l.line.remove(w)
-		heap.Fix(&f.busy, l.at)
-		return
-	}
+// pop removes a lane from the busy ones.
+func (f *fair[P]) pop(l *Lane[P]) {
 	heap.Remove(&f.busy, l.at)
-	l.line.remove(w)
 	if l != &f.plain {
 		f.weights -= l.Weight()
 	}
 	if len(f.busy) == 0 {
 		f.weights = 0 // and what rounding has left of it
+	}
+}
+
+// readmit ends that a lane is set aside.
+func (f *fair[P]) readmit(l *Lane[P]) {
+	f.aside = slices.DeleteFunc(f.aside, func(o *Lane[P]) bool { return o == l })
+	if l.aside = false; !l.Empty() {
+		f.push(l)
+	}
+}
+
+func (f *fair[P]) remove(w *Waiter[P]) {
+	l := f.lane(w)
+	first := l.line.first == w
+	if !l.aside && first && l.line.last == w {
+		f.pop(l)
+		l.line.remove(w)
+		return
+	}
+	switch l.line.remove(w); {
+	case !l.aside:
+		heap.Fix(&f.busy, l.at)
+	case first:
+		f.readmit(l)
 	}
 }
 
@@ -208,7 +234,7 @@ func (f *fair[P]) served(l *Lane[P], n int) {
 	start := f.next(l)
 	l.start = start + float64(n)/l.Weight()
 	f.latest = max(f.latest, l.start)
-	if l.line.first != nil {
+	if l.line.first != nil && !l.aside {
 		heap.Fix(&f.busy, l.at)
 	}
 	if len(f.busy) > 0 {
@@ -228,7 +254,7 @@ func (f *fair[P]) weigh(l *Lane[P], w float64) {
 		l.start = f.now + (l.start-f.now)*was/w
 		f.latest = max(f.latest, l.start)
 	}
-	if l.line.first != nil {
+	if l.line.first != nil && !l.aside {
 		f.weights += w - was
 		heap.Fix(&f.busy, l.at)
 	}
@@ -256,7 +282,7 @@ func (f *fair[P]) about(w *Waiter[P], all int) (tokens int) {
 		return own
 	}
 	others, weights := all-l.line.tokens, f.weights
-	if l.line.first != nil && l != &f.plain {
+	if l.line.first != nil && !l.aside && l != &f.plain {
 		weights -= l.Weight()
 	}
 	ahead := f.next(l) + float64(own)/l.Weight() - f.busy[0].start
@@ -270,14 +296,14 @@ func ceil(x float64) int {
 	return int(math.Ceil(x))
 }
 
-// each calls yield for the waiters of all lanes in the order in which they would be served if nobody came.
+// each calls yield for the waiters of all lanes in the order in which they would be served if nobody came and none was set aside.
 func (f *fair[P]) each(yield func(w *Waiter[P]) bool) {
 	type place struct {
 		w     *Waiter[P]
 		start float64
 	}
 	var order []place
-	for _, l := range f.busy {
+	for _, l := range slices.Concat(f.busy, f.aside) {
 		start := l.start
 		for w := l.line.first; w != nil; w = w.next {
 			order = append(order, place{w, start})

@@ -3,6 +3,7 @@ package waitqueue
 import (
 	"iter"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +71,7 @@ var arrivals atomic.Uint64
 // A step takes O(log lanes) in a fair queue and O(1) in any other. In both, placing a waiter between others of its line also visits up to
 // half of the waiters.
 type Queue[P any] struct {
-	// First is served next; nil: nobody waits.
+	// First is served next; nil: nobody waits, or all are set aside.
 	First *Waiter[P]
 	// Len is the number of waiters, and Tokens the sum of their Least: in units it might not fit.
 	Len    int
@@ -115,7 +116,49 @@ func (w *Waiter[P]) Fail(err error) {
 }
 
 // Empty reports whether nobody waits.
-func (q *Queue[P]) Empty() bool { return q.First == nil }
+func (q *Queue[P]) Empty() bool { return q.Len == 0 }
+
+// SetAside lets other lanes pass that of w, the first waiter, until Readmit or until another waiter is the first of its lane. It reports
+// whether it did: it cannot if w stands in no lane.
+func (q *Queue[P]) SetAside(w *Waiter[P]) bool {
+	if !w.inLane {
+		return false
+	}
+	l := q.fair.lane(w)
+	q.fair.pop(l)
+	l.aside = true
+	q.fair.aside = append(q.fair.aside, l)
+	q.turn()
+	return true
+}
+
+// Readmit ends that lanes are set aside. Each starts at the virtual time at the earliest: it has no claim to what others had meanwhile.
+func (q *Queue[P]) Readmit() {
+	if q.fair == nil || len(q.fair.aside) == 0 {
+		return
+	}
+	for _, l := range slices.Clone(q.fair.aside) {
+		q.fair.readmit(l)
+	}
+	q.turn()
+}
+
+// Aside iterates over the first waiters of lanes that are set aside.
+func (q *Queue[P]) Aside() iter.Seq[*Waiter[P]] {
+	return func(yield func(*Waiter[P]) bool) {
+		if q.fair == nil {
+			return
+		}
+		for _, l := range q.fair.aside {
+			if !yield(l.line.first) {
+				return
+			}
+		}
+	}
+}
+
+// IsAside reports whether the lane of w is set aside.
+func (q *Queue[P]) IsAside(w *Waiter[P]) bool { return q.fair != nil && !w.Many && q.fair.lane(w).aside }
 
 // Push puts a new caller into its place: behind all others, or in a fair queue behind its lane.
 func (q *Queue[P]) Push(w *Waiter[P]) {
@@ -126,7 +169,7 @@ func (q *Queue[P]) Push(w *Waiter[P]) {
 // Insert puts w into its place. Units that the first waiter had collected pass on to a waiter that takes its place.
 func (q *Queue[P]) Insert(w *Waiter[P]) {
 	if w.inLane = q.fair != nil && !w.Many; w.inLane {
-		if q.First == nil {
+		if q.Empty() {
 			q.fair.now = max(q.fair.now, q.fair.latest)
 		}
 		q.fair.insert(w)
@@ -201,10 +244,12 @@ func (q *Queue[P]) Move(w *Waiter[P]) bool {
 func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 	v := q.First
 	switch {
-	case v == nil || v == w:
+	case v == w:
 		return true
-	case w.queued:
+	case w.queued || q.IsAside(w):
 		return false
+	case v == nil:
+		return true
 	case q.fair == nil || w.Many && v.Many:
 		return q.line.sooner(w, v)
 	case w.Many != v.Many:
@@ -260,7 +305,7 @@ func (q *Queue[P]) All() iter.Seq[*Waiter[P]] {
 // Served counts n tokens that were granted to w, which has left the queue, for its lane. A waiter that never stood there counts only while
 // others wait.
 func (q *Queue[P]) Served(w *Waiter[P], n int) {
-	if q.fair == nil || !w.stood && q.First == nil {
+	if q.fair == nil || !w.stood && q.Empty() {
 		return
 	}
 	q.fair.served(q.fair.lane(w), n)

@@ -13,6 +13,17 @@ func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.bucket.Law(), unit
 // fitsIn is fits for the share of s.
 func (t *Throttle) fitsIn(s *bucket.Segment, units int64) bool { return t.bucket.Fits(s, units) }
 
+// head returns the first of the waiting callers, or one that others pass if all are set aside; nil: nobody waits. The lock is held.
+func (t *Throttle) head() *waiter {
+	if t.queue.First != nil {
+		return t.queue.First
+	}
+	for w := range t.queue.Aside() {
+		return w
+	}
+	return nil
+}
+
 // lacks remembers that a draw of n tokens was refused, so that a hard limit demands a share that can grant it.
 func (t *Throttle) lacks(n int) {
 	if !t.limit.Hard || n > t.limit.maxCost() {
@@ -31,6 +42,9 @@ func (t *Throttle) lacks(n int) {
 func (t *Throttle) hardDemand(demand int64) int64 {
 	t.usage.Need = max(t.usage.Need, t.lacked.Swap(0), 1)
 	if w := t.queue.First; w != nil {
+		t.usage.Need = max(t.usage.Need, int64(w.Least))
+	}
+	for w := range t.queue.Aside() {
 		t.usage.Need = max(t.usage.Need, int64(w.Least))
 	}
 	if demand == 0 {

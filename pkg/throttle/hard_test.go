@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,79 @@ func TestHardLargeDraw(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, p.N(), 15)
 		sound(t, th)
+	})
+}
+
+// With quotas, other tags pass a draw that the share cannot grant at once, and its own tag does not. It is the next once the share can.
+func TestHardLargeDrawOfATag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.5, WithQuotas(tagsOf(map[string]Quota{"big": {}, "small": {}})))
+		time.Sleep(time.Minute)
+		big, small := th.ForTag("big"), th.ForTag("small")
+		c, behind := beginWith(big.Acquire, 15, 0), beginWith(big.Acquire, 1, 0)
+		require.True(t, c.waits())
+		granted := 0
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			if _, ok := small.TryAcquire(1); ok {
+				granted++
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			_, err := small.Acquire(ctx, 1)
+			require.NoError(t, err)
+			cancel()
+		}
+		require.Equal(t, 100, granted)
+		require.True(t, c.waits())
+		require.True(t, behind.waits(), "nobody of the same tag overtakes")
+		require.GreaterOrEqual(t, rateHolder{th}.Report(time.Second).Demand, WholeShare*3/4)
+		held, ok := th.HoldUp()
+		require.True(t, ok)
+		require.Equal(t, ReasonShareTooSmall, held.Reason)
+
+		waiting := make([]*call, 100)
+		for i := range waiting {
+			waiting[i] = beginWith(small.Acquire, 1, 0)
+		}
+		s.give(0.75)
+		time.Sleep(500 * time.Millisecond)
+		require.NoError(t, c.end(t).err)
+		require.True(t, waiting[99].waits(), "it does not stand behind all that came later")
+		time.Sleep(time.Minute)
+		require.NoError(t, behind.end(t).err)
+		for _, w := range waiting {
+			require.NoError(t, w.end(t).err)
+		}
+		require.Zero(t, th.Status().Waiting)
+		sound(t, th)
+	})
+}
+
+// Callers that others pass leave like all others: cancelled, out of time, or because the limiter is closed.
+func TestHardCallersSetAsideEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.5, WithQuotas(tagsOf(map[string]Quota{"a": {}, "b": {}})))
+		tpm := whole(t, Limit{Max: 1000})
+		time.Sleep(time.Minute)
+		a := th.ForTag("a")
+		cancelled, late, both, closed := beginWith(a.Acquire, 15, 0), beginWith(a.Acquire, 15, time.Second),
+			beginWith(All(a, tpm).Acquire, 15, time.Minute), beginWith(a.Acquire, 12, 0)
+		other := beginWith(th.ForTag("b").Acquire, 15, 0)
+		cancelled.cancel()
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, cancelled.end(t).err, context.Canceled)
+		require.Equal(t, ReasonShareTooSmall, throttled(t, late.end(t).err).Reason)
+		require.Equal(t, 3, th.Status().Waiting)
+		s.give(0.6) // 12
+		time.Sleep(time.Second)
+		require.True(t, closed.waits(), "it stands behind one of its tag")
+		time.Sleep(time.Minute)
+		require.Equal(t, ReasonShareTooSmall, throttled(t, both.end(t).err).Reason)
+		require.NoError(t, closed.end(t).err)
+		require.True(t, other.waits())
+		require.NoError(t, th.Close())
+		require.ErrorIs(t, other.end(t).err, ErrClosed)
+		require.Zero(t, th.Status().Waiting)
 	})
 }
 

@@ -42,7 +42,10 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	defer t.gate.Unlock()
 	now := t.gate.Now()
 	own := HoldUp{Reason: th.Reason, Limit: t.name, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
-	if th.Waiting > 0 {
+	if first := t.head(); !held && first != nil { // others pass it
+		own.Reason, own.Waiting, held = t.reason(now, first.Units), t.queue.Len, true
+	}
+	if own.Waiting > 0 {
 		own.Longest = time.Duration(t.gate.Waits.Held(now))
 	}
 	if some && t.tagHolds(own, held, worst) {

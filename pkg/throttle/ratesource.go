@@ -93,7 +93,7 @@ func (t rateSource) AtHand(w *waiter) int {
 }
 
 func (t rateSource) Due(w *waiter) (time.Duration, bool) {
-	if !t.fits(w.Units) {
+	if !t.fits(w.Units) || t.queue.IsAside(w) {
 		return 0, false
 	}
 	now := t.gate.Now()

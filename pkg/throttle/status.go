@@ -124,8 +124,8 @@ func (t *Throttle) throttled(w *waiter) (Throttling, bool) {
 		t.ripen(now)
 	}
 	least := t.bucket.Units(1)
-	if !t.queue.IsNext(w) {
-		least = t.queue.First.Units // a cause that holds it back also holds back all behind it
+	if first := t.head(); first != nil && !t.queue.IsNext(w) {
+		least = first.Units // a cause that holds it back also holds back all behind it
 	}
 	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.gate.Tag, Waiting: t.queue.Len}
 	if t.issuing() {

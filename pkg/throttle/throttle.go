@@ -147,6 +147,7 @@ func (t *Throttle) put(now int64, l Lease) {
 		until = int64(l.Until.Sub(t.gate.Base))
 	}
 	change := t.bucket.Replace(now, until, t.inForce(l))
+	t.queue.Readmit()
 	if change.Issuing {
 		t.publish()
 		t.serve(now)

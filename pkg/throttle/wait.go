@@ -249,6 +249,9 @@ func (t *Throttle) serveAll(now int64) {
 		return
 	}
 	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
+		if !t.fits(w.Units) && t.queue.SetAside(w) { // it waits for a share, not for tokens
+			continue
+		}
 		level := t.levelFor(now, w)
 		used := t.collectedFor(w.Units)
 		need := w.Units - used
@@ -330,14 +333,14 @@ func (t *Throttle) arm(now int64) {
 		t.armIssue(now)
 		return
 	}
-	if t.queue.Empty() {
+	w := t.queue.First
+	if w == nil {
 		t.timer.Stop()
 		return
 	}
-	if !t.bucket.Law().Valid(now) || !t.fits(t.queue.First.Units) {
+	if !t.bucket.Law().Valid(now) || !t.fits(w.Units) {
 		return // the next lease serves the queue
 	}
-	w := t.queue.First
 	whole := w.Units - t.collectedFor(w.Units) + t.stay
 	need := whole
 	if w.Units > t.bucket.Law().Capacity {
@@ -405,8 +408,8 @@ func (t *Throttle) retime(now int64) {
 			late = append(late, w)
 		case missed:
 			w.Attempt.Wake() // and finds out itself
-			fallthrough
-		default:
+			ahead += w.Least
+		case !t.queue.IsAside(w):
 			ahead += w.Least
 		}
 	}
@@ -430,7 +433,7 @@ func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
 
 func (t *Throttle) failAll() {
 	now := t.gate.Now()
-	for w := t.queue.First; w != nil; w = t.queue.First {
+	for w := range t.queue.All() {
 		t.leaveQueue(now, w)
 		if w.Attempt != nil {
 			w.Attempt.Wake()

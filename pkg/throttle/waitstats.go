@@ -14,12 +14,13 @@ func (t *Throttle) WaitStats() []WaitStats { return t.gate.WaitStats() }
 
 // noteHeld notes what the first waiter waits for, if anybody waits. The lock is held.
 func (t *Throttle) noteHeld() {
-	if t.queue.Empty() || t.queue.First.Early { // it waits for its tag's tokens, and nobody of another tag waits here
+	first := t.head()
+	if first == nil || first.Early { // it waits for its tag's tokens, and nobody of another tag waits here
 		t.gate.Waits.Idle(t.gate.Now())
 		return
 	}
 	now := t.gate.Now()
-	t.gate.Waits.Turn(now, true, t.prospect(now, t.queue.First.Units))
+	t.gate.Waits.Turn(now, true, t.prospect(now, first.Units))
 }
 
 // prospect returns why a draw of so many units is held back under the present law. The lock
@@ -102,8 +103,8 @@ func (f *InFlight) outlook() gate.Outlook {
 // whyOneWaits says why a draw of one token would have to wait at now; empty: it would not. The lock is held.
 func (t *Throttle) whyOneWaits(now int64) Reason {
 	least := t.bucket.Units(1)
-	if !t.queue.Empty() {
-		least = t.queue.First.Units // a cause that holds it back also holds back all behind it
+	if first := t.head(); first != nil {
+		least = first.Units // a cause that holds it back also holds back all behind it
 	}
 	if wait, ok := t.due(now, t.queue.Tokens+1); ok && wait == 0 && t.queue.Empty() {
 		return ""
