@@ -84,7 +84,7 @@ func TestLanesSetAside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q, l := fairQueue(1, 1)
 			first := push(q, l[0], 1)
-			for range 10 {
+			for range 40 {
 				push(q, l[0], 1)
 			}
 			require.True(t, q.SetAside(q.First))
