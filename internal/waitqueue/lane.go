@@ -149,7 +149,7 @@ func (b *busy[P]) Pop() any {
 type fair[P any] struct {
 	busy    busy[P]
 	aside   []*Lane[P] // with waiters, but set aside; see Queue.SetAside
-	plain   Lane[P] // of waiters without a lane: what they are granted counts for nothing
+	plain   Lane[P]    // of waiters without a lane: what they are granted counts for nothing
 	now     float64
 	latest  float64 // the largest start of all lanes
 	weights float64 // sum over the busy lanes

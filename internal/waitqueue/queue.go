@@ -12,9 +12,8 @@ import (
 
 // A Waiter is a caller in the queue. The code that takes the waiter out of the queue sets Permit and Err before it closes Ready.
 type Waiter[P any] struct {
-	N        int   // tokens asked for
-	Least    int   // tokens that must be there: N, or one if any will do
-	Units    int64 // Least in units of the bucket
+	N        int // tokens asked for
+	Least    int // tokens that must be there: N, or one if any will do
 	UpTo     bool
 	Deadline int64  // nanoseconds since the limiter was made; limit.Never when there is none
 	Age      uint64 // rises from caller to caller over all limiters
@@ -158,7 +157,9 @@ func (q *Queue[P]) Aside() iter.Seq[*Waiter[P]] {
 }
 
 // IsAside reports whether the lane of w is set aside.
-func (q *Queue[P]) IsAside(w *Waiter[P]) bool { return q.fair != nil && !w.Many && q.fair.lane(w).aside }
+func (q *Queue[P]) IsAside(w *Waiter[P]) bool {
+	return q.fair != nil && !w.Many && q.fair.lane(w).aside
+}
 
 // Push puts a new caller into its place: behind all others, or in a fair queue behind its lane.
 func (q *Queue[P]) Push(w *Waiter[P]) {

@@ -14,8 +14,6 @@ type Source[P any] interface {
 	sync.Locker
 	// Largest returns the largest draw that can ever succeed. The lock need not be held.
 	Largest() int
-	// Seat fills in what only this source knows of a new place: Units and Lane.
-	Seat(w *Waiter[P])
 	// AtHand returns how many tokens w can take now: none while others stand before it.
 	AtHand(w *Waiter[P]) int
 	// Due returns how long w has to wait at its place, not counting tokens given back. If the wait is unknown, such as when the share in
@@ -56,6 +54,8 @@ type Gate interface {
 type Part[P any] struct {
 	Source Source[P]
 	Gate   Gate
+	// Lane is that of its callers, in a fair queue.
+	Lane *Lane[P]
 	// Price is what n tokens of the attempt cost here. nil: n.
 	Price func(n int) int
 	// Of marks the part as a stock whose tokens are drawn together with those of the limit at this position. A caller that waits for that
@@ -81,11 +81,10 @@ type Stock[P any] interface {
 
 // Place returns a place for a draw of n tokens that can go on with least. The zero deadline means none. The lock is held.
 func (p Part[P]) Place(n, least int, deadline time.Time) Waiter[P] {
-	w := Waiter[P]{N: n, Least: least, Deadline: limit.Never}
+	w := Waiter[P]{N: n, Least: least, Lane: p.Lane, Deadline: limit.Never}
 	if !deadline.IsZero() {
 		w.Deadline = p.Gate.At(deadline)
 	}
-	p.Source.Seat(&w)
 	return w
 }
 

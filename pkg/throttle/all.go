@@ -88,24 +88,19 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 // never returns the first child that can never grant the cost of n tokens; nil if each may.
 func (j *multi) never(n int) *child {
 	for i := range j.natives {
-		if p := &j.children[i]; neverGrants(p.native, p.price(n)) {
+		p := &j.children[i]
+		if _, never := j.natives[i].Impossible(p.price(n)); never {
 			return p
 		}
 	}
 	return nil
 }
 
-// neverGrants reports whether a draw of n tokens is refused for good.
-func neverGrants(l native, n int) bool {
-	_, never := partOf(l).Impossible(n)
-	return never
-}
-
 // try takes n tokens from each limiter, or returns the one that refused.
 func (j *multi) try(n int) (Permit, *child) {
 	for i := range j.natives {
 		p := &j.children[i]
-		if price := p.price(n); price > 0 && !peek(p.native, price) || neverGrants(p.native, 0) {
+		if price := p.price(n); price > 0 && !peek(p.native, price) || p.native.common().IsClosed() {
 			return Permit{}, p
 		}
 	}

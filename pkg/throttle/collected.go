@@ -25,7 +25,7 @@ func (t *Throttle) dequeue(now int64, w *waiter, used int64) {
 // leaveQueue removes w, which was granted nothing, from the queue. Collected tokens go back if they were for w. The lock is held.
 func (t *Throttle) leaveQueue(now int64, w *waiter) {
 	collected := t.queue.Remove(w)
-	if t.queue.Fair() && collected > 0 && w.Units <= t.bucket.Law().Capacity && !t.queue.Empty() {
+	if t.queue.Fair() && collected > 0 && t.units(w) <= t.bucket.Law().Capacity && !t.queue.Empty() {
 		t.queue.Collected = collected
 		return
 	}

@@ -10,6 +10,9 @@ import (
 // them. The lock is held.
 func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.bucket.Law(), units) }
 
+// units returns the least that w can go on with, in units of the bucket.
+func (t *Throttle) units(w *waiter) int64 { return t.bucket.Units(min(w.Least, t.maxCost)) }
+
 // fitsIn is fits for the share of s.
 func (t *Throttle) fitsIn(s *bucket.Segment, units int64) bool { return t.bucket.Fits(s, units) }
 

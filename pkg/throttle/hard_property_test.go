@@ -244,7 +244,7 @@ func (p *hardPool) greedy(pr *hardProcessor) {
 	}
 	if pr.waiter == nil && p.r.IntN(10) == 0 {
 		n := 1 + p.r.IntN(p.most)
-		w := &waiter{N: n, Least: n, Units: pr.th.bucket.Units(n), Deadline: never, Ready: make(chan struct{})}
+		w := &waiter{N: n, Least: n, Deadline: never, Ready: make(chan struct{})}
 		require.NoError(p.t, pr.th.enqueue(w))
 		pr.waiter = w
 		p.served(pr)

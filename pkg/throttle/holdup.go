@@ -43,7 +43,7 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	now := t.gate.Now()
 	own := HoldUp{Reason: th.Reason, Limit: t.name, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
 	if first := t.head(); !held && first != nil { // others pass it
-		own.Reason, own.Waiting, held = t.reason(now, first.Units), t.queue.Len, true
+		own.Reason, own.Waiting, held = t.reason(now, t.units(first)), t.queue.Len, true
 	}
 	if own.Waiting > 0 {
 		own.Longest = time.Duration(t.gate.Waits.Held(now))

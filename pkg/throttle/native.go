@@ -57,7 +57,13 @@ var ranks atomic.Uint64
 func nextRank() uint64 { return ranks.Add(1) }
 
 // partOf returns l as a part of an attempt.
-func partOf(l native) part { return part{Source: l, Gate: l.common()} }
+func partOf(l native) part {
+	p := part{Source: l, Gate: l.common()}
+	if c, ok := l.(laneSource); ok {
+		p.Lane = c.l.first().lane
+	}
+	return p
+}
 
 // newcomer returns the place of a caller that comes now for n tokens. The lock is held.
 func newcomer(l native, n int) waiter {

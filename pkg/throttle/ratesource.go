@@ -93,7 +93,7 @@ func (t rateSource) AtHand(w *waiter) int {
 }
 
 func (t rateSource) Due(w *waiter) (time.Duration, bool) {
-	if !t.fits(w.Units) || t.queue.IsAside(w) {
+	if !t.fits(t.units(w)) || t.queue.IsAside(w) {
 		return 0, false
 	}
 	now := t.gate.Now()
@@ -124,10 +124,8 @@ func (t rateSource) Earns(n int) (takes, ahead time.Duration) {
 func (t rateSource) Refusal(w *waiter) limit.Refusal {
 	now := t.gate.Now()
 	thaw := t.thaw(now)
-	return limit.Refusal{Reason: t.reason(now, w.Units), Cost: w.N, RetryAfter: thaw, Frozen: thaw}
+	return limit.Refusal{Reason: t.reason(now, t.units(w)), Cost: w.N, RetryAfter: thaw, Frozen: thaw}
 }
-
-func (t rateSource) Seat(w *waiter) { w.Units = t.bucket.Units(min(w.Least, t.maxCost)) }
 
 func (t rateSource) Stand(w *waiter) {
 	now := t.gate.Now()
@@ -140,7 +138,7 @@ func (t rateSource) Stand(w *waiter) {
 		return
 	}
 	if t.queue.First == w && !t.queue.Fair() { // perhaps it asks for less than was collected
-		if over := t.queue.Collected - (w.Units - t.bucket.Units(1)); over > 0 {
+		if over := t.queue.Collected - (t.units(w) - t.bucket.Units(1)); over > 0 {
 			t.queue.Collected -= over
 			t.uncollect(now, over)
 		}

@@ -85,8 +85,6 @@ func (f *InFlight) thawing() time.Duration {
 // left returns the time until then.
 func (f *InFlight) left(then time.Time) time.Duration { return then.Sub(f.gate.Present()) }
 
-func (f slotSource) Seat(*waiter) {}
-
 func (f slotSource) Stand(w *waiter) {
 	if w.Queued() {
 		return

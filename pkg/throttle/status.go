@@ -125,7 +125,7 @@ func (t *Throttle) throttled(w *waiter) (Throttling, bool) {
 	}
 	least := t.bucket.Units(1)
 	if first := t.head(); first != nil && !t.queue.IsNext(w) {
-		least = first.Units // a cause that holds it back also holds back all behind it
+		least = t.units(first) // a cause that holds it back also holds back all behind it
 	}
 	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.gate.Tag, Waiting: t.queue.Len}
 	if t.issuing() {

@@ -244,7 +244,7 @@ func (t *Throttle) keptForTags(now int64, w *waiter) (units int64) {
 			units += of
 		}
 	}
-	return max(min(units, capacity-w.Units), 0)
+	return max(min(units, capacity-t.units(w)), 0)
 }
 
 // keptFor returns how much longer anything can be kept.

@@ -16,11 +16,6 @@ type laneSource struct {
 
 var _ native = laneSource{}
 
-func (c laneSource) Seat(w *waiter) {
-	c.rateSource.Seat(w)
-	w.Lane = c.l.first().lane
-}
-
 func (c laneSource) noteRefused(n int, waited bool) {
 	c.rateSource.noteRefused(n, waited)
 	c.l.noteRefused(n)

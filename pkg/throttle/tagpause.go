@@ -157,8 +157,6 @@ func (l pauseSource) Refusal(w *waiter) limit.Refusal {
 	return limit.Refusal{Reason: ReasonPause, Cost: w.N, RetryAfter: d}
 }
 
-func (l pauseSource) Seat(*waiter) {}
-
 func (l pauseSource) Stand(w *waiter) {
 	held := &l.t.tags.held
 	held.mu.Lock()

@@ -107,8 +107,6 @@ func (g *tag) lacks(now, n int64) Reason {
 	return r
 }
 
-func (g stockSource) Seat(*waiter) {}
-
 func (g stockSource) Stand(w *waiter) {
 	if !w.Queued() {
 		g.queue.Insert(w)

@@ -61,7 +61,6 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (P
 	if upTo {
 		w.Least = 1
 	}
-	w.Units = t.bucket.Units(w.Least)
 	if d, ok := ctx.Deadline(); ok {
 		w.Deadline = int64(d.Sub(t.gate.Base))
 	}
@@ -118,7 +117,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 	t.bucket.Fence() // nothing overtakes w from here on, nor draws while serve looks
 	t.serve(now)
 	if w.Queued() {
-		w.Reason = t.reason(now, w.Units)
+		w.Reason = t.reason(now, t.units(w))
 		t.gate.Waits.CountWait(w.Reason)
 		t.noteShort(now)
 	}
@@ -128,7 +127,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 // comesLate reports whether the deadline of w, which arrives now, is before its turn, and how long that takes. The lock is held.
 func (t *Throttle) comesLate(now int64, w *waiter) (wait time.Duration, late bool) {
 	wait, ok := t.due(now, t.ahead(w)+w.Least)
-	if !ok || !t.fits(w.Units) || !w.Misses(now, wait) {
+	if !ok || !t.fits(t.units(w)) || !w.Misses(now, wait) {
 		return wait, false
 	}
 	wait, _ = t.due(now, t.queue.Before(&waiter{Age: waitqueue.Latest, Lane: w.Lane})+w.Least)
@@ -148,7 +147,7 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.publish()
 	t.serve(now)
 	e := t.errorOf(rateSource{t}.Refusal(w))
-	if wait, _ := t.due(now, t.ahead(w)+w.Least); t.fits(w.Units) {
+	if wait, _ := t.due(now, t.ahead(w)+w.Least); t.fits(t.units(w)) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}
 	if w.Err = ended(ctx, e); waitqueue.DeadlinePassed(ctx) {
@@ -249,15 +248,15 @@ func (t *Throttle) serveAll(now int64) {
 		return
 	}
 	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
-		if !t.fits(w.Units) && t.queue.SetAside(w) { // it waits for a share, not for tokens
+		if !t.fits(t.units(w)) && t.queue.SetAside(w) { // it waits for a share, not for tokens
 			continue
 		}
 		level := t.levelFor(now, w)
-		used := t.collectedFor(w.Units)
-		need := w.Units - used
+		used := t.collectedFor(t.units(w))
+		need := t.units(w) - used
 		if level < need+t.stay {
-			if w.Units > t.bucket.Law().Capacity && t.fits(w.Units) {
-				t.collect(min(level, w.Units-t.queue.Collected-t.bucket.Units(1)))
+			if t.units(w) > t.bucket.Law().Capacity && t.fits(t.units(w)) {
+				t.collect(min(level, t.units(w)-t.queue.Collected-t.bucket.Units(1)))
 			}
 			break
 		}
@@ -338,12 +337,12 @@ func (t *Throttle) arm(now int64) {
 		t.timer.Stop()
 		return
 	}
-	if !t.bucket.Law().Valid(now) || !t.fits(w.Units) {
+	if !t.bucket.Law().Valid(now) || !t.fits(t.units(w)) {
 		return // the next lease serves the queue
 	}
-	whole := w.Units - t.collectedFor(w.Units) + t.stay
+	whole := t.units(w) - t.collectedFor(t.units(w)) + t.stay
 	need := whole
-	if w.Units > t.bucket.Law().Capacity {
+	if t.units(w) > t.bucket.Law().Capacity {
 		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
 	}
 	level := t.bucket.Level(now)
@@ -368,7 +367,7 @@ func (t *Throttle) rearm(now int64, w *waiter) {
 	if t.queue.First != w || t.tags == nil || !t.tags.short.any(now-lackFor) || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return
 	}
-	short := w.Units - t.collectedFor(w.Units) + t.kept(now, w) - t.bucket.Level(now)
+	short := t.units(w) - t.collectedFor(t.units(w)) + t.kept(now, w) - t.bucket.Level(now)
 	if wait, ok := t.bucket.Law().Wait(max(short, 0)); ok {
 		t.timer.Reset(max(min(wait, t.keptFor(now)), lookSoon))
 	}
@@ -402,7 +401,7 @@ func (t *Throttle) retime(now int64) {
 	var ahead int
 	for w := range t.queue.All() {
 		wait, ok := t.due(now, ahead+w.Least)
-		switch missed := ok && t.fits(w.Units) && w.Misses(now, wait); {
+		switch missed := ok && t.fits(t.units(w)) && w.Misses(now, wait); {
 		case missed && w.Attempt == nil:
 			t.leaveQueue(now, w)
 			late = append(late, w)
@@ -425,7 +424,7 @@ func (t *Throttle) retime(now int64) {
 
 // heldUp is refuse for w, which cannot be served in time. The lock is held.
 func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
-	e := t.refuse(t.reason(now, w.Units), w.N, retry)
+	e := t.refuse(t.reason(now, t.units(w)), w.N, retry)
 	e.Frozen = t.thaw(now)
 	e.RetryAfter = max(e.RetryAfter, e.Frozen)
 	return e

@@ -20,7 +20,7 @@ func (t *Throttle) noteHeld() {
 		return
 	}
 	now := t.gate.Now()
-	t.gate.Waits.Turn(now, true, t.prospect(now, first.Units))
+	t.gate.Waits.Turn(now, true, t.prospect(now, t.units(first)))
 }
 
 // prospect returns why a draw of so many units is held back under the present law. The lock
@@ -104,7 +104,7 @@ func (f *InFlight) outlook() gate.Outlook {
 func (t *Throttle) whyOneWaits(now int64) Reason {
 	least := t.bucket.Units(1)
 	if first := t.head(); first != nil {
-		least = first.Units // a cause that holds it back also holds back all behind it
+		least = t.units(first) // a cause that holds it back also holds back all behind it
 	}
 	if wait, ok := t.due(now, t.queue.Tokens+1); ok && wait == 0 && t.queue.Empty() {
 		return ""
