@@ -62,11 +62,6 @@ help: ## List the targets
 demo: ## Run the main job: processes that share one limit, with faults and a verdict
 	@$(GO) run ./internal/demo
 
-# Needs chromium, which scripts/test-deps.sh installs.
-.PHONY: console-picture
-console-picture: ## Take the picture of the console that docs/console.md shows
-	@$(GO) run ./internal/console/picture -o docs/console.png
-
 .PHONY: quota-demo
 quota-demo: ## Share one limit between tenants with quotas and a hog: four processes, a table and a verdict
 	@$(GO) run ./internal/demo/quotas
@@ -157,10 +152,6 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 .PHONY: map
 map: ## Write the map of packages in docs/architecture.md, and check that imports run downwards
 	@$(GO) run ./internal/meta/layers -page docs/architecture.md
-
-.PHONY: pictures
-pictures: ## Draw the pictures of docs/how-it-works.md, and write the table on it
-	@$(GO) run ./internal/pictures
 
 # The product has no switches for the rules: they come in by go test -overlay.
 .PHONY: mutants
