@@ -14,7 +14,7 @@ TEST_FLAGS ?=
 TEST_TIMEOUT ?= 25m
 # The packages that take longest begin first.
 LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
-# Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
+# Part of it, which is printed only: `make bench BENCH_FLAGS='-bench Peers'`.
 BENCH_FLAGS ?=
 # How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
 SEEDS ?= 200
@@ -223,9 +223,10 @@ image: ## Build the images of the programs, with docker, podman or buildah
 	@scripts/image.sh
 
 .PHONY: bench
-bench: ## Run the benchmarks, forty minutes on an idle machine; writes docs/benchmarks.md
+bench: export GO := $(GO)
+bench: ## Run the benchmarks, most of an hour on an idle machine; writes their output into docs/benchmarks.md
 	@scripts/test-deps.sh
-	$(GO) -C benchmarks run -modfile=gubernator.mod -tags gubernator . -out ../docs/benchmarks.md $(BENCH_FLAGS)
+	@scripts/bench.sh $(BENCH_FLAGS)
 
 # The version of the dry run is none that there ever is.
 .PHONY: evidence
