@@ -20,7 +20,7 @@ BENCH_FLAGS ?=
 SEEDS ?= 200
 SHELL_RUNS ?= 40
 SIM_TIMEOUT ?= 20m
-# Other lengths: `make soak SOAK_FLAGS='-seeds 1000000 -rounds 100'`; `go run ./internal/soak -h` lists them.
+# Single steps: `make soak SOAK_FLAGS='-only redis,nats'`. Other lengths: `make soak NUMATHROTTLE_FAULT_ROUNDS=100`.
 SOAK_FLAGS ?=
 
 # Tools are pinned here and not in go.mod, so that no user of the module ever resolves them. Each is installed under its
@@ -182,7 +182,7 @@ overload: ## Slow real stores down under large pools: the pool must not ask for 
 .PHONY: soak
 soak: ## Run the long forms of the reliability tests, for some hours; writes docs/reliability.md
 	@scripts/test-deps.sh
-	$(GO) run ./internal/soak -figures .soak -out docs/reliability.md $(SOAK_FLAGS)
+	$(GO) run ./internal/soak $(SOAK_FLAGS)
 
 # FUZZ_TIME, FUZZ_JOBS and FUZZ_ONLY are described in the script: `make fuzz FUZZ_TIME=10m FUZZ_ONLY=ParseStore`.
 .PHONY: fuzz
