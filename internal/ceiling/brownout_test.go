@@ -13,8 +13,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
-// The service falls to a quarter for a minute: at least 0.95 of its capacity is used, less than one call in a hundred is refused, and 80 %
-// is in use ten seconds after its return.
+// The service falls to a quarter for a minute. At least 0.95 of its capacity is used, and less than one call in a hundred is refused. Ten
+// seconds after its return 80 % is in use.
 func TestFallAndReturn(t *testing.T) {
 	for seed := range uint64(race.Fewer(10)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -53,8 +53,8 @@ const (
 	syncEvery, urgentEvery, poolLag = 1000, 100, 300
 )
 
-// A brownout is processors that share a limit, at a service that can do less for a while. Each processor is always busy, draws at an even
-// share of the pool's ceiling, and applies the law by itself until the next cut of the pool is known. A store keeps the document and the
+// A brownout is processors that share a limit, at a service that can do less for a while. Each processor is always busy and draws at an even
+// share of the pool's ceiling. It applies the law by itself until the next cut of the pool is known. A store keeps the document and the
 // notes. The law and its counts are those of the product; time is virtual, in milliseconds.
 type brownout struct {
 	rng    *rand.Rand
@@ -118,12 +118,11 @@ func runBrownout(processors int, low float64, seed uint64) (used, refused float6
 			p.tick()
 		}
 	}
-	for back = 0; back < brownoutLength-backAt; back++ {
-		if b.second[backAt+back] >= brownoutMax*8/10 {
-			break
-		}
+	again := slices.IndexFunc(b.second[backAt:], func(accepted int) bool { return accepted >= brownoutMax*8/10 })
+	if again < 0 {
+		again = brownoutLength
 	}
-	return float64(b.accepted) / b.can, float64(b.calls-b.accepted) / float64(b.calls), back + 1
+	return float64(b.accepted) / b.can, float64(b.calls-b.accepted) / float64(b.calls), again + 1
 }
 
 func (b *brownout) capacity() float64 {
