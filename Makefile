@@ -14,13 +14,13 @@ TEST_FLAGS ?=
 TEST_TIMEOUT ?= 25m
 # The packages that take longest begin first.
 LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
-# Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
+# Part of it, which is printed only: `make bench BENCH_FLAGS='-bench Peers'`.
 BENCH_FLAGS ?=
 # How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
 SEEDS ?= 200
 SHELL_RUNS ?= 40
 SIM_TIMEOUT ?= 20m
-# Other lengths: `make soak SOAK_FLAGS='-seeds 1000000 -rounds 100'`; `go run ./internal/soak -h` lists them.
+# Single steps: `make soak SOAK_FLAGS='-only redis,nats'`. Other lengths: `make soak NUMATHROTTLE_FAULT_ROUNDS=100`.
 SOAK_FLAGS ?=
 
 # Tools are pinned here and not in go.mod, so that no user of the module ever resolves them. Each is installed under its
@@ -61,11 +61,6 @@ help: ## List the targets
 .PHONY: demo
 demo: ## Run the main job: processes that share one limit, with faults and a verdict
 	@$(GO) run ./internal/demo
-
-# Needs chromium, which scripts/test-deps.sh installs.
-.PHONY: console-picture
-console-picture: ## Take the picture of the console that docs/console.md shows
-	@$(GO) run ./internal/console/picture -o docs/console.png
 
 .PHONY: quota-demo
 quota-demo: ## Share one limit between tenants with quotas and a hog: four processes, a table and a verdict
@@ -158,14 +153,10 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 map: ## Write the map of packages in docs/architecture.md, and check that imports run downwards
 	@$(GO) run ./internal/meta/layers -page docs/architecture.md
 
-.PHONY: pictures
-pictures: ## Draw the pictures of docs/how-it-works.md, and write the table on it
-	@$(GO) run ./internal/pictures
-
 # The product has no switches for the rules: they come in by go test -overlay.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/ceiling/brownout ./internal/fairtags ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
+	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/fairtags ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
 
 # It fetches what a Rust and a Java handler need, and compiles them: minutes the first time.
 .PHONY: languages
@@ -191,7 +182,7 @@ overload: ## Slow real stores down under large pools: the pool must not ask for 
 .PHONY: soak
 soak: ## Run the long forms of the reliability tests, for some hours; writes docs/reliability.md
 	@scripts/test-deps.sh
-	$(GO) run ./internal/soak -figures .soak -out docs/reliability.md $(SOAK_FLAGS)
+	$(GO) run ./internal/soak $(SOAK_FLAGS)
 
 # FUZZ_TIME, FUZZ_JOBS and FUZZ_ONLY are described in the script: `make fuzz FUZZ_TIME=10m FUZZ_ONLY=ParseStore`.
 .PHONY: fuzz
@@ -232,9 +223,10 @@ image: ## Build the images of the programs, with docker, podman or buildah
 	@scripts/image.sh
 
 .PHONY: bench
-bench: ## Run the benchmarks, forty minutes on an idle machine; writes docs/benchmarks.md
+bench: export GO := $(GO)
+bench: ## Run the benchmarks, most of an hour on an idle machine; writes their output into docs/benchmarks.md
 	@scripts/test-deps.sh
-	$(GO) -C benchmarks run -modfile=gubernator.mod -tags gubernator . -out ../docs/benchmarks.md $(BENCH_FLAGS)
+	@scripts/bench.sh $(BENCH_FLAGS)
 
 # The version of the dry run is none that there ever is.
 .PHONY: evidence

@@ -1,71 +1,15 @@
 package console
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/console/browser"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// chromium opens a page in a real browser. Without one the test is skipped, or fails where everything is required.
-func chromium(t *testing.T, url string, size browser.Size) *tab {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it starts a browser")
-	}
-	binary, err := browser.Find()
-	if errors.Is(err, browser.ErrMissing) && os.Getenv("NUMATHROTTLE_REQUIRE_STORES") != "1" {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
-	page, err := browser.Open(t.Context(), binary, t.TempDir(), url, size)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, page.Close()) })
-	return &tab{page}
-}
-
-// A tab is a page in a browser, as a test uses it.
-type tab struct{ *browser.Page }
-
-// eval returns what a script says of the page.
-func (p *tab) eval(t *testing.T, script string) string {
-	t.Helper()
-	got, err := p.Eval(script)
-	require.NoError(t, err, script)
-	return got
-}
-
-// until waits until a script says true.
-func (p *tab) until(t *testing.T, script string) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if got, err := p.Eval(script); err == nil && got == "true" {
-			return
-		}
-		if time.Now().After(end) {
-			require.Fail(t, "it has not come to this", "%s; the page says:\n%s", script, p.eval(t, "document.body.innerText"))
-		}
-	}
-}
-
-// text waits until the page shows a text in an element.
-func (p *tab) text(t *testing.T, id, want string) {
-	t.Helper()
-	p.until(t, `document.getElementById("`+id+`").innerText.includes(`+"`"+want+"`)")
-}
-
-func (p *tab) click(t *testing.T, selector string) {
-	t.Helper()
-	p.eval(t, `document.querySelector("`+selector+`").click()`)
-}
 
 // What an operator sees and does, in a real browser: the list, a pool that moves, a pause with a reason, and its end.
 func TestConsoleInABrowser(t *testing.T) {
@@ -75,7 +19,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	join(t, store, "orders/in", evil, "1 0 900 60000000 0 0", consensus.Whole/4)
 	join(t, store, evil+"#?&%", "pod-0", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole)
 	_, c := serveEvery(t, store, token, 100*time.Millisecond)
-	p := chromium(t, c.url, browser.Size{Width: 1000, Height: 900})
+	p := chromium(t, c.url, size{width: 1000, height: 900})
 
 	p.until(t, `!document.getElementById("locked").hidden`)
 	require.Equal(t, "true", p.eval(t, `document.getElementById("list").hidden`), "nothing is shown before the login")
@@ -87,13 +31,12 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.until(t, `document.querySelector("#d-login .error").innerText === "the token is wrong"`)
 	p.eval(t, `document.querySelector("#d-login [name=token]").value = "`+token+`"`)
 	p.eval(t, `document.querySelector("#d-login [name=token]").focus()`)
-	require.NoError(t, p.Key("Enter"))
+	p.key(t, "Enter")
 	p.text(t, "count", "2 pools")
 	p.text(t, "logout", "Log out ann")
 	p.text(t, "pools", "30 calls in flight")
 	p.text(t, "pools", "disagree")
 	p.text(t, "live", "live")
-	shoot(t, p, "desktop-list")
 
 	// A pool whose name is made to break the page.
 	p.eval(t, `[...document.querySelectorAll("#pools a")].find(a => a.innerText.startsWith("<img")).click()`)
@@ -125,11 +68,10 @@ func TestConsoleInABrowser(t *testing.T) {
 	// A chart begins where there is data.
 	begins := `Math.abs(document.getElementById("line-limit").getBBox().x - 52)`
 	p.until(t, `samples.length > 3 && samples.at(-1).at - samples[0].at > 10500 && `+begins+` < 3`)
-	shoot(t, p, "desktop-pool")
 
 	// The keyboard reads the chart.
 	p.eval(t, `document.getElementById("chart").focus()`)
-	require.NoError(t, p.Key("ArrowLeft"))
+	p.key(t, "ArrowLeft")
 	p.text(t, "read", " UTC: limit 10, granted 5, waiting 3")
 
 	// A pause needs a reason, is seen, and ends.
@@ -190,14 +132,6 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.until(t, `document.getElementById("d-login").open && document.querySelector("#d-login [name=by]").value === "ann"`)
 }
 
-// shoot keeps a picture of the page as an artefact: go test -artifacts ./internal/console.
-func shoot(t *testing.T, p *tab, name string) {
-	t.Helper()
-	picture, err := p.Picture()
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), picture, 0o600))
-}
-
 // Pools stand by their state, with its colour, and those that nobody is in are hidden until somebody asks for them.
 func TestPoolsByTheirStateInABrowser(t *testing.T) {
 	store := newCounted()
@@ -207,7 +141,7 @@ func TestPoolsByTheirStateInABrowser(t *testing.T) {
 	require.NoError(t, consensus.SavePause(t.Context(), store, "c-paused", throttle.Paused{By: "ann"}))
 	join(t, store, "d-left", "x", "1 0 400 1000000 0 0", consensus.Whole).leave(t)
 	_, c := serveEvery(t, store, "", 100*time.Millisecond)
-	p := chromium(t, c.url, browser.Size{Width: 1000, Height: 700})
+	p := chromium(t, c.url, size{width: 1000, height: 700})
 	p.text(t, "count", "3 pools")
 	names := `[...document.querySelectorAll("#pools a")].map(a => a.innerText).join(" ")`
 	require.Equal(t, "c-paused b-full a-idle", p.eval(t, names))
@@ -228,28 +162,23 @@ func TestConsoleOnAPhone(t *testing.T) {
 	join(t, store, "orders/pipeline/"+strings.Repeat("enrich", 10), "pod-"+strings.Repeat("0", 60), "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
 	join(t, store, "short", "pod", "1 0 600 60000000 0 0", consensus.Whole)
 	_, c := serveEvery(t, store, "", 100*time.Millisecond)
-	p := chromium(t, c.url, browser.Size{Width: 390, Height: 800, Dark: true})
+	p := chromium(t, c.url, size{width: 390, height: 800, dark: true})
 	p.text(t, "count", "2 pools")
 	dark := p.eval(t, `getComputedStyle(document.body).backgroundColor`)
 	require.Equal(t, "rgb(17, 17, 16)", dark)
 	fits := `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
 	require.Equal(t, "true", p.eval(t, fits), "the list")
-	shoot(t, p, "phone-list")
 	ownLine := `(() => { const td = document.querySelector("%s tr:last-child").children, top = i => td[i].getBoundingClientRect().top
 		return top(1) > top(0) && getComputedStyle(td[4], "::before").content !== "none" })()`
 	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#pools")), "a name has a line of its own, and cells say what they are")
 	p.click(t, "#pools a")
 	p.text(t, "t-granted", "5")
 	require.Equal(t, "true", p.eval(t, fits), "a pool")
-	shoot(t, p, "phone-pool")
 	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#processors")))
 	require.Equal(t, "true", p.eval(t, `document.querySelector("#chart text").getBoundingClientRect().height > 9`), "the words at the chart can be read")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("actions").hidden && !document.getElementById("showsonly").hidden`))
 	p.click(t, "#theme")
 	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`))
-	require.NoError(t, p.Resize(browser.Size{Width: 1000, Height: 800, Dark: true}))
+	p.resize(t, size{width: 1000, height: 800, dark: true})
 	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`), "somebody has said so")
-	picture, err := p.Picture()
-	require.NoError(t, err)
-	require.Equal(t, "\x89PNG", string(picture[:4]))
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/console/browser"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -344,7 +343,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	m.withTags(t, configured, map[string]int64{"acme": 25, "beta": 10, evil: 1, "free/x": 3})
 	join(t, store, "bare", "a", ofHundred, consensus.Whole)
 	_, c := serveConfig(t, Config{Store: store, Token: token, Quotas: configured, Logger: quiet, Every: 100 * time.Millisecond})
-	p := chromium(t, c.url+"/#pool=bare", browser.Size{Width: 1000, Height: 900})
+	p := chromium(t, c.url+"/#pool=bare", size{width: 1000, height: 900})
 	p.until(t, `!document.getElementById("login").hidden`)
 	p.click(t, "#login")
 	p.eval(t, `document.querySelector("#d-login [name=by]").value = "ann"; document.querySelector("#d-login [name=token]").value = "`+token+`"`)
@@ -384,7 +383,6 @@ func TestQuotasInABrowser(t *testing.T) {
 		return fmt.Sprintf(`[...document.querySelectorAll("#tags path")].find(p => p.textContent === %q).getBBox().y`, tag)
 	}
 	require.Equal(t, "true", p.eval(t, top("acme")+" < "+top("beta")))
-	shoot(t, p, "desktop-quotas")
 	p.click(t, "#quota")
 	p.eval(t, `(i => { i.value = "beta"; i.dispatchEvent(new Event("input")) })(document.querySelector("#d-quota [name=tag]"))`)
 	require.Equal(t, "40 batch", p.eval(t, `(f => f.total.value + " " + f.class.value)(document.querySelector("#d-quota form"))`), "what it has")
@@ -395,14 +393,14 @@ func TestQuotasInABrowser(t *testing.T) {
 
 	// A change by the keyboard: it needs a reason, and names what it changes alone.
 	p.eval(t, row("beta")+`.querySelector(".set").focus()`)
-	require.NoError(t, p.Key("Enter"))
+	p.key(t, "Enter")
 	p.until(t, `document.getElementById("d-quota").open`)
 	require.Equal(t, "beta 40 batch", p.eval(t, `(f => f.tag.value + " " + f.total.value + " " + f.class.value)(document.querySelector("#d-quota form"))`))
 	p.eval(t, `document.querySelector("#d-quota [name=total]").value = 20; document.querySelector("#d-quota [name=total]").focus()`)
-	require.NoError(t, p.Key("Enter"))
+	p.key(t, "Enter")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("d-quota").open`), "a reason is missing")
 	p.eval(t, `document.querySelector("#d-quota [name=reason]").value = "they pay less"; document.querySelector("#d-quota [name=reason]").focus()`)
-	require.NoError(t, p.Key("Enter"))
+	p.key(t, "Enter")
 	cell("beta", 7, "20 per 1s")
 	cell("beta", 0, "changed")
 	p.text(t, "events", "ann changes the quota of tag beta: they pay less")
@@ -429,7 +427,7 @@ func TestQuotasInABrowser(t *testing.T) {
 
 	// A phone has no page beyond its edge, in the light and in the dark.
 	for _, dark := range []bool{true, false} {
-		require.NoError(t, p.Resize(browser.Size{Width: 390, Height: 800, Dark: dark}))
+		p.resize(t, size{width: 390, height: 800, dark: dark})
 		require.Equal(t, "true", p.eval(t, `document.documentElement.scrollWidth <= document.documentElement.clientWidth`))
 		colour := map[bool]string{true: "rgb(26, 26, 25)", false: "rgb(252, 252, 251)"}[dark]
 		p.until(t, `getComputedStyle(document.getElementById("quotacard")).backgroundColor === "`+colour+`"`)

@@ -1,13 +1,13 @@
-// Package proof holds the figures of the reliability tests, in a form that `make soak` turns into docs/reliability.md. A test records its
-// figures with Record; the page has no other source, so that no figure of a run is typed by hand.
+// Package proof holds the figures of the reliability tests. A test records its figures with Record; `make soak` writes them into
+// docs/reliability.md.
 package proof
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -15,63 +15,17 @@ import (
 // Folder is the environment variable that names the folder for figures. Unset: a test checks and records nothing.
 const Folder = "NUMATHROTTLE_FIGURES"
 
-// Record writes a test's figures to the folder, as <name>.json.
+// Record writes a test's figures to the file of that name in the folder, as text.
 func Record(t testing.TB, name string, figures any) {
 	t.Helper()
 	dir := os.Getenv(Folder)
 	if dir == "" {
 		return
 	}
-	if err := Save(dir, name, figures); err != nil {
-		t.Fatal(err)
+	if err := os.WriteFile(filepath.Join(dir, name), fmt.Append(nil, figures), 0o600); err != nil { //nolint:gosec // its own folder
+		t.Fatalf("figures of %s: %v", name, err)
 	}
 }
-
-// Save writes figures to a folder, as <name>.json, atomically.
-func Save(dir, name string, figures any) error {
-	text, err := json.MarshalIndent(figures, "", "  ")
-	if err != nil {
-		return fmt.Errorf("figures of %s: %w", name, err)
-	}
-	file := filepath.Join(dir, name+".json")
-	err = os.WriteFile(file+".new", text, 0o600) //nolint:gosec // the caller names its own folder
-	if err == nil {
-		err = os.Rename(file+".new", file) //nolint:gosec // as above
-	}
-	if err != nil {
-		return fmt.Errorf("figures of %s: %w", name, err)
-	}
-	return nil
-}
-
-// Load reads the figures that a test has recorded.
-func Load(dir, name string, figures any) error {
-	text, err := os.ReadFile(filepath.Join(dir, name+".json"))
-	if err != nil {
-		return fmt.Errorf("figures of %s: %w", name, err)
-	}
-	if err := json.Unmarshal(text, figures); err != nil {
-		return fmt.Errorf("figures of %s: %w", name, err)
-	}
-	return nil
-}
-
-// A Step is a completed command of `make soak`.
-type Step struct {
-	Name, Command, Commit string
-	// Machine describes the machine: the release of Go, the platform and the number of cores.
-	Machine string
-	Began   time.Time
-	Took    time.Duration
-	// Outcome is Well, or the reason of the failure. Empty: not recorded, as in older figures.
-	Outcome string
-}
-
-// Well is the outcome of a step that did not fail.
-const Well = "ok"
-
-// Failed reports whether the step is known to have failed.
-func (s *Step) Failed() bool { return s.Outcome != "" && s.Outcome != Well }
 
 // A Violation is a broken promise.
 type Violation struct {
@@ -86,8 +40,6 @@ type Violation struct {
 type Fault struct {
 	Name  string
 	Times uint64
-	// Met counts the states in which it happened: "valid", "expiring", "lowered", "frozen".
-	Met map[string]uint64
 	// Recovery is how long it took until use was whole again, if measured for each fault; Allowed is the promised maximum.
 	Recovery *Times
 	Allowed  time.Duration
@@ -117,9 +69,7 @@ func Summarize(d []time.Duration) Times {
 	return Times{N: len(d), P50: at(0.5), P99: at(0.99), Longest: d[len(d)-1]}
 }
 
-// Pools are the figures of many runs of a pool under faults. They come from the simulation ("simulation"), the goroutine shell in virtual
-// time ("shell"), the state machine that issues slots ("permits"), and real servers ("redis", "nats", "stops", "strict", "overrides",
-// "limits").
+// Pools are the figures of many runs of a pool under faults.
 type Pools struct {
 	// Subject describes the tested parts, with versions of servers.
 	Subject string
@@ -132,19 +82,56 @@ type Pools struct {
 	Took   time.Duration
 	Events uint64
 	Syncs  uint64
-	// Granted counts tokens, or calls seen by the service.
+	// Granted counts tokens, calls seen by the service, or messages.
 	Granted uint64
 	Faults  []Fault
 	Windows []Window
 	// PeakShare is the largest sum of shares in use at one moment; at most 1.
 	PeakShare float64
 	Recovery  *Times
-	// Notes are further figures for the page, in order.
+	// Notes are further figures, in order.
 	Notes      []Note
 	Violations []Violation
 }
 
-// Permits are the slots issued by a real store, compared with each other on the store's own stamps ("permits-redis", "permits-nats").
+// A Note is one more figure: its description, and its value.
+type Note struct{ What, Figure string }
+
+// String returns the figures in one line, without those that are zero.
+func (p Pools) String() string {
+	var parts []string
+	add := func(said bool, format string, args ...any) {
+		if said {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	for _, v := range p.Violations {
+		add(true, "**%s broken**: %s. Replay: `%s`", v.Promise, v.Text, v.Replay)
+	}
+	add(p.Runs > 0, "%s runs from %d", Count(p.Runs), p.First)
+	add(p.Processors > 0, "%d processors", p.Processors)
+	add(p.Hours >= 0.1, "%.1f hours", p.Hours)
+	add(p.Events > 0, "%s events", Count(p.Events))
+	add(p.Granted > 0, "%s granted", Count(p.Granted))
+	add(p.PeakShare > 0, "largest sum of shares %.3f", p.PeakShare)
+	for _, w := range p.Windows {
+		add(true, "worst %s %.3f", w.Length, w.Worst)
+	}
+	faults := uint64(0)
+	for _, f := range p.Faults {
+		faults += f.Times
+	}
+	add(faults > 0, "%s faults", Count(faults))
+	if r := p.Recovery; r != nil {
+		add(r.N > 0, "%d recoveries: p50 %s, p99 %s, longest %s", r.N, short(r.P50), short(r.P99), short(r.Longest))
+	}
+	for _, n := range p.Notes {
+		add(true, "%s: %s", n.What, n.Figure)
+	}
+	return p.Subject + ": " + strings.Join(parts, ", ")
+}
+
+// Permits are the slots issued by a real store, compared with each other on the store's own stamps.
 type Permits struct {
 	Store   string
 	Permits int
@@ -152,29 +139,24 @@ type Permits struct {
 	Faults int
 }
 
-// A Note is one more figure: its description, and its value.
-type Note struct{ What, Figure string }
-
-// A Mutant is one omitted rule of the protocol ("mutants" records a list).
-type Mutant struct {
-	Rule string
-	// Says states the rule.
-	Says string
-	// Seeds is how many random runs it took until a promise broke, 0 if a Directed schedule breaks it.
-	Seeds    int
-	Directed string
-	// Caught is the check that failed; empty if none did. Older figures omit such a rule.
-	Caught string
+func (p Permits) String() string {
+	return fmt.Sprintf("%s: %s permits, %d faults", p.Store, Count(uint64(max(p.Permits, 0))), p.Faults)
 }
 
-// A Regression is a violation that was found once, and the test that shows that it is fixed ("regressions" records a list).
-type Regression struct{ Found, Replay string }
+// Count writes a number with commas.
+func Count(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
 
-// A Fuzzed is one fuzz target ("fuzz" records a list).
-type Fuzzed struct {
-	Target     string
-	Seconds    int
-	Executions uint64
-	// Result is "ok" or "FAILED". Empty: not recorded, as in older figures.
-	Result string
+// short returns a duration with three digits.
+func short(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
 }

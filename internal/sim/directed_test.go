@@ -1,15 +1,12 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -337,22 +334,15 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 })
 
 func TestDirected(t *testing.T) {
-	var found []proof.Regression
 	for _, s := range schedules {
 		t.Run(s.name, func(t *testing.T) {
 			w := s.play(t)
 			if w.violation != nil {
-				t.Error(w.violation)
-			}
-			if s.found != "" {
-				found = append(found, proof.Regression{
-					Found: s.found, Replay: fmt.Sprintf("go test -run 'TestDirected/%s' ./internal/sim", strings.ReplaceAll(s.name, " ", "_")),
-				})
+				t.Errorf("%v\n%s", w.violation, s.found)
 			}
 			require.True(t, max(w.counters.Peak, w.store.rec.Claims()) > 0 || w.counters.Permits > 0, "nobody held anything")
 		})
 	}
-	proof.Record(t, "regressions", append(found, seedRegressions()...))
 }
 
 // newcomerWhileOthersGoOn empties the store while nobody can reach it but a new processor.

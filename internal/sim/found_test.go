@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
@@ -125,15 +124,6 @@ var foundSeeds = []foundSeed{
 		found: "Draws after a pause of its own (seed 17846; a fault of the product): the schedule \"an ended pause in the place of what is given back, and " +
 			"another one that is asked for\" shows it alone.",
 	},
-}
-
-// seedRegressions are the found seeds as the reliability page shows them.
-func seedRegressions() []proof.Regression {
-	var found []proof.Regression
-	for _, s := range foundSeeds {
-		found = append(found, proof.Regression{Found: s.found, Replay: replay(s.seed, s.processors)})
-	}
-	return found
 }
 
 // TestSeedsFound makes each of those runs again, in `make norace`.

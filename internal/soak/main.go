@@ -1,8 +1,10 @@
-// Command soak runs the long forms of the reliability tests, one after the other, and writes their figures to docs/reliability.md. `make
-// soak` starts it. A failing test does not stop the others, and shows on the page.
+// Command soak runs the long forms of the reliability tests, one after the other, and writes the result of each into the table of
+// docs/reliability.md. `make soak` starts it. A failing step does not stop the others. The rows of other steps stay as they are.
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +14,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,208 +24,192 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 )
 
+// A step is one test run.
+type step struct {
+	name string
+	// length is a variable of the environment with its default. A value that is set already holds.
+	length  string
+	command string
+	// beside means that the step runs in parallel with the others, at the lowest priority: it computes for long, and measures no time.
+	beside bool
+}
+
+const (
+	test    = "go test -count=1 -timeout=0 "
+	faults  = test + "-tags=numathrottle_faults ./internal/chaos -run="
+	rounds  = "NUMATHROTTLE_FAULT_ROUNDS=8"
+	mutants = "go run ./internal/mutants/run -count=1 -timeout=0 -run=TestMutants$ ./internal/sim"
+)
+
+var steps = []step{
+	{"simulation", "NUMATHROTTLE_SIM_SEEDS=20000", test + "-v -run=TestSeeds|TestDirected ./internal/sim", true},
+	{"tags", "NUMATHROTTLE_SIM_TAG_SEEDS=2000", test + "-v -run=TestTagSeeds$ ./internal/sim", true},
+	{"redis", rounds, faults + "TestRedis", false},
+	{"nats", rounds, faults + "TestNATS", false},
+	{"stops", rounds, faults + "TestStopped", false},
+	{"strict", rounds, faults + "TestStrictFaults", false},
+	{"overrides", rounds, faults + "TestOverrideFaults", false},
+	{"limits", rounds, faults + "TestLimitFaults", false},
+	{"quotas", rounds, faults + "TestQuotaFaults", false},
+	{"takeover", "", faults + "TestAProcessThatIsKilledIsTakenOver", false},
+	{"overload", "", test + "-tags=numathrottle_faults ./internal/overload", false},
+	{"permits", "NUMATHROTTLE_PERMITS=10000000", test + "-run=TestPermitsAreSpaced ./pkg/consensus/driver", true},
+	// On Redis, and on a NATS cluster. A Redis always issues 100,000.
+	{
+		"slots", "NUMATHROTTLE_CLUSTER_PERMITS=20000",
+		test + "-run=TestConformance(OfThree)?$/^server$/many ./pkg/consensus/redisstore ./pkg/consensus/natsstore", false,
+	},
+	{
+		"losses", "NUMATHROTTLE_LOSS_KILLS=500",
+		test + "-run=TestNoMessageIsLostOrAnsweredTwice|TestTenThousandMessagesWaitForTenPerSecond ./internal/noloss", false,
+	},
+	{"memory", "NUMATHROTTLE_FLAT_FOR=1h", test + "-run=TestMemoryStaysFlat ./internal/noloss", true},
+	{"mutants", "", mutants, false},
+	{"shell", "NUMATHROTTLE_SHELL_RUNS=100", "env CGO_ENABLED=1 " + test + "-race ./internal/shell", false},
+	{"fuzz", "FUZZ_TIME=25s", "scripts/fuzz.sh", false},
+}
+
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stderr)
-	stop()
-	if errors.Is(err, flag.ErrHelp) {
-		return
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.name)
 	}
+	only := flag.String("only", "", "steps to run, separated by commas: "+strings.Join(names, ", "))
+	out := flag.String("out", "docs/reliability.md", "Markdown `file` with the table")
+	flag.Parse()
+	chosen := steps
+	if *only != "" {
+		chosen = nil
+		for name := range strings.SplitSeq(*only, ",") {
+			i := slices.Index(names, name)
+			if i < 0 {
+				fmt.Fprintf(os.Stderr, "soak: -only names %q, allowed: %s\n", name, strings.Join(names, ", "))
+				os.Exit(2)
+			}
+			chosen = append(chosen, steps[i])
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, chosen, *out, os.Stderr)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}
 }
 
-// lengths are the lengths of the tests.
-type lengths struct {
-	seeds, tagSeeds, shell, rounds, kills, permits int
-	fuzz, memory                                   time.Duration
-}
-
-// A step is one test run: a command with its settings.
-type step struct {
-	name    string
-	figures []string // that it records
-	args    []string // of the command; the first is its name
-	env     []string
-	// resumes is the variable with the state from which the step continues an interrupted run. Empty: it starts again.
-	resumes string
-	// beside means that the step runs in parallel with the others, at the lowest priority: it computes for long, and measures no time.
-	beside bool
-}
-
-func steps(l lengths) []step {
-	test := func(flags ...string) []string {
-		return append([]string{"go", "test", "-count=1", "-timeout=0"}, flags...)
-	}
-	mutants := func(flags ...string) []string {
-		return append([]string{"go", "run", "./internal/mutants/run", "-count=1", "-timeout=0"}, flags...)
-	}
-	const nice = "-exec=nice -n 19" // not what compiles it
-	rounds := []string{fmt.Sprint("NUMATHROTTLE_FAULT_ROUNDS=", l.rounds)}
-	faults := func(run string) []string { return test("-tags=numathrottle_faults", "-run="+run, "./internal/chaos") }
-	return []step{
-		{
-			name: "simulation", figures: []string{"simulation", "regressions"},
-			args: test(nice, "-v", "-run=TestSeeds|TestDirected", "./internal/sim"),
-			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true, resumes: "NUMATHROTTLE_SIM_OF",
-		},
-		{
-			name: "tags", figures: []string{"tags"},
-			args: test(nice, "-v", "-run=TestTagSeeds$", "./internal/sim"),
-			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_TAG_SEEDS=", l.tagSeeds)}, beside: true,
-		},
-		{name: "redis", figures: []string{"redis", "regressions-servers"}, args: faults("TestRedis|TestFound"), env: rounds},
-		{name: "nats", figures: []string{"nats"}, args: faults("TestNATS"), env: rounds},
-		{name: "stops", figures: []string{"stops"}, args: faults("TestStopped"), env: rounds},
-		{name: "strict", figures: []string{"strict"}, args: faults("TestStrictFaults"), env: rounds},
-		{name: "overrides", figures: []string{"overrides"}, args: faults("TestOverrideFaults"), env: rounds},
-		{name: "limits", figures: []string{"limits"}, args: faults("TestLimitFaults"), env: rounds},
-		{name: "quotas", figures: []string{"quotas"}, args: faults("TestQuotaFaults"), env: rounds},
-		{name: "takeover", args: faults("TestAProcessThatIsKilledIsTakenOver")},
-		{name: "overload", args: test("-tags=numathrottle_faults", "./internal/overload")},
-		{
-			name: "permits", figures: []string{"permits"},
-			args: test(nice, "-run=TestPermitsAreSpaced", "./pkg/consensus/driver"),
-			env:  []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
-		},
-		{
-			// On Redis, and on a NATS cluster.
-			name: "slots", figures: []string{"permits-redis", "permits-nats"},
-			args: test("-run=TestConformance(OfThree)?$/^server$/many", "./pkg/consensus/redisstore", "./pkg/consensus/natsstore"),
-			env:  []string{fmt.Sprint("NUMATHROTTLE_CLUSTER_PERMITS=", clusterPermits)},
-		},
-		{
-			name: "losses", figures: []string{"noloss", "pressure"},
-			args: test("-run=TestNoMessageIsLostOrAnsweredTwice|TestTenThousandMessagesWaitForTenPerSecond", "./internal/noloss"),
-			env:  []string{fmt.Sprint("NUMATHROTTLE_LOSS_KILLS=", l.kills)},
-		},
-		{
-			name: "memory", figures: []string{"flat"},
-			args: test(nice, "-run=TestMemoryStaysFlat", "./internal/noloss"),
-			env:  []string{fmt.Sprint("NUMATHROTTLE_FLAT_FOR=", l.memory)}, beside: true,
-		},
-		{name: "mutants", figures: []string{"mutants"}, args: mutants("-run=TestMutants$", "./internal/sim")},
-		{name: "shell", figures: []string{"shell"}, args: test("-race", "./internal/shell"), env: []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
-		{name: "fuzz", figures: []string{"fuzz"}, args: []string{"scripts/fuzz.sh"}, env: []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
-	}
-}
-
-// clusterPermits is how many permits a NATS cluster issues. A Redis always issues 100,000.
-const clusterPermits = 20_000
-
-func run(ctx context.Context, args []string, progress io.Writer) error {
-	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
-	flags.SetOutput(progress)
-	l := lengths{}
-	flags.IntVar(&l.seeds, "seeds", 20_000, "seeds of the simulation")
-	flags.IntVar(&l.tagSeeds, "tag-seeds", 2_000, "seeds of the simulation with tags")
-	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
-	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
-	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each, and 1,000 after the last of each lane")
-	flags.IntVar(&l.permits, "permits", 10_000_000, "permits issued by the state machine alone")
-	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
-	flags.DurationVar(&l.memory, "memory", time.Hour, "time for which the memory of handler processes is looked at")
-	only := flags.String("only", "", "steps to run, separated by commas: simulation, tags, redis, nats, stops, strict, overrides, limits, quotas, "+
-		"takeover, overload, permits, slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken; "+
-		"none: the page is made of what is there")
-	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
-	file := flags.String("out", "", "Markdown `file` to write")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *dir == "" {
-		temporary, err := os.MkdirTemp("", "figures")
-		if err != nil {
-			return fmt.Errorf("folder for the figures: %w", err)
-		}
-		defer os.RemoveAll(temporary)
-		*dir = temporary
-	}
-	folder, err := filepath.Abs(*dir)
-	if err == nil {
-		err = os.MkdirAll(folder, 0o750)
-	}
-	if err != nil {
-		return fmt.Errorf("folder for the figures: %w", err)
-	}
-	tested := commit(ctx)
-	var p page
+// run runs steps, and writes the row of each into the page as soon as it has ended.
+func run(ctx context.Context, chosen []step, page string, progress io.Writer) error {
+	tested := commit(ctx, page)
+	var mu sync.Mutex
 	var errs []error
+	do := func(s step) {
+		row, err := s.do(ctx, tested, progress)
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() == nil {
+			err = errors.Join(err, update(page, s.name, row))
+		}
+		errs = append(errs, err)
+	}
 	var beside sync.WaitGroup
-	failed := make(chan error, len(steps(l)))
-	for _, s := range steps(l) {
+	for _, s := range chosen {
 		switch {
-		case *only != "" && !strings.Contains(","+*only+",", ","+s.name+","):
+		case ctx.Err() != nil:
 		case s.beside:
-			beside.Go(func() { failed <- s.do(ctx, tested, folder, progress) })
+			beside.Go(func() { do(s) })
 		default:
-			errs = append(errs, s.do(ctx, tested, folder, progress))
+			do(s)
 		}
 	}
 	beside.Wait()
-	close(failed)
-	for err := range failed {
-		errs = append(errs, err)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	errs = append(errs, p.load(folder))
-	if *file != "" {
-		errs = append(errs, p.write(*file))
-	}
-	return errors.Join(errs...)
+	return cmp.Or(context.Cause(ctx), errors.Join(errs...))
 }
 
-// do runs the step and records its time and result.
-func (s step) do(ctx context.Context, tested, folder string, progress io.Writer) error {
+// do runs a step and returns its row.
+func (s step) do(ctx context.Context, tested string, progress io.Writer) (row string, err error) {
+	figures, err := os.MkdirTemp("", "figures")
+	if err != nil {
+		return "", fmt.Errorf("folder for the figures: %w", err)
+	}
+	defer os.RemoveAll(figures)
 	began := time.Now()
-	if err := s.forget(folder); err != nil {
-		return err
+	words := strings.Fields(s.command)
+	if s.beside {
+		words = append([]string{"nice", "-n", "19"}, words...)
 	}
-	fmt.Fprintf(progress, "%s  %-10s %s\n", began.Format(time.TimeOnly), s.name, s.command())
-	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...)
-	cmd.Env = append(append(os.Environ(), s.env...), proof.Folder+"="+folder, "NUMATHROTTLE_REQUIRE_STORES=1")
-	if s.resumes != "" {
-		if of := version(ctx, simulated(ctx)); of != "" {
-			cmd.Env = append(cmd.Env, s.resumes+"="+of)
-		}
+	length := s.length
+	if name, _, _ := strings.Cut(length, "="); os.Getenv(name) != "" {
+		length = name + "=" + os.Getenv(name)
 	}
+	fmt.Fprintf(progress, "%s  %-10s %s %s\n", began.Format(time.TimeOnly), s.name, length, strings.Join(words, " "))
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Env = append(os.Environ(), length, proof.Folder+"="+figures, "NUMATHROTTLE_REQUIRE_STORES=1")
 	cmd.Stdout, cmd.Stderr = progress, progress
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
-	err := cmd.Run()
-	fmt.Fprintf(progress, "%s  %-10s took %s\n", time.Now().Format(time.TimeOnly), s.name, time.Since(began).Round(time.Second))
-	outcome := proof.Well
+	err = cmd.Run()
+	took := time.Since(began).Round(time.Second)
+	fmt.Fprintf(progress, "%s  %-10s took %s\n", time.Now().Format(time.TimeOnly), s.name, took)
+	ended := "ok"
 	if err != nil {
-		outcome = err.Error()
+		ended = "**failed**: " + err.Error()
 		err = fmt.Errorf("%s: %w", s.name, err)
 	}
-	return errors.Join(err, proof.Save(folder, s.name+".run", proof.Step{
-		Name: s.name, Command: s.command(), Commit: tested, Machine: machine(), Began: began, Took: time.Since(began), Outcome: outcome,
-	}))
+	said := []string{length}
+	files, _ := os.ReadDir(figures) // missing ones show on the page
+	for _, f := range files {
+		text, readErr := os.ReadFile(filepath.Join(figures, f.Name()))
+		err = errors.Join(err, readErr)
+		said = append(said, strings.ReplaceAll(strings.TrimSpace(string(text)), "|", `\|`))
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", s.name, tested, began.UTC().Format("2 January 2006, 15:04"), took, ended,
+		strings.Join(said, "; ")), err
 }
 
-// forget removes the records of an earlier run of the step, so that the page shows only those of this one.
-func (s step) forget(folder string) error {
-	for _, name := range append([]string{s.name + ".run"}, s.figures...) {
-		if err := os.Remove(filepath.Join(folder, name+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("figures of %s: %w", s.name, err)
-		}
+// The table stands between these lines of the page. scripts/evidence.sh reads its first columns.
+const (
+	begin = "<!-- soak: written by make soak -->\n"
+	end   = "<!-- end -->\n"
+	head  = "| step | commit | began (UTC) | took | ended | figures |\n| --- | --- | --- | ---: | --- | --- |\n"
+)
+
+// update replaces the row of a step in the page.
+func update(page, name, row string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
 	}
-	return nil
+	before, rest, opened := bytes.Cut(text, []byte(begin))
+	table, after, closed := bytes.Cut(rest, []byte(end))
+	if !opened || !closed {
+		return fmt.Errorf("%s has no lines %q and %q", page, strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(table)) {
+		of, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		rows[of] = strings.TrimSpace(line)
+	}
+	rows[name] = row
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s%sThe newest step ran with %s %s/%s on %d cores.\n\n%s",
+		before, begin, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), head)
+	for _, s := range steps {
+		fmt.Fprintln(&out, cmp.Or(rows[s.name], "| "+s.name+" | | | | **not run** | |"))
+	}
+	fmt.Fprintf(&out, "%s%s", end, after)
+	return os.WriteFile(page, []byte(out.String()), 0o644) //nolint:gosec // a page for everyone
 }
 
-// command returns the step as a typed command.
-func (s step) command() string {
-	words := append([]string(nil), s.env...)
-	for _, a := range s.args {
-		if strings.ContainsAny(a, "|$ ") {
-			a = "'" + a + "'"
-		}
-		words = append(words, a)
+// commit returns the tested commit. The soak's own page does not change it.
+func commit(ctx context.Context, page string) string {
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "unknown"
 	}
-	return strings.Join(words, " ")
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ".", ":!"+page).Output()
+	if err != nil || len(changed) > 0 {
+		return strings.TrimSpace(string(head)) + "-dirty"
+	}
+	return strings.TrimSpace(string(head))
 }

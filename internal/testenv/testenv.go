@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 )
 
@@ -71,11 +72,22 @@ func NATSBinary(tb testing.TB, configLines ...string) *servers.NATSProcess {
 	return server
 }
 
-// NATSCluster starts embedded NATS servers as one cluster with JetStream. The size is an odd number, at least 3.
-func NATSCluster(tb testing.TB, size int, opts ...servers.NATSOption) *servers.NATSCluster {
+// NATSProcessCluster starts NATS servers of the version in go.mod as one cluster of processes, behind proxies. The
+// size is an odd number, at least 3. The test binary must call servers.BeNATSNode in TestMain.
+func NATSProcessCluster(tb testing.TB, size int) *servers.NATSProcessCluster {
 	tb.Helper()
-	return start(tb, func(ctx context.Context, dir string) (*servers.NATSCluster, error) {
-		return servers.StartNATSCluster(ctx, dir, size, opts...)
+	cluster := start(tb, func(ctx context.Context, dir string) (*servers.NATSProcessCluster, error) {
+		return servers.StartNATSProcessCluster(ctx, dir, size)
+	})
+	logOnFailure(tb, cluster)
+	return cluster
+}
+
+// Proxy starts a proxy to target, a host and port, that can delay, swallow and cut connections.
+func Proxy(tb testing.TB, target string) *proxy.Proxy {
+	tb.Helper()
+	return start(tb, func(ctx context.Context, _ string) (*proxy.Proxy, error) {
+		return proxy.Start(ctx, target)
 	})
 }
 

@@ -45,7 +45,7 @@ type way struct {
 // Start returns a proxy that listens on a free port and forwards to target, a host and port. The target need not be
 // there yet: while it is not, connections are accepted and reset. The context bounds the start only.
 func Start(ctx context.Context, target string) (*Proxy, error) {
-	hold, listener, err := reserve(ctx)
+	hold, listener, err := Reserve(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("proxy to %s: %w", target, err)
 	}

@@ -7,7 +7,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -24,11 +27,10 @@ type NATSOption func(*server.Options)
 
 // NATS is a NATS server with JetStream, embedded in this process.
 type NATS struct {
-	name   string
 	dir    string
 	opts   []NATSOption
 	client *port
-	log    *natsLog
+	log    natsLog
 
 	mu      sync.Mutex
 	running *server.Server // nil while the server is shut down
@@ -37,23 +39,20 @@ type NATS struct {
 
 // StartNATS starts an embedded server with its files in dir.
 func StartNATS(ctx context.Context, dir string, opts ...NATSOption) (*NATS, error) {
-	for attempt := 1; ; attempt++ {
-		n, err := newNATS(ctx, "numathrottle", dir, opts)
+	return retry(func() (*NATS, error) {
+		n, err := newNATS(ctx, dir, opts)
 		if err != nil {
 			return nil, err
 		}
-		if err = n.Restart(ctx); err == nil {
-			return n, nil
+		if err := n.Restart(ctx); err != nil {
+			return nil, errors.Join(err, n.Close())
 		}
-		n.Close()
-		if attempt == startAttempts || !errors.Is(err, errPortTaken) {
-			return nil, err
-		}
-	}
+		return n, nil
+	})
 }
 
 // newNATS reserves the port of a server and makes its directory. It does not start it.
-func newNATS(ctx context.Context, name, dir string, opts []NATSOption) (*NATS, error) {
+func newNATS(ctx context.Context, dir string, opts []NATSOption) (*NATS, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory of the NATS server: %w", err)
 	}
@@ -61,17 +60,17 @@ func newNATS(ctx context.Context, name, dir string, opts []NATSOption) (*NATS, e
 	if err != nil {
 		return nil, err
 	}
-	return &NATS{name: name, dir: dir, opts: opts, client: reserved, log: &natsLog{file: filepath.Join(dir, "nats.log")}}, nil
+	return &NATS{dir: dir, opts: opts, client: reserved, log: natsLog{name: filepath.Join(dir, "nats.log")}}, nil
 }
 
 func (n *NATS) options() *server.Options {
 	opts := &server.Options{
-		ServerName:         n.name,
+		ServerName:         "numathrottle",
 		Host:               loopback,
 		Port:               n.client.number,
 		NoSigs:             true,
 		JetStream:          true,
-		StoreDir:           n.storeDir(),
+		StoreDir:           filepath.Join(n.dir, "store"),
 		JetStreamMaxMemory: jetStreamMemory,
 		JetStreamMaxStore:  jetStreamDisk,
 	}
@@ -81,20 +80,8 @@ func (n *NATS) options() *server.Options {
 	return opts
 }
 
-func (n *NATS) storeDir() string { return filepath.Join(n.dir, "store") }
-
 // URL returns nats://host:port. It stays the same over restarts.
 func (n *NATS) URL() string { return (&url.URL{Scheme: "nats", Host: n.client.addr()}).String() }
-
-// Running reports whether the server is up.
-func (n *NATS) Running() bool { return n.server() != nil }
-
-// server returns the running server, or nil.
-func (n *NATS) server() *server.Server {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.running
-}
 
 // Shutdown ends the server cleanly: it disconnects clients and writes all to disk. It returns when the server has ended, and does nothing
 // when it is not running.
@@ -119,21 +106,6 @@ func (n *NATS) Restart(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.shutdownLocked()
-	return n.startLocked(ctx)
-}
-
-// RestartEmpty is Restart with all streams lost, as when a pod without a persistent volume is replaced.
-func (n *NATS) RestartEmpty(ctx context.Context) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.shutdownLocked()
-	if err := os.RemoveAll(n.storeDir()); err != nil {
-		return fmt.Errorf("empty the store of the NATS server: %w", err)
-	}
-	return n.startLocked(ctx)
-}
-
-func (n *NATS) startLocked(ctx context.Context) error {
 	if n.closed {
 		return errNotRunning
 	}
@@ -141,14 +113,14 @@ func (n *NATS) startLocked(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("NATS server: %w", err)
 	}
-	n.log.reset()
-	s.SetLoggerV2(n.log, false, false, false)
+	n.log.fatal.Store(nil)
+	s.SetLoggerV2(&n.log, false, false, false)
 	// Start recovers the streams before it listens. On a goroutine of its own, the context can end the wait for it.
 	go s.Start()
 	n.running = s
 	err = poll(ctx, "waiting for the NATS server to take connections", func(context.Context) (bool, error) {
-		if err := n.log.fatal(); err != nil {
-			return true, err
+		if err := n.log.fatal.Load(); err != nil {
+			return true, *err
 		}
 		return s.ReadyForConnections(pollInterval), nil
 	})
@@ -159,7 +131,7 @@ func (n *NATS) startLocked(ctx context.Context) error {
 }
 
 // LogTail returns the last lines that the server logged, at most 2 KiB. Empty when there are none.
-func (n *NATS) LogTail() string { return logTail(n.log.file) }
+func (n *NATS) LogTail() string { return logTail(n.log.name) }
 
 // Close shuts the server down for good and gives its port back. The files stay.
 func (n *NATS) Close() error {
@@ -170,5 +142,44 @@ func (n *NATS) Close() error {
 		n.client.release()
 	}
 	n.closed = true
-	return n.log.close()
+	return nil
+}
+
+// natsLog takes what an embedded NATS server logs: notices and worse go to a file, and the first fatal error is kept. The server's own
+// loggers end the whole process on a fatal error.
+type natsLog struct {
+	name  string
+	fatal atomic.Pointer[error]
+}
+
+// Noticef implements server.Logger.
+func (l *natsLog) Noticef(format string, v ...any) { l.write("INF", format, v) }
+
+// Warnf implements server.Logger.
+func (l *natsLog) Warnf(format string, v ...any) { l.write("WRN", format, v) }
+
+// Errorf implements server.Logger.
+func (l *natsLog) Errorf(format string, v ...any) { l.write("ERR", format, v) }
+
+// Debugf implements server.Logger; debug output is off.
+func (l *natsLog) Debugf(string, ...any) {}
+
+// Tracef implements server.Logger; trace output is off.
+func (l *natsLog) Tracef(string, ...any) {}
+
+// Fatalf implements server.Logger.
+func (l *natsLog) Fatalf(format string, v ...any) {
+	l.write("FTL", format, v)
+	err := fmt.Errorf("NATS server: "+format, v...)
+	if strings.Contains(strings.ToLower(err.Error()), "address already in use") {
+		err = errors.Join(err, errPortTaken)
+	}
+	l.fatal.CompareAndSwap(nil, &err)
+}
+
+func (l *natsLog) write(level, format string, v []any) {
+	if file, err := os.OpenFile(l.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil { // else it goes on without a log
+		fmt.Fprintf(file, "%s [%s] %s\n", time.Now().Format(time.RFC3339Nano), level, fmt.Sprintf(format, v...))
+		file.Close()
+	}
 }

@@ -82,7 +82,7 @@ func newNATSNode(ctx context.Context, name, dir string) (*NATSNode, error) {
 	}
 	file := filepath.Join(dir, "nats.conf")
 	n := &NATSNode{name: name, routes: make(map[*NATSNode]*proxy.Proxy), daemon: daemon{
-		path: self, env: []string{natsNodeVariable + "=" + file}, dir: dir, logFile: filepath.Join(dir, "nats.log"),
+		path: self, env: []string{natsNodeVariable + "=" + file}, dir: dir,
 	}}
 	n.answers = n.checkAnswers
 	if err := n.reserve(ctx); err != nil {
@@ -169,7 +169,7 @@ func (n *NATSNode) checkAnswers(ctx context.Context, _ int) error {
 
 // Close kills the server and gives its ports back. The files stay.
 func (n *NATSNode) Close() error {
-	failed := []error{n.close()}
+	failed := []error{n.daemon.Close()}
 	if n.admin != nil {
 		n.admin.Close()
 	}

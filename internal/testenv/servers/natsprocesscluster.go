@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,17 +27,17 @@ func StartNATSProcessCluster(ctx context.Context, dir string, size int) (*NATSPr
 	if size < 3 || size%2 == 0 {
 		return nil, fmt.Errorf("size of the NATS cluster is %d, must be an odd number, at least 3", size)
 	}
-	for attempt := 1; ; attempt++ {
+	return retry(func() (*NATSProcessCluster, error) {
 		c := &NATSProcessCluster{}
-		err := c.start(ctx, filepath.Join(dir, "attempt-"+strconv.Itoa(attempt)), size)
+		attempt, err := os.MkdirTemp(dir, "attempt-")
 		if err == nil {
-			return c, nil
+			err = c.start(ctx, attempt, size)
 		}
-		err = errors.Join(err, c.Close())
-		if attempt == startAttempts || !errors.Is(err, errPortTaken) {
-			return nil, err
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
 		}
-	}
+		return c, nil
+	})
 }
 
 func (c *NATSProcessCluster) start(ctx context.Context, dir string, size int) error {

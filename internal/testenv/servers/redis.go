@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,13 +16,9 @@ import (
 
 var errLoading = errors.New("the Redis server is still loading its data")
 
-// startAttempts bounds the retries of a start when a foreign program took the port.
-const startAttempts = 5
-
 // Redis is a redis-server process (or, inside RedisSentinel, a sentinel).
 type Redis struct {
 	daemon
-	port  *port
 	admin *redis.Client
 }
 
@@ -54,59 +49,36 @@ func WithRedisConfig(lines ...string) RedisOption {
 
 // StartRedis starts a redis-server with its files in dir.
 func StartRedis(ctx context.Context, dir string, opts ...RedisOption) (*Redis, error) {
-	path, err := locate("redis-server", "redis-server")
-	if err != nil {
-		return nil, err
-	}
 	var config redisConfig
 	for _, opt := range opts {
 		opt(&config)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("directory of the Redis server: %w", err)
-	}
-	for attempt := 1; ; attempt++ {
-		server, err := startRedisOnce(ctx, path, dir, &config)
-		if err == nil || attempt == startAttempts || !errors.Is(err, errPortTaken) {
-			return server, err
-		}
-	}
+	return retry(func() (*Redis, error) { return startRedis(ctx, dir, &config) })
 }
 
-func startRedisOnce(ctx context.Context, path, dir string, config *redisConfig) (*Redis, error) {
-	reserved, err := reservePort(ctx)
-	if err != nil {
+func startRedis(ctx context.Context, dir string, config *redisConfig) (_ *Redis, err error) {
+	server := &Redis{}
+	if server.daemon, err = newDaemon(ctx, "redis-server", dir, "redis.conf", func(p *port) []byte { return config.file(dir, p.number) }); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "redis.conf")
-	if err := os.WriteFile(file, config.file(dir, reserved.number), 0o600); err != nil {
-		reserved.release()
-		return nil, fmt.Errorf("configuration of the Redis server: %w", err)
-	}
-	server := &Redis{
-		port: reserved,
-		// The plainest client: its own requests would show in the server's command counts.
-		admin: redis.NewClient(&redis.Options{
-			Addr:                     reserved.addr(),
-			Password:                 config.password,
-			Protocol:                 2,
-			DisableIdentity:          true,
-			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			MaxRetries:               -1,
-			DialerRetries:            1,
-			PoolSize:                 1,
-			ContextTimeoutEnabled:    true,
-		}),
-	}
-	server.path = path
-	server.args = []string{file}
+	server.args = []string{filepath.Join(dir, "redis.conf")}
 	if config.sentinel {
 		server.args = append(server.args, "--sentinel")
 	}
-	server.dir = dir
-	server.logFile = filepath.Join(dir, "redis.log")
 	server.answers = server.checkAnswers
-	if err := server.start(ctx); err != nil {
+	// The plainest client: its own requests would show in the server's command counts.
+	server.admin = redis.NewClient(&redis.Options{
+		Addr:                     server.Addr(),
+		Password:                 config.password,
+		Protocol:                 2,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		MaxRetries:               -1,
+		DialerRetries:            1,
+		PoolSize:                 1,
+		ContextTimeoutEnabled:    true,
+	})
+	if err := server.Restart(ctx); err != nil {
 		return nil, errors.Join(err, server.Close())
 	}
 	return server, nil
@@ -228,8 +200,4 @@ func (r *Redis) CPUTime(ctx context.Context) (time.Duration, error) {
 }
 
 // Close kills the server and gives its port back. The files stay.
-func (r *Redis) Close() error {
-	err := errors.Join(r.close(), r.admin.Close())
-	r.port.release()
-	return err
-}
+func (r *Redis) Close() error { return errors.Join(r.daemon.Close(), r.admin.Close()) }

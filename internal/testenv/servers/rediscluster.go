@@ -114,24 +114,6 @@ func (c *RedisCluster) Nodes() []*Redis { return append([]*Redis(nil), c.nodes..
 // Addrs returns host:port of every node.
 func (c *RedisCluster) Addrs() []string { return addrs(c.nodes) }
 
-// Owner returns the node that holds a key. At least one node must answer.
-func (c *RedisCluster) Owner(ctx context.Context, key string) (*Redis, error) {
-	var failed []error
-	for _, node := range c.nodes {
-		slot, err := node.admin.Do(ctx, "CLUSTER", "KEYSLOT", key).Int()
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		for i, owner := range c.nodes {
-			if first, last := slotRange(i); first <= slot && slot <= last {
-				return owner, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("no cluster node tells the slot of key %q: %w", key, errors.Join(failed...))
-}
-
 // Close kills all nodes. The files stay.
 func (c *RedisCluster) Close() error {
 	err := closeAll(c.nodes)

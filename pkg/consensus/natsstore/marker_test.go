@@ -268,7 +268,7 @@ func TestBucketMadeAnewWhileAPoolBegins(t *testing.T) {
 
 // On one server of several only a client of that server can tell its life from the next one.
 func TestMarkerOfOneServerOfSeveral(t *testing.T) {
-	c := testenv.NATSCluster(t, 3)
+	c := testenv.NATSProcessCluster(t, 3)
 	on := target{urls: strings.Join(c.URLs(), ","), bucket: DefaultBucket}
 	next := newcomers()
 	mustSync(t, open(t, on, WithReplicas(1)), request(next(), "a", 1))

@@ -63,7 +63,7 @@ func debian(t testing.TB) target {
 // cluster is three servers of the version in go.mod.
 func cluster(t testing.TB) target {
 	t.Helper()
-	c := testenv.NATSCluster(t, 3)
+	c := testenv.NATSProcessCluster(t, 3)
 	urls := strings.Join(c.URLs(), ",")
 	return target{urls: urls, bucket: DefaultBucket, replicas: 3, moves: stepDown(urls)}
 }

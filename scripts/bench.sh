@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Runs the benchmarks and writes their output, with the commit and the date, into docs/benchmarks.md. With arguments for
+# go test it runs and prints a part: scripts/bench.sh -bench Peers
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly GO="${GO:-go}" page=docs/benchmarks.md
+
+run() { "$GO" -C benchmarks test -vet=off -run '^$' -timeout 0 "$@"; }
+
+if (($# > 0)); then
+	run "$@"
+	exit
+fi
+commit="$(git rev-parse --short HEAD)"
+[[ -z $(git status --porcelain -- . ":!$page") ]] || commit+=-dirty
+date="$(LC_ALL=C date -u '+%-d %B %Y, %H:%M UTC')"
+text="$(mktemp)"
+trap 'rm -f "$text"' EXIT
+{
+	run -bench HotPath -cpu 1,2 -count 6
+	run -bench 'Handler|Sync|Lateness' -count 6
+	run -bench 'Wait|Pool|Peers'
+} | tee "$text"
+sed -i -e '/^PASS$/d' -e '/^ok /d' "$text"
+awk -v text="$text" -v commit="$commit" -v date="$date" -v go="$("$GO" env GOVERSION), $(nproc) cores" '
+	/^<!-- run: / {
+		printf "%s\n|  |  |\n| --- | --- |\n| commit | %s |\n| date | %s |\n| machine | %s |\n\n```\n", $0, commit, date, go
+		while ((getline line < text) > 0) print line
+		print "```"
+		skip = 1
+	}
+	/^<!-- end -->/ { skip = 0 }
+	!skip
+' "$page" >"$text.page"
+cat "$text.page" >"$page"
+rm "$text.page"
