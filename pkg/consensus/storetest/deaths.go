@@ -136,28 +136,3 @@ func (a *proc) heir(dead ...*proc) *proc {
 	}
 	return b
 }
-
-// inherits is a new process under the same ID that names the death of the one before, which may live.
-func (s *sequence) inherits(pl *player) {
-	heir := s.player(pl.id)
-	heir.dead = []driver.Death{pl.death()}
-	if s.rng.IntN(3) == 0 { // then it was a clone that has died
-		s.do(pl, "goes on", s.request(pl), true)
-	}
-	if s.rng.IntN(4) == 0 {
-		heir.dead = append(heir.dead, driver.Death{Incarnation: "nobody"})
-	}
-	for i, g := range s.ghosts { // a ghost of its own ID, too
-		if g.id == pl.id && g.incarnation != pl.incarnation && i%2 == 0 && len(heir.dead) < driver.MaxDead {
-			heir.dead = append(heir.dead, g.death())
-			break
-		}
-	}
-	for i, p := range s.players {
-		if p == pl {
-			s.players[i] = heir
-		}
-	}
-	s.ghosts = append(s.ghosts, pl)
-	s.honest(heir)
-}
