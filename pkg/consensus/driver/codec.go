@@ -2,20 +2,17 @@ package driver
 
 import (
 	"cmp"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
 
-// The binary form of a record is a header of recordMagic and one byte FormatVersion, then the fields in the order of appendHead and
-// appendRow. Numbers are varints, strings follow their length, nonces and keys have eight bytes. The rows are followed by the Permits, the
-// tills, the Names and the Busy of each row, if flags say so. Every record has exactly one form, and nothing is written that cannot be read
-// again.
+// The binary form of a record is a header of recordMagic and one byte FormatVersion, then the fields in the order of coder.record. Numbers
+// are varints, strings follow their length, nonces and keys have eight bytes. Every record has exactly one form, and nothing is written
+// that cannot be read again.
 const recordMagic = "NT"
 
-// The flags of the head.
+// The flags of the head, in the order of Record.flags.
 const (
 	flagFreezeUnstamped = 1 << 0
 	flagPermits         = 1 << 1
@@ -43,102 +40,134 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return b, fmt.Errorf("consensus: the record cannot be written: %w", err)
 	}
-	b = r.appendHead(b)
-	for i := range r.Rows {
-		b = r.appendRow(b, &r.Rows[i])
-	}
-	if !r.Permits.isZero() {
-		b = r.Permits.appendTo(b)
-	}
-	b = r.appendTills(b, r.Tills)
-	b = r.appendNames(b)
-	if r.anyBusy() {
-		for i := range r.Rows {
-			b = appendString(b, r.Rows[i].Busy)
-		}
-	}
-	return b, nil
+	c := coder{b: b, writes: true}
+	c.record(r)
+	return c.b, nil
 }
 
 // ParseRecord reads the binary form of a record. It accepts only the output of AppendBinary, never panics, and allocates no more than a
 // small multiple of len(b). b is not kept. The error wraps ErrWrongAnswer and names the fault and its place, or a newer format.
 func ParseRecord(b []byte) (*Record, error) {
-	d := &decoder{b: b}
-	r := d.record()
-	if d.err == nil && d.off < len(b) {
-		d.failf("%d bytes too many", len(b)-d.off)
+	c, r := coder{b: b}, &Record{}
+	c.record(r)
+	if c.err == nil && c.off < len(b) {
+		c.failf("%d bytes too many", len(b)-c.off)
 	}
-	if d.err == nil {
-		if err := r.check(); err != nil {
-			d.err = err
-		}
+	if c.err == nil {
+		c.err = r.check()
 	}
-	if d.err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, d.err)
+	if c.err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, c.err)
 	}
 	return r, nil
 }
 
-func (r *Record) appendHead(b []byte) []byte {
-	b = append(b, recordMagic...)
-	b = append(b, FormatVersion)
-	b = appendString(b, r.Store)
-	b = binary.AppendUvarint(b, r.Revision)
-	for _, t := range []int64{r.Clock, r.Wall, r.FrozenUntil, r.FrozenSince} {
-		b = binary.AppendVarint(b, t)
+func (c *coder) record(r *Record) {
+	if c.header(); c.err != nil {
+		return
 	}
-	b = appendString(b, string(r.FrozenBy))
-	b = binary.AppendUvarint(b, uint64(r.Lease))
-	var unstamped uint64
+	text(c, "the store's identity", maxIdentityBytes, &r.Store)
+	num(c, "the revision", &r.Revision)
+	for _, t := range []*int64{&r.Clock, &r.Wall, &r.FrozenUntil, &r.FrozenSince} {
+		c.after("a time", 0, t)
+	}
+	text(c, "the cause of the freeze", maxCauseBytes, &r.FrozenBy)
+	num(c, "the lease", &r.Lease)
+	unstamped, flags := r.unstamped(), r.flags()
+	num(c, "the unstamped row", &unstamped)
+	if c.byte(&flags); flags > knownFlags {
+		c.failf("the flags are %d, allowed: 0 to %d; a newer release knows more", flags, knownFlags)
+	}
+	c.epoch(r)
+	c.documents(r)
+	list(c, "rows", minRowBytes, nil, &r.Rows, func(w *Row) { c.row(r.Clock, w) })
+	if !c.writes {
+		r.FreezeUnstamped = flags&flagFreezeUnstamped != 0
+		switch {
+		case c.err != nil || unstamped == 0:
+		case unstamped > uint64(len(r.Rows)):
+			c.failf("the unstamped row is number %d of %d", unstamped, len(r.Rows))
+		default:
+			r.Unstamped = r.Rows[unstamped-1].RowKey
+		}
+	}
+	if flags&flagPermits != 0 {
+		c.permits(&r.Permits)
+	}
+	if flags&flagTills != 0 {
+		c.tills(r, MaxTills, &r.Tills)
+	}
+	if flags&flagNames != 0 {
+		c.names(r)
+	}
+	if flags&flagBusy != 0 {
+		for i := range r.Rows {
+			text(c, "what is busy", MaxBusyBytes, &r.Rows[i].Busy)
+		}
+		if c.err == nil && !r.anyBusy() {
+			c.failf("nothing is busy, though the flags say so")
+		}
+	}
+}
+
+// header is that of a record in a format that this build reads.
+func (c *coder) header() {
+	if c.writes {
+		c.b = append(append(c.b, recordMagic...), FormatVersion)
+		return
+	}
+	if len(c.b) <= len(recordMagic) || string(c.b[:len(recordMagic)]) != recordMagic {
+		c.failf("%d bytes that are not a pool's record", len(c.b))
+		return
+	}
+	c.off = len(recordMagic)
+	var v byte
+	switch c.byte(&v); {
+	case v > FormatVersion:
+		c.failf("the record has format %d, written by a newer release; this one reads up to format %d", v, FormatVersion)
+	case v != FormatVersion:
+		c.failf("the record has format %d, allowed: %d", v, FormatVersion)
+	}
+}
+
+func (r *Record) flags() (flags byte) {
+	for i, set := range [...]bool{r.FreezeUnstamped, !r.Permits.isZero(), len(r.Tills) > 0, r.anyBusy(), !r.Names.isZero()} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	return flags
+}
+
+// unstamped is one more than the place of the unstamped row, 0 if there is none.
+func (r *Record) unstamped() uint64 {
 	if i, ok := r.find(r.Unstamped); ok {
-		unstamped = uint64(i) + 1
-	}
-	b = binary.AppendUvarint(b, unstamped)
-	var flags byte
-	if r.FreezeUnstamped {
-		flags |= flagFreezeUnstamped
-	}
-	if !r.Permits.isZero() {
-		flags |= flagPermits
-	}
-	if len(r.Tills) > 0 {
-		flags |= flagTills
-	}
-	if r.anyBusy() {
-		flags |= flagBusy
-	}
-	if !r.Names.isZero() {
-		flags |= flagNames
-	}
-	b = append(b, flags)
-	b = r.appendEpoch(b)
-	b = r.appendDocuments(b)
-	return binary.AppendUvarint(b, uint64(len(r.Rows)))
-}
-
-func (r *Record) appendRow(b []byte, w *Row) []byte {
-	b = appendString(b, w.ID)
-	b = appendString(b, w.Incarnation)
-	b = append(b, byte(w.State))
-	b = binary.AppendUvarint(b, w.Seq)
-	b = binary.BigEndian.AppendUint64(b, w.Nonce)
-	b = binary.AppendVarint(b, r.Clock-w.LastSeen)
-	for _, s := range []Share{w.Claim, w.InUse, w.Answered, w.Demand} {
-		b = binary.AppendUvarint(b, uint64(s))
-	}
-	b = binary.AppendUvarint(b, uint64(w.PoolSize))
-	return appendString(b, w.Note)
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-func boolByte(v bool) byte {
-	if v {
-		return 1
+		return uint64(i) + 1
 	}
 	return 0
+}
+
+func (c *coder) row(clock int64, w *Row) {
+	text(c, "the ID", maxNameBytes, &w.ID)
+	text(c, "the incarnation", maxNameBytes, &w.Incarnation)
+	c.byte((*byte)(&w.State))
+	num(c, "the sequence number", &w.Seq)
+	c.uint64(&w.Nonce)
+	c.before("last-seen", clock, &w.LastSeen)
+	for _, s := range []*Share{&w.Claim, &w.InUse, &w.Answered, &w.Demand} {
+		num(c, "a share", s)
+	}
+	num(c, "the pool size", &w.PoolSize)
+	text(c, "the note", MaxNoteBytes, &w.Note)
+}
+
+func (r *Record) anyBusy() bool {
+	for i := range r.Rows {
+		if r.Rows[i].Busy != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // check returns an error for the first field of a record that no store writes.
@@ -245,5 +274,3 @@ func checkMicros(name string, t int64) error {
 func outside(field, value, allowed string) error {
 	return fmt.Errorf("%s is %s, allowed: %s", field, value, allowed)
 }
-
-var errTruncated = errors.New("the record ends in the middle of a field")

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 )
@@ -20,8 +19,8 @@ const (
 	maxSpan = MaxReach
 )
 
-// appendTo appends the binary form: one byte of flags, and numbers as varints.
-func (is *Permits) appendTo(b []byte) []byte {
+// permits are one byte of flags, and numbers.
+func (c *coder) permits(is *Permits) {
 	var flags byte
 	if is.Issuing {
 		flags |= flagIssuing
@@ -29,29 +28,37 @@ func (is *Permits) appendTo(b []byte) []byte {
 	if is.Pending != (PendingReservation{}) {
 		flags |= flagPending
 	}
-	b = append(b, flags)
+	if c.byte(&flags); flags&^(flagIssuing|flagPending) != 0 {
+		c.failf("the flags of the permits are %d", flags)
+	}
+	if !c.writes {
+		is.Issuing = flags&flagIssuing != 0
+	}
 	for _, t := range is.times() {
-		b = binary.AppendVarint(b, *t)
+		c.after("a time of the permits", 0, t)
 	}
-	for _, d := range is.durations() {
-		b = binary.AppendUvarint(b, uint64(*d))
-	}
-	b = binary.AppendUvarint(b, uint64(is.Count))
-	b = binary.AppendUvarint(b, is.Serial)
+	num(c, "a spacing", &is.Spacing)
+	num(c, "a spacing", &is.Step)
+	num(c, "the number of slots", &is.Count)
+	num(c, "the newest reservation", &is.Serial)
 	if flags&flagPending != 0 {
-		b = binary.AppendUvarint(b, uint64(is.Pending.Count))
-		b = binary.AppendUvarint(b, uint64(is.Pending.Step))
-		b = binary.AppendUvarint(b, uint64(is.Pending.Window))
+		num(c, "the number of pending slots", &is.Pending.Count)
+		num(c, "the pending spacing", &is.Pending.Step)
+		num(c, "the pending window", &is.Pending.Window)
+		if is.Pending == (PendingReservation{}) {
+			c.failf("an empty reservation is pending")
+		}
 	}
-	b = binary.AppendUvarint(b, uint64(len(is.Recent)))
-	for _, s := range is.Recent {
-		b = binary.AppendUvarint(b, s.Revision)
-		b = binary.AppendVarint(b, s.Time)
-		b = binary.AppendUvarint(b, uint64(s.Count))
-		b = binary.AppendUvarint(b, uint64(s.Wait))
-		b = binary.AppendUvarint(b, uint64(s.Step))
+	list(c, "recent reservations", minSlotsBytes, nil, &is.Recent, func(s *Reservation) {
+		num(c, "the revision", &s.Revision)
+		c.after("a time", 0, &s.Time)
+		num(c, "the number of slots", &s.Count)
+		num(c, "a wait", &s.Wait)
+		num(c, "a spacing", &s.Step)
+	})
+	if c.err == nil && is.isZero() {
+		c.failf("there are no permits, though the flags say so")
 	}
-	return b
 }
 
 func (is *Permits) isZero() bool {
@@ -67,8 +74,6 @@ func (is *Permits) isZero() bool {
 func (is *Permits) times() []*int64 {
 	return []*int64{&is.SpacingUntil, &is.StrictUntil, &is.SharesUntil, &is.Last, &is.Hold, &is.Held}
 }
-
-func (is *Permits) durations() []*time.Duration { return []*time.Duration{&is.Spacing, &is.Step} }
 
 // check returns an error for the first field that no store writes.
 func (is *Permits) check() error {
@@ -140,40 +145,3 @@ func checkSpan(name string, d, most time.Duration) error {
 	}
 	return nil
 }
-
-// permits reads Permits.
-func (d *decoder) permits(is *Permits) {
-	flags := d.byte()
-	if flags&^(flagIssuing|flagPending) != 0 {
-		d.failf("the flags of the permits are %d", flags)
-	}
-	is.Issuing = flags&flagIssuing != 0
-	for _, t := range is.times() {
-		*t = d.varint("a time of the permits")
-	}
-	for _, v := range is.durations() {
-		*v = d.duration("a spacing")
-	}
-	is.Count = int(d.uvarint("the number of slots"))
-	is.Serial = d.uvarint("the newest reservation")
-	if flags&flagPending != 0 {
-		is.Pending.Count = int(d.uvarint("the number of pending slots"))
-		is.Pending.Step = d.duration("the pending spacing")
-		is.Pending.Window = d.duration("the pending window")
-		if is.Pending == (PendingReservation{}) {
-			d.failf("an empty reservation is pending")
-		}
-	}
-	n := d.count("recent reservations", minSlotsBytes)
-	for i := 0; i < n && d.err == nil; i++ {
-		is.Recent = append(is.Recent, Reservation{
-			Revision: d.uvarint("the revision"), Time: d.varint("a time"), Count: int(d.uvarint("the number of slots")),
-			Wait: d.duration("a wait"), Step: d.duration("a spacing"),
-		})
-	}
-	if d.err == nil && is.isZero() {
-		d.failf("there are no permits, though the flags say so")
-	}
-}
-
-func (d *decoder) duration(field string) time.Duration { return time.Duration(d.uvarint(field)) }

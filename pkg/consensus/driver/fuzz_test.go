@@ -30,7 +30,9 @@ func FuzzParseRecord(f *testing.F) {
 	f.Add(full[:len(full)/2])
 	f.Add(append(bytes.Clone(full), 'x'))
 	f.Add(small)
-	f.Add(append(bytes.Clone(small[:len(small)-1]), 0xff, 0xff, 0x03)) // 65,535 rows in no byte
+	forged := append(bytes.Clone(small[:len(small)-1]), 0xff, 0xff, 0x03) // 65,535 rows
+	f.Add(forged)                                                         // in no byte
+	f.Add(append(bytes.Clone(forged), bytes.Repeat([]byte{0x01}, minRowBytes*65_534)...))
 	f.Add([]byte("NT\x02"))
 	f.Add([]byte("value of another program"))
 	f.Add([]byte{})
@@ -268,19 +270,6 @@ func (d *dice) draws() (draws []Draw) {
 	return draws
 }
 
-// drawFault says what of the draws no store can work with.
-func drawFault(draws []Draw) string {
-	for i, d := range draws {
-		switch {
-		case slices.ContainsFunc(draws[:i], func(e Draw) bool { return e.Key == d.Key }):
-			return "a key twice"
-		case d.Ask < 0 || d.Total > 0 && d.Per == 0 || len(d.Budgets) > 0 && d.Budgets[0].End <= d.Budgets[0].Start:
-			return "a draw"
-		}
-	}
-	return ""
-}
-
 func (d *dice) note() string { return strings.Repeat("n", int(d.byte()%4)) }
 
 // documents are some reports, of which Validate takes most.
@@ -298,60 +287,6 @@ func (d *dice) documents() (reports []DocumentReport) {
 		reports = append(reports, r)
 	}
 	return reports
-}
-
-// documentFault says what of the reports no store can work with.
-func documentFault(reports []DocumentReport) string {
-	names := map[string]bool{}
-	for _, r := range reports {
-		names[r.Name] = true
-		if r.Name == "" || len(r.Name) > 32 || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-			return "a document's name"
-		}
-		if r.Version >= 1<<63 || r.Base > r.Version || len(r.Body) > 4096 || len(r.Body) > 0 && r.Version == 0 {
-			return "a document"
-		}
-		if len(r.Body) == 0 && r.Base != 0 && r.Base != r.Version {
-			return "a base without a body"
-		}
-	}
-	if len(names) != len(reports) || len(reports) > 8 {
-		return "documents"
-	}
-	return ""
-}
-
-// fault says what of a request no store can work with, in words of its own.
-func fault(r *Request) string {
-	names := r.Pool != "" && r.ID != "" && r.Incarnation != "" && len(r.Pool) <= 256 && len(r.ID) <= 256 && len(r.Incarnation) <= 256
-	if !names || strings.Contains(r.Pool+r.ID+r.Incarnation, "\x00") {
-		return "names"
-	}
-	if r.Seq < 1 || r.Seq <= r.LastSeq {
-		return "numbers"
-	}
-	if r.Recalled.Seq > 0 && r.Recalled.Seq >= r.LastSeq {
-		return "recalled"
-	}
-	for i, t := range r.Unanswered {
-		if i >= 32 || t.Seq <= r.LastSeq || t.Seq >= r.Seq || i > 0 && t.Seq <= r.Unanswered[i-1].Seq {
-			return "unanswered"
-		}
-	}
-	if r.LastTime < 0 || r.LastTime >= 1<<61 || r.Revision >= 1<<63 {
-		return "memory"
-	}
-	if r.Outlasts < 0 || r.Outlasts > 75*time.Minute {
-		return "outlasts"
-	}
-	if r.Lease <= 0 || r.Lease > 10*time.Second || r.Lease != r.Lease.Truncate(time.Millisecond) {
-		return "lease"
-	}
-	shares := r.InUse >= 0 && r.Wanted >= 0 && r.Demand >= 0 && max(r.InUse, r.Wanted, r.Demand) <= 1e9
-	if !shares || r.PoolSize < 0 || r.PoolSize > 1e6 || strings.Contains(r.Note, "\x00") || len(r.Note) > 128 || len(r.Busy) > 448 {
-		return "the report"
-	}
-	return documentFault(r.Documents) + drawFault(r.Draws)
 }
 
 // at is the moment of a step.
@@ -507,14 +442,12 @@ func FuzzSync(f *testing.F) {
 		}
 		req, at := (&dice{request}).request(), (&dice{moment}).at()
 		if err := req.Validate(); err != nil {
-			require.NotEmpty(t, fault(&req), "refused: %v", err)
 			var refused *RequestError
 			require.ErrorAs(t, err, &refused)
 			require.NotEmpty(t, refused.Field)
 			require.Less(t, len(err.Error()), 400)
 			return
 		}
-		require.Empty(t, fault(&req), "not refused")
 		if max(r.Revision, req.Revision) > maxRevision-4 || max(r.Clock, r.FrozenUntil) > 1<<59 {
 			// Thousands of years from now. The step is refused when it is written.
 			r.Sync(&req, at)
