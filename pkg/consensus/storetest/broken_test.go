@@ -303,7 +303,7 @@ var stepFaults = map[string]fault{
 		},
 	},
 	"steps are not atomic": {
-		found: "many processors at once never hold more than the whole",
+		found: "many processors at once never hold more than the whole, nor have one revision",
 		sync:  syncInTwo,
 	},
 }

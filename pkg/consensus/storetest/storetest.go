@@ -27,6 +27,7 @@ package storetest
 
 import (
 	"crypto/rand"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -90,7 +91,9 @@ func Run(t *testing.T, h Harness) {
 		h.Longest = driver.MaxLease
 	}
 	s := &suite{Harness: h}
-	t.Run("rules", func(t *testing.T) { s.runAll(t, directed(), parallel) })
+	rules := slices.Concat(joinCases(), roomCases(), sequenceCases(), silenceCases(), rosterCases(), numberCases(), callCases(), forgetCases(),
+		documentCases(), operatorCases(), epochCases(), deathCases(), permitCases(), tillCases(), pushCases())
+	t.Run("rules", func(t *testing.T) { s.runAll(t, rules, parallel) })
 	t.Run("server", func(t *testing.T) { s.runAll(t, serverCases(), 1) })
 }
 
