@@ -176,8 +176,8 @@ func (r *Record) check() error {
 		return outside("the store's identity", fmt.Sprint(len(r.Store), " bytes"), fmt.Sprint("at most ", maxIdentityBytes))
 	}
 	// A request must be able to report back each part of an answer, or a processor that has taken the answer could never ask again.
-	if r.Revision == 0 || r.Revision > maxRevision {
-		return outside("the revision", fmt.Sprint(r.Revision), fmt.Sprint("1 to ", int64(maxRevision)))
+	if err := within("the revision", r.Revision, 1, maxRevision); err != nil {
+		return err
 	}
 	if r.Clock < 0 {
 		return outside("the clock", fmt.Sprint(r.Clock, "us"), "0 or more")
@@ -199,13 +199,8 @@ func (r *Record) check() error {
 		return outside("the cause of the freeze", fmt.Sprint(len(r.FrozenBy), " bytes"), fmt.Sprint("at most ", maxCauseBytes))
 	}
 	// A longer lease than this build knows would outlive its freezes.
-	if r.Lease < time.Millisecond || r.Lease > MaxLease {
-		return outside("the lease", r.Lease.String(), "1ms to "+MaxLease.String())
-	}
-	if err := r.checkEpoch(); err != nil {
-		return err
-	}
-	if err := checkDocuments(r.Documents, false); err != nil {
+	lease := within("the lease", r.Lease, time.Millisecond, MaxLease)
+	if err := cmp.Or(lease, r.checkEpoch(), checkDocuments(r.Documents, false)); err != nil {
 		return err
 	}
 	for i := range r.Rows {
@@ -230,10 +225,7 @@ func (w *Row) check() error {
 			return outside(f.name, fmt.Sprintf("%.40q", f.v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL"))
 		}
 	}
-	if w.State > RowLeft {
-		return outside("the state", fmt.Sprint(w.State), fmt.Sprint("0 to ", uint8(RowLeft)))
-	}
-	if err := checkMicros("last-seen", w.LastSeen); err != nil {
+	if err := cmp.Or(within("the state", uint8(w.State), 0, uint8(RowLeft)), checkMicros("last-seen", w.LastSeen)); err != nil {
 		return err
 	}
 	if w.LastSeen < 0 {
@@ -244,16 +236,13 @@ func (w *Row) check() error {
 
 // check returns no *RequestError: no request is to blame for what the store holds.
 func (e *Holding) check() error {
-	for _, s := range []struct {
-		name string
-		v    Share
-	}{{"the claim", e.Claim}, {"the share in use", e.InUse}, {"the share answered", e.Answered}, {"the demand", e.Demand}} {
-		if s.v < 0 || s.v > Whole {
-			return outside(s.name, fmt.Sprint(int64(s.v)), "0 to 1000000000")
-		}
-	}
-	if e.PoolSize < 0 || e.PoolSize > maxPoolSize {
-		return outside("the pool size", fmt.Sprint(e.PoolSize), fmt.Sprint("0 to ", maxPoolSize))
+	const whole = int64(Whole)
+	if err := cmp.Or(
+		within("the claim", int64(e.Claim), 0, whole), within("the share in use", int64(e.InUse), 0, whole),
+		within("the share answered", int64(e.Answered), 0, whole), within("the demand", int64(e.Demand), 0, whole),
+		within("the pool size", e.PoolSize, 0, maxPoolSize),
+	); err != nil {
+		return err
 	}
 	if len(e.Note) > MaxNoteBytes || strings.ContainsRune(e.Note, 0) {
 		return outside("the note", fmt.Sprintf("%.40q", e.Note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL"))
@@ -273,4 +262,30 @@ func checkMicros(name string, t int64) error {
 
 func outside(field, value, allowed string) error {
 	return fmt.Errorf("%s is %s, allowed: %s", field, value, allowed)
+}
+
+// within returns an error for a value below the least or above the most that is allowed. askedWithin returns a *RequestError. Both are
+// inlined for values that are allowed.
+func within[T cmp.Ordered](field string, v, least, most T) error {
+	if least <= v && v <= most {
+		return nil
+	}
+	bad := beyond(field, v, least, most)
+	return outside(bad.Field, bad.Value, bad.Allowed)
+}
+
+func askedWithin[T cmp.Ordered](field string, v, least, most T) error {
+	if least <= v && v <= most {
+		return nil
+	}
+	return beyond(field, v, least, most)
+}
+
+func beyond[T cmp.Ordered](field string, v, least, most T) *RequestError {
+	var zero T
+	low := fmt.Sprint(least)
+	if least == zero {
+		low = "0" // also of a duration
+	}
+	return &RequestError{field, fmt.Sprint(v), low + " to " + fmt.Sprint(most)}
 }

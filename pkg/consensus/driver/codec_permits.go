@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -77,71 +78,31 @@ func (is *Permits) times() []*int64 {
 
 // check returns an error for the first field that no store writes.
 func (is *Permits) check() error {
-	for _, t := range []struct {
-		name string
-		t    int64
-		most int64
-	}{
-		{"spacing-until", is.SpacingUntil, MaxMicros},
-		{"strict-until", is.StrictUntil, MaxMicros},
-		{"shares-until", is.SharesUntil, MaxMicros},
-		{"the newest slot", is.Last, maxNanos},
-		{"the end of the hold", is.Hold, MaxMicros},
-		{"the freeze held for", is.Held, MaxMicros},
-	} {
-		if t.t < 0 || t.t > t.most {
-			return outside(t.name, fmt.Sprint(t.t), fmt.Sprint("0 to ", t.most))
-		}
+	pending := checkSlots(is.Pending.Count, is.Pending.Step)
+	if pending != nil {
+		pending = fmt.Errorf("pending: %w", pending)
 	}
-	if err := checkSpan("the pool's spacing", is.Spacing, MaxSpacing); err != nil {
+	if err := cmp.Or(
+		within("spacing-until", is.SpacingUntil, 0, MaxMicros), within("strict-until", is.StrictUntil, 0, MaxMicros),
+		within("shares-until", is.SharesUntil, 0, MaxMicros), within("the newest slot", is.Last, 0, maxNanos),
+		within("the end of the hold", is.Hold, 0, MaxMicros), within("the freeze held for", is.Held, 0, MaxMicros),
+		within("the pool's spacing", is.Spacing, 0, MaxSpacing), checkSlots(is.Count, is.Step),
+		within("the newest reservation", is.Serial, 0, maxRevision), pending,
+		within("the pending window", is.Pending.Window, 0, maxSpan), within("the number of recent reservations", len(is.Recent), 0, maxRecent),
+	); err != nil {
 		return err
-	}
-	if err := checkSlots(is.Count, is.Step); err != nil {
-		return err
-	}
-	if is.Serial > maxRevision {
-		return outside("the newest reservation", fmt.Sprint(is.Serial), fmt.Sprint("0 to ", int64(maxRevision)))
-	}
-	if err := checkSlots(is.Pending.Count, is.Pending.Step); err != nil {
-		return fmt.Errorf("pending: %w", err)
-	}
-	if err := checkSpan("the pending window", is.Pending.Window, maxSpan); err != nil {
-		return err
-	}
-	if len(is.Recent) > maxRecent {
-		return outside("the number of recent reservations", fmt.Sprint(len(is.Recent)), fmt.Sprint("at most ", maxRecent))
 	}
 	for i, s := range is.Recent {
-		if err := s.check(); err != nil {
+		if err := cmp.Or(
+			within("the revision", s.Revision, 0, maxRevision), within("the time in us", s.Time, 0, MaxMicros),
+			within("the wait", s.Wait, 0, maxSpan), checkSlots(s.Count, s.Step),
+		); err != nil {
 			return fmt.Errorf("recent reservation %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func (s *Reservation) check() error {
-	if s.Revision > maxRevision {
-		return outside("the revision", fmt.Sprint(s.Revision), fmt.Sprint("0 to ", int64(maxRevision)))
-	}
-	if s.Time < 0 || s.Time > MaxMicros {
-		return outside("the time", fmt.Sprint(s.Time, "us"), fmt.Sprint("0 to ", int64(MaxMicros)))
-	}
-	if err := checkSpan("the wait", s.Wait, maxSpan); err != nil {
-		return err
-	}
-	return checkSlots(s.Count, s.Step)
-}
-
 func checkSlots(count int, step time.Duration) error {
-	if count < 0 || count > MaxSlots {
-		return outside("the number of slots", fmt.Sprint(count), fmt.Sprint("0 to ", MaxSlots))
-	}
-	return checkSpan("the spacing", step, maxStep)
-}
-
-func checkSpan(name string, d, most time.Duration) error {
-	if d < 0 || d > most {
-		return outside(name, d.String(), fmt.Sprint("0 to ", most))
-	}
-	return nil
+	return cmp.Or(within("the number of slots", count, 0, MaxSlots), within("the spacing", step, 0, maxStep))
 }

@@ -93,8 +93,8 @@ func CheckTills(tills []Till) error { return checkTills(tills, MaxTills) }
 func CheckNames(tills []Till) error { return checkTills(tills, MaxNames) }
 
 func checkTills(tills []Till, most int) error {
-	if len(tills) > most {
-		return outside("the number of tills", fmt.Sprint(len(tills)), fmt.Sprint("at most ", most))
+	if err := within("the number of tills", len(tills), 0, most); err != nil {
+		return err
 	}
 	for i := range tills {
 		if err := tills[i].check(); err != nil {
@@ -108,21 +108,21 @@ func checkTills(tills []Till, most int) error {
 }
 
 func (t *Till) check() error {
-	if t.Version > MaxVersion {
-		return outside("the version", fmt.Sprint(uint64(t.Version)), fmt.Sprint("at most ", uint64(MaxVersion)))
+	if err := within("the version", t.Version, 0, MaxVersion); err != nil {
+		return err
 	}
 	if t.Paid < 0 || t.Full < t.Paid || t.Full > MaxMicros {
 		return outside("what is given out, and when it is full,", fmt.Sprint(t.Paid, "us, ", t.Full, "us"), "0 or more, and not falling")
 	}
-	if len(t.Spent) > maxWindows {
-		return outside("the number of windows", fmt.Sprint(len(t.Spent)), fmt.Sprint("at most ", maxWindows))
+	if err := within("the number of windows", len(t.Spent), 0, maxWindows); err != nil {
+		return err
 	}
 	for i, s := range t.Spent {
 		if s.Start < -MaxMicros || s.End <= s.Start || s.End > MaxMicros || i > 0 && t.Spent[i-1].Start >= s.Start {
 			return outside("a window", fmt.Sprint(s.Start, "us to ", s.End, "us"), "an end after its beginning, and windows by rising beginning")
 		}
-		if s.Tokens < 0 || s.Tokens > maxSpent {
-			return outside("what is spent", fmt.Sprint(s.Tokens), fmt.Sprint("0 to ", int64(maxSpent)))
+		if err := within("what is spent", s.Tokens, 0, maxSpent); err != nil {
+			return err
 		}
 	}
 	return nil
