@@ -18,7 +18,7 @@ func eachDraw(spoil func(*driver.Draw)) func(*driver.Request) {
 	}
 }
 
-// tillFaults break rules of tills. The random sequences find some of them, too, but that is not what they are for.
+// tillFaults break rules of tills.
 var tillFaults = map[string]fault{
 	"draws are ignored": {
 		found:   "a till gives what its total earns, whoever draws",

@@ -15,8 +15,8 @@
 //
 // The cases take the rules of the package documentation of consensus one by one.
 // A store that calls driver.Record needs no more. A store that does the step in a
-// language of its own should also be compared with a Record, step by step at random
-// and at times that the test sets; see TestScriptsDoWhatRecordDoes of redisstore.
+// language of its own should also be compared with a Record, in random steps at
+// times that the test sets. TestScriptsDoWhatRecordDoes of redisstore does that.
 //
 // The suite needs no control of the store's clock, and waits for real time only
 // where a rule is about time. It asks for leases of tenths of a second, which
