@@ -125,16 +125,28 @@ func TestDocumentsShareNoMemory(t *testing.T) {
 func TestLoadShowsTheLiveRows(t *testing.T) {
 	live := holder("a", "1", half)
 	live.Note = "max 10"
-	r := standing(live, closed(RowReplaced, holder("b", "1", half)))
-	r.Rows[0].LastSeen = r.Clock - 3_000_000
+	r := standing(closed(RowReplaced, holder("a", "0", half)), live, closed(RowReplaced, holder("b", "1", half)))
+	r.Rows[1].LastSeen = r.Clock - 3_000_000
 	docs, roster, err := r.Load()
 	require.NoError(t, err)
 	require.Empty(t, docs)
 	require.Equal(t, []RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 2, Note: "max 10", Silent: 3 * time.Second}}, roster)
-	r.Unstamped = r.Rows[0].RowKey
+	r.Unstamped = r.Rows[1].RowKey
 	_, roster, err = r.Load()
 	require.NoError(t, err)
 	require.Zero(t, roster[0].Silent, "it has made the last step, whenever that was")
+}
+
+// A document that is saved on a Deferred store stamps the step before it, and time goes on from there.
+func TestASavedDocumentStampsTheLastStep(t *testing.T) {
+	r := standing(holder("a", "1", half))
+	r.Unstamped = r.Rows[0].RowKey
+	at := after(time.Second)
+	at.Deferred = true
+	_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")}, at)
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Equal(t, []int64{at.Now, at.Now, at.Now}, []int64{r.Rows[0].LastSeen, r.Clock, r.Wall})
 }
 
 func TestValidateDocuments(t *testing.T) {

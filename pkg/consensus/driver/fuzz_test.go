@@ -30,9 +30,8 @@ func FuzzParseRecord(f *testing.F) {
 	f.Add(full[:len(full)/2])
 	f.Add(append(bytes.Clone(full), 'x'))
 	f.Add(small)
-	forged := append(bytes.Clone(small[:len(small)-1]), 0xff, 0xff, 0x03) // 65,535 rows
-	f.Add(forged)                                                         // in no byte
-	f.Add(append(bytes.Clone(forged), bytes.Repeat([]byte{0x01}, minRowBytes*65_534)...))
+	f.Add(append(bytes.Clone(small[:len(small)-1]), 0xff, 0xff, 0x03))                                            // 65,535 rows in no byte
+	f.Add(append(append(bytes.Clone(small[:len(small)-1]), 0x64), bytes.Repeat([]byte{0x01}, minRowBytes*99)...)) // 100 in room for 99
 	f.Add([]byte("NT\x02"))
 	f.Add([]byte("value of another program"))
 	f.Add([]byte{})
