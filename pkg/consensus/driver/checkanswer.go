@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -31,16 +32,11 @@ func (a *Answer) Check() error {
 
 // plausible refuses an answer to a Sync with a number that no store gives.
 func (a *Answer) plausible() error {
-	if err := checkStep(a.Time, a.Revision); err != nil {
-		return err
-	}
-	for _, err := range []error{
-		checkSpan("the freeze", a.Frozen, MaxReach), checkSince("the beginning of the pool", a.Epoch), checkSpan("the silence before it", a.Silence, MaxReach),
-		checkSince("the store's clock", a.Wall), checkDrawn(a.Draws),
-	} {
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
-		}
+	if err := cmp.Or(
+		checkStep(a.Time, a.Revision), within("the freeze", a.Frozen, 0, MaxReach), within("the beginning of the pool", a.Epoch, 0, MaxMicros),
+		within("the silence before it", a.Silence, 0, MaxReach), within("the store's clock", a.Wall, 0, MaxMicros), checkDrawn(a.Draws),
+	); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 	}
 	if a.Live < 0 || a.PoolSize < 0 || a.PoolSize > maxPoolSize {
 		return fmt.Errorf("%w: %d live, pool size %d", ErrWrongAnswer, a.Live, a.PoolSize)
@@ -50,42 +46,19 @@ func (a *Answer) plausible() error {
 
 // Check returns an error that wraps ErrWrongAnswer for an answer to a Reserve of count slots that no store gives, or nil.
 func (r *Reserved) Check(count int) error {
-	if err := checkStep(r.Time, r.Revision); err != nil {
-		return err
-	}
-	if r.Count < 0 || r.Count > count {
-		return fmt.Errorf("%w: %w", ErrWrongAnswer, outside("the number of slots", fmt.Sprint(r.Count), fmt.Sprint("0 to ", count)))
-	}
-	for _, err := range []error{
-		checkSpan("the wait for a slot", r.Wait, MaxReach), checkSpan("the spacing", r.Spacing, maxStep),
-		checkSpan("the time until the next request", r.Retry, MaxReach), checkSpan("the freeze", r.Frozen, MaxReach),
-	} {
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
-		}
-	}
-	if r.Last < 0 {
-		return fmt.Errorf("%w: %w", ErrWrongAnswer, outside("the name of a reservation", fmt.Sprint(r.Last), "0 or more"))
+	if err := cmp.Or(
+		checkStep(r.Time, r.Revision), within("the number of slots", r.Count, 0, count), within("the wait for a slot", r.Wait, 0, MaxReach),
+		within("the spacing", r.Spacing, 0, maxStep), within("the time until the next request", r.Retry, 0, MaxReach),
+		within("the freeze", r.Frozen, 0, MaxReach), within("the name of a reservation", r.Last, 0, maxRevision),
+	); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 	}
 	return nil
 }
 
 // checkStep refuses a time and a revision that no record has, and no request may report.
 func checkStep(micros int64, revision uint64) error {
-	if err := checkSince("the time", micros); err != nil {
-		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
-	}
-	if revision > maxRevision {
-		return fmt.Errorf("%w: %w", ErrWrongAnswer, outside("the revision", fmt.Sprint(revision), fmt.Sprint("0 to ", int64(maxRevision))))
-	}
-	return nil
-}
-
-func checkSince(name string, micros int64) error {
-	if micros < 0 || micros > MaxMicros {
-		return outside(name, fmt.Sprint(micros), fmt.Sprint("0 to ", int64(MaxMicros)))
-	}
-	return nil
+	return cmp.Or(within("the time", micros, 0, MaxMicros), within("the revision", revision, 0, maxRevision))
 }
 
 // checkRoster refuses rows that no processor has.

@@ -238,18 +238,6 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-func TestLeaseIsThatOfTheFirst(t *testing.T) {
-	r := &Record{}
-	sync := func(id string, seq uint64, lease time.Duration) Answer {
-		req := Request{Pool: "pool", ID: id, Incarnation: "1", Seq: seq, LastSeq: seq - 1, Lease: lease, Report: Report{}}
-		ans, _ := r.Sync(&req, after(0))
-		return ans
-	}
-	require.Equal(t, short, sync("a", 1, short).Lease)
-	require.Equal(t, short, sync("b", 1, longest).Lease)
-	require.Equal(t, short, sync("a", 2, longest).Lease)
-}
-
 // TestDeferred is about a store that learns the time of a step with the next one.
 func TestDeferred(t *testing.T) {
 	r := &Record{}

@@ -2,20 +2,17 @@ package driver
 
 import (
 	"cmp"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
 
-// The binary form of a record is a header of recordMagic and one byte FormatVersion, then the fields in the order of appendHead and
-// appendRow. Numbers are varints, strings follow their length, nonces and keys have eight bytes. The rows are followed by the Permits, the
-// tills, the Names and the Busy of each row, if flags say so. Every record has exactly one form, and nothing is written that cannot be read
-// again.
+// The binary form of a record is a header of recordMagic and one byte FormatVersion, then the fields in the order of coder.record. Numbers
+// are varints, strings follow their length, nonces and keys have eight bytes. Every record has exactly one form, and nothing is written
+// that cannot be read again.
 const recordMagic = "NT"
 
-// The flags of the head.
+// The flags of the head, in the order of Record.flags.
 const (
 	flagFreezeUnstamped = 1 << 0
 	flagPermits         = 1 << 1
@@ -43,102 +40,134 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return b, fmt.Errorf("consensus: the record cannot be written: %w", err)
 	}
-	b = r.appendHead(b)
-	for i := range r.Rows {
-		b = r.appendRow(b, &r.Rows[i])
-	}
-	if !r.Permits.isZero() {
-		b = r.Permits.appendTo(b)
-	}
-	b = r.appendTills(b, r.Tills)
-	b = r.appendNames(b)
-	if r.anyBusy() {
-		for i := range r.Rows {
-			b = appendString(b, r.Rows[i].Busy)
-		}
-	}
-	return b, nil
+	c := coder{b: b, writes: true}
+	c.record(r)
+	return c.b, nil
 }
 
 // ParseRecord reads the binary form of a record. It accepts only the output of AppendBinary, never panics, and allocates no more than a
 // small multiple of len(b). b is not kept. The error wraps ErrWrongAnswer and names the fault and its place, or a newer format.
 func ParseRecord(b []byte) (*Record, error) {
-	d := &decoder{b: b}
-	r := d.record()
-	if d.err == nil && d.off < len(b) {
-		d.failf("%d bytes too many", len(b)-d.off)
+	c, r := coder{b: b}, &Record{}
+	c.record(r)
+	if c.err == nil && c.off < len(b) {
+		c.failf("%d bytes too many", len(b)-c.off)
 	}
-	if d.err == nil {
-		if err := r.check(); err != nil {
-			d.err = err
-		}
+	if c.err == nil {
+		c.err = r.check()
 	}
-	if d.err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, d.err)
+	if c.err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, c.err)
 	}
 	return r, nil
 }
 
-func (r *Record) appendHead(b []byte) []byte {
-	b = append(b, recordMagic...)
-	b = append(b, FormatVersion)
-	b = appendString(b, r.Store)
-	b = binary.AppendUvarint(b, r.Revision)
-	for _, t := range []int64{r.Clock, r.Wall, r.FrozenUntil, r.FrozenSince} {
-		b = binary.AppendVarint(b, t)
+func (c *coder) record(r *Record) {
+	if c.header(); c.err != nil {
+		return
 	}
-	b = appendString(b, string(r.FrozenBy))
-	b = binary.AppendUvarint(b, uint64(r.Lease))
-	var unstamped uint64
+	text(c, "the store's identity", maxIdentityBytes, &r.Store)
+	num(c, "the revision", &r.Revision)
+	for _, t := range []*int64{&r.Clock, &r.Wall, &r.FrozenUntil, &r.FrozenSince} {
+		c.after("a time", 0, t)
+	}
+	text(c, "the cause of the freeze", maxCauseBytes, &r.FrozenBy)
+	num(c, "the lease", &r.Lease)
+	unstamped, flags := r.unstamped(), r.flags()
+	num(c, "the unstamped row", &unstamped)
+	if c.byte(&flags); flags > knownFlags {
+		c.failf("the flags are %d, allowed: 0 to %d; a newer release knows more", flags, knownFlags)
+	}
+	c.epoch(r)
+	c.documents(r)
+	list(c, "rows", minRowBytes, nil, &r.Rows, func(w *Row) { c.row(r.Clock, w) })
+	if !c.writes {
+		r.FreezeUnstamped = flags&flagFreezeUnstamped != 0
+		switch {
+		case c.err != nil || unstamped == 0:
+		case unstamped > uint64(len(r.Rows)):
+			c.failf("the unstamped row is number %d of %d", unstamped, len(r.Rows))
+		default:
+			r.Unstamped = r.Rows[unstamped-1].RowKey
+		}
+	}
+	if flags&flagPermits != 0 {
+		c.permits(&r.Permits)
+	}
+	if flags&flagTills != 0 {
+		c.tills(r, MaxTills, &r.Tills)
+	}
+	if flags&flagNames != 0 {
+		c.names(r)
+	}
+	if flags&flagBusy != 0 {
+		for i := range r.Rows {
+			text(c, "what is busy", MaxBusyBytes, &r.Rows[i].Busy)
+		}
+		if c.err == nil && !r.anyBusy() {
+			c.failf("nothing is busy, though the flags say so")
+		}
+	}
+}
+
+// header is that of a record in a format that this build reads.
+func (c *coder) header() {
+	if c.writes {
+		c.b = append(append(c.b, recordMagic...), FormatVersion)
+		return
+	}
+	if len(c.b) <= len(recordMagic) || string(c.b[:len(recordMagic)]) != recordMagic {
+		c.failf("%d bytes that are not a pool's record", len(c.b))
+		return
+	}
+	c.off = len(recordMagic)
+	var v byte
+	switch c.byte(&v); {
+	case v > FormatVersion:
+		c.failf("the record has format %d, written by a newer release; this one reads up to format %d", v, FormatVersion)
+	case v != FormatVersion:
+		c.failf("the record has format %d, allowed: %d", v, FormatVersion)
+	}
+}
+
+func (r *Record) flags() (flags byte) {
+	for i, set := range [...]bool{r.FreezeUnstamped, !r.Permits.isZero(), len(r.Tills) > 0, r.anyBusy(), !r.Names.isZero()} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	return flags
+}
+
+// unstamped is one more than the place of the unstamped row, 0 if there is none.
+func (r *Record) unstamped() uint64 {
 	if i, ok := r.find(r.Unstamped); ok {
-		unstamped = uint64(i) + 1
-	}
-	b = binary.AppendUvarint(b, unstamped)
-	var flags byte
-	if r.FreezeUnstamped {
-		flags |= flagFreezeUnstamped
-	}
-	if !r.Permits.isZero() {
-		flags |= flagPermits
-	}
-	if len(r.Tills) > 0 {
-		flags |= flagTills
-	}
-	if r.anyBusy() {
-		flags |= flagBusy
-	}
-	if !r.Names.isZero() {
-		flags |= flagNames
-	}
-	b = append(b, flags)
-	b = r.appendEpoch(b)
-	b = r.appendDocuments(b)
-	return binary.AppendUvarint(b, uint64(len(r.Rows)))
-}
-
-func (r *Record) appendRow(b []byte, w *Row) []byte {
-	b = appendString(b, w.ID)
-	b = appendString(b, w.Incarnation)
-	b = append(b, byte(w.State))
-	b = binary.AppendUvarint(b, w.Seq)
-	b = binary.BigEndian.AppendUint64(b, w.Nonce)
-	b = binary.AppendVarint(b, r.Clock-w.LastSeen)
-	for _, s := range []Share{w.Claim, w.InUse, w.Answered, w.Demand} {
-		b = binary.AppendUvarint(b, uint64(s))
-	}
-	b = binary.AppendUvarint(b, uint64(w.PoolSize))
-	return appendString(b, w.Note)
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-func boolByte(v bool) byte {
-	if v {
-		return 1
+		return uint64(i) + 1
 	}
 	return 0
+}
+
+func (c *coder) row(clock int64, w *Row) {
+	text(c, "the ID", maxNameBytes, &w.ID)
+	text(c, "the incarnation", maxNameBytes, &w.Incarnation)
+	c.byte((*byte)(&w.State))
+	num(c, "the sequence number", &w.Seq)
+	c.uint64(&w.Nonce)
+	c.before("last-seen", clock, &w.LastSeen)
+	for _, s := range []*Share{&w.Claim, &w.InUse, &w.Answered, &w.Demand} {
+		num(c, "a share", s)
+	}
+	num(c, "the pool size", &w.PoolSize)
+	text(c, "the note", MaxNoteBytes, &w.Note)
+}
+
+func (r *Record) anyBusy() bool {
+	for i := range r.Rows {
+		if r.Rows[i].Busy != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // check returns an error for the first field of a record that no store writes.
@@ -147,8 +176,8 @@ func (r *Record) check() error {
 		return outside("the store's identity", fmt.Sprint(len(r.Store), " bytes"), fmt.Sprint("at most ", maxIdentityBytes))
 	}
 	// A request must be able to report back each part of an answer, or a processor that has taken the answer could never ask again.
-	if r.Revision == 0 || r.Revision > maxRevision {
-		return outside("the revision", fmt.Sprint(r.Revision), fmt.Sprint("1 to ", int64(maxRevision)))
+	if err := within("the revision", r.Revision, 1, maxRevision); err != nil {
+		return err
 	}
 	if r.Clock < 0 {
 		return outside("the clock", fmt.Sprint(r.Clock, "us"), "0 or more")
@@ -170,13 +199,8 @@ func (r *Record) check() error {
 		return outside("the cause of the freeze", fmt.Sprint(len(r.FrozenBy), " bytes"), fmt.Sprint("at most ", maxCauseBytes))
 	}
 	// A longer lease than this build knows would outlive its freezes.
-	if r.Lease < time.Millisecond || r.Lease > MaxLease {
-		return outside("the lease", r.Lease.String(), "1ms to "+MaxLease.String())
-	}
-	if err := r.checkEpoch(); err != nil {
-		return err
-	}
-	if err := checkDocuments(r.Documents, false); err != nil {
+	lease := within("the lease", r.Lease, time.Millisecond, MaxLease)
+	if err := cmp.Or(lease, r.checkEpoch(), checkDocuments(r.Documents, false)); err != nil {
 		return err
 	}
 	for i := range r.Rows {
@@ -201,10 +225,7 @@ func (w *Row) check() error {
 			return outside(f.name, fmt.Sprintf("%.40q", f.v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL"))
 		}
 	}
-	if w.State > RowLeft {
-		return outside("the state", fmt.Sprint(w.State), fmt.Sprint("0 to ", uint8(RowLeft)))
-	}
-	if err := checkMicros("last-seen", w.LastSeen); err != nil {
+	if err := cmp.Or(within("the state", uint8(w.State), 0, uint8(RowLeft)), checkMicros("last-seen", w.LastSeen)); err != nil {
 		return err
 	}
 	if w.LastSeen < 0 {
@@ -215,16 +236,13 @@ func (w *Row) check() error {
 
 // check returns no *RequestError: no request is to blame for what the store holds.
 func (e *Holding) check() error {
-	for _, s := range []struct {
-		name string
-		v    Share
-	}{{"the claim", e.Claim}, {"the share in use", e.InUse}, {"the share answered", e.Answered}, {"the demand", e.Demand}} {
-		if s.v < 0 || s.v > Whole {
-			return outside(s.name, fmt.Sprint(int64(s.v)), "0 to 1000000000")
-		}
-	}
-	if e.PoolSize < 0 || e.PoolSize > maxPoolSize {
-		return outside("the pool size", fmt.Sprint(e.PoolSize), fmt.Sprint("0 to ", maxPoolSize))
+	const whole = int64(Whole)
+	if err := cmp.Or(
+		within("the claim", int64(e.Claim), 0, whole), within("the share in use", int64(e.InUse), 0, whole),
+		within("the share answered", int64(e.Answered), 0, whole), within("the demand", int64(e.Demand), 0, whole),
+		within("the pool size", e.PoolSize, 0, maxPoolSize),
+	); err != nil {
+		return err
 	}
 	if len(e.Note) > MaxNoteBytes || strings.ContainsRune(e.Note, 0) {
 		return outside("the note", fmt.Sprintf("%.40q", e.Note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL"))
@@ -246,4 +264,28 @@ func outside(field, value, allowed string) error {
 	return fmt.Errorf("%s is %s, allowed: %s", field, value, allowed)
 }
 
-var errTruncated = errors.New("the record ends in the middle of a field")
+// within returns an error for a value below the least or above the most that is allowed. askedWithin returns a *RequestError. Both are
+// inlined for values that are allowed.
+func within[T cmp.Ordered](field string, v, least, most T) error {
+	if least <= v && v <= most {
+		return nil
+	}
+	bad := beyond(field, v, least, most)
+	return outside(bad.Field, bad.Value, bad.Allowed)
+}
+
+func askedWithin[T cmp.Ordered](field string, v, least, most T) error {
+	if least <= v && v <= most {
+		return nil
+	}
+	return beyond(field, v, least, most)
+}
+
+func beyond[T cmp.Ordered](field string, v, least, most T) *RequestError {
+	var zero T
+	low := fmt.Sprint(least)
+	if least == zero {
+		low = "0" // also of a duration
+	}
+	return &RequestError{field, fmt.Sprint(v), low + " to " + fmt.Sprint(most)}
+}

@@ -1,7 +1,7 @@
 package driver
 
 import (
-	"encoding/binary"
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -20,8 +20,8 @@ const (
 	maxSpan = MaxReach
 )
 
-// appendTo appends the binary form: one byte of flags, and numbers as varints.
-func (is *Permits) appendTo(b []byte) []byte {
+// permits are one byte of flags, and numbers.
+func (c *coder) permits(is *Permits) {
 	var flags byte
 	if is.Issuing {
 		flags |= flagIssuing
@@ -29,29 +29,37 @@ func (is *Permits) appendTo(b []byte) []byte {
 	if is.Pending != (PendingReservation{}) {
 		flags |= flagPending
 	}
-	b = append(b, flags)
+	if c.byte(&flags); flags&^(flagIssuing|flagPending) != 0 {
+		c.failf("the flags of the permits are %d", flags)
+	}
+	if !c.writes {
+		is.Issuing = flags&flagIssuing != 0
+	}
 	for _, t := range is.times() {
-		b = binary.AppendVarint(b, *t)
+		c.after("a time of the permits", 0, t)
 	}
-	for _, d := range is.durations() {
-		b = binary.AppendUvarint(b, uint64(*d))
-	}
-	b = binary.AppendUvarint(b, uint64(is.Count))
-	b = binary.AppendUvarint(b, is.Serial)
+	num(c, "a spacing", &is.Spacing)
+	num(c, "a spacing", &is.Step)
+	num(c, "the number of slots", &is.Count)
+	num(c, "the newest reservation", &is.Serial)
 	if flags&flagPending != 0 {
-		b = binary.AppendUvarint(b, uint64(is.Pending.Count))
-		b = binary.AppendUvarint(b, uint64(is.Pending.Step))
-		b = binary.AppendUvarint(b, uint64(is.Pending.Window))
+		num(c, "the number of pending slots", &is.Pending.Count)
+		num(c, "the pending spacing", &is.Pending.Step)
+		num(c, "the pending window", &is.Pending.Window)
+		if is.Pending == (PendingReservation{}) {
+			c.failf("an empty reservation is pending")
+		}
 	}
-	b = binary.AppendUvarint(b, uint64(len(is.Recent)))
-	for _, s := range is.Recent {
-		b = binary.AppendUvarint(b, s.Revision)
-		b = binary.AppendVarint(b, s.Time)
-		b = binary.AppendUvarint(b, uint64(s.Count))
-		b = binary.AppendUvarint(b, uint64(s.Wait))
-		b = binary.AppendUvarint(b, uint64(s.Step))
+	list(c, "recent reservations", minSlotsBytes, nil, &is.Recent, func(s *Reservation) {
+		num(c, "the revision", &s.Revision)
+		c.after("a time", 0, &s.Time)
+		num(c, "the number of slots", &s.Count)
+		num(c, "a wait", &s.Wait)
+		num(c, "a spacing", &s.Step)
+	})
+	if c.err == nil && is.isZero() {
+		c.failf("there are no permits, though the flags say so")
 	}
-	return b
 }
 
 func (is *Permits) isZero() bool {
@@ -68,112 +76,33 @@ func (is *Permits) times() []*int64 {
 	return []*int64{&is.SpacingUntil, &is.StrictUntil, &is.SharesUntil, &is.Last, &is.Hold, &is.Held}
 }
 
-func (is *Permits) durations() []*time.Duration { return []*time.Duration{&is.Spacing, &is.Step} }
-
 // check returns an error for the first field that no store writes.
 func (is *Permits) check() error {
-	for _, t := range []struct {
-		name string
-		t    int64
-		most int64
-	}{
-		{"spacing-until", is.SpacingUntil, MaxMicros},
-		{"strict-until", is.StrictUntil, MaxMicros},
-		{"shares-until", is.SharesUntil, MaxMicros},
-		{"the newest slot", is.Last, maxNanos},
-		{"the end of the hold", is.Hold, MaxMicros},
-		{"the freeze held for", is.Held, MaxMicros},
-	} {
-		if t.t < 0 || t.t > t.most {
-			return outside(t.name, fmt.Sprint(t.t), fmt.Sprint("0 to ", t.most))
-		}
+	pending := checkSlots(is.Pending.Count, is.Pending.Step)
+	if pending != nil {
+		pending = fmt.Errorf("pending: %w", pending)
 	}
-	if err := checkSpan("the pool's spacing", is.Spacing, MaxSpacing); err != nil {
+	if err := cmp.Or(
+		within("spacing-until", is.SpacingUntil, 0, MaxMicros), within("strict-until", is.StrictUntil, 0, MaxMicros),
+		within("shares-until", is.SharesUntil, 0, MaxMicros), within("the newest slot", is.Last, 0, maxNanos),
+		within("the end of the hold", is.Hold, 0, MaxMicros), within("the freeze held for", is.Held, 0, MaxMicros),
+		within("the pool's spacing", is.Spacing, 0, MaxSpacing), checkSlots(is.Count, is.Step),
+		within("the newest reservation", is.Serial, 0, maxRevision), pending,
+		within("the pending window", is.Pending.Window, 0, maxSpan), within("the number of recent reservations", len(is.Recent), 0, maxRecent),
+	); err != nil {
 		return err
-	}
-	if err := checkSlots(is.Count, is.Step); err != nil {
-		return err
-	}
-	if is.Serial > maxRevision {
-		return outside("the newest reservation", fmt.Sprint(is.Serial), fmt.Sprint("0 to ", int64(maxRevision)))
-	}
-	if err := checkSlots(is.Pending.Count, is.Pending.Step); err != nil {
-		return fmt.Errorf("pending: %w", err)
-	}
-	if err := checkSpan("the pending window", is.Pending.Window, maxSpan); err != nil {
-		return err
-	}
-	if len(is.Recent) > maxRecent {
-		return outside("the number of recent reservations", fmt.Sprint(len(is.Recent)), fmt.Sprint("at most ", maxRecent))
 	}
 	for i, s := range is.Recent {
-		if err := s.check(); err != nil {
+		if err := cmp.Or(
+			within("the revision", s.Revision, 0, maxRevision), within("the time in us", s.Time, 0, MaxMicros),
+			within("the wait", s.Wait, 0, maxSpan), checkSlots(s.Count, s.Step),
+		); err != nil {
 			return fmt.Errorf("recent reservation %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-func (s *Reservation) check() error {
-	if s.Revision > maxRevision {
-		return outside("the revision", fmt.Sprint(s.Revision), fmt.Sprint("0 to ", int64(maxRevision)))
-	}
-	if s.Time < 0 || s.Time > MaxMicros {
-		return outside("the time", fmt.Sprint(s.Time, "us"), fmt.Sprint("0 to ", int64(MaxMicros)))
-	}
-	if err := checkSpan("the wait", s.Wait, maxSpan); err != nil {
-		return err
-	}
-	return checkSlots(s.Count, s.Step)
-}
-
 func checkSlots(count int, step time.Duration) error {
-	if count < 0 || count > MaxSlots {
-		return outside("the number of slots", fmt.Sprint(count), fmt.Sprint("0 to ", MaxSlots))
-	}
-	return checkSpan("the spacing", step, maxStep)
+	return cmp.Or(within("the number of slots", count, 0, MaxSlots), within("the spacing", step, 0, maxStep))
 }
-
-func checkSpan(name string, d, most time.Duration) error {
-	if d < 0 || d > most {
-		return outside(name, d.String(), fmt.Sprint("0 to ", most))
-	}
-	return nil
-}
-
-// permits reads Permits.
-func (d *decoder) permits(is *Permits) {
-	flags := d.byte()
-	if flags&^(flagIssuing|flagPending) != 0 {
-		d.failf("the flags of the permits are %d", flags)
-	}
-	is.Issuing = flags&flagIssuing != 0
-	for _, t := range is.times() {
-		*t = d.varint("a time of the permits")
-	}
-	for _, v := range is.durations() {
-		*v = d.duration("a spacing")
-	}
-	is.Count = int(d.uvarint("the number of slots"))
-	is.Serial = d.uvarint("the newest reservation")
-	if flags&flagPending != 0 {
-		is.Pending.Count = int(d.uvarint("the number of pending slots"))
-		is.Pending.Step = d.duration("the pending spacing")
-		is.Pending.Window = d.duration("the pending window")
-		if is.Pending == (PendingReservation{}) {
-			d.failf("an empty reservation is pending")
-		}
-	}
-	n := d.count("recent reservations", minSlotsBytes)
-	for i := 0; i < n && d.err == nil; i++ {
-		is.Recent = append(is.Recent, Reservation{
-			Revision: d.uvarint("the revision"), Time: d.varint("a time"), Count: int(d.uvarint("the number of slots")),
-			Wait: d.duration("a wait"), Step: d.duration("a spacing"),
-		})
-	}
-	if d.err == nil && is.isZero() {
-		d.failf("there are no permits, though the flags say so")
-	}
-}
-
-func (d *decoder) duration(field string) time.Duration { return time.Duration(d.uvarint(field)) }

@@ -213,19 +213,19 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		"a long memory":         {func(r *Record) { r.Permits.Recent = make([]Reservation, maxRecent+1) }, "the number of recent reservations is 17"},
 		"a negative wait":       {func(r *Record) { r.Permits.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
 		"a long busy list":      {func(r *Record) { r.Rows[2].Busy = strings.Repeat("x", 449) }, "row 2: what is busy is 449 bytes, allowed: at most 448"},
-		"too many names":        {func(r *Record) { r.Names.Tills = make([]Till, MaxNames+1) }, "the number of tills is 4097, allowed: at most 4096"},
+		"too many names":        {func(r *Record) { r.Names.Tills = make([]Till, MaxNames+1) }, "the number of tills is 4097, allowed: 0 to 4096"},
 		"a cell in a ms":        {func(r *Record) { r.Names.Cells = []Cell{{firstPaid, 0, 1}} }, "whole milliseconds"},
 		"a cell twice":          {func(r *Record) { r.Names.Cells = []Cell{{3, 0, 1}, {3, 0, 1}} }, "the index of a cell is 3"},
 		"a cell in a minute":    {func(r *Record) { r.Names.Cells = []Cell{{3, 1, 1}} }, "until a whole minute"},
 		"too much in a cell":    {func(r *Record) { r.Names.Cells = []Cell{{3, 0, maxSpent + 1}} }, "0 to 4e15 tokens"},
-		"too many tills":        {func(r *Record) { r.Tills = make([]Till, MaxTills+1) }, "the number of tills is 2049, allowed: at most 2048"},
+		"too many tills":        {func(r *Record) { r.Tills = make([]Till, MaxTills+1) }, "the number of tills is 2049, allowed: 0 to 2048"},
 		"tills out of order":    {func(r *Record) { slices.Reverse(r.Tills) }, "till 1: not above the till before it"},
 		"a till twice":          {func(r *Record) { r.Tills[1].Key = 0 }, "till 1: not above the till before it"},
 		"a till's far version":  {func(r *Record) { r.Tills[1].Version++ }, "till 1: the version is 9223372036854775808"},
 		"paid below 0":          {func(r *Record) { r.Tills[0].Paid = -1 }, "till 0: what is given out, and when it is full, is -1us"},
 		"a till more than full": {func(r *Record) { r.Tills[2].Full = 0 }, "till 2: what is given out, and when it is full, is 1us, 0us"},
 		"full too late":         {func(r *Record) { r.Tills[2].Full = MaxMicros + 1 }, "when it is full, is 1us, 1152921504606846977us"},
-		"too many windows":      {func(r *Record) { r.Tills[1].Spent = make([]Spent, 7) }, "till 1: the number of windows is 7, allowed: at most 6"},
+		"too many windows":      {func(r *Record) { r.Tills[1].Spent = make([]Spent, 7) }, "till 1: the number of windows is 7, allowed: 0 to 6"},
 		"an empty window":       {func(r *Record) { r.Tills[1].Spent[0].End = -5 }, "till 1: a window is -5us to -5us"},
 		"windows out of order":  {func(r *Record) { slices.Reverse(r.Tills[1].Spent) }, "till 1: a window is -5us to 7us"},
 		"a far window":          {func(r *Record) { r.Tills[1].Spent[1].End = math.MaxInt64 }, "till 1: a window is 1794999000000000us to"},
@@ -364,20 +364,4 @@ func TestParseRecordBlamesNoRequest(t *testing.T) {
 	require.ErrorContains(t, err, "the note is")
 	var request *RequestError
 	require.NotErrorAs(t, err, &request)
-}
-
-// A forged record costs no more memory than its bytes justify.
-func TestParseRecordAllocatesLittle(t *testing.T) {
-	small := written(t, smallRecord())
-	forged := append(bytes.Clone(small[:len(small)-1]), 0xff, 0xff, 0x03) // 65,535 rows
-	forged = append(forged, bytes.Repeat([]byte{0x01}, minRowBytes*65_534)...)
-	result := testing.Benchmark(func(b *testing.B) {
-		b.Helper()
-		for b.Loop() {
-			if _, err := ParseRecord(forged); err == nil {
-				b.Fatal("accepted")
-			}
-		}
-	})
-	require.Less(t, result.AllocedBytesPerOp(), int64(8*len(forged)))
 }

@@ -1,9 +1,6 @@
 package driver
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "fmt"
 
 // The shortest forms of a Till and of a Spent.
 const (
@@ -11,134 +8,80 @@ const (
 	minSpentBytes = 3
 )
 
-// appendTills appends tills, if there are any: their number, then each till. A till begins with its key, and one more than its version, or
-// 0 if that is the one of the till before. Paid relative to the clock, Full relative to Paid, and the windows relative to the wall clock
-// follow.
-func (r *Record) appendTills(b []byte, tills []Till) []byte {
-	if len(tills) == 0 {
-		return b
-	}
-	b = binary.AppendUvarint(b, uint64(len(tills)))
-	var version Version
-	for i := range tills {
-		t := &tills[i]
-		b = binary.BigEndian.AppendUint64(b, t.Key)
-		if t.Version == version {
-			b = append(b, 0)
-		} else {
-			version = t.Version
-			b = binary.AppendUvarint(b, uint64(version)+1)
-		}
-		b = binary.AppendVarint(b, t.Paid-r.Clock)
-		b = binary.AppendUvarint(b, uint64(t.Full-t.Paid))
-		b = binary.AppendUvarint(b, uint64(len(t.Spent)))
-		for _, s := range t.Spent {
-			b = binary.AppendVarint(b, r.Wall-s.Start)
-			b = binary.AppendUvarint(b, uint64(s.End-s.Start))
-			b = binary.AppendUvarint(b, uint64(s.Tokens))
+// tills begin with their number. A till begins with its key, and one more than its version, or 0 if that is the one of the till before.
+// Paid relative to the clock, Full relative to Paid, and the windows relative to the wall clock follow.
+func (c *coder) tills(r *Record, most int, tills *[]Till) {
+	some := func(n int) {
+		if n == 0 || n > most {
+			c.failf("%d tills, allowed: 1 to %d if the flags say so", n, most)
 		}
 	}
-	return b
-}
-
-// tills reads at most so many tills.
-func (d *decoder) tills(r *Record, most int) []Till {
-	n := d.count("tills", minTillBytes)
-	if d.err == nil && (n == 0 || n > most) {
-		d.failf("%d tills, allowed: 1 to %d if the flags say so", n, most)
-	}
-	if d.err != nil {
-		return nil
-	}
-	tills := make([]Till, 0, n)
 	var version Version
-	for i := 0; i < n && d.err == nil; i++ {
-		t := Till{Key: d.uint64()}
-		if v := d.uvarint("the version of a till"); v > 0 {
-			if Version(v-1) == version {
-				d.failf("the version of a till is written out though it is that of the one before")
+	list(c, "tills", minTillBytes, some, tills, func(t *Till) {
+		c.uint64(&t.Key)
+		version = c.version(version, t)
+		c.after("what is given out of a till", r.Clock, &t.Paid)
+		ahead(c, "when a till is full", t.Paid, &t.Full)
+		few := func(n int) {
+			if n > maxWindows {
+				c.failf("%d windows of a till, allowed: at most %d", n, maxWindows)
 			}
-			version = Version(v - 1)
 		}
-		t.Version = version
-		t.Paid = r.Clock + d.varint("what is given out of a till")
-		t.Full = t.Paid + int64(d.uvarint("when a till is full"))
-		d.windows(&t, r.Wall)
-		tills = append(tills, t)
-	}
-	return tills
+		list(c, "windows", minSpentBytes, few, &t.Spent, func(s *Spent) {
+			c.before("the beginning of a window", r.Wall, &s.Start)
+			ahead(c, "the length of a window", s.Start, &s.End)
+			num(c, "what is spent", &s.Tokens)
+		})
+	})
 }
 
-func (d *decoder) windows(t *Till, wall int64) {
-	n := d.count("windows", minSpentBytes)
-	if n > maxWindows {
-		d.failf("%d windows of a till, allowed: at most %d", n, maxWindows)
+// version is that of a till; last is the one of the till before.
+func (c *coder) version(last Version, t *Till) Version {
+	var more Version
+	if t.Version != last {
+		more = t.Version + 1
 	}
-	for i := 0; i < n && d.err == nil; i++ {
-		s := Spent{Start: wall - d.varint("the beginning of a window")}
-		s.End = s.Start + int64(d.uvarint("the length of a window"))
-		s.Tokens = int64(d.uvarint("what is spent"))
-		t.Spent = append(t.Spent, s)
+	num(c, "the version of a till", &more)
+	switch {
+	case c.writes:
+	case more == 0:
+		t.Version = last
+	case more-1 == last:
+		c.failf("the version of a till is written out though it is that of the one before")
+	default:
+		t.Version = more - 1
 	}
+	return t.Version
 }
 
-// appendNames appends the Names, if there are any: whether there are tills, the tills, the number of cells, and the cells. A cell has the
-// distance of its index from the one before, its end in minutes, and its value, in milliseconds if it is a time. Times are relative to
-// their clock. A record without names has none of this.
-func (r *Record) appendNames(b []byte) []byte {
+// names are whether there are tills, the tills, the number of cells, and the cells. A cell has the distance of its index from the one
+// before, its end in minutes, and its value, in milliseconds if it is a time. Times are relative to their clock.
+func (c *coder) names(r *Record) {
 	n := &r.Names
-	if n.isZero() {
-		return b
+	has := len(n.Tills) > 0
+	if c.bool("whether names have tills", &has); has {
+		c.tills(r, MaxNames, &n.Tills)
 	}
-	b = append(b, boolByte(len(n.Tills) > 0))
-	b = r.appendTills(b, n.Tills)
-	b = binary.AppendUvarint(b, uint64(len(n.Cells)))
 	last := -1
-	for _, c := range n.Cells {
-		b = binary.AppendUvarint(b, uint64(c.Index-last-1))
-		if last = c.Index; c.Index < firstPaid {
-			b = binary.AppendVarint(b, c.End/minute-r.Wall/minute)
-			b = binary.AppendUvarint(b, uint64(c.Value))
-			continue
+	list(c, "cells", minSpentBytes, nil, &n.Cells, func(cell *Cell) {
+		ahead(c, "the index of a cell", last+1, &cell.Index)
+		if gap := uint64(cell.Index - last - 1); gap >= MaxCells {
+			c.failf("a cell is %d from the one before, allowed: below %d", gap, MaxCells)
 		}
-		b = binary.AppendVarint(b, c.End/minute-r.Clock/minute)
-		b = binary.AppendVarint(b, c.Value/millisecond-r.Clock/millisecond)
-	}
-	return b
-}
-
-func (d *decoder) names(r *Record) {
-	n := &r.Names
-	switch has := d.byte(); {
-	case has > 1:
-		d.failf("whether names have tills is %d, allowed: 0 or 1", has)
-	case has == 1:
-		n.Tills = d.tills(r, MaxNames)
-	}
-	cells, last := d.count("cells", minSpentBytes), -1
-	for i := 0; i < cells && d.err == nil; i++ {
-		gap := d.uvarint("the index of a cell")
-		if gap >= MaxCells {
-			d.failf("a cell is %d from the one before, allowed: below %d", gap, MaxCells)
+		last = cell.Index
+		clock := r.Wall
+		if cell.Index >= firstPaid {
+			clock = r.Clock
 		}
-		last += int(gap) + 1
-		c, minutes := Cell{Index: last}, d.varint("the end of a cell")
-		if minutes < -MaxMicros/minute || minutes > MaxMicros/minute {
-			d.failf("a cell ends %d minutes from now", minutes)
-		}
-		if c.Index < firstPaid {
-			c.End, c.Value = (r.Wall/minute+minutes)*minute, int64(d.uvarint("what is spent"))
+		c.rounded("the end of a cell", "minutes", minute, clock, &cell.End)
+		if cell.Index < firstPaid {
+			num(c, "what is spent", &cell.Value)
 		} else {
-			value := d.varint("what is given out")
-			if value < -MaxMicros/millisecond || value > MaxMicros/millisecond {
-				d.failf("a cell is %d ms from now", value)
-			}
-			c.End, c.Value = (r.Clock/minute+minutes)*minute, (r.Clock/millisecond+value)*millisecond
+			c.rounded("what is given out", "ms", millisecond, clock, &cell.Value)
 		}
-		n.Cells = append(n.Cells, c)
-	}
-	if d.err == nil && n.isZero() {
-		d.failf("there are no names, though the flags say so")
+	})
+	if c.err == nil && n.isZero() {
+		c.failf("there are no names, though the flags say so")
 	}
 }
 
@@ -150,8 +93,8 @@ func CheckTills(tills []Till) error { return checkTills(tills, MaxTills) }
 func CheckNames(tills []Till) error { return checkTills(tills, MaxNames) }
 
 func checkTills(tills []Till, most int) error {
-	if len(tills) > most {
-		return outside("the number of tills", fmt.Sprint(len(tills)), fmt.Sprint("at most ", most))
+	if err := within("the number of tills", len(tills), 0, most); err != nil {
+		return err
 	}
 	for i := range tills {
 		if err := tills[i].check(); err != nil {
@@ -165,40 +108,22 @@ func checkTills(tills []Till, most int) error {
 }
 
 func (t *Till) check() error {
-	if t.Version > MaxVersion {
-		return outside("the version", fmt.Sprint(uint64(t.Version)), fmt.Sprint("at most ", uint64(MaxVersion)))
+	if err := within("the version", t.Version, 0, MaxVersion); err != nil {
+		return err
 	}
 	if t.Paid < 0 || t.Full < t.Paid || t.Full > MaxMicros {
 		return outside("what is given out, and when it is full,", fmt.Sprint(t.Paid, "us, ", t.Full, "us"), "0 or more, and not falling")
 	}
-	if len(t.Spent) > maxWindows {
-		return outside("the number of windows", fmt.Sprint(len(t.Spent)), fmt.Sprint("at most ", maxWindows))
+	if err := within("the number of windows", len(t.Spent), 0, maxWindows); err != nil {
+		return err
 	}
 	for i, s := range t.Spent {
 		if s.Start < -MaxMicros || s.End <= s.Start || s.End > MaxMicros || i > 0 && t.Spent[i-1].Start >= s.Start {
 			return outside("a window", fmt.Sprint(s.Start, "us to ", s.End, "us"), "an end after its beginning, and windows by rising beginning")
 		}
-		if s.Tokens < 0 || s.Tokens > maxSpent {
-			return outside("what is spent", fmt.Sprint(s.Tokens), fmt.Sprint("0 to ", int64(maxSpent)))
+		if err := within("what is spent", s.Tokens, 0, maxSpent); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func (r *Record) anyBusy() bool {
-	for i := range r.Rows {
-		if r.Rows[i].Busy != "" {
-			return true
-		}
-	}
-	return false
-}
-
-func (d *decoder) busy(r *Record) {
-	for i := 0; i < len(r.Rows) && d.err == nil; i++ {
-		r.Rows[i].Busy = d.string("what is busy", MaxBusyBytes)
-	}
-	if d.err == nil && !r.anyBusy() {
-		d.failf("nothing is busy, though the flags say so")
-	}
 }

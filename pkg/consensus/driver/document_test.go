@@ -52,86 +52,6 @@ func holding(docs ...Document) *Record {
 	return r
 }
 
-// A body is taken when its version is above the one on record, and its base is that
-// one or itself.
-func TestWhichBodiesAreTaken(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		recorded      Version
-		version, base Version
-		taken         bool
-	}{
-		{"the first", 0, 1, 0, true},
-		{"a change", 5, 6, 5, true},
-		{"a change that skips numbers", 5, 900, 5, true},
-		{"a change of an older one", 5, 6, 4, false},
-		{"a change of a newer one", 5, 7, 6, false},
-		{"a change of what is not there", 0, 6, 5, false},
-		{"a change that another processor made as well", 6, 6, 5, false},
-		{"given back after a wipe", 0, 9, 9, true},
-		{"given back after the store went back", 5, 9, 9, true},
-		{"given back, and there", 9, 9, 9, false},
-		{"given back, and outdated", 10, 9, 9, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := holding()
-			if c.recorded > 0 {
-				r.Documents = []Document{{"limit", c.recorded, []byte("old")}}
-			}
-			req := follow(Report{InUse: half})
-			req.Documents = []DocumentReport{{"limit", c.version, c.base, []byte("new")}}
-			require.NoError(t, req.Validate())
-			ans, _ := r.Sync(&req, after(time.Second))
-			require.Equal(t, Granted, ans.Status)
-			if c.taken {
-				require.Equal(t, []Document{{"limit", c.version, []byte("new")}}, r.Documents)
-				require.Empty(t, ans.Documents, "what the sender has is not sent back")
-				return
-			}
-			want := Document{Name: "limit"}
-			if c.recorded > 0 {
-				want = Document{"limit", c.recorded, []byte("old")}
-				require.Equal(t, []Document{want}, r.Documents)
-			} else {
-				require.Empty(t, r.Documents)
-			}
-			require.Equal(t, []Document{want}, ans.Documents)
-		})
-	}
-}
-
-// An answer says what is on record of each document, unless the request said so.
-func TestWhatAnAnswerSaysOfDocuments(t *testing.T) {
-	limit, ramp := Document{"limit", 5, []byte("L")}, Document{"ramp", 7, []byte("R")}
-	for _, c := range []struct {
-		name     string
-		recorded []Document
-		reports  []DocumentReport
-		want     []Document
-	}{
-		{"nothing is there", nil, nil, nil},
-		{"nothing is reported", []Document{limit, ramp}, nil, []Document{limit, ramp}},
-		{"all are loaded", []Document{limit, ramp}, []DocumentReport{{Name: "ramp", Version: 7}, {Name: "limit", Version: 5}}, nil},
-		{"one is older", []Document{limit, ramp}, []DocumentReport{{Name: "ramp", Version: 6}, {Name: "limit", Version: 5}}, []Document{ramp}},
-		{"one is newer", []Document{limit}, []DocumentReport{{Name: "limit", Version: 6, Base: 6}}, []Document{limit}},
-		{"one is not there", []Document{ramp}, []DocumentReport{{Name: "ramp"}, {Name: "limit", Version: 5}}, []Document{{Name: "limit"}, ramp}},
-		{"none is loaded, and none is there", nil, []DocumentReport{{Name: "limit"}}, nil},
-		{"the same version with another body", []Document{limit}, []DocumentReport{{"limit", 5, 5, []byte("X")}}, []Document{limit}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := holding(c.recorded...)
-			req := follow(Report{InUse: half})
-			req.Documents = c.reports
-			require.NoError(t, req.Validate())
-			ans, _ := r.Sync(&req, after(time.Second))
-			require.Equal(t, c.want, ans.Documents)
-			again, changed := r.Sync(&req, after(2*time.Second))
-			require.False(t, changed)
-			require.Equal(t, c.want, again.Documents)
-		})
-	}
-}
-
 // A repeat changes nothing, and tells of the documents as they are now.
 func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
 	r := holding(Document{"limit", 5, []byte("old")})
@@ -156,48 +76,6 @@ func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
 	again, changed = r.Sync(&next, after(2*time.Second))
 	require.False(t, changed)
 	require.Equal(t, []Document{{"limit", 8, []byte("theirs")}}, again.Documents)
-}
-
-// A request that is refused takes no documents and is told of none.
-func TestRefusalsAreAboutNoDocuments(t *testing.T) {
-	limit := Document{"limit", 5, []byte("old")}
-	for _, c := range []struct {
-		want  Status
-		rows  []Row
-		spoil func(*Request)
-	}{
-		{Late, []Row{holder("a", "1", half)}, func(r *Request) { r.Seq, r.LastSeq = 6, 5 }},
-		{Cloned, []Row{holder("a", "1", half)}, func(r *Request) { r.LastNonce = 1 }},
-		{Replaced, []Row{closed(RowReplaced, holder("a", "1", half)), holder("a", "2", 0)}, func(*Request) {}},
-		{Removed, []Row{closed(RowLeft, holder("a", "1", 0))}, func(*Request) {}},
-		{Behind, []Row{holder("a", "1", half)}, func(r *Request) { r.Seq, r.LastSeq = 12, 11 }},
-	} {
-		r := standing(c.rows...)
-		r.Documents = []Document{limit}
-		req := follow(Report{InUse: half})
-		req.Documents = []DocumentReport{{"limit", 9, 9, []byte("new")}, {"ramp", 1, 0, []byte("new")}}
-		c.spoil(&req)
-		require.NoError(t, req.Validate())
-		ans, _ := r.Sync(&req, after(time.Second))
-		require.Equal(t, c.want, ans.Status)
-		require.Equal(t, []Document{limit}, r.Documents, c.want)
-		require.Empty(t, ans.Documents, c.want)
-		require.Zero(t, ans.Epoch, c.want)
-	}
-}
-
-func TestDocumentsOutliveAllRows(t *testing.T) {
-	r := holding(Document{"limit", 5, []byte("old")})
-	require.True(t, r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 8, LastSeq: 7, LastNonce: 700}, after(time.Second)))
-	for i := range 12 {
-		req := follow(Report{})
-		req.ID, req.Seq, req.LastSeq, req.LastNonce = "b", uint64(i+1), uint64(i), 800
-		req.LastTime = t0
-		ans, _ := r.Sync(&req, after(time.Duration(3+2*i)*time.Second))
-		require.Equal(t, Granted, ans.Status)
-	}
-	require.Len(t, r.Rows, 1, "the tombstone is gone")
-	require.Equal(t, []Document{{"limit", 5, []byte("old")}}, r.Documents)
 }
 
 func TestAPoolHasSoManyDocumentsAndNoMore(t *testing.T) {
@@ -244,85 +122,31 @@ func TestDocumentsShareNoMemory(t *testing.T) {
 	require.Equal(t, r, parsed)
 }
 
-func TestSave(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		recorded      Version
-		version, base Version
-		body          string
-		want          Version
-		changed       bool
-		err           string
-	}{
-		{"the first", 0, 1, 0, "new", 1, true, ""},
-		{"a change", 5, 6, 5, "new", 6, true, ""},
-		{"the same again", 5, 5, 3, "old", 5, false, ""},
-		{"the same version with another body", 5, 5, 3, "new", 5, false, `the document "limit" has version 5, expected: 3`},
-		{"a change of an older one", 5, 6, 4, "new", 5, false, `the document "limit" has version 5, expected: 4`},
-		{"a change of what is not there", 0, 6, 4, "new", 0, false, `the document "limit" has version 0, expected: 4`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := holding()
-			if c.recorded > 0 {
-				r.Documents = []Document{{"limit", c.recorded, []byte("old")}}
-			}
-			before := *r
-			d := DocumentReport{"limit", c.version, c.base, []byte(c.body)}
-			require.NoError(t, d.ValidateSave("pool"))
-			current, changed, err := r.Save(&d, At{})
-			require.Equal(t, c.want, current)
-			require.Equal(t, c.changed, changed)
-			if c.err != "" {
-				require.EqualError(t, err, "consensus: "+c.err)
-				require.Equal(t, &ConflictError{"limit", c.base, c.recorded}, err)
-				require.Equal(t, before, *r)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, Document{"limit", c.want, []byte(c.body)}, r.document("limit"))
-			if c.changed {
-				before.Revision++
-				before.Documents = r.Documents
-			}
-			require.Equal(t, before, *r, "it is no step in the life of the pool")
-		})
-	}
-}
-
-func TestAPoolWithoutARecordHasNoDocuments(t *testing.T) {
-	var r Record
-	_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")}, At{})
-	require.ErrorIs(t, err, ErrNoPool)
-	require.False(t, changed)
-	_, _, err = r.Load()
-	require.ErrorIs(t, err, ErrNoPool)
-	require.Equal(t, Record{}, r)
-}
-
 func TestLoadShowsTheLiveRows(t *testing.T) {
 	live := holder("a", "1", half)
 	live.Note = "max 10"
-	r := standing(live, closed(RowReplaced, holder("b", "1", half)))
-	r.Rows[0].LastSeen = r.Clock - 3_000_000
+	r := standing(closed(RowReplaced, holder("a", "0", half)), live, closed(RowReplaced, holder("b", "1", half)))
+	r.Rows[1].LastSeen = r.Clock - 3_000_000
 	docs, roster, err := r.Load()
 	require.NoError(t, err)
 	require.Empty(t, docs)
 	require.Equal(t, []RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 2, Note: "max 10", Silent: 3 * time.Second}}, roster)
-	r.Unstamped = r.Rows[0].RowKey
+	r.Unstamped = r.Rows[1].RowKey
 	_, roster, err = r.Load()
 	require.NoError(t, err)
 	require.Zero(t, roster[0].Silent, "it has made the last step, whenever that was")
 }
 
-func TestANoteIsShownToAll(t *testing.T) {
+// A document that is saved on a Deferred store stamps the step before it, and time goes on from there.
+func TestASavedDocumentStampsTheLastStep(t *testing.T) {
 	r := standing(holder("a", "1", half))
-	req := follow(Report{InUse: half, Note: "max 10"})
-	ans, _ := r.Sync(&req, after(time.Second))
-	require.Equal(t, "max 10", ans.Roster[0].Note)
-	next := follow(Report{InUse: half})
-	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
-	ans, _ = r.Sync(&next, after(2*time.Second))
-	require.Empty(t, ans.Roster[0].Note, "the newest report counts")
+	r.Unstamped = r.Rows[0].RowKey
+	at := after(time.Second)
+	at.Deferred = true
+	_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")}, at)
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Equal(t, []int64{at.Now, at.Now, at.Now}, []int64{r.Rows[0].LastSeen, r.Clock, r.Wall})
 }
 
 func TestValidateDocuments(t *testing.T) {

@@ -48,65 +48,6 @@ func (l *lifetime) leave(after time.Duration, id string) {
 	delete(l.seq, id)
 }
 
-func TestAPoolBeginsWhenNobodyIsThere(t *testing.T) {
-	l := newLifetime(t, false)
-	first := l.sync(0, "a")
-	require.Equal(t, first.Time, first.Epoch)
-	require.Zero(t, first.Silence, "nothing is known of the time before")
-
-	for _, id := range []string{"a", "b", "b", "a"} { // joining and going on change nothing
-		ans := l.sync(time.Second, id)
-		require.Equal(t, first.Epoch, ans.Epoch)
-		require.Zero(t, ans.Silence)
-	}
-	l.leave(time.Second, "a")
-	require.Equal(t, first.Epoch, l.sync(time.Second, "b").Epoch)
-	l.leave(time.Second, "b")
-
-	second := l.sync(3*time.Hour, "c")
-	require.Equal(t, second.Time, second.Epoch)
-	require.Greater(t, second.Epoch, first.Epoch)
-	require.Equal(t, 3*time.Hour, second.Silence, "on the store's clock, though the logical one counts no such leap")
-	for range 3 {
-		ans := l.sync(time.Second, "c")
-		require.Equal(t, second.Epoch, ans.Epoch)
-		require.Equal(t, 3*time.Hour, ans.Silence)
-	}
-}
-
-func TestAPoolBeginsAnewWhenAllRowsAreRemoved(t *testing.T) {
-	l := newLifetime(t, false)
-	l.sync(0, "a")
-	l.leave(time.Second, "a")
-	l.sync(time.Second, "b")
-	began := l.sync(time.Second, "b").Epoch
-	// A processor dies. As long as its row is there, the pool goes on.
-	ans := l.sync(2*time.Second, "d")
-	require.Equal(t, began, ans.Epoch)
-	for range 8 {
-		require.Equal(t, began, l.sync(2*time.Second, "d").Epoch)
-	}
-	require.Len(t, l.rec.Rows, 1)
-	// Only a row that is removed in the very step leaves nobody.
-	l.rec.Rows[0].LastSeen -= micros(Removal(longest))
-	ans = l.sync(time.Second, "e")
-	require.Equal(t, ans.Time, ans.Epoch)
-	require.Equal(t, time.Second, ans.Silence)
-}
-
-// The logical clock may stand still from one life of a pool to the next.
-func TestNoTwoLivesBeginAtTheSameTime(t *testing.T) {
-	l := newLifetime(t, false)
-	began := l.sync(0, "a").Epoch
-	for _, id := range []string{"b", "c", "d"} {
-		l.rec.Rows = nil // all have left and are removed, and the clock has not moved
-		ans := l.sync(time.Hour, id)
-		require.Equal(t, began+1, ans.Epoch)
-		require.Equal(t, t0, ans.Time)
-		began = ans.Epoch
-	}
-}
-
 // A store that learns the time of a step with the next one tells of a beginning then.
 func TestADeferredStoreTellsOfABeginningOneStepLater(t *testing.T) {
 	l := newLifetime(t, true)

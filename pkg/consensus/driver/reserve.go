@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -67,26 +68,15 @@ func (q *Reserve) Validate() error {
 	if err := ValidateNames(q.Pool, "id", "incarnation"); err != nil {
 		return err
 	}
-	if q.Count < 0 || q.Count > MaxSlots {
-		return &RequestError{"Count", fmt.Sprint(q.Count), fmt.Sprint("0 to ", MaxSlots)}
-	}
-	if q.Spacing < MinSpacing || q.Spacing > MaxSpacing {
-		return &RequestError{"Spacing", q.Spacing.String(), fmt.Sprint(MinSpacing, " to ", MaxSpacing)}
-	}
-	if q.Ahead < 0 || q.Ahead > MaxAhead {
-		return &RequestError{"Ahead", fmt.Sprint(q.Ahead), fmt.Sprint("0 to ", MaxAhead)}
-	}
-	if q.Revision > maxRevision {
-		return &RequestError{"Revision", fmt.Sprint(q.Revision), fmt.Sprint("0 to ", int64(maxRevision))}
-	}
-	if err := validateLease(q.Lease); err != nil {
+	if err := cmp.Or(
+		askedWithin("Count", q.Count, 0, MaxSlots), askedWithin("Spacing", q.Spacing, MinSpacing, MaxSpacing),
+		askedWithin("Ahead", q.Ahead, 0, MaxAhead), askedWithin("Revision", q.Revision, 0, maxRevision), validateLease(q.Lease),
+		askedWithin("Unused", q.Unused, 0, MaxSlots),
+	); err != nil {
 		return err
 	}
 	if q.Return < 0 {
 		return &RequestError{"Return", fmt.Sprint(q.Return), "0, or what Reserved.Last was"}
-	}
-	if q.Unused < 0 || q.Unused > MaxSlots {
-		return &RequestError{"Unused", fmt.Sprint(q.Unused), fmt.Sprint("0 to ", MaxSlots)}
 	}
 	return nil
 }

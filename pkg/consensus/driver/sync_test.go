@@ -155,30 +155,6 @@ func TestJudgement(t *testing.T) {
 	}
 }
 
-func TestRepeatIsAnsweredAsBefore(t *testing.T) {
-	r := standing(holder("a", "1", half), holder("b", "1", half/2))
-	req := follow(Report{InUse: half / 2, Wanted: half})
-	first, changed := r.Sync(&req, after(time.Second))
-	require.True(t, changed)
-	kept := copyRecord(r)
-	again, changed := r.Sync(&req, after(2*time.Second))
-	require.False(t, changed)
-	require.Equal(t, first, again)
-	require.Equal(t, kept, r)
-}
-
-func TestOnlyTheFirstSignOfACloneChangesTheRecord(t *testing.T) {
-	r := standing(holder("a", "1", half))
-	req := follow(Report{})
-	req.LastNonce++
-	_, changed := r.Sync(&req, after(time.Second))
-	require.True(t, changed)
-	require.Equal(t, half, r.Claims(), "either process may draw")
-	require.Equal(t, t0, r.Rows[0].LastSeen, "and not for longer than before")
-	_, changed = r.Sync(&req, after(2*time.Second))
-	require.False(t, changed)
-}
-
 func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
 	r := standing(
 		closed(RowLeft, holder("a", "0", 0)), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1", 0),
@@ -195,97 +171,6 @@ func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
 		{"a", "0"}: RowLeft, {"a", "00"}: RowReplaced, {"a", "1"}: RowLive, {"a", "2"}: RowCloned, {"b", "1"}: RowLive,
 	}, states)
 	require.Equal(t, 2, ans.Live, "a and b")
-}
-
-// TestRoom is about answers and claims, in tenths of the limit: a/1 reports, b/1
-// has a claim.
-func TestRoom(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		had, other    Share // claims of a/1 and b/1 before
-		frozen        bool
-		inUse, wanted Share
-		answer, claim Share
-	}{
-		{"what is wanted, if there is room", 0, 5, false, 0, 1, 1, 1},
-		{"what there is room for", 0, 9, false, 0, 5, 1, 1},
-		{"nothing where there is no room", 0, 10, false, 0, 1, 0, 0},
-		{"room is never negative", 0, 20, false, 0, 5, 0, 0},
-		{"one's own claim is no obstacle", 5, 5, false, 5, 5, 5, 5},
-		{"what is in use is claimed, wanted or not", 5, 0, false, 5, 0, 0, 5},
-		{"what is in use is claimed, answered before or not", 0, 1, false, 5, 5, 5, 5},
-		{"what is in use is claimed, room or not", 5, 7, false, 5, 5, 3, 5},
-		{"what was answered but is not in use is free again", 10, 0, false, 1, 2, 2, 2},
-
-		{"frozen: what is in use", 5, 0, true, 1, 5, 1, 1},
-		{"frozen: as far as there is room", 0, 7, true, 5, 5, 3, 5},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			const tenth = Whole / 10
-			r := standing(holder("a", "1", c.had*tenth), holder("b", "1", c.other*tenth))
-			if c.frozen {
-				r.FrozenUntil, r.FrozenBy = t0+micros(time.Minute), FreezeNewRecord
-			}
-			req := follow(Report{InUse: c.inUse * tenth, Wanted: c.wanted * tenth})
-			ans, _ := r.Sync(&req, after(time.Second))
-			require.Equal(t, c.answer*tenth, ans.Share)
-			require.Equal(t, c.claim*tenth, r.Rows[0].Claim)
-			require.Equal(t, c.frozen, ans.Frozen > 0)
-		})
-	}
-}
-
-func TestSharesAddUpToTheLastBillionth(t *testing.T) {
-	r := standing(holder("a", "1", 0), holder("b", "1", Whole-1))
-	req := follow(Report{Wanted: Whole})
-	ans, _ := r.Sync(&req, after(time.Second))
-	require.Equal(t, Share(1), ans.Share)
-	require.Equal(t, Whole, r.Claims())
-}
-
-// TestConsensus is about pool sizes: a/1 reports the first, the others have reported the rest.
-func TestConsensus(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		sizes  []int
-		closed []RowState // rows that do not count, with pool size 9
-		agreed bool
-		most   int
-	}{
-		{name: "alone, nothing yet", sizes: []int{0}, most: 0},
-		{name: "alone", sizes: []int{1}, agreed: true, most: 1},
-		{name: "alone, and wrong", sizes: []int{2}, most: 2},
-		{name: "all the same and right", sizes: []int{3, 3, 3}, agreed: true, most: 3},
-		{name: "all the same and too small", sizes: []int{2, 2, 2}, most: 2},
-		{name: "all the same and too large", sizes: []int{4, 4, 4}, most: 4},
-		{name: "one is behind", sizes: []int{3, 2, 3}, most: 3},
-		{name: "the first is behind", sizes: []int{2, 3, 3}, most: 3},
-		{name: "one is ahead", sizes: []int{2, 2, 3}, most: 3},
-		{name: "those who are gone have no say", sizes: []int{2, 2}, closed: []RowState{RowLeft, RowReplaced, RowCloned}, agreed: true, most: 2},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var rows []Row
-			ids := []string{"a", "b", "c"}
-			for i, size := range c.sizes {
-				rows = append(rows, holder(ids[i], "1", half/4))
-				rows[i].PoolSize = size
-			}
-			for i, state := range c.closed {
-				row := closed(state, holder("d", string(rune('1'+i)), half/4))
-				row.PoolSize = 9
-				rows = append(rows, row)
-			}
-			r := standing(rows...)
-			req := follow(Report{InUse: half / 4, Wanted: half / 4, Demand: 7, PoolSize: c.sizes[0]})
-			ans, _ := r.Sync(&req, after(time.Second))
-			got := ans.Grant
-			require.Equal(t, c.agreed, got.Agreed)
-			require.Equal(t, c.most, got.PoolSize)
-			require.Equal(t, len(c.sizes), got.Live)
-			require.Len(t, got.Roster, len(c.sizes))
-			require.Equal(t, RosterRow{ID: "a", Claim: half / 4, Demand: 7, PoolSize: c.sizes[0]}, got.Roster[0])
-		})
-	}
 }
 
 func TestLeave(t *testing.T) {
@@ -359,17 +244,6 @@ func TestLeaveOfAClone(t *testing.T) {
 	}
 }
 
-// A pool that everybody has left takes the lease of whoever comes next, although
-// the tombstones are still there.
-func TestLeaseOfAPoolThatEverybodyHasLeft(t *testing.T) {
-	r := standing(closed(RowLeft, holder("a", "1", 0)))
-	req := follow(Report{Wanted: Whole})
-	req.ID, req.LastSeq, req.LastNonce, req.LastTime, req.Lease = "b", 0, 0, 0, r.Lease-time.Second
-	ans, _ := r.Sync(&req, after(0))
-	require.Equal(t, Granted, ans.Status)
-	require.Equal(t, req.Lease, ans.Lease)
-}
-
 // sent33 is one unanswered request more than may be named.
 func sent33() (tickets []Ticket) {
 	for seq := range uint64(MaxUnanswered + 1) {
@@ -398,5 +272,29 @@ func TestValidateKeepsNumbersFromWrapping(t *testing.T) {
 		var bad *RequestError
 		require.ErrorAs(t, req.Validate(), &bad)
 		require.Equal(t, c.field, bad.Field)
+	}
+}
+
+// A clone tells of a store that went back as well as its original does, for it
+// draws on what the store has forgotten.
+func TestCloneThatHasSeenANewerStoreFreezesThePool(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Request)
+		cause  FreezeCause
+	}{
+		"a later revision": {func(r *Request) { r.LastNonce, r.Revision = 701, 99 }, FreezeRollback},
+		"neither":          {func(r *Request) { r.LastNonce = 701 }, FreezeNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := standing(holder("a", "1", half))
+			req := follow(Report{InUse: half, Wanted: half})
+			c.change(&req)
+			ans, _ := r.Sync(&req, after(time.Second))
+			require.Equal(t, Cloned, ans.Status)
+			require.Equal(t, RowCloned, r.Rows[0].State)
+			require.Equal(t, c.cause, r.FrozenBy)
+			require.Equal(t, c.cause != FreezeNone, r.FrozenUntil > r.Clock)
+			require.GreaterOrEqual(t, r.Revision, req.Revision)
+		})
 	}
 }

@@ -29,25 +29,11 @@ func (r *Request) Validate() error {
 	if r.Recalled.Seq > 0 && r.Recalled.Seq >= r.LastSeq {
 		return &RequestError{"Recalled", fmt.Sprint("request ", r.Recalled.Seq), "0, or a number below LastSeq"}
 	}
-	if r.LastTime < 0 || r.LastTime > MaxMicros {
-		return &RequestError{"LastTime", fmt.Sprint(r.LastTime), fmt.Sprint("0 to ", int64(MaxMicros))}
-	}
-	if r.Revision > maxRevision {
-		return &RequestError{"Revision", fmt.Sprint(r.Revision), fmt.Sprint("0 to ", int64(maxRevision))}
-	}
-	if err := validateLease(r.Lease); err != nil {
-		return err
-	}
-	if err := r.validatePermits(); err != nil {
-		return err
-	}
-	if r.Outlasts < 0 || r.Outlasts > MaxOutlasts {
-		return &RequestError{"Outlasts", r.Outlasts.String(), fmt.Sprint("0 to ", MaxOutlasts)}
-	}
-	if err := r.validateReport(); err != nil {
-		return err
-	}
-	return cmp.Or(r.validateDead(), validateDocuments(r.Documents), r.validateDraws())
+	return cmp.Or(
+		askedWithin("LastTime", r.LastTime, 0, MaxMicros), askedWithin("Revision", r.Revision, 0, maxRevision),
+		validateLease(r.Lease), r.validatePermits(), askedWithin("Outlasts", r.Outlasts, 0, MaxOutlasts),
+		r.validateReport(), r.validateDead(), validateDocuments(r.Documents), r.validateDraws(),
+	)
 }
 
 func (r *Request) validatePermits() error {
@@ -60,10 +46,7 @@ func (r *Request) validatePermits() error {
 	if r.Strict && r.Spacing == 0 {
 		return &RequestError{"Strict", "true", "true with a Spacing"}
 	}
-	if r.Reach < 0 || r.Reach > MaxReach {
-		return &RequestError{"Reach", r.Reach.String(), fmt.Sprint("0 to ", MaxReach)}
-	}
-	return nil
+	return askedWithin("Reach", r.Reach, 0, MaxReach)
 }
 
 // Validate returns a *RequestError for the first field that no store accepts, or nil.
@@ -100,16 +83,12 @@ func validateTickets(tickets []Ticket, last, seq uint64) error {
 }
 
 func (t *Report) validateReport() error {
-	for _, s := range []struct {
-		name string
-		v    Share
-	}{{"InUse", t.InUse}, {"Wanted", t.Wanted}, {"Demand", t.Demand}} {
-		if s.v < 0 || s.v > Whole {
-			return &RequestError{s.name, fmt.Sprint(int64(s.v)), "0 to 1000000000"}
-		}
-	}
-	if t.PoolSize < 0 || t.PoolSize > maxPoolSize {
-		return &RequestError{"PoolSize", fmt.Sprint(t.PoolSize), fmt.Sprint("0 to ", maxPoolSize)}
+	const whole = int64(Whole)
+	if err := cmp.Or(
+		askedWithin("InUse", int64(t.InUse), 0, whole), askedWithin("Wanted", int64(t.Wanted), 0, whole),
+		askedWithin("Demand", int64(t.Demand), 0, whole), askedWithin("PoolSize", t.PoolSize, 0, maxPoolSize),
+	); err != nil {
+		return err
 	}
 	if len(t.Busy) > MaxBusyBytes {
 		return &RequestError{"Busy", fmt.Sprint(len(t.Busy), " bytes"), fmt.Sprint("at most ", MaxBusyBytes)}

@@ -6,6 +6,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -46,18 +47,23 @@ func New(opts ...Option) *Store {
 	return s
 }
 
+// lock locks the Store for a call, unless that is malformed or its context has ended.
+func (s *Store) lock(ctx context.Context, fault error) error {
+	if err := cmp.Or(fault, ctx.Err()); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	return nil
+}
+
 // Sync records what the request reports and answers it. The answer shares no
 // memory with the Store.
 // Errors: *driver.RequestError for a malformed request, and the context's own
 // if that has ended before the call.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	if err := req.Validate(); err != nil {
+	if err := s.lock(ctx, req.Validate()); err != nil {
 		return driver.Answer{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return driver.Answer{}, err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
 	rec := s.pools[req.Pool]
 	if rec == nil {
@@ -70,13 +76,9 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 
 // Leave frees the claims of one incarnation. Errors are those of Sync.
 func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
-	if err := req.Validate(); err != nil {
+	if err := s.lock(ctx, req.Validate()); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rec := s.pools[req.Pool]; rec != nil {
 		rec.Leave(&req, s.at())
@@ -88,13 +90,9 @@ func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 // the Store. Errors: *driver.RequestError for a name that no pool can have,
 // driver.ErrNoPool, and the context's own if that has ended before the call.
 func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
-	if err := driver.ValidatePool(pool); err != nil {
+	if err := s.lock(ctx, driver.ValidatePool(pool)); err != nil {
 		return nil, nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.record(pool).Load()
 }
@@ -118,13 +116,9 @@ func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 // driver.MaxDocuments; *driver.ConflictError; driver.ErrNoPool; and the
 // context's own if that has ended before the call.
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
-	if err := d.ValidateSave(pool); err != nil {
+	if err := s.lock(ctx, d.ValidateSave(pool)); err != nil {
 		return 0, err
 	}
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
 	current, _, err := s.record(pool).Save(&d, driver.At{})
 	return current, err
@@ -141,19 +135,11 @@ func (s *Store) record(pool string) *driver.Record {
 // Reserve reserves slots. A pool that nobody has joined grants none. Errors are
 // those of Sync.
 func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
-	if err := req.Validate(); err != nil {
+	if err := s.lock(ctx, req.Validate()); err != nil {
 		return driver.Reserved{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return driver.Reserved{}, err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	rec := s.pools[req.Pool]
-	if rec == nil {
-		rec = &driver.Record{}
-	}
-	res, _ := rec.Reserve(&req, s.at())
+	res, _ := s.record(req.Pool).Reserve(&req, s.at())
 	return res, nil
 }
 

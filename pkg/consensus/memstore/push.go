@@ -21,13 +21,9 @@ type watcher struct {
 // Push hands news to all watchers of the pool without blocking. Errors: *driver.RequestError for a name that no pool can have or news of a
 // wrong size, and the context's own if that has ended before the call.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
-	if err := driver.ValidateNews(pool, news); err != nil {
+	if err := s.lock(ctx, driver.ValidateNews(pool, news)); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.watchers[pool] {
 		select {

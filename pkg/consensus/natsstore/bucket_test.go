@@ -93,20 +93,6 @@ func testDeletedRecords(t *testing.T, on target) {
 	}
 }
 
-// A bucket that goes away while it is in use is made again, and its pools freeze.
-func testBucketDeleted(t *testing.T, on target) {
-	s := open(t, on, WithLongestLease(quick))
-	next := syncUntil(t, s, request("p", "a", 1), isWhole)
-	deleteBucket(t, s)
-	other := mustSync(t, s, request("p", "b", 1))
-	require.Equal(t, driver.FreezeNewRecord, other.FrozenBy)
-	require.Zero(t, other.Share)
-	ans := mustSync(t, s, next)
-	require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
-	require.Equal(t, driver.FreezeRollback, ans.FrozenBy)
-	syncUntil(t, s, follow(next, ans), func(ans driver.Answer) bool { return ans.Frozen == 0 })
-}
-
 // A bucket that was made as other programs make theirs will do: no read takes
 // the way that any replica may answer.
 func TestBucketOfAnotherProgram(t *testing.T) {

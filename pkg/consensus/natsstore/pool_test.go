@@ -2,16 +2,11 @@ package natsstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
@@ -38,23 +33,14 @@ func testPool(t *testing.T, on target) {
 	require.False(t, made.AllowDirect)
 
 	next := syncUntil(t, a, follow(request("ns/pipe.v2", "a", 1), first), isWhole)
-	again := mustSync(t, b, next)
-	require.Equal(t, again, mustSync(t, a, next), "a repeat at another handle changes nothing")
-	seen := mustSync(t, b, request("ns/pipe.v2", "b", 1))
-	require.Zero(t, seen.Share)
-	require.Equal(t, 2, seen.Live)
+	mustSync(t, a, next)
+	mustSync(t, b, request("ns/pipe.v2", "b", 1))
 
 	entry, err := keyValue(t, on).Get(t.Context(), "ns/pipe=2Ev2")
 	require.NoError(t, err)
 	rec, err := driver.ParseRecord(entry.Value())
 	require.NoError(t, err)
 	require.Len(t, rec.Rows, 2)
-
-	next = follow(next, again)
-	require.NoError(t, a.Leave(t.Context(), driver.Leave{
-		Pool: "ns/pipe.v2", ID: "a", Incarnation: "i", Seq: next.Seq, LastSeq: next.LastSeq, LastNonce: next.LastNonce,
-	}))
-	require.True(t, isWhole(mustSync(t, b, follow(request("ns/pipe.v2", "b", 1), seen))), "a leave frees the share at once")
 }
 
 func TestLongestLease(t *testing.T) {
@@ -71,19 +57,6 @@ func TestLongestLease(t *testing.T) {
 	req = follow(req, ans)
 	req.Lease, req.Revision = 100*time.Millisecond, ans.Revision+1
 	require.Equal(t, driver.Removal(quick), mustSync(t, s, req).Frozen)
-}
-
-func TestAnotherServerFreezes(t *testing.T) {
-	for name, start := range map[string]func(testing.TB) target{"restarted": current, "leader moved": cluster} {
-		t.Run(name, func(t *testing.T) {
-			on := start(t)
-			next := syncUntil(t, open(t, on, WithLongestLease(quick)), request("p", "a", 1), isWhole)
-			on.moves(t, on.bucket)
-			ans := mustSync(t, open(t, on, WithLongestLease(quick)), next)
-			require.Equal(t, driver.FreezeIdentity, ans.FrozenBy)
-			require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
-		})
-	}
 }
 
 // A write that is not acknowledged may be recorded later, or not; whichever it
@@ -150,56 +123,4 @@ func TestMessagesPerSync(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2*syncs+8, count(api))
 	require.Equal(t, syncs+2, count(writes), "a saved document is one write")
-}
-
-func TestEndedContext(t *testing.T) {
-	s := open(t, current(t))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("enough"))
-	_, err := s.Sync(ctx, request("p", "a", 1))
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = s.Sync(t.Context(), driver.Request{})
-	require.ErrorAs(t, err, new(*driver.RequestError))
-}
-
-// Two syncs that are recorded never have the same revision: the compare-and-set
-// holds, whatever the server and however many write at once.
-func testCompareAndSet(t *testing.T, on target) {
-	const writers, each = 8, 40
-	revisions := make(chan []uint64, writers)
-	for i := range writers {
-		s := open(t, on)
-		go func() { revisions <- syncOften(t, s, fmt.Sprint("pod-", i), each) }()
-	}
-	seen := map[uint64]bool{}
-	for range writers {
-		for _, r := range <-revisions {
-			require.False(t, seen[r], "revision %d was given twice", r)
-			seen[r] = true
-		}
-	}
-	require.Len(t, seen, writers*each)
-}
-
-// syncOften returns the revisions of a number of syncs in a closed loop.
-func syncOften(t *testing.T, s *Store, id string, syncs int) []uint64 {
-	var revisions []uint64
-	req := slow(request("p", id, 1))
-	for deadline := time.Now().Add(patience); len(revisions) < syncs && time.Now().Before(deadline); req.Seq++ {
-		req.Nonce = rand.Uint64()
-		ans, err := trySync(s, req)
-		if err != nil {
-			// It may have been recorded, under a revision that nobody is told. Who does not
-			// name it then is taken for another process.
-			req.Unanswered = append(slices.Clone(req.Unanswered), driver.Ticket{Seq: req.Seq, Nonce: req.Nonce})
-			continue
-		}
-		if !assert.Equal(t, driver.Granted, ans.Status) {
-			break
-		}
-		req.LastSeq, req.LastNonce, req.LastTime, req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
-		req.Unanswered = nil
-		revisions = append(revisions, ans.Revision)
-	}
-	return revisions
 }

@@ -1,6 +1,7 @@
 package natsstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -27,10 +28,7 @@ func (s *Store) newsSubject(pool string) string { return s.prefix + newsBranch +
 // does not wait for the server. It returns a *driver.RequestError for an invalid pool name or news of a wrong size, or the error of the
 // connection if there is none.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
-	if err := driver.ValidateNews(pool, news); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(driver.ValidateNews(pool, news), ctx.Err()); err != nil {
 		return err
 	}
 	msg := nats.NewMsg(s.newsSubject(pool))
@@ -46,10 +44,7 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 // subscribes again after a reconnect. A user without the permission receives nothing; the server reports it to the connection's error
 // handler. Watch returns a *driver.RequestError for an invalid pool name, or the error of a closed connection.
 func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	if err := driver.ValidatePool(pool); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(driver.ValidatePool(pool), ctx.Err()); err != nil {
 		return nil, err
 	}
 	sub, err := s.nc.Subscribe(s.newsSubject(pool), func(m *nats.Msg) {

@@ -1,6 +1,7 @@
 package natsstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // Other errors are those of Sync, and slots may be lost after one. Without interference, a reservation is two messages to the server, one
 // after the other.
 func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
-	if err := s.checkReserve(&req); err != nil {
+	if err := cmp.Or(req.Validate(), s.checkLease(req.Lease)); err != nil {
 		return driver.Reserved{}, err
 	}
 	subject := s.prefix + keyOf(req.Pool)
@@ -47,13 +48,6 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 			return driver.Reserved{}, noSuccess(req.Pool, attempt, again)
 		}
 	}
-}
-
-func (s *Store) checkReserve(req *driver.Reserve) error {
-	if err := req.Validate(); err != nil {
-		return err
-	}
-	return s.checkLease(req.Lease)
 }
 
 var errLeaderChanged = errors.New("the stream has another leader than when the slots were reserved: they are lost")

@@ -188,8 +188,6 @@ func TestOnEachServer(t *testing.T) {
 			}{
 				{"a pool", testPool},
 				{"deleted records", testDeletedRecords},
-				{"the bucket deleted while in use", testBucketDeleted},
-				{"compare and set", testCompareAndSet},
 				{"a hundred processors", testHundred},
 			} {
 				on.bucket = strings.ReplaceAll(test.name, " ", "-")

@@ -60,10 +60,7 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 // If the connected server has not served for a second and the connection knows others, the Store opens a second connection to one of them
 // until the first one serves again.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	if err := req.Validate(); err != nil {
-		return driver.Answer{}, err
-	}
-	if err := s.checkLease(req.Lease); err != nil {
+	if err := cmp.Or(req.Validate(), s.checkLease(req.Lease)); err != nil {
 		return driver.Answer{}, err
 	}
 	var ans driver.Answer
@@ -94,28 +91,29 @@ func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 // Load returns the documents of a pool and its roster. A missing bucket holds no pool. It returns the errors of Sync, or an error that
 // wraps driver.ErrNoPool.
 func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, roster []driver.RosterRow, err error) {
-	if err := driver.ValidatePool(pool); err != nil {
-		return nil, nil, err
-	}
-	found := driver.ErrNoPool // without a bucket nothing is applied
-	err = s.carryOut(ctx, &step{pool: pool, apply: func(rec *driver.Record, _ driver.At) bool {
-		docs, roster, found = rec.Load()
-		return false
-	}})
-	if err = cmp.Or(err, found); err != nil {
-		return nil, nil, fmt.Errorf("natsstore: pool %q: %w", pool, err)
-	}
-	return docs, roster, nil
+	_, err = s.see(ctx, pool, func(rec *driver.Record) (err error) {
+		docs, roster, err = rec.Load()
+		return err
+	})
+	return docs, roster, err
 }
 
 // Age implements driver.Ager: any change of the record counts as a sync. It returns the errors of Load.
 func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
+	return s.see(ctx, pool, func(rec *driver.Record) error {
+		_, _, err := rec.Load()
+		return err
+	})
+}
+
+// see reads the record of a pool, and returns the record's age.
+func (s *Store) see(ctx context.Context, pool string, read func(rec *driver.Record) error) (age time.Duration, err error) {
 	if err := driver.ValidatePool(pool); err != nil {
 		return 0, err
 	}
-	found := driver.ErrNoPool
+	found := driver.ErrNoPool // without a bucket nothing is applied
 	st := step{pool: pool, apply: func(rec *driver.Record, _ driver.At) bool {
-		_, _, found = rec.Load()
+		found = read(rec)
 		return false
 	}}
 	if err := cmp.Or(s.carryOut(ctx, &st), found); err != nil {

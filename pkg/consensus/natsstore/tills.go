@@ -12,18 +12,11 @@ var _ driver.TillSetter = (*Store)(nil)
 
 // Tills implements driver.TillReader. It returns the errors of Load.
 func (s *Store) Tills(ctx context.Context, pool string) (tills []driver.Till, err error) {
-	if err := driver.ValidatePool(pool); err != nil {
-		return nil, err
-	}
-	found := driver.ErrNoPool // without a bucket nothing is applied
-	err = s.carryOut(ctx, &step{pool: pool, apply: func(rec *driver.Record, _ driver.At) bool {
-		tills, found = rec.LoadTills()
-		return false
-	}})
-	if err = cmp.Or(err, found); err != nil {
-		return nil, fmt.Errorf("natsstore: pool %q: %w", pool, err)
-	}
-	return tills, nil
+	_, err = s.see(ctx, pool, func(rec *driver.Record) (err error) {
+		tills, err = rec.LoadTills()
+		return err
+	})
+	return tills, err
 }
 
 // SetSpent implements driver.TillSetter. It returns the errors of Save, and a *driver.RequestError as listed at TillSetter.

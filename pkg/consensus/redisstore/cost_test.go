@@ -12,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -21,23 +22,35 @@ func TestOneRequestPerSync(t *testing.T) {
 	server := testenv.Redis(t)
 	s := New(client(t, ClientOptions(server.Addr())))
 	granted(t, s, request("p", "a", 1, 1)) // loads the script
-	before, err := server.Commands(t.Context())
-	require.NoError(t, err)
-	for n := range uint64(syncs) {
-		granted(t, s, request("p", "a", n+2, 1))
-	}
-	after, err := server.Commands(t.Context())
-	require.NoError(t, err)
-	calls := map[string]int64{}
-	for command, n := range after {
-		if n -= before[command]; n > 0 {
-			calls[command] = n
+	require.Equal(t, map[string]int64{
+		"evalsha": syncs, "info": syncs, "time": syncs, "hmget": syncs, "hgetall": syncs, "hset": syncs, "pexpire": 2 * syncs,
+	}, calls(t, server, func() {
+		for n := range uint64(syncs) {
+			granted(t, s, request("p", "a", n+2, 1))
+		}
+	}))
+}
+
+// calls counts what the server carries out during do, the scripts' own calls included.
+func calls(t *testing.T, server *servers.Redis, do func()) map[string]int64 {
+	t.Helper()
+	before := commands(t, server)
+	do()
+	calls := commands(t, server)
+	calls["info"]-- // that of commands
+	for command, n := range before {
+		if calls[command] -= n; calls[command] == 0 {
+			delete(calls, command)
 		}
 	}
-	require.Equal(t, map[string]int64{
-		"evalsha": syncs, "info": syncs + 1, // and that of Commands
-		"time": syncs, "hmget": syncs, "hgetall": syncs, "hset": syncs, "pexpire": 2 * syncs,
-	}, calls, "the scripts' own calls included")
+	return calls
+}
+
+func commands(t *testing.T, server *servers.Redis) map[string]int64 {
+	t.Helper()
+	calls, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	return calls
 }
 
 // TestDrawsTakeNoOtherRequest: the tills are read and written by the script of the sync, and only while there are any.
@@ -48,27 +61,18 @@ func TestDrawsTakeNoOtherRequest(t *testing.T) {
 	req := request("p", "a", 1, 1)
 	req.Draws = []driver.Draw{{Key: 1, Total: 1000, Per: time.Second, Ask: 1}, {Key: 2, Ask: 1}}
 	granted(t, s, req)
-	before, err := server.Commands(t.Context())
-	require.NoError(t, err)
-	for n := range uint64(syncs) {
-		req := request("p", "a", n+2, 1)
-		if n%2 == 0 {
-			req.Draws = []driver.Draw{{Key: 1, Total: 1000, Per: time.Second, Ask: 1}, {Key: 2, Ask: 1}}
-		}
-		granted(t, s, req)
-	}
-	after, err := server.Commands(t.Context())
-	require.NoError(t, err)
-	calls := map[string]int64{}
-	for command, n := range after {
-		if n -= before[command]; n > 0 {
-			calls[command] = n
-		}
-	}
 	require.Equal(t, map[string]int64{
-		"evalsha": syncs, "info": syncs + 1, "time": syncs, "hgetall": syncs,
+		"evalsha": syncs, "info": syncs, "time": syncs, "hgetall": syncs,
 		"hmget": syncs + syncs/2, "hset": syncs + syncs/2, "pexpire": 3 * syncs,
-	}, calls)
+	}, calls(t, server, func() {
+		for n := range uint64(syncs) {
+			next := request("p", "a", n+2, 1)
+			if n%2 == 0 {
+				next.Draws = req.Draws
+			}
+			granted(t, s, next)
+		}
+	}))
 }
 
 // TestLostTillsFreeze: a server that evicts the tills and keeps the pool has forgotten something.
@@ -105,24 +109,6 @@ func TestLostTillsFreeze(t *testing.T) {
 	require.ErrorContains(t, err, "a till is not of format 1")
 }
 
-// TestTillsExpireWithThePool: also when nothing is drawn.
-func TestTillsExpireWithThePool(t *testing.T) {
-	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
-	s := New(c)
-	pool, _ := s.keys("p")
-	req := request("p", "a", 1, 1)
-	req.Draws = []driver.Draw{{Key: 1, Ask: 1}}
-	granted(t, s, req)
-	for n := range uint64(3) {
-		for _, key := range []string{pool, tillsKey(pool)} {
-			left := c.PTTL(t.Context(), key).Val()
-			require.Greater(t, left, 23*time.Hour, "%s after %d syncs", key, n)
-			require.NoError(t, c.PExpire(t.Context(), key, time.Hour).Err())
-		}
-		granted(t, s, request("p", "a", n+2, 1))
-	}
-}
-
 // TestOneRequestPerReservation counts at the server, too.
 func TestOneRequestPerReservation(t *testing.T) {
 	const reservations = 50
@@ -138,23 +124,14 @@ func TestOneRequestPerReservation(t *testing.T) {
 		res, err := s.Reserve(t.Context(), want)
 		return err == nil && res.Count == 1
 	})
-	before, err := server.Commands(t.Context())
-	require.NoError(t, err)
-	for range reservations {
-		_, err := s.Reserve(t.Context(), driver.Reserve{Pool: "p", Count: 1, Ahead: 100, Spacing: driver.MinSpacing, Lease: longest})
-		require.NoError(t, err)
-	}
-	after, err := server.Commands(t.Context())
-	require.NoError(t, err)
-	calls := map[string]int64{}
-	for command, n := range after {
-		if n -= before[command]; n > 0 {
-			calls[command] = n
-		}
-	}
 	require.Equal(t, map[string]int64{
-		"evalsha": reservations, "info": reservations + 1, "time": reservations, "hget": reservations, "hset": reservations,
-	}, calls)
+		"evalsha": reservations, "info": reservations, "time": reservations, "hget": reservations, "hset": reservations,
+	}, calls(t, server, func() {
+		for range reservations {
+			_, err := s.Reserve(t.Context(), driver.Reserve{Pool: "p", Count: 1, Ahead: 100, Spacing: driver.MinSpacing, Lease: longest})
+			require.NoError(t, err)
+		}
+	}))
 }
 
 // TestRetriesCountOnce: a client that retries has one request applied several
@@ -265,21 +242,4 @@ func perCall(t testing.TB, c redis.UniversalClient, command string) float64 {
 	usec, err := strconv.ParseFloat(found[1], 64)
 	require.NoError(t, err)
 	return usec
-}
-
-// BenchmarkSync measures one processor after the other in pools of several sizes.
-func BenchmarkSync(b *testing.B) {
-	c := client(b, ClientOptions(testenv.Redis(b).Addr()))
-	s := New(c)
-	for _, rows := range []int{1, 10, 100, 1000} {
-		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
-			next := fill(b, s, fmt.Sprint("pool of ", rows, b.N), rows)
-			require.NoError(b, c.ConfigResetStat(b.Context()).Err())
-			b.ReportAllocs()
-			for b.Loop() {
-				granted(b, s, next())
-			}
-			b.ReportMetric(perCall(b, c, "evalsha"), "server-us/op")
-		})
-	}
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,10 +18,7 @@ const documentField = "\x00doc\x00"
 // Load implements driver.Store. It returns the errors of Sync, or an error that wraps driver.ErrNoPool. It is one HGETALL, which a client
 // that reads from replicas may send to a replica.
 func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
-	if s.fault != nil {
-		return nil, nil, s.fault
-	}
-	if err := driver.ValidatePool(pool); err != nil {
+	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
 		return nil, nil, err
 	}
 	key, _ := s.keys(pool)
@@ -37,10 +35,7 @@ func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []dri
 
 // Age implements driver.Ager. It returns the errors of Load.
 func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
-	if s.fault != nil {
-		return 0, s.fault
-	}
-	if err := driver.ValidatePool(pool); err != nil {
+	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
 		return 0, err
 	}
 	key, _ := s.keys(pool)
@@ -96,12 +91,8 @@ func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow,
 	if err != nil {
 		return nil, nil, err
 	}
-	roster := consensus(c.rows).Roster
-	for i := range roster {
-		at, _ := slices.BinarySearchFunc(c.rows, roster[i].ID, func(r row, id string) int { return strings.Compare(r.id, id) })
-		roster[i].Silent = time.Duration(max(0, clock-c.rows[at].lastSeen)) * time.Microsecond
-	}
-	return docs, roster, nil
+	rec := driver.Record{Revision: 1, Clock: clock, Rows: c.rows, Documents: docs}
+	return rec.Load()
 }
 
 // clockOf returns the pool's logical clock; see lua/record.lua and lua/permit.lua.
@@ -124,10 +115,7 @@ const metaWords = 15
 
 // Save implements driver.Store. It returns the errors of Sync, a *driver.ConflictError, or an error that wraps driver.ErrNoPool.
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
-	if s.fault != nil {
-		return 0, s.fault
-	}
-	if err := d.ValidateSave(pool); err != nil {
+	if err := cmp.Or(s.fault, d.ValidateSave(pool)); err != nil {
 		return 0, err
 	}
 	key, _ := s.keys(pool)

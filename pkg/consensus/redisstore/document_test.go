@@ -2,19 +2,15 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -69,65 +65,22 @@ func TestDocumentsCostNoRequest(t *testing.T) {
 	save := driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}
 	_, err := s.Save(t.Context(), "other", save) // loads the script
 	require.ErrorIs(t, err, driver.ErrNoPool)
-	requireCalls := func(want map[string]int64, do func()) {
-		t.Helper()
-		before := commands(t, server)
-		do()
-		calls := commands(t, server)
-		for command, n := range before {
-			if calls[command] -= n; calls[command] == 0 {
-				delete(calls, command)
-			}
-		}
-		require.Equal(t, want, calls)
-	}
-	sync := map[string]int64{"evalsha": 1, "info": 2, "time": 1, "hmget": 1, "hgetall": 1, "hset": 1, "pexpire": 2}
-	requireCalls(sync, func() {
+	sync := map[string]int64{"evalsha": 1, "info": 1, "time": 1, "hmget": 1, "hgetall": 1, "hset": 1, "pexpire": 2}
+	require.Equal(t, sync, calls(t, server, func() {
 		granted(t, s, with(request("p", "a", 2, 1), save, driver.DocumentReport{Name: "ramp", Version: 1, Body: []byte("y")}))
-	})
-	requireCalls(sync, func() {
+	}))
+	require.Equal(t, sync, calls(t, server, func() {
 		granted(t, s, with(request("p", "a", 3, 1), driver.DocumentReport{Name: "limit", Version: 1}))
-	})
-	requireCalls(map[string]int64{"evalsha": 1, "info": 1, "hmget": 1, "hset": 1, "pexpire": 1}, func() {
+	}))
+	require.Equal(t, map[string]int64{"evalsha": 1, "hmget": 1, "hset": 1, "pexpire": 1}, calls(t, server, func() {
 		_, err := s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 2, Base: 1, Body: []byte("x")})
 		require.NoError(t, err)
-	})
-	requireCalls(map[string]int64{"hgetall": 1, "info": 1}, func() {
+	}))
+	require.Equal(t, map[string]int64{"hgetall": 1}, calls(t, server, func() {
 		docs, _, err := s.Load(t.Context(), "p")
 		require.NoError(t, err)
 		require.Len(t, docs, 2)
-	})
-}
-
-func commands(t *testing.T, server *servers.Redis) map[string]int64 {
-	t.Helper()
-	calls, err := server.Commands(t.Context())
-	require.NoError(t, err)
-	return calls
-}
-
-// A pool with documents outlives its last step by a week, so that an override is there
-// after a weekend.
-func TestExpiryWithDocuments(t *testing.T) {
-	const week = 7 * 24 * time.Hour
-	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
-	s := New(c)
-	pool, _ := s.keys("p")
-	requireTTL := func(want time.Duration) {
-		t.Helper()
-		require.InDelta(t, want, c.PTTL(t.Context(), pool).Val(), float64(time.Minute))
-	}
-	granted(t, s, request("p", "a", 1, 1))
-	requireTTL(24 * time.Hour)
-	_, err := s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
-	require.NoError(t, err)
-	requireTTL(week)
-	require.NoError(t, c.PExpire(t.Context(), pool, time.Hour).Err())
-	granted(t, s, request("p", "a", 2, 1))
-	requireTTL(week)
-	require.NoError(t, c.PExpire(t.Context(), pool, time.Hour).Err())
-	require.NoError(t, s.Leave(t.Context(), leaving("p", "a", 3)))
-	requireTTL(week)
+	}))
 }
 
 // A document that nothing can be made of stops those who ask about it, and stays.
@@ -149,34 +102,6 @@ func TestMalformedDocument(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrWrongAnswer)
 	require.ErrorContains(t, err, "a document is not of format 1")
 	require.Equal(t, before, everything(t, c), "nothing is written")
-}
-
-// TestServerTimeWithDocuments logs what two documents of 200 bytes cost in a sync.
-func TestServerTimeWithDocuments(t *testing.T) {
-	race.Skip(t, "it measures")
-	server := testenv.Redis(t)
-	c := client(t, ClientOptions(server.Addr()))
-	s := New(c)
-	body := []byte(strings.Repeat("b", 200))
-	for _, rows := range []int{1, 100} {
-		for _, documents := range []bool{false, true} {
-			pool := fmt.Sprint("pool of ", rows, documents)
-			next := fill(t, s, pool, rows)
-			var known []driver.DocumentReport
-			if documents {
-				for _, name := range []string{"limit", "ramp"} {
-					_, err := s.Save(t.Context(), pool, driver.DocumentReport{Name: name, Version: 65536, Body: body})
-					require.NoError(t, err)
-					known = append(known, driver.DocumentReport{Name: name, Version: 65536})
-				}
-			}
-			require.NoError(t, c.ConfigResetStat(t.Context()).Err())
-			for range 200 {
-				require.Empty(t, granted(t, s, with(next(), known...)).Documents)
-			}
-			t.Logf("pool of %3d, documents %-5v: script %6.1f us", rows, documents, perCall(t, c, "evalsha"))
-		}
-	}
 }
 
 func TestParseSave(t *testing.T) {

@@ -122,30 +122,57 @@ func TestNewPoolAfterFailover(t *testing.T) {
 	waitTrusted(t, after, next)
 }
 
-// TestExpiry: a pool outlives its last step by a day, and its group's marker.
+// TestExpiry: a pool outlives its last step by a day, and its group's marker. With documents it does by a week, so that an override is
+// there after a weekend. Its tills expire with it, also when nothing is drawn.
 func TestExpiry(t *testing.T) {
+	const day = 24 * time.Hour
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c, WithLongestLease(longest))
-	pool, marker := s.keys("p")
-	requireTTL := func(key string, want time.Duration) {
-		t.Helper()
-		require.InDelta(t, want, c.PTTL(t.Context(), key).Val(), float64(time.Minute))
+	for name, test := range map[string]struct {
+		draws []driver.Draw
+		saves bool
+		want  time.Duration
+	}{"alone": {want: day}, "tills": {draws: []driver.Draw{{Key: 1, Ask: 1}}, want: day}, "documents": {saves: true, want: 7 * day}} {
+		t.Run(name, func(t *testing.T) {
+			pool, marker := s.keys(name)
+			n := uint64(0)
+			sync := func() {
+				n++
+				req := request(name, "a", n, 1)
+				if n == 1 {
+					req.Draws = test.draws
+				}
+				granted(t, s, req)
+			}
+			// lasts requires that the keys outlive a step.
+			lasts := func(step func(), keys ...string) {
+				t.Helper()
+				step()
+				for _, key := range keys {
+					want := test.want
+					if key == marker {
+						want = day / 2
+					}
+					require.InDelta(t, want, c.PTTL(t.Context(), key).Val(), float64(time.Minute), key)
+					require.NoError(t, c.PExpire(t.Context(), key, time.Hour).Err())
+				}
+			}
+			keys := []string{pool, marker}
+			if test.draws != nil {
+				keys = append(keys, tillsKey(pool))
+			}
+			sync()
+			if test.saves {
+				lasts(func() {
+					_, err := s.Save(t.Context(), name, driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+					require.NoError(t, err)
+				}, pool)
+			}
+			lasts(sync, keys...)
+			lasts(sync, keys...)
+			lasts(func() { require.NoError(t, s.Leave(t.Context(), leaving(name, "a", n+1))) }, pool)
+		})
 	}
-	expireSoon := func() {
-		for _, key := range []string{pool, marker} {
-			require.NoError(t, c.PExpire(t.Context(), key, time.Hour).Err())
-		}
-	}
-	granted(t, s, request("p", "a", 1, 1))
-	requireTTL(pool, 24*time.Hour)
-	requireTTL(marker, 12*time.Hour)
-	expireSoon()
-	granted(t, s, request("p", "a", 2, 1))
-	requireTTL(pool, 24*time.Hour)
-	requireTTL(marker, 12*time.Hour)
-	expireSoon()
-	require.NoError(t, s.Leave(t.Context(), leaving("p", "a", 3)))
-	requireTTL(pool, 24*time.Hour)
 }
 
 // A server that is said to forget nothing freezes nobody when it was killed and

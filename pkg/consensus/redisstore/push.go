@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,7 @@ func (s *Store) channelOf(pool string) string {
 // *driver.RequestError for an invalid pool name, news of a wrong size, or an invalid option. Other errors are those of the client or the
 // server, and temporary.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
-	if s.fault != nil {
-		return s.fault
-	}
-	if err := driver.ValidateNews(pool, news); err != nil {
+	if err := cmp.Or(s.fault, driver.ValidateNews(pool, news)); err != nil {
 		return err
 	}
 	if s.sharded() {
@@ -69,10 +67,7 @@ func isUnknownCommand(err error) bool {
 // waits until the server has answered or ctx ends, and keeps trying to reach a server that is down. It returns a *driver.RequestError for
 // an invalid pool name or an invalid option, or an error that names the permission the user lacks.
 func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	if s.fault != nil {
-		return nil, s.fault
-	}
-	if err := driver.ValidatePool(pool); err != nil {
+	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
 		return nil, err
 	}
 	l, err := s.listener(ctx, pool)

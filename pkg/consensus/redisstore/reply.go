@@ -72,7 +72,7 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 	}
 	answer.Issuing = issues(fields)
 	answer.Grant = consensus(c.rows)
-	answer.Share = c.rows[own].answered
+	answer.Share = c.rows[own].Answered
 	return answer, policy, nil
 }
 
@@ -126,20 +126,9 @@ func parseHead(parts []any, answer *driver.Answer) error {
 	return nil
 }
 
-// row holds the parts of a live row that an answer needs.
-type row struct {
-	id         string
-	lastSeen   int64 // on the logical clock, in microseconds
-	seq, nonce uint64
-
-	inUse, answered, demand driver.Share
-	poolSize                int
-	note, busy              string
-}
-
 // contents are the fields of a pool: its live rows, sorted by ID, and its documents.
 type contents struct {
-	rows []row
+	rows []driver.Row
 	docs []document
 }
 
@@ -148,7 +137,7 @@ func parseFields(fields []any, req *driver.Request) (c contents, own int, err er
 	if len(fields)%2 != 0 {
 		return c, 0, wrongAnswer("%d names and values", len(fields))
 	}
-	c.rows = make([]row, 0, len(fields)/2)
+	c.rows = make([]driver.Row, 0, len(fields)/2)
 	for i := 0; i < len(fields); i += 2 {
 		name, isName := fields[i].(string)
 		value, isValue := fields[i+1].(string)
@@ -162,8 +151,8 @@ func parseFields(fields []any, req *driver.Request) (c contents, own int, err er
 	if err := c.sort(); err != nil {
 		return c, 0, err
 	}
-	own, ok := slices.BinarySearchFunc(c.rows, req.ID, func(r row, id string) int { return cmp.Compare(r.id, id) })
-	if !ok || c.rows[own].seq != req.Seq || c.rows[own].nonce != req.Nonce {
+	own, ok := slices.BinarySearchFunc(c.rows, req.ID, func(r driver.Row, id string) int { return cmp.Compare(r.ID, id) })
+	if !ok || c.rows[own].Seq != req.Seq || c.rows[own].Nonce != req.Nonce {
 		return c, 0, wrongAnswer("the request is not among the rows")
 	}
 	return c, own, nil
@@ -183,7 +172,7 @@ func (c *contents) add(name, value string) error {
 	}
 	r, live, err := parseRow(value)
 	if live {
-		r.id = id
+		r.RowKey = driver.RowKey{ID: id, Incarnation: incarnation}
 		c.rows = append(c.rows, r)
 	}
 	return err
@@ -191,7 +180,7 @@ func (c *contents) add(name, value string) error {
 
 // sort sorts the rows and documents. It returns an error for a duplicate document, and for too many documents.
 func (c *contents) sort() error {
-	slices.SortFunc(c.rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(c.rows, func(a, b driver.Row) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(c.docs, func(a, b document) int { return cmp.Compare(a.Name, b.Name) })
 	for i := 1; i < len(c.docs); i++ {
 		if c.docs[i].Name == c.docs[i-1].Name {
@@ -205,33 +194,34 @@ func (c *contents) sort() error {
 }
 
 // parseRow reads the value of a row. It does not parse rows that are not live.
-func parseRow(value string) (r row, live bool, err error) {
+func parseRow(value string) (r driver.Row, live bool, err error) {
 	f := fieldReader{rest: value}
 	if state := f.number(uint64(driver.RowLeft)); f.ok() && driver.RowState(state) != driver.RowLive {
-		return row{}, false, nil
+		return driver.Row{}, false, nil
 	}
-	r.lastSeen = int64(f.number(maxTime))
+	r.LastSeen = int64(f.number(maxTime))
 	f.share() // the claim, which is the larger of the next two
-	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
-	r.inUse, r.answered, r.demand, r.poolSize = f.share(), f.share(), f.share(), int(f.number(maxPoolSize))
+	r.Seq, r.Nonce = f.number(1<<64-1), f.number(1<<64-1)
+	r.InUse, r.Answered, r.Demand, r.PoolSize = f.share(), f.share(), f.share(), int(f.number(maxPoolSize))
+	r.Claim = max(r.InUse, r.Answered)
 	var more bool
-	r.note, r.busy, more = strings.Cut(f.rest, "\x00")
-	if !f.ok() || more && r.busy == "" || len(r.busy) > driver.MaxBusyBytes || driver.ValidateNote(r.note) != nil {
-		return row{}, false, wrongAnswer("a row is malformed")
+	r.Note, r.Busy, more = strings.Cut(f.rest, "\x00")
+	if !f.ok() || more && r.Busy == "" || len(r.Busy) > driver.MaxBusyBytes || driver.ValidateNote(r.Note) != nil {
+		return driver.Row{}, false, wrongAnswer("a row is malformed")
 	}
 	return r, true, nil
 }
 
 // consensus returns the live rows, and whether they agree on the pool size.
-func consensus(rows []row) driver.Grant {
+func consensus(rows []driver.Row) driver.Grant {
 	g := driver.Grant{Live: len(rows), Roster: make([]driver.RosterRow, 0, len(rows))}
 	agreed := true
 	for i := range rows {
 		r := &rows[i]
-		agreed = agreed && (i == 0 || r.poolSize == g.PoolSize)
-		g.PoolSize = max(g.PoolSize, r.poolSize)
+		agreed = agreed && (i == 0 || r.PoolSize == g.PoolSize)
+		g.PoolSize = max(g.PoolSize, r.PoolSize)
 		g.Roster = append(g.Roster, driver.RosterRow{
-			ID: r.id, Claim: max(r.inUse, r.answered), Demand: r.demand, PoolSize: r.poolSize, Note: r.note, Busy: r.busy,
+			ID: r.ID, Claim: r.Claim, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note, Busy: r.Busy,
 		})
 	}
 	g.Agreed = agreed && g.PoolSize == g.Live

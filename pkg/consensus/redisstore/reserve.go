@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 // Reserve implements driver.Store. It returns the errors of Sync, except that it accepts a longer lease on record.
 func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
-	if err := s.checkReserve(&req); err != nil {
+	if err := cmp.Or(s.fault, req.Validate(), s.checkLease(req.Lease)); err != nil {
 		return driver.Reserved{}, err
 	}
 	pool, marker := s.keys(req.Pool)
@@ -28,16 +29,6 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 		return driver.Reserved{}, fmt.Errorf("redisstore: reservation of pool %q: %w", req.Pool, err)
 	}
 	return res, nil
-}
-
-func (s *Store) checkReserve(req *driver.Reserve) error {
-	if s.fault != nil {
-		return s.fault
-	}
-	if err := req.Validate(); err != nil {
-		return err
-	}
-	return s.checkLease(req.Lease)
 }
 
 // The numbers of parts in a reply of reserve.lua, and its largest possible numbers.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,8 @@ type Store struct {
 	prefix  string
 	logger  *slog.Logger
 	longest time.Duration
-	life    string               // durable: name for the data's life if it has none yet
-	fault   *driver.RequestError // of the first invalid option
+	life    string // durable: name for the data's life if it has none yet
+	fault   error  // a *driver.RequestError of the first invalid option
 	// policyTold is set once a server has reported its eviction policy.
 	policyTold atomic.Bool
 	// unsharded is set if the servers of a Cluster have no sharded channels.
@@ -69,7 +70,7 @@ func (s *Store) refuse(field, value, allowed string) {
 // stays unchanged. It wraps driver.ErrOverdue if the server read the request too late for the context's deadline and did not execute it.
 // Other errors are those of the client or the server, and temporary.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	if err := s.checkSync(&req); err != nil {
+	if err := cmp.Or(s.fault, req.Validate(), s.checkLease(req.Lease)); err != nil {
 		return driver.Answer{}, err
 	}
 	pool, marker := s.keys(req.Pool)
@@ -100,10 +101,7 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 
 // Leave implements driver.Store. It returns the errors of Sync.
 func (s *Store) Leave(ctx context.Context, l driver.Leave) error {
-	if s.fault != nil {
-		return s.fault
-	}
-	if err := l.Validate(); err != nil {
+	if err := cmp.Or(s.fault, l.Validate()); err != nil {
 		return err
 	}
 	pool, _ := s.keys(l.Pool)
@@ -119,16 +117,6 @@ func (s *Store) Leave(ctx context.Context, l driver.Leave) error {
 
 // Close implements driver.Store. It does nothing and returns nil: the store holds only the client, which belongs to the caller.
 func (s *Store) Close() error { return nil }
-
-func (s *Store) checkSync(req *driver.Request) error {
-	if s.fault != nil {
-		return s.fault
-	}
-	if err := req.Validate(); err != nil {
-		return err
-	}
-	return s.checkLease(req.Lease)
-}
 
 func (s *Store) checkLease(lease time.Duration) error {
 	if lease > s.longest {

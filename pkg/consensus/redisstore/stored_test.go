@@ -115,10 +115,7 @@ func (m *model) storedRow(name, value string) driver.Row {
 	}
 	parsed, _, err := parseRow("0" + value[1:])
 	require.NoError(m.t, err)
-	w.Holding = driver.Holding{
-		Claim: max(parsed.inUse, parsed.answered), InUse: parsed.inUse, Answered: parsed.answered, Demand: parsed.demand,
-		PoolSize: parsed.poolSize, Note: parsed.note, Busy: parsed.busy,
-	}
+	w.Holding = parsed.Holding
 	require.Equal(m.t, int64(w.Claim), m.int(part[2]), "the claim")
 	return w
 }

@@ -18,10 +18,7 @@ var _ driver.TillSetter = (*Store)(nil)
 // Tills implements driver.TillReader. It returns the errors of Load. It is three HGETALL in one round trip, the pool's first, which a
 // client that reads from replicas may send to a replica.
 func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
-	if s.fault != nil {
-		return nil, s.fault
-	}
-	if err := driver.ValidatePool(pool); err != nil {
+	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
 		return nil, err
 	}
 	key, _ := s.keys(pool)
@@ -51,10 +48,7 @@ func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 
 // SetSpent implements driver.TillSetter. It returns the errors of Save and those listed at TillSetter.
 func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
-	if s.fault != nil {
-		return s.fault
-	}
-	if err := r.Validate(pool); err != nil {
+	if err := cmp.Or(s.fault, r.Validate(pool)); err != nil {
 		return err
 	}
 	key, marker := s.keys(pool)

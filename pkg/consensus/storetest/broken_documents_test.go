@@ -15,11 +15,11 @@ import (
 // documentFaults are about documents, notes and the beginning of a pool.
 var documentFaults = map[string]fault{
 	"a spacing by a document counts as any other": {
-		found: "a spacing by the newest version of a document counts at once", hidden: true,
+		found:   "a spacing by the newest version of a document counts at once",
 		request: func(r *driver.Request) { r.SpacingBy = "" },
 	},
 	"a spacing by an outdated document counts at once": {
-		found: "a spacing by the newest version of a document counts at once", hidden: true,
+		found: "a spacing by the newest version of a document counts at once",
 		request: func(r *driver.Request) {
 			if r.SpacingBy != "" { // by one that nobody has a newer version of
 				r.SpacingBy = "\xff"
@@ -87,8 +87,7 @@ var documentFaults = map[string]fault{
 		},
 	},
 	"documents go with the last processor": {
-		found:  "documents outlive the processors",
-		hidden: true, // somebody is always there
+		found: "documents outlive the processors",
 		record: func(r *driver.Record, _ driver.At) {
 			if !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
 				r.Documents = nil
@@ -96,8 +95,7 @@ var documentFaults = map[string]fault{
 		},
 	},
 	"versions are floats": {
-		found:  "versions are kept exactly",
-		hidden: true, // they are small there
+		found: "versions are kept exactly",
 		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Documents {
 				if v := &r.Documents[i].Version; *v < 1<<62 {
@@ -142,8 +140,7 @@ var documentFaults = map[string]fault{
 		},
 	},
 	"a repeat takes documents": {
-		found:  "a repeat changes no document, and tells what is there now",
-		hidden: true, // a repeat that comes at once is decided as the first was
+		found: "a repeat changes no document, and tells what is there now",
 		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			if req.Validate() == nil && ctx.Err() == nil {
 				s.mu.Lock()
@@ -183,12 +180,10 @@ var documentFaults = map[string]fault{
 	},
 	"a silence is time of the pool": {
 		found:  "a pool begins when nobody is there, and tells how long it slept",
-		hidden: true, // somebody is always there
 		answer: func(_ driver.Request, ans *driver.Answer) { ans.Silence = 0 },
 	},
 	"a pool never begins anew": {
-		found:  "a pool begins when nobody is there, and tells how long it slept",
-		hidden: true, // somebody is always there
+		found: "a pool begins when nobody is there, and tells how long it slept",
 		record: func(r *driver.Record, _ driver.At) {
 			if r.Epoch > 0 && !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
 				r.Rows = append(r.Rows, driver.Row{RowKey: driver.RowKey{ID: "~", Incarnation: "1"}, LastSeen: r.Clock})
@@ -232,8 +227,7 @@ var documentFaults = map[string]fault{
 		},
 	},
 	"saving again is a conflict": {
-		found:  "a document is saved if nobody has changed it",
-		hidden: true, // nothing is saved again there
+		found: "a document is saved if nobody has changed it",
 		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {
 			docs, _, err := s.Load(ctx, pool)
 			for _, doc := range docs {
@@ -248,8 +242,7 @@ var documentFaults = map[string]fault{
 		},
 	},
 	"saving makes a pool": {
-		found:  "a pool without a record has no documents, and saving makes none",
-		hidden: true, // there is one
+		found: "a pool without a record has no documents, and saving makes none",
 		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {
 			current, err := s.Save(ctx, pool, d)
 			if errors.Is(err, driver.ErrNoPool) {
@@ -259,8 +252,7 @@ var documentFaults = map[string]fault{
 		},
 	},
 	"saving is not atomic": {
-		found:  "of many changes at once none is lost",
-		hidden: true, // one at a time
+		found: "of many changes at once none is lost",
 		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {
 			docs, _, err := s.Load(ctx, pool)
 			if err != nil {

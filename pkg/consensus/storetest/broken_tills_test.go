@@ -18,14 +18,14 @@ func eachDraw(spoil func(*driver.Draw)) func(*driver.Request) {
 	}
 }
 
-// tillFaults break rules of tills. The random sequences find some of them, too, but that is not what they are for.
+// tillFaults break rules of tills.
 var tillFaults = map[string]fault{
 	"draws are ignored": {
-		found: "a till gives what its total earns, whoever draws", hidden: true,
+		found:   "a till gives what its total earns, whoever draws",
 		request: func(r *driver.Request) { r.Draws = nil },
 	},
 	"everybody has tills of their own": {
-		found: "a till gives what its total earns, whoever draws", hidden: true,
+		found: "a till gives what its total earns, whoever draws",
 		request: func(r *driver.Request) {
 			key := uint64(r.ID[0])
 			eachDraw(func(d *driver.Draw) { d.Key ^= key << 32 })(r)
@@ -37,11 +37,11 @@ var tillFaults = map[string]fault{
 		},
 	},
 	"all is saved up": {
-		found: "no more is saved up than the burst", hidden: true,
+		found:   "no more is saved up than the burst",
 		request: eachDraw(func(d *driver.Draw) { d.Burst = driver.MaxTokens }),
 	},
 	"what is reserved is given on credit": {
-		found: "what is larger than an interval earns is reserved", hidden: true,
+		found: "what is larger than an interval earns is reserved",
 		answer: func(_ driver.Request, ans *driver.Answer) {
 			for i := range ans.Draws {
 				ans.Draws[i].From = 0
@@ -49,11 +49,11 @@ var tillFaults = map[string]fault{
 		},
 	},
 	"what is given back to tills is lost": {
-		found: "what is given back can be drawn again", hidden: true,
+		found:   "what is given back can be drawn again",
 		request: eachDraw(func(d *driver.Draw) { d.Back, d.BackSpent = 0, 0 }),
 	},
 	"whatever is given back to tills counts": {
-		found: "what is given back counts only once", hidden: true,
+		found: "what is given back counts only once",
 		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			asked := req
 			eachDraw(func(d *driver.Draw) { d.Ask, d.Back, d.BackSpent = d.Ask+d.Back, 0, 0 })(&req)
@@ -65,15 +65,15 @@ var tillFaults = map[string]fault{
 		},
 	},
 	"what is owed is forgiven": {
-		found: "what is owed counts", hidden: true,
+		found:   "what is owed counts",
 		request: eachDraw(func(d *driver.Draw) { d.Owed = 0 }),
 	},
 	"versions of quotas are ignored": {
-		found: "who has an older version of the quotas draws nothing", hidden: true,
+		found:   "who has an older version of the quotas draws nothing",
 		request: eachDraw(func(d *driver.Draw) { d.Version = 0 }),
 	},
 	"a full table forgets budgets": {
-		found: "a full table drops tills that are full", hidden: true,
+		found: "a full table drops tills that are full",
 		record: func(r *driver.Record, _ driver.At) {
 			if len(r.Tills) == driver.MaxTills {
 				r.Tills = slices.Clone(r.Tills[1:])
@@ -81,25 +81,25 @@ var tillFaults = map[string]fault{
 		},
 	},
 	"names are tags like others": {
-		found: "names that go by a pattern make way for each other, and for nobody else", hidden: true,
+		found:   "names that go by a pattern make way for each other, and for nobody else",
 		request: eachDraw(func(d *driver.Draw) { d.Pattern = false }),
 	},
 	"what dropped names have spent is forgotten": {
-		found: "what names have spent counts when their tills are dropped", hidden: true,
+		found:  "what names have spent counts when their tills are dropped",
 		record: func(r *driver.Record, _ driver.At) { r.Names.Cells = nil },
 	},
 	"dropped names have their burst again": {
-		found: "names that go by a pattern make way for each other, and for nobody else", hidden: true,
+		found: "names that go by a pattern make way for each other, and for nobody else",
 		record: func(r *driver.Record, _ driver.At) {
 			r.Names.Cells = slices.DeleteFunc(slices.Clone(r.Names.Cells), func(c driver.Cell) bool { return c.Index >= driver.MaxCells/2 })
 		},
 	},
 	"who has a quota by name starts anew": {
-		found: "a name that gets a quota of its own keeps what it has spent", hidden: true,
+		found:  "a name that gets a quota of its own keeps what it has spent",
 		record: func(r *driver.Record, _ driver.At) { r.Names.Tills = nil },
 	},
 	"budgets are ignored": {
-		found: "a budget is for all together", hidden: true,
+		found: "a budget is for all together",
 		request: eachDraw(func(d *driver.Draw) {
 			for i := range d.Budgets {
 				d.Budgets[i].Amount = driver.MaxAmount
@@ -107,7 +107,7 @@ var tillFaults = map[string]fault{
 		}),
 	},
 	"a budget is for all times": {
-		found: "a budget is for all together", hidden: true,
+		found: "a budget is for all together",
 		request: eachDraw(func(d *driver.Draw) {
 			for i := range d.Budgets {
 				d.Budgets[i].Start, d.Budgets[i].End = 0, 1<<52
@@ -115,7 +115,7 @@ var tillFaults = map[string]fault{
 		}),
 	},
 	"tills are not held after a freeze": {
-		found: "a store that has forgotten gives nothing until what it gave is void", hidden: true,
+		found: "a store that has forgotten gives nothing until what it gave is void",
 		record: func(r *driver.Record, _ driver.At) {
 			if r.FrozenUntil > 0 {
 				r.FrozenUntil = 1
@@ -123,7 +123,7 @@ var tillFaults = map[string]fault{
 		},
 	},
 	"what is seen spent adds up": {
-		found: "what processors have seen spent counts once after a freeze", hidden: true,
+		found: "what processors have seen spent counts once after a freeze",
 		request: eachDraw(func(d *driver.Draw) {
 			for i := range d.Budgets {
 				d.Budgets[i].Seen *= 2
@@ -131,7 +131,7 @@ var tillFaults = map[string]fault{
 		}),
 	},
 	"nobody is told what is busy": {
-		found: "what is busy is shown to all", hidden: true,
+		found: "what is busy is shown to all",
 		answer: func(_ driver.Request, ans *driver.Answer) {
 			for i := range ans.Roster {
 				ans.Roster[i].Busy = ""
@@ -139,14 +139,14 @@ var tillFaults = map[string]fault{
 		},
 	},
 	"bad draws pass": {
-		found: "a malformed draw is a RequestError and changes nothing", hidden: true,
+		found: "a malformed draw is a RequestError and changes nothing",
 		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			eachDraw(func(d *driver.Draw) { d.Owed = max(d.Owed, 0) })(&req)
 			return s.Sync(ctx, req)
 		},
 	},
 	"the clock is not told": {
-		found: "the store tells its own clock", hidden: true,
+		found:  "the store tells its own clock",
 		answer: func(_ driver.Request, ans *driver.Answer) { ans.Wall = 0 },
 	},
 }

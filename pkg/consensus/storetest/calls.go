@@ -18,8 +18,7 @@ import (
 func numberCases() []testCase {
 	return []testCase{
 		{name: "large numbers are kept exactly", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			a.seq = maxSeq - 10
 			a.share(0, half)
 			req := a.request(one(half, half))
@@ -37,8 +36,7 @@ func numberCases() []testCase {
 			require.Equal(p, driver.Cloned, a.send(req).Status)
 		}},
 		{name: "a nonce of nothing is as good as any", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			req := a.request(one(0, half))
 			req.Nonce = 0
 			a.take(a.send(req))
@@ -80,8 +78,7 @@ func callCases() []testCase {
 		{name: "a malformed request is a RequestError and changes nothing", run: malformed},
 		{name: "an ended context ends the call", run: ended},
 		{name: "the revision rises with every step", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			last := a.sync(one(0, 0)).Revision
 			for range 10 {
 				for _, by := range []*proc{a, b} {
@@ -94,8 +91,7 @@ func callCases() []testCase {
 			require.Greater(p, a.sync(one(0, 0)).Revision, last+1, "a leave is a step")
 		}},
 		{name: "every handle shows the same pool", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			b.store = p.New(p)
 			require.Equal(p, half, a.share(0, half))
 			ans := b.sync(one(0, whole))
@@ -105,8 +101,7 @@ func callCases() []testCase {
 			require.Equal(p, half, a.share(half, half), "one handle's end is not the other's")
 		}},
 		{name: "an answer shares no memory with the store", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			req := a.request(one(0, half))
 			ans := a.send(req)
 			ans.Roster[0] = driver.RosterRow{ID: "forged", Claim: whole}
@@ -116,7 +111,7 @@ func callCases() []testCase {
 			again := a.sync(one(half, half))
 			require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Roster)
 		}},
-		{name: "many processors at once never hold more than the whole", run: crowd},
+		{name: "many processors at once never hold more than the whole, nor have one revision", run: crowd},
 	}
 }
 
@@ -139,8 +134,7 @@ func (a *proc) malformed(cases []spoiled) {
 
 func malformed(p *pool) {
 	long := strings.Repeat("n", 257)
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	before := a.sync(one(0, half))
 	a.malformed([]spoiled{
 		{"Pool", func(r *driver.Request) { r.Pool = "" }},
@@ -185,8 +179,7 @@ func malformed(p *pool) {
 }
 
 func ended(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	canceled, cancel := context.WithCancel(p.Context())
 	cancel()
 	expired, cancel := context.WithDeadline(p.Context(), time.Now().Add(-time.Second))
@@ -204,10 +197,11 @@ func ended(p *pool) {
 	p.requireDocuments(a.exchange().Documents)
 }
 
-// A ledger is the oracle for shares in use.
+// A ledger is the oracle for shares in use, and for revisions.
 type ledger struct {
-	mu    sync.Mutex
-	inUse map[string]holding
+	mu        sync.Mutex
+	inUse     map[string]holding
+	revisions map[uint64]bool // given to a request
 }
 
 // A holding is what a processor may draw on, until its lease ends.
@@ -235,11 +229,22 @@ func (l *ledger) set(id string, share driver.Share, until time.Time) error {
 	return nil
 }
 
+// give notes the revision of a recorded request. It returns an error if another one has it.
+func (l *ledger) give(revision uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.revisions[revision] {
+		return fmt.Errorf("two requests have the revision %d", revision)
+	}
+	l.revisions[revision] = true
+	return nil
+}
+
 // crowd lets twenty honest processors over five handles sync as fast as they can.
 func crowd(p *pool) {
 	const procs, syncs = 20, 25
 	p.open()
-	l := &ledger{inUse: map[string]holding{}}
+	l := &ledger{inUse: map[string]holding{}, revisions: map[uint64]bool{}}
 	var handles []driver.Store
 	for range 5 {
 		handles = append(handles, p.New(p))
@@ -301,6 +306,9 @@ func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair driv
 			return fmt.Errorf("the store has lost a step, by its own account: %s", ans.FrozenBy)
 		}
 		a.take(ans)
+		if err := l.give(ans.Revision); err != nil {
+			return err
+		}
 		if held > 0 && time.Now().After(until) {
 			held = 0 // what the request reported has lapsed: nothing may rest on it
 			continue

@@ -13,8 +13,7 @@ func deathCases() []testCase {
 	return []testCase{
 		{name: "what the dead have held is free at once", run: func(p *pool) {
 			p.inTime(func(p *pool) (time.Time, func()) {
-				p.open()
-				a, b := p.proc("a"), p.proc("b")
+				a, b := p.open()
 				began := time.Now()
 				a.share(0, half)
 				b.share(0, half)
@@ -27,8 +26,7 @@ func deathCases() []testCase {
 		}},
 		{name: "a death may be told again, and of all that have died since", run: func(p *pool) {
 			p.inTime(func(p *pool) (time.Time, func()) {
-				p.open()
-				a := p.proc("a")
+				a, _ := p.open()
 				began := time.Now()
 				a.share(0, half)
 				b := a.reborn() // it does not know, dies as well, and has heard no answer
@@ -41,8 +39,7 @@ func deathCases() []testCase {
 		}},
 		{name: "a death is told by one that is in the pool already", run: func(p *pool) {
 			p.inTime(func(p *pool) (time.Time, func()) {
-				p.open()
-				a := p.proc("a")
+				a, _ := p.open()
 				began := time.Now()
 				a.share(0, whole)
 				b := a.reborn()
@@ -56,8 +53,7 @@ func deathCases() []testCase {
 			})
 		}},
 		{name: "late packets of the dead change nothing", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			a.share(0, whole)
 			late := a.request(one(whole, whole))
 			farewell := a.farewell(a.seq + 1)
@@ -72,8 +68,7 @@ func deathCases() []testCase {
 		}},
 		{name: "the death of a clone frees nothing", run: func(p *pool) {
 			p.inTime(func(p *pool) (time.Time, func()) {
-				p.open()
-				a := p.proc("a")
+				a, _ := p.open()
 				began := time.Now()
 				a.share(0, half)
 				dies := a.clone()
@@ -91,8 +86,7 @@ func deathCases() []testCase {
 		}},
 		{name: "a death of what is not there, or of another's, changes nothing", run: func(p *pool) {
 			p.inTime(func(p *pool) (time.Time, func()) {
-				p.open()
-				a, b := p.proc("a"), p.proc("b")
+				a, b := p.open()
 				began := time.Now()
 				a.share(0, half)
 				b.dead = []driver.Death{{Incarnation: "nobody"}, a.death()} // under another ID
@@ -135,29 +129,4 @@ func (a *proc) heir(dead ...*proc) *proc {
 		b.dead = append(b.dead, d.death())
 	}
 	return b
-}
-
-// inherits is a new process under the same ID that names the death of the one before, which may live.
-func (s *sequence) inherits(pl *player) {
-	heir := s.player(pl.id)
-	heir.dead = []driver.Death{pl.death()}
-	if s.rng.IntN(3) == 0 { // then it was a clone that has died
-		s.do(pl, "goes on", s.request(pl), true)
-	}
-	if s.rng.IntN(4) == 0 {
-		heir.dead = append(heir.dead, driver.Death{Incarnation: "nobody"})
-	}
-	for i, g := range s.ghosts { // a ghost of its own ID, too
-		if g.id == pl.id && g.incarnation != pl.incarnation && i%2 == 0 && len(heir.dead) < driver.MaxDead {
-			heir.dead = append(heir.dead, g.death())
-			break
-		}
-	}
-	for i, p := range s.players {
-		if p == pl {
-			s.players[i] = heir
-		}
-	}
-	s.ghosts = append(s.ghosts, pl)
-	s.honest(heir)
 }

@@ -85,8 +85,7 @@ func documentCases() []testCase {
 }
 
 func toldToAll(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	p.requireDocuments(a.exchange(loaded("limit", 0)).Documents)
 	p.requireDocuments(a.exchange(change("limit", 0, 70_000, "ten"), change("ramp", 0, 70_001, "up")).Documents)
 
@@ -101,8 +100,7 @@ func toldToAll(p *pool) {
 }
 
 func firstChange(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.exchange(change("limit", 0, 5, "old"))
 	b.exchange(loaded("limit", 5))
 	p.requireDocuments(a.exchange(change("limit", 5, 8, "mine")).Documents)
@@ -118,8 +116,7 @@ func firstChange(p *pool) {
 }
 
 func givenBack(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	p.requireDocuments(a.exchange(loaded("limit", 9)).Documents, doc("limit", 0, ""))
 	p.requireDocuments(a.exchange(giveBack("limit", 9, "kept")).Documents)
 	p.requireDocuments(b.exchange().Documents, doc("limit", 9, "kept"))
@@ -130,8 +127,7 @@ func givenBack(p *pool) {
 }
 
 func rolledBackDocument(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.exchange(change("limit", 0, 5, "old"), change("ramp", 0, 5, "up"))
 	restore := p.Snapshot(p, p.name)
 	p.requireDocuments(a.exchange(change("limit", 5, 6, "new"), loaded("ramp", 5)).Documents)
@@ -155,8 +151,7 @@ func rolledBackDocument(p *pool) {
 }
 
 func repeatedDocument(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.exchange(change("limit", 0, 5, "old"))
 	b.exchange(loaded("limit", 5))
 	req := a.request(one(0, 0))
@@ -179,8 +174,7 @@ func repeatedDocument(p *pool) {
 }
 
 func refusedDocument(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	b.exchange(change("limit", 0, 5, "there"))
 	refuse := func(status driver.Status, by *proc) {
 		p.Helper()
@@ -205,8 +199,7 @@ func refusedDocument(p *pool) {
 }
 
 func documentsOutlive(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.exchange(change("limit", 0, 5, "kept"))
 	a.leave()
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "kept"))
@@ -217,8 +210,7 @@ func documentsOutlive(p *pool) {
 }
 
 func exactVersions(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	last := driver.Version(0)
 	for _, v := range []driver.Version{
 		1, 9, 10, 1<<53 - 1, 1 << 53, 1<<53 + 1, 9_999_999_999_999_999, 10_000_000_000_000_000, 1<<62 + 1, math.MaxInt64 - 1, math.MaxInt64,
@@ -236,8 +228,7 @@ func exactVersions(p *pool) {
 }
 
 func exactBodies(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	var all []byte
 	for i := range driver.MaxDocumentBytes {
 		all = append(all, byte(i*7))
@@ -255,8 +246,7 @@ func exactBodies(p *pool) {
 }
 
 func manyDocuments(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	// Such names sort between one another as bytes do, and the longest is kept whole.
 	names := []string{"0", "9", "_", "a", "a0", "a_", "aa", strings.Repeat("z", 32)}
 	require.Len(p, names, driver.MaxDocuments)
@@ -283,8 +273,7 @@ func insert(docs []driver.Document, i int, d driver.Document) []driver.Document 
 }
 
 func notes(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	for _, note := range []string{"max 10", "", " ", "1 2 3 ", "\xff%s\r\n\"", strings.Repeat("n", driver.MaxNoteBytes)} {
 		report := one(0, 0)
 		report.Note = note
@@ -296,8 +285,7 @@ func notes(p *pool) {
 
 // wipedDocuments is about a store that has lost everything, and a processor that joins before those that remember come back.
 func wipedDocuments(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	a.exchange(change("limit", 0, 900, "of old"))
 	p.Wipe(p)
 	_, _, err := p.load()

@@ -17,8 +17,7 @@ func epochCases() []testCase {
 }
 
 func begins(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	first := a.beginning()
 	for range 2 {
 		require.Equal(p, first.Epoch, b.sync(one(0, 0)).Epoch)
@@ -62,8 +61,7 @@ func (a *proc) beginning() driver.Answer {
 }
 
 func forgottenBeginning(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.beginning()
 	restore := p.Snapshot(p, p.name)
 	b.sync(one(0, 0))

@@ -32,8 +32,7 @@ func forgetCases() []testCase {
 }
 
 func wiped(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, whole)
 	held := a.sync(one(whole, whole))
 	p.Wipe(p)
@@ -75,8 +74,7 @@ func (p *pool) thaws(since time.Time, b *proc) {
 }
 
 func restarted(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, half)
 	b.share(0, half)
 	p.Restart(p)
@@ -99,8 +97,7 @@ func restarted(p *pool) {
 }
 
 func rolledBack(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, half)
 	b.share(0, half)
 	restore := p.Snapshot(p, p.name)
@@ -123,8 +120,7 @@ func rolledBack(p *pool) {
 }
 
 func lostRow(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, half)
 	restore := p.Snapshot(p, p.name)
 	require.Equal(p, half, b.share(0, half))
@@ -147,8 +143,7 @@ func lostRow(p *pool) {
 }
 
 func olderRow(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, half)
 	b.share(0, 0)
 	restore := p.Snapshot(p, p.name)
@@ -165,8 +160,7 @@ func olderRow(p *pool) {
 }
 
 func future(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	seen := a.sync(one(0, half))
 	a.revision += 1000
 	sent := time.Now()

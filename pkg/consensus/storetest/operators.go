@@ -92,8 +92,7 @@ func saves(p *pool) {
 }
 
 func savedIsTold(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, half)
 	before := a.sync(one(half, half))
 	_, err := p.save(change("limit", 0, 5, "saved"))
@@ -113,8 +112,7 @@ func savedIsTold(p *pool) {
 }
 
 func loads(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	report := one(0, half)
 	report.Note = "max 10"
 	a.sync(report)
@@ -241,8 +239,7 @@ func (p *pool) count(rounds, own int) error {
 }
 
 func malformedDocuments(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	before := a.exchange(change("limit", 0, 5, "there"))
 	large := strings.Repeat("x", driver.MaxDocumentBytes+1)
 	for _, c := range []struct {

@@ -97,8 +97,7 @@ func permitCases() []testCase {
 			res, _ := p.reserve(p.store, want)
 			require.Zero(p, res.Count)
 			require.False(p, res.Issuing)
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			require.Equal(p, half, a.share(0, half))
 			a.spacing = ms
 			require.Equal(p, half, a.share(half, half), "enough to be divided")
@@ -151,8 +150,7 @@ func permitCases() []testCase {
 		{name: "no share grows before the last permit is void", run: winds},
 		{name: "a limit too low to be divided is issued by itself", run: tooLow},
 		{name: "a processor that can use nothing but shares keeps them", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			b.spacing = time.Minute
 			require.True(p, b.sync(one(0, whole)).Issuing)
 			require.Equal(p, half, a.share(0, half))
@@ -281,8 +279,7 @@ func noShares(p *pool) {
 
 func leftOver(p *pool) {
 	const spacing = 20 * time.Millisecond
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.spacing = time.Millisecond
 	require.Equal(p, half, a.share(0, half))
 	b.spacing, b.strict = spacing, true
@@ -333,4 +330,24 @@ func winds(p *pool) {
 		return ans.Share > 0
 	})
 	require.GreaterOrEqual(p, ans.Time*1000, last+int64(driver.Validity(spacing)))
+}
+
+func tooLow(p *pool) {
+	a, b := p.open()
+	interval := driver.Interval(p.lease, 1)
+	a.spacing = interval * 2 / 3
+	b.spacing = a.spacing
+	require.False(p, a.sync(one(0, half)).Issuing, "more than one token an interval")
+	require.True(p, b.sync(one(0, half)).Issuing, "less than one for each of two")
+	res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: a.spacing})
+	require.True(p, res.Issuing)
+	b.leave()
+	// One token an interval and processor begins it no more, but only two end it.
+	p.eventually("b is removed", func() bool {
+		ans := a.sync(one(0, 0))
+		require.True(p, ans.Issuing)
+		return ans.Time-res.Time > 2*driver.Removal(p.lease).Microseconds()
+	})
+	a.spacing = interval/2 - time.Millisecond
+	p.eventually("permits are issued no more", func() bool { return !a.sync(one(0, 0)).Issuing })
 }

@@ -199,14 +199,16 @@ func (p *pool) call(do func(ctx context.Context) error) error {
 	}
 }
 
-// open makes the pool, waits until the freeze of a new one is over, and leaves no claim behind.
-func (p *pool) open() {
+// open makes the pool, waits until the freeze of a new one is over, and leaves no claim behind. It returns two processors that have not
+// joined yet.
+func (p *pool) open() (a, b *proc) {
 	p.Helper()
-	a := p.proc("opens the pool")
+	first := p.proc("opens the pool")
 	p.eventually("a new pool's freeze ends", func() bool {
-		return a.sync(one(0, 0)).Frozen == 0
+		return first.sync(one(0, 0)).Frozen == 0
 	})
-	a.leave()
+	first.leave()
+	return p.proc("a"), p.proc("b")
 }
 
 // inTime runs do, which works with several processors, in a pool of its own, and then its check. On a busy machine the first of the

@@ -156,8 +156,7 @@ func newsAreNotKept(p *pool) {
 	p.push(s, p.name, "before anybody was there")
 	_, _, err := p.load()
 	require.ErrorIs(p, err, driver.ErrNoPool)
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	before := a.exchange(change("limit", 0, 5, "there"))
 	late, _ := p.watch(s, p.name)
 	for range 20 {

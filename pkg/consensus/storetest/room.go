@@ -8,15 +8,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// whole is the whole limit.
-const whole = driver.Whole
+// whole is the whole limit, half is half of it.
+const whole, half = driver.Whole, driver.Whole / 2
 
 // joinCases are about the first sync of a pool.
 func joinCases() []testCase {
 	return []testCase{
 		{name: "the first processor of an open pool gets what it wants", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			ans := a.sync(one(0, whole))
 			require.Equal(p, whole, ans.Share)
 			require.Zero(p, ans.Frozen)
@@ -72,29 +71,25 @@ func nearly(d time.Duration) time.Duration { return d - d/20 }
 func roomCases() []testCase {
 	return []testCase{
 		{name: "a claim leaves no room for others", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			require.Equal(p, whole*3/4, a.share(0, whole*3/4))
 			require.Equal(p, whole/4, b.share(0, whole))
 			require.Equal(p, whole*3/4, a.share(whole*3/4, whole), "there is no more room")
 			require.Equal(p, whole/4, b.share(whole/4, whole))
 		}},
 		{name: "an answered share is a claim before it is used", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			require.Equal(p, whole, a.share(0, whole))
 			require.Zero(p, b.share(0, whole))
 		}},
 		{name: "a share that nobody wants any more is answered lower", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			a.share(0, whole)
 			require.Equal(p, half, a.share(whole, half))
 			require.Zero(p, a.share(half, 0))
 		}},
 		{name: "a claim falls only once less is in use", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			require.Equal(p, whole, a.share(0, whole))
 			ans := a.sync(one(whole, half))
 			require.Equal(p, half, ans.Share)
@@ -104,8 +99,7 @@ func roomCases() []testCase {
 			require.Equal(p, half, b.share(0, whole))
 		}},
 		{name: "what is in use is the claim, whatever was answered", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			require.Equal(p, half, b.share(0, half))
 			require.Equal(p, half, a.share(0, whole))
 			// a uses more than it was answered: the store does not argue with facts.
@@ -116,8 +110,8 @@ func roomCases() []testCase {
 			require.Equal(p, half, b.sync(one(half, half)).Roster[1].Claim)
 		}},
 		{name: "room is never below nothing", run: func(p *pool) {
-			p.open()
-			a, b, c := p.proc("a"), p.proc("b"), p.proc("c")
+			a, b := p.open()
+			c := p.proc("c")
 			a.share(whole, whole)
 			b.share(whole, whole)
 			require.Zero(p, c.share(0, whole))
@@ -125,15 +119,14 @@ func roomCases() []testCase {
 			require.Equal(p, whole, a.sync(one(whole, 0)).Roster[1].Claim)
 		}},
 		{name: "the smallest share counts", run: func(p *pool) {
-			p.open()
-			a, b, c := p.proc("a"), p.proc("b"), p.proc("c")
+			a, b := p.open()
+			c := p.proc("c")
 			require.Equal(p, whole-1, a.share(0, whole-1))
 			require.Equal(p, driver.Share(1), b.share(0, whole))
 			require.Zero(p, c.share(0, 1))
 		}},
 		{name: "a leave frees the claim at once", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			require.Equal(p, whole, a.share(0, whole))
 			require.Zero(p, b.share(0, whole))
 			a.leave()

@@ -13,8 +13,7 @@ import (
 func sequenceCases() []testCase {
 	return []testCase{
 		{name: "a request older than the newest recorded changes nothing", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			a.share(0, half)
 			late := a.request(one(0, whole))
 			newest := a.sync(one(half, half))
@@ -25,16 +24,14 @@ func sequenceCases() []testCase {
 		}},
 		{name: "the same request again gets the same answer", run: repeats},
 		{name: "a repeat of a request that is not the newest is late", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			old := a.request(one(0, half))
 			a.take(a.send(old))
 			a.share(half, half)
 			require.Equal(p, driver.Late, a.send(old).Status)
 		}},
 		{name: "a lost answer is no clone", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			a.send(a.request(one(0, half))) // the very first answer, too
 			require.Equal(p, half, a.share(0, half))
 			for range 3 {
@@ -75,8 +72,7 @@ func sequenceCases() []testCase {
 			})
 		}},
 		{name: "a processor goes on from a lost request, or a lost answer", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			for range 3 { // before its first answer, and after
 				a.send(a.request(one(0, half)))
 				a.request(one(0, half))
@@ -85,8 +81,7 @@ func sequenceCases() []testCase {
 			}
 		}},
 		{name: "a processor goes on from as many unanswered requests as it can name", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			for range 2 { // before its first answer, and after
 				a.send(a.request(one(0, half)))
 				for range driver.MaxUnanswered - 1 {
@@ -97,8 +92,7 @@ func sequenceCases() []testCase {
 		}},
 		{name: "a newer incarnation replaces the older ones, whose claims stay", run: replaces},
 		{name: "a replaced incarnation may go on when the newer one is gone", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			a.share(0, half)
 			b := a.reborn()
 			b.share(0, 0)
@@ -109,8 +103,7 @@ func sequenceCases() []testCase {
 		}},
 		{name: "a processor that left gets no answers, late packets included", run: leaves},
 		{name: "a leave older than the newest request is late", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			a.share(0, whole)
 			a.share(whole, whole)
 			a.sendLeave(1)
@@ -133,8 +126,7 @@ func sequenceCases() []testCase {
 }
 
 func repeats(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, half)
 	req := a.request(one(half, whole))
 	first := a.send(req)
@@ -156,8 +148,7 @@ func repeats(p *pool) {
 // clones gives a processor half of the limit and copies its process. forge may send requests from either. Then the copy sends the request
 // that forge returns.
 func clones(p *pool, forge func(a, b *proc) driver.Request) {
-	p.open()
-	a, other := p.proc("a"), p.proc("b")
+	a, other := p.open()
 	a.share(0, half)
 	b := a.clone()
 	require.Equal(p, driver.Cloned, b.send(forge(a, b)).Status)
@@ -175,8 +166,7 @@ func clones(p *pool, forge func(a, b *proc) driver.Request) {
 }
 
 func replaces(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	sent := time.Now()
 	require.Equal(p, half, a.share(0, half))
 	b := a.reborn()
@@ -198,8 +188,7 @@ func replaces(p *pool) {
 }
 
 func leaves(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	a.share(0, half)
 	late := a.request(one(half, whole))
 	a.leave()
@@ -219,8 +208,7 @@ func silenceCases() []testCase {
 	return []testCase{
 		{name: "a silent row goes after the removal time, not before", run: silent},
 		{name: "a claim that is synced stays", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			a.share(0, whole)
 			start := b.sync(one(0, whole)).Time
 			p.eventually("two removal times pass", func() bool {
@@ -235,8 +223,7 @@ func silenceCases() []testCase {
 }
 
 func silent(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	sent := time.Now()
 	last := a.sync(one(0, whole))
 	var now int64
@@ -263,8 +250,7 @@ func silent(p *pool) {
 }
 
 func clock(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	clamp := driver.Clamp(p.lease).Microseconds()
 	a.sync(one(0, 0))
 	// Time passes, in small steps: as much as here, less what steps left out.

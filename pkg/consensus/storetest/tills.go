@@ -105,8 +105,7 @@ func tillCases() []testCase {
 	freezes := func(h *Harness) bool { return !h.Memory }
 	return []testCase{
 		{name: "a till gives what its total earns, whoever draws", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			c := p.makes(a)
 			for range 5 {
 				ans := b.pull(draw(7, plenty))
@@ -120,8 +119,7 @@ func tillCases() []testCase {
 			require.Equal(p, driver.Drawn{Key: 9, Tokens: 1, Paid: ans.Time + 1000}, ans.Draws[0])
 		}},
 		{name: "no more is saved up than the burst", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			c := p.makes(a)
 			a.ages(c.paid, 50*time.Millisecond)
 			d := draw(7, plenty)
@@ -132,8 +130,7 @@ func tillCases() []testCase {
 		{name: "what is given back can be drawn again", run: backDrawn},
 		{name: "what is given back counts only once", run: backTwice},
 		{name: "what is owed counts", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			c := p.makes(a)
 			d := draw(7, plenty)
 			d.Owed = 200
@@ -144,8 +141,7 @@ func tillCases() []testCase {
 			c.give(a.pull(draw(7, plenty)))
 		}},
 		{name: "requests that are late, repeated or replaced draw nothing", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			c := p.makes(a)
 			a.draws = []driver.Draw{draw(7, plenty)}
 			first := a.request(one(0, 0))
@@ -166,8 +162,7 @@ func tillCases() []testCase {
 			c.give(b.pull(draw(7, plenty)))
 		}},
 		{name: "who has an older version of the quotas draws nothing", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			newer, older := draw(7, 1), draw(7, 1)
 			older.Version, newer.Version = driver.MaxVersion-1, driver.MaxVersion
 			require.EqualValues(p, 1, a.pull(older).Draws[0].Tokens)
@@ -183,8 +178,7 @@ func tillCases() []testCase {
 		{name: "a name that gets a quota of its own keeps what it has spent", run: namedLater},
 		{name: "a budget is for all together", run: budget},
 		{name: "budgets that begin at once count the same", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			d := p.budgets(a, 100)
 			d.Budgets = append(d.Budgets, d.Budgets[0])
 			d.Budgets[1].Amount, d.Budgets[1].End, d.Ask = 1000, d.Budgets[1].End+1e9, 30
@@ -194,8 +188,7 @@ func tillCases() []testCase {
 		{name: "a store that has forgotten gives nothing until what it gave is void", needs: freezes, run: tillsHeld},
 		{name: "what processors have seen spent counts once after a freeze", needs: freezes, run: seenSpent},
 		{name: "what is busy is shown to all", run: func(p *pool) {
-			p.open()
-			a, b := p.proc("a"), p.proc("b")
+			a, b := p.open()
 			for _, busy := range []string{"x", "\x00\x01 \xff\r\n", strings.Repeat("\x00", driver.MaxBusyBytes), ""} {
 				report := one(0, half)
 				report.Busy, report.Note = busy, "a note"
@@ -209,8 +202,7 @@ func tillCases() []testCase {
 		{name: "what is spent can be set of a tag that has a total", run: spentSetOnATotal},
 		{name: "a malformed draw is a RequestError and changes nothing", run: malformedDraws},
 		{name: "the store tells its own clock", run: func(p *pool) {
-			p.open()
-			a := p.proc("a")
+			a, _ := p.open()
 			before := time.Now()
 			first := a.sync(one(0, 0)).Wall
 			require.WithinDuration(p, before, time.UnixMicro(first), time.Hour, "it is the clock of this machine")
@@ -222,8 +214,7 @@ func tillCases() []testCase {
 
 // reserved draws tokens that take 20 s to earn, so that none is earned yet at the end of the case, on a slow machine too.
 func reserved(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	const tokens, earned = 20_000, 20_000_000 // us
 	d := draw(7, tokens)
 	d.Ahead = time.Minute
@@ -242,8 +233,7 @@ func reserved(p *pool) {
 }
 
 func backDrawn(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	c := p.makes(a)
 	d := draw(7, plenty)
 	d.Back, d.BackPaid = 30, c.paid
@@ -264,8 +254,7 @@ func backDrawn(p *pool) {
 
 // backTwice: tokens given back are lost if the store cannot know whether the request has counted before.
 func backTwice(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	c := p.makes(a)
 	d := draw(7, plenty)
 	d.Back, d.BackPaid = 30, c.paid
@@ -294,8 +283,7 @@ func (p *pool) hold(ans driver.Answer) int64 {
 }
 
 func tillsHeld(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	c := p.makes(a)
 	a.revision += 1000
 	back := draw(7, plenty)

@@ -10,8 +10,7 @@ import (
 
 // fullTable fills the table with tills that have budgets, and one that is full and has none.
 func fullTable(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	small := draw(1, 1)
 	small.Burst = 0
 	since := a.pull(small).Time
@@ -46,8 +45,7 @@ func (p *pool) budgets(a *proc, amount int64) driver.Draw {
 }
 
 func budget(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	d := p.budgets(a, 100)
 	window := d.Budgets[0]
 	named := func(start, end, seen int64) driver.Draw {
@@ -86,8 +84,7 @@ func budget(p *pool) {
 }
 
 func seenSpent(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	d := p.budgets(a, 100)
 	require.Equal(p, []int64{1}, a.pull(d).Draws[0].Spent)
 	a.revision += 1000

@@ -39,8 +39,7 @@ func (p *pool) flood(a *proc, kind string, names int, budgets []driver.BudgetDra
 
 // manyNames makes up twice as many names as there is room for, after and before tags by name draw for the first time.
 func manyNames(p *pool) {
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	early := p.budgets(a, 100)
 	early.Ask = 60
 	require.Equal(p, []int64{60}, a.pull(early).Draws[0].Spent)
@@ -65,8 +64,7 @@ func manyNames(p *pool) {
 
 // droppedNames has tills dropped whose names have spent some of a budget.
 func droppedNames(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	spender := p.budgets(a, 100)
 	spender.Key, spender.Pattern, spender.Ask = tagname.Key("free/spender"), true, 60
 	require.Equal(p, []int64{60}, a.pull(spender).Draws[0].Spent)
@@ -90,8 +88,7 @@ func droppedNames(p *pool) {
 
 // namedLater gives a tag a quota by name after one by a pattern.
 func namedLater(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	d := p.budgets(a, 100)
 	d.Key, d.Pattern, d.Ask = tagname.Key("free/acme"), true, 60
 	require.Equal(p, []int64{60}, a.pull(d).Draws[0].Spent)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -10,8 +11,7 @@ import (
 )
 
 func malformedDraws(p *pool) {
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	before := a.sync(one(0, half))
 	window := func(b driver.BudgetDraw) func(*driver.Draw) {
 		return func(d *driver.Draw) { d.Budgets = []driver.BudgetDraw{b} }
@@ -53,4 +53,45 @@ func malformedDraws(p *pool) {
 	}
 	a.malformed(cases)
 	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
+}
+
+func malformedReserve(p *pool) {
+	p.open()
+	good := driver.Reserve{Pool: p.name, Count: 1, Spacing: time.Second, Lease: p.lease}
+	for _, c := range []struct {
+		field string
+		spoil func(*driver.Reserve)
+	}{
+		{"Pool", func(r *driver.Reserve) { r.Pool = "" }},
+		{"Count", func(r *driver.Reserve) { r.Count = -1 }},
+		{"Count", func(r *driver.Reserve) { r.Count = driver.MaxSlots + 1 }},
+		{"Spacing", func(r *driver.Reserve) { r.Spacing = 0 }},
+		{"Spacing", func(r *driver.Reserve) { r.Spacing = driver.MaxSpacing + 1 }},
+		{"Ahead", func(r *driver.Reserve) { r.Ahead = -1 }},
+		{"Ahead", func(r *driver.Reserve) { r.Ahead = driver.MaxAhead + 1 }},
+		{"Revision", func(r *driver.Reserve) { r.Revision = 1 << 63 }},
+		{"Lease", func(r *driver.Reserve) { r.Lease = 0 }},
+		{"Return", func(r *driver.Reserve) { r.Return = -1 }},
+		{"Unused", func(r *driver.Reserve) { r.Unused = driver.MaxSlots + 1 }},
+	} {
+		req := good
+		c.spoil(&req)
+		_, err := p.store.Reserve(p.Context(), req)
+		requireRequestError(p, err, c.field, req)
+	}
+	p.proc("a").malformed([]spoiled{
+		{"Spacing", func(r *driver.Request) { r.Spacing = driver.MaxSpacing + 1 }},
+		{"Strict", func(r *driver.Request) { r.Strict = true }},
+		{"SpacingBy", func(r *driver.Request) { r.Spacing, r.SpacingBy = driver.MinSpacing, "limit" }},
+		{"SpacingBy", func(r *driver.Request) { // it has none
+			r.Spacing, r.SpacingBy, r.Documents = driver.MinSpacing, "limit", []driver.DocumentReport{{Name: "limit"}}
+		}},
+		{"SpacingBy", func(r *driver.Request) {
+			r.SpacingBy, r.Documents = "limit", []driver.DocumentReport{{Name: "limit", Version: 1}}
+		}},
+	})
+	canceled, cancel := context.WithCancel(p.Context())
+	cancel()
+	_, err := p.store.Reserve(canceled, good)
+	require.ErrorIs(p, err, context.Canceled)
 }

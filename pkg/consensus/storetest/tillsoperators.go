@@ -24,8 +24,7 @@ func spentSet(p *pool) {
 	var bad *driver.RequestError
 	require.ErrorAs(p, set("", driver.SpentReport{End: 1}), &bad)
 	require.Equal(p, "Pool", bad.Field)
-	p.open()
-	a, b := p.proc("a"), p.proc("b")
+	a, b := p.open()
 	d := p.budgets(a, 100)
 	s := driver.SpentReport{Key: 7, Start: d.Budgets[0].Start, End: d.Budgets[0].End}
 	with := func(tokens int64) driver.SpentReport { s := s; s.Tokens = tokens; return s }
@@ -77,8 +76,7 @@ func spentSetOnATotal(p *pool) {
 	if !ok {
 		return
 	}
-	p.open()
-	a := p.proc("a")
+	a, _ := p.open()
 	d := p.budgets(a, 1_000_000)
 	d.Total, d.Per, d.Burst, d.Ask = perSecond, time.Second, plenty, plenty
 	w := driver.SpentReport{Key: 7, Start: d.Budgets[0].Start, End: d.Budgets[0].End, Tokens: 500}
@@ -97,4 +95,48 @@ func readTills(p *pool, reader driver.TillReader) (tills []driver.Till, err erro
 		return err
 	})
 	return tills, err
+}
+
+// tillsRead reads the tills of a pool. A store need not be a driver.TillReader.
+func tillsRead(p *pool) {
+	reader, ok := p.store.(driver.TillReader)
+	if !ok {
+		return
+	}
+	read := func(pool string) (tills []driver.Till, err error) {
+		p.Helper()
+		err = p.call(func(ctx context.Context) (err error) {
+			tills, err = reader.Tills(ctx, pool)
+			return err
+		})
+		return tills, err
+	}
+	_, err := read(p.name)
+	require.ErrorIs(p, err, driver.ErrNoPool)
+	var bad *driver.RequestError
+	_, err = read("")
+	require.ErrorAs(p, err, &bad)
+	p.open()
+	tills, err := read(p.name)
+	require.NoError(p, err)
+	require.Empty(p, tills, "nobody has drawn")
+
+	a := p.proc("a")
+	spends, earns := p.budgets(a, 100), draw(1<<63+5, 20)
+	spends.Ask, spends.Version, earns.Burst = 30, driver.MaxVersion, 50
+	ans := a.pull(earns, spends)
+	want := []driver.Till{
+		{Key: 7, Version: driver.MaxVersion, Paid: ans.Draws[1].Paid, Full: ans.Draws[1].Paid, Spent: []driver.Spent{
+			{Start: spends.Budgets[0].Start, End: spends.Budgets[0].End, Tokens: 30},
+		}},
+		{Key: 1<<63 + 5, Paid: ans.Draws[0].Paid, Full: ans.Draws[0].Paid + 50_000},
+	}
+	for range 2 {
+		tills, err = read(p.name)
+		require.NoError(p, err)
+		require.Equal(p, want, tills)
+		tills[0].Spent[0].Tokens, tills[1].Paid = 99, 0 // the caller's own
+	}
+	require.Equal(p, ans.Revision+1, a.sync(one(0, 0)).Revision, "reading changes nothing")
+	require.Equal(p, []int64{60}, a.pull(spends).Draws[0].Spent)
 }
