@@ -72,6 +72,11 @@ func loaded(t *testing.T, vars env) (settings, error) {
 	return loadSettings()
 }
 
+func loadSettings() (settings, error) {
+	s, r := httpSink.Read()
+	return s, r.Err()
+}
+
 // A rig is a sink behind a real socket.
 type rig struct {
 	*sink
