@@ -19,6 +19,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -147,7 +148,7 @@ func TestRunServes(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	ctx := testContext(t)
-	log := &logBook{}
+	log := &logbook.Book{}
 	done := make(chan error)
 	serving, stop := context.WithCancel(ctx)
 	go func() { done <- httpSink.Run(serving, nil, log, log) }()
