@@ -237,11 +237,7 @@ evidence: ## Say whether docs/reliability.md and docs/benchmarks.md are of a com
 release-dry-run: ## Make what a release makes beside images, and publish nothing
 	@scripts/install-check.sh
 	@rm -rf $(BIN)/release && mkdir -p $(BIN)/release
-	@for arch in amd64 arm64; do \
-		for program in examples/llm-map examples/http-sink cmd/numathrottle; do \
-			GOOS=linux GOARCH=$$arch $(GO) build -o $(BIN)/release/linux_$$arch/ ./$$program || exit; \
-		done; \
-	done
+	@for arch in amd64 arm64; do GOOS=linux GOARCH=$$arch scripts/build.sh $(BIN)/release/linux_$$arch || exit; done
 	@scripts/archive.sh v0.0.0-dryrun.1 $(BIN)/release
 	@scripts/package.sh v0.0.0-dryrun.1 $(BIN)/release
 	@ls -l $(BIN)/release

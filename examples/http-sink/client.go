@@ -15,6 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -125,13 +126,13 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 func (s *settings) login(tokens *outbound.TokenLogin) outbound.Login {
 	var all logins
 	if s.BasicUsername != "" {
-		all = append(all, outbound.Basic(s.BasicUsername, s.basicPassword()))
+		all = append(all, outbound.Basic(s.BasicUsername, s.BasicPassword))
 	}
-	if s.bearerToken().IsSet() {
-		all = append(all, outbound.Bearer(s.bearerToken()))
+	if s.BearerToken.IsSet() {
+		all = append(all, outbound.Bearer(s.BearerToken))
 	}
-	if s.apiKey().IsSet() {
-		all = append(all, outbound.Header(s.APIKeyHeader, s.apiKey()))
+	if s.APIKey.IsSet() {
+		all = append(all, outbound.Header(s.APIKeyHeader, s.APIKey))
 	}
 	if tokens != nil {
 		all = append(all, tokens)
@@ -151,7 +152,7 @@ func (s *settings) tokens(base http.RoundTripper, log *slog.Logger) *outbound.To
 		return nil
 	}
 	return outbound.OAuth2(outbound.ClientCredentials{
-		TokenURL: s.OAuthTokenURL, ClientID: s.OAuthClientID, Secret: s.oauthSecret(), Scopes: strings.Fields(s.OAuthScopes),
+		TokenURL: s.OAuthTokenURL, ClientID: s.OAuthClientID, Secret: s.OAuthSecret, Scopes: strings.Fields(s.OAuthScopes),
 		Audience: s.OAuthAudience, Early: s.OAuthRefreshBefore, Timeout: s.Timeout,
 		Told: toldOfTokens(log),
 	}, base)
@@ -160,7 +161,7 @@ func (s *settings) tokens(base http.RoundTripper, log *slog.Logger) *outbound.To
 // jwt returns the configuration of the JWT for logins.
 func (s *settings) jwt(log *slog.Logger) outbound.JWT {
 	return outbound.JWT{
-		Key: outbound.Credential{File: s.JWTKeyFile, Lines: true}, KeyID: s.JWTKeyID, Issuer: s.JWTIssuer, Subject: s.JWTSubject,
+		Key: program.Credential{File: s.JWTKeyFile, Lines: true}, KeyID: s.JWTKeyID, Issuer: s.JWTIssuer, Subject: s.JWTSubject,
 		Audience: cmp.Or(s.JWTAudience, s.JWTTokenURL), Scopes: strings.Fields(s.JWTScopes), Claims: s.JWTClaims,
 		Lifetime: cmp.Or(s.JWTLifetime, defaultJWTLifetime), TokenURL: s.JWTTokenURL, Timeout: s.Timeout, Told: toldOfTokens(log),
 	}
@@ -205,7 +206,7 @@ func (l logins) Refused(h http.Header) bool {
 func (s *settings) requestSigner() outbound.RequestSigner {
 	if s.Signature == awsSignature {
 		return &outbound.SigV4{
-			Region: s.AWSRegion, Service: s.AWSService, AccessKeyID: s.AWSAccessKeyID, SecretKey: s.awsSecretKey(), SessionToken: s.awsSessionToken(),
+			Region: s.AWSRegion, Service: s.AWSService, AccessKeyID: s.AWSAccessKeyID, SecretKey: s.AWSSecretKey, SessionToken: s.AWSSessionToken,
 		}
 	}
 	if signer := s.signer(); signer != nil {
@@ -218,9 +219,9 @@ func (s *settings) requestSigner() outbound.RequestSigner {
 func (s *settings) signer() *outbound.Signer {
 	switch s.Signature {
 	case sha256Signature:
-		return &outbound.Signer{Key: s.signatureKey(), Header: cmp.Or(s.SignatureHeader, defaultSignatureHeader)}
+		return &outbound.Signer{Key: s.SignatureKey, Header: cmp.Or(s.SignatureHeader, defaultSignatureHeader)}
 	case standardWebhooks:
-		return &outbound.Signer{Key: s.signatureKey()}
+		return &outbound.Signer{Key: s.SignatureKey}
 	case noSignature, awsSignature:
 	}
 	return nil

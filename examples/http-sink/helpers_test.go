@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -23,6 +21,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 )
 
 // canary is in every secret of these tests. It must not come out anywhere.
@@ -35,24 +34,6 @@ func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// A logBook is a log that tests read.
-type logBook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // env is variables without their prefix HTTP_SINK_; those of the limit have one.
@@ -72,13 +53,18 @@ func loaded(t *testing.T, vars env) (settings, error) {
 	return loadSettings()
 }
 
+func loadSettings() (settings, error) {
+	s, r := httpSink.Read()
+	return s, r.Err()
+}
+
 // A rig is a sink behind a real socket.
 type rig struct {
 	*sink
 
 	ctx    context.Context //nolint:containedctx // that of the test
 	socket *dataplane.Sink
-	log    *logBook
+	log    *logbook.Book
 	t      *testing.T
 }
 
@@ -87,12 +73,12 @@ func start(t *testing.T, vars env) *rig {
 	t.Helper()
 	s, err := loaded(t, vars)
 	require.NoError(t, err)
-	r := &rig{ctx: testContext(t), log: &logBook{}, t: t}
+	r := &rig{ctx: testContext(t), log: &logbook.Book{}, t: t}
 	t.Cleanup(func() {
 		require.NotContains(t, r.log.String(), canary)
 		require.NotContains(t, httpSink.Effective(&s, &config.Reading{}), canary)
 	})
-	r.sink, err = newSink(r.ctx, &s, slog.New(slog.NewTextHandler(r.log, nil)))
+	r.sink, err = newSink(r.ctx, &s, r.log.Logger())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.close()) })
 	server := sdkserver.Start(t, r.handler)

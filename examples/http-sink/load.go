@@ -18,30 +18,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // poolOf returns the settings of the pool.
 func poolOf(s *settings) *numathrottle.Config { return &s.Pool }
 
-// A complaint reports a fault of a setting.
-type complaint func(field, problem, allowed string)
-
-// loadSettings is readSettings with an error that has a line for every fault.
-func loadSettings() (settings, error) {
-	s, r := readSettings()
-	return s, r.Err()
-}
-
-// readSettings reads the file in NUMATHROTTLE_CONFIG and the environment, and fills in the defaults. It finds every fault, including those
-// of referenced files.
-func readSettings() (settings, *config.Reading) {
-	var s settings
-	r := open.LoadWith(fields, poolOf, &s)
-	bad := func(field, problem, allowed string) {
-		r.Note(&config.FieldError{Field: field, Problem: problem, Allowed: allowed})
-	}
+// finish reads the files that settings name, and fills in the defaults. It finds every fault, including those of the files.
+func finish(s *settings, r *config.Reading) {
+	bad := program.ComplainTo(r)
 	s.readFiles(bad)
 	s.checkTemplates(bad)
 	s.checkPairs(bad)
@@ -55,11 +41,10 @@ func readSettings() (settings, *config.Reading) {
 	s.checkMethod(bad)
 	s.setDefaults()
 	s.checkLayout(bad)
-	return s, r
 }
 
 // readFiles reads the files that replace other settings.
-func (s *settings) readFiles(bad complaint) {
+func (s *settings) readFiles(bad program.Complaint) {
 	s.url, s.body, s.destKey = s.URL, s.Body, s.Destination
 	if s.URLFile != "" {
 		var err error
@@ -79,7 +64,7 @@ func (s *settings) readFiles(bad complaint) {
 }
 
 // checkTemplates finds invalid templates.
-func (s *settings) checkTemplates(bad complaint) {
+func (s *settings) checkTemplates(bad program.Complaint) {
 	if s.url != "" {
 		if _, err := render.ParseURL(s.url); err != nil {
 			bad(orFile("url", s.URLFile), err.Error(), "an http or https URL, a template behind its host")
@@ -124,26 +109,9 @@ func orFile(key, file string) string {
 }
 
 // checkPairs finds settings that contradict each other.
-func (s *settings) checkPairs(bad complaint) {
-	type set struct {
-		key string
-		is  bool
-	}
-	for _, pair := range [][2]set{
-		{{"url", s.URL != ""}, {"urlFile", s.URLFile != ""}},
-		{{"body", s.Body != ""}, {"bodyFile", s.BodyFile != ""}},
-		{{"basicPassword", s.BasicPassword.IsSet()}, {"basicPasswordFile", s.BasicPasswordFile != ""}},
-		{{"bearerToken", s.BearerToken.IsSet()}, {"bearerTokenFile", s.BearerTokenFile != ""}},
-		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
-		{{"oauthSecret", s.OAuthSecret.IsSet()}, {"oauthSecretFile", s.OAuthSecretFile != ""}},
-		{{"awsSecretKey", s.AWSSecretKey.IsSet()}, {"awsSecretKeyFile", s.AWSSecretKeyFile != ""}},
-		{{"awsSessionToken", s.AWSSessionToken.IsSet()}, {"awsSessionTokenFile", s.AWSSessionTokenFile != ""}},
-		{{"signatureKey", s.SignatureKey.IsSet()}, {"signatureKeyFile", s.SignatureKeyFile != ""}},
-	} {
-		if pair[0].is && pair[1].is {
-			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
-		}
-	}
+func (s *settings) checkPairs(bad program.Complaint) {
+	bad.OneOf("one of them", program.Given("url", s.URL != ""), program.Given("urlFile", s.URLFile != ""))
+	bad.OneOf("one of them", program.Given("body", s.Body != ""), program.Given("bodyFile", s.BodyFile != ""))
 	needs := func(key string, is bool, other string, otherIs bool) {
 		if is && !otherIs {
 			bad(key, "is set without "+other, "both or none")
@@ -156,8 +124,8 @@ func (s *settings) checkPairs(bad complaint) {
 		required bool
 	}{
 		{"awsAccessKeyID", s.AWSAccessKeyID != "", true},
-		{"awsSecretKey or awsSecretKeyFile", s.awsSecretKey().IsSet(), true},
-		{"awsSessionToken or awsSessionTokenFile", s.awsSessionToken().IsSet(), false},
+		{"awsSecretKey or awsSecretKeyFile", s.AWSSecretKey.IsSet(), true},
+		{"awsSessionToken or awsSessionTokenFile", s.AWSSessionToken.IsSet(), false},
 		{"awsRegion", s.AWSRegion != "", true},
 		{"awsService", s.AWSService != "", true},
 	} {
@@ -181,19 +149,19 @@ func (s *settings) checkPairs(bad complaint) {
 		needs(of.key, of.is, "jwtKeyFile", withKey)
 	}
 	signed := s.Signature != "" && s.Signature != noSignature && !aws
-	key := s.signatureKey().IsSet()
+	key := s.SignatureKey.IsSet()
 	needs("signature", signed, "signatureKey or signatureKeyFile", key)
 	needs("signatureKey or signatureKeyFile", key, "signature", signed)
 	needs("signatureHeader", s.SignatureHeader != "", "signature: sha256", s.Signature == sha256Signature)
 	needs("certFile", s.CertFile != "", "keyFile", s.KeyFile != "")
 	needs("keyFile", s.KeyFile != "", "certFile", s.CertFile != "")
-	needs("basicUsername", s.BasicUsername != "", "basicPassword or basicPasswordFile", s.basicPassword().IsSet())
-	needs("basicPassword or basicPasswordFile", s.basicPassword().IsSet(), "basicUsername", s.BasicUsername != "")
-	needs("apiKeyHeader", s.APIKeyHeader != "", "apiKey or apiKeyFile", s.apiKey().IsSet())
+	needs("basicUsername", s.BasicUsername != "", "basicPassword or basicPasswordFile", s.BasicPassword.IsSet())
+	needs("basicPassword or basicPasswordFile", s.BasicPassword.IsSet(), "basicUsername", s.BasicUsername != "")
+	needs("apiKeyHeader", s.APIKeyHeader != "", "apiKey or apiKeyFile", s.APIKey.IsSet())
 	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthClientID", s.OAuthClientID != "")
-	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthSecret or oauthSecretFile", s.oauthSecret().IsSet())
+	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthSecret or oauthSecretFile", s.OAuthSecret.IsSet())
 	needs("oauthClientID", s.OAuthClientID != "", "oauthTokenURL", s.OAuthTokenURL != "")
-	needs("oauthSecret or oauthSecretFile", s.oauthSecret().IsSet(), "oauthTokenURL", s.OAuthTokenURL != "")
+	needs("oauthSecret or oauthSecretFile", s.OAuthSecret.IsSet(), "oauthTokenURL", s.OAuthTokenURL != "")
 	needs("separator", s.Separator != "", "format: raw", s.Format == payload.Raw)
 	needs("query", s.Query == fieldsQuery, "method: GET", s.withoutBody())
 	needs("dumpBytes", s.DumpBytes > 0, "dump: true", s.Dump)
@@ -201,7 +169,7 @@ func (s *settings) checkPairs(bad complaint) {
 }
 
 // checkAddresses refuses literal addresses that would be refused when dialled. Names are resolved only then.
-func (s *settings) checkAddresses(bad complaint) {
+func (s *settings) checkAddresses(bad program.Complaint) {
 	allow, err := dialguard.ParseAddresses(s.AllowAddresses)
 	if err != nil || s.Proxy != "" { // it has a fault already, or the proxy dials
 		return
@@ -222,7 +190,7 @@ func (s *settings) checkAddresses(bad complaint) {
 }
 
 // checkMethod refuses settings that need a body if there is none.
-func (s *settings) checkMethod(bad complaint) {
+func (s *settings) checkMethod(bad program.Complaint) {
 	if !s.withoutBody() {
 		return
 	}
@@ -247,7 +215,7 @@ func (s *settings) checkMethod(bad complaint) {
 }
 
 // checkLayout refuses texts around an array that break its JSON. Defaults are filled in.
-func (s *settings) checkLayout(bad complaint) {
+func (s *settings) checkLayout(bad program.Complaint) {
 	if s.Format != payload.JSONArray || s.ContentType != s.Format.ContentType() {
 		return // users who set a type know its content
 	}
@@ -258,7 +226,7 @@ func (s *settings) checkLayout(bad complaint) {
 }
 
 // checkRole refuses answers that a fallback sink and an on-success sink cannot give.
-func (s *settings) checkRole(role string, bad complaint) {
+func (s *settings) checkRole(role string, bad program.Complaint) {
 	if role != sinksdk.UDContainerFallbackSink && role != sinksdk.UDContainerOnSuccessSink {
 		return
 	}
@@ -294,7 +262,7 @@ func (s *settings) separate(role string) {
 }
 
 // checkLimits finds contradictory limits.
-func (s *settings) checkLimits(bad complaint) {
+func (s *settings) checkLimits(bad program.Complaint) {
 	if s.DestinationMax > 0 {
 		for _, err := range config.Split(s.destinationLimit().Validate()) {
 			bad("destinationMax", err.Error(), "")
@@ -305,59 +273,52 @@ func (s *settings) checkLimits(bad complaint) {
 	}
 }
 
-func orDefault[T comparable](at *T, value T) {
-	var zero T
-	if *at == zero {
-		*at = value
-	}
-}
-
 // setDefaults fills in unset settings.
 func (s *settings) setDefaults() {
-	orDefault(&s.Method, "POST")
-	orDefault(&s.Query, noQuery)
-	orDefault(&s.ForwardHeaders, "traceparent tracestate")
-	orDefault(&s.Format, "single")
-	orDefault(&s.ContentType, s.Format.ContentType())
-	orDefault(&s.Compression, "none")
-	orDefault(&s.CompressionMin, 1024)
-	orDefault(&s.Redirects, noRedirects)
-	orDefault(&s.MaxResponse, 64<<10)
-	orDefault(&s.Signature, noSignature)
+	program.OrDefault(&s.Method, "POST")
+	program.OrDefault(&s.Query, noQuery)
+	program.OrDefault(&s.ForwardHeaders, "traceparent tracestate")
+	program.OrDefault(&s.Format, "single")
+	program.OrDefault(&s.ContentType, s.Format.ContentType())
+	program.OrDefault(&s.Compression, "none")
+	program.OrDefault(&s.CompressionMin, 1024)
+	program.OrDefault(&s.Redirects, noRedirects)
+	program.OrDefault(&s.MaxResponse, 64<<10)
+	program.OrDefault(&s.Signature, noSignature)
 	if s.Signature == sha256Signature {
-		orDefault(&s.SignatureHeader, defaultSignatureHeader)
+		program.OrDefault(&s.SignatureHeader, defaultSignatureHeader)
 	}
-	orDefault(&s.MaxMessages, 100)
-	orDefault(&s.MaxBytes, 1<<20)
-	orDefault(&s.Concurrency, 16)
-	orDefault(&s.Unit, perRequest)
-	orDefault(&s.Destinations, 32)
-	orDefault(&s.MaxAttempts, 4)
-	orDefault(&s.MaxWait, 30*time.Second)
-	orDefault(&s.MaxElapsed, 2*time.Minute)
-	orDefault(&s.MaxPause, httpthrottle.DefaultMaxPause)
-	orDefault(&s.BreakerOpen, 10*time.Second)
-	orDefault(&s.OnOK, ackOnOK)
-	orDefault(&s.OnUnavailable, failAction)
-	orDefault(&s.OnInvalid, failAction)
-	orDefault(&s.FailDelay, time.Second)
+	program.OrDefault(&s.MaxMessages, 100)
+	program.OrDefault(&s.MaxBytes, 1<<20)
+	program.OrDefault(&s.Concurrency, 16)
+	program.OrDefault(&s.Unit, perRequest)
+	program.OrDefault(&s.Destinations, 32)
+	program.OrDefault(&s.MaxAttempts, 4)
+	program.OrDefault(&s.MaxWait, 30*time.Second)
+	program.OrDefault(&s.MaxElapsed, 2*time.Minute)
+	program.OrDefault(&s.MaxPause, httpthrottle.DefaultMaxPause)
+	program.OrDefault(&s.BreakerOpen, 10*time.Second)
+	program.OrDefault(&s.OnOK, ackOnOK)
+	program.OrDefault(&s.OnUnavailable, failAction)
+	program.OrDefault(&s.OnInvalid, failAction)
+	program.OrDefault(&s.FailDelay, time.Second)
 	if s.Dump {
-		orDefault(&s.DumpBytes, 1024)
+		program.OrDefault(&s.DumpBytes, 1024)
 	}
-	if s.apiKey().IsSet() {
-		orDefault(&s.APIKeyHeader, "X-Api-Key")
+	if s.APIKey.IsSet() {
+		program.OrDefault(&s.APIKeyHeader, "X-Api-Key")
 	}
 	if s.OAuthTokenURL != "" {
-		orDefault(&s.OAuthRefreshBefore, 30*time.Second)
+		program.OrDefault(&s.OAuthRefreshBefore, 30*time.Second)
 	}
 	if s.JWTKeyFile != "" {
-		orDefault(&s.JWTLifetime, defaultJWTLifetime)
+		program.OrDefault(&s.JWTLifetime, defaultJWTLifetime)
 	}
-	orDefault(&s.Timeout, 30*time.Second)
-	orDefault(&s.DialTimeout, 5*time.Second)
-	orDefault(&s.TLSTimeout, 5*time.Second)
-	orDefault(&s.HeaderTimeout, 20*time.Second)
+	program.OrDefault(&s.Timeout, 30*time.Second)
+	program.OrDefault(&s.DialTimeout, 5*time.Second)
+	program.OrDefault(&s.TLSTimeout, 5*time.Second)
+	program.OrDefault(&s.HeaderTimeout, 20*time.Second)
 	ping := outbound.PingTime(min(s.Timeout, s.HeaderTimeout))
-	orDefault(&s.PingAfter, ping)
-	orDefault(&s.PingTimeout, ping)
+	program.OrDefault(&s.PingAfter, ping)
+	program.OrDefault(&s.PingTimeout, ping)
 }

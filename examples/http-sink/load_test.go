@@ -16,9 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -147,7 +148,7 @@ func TestRunServes(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	ctx := testContext(t)
-	log := &logBook{}
+	log := &logbook.Book{}
 	done := make(chan error)
 	serving, stop := context.WithCancel(ctx)
 	go func() { done <- httpSink.Run(serving, nil, log, log) }()
@@ -314,14 +315,14 @@ func TestOneRuleForSecrets(t *testing.T) {
 	type place struct {
 		key    string
 		vars   env
-		reveal func(s *settings) outbound.Credential
+		reveal func(s *settings) program.Credential
 	}
 	for _, p := range []place{
-		{"bearerToken", env{}, (*settings).bearerToken},
-		{"basicPassword", env{"BASIC_USERNAME": "u"}, (*settings).basicPassword},
-		{"apiKey", env{}, (*settings).apiKey},
-		{"oauthSecret", env{"OAUTH_TOKEN_URL": "http://h/t", "OAUTH_CLIENT_ID": "id"}, (*settings).oauthSecret},
-		{"signatureKey", env{"SIGNATURE": "sha256"}, (*settings).signatureKey},
+		{"bearerToken", env{}, func(s *settings) program.Credential { return s.BearerToken }},
+		{"basicPassword", env{"BASIC_USERNAME": "u"}, func(s *settings) program.Credential { return s.BasicPassword }},
+		{"apiKey", env{}, func(s *settings) program.Credential { return s.APIKey }},
+		{"oauthSecret", env{"OAUTH_TOKEN_URL": "http://h/t", "OAUTH_CLIENT_ID": "id"}, func(s *settings) program.Credential { return s.OAuthSecret }},
+		{"signatureKey", env{"SIGNATURE": "sha256"}, func(s *settings) program.Credential { return s.SignatureKey }},
 	} {
 		variable := strings.TrimPrefix(fieldOf(t, p.key).Variable(), prefix)
 		from := map[string]func(t *testing.T, vars env, text string){
@@ -393,7 +394,7 @@ func TestSecretsThatNoHeaderHolds(t *testing.T) {
 	}
 	s, err := loaded(t, env{"URL": "http://h", "BASIC_USERNAME": "u", "BASIC_PASSWORD": " é "})
 	require.NoError(t, err, "a password may have spaces and be of any language")
-	require.Equal(t, " é ", s.BasicPassword.Reveal())
+	require.Equal(t, " é ", s.BasicPassword.Text.Reveal())
 }
 
 // A URL and headers may hold secrets, too: what is wrong with them is told without them.

@@ -19,7 +19,7 @@ import (
 )
 
 var httpSink = program.Program[settings]{
-	Name: "http-sink", Prefix: prefix, Fields: fields, Pool: poolOf, Load: readSettings, NoLimit: noLimit, Serve: serve,
+	Name: "http-sink", Prefix: prefix, Fields: fields, Pool: poolOf, Finish: finish, NoLimit: noLimit, Serve: serve,
 }
 
 func main() { httpSink.Main() }

@@ -8,6 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // settings holds all settings. The zero value of a field is its default.
@@ -46,8 +47,7 @@ type requestSettings struct {
 	MaxResponse        int
 	Signature          signature
 	SignatureHeader    string
-	SignatureKey       numathrottle.Secret
-	SignatureKeyFile   string
+	SignatureKey       program.Credential
 	url, body, destKey string // from the files, or the settings
 }
 
@@ -96,37 +96,31 @@ type answerSettings struct {
 
 // loginSettings are the credentials.
 type loginSettings struct {
-	BasicUsername       string
-	BasicPassword       numathrottle.Secret
-	BasicPasswordFile   string
-	BearerToken         numathrottle.Secret
-	BearerTokenFile     string
-	APIKeyHeader        string
-	APIKey              numathrottle.Secret
-	APIKeyFile          string
-	OAuthTokenURL       string
-	OAuthClientID       string
-	OAuthSecret         numathrottle.Secret
-	OAuthSecretFile     string
-	OAuthScopes         string
-	OAuthAudience       string
-	OAuthRefreshBefore  time.Duration
-	JWTKeyFile          string
-	JWTKeyID            string
-	JWTIssuer           string
-	JWTSubject          string
-	JWTAudience         string
-	JWTScopes           string
-	JWTClaims           string
-	JWTLifetime         time.Duration
-	JWTTokenURL         string
-	AWSAccessKeyID      string
-	AWSSecretKey        numathrottle.Secret
-	AWSSecretKeyFile    string
-	AWSSessionToken     numathrottle.Secret
-	AWSSessionTokenFile string
-	AWSRegion           string
-	AWSService          string
+	BasicUsername      string
+	BasicPassword      program.Credential
+	BearerToken        program.Credential
+	APIKeyHeader       string
+	APIKey             program.Credential
+	OAuthTokenURL      string
+	OAuthClientID      string
+	OAuthSecret        program.Credential
+	OAuthScopes        string
+	OAuthAudience      string
+	OAuthRefreshBefore time.Duration
+	JWTKeyFile         string
+	JWTKeyID           string
+	JWTIssuer          string
+	JWTSubject         string
+	JWTAudience        string
+	JWTScopes          string
+	JWTClaims          string
+	JWTLifetime        time.Duration
+	JWTTokenURL        string
+	AWSAccessKeyID     string
+	AWSSecretKey       program.Credential
+	AWSSessionToken    program.Credential
+	AWSRegion          string
+	AWSService         string
 }
 
 // connectionSettings configure the connection to the service.
@@ -186,10 +180,6 @@ const (
 	dropAction     action = "drop"
 )
 
-func (s *settings) credential(text numathrottle.Secret, file string) outbound.Credential {
-	return outbound.Credential{Text: text, File: file}
-}
-
 // layout returns the layout of messages in a request.
 func (s *settings) layout() payload.Layout {
 	return payload.Layout{Format: s.Format, Prefix: s.BodyPrefix, Suffix: s.BodySuffix, Separator: s.Separator}
@@ -206,6 +196,8 @@ func (s *settings) dump(log *slog.Logger) *outbound.Dump {
 	d := outbound.NewDump(log, s.DumpBytes)
 	d.HidePath = s.URLFile != ""
 	d.Hidden = []string{s.APIKeyHeader, s.SignatureHeader}
-	d.Secrets = []outbound.Credential{s.basicPassword(), s.bearerToken(), s.apiKey(), s.oauthSecret(), s.signatureKey(), s.awsSecretKey(), s.awsSessionToken()}
+	for _, c := range s.credentials() {
+		d.Secrets = append(d.Secrets, c.Credential)
+	}
 	return d
 }

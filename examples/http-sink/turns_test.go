@@ -19,6 +19,7 @@ import (
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
@@ -142,8 +143,8 @@ func TestNacksHaveATurnEach(t *testing.T) {
 			require.NoError(t, err)
 			for _, batch := range []int{40, 500} {
 				synctest.Test(t, func(t *testing.T) {
-					var book logBook
-					k := virtualSink(t, &s, slog.New(slog.NewTextHandler(&book, nil)))
+					var book logbook.Book
+					k := virtualSink(t, &s, book.Logger())
 					took, deliveries := play(t, []*sink{k}, batch, 600)
 					use := 600 / (20 * took.Seconds())
 					t.Logf("batch %d: use %.2f, deliveries %.2f", batch, use, deliveries)

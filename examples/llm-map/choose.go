@@ -149,7 +149,7 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 		return nil, resp, outcome{verdict: ended, err: err}
 	}
 	defer p.release() // usage is settled already
-	if _, err := p.settings.key(); err != nil {
+	if _, err := p.settings.APIKey.ReadHeader(); err != nil {
 		return p.deployment, resp, p.noKey(err)
 	}
 	cost := p.cost(p.promptTokens(s.messages))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -233,7 +234,7 @@ func TestPromptsThatAreTooLargeForADeployment(t *testing.T) {
 // A deployment without a key sends nothing, and keeps no permit.
 func TestADeploymentWithoutAKey(t *testing.T) {
 	c := newChoice(t, answers(says("a", 1, 1)), answers(says("b", 1, 1)), throttletest.New(), throttletest.New(), nil)
-	c.deployments[0].settings.APIKeyFile = "/nowhere/key"
+	c.deployments[0].settings.APIKey = program.Credential{File: "/nowhere/key"}
 	require.Equal(t, "b", ask(t.Context(), t, c.handler, "x").Deployment)
 	require.Zero(t, c.a.count())
 	require.Len(t, c.la.Draws(), 1)

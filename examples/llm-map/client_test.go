@@ -18,6 +18,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -299,7 +300,7 @@ func TestACallWithoutAKeyDrawsNothing(t *testing.T) {
 	l, e := throttletest.New(), answers(says("hi", 1, 1))
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	s := testSettings(func(s *settings) { s.APIKeyFile, s.MaxAttempts = file, 1 })
+	s := testSettings(func(s *settings) { s.APIKey, s.MaxAttempts = program.Credential{File: file}, 1 })
 	r := ask(t.Context(), t, mustHandler(t, s, l, e, nil), "x")
 	require.Equal(t, "no_key", r.Error.Code)
 	require.Contains(t, r.Error.Message, "was not sent")

@@ -23,8 +23,7 @@ type settings struct {
 	BaseURL    string
 	APIVersion string
 	Model      string
-	APIKey     numathrottle.Secret
-	APIKeyFile string
+	APIKey     program.Credential
 
 	System, SystemFile string
 	Prompt, PromptFile string
@@ -131,9 +130,9 @@ var ownFields = config.WithPrefix(prefix,
 		func(s *settings) *string { return &s.APIVersion }).Like("2024-10-21"),
 	config.TextField("model", "a text", "none: it is required", "The model; of Azure the deployment",
 		func(s *settings) *string { return &s.Model }).Like("gpt-4o-mini"),
-	program.SecretField("apiKey", "The key of the endpoint", func(s *settings) *numathrottle.Secret { return &s.APIKey }),
+	program.SecretField("apiKey", "The key of the endpoint", func(s *settings) *numathrottle.Secret { return &s.APIKey.Text }),
 	config.PathField("apiKeyFile", "none", "The key in a file, such as a mounted Secret; read anew for every call",
-		func(s *settings) *string { return &s.APIKeyFile }),
+		func(s *settings) *string { return &s.APIKey.File }),
 	config.LinesField("system", aTemplate, "none", "The system message", func(s *settings) *string { return &s.System }).Like("Answer in one word."),
 	config.PathField("systemFile", "none", "The same in a file", func(s *settings) *string { return &s.SystemFile }),
 	config.LinesField("prompt", aTemplate, "`{{.Text}}`", "The user message", func(s *settings) *string { return &s.Prompt }).Like("Sentiment of: {{.Text}}"),
@@ -248,20 +247,9 @@ func (s *settings) temperature() (*float64, bool) {
 	return &f, true
 }
 
-// loadSettings is readSettings with an error that has a line for every fault.
-func loadSettings() (settings, error) {
-	s, r := readSettings()
-	return s, r.Err()
-}
-
-// readSettings reads the file in NUMATHROTTLE_CONFIG and the environment, and fills in the defaults. It finds every fault, including those
-// of referenced files.
-func readSettings() (settings, *config.Reading) {
-	var s settings
-	r := open.LoadWith(fields, poolOf, &s)
-	bad := func(field, problem, allowed string) {
-		r.Note(&config.FieldError{Field: field, Problem: problem, Allowed: allowed})
-	}
+// finish reads the files that settings name, and fills in the defaults. It finds every fault, including those of the files.
+func finish(s *settings, r *config.Reading) {
+	bad := program.ComplainTo(r)
 	s.checkShared(bad)
 	for _, f := range []struct {
 		key, file string
@@ -278,30 +266,20 @@ func readSettings() (settings, *config.Reading) {
 		*f.text = strings.TrimSuffix(string(content), "\n")
 	}
 	s.checkTargets(bad)
-	s = withDefaults(s)
+	*s = withDefaults(*s)
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
 		r.Note(err)
 	}
 	if _, err := newOutput(s.Output); err != nil {
 		r.Note(err)
 	}
-	return s, r
 }
 
 // checkShared finds settings of all deployments that contradict each other.
-func (s *settings) checkShared(bad func(field, problem, allowed string)) {
-	for _, pair := range [][2]struct {
-		key string
-		set bool
-	}{
-		{{"system", s.System != ""}, {"systemFile", s.SystemFile != ""}},
-		{{"prompt", s.Prompt != ""}, {"promptFile", s.PromptFile != ""}},
-		{{"output", s.Output != ""}, {"outputFile", s.OutputFile != ""}},
-	} {
-		if pair[0].set && pair[1].set {
-			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
-		}
-	}
+func (s *settings) checkShared(bad program.Complaint) {
+	bad.OneOf("one of them", program.Given("system", s.System != ""), program.Given("systemFile", s.SystemFile != ""))
+	bad.OneOf("one of them", program.Given("prompt", s.Prompt != ""), program.Given("promptFile", s.PromptFile != ""))
+	bad.OneOf("one of them", program.Given("output", s.Output != ""), program.Given("outputFile", s.OutputFile != ""))
 	if s.MaxWait > 0 && s.OnDenied != nackOnDenied {
 		bad("maxWait", "is set without an onDenied that ends the wait", "with onDenied: nack")
 	}
@@ -314,7 +292,7 @@ func (s *settings) checkShared(bad func(field, problem, allowed string)) {
 }
 
 // checkTogether finds settings that contradict each other.
-func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
+func (s *settings) checkTogether(bad program.Complaint) {
 	if s.Model == "" {
 		bad("model", "is not set", "a model of the endpoint")
 	}
@@ -324,18 +302,9 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 	if s.APIVersion != "" && s.Provider != azure {
 		bad("apiVersion", fmt.Sprintf("is set, but the provider is %s", s.providerOrDefault()), "with azure")
 	}
-	for _, pair := range [][2]struct {
-		key string
-		set bool
-	}{
-		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
-		{{"maxTokens", s.MaxTokens != 0}, {"outputTokens", s.OutputTokens != 0}},
-	} {
-		if pair[0].set && pair[1].set {
-			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
-		}
-	}
-	if !s.APIKey.IsSet() && s.APIKeyFile == "" && s.Provider != selfHosted && s.loginHeader() == "" {
+	bad.OneOf("one of them", program.Given("maxTokens", s.MaxTokens != 0), program.Given("outputTokens", s.OutputTokens != 0))
+	s.APIKey.Check("apiKey", true, bad)
+	if !s.APIKey.IsSet() && s.Provider != selfHosted && s.loginHeader() == "" {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
 	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {
@@ -355,50 +324,25 @@ func (s *settings) providerOrDefault() providerName {
 func withDefaults(s settings) settings {
 	s.Provider = s.providerOrDefault()
 	p := providers[s.Provider]
-	orText := func(at *string, value string) {
-		if *at == "" {
-			*at = value
-		}
-	}
-	orNumber := func(at *int, value int) {
-		if *at == 0 {
-			*at = value
-		}
-	}
-	orDuration := func(at *time.Duration, value time.Duration) {
-		if *at == 0 {
-			*at = value
-		}
-	}
-	orText(&s.BaseURL, p.baseURL)
+	program.OrDefault(&s.BaseURL, p.baseURL)
 	if s.Provider == azure && !s.isVersionless() {
-		orText(&s.APIVersion, "2024-10-21")
+		program.OrDefault(&s.APIVersion, "2024-10-21")
 	}
 	if s.Prompt == "" && s.PromptFile == "" {
 		s.Prompt = "{{.Text}}"
 	}
-	orNumber(&s.OutputTokens, 1024)
-	orNumber(&s.MaxAttempts, 8)
-	orDuration(&s.BurstTime, time.Second)
+	program.OrDefault(&s.OutputTokens, 1024)
+	program.OrDefault(&s.MaxAttempts, 8)
+	program.OrDefault(&s.BurstTime, time.Second)
 	if len(s.Deployments) > 0 {
-		orDuration(&s.SpillAfter, time.Second)
+		program.OrDefault(&s.SpillAfter, time.Second)
 	}
-	orDuration(&s.Timeout, 2*time.Minute)
-	orDuration(&s.MaxPause, httpthrottle.DefaultMaxPause)
-	if s.Charge == "" {
-		s.Charge = p.charge
-	}
-	if s.MaxTokensField == "" {
-		s.MaxTokensField = autoTokens
-	}
-	if s.Input == "" {
-		s.Input = noInput
-	}
-	if s.OnStop == "" {
-		s.OnStop = holdOnStop
-	}
-	if s.OnDenied == "" {
-		s.OnDenied = waitOnDenied
-	}
+	program.OrDefault(&s.Timeout, 2*time.Minute)
+	program.OrDefault(&s.MaxPause, httpthrottle.DefaultMaxPause)
+	program.OrDefault(&s.Charge, p.charge)
+	program.OrDefault(&s.MaxTokensField, autoTokens)
+	program.OrDefault(&s.Input, noInput)
+	program.OrDefault(&s.OnStop, holdOnStop)
+	program.OrDefault(&s.OnDenied, waitOnDenied)
 	return s
 }

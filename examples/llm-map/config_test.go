@@ -61,7 +61,7 @@ lease: 5s
 	require.Equal(t, 5*time.Second, s.Pool.Lease)
 	require.Equal(t, 2*time.Minute, s.Timeout)
 	require.Equal(t, holdOnStop, s.OnStop)
-	got, err := s.key()
+	got, err := s.APIKey.ReadHeader()
 	require.NoError(t, err)
 	require.Equal(t, canary, got)
 
@@ -105,7 +105,7 @@ func TestEveryFaultIsTold(t *testing.T) {
 	for _, want := range []string{
 		"provider is \"gemini\" (LLM_MAP_PROVIDER), allowed: `openai`, `azure`, `anthropic` or `self-hosted`",
 		"baseURL is not as it should be (not shown) (LLM_MAP_BASE_URL)",
-		"apiKeyFile is set, and so is apiKey", "apiKeyFile cannot be read", "apiVersion is set, but the provider is openai",
+		"apiKeyFile is set, and so is apiKey", "which cannot be used: no such file or directory", "apiVersion is set, but the provider is openai",
 		`prompt is no template that can be used: template: prompt:1: function "printf" not defined`,
 		"systemFile is set, and so is system", "systemFile is \"/nowhere/system\", which cannot be read",
 		`temperature is "NaN"`, "outputTokens is set, and so is maxTokens", "maxTokens is 500, which no call could ever draw",
@@ -132,6 +132,9 @@ func TestRequiredSettings(t *testing.T) {
 		_, err := loadSettings()
 		require.ErrorContains(t, err, c.want)
 	}
+	t.Setenv("LLM_MAP_API_KEY", canary+"é")
+	_, err := loadSettings()
+	require.ErrorContains(t, err, "apiKey has a character that is not ASCII at byte 18, which a header cannot hold")
 	require.ErrorContains(t, llmMap.Run(t.Context(), []string{"serve"}, &bytes.Buffer{}, &bytes.Buffer{}), `"serve" is no flag`)
 }
 
@@ -166,7 +169,7 @@ func TestPipeline(t *testing.T) {
 	t.Setenv(config.FileVariable, file)
 	t.Setenv("NUMATHROTTLE_POOL", "p")
 	s, err := loadSettings()
-	require.ErrorContains(t, err, "apiKeyFile cannot be read")
+	require.ErrorContains(t, err, `apiKeyFile is "/var/run/secrets/llm/api-key", which cannot be used`)
 	require.Equal(t, 1, strings.Count(err.Error(), "\n")+1, err)
 	require.Equal(t, 190_000, s.TokensPerMinute)
 	require.Equal(t, "nats://isbsvc-default-js-svc:4222", s.Pool.Store)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // deploymentSettings are the settings of one of several deployments. Unset ones are the program's.
@@ -82,7 +83,7 @@ func readDeployments(s *settings, n *yaml.Node) []config.BlockFault {
 
 // target returns the settings of one deployment. A deployment at another place uses neither the URL nor the key of the program: a key is
 // never sent to the wrong place.
-func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed string)) settings {
+func (s *settings) target(d deploymentSettings, bad program.Complaint) settings {
 	var own settings
 	config.Mapping(ofDeployment, d.says, "", &own)
 	t := *s
@@ -91,8 +92,8 @@ func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed
 		t.BaseURL, t.APIVersion = "", ""
 	}
 	elsewhere := own.Provider != "" || own.BaseURL != ""
-	if elsewhere || own.APIKeyFile != "" || own.APIKeyEnv != "" {
-		t.APIKey, t.APIKeyFile = numathrottle.Secret{}, ""
+	if elsewhere || own.APIKey.File != "" || own.APIKeyEnv != "" {
+		t.APIKey = program.Credential{}
 	}
 	if name := s.loginHeader(); elsewhere && name != "" {
 		bad("headers", "sets "+name+", which would be sent to a deployment at another place", "apiKeyFile or apiKeyEnv of each deployment")
@@ -101,7 +102,7 @@ func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed
 	if t.APIKeyEnv != "" {
 		key, problem := config.CleanSecret(os.Getenv(t.APIKeyEnv))
 		switch {
-		case t.APIKeyFile != "":
+		case t.APIKey.File != "":
 			bad("apiKeyEnv", "is set, and so is apiKeyFile", "one of them")
 		case key == "":
 			bad("apiKeyEnv", fmt.Sprintf("is %q, a variable that is not set", t.APIKeyEnv), "a variable that holds the key")
@@ -110,7 +111,7 @@ func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed
 		case config.HeaderProblem(key) != "":
 			bad("apiKeyEnv", fmt.Sprintf("is %q, a variable whose value %s", t.APIKeyEnv, config.HeaderProblem(key)), "a key that a header can hold")
 		default:
-			t.APIKey = numathrottle.NewSecret(key)
+			t.APIKey.Text = numathrottle.NewSecret(key)
 		}
 	}
 	t.Pool.Pool += "/" + d.Name
@@ -119,7 +120,7 @@ func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed
 
 // checkTargets checks each deployment and keeps its settings with their defaults, in order of preference. Faults have the deployment's name
 // before the field. The program's own defaults are filled in later: they would hide those of another provider.
-func (s *settings) checkTargets(bad func(field, problem, allowed string)) {
+func (s *settings) checkTargets(bad program.Complaint) {
 	models := []string{s.Model}
 	if len(s.Deployments) == 0 {
 		if s.SpillAfter > 0 {
@@ -140,13 +141,8 @@ func (s *settings) checkTargets(bad func(field, problem, allowed string)) {
 }
 
 // check finds the faults of one deployment.
-func (s *settings) check(bad func(field, problem, allowed string)) {
+func (s *settings) check(bad program.Complaint) {
 	s.checkTogether(bad)
-	if s.APIKeyFile != "" {
-		if _, err := readKey(s.APIKeyFile); err != nil {
-			bad("apiKeyFile", err.Error(), "")
-		}
-	}
 	whole := withDefaults(*s)
 	whole.checkRequest(bad)
 	whole.checkLimits(bad)

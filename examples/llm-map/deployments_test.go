@@ -38,7 +38,7 @@ own: {provider: self-hosted, baseURL: "http://vllm/v1", model: qwen, inFlight: 3
 	}
 	var got []seen
 	for _, d := range s.targets {
-		key, err := d.key()
+		key, err := d.APIKey.ReadHeader()
 		require.NoError(t, err)
 		got = append(got, seen{d.Deployment, d.Pool.Pool, d.Model, d.endpoint(), key, d.Charge, d.RequestsPerMinute, d.TokensPerMinute, d.InFlight})
 	}
@@ -98,7 +98,7 @@ b: 5
 	})
 	for _, want := range []string{
 		"deployments.a: model is not set", `deployments.a: apiKeyEnv is "NOT_SET_IN_TESTS", a variable that is not set, allowed: a variable that holds the key`,
-		"deployments.a: maxTokens is 6, which no call could ever draw", "deployments.b: apiKeyFile cannot be read",
+		"deployments.a: maxTokens is 6, which no call could ever draw", `deployments.b: apiKeyFile is "/nowhere", which cannot be used`,
 	} {
 		require.ErrorContains(t, withoutSources(err), want)
 	}

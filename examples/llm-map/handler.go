@@ -169,7 +169,7 @@ func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Messa
 		}
 		defer d.gate.leave(trial) // also when something panics
 	}
-	if _, err := d.settings.key(); err != nil { // a call that cannot be sent draws nothing
+	if _, err := d.settings.APIKey.ReadHeader(); err != nil { // a call that cannot be sent draws nothing
 		return resp, d.noKey(err)
 	}
 	w, waiting, cancel := h.wait(ctx)

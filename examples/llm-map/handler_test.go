@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -232,7 +233,7 @@ func TestKeyFileIsReadAnew(t *testing.T) {
 		seen = append(seen, r.Header.Get("Authorization"))
 		says("hi", 1, 1)(w, r)
 	})
-	s := testSettings(func(s *settings) { s.APIKeyFile, s.MaxAttempts = file, 1 })
+	s := testSettings(func(s *settings) { s.APIKey, s.MaxAttempts = program.Credential{File: file}, 1 })
 	h := mustHandler(t, s, nil, e, nil)
 	for _, key := range []string{"one", "two\n"} {
 		require.NoError(t, os.WriteFile(file, []byte(key), 0o600))
@@ -241,7 +242,7 @@ func TestKeyFileIsReadAnew(t *testing.T) {
 	require.Equal(t, []string{"Bearer one", "Bearer two"}, seen)
 	require.NoError(t, os.WriteFile(file, []byte(canary+"\x00"), 0o600))
 	require.NotNil(t, ask(t.Context(), t, h, "x").Error)
-	_, err := readKey(file)
+	_, err := s.APIKey.ReadHeader()
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), canary)
 }

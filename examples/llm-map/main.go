@@ -18,7 +18,7 @@ import (
 )
 
 var llmMap = program.Program[settings]{
-	Name: "llm-map", Prefix: prefix, Fields: fields, Pool: poolOf, Load: readSettings, NoLimit: noLimit, Serve: serve,
+	Name: "llm-map", Prefix: prefix, Fields: fields, Pool: poolOf, Finish: finish, NoLimit: noLimit, Serve: serve,
 }
 
 func main() { llmMap.Main() }

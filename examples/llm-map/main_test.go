@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -50,10 +51,16 @@ func clearEnv(t *testing.T) {
 	}
 }
 
+func loadSettings() (settings, error) {
+	s, r := llmMap.Read()
+	return s, r.Err()
+}
+
 // testSettings are those of a self-hosted endpoint, with a key.
 func testSettings(change func(*settings)) settings {
 	s := settings{
-		Provider: selfHosted, BaseURL: "http://endpoint.invalid/v1", Model: "m", APIKey: numathrottle.NewSecret(canary), MaxTokens: 100,
+		Provider: selfHosted, BaseURL: "http://endpoint.invalid/v1", Model: "m", MaxTokens: 100,
+		APIKey: program.Credential{Text: numathrottle.NewSecret(canary)},
 	}
 	if change != nil {
 		change(&s)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -138,10 +139,10 @@ func TestWhyTheEndpointCannotBeReached(t *testing.T) {
 	require.Contains(t, o.detail, "connect")
 	require.NotContains(t, o.text, "127.0.0.1")
 
-	s.APIKeyFile = "/nowhere/key"
+	s.APIKey = program.Credential{File: "/nowhere/key"}
 	o = judge(t.Context(), complete(t.Context(), &s, nil))
 	require.Equal(t, failed, o.verdict)
-	require.Contains(t, o.detail, "apiKeyFile cannot be read: open /nowhere/key")
+	require.Contains(t, o.detail, "apiKey: a secret cannot be read: open /nowhere/key")
 }
 
 // What each provider is sent: the path, the key where it belongs, and the answer's bound.

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -130,7 +131,7 @@ func (s *settings) moneyQuotas() throttle.Quotas {
 }
 
 // checkMoney finds budgets that cannot be kept. models are the called models.
-func (s *settings) checkMoney(models []string, bad func(field, problem, allowed string)) {
+func (s *settings) checkMoney(models []string, bad program.Complaint) {
 	if s.Budget == (budgetSetting{}) {
 		return
 	}

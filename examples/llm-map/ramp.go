@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
@@ -18,7 +19,7 @@ var rampFields = func() []config.Field[settings] {
 }()
 
 // limitFault reports the fault of one of the limits per minute, under its setting. most is the setting of the limit.
-func limitFault(err error, most string, bad func(field, problem, allowed string)) {
+func limitFault(err error, most string, bad program.Complaint) {
 	key, problem, allowed := open.LimitFault(err)
 	if key == "max" {
 		key = most

@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
@@ -91,7 +92,7 @@ var ownHeaders = []string{
 }
 
 // checkRequest finds settings that allow no request. Defaults are filled in.
-func (s *settings) checkRequest(bad func(field, problem, allowed string)) {
+func (s *settings) checkRequest(bad program.Complaint) {
 	if t, err := s.template(); err != nil {
 		bad("extraBody", err.Error(), "a JSON object without model, messages and what another setting sets")
 	} else if s.MaxTokens > 0 && t.MaxTokens() > 0 {
@@ -106,7 +107,7 @@ func (s *settings) checkRequest(bad func(field, problem, allowed string)) {
 			bad("headers", "sets "+name, "not "+strings.Join(ownHeaders, ", "))
 		}
 	}
-	if name := s.loginHeader(); name != "" && (s.APIKey.IsSet() || s.APIKeyFile != "") && name == s.keyHeader() {
+	if name := s.loginHeader(); name != "" && s.APIKey.IsSet() && name == s.keyHeader() {
 		bad("headers", "sets "+name+", and so does the key", "one of them")
 	}
 	s.checkURL(bad)
@@ -123,7 +124,7 @@ func (s *settings) keyHeader() string {
 }
 
 // checkURL finds faults of a well-formed URL that keep it from being reached.
-func (s *settings) checkURL(bad func(field, problem, allowed string)) {
+func (s *settings) checkURL(bad program.Complaint) {
 	u, err := url.Parse(s.endpoint())
 	if err != nil || s.BaseURL == "" {
 		return // already reported
@@ -139,7 +140,7 @@ func (s *settings) checkURL(bad func(field, problem, allowed string)) {
 }
 
 // checkQuotas finds faults of the quotas and of their limit. Defaults are filled in.
-func (s *settings) checkQuotas(bad func(field, problem, allowed string)) {
+func (s *settings) checkQuotas(bad program.Complaint) {
 	c := s.Pool
 	c.Quotas, c.Limit = s.Quotas, s.requestLimit()
 	if s.TokensPerMinute > 0 {
@@ -154,7 +155,7 @@ func (s *settings) checkQuotas(bad func(field, problem, allowed string)) {
 	}
 }
 
-func (s *settings) checkLimits(bad func(field, problem, allowed string)) {
+func (s *settings) checkLimits(bad program.Complaint) {
 	for _, err := range config.Split(s.requestLimit().Validate()) {
 		limitFault(err, "requestsPerMinute", bad)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
-	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -35,7 +35,7 @@ func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *
 		base = newBase(pingAfter, pingTimeout)
 	}
 	// The timeout covers only the attempt: it is below the throttle, which waits.
-	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.key}
+	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.APIKey}
 	return httpthrottle.NewTransport(base, l, append(opts, more...)...)
 }
 
@@ -85,32 +85,12 @@ func costOf(r *http.Request) int {
 	return max(drawOf(r.Context()).tokens, 1) // one request and one slot in any case
 }
 
-// key returns the key of the endpoint; empty for none.
-func (s *settings) key() (string, error) {
-	if s.APIKeyFile == "" {
-		return s.APIKey.Reveal(), nil
-	}
-	return readKey(s.APIKeyFile)
-}
-
-// readKey reads a key from a file, by the rule for all secrets: one final line end is ignored. The error contains nothing of the file.
-func readKey(file string) (string, error) {
-	key, err := config.ReadSecretFile(file)
-	if err != nil {
-		return "", fmt.Errorf("cannot be read: %w", err)
-	}
-	if problem := config.HeaderProblem(key); problem != "" {
-		return "", fmt.Errorf("names %s, which %s", file, problem)
-	}
-	return key, nil
-}
-
 // An attempt logs a request in, and bounds its duration.
 type attempt struct {
 	base    http.RoundTripper
 	timeout time.Duration
 	login   func(h http.Header, key string)
-	key     func() (string, error)
+	key     program.Credential
 }
 
 // errTimeout is the error of an attempt that took too long.
@@ -119,12 +99,12 @@ var errTimeout = errors.New("the call took longer than the setting timeout allow
 // RoundTrip implements http.RoundTripper.
 func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	begun := begin(req.Context())
-	key, err := a.key() // reread each time: a changed Secret needs no restart
+	key, err := a.key.ReadHeader() // reread each time: a changed Secret needs no restart
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, fmt.Errorf("apiKeyFile %w", err)
+		return nil, fmt.Errorf("apiKey: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(begun, a.timeout, errTimeout)
 	req = req.Clone(ctx)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -26,28 +26,10 @@ import (
 // canary is in every secret of these tests. It must not come out anywhere but upstream.
 const canary = "hunter2-canary"
 
-// A screen is a log that is read while it is written.
-type screen struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // A running is a proxy that runs.
 type running struct {
 	url   string
-	log   *screen
+	log   *logbook.Book
 	stop  context.CancelFunc
 	ended chan error
 }
@@ -57,8 +39,8 @@ func start(t *testing.T, c Config) *running {
 	if c.Serving.Listen == "" {
 		c.Serving.Listen = "127.0.0.1:0"
 	}
-	p := &running{log: &screen{}, ended: make(chan error, 1)}
-	c.Logger = slog.New(slog.NewTextHandler(p.log, nil))
+	p := &running{log: &logbook.Book{}, ended: make(chan error, 1)}
+	c.Logger = p.log.Logger()
 	c.quiet = 20 * time.Millisecond
 	ready := make(chan []string, 1)
 	c.Ready = func(addrs []string) { ready <- addrs }

@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -34,34 +33,16 @@ type api struct {
 	http  *http.Client
 	stop  context.CancelFunc
 	ended chan error
-	log   *screen
-}
-
-// A screen is a log that is read while it is written.
-type screen struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
+	log   *logbook.Book
 }
 
 func start(t *testing.T, c Config) *api {
 	t.Helper()
-	a := &api{t: t, token: c.Token, http: &http.Client{}, ended: make(chan error, 1), log: &screen{}}
+	a := &api{t: t, token: c.Token, http: &http.Client{}, ended: make(chan error, 1), log: &logbook.Book{}}
 	if c.Listen == nil {
 		c.Listen = []listen.Addr{{Network: "tcp", Address: "127.0.0.1:0"}}
 	}
-	c.Logger = slog.New(slog.NewTextHandler(a.log, nil))
+	c.Logger = a.log.Logger()
 	c.quiet = 20 * time.Millisecond
 	ready := make(chan []string, 1)
 	c.Ready = func(addrs []string) { ready <- addrs }

@@ -7,39 +7,21 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 )
-
-// A screen is a log that is read while it is written.
-type screen struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
 
 // What a service sends unasked, on a connection that is idle, is not printed by net/http.
 func TestNoAnswerIsPrinted(t *testing.T) {
 	const canary = "hunter2-canary"
 	before := log.Writer()
 	defer log.SetOutput(before)
-	out := &screen{}
+	out := &logbook.Book{}
 	log.SetOutput(out)
 	program.MuteTransports()
 	log.Print("something else")

@@ -28,8 +28,8 @@ type Program[S any] struct {
 	Fields []config.Field[S]
 	// Pool returns the pool's settings in S.
 	Pool func(s *S) *numathrottle.Config
-	// Load returns the settings in force and their sources. With faults it returns the readable settings.
-	Load func() (S, *config.Reading)
+	// Finish fills in the defaults of the settings as read, and notes faults that no single field shows.
+	Finish func(s *S, r *config.Reading)
 	// NoLimit returns a warning with a remedy if valid settings limit nothing; empty: they limit something.
 	NoLimit func(s *S) string
 	// Serve does the work: it returns when ctx has ended, or with the error that prevents it from continuing.
@@ -69,7 +69,7 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 		_, err := fmt.Fprintln(out, p.Name, version.Read())
 		return err
 	}
-	s, r := p.Load()
+	s, r := p.Read()
 	if err := r.Err(); err != nil { // the settings that would be in force are not the intended ones
 		return err
 	}
@@ -84,6 +84,14 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 		return nil
 	}
 	return p.Serve(ctx, &s, log)
+}
+
+// Read returns the settings in force, from the file in NUMATHROTTLE_CONFIG and the environment, and their sources. With faults it returns the
+// readable settings.
+func (p *Program[S]) Read() (s S, r *config.Reading) {
+	r = open.LoadWith(p.Fields, p.Pool, &s)
+	p.Finish(&s, r)
+	return s, r
 }
 
 // Effective returns every setting that differs from its zero value, without secrets, one per line with its source, and the pool with its
@@ -107,12 +115,4 @@ func meantFlag(flags *flag.FlagSet, err error) string {
 	var known []string
 	flags.VisitAll(func(f *flag.Flag) { known = append(known, "--"+f.Name) })
 	return config.DidYouMean(unknown, known)
-}
-
-// SecretField is a setting that is never printed.
-func SecretField[S any](key, doc string, at func(*S) *numathrottle.Secret) config.Field[S] {
-	return config.Field[S]{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
-		func(s *S, text string) { *at(s) = numathrottle.NewSecret(text) },
-		func(s *S) string { return at(s).Reveal() },
-	)}
 }

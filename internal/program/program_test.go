@@ -13,7 +13,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 const canary = "hunter2-canary"
@@ -37,10 +36,7 @@ func greeter() *program.Program[settings] {
 	pool := func(s *settings) *numathrottle.Config { return &s.pool }
 	return &program.Program[settings]{
 		Name: "greeter", Prefix: "GREETER_", Fields: fields, Pool: pool,
-		Load: func() (s settings, r *config.Reading) {
-			r = open.LoadWith(fields, pool, &s)
-			return s, r
-		},
+		Finish: func(*settings, *config.Reading) {},
 		NoLimit: func(s *settings) string {
 			if s.greeting == "unbounded" {
 				return "greet less"

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
+
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // A Dump logs requests as they are sent, for debugging, without known secrets and texts that look like secrets. It logs a few a second, and
@@ -25,7 +27,7 @@ type Dump struct {
 	// Hidden are the names of further headers with hidden values, such as the header for a key.
 	Hidden []string
 	// Secrets are removed wherever they occur.
-	Secrets []Credential
+	Secrets []program.Credential
 
 	limiter *rate.Limiter
 	skipped atomic.Int64

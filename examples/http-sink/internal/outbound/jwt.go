@@ -17,12 +17,14 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // A JWT configures a login with a JSON Web Token that is signed with a private key: the token itself is sent, or exchanged for another one.
 type JWT struct {
 	// Key is a private key in PEM: RSA (which signs by RS256), ECDSA (ES256, ES384, ES512) or Ed25519 (EdDSA).
-	Key Credential
+	Key program.Credential
 	// KeyID, Issuer, Subject and Audience are kid, iss, sub and aud; empty ones are omitted.
 	KeyID, Issuer, Subject, Audience string
 	// Scopes are the claim scope, and the parameter scope of an exchange.

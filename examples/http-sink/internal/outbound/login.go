@@ -1,6 +1,10 @@
 package outbound
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/numaproj-contrib/numathrottle/internal/program"
+)
 
 // A Login adds credentials to requests. Its methods are safe for concurrent use.
 type Login interface {
@@ -14,7 +18,7 @@ type Login interface {
 const authorization = "Authorization"
 
 // Basic logs in with a user and a password.
-func Basic(user string, password Credential) Login {
+func Basic(user string, password program.Credential) Login {
 	return headerLogin(func(h http.Header) error {
 		text, err := password.Read()
 		if err != nil {
@@ -27,9 +31,9 @@ func Basic(user string, password Credential) Login {
 }
 
 // Bearer logs in with a token.
-func Bearer(token Credential) Login {
+func Bearer(token program.Credential) Login {
 	return headerLogin(func(h http.Header) error {
-		text, err := token.readHeader()
+		text, err := token.ReadHeader()
 		if err != nil {
 			return err
 		}
@@ -39,9 +43,9 @@ func Bearer(token Credential) Login {
 }
 
 // Header logs in with a header of any name.
-func Header(name string, value Credential) Login {
+func Header(name string, value program.Credential) Login {
 	return headerLogin(func(h http.Header) error {
-		text, err := value.readHeader()
+		text, err := value.ReadHeader()
 		if err != nil {
 			return err
 		}

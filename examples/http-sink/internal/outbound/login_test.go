@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // issuer gives out tokens that live for so long, after so long; refuses says that it gives none.
@@ -24,7 +25,7 @@ type issuer struct {
 }
 
 func (i *issuer) login(early time.Duration) *TokenLogin {
-	return &TokenLogin{early: early, secret: Credential{Text: numathrottle.NewSecret("s")}, fetch: func(string) (*token, *refusal) {
+	return &TokenLogin{early: early, secret: program.Credential{Text: numathrottle.NewSecret("s")}, fetch: func(string) (*token, *refusal) {
 		i.mu.Lock()
 		i.asked = append(i.asked, time.Now())
 		n := len(i.asked)
@@ -206,7 +207,7 @@ func TestANewSecretIsTriedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(path, []byte("old\n"), 0o600))
 	asked := 0
-	l := &TokenLogin{secret: Credential{File: path}, fetch: func(secret string) (*token, *refusal) {
+	l := &TokenLogin{secret: program.Credential{File: path}, fetch: func(secret string) (*token, *refusal) {
 		asked++
 		if secret != "new" {
 			return nil, &refusal{status: 401, code: "invalid_client", err: errNoToken}

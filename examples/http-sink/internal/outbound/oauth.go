@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
@@ -21,7 +22,7 @@ import (
 type ClientCredentials struct {
 	TokenURL string
 	ClientID string
-	Secret   Credential
+	Secret   program.Credential
 	Scopes   []string
 	Audience string
 	// Early is how long before its expiry a token is replaced.
@@ -145,7 +146,7 @@ func postForm(client *http.Client, to string, form url.Values, login func(*http.
 type TokenLogin struct {
 	fetch  func(secret string) (*token, *refusal)
 	early  time.Duration
-	secret Credential
+	secret program.Credential
 	told   func(error)
 
 	mu      sync.Mutex

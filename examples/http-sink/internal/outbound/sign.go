@@ -10,12 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // A Signer signs requests with HMAC-SHA256 of their bodies, as they are sent.
 type Signer struct {
 	// Key is the secret.
-	Key Credential
+	Key program.Credential
 	// Header is the header for "sha256=" and the signature of the body, in hexadecimal. Empty means the headers of Standard Webhooks
 	// (webhook-id, webhook-timestamp and webhook-signature), whose keys are base64, with or without the prefix "whsec_".
 	Header string

@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // A SigV4 signs requests by AWS Signature Version 4, with AWS's library. It rereads the secrets for each request.
@@ -18,7 +20,7 @@ type SigV4 struct {
 	// AccessKeyID names the key.
 	AccessKeyID string
 	// SecretKey is the secret access key, and SessionToken the optional one of temporary credentials.
-	SecretKey, SessionToken Credential
+	SecretKey, SessionToken program.Credential
 }
 
 // s3 is the service whose paths are signed unchanged, not escaped twice.
@@ -32,7 +34,7 @@ func (s *SigV4) sign(req *http.Request, _ string, body []byte, now time.Time) er
 	}
 	credentials := aws.Credentials{AccessKeyID: s.AccessKeyID, SecretAccessKey: secret}
 	if s.SessionToken.IsSet() {
-		if credentials.SessionToken, err = s.SessionToken.readHeader(); err != nil {
+		if credentials.SessionToken, err = s.SessionToken.ReadHeader(); err != nil {
 			return err
 		}
 	}
