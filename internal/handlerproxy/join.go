@@ -30,6 +30,7 @@ type exchange struct {
 	closing bool                // no further worker may start
 	workers sync.WaitGroup
 	busy    sync.WaitGroup    // unfinished work; only the reader adds to it
+	unread  func()            // called when nothing more is read; nil: nothing
 	idle    chan func() error // to an idle worker
 	leaving bool              // the handler's stream is to end: its end is no fault
 }
@@ -142,7 +143,13 @@ func (x *exchange) run(read, heard func(raw []byte) error) error {
 		x.listen(heard)
 	}()
 	reading := make(chan error, 1)
-	go func() { reading <- x.readAll(read) }()
+	go func() {
+		err := x.readAll(read)
+		if x.unread != nil {
+			x.unread()
+		}
+		reading <- err
+	}()
 	select {
 	case <-x.ctx.Done():
 		return x.verdict()
