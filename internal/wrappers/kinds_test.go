@@ -61,7 +61,7 @@ func (k *kind) tags() bool { return k.lanes || k.name == inOrder }
 const inOrder = "sink, in order"
 
 func mapOptions(o options) []mapper.Option {
-	action := map[string]mapper.Action{"nack": mapper.Nack(), "drop": mapper.Drop()}[o.onDenied]
+	action := map[string]mapper.Action{"nack": mapper.Nack(), "drop": mapper.Drop(), "no func": mapper.DenyFunc(nil)}[o.onDenied]
 	if tags, ok := strings.CutPrefix(o.onDenied, "forward "); ok {
 		action = mapper.Forward(strings.Split(tags, ",")...)
 	}
@@ -144,7 +144,7 @@ func mapKind() *kind {
 
 func transformKind() *kind {
 	opts := func(o options) []sourcer.TransformerOption {
-		action := map[string]sourcer.Action{"nack": sourcer.Nack(), "drop": sourcer.Drop()}[o.onDenied]
+		action := map[string]sourcer.Action{"nack": sourcer.Nack(), "drop": sourcer.Drop(), "no func": sourcer.DenyFunc(nil)}[o.onDenied]
 		if tags, ok := strings.CutPrefix(o.onDenied, "forward "); ok {
 			action = sourcer.Forward(strings.Split(tags, ",")...)
 		}
@@ -295,7 +295,7 @@ func (*sinkDatum) SystemMetadata() *sinksdk.SystemMetadata { return nil }
 
 func sinkOptions(o options) []sinker.Option {
 	action := map[string]sinker.Action{
-		"nack": sinker.Nack(), "drop": sinker.Drop(), "fail": sinker.Fail(), "fallback": sinker.Fallback(),
+		"nack": sinker.Nack(), "drop": sinker.Drop(), "fail": sinker.Fail(), "fallback": sinker.Fallback(), "no func": sinker.DenyFunc(nil),
 	}[o.onDenied]
 	if o.onDenied == "func" {
 		action = sinker.DenyFunc(func(d sinksdk.Datum, why *throttle.Error) sinksdk.Response {

@@ -212,6 +212,7 @@ var promises = map[string]promise{
 		k.left(t, <-k.start(ctx, k.wrap(k.bare(h), l, options{}), "a"), context.Canceled, 1)
 		k.unseen(t, h)
 		require.Zero(t, l.Used())
+		require.True(t, !k.sink || len(l.Draws()) == 0, "a sink knows it")
 	}},
 	"a deadline of another wrapper is no denial": {drawing, func(t *testing.T, k *kind) {
 		for _, o := range k.bounds() {
@@ -497,6 +498,7 @@ var promises = map[string]promise{
 			"OnDenied is Drop, allowed without " + bound + ": Wait":     {onDenied: "drop"},
 			"OnDenied is DenyFunc, allowed without " + bound + ": Wait": {onDenied: "func"},
 			"WithMaxWait is -1s, allowed: 0 (no limit) or more":         {maxWait: -time.Second, onDenied: "nack"},
+			"function of DenyFunc is nil, allowed: a function":          second("no func"),
 		}
 		if !k.sink {
 			for _, tags := range []string{"", "a,", "U+005C__DROP__", "U+005C__NACK__"} {

@@ -279,7 +279,7 @@ func TestServedWhatIsDeniedReachesThePlatform(t *testing.T) {
 
 func TestServedACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
 	served(t, denying, func(t *testing.T, k *kind, serve starter) {
-		l, err := throttle.New(throttle.Limit{Max: 10, Burst: 10})
+		l, err := throttle.New(throttle.Limit{Max: 1000})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.Close()) })
 		for _, o := range []options{{costs: "header cost"}, {costs: "header cost", maxWait: time.Minute, onDenied: "drop"}} {
@@ -410,8 +410,9 @@ func TestServedAPanicFailsTheStreamWithTheCause(t *testing.T) {
 			"cost":    {&handler{}, options{cost: func(id message) int { panics(id); return 1 }}},
 		} {
 			t.Run(k.name+", "+name, func(t *testing.T) {
-				l := throttletest.New(grant, grant, block)
-				c := k.serveWrapped(t, c.h, l, c.o)
+				l := throttletest.New(grant, block)
+				c.o.tags = "key 1"
+				c := k.serveWrapped(t, c.h, tagged{l, map[string]throttle.Limiter{"panic": throttletest.New()}}, c.o)
 				_, err := c.send(within(t), "a:1", "panic:1", "b:1", "c:1")
 				require.ErrorIs(t, err, dataplane.ErrBroken)
 				eventually(t, func() bool { return l.Waiting() == 0 }, "no wait outlives its stream")
