@@ -60,25 +60,6 @@ func TestABatchWaitsMaxWaitAllInAll(t *testing.T) {
 	})
 }
 
-func TestABatchThatHasWaitedItsTimeGetsWhatIsAtHand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := throttletest.New(throttletest.Block(), throttletest.Grant(), throttletest.Block(), throttletest.Grant())
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch(g.MaxWait)
-		began := time.Now()
-		for i, ok := range []bool{false, true, false, true, true} {
-			p, err := b.Admit(t.Context(), "", 1)
-			require.Equal(t, time.Second, time.Since(began), i)
-			if !ok {
-				requireDenied(t, err)
-				continue
-			}
-			require.NoError(t, err, i)
-			require.Equal(t, 1, p.N())
-		}
-	})
-}
-
 func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 5}) // empty at first
@@ -176,18 +157,6 @@ func TestMessagesOfABatchThatWaitTogetherCountOnce(t *testing.T) {
 		_, err := b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
 		require.Equal(t, time.Second, time.Since(began))
-	})
-}
-
-func TestWithoutMaxWaitABatchWaitsForItsTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := throttletest.New(throttletest.GrantOn(tokenEvery(t, time.Hour)))
-		g := admission.Gate{Limiter: l}
-		b := g.Batch(g.MaxWait)
-		for range 3 {
-			_, err := b.Admit(t.Context(), "", 1)
-			require.NoError(t, err)
-		}
 	})
 }
 

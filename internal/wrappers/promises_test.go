@@ -230,9 +230,12 @@ var promises = map[string]promise{
 				options{maxWait: time.Hour, onDenied: "func"})
 		}
 		for _, o := range all {
+			var log bytes.Buffer
 			h := &handler{}
+			o.log = slog.New(slog.NewTextHandler(&log, nil))
 			k.refused(t, k.one(t, throttletest.New(throttletest.Deny(other)), h, o), other)
 			k.unseen(t, h)
+			require.Contains(t, log.String(), "error=other")
 		}
 		nobodys := throttled() // for without a bound nobody chose what to do
 		k.refused(t, k.one(t, throttletest.New(throttletest.Deny(nobodys)), &handler{}, options{}), nobodys)
