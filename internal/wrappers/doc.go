@@ -3,7 +3,7 @@
 //
 //	go test ./internal/wrappers
 //
-// A kind is an adapter. It makes a handler of numaflow-go from the suite's own, wraps it, and sends messages to it: by a call, as
-// numaflow-go does, or over the socket of a real server. Behind a socket the suite also tries the handler proxy, whose settings mean the
-// same as the wrappers' options. Promises that only one kind makes stand in the tests of its package.
+// A kind is an adapter. It makes a handler of numaflow-go from the suite's own, and wraps it. It sends messages by a call, as numaflow-go
+// does, or over the socket of a real server. Behind a socket the suite also tries the handler proxy, whose settings mean the same as the
+// wrappers' options. Promises that only one kind makes stand in the tests of its package.
 package wrappers

@@ -15,7 +15,10 @@ import (
 func TestCheck(t *testing.T) {
 	type options = []sinker.Option
 	for want, opts := range map[string]options{
-		"": {sinker.WithCost(nil), sinker.WithTag(nil), sinker.WithSettle(nil), sinker.WithLogger(nil), sinker.OnDenied(sinker.Wait()), sinker.WithBatchBudget(0)},
+		"": {
+			nil, sinker.WithCost(nil), sinker.WithTag(nil), sinker.WithSettle(nil), sinker.WithLogger(nil),
+			sinker.OnDenied(sinker.Wait()), sinker.WithBatchBudget(0),
+		},
 		"sinker: WithBatchBudget is -1s, allowed: 0 (no limit) or more":                                                 {sinker.WithBatchBudget(-time.Second), sinker.OnDenied(sinker.Fail())},
 		"sinker: OnDenied is Wait, allowed with WithMaxWait or WithBatchBudget: Nack, Fallback, Fail, Drop or DenyFunc": {sinker.WithBatchBudget(1)},
 		"sinker: OnDenied is Nack, allowed without WithMaxWait or WithBatchBudget: Wait":                                {sinker.OnDenied(sinker.Nack())},
