@@ -3,7 +3,6 @@ package admission_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"strings"
@@ -85,22 +84,6 @@ func TestMaxWait(t *testing.T) {
 	}
 }
 
-func TestAWaitThatIsKnownToBeTooLongIsDeniedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newThrottle(t, throttle.Limit{Max: 1, Per: 10 * time.Second})
-		g := admission.Gate{Limiter: l, MaxWait: 9 * time.Second}
-		began := time.Now()
-		_, err := g.Admit(t.Context(), "", 1)
-		require.Zero(t, time.Since(began))
-		require.InDelta(t, 10*time.Second, denied(t, err).Err.RetryAfter, float64(time.Millisecond))
-		time.Sleep(2 * time.Second)
-		p, err := g.Admit(t.Context(), "", 1)
-		require.NoError(t, err, "short enough now")
-		require.Equal(t, 1, p.N())
-		require.InDelta(t, 10*time.Second, time.Since(began), float64(time.Millisecond))
-	})
-}
-
 func TestWithoutAShareTheLimiterSaysWhyAfterMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newThrottle(t, throttle.Limit{Max: 100}, throttle.WithSharer(noShare{}))
@@ -156,56 +139,5 @@ func TestACostThatCanNeverBeGrantedIsADenial(t *testing.T) {
 			_ = denied(t, err)
 			require.Contains(t, log.String(), "messages=8")
 		}
-	})
-}
-
-func TestTheEndOfTheContextIsNoDenial(t *testing.T) {
-	cause := errors.New("sibling failed")
-	for name, c := range map[string]struct {
-		end  func(context.Context) (context.Context, context.CancelFunc)
-		want error
-	}{
-		"cancelled": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(time.Second, cancel)
-			return ctx, cancel
-		}, context.Canceled},
-		"with a cause": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(time.Second, func() { cancel(cause) })
-			return ctx, func() { cancel(nil) }
-		}, cause},
-		"deadline": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, time.Second)
-		}, context.DeadlineExceeded},
-	} {
-		for _, maxWait := range []time.Duration{0, time.Second, time.Minute} { // a second: at the same moment
-			if maxWait == time.Second && name != "deadline" {
-				continue // which of the two comes first is open
-			}
-			t.Run(name+" "+maxWait.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := c.end(t.Context())
-					defer cancel()
-					g := admission.Gate{Limiter: throttletest.New(throttletest.Block()), MaxWait: maxWait}
-					began := time.Now()
-					_, err := g.Admit(ctx, "", 1)
-					require.Equal(t, c.want, err)
-					require.Equal(t, time.Second, time.Since(began))
-				})
-			})
-		}
-	}
-}
-
-func TestADeadlineOfTheContextThatIsTooNearIsNoDenial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		g := admission.Gate{Limiter: newThrottle(t, throttle.Limit{Max: 1, Per: 10 * time.Second}), MaxWait: 2 * time.Second}
-		_, err := g.Admit(ctx, "", 1)
-		require.ErrorIs(t, err, throttle.ErrThrottled)
-		var d *admission.Denied
-		require.NotErrorAs(t, err, &d)
 	})
 }

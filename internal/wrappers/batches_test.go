@@ -264,6 +264,16 @@ var batchPromises = map[string]promise{
 			require.Equal(t, 1, l.Used())
 		}
 	}},
+	"a channel that closes with the context ends no batch": {batched, func(t *testing.T, k *kind) {
+		ctx, cancel := context.WithCancel(t.Context())
+		in := make(chan message)
+		done := k.feed(ctx, k.wrap(k.bare(&handler{}), throttletest.New(), options{}), in)
+		in <- "a"
+		synctest.Wait()
+		cancel()
+		close(in)
+		k.left(t, <-done, context.Canceled, 0)
+	}},
 	"a batch that waits when its limiter is closed is not over for the handler": {batched, func(t *testing.T, k *kind) {
 		l, over := throttletest.New(grant, block), 0
 		h := &handler{end: func() { over++ }} // one that collects its batch makes its call now, for an answer that nobody gets

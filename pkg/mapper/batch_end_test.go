@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,25 +33,4 @@ func TestBatchARefusalPanicsWithTheLimitersErrorAndEndsTheHandlersContext(t *tes
 			require.Equal(t, refusal, cause, "known when the channel is closed")
 		})
 	}
-}
-
-// numaflow-go closes the channel when the context ends, too: then it need not be the end of the batch, and what the
-// handler makes of the messages that came is no answer.
-func TestBatchAChannelClosedByTheEndOfTheContextEndsNoBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		in, exited := make(chan batchmapsdk.Datum), make(chan struct{})
-		returned := false
-		go func() {
-			defer close(exited)
-			mapper.WrapBatch(&batchHandler{}, throttletest.New()).BatchMap(ctx, in)
-			returned = true
-		}()
-		in <- batchmapsdk.NewHandlerDatum([]byte("a"), time.Time{}, time.Time{}, nil, "a", nil)
-		synctest.Wait()
-		cancel()
-		close(in)
-		<-exited
-		require.False(t, returned)
-	})
 }
