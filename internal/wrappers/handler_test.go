@@ -144,7 +144,8 @@ func (h *handler) batch(next func() bool) {
 	if h.begin != nil {
 		h.begin()
 	}
-	for n := 0; (!h.quits || n < h.most) && next(); n++ {
+	for n := 0; (!h.quits || n < h.most) && next(); {
+		n++
 	}
 	if h.end != nil {
 		h.end()
@@ -199,7 +200,7 @@ type options struct {
 	costs, tags, onDenied string
 	deny                  func(id message, why *throttle.Error)
 	maxWait, budget       time.Duration
-	exempt, inOrder       bool
+	exempt                bool
 	log                   *slog.Logger
 }
 

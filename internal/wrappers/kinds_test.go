@@ -60,6 +60,11 @@ func (k *kind) tags() bool { return k.lanes || k.name == inOrder }
 
 const inOrder = "sink, in order"
 
+// as is for handlers of a known kind.
+func as[H any](handler any) H {
+	return handler.(H) //nolint:errcheck,forcetypeassert // a kind has handlers of one type
+}
+
 func mapOptions(o options) []mapper.Option {
 	action := map[string]mapper.Action{"nack": mapper.Nack(), "drop": mapper.Drop(), "no func": mapper.DenyFunc(nil)}[o.onDenied]
 	if tags, ok := strings.CutPrefix(o.onDenied, "forward "); ok {
@@ -122,20 +127,20 @@ func mapKind() *kind {
 		bare:  func(h *handler) any { return &struct{ mapsdk.Mapper }{h} },
 		check: func(o options) error { return mapper.Check(mapOptions(o)...) },
 		wrap: func(bare any, l throttle.Limiter, o options) any {
-			return mapper.Wrap(bare.(mapsdk.Mapper), l, mapOptions(o)...)
+			return mapper.Wrap(as[mapsdk.Mapper](bare), l, mapOptions(o)...)
 		},
 		careless: func(bare any, l throttle.Limiter, _ options) any {
 			return mapsdk.MapperFunc(func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
-				if _, err := l.(throttle.Tagger).ForTag(keys[1]).Acquire(ctx, 1); err != nil {
+				if _, err := as[throttle.Tagger](l).ForTag(keys[1]).Acquire(ctx, 1); err != nil {
 					return mapsdk.MessagesBuilder()
 				}
-				return bare.(mapsdk.Mapper).Map(ctx, keys, d)
+				return as[mapsdk.Mapper](bare).Map(ctx, keys, d)
 			})
 		},
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			for m := range in {
 				d := mapsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers(), nil, nil)
-				all = append(all, answerOf(w.(mapsdk.Mapper).Map(ctx, m.keys(), d).Items()))
+				all = append(all, answerOf(as[mapsdk.Mapper](w).Map(ctx, m.keys(), d).Items()))
 			}
 			return all
 		},
@@ -183,20 +188,20 @@ func transformKind() *kind {
 		bare:  func(h *handler) any { return &struct{ transformsdk.SourceTransformer }{h} },
 		check: func(o options) error { return sourcer.CheckTransformer(opts(o)...) },
 		wrap: func(bare any, l throttle.Limiter, o options) any {
-			return sourcer.WrapTransformer(bare.(transformsdk.SourceTransformer), l, opts(o)...)
+			return sourcer.WrapTransformer(as[transformsdk.SourceTransformer](bare), l, opts(o)...)
 		},
 		careless: func(bare any, l throttle.Limiter, _ options) any {
 			return transformsdk.SourceTransformFunc(func(ctx context.Context, keys []string, d transformsdk.Datum) transformsdk.Messages {
-				if _, err := l.(throttle.Tagger).ForTag(keys[1]).Acquire(ctx, 1); err != nil {
+				if _, err := as[throttle.Tagger](l).ForTag(keys[1]).Acquire(ctx, 1); err != nil {
 					return transformsdk.MessagesBuilder().Append(transformsdk.MessageToDrop(d.EventTime()))
 				}
-				return bare.(transformsdk.SourceTransformer).Transform(ctx, keys, d)
+				return as[transformsdk.SourceTransformer](bare).Transform(ctx, keys, d)
 			})
 		},
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			for m := range in {
 				d := transformsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers(), nil, nil)
-				out := w.(transformsdk.SourceTransformer).Transform(ctx, m.keys(), d).Items()
+				out := as[transformsdk.SourceTransformer](w).Transform(ctx, m.keys(), d).Items()
 				a := answerOf(out)
 				for _, m := range out {
 					if !m.EventTime().Equal(eventTime) {
@@ -216,7 +221,7 @@ func batchKind() *kind {
 		bare:  func(h *handler) any { return &struct{ batchmapsdk.BatchMapper }{h} },
 		check: func(o options) error { return mapper.Check(mapOptions(o)...) },
 		wrap: func(bare any, l throttle.Limiter, o options) any {
-			return mapper.WrapBatch(bare.(batchmapsdk.BatchMapper), l, mapOptions(o)...)
+			return mapper.WrapBatch(as[batchmapsdk.BatchMapper](bare), l, mapOptions(o)...)
 		},
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			data, ids := make(chan batchmapsdk.Datum), []string(nil)
@@ -227,7 +232,7 @@ func batchKind() *kind {
 					data <- batchmapsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers(), string(m), m.keys())
 				}
 			}()
-			for i, r := range w.(batchmapsdk.BatchMapper).BatchMap(ctx, data).Items() {
+			for i, r := range as[batchmapsdk.BatchMapper](w).BatchMap(ctx, data).Items() {
 				a := answerOf(r.Items())
 				if r.Id() != ids[i] {
 					a.text = "out of order: " + r.Id()
@@ -252,12 +257,12 @@ func streamKind(name string, more ...mapper.StreamOption) *kind {
 		bare:  func(h *handler) any { return &struct{ mapstreamsdk.MapStreamer }{h} },
 		check: func(o options) error { return mapper.CheckStream(all(o)...) },
 		wrap: func(bare any, l throttle.Limiter, o options) any {
-			return mapper.WrapStream(bare.(mapstreamsdk.MapStreamer), l, all(o)...)
+			return mapper.WrapStream(as[mapstreamsdk.MapStreamer](bare), l, all(o)...)
 		},
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			for m := range in {
 				to := make(chan mapstreamsdk.Message, 10)
-				w.(mapstreamsdk.MapStreamer).MapStream(ctx, m.keys(), mapstreamsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers()), to)
+				as[mapstreamsdk.MapStreamer](w).MapStream(ctx, m.keys(), mapstreamsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers()), to)
 				var out []mapstreamsdk.Message
 				for m := range to {
 					out = append(out, m)
@@ -332,7 +337,7 @@ func sinkKind(name string, more ...sinker.Option) *kind {
 		bare:  func(h *handler) any { return &struct{ sinksdk.Sinker }{h} },
 		check: func(o options) error { return sinker.Check(opts(o)...) },
 		wrap: func(bare any, l throttle.Limiter, o options) any {
-			return sinker.Wrap(bare.(sinksdk.Sinker), l, opts(o)...)
+			return sinker.Wrap(as[sinksdk.Sinker](bare), l, opts(o)...)
 		},
 		call: func(ctx context.Context, w any, in <-chan message) []answer {
 			data, ids := make(chan sinksdk.Datum), []string(nil)
@@ -343,7 +348,7 @@ func sinkKind(name string, more ...sinker.Option) *kind {
 					data <- &sinkDatum{m}
 				}
 			}()
-			responses := w.(sinksdk.Sinker).Sink(ctx, data)
+			responses := as[sinksdk.Sinker](w).Sink(ctx, data)
 			all := make([]answer, max(len(ids), len(responses)))
 			for i, r := range responses {
 				at := slices.Index(ids, r.ID)
@@ -395,12 +400,12 @@ func sourceKind() *kind {
 			if o.cost != nil {
 				opts = append(opts, sourcer.WithReadCost(func(sourcesdk.Message) int { return o.cost("a") }))
 			}
-			return sourcer.Wrap(bare.(sourcesdk.Sourcer), l, opts...)
+			return sourcer.Wrap(as[sourcesdk.Sourcer](bare), l, opts...)
 		},
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			for range in {
 				out := make(chan sourcesdk.Message, 1)
-				w.(sourcesdk.Sourcer).Read(ctx, oneRead{}, out)
+				as[sourcesdk.Sourcer](w).Read(ctx, oneRead{}, out)
 				close(out)
 				m, ok := <-out
 				if ok {

@@ -44,7 +44,7 @@ func TestWrappers(t *testing.T) { try(t, promises) }
 
 var (
 	grant, block = throttletest.Grant(), throttletest.Block()
-	other        = errors.New("other")
+	errOther     = errors.New("other")
 )
 
 // throttled is the error of a limiter whose next token takes 2 s.
@@ -213,18 +213,19 @@ var promises = map[string]promise{
 	}},
 	"a deadline of another wrapper is no denial": {drawing, func(t *testing.T, k *kind) {
 		for _, o := range k.bounds() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
 			h := &handler{}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			k.refused(t, <-k.start(ctx, k.wrap(k.bare(h), throttletest.New(block), o), "a"), context.DeadlineExceeded)
 			k.unseen(t, h)
+			cancel()
 
 			l, err := throttle.New(throttle.Limit{Max: 1, Per: 10 * time.Second}) // it refuses ahead of time
 			require.NoError(t, err)
-			defer l.Close()
-			near, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if e := <-k.start(near, k.wrap(k.bare(h), l, o), "a"); k.sink {
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			e := <-k.start(ctx, k.wrap(k.bare(h), l, o), "a")
+			cancel()
+			require.NoError(t, l.Close())
+			if k.sink {
 				require.Contains(t, e.answers[0].text, "not handled: ")
 			} else {
 				require.ErrorIs(t, e.failed(t), throttle.ErrThrottled)
@@ -241,7 +242,7 @@ var promises = map[string]promise{
 			var log bytes.Buffer
 			h := &handler{}
 			o.log = slog.New(slog.NewTextHandler(&log, nil))
-			k.refused(t, k.one(t, throttletest.New(throttletest.Deny(other)), h, o), other)
+			k.refused(t, k.one(t, throttletest.New(throttletest.Deny(errOther)), h, o), errOther)
 			k.unseen(t, h)
 			require.Contains(t, log.String(), "error=other")
 		}

@@ -132,7 +132,9 @@ func TestWhatIsLogged(t *testing.T) {
 		refuse error
 		opts   []sinker.Option
 	}{
-		"throttled messages dropped: acknowledged, and never seen by the handler\" messages=1": {&handler{}, nil, []sinker.Option{sinker.OnDenied(sinker.Drop())}},
+		"throttled messages dropped: acknowledged, and never seen by the handler\" messages=1": {
+			&handler{}, nil, []sinker.Option{sinker.OnDenied(sinker.Drop())},
+		},
 		"action=Fail": {&handler{}, nil, []sinker.Option{sinker.OnDenied(sinker.Fail())}},
 		"error=other": {&handler{}, errors.New("other"), []sinker.Option{sinker.OnDenied(sinker.Drop())}},
 		"end of the batch: the rest is answered with a failure\" messages=2 taken=1": {quitter(1, nil), nil, []sinker.Option{sinker.OnDenied(sinker.Fail())}},
