@@ -133,8 +133,8 @@ func (x *exchange) fail(err error) {
 	x.cancel(err)
 }
 
-// run reads from both sides until the platform ends its stream and everything is answered, or either side fails. read receives the
-// platform's frames, heard the handler's; each is called by one goroutine.
+// run reads from both sides until the platform ends its stream and everything is answered, or either side fails. The function read
+// receives the platform's frames, and heard those of the handler. Each is called by one goroutine.
 func (x *exchange) run(read, heard func(raw []byte) error) error {
 	defer x.end()
 	listening := make(chan struct{})

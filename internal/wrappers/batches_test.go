@@ -412,7 +412,7 @@ func (k *kind) warm(t *testing.T, h *handler, th *throttle.Throttle, o options) 
 	return w
 }
 
-// inUse is what was granted since then and not given back.
+// inUse returns the tokens granted since then, less those given back.
 func inUse(th *throttle.Throttle) int64 {
 	synctest.Wait()
 	st := th.Status()

@@ -233,8 +233,8 @@ var denials = map[string]promise{
 		}
 		if !k.sink {
 			for _, tags := range []string{"", "a,", "U+005C__DROP__", mapsdk.NACK} {
-				list := strings.Split(tags, ",")
-				faults[fmt.Sprintf("tags of Forward are %q, allowed: one or more, none empty, \"U+005C__DROP__\" or \"U+005C__NACK__\"", list)] = second("forward " + tags)
+				fault := fmt.Sprintf("tags of Forward are %q, allowed: one or more, none empty, %q or %q", strings.Split(tags, ","), mapsdk.DROP, mapsdk.NACK)
+				faults[fault] = second("forward " + tags)
 			}
 		}
 		for fault, o := range faults {

@@ -101,7 +101,7 @@ func TestAShorterMaxWaitCountsWithinABudget(t *testing.T) {
 	})
 }
 
-// A tag's budget that says so sends what it refuses to the fallback sink, whatever OnDenied is; other tags go on.
+// A tag's budget may send refused messages to the fallback sink, whatever OnDenied is. Other tags go on.
 func TestBudgetSendsToTheFallbackSink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, err := throttle.New(throttle.Limit{Max: 1000, Burst: 1000}, throttle.WithQuotas(throttle.Quotas{
