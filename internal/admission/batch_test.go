@@ -13,72 +13,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
-// tokenEvery sends a token every so often, until the test ends.
-func tokenEvery(t *testing.T, d time.Duration) <-chan struct{} {
-	t.Helper()
-	tokens := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(d)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-t.Context().Done():
-				return
-			}
-			select {
-			case tokens <- struct{}{}:
-			case <-t.Context().Done():
-				return
-			}
-		}
-	}()
-	return tokens
-}
-
-func TestABatchWaitsMaxWaitAllInAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := throttletest.New(throttletest.GrantOn(tokenEvery(t, 400*time.Millisecond)))
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch(g.MaxWait)
-		began := time.Now()
-		for range 2 {
-			_, err := b.Admit(t.Context(), "", 1)
-			require.NoError(t, err)
-		}
-		require.Equal(t, 800*time.Millisecond, time.Since(began))
-		_, err := b.Admit(t.Context(), "", 1)
-		requireDenied(t, err)
-		require.Equal(t, time.Second, time.Since(began), "the rest of it")
-		for range 500 {
-			_, err = b.Admit(t.Context(), "", 1)
-			requireDenied(t, err)
-		}
-		require.Equal(t, time.Second, time.Since(began), "nothing is left")
-		_, err = g.Batch(g.MaxWait).Admit(t.Context(), "", 1)
-		require.NoError(t, err, "the next batch has all of it")
-	})
-}
-
-func TestABatchThatHasWaitedItsTimeGetsWhatIsAtHand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := throttletest.New(throttletest.Block(), throttletest.Grant(), throttletest.Block(), throttletest.Grant())
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch(g.MaxWait)
-		began := time.Now()
-		for i, ok := range []bool{false, true, false, true, true} {
-			p, err := b.Admit(t.Context(), "", 1)
-			require.Equal(t, time.Second, time.Since(began), i)
-			if !ok {
-				requireDenied(t, err)
-				continue
-			}
-			require.NoError(t, err, i)
-			require.Equal(t, 1, p.N())
-		}
-	})
-}
-
 func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 5}) // empty at first
@@ -134,26 +68,6 @@ func TestABatchThatHasWaitedItsTimeGetsTheTokensOfAThrottle(t *testing.T) {
 	})
 }
 
-func TestTimeInWhichNothingOfABatchWaitsDoesNotCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		l := throttletest.New(throttletest.GrantOn(tokens))
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch(g.MaxWait)
-		for range 2 {
-			time.Sleep(time.Hour) // the handler is busy
-			time.AfterFunc(400*time.Millisecond, func() { tokens <- struct{}{} })
-			_, err := b.Admit(t.Context(), "", 1)
-			require.NoError(t, err)
-		}
-		time.Sleep(time.Hour)
-		began := time.Now()
-		_, err := b.Admit(t.Context(), "", 1)
-		requireDenied(t, err)
-		require.Equal(t, 200*time.Millisecond, time.Since(began))
-	})
-}
-
 func TestMessagesOfABatchThatWaitTogetherCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan struct{})
@@ -176,18 +90,6 @@ func TestMessagesOfABatchThatWaitTogetherCountOnce(t *testing.T) {
 		_, err := b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
 		require.Equal(t, time.Second, time.Since(began))
-	})
-}
-
-func TestWithoutMaxWaitABatchWaitsForItsTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := throttletest.New(throttletest.GrantOn(tokenEvery(t, time.Hour)))
-		g := admission.Gate{Limiter: l}
-		b := g.Batch(g.MaxWait)
-		for range 3 {
-			_, err := b.Admit(t.Context(), "", 1)
-			require.NoError(t, err)
-		}
 	})
 }
 

@@ -3,7 +3,6 @@ package admission_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"strings"
@@ -47,34 +46,6 @@ func requireDenied(tb testing.TB, err error) {
 	require.NotNil(tb, denied(tb, err))
 }
 
-func TestACostOfZeroOrLessIsFree(t *testing.T) {
-	l := throttletest.New()
-	l.Close()
-	for _, g := range []*admission.Gate{{Limiter: l}, {Limiter: l, MaxWait: time.Second}} {
-		for _, cost := range []int{0, -1} {
-			for _, admit := range []func(context.Context, string, int) (throttle.Permit, error){g.Admit, g.Batch(g.MaxWait).Admit} {
-				p, err := admit(t.Context(), "tag", cost)
-				require.NoError(t, err)
-				require.Equal(t, throttle.Permit{}, p)
-			}
-		}
-	}
-	require.Empty(t, l.Draws())
-}
-
-func TestWithoutMaxWaitTheWaitEndsWithTheTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		l := throttletest.New(throttletest.GrantOn(tokens))
-		time.AfterFunc(30*24*time.Hour, func() { close(tokens) })
-		g := admission.Gate{Limiter: l}
-		p, err := g.Admit(t.Context(), "", 3)
-		require.NoError(t, err)
-		require.Equal(t, 3, p.N())
-		require.Equal(t, 3, l.Used())
-	})
-}
-
 func TestMaxWait(t *testing.T) {
 	const maxWait = 5 * time.Second
 	for name, c := range map[string]struct {
@@ -113,22 +84,6 @@ func TestMaxWait(t *testing.T) {
 	}
 }
 
-func TestAWaitThatIsKnownToBeTooLongIsDeniedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newThrottle(t, throttle.Limit{Max: 1, Per: 10 * time.Second})
-		g := admission.Gate{Limiter: l, MaxWait: 9 * time.Second}
-		began := time.Now()
-		_, err := g.Admit(t.Context(), "", 1)
-		require.Zero(t, time.Since(began))
-		require.InDelta(t, 10*time.Second, denied(t, err).Err.RetryAfter, float64(time.Millisecond))
-		time.Sleep(2 * time.Second)
-		p, err := g.Admit(t.Context(), "", 1)
-		require.NoError(t, err, "short enough now")
-		require.Equal(t, 1, p.N())
-		require.InDelta(t, 10*time.Second, time.Since(began), float64(time.Millisecond))
-	})
-}
-
 func TestWithoutAShareTheLimiterSaysWhyAfterMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newThrottle(t, throttle.Limit{Max: 100}, throttle.WithSharer(noShare{}))
@@ -151,25 +106,6 @@ func TestWhatTheLimiterRefusesBecauseOfTheLimitIsADenial(t *testing.T) {
 	g.Limiter = throttletest.New(throttletest.Deny(throttle.ErrThrottled)) // of a limiter that has no more to say
 	_, err = g.Admit(t.Context(), "a", 7)
 	require.Equal(t, &throttle.Error{Reason: throttle.ReasonLimit, Tag: "a", Cost: 7, Cause: throttle.ErrThrottled}, denied(t, err).Err)
-}
-
-// What is no denial comes back as the limiter said it, with MaxWait and without.
-func TestOtherRefusalsAreNoDenials(t *testing.T) {
-	for name, refusal := range map[string]error{
-		"closed": &throttle.Error{Reason: throttle.ReasonClosed, Cost: 1},
-		"other":  errors.New("other"),
-	} {
-		for _, maxWait := range []time.Duration{0, time.Second} {
-			g := admission.Gate{Limiter: throttletest.New(throttletest.Deny(refusal)), MaxWait: maxWait}
-			p, err := g.Admit(t.Context(), "", 1)
-			require.Equal(t, refusal, err, "%s, max wait %s", name, maxWait)
-			require.Equal(t, throttle.Permit{}, p)
-		}
-	}
-	limit := &throttle.Error{Reason: throttle.ReasonLimit, Cost: 1}
-	g := admission.Gate{Limiter: throttletest.New(throttletest.Deny(limit))}
-	_, err := g.Admit(t.Context(), "", 1)
-	require.Equal(t, limit, err, "no denial without a MaxWait")
 }
 
 // A cost that can never be granted is a denial, with MaxWait and without, in a batch and out of it. It takes no turn of others, and is told
@@ -204,95 +140,4 @@ func TestACostThatCanNeverBeGrantedIsADenial(t *testing.T) {
 			require.Contains(t, log.String(), "messages=8")
 		}
 	})
-}
-
-func TestTheEndOfTheContextIsNoDenial(t *testing.T) {
-	cause := errors.New("sibling failed")
-	for name, c := range map[string]struct {
-		end  func(context.Context) (context.Context, context.CancelFunc)
-		want error
-	}{
-		"cancelled": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(time.Second, cancel)
-			return ctx, cancel
-		}, context.Canceled},
-		"with a cause": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(time.Second, func() { cancel(cause) })
-			return ctx, func() { cancel(nil) }
-		}, cause},
-		"deadline": {func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, time.Second)
-		}, context.DeadlineExceeded},
-	} {
-		for _, maxWait := range []time.Duration{0, time.Second, time.Minute} { // a second: at the same moment
-			if maxWait == time.Second && name != "deadline" {
-				continue // which of the two comes first is open
-			}
-			t.Run(name+" "+maxWait.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					ctx, cancel := c.end(t.Context())
-					defer cancel()
-					g := admission.Gate{Limiter: throttletest.New(throttletest.Block()), MaxWait: maxWait}
-					began := time.Now()
-					_, err := g.Admit(ctx, "", 1)
-					require.Equal(t, c.want, err)
-					require.Equal(t, time.Second, time.Since(began))
-				})
-			})
-		}
-	}
-}
-
-func TestADeadlineOfTheContextThatIsTooNearIsNoDenial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		g := admission.Gate{Limiter: newThrottle(t, throttle.Limit{Max: 1, Per: 10 * time.Second}), MaxWait: 2 * time.Second}
-		_, err := g.Admit(ctx, "", 1)
-		require.ErrorIs(t, err, throttle.ErrThrottled)
-		var d *admission.Denied
-		require.NotErrorAs(t, err, &d)
-	})
-}
-
-func TestTokensThatComeAfterTheContextEndedAreGivenBack(t *testing.T) {
-	for _, maxWait := range []time.Duration{0, time.Second} {
-		cause := errors.New("over")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(cause)
-		l := throttletest.New()
-		g := admission.Gate{Limiter: l, MaxWait: maxWait}
-		p, err := g.Admit(ctx, "", 1)
-		require.Equal(t, cause, err)
-		require.Equal(t, throttle.Permit{}, p)
-		require.Zero(t, l.Used())
-		require.True(t, l.Draws()[0].Settled)
-	}
-}
-
-// A tagger has a limiter for each tag.
-type tagger struct {
-	throttle.Limiter
-
-	tags map[string]throttle.Limiter
-}
-
-func (t tagger) ForTag(tag string) throttle.Limiter { return t.tags[tag] }
-
-func TestTags(t *testing.T) {
-	whole, a := throttletest.New(), throttletest.New()
-	for _, maxWait := range []time.Duration{0, time.Second} {
-		g := admission.Gate{Limiter: tagger{whole, map[string]throttle.Limiter{"a": a}}, MaxWait: maxWait}
-		_, err := g.Admit(t.Context(), "a", 2)
-		require.NoError(t, err)
-		_, err = g.Admit(t.Context(), "", 3)
-		require.NoError(t, err)
-		g.Limiter = whole // knows no tags
-		_, err = g.Admit(t.Context(), "a", 5)
-		require.NoError(t, err)
-	}
-	require.Equal(t, 2+2, a.Used())
-	require.Equal(t, 3+5+3+5, whole.Used())
 }

@@ -21,7 +21,7 @@ func dialBatch(t *testing.T, socket string, opts ...Option) *BatchMap {
 }
 
 // reverse answers the messages of a batch in reverse order, each with its value:
-// "drop" is dropped, "nack" refused, "panic" panics, "none" is answered with nothing.
+// "drop" is dropped, "nack" refused, "none" is answered with nothing.
 func reverse(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
 	out := batchmapsdk.BatchResponsesBuilder()
 	for d := range in {
@@ -32,8 +32,6 @@ func reverse(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchRe
 		case "nack":
 			delay := uint64(250)
 			r = r.Append(batchmapsdk.MessageToNack(&batchmapsdk.NackOptions{Delay: &delay}))
-		case "panic":
-			panic("boom 18")
 		case "none":
 		default:
 			r = r.Append(batchmapsdk.NewMessage(d.Value()).WithKeys(d.Keys()))
@@ -99,18 +97,6 @@ func TestBatchesGoOneAfterTheOther(t *testing.T) {
 	require.NoError(t, m.Close())
 	require.Equal(t, 1, most)
 	require.Equal(t, Stats{Sent: 2 * callers * each, Answered: 2 * callers * each}, m.Stats())
-}
-
-func TestBatchMapPanicFailsTheWholeBatch(t *testing.T) {
-	m := dialBatch(t, sdkserver.Start(t, batchmapsdk.BatchMapperFunc(reverse)).Socket)
-	_, err := m.Do(testContext(t), messages("a", "b", "panic"))
-	require.ErrorIs(t, err, ErrBroken)
-	require.ErrorContains(t, err, "boom 18")
-	require.Equal(t, Stats{Sent: 3, Failed: 3}, m.Stats())
-	_, err = m.Do(testContext(t), messages("c"))
-	require.ErrorIs(t, err, ErrBroken)
-	require.ErrorContains(t, err, "not sent")
-	require.ErrorIs(t, m.Close(), ErrBroken)
 }
 
 func TestBatchMapCallerMayLeaveAndTheBatchStaysInFlight(t *testing.T) {

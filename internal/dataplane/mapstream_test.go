@@ -102,18 +102,6 @@ func TestMapStreamCallerMayLeaveAmongTheResults(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-func TestMapStreamPanicAfterAResultFailsTheMessage(t *testing.T) {
-	m := dialStreamed(t, sdkserver.Start(t, mapstreamsdk.MapStreamerFunc(
-		func(_ context.Context, _ []string, _ mapstreamsdk.Datum, out chan<- mapstreamsdk.Message) {
-			out <- mapstreamsdk.NewMessage([]byte("half"))
-			panic("boom 19")
-		})).Socket)
-	_, err := m.Do(testContext(t), Message{})
-	require.ErrorIs(t, err, ErrBroken)
-	require.ErrorContains(t, err, "boom 19")
-	require.Equal(t, Stats{Sent: 1, Failed: 1}, m.Stats())
-}
-
 func TestMapStreamFaultsBreakTheStreamAndNameTheID(t *testing.T) {
 	both := reply("0-1")
 	both.Status = eotOf("").GetStatus()

@@ -66,8 +66,6 @@ func (o *obedient) respond(d sinksdk.Datum) sinksdk.Response {
 		return sinksdk.ResponseOnSuccess(d.ID(), sinksdk.NewMessage([]byte("nack later")).WithKeys([]string{"new"}))
 	case "nack":
 		return sinksdk.ResponseNack(d.ID(), &sinksdk.NackOptions{Delay: &delay})
-	case "panic":
-		panic("boom 20")
 	}
 	return sinksdk.ResponseOK(d.ID())
 }
@@ -91,76 +89,6 @@ func TestSinkReturnsTheResponseToEachMessage(t *testing.T) {
 	require.Equal(t, Stats{Sent: 6, Answered: 6}, k.Stats())
 }
 
-func TestSinkMessageReachesTheHandlerWhole(t *testing.T) {
-	event := time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC)
-	seen := make(chan sinksdk.Datum, 1)
-	k := dialSink(t, sdkserver.Start(t, sinksdk.SinkerFunc(
-		func(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
-			var out sinksdk.Responses
-			for d := range in {
-				seen <- d
-				out = out.Append(sinksdk.ResponseOK(d.ID()))
-			}
-			return out
-		})).Socket)
-	_, err := k.Do(testContext(t), []Message{{
-		Keys: []string{"k"}, Value: []byte("v"), EventTime: event, Watermark: event.Add(-time.Second),
-		Headers: map[string]string{"h": "1"},
-	}})
-	require.NoError(t, err)
-	d := <-seen
-	require.Equal(t, "1-0", d.ID())
-	require.Equal(t, []string{"k"}, d.Keys())
-	require.Equal(t, []byte("v"), d.Value())
-	require.Equal(t, event, d.EventTime())
-	require.Equal(t, event.Add(-time.Second), d.Watermark())
-	require.Equal(t, map[string]string{"h": "1"}, d.Headers())
-}
-
-func TestSinkPanicFailsTheWholeBatch(t *testing.T) {
-	k := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
-	_, err := k.Do(testContext(t), messages("ok", "panic", "ok"))
-	require.ErrorIs(t, err, ErrBroken)
-	require.ErrorContains(t, err, "boom 20")
-	require.Equal(t, Stats{Sent: 3, Failed: 3}, k.Stats())
-}
-
-// A handler that answers for less, or more, than it got.
-func TestSinkHandlersThatMiscountAreSeen(t *testing.T) {
-	for name, c := range map[string]struct {
-		respond func(ids []string) sinksdk.Responses
-		fault   Fault
-		ids     []string
-	}{
-		"nothing":  {func([]string) sinksdk.Responses { return nil }, FaultMissingID, []string{"1-0", "1-1"}},
-		"one less": {func(ids []string) sinksdk.Responses { return sinksdk.Responses{sinksdk.ResponseOK(ids[0])} }, FaultMissingID, []string{"1-1"}},
-		"one twice": {func(ids []string) sinksdk.Responses {
-			return sinksdk.Responses{sinksdk.ResponseOK(ids[0]), sinksdk.ResponseOK(ids[0])}
-		}, FaultDuplicateID, []string{"1-0"}},
-		"a made-up one": {
-			func(ids []string) sinksdk.Responses {
-				return sinksdk.Responses{sinksdk.ResponseOK(ids[0]), sinksdk.ResponseOK(ids[1]), sinksdk.ResponseOK("x")}
-			},
-			FaultUnknownID,
-			[]string{"x"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			k := dialSink(t, sdkserver.Start(t, sinksdk.SinkerFunc(
-				func(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
-					var ids []string
-					for d := range in {
-						ids = append(ids, d.ID())
-					}
-					return c.respond(ids)
-				})).Socket)
-			_, err := k.Do(testContext(t), messages("a", "b"))
-			requireFault(t, err, c.fault, c.ids...)
-			require.Equal(t, Stats{Sent: 2, Failed: 2}, k.Stats())
-		})
-	}
-}
-
 func TestSinkFaultsBreakTheStreamAndNameTheID(t *testing.T) {
 	ok := &sinkpb.SinkResponse{Results: []*sinkpb.SinkResponse_Result{{Id: "1-0"}}}
 	eot := &sinkpb.SinkResponse{Status: &sinkpb.TransmissionStatus{Eot: true}}
@@ -172,6 +100,9 @@ func TestSinkFaultsBreakTheStreamAndNameTheID(t *testing.T) {
 	}{
 		"stream ends without the mark": {[]*sinkpb.SinkResponse{ok}, true, FaultMissingEOT, []string{"1-0"}},
 		"stream ends":                  {nil, true, FaultMissingID, []string{"1-0"}},
+		"no result":                    {[]*sinkpb.SinkResponse{eot}, false, FaultMissingID, []string{"1-0"}},
+		"the same twice":               {[]*sinkpb.SinkResponse{ok, ok}, false, FaultDuplicateID, []string{"1-0"}},
+		"unknown":                      {[]*sinkpb.SinkResponse{{Results: []*sinkpb.SinkResponse_Result{{Id: "x"}}}}, false, FaultUnknownID, []string{"x"}},
 		"result after the end":         {[]*sinkpb.SinkResponse{ok, eot, ok}, false, FaultAfterEOT, []string{"1-0"}},
 		"second end":                   {[]*sinkpb.SinkResponse{ok, eot, eot}, false, FaultUnexpectedEOT, nil},
 		"results in the mark": {

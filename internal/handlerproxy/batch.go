@@ -82,14 +82,21 @@ func serveBatches[D any](x *exchange, datum func(*message) D, handle func(ctx co
 			return context.Cause(x.ctx)
 		}
 	}
-	err := x.run(func(raw []byte) error { return read(raw) }, func(raw []byte) error {
+	x.unread = func() { // as numaflow-go does, for the wrapper reads to the end
+		if now != nil {
+			x.fail(errUnfinished)
+			close(in)
+		}
+	}
+	return x.run(read, func(raw []byte) error {
 		mu.Lock()
 		b := hearing
 		mu.Unlock()
 		return x.hear(b, raw)
 	})
-	return err
 }
+
+var errUnfinished = status.Error(codes.Canceled, "numathrottle: the stream has ended in the middle of a batch")
 
 // closeWith marks the batch as read.
 func (b *batch) closeWith(mark []byte) {

@@ -30,6 +30,7 @@ type exchange struct {
 	closing bool                // no further worker may start
 	workers sync.WaitGroup
 	busy    sync.WaitGroup    // unfinished work; only the reader adds to it
+	unread  func()            // called when nothing more is read; nil: nothing
 	idle    chan func() error // to an idle worker
 	leaving bool              // the handler's stream is to end: its end is no fault
 }
@@ -132,8 +133,8 @@ func (x *exchange) fail(err error) {
 	x.cancel(err)
 }
 
-// run reads from both sides until the platform ends its stream and everything is answered, or either side fails. read receives the
-// platform's frames, heard the handler's; each is called by one goroutine.
+// run reads from both sides until the platform ends its stream and everything is answered, or either side fails. The function read
+// receives the platform's frames, and heard those of the handler. Each is called by one goroutine.
 func (x *exchange) run(read, heard func(raw []byte) error) error {
 	defer x.end()
 	listening := make(chan struct{})
@@ -142,7 +143,13 @@ func (x *exchange) run(read, heard func(raw []byte) error) error {
 		x.listen(heard)
 	}()
 	reading := make(chan error, 1)
-	go func() { reading <- x.readAll(read) }()
+	go func() {
+		err := x.readAll(read)
+		if x.unread != nil {
+			x.unread()
+		}
+		reading <- err
+	}()
 	select {
 	case <-x.ctx.Done():
 		return x.verdict()

@@ -8,11 +8,7 @@ import (
 	"testing"
 	"time"
 
-	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
-	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
-	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
-	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
@@ -93,25 +89,6 @@ var echoMap = mapsdk.MapperFunc(func(_ context.Context, keys []string, d mapsdk.
 	return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage(append([]byte("echo "), d.Value()...)).WithKeys(keys).WithTags([]string{d.Headers()["tokens"]}))
 })
 
-var echoBatch = batchmapsdk.BatchMapperFunc(func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
-	out := batchmapsdk.BatchResponsesBuilder()
-	for d := range in {
-		out = out.Append(batchmapsdk.NewBatchResponse(d.Id()).Append(batchmapsdk.NewMessage(append([]byte("echo "), d.Value()...)).WithKeys(d.Keys())))
-	}
-	return out
-})
-
-var echoStream = mapstreamsdk.MapStreamerFunc(func(_ context.Context, keys []string, d mapstreamsdk.Datum, out chan<- mapstreamsdk.Message) {
-	defer close(out)
-	for range 3 {
-		out <- mapstreamsdk.NewMessage(append([]byte("echo "), d.Value()...)).WithKeys(keys)
-	}
-})
-
-var echoTransform = transformsdk.SourceTransformFunc(func(_ context.Context, keys []string, d transformsdk.Datum) transformsdk.Messages {
-	return transformsdk.MessagesBuilder().Append(transformsdk.NewMessage(append([]byte("echo "), d.Value()...), d.EventTime()).WithKeys(keys))
-})
-
 func TestMap(t *testing.T) {
 	l := grantAll()
 	s := serve(t, configured(t, handlerproxy.Map, l), echoMap)
@@ -146,75 +123,5 @@ func (s *setup) waitSocket(t *testing.T) string {
 			require.FailNow(t, "the proxy is not up")
 		case <-time.After(5 * time.Millisecond):
 		}
-	}
-}
-
-func TestBatchMap(t *testing.T) {
-	l := grantAll()
-	s := serve(t, configured(t, handlerproxy.BatchMap, l), echoBatch)
-	m, err := dataplane.DialBatchMap(within(t), s.waitSocket(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Close()) }()
-	for range 3 {
-		results, err := m.Do(within(t), []dataplane.Message{message("a"), message("b")})
-		require.NoError(t, err)
-		require.Equal(t, []byte("echo a"), results[0][0].Value)
-		require.Equal(t, []byte("echo b"), results[1][0].Value)
-	}
-	require.Len(t, l.Draws(), 6)
-}
-
-func TestMapStream(t *testing.T) {
-	l := grantAll()
-	s := serve(t, configured(t, handlerproxy.MapStream, l), echoStream)
-	m, err := dataplane.DialMapStream(within(t), s.waitSocket(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Close()) }()
-	for range 3 {
-		results, err := m.Do(within(t), message("a"))
-		require.NoError(t, err)
-		require.Len(t, results, 3)
-		require.Equal(t, []byte("echo a"), results[2].Value)
-	}
-	require.Len(t, l.Draws(), 3)
-}
-
-func TestTransform(t *testing.T) {
-	l := grantAll()
-	s := serve(t, configured(t, handlerproxy.Transform, l), echoTransform)
-	m, err := dataplane.DialTransform(within(t), s.waitSocket(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Close()) }()
-	results, err := m.Do(within(t), message("a"))
-	require.NoError(t, err)
-	require.Equal(t, []byte("echo a"), results[0].Value)
-	require.Equal(t, time.Unix(100, 5).UTC(), results[0].EventTime)
-	require.Len(t, l.Draws(), 1)
-}
-
-var storeAll = sinksdk.SinkerFunc(func(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
-	out := sinksdk.ResponsesBuilder()
-	for d := range in {
-		out = out.Append(sinksdk.ResponseOK(d.ID()))
-	}
-	return out
-})
-
-func TestSinks(t *testing.T) {
-	for _, kind := range []handlerproxy.Kind{handlerproxy.Sink, handlerproxy.FallbackSink, handlerproxy.OnSuccessSink} {
-		t.Run(string(kind), func(t *testing.T) {
-			l := grantAll()
-			s := serve(t, configured(t, kind, l), storeAll)
-			k, err := dataplane.DialSink(within(t), s.waitSocket(t))
-			require.NoError(t, err)
-			defer func() { require.NoError(t, k.Close()) }()
-			for range 3 {
-				results, err := k.Do(within(t), []dataplane.Message{message("a"), message("b")})
-				require.NoError(t, err)
-				require.Equal(t, dataplane.SinkSuccess, results[0].Status)
-				require.Equal(t, dataplane.SinkSuccess, results[1].Status)
-			}
-			require.Len(t, l.Draws(), 6)
-		})
 	}
 }

@@ -14,23 +14,39 @@ import (
 // A goal is what a pool reaches in most runs.
 type goal struct{ use, deliveries, away float64 }
 
+// chance is by how much the middles of five runs differ.
+const chance = 0.03
+
+// lacks names what a measurement lacks to a goal; empty: nothing.
+func (g goal) lacks(want goal) string {
+	switch {
+	case g.use < want.use-chance:
+		return "use of the limit"
+	case g.deliveries > want.deliveries+chance:
+		return "deliveries"
+	case g.away > want.away:
+		return "how long a message stays away, in the time that all take that are left"
+	}
+	return ""
+}
+
 // reaches measures a vertex a few times, and takes the middle: which pod gets a message is a matter of chance, and about one run in
-// thirty has 0.05 to 0.1 less.
+// thirty has 0.05 to 0.1 less. Three good runs decide the middle of five.
 func reaches(t *testing.T, v vertex, name string, want goal) {
 	t.Helper()
 	var use, deliveries, away []float64
-	for range 5 {
+	for good := 0; good < 3 && len(use) < 5; {
 		out := measure(t, v)
 		use, deliveries, away = append(use, out.use), append(deliveries, out.deliveries), append(away, out.away)
+		if (goal{out.use, out.deliveries, out.away}).lacks(want) == "" {
+			good++
+		}
 	}
 	middle := func(of []float64) float64 { slices.Sort(of); return of[len(of)/2] }
 	got := goal{middle(use), middle(deliveries), middle(away)}
 	name = fmt.Sprintf("%s, %d pods", name, v.pods)
 	t.Logf("%-60s use %.2f, deliveries %.2f, away %.2f", name, got.use, got.deliveries, got.away)
-	const chance = 0.03 // by which middles of five differ
-	require.GreaterOrEqual(t, got.use, want.use-chance, name)
-	require.LessOrEqual(t, got.deliveries, want.deliveries+chance, name)
-	require.LessOrEqual(t, got.away, want.away, "%s: how long a message stays away, in the time that all take that are left", name)
+	require.Empty(t, got.lacks(want), "%s: %+v, want %+v", name, got, want)
 }
 
 // A pool of several pods, whose shares move, uses 0.95 of its limit with two deliveries of a message. Where a pod earns three tokens

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +12,6 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -101,63 +99,6 @@ func respond(to batchmapsdk.BatchResponses, id string, values ...string) batchma
 	return to.Append(r)
 }
 
-func TestBatchEachMessageDrawsAndReachesTheHandlerUnchangedAndInOrder(t *testing.T) {
-	type ctxKey struct{}
-	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
-	d := batchmapsdk.NewHandlerDatum([]byte("value"), time.Unix(1, 0), time.Unix(2, 0), nil, "id", []string{"k"})
-	in := make(chan batchmapsdk.Datum, 1)
-	in <- d
-	close(in)
-	want := respond(nil, "id", "a", "b")
-	l := throttletest.New()
-	got := mapper.WrapBatch(batchmapsdk.BatchMapperFunc(func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
-		require.Equal(t, "v", ctx.Value(ctxKey{}))
-		require.Same(t, d, <-in)
-		require.Equal(t, 1, l.Used(), "drawn before the handler has it")
-		_, open := <-in
-		require.False(t, open)
-		return want
-	}), l).BatchMap(ctx, in)
-	require.Equal(t, want, got)
-
-	h := &batchHandler{}
-	l = throttletest.New()
-	o := <-callBatch(t.Context(), t, mapper.WrapBatch(h, l), "a b c d")
-	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=A", "b=B", "c=C", "d=D"}}, o)
-	require.Equal(t, []string{"a", "b", "c", "d"}, h.seen)
-	require.Equal(t, 4, l.Used())
-}
-
-func TestBatchMessagesReachTheHandlerAsTheyAreAdmitted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		l, h := throttletest.New(throttletest.GrantOn(tokens)), &batchHandler{}
-		done := callBatch(t.Context(), t, mapper.WrapBatch(h, l), "a b c")
-		for i := range 3 {
-			time.Sleep(30 * 24 * time.Hour) // virtual: the wait has no time limit of its own
-			require.Len(t, h.seen, i)
-			require.Equal(t, 1, l.Waiting(), "one after the other")
-			tokens <- struct{}{}
-			synctest.Wait()
-			require.Len(t, h.seen, i+1)
-		}
-		require.True(t, (<-done).returned)
-	})
-}
-
-// A handler that is busy does not collect tokens that it cannot use yet.
-func TestBatchTokensAreDrawnForOneMessageAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := throttletest.New()
-		h := &batchHandler{on: func(string) { time.Sleep(time.Hour) }}
-		done := callBatch(t.Context(), t, mapper.WrapBatch(h, l), "a b c d e")
-		time.Sleep(30 * time.Minute)
-		require.Equal(t, 2, l.Used(), "the first is being handled, the second is ready")
-		require.True(t, (<-done).returned)
-		require.Equal(t, 5, l.Used())
-	})
-}
-
 func TestBatchCostAndTag(t *testing.T) {
 	l := &tagger{Limiter: throttletest.New()}
 	o := <-callBatch(t.Context(), t, mapper.WrapBatch(&batchHandler{}, l,
@@ -174,100 +115,6 @@ func TestBatchCostAndTag(t *testing.T) {
 	require.True(t, o.returned)
 	require.Equal(t, 0+1+2, l.Used())
 	require.Equal(t, []string{"bb", "ccc"}, l.asked)
-}
-
-func TestBatchDeniedMessagesAreAnsweredAndTheHandlerNeverSeesThem(t *testing.T) {
-	deny, grant := throttletest.Deny(throttled()), throttletest.Grant()
-	for name, c := range map[string]struct {
-		action mapper.Action
-		script []throttletest.Step
-		seen   []string
-		want   []string
-	}{
-		"drop": {
-			mapper.Drop(),
-			[]throttletest.Step{grant, deny, grant, deny, grant},
-			[]string{"a", "c", "e"},
-			[]string{"a=A", "b=DROP", "c=C", "d=DROP", "e=E"},
-		},
-		"forward": {
-			mapper.Forward("t", "u"),
-			[]throttletest.Step{deny, deny, grant},
-			[]string{"c", "d", "e"},
-			[]string{"a=at,u", "b=bt,u", "c=C", "d=D", "e=E"},
-		},
-		"nack": {
-			mapper.Nack(),
-			[]throttletest.Step{grant, grant, grant, grant, deny},
-			[]string{"a", "b", "c", "d"},
-			[]string{"a=A", "b=B", "c=C", "d=D", "e=NACK"},
-		},
-		"all": {mapper.Drop(), []throttletest.Step{deny}, nil, []string{"a=DROP", "b=DROP", "c=DROP", "d=DROP", "e=DROP"}},
-		"function": {mapper.DenyFunc(func(_ context.Context, keys []string, d mapsdk.Datum, e *throttle.Error) mapsdk.Messages {
-			require.Equal(t, throttled(), e)
-			return mapsdk.MessagesBuilder().Append(forward(keys[0])).Append(forward("+").WithTags([]string{"t"}))
-		}), []throttletest.Step{deny, grant}, []string{"b", "c", "d", "e"}, []string{"a=a+t", "b=B", "c=C", "d=D", "e=E"}},
-		"an empty answer": {
-			mapper.DenyFunc(denyNothing),
-			[]throttletest.Step{deny, grant},
-			[]string{"b", "c", "d", "e"},
-			[]string{"a=", "b=B", "c=C", "d=D", "e=E"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := &batchHandler{}
-			m := mapper.WrapBatch(h, throttletest.New(c.script...), mapper.WithMaxWait(time.Second), mapper.OnDenied(c.action))
-			o := <-callBatch(t.Context(), t, m, "a b c d e")
-			for i, text := range o.answers {
-				text = strings.ReplaceAll(text, mapsdk.DROP, "DROP")
-				o.answers[i] = strings.ReplaceAll(text, mapsdk.NACK, "NACK")
-			}
-			require.Equal(t, batchOutcome{returned: true, answers: c.want}, o)
-			require.Equal(t, c.seen, h.seen)
-		})
-	}
-}
-
-func TestBatchAnswersToDeniedMessagesKeepKeysAndOptions(t *testing.T) {
-	one := func(action mapper.Action) batchmapsdk.Message {
-		in := make(chan batchmapsdk.Datum, 1)
-		in <- batchmapsdk.NewHandlerDatum([]byte("value"), time.Time{}, time.Time{}, nil, "id", []string{"k"})
-		close(in)
-		out := mapper.WrapBatch(&batchHandler{}, throttletest.New(throttletest.Deny(throttled())),
-			mapper.WithMaxWait(time.Second), mapper.OnDenied(action)).BatchMap(t.Context(), in)
-		require.Len(t, out, 1)
-		require.Len(t, out[0].Items(), 1)
-		return out[0].Items()[0]
-	}
-	nack := one(mapper.Nack())
-	requireNack(t, nack.Tags(), nack.Value(), nack.NackOptions())
-	require.Equal(t, batchmapsdk.NewMessage([]byte("value")).WithKeys([]string{"k"}).WithTags([]string{"t"}), one(mapper.Forward("t")))
-	require.Equal(t, batchmapsdk.MessageToDrop(), one(mapper.Drop()))
-}
-
-func TestBatchMaxWaitBoundsTheBatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tokens := make(chan struct{})
-		l := throttletest.New(throttletest.GrantOn(tokens))
-		for i := range 2 {
-			time.AfterFunc(time.Duration(i+1)*400*time.Millisecond, func() { tokens <- struct{}{} })
-		}
-		h := &batchHandler{}
-		began := time.Now()
-		o := <-callBatch(t.Context(), t, mapper.WrapBatch(h, l, mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop())), "a b c d e f")
-		require.Equal(t, time.Second, time.Since(began))
-		require.Equal(t, []string{"a", "b"}, h.seen)
-		require.Len(t, o.answers, 6)
-	})
-}
-
-func TestBatchTimeInWhichTheHandlerIsBusyDoesNotCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := &batchHandler{on: func(string) { time.Sleep(time.Hour) }}
-		m := mapper.WrapBatch(h, throttletest.New(), mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop()))
-		require.True(t, (<-callBatch(t.Context(), t, m, "a b c")).returned)
-		require.Equal(t, []string{"a", "b", "c"}, h.seen)
-	})
 }
 
 // wrongAnswers is a handler that answers other than it should.
@@ -337,12 +184,6 @@ func TestBatchAnswersOfAnyOrderAreReturnedInTheOrderOfTheBatch(t *testing.T) {
 	}), throttletest.New())
 	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=1", "b=2", "a=3"}}, <-callBatch(t.Context(), t, m, "a b a"),
 		"an ID that comes twice is answered twice")
-}
-
-func TestBatchAnEmptyBatch(t *testing.T) {
-	l := throttletest.New()
-	require.Equal(t, batchOutcome{returned: true, answers: []string{}}, <-callBatch(t.Context(), t, mapper.WrapBatch(&batchHandler{}, l), ""))
-	require.Empty(t, l.Draws())
 }
 
 func TestBatchExemptDropped(t *testing.T) {

@@ -18,21 +18,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
-func TestStreamExemptDropped(t *testing.T) {
-	for outputs, exempt := range map[string]bool{
-		"": false, "a": false, "DROP": true, "DROP DROP": true, "DROP a": false, "a DROP": false, //nolint:dupword // two drops
-	} {
-		t.Run(outputs, func(t *testing.T) {
-			l := throttletest.New()
-			require.True(t, (<-callStream(t.Context(), mapper.WrapStream(writing(outputs), l, mapper.ExemptDropped()))).closed)
-			require.Equal(t, exempt, l.Used() == 0)
-			l = throttletest.New()
-			<-callStream(t.Context(), mapper.WrapStream(writing(outputs), l))
-			require.Equal(t, 1, l.Used(), "without the option")
-		})
-	}
-}
-
 // What a message was, its outputs and where they went are its own, though the next message uses its memory again.
 func TestStreamMessagesOneAfterTheOtherAreKeptApart(t *testing.T) {
 	answers := []string{"a", "DROP", "b DROP", "", "DROP DROP", "c d e f"} //nolint:dupword // two drops

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,92 +104,6 @@ func writing(values string) *streamHandler {
 			write(v)
 		}
 	}}
-}
-
-func TestStreamAMessageDrawsOnceAndItsOutputsArePassedOnUnchanged(t *testing.T) {
-	type ctxKey struct{}
-	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
-	d := mapstreamsdk.NewHandlerDatum([]byte("in"), time.Unix(1, 0), time.Unix(2, 0), nil)
-	delay := uint64(7)
-	want := []mapstreamsdk.Message{
-		mapstreamsdk.NewMessage([]byte("a")).WithKeys([]string{"k"}).WithTags([]string{"t"}),
-		mapstreamsdk.MessageToNack(&mapstreamsdk.NackOptions{Delay: &delay}),
-		mapstreamsdk.NewMessage([]byte("b")),
-	}
-	l := throttletest.New()
-	m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
-		func(got context.Context, keys []string, gotDatum mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
-			require.Equal(t, "v", got.Value(ctxKey{}))
-			require.Equal(t, []string{"a", "b"}, keys)
-			require.Same(t, d, gotDatum)
-			require.Equal(t, 1, l.Used(), "drawn before the handler runs")
-			for _, m := range want {
-				to <- m
-			}
-			close(to)
-		}), l, nil)
-	to := make(chan mapstreamsdk.Message, len(want))
-	m.MapStream(ctx, []string{"a", "b"}, d, to)
-	var got []mapstreamsdk.Message
-	for m := range to {
-		got = append(got, m)
-	}
-	require.Equal(t, want, got)
-	require.Equal(t, []throttletest.Draw{{Method: throttletest.Acquire, Cost: 1, Granted: 1, Used: 1}}, l.Draws())
-}
-
-func TestStreamCostAndTag(t *testing.T) {
-	l := &tagger{Limiter: throttletest.New()}
-	m := mapper.WrapStream(writing("a b"), l,
-		mapper.WithCost(func(keys []string, d mapsdk.Datum) int {
-			require.Equal(t, []string{"key"}, keys)
-			require.Empty(t, d.UserMetadata().Groups())
-			require.Empty(t, d.SystemMetadata().Groups())
-			return len(d.Value())
-		}),
-		mapper.WithTag(mapper.TagFromKey(0)))
-	require.Equal(t, ended("a b"), <-callStream(t.Context(), m))
-	require.Equal(t, len("value"), l.Used())
-	require.Equal(t, []string{"key"}, l.asked)
-}
-
-func TestStreamADeniedMessageIsAnsweredAsChosenAndNeverHandled(t *testing.T) {
-	for name, c := range map[string]struct {
-		action mapper.Action
-		want   string
-	}{
-		"drop":    {mapper.Drop(), mapsdk.DROP},
-		"nack":    {mapper.Nack(), mapsdk.NACK},
-		"forward": {mapper.Forward("t", "u"), "valuet,u"},
-		"function": {mapper.DenyFunc(func(_ context.Context, keys []string, d mapsdk.Datum, e *throttle.Error) mapsdk.Messages {
-			require.Equal(t, throttled(), e)
-			require.Equal(t, "value", string(d.Value()))
-			return mapsdk.MessagesBuilder().Append(forward(keys[0])).Append(forward("x"))
-		}), "key x"},
-		"empty by choice": {mapper.DenyFunc(denyNothing), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := writing("a")
-			l := throttletest.New(throttletest.Deny(throttled()), throttletest.Grant())
-			m := mapper.WrapStream(h, l, mapper.WithMaxWait(time.Second), mapper.OnDenied(c.action))
-			require.Equal(t, ended(c.want), <-callStream(t.Context(), m))
-			require.Zero(t, h.calls)
-			require.Equal(t, ended("a"), <-callStream(t.Context(), m), "the next one is handled")
-		})
-	}
-}
-
-func TestStreamAnswersToADeniedMessageKeepKeysAndOptions(t *testing.T) {
-	one := func(action mapper.Action) mapstreamsdk.Message {
-		to := make(chan mapstreamsdk.Message, 1)
-		mapper.WrapStream(writing("a"), throttletest.New(throttletest.Deny(throttled())), mapper.WithMaxWait(time.Second), mapper.OnDenied(action)).
-			MapStream(t.Context(), []string{"k"}, mapstreamsdk.NewHandlerDatum([]byte("value"), time.Time{}, time.Time{}, nil), to)
-		return <-to
-	}
-	nack := one(mapper.Nack())
-	requireNack(t, nack.Tags(), nack.Value(), nack.NackOptions())
-	require.Equal(t, mapstreamsdk.NewMessage([]byte("value")).WithKeys([]string{"k"}).WithTags([]string{"t"}), one(mapper.Forward("t")))
-	require.Equal(t, mapstreamsdk.MessageToDrop(), one(mapper.Drop()))
 }
 
 func TestStreamADeniedMessageIsNotAnsweredOnceTheContextEnded(t *testing.T) {
@@ -398,37 +311,4 @@ func TestStreamAPanicEndsTheWaitOfAnOutput(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, l.Waiting())
 	})
-}
-
-func TestStreamAClosedLimiterLeavesMessagesToTheirContext(t *testing.T) {
-	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
-		synctest.Test(t, func(t *testing.T) {
-			var written atomic.Int64
-			l := throttletest.New(throttletest.Block())
-			m := mapper.WrapStream(&streamHandler{do: func(_ context.Context, write func(string)) {
-				write("a")
-				written.Add(1) // a handler that calls a service for each output goes on with the next
-				write("b")
-				written.Add(1)
-			}}, l, opts...)
-			ctx, cancel := context.WithCancel(t.Context())
-			before := callStream(ctx, m)
-			synctest.Wait()
-			l.Close()
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			require.LessOrEqual(t, written.Load(), int64(1), "the handler is held back")
-			after := callStream(ctx, m)
-			time.Sleep(time.Hour)
-			require.Empty(t, before)
-			require.Empty(t, after)
-			cancel()
-			require.Equal(t, streamOutcome{}, <-before)
-			require.Equal(t, streamOutcome{}, <-after)
-
-			o := <-callStream(context.Background(), m)
-			require.ErrorIs(t, panickedWith(t, o.panicked), throttle.ErrClosed, "a context that cannot end")
-			require.False(t, o.closed)
-		})
-	}
 }

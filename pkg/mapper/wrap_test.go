@@ -1,7 +1,6 @@
 package mapper_test
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log"
@@ -25,114 +24,53 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func datum(value string) mapsdk.Datum {
-	return mapsdk.NewHandlerDatum([]byte(value), time.Time{}, time.Time{}, nil, nil, nil)
-}
-
 func forward(value string) mapsdk.Message { return mapsdk.NewMessage([]byte(value)) }
 
-// handler is comparable, unlike a MapperFunc, and counts its calls.
-type handler struct {
-	calls int
-	out   mapsdk.Messages
-	do    func()
+// throttled is what a limiter says whose next token takes 2 s.
+func throttled() error {
+	return &throttle.Error{Reason: throttle.ReasonLimit, Limit: "calls", Cost: 1, RetryAfter: 2 * time.Second}
 }
 
-func (h *handler) Map(context.Context, []string, mapsdk.Datum) mapsdk.Messages {
-	h.calls++
-	if h.do != nil {
-		h.do()
+// A tagger is a limiter that tells tags apart, and records which were asked for.
+type tagger struct {
+	*throttletest.Limiter
+
+	asked []string
+}
+
+func (l *tagger) ForTag(tag string) throttle.Limiter {
+	l.asked = append(l.asked, tag)
+	return l.Limiter
+}
+
+// An empty answer is the user's choice, and a nack says why in the limiter's words.
+func TestAnswersToDeniedMessages(t *testing.T) {
+	deny := func(a mapper.Action) (*throttletest.Limiter, mapper.Option, mapper.Option) {
+		return throttletest.New(throttletest.Deny(throttled()), throttletest.Grant()), mapper.WithMaxWait(time.Second), mapper.OnDenied(a)
 	}
-	return h.out
+	nothing := mapper.DenyFunc(func(context.Context, []string, mapsdk.Datum, *throttle.Error) mapsdk.Messages { return nil })
+	d := mapsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil, nil, nil)
+	handler := mapsdk.MapperFunc(func(context.Context, []string, mapsdk.Datum) mapsdk.Messages { return mapsdk.Messages{forward("x")} })
+	l, bound, action := deny(nothing)
+	require.Empty(t, mapper.Wrap(handler, l, bound, action).Map(t.Context(), nil, d))
+	l, bound, action = deny(nothing)
+	o := <-callBatch(t.Context(), t, mapper.WrapBatch(&batchHandler{}, l, bound, action), "a b")
+	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=", "b=B"}}, o)
+	l, bound, action = deny(nothing)
+	require.Equal(t, ended(""), <-callStream(t.Context(), mapper.WrapStream(writing("a"), l, bound, action)))
+	l, bound, action = deny(mapper.Nack())
+	nack := mapper.Wrap(handler, l, bound, action).Map(t.Context(), nil, d)[0].NackOptions()
+	require.Nil(t, nack.MaxDeliveries)
+	require.Contains(t, *nack.Reason, `limit "calls": 1 tokens cannot be had in time (limit)`)
 }
 
-// An outcome is how a call of Map ended.
-type outcome struct {
-	returned bool
-	out      mapsdk.Messages
-	panicked any // nil with returned false: the goroutine exited
-}
-
-// call runs m in a goroutine of its own, which it may end.
-func call(ctx context.Context, m mapsdk.Mapper) <-chan outcome {
-	done := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		defer func() {
-			o.panicked = recover()
-			done <- o
-		}()
-		o.out = m.Map(ctx, []string{"key"}, datum("value"))
-		o.returned = true
-	}()
-	return done
-}
-
-func TestAMessageDrawsOneTokenAndReachesTheHandlerUnchanged(t *testing.T) {
-	type ctxKey struct{}
-	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
-	want := mapsdk.MessagesBuilder().Append(forward("out").WithKeys([]string{"k"}).WithTags([]string{"t"}))
-	d := datum("in")
-	l := throttletest.New()
-	m := mapper.Wrap(mapsdk.MapperFunc(func(got context.Context, keys []string, gotDatum mapsdk.Datum) mapsdk.Messages {
-		require.Equal(t, "v", got.Value(ctxKey{}))
-		require.Equal(t, []string{"a", "b"}, keys)
-		require.Same(t, d, gotDatum)
-		require.Equal(t, 1, l.Used(), "drawn before the handler runs")
-		return want
-	}), l, nil)
-	require.Equal(t, want, m.Map(ctx, []string{"a", "b"}, d))
-	require.Equal(t, []throttletest.Draw{{Method: throttletest.Acquire, Cost: 1, Granted: 1, Used: 1}}, l.Draws())
-}
-
-func TestExemptDropped(t *testing.T) {
-	drop, nack := mapsdk.MessageToDrop(), mapsdk.MessageToNack(nil)
-	for name, c := range map[string]struct {
-		out    []mapsdk.Message
-		exempt bool
-	}{
-		"a drop":                {[]mapsdk.Message{drop}, true},
-		"two drops":             {[]mapsdk.Message{drop, drop}, true},
-		"a drop and a forward":  {[]mapsdk.Message{drop, forward("x")}, false},
-		"a forward and a drop":  {[]mapsdk.Message{forward("x"), drop}, false},
-		"a forward":             {[]mapsdk.Message{forward("x")}, false},
-		"nothing":               {nil, false},
-		"a nack":                {[]mapsdk.Message{nack}, false},
-		"a drop and a nack":     {[]mapsdk.Message{drop, nack}, false},
-		"drop among other tags": {[]mapsdk.Message{forward("x").WithTags([]string{"t", mapsdk.DROP})}, true},
-		"drop wins over nack":   {[]mapsdk.Message{forward("x").WithTags([]string{mapsdk.NACK, mapsdk.DROP})}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := throttletest.New()
-			o := <-call(t.Context(), mapper.Wrap(&handler{out: c.out}, l, mapper.ExemptDropped()))
-			require.True(t, o.returned)
-			require.Equal(t, mapsdk.Messages(c.out), o.out)
-			require.Equal(t, c.exempt, l.Used() == 0)
-
-			l = throttletest.New()
-			<-call(t.Context(), mapper.Wrap(&handler{out: c.out}, l))
-			require.Equal(t, 1, l.Used(), "without the option")
-		})
-	}
-}
-
-func TestTheLogSaysWhyAndNothingOfTheMessage(t *testing.T) {
-	var buf bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&buf, nil))
-	refusal := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
-	<-call(t.Context(), mapper.Wrap(&handler{}, throttletest.New(throttletest.Deny(refusal)), mapper.WithLogger(logger)))
-	require.Contains(t, buf.String(), "a cost of 1000 can never be granted")
-	require.NotContains(t, buf.String(), "value")
-	require.NotContains(t, buf.String(), `"key"`)
-
-	buf.Reset()
-	l := throttletest.New()
-	l.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	m := mapper.Wrap(&handler{}, l, mapper.WithLogger(logger))
-	first, second := call(ctx, m), call(ctx, m)
-	cancel()
-	<-first
-	<-second
-	require.Equal(t, 1, bytes.Count(buf.Bytes(), []byte("limiter closed")), "said once, not for each message")
+// With PerOutput the message is denied before its first output.
+func TestStreamPerOutputACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
+	tooLarge := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1e12, Largest: 10}
+	m := mapper.WrapStream(writing("a b"), throttletest.New(throttletest.Deny(tooLarge)), mapper.PerOutput())
+	o := <-callStream(t.Context(), m)
+	require.True(t, o.closed)
+	require.Nil(t, o.panicked)
+	require.Contains(t, o.sent, mapsdk.NACK)
+	require.True(t, (<-callStream(t.Context(), m)).closed, "the next one is handled")
 }

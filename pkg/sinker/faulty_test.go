@@ -2,10 +2,8 @@ package sinker_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +13,6 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -98,132 +95,6 @@ func quitter(n int, end func()) sinksdk.Sinker {
 	})
 }
 
-func TestAHandlerThatReturnsEarly(t *testing.T) {
-	const why = "not handled: the handler returned before it took this message"
-	for name, c := range map[string]struct {
-		script []throttletest.Step
-		opts   []sinker.Option
-	}{
-		"tokens at hand":       {[]throttletest.Step{throttletest.Grant()}, nil},
-		"tokens at hand, tags": {[]throttletest.Step{throttletest.Grant()}, []sinker.Option{sinker.WithTag(byKey)}},
-		"waiting":              {[]throttletest.Step{throttletest.Grant(), throttletest.Grant(), throttletest.Block()}, nil},
-		"waiting, tags": {
-			[]throttletest.Step{throttletest.Grant(), throttletest.Grant(), throttletest.Block()},
-			[]sinker.Option{sinker.WithTag(byKey)},
-		},
-		"waiting, drop": {
-			[]throttletest.Step{throttletest.Grant(), throttletest.Grant(), throttletest.Block()},
-			[]sinker.Option{sinker.WithMaxWait(time.Hour), sinker.OnDenied(sinker.Drop())},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				log, logged := logs()
-				l := throttletest.New(c.script...)
-				began := time.Now()
-				s := sinker.Wrap(quitter(2, func() { time.Sleep(time.Second) }), l, append(c.opts, sinker.WithLogger(log))...)
-				got := s.Sink(t.Context(), batchOf("x:1", "x:2", "x:3", "y:1", "x:4"))
-				require.ElementsMatch(t, append(ok("x:1", "x:2"), failures(why, "x:3", "y:1", "x:4")...), got)
-				require.Equal(t, time.Second, time.Since(began))
-				require.Equal(t, 2, l.Used(), "what was not handed on was given back")
-				require.Zero(t, l.Waiting())
-				require.Contains(t, logged(), "messages=3 taken=2")
-			})
-		})
-	}
-}
-
-// The panic does not wait for the rest of the batch, which is read all the same.
-func TestAHandlersPanicGoesOnUnchanged(t *testing.T) {
-	for name, script := range map[string][]throttletest.Step{
-		"waiting":        {throttletest.Grant(), throttletest.Block()},
-		"tokens at hand": {throttletest.Grant()},
-	} {
-		for mode, opts := range map[string][]sinker.Option{"": nil, ", tags": {sinker.WithTag(byKey)}} {
-			t.Run(name+mode, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					mine := errors.New("mine")
-					l := throttletest.New(script...)
-					in := make(chan sinksdk.Datum)
-					gate := make(chan struct{})
-					done := call(t.Context(), sinker.Wrap(quitter(1, func() {
-						<-gate
-						panic(mine)
-					}), l, opts...), in)
-					in <- datum{"x:1"}
-					in <- datum{"x:2"}
-					synctest.Wait()
-					close(gate)
-					require.Equal(t, outcome{panicked: mine}, <-done, "the batch has not ended yet")
-					in <- datum{"x:3"}
-					in <- datum{"y:1"}
-					close(in)
-					synctest.Wait()
-					require.Equal(t, 1, l.Used())
-					require.Zero(t, l.Waiting())
-				}) // a goroutine that is left here fails the test
-			})
-		}
-	}
-}
-
-func TestAHandlerThatExits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := <-call(t.Context(), sinker.Wrap(quitter(1, runtime.Goexit), throttletest.New()), batchOf("a", "b"))
-		require.Equal(t, outcome{}, o)
-	})
-}
-
-func TestAFunctionOfTheUsersPanics(t *testing.T) {
-	mine := errors.New("mine")
-	boom := func(d sinksdk.Datum) {
-		if d.ID() == "x:2" {
-			panic(mine)
-		}
-	}
-	exit := func(d sinksdk.Datum) {
-		if d.ID() == "x:2" {
-			runtime.Goexit()
-		}
-	}
-	deny := []sinker.Option{sinker.WithMaxWait(time.Second)}
-	for name, c := range map[string]struct {
-		opts []sinker.Option
-		deny bool
-		want outcome
-	}{
-		"cost":    {[]sinker.Option{sinker.WithCost(func(d sinksdk.Datum) int { boom(d); return 1 })}, false, outcome{panicked: mine}},
-		"tag":     {[]sinker.Option{sinker.WithTag(func(d sinksdk.Datum) string { boom(d); return "" })}, false, outcome{panicked: mine}},
-		"settle":  {[]sinker.Option{sinker.WithSettle(func(d sinksdk.Datum, _ sinksdk.Response) int { boom(d); return 1 })}, false, outcome{panicked: mine}},
-		"exiting": {[]sinker.Option{sinker.WithCost(func(d sinksdk.Datum) int { exit(d); return 1 })}, false, outcome{}},
-		"deny": {append(deny, sinker.OnDenied(sinker.DenyFunc(func(d sinksdk.Datum, _ *throttle.Error) sinksdk.Response {
-			boom(d)
-			return sinksdk.Response{}
-		}))), true, outcome{panicked: mine}},
-		"deny, tags": {append(deny, sinker.WithTag(byKey), sinker.OnDenied(sinker.DenyFunc(
-			func(d sinksdk.Datum, _ *throttle.Error) sinksdk.Response {
-				boom(d)
-				return sinksdk.Response{}
-			}))), true, outcome{panicked: mine}},
-		"deny exits, tags": {append(deny, sinker.WithTag(byKey), sinker.OnDenied(sinker.DenyFunc(
-			func(d sinksdk.Datum, _ *throttle.Error) sinksdk.Response {
-				exit(d)
-				return sinksdk.Response{}
-			}))), true, outcome{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := throttletest.New()
-				if c.deny {
-					l = throttletest.New(throttletest.Deny(nil))
-				}
-				o := <-call(t.Context(), sinker.Wrap(&handler{}, l, c.opts...), batchOf("x:1", "x:2", "x:3", "y:1"))
-				require.Equal(t, c.want, o)
-			})
-		})
-	}
-}
-
 func TestSettle(t *testing.T) {
 	settle := sinker.WithSettle(func(d sinksdk.Datum, r sinksdk.Response) int {
 		if !r.Success {
@@ -253,6 +124,9 @@ func TestSettle(t *testing.T) {
 			require.Equal(t, c.used, used)
 		})
 	}
+	panics := sinker.WithSettle(func(sinksdk.Datum, sinksdk.Response) int { panic("mine") })
+	o := <-call(t.Context(), sinker.Wrap(&handler{}, throttletest.New(), panics), batchOf("a"))
+	require.Equal(t, outcome{panicked: "mine"}, o)
 }
 
 func TestWithoutSettleWhatWasTakenCountsAsDrawn(t *testing.T) {

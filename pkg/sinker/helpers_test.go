@@ -1,6 +1,7 @@
 package sinker_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -145,21 +146,6 @@ func byKey(d sinksdk.Datum) string {
 
 // logs returns a logger and what it logged so far.
 func logs() (*slog.Logger, func() string) {
-	var mu sync.Mutex
-	var b strings.Builder
-	w := writer(func(p []byte) (int, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return b.Write(p)
-	})
-	l := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	return l, func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return b.String()
-	}
+	var b bytes.Buffer
+	return slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})), b.String
 }
-
-type writer func(p []byte) (int, error)
-
-func (w writer) Write(p []byte) (int, error) { return w(p) }

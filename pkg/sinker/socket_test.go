@@ -2,7 +2,6 @@ package sinker_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,9 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -70,14 +67,6 @@ func router(_ context.Context, data <-chan sinksdk.Datum) sinksdk.Responses {
 	return responses
 }
 
-func statuses(results []dataplane.SinkResult) []dataplane.SinkStatus {
-	out := make([]dataplane.SinkStatus, len(results))
-	for i, r := range results {
-		out[i] = r.Status
-	}
-	return out
-}
-
 // The same handler, wrapped alike, behind each of the three sockets of one vertex,
 // with one limit for all.
 func TestSocketMainFallbackAndOnSuccessSink(t *testing.T) {
@@ -98,87 +87,6 @@ func TestSocketMainFallbackAndOnSuccessSink(t *testing.T) {
 	}
 	require.Equal(t, 3*(4+2), l.Used())
 	require.Len(t, plain.Taken(), 3*2)
-}
-
-func TestSocketOneMessagePassesForEachToken(t *testing.T) {
-	const n = 30
-	tokens := make(chan struct{})
-	l, h := throttletest.New(throttletest.GrantOn(tokens)), &handler{}
-	_, k := serve(t, sinker.Wrap(h, l))
-	done := make(chan error, 1)
-	go func() {
-		_, err := k.Do(testContext(t), messages(numbered(n)...))
-		done <- err
-	}()
-	for passed := range n {
-		eventually(t, func() bool { return l.Waiting() == 1 && len(h.Taken()) == passed }, "the next waits")
-		tokens <- struct{}{}
-	}
-	require.NoError(t, <-done)
-	require.NoError(t, k.Close())
-	require.Equal(t, dataplane.Stats{Sent: n, Answered: n}, k.Stats())
-}
-
-func TestSocketRateOfAThrottle(t *testing.T) {
-	const rate, n, burst = 200, 60, 1
-	l, err := throttle.New(throttle.Limit{Max: rate, Burst: burst})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	for name, opts := range map[string][]sinker.Option{"": nil, "tags": {sinker.WithTag(sinker.TagFromHeader("tag"))}} {
-		h := &handler{}
-		_, k := serve(t, sinker.Wrap(h, l, opts...))
-		began := time.Now()
-		for range 2 {
-			_, err := k.Do(testContext(t), messages(numbered(n/2)...))
-			require.NoError(t, err)
-		}
-		took := time.Since(began)
-		require.GreaterOrEqual(t, took, (n-burst-1)*time.Second/rate, "%d messages %s", n, name)
-		require.Less(t, took, 10*n*time.Second/rate, "%d messages %s", n, name)
-		require.Len(t, h.Taken(), n)
-	}
-}
-
-func TestSocketDenied(t *testing.T) {
-	for name, c := range map[string]struct {
-		action sinker.Action
-		check  func(t *testing.T, w dataplane.Written)
-	}{
-		"nack": {sinker.Nack(), func(t *testing.T, w dataplane.Written) {
-			require.True(t, w.Nack)
-			require.GreaterOrEqual(t, w.NackOptions.Delay, 100*time.Millisecond)
-			require.LessOrEqual(t, w.NackOptions.Delay, 126*time.Millisecond)
-			require.Equal(t, "throttled (limit)", w.NackOptions.Reason)
-			require.Zero(t, w.Retries)
-		}},
-		"fallback": {sinker.Fallback(), func(t *testing.T, w dataplane.Written) {
-			require.False(t, w.Nack)
-			require.Equal(t, dataplane.SinkFallback, w.Main.Status)
-			require.Equal(t, dataplane.SinkSuccess, w.Routed.Status)
-		}},
-		"fail": {sinker.Fail(), func(t *testing.T, w dataplane.Written) {
-			require.Equal(t, 1, w.Retries)
-			require.Equal(t, dataplane.SinkSuccess, w.Main.Status)
-		}},
-		"drop": {sinker.Drop(), func(t *testing.T, w dataplane.Written) {
-			require.Zero(t, w.Retries)
-			require.Equal(t, dataplane.SinkSuccess, w.Main.Status)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := throttletest.New(throttletest.Grant(), throttletest.Deny(nil), throttletest.Grant())
-			h := &handler{}
-			_, main := serve(t, sinker.Wrap(h, l, sinker.WithMaxWait(time.Second), sinker.OnDenied(c.action)))
-			_, fallback := serve(t, &handler{})
-			written, err := (&dataplane.SinkWriter{Main: main, Fallback: fallback}).Write(testContext(t), messages("a", "b", "c"))
-			require.NoError(t, err)
-			c.check(t, written[1])
-			for _, i := range []int{0, 2} {
-				require.Equal(t, dataplane.SinkSuccess, written[i].Main.Status)
-				require.Zero(t, written[i].Retries)
-			}
-		})
-	}
 }
 
 // forgetful leaves out every third response, gives the first twice, and one that
@@ -249,97 +157,5 @@ func TestSocketAHandlerThatReturnsEarly(t *testing.T) {
 			require.Equal(t, 50, l.Used())
 			require.NoError(t, k.Close())
 		})
-	}
-}
-
-func TestSocketAPanicFailsTheStreamWithTheCause(t *testing.T) {
-	for name, opts := range map[string][]sinker.Option{"": nil, "tags": {sinker.WithTag(sinker.TagFromHeader("tag"))}} {
-		t.Run(name, func(t *testing.T) {
-			l := throttletest.New(throttletest.Grant(), throttletest.Grant(), throttletest.Block())
-			server, k := serve(t, sinker.Wrap(sinksdk.SinkerFunc(router), l, opts...))
-			_, err := k.Do(testContext(t), messages("store", "panic", "store", "other", "store"))
-			require.ErrorIs(t, err, dataplane.ErrBroken)
-			require.ErrorContains(t, err, "the handler's own")
-			require.Equal(t, dataplane.Stats{Sent: 5, Failed: 5}, k.Stats())
-			eventually(t, func() bool { return l.Waiting() == 0 }, "no wait outlives its stream")
-			require.Equal(t, 2, l.Used())
-			select {
-			case <-server.Ended():
-			case <-testContext(t).Done():
-				require.Fail(t, "the server goes on")
-			}
-		})
-	}
-}
-
-func TestSocketACostFunctionThatPanics(t *testing.T) {
-	_, k := serve(t, sinker.Wrap(&handler{}, throttletest.New(), sinker.WithCost(func(sinksdk.Datum) int { panic("the cost's own") })))
-	_, err := k.Do(testContext(t), messages("a", "b"))
-	require.ErrorIs(t, err, dataplane.ErrBroken)
-	require.ErrorContains(t, err, "the cost's own")
-}
-
-func TestSocketALostConnectionEndsTheWaitAndNothingIsLost(t *testing.T) {
-	const n = 100
-	for name, opts := range map[string][]sinker.Option{
-		"":     nil,
-		"tags": {sinker.WithTag(sinker.TagFromHeader("tag"))},
-		"drop": {sinker.WithMaxWait(time.Hour), sinker.OnDenied(sinker.Drop())},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tokens := make(chan struct{}, 1)
-			l, h := throttletest.New(throttletest.GrantOn(tokens)), &handler{}
-			s := sinker.Wrap(h, l, opts...)
-			_, k := serve(t, s)
-			tokens <- struct{}{}
-			lost := make(chan error, 1)
-			go func() {
-				_, err := k.Do(testContext(t), messages(numbered(n)...))
-				lost <- err
-			}()
-			eventually(t, func() bool { return len(h.Taken()) == 1 && l.Waiting() > 0 }, "the rest waits")
-			k.Abort()
-			require.ErrorIs(t, <-lost, dataplane.ErrBroken)
-			require.Equal(t, dataplane.Stats{Sent: n, Failed: n}, k.Stats())
-			eventually(t, func() bool { return l.Waiting() == 0 }, "no wait outlives its stream")
-
-			// numaflow-go ends a server that cannot send the answers to a batch.
-			_, again := serve(t, s)
-			close(tokens)
-			results, err := again.Do(testContext(t), messages(numbered(n)...))
-			require.NoError(t, err)
-			require.Len(t, results, n)
-			require.NoError(t, again.Close())
-			require.Len(t, h.Taken(), n+1, "delivered again, with the one that was handled")
-			require.Equal(t, n+1, l.Used())
-		})
-	}
-}
-
-// Batches of every size, one after the other, on one stream.
-func TestSocketManyBatches(t *testing.T) {
-	short.Skip(t, "thousands of batches")
-	for name, opts := range map[string][]sinker.Option{"": nil, "tags": {sinker.WithTag(sinker.TagFromHeader("tag"))}} {
-		l, err := throttle.New(throttle.Limit{Max: 20_000, Burst: 1})
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, l.Close()) })
-		h := &handler{}
-		_, k := serve(t, sinker.Wrap(h, l, opts...))
-		sent := 0
-		for size := range 100 {
-			var values []string
-			for i := range size {
-				values = append(values, fmt.Sprintf("%c:%d", 'a'+rune(i%7), i))
-			}
-			results, err := k.Do(testContext(t), messages(values...))
-			require.NoError(t, err)
-			for _, status := range statuses(results) {
-				require.Equal(t, dataplane.SinkSuccess, status)
-			}
-			sent += size
-		}
-		require.NoError(t, k.Close())
-		require.Len(t, h.Taken(), sent, name)
-		require.Equal(t, dataplane.Stats{Sent: sent, Answered: sent}, k.Stats(), name)
 	}
 }

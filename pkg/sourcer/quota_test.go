@@ -1,131 +1,16 @@
 package sourcer_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
-
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// byFirstKey is the tag of these messages.
-var byFirstKey = sourcer.WithTag(sourcer.TagFromKey(0))
-
-type transformedAs struct {
-	tag     string
-	results []dataplane.Result
-	err     error
-}
-
-// transformTags sends n messages of each tag at once, and returns their answers.
-func transformTags(t *testing.T, m *dataplane.Transform, n int, tags ...string) <-chan transformedAs {
-	t.Helper()
-	ctx, out := testContext(t), make(chan transformedAs, n*len(tags))
-	for i := range n {
-		for _, tag := range tags {
-			go func() {
-				results, err := m.Do(ctx, dataplane.Message{Keys: []string{tag}, Value: fmt.Append(nil, i), EventTime: eventTime})
-				out <- transformedAs{tag, results, err}
-			}()
-		}
-	}
-	return out
-}
-
-// A message whose tag is exhausted or paused waits by itself, and each tag has no more than its quota.
-func TestSocketATagThatIsHeldBackHoldsUpNoOtherTransformation(t *testing.T) {
-	th := quotatest.New(t)
-	m := dialTransform(t, sdkserver.Start(t, sourcer.WrapTransformer(transformsdk.SourceTransformFunc(echo), th, byFirstKey)))
-	held := transformTags(t, m, 5, quotatest.Total, quotatest.Paused, quotatest.Budget)
-	free := transformTags(t, m, 5, quotatest.Free)
-	for range 5 {
-		require.NoError(t, (<-free).err)
-	}
-	for range quotatest.Amount {
-		a := <-held
-		require.NoError(t, a.err)
-		require.Equal(t, quotatest.Budget, a.tag)
-	}
-	require.Equal(t, map[string]int64{quotatest.Free: 5, quotatest.Budget: quotatest.Amount}, quotatest.Used(th))
-	require.Empty(t, held)
-}
-
-// Each message has one answer, and what is denied says why.
-func TestSocketADeniedTransformationNamesTagReasonAndTime(t *testing.T) {
-	th := quotatest.New(t)
-	deny := func(_ context.Context, keys []string, d transformsdk.Datum, why *throttle.Error) transformsdk.Messages {
-		text := "denied"
-		if err := quotatest.Fault(why, keys[0]); err != nil {
-			text = err.Error()
-		}
-		return transformsdk.MessagesBuilder().Append(transformsdk.NewMessage([]byte(text), d.EventTime()))
-	}
-	m := dialTransform(t, sdkserver.Start(t, sourcer.WrapTransformer(transformsdk.SourceTransformFunc(echo), th, byFirstKey,
-		sourcer.WithMaxWait(time.Second), sourcer.OnDenied(sourcer.DenyFunc(deny)))))
-	tags := []string{quotatest.Total, quotatest.Paused, quotatest.Budget, quotatest.Free}
-	out, passed := transformTags(t, m, 5, tags...), map[string]int{}
-	for range 5 * len(tags) {
-		a := <-out
-		require.NoError(t, a.err)
-		require.Len(t, a.results, 1)
-		if text := string(a.results[0].Value); len(text) > 1 {
-			require.Equal(t, "denied", text)
-		} else {
-			passed[a.tag]++
-		}
-	}
-	require.Equal(t, map[string]int{quotatest.Free: 5, quotatest.Budget: quotatest.Amount}, passed)
-	require.NoError(t, m.Close())
-	require.Equal(t, dataplane.Stats{Sent: 20, Answered: 20}, m.Stats())
-}
-
-// A drop that is exempt costs the tag nothing: its budget stays whole.
-func TestDroppedTransformationsCostTheirTagNothing(t *testing.T) {
-	th := quotatest.New(t)
-	w := sourcer.WrapTransformer(transformsdk.SourceTransformFunc(echo), th, sourcer.ExemptDropped(),
-		sourcer.WithTag(func([]string, transformsdk.Datum) string { return quotatest.Budget }))
-	for range 3 * quotatest.Amount {
-		require.Len(t, w.Transform(t.Context(), nil, datum("drop")), 1)
-	}
-	require.Empty(t, quotatest.Used(th))
-}
-
-// Whatever a message makes of its tag, it draws for one: the quota of tags that have none of their own. A function that panics fails the
-// stream, and draws nothing.
-func TestHostileTagsOfTransformations(t *testing.T) {
-	for name, tag := range quotatest.Hostile() {
-		t.Run(name, func(t *testing.T) {
-			th := quotatest.New(t)
-			nacks := 0
-			w := sourcer.WrapTransformer(forwards(), th, sourcer.WithTag(func([]string, transformsdk.Datum) string { return tag }),
-				sourcer.WithMaxWait(time.Second), sourcer.OnDenied(sourcer.Nack()))
-			for range quotatest.Amount + 1 {
-				for _, m := range w.Transform(t.Context(), nil, datum("x")) {
-					if m.NackOptions() != nil {
-						nacks++
-						require.Less(t, len(*m.NackOptions().Reason), 200, "it does not repeat the name")
-					}
-				}
-			}
-			require.Equal(t, 1, nacks)
-			require.Equal(t, map[string]int64{"": quotatest.Amount}, quotatest.Used(th))
-		})
-	}
-	th := quotatest.New(t)
-	o := <-call(t.Context(), sourcer.WrapTransformer(forwards(), th, sourcer.WithTag(func([]string, transformsdk.Datum) string { panic("mine") })))
-	require.Equal(t, "mine", o.panicked)
-	require.Empty(t, quotatest.Used(th))
-}
 
 // A source draws before it knows its messages, so that all of them have one tag: the wrapper is given the limiter of it. It reads what
 // the tag's total lets through, no more, and holds up no other tag.
