@@ -17,7 +17,7 @@ var breakages = []struct{ overlay, document, path, value, says string }{
 	{"pipeline-jetstream", "Pipeline throttled", "spec vertices [name=ask] udf container image", repository + "-llm-map", "no fixed tag"},
 	{"pipeline-jetstream", "Pipeline throttled", "spec vertices [name=ask] udf container securityContext runAsNonRoot", "", "runAsNonRoot != true"},
 	{"monovertex-nats", "StatefulSet throttle-nats", "spec template spec containers [name=nats] securityContext readOnlyRootFilesystem", "", "readOnlyRoot"},
-	{"pipeline-redis", "Pipeline throttled", "spec vertices [name=ask] udf container resources limits cpu", "500m", "the processor is limited"},
+	{"pipeline-redis", "Pipeline throttled", "spec vertices [name=ask] udf container resources limits cpu", "500m", "or limit the processor"},
 	{"pipeline-redis", "Pipeline throttled", "spec vertices [name=ask] scale max", "20", "4 to 20, not fixed"},
 	{"pipeline-redis", "Pipeline throttled", "spec vertices [name=ask] limits concurrency", "199", "below 4 x readBatchSize"},
 	{"monovertex-nats", "MonoVertex throttled", "spec sink udsink container ports", "[{name: health, containerPort: 8085}]", "two containers have port 8085"},

@@ -45,7 +45,7 @@ func must[T any](value T, err error) T {
 // file returns the text of a file of the project.
 func file(path string) string { return string(must(os.ReadFile(filepath.Join(project, path)))) }
 
-// files returns the paths that match a pattern, of which there must be some.
+// files returns the paths that match a pattern. There must be at least one.
 func files(pattern string) []string {
 	found := must(filepath.Glob(filepath.Join(project, pattern)))
 	if len(found) == 0 {

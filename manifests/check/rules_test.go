@@ -15,7 +15,7 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// A report collects what is wrong with a bundle.
+// A report collects the faults of a bundle.
 type report struct{ faults []string }
 
 func (r *report) addf(format string, args ...any) {
@@ -110,15 +110,12 @@ func (r *report) security(b bundle) {
 	}
 }
 
-// resources: both requests, and a limit of memory. A limit of the processor would make tokens late.
+// resources: requests, a limit of memory, and none of the processor, which would make tokens late.
 func (r *report) resources(b bundle) {
 	b.each(func(_ *pod, c *corev1.Container, where string) {
 		has := c.Resources
-		if has.Requests.Cpu().IsZero() || has.Requests.Memory().IsZero() || has.Limits.Memory().IsZero() {
-			r.addf("%s: resources lack a request or the limit of memory", where)
-		}
-		if !has.Limits.Cpu().IsZero() {
-			r.addf("%s: the processor is limited", where)
+		if has.Requests.Cpu().IsZero() || has.Requests.Memory().IsZero() || has.Limits.Memory().IsZero() || !has.Limits.Cpu().IsZero() {
+			r.addf("%s: resources lack a request or the limit of memory, or limit the processor", where)
 		}
 	})
 }
@@ -209,7 +206,7 @@ func (r *report) scrapes(b bundle) {
 	})
 }
 
-// buffers: only what is made for it contains a buffer service, of a fixed version. Whoever deletes it deletes all buffers of the namespace.
+// buffers: a buffer service has a fixed version, and a bundle of its own. Deleting it deletes all buffers of the namespace.
 func (r *report) buffers(b bundle) {
 	for _, d := range b.of("InterStepBufferService") {
 		version := ""

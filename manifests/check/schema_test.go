@@ -51,7 +51,7 @@ var definitions = sync.OnceValue(func() map[string]definition {
 	return all
 })
 
-// faults returns what is wrong with a resource, unknown fields first: the API server drops them silently.
+// faults returns the faults of a resource. Unknown fields come first: the API server drops them silently.
 func (d definition) faults(text []byte) (found []string) {
 	content := map[string]any{}
 	if err := json.Unmarshal(text, &content); err != nil { // integers as int64
