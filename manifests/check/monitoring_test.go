@@ -21,8 +21,8 @@ import (
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Telemetry is what docs/metrics.md documents, which a test of the root module keeps equal to what is scraped: the labels of each metric by
-// its name in Prometheus, and the values of the label reason.
+// Telemetry is the content of docs/metrics.md: the labels of each metric in Prometheus, and the values of the label reason. A test of the
+// root module compares the page with a scrape.
 type telemetry struct {
 	labels  map[string][]string
 	reasons []string

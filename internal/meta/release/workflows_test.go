@@ -67,17 +67,12 @@ func TestEveryModule(t *testing.T) {
 	if err != nil {
 		t.Skip("not in a checkout, or without git")
 	}
-	var conf struct {
-		Updates []struct {
-			Ecosystem   string `yaml:"package-ecosystem"`
-			Directories []string
-		}
-	}
-	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".github/dependabot.yml")), &conf))
-	require.Equal(t, "gomod", conf.Updates[0].Ecosystem)
+	_, updates, found := strings.Cut(read(t, ".github/dependabot.yml"), "package-ecosystem: gomod\n    directories: [")
+	require.True(t, found)
+	updates, _, _ = strings.Cut(updates, "]")
 	for file := range strings.FieldsSeq(string(out)) {
 		module := filepath.Dir(file)
-		require.Contains(t, conf.Updates[0].Directories, filepath.Join("/", module))
+		require.Contains(t, strings.Split(updates, ", "), filepath.Join("/", module))
 		if module != "." {
 			require.Contains(t, read(t, "Makefile"), " -C "+module+" test ")
 		}
