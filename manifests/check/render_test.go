@@ -1,187 +1,134 @@
 package check
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
-	"testing"
 
-	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/util/json"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
 )
 
-// The project's folders, as seen from this package.
-const (
-	manifests  = ".."
-	project    = "../.."
-	monitoring = "monitoring" // below manifests
-)
+// project is the repository, as seen from this package.
+const project = "../.."
 
-// A bundle is what one overlay renders to.
+// A bundle is the result of one overlay, of an example's pipeline, or of the chart with one file of values.
 type bundle struct {
-	name string
-	docs []*document
-	page string // tells the user which Secrets to make
-
-	example bool // beside a program, not an overlay
+	name    string
+	docs    []*document
+	page    string // tells the user which Secrets to make
+	example bool   // beside a program, not an overlay
 }
 
 // A document is one rendered resource.
 type document struct {
 	kind, name string
-	node       *yaml.RNode
+	node       *kyaml.RNode
 }
 
-// kustomize keeps the schema of merge keys in variables of its own.
-var kustomizing sync.Mutex
-
-// overlays renders every folder that a user applies.
-func overlays(t *testing.T) []bundle {
-	t.Helper()
-	folders, err := filepath.Glob(manifests + "/overlays/*")
-	require.NoError(t, err)
-	require.NotEmpty(t, folders)
-	folders = append(folders, filepath.Join(manifests, monitoring))
-	bundles := make([]bundle, len(folders))
-	for i, folder := range folders {
-		bundles[i] = render(t, folder)
-	}
-	return bundles
-}
-
-// render does what `kubectl kustomize` does: no file outside a folder is read but as a whole folder.
-func render(t *testing.T, folder string) bundle {
-	t.Helper()
-	kustomizing.Lock()
-	defer kustomizing.Unlock()
-	openapi.ResetOpenAPI() // of one run of kubectl nothing is left for the next
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	require.NoError(t, err, folder)
-	page, err := os.ReadFile(filepath.Join(manifests, "README.md"))
-	require.NoError(t, err)
-	b := bundle{name: filepath.Base(folder), page: string(page)}
-	for _, r := range resources.Resources() {
-		text, err := r.AsYAML()
-		require.NoError(t, err)
-		b.docs = append(b.docs, newDocument(t, string(text)))
-	}
-	require.NotEmpty(t, b.docs, folder)
-	return b
-}
-
-func newDocument(t *testing.T, text string) *document {
-	t.Helper()
-	node, err := yaml.Parse(text)
-	require.NoError(t, err)
-	return &document{kind: node.GetKind(), name: node.GetName(), node: node}
-}
-
-func (d *document) String() string { return d.kind + " " + d.name }
-
-// content is the document as Kubernetes' packages take it.
-func (d *document) content() (map[string]any, error) {
-	text, err := d.node.MarshalJSON()
+// must returns a value, and panics if there is none.
+func must[T any](value T, err error) T {
 	if err != nil {
-		return nil, err
+		panic(err)
 	}
-	content := map[string]any{}
-	return content, json.Unmarshal(text, &content) // whole numbers as int64
+	return value
 }
 
-// decode reads a part of the document into a type; false if there is no such part.
-func (d *document) decode(t *testing.T, into any, path ...string) bool {
-	t.Helper()
-	part, err := d.node.Pipe(yaml.Lookup(path...))
-	require.NoError(t, err)
-	if part == nil {
-		return false
-	}
-	decode(t, part, into)
-	return true
-}
+// file returns the text of a file of the project.
+func file(path string) string { return string(must(os.ReadFile(filepath.Join(project, path)))) }
 
-// decode reads a node into a type of Kubernetes', and refuses what the type does not have.
-func decode(t *testing.T, node *yaml.RNode, into any) {
-	t.Helper()
-	text := []byte(node.YNode().Value) // of a number or a boolean
-	if node.YNode().Tag == yaml.NodeTagString {
-		text = []byte(strconv.Quote(node.YNode().Value))
-	} else if node.YNode().Kind != yaml.ScalarNode {
-		var err error
-		text, err = node.MarshalJSON()
-		require.NoError(t, err)
-	}
-	require.NoError(t, strictly(text, into), "%s", text)
-}
-
-// of returns the documents of one of the kinds.
-func (b bundle) of(kinds ...string) []*document {
-	var found []*document
-	for _, d := range b.docs {
-		if slices.Contains(kinds, d.kind) {
-			found = append(found, d)
-		}
+// files returns the paths that match a pattern. There must be at least one.
+func files(pattern string) []string {
+	found := must(filepath.Glob(filepath.Join(project, pattern)))
+	if len(found) == 0 {
+		panic("nothing matches " + pattern)
 	}
 	return found
 }
 
-// configMaps are the data of the bundle's ConfigMaps, by name.
-func (b bundle) configMaps(t *testing.T) map[string]map[string]string {
-	t.Helper()
-	all := map[string]map[string]string{}
-	for _, d := range b.of("ConfigMap") {
-		data := map[string]string{}
-		d.decode(t, &data, "data")
-		all[d.name] = data
+// bundles returns everything that a user applies.
+var bundles = sync.OnceValue(func() (all []bundle) {
+	for _, folder := range append(files("manifests/overlays/*"), project+"/manifests/monitoring") {
+		all = append(all, render(folder))
+	}
+	for _, path := range files("examples/*/pipeline.yaml") {
+		text := string(must(os.ReadFile(path)))
+		all = append(all, bundle{name: filepath.Base(filepath.Dir(path)), page: text, example: true, docs: documents(text)})
+	}
+	for _, path := range files("charts/numathrottle/ci/*.yaml") {
+		all = append(all, chart(path))
 	}
 	return all
+})
+
+func overlay(name string) bundle { return render(project + "/manifests/overlays/" + name) }
+
+// render does the same as `kubectl kustomize`: it reads no file outside a folder, except whole folders.
+func render(folder string) bundle {
+	openapi.ResetOpenAPI() // one run of kubectl leaves nothing for the next
+	resources := must(krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder))
+	return bundle{name: filepath.Base(folder), page: file("manifests/README.md"), docs: documents(string(must(resources.AsYaml())))}
 }
 
-// Every folder below manifests/ that can be applied is rendered by some test, so that nothing rots unseen.
-func TestOverlaysAreAllRendered(t *testing.T) {
-	used := map[string]bool{}
-	for _, pattern := range []string{"overlays/*", monitoring} {
-		found, err := filepath.Glob(filepath.Join(manifests, pattern))
-		require.NoError(t, err)
-		for _, f := range found {
-			used[f] = true
-		}
-	}
-	for _, folder := range []string{"base", "components"} {
-		entries, err := os.ReadDir(filepath.Join(manifests, folder))
-		require.NoError(t, err)
-		for _, e := range entries {
-			path := filepath.Join(manifests, folder, e.Name())
-			for from := range maps.Clone(used) {
-				markIncluded(t, from, used)
-			}
-			require.True(t, used[path], "no overlay includes %s", path)
-		}
-	}
+// chart renders the chart with a file of values.
+func chart(path string) bundle {
+	rendered := must(template(string(must(os.ReadFile(path)))))
+	return bundle{name: "chart-" + strings.TrimSuffix(filepath.Base(path), ".yaml"), page: file("manifests/README.md"), docs: documents(rendered)}
 }
 
-// markIncluded follows resources and components.
-func markIncluded(t *testing.T, folder string, used map[string]bool) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
-	require.NoError(t, err)
-	var k struct{ Resources, Components []string }
-	require.NoError(t, yaml.Unmarshal(text, &k))
-	for _, r := range append(k.Resources, k.Components...) {
-		if filepath.Ext(r) != "" {
-			continue
-		}
-		path := filepath.Join(folder, r)
-		if !used[path] {
-			used[path] = true
-			markIncluded(t, path, used)
+// template renders the chart with values, as `helm template` does.
+func template(values string) (string, error) {
+	loaded := must(loader.Load(project + "/charts/numathrottle"))
+	options := chartutil.ReleaseOptions{Name: "throttled", Namespace: "default", IsInstall: true, Revision: 1}
+	all, err := chartutil.ToRenderValues(loaded, must(chartutil.ReadValues([]byte(values))), options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return "", err
+	}
+	rendered, err := engine.Render(loaded, all)
+	var text strings.Builder
+	for name, part := range rendered {
+		if filepath.Ext(name) == ".yaml" {
+			text.WriteString("\n---\n" + part)
 		}
 	}
+	return text.String(), err
+}
+
+func documents(text string) (docs []*document) {
+	for part := range strings.SplitSeq("\n"+text, "\n---\n") {
+		if strings.Contains(part, "\nkind: ") {
+			node := kyaml.MustParse(part)
+			docs = append(docs, &document{kind: node.GetKind(), name: node.GetName(), node: node})
+		}
+	}
+	return docs
+}
+
+func (d *document) String() string { return d.kind + " " + d.name }
+
+// decode reads a part of the document into a type of Kubernetes. It reports whether there is such a part.
+func (d *document) decode(into any, path ...string) bool { return decode(d.node, into, path...) }
+
+func decode(node *kyaml.RNode, into any, path ...string) bool {
+	part := must(node.Pipe(kyaml.Lookup(path...)))
+	if part == nil {
+		return false
+	}
+	if err := yaml.UnmarshalStrict([]byte(part.MustString()), into); err != nil {
+		panic(err)
+	}
+	return true
+}
+
+// of returns the documents of one kind.
+func (b bundle) of(kind string) []*document {
+	return slices.DeleteFunc(slices.Clone(b.docs), func(d *document) bool { return d.kind != kind })
 }

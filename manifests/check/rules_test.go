@@ -2,8 +2,6 @@ package check
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,265 +10,209 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/kustomize/kyaml/yaml"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// A rule says what is wrong with a bundle beyond its schema.
-type rule struct {
-	name  string
-	check func(t *testing.T, b bundle) []string
+// A report collects the faults of a bundle.
+type report struct{ faults []string }
+
+func (r *report) addf(format string, args ...any) {
+	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
 
-var rules = []rule{
-	{"images", imageFaults},
-	{"security", securityFaults},
-	{"resources", resourceFaults},
-	{"scale", scaleFaults},
-	{"names", nameFaults},
-	{"ports", portFaults},
-	{"network", networkFaults},
-	{"scrape", scrapeFaults},
-	{"labels", labelFaults},
-	{"buffers", bufferFaults},
+// check validates a bundle by its schemas, and then by every rule.
+func (b bundle) check(t *testing.T) []string {
+	t.Helper()
+	r := &report{}
+	if r.schemas(b); len(r.faults) > 0 {
+		return r.faults // the rules read the documents as the types that they should be
+	}
+	for _, rule := range []func(bundle){r.images, r.security, r.resources, r.scale, r.ports, r.scrapes, r.buffers, r.network} {
+		rule(b)
+	}
+	r.settings(t, b)
+	return r.faults
 }
 
-func TestRules(t *testing.T) {
-	for _, b := range slices.Concat(overlays(t), examples(t)) {
-		for _, r := range rules {
-			t.Run(b.name+"/"+r.name, func(t *testing.T) { require.Empty(t, r.check(t, b)) })
+func TestBundles(t *testing.T) {
+	for _, b := range bundles() {
+		t.Run(b.name, func(t *testing.T) { require.Empty(t, b.check(t)) })
+	}
+}
+
+// each calls f for every container of a bundle.
+func (b bundle) each(f func(p *pod, c *corev1.Container, where string)) {
+	for _, p := range b.pods() {
+		for _, c := range p.containers() {
+			f(p, &c, fmt.Sprintf("%s, container %s", p, c.Name))
 		}
 	}
 }
 
-// eachContainer calls f for every container of a bundle, and gathers what f says of it.
-func eachContainer(t *testing.T, b bundle, f func(p *pod, c *container) []string) []string {
-	t.Helper()
-	var found []string
-	for _, p := range b.pods(t) {
-		for i := range p.containers {
-			for _, fault := range f(p, &p.containers[i]) {
-				found = append(found, fmt.Sprintf("%s, container %s: %s", p, p.containers[i].Name, fault))
-			}
-		}
-	}
-	return found
-}
-
-// foreign are the images that are not this project's. The last one stands for the user's own.
-var foreign = []string{"nats", "nginxinc/nginx-unprivileged", "registry.example.com/enrich"}
-
-// imageFaults: an image is one that is built here or a known one, and has a tag that does not move.
-func imageFaults(t *testing.T, b bundle) []string {
-	t.Helper()
-	dockerfile, err := os.ReadFile(filepath.Join(project, "Dockerfile"))
-	if err != nil {
-		require.ErrorIs(t, err, os.ErrNotExist)
-	}
-	return eachContainer(t, b, func(_ *pod, c *container) []string {
-		var found []string
-		name, tag := splitImage(c.Image)
+// images: an image is released by this project or well known, and has a tag that does not move.
+func (r *report) images(b bundle) {
+	dockerfile, release := file("Dockerfile"), file(".github/workflows/release.yml")
+	b.each(func(_ *pod, c *corev1.Container, where string) {
+		name, tag, _ := strings.Cut(c.Image, ":")
 		if tag == "" || tag == "latest" {
-			found = append(found, fmt.Sprintf("image %s has no fixed tag", c.Image))
+			r.addf("%s: image %s has no fixed tag", where, c.Image)
 		}
-		program := c.program()
-		if program == "" {
-			if !slices.Contains(foreign, name) {
-				found = append(found, fmt.Sprintf("image %s is neither built here nor known", name))
+		program := program(c)
+		switch {
+		case program == "":
+			// The last one stands for the user's own.
+			if !slices.Contains([]string{"nats", "nginxinc/nginx-unprivileged", "registry.example.com/enrich"}, name) {
+				r.addf("%s: image %s is neither built here nor known", where, name)
 			}
-			return found
+		case !strings.Contains(dockerfile, " AS "+program+"\n"):
+			r.addf("%s: the Dockerfile has no target %s", where, program)
+		case !strings.Contains(release, "{program: "+program+", image: "+name[strings.LastIndex(name, "/")+1:]+"}"):
+			r.addf("%s: no release pushes image %s", where, name)
 		}
-		if source(program) == "" {
-			found = append(found, fmt.Sprintf("image %s is of no program of the project", name))
-		}
-		if dockerfile != nil && !regexp.MustCompile(`(?mi)^FROM .* AS `+regexp.QuoteMeta(program)+`\s*$`).Match(dockerfile) {
-			found = append(found, fmt.Sprintf("the Dockerfile has no target %s", program))
-		}
-		return found
 	})
 }
 
-// source is the folder of a program's main package; empty if there is none.
-func source(program string) string {
-	for _, folder := range []string{"examples", "cmd"} {
-		if _, err := os.Stat(filepath.Join(project, folder, program, "main.go")); err == nil {
-			return "./" + folder + "/" + program
+var (
+	evaluator  = must(policy.NewEvaluator(policy.DefaultChecks(), nil))
+	restricted = api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+)
+
+// security: a pod meets the restricted Pod Security Standard, and its containers cannot write to their root.
+func (r *report) security(b bundle) {
+	for _, p := range b.pods() {
+		if len(p.containers()) == 0 {
+			continue // it has none but Numaflow's
+		}
+		spec := p.Spec.DeepCopy()
+		if spec.SecurityContext == nil || spec.SecurityContext.SeccompProfile == nil {
+			r.addf("%s: the pod has no seccompProfile", p)
+		} else if p.raw != nil {
+			// The rest of it also applies to Numaflow's own containers, which run as root by default.
+			spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: spec.SecurityContext.SeccompProfile}
+		}
+		for _, check := range evaluator.EvaluatePod(restricted, &p.ObjectMeta, spec) {
+			if !check.Allowed {
+				r.addf("%s: %s: %s", p, check.ForbiddenReason, check.ForbiddenDetail)
+			}
+		}
+		if token := spec.AutomountServiceAccountToken; token == nil || *token {
+			r.addf("%s: the pod has a token of the API server", p)
+		}
+		for _, c := range p.containers() {
+			if of := c.SecurityContext; of == nil || of.ReadOnlyRootFilesystem == nil || !*of.ReadOnlyRootFilesystem {
+				r.addf("%s, container %s: readOnlyRootFilesystem is not true", p, c.Name)
+			} else if of.RunAsUser == nil && spec.SecurityContext.RunAsUser == nil {
+				r.addf("%s, container %s: no runAsUser: the kubelet refuses an image whose user has a name", p, c.Name)
+			}
 		}
 	}
-	return ""
 }
 
-// securityFaults: what the restricted Pod Security Standard asks of a container, and a root that cannot be written to.
-// Some of it may stand in the pod.
-func securityFaults(t *testing.T, b bundle) []string {
-	t.Helper()
-	return eachContainer(t, b, func(p *pod, c *container) []string {
-		of, in := c.SecurityContext, p.security
-		if of == nil {
-			of = &corev1.SecurityContext{}
+// resources: requests, a limit of memory, and none of the processor, which would make tokens late.
+func (r *report) resources(b bundle) {
+	b.each(func(_ *pod, c *corev1.Container, where string) {
+		has := c.Resources
+		if has.Requests.Cpu().IsZero() || has.Requests.Memory().IsZero() || has.Limits.Memory().IsZero() || !has.Limits.Cpu().IsZero() {
+			r.addf("%s: resources lack a request or the limit of memory, or limit the processor", where)
 		}
-		if in == nil {
-			in = &corev1.PodSecurityContext{}
-		}
-		if p.numaflow {
-			// What stands in the pod is in force for Numaflow's own containers too, which run as root by default.
-			in = &corev1.PodSecurityContext{SeccompProfile: in.SeccompProfile}
-		}
-		yes := func(b *bool) bool { return b != nil && *b }
-		no := func(b *bool) bool { return b != nil && !*b }
-		seccomp := func(s *corev1.SeccompProfile) bool {
-			return s != nil && s.Type == corev1.SeccompProfileTypeRuntimeDefault
-		}
-		user := of.RunAsUser
-		if user == nil {
-			user = in.RunAsUser
-		}
-		var found []string
-		drops := of.Capabilities != nil && slices.Contains(of.Capabilities.Drop, "ALL") && len(of.Capabilities.Add) == 0
-		for fault, ok := range map[string]bool{
-			"runAsNonRoot is not true":                  yes(of.RunAsNonRoot) || of.RunAsNonRoot == nil && yes(in.RunAsNonRoot),
-			"runAsUser is not a number above 0":         user != nil && *user > 0,
-			"allowPrivilegeEscalation is not false":     no(of.AllowPrivilegeEscalation),
-			"readOnlyRootFilesystem is not true":        yes(of.ReadOnlyRootFilesystem),
-			"capabilities are not dropped":              drops,
-			"seccompProfile is not RuntimeDefault":      seccomp(of.SeccompProfile) || of.SeccompProfile == nil && seccomp(in.SeccompProfile),
-			"the pod has no seccompProfile":             seccomp(in.SeccompProfile),
-			"the pod has a token of the API server":     no(p.token),
-			"privileged or with a host's process mount": !yes(of.Privileged) && of.ProcMount == nil,
-		} {
-			if !ok {
-				found = append(found, fault)
-			}
-		}
-		slices.Sort(found)
-		return found
 	})
 }
 
-// resourceFaults: requests for both, and a limit of memory. A limit of the processor would make tokens late.
-func resourceFaults(t *testing.T, b bundle) []string {
-	t.Helper()
-	return eachContainer(t, b, func(_ *pod, c *container) []string {
-		var found []string
-		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
-			found = append(found, "resources lack a request or the limit of memory")
-		}
-		if !c.Resources.Limits.Cpu().IsZero() {
-			found = append(found, "the processor is limited")
-		}
-		return found
-	})
-}
-
-// scaleFaults: a throttled vertex has a fixed scale, no limit of Numaflow's own, and room for waiting messages.
-func scaleFaults(t *testing.T, b bundle) []string {
-	t.Helper()
-	var found []string
-	for _, p := range b.pods(t) {
-		if !p.numaflow || len(p.containers) == 0 {
+// scale: a throttled vertex has a fixed scale, no limit by Numaflow, and room for waiting messages.
+func (r *report) scale(b bundle) {
+	for _, p := range b.pods() {
+		if p.raw == nil || len(p.containers()) == 0 {
 			continue
 		}
 		number := func(path ...string) int {
-			node, err := p.spec.Pipe(yaml.Lookup(path...))
-			require.NoError(t, err)
-			if node == nil {
-				return 0
+			if node := must(p.raw.Pipe(kyaml.Lookup(path...))); node != nil {
+				return must(strconv.Atoi(node.YNode().Value))
 			}
-			n, err := strconv.Atoi(node.YNode().Value)
-			require.NoError(t, err)
-			return n
+			return 0
 		}
 		if low, high := number("scale", "min"), number("scale", "max"); low == 0 || low != high {
-			found = append(found, fmt.Sprintf("%s: the scale is %d to %d, not fixed", p, low, high))
+			r.addf("%s: the scale is %d to %d, not fixed", p, low, high)
 		}
-		batch := number("limits", "readBatchSize")
-		if batch == 0 {
-			found = append(found, fmt.Sprintf("%s: no readBatchSize", p))
+		batch, room := number("limits", "readBatchSize"), number("limits", "concurrency")
+		isMap := p.vertex != "" && must(p.raw.Pipe(kyaml.Lookup("udf"))) != nil
+		if batch == 0 || isMap && room < 4*batch {
+			r.addf("%s: readBatchSize is %d, and concurrency %d is below 4 x readBatchSize", p, batch, room)
 		}
-		if room := number("limits", "concurrency"); p.vertex != "" && p.containers[0].role == "udf" && room < 4*batch {
-			found = append(found, fmt.Sprintf("%s: concurrency %d is below 4 x readBatchSize %d", p, room, batch))
-		}
-	}
-	for _, d := range b.docs {
-		if text := d.node.MustString(); strings.Contains(text, "rateLimit:") {
-			found = append(found, d.String()+": a rateLimit of Numaflow's own")
+		if strings.Contains(p.raw.MustString(), "rateLimit:") {
+			r.addf("%s: a rateLimit of Numaflow's own", p)
 		}
 	}
-	return found
 }
 
-// portFaults: what probes and Services name is a port of a container, and no two containers of a pod have one.
-func portFaults(t *testing.T, b bundle) []string {
-	t.Helper()
-	found := eachContainer(t, b, probeFaults)
-	for _, p := range b.pods(t) {
+// ports: probes and Services use existing ports, and each port of a pod belongs to one container.
+func (r *report) ports(b bundle) {
+	b.each(func(p *pod, c *corev1.Container, where string) {
+		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+			if probe != nil && probe.HTTPGet != nil && !p.hasPort(probe.HTTPGet.Port) {
+				r.addf("%s: a probe asks port %s, which does not exist", where, probe.HTTPGet.Port.String())
+			}
+			if probe != nil && probe.TCPSocket != nil && !p.hasPort(probe.TCPSocket.Port) {
+				r.addf("%s: a probe asks port %s, which does not exist", where, probe.TCPSocket.Port.String())
+			}
+		}
+	})
+	for _, p := range b.pods() {
 		taken := map[int32]bool{}
-		for i := range p.containers {
-			for _, port := range p.containers[i].Ports {
+		for _, c := range p.containers() {
+			for _, port := range c.Ports {
 				if taken[port.ContainerPort] {
-					found = append(found, fmt.Sprintf("%s: two containers have port %d", p, port.ContainerPort))
+					r.addf("%s: two containers have port %d", p, port.ContainerPort)
 				}
 				taken[port.ContainerPort] = true
 			}
 		}
 	}
-	for _, d := range b.of("Service") {
-		var service corev1.ServiceSpec
-		d.decode(t, &service, "spec")
-		behind := matching(t, b, selectorOf(&service))
+	b.services(func(d *document, spec corev1.ServiceSpec, behind []*pod) {
 		if len(behind) == 0 {
-			found = append(found, d.String()+": no pod is behind it")
+			r.addf("%s: no pod is behind it", d)
 		}
 		for _, p := range behind {
-			for _, port := range service.Ports {
-				if !hasPort(p, port.TargetPort) {
-					found = append(found, fmt.Sprintf("%s: %s has no port %s", d, p, port.TargetPort.String()))
+			for _, port := range spec.Ports {
+				if !p.hasPort(port.TargetPort) {
+					r.addf("%s: %s has no port %s", d, p, port.TargetPort.String())
 				}
 			}
 		}
-	}
-	return found
-}
-
-// probeFaults: other containers than Numaflow's, which sets a probe of its own, have all three.
-func probeFaults(p *pod, c *container) []string {
-	var found []string
-	for _, probe := range []struct {
-		kind string
-		is   *corev1.Probe
-	}{{"liveness", c.LivenessProbe}, {"readiness", c.ReadinessProbe}, {"startup", c.StartupProbe}} {
-		switch {
-		case probe.is == nil && !p.numaflow:
-			found = append(found, fmt.Sprintf("no %s probe", probe.kind))
-		case probe.is != nil && probe.is.HTTPGet != nil && !hasPort(p, probe.is.HTTPGet.Port):
-			found = append(found, fmt.Sprintf("the %s probe asks port %s, which is none", probe.kind, probe.is.HTTPGet.Port.String()))
-		case probe.is != nil && probe.is.TCPSocket != nil && !hasPort(p, probe.is.TCPSocket.Port):
-			found = append(found, fmt.Sprintf("the %s probe asks port %s, which is none", probe.kind, probe.is.TCPSocket.Port.String()))
-		}
-	}
-	return found
-}
-
-func hasPort(p *pod, port intstr.IntOrString) bool {
-	return slices.ContainsFunc(p.containers, func(c container) bool {
-		return slices.ContainsFunc(c.Ports, func(has corev1.ContainerPort) bool {
-			return port.Type == intstr.Int && has.ContainerPort == port.IntVal || port.Type == intstr.String && has.Name == port.StrVal
-		})
 	})
 }
 
-// matching returns the pods of a bundle that a selector finds.
-func matching(t *testing.T, b bundle, selector *metav1.LabelSelector) []*pod {
-	t.Helper()
-	s, err := metav1.LabelSelectorAsSelector(selector)
-	require.NoError(t, err)
-	var found []*pod
-	for _, p := range b.pods(t) {
-		if s.Matches(labels.Set(p.labels)) {
-			found = append(found, p)
+// scrapes: the annotations of pods and Services, by which usual configurations of Prometheus find one port, name each port once.
+func (r *report) scrapes(b bundle) {
+	b.each(func(p *pod, c *corev1.Container, where string) {
+		if program(c) == "" || isConsole(c) {
+			return
+		}
+		for _, port := range c.Ports {
+			asked := []map[string]string{p.Annotations}
+			b.services(func(d *document, _ corev1.ServiceSpec, behind []*pod) {
+				if slices.ContainsFunc(behind, func(other *pod) bool { return other.String() == p.String() }) {
+					asked = append(asked, d.node.GetAnnotations())
+				}
+			})
+			asked = slices.DeleteFunc(asked, func(a map[string]string) bool {
+				return a["prometheus.io/scrape"] != "true" || a["prometheus.io/port"] != fmt.Sprint(port.ContainerPort)
+			})
+			if len(asked) != 1 {
+				r.addf("%s: port %d is scraped %d times", where, port.ContainerPort, len(asked))
+			}
+		}
+	})
+}
+
+// buffers: a buffer service has a fixed version, and a bundle of its own. Deleting it deletes all buffers of the namespace.
+func (r *report) buffers(b bundle) {
+	for _, d := range b.of("InterStepBufferService") {
+		version := ""
+		d.decode(&version, "spec", "jetstream", "version")
+		if !regexp.MustCompile(`^\d+\.`).MatchString(version) || b.name != "buffer" && b.name != "chart-buffer" {
+			r.addf("%s: deleting the bundle deletes the buffers of other pipelines; or its version %q is not fixed", d, version)
 		}
 	}
-	return found
 }

@@ -1,7 +1,5 @@
-// Package image holds the tests of the shipped images: the Dockerfile, and the programs in a root that contains only the files of an image.
-// They need no container engine.
+// Package image holds the tests of the shipped images: the programs run in a root that contains only the files of their image.
 //
-// The programs are built by scripts/build.sh, as for images and releases. They run as the Dockerfile specifies: with its files and
-// variables, as its user, in a read-only root. The test needs to be root, or a kernel that gives user namespaces to everyone; else it is
-// skipped.
+// They need no container engine. scripts/build.sh builds the programs, as for images and releases. Each runs as the Dockerfile specifies:
+// with its files and variables, and as its user, who may not write to that root. Only root can start them so: others skip the tests.
 package image

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,13 +20,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
-// Every command of the pages is one that there is, with flags, targets, variables and paths that there are; what can be run
-// without a network is run.
+// Every command of the pages exists, with its flags, targets, variables and paths. Commands that need no network run.
 func TestPagesCommands(t *testing.T) {
 	short.Skip(t, "it builds and runs the programs")
 	j := newJudge(t)
 	t.Run("right", func(t *testing.T) {
-		found, unnamed := snippets(t, commands())
+		found, unnamed := snippets(t, commands)
 		require.Empty(t, unnamed, "a block of commands that does not say sh or console")
 		var faults []string
 		for _, s := range found {
@@ -44,66 +43,62 @@ func TestPagesCommands(t *testing.T) {
 	})
 }
 
-// unjudged are the commands, and the subcommands of kubectl and docker, of which nothing here knows what is right.
-var unjudged = map[string]string{
-	"base64":               "of the system, and its input is a placeholder",
-	"gh":                   "asks GitHub about a release",
-	"git":                  "acts on another machine's repository, or on a release",
-	"grep":                 "of the system, and its input is a placeholder",
-	"head":                 "of the system, and its input is a placeholder",
-	"docker tag":           "names an image that make image has built",
-	"kind":                 "loads an image into a cluster; manifests/check knows its name",
-	"helm":                 "manifests/check renders the chart",
-	"kubectl create":       "manifests/check reads the names and keys of the Secrets",
-	"kubectl get":          "asks a cluster; manifests/check knows the names",
-	"kubectl kustomize":    "renders the reader's own folder",
-	"kubectl logs":         "asks a cluster; manifests/check knows the names",
-	"kubectl port-forward": "asks a cluster; manifests/check knows the names",
-	"nats":                 "asks a server",
-	"openssl":              "of the system",
+// wrongCommands are scripts that a page must not have, with a part of the error: without them, a judge that accepts everything would look good.
+var wrongCommands = map[string]string{
+	"numa-throttle status":       "numa-throttle: command not found",
+	"cd docs && make test":       "docs: No such file",
+	"make test | ( grep":         "syntax error",
+	"make tests":                 "no target tests",
+	"make test PACKAGE=./docs":   "reads PACKAGE",
+	"make test PKG=./pkg/nobody": "nobody",
+	"make test TEST_FLAGS='-run TestNothingOfTheKind -v' PKG=./pkg/throttle": "no test TestNothing",
+
+	"go test -run 'TestX|TestY' ./pkg/throttle":      "no test TestX",
+	"NUMATHROTTLE_SEED=1 go test ./pkg/throttle":     "does not read NUMATHROTTLE_SEED",
+	"go build -o llm ./examples/llm":                 "examples/llm",
+	"go run ./pkg/throttle":                          "is no program",
+	"go run ./examples/llm-map/fakellm/cmd -rpm 600": "no flag -rpm",
+	"go get example.com/numathrottle":                "not below the project",
+
+	"numathrottle limit set --maximum 300":                 "--maximum is no flag",
+	"NUMATHROTTLE_STORE=etcd://e numathrottle status":      "etcd",
+	"export NUMATHROTTLE_STOR=nats://n:4222":               "NUMATHROTTLE_STOR",
+	"NUMATHROTTLE_PER=fortnight":                           "fortnight",
+	"llm-map --chek":                                       "-chek",
+	"HTTP_SINK_URI=https://example.com/ http-sink --check": "HTTP_SINK_URI",
+
+	"kubectl apply -k manifests/overlays/other":       "no such file",
+	"kubectl patch pipeline first --type=json -p [{]": "is no JSON",
+	"docker build --target sink .":                    `no target "sink"`,
 }
 
-// A judge says what is wrong with calls of the pages.
+// commands are the names that stand for a call in the pages. Of those after numathrottle only paths and targets can be checked here.
+var commands = strings.Fields("go http-sink llm-map make nice numathrottle base64 docker gh git grep head helm kind kubectl kustomize nats openssl")
+
+// A judge returns the faults of a page's calls.
 type judge struct {
 	shell    *shell
 	programs string // the folder of the project's binaries
 	store    string // the URL of an empty one
-	makefile string
-	goFlags  func() string // what the go command says about flags
-}
-
-// commands are the names that a judge knows.
-func commands() []string {
-	names := []string{"docker", "go", "http-sink", "kubectl", "kustomize", "llm-map", "make", "nice", "numathrottle"}
-	for name := range unjudged {
-		if !strings.Contains(name, " ") {
-			names = append(names, name)
-		}
-	}
-	return names
+	makefile string // with the scripts
 }
 
 func newJudge(t *testing.T) *judge {
 	t.Helper()
-	makefile, err := os.ReadFile("Makefile")
+	j := &judge{shell: newShell(t, commands), programs: t.TempDir(), store: testenv.NATS(t).URL()}
+	scripts, err := filepath.Glob("scripts/*.sh")
 	require.NoError(t, err)
-	j := &judge{shell: newShell(t, commands()), programs: t.TempDir(), store: testenv.NATS(t).URL(), makefile: string(makefile)}
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", j.programs+"/", "./cmd/numathrottle", "./examples/llm-map", "./examples/http-sink").
-		CombinedOutput()
+	for _, path := range append(scripts, "Makefile") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		j.makefile += string(text)
+	}
+	out, err := exec.CommandContext(t.Context(), "bash", "scripts/build.sh", j.programs).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	j.goFlags = sync.OnceValue(func() string {
-		var text []byte
-		for _, topic := range []string{"build", "test", "testflag"} {
-			out, err := exec.CommandContext(t.Context(), "go", "help", topic).Output()
-			require.NoError(t, err)
-			text = append(text, out...)
-		}
-		return string(text)
-	})
 	return j
 }
 
-// script says what is wrong with a script.
+// script returns the faults of a script.
 func (j *judge) script(t *testing.T, script string) error {
 	t.Helper()
 	calls, err := j.shell.run(t, script)
@@ -115,15 +110,18 @@ func (j *judge) script(t *testing.T, script string) error {
 	return err
 }
 
-// call says what is wrong with one call.
 func (j *judge) call(t *testing.T, c call) error {
 	t.Helper()
 	switch name, args := c.words[0], c.words[1:]; name {
 	case ending:
-		return j.settings(c.settings)
+		// The variables that only tests and the Makefile read are judged by name.
+		_, err := open.LoadFlags(slices.DeleteFunc(slices.Clone(c.settings), func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return !strings.HasPrefix(name, "NUMATHROTTLE_") || strings.Contains(j.makefile, name)
+		}), nil)
+		return err
 	case "nice":
-		require.Equal(t, "-n", args[0])
-		return j.call(t, call{c.settings, args[2:]})
+		return j.call(t, call{c.settings, args[2:]}) // -n and a number
 	case "make":
 		return j.make(t, args)
 	case "go":
@@ -131,36 +129,115 @@ func (j *judge) call(t *testing.T, c call) error {
 	case "numathrottle":
 		return j.numathrottle(t, c.settings, args)
 	case "llm-map", "http-sink":
-		return j.program(t, name, c.settings, args)
-	case "kubectl", "kustomize", "docker":
-		return j.tool(name, args)
-	default:
-		if unjudged[name] == "" {
-			return fmt.Errorf("nobody knows what is right for %s", name)
+		if len(c.settings) == 0 || !slices.Contains(args, "--check") { // it would start, or miss some setting
+			args = append(slices.Clone(args), "--help")
 		}
-		return nil
+		return j.start(t, c.settings, name, args...)
+	default:
+		return other(args)
 	}
 }
 
-// settings says which of the variables that a script leaves behind are none, or are wrong. Those that only tests and the Makefile
-// read are judged by name.
-func (j *judge) settings(environ []string) error {
-	environ = slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return !strings.HasPrefix(name, "NUMATHROTTLE_") || strings.Contains(j.makefile, name)
-	})
-	_, err := open.LoadFlags(environ, nil)
-	return err
+// make checks targets and variables.
+func (j *judge) make(t *testing.T, args []string) error {
+	t.Helper()
+	given := map[string]string{}
+	for _, arg := range args {
+		name, value, isVariable := strings.Cut(arg, "=")
+		if given[name] = value; isVariable && !regexp.MustCompile(`\$[({]?`+name+`\b`).MatchString(j.makefile) {
+			return fmt.Errorf("neither the Makefile nor a script reads %s", name)
+		} else if !isVariable && !strings.Contains(j.makefile, "\n"+arg+":") {
+			return fmt.Errorf("the Makefile has no target %s", arg)
+		}
+	}
+	if slices.Contains(args, "test") {
+		return j.script(t, "go test "+given["TEST_FLAGS"]+" "+given["PKG"])
+	}
+	return nil
 }
 
-// numathrottle holds the settings of a call against the command's own check, and runs it on a store of the test's.
+// goCommand checks packages, tests and flags.
+func (j *judge) goCommand(t *testing.T, c call, args []string) error {
+	t.Helper()
+	verb, args := args[0], args[1:]
+	if verb == "run" && args[0] != "./internal/mutants/run" { // which passes them to go test
+		return j.goRun(t, c, args)
+	}
+	run := regexp.MustCompile(`(?:^| )-run[= ](\S+)`).FindStringSubmatch(strings.Join(args, " "))
+	var sources string
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "./") && (verb != "get" && verb != "install" || strings.HasPrefix(arg, "-")) {
+			continue
+		}
+		pkg, err := packageAt(arg)
+		if err != nil && (verb != "test" || pkg == nil || len(pkg.TestGoFiles)+len(pkg.XTestGoFiles)+len(pkg.IgnoredGoFiles) == 0) {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(pkg.Dir, "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			sources += string(text)
+		}
+	}
+	if verb != "test" {
+		return nil
+	}
+	topLevel := regexp.MustCompile(`\([^()]*\)`).ReplaceAllString(strings.Join(run[min(1, len(run)):], ""), "") // groups are of subtests
+	for pattern := range strings.SplitSeq(topLevel, "|") {
+		if name := regexp.MustCompile(`\w+`).FindString(pattern); name != "" && !strings.Contains(sources, "\nfunc "+name) {
+			return fmt.Errorf("there is no test %s", name)
+		}
+	}
+	for _, entry := range c.settings {
+		name, _, _ := strings.Cut(entry, "=")
+		// In one piece or in two: NUMATHROTTLE_SIM_ and SEEDS.
+		if last := name[strings.LastIndex(name, "_")+1:]; !strings.Contains(sources, `"`+name+`"`) && !strings.Contains(sources, `"`+last+`"`) {
+			return fmt.Errorf("the package does not read %s", name)
+		}
+	}
+	return nil
+}
+
+// goRun checks the call of a program: by running the project's, else by the flags that the program lists.
+func (j *judge) goRun(t *testing.T, c call, args []string) error {
+	t.Helper()
+	pkg, err := packageAt(args[0])
+	if err != nil || pkg.Name != "main" {
+		return fmt.Errorf("%s is no program: %w", args[0], err)
+	}
+	if name := filepath.Base(args[0]); slices.Contains(commands, name) {
+		return j.call(t, call{c.settings, append([]string{name}, args[1:]...)})
+	}
+	usage, err := exec.CommandContext(t.Context(), "go", "run", args[0], "-h").CombinedOutput()
+	for _, arg := range args[1:] {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && !strings.Contains(string(usage), "\n  -"+name) {
+			return fmt.Errorf("%s has no flag -%s: %w", args[0], name, err)
+		}
+	}
+	return nil
+}
+
+// packageAt finds a package by its path on a page.
+func packageAt(path string) (*build.Package, error) {
+	path, _, _ = strings.Cut(path, "@")
+	path = strings.Replace(path, "github.com/numaproj-contrib/numathrottle", ".", 1)
+	if path != "." && !strings.HasPrefix(path, "./") {
+		return nil, fmt.Errorf("%s is not below the project", path)
+	}
+	return build.ImportDir(filepath.FromSlash(path), 0)
+}
+
+// numathrottle lets the command check the settings of a call, and runs it on the test's store.
 func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 	t.Helper()
 	if err := j.start(t, environ, "numathrottle", "check"); err != nil {
 		return err
 	}
 	here := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_STORE") })
-	switch proxy := slices.Index(args, "proxy"); { // what would go on is not begun
+	switch proxy := slices.Index(args, "proxy"); { // nothing starts that would not end
 	case slices.Contains(args, "--watch"), args[0] == "stop-notice", args[0] == "console", proxy >= 0 && len(args) <= proxy+2, slices.Contains(args, "--check"):
 		args = append(slices.Clone(args), "--help")
 	case proxy >= 0:
@@ -168,147 +245,39 @@ func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 	}
 	err := j.start(t, append(here, "NUMATHROTTLE_STORE="+j.store), "numathrottle", args...)
 	if err != nil && strings.Contains(err.Error(), "has no record; the store has no pool at all") {
-		return nil // it got as far as to look for the pool
+		return nil // it looked for the pool
 	}
 	return err
 }
 
-// program runs a ready-made one with the flags that start nothing. Without settings it would miss some.
-func (j *judge) program(t *testing.T, name string, environ, args []string) error {
-	t.Helper()
-	if len(environ) == 0 || !slices.Contains(args, "--check") {
-		args = append(slices.Clone(args), "--help")
-	}
-	return j.start(t, environ, name, args...)
-}
-
-// start runs a program of the project with nothing but the given environment.
+// start runs a program of the project with only the given environment.
 func (j *judge) start(t *testing.T, environ []string, name string, args ...string) error {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(j.programs, name), args...)
-	cmd.Env = environ
-	if cmd.Env == nil {
-		cmd.Env = []string{}
-	}
+	cmd.Env = append([]string{}, environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
 	}
 	return nil
 }
 
-// tool judges the calls of others' programs by what they name of the project.
-func (j *judge) tool(name string, args []string) error {
-	verb := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	switch subcommand := name + " " + args[max(verb, 0)]; subcommand {
-	case "docker build":
-		return dockerTarget(args)
-	case "docker buildx":
-		if verb+1 < len(args) && args[verb+1] == "build" {
-			return dockerTarget(args)
-		}
-		return nil // imagetools asks a registry
-	case "kubectl apply", "kubectl delete":
-		return applied(args)
-	case "kubectl patch":
-		if patch := after(args, "-p"); !json.Valid([]byte(patch)) {
-			return fmt.Errorf("%s is no JSON", patch)
-		}
-		return nil
-	case "kustomize build":
-		return overlayAt(args[len(args)-1])
-	default:
-		if unjudged[subcommand] == "" {
-			return fmt.Errorf("nobody knows what is right for %s", subcommand)
-		}
-		return nil
-	}
-}
-
-// after returns the word behind a flag.
-func after(args []string, flag string) string {
-	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
-		return args[i+1]
-	}
-	return ""
-}
-
-func dockerTarget(args []string) error {
+// other checks the overlays, files, patches and targets in a call of another program.
+func other(args []string) error {
 	dockerfile, err := os.ReadFile("Dockerfile")
-	if target := after(args, "--target"); err == nil && !regexp.MustCompile(`(?m)^FROM .* AS `+regexp.QuoteMeta(target)+`$`).Match(dockerfile) {
-		return fmt.Errorf("the Dockerfile has no target %q", target)
+	for i, arg := range args {
+		before := args[max(i-1, 0)]
+		path, ours := strings.CutPrefix(arg, "https://github.com/numaproj-contrib/numathrottle//")
+		path, _, _ = strings.Cut(path, "?ref=")
+		switch _, missing := os.Stat(path); {
+		case (ours || strings.HasPrefix(arg, "manifests/") || before == "-f" && !strings.Contains(arg, "://")) && missing != nil:
+			return missing
+		case before == "-k" && !strings.HasPrefix(path, "manifests/overlays/") && path != "manifests/monitoring":
+			return fmt.Errorf("%s is no overlay", path)
+		case before == "-p" && !json.Valid([]byte(arg)):
+			return fmt.Errorf("%s is no JSON", arg)
+		case before == "--target" && !strings.Contains(string(dockerfile), " AS "+arg+"\n"):
+			return fmt.Errorf("the Dockerfile has no target %q", arg)
+		}
 	}
 	return err
-}
-
-// applied judges what kubectl shall apply or delete: an overlay, a file, or what another project serves.
-func applied(args []string) error {
-	if overlay := after(args, "-k"); overlay != "" {
-		return overlayAt(overlay)
-	}
-	file := after(args, "-f")
-	if strings.HasPrefix(file, "https://") {
-		return nil
-	}
-	_, err := os.Stat(file)
-	return err
-}
-
-// overlayAt says whether an overlay is one that manifests/check renders.
-func overlayAt(path string) error {
-	if remote, ok := strings.CutPrefix(path, "https://"+modulePath+"//"); ok {
-		path, _, _ = strings.Cut(remote, "?ref=")
-	}
-	if !regexp.MustCompile(`^manifests/(overlays/[\w-]+|monitoring)$`).MatchString(path) {
-		return fmt.Errorf("%s is no overlay", path)
-	}
-	_, err := os.Stat(filepath.Join(path, "kustomization.yaml"))
-	return err
-}
-
-// wrongCommands are scripts that a page must not have, with what has to be said of each: without these, a judge that lets everything pass
-// would look like a good one.
-var wrongCommands = map[string]string{
-	"numa-throttle status":       "numa-throttle: command not found",
-	"cd docs && make test":       "docs: No such file",
-	"./http-sink --check":        "./http-sink: No such file",
-	"make test | ( grep":         "syntax error",
-	"make tests":                 "no target tests",
-	"make test PACKAGE=./docs":   "reads PACKAGE",
-	"make lint FUZZ_TIME=1m":     "neither lint nor a script of it reads FUZZ_TIME",
-	"make test PKG=./pkg/nobody": "nobody",
-	"make test PKG=./pkg/throttle TEST_FLAGS='-run TestNothingOfTheKind -v'": "no test TestNothingOfTheKind",
-
-	"go test -runn TestX ./pkg/throttle":             "no flag -runn",
-	"go test -run 'TestX|TestY' ./pkg/throttle":      "no test TestX",
-	"NUMATHROTTLE_SEED=1 go test ./pkg/throttle":     "does not read NUMATHROTTLE_SEED",
-	"go build -o llm ./examples/llm":                 "examples/llm",
-	"go run ./pkg/throttle":                          "is no program",
-	"go run ./cmd/numathrottle stat":                 `"stat" is no command`,
-	"go run ./examples/llm-map/fakellm/cmd -rpm 600": "no flag -rpm",
-	"go install example.com/cmd/numathrottle@latest": "not below the project",
-	"go get example.com/numathrottle":                "not below the project",
-	"go vet ./...":                                   "nobody knows what is right for go vet",
-
-	"numathrottle limit set --maximum 300":                                     "--maximum is no flag",
-	"numathrottle limit set --max many":                                        "many",
-	"numathrottle status --wach --watch":                                       "--wach is no flag",
-	"NUMATHROTTLE_STORE=etcd://e numathrottle status":                          "etcd",
-	"NUMATHROTTLE_MAXIMUM=5 numathrottle check":                                "NUMATHROTTLE_MAXIMUM",
-	"export NUMATHROTTLE_STOR=nats://n:4222":                                   "NUMATHROTTLE_STOR",
-	"NUMATHROTTLE_PER=1 fortnight":                                             "fortnight: command not found",
-	"NUMATHROTTLE_PER=fortnight":                                               "fortnight",
-	"llm-map --chek":                                                           "-chek",
-	"HTTP_SINK_URI=https://example.com/ http-sink --check":                     "HTTP_SINK_URI",
-	"HTTP_SINK_URL=https://example.com/ NUMATHROTTLE_MAX=-1 http-sink --check": "NUMATHROTTLE_MAX",
-	"go build -o sink ./examples/http-sink; ./sink --check":                    "nobody knows what is right for sink",
-
-	"kubectl apply -k manifests/overlays/other": "no such file",
-	"kubectl delete -k \"https://github.com/numaproj-contrib/numathrottle//manifest/overlays/first-pipeline?ref=v0.1.0\"": "is no overlay",
-	"kubectl apply -f pipeline.yaml":                    "pipeline.yaml",
-	"kubectl patch pipeline first --type=json -p '[{]'": "is no JSON",
-	"kubectl scale pipeline first":                      "nobody knows what is right for kubectl scale",
-	"kustomize build manifests/base/pipeline":           "is no overlay",
-	"docker build --target sink .":                      "no target \"sink\"",
-	"docker buildx build --target sink .":               "no target \"sink\"",
-	"docker push numathrottle":                          "nobody knows what is right for docker push",
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,7 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
-// pages are the files that users read, by path.
+// TestMain runs the tests in the root of the repository: the paths in the pages are their paths.
+func TestMain(m *testing.M) {
+	// Programs are compiled as for users, not once more for the race detector of this process.
+	if err := errors.Join(os.Chdir("../../.."), os.Setenv("CGO_ENABLED", "0")); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// pages returns the files that users read, by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -36,7 +46,7 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// blocks are the texts between fences of one language.
+// blocks returns the texts between fences of one language.
 func blocks(page, language string) []string {
 	var found []string
 	for _, block := range regexp.MustCompile("(?sm)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(page, -1) {
@@ -63,7 +73,7 @@ var imports = map[string]string{
 	"time":         "time",
 }
 
-// bring is what a reader has to bring to the code: handlers, limits, a store, a service to call.
+// bring declares the reader's part of the code: handlers, limits, a store, a service to call.
 const bring = `package page
 
 import (
@@ -96,7 +106,7 @@ func nackAfter(time.Duration) any                        { return nil }
 func deadLetter(string) any                              { return nil }
 `
 
-// Every block of Go in the pages compiles, given what a reader has to bring. Tests in them pass.
+// Every block of Go in the pages compiles with these declarations. Tests in them pass.
 func TestPagesCompile(t *testing.T) {
 	short.Skip(t, "it compiles every block")
 	root, err := os.Getwd()
@@ -146,7 +156,7 @@ func TestPagesCompile(t *testing.T) {
 	}
 }
 
-// program makes a file of a block: declarations as they are, statements within a function.
+// program makes a file of a block. It puts statements into a function.
 func program(block string) string {
 	var b strings.Builder
 	b.WriteString("package page\n\nimport (\n\t\"context\"\n")
@@ -169,7 +179,7 @@ func program(block string) string {
 	return b.String()
 }
 
-// Every block of YAML in docs/ is a file that Load takes, but for those of other programs.
+// Load accepts every block of YAML in docs/, except those of other programs.
 func TestPagesSettings(t *testing.T) {
 	loaded := 0
 	for page, text := range pages(t) {
@@ -194,7 +204,7 @@ func TestPagesSettings(t *testing.T) {
 	require.Greater(t, loaded, 3)
 }
 
-// Every link from a page into the project leads to a file, and to a heading if it names one.
+// Every link from a page into the project leads to a file, and to an existing heading. The index of docs/ names every page.
 func TestPagesLinks(t *testing.T) {
 	texts := pages(t)
 	followed := 0
@@ -205,34 +215,41 @@ func TestPagesLinks(t *testing.T) {
 				continue
 			}
 			path, anchor, _ := strings.Cut(link[1], "#")
-			target := filepath.Join(filepath.Dir(page), path)
-			if path == "" {
-				target = page
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
 			}
-			_, err := os.Stat(target)
-			require.NoError(t, err, "%s: %s", page, link[1])
+			require.FileExists(t, target, "%s: %s", page, link[1])
 			if anchor != "" {
 				require.Contains(t, anchors(texts[target]), anchor, "%s: %s", page, link[1])
 			}
 			followed++
 		}
+		if name, inDocs := strings.CutPrefix(page, "docs/"); inDocs && name != "README.md" {
+			require.Contains(t, texts["docs/README.md"], "]("+name+")", "docs/README.md does not name %s", name)
+		}
 	}
 	require.Greater(t, followed, 50)
 }
 
-// anchors are the names that GitHub gives to the headings of a page.
-func anchors(page string) []string {
-	var names []string
+// anchors returns GitHub's names of the headings of a page.
+func anchors(page string) (names []string) {
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
-		names = append(names, strings.Map(func(r rune) rune {
-			switch {
-			case r == ' ':
-				return '-'
-			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
-				return unicode.ToLower(r)
-			}
-			return -1
-		}, heading[1]))
+		names = append(names, regexp.MustCompile(`[^\p{L}\p{N}_-]`).ReplaceAllString(strings.ToLower(strings.ReplaceAll(heading[1], " ", "-")), ""))
 	}
 	return names
+}
+
+// Text fits a window of 140 columns. Rows of tables, headings and code may be longer, and so may the list of changes.
+func TestLinesAreShort(t *testing.T) {
+	for page, text := range pages(t) {
+		if dir := filepath.Dir(page); dir != "docs" && dir != "." || page == "CHANGELOG.md" {
+			continue
+		}
+		for line := range strings.Lines(fence.ReplaceAllString(text, "")) {
+			fixed := strings.ContainsAny(line[:1], "|#<!")
+			words := strings.Fields(regexp.MustCompile("`[^`]*`").ReplaceAllString(line, "x")) // code is not broken
+			require.True(t, fixed || len(words) == 1 || utf8.RuneCountInString(line) <= 141, "%s: a line has more than 140 columns: %s", page, line)
+		}
+	}
 }

@@ -9,15 +9,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A shell runs the commands of a page by bash, which knows best what they are: their words, variables, functions and pipes. But
-// for what is part of bash, it finds stand-ins only, which do nothing, write down how they were called, and print a placeholder.
+// A shell runs the commands of a page with bash. It finds only stand-ins, which record their calls and print a placeholder.
 type shell struct {
 	bash, folder string // folder holds the stand-ins
 }
@@ -28,15 +26,15 @@ type call struct {
 	words    []string
 }
 
-// ending is the call that ends every script: its settings are those that the script leaves behind.
+// ending is the call that ends every script. Its settings are those that the script leaves behind.
 const ending = "the-end"
 
-// standIn is the script of every stand-in, with the paths of cp and mkdir to come. What another one needs, it leaves behind:
-// the program that a build makes, and the folder of a clone.
+// standIn is the script of every stand-in, for the paths of bash, cp and mkdir. Later commands may need a built program or a cloned folder.
 const standIn = `#!%[1]s
-settings=()
-for name in ${!NUMATHROTTLE_*} ${!LLM_MAP_*} ${!HTTP_SINK_*}; do settings+=("$name=${!name}"); done
-printf '%%s\0' "${#settings[@]}" "${settings[@]}" "$(($# + 1))" "${0##*/}" "$@" >>"$RECORD"
+for name in ${!NUMATHROTTLE_*} ${!LLM_MAP_*} ${!HTTP_SINK_*}; do printf '%%s\0' "$name=${!name}" >>"$RECORD"; done
+printf '\1'"${0##*/}"'\0' >>"$RECORD"
+for word; do printf '%%s\0' "$word" >>"$RECORD"; done
+printf '\2' >>"$RECORD"
 case "${0##*/} $1" in
 "go build") [[ $2 != -o ]] || %[2]q "$0" "$3" ;;
 "git clone") name="${2##*/}" && %[3]q -p "${name%%.git}" ;;
@@ -60,15 +58,13 @@ func newShell(t *testing.T, names []string) *shell {
 	return s
 }
 
-// run returns the commands that a script runs, in the order of their starts. The error is what bash says of it: a
-// command that there is not, a folder that there is not, what is no shell.
-func (s *shell) run(t *testing.T, script string) ([]call, error) {
+// run returns the commands of a script. The error has the complaints of bash: an unknown command, a missing folder, wrong syntax.
+func (s *shell) run(t *testing.T, script string) (calls []call, err error) {
 	t.Helper()
-	here := t.TempDir()
 	record := filepath.Join(t.TempDir(), "record")
-	// With allexport, an assignment without a command shows in the settings of what comes after it.
+	// With allexport, a later call shows an assignment without a command in its settings.
 	cmd := exec.CommandContext(t.Context(), s.bash, "-c", "set -o allexport\n"+script+"\nwait\n"+ending)
-	cmd.Dir = here
+	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=" + s.folder, "RECORD=" + record}
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
@@ -77,25 +73,12 @@ func (s *shell) run(t *testing.T, script string) ([]call, error) {
 	}
 	text, err := os.ReadFile(record)
 	require.NoError(t, err)
-	return parseRecord(t, strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")), nil
-}
-
-// parseRecord reads what the stand-ins have written: lists, each with its length before it.
-func parseRecord(t *testing.T, record []string) []call {
-	t.Helper()
-	list := func() []string {
-		n, err := strconv.Atoi(record[0])
-		require.NoError(t, err)
-		items := record[1 : n+1]
-		record = record[n+1:]
-		return items
+	words := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00") }
+	for part := range strings.SplitSeq(strings.TrimSuffix(string(text), "\x02"), "\x02") {
+		settings, command, _ := strings.Cut(part, "\x01")
+		calls = append(calls, call{slices.DeleteFunc(words(settings), func(w string) bool { return w == "" }), words(command)})
 	}
-	var calls []call
-	for len(record) > 0 {
-		settings := list()
-		calls = append(calls, call{settings, list()})
-	}
-	return calls
+	return calls, nil
 }
 
 // A snippet is a piece of a page that is for a shell.
@@ -106,8 +89,8 @@ type snippet struct {
 // fence matches a block with its language.
 var fence = regexp.MustCompile("(?sm)^ *```(\\w*)\n(.*?)^ *```$")
 
-// snippets are the shell's blocks of all pages, and the commands within their texts that begin with one of the names.
-// Blocks without a language that have such commands are returned apart, and those of languages that nobody checks.
+// snippets returns the shell's blocks of all pages, and the commands within their texts. unnamed are unchecked blocks: of commands
+// without a language, or of others.
 func snippets(t *testing.T, names []string) (found []snippet, unnamed []string) {
 	t.Helper()
 	texts := pages(t)
@@ -119,7 +102,7 @@ func snippets(t *testing.T, names []string) (found []snippet, unnamed []string) 
 			switch language, text := block[1], block[2]; language {
 			case "sh", "bash", "shell":
 				found = append(found, snippet{page, text})
-			case "console": // commands behind a prompt, and what they print
+			case "console": // commands behind a prompt, and their output
 				for _, typed := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(text, -1) {
 					found = append(found, snippet{page, typed[1]})
 				}

@@ -1,3 +1,3 @@
-// Package release holds the tests of this project's build, checks and releases: the workflows, the updates of dependencies, and the scripts
-// for the parts of a release.
+// Package release holds the tests of the scripts for builds, checks and releases, and of the workflows that run them. `make lint` runs the
+// linters of workflows and scripts.
 package release
