@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -35,7 +35,7 @@ const (
 )
 
 // stepBackoff returns the next step of the backoff, if one is due.
-func (c *poolCeiling) stepBackoff(now time.Duration) (next ceiling.Shared[backoff.State], due bool) {
+func (c *poolCeiling) stepBackoff(now time.Duration) (next state.Shared[backoff.State], due bool) {
 	if !c.law.Adapts || c.answers == 0 {
 		return next, false
 	}

@@ -43,7 +43,7 @@ const (
 	DefaultTTL                 = 180 * time.Second
 )
 
-// Bounds of a Config's fields. They keep every number of a State exact in a double.
+// Bounds of a Config's fields. They keep products of a State's numbers within 64 bits.
 const (
 	maxTokens   = 1_000_000_000
 	minPer      = time.Millisecond

@@ -17,8 +17,7 @@
 //	Min, Max                     tokens per Per                    1e9
 //	Per                          microseconds                      2.7e12
 //
-// All of these, and the products below, are integers that a double holds exactly, with one exception that is rounded alike everywhere: a
-// changed configuration.
+// All of these are integers, and no product of them overflows 64 bits. Only a changed configuration is rounded, alike everywhere.
 //
 // # The rules
 //
@@ -49,7 +48,7 @@
 //
 // # Steps
 //
-// A pool keeps one State, as a document that stores do not interpret. Its form is State.AppendText, 12 decimal numbers. About once a
+// A pool keeps one State, as a document that stores do not interpret. Its form is State.Fields, 12 decimal numbers. About once a
 // second, the next processor that asks the store makes a step and proposes the result. Of two proposals the store takes the first, and
 // returns it to the other processor. A step is a function of the state, the time and the pool's use, so it does not matter which processor
 // makes it. Package consensus does this (pkg/consensus/ceiling.go); a limiter without a pool makes its own steps.
