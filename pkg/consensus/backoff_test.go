@@ -14,32 +14,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A note tells what the service made of the calls in a word of its own.
-func TestServedWord(t *testing.T) {
-	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 7, 8)
-	n.reports, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
-	n.paused = 9
-	require.Equal(t, "1 0 600 60000000 7 8 r:14.89oqgw.10.0 p:9", n.String())
-	back, ok := parseNote(n.String())
-	require.True(t, ok)
-	require.Equal(t, n, back)
-	for _, text := range []string{
-		"r:", "r:1", "r:1.2.3", "r:1.2.3.4.5", "r:-1.2.3.4", "r:+1.2.3.4", "r:01.2.3.4", "r:A.2.3.4", "r:1.2.3.", "r:1.2.3.zzzzzzzz", "r:zzzzzzz.1.1.1",
-		"r:1.2.3.4 r:1.2.3.5", "r:1.2.3.4 x",
-	} {
-		_, ok := parseNote("1 0 600 60000000 7 8 " + text)
-		require.False(t, ok, "%q", text)
-	}
-	for _, text := range []string{"r:1.2.3.4", "r:1.2.3.4 x:5", "x:5 r:1.2.3.4 p:3"} {
-		n, ok := parseNote("1 0 600 60000000 7 8 " + text)
-		require.True(t, ok, "%q", text)
-		require.Equal(t, backoff.Report{Generation: 1, Accepted: 2, Refused: 3, Overloaded: 4}, n.served)
-	}
-	n, ok = parseNote("1 0 600 60000000 7 8 x:5")
-	require.True(t, ok, "a word of a later release")
-	require.False(t, n.reports)
-}
-
 // A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
 // document alone.
 func TestForeignCeilingIsLeftAlone(t *testing.T) {

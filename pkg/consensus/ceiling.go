@@ -108,19 +108,13 @@ func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *d
 func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	others := make([]note, 0, len(c.others)) // leaves a copy of the processor unchanged
 	c.retry.others, c.told = 0, make([]toldLimit, len(roster))
-	var room noteWords
 	for i := range roster {
-		row := &roster[i]
-		words, more, ok := room.split(row.Note)
-		if !ok {
+		n := noteIn(roster[i].Note)
+		if c.told[i] = n.toldLimit(); roster[i].ID == c.id {
 			continue
 		}
-		n, ok := readNote(words, more)
-		if c.told[i] = toldLimitOf(&n, ok, more); row.ID == c.id {
-			continue
-		}
-		c.retry.others = max(c.retry.others, retryOf(words, more))
-		if ok {
+		c.retry.others = max(c.retry.others, n.retryAt)
+		if n.limit.Max > 0 {
 			others = append(others, n)
 		}
 	}

@@ -29,15 +29,10 @@ func (m *Member) judge() {
 	}
 	until := m.base.Add(end)
 	m.judging.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*SyncTimeout(MinLease))
+		life, end := m.lifetime()
+		defer end()
+		ctx, cancel := context.WithTimeout(life, 2*SyncTimeout(MinLease))
 		defer cancel()
-		go func() {
-			select {
-			case <-m.quit:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
 		if _, err := m.Pause(ctx, until, reason, limit.WaitForReceipts(0)); err != nil && ctx.Err() == nil {
 			m.log.Warn("the pause that the called service asked for is not on record yet", "error", err, "until", until)
 		}

@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -25,31 +24,6 @@ func (t *retryAfter) until(logical int64, now time.Duration) int64 {
 		return 0
 	}
 	return min(logical+(t.end-now).Microseconds(), driver.MaxMicros)
-}
-
-// retryWord begins the word of a note with note.retryAt, a logical time to base 36.
-const retryWord = "t:"
-
-// retryIn returns the time in such a word; 0 if there is none.
-func retryIn(more []string) (int64, bool) {
-	for _, w := range more {
-		if value, found := strings.CutPrefix(w, retryWord); found {
-			n, ok := numeral(value, 36, driver.MaxMicros)
-			return n, ok && n > 0
-		}
-	}
-	return 0, true
-}
-
-// retryOf reads that word of a note, with or without a limit. 0: there is none.
-func retryOf(words, more []string) int64 {
-	if len(words) != 6 && len(words) != 1 {
-		return 0
-	}
-	if n, ok := retryIn(more); ok {
-		return n
-	}
-	return 0
 }
 
 // few is the size of the largest pool in which one processor is a quorum.

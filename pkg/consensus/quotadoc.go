@@ -1,11 +1,9 @@
 package consensus
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
@@ -115,13 +113,10 @@ func (c QuotaChanges) body() ([]byte, error) {
 // parseQuotaChanges reads a document's body. An unknown field is an error: a later release may count by it.
 func parseQuotaChanges(body []byte) (QuotaChanges, error) {
 	var j quotaChangesJSON
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&j); err != nil {
-		// As text: it may quote a name of any length.
+	if err := decodeStrictly(body, &j); err != nil {
 		return QuotaChanges{}, fmt.Errorf("consensus: the document %q has no changes of quotas: %.200s", quotaDocument, err.Error())
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) || len(j.Tags) > maxChangedTags {
+	if len(j.Tags) > maxChangedTags {
 		const allowed = `{"tags":{"acme":{"total":400}}}`
 		return QuotaChanges{}, fmt.Errorf(
 			"consensus: the document %q has no changes of quotas, allowed: %s with at most %d tags", quotaDocument, allowed, maxChangedTags)
