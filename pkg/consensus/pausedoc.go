@@ -54,11 +54,11 @@ type entryJSON struct {
 //
 //nolint:tagliatelle // the unit belongs to the name
 type endJSON struct {
-	At     int64  `json:"at_us,omitempty"`
-	Left   int64  `json:"left_us,omitempty"`
-	Until  string `json:"until,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	By     string `json:"by,omitempty"`
+	At     int64     `json:"at_us,omitempty"`
+	Left   int64     `json:"left_us,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
@@ -123,11 +123,7 @@ func (o *entryJSON) entry() (e entry, err error) {
 
 // end returns the entry without its tag in the form of a document.
 func (e *entry) end() endJSON {
-	j := endJSON{At: e.at, Left: e.left.Microseconds(), Reason: e.reason, By: e.by}
-	if !e.until.IsZero() {
-		j.Until = e.until.UTC().Format(time.RFC3339)
-	}
-	return j
+	return endJSON{e.at, e.left.Microseconds(), e.until.UTC().Truncate(time.Second), e.reason, e.by}
 }
 
 // read returns the entry without its tag, of the document with that name.
@@ -135,14 +131,8 @@ func (j *endJSON) read(document string) (e entry, err error) {
 	if j.At < 0 || j.At > driver.MaxMicros || j.Left < 0 || j.Left > limit.MaxPause.Microseconds() {
 		return e, fmt.Errorf("consensus: the document %q has a time out of bounds", document)
 	}
-	e = entry{reason: j.Reason, by: j.By, at: j.At, left: time.Duration(j.Left) * time.Microsecond}
-	if j.Until != "" {
-		if e.until, err = time.Parse(time.RFC3339, j.Until); err != nil {
-			return e, fmt.Errorf("consensus: the document %q: until is %.40q, allowed: a time as of RFC 3339", document, j.Until)
-		}
-		e.until = e.until.UTC()
-	}
-	return e, nil
+	left := time.Duration(j.Left) * time.Microsecond
+	return entry{reason: j.Reason, by: j.By, at: j.At, left: left, until: j.Until.UTC()}, nil
 }
 
 // drop removes the pause of a tag.
