@@ -19,19 +19,7 @@ const (
 )
 
 // String returns the mode's name in configurations.
-func (m Mode) String() string {
-	switch m {
-	case Relaxed:
-		return "relaxed"
-	case Scheduled:
-		return "scheduled"
-	case OnlyIfUsed:
-		return "onlyIfUsed"
-	case GoBackN:
-		return "goBackN"
-	}
-	return fmt.Sprintf("mode(%d)", int(m))
-}
+func (m Mode) String() string { return [...]string{"relaxed", "scheduled", "onlyIfUsed", "goBackN"}[m] }
 
 // Numaflow's defaults, for readers of a configuration. A Config has no defaults: 0 percent is a setting.
 const (

@@ -8,16 +8,7 @@
 // Min + (Max - Min) x progress / RampUpDuration. The record keeps only progress, so that no fraction is lost: 10 to 20 over a minute rises
 // by one every six seconds.
 //
-//	number                       unit                              largest
-//	At, Second                   microseconds, logical             2^53 - 1
-//	From, To, Base, Ramp         microseconds of the ramp          2.7e12 (31 days)
-//	Missed                       seconds                           1e9
-//	Step.Used, Step.Offered      1e-9 of the limit's Max           1e10
-//	State.Used, State.Offered    1e-9 of Max, times milliseconds   1e13
-//	Min, Max                     tokens per Per                    1e9
-//	Per                          microseconds                      2.7e12
-//
-// All of these are integers, and no product of them overflows 64 bits. Only a changed configuration is rounded, alike everywhere.
+// State.Fields has the bounds of all numbers: no product of them overflows 64 bits. Only a changed configuration is rounded, alike everywhere.
 //
 // # The rules
 //
