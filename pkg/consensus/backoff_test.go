@@ -14,26 +14,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
-// document alone.
-func TestForeignCeilingIsLeftAlone(t *testing.T) {
-	r := &driver.Record{}
-	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
-	strange := driver.DocumentReport{Name: backoffDocument, Version: driver.NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}
-	_, _, err := r.Save(&strange, driver.At{})
-	require.NoError(t, err)
-	for i := range 20 {
-		p.Observe(Observation{Served: limit.Served{Refused: 20, Active: true}})
-		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
-	}
-	require.Equal(t, "9 of another time", string(recorded(r, backoffDocument).Body))
-	share, tokens := p.Apply(20*time.Second, 0)
-	require.Equal(t, int64(Whole), share)
-	require.Zero(t, tokens)
-}
-
 // Refusals of one generation cut once, and those of a generation before, or reported
 // within the lag, do not cut again, whoever reports them.
 func TestOneCutForAllReports(t *testing.T) {

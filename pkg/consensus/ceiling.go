@@ -110,7 +110,7 @@ func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	c.retry.others, c.told = 0, make([]toldLimit, len(roster))
 	for i := range roster {
 		n := noteIn(roster[i].Note)
-		if c.told[i] = n.toldLimit(); roster[i].ID == c.id {
+		if c.told[i] = toldLimitOf(&n); roster[i].ID == c.id {
 			continue
 		}
 		c.retry.others = max(c.retry.others, n.retryAt)

@@ -220,26 +220,28 @@ func (c *poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time
 	return req
 }
 
-// A processor that cannot read the ramp of a newer release stays at Min and leaves the
-// document alone.
-func TestForeignRampIsLeftAlone(t *testing.T) {
+// A processor that cannot read the ramp or the backoff of a newer release stays at Min, and leaves the documents alone.
+func TestForeignCeilingsAreLeftAlone(t *testing.T) {
+	const strange = "9 of another time"
 	r := &driver.Record{}
-	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}})
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}, Adaptive: true})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(l.CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
 	require.False(t, p.ceiling.urgent)
-	held := recorded(r, rampDocument)
-	next := driver.NextVersion(held.Version, 1)
-	strange := driver.DocumentReport{Name: rampDocument, Version: next, Base: held.Version, Body: []byte("9 of another time")}
-	_, _, err := r.Save(&strange, driver.At{})
-	require.NoError(t, err)
+	for _, name := range []string{rampDocument, backoffDocument} {
+		held := recorded(r, name).Version
+		_, _, err := r.Save(&driver.DocumentReport{Name: name, Version: driver.NextVersion(held, 1), Base: held, Body: []byte(strange)}, driver.At{})
+		require.NoError(t, err)
+	}
 	for i := range 20 {
+		p.Observe(Observation{Served: limit.Served{Refused: 20, Active: true}})
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
 	}
-	require.Equal(t, "9 of another time", string(recorded(r, rampDocument).Body))
+	require.Equal(t, strange, string(recorded(r, rampDocument).Body))
+	require.Equal(t, strange, string(recorded(r, backoffDocument).Body))
 	_, tokens := p.Apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0)
 	require.Equal(t, Whole, p.Held(20*time.Second), "the share is renewed")

@@ -14,8 +14,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A note is what a processor reports to the others and to operators in its row: its configured limit, its recent use, and how the called
-// service treated its calls.
+// A note is a processor's report to the others and to operators, in its row. It has the configured limit, the recent use, and how the
+// called service treated the calls.
 //
 // Its text is the form, then five numbers if there is a limit, then words: a name, a colon and a value. Blanks separate them. Without a
 // limit or a word it is empty.
@@ -117,7 +117,7 @@ func noteIn(text string) (n note) {
 			n.standing.Slots = int(numeral(value, 10, maxNoteTokens))
 		}
 	}
-	n.readLimit(numbers[:])
+	readLimit(&n, numbers[:])
 	return n
 }
 
@@ -144,7 +144,7 @@ func cutWord(words string) (name, value, rest string) {
 var noteBounds = [...][2]int64{{0, 1}, {1, maxNoteTokens}, {minNotePer, maxNotePer}, {0, maxNoteFlow}, {0, maxNoteFlow}}
 
 // readLimit reads the numbers of a note. There is no limit unless all are in range, and there are no more.
-func (n *note) readLimit(numbers []string) {
+func readLimit(n *note, numbers []string) {
 	var v [len(noteBounds)]int64
 	for i, b := range noteBounds {
 		u, err := strconv.ParseUint(numbers[i], 10, 63)

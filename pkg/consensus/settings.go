@@ -34,7 +34,7 @@ func Settings(roster []RosterRow) []Setting {
 	limits := make([]toldLimit, len(roster))
 	for i := range roster {
 		n := noteIn(roster[i].Note)
-		limits[i] = n.toldLimit()
+		limits[i] = toldLimitOf(&n)
 	}
 	return settingsOf(roster, limits)
 }
@@ -74,8 +74,8 @@ type toldLimit struct {
 	slots int
 }
 
-// toldLimit returns the limit of a note.
-func (n *note) toldLimit() toldLimit {
+// toldLimitOf returns the limit of a note.
+func toldLimitOf(n *note) toldLimit {
 	if n.limit.Max > 0 {
 		return toldLimit{rate: n.limit, hard: n.hard}
 	}

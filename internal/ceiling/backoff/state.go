@@ -3,7 +3,7 @@ package backoff
 import "github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 
 // A State is the stored state of a pool. The zero State means that nothing was ever refused.
-type State struct {
+type State struct { //nolint:recvcheck // a list of fields points into a State
 	// At is the time of the last step.
 	At int64
 	// Generation counts the cuts. Cut is the time of the last one, and From the end of its lag.

@@ -9,9 +9,9 @@ import (
 
 // A State is the state of a ramp in a pool's record. The zero State means that nothing is known. Every field is an integer below 2^53.
 //
-// The position of the ramp is given in microseconds of it, not in tokens: 0 is Min, Ramp is Max, and one second with reason to rise adds
-// one second. So no fraction of a token is ever rounded, and no step multiplies or divides tokens.
-type State struct {
+// The position of the ramp is given in microseconds of it, not in tokens: 0 is Min, and Ramp is Max. A second with reason to rise adds a
+// second. So no fraction of a token is ever rounded, and no step multiplies or divides tokens.
+type State struct { //nolint:recvcheck // a list of fields points into a State
 	// At is the logical time of the last step, and Second the start of the second that is not judged yet, in microseconds.
 	At, Second int64
 	// From and To are the positions of the ramp at Second, and one second later.
