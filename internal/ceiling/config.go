@@ -1,6 +1,7 @@
 package ceiling
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
@@ -44,4 +45,25 @@ func (c *Config) reserved(of, least float64) int64 {
 // backoffPer returns the period of a Rate for package backoff: whole microseconds.
 func backoffPer(per time.Duration) time.Duration {
 	return max(per.Truncate(time.Microsecond), time.Millisecond)
+}
+
+// A Rate is a limit as in configurations: Max tokens in Per. The zero Rate is none.
+type Rate struct {
+	Max int64
+	Per time.Duration
+}
+
+// Below reports whether r is a lower rate than o. Both are more than none.
+func (r Rate) Below(o Rate) bool {
+	hi, lo := bits.Mul64(uint64(r.Max), uint64(o.Per))
+	hi2, lo2 := bits.Mul64(uint64(o.Max), uint64(r.Per))
+	return hi < hi2 || hi == hi2 && lo < lo2
+}
+
+// Tokens converts the rate to tokens per another period.
+func (r Rate) Tokens(per time.Duration) float64 {
+	if per == r.Per {
+		return float64(r.Max)
+	}
+	return float64(r.Max) * float64(per) / float64(r.Per)
 }

@@ -5,15 +5,16 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 )
 
 // Settle moves the states into the current epoch of the pool, and onto its clock.
-func (l *Law) Settle(p Present) {
+func (l *Law) Settle(p state.Present) {
 	if l.Ramps && !l.Unsure {
-		l.Ramp.settle(l.RampConfig(), p)
+		l.Ramp.Settle(l.RampConfig(), p)
 	}
 	if l.Adapts {
-		l.Backoff.settle(l.BackoffConfig(), p)
+		l.Backoff.Settle(l.BackoffConfig(), p)
 	}
 }
 
@@ -23,12 +24,12 @@ func (l *Law) Changed() bool {
 }
 
 // NextRamp returns the state of the ramp after a step. due: it should be proposed; a pool takes about one step a second.
-func (l *Law) NextRamp(s ramp.Step) (next Shared[ramp.State], due bool) {
+func (l *Law) NextRamp(s ramp.Step) (next state.Shared[ramp.State], due bool) {
 	if !l.Ramps || l.Ramp.Unreadable || l.Unsure || l.Ramp.State == (ramp.State{}) {
 		return l.Ramp, false
 	}
 	c := l.RampConfig()
-	if !l.Ramp.Changed && !l.Ramp.aged(c, s.Now) {
+	if !l.Ramp.Changed && !l.Ramp.Aged(c, s.Now) {
 		return l.Ramp, false
 	}
 	next.State, _ = c.Next(l.Ramp.State, s)
@@ -37,15 +38,15 @@ func (l *Law) NextRamp(s ramp.Step) (next Shared[ramp.State], due bool) {
 }
 
 // NextBackoff returns the state of the backoff after a step. due: it should be proposed, at once if the reports require a cut.
-func (l *Law) NextBackoff(s backoff.Step) (next Shared[backoff.State], due bool) {
+func (l *Law) NextBackoff(s backoff.Step) (next state.Shared[backoff.State], due bool) {
 	if !l.Adapts || l.Backoff.Unreadable {
 		return l.Backoff, false
 	}
 	c := l.BackoffConfig()
-	if !l.Backoff.Changed && !l.CutDue(s.Now, s.Reports) && !l.Backoff.aged(c, s.Now) {
+	if !l.Backoff.Changed && !l.CutDue(s.Now, s.Reports) && !l.Backoff.Aged(c, s.Now) {
 		return l.Backoff, false
 	}
-	return Shared[backoff.State]{State: c.Next(l.Backoff.State, s), Epoch: l.Backoff.Epoch}, true
+	return state.Shared[backoff.State]{State: c.Next(l.Backoff.State, s), Epoch: l.Backoff.Epoch}, true
 }
 
 // CutDue reports whether reports require a cut at a time.
@@ -55,7 +56,7 @@ func (l *Law) CutDue(t int64, reports []backoff.Report) bool {
 
 // Drift advances the backoff without the pool. There are no reports while the store is lost, so the ceiling only rises.
 func (l *Law) Drift(s backoff.Step) {
-	if c := l.BackoffConfig(); l.Adapts && !l.Backoff.Unreadable && l.Backoff.aged(c, s.Now) {
+	if c := l.BackoffConfig(); l.Adapts && !l.Backoff.Unreadable && l.Backoff.Aged(c, s.Now) {
 		l.Backoff.State = c.Next(l.Backoff.State, s)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 )
 
 // A Law is one processor's view of the limit in force. Times are logical, in microseconds. The zero Law is no limit. It is not safe for
@@ -22,8 +23,8 @@ type Law struct {
 	Unsure bool
 
 	// Ramp and Backoff are the states that move.
-	Ramp    Shared[ramp.State]
-	Backoff Shared[backoff.State]
+	Ramp    state.Shared[ramp.State]
+	Backoff state.Shared[backoff.State]
 }
 
 // Limit returns the limit in force without ramp and backoff: the override, or the lowest configured limit.
@@ -77,12 +78,12 @@ func (l *Law) Granted(t, until int64) float64 {
 	if !l.Ramps {
 		return limit
 	}
-	state := l.Ramp.State
-	if l.Ramp.Unreadable || l.Unsure || state == (ramp.State{}) {
+	s := l.Ramp.State
+	if l.Ramp.Unreadable || l.Unsure || s == (ramp.State{}) {
 		return min(limit, max(float64(l.Config.Ramp.Min), l.tokenEach()))
 	}
-	line := l.RampConfig().Ceiling(state)
-	at := min(line.At(t), line.At(until)) * float64(per.Microseconds()) / float64(state.Per)
+	line := l.RampConfig().Ceiling(s)
+	at := min(line.At(t), line.At(until)) * float64(per.Microseconds()) / float64(s.Per)
 	return min(limit, max(at, l.tokenEach()))
 }
 

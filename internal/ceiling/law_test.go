@@ -1,12 +1,14 @@
 package ceiling
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 )
 
 // The limit in force is the override, or the lowest configured one, and no more than may be.
@@ -38,7 +40,7 @@ func TestLimitInForce(t *testing.T) {
 func TestCeilingIsTheLowest(t *testing.T) {
 	l := Law{Config: ramped}
 	l.Adapts, l.Reserved = true, 1
-	l.Settle(Present{Now: began, Epoch: began})
+	l.Settle(state.Present{Now: began, Epoch: began})
 	require.InDelta(t, 10, l.At(began, began), 1e-9, "the ramp")
 	l.Backoff, _ = l.NextBackoff(refused(began))
 	require.InDelta(t, 20*0.49, l.At(began, began), 1e-6, "the backoff")
@@ -59,7 +61,24 @@ func TestSingleProcess(t *testing.T) {
 	require.InDelta(t, 20, l.Alone(ramp.Step{Now: 61 * second}, 62*second), 1e-9)
 	require.False(t, l.Moves())
 	part := adaptive.Part(100, 0)
-	require.NoError(t, part.Validate())
 	require.Equal(t, int64(10_000_000), part.Reserved, "one of a hundred")
 	require.InDelta(t, 500_000_500, adaptive.Part(100, 0.5).Reserved, 1, "so much that no rounding costs the token")
+}
+
+func TestRateBelow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const longest = int64(31 * 24 * time.Hour / time.Microsecond)
+	random := func() Rate {
+		return Rate{1 + rng.Int64N(maxTokens*MaxRaise), time.Duration(1000+rng.Int64N(longest)) * time.Microsecond}
+	}
+	require.True(t, Rate{1, time.Second}.Below(Rate{61, time.Minute}))
+	require.False(t, Rate{1, time.Second}.Below(Rate{60, time.Minute}))
+	for range 10_000 {
+		a, b := random(), random()
+		x, y := a.Tokens(time.Hour), b.Tokens(time.Hour)
+		if x < y*(1-1e-9) {
+			require.True(t, a.Below(b), "%v %v", a, b)
+			require.False(t, b.Below(a), "%v %v", a, b)
+		}
+	}
 }

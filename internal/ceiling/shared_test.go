@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 )
 
 // ramped is a limit that ramps up from 10 to 20 in a minute, with time.
@@ -29,60 +30,28 @@ func refused(at int64) backoff.Step {
 	return backoff.Step{Now: at, Lag: second / 10, Processors: 1, Used: 1, Offered: 1, Reports: []backoff.Report{{Accepted: 1, Refused: 1}}}
 }
 
-// Any text is an error, or the one form of a ramp's state.
-func FuzzParseRamp(f *testing.F) {
-	s, _ := ramped.Ramp.Next(ramp.State{}, ramp.Step{Now: began})
-	fuzzParse(f, Shared[ramp.State]{State: s, Epoch: 5}, ramp.ParseState, "1 0 0 0 0 0 0 0 0 0 0 0 0 0")
-}
-
-// Any text is an error, or the one form of a backoff's state.
-func FuzzParseBackoff(f *testing.F) {
-	l := Law{Config: adaptive}
-	fuzzParse(f, Shared[backoff.State]{State: l.BackoffConfig().Next(backoff.State{}, refused(began)), Epoch: 5}, backoff.ParseState,
-		"1 0 0 0 0 0 0 0 0 0 0 0")
-}
-
-func fuzzParse[S Moving[S]](f *testing.F, s Shared[S], parse func(string) (S, error), zero string) {
-	f.Helper()
-	text, err := s.AppendText(nil)
-	require.NoError(f, err)
-	for _, seed := range []string{string(text), zero, "2 0", "1", ""} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := Parse(string(text), parse)
-		if err != nil {
-			require.Zero(t, s)
-			return
-		}
-		again, err := s.AppendText(nil)
-		require.NoError(t, err)
-		require.Equal(t, string(text), string(again))
-	})
-}
-
 // A state goes on in its epoch, begins anew with another, and keeps its ceiling on another clock.
 func TestSettle(t *testing.T) {
 	l := Law{Config: ramped}
-	l.Settle(Present{Now: began, Epoch: began, Clamp: 2 * time.Second})
+	l.Settle(state.Present{Now: began, Epoch: began, Clamp: 2 * time.Second})
 	require.True(t, l.Changed(), "the pool has no ramp yet")
 	l.Ramp.Changed = false
 	l.Ramp.State, _ = l.RampConfig().Next(l.Ramp.State, ramp.Step{Now: began + 30*second})
 	now := began + 31*second
 	require.InDelta(t, 15, l.At(began+30*second, began+30*second), 0.01)
 
-	l.Settle(Present{Now: now, Epoch: began, Clamp: 2 * time.Second})
+	l.Settle(state.Present{Now: now, Epoch: began, Clamp: 2 * time.Second})
 	require.False(t, l.Changed())
 	_, due := l.NextRamp(ramp.Step{Now: now})
 	require.True(t, due, "a second is over")
 
 	other := l
-	other.Settle(Present{Now: second, Clamp: 2 * time.Second})
+	other.Settle(state.Present{Now: second, Clamp: 2 * time.Second})
 	require.True(t, other.Changed(), "the clock of another store")
 	require.InDelta(t, 15, other.At(second, second), 0.01)
 	require.Equal(t, int64(began), other.Ramp.Epoch, "it is not known")
 
-	l.Settle(Present{Now: now, Epoch: now, Silence: 5 * second, Clamp: 2 * time.Second})
+	l.Settle(state.Present{Now: now, Epoch: now, Silence: 5 * second, Clamp: 2 * time.Second})
 	require.True(t, l.Changed(), "everybody had left")
 	require.InDelta(t, 10, l.At(now, now), 0.01)
 	require.Equal(t, now, l.Ramp.Epoch)
@@ -91,7 +60,7 @@ func TestSettle(t *testing.T) {
 // A backoff is free in another epoch, and nobody needs to be told of one that was free before.
 func TestSettleBackoff(t *testing.T) {
 	l := Law{Config: adaptive}
-	l.Settle(Present{Now: began, Epoch: began})
+	l.Settle(state.Present{Now: began, Epoch: began})
 	require.False(t, l.Changed())
 	next, due := l.NextBackoff(refused(began))
 	require.True(t, due)
@@ -99,7 +68,7 @@ func TestSettleBackoff(t *testing.T) {
 	l.Backoff = next
 	require.InDelta(t, 49, l.At(began, began), 0.01)
 	require.True(t, l.Refused(began))
-	l.Settle(Present{Now: began + 2*second, Epoch: began + second})
+	l.Settle(state.Present{Now: began + 2*second, Epoch: began + second})
 	require.True(t, l.Changed())
 	require.False(t, l.Refused(began+2*second))
 }
@@ -109,7 +78,7 @@ func TestUnreadableStaysAsItIs(t *testing.T) {
 	l := Law{Config: ramped}
 	l.Adapts, l.Reserved = true, 1
 	l.Ramp.Unreadable, l.Backoff.Unreadable = true, true
-	l.Settle(Present{Now: began, Epoch: began})
+	l.Settle(state.Present{Now: began, Epoch: began})
 	require.False(t, l.Changed())
 	_, due := l.NextRamp(ramp.Step{Now: began})
 	require.False(t, due)

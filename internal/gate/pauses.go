@@ -12,12 +12,11 @@ type Pauses struct {
 	list []limit.Paused // in force or over, at most one for each tag
 	// end is when the pause ends that holds the limiter. Until adds a stagger, so that the processors of a pool do not all start at one
 	// instant. limit.Never: unknown. Invariant: Until >= end. Both are in the past when nothing holds it.
-	end            int64
-	Until          int64
-	from           int64 // when it began
-	tag            string
-	reason, author string
-	Count          int64 // pauses that have held the limiter
+	end   int64
+	Until int64
+	from  int64        // when it began
+	by    limit.Paused // the pause that holds it
+	Count int64        // pauses that have held the limiter
 }
 
 // stagger returns the delay of a start after d of pause: a twentieth to a tenth of it, at most a second. It is limit.Never less than the
@@ -59,7 +58,7 @@ func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time
 		}
 		return
 	}
-	p.tag, p.reason, p.author = by.Tag, by.Reason, by.By
+	p.by = by
 	if !held || p.end <= now {
 		p.from = now
 		p.Count++
@@ -129,9 +128,9 @@ func (p *Pauses) Status(now int64, base time.Time) *limit.Paused {
 	if !p.Holds(now) {
 		return nil
 	}
-	s := &limit.Paused{Tag: p.tag, Reason: p.reason, By: p.author}
-	if p.Until != limit.Never {
+	s := p.by
+	if s.Until = (time.Time{}); p.Until != limit.Never {
 		s.Until = base.Add(time.Duration(p.Until))
 	}
-	return s
+	return &s
 }

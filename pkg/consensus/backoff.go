@@ -2,12 +2,10 @@ package consensus
 
 import (
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -35,7 +33,7 @@ const (
 )
 
 // stepBackoff returns the next step of the backoff, if one is due.
-func (c *poolCeiling) stepBackoff(now time.Duration) (next ceiling.Shared[backoff.State], due bool) {
+func (c *poolCeiling) stepBackoff(now time.Duration) (next state.Shared[backoff.State], due bool) {
 	if !c.law.Adapts || c.answers == 0 {
 		return next, false
 	}
@@ -123,46 +121,4 @@ func (p *Processor) Adapted(now time.Duration) (lowered bool, cuts uint64, settl
 	}
 	t, s := c.logical(now), c.law.Backoff.State
 	return c.law.Refused(t), uint64(s.Generation), !s.Counts(t)
-}
-
-// servedWord begins a note's word with a backoff.Report: the number of cuts under which
-// the refused calls were granted, then the rates accepted, refused and overloaded. All are in
-// base 36, separated by dots.
-const servedWord = "r:"
-
-// maxNoteCuts is the largest number of cuts in a note.
-const maxNoteCuts = 78_000_000_000
-
-func appendServed(b []byte, r backoff.Report) []byte {
-	b = strconv.AppendInt(append(b, " "+servedWord...), r.Generation, 36)
-	for _, n := range []int64{r.Accepted, r.Refused, r.Overloaded} {
-		b = strconv.AppendInt(append(b, '.'), n, 36)
-	}
-	return b
-}
-
-// servedIn reads that word; found is false if there is none.
-func servedIn(more []string) (r backoff.Report, found, ok bool) {
-	for _, w := range more {
-		value, is := strings.CutPrefix(w, servedWord)
-		if !is {
-			continue
-		}
-		parts := strings.Split(value, ".")
-		if len(parts) != 4 {
-			return backoff.Report{}, false, false
-		}
-		for i, f := range []*int64{&r.Generation, &r.Accepted, &r.Refused, &r.Overloaded} {
-			top := maxNoteFlow
-			if i == 0 {
-				top = maxNoteCuts
-			}
-			var is bool
-			if *f, is = numeral(parts[i], 36, top); !is {
-				return backoff.Report{}, false, false
-			}
-		}
-		return r, true, true
-	}
-	return backoff.Report{}, false, true
 }

@@ -213,18 +213,6 @@ func TestOneBadProcessorCannotCutThePool(t *testing.T) {
 	})
 }
 
-// With two processors a bad one cuts the pool: nobody can tell which of them is.
-func TestOneOfTwoCutsThePool(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		p := &provider{rate: 1000, at: time.Now()}
-		good := calling(t, s, "good", falling, 4, p, false)
-		calling(t, s, "bad", falling, 4, p, true)
-		time.Sleep(30 * time.Second)
-		require.Positive(t, good.m.View().Cuts)
-		requireBelow(t, 100, good)
-	})
-}
-
 // Who joins, or restarts, is held to the same ceiling at once; and a pool that everybody
 // has left begins with the whole limit.
 func TestCeilingIsThePools(t *testing.T) {

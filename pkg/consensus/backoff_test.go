@@ -14,52 +14,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A note tells what the service made of the calls in a word of its own.
-func TestServedWord(t *testing.T) {
-	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 7, 8)
-	n.reports, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
-	n.paused = 9
-	require.Equal(t, "1 0 600 60000000 7 8 r:14.89oqgw.10.0 p:9", n.String())
-	back, ok := parseNote(n.String())
-	require.True(t, ok)
-	require.Equal(t, n, back)
-	for _, text := range []string{
-		"r:", "r:1", "r:1.2.3", "r:1.2.3.4.5", "r:-1.2.3.4", "r:+1.2.3.4", "r:01.2.3.4", "r:A.2.3.4", "r:1.2.3.", "r:1.2.3.zzzzzzzz", "r:zzzzzzz.1.1.1",
-		"r:1.2.3.4 r:1.2.3.5", "r:1.2.3.4 x",
-	} {
-		_, ok := parseNote("1 0 600 60000000 7 8 " + text)
-		require.False(t, ok, "%q", text)
-	}
-	for _, text := range []string{"r:1.2.3.4", "r:1.2.3.4 x:5", "x:5 r:1.2.3.4 p:3"} {
-		n, ok := parseNote("1 0 600 60000000 7 8 " + text)
-		require.True(t, ok, "%q", text)
-		require.Equal(t, backoff.Report{Generation: 1, Accepted: 2, Refused: 3, Overloaded: 4}, n.served)
-	}
-	n, ok = parseNote("1 0 600 60000000 7 8 x:5")
-	require.True(t, ok, "a word of a later release")
-	require.False(t, n.reports)
-}
-
-// A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
-// document alone.
-func TestForeignCeilingIsLeftAlone(t *testing.T) {
-	r := &driver.Record{}
-	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
-	strange := driver.DocumentReport{Name: backoffDocument, Version: driver.NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}
-	_, _, err := r.Save(&strange, driver.At{})
-	require.NoError(t, err)
-	for i := range 20 {
-		p.Observe(Observation{Served: limit.Served{Refused: 20, Active: true}})
-		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
-	}
-	require.Equal(t, "9 of another time", string(recorded(r, backoffDocument).Body))
-	share, tokens := p.Apply(20*time.Second, 0)
-	require.Equal(t, int64(Whole), share)
-	require.Zero(t, tokens)
-}
-
 // Refusals of one generation cut once, and those of a generation before, or reported
 // within the lag, do not cut again, whoever reports them.
 func TestOneCutForAllReports(t *testing.T) {
@@ -146,7 +100,7 @@ func TestAdaptedSharesAreNeverLarger(t *testing.T) {
 			plain, c := ceilingOf(l, o), ceilingOf(l, o)
 			c.answers = 1
 			cfg, s := c.law.BackoffConfig(), &c.law.Backoff.State
-			require.NoError(t, cfg.Validate())
+			require.True(t, cfg.Reserved >= 1 && cfg.Reserved <= backoff.Whole)
 			for i := range int64(50) {
 				reports := []backoff.Report{{Generation: s.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
 				*s = cfg.Next(*s, backoff.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
@@ -100,26 +101,20 @@ func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *d
 	live := len(a.Roster)
 	c.law.Unsure = c.answers == 1 && a.Epoch == 0 && live <= 1
 	c.calls.lag, c.retry.live = ceiling.Lag(driver.Interval(a.Lease, live)), live
-	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Epoch, Silence: a.Silence.Microseconds(), Clamp: c.clamp})
+	c.law.Settle(state.Present{Now: a.Time, Epoch: a.Epoch, Silence: a.Silence.Microseconds(), Clamp: c.clamp})
 }
 
 // takeNotes reads the notes of a roster. The limits of all are kept for the log.
 func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	others := make([]note, 0, len(c.others)) // leaves a copy of the processor unchanged
 	c.retry.others, c.told = 0, make([]toldLimit, len(roster))
-	var room noteWords
 	for i := range roster {
-		row := &roster[i]
-		words, more, ok := room.split(row.Note)
-		if !ok {
+		n := noteIn(roster[i].Note)
+		if c.told[i] = toldLimitOf(&n); roster[i].ID == c.id {
 			continue
 		}
-		n, ok := readNote(words, more)
-		if c.told[i] = toldLimitOf(&n, ok, more); row.ID == c.id {
-			continue
-		}
-		c.retry.others = max(c.retry.others, retryOf(words, more))
-		if ok {
+		c.retry.others = max(c.retry.others, n.retryAt)
+		if n.limit.Max > 0 {
 			others = append(others, n)
 		}
 	}
@@ -179,7 +174,7 @@ func (c *poolCeiling) lost(now time.Duration) bool {
 }
 
 // stepRamp returns the next step of the ramp, if one is due.
-func (c *poolCeiling) stepRamp(now time.Duration) (next ceiling.Shared[ramp.State], due bool) {
+func (c *poolCeiling) stepRamp(now time.Duration) (next state.Shared[ramp.State], due bool) {
 	if !c.law.Ramps || c.answers == 0 {
 		return next, false
 	}

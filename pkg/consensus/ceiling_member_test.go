@@ -120,17 +120,6 @@ func TestRollingRestartDoesNotDip(t *testing.T) {
 	})
 }
 
-func TestNewProcessorDoesNotRestartTheRamp(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		a := limited(t, s, "a", tenToTwenty, 2)
-		time.Sleep(30 * time.Second)
-		at := a.ceiling()
-		b := limited(t, s, "b", tenToTwenty, 2)
-		requireNoDip(t, append([]float64{at}, watch(3*time.Second, a)...))
-		require.InDelta(t, a.ceiling(), b.ceiling(), 0.2)
-	})
-}
-
 func TestRedeploy(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -2,9 +2,7 @@ package consensus
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,29 +30,46 @@ func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
 func TestNote(t *testing.T) {
 	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}).CeilingConfig(), 7, 8)
 	require.Equal(t, "1 1 600 60000000 7 8", n.String())
-	back, ok := parseNote(n.String())
-	require.True(t, ok)
-	require.Equal(t, n, back)
+	require.Equal(t, n, noteIn(n.String()))
 	largest := note{
 		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
 		paused: driver.MaxVersion, retryAt: driver.MaxMicros,
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
-	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
+	require.Equal(t, largest, noteIn(largest.String()), "it all has room")
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}.CeilingConfig(), 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
 	for _, text := range []string{
 		"", "1", "1 0 0 60000000 0 0", "1 0 1 0 0 0", "1 0 1 999 0 0", "1 2 600 60000000 7 8", "2 0 600 60000000 7 8",
-		"1 0 600 60000000 7", "1 0 600 60000000 7 8 9", "1 0 0600 60000000 7 8", "1 0 +600 60000000 7 8", "1  0 600 60000000 7 8",
-		"1 0 600 60000000 -1 8", "1 0 1000000001 60000000 7 8", "1 0 600 60000000 7 64000000001", "1 0 600 60000000 7 8 ",
-		strings.Repeat("1 ", 100),
+		"1 0 600 60000000 7", "1 0 600 60000000 7 8 9", "1 0 +600 60000000 7 8", "1  0 600 60000000 7 8",
+		"1 0 600 60000000 -1 8", "1 0 1000000001 60000000 7 8", "1 0 600 60000000 7 64000000001", "1 0 600 60000000 7 9223372036854775808",
+		strings.Repeat("1 ", 50), strings.Repeat("1 ", 100), "1 0 600 60000000 7 8 a:\x00",
 	} {
-		_, ok := parseNote(text)
-		require.False(t, ok, "%q", text)
+		require.Zero(t, noteIn(text), "%q", text)
 	}
 }
 
-// Any text is no note, or the one form of a note, but for words that nobody knows.
+// The words of a note stand behind its limit, or alone. Those that a release does not know are no reason to ignore the others.
+func TestWordsOfNote(t *testing.T) {
+	const limit = "1 0 600 60000000 7 8"
+	n := noteIn(limit)
+	n.paused, n.retryAt = 65537, 36
+	n.reports, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36}
+	require.Equal(t, limit+" r:14.89oqgw.10 t:10 p:65537", n.String())
+	require.Equal(t, n, noteIn(limit+" c:12 p:65537 x:y r:14.89oqgw.10 t:10"))
+	require.Equal(t, note{paused: 9}, noteIn("1 p:9"))
+	require.Equal(t, "1 p:9", note{paused: 9}.String())
+	require.Equal(t, "1 r:0", note{reports: true}.String())
+	require.Equal(t, note{reports: true}, noteIn("1 r:0"))
+	for _, word := range []string{"p:x", "p:-1", "p:+1", "p:9223372036854775808", "P:9", "p:", "t:A!", "t:zzzzzzzzzzzzz", "t:1_0", "new:word", "a:1 a:2"} {
+		require.Equal(t, noteIn(limit), noteIn(limit+" "+word), "%q", word)
+	}
+	for _, word := range []string{"r:", "r:-1", "r:+1", "r:zzzzzzzz", "r:....5", "r:0.0.0.0.7", "r:!.!"} {
+		require.Equal(t, backoff.Report{}, noteIn(limit+" "+word).served, "%q", word)
+	}
+}
+
+// Any text is no note, or a note that reads the same when it is written.
 func FuzzParseNote(f *testing.F) {
 	f.Add("1 0 600 60000000 7 8")
 	f.Add("1 1 1000000000 2678400000000 64000000000 64000000000")
@@ -62,19 +77,17 @@ func FuzzParseNote(f *testing.F) {
 	f.Add("1 0 600 60000000 7 8 p:65537 more:words")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		n, ok := parseNote(text)
-		if !ok {
-			require.Zero(t, n)
-			return
+		_ = standingOf(text)
+		n := noteIn(text)
+		n.standing = Standing{}
+		require.Equal(t, n, noteIn(n.String()))
+		if n != (note{}) {
+			require.NoError(t, driver.ValidateNote(text))
 		}
-		back, ok := parseNote(n.String())
-		require.True(t, ok)
-		require.Equal(t, n, back)
-		require.True(t, strings.HasPrefix(text, string(n.appendLimit(nil))), "%q", text)
-		require.Equal(t, n.paused, receiptOf(text))
-		require.False(t, n.limit.Below(n.limit))
-		require.Positive(t, n.limit.Tokens(time.Hour))
-		require.NoError(t, driver.ValidateNote(text))
+		if n.limit.Max > 0 {
+			require.False(t, n.limit.Below(n.limit))
+			require.Positive(t, n.limit.Tokens(time.Hour))
+		}
 	})
 }
 
@@ -207,26 +220,28 @@ func (c *poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time
 	return req
 }
 
-// A processor that cannot read the ramp of a newer release stays at Min and leaves the
-// document alone.
-func TestForeignRampIsLeftAlone(t *testing.T) {
+// A processor that cannot read the ramp or the backoff of a newer release stays at Min, and leaves the documents alone.
+func TestForeignCeilingsAreLeftAlone(t *testing.T) {
+	const strange = "9 of another time"
 	r := &driver.Record{}
-	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}})
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}, Adaptive: true})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(l.CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
 	require.False(t, p.ceiling.urgent)
-	held := recorded(r, rampDocument)
-	next := driver.NextVersion(held.Version, 1)
-	strange := driver.DocumentReport{Name: rampDocument, Version: next, Base: held.Version, Body: []byte("9 of another time")}
-	_, _, err := r.Save(&strange, driver.At{})
-	require.NoError(t, err)
+	for _, name := range []string{rampDocument, backoffDocument} {
+		held := recorded(r, name).Version
+		_, _, err := r.Save(&driver.DocumentReport{Name: name, Version: driver.NextVersion(held, 1), Base: held, Body: []byte(strange)}, driver.At{})
+		require.NoError(t, err)
+	}
 	for i := range 20 {
+		p.Observe(Observation{Served: limit.Served{Refused: 20, Active: true}})
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
 	}
-	require.Equal(t, "9 of another time", string(recorded(r, rampDocument).Body))
+	require.Equal(t, strange, string(recorded(r, rampDocument).Body))
+	require.Equal(t, strange, string(recorded(r, backoffDocument).Body))
 	_, tokens := p.Apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0)
 	require.Equal(t, Whole, p.Held(20*time.Second), "the share is renewed")
@@ -478,29 +493,4 @@ func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	require.LessOrEqual(t, asked, 23)
 	_, tokens := p.Apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0, "and the ramp stands at min")
-}
-
-// TestNumeral: what strconv.FormatInt writes is read, up to the bound, and nothing else.
-func TestNumeral(t *testing.T) {
-	for _, base := range []int{2, 10, 36} {
-		for _, top := range []int64{0, 1, 35, 36, 1000, math.MaxInt64 - 1, math.MaxInt64} {
-			for _, n := range []int64{0, 1, 9, 10, 35, 36, 37, 999, 1000, 1001, math.MaxInt64 / 36, math.MaxInt64 - 1, math.MaxInt64} {
-				got, ok := numeral(strconv.FormatInt(n, base), int64(base), top)
-				require.Equal(t, n <= top, ok, "%d in base %d up to %d", n, base, top)
-				if ok {
-					require.Equal(t, n, got)
-				}
-			}
-		}
-	}
-	for _, text := range []string{
-		"", "-1", "+1", "01", "00", " 1", "1 ", "1_0", "A", "1:", "a/", "`", "1\x00", "9223372036854775808", "18446744073709551617",
-		"99999999999999999999", "zzzzzzzzzzzzzz",
-	} {
-		for _, base := range []int{10, 36} {
-			n, err := strconv.ParseInt(text, base, 64)
-			_, ok := numeral(text, int64(base), math.MaxInt64)
-			require.Equal(t, err == nil && n >= 0 && strconv.FormatInt(n, base) == text, ok, "%q in base %d", text, base)
-		}
-	}
 }

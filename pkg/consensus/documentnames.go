@@ -1,9 +1,9 @@
 package consensus
 
 import (
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 )
 
@@ -22,8 +22,8 @@ const (
 // changes of quotas and of spent budgets, forgiven debt, and pauses.
 var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
-	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
-	backoffDoc = sharedDoc(backoffDocument, backoff.ParseState)
+	rampDoc    = sharedDoc[ramp.State](rampDocument)
+	backoffDoc = sharedDoc[backoff.State](backoffDocument)
 	quotaDoc   = pooldoc.Doc[QuotaChanges]{Name: quotaDocument, Body: QuotaChanges.body, Parse: parseQuotaChanges, Late: true}
 	spentDoc   = pooldoc.Doc[spentList]{Name: spentDocument, Body: spentList.body, Parse: parseSpentList, Late: true}
 	debtDoc    = pooldoc.Doc[forgiveness]{Name: debtDocument, Body: forgiveness.body, Parse: parseForgiveness, Late: true}
@@ -34,12 +34,12 @@ func pauseBody(n pauseList) ([]byte, error) { return n.body() }
 
 // sharedDoc is the document of a state that the pool shares. A document that does not parse,
 // as from another release, becomes an unreadable state.
-func sharedDoc[S ceiling.Moving[S]](name string, parse func(string) (S, error)) pooldoc.Doc[ceiling.Shared[S]] {
-	return pooldoc.Doc[ceiling.Shared[S]]{
+func sharedDoc[S state.Moving[S], P state.Listed[S]](name string) pooldoc.Doc[state.Shared[S]] {
+	return pooldoc.Doc[state.Shared[S]]{
 		Name: name,
-		Body: func(s ceiling.Shared[S]) ([]byte, error) { return s.AppendText(nil) },
-		Parse: func(body []byte) (ceiling.Shared[S], error) {
-			s, err := ceiling.Parse(string(body), parse)
+		Body: state.Text[S, P],
+		Parse: func(body []byte) (state.Shared[S], error) {
+			s, err := state.Parse[S, P](string(body))
 			s.Unreadable = err != nil
 			return s, err
 		},

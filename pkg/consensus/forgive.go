@@ -17,39 +17,25 @@ import (
 // A forgiveness is the document "debt": somebody has forgiven what the processors owe. Each processor forgets its debt once for each
 // new ID. A document that it finds on joining is older than its debt, and does not count.
 type forgiveness struct {
-	id, reason, by string
-	at             time.Time // by the wall clock of the forgiving process, for people only
+	ID     string    `json:"id"`
+	At     time.Time `json:"at,omitzero"` // by the wall clock of the forgiving process, for people only
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
 }
 
-type forgivenessJSON struct {
-	ID     string `json:"id"`
-	At     string `json:"at,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	By     string `json:"by,omitempty"`
-}
-
-func (f forgiveness) body() ([]byte, error) {
-	return json.Marshal(forgivenessJSON{f.id, f.at.UTC().Format(time.RFC3339), f.reason, f.by})
-}
+func (f forgiveness) body() ([]byte, error) { return json.Marshal(f) }
 
 // maxForgivenessID bounds the ID in a document.
 const maxForgivenessID = 64
 
 func parseForgiveness(body []byte) (f forgiveness, err error) {
-	var j forgivenessJSON
-	if err := decodeStrictly(body, &j); err != nil {
-		return f, fmt.Errorf("consensus: the document %q says of no debt: %.200s", debtDocument, err.Error())
+	if err := decodeStrictly(body, &f); err != nil {
+		return forgiveness{}, fmt.Errorf("consensus: the document %q says of no debt: %.200s", debtDocument, err.Error())
 	}
-	if j.ID == "" || len(j.ID) > maxForgivenessID {
-		return f, fmt.Errorf("consensus: the document %q has an id of %d bytes, allowed: 1 to %d", debtDocument, len(j.ID), maxForgivenessID)
+	if f.ID == "" || len(f.ID) > maxForgivenessID {
+		return forgiveness{}, fmt.Errorf("consensus: the document %q has an id of %d bytes, allowed: 1 to %d", debtDocument, len(f.ID), maxForgivenessID)
 	}
-	f = forgiveness{id: j.ID, reason: j.Reason, by: j.By}
-	if j.At != "" {
-		if f.at, err = time.Parse(time.RFC3339, j.At); err != nil {
-			return forgiveness{}, fmt.Errorf("consensus: the document %q: at is %.40q, allowed: a time as of RFC 3339", debtDocument, j.At)
-		}
-	}
-	return f, (&limit.Paused{Reason: f.reason, By: f.by}).Check(time.Time{})
+	return f, (&limit.Paused{Reason: f.Reason, By: f.By}).Check(time.Time{})
 }
 
 // ForgiveDebt cancels what the processors of a pool owe because calls used more than they drew (throttle.Throttle.ForgiveDebt). Each
@@ -60,7 +46,7 @@ func parseForgiveness(body []byte) (f forgiveness, err error) {
 // Errors: *RequestError for an invalid reason or name; one that wraps ErrNoPool; *ConflictError when others keep changing the document
 // at the same time; those of the store.
 func ForgiveDebt(ctx context.Context, s Store, pool, reason, by string) error {
-	f := forgiveness{id: rand.Text(), reason: reason, by: by, at: time.Now()}
+	f := forgiveness{rand.Text(), time.Now().UTC().Truncate(time.Second), reason, by}
 	if err := (&limit.Paused{Reason: reason, By: by}).Check(time.Time{}); err != nil {
 		return badWords("of the debt that is forgiven", err)
 	}
@@ -81,10 +67,10 @@ func (f *forgiving) take(held driver.Document) {
 	if err != nil {
 		return // of another release
 	}
-	if f.known && doc.id != "" && doc.id != f.id {
+	if f.known && doc.ID != "" && doc.ID != f.id {
 		f.times++
 	}
-	f.known, f.id = true, doc.id
+	f.known, f.id = true, doc.ID
 }
 
 // forgive tells the holder to forget its debt if it was forgiven since the last call. m.mu is held.

@@ -92,7 +92,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	}
 	go m.run() //nolint:gosec // the loop outlives the call, and ends with Leave
 	if store, ok := s.(driver.Pusher); ok {
-		go m.listen(store, pool) //nolint:gosec // as the loop
+		go m.listen(store, pool)
 	} else {
 		close(m.heard)
 	}

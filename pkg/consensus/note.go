@@ -1,8 +1,8 @@
 package consensus
 
 import (
+	"cmp"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,9 +14,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A note is what a processor reports to the others in its row: its configured limit, its
-// recent use, and how the called service treated its calls.
+// A note is a processor's report to the others and to operators, in its row. It has the configured limit, the recent use, and how the
+// called service treated the calls.
+//
+// Its text is the form, then five numbers if there is a limit, then words: a name, a colon and a value. Blanks separate them. Without a
+// limit or a word it is empty.
 type note struct {
+	// limit is zero if the processor has none of tokens.
 	limit ceiling.Rate
 	// hard: the limit must not be raised.
 	hard bool
@@ -32,7 +36,7 @@ type note struct {
 	// retryAt is the logical time before which the called service wants no other call of
 	// this processor; 0: it has not asked.
 	retryAt int64
-	// standing is for operators. String writes it; only standingOf reads it.
+	// standing is for operators. noteIn reads only its Slots; see standingOf.
 	standing Standing
 }
 
@@ -45,6 +49,7 @@ const (
 	minNotePer    = int64(time.Millisecond / time.Microsecond)
 	maxNotePer    = int64(31 * 24 * time.Hour / time.Microsecond)
 	maxNoteFlow   = limit.MaxShare
+	maxNoteCuts   = 78_000_000_000
 )
 
 // noteOf returns the note of a processor that is configured with l. A period with a fraction
@@ -54,171 +59,136 @@ func noteOf(l ceiling.Config, used, offered int64) note {
 	return note{limit: ceiling.Rate{Max: l.Limit.Max, Per: per}, hard: l.Hard, used: used, offered: offered}
 }
 
-// pausedWord begins the word of a note that holds the receipt.
-const pausedWord = "p:"
+// A noteText is a note that is being written.
+type noteText []byte
 
-// String returns the text form of a note: its numbers, then words with more. A word is a
-// name, a colon and a value. Words are separated by a blank. A note without a limit has
-// only the form and words. An empty note says nothing.
+// add appends a word if it has a value, and there is room for it.
+func (t *noteText) add(name, value string) {
+	if value != "" && len(*t)+len(name)+len(value)+2 <= MaxNoteBytes {
+		*t = append(append(append(append(*t, ' '), name...), ':'), value...)
+	}
+}
+
+// String returns the text of a note. What other processors need comes first, and always has room.
 func (n note) String() string {
-	b := make([]byte, 0, MaxNoteBytes)
-	if n.limit.Max == 0 {
-		b = append(b, noteForm...)
-	} else if b = n.appendLimit(b); n.reports {
-		b = appendServed(b, n.served)
+	t := append(make(noteText, 0, MaxNoteBytes), noteForm...)
+	if n.limit.Max > 0 {
+		hard := int64(0)
+		if n.hard {
+			hard = 1
+		}
+		for _, v := range []int64{hard, n.limit.Max, n.limit.Per.Microseconds(), n.used, n.offered} {
+			t = strconv.AppendInt(append(t, ' '), v, 10)
+		}
 	}
-	if n.retryAt > 0 {
-		b = strconv.AppendInt(append(b, " "+retryWord...), n.retryAt, 36)
+	if n.reports {
+		t.add("r", cmp.Or(dotted(36, n.served.Generation, n.served.Accepted, n.served.Refused, n.served.Overloaded), "0"))
 	}
-	if n.paused > 0 {
-		b = strconv.AppendUint(append(b, " "+pausedWord...), uint64(n.paused), 10)
-	}
-	if b = n.standing.appendTo(b); len(b) == len(noteForm) {
+	t.add("t", dotted(36, n.retryAt))
+	t.add("p", dotted(10, int64(n.paused)))
+	n.standing.appendTo(&t)
+	if len(t) == len(noteForm) {
 		return "" // it says nothing
 	}
-	return string(b)
+	return string(t)
 }
 
-func (n note) appendLimit(b []byte) []byte {
-	hard := "0"
-	if n.hard {
-		hard = "1"
-	}
-	b = append(b, noteForm+" "+hard...)
-	for _, v := range []int64{n.limit.Max, n.limit.Per.Microseconds(), n.used, n.offered} {
-		b = strconv.AppendInt(append(b, ' '), v, 10)
-	}
-	return b
-}
-
-// parseNote reads a note that String wrote for a processor with a limit. It ignores words that
-// this release does not know. ok is false for anything else.
-func parseNote(text string) (n note, ok bool) {
-	var room noteWords
-	words, more, ok := room.split(text)
-	if !ok {
-		return note{}, false
-	}
-	return readNote(words, more)
-}
-
-// readNote is parseNote for a note that is already split.
-func readNote(words, more []string) (n note, ok bool) {
-	if len(words) != 6 || words[1] != "0" && words[1] != "1" {
-		return note{}, false
-	}
-	if n.paused, ok = receiptIn(more); !ok {
-		return note{}, false
-	}
-	if n.served, n.reports, ok = servedIn(more); !ok {
-		return note{}, false
-	}
-	if n.retryAt, ok = retryIn(more); !ok {
-		return note{}, false
-	}
-	var per int64
-	for i, f := range []struct {
-		at        *int64
-		low, high int64
-	}{
-		{&n.limit.Max, 1, maxNoteTokens},
-		{&per, minNotePer, maxNotePer},
-		{&n.used, 0, maxNoteFlow},
-		{&n.offered, 0, maxNoteFlow},
-	} {
-		v, ok := numeral(words[2+i], 10, f.high)
-		if !ok || v < f.low {
-			return note{}, false
+// noteIn reads what other processors need of a note, and its slots. It ignores words that this release does not know, and values that it does
+// not write. A text of another form is an empty note.
+func noteIn(text string) (n note) {
+	var numbers [len(noteBounds) + 1]string
+	count := 0
+	for rest := noteBody(text); rest != ""; {
+		var name, value string
+		name, value, rest = cutWord(rest)
+		switch name {
+		case "":
+			numbers[count] = value
+			count = min(count+1, len(noteBounds))
+		case "r":
+			s := &n.served
+			n.reports = true
+			undot(value, 36, maxNoteCuts, &s.Generation, &s.Accepted, &s.Refused, &s.Overloaded)
+		case "t":
+			undot(value, 36, driver.MaxMicros, &n.retryAt)
+		case "p":
+			n.paused = Version(numeral(value, 10, math.MaxInt64))
+		case "n":
+			n.standing.Slots = int(numeral(value, 10, maxNoteTokens))
 		}
-		*f.at = v
 	}
-	n.limit.Per, n.hard = time.Duration(per)*time.Microsecond, words[1] == "1"
-	return n, true
+	readLimit(&n, numbers[:])
+	return n
 }
 
-// receiptOf reads the receipt of a note, with or without a limit. 0: there is none.
-func receiptOf(text string) Version {
-	var room noteWords
-	words, more, ok := room.split(text)
-	if !ok || len(words) != 6 && len(words) != 1 {
+// noteBody returns the words of a note without the form; empty for another form.
+func noteBody(text string) string {
+	form, body, _ := strings.Cut(text, " ")
+	if form != noteForm || driver.ValidateNote(text) != nil {
+		return ""
+	}
+	return body
+}
+
+// cutWord returns the name and value of the first word of a note, and the rest. The name of a number is empty.
+func cutWord(words string) (name, value, rest string) {
+	word, rest, _ := strings.Cut(words, " ")
+	name, value, named := strings.Cut(word, ":")
+	if !named {
+		name, value = "", word
+	}
+	return name, value, rest
+}
+
+// noteBounds are the bounds of the numbers of a limit: whether it is hard, Max, Per in microseconds, used and offered.
+var noteBounds = [...][2]int64{{0, 1}, {1, maxNoteTokens}, {minNotePer, maxNotePer}, {0, maxNoteFlow}, {0, maxNoteFlow}}
+
+// readLimit reads the numbers of a note. There is no limit unless all are in range, and there are no more.
+func readLimit(n *note, numbers []string) {
+	var v [len(noteBounds)]int64
+	for i, b := range noteBounds {
+		u, err := strconv.ParseUint(numbers[i], 10, 63)
+		if v[i] = int64(u); err != nil || v[i] < b[0] || v[i] > b[1] {
+			return
+		}
+	}
+	if numbers[len(v)] == "" {
+		n.hard, n.limit = v[0] == 1, ceiling.Rate{Max: v[1], Per: time.Duration(v[2]) * time.Microsecond}
+		n.used, n.offered = v[3], v[4]
+	}
+}
+
+// dotted writes numbers with dots between them, as 12.3200..60000. Zeros are empty, and empty ones at the end are left out.
+func dotted(base int, numbers ...int64) string {
+	var b []byte
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, '.')
+		}
+		if n > 0 {
+			b = strconv.AppendInt(b, n, base)
+		}
+	}
+	return strings.TrimRight(string(b), ".")
+}
+
+// undot reads the output of dotted. Unreadable numbers, and those above top, count as 0.
+func undot(text string, base int, top int64, numbers ...*int64) {
+	for _, n := range numbers {
+		var word string
+		word, text, _ = strings.Cut(text, ".")
+		*n = numeral(word, base, top)
+	}
+}
+
+// numeral reads a number from 0 to top. Anything else counts as 0.
+func numeral(text string, base int, top int64) int64 {
+	if text == "" {
 		return 0
 	}
-	if v, ok := receiptIn(more); ok {
-		return v
+	n, err := strconv.ParseUint(text, base, 63)
+	if err != nil || int64(n) > top {
+		return 0
 	}
-	return 0
-}
-
-// noteWords is room for the words of one note. A processor splits the notes of all others at
-// each answer, so the room is reused.
-type noteWords [12]string
-
-// split parts a note into the words of its form and those with more.
-func (room *noteWords) split(text string) (words, more []string, ok bool) {
-	if driver.ValidateNote(text) != nil {
-		return nil, nil, false
-	}
-	words = room[:0]
-	form, begin := -1, 0 // form: how many words come before those with more
-	for i := 0; i <= len(text); i++ {
-		switch {
-		case i == len(text) || text[i] == ' ':
-			words, begin = append(words, text[begin:i]), i+1
-		case text[i] == ':' && form < 0:
-			form = len(words)
-		}
-	}
-	if words[0] != noteForm {
-		return nil, nil, false
-	}
-	if form < 0 {
-		return words, nil, true
-	}
-	words, more = words[:form], words[form:]
-	for i, w := range more {
-		name, value, _ := strings.Cut(w, ":")
-		other := func(c rune) bool { return c < 'a' || c > 'z' }
-		before := func(o string) bool { return strings.HasPrefix(o, w[:len(name)+1]) }
-		if name == "" || value == "" || strings.ContainsFunc(name, other) || slices.ContainsFunc(more[:i], before) {
-			return nil, nil, false
-		}
-	}
-	return words, more, true
-}
-
-// receiptIn returns the receipt among words; 0 if there is none.
-func receiptIn(more []string) (Version, bool) {
-	for _, w := range more {
-		digits, ok := strings.CutPrefix(w, pausedWord)
-		if !ok {
-			continue
-		}
-		v, ok := numeral(digits, 10, math.MaxInt64)
-		return Version(v), ok && v > 0
-	}
-	return 0, true
-}
-
-// numeral reads a number from 0 to top in a base up to 36, as strconv.FormatInt writes it. It
-// takes no sign, no leading zeros and no capitals.
-func numeral(text string, base, top int64) (n int64, ok bool) {
-	if text == "" || text[0] == '0' && len(text) > 1 {
-		return 0, false
-	}
-	for i := range len(text) {
-		digit := int64(text[i]) - '0'
-		if text[i] > '9' {
-			digit = int64(text[i]) - 'a' + 10
-			if digit < 10 {
-				return 0, false
-			}
-		}
-		if digit < 0 || digit >= base || n > top/base {
-			return 0, false
-		}
-		if n = n*base + digit; n < 0 || n > top { // below 0: beyond what 64 bits hold
-			return 0, false
-		}
-	}
-	return n, true
+	return int64(n)
 }

@@ -1,19 +1,15 @@
 package consensus
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // MaxRaise is the largest multiple of the configured limit that an override may be.
@@ -83,24 +79,15 @@ func (o Override) lasting(now time.Time) (Override, error) {
 func (o Override) rate() ceiling.Rate { return ceiling.Rate{Max: int64(o.Max), Per: o.Per} }
 
 // overrideJSON is the body of the document: {"max":600,"per":"1m0s"}, and more with an end, a reason or an author.
-//
-//nolint:tagliatelle // the unit belongs to the name
 type overrideJSON struct {
-	Max    *int   `json:"max"`
-	Per    string `json:"per,omitempty"`
-	At     int64  `json:"at_us,omitempty"`
-	Left   int64  `json:"left_us,omitempty"`
-	Until  string `json:"until,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	By     string `json:"by,omitempty"`
+	Max *int   `json:"max"`
+	Per string `json:"per,omitempty"`
+	endJSON
 }
 
 // body returns the document's body.
 func (o Override) body() ([]byte, error) {
-	j := overrideJSON{Max: &o.Max, At: o.ending.at, Left: o.ending.left.Microseconds(), Reason: o.Reason, By: o.By}
-	if !o.Until.IsZero() {
-		j.Until = o.Until.UTC().Format(time.RFC3339)
-	}
+	j := overrideJSON{Max: &o.Max, endJSON: o.entry().end()}
 	if o.Per != 0 {
 		j.Per = o.Per.String()
 	}
@@ -111,47 +98,31 @@ func (o Override) body() ([]byte, error) {
 // in a way that this release does not know.
 func parseOverride(body []byte) (Override, error) {
 	var j overrideJSON
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&j); err != nil {
-		// As text: it may quote a name of any length.
+	if err := decodeStrictly(body, &j); err != nil {
 		return Override{}, fmt.Errorf("consensus: the document %q is not an override: %.200s", limitDocument, err.Error())
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) || j.Max == nil {
+	if j.Max == nil {
 		return Override{}, fmt.Errorf(`consensus: the document %q is not an override, allowed: {"max":600,"per":"1m"}`, limitDocument)
 	}
-	o := Override{Max: *j.Max, Reason: j.Reason, By: j.By}
+	e, err := j.read(limitDocument)
+	if err != nil {
+		return Override{}, err
+	}
+	o := Override{Max: *j.Max, Until: e.until, Reason: e.reason, By: e.by, ending: overrideEnd{e.at, e.left}}
+	if e.left == 0 && (e.at > 0 || !e.until.IsZero()) {
+		return Override{}, fmt.Errorf("consensus: the override in the document %q has a time out of bounds", limitDocument)
+	}
 	if j.Per != "" {
-		per, err := time.ParseDuration(j.Per)
-		if err != nil || per == 0 {
+		if o.Per, err = time.ParseDuration(j.Per); err != nil || o.Per == 0 {
 			return Override{}, &RequestError{
 				Field: "per of the document " + limitDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m",
 			}
 		}
-		o.Per = per
-	}
-	if err := j.readEnd(&o); err != nil {
-		return Override{}, err
 	}
 	if err := o.Validate(); err != nil {
 		return Override{}, err
 	}
 	return o, nil
-}
-
-// readEnd reads when the override ends.
-func (j *overrideJSON) readEnd(o *Override) (err error) {
-	if j.At < 0 || j.At > driver.MaxMicros || j.Left < 0 || j.Left > limit.MaxPause.Microseconds() || j.Left == 0 && (j.At > 0 || j.Until != "") {
-		return errors.New("consensus: the override in the document " + limitDocument + " has a time out of bounds")
-	}
-	o.ending = overrideEnd{at: j.At, left: time.Duration(j.Left) * time.Microsecond}
-	if j.Until != "" {
-		if o.Until, err = time.Parse(time.RFC3339, j.Until); err != nil {
-			return fmt.Errorf("consensus: the override in the document %q: until is %.40q, allowed: a time as of RFC 3339", limitDocument, j.Until)
-		}
-		o.Until = o.Until.UTC()
-	}
-	return nil
 }
 
 // fits refuses an override that is too high for the configured limit of a live processor,
@@ -162,9 +133,9 @@ func (o Override) fits(roster []RosterRow) error {
 	}
 	heeded, slots := len(roster) == 0, false
 	for i := range roster {
-		n, ok := parseNote(roster[i].Note)
-		if !ok {
-			slots = slots || standingOf(roster[i].Note).Slots > 0
+		n := noteIn(roster[i].Note)
+		if n.limit.Max == 0 {
+			slots = slots || n.standing.Slots > 0
 			continue
 		}
 		heeded = true
@@ -195,7 +166,7 @@ func (o Override) fits(roster []RosterRow) error {
 func configured(roster []RosterRow) time.Duration {
 	var lowest ceiling.Rate
 	for i := range roster {
-		if n, ok := parseNote(roster[i].Note); ok && (lowest.Max == 0 || n.limit.Below(lowest)) {
+		if n := noteIn(roster[i].Note); n.limit.Max > 0 && (lowest.Max == 0 || n.limit.Below(lowest)) {
 			lowest = n.limit
 		}
 	}

@@ -30,7 +30,9 @@ type ending struct {
 func (e *ending) load(m moment, o *Override) { e.end = o.entry().ends(m) }
 
 // entry is the override's end in the form of a pause.
-func (o Override) entry() *entry { return &entry{at: o.ending.at, left: o.ending.left} }
+func (o Override) entry() *entry {
+	return &entry{reason: o.Reason, by: o.By, at: o.ending.at, left: o.ending.left, until: o.Until}
+}
 
 // change returns the override that should replace the one in force, if any.
 func (e *ending) change(m moment, o Override, held pooldoc.Held) (next Override, due bool) {

@@ -117,7 +117,7 @@ func overviewOf(pool string, roster []RosterRow) (o Overview, part float64) {
 		if r.Slots > 0 && (o.Slots == 0 || r.Slots < o.Slots) {
 			o.Slots = r.Slots
 		}
-		if n, ok := parseNote(row.Note); ok {
+		if n := noteIn(row.Note); n.limit.Max > 0 {
 			r.Max, r.Per, r.Hard = int(n.limit.Max), n.limit.Per, n.hard
 			if lowest.Max == 0 || n.limit.Below(lowest) {
 				if lowest, part = n.limit, 1; r.Granted > 0 {
@@ -226,28 +226,21 @@ func (o *Overview) Reserved(known limit.Quotas) (rate float64, ok bool) {
 
 // readDocuments reads the override, the quota changes, the ramp, the backoff and the pauses.
 func (o *Overview) readDocuments() {
-	override, err := limitDoc.Read(limitDoc.In(o.Documents))
-	if err != nil {
-		o.Unreadable = append(o.Unreadable, limitDocument)
-	}
-	o.setOverride(override)
-	if o.changes, err = quotaDoc.Read(quotaDoc.In(o.Documents)); err != nil {
-		o.Unreadable = append(o.Unreadable, quotaDocument)
-	}
-	r, err := rampDoc.Read(rampDoc.In(o.Documents))
-	if err != nil {
-		o.Unreadable = append(o.Unreadable, rampDocument)
-	}
+	o.setOverride(readIn(o, &limitDoc))
+	o.changes = readIn(o, &quotaDoc)
+	r, b, n := readIn(o, &rampDoc), readIn(o, &backoffDoc), readIn(o, &pauseDoc)
 	o.Ramp, o.RampPer = r.State.Standing()
-	b, err := backoffDoc.Read(backoffDoc.In(o.Documents))
-	if err != nil {
-		o.Unreadable = append(o.Unreadable, backoffDocument)
-	} else if part := b.State.Standing(); part < 1 {
+	if part := b.State.Standing(); part < 1 {
 		o.Lowered = part
 	}
-	if n, err := pauseDoc.Read(pauseDoc.In(o.Documents)); err != nil {
-		o.Unreadable = append(o.Unreadable, pauseDocument)
-	} else {
-		o.Pauses = n.paused()
+	o.Pauses = n.paused()
+}
+
+// readIn reads one document of the pool, and notes whether it is unreadable.
+func readIn[T any](o *Overview, d *pooldoc.Doc[T]) T {
+	value, err := d.Read(d.In(o.Documents))
+	if err != nil {
+		o.Unreadable = append(o.Unreadable, d.Name)
 	}
+	return value
 }

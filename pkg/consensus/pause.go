@@ -80,7 +80,7 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
 	m.mu.Lock()
 	left := m.p.Left()
-	m.p.forgetPause(s.Tag)
+	m.p.ceiling.pauses.forget(s.Tag)
 	m.mu.Unlock()
 	if left {
 		return limit.ErrClosed
@@ -126,7 +126,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.p.releasePause(c.stop.tag, err == nil)
+	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
 	m.push()
 	return err
 }

@@ -3,7 +3,6 @@ package consensus
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,25 +45,27 @@ type pauseListJSON struct {
 	Resumed uint64      `json:"resumed,omitempty"`
 }
 
-//nolint:tagliatelle // the unit belongs to the name
 type entryJSON struct {
-	Tag    string `json:"tag,omitempty"`
-	At     int64  `json:"at_us,omitempty"`
-	Left   int64  `json:"left_us,omitempty"`
-	Until  string `json:"until,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	By     string `json:"by,omitempty"`
+	Tag string `json:"tag,omitempty"`
+	endJSON
+}
+
+// An endJSON says how long a pause or an override lasts, why, and who made it.
+//
+//nolint:tagliatelle // the unit belongs to the name
+type endJSON struct {
+	At     int64     `json:"at_us,omitempty"`
+	Left   int64     `json:"left_us,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
 func (n *pauseList) body() ([]byte, error) {
 	j := pauseListJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
 	for _, e := range n.entries {
-		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason, By: e.by}
-		if !e.until.IsZero() {
-			o.Until = e.until.UTC().Format(time.RFC3339)
-		}
-		j.Pauses = append(j.Pauses, o)
+		j.Pauses = append(j.Pauses, entryJSON{e.tag, e.end()})
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -112,17 +113,26 @@ func parsePauseList(body []byte) (n pauseList, err error) {
 }
 
 func (o *entryJSON) entry() (e entry, err error) {
-	if o.At < 0 || o.At > driver.MaxMicros || o.Left < 0 || o.Left > limit.MaxPause.Microseconds() {
-		return e, errors.New("consensus: a pause in the document " + pauseDocument + " has a time out of bounds")
+	if e, err = o.read(pauseDocument); err != nil {
+		return entry{}, err
 	}
-	e = entry{tag: o.Tag, reason: o.Reason, by: o.By, at: o.At, left: time.Duration(o.Left) * time.Microsecond}
-	if o.Until != "" {
-		if e.until, err = time.Parse(time.RFC3339, o.Until); err != nil {
-			return entry{}, fmt.Errorf("consensus: a pause in the document %q: until is %.40q, allowed: a time as of RFC 3339", pauseDocument, o.Until)
-		}
-	}
+	e.tag = o.Tag
 	p := limit.Paused{Tag: e.tag, Reason: e.reason, By: e.by}
 	return e, p.Check(time.Time{})
+}
+
+// end returns the entry without its tag in the form of a document.
+func (e *entry) end() endJSON {
+	return endJSON{e.at, e.left.Microseconds(), e.until.UTC().Truncate(time.Second), e.reason, e.by}
+}
+
+// read returns the entry without its tag, of the document with that name.
+func (j *endJSON) read(document string) (e entry, err error) {
+	if j.At < 0 || j.At > driver.MaxMicros || j.Left < 0 || j.Left > limit.MaxPause.Microseconds() {
+		return e, fmt.Errorf("consensus: the document %q has a time out of bounds", document)
+	}
+	left := time.Duration(j.Left) * time.Microsecond
+	return entry{reason: j.Reason, by: j.By, at: j.At, left: left, until: j.Until.UTC()}, nil
 }
 
 // drop removes the pause of a tag.

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -122,32 +121,6 @@ func FuzzParseNotification(f *testing.F) {
 		require.Equal(t, n.version, back.version)
 		require.Equal(t, n.id, back.id)
 	})
-}
-
-// The receipt of a processor stands behind what its note tells of its limit, or alone; words that
-// a release does not know are no reason to ignore the others.
-func TestReceiptInNote(t *testing.T) {
-	n := note{paused: 5}
-	require.Equal(t, "1 p:5", n.String())
-	require.Empty(t, note{}.String())
-	n = noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 7, 8)
-	n.paused = 65537
-	require.Equal(t, "1 0 600 60000000 7 8 p:65537", n.String())
-	for text, want := range map[string]Version{
-		"1 0 600 60000000 7 8": 0, "1 0 600 60000000 7 8 p:65537": 65537, "1 0 600 60000000 7 8 c:12 p:3 x:y": 3, "1 p:9": 9,
-		"1 p:0": 0, "1 p:05": 0, "1 p:9223372036854775808": 0, "2 p:9": 0, "1 0 p:9": 0, "1 P:9": 0, "1 p:1 p:2": 0, "1 p:": 0, "": 0, "1": 0,
-		"1 0 600 60000000 7 8 p:1 9": 0, "1 0 600 60000000 7 8  p:1": 0,
-	} {
-		require.Equal(t, want, receiptOf(text), "%q", text)
-	}
-	for text, ok := range map[string]bool{
-		"1 0 600 60000000 7 8 p:65537": true, "1 0 600 60000000 7 8 c:12 p:3": true, "1 0 600 60000000 7 8 new:word": true,
-		"1 p:9": false, "1 0 600 60000000 7 8 p:x": false, "1 0 600 60000000 7 8 9": false,
-		"1 0 600 60000000 7 8 a:1 a:2": false, "1 0 600 60000000 7 8 :": false,
-	} {
-		_, told := parseNote(text)
-		require.Equal(t, ok, told, "%q", text)
-	}
 }
 
 // written must not be early: the end that is read is never before the one that was meant, but for

@@ -119,21 +119,12 @@ func (p *Processor) refused(now time.Duration, c *pauseCall, found driver.Docume
 	return false
 }
 
-// forgetPause drops this processor's own request for a tag.
-func (p *Processor) forgetPause(tag string) { p.ceiling.pauses.forget(tag) }
-
-// releasePause ends a call about a tag. recorded reports whether it is on record.
-func (p *Processor) releasePause(tag string, recorded bool) { p.ceiling.pauses.release(tag, recorded) }
-
 // notified takes pushed pauses, and returns the version to confirm; 0: none.
 func (p *Processor) notified(now time.Duration, n notification) Version {
 	k := &p.ceiling.pauses
 	k.notify(p.ceiling.moment(now), n.version, n.pauses)
 	return k.receipt()
 }
-
-// pauseVersion is the version of the pauses in force; 0: there were none yet.
-func (p *Processor) pauseVersion() Version { return p.ceiling.pauses.version }
 
 // pauseEnd returns when the pause of a tag ends by itself; false: it does not, or there is none.
 func (p *Processor) pauseEnd(now time.Duration, tag string) (end time.Duration, ok bool) {

@@ -69,7 +69,7 @@ func parseNotification(news []byte) (n notification, err error) {
 	return n, errors.New("consensus: news are neither a pause nor a receipt")
 }
 
-// decodeStrictly reads one JSON value, and refuses unknown fields.
+// decodeStrictly reads one JSON value, and refuses unknown fields. Its errors may quote a name of any length.
 func decodeStrictly(text []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.DisallowUnknownFields()

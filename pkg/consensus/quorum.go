@@ -1,8 +1,10 @@
 package consensus
 
 import (
-	"strings"
+	"context"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -25,31 +27,6 @@ func (t *retryAfter) until(logical int64, now time.Duration) int64 {
 		return 0
 	}
 	return min(logical+(t.end-now).Microseconds(), driver.MaxMicros)
-}
-
-// retryWord begins the word of a note with note.retryAt, a logical time to base 36.
-const retryWord = "t:"
-
-// retryIn returns the time in such a word; 0 if there is none.
-func retryIn(more []string) (int64, bool) {
-	for _, w := range more {
-		if value, found := strings.CutPrefix(w, retryWord); found {
-			n, ok := numeral(value, 36, driver.MaxMicros)
-			return n, ok && n > 0
-		}
-	}
-	return 0, true
-}
-
-// retryOf reads that word of a note, with or without a limit. 0: there is none.
-func retryOf(words, more []string) int64 {
-	if len(words) != 6 && len(words) != 1 {
-		return 0
-	}
-	if n, ok := retryIn(more); ok {
-		return n
-	}
-	return 0
 }
 
 // few is the size of the largest pool in which one processor is a quorum.
@@ -83,4 +60,36 @@ func (p *Processor) RetryQuorum(now time.Duration) (end time.Duration, reason st
 		end = min(end, now+time.Duration(t.others-c.logical(now))*time.Microsecond)
 	}
 	return end, t.reason, true
+}
+
+// RetryAfter implements sharing.Pool.
+func (m *Member) RetryAfter(until time.Time, reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.p.Left() {
+		return
+	}
+	now := m.now()
+	m.p.RetryAfter(now, now+time.Until(until), reason)
+	m.judge()
+	m.Poke() // the others should know soon
+}
+
+// judge pauses the pool if there is a quorum for it. m.mu is held.
+func (m *Member) judge() {
+	now := m.now()
+	end, reason, due := m.p.RetryQuorum(now)
+	if !due || m.p.Left() {
+		return
+	}
+	until := m.base.Add(end)
+	m.judging.Go(func() {
+		life, end := m.lifetime()
+		defer end()
+		ctx, cancel := context.WithTimeout(life, 2*SyncTimeout(MinLease))
+		defer cancel()
+		if _, err := m.Pause(ctx, until, reason, limit.WaitForReceipts(0)); err != nil && ctx.Err() == nil {
+			m.log.Warn("the pause that the called service asked for is not on record yet", "error", err, "until", until)
+		}
+	})
 }

@@ -1,11 +1,9 @@
 package consensus
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
@@ -19,10 +17,10 @@ const maxChangedTags = 100
 // stay as configured. It cannot change patterns.
 type QuotaChanges struct {
 	// Tags are the changed quotas by name, and Other that of all other tags; nil: as configured.
-	Tags  map[string]limit.Quota
-	Other *limit.Quota
+	Tags  map[string]limit.Quota `json:"tags,omitempty"`
+	Other *limit.Quota           `json:"other,omitempty"`
 	// Version counts the changes; 0: there were none.
-	Version Version
+	Version Version `json:"-"`
 }
 
 // Of returns the changed quota of one tag, or of all other tags for the tag ""; nil: as configured.
@@ -84,25 +82,15 @@ func (c QuotaChanges) with(tag string, q *limit.Quota) QuotaChanges {
 	return next
 }
 
-// The form of the document: {"tags":{"acme":{"reserved":200}},"other":{"total":50}}. null is as if it were not there.
-type quotaChangesJSON struct {
-	Tags  map[string]*limit.Quota `json:"tags,omitempty"`
-	Other *limit.Quota            `json:"other,omitempty"`
-}
-
-// body returns the document's body. The error is a *RequestError if it is too large.
+// body returns the document's body: {"tags":{"acme":{"reserved":200}},"other":{"total":50}}. The error is a *RequestError if it is too large.
 func (c QuotaChanges) body() ([]byte, error) {
-	j := quotaChangesJSON{Other: c.Other, Tags: map[string]*limit.Quota{}}
-	for name, q := range c.Tags {
-		j.Tags[name] = &q
-	}
 	if len(c.Tags) > maxChangedTags {
 		return nil, &RequestError{
 			Field: "Tag", Value: fmt.Sprint(len(c.Tags), " changed tags"),
 			Allowed: fmt.Sprint("at most ", maxChangedTags, "; put the others into the configuration"),
 		}
 	}
-	body, err := json.Marshal(j)
+	body, err := json.Marshal(c)
 	if err == nil && len(body) > maxDocumentBytes {
 		err = &RequestError{
 			Field: "Tag", Value: fmt.Sprint(len(body), " bytes of changes"),
@@ -114,23 +102,14 @@ func (c QuotaChanges) body() ([]byte, error) {
 
 // parseQuotaChanges reads a document's body. An unknown field is an error: a later release may count by it.
 func parseQuotaChanges(body []byte) (QuotaChanges, error) {
-	var j quotaChangesJSON
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&j); err != nil {
-		// As text: it may quote a name of any length.
+	var c QuotaChanges
+	if err := decodeStrictly(body, &c); err != nil {
 		return QuotaChanges{}, fmt.Errorf("consensus: the document %q has no changes of quotas: %.200s", quotaDocument, err.Error())
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) || len(j.Tags) > maxChangedTags {
+	if len(c.Tags) > maxChangedTags {
 		const allowed = `{"tags":{"acme":{"total":400}}}`
 		return QuotaChanges{}, fmt.Errorf(
 			"consensus: the document %q has no changes of quotas, allowed: %s with at most %d tags", quotaDocument, allowed, maxChangedTags)
-	}
-	c := QuotaChanges{Other: j.Other, Tags: map[string]limit.Quota{}}
-	for name, q := range j.Tags {
-		if q != nil {
-			c.Tags[name] = *q
-		}
 	}
 	return c, c.validate(limit.Quotas{}, 0, 0)
 }

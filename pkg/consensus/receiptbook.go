@@ -32,15 +32,8 @@ type receiptBook struct {
 // listen watches the store's channel for news until the Member leaves.
 func (m *Member) listen(store driver.Pusher, pool string) {
 	defer close(m.heard)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := m.lifetime()
 	defer cancel()
-	go func() {
-		select {
-		case <-m.quit:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	warned := false
 	for again := watchAgain; ; again = min(2*again, watchAgainMost) {
 		attempt, over := context.WithTimeout(ctx, watchTimeout)
@@ -65,6 +58,19 @@ func (m *Member) listen(store driver.Pusher, pool string) {
 		case <-time.After(again):
 		}
 	}
+}
+
+// lifetime returns a context that ends when Leave begins. Cancel it when it is no longer needed.
+func (m *Member) lifetime() (ctx context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-m.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // hear takes news.
@@ -95,15 +101,20 @@ func (m *Member) hear(news []byte) {
 // tell pushes a notification, if the store has a channel for them. A processor that misses it sees
 // the pause with the next sync.
 func (m *Member) tell(ctx context.Context, news []byte) {
-	store, ok := m.store.(driver.Pusher)
+	if err := push(ctx, m.store, m.pool, news); err != nil && !errors.Is(err, ErrNoPush) {
+		m.log.Debug("news were not pushed", "error", err)
+	}
+}
+
+// push pushes a notification. The error is ErrNoPush for a store that cannot.
+func push(ctx context.Context, s Store, pool string, news []byte) error {
+	store, ok := s.(driver.Pusher)
 	if !ok {
-		return
+		return ErrNoPush
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
-	if err := store.Push(ctx, m.pool, news); err != nil && !errors.Is(err, ErrNoPush) {
-		m.log.Debug("news were not pushed", "error", err)
-	}
+	return store.Push(ctx, pool, news)
 }
 
 // noteReceipt books a receipt that was pushed. m.mu is held.
@@ -168,7 +179,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 		case row.ID == m.p.ID():
 			self = true
 			answered = append(answered, row.ID)
-		case holds(receiptOf(row.Note)) || holds(m.receipt.pushed[row.ID]):
+		case holds(noteIn(row.Note).paused) || holds(m.receipt.pushed[row.ID]):
 			answered = append(answered, row.ID)
 		default:
 			missing = append(missing, row.ID)
@@ -185,7 +196,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.Generation = uint64(m.p.pauseVersion())
+	r.Generation = uint64(m.p.ceiling.pauses.version)
 	if len(c.made) > 0 {
 		r.Answered, r.Missing = m.answered(c)
 	}

@@ -41,12 +41,8 @@ func (m *Member) beginReserving() {
 	m.slots.begun = true
 	go func() {
 		defer close(m.slots.done)
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := m.lifetime()
 		defer cancel()
-		go func() {
-			<-m.quit
-			cancel()
-		}()
 		for {
 			select {
 			case o := <-m.slots.orders:

@@ -8,8 +8,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // SavePause pauses a pool, or one tag of it, from outside. p.Until counts by the local clock; the zero
@@ -98,21 +96,10 @@ func changePauses(ctx context.Context, s Store, pool string, change func(*pauseL
 		return n, changed, nil
 	})
 	if err == nil && version > 0 {
-		notifyPauses(ctx, s, pool, notification{from: rand.Text(), version: version, pauses: &n})
+		n := notification{from: rand.Text(), version: version, pauses: &n}
+		if text, err := n.encode(); err == nil {
+			_ = push(ctx, s, pool, text) // who misses it sees the pause with the next sync
+		}
 	}
 	return err
-}
-
-// notifyPauses pushes a notification if the store can. A processor that misses it sees the pause with
-// the next sync.
-func notifyPauses(ctx context.Context, s Store, pool string, n notification) {
-	store, ok := s.(driver.Pusher)
-	if !ok {
-		return
-	}
-	if text, err := n.encode(); err == nil {
-		ctx, cancel := context.WithTimeout(ctx, pushTimeout)
-		defer cancel()
-		_ = store.Push(ctx, pool, text)
-	}
 }

@@ -70,8 +70,8 @@ func fitsQuota(roster []RosterRow, before, next *QuotaChanges, tag string, force
 			continue
 		}
 		heeded = true
-		n, ok := parseNote(roster[i].Note)
-		if !ok || force {
+		n := noteIn(roster[i].Note)
+		if n.limit.Max == 0 || force {
 			continue
 		}
 		most, per, what := perSecond(n.limit.Max, n.limit.Per), n.limit.Per, "the limit"

@@ -1,13 +1,11 @@
 package consensus
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -155,13 +153,10 @@ func (l spentList) body() ([]byte, error) {
 // parseSpentList reads a document's body. An unknown field is an error: a later release may count by it.
 func parseSpentList(body []byte) (spentList, error) {
 	var j spentJSON
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&j); err != nil {
-		// As text: it may quote a name of any length.
+	if err := decodeStrictly(body, &j); err != nil {
 		return nil, fmt.Errorf("consensus: the document %q has no changes of what is spent: %.200s", spentDocument, err.Error())
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) || len(j.Set) > maxSpentEntries {
+	if len(j.Set) > maxSpentEntries {
 		return nil, fmt.Errorf("consensus: the document %q has no changes of what is spent, allowed: at most %d", spentDocument, maxSpentEntries)
 	}
 	var l spentList

@@ -32,12 +32,9 @@ type Setting struct {
 // settings disagree. Processors that report none are left out.
 func Settings(roster []RosterRow) []Setting {
 	limits := make([]toldLimit, len(roster))
-	var room noteWords
 	for i := range roster {
-		if words, more, ok := room.split(roster[i].Note); ok {
-			n, ok := readNote(words, more)
-			limits[i] = toldLimitOf(&n, ok, more)
-		}
+		n := noteIn(roster[i].Note)
+		limits[i] = toldLimitOf(&n)
 	}
 	return settingsOf(roster, limits)
 }
@@ -45,21 +42,20 @@ func Settings(roster []RosterRow) []Setting {
 // settingsOf is Settings with the limits from the rows' notes, in the order of the rows.
 func settingsOf(roster []RosterRow, limits []toldLimit) []Setting {
 	var list []Setting
-	var known []toldLimit // of the list
-	var quotas []quotaSum
-	for i := range roster {
-		told := limits[i]
+	type setting struct {
+		limit toldLimit
+		sum   quotaSum
+	}
+	var known []setting // of the list
+	for i, told := range limits {
 		if told == (toldLimit{}) {
 			continue
 		}
-		sum := quotaSumOf(roster[i].Busy)
-		at := 0
-		for at < len(list) && (quotas[at] != sum || known[at] != told) {
-			at++
-		}
-		if at == len(list) {
-			s := Setting{Max: int(told.rate.Max), Per: told.rate.Per, Hard: told.hard, Slots: told.slots, Quotas: sum.String()}
-			list, known, quotas = append(list, s), append(known, told), append(quotas, sum)
+		s := setting{told, quotaSumOf(roster[i].Busy)}
+		at := slices.Index(known, s)
+		if at < 0 {
+			at, known = len(list), append(known, s)
+			list = append(list, Setting{Max: int(told.rate.Max), Per: told.rate.Per, Hard: told.hard, Slots: told.slots, Quotas: s.sum.String()})
 		}
 		list[at].IDs = append(list[at].IDs, roster[i].ID)
 	}
@@ -78,12 +74,12 @@ type toldLimit struct {
 	slots int
 }
 
-// toldLimitOf returns the limit of a note, which is n if it is a note with a limit of tokens. more are its other words.
-func toldLimitOf(n *note, ok bool, more []string) toldLimit {
-	if ok {
+// toldLimitOf returns the limit of a note.
+func toldLimitOf(n *note) toldLimit {
+	if n.limit.Max > 0 {
 		return toldLimit{rate: n.limit, hard: n.hard}
 	}
-	return toldLimit{slots: slotsIn(more)}
+	return toldLimit{slots: n.standing.Slots}
 }
 
 func (s *Setting) rate() ceiling.Rate { return ceiling.Rate{Max: int64(s.Max), Per: s.Per} }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,19 +40,6 @@ type Standing struct {
 // maxCapped is the number of such patterns that a note can report.
 const maxCapped = 2
 
-// The words of a note that hold a Standing. Each is left out when there is nothing to report, and when there is no room for it.
-const (
-	slotsWord     = "n:"
-	grantedWord   = "e:" // in millionths, rounded up
-	usedWord      = "u:" // in thousandths
-	waitingWord   = "w:"
-	throttledWord = "why:"
-	tagWord       = "tag:" // as in the query of a URL; the # of a hash stays as it is
-	frozenWord    = "f:"   // the cause, a dot, and milliseconds
-	holdWord      = "h:"   // numbers with dots between them; see holdText
-	cappedWord    = "cap:" // hashes, with dots between them
-)
-
 // Bounds of the values for operators in a note.
 const (
 	maxNoteWaiting = 1_000_000_000
@@ -63,124 +49,81 @@ const (
 	maxNoteHold    = 1_000_000_000_000 // as milliseconds, more than thirty years
 )
 
-// appendTo appends the values to a note, as far as there is room.
-func (s *Standing) appendTo(b []byte) []byte {
-	add := func(there bool, name, value string) {
-		if there && len(b)+1+len(name)+len(value) <= MaxNoteBytes {
-			b = append(append(append(b, ' '), name...), value...)
-		}
+// appendTo adds the words of a note that hold a Standing: each if there is something to report, and room for it.
+func (s *Standing) appendTo(t *noteText) {
+	number := func(n float64, top int64) string { return dotted(10, min(int64(n), top)) }
+	t.add("n", number(float64(s.Slots), maxNoteTokens))
+	t.add("e", number(math.Ceil(s.Granted*maxNoteGranted), maxNoteGranted)) // in millionths, rounded up
+	t.add("w", number(float64(s.Waiting), maxNoteWaiting))
+	t.add("u", number(s.Used*1000+0.5, maxNoteUsed)) // in thousandths
+	t.add("why", string(s.Throttled))
+	t.add("tag", s.told())
+	if s.Frozen > 0 && s.FrozenBy != "" {
+		t.add("f", string(s.FrozenBy)+"."+number(float64(s.Frozen.Milliseconds()), maxNoteFrozen))
 	}
-	number := func(n, top int64) string { return strconv.FormatInt(min(n, top), 10) }
-	used := int64(s.Used*1000 + 0.5)
-	add(s.Slots > 0, slotsWord, number(int64(s.Slots), maxNoteTokens))
-	add(s.Granted > 0, grantedWord, number(int64(math.Ceil(s.Granted*maxNoteGranted)), maxNoteGranted))
-	add(s.Waiting > 0, waitingWord, number(int64(s.Waiting), maxNoteWaiting))
-	add(used > 0, usedWord, number(used, maxNoteUsed))
-	add(s.Throttled != "", throttledWord, string(s.Throttled))
-	tag := s.told()
-	add(tag != "", tagWord, tag)
-	add(s.Frozen > 0 && s.FrozenBy != "", frozenWord, string(s.FrozenBy)+"."+number(s.Frozen.Milliseconds(), maxNoteFrozen))
 	if s.Throttled != "" {
-		hold := holdText(s.Hold)
-		add(hold != "", holdWord, hold)
+		t.add("h", holdText(s.Hold))
 	}
-	capped := s.cappedHashes()
-	add(capped != "", cappedWord, capped)
-	return b
+	t.add("cap", dotted(16, int64(s.capped[0]), int64(s.capped[1])))
 }
 
-func (s *Standing) cappedHashes() string {
-	var list []string
-	for _, key := range s.capped {
-		if key != 0 {
-			list = append(list, hashText(key))
-		}
-	}
-	return strings.Join(list, ".")
-}
-
-// cappedIn reads what cappedHashes writes.
-func cappedIn(value string) (keys [maxCapped]uint64) {
-	for i, hash := range strings.SplitN(value, ".", maxCapped) {
-		if isHash(hash) {
-			keys[i], _ = strconv.ParseUint(hash, 16, 64)
-		}
-	}
-	return keys
-}
-
-// standingOf reads the values for operators in a note. Unreadable ones count as missing.
+// standingOf reads the words for operators in a note. Unreadable ones count as missing.
 func standingOf(text string) (s Standing) {
-	var room noteWords
-	_, more, ok := room.split(text)
-	if !ok {
-		return s
-	}
-	s.Slots = slotsIn(more)
-	for _, w := range more {
-		name, value, _ := strings.Cut(w, ":")
-		switch name + ":" {
-		case grantedWord:
-			n, _ := numeral(value, 10, maxNoteGranted)
-			s.Granted = float64(n) / maxNoteGranted
-		case waitingWord:
-			n, _ := numeral(value, 10, maxNoteWaiting)
-			s.Waiting = int(n)
-		case usedWord:
-			n, _ := numeral(value, 10, maxNoteUsed)
-			s.Used = float64(n) / 1000
-		case throttledWord:
+	for rest := noteBody(text); rest != ""; {
+		var name, value string
+		name, value, rest = cutWord(rest)
+		switch name {
+		case "n":
+			s.Slots = int(numeral(value, 10, maxNoteTokens))
+		case "e":
+			s.Granted = float64(numeral(value, 10, maxNoteGranted)) / maxNoteGranted
+		case "w":
+			s.Waiting = int(numeral(value, 10, maxNoteWaiting))
+		case "u":
+			s.Used = float64(numeral(value, 10, maxNoteUsed)) / 1000
+		case "why":
 			if isWord(value) {
 				s.Throttled = limit.Reason(value)
-				if value == "reserved" { // as earlier releases call it
-					s.Throttled = limit.ReasonSlotsTaken
-				}
 			}
-		case holdWord:
-			s.Hold = holdOf(value)
-		case cappedWord:
-			s.capped = cappedIn(value)
-		case tagWord:
+		case "tag":
 			s.Tag = tagTold(value)
-		case frozenWord:
+		case "f":
 			cause, left, _ := strings.Cut(value, ".")
-			if n, ok := numeral(left, 10, maxNoteFrozen); ok && isWord(cause) {
+			if n := numeral(left, 10, maxNoteFrozen); n > 0 && isWord(cause) {
 				s.Frozen, s.FrozenBy = time.Duration(n)*time.Millisecond, FreezeCause(cause)
 			}
+		case "h":
+			s.Hold = holdOf(value)
+		case "cap":
+			var keys [maxCapped]int64
+			undot(value, 16, 1<<busyKeyBits-1, &keys[0], &keys[1])
+			s.capped = [maxCapped]uint64{uint64(keys[0]), uint64(keys[1])}
 		}
 	}
 	return s
 }
 
-// blockedRate stands for the rate of a tag whose total is 0.
-const blockedRate = "b"
+// blocked ends the text of a Hold by a total of 0.
+const blocked = "b"
 
-// holdText writes callers, the longest wait, the time left, the rate in thousandths and the time owed, times in milliseconds, as
-// 12.3200..60000. Zeros are empty, and empty fields at the end are left out.
+// holdText writes callers, the longest wait, the time left, the rate in thousandths and the time owed, times in milliseconds.
 func holdText(h limit.Hold) string {
-	fields := make([]string, 0, 5)
-	for _, n := range []int64{int64(h.Callers), h.Longest.Milliseconds(), h.Left.Milliseconds(), int64(h.Rate*1000 + 0.5), h.Owed.Milliseconds()} {
-		text := ""
-		if n > 0 {
-			text = strconv.FormatInt(min(n, maxNoteHold), 10)
-		}
-		if len(fields) == 3 && h.Blocked {
-			text = blockedRate
-		}
-		fields = append(fields, text)
+	number := func(n int64) int64 { return min(n, maxNoteHold) }
+	text := dotted(10, number(int64(h.Callers)), number(h.Longest.Milliseconds()), number(h.Left.Milliseconds()),
+		number(int64(h.Rate*1000+0.5)), number(h.Owed.Milliseconds()))
+	if h.Blocked {
+		text += blocked
 	}
-	return strings.TrimRight(strings.Join(fields, "."), ".")
+	return text
 }
 
 // holdOf reads the output of holdText. Unreadable fields count as missing.
 func holdOf(text string) (h limit.Hold) {
-	var n [5]int64
-	for i, field := range strings.SplitN(text, ".", len(n)) {
-		n[i], _ = numeral(field, 10, maxNoteHold)
-		h.Blocked = h.Blocked || i == 3 && field == blockedRate
-	}
-	h.Callers, h.Rate = int(min(n[0], maxNoteWaiting)), float64(n[3])/1000
-	h.Longest, h.Left, h.Owed = time.Duration(n[1])*time.Millisecond, time.Duration(n[2])*time.Millisecond, time.Duration(n[4])*time.Millisecond
+	text, h.Blocked = strings.CutSuffix(text, blocked)
+	var callers, longest, left, rate, owed int64
+	undot(text, 10, maxNoteHold, &callers, &longest, &left, &rate, &owed)
+	h.Callers, h.Rate = int(min(callers, maxNoteWaiting)), float64(rate)/1000
+	h.Longest, h.Left, h.Owed = time.Duration(longest)*time.Millisecond, time.Duration(left)*time.Millisecond, time.Duration(owed)*time.Millisecond
 	return h
 }
 
@@ -249,17 +192,6 @@ func (t *tagging) toldName(tag string) string {
 		return tag
 	}
 	return HashedTag(tag)
-}
-
-// slotsIn returns Standing.Slots among the words of a note.
-func slotsIn(more []string) int {
-	for _, w := range more {
-		if value, ok := strings.CutPrefix(w, slotsWord); ok {
-			n, _ := numeral(value, 10, maxNoteTokens)
-			return int(n)
-		}
-	}
-	return 0
 }
 
 // isWord reports whether a text is a reason or cause as this project names them, so that it can be printed anywhere.

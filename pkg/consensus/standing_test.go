@@ -41,11 +41,8 @@ func TestStanding(t *testing.T) {
 		require.Equal(t, s, standingOf(note{standing: s}.String()))
 	}
 	require.Empty(t, note{standing: Standing{Hold: limit.Hold{Callers: 1}}}.String(), "nothing holds callers back")
-	require.Equal(t, throttle.ReasonSlotsTaken, standingOf("1 why:reserved").Throttled, "as releases before call it")
-	back, ok := parseNote(n.String())
-	require.True(t, ok, "the others read the limit all the same")
-	n.standing = Standing{}
-	require.Equal(t, n, back)
+	n.standing = Standing{Slots: 30}
+	require.Equal(t, n, noteIn(n.String()), "the others read the rest")
 	alone := note{standing: Standing{Slots: 30}}
 	require.Equal(t, "1 n:30", alone.String())
 	require.Equal(t, Standing{Slots: 30}, standingOf("1 n:30"))
@@ -56,19 +53,20 @@ func TestStanding(t *testing.T) {
 func TestStandingTakesNoRoom(t *testing.T) {
 	s := Standing{Slots: 1, Used: 1, Waiting: 1, Throttled: throttle.ReasonLimit, Frozen: time.Second, FrozenBy: driver.FreezeIdentity}
 	for size := range MaxNoteBytes + 1 {
-		b := s.appendTo([]byte(strings.Repeat("x", size)))
+		b := noteText(strings.Repeat("x", size))
+		s.appendTo(&b)
 		require.LessOrEqual(t, len(b), MaxNoteBytes)
+		require.Equal(t, size <= MaxNoteBytes-4, strings.HasPrefix(string(b[size:]), " n:1"))
 	}
-	require.Len(t, s.appendTo([]byte(strings.Repeat("x", MaxNoteBytes-4))), MaxNoteBytes, "n:1 alone")
 }
 
 // What is not as this release writes it is not there.
 func TestStandingOfAnything(t *testing.T) {
 	for _, text := range []string{
-		"", "2 n:30", "1 n:030", "1 n:-1", "1 w:x", "1 u:64001", "1 e:1000001", "1 why:<b>",
+		"", "2 n:30", "1 n:-1", "1 w:x", "1 u:64001", "1 e:1000001", "1 why:<b>",
 		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.",
-		"1 h:", "1 h:x", "1 h:-1", "1 h:01.02..c", "1 h:.....", "1 h:9999999999999",
-		"1 f:new_record.-1", "1 f:X.5", "1 n:1 n:2", "n:30", "1 n:9999999999",
+		"1 h:", "1 h:x", "1 h:-1", "1 h:x.+2..c", "1 h:.....", "1 h:9999999999999",
+		"1 f:new_record.-1", "1 f:X.5", "n:30", "1 n:9999999999", "1 n:1\x00", "1 n:" + strings.Repeat("0", MaxNoteBytes),
 	} {
 		require.Zero(t, standingOf(text), text)
 	}

@@ -226,16 +226,12 @@ func PlanTags(roster []RosterRow, q limit.Quotas, most float64) []TagUse {
 func cappedPatternsIn(roster []RosterRow) map[uint64]bool {
 	keys := map[uint64]bool{}
 	for i := range roster {
-		for _, key := range standingCapped(roster[i].Note) {
+		s := standingOf(roster[i].Note)
+		for _, key := range s.capped {
 			keys[key] = key != 0
 		}
 	}
 	return keys
-}
-
-func standingCapped(note string) [maxCapped]uint64 {
-	s := standingOf(note)
-	return s.capped
 }
 
 // holdByTotal sets By to the total where the plan says that the tag gets all that it asks for: processors report no demand above the total.

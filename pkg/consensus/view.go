@@ -82,7 +82,7 @@ func (p *Processor) View(now time.Duration) View {
 	k := &p.ceiling.pauses
 	v.Generation = uint64(k.version)
 	for _, row := range p.answer.Roster {
-		if row.ID != p.cfg.ID && receiptOf(row.Note) < k.version {
+		if row.ID != p.cfg.ID && noteIn(row.Note).paused < k.version {
 			v.PauseMissing = append(v.PauseMissing, row.ID)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -313,10 +312,6 @@ func TestAdaptiveIsChecked(t *testing.T) {
 	} {
 		require.NoError(t, tc.l.Validate())
 		require.Equal(t, tc.want, tc.l.withDefaults().AdaptiveMin)
-		if tc.l.Adapts() {
-			law := ceiling.Law{Config: tc.l.CeilingConfig()}
-			require.NoError(t, law.BackoffConfig().Validate())
-		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package throttle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,37 +54,31 @@ func (Relaxed) String() string { return ramp.Relaxed.String() }
 
 // String returns the mode with the settings that are given, as a line of YAML.
 func (m OnlyIfUsed) String() string {
-	return withSettings(ramp.OnlyIfUsed, []setting{{"thresholdPercentage", m.ThresholdPercentage, m.ThresholdPercentage != 0}})
+	return withSettings(ramp.OnlyIfUsed, setting("thresholdPercentage", m.ThresholdPercentage))
 }
 
 // String returns the mode with the settings that are given, as a line of YAML.
 func (m GoBackN) String() string {
-	return withSettings(ramp.GoBackN, []setting{
-		{"coolDownPeriod", m.CoolDownPeriod, m.CoolDownPeriod != 0},
-		{"rampDownPercentage", m.RampDownPercentage, m.RampDownPercentage != 0},
-		{"thresholdPercentage", m.ThresholdPercentage, m.ThresholdPercentage != 0},
-	})
+	return withSettings(ramp.GoBackN, setting("coolDownPeriod", m.CoolDownPeriod),
+		setting("rampDownPercentage", m.RampDownPercentage), setting("thresholdPercentage", m.ThresholdPercentage))
 }
 
-// A setting of a mode, and whether it has another value than its default.
-type setting struct {
-	name  string
-	value any
-	given bool
+// setting returns a setting of a mode; empty if it has its default.
+func setting[T comparable](name string, value T) string {
+	var byDefault T
+	if value == byDefault {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v", name, value)
 }
 
 // withSettings returns the name of a mode with the settings that are given.
-func withSettings(m ramp.Mode, settings []setting) string {
-	var parts []string
-	for _, s := range settings {
-		if s.given {
-			parts = append(parts, fmt.Sprintf("%s: %v", s.name, s.value))
-		}
-	}
-	if len(parts) == 0 {
+func withSettings(m ramp.Mode, settings ...string) string {
+	settings = slices.DeleteFunc(settings, func(s string) bool { return s == "" })
+	if len(settings) == 0 {
 		return m.String()
 	}
-	return fmt.Sprintf("{%s: {%s}}", m, strings.Join(parts, ", "))
+	return fmt.Sprintf("{%s: {%s}}", m, strings.Join(settings, ", "))
 }
 
 func (Scheduled) configure(c *ramp.Config) { c.Mode = ramp.Scheduled }
@@ -90,24 +86,14 @@ func (Relaxed) configure(c *ramp.Config)   { c.Mode = ramp.Relaxed }
 
 func (m OnlyIfUsed) configure(c *ramp.Config) {
 	c.Mode = ramp.OnlyIfUsed
-	c.ThresholdPercentage = percentage(m.ThresholdPercentage, ramp.DefaultThresholdPercentage)
+	c.ThresholdPercentage = cmp.Or(int64(m.ThresholdPercentage), ramp.DefaultThresholdPercentage)
 }
 
 func (m GoBackN) configure(c *ramp.Config) {
 	c.Mode = ramp.GoBackN
-	c.ThresholdPercentage = percentage(m.ThresholdPercentage, ramp.DefaultThresholdPercentage)
-	c.RampDownPercentage = percentage(m.RampDownPercentage, ramp.DefaultRampDownPercentage)
-	c.CoolDownPeriod = m.CoolDownPeriod
-	if c.CoolDownPeriod == 0 {
-		c.CoolDownPeriod = ramp.DefaultCoolDownPeriod
-	}
-}
-
-func percentage(value, byDefault int) int64 {
-	if value == 0 {
-		return int64(byDefault)
-	}
-	return int64(value)
+	c.ThresholdPercentage = cmp.Or(int64(m.ThresholdPercentage), ramp.DefaultThresholdPercentage)
+	c.RampDownPercentage = cmp.Or(int64(m.RampDownPercentage), ramp.DefaultRampDownPercentage)
+	c.CoolDownPeriod = cmp.Or(m.CoolDownPeriod, ramp.DefaultCoolDownPeriod)
 }
 
 // Ramps reports whether the limit ramps up.
@@ -128,20 +114,11 @@ func (l Limit) rampConfig() ramp.Config {
 
 // withRampDefaults fills in the defaults of a limit that ramps.
 func (l Limit) withRampDefaults() Limit {
-	if !l.Ramps() {
-		return l
-	}
-	if l.Min == 0 {
-		l.Min = ramp.DefaultMin
-	}
-	if l.RampUpDuration == 0 {
-		l.RampUpDuration = ramp.DefaultRampUpDuration
-	}
-	if l.Mode == nil {
-		l.Mode = Relaxed{}
-	}
-	if l.TTL == 0 {
-		l.TTL = ramp.DefaultTTL
+	if l.Ramps() {
+		l.Min = cmp.Or(l.Min, ramp.DefaultMin)
+		l.RampUpDuration = cmp.Or(l.RampUpDuration, ramp.DefaultRampUpDuration)
+		l.Mode = cmp.Or[Mode](l.Mode, Relaxed{})
+		l.TTL = cmp.Or(l.TTL, ramp.DefaultTTL)
 	}
 	return l
 }
@@ -164,10 +141,7 @@ func (l Limit) validateRamp() []error {
 	if l.Per < minPer || l.Per > maxPer {
 		whole.Per = time.Second
 	}
-	whole.RampUpDuration = max(whole.RampUpDuration, -1)
-	if whole.RampUpDuration == 0 {
-		whole.RampUpDuration = ramp.DefaultRampUpDuration
-	}
+	whole.RampUpDuration = cmp.Or(max(whole.RampUpDuration, -1), ramp.DefaultRampUpDuration)
 	if err := whole.rampConfig().Validate(); err != nil {
 		var list interface{ Unwrap() []error }
 		if errors.As(err, &list) {

@@ -1,12 +1,13 @@
 package backoff
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 )
 
 // hundred is a limit of 100 per second of which 2 are reserved.
@@ -14,27 +15,6 @@ var hundred = Config{Max: 100, Per: time.Second, Reserved: Whole / 50}
 
 // per is a rate of tokens per second as a part of hundred.
 func per(tokens float64) int64 { return int64(tokens / 100 * Whole) }
-
-func TestTarget(t *testing.T) {
-	for _, tc := range []struct {
-		name                                   string
-		reserved, configured, adaptive, target float64
-	}{
-		{"nothing was refused", 5, 100, 100, 100},
-		{"the service can do less", 5, 100, 40, 40},
-		{"the service can do hardly anything", 5, 100, 0.1, 5},
-		{"the service can do nothing", 5, 100, 0, 5},
-		{"the limit was lowered below what the service can do", 5, 30, 40, 30},
-		{"the limit was lowered below what is reserved", 50, 30, 40, 30},
-		{"never above what is configured", 5, 100, 1e9, 100},
-		{"nothing is reserved", 0, 100, 40, 40},
-		{"all is reserved", 100, 100, 0, 100},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			require.InDelta(t, tc.target, Target(tc.reserved, tc.configured, tc.adaptive), 0)
-		})
-	}
-}
 
 // report is that of a processor, in tokens per second.
 func report(generation int64, accepted, refused float64) Report {
@@ -197,7 +177,7 @@ func TestAnotherLimit(t *testing.T) {
 	} {
 		require.InDelta(t, tc.want, tc.c.Ceiling(s, 0)/Whole*float64(tc.c.Max), 1e-5, "%+v", tc.c)
 		next := tc.c.Next(s, Step{Now: 0})
-		require.NoError(t, next.check())
+		requireSound(t, tc.c, next)
 		require.InDelta(t, tc.want, tc.c.Ceiling(next, 0)/Whole*float64(tc.c.Max), 1e-5)
 	}
 	free := hundred.Next(State{}, Step{Now: 0})
@@ -209,44 +189,29 @@ func TestResume(t *testing.T) {
 	r := s.Resume(5 * second)
 	require.True(t, r.Counts(5*second))
 	require.InDelta(t, hundred.Ceiling(s, 90*second), hundred.Ceiling(r, 5*second), 0)
-	require.NoError(t, r.check())
+	requireSound(t, hundred, r)
 	require.Zero(t, State{}.Resume(5))
 	r, due := Config{}.Renew(s, 5*second, 0)
 	require.True(t, due, "the pool does not know")
 	require.True(t, r.Free())
 	require.Equal(t, s.Generation, r.Generation, "what was refused before is not news")
-	require.NoError(t, r.check())
+	requireSound(t, hundred, r)
 	none, due := Config{}.Renew(State{}, 5, 0)
 	require.Zero(t, none)
 	require.False(t, due)
 }
 
-func TestConfigValidate(t *testing.T) {
-	require.NoError(t, hundred.Validate())
-	err := Config{Max: 0, Per: time.Microsecond, Reserved: Whole + 1}.Validate()
-	for _, want := range []string{
-		"max is 0, allowed: 1 to 64000000000", "per is 1µs, allowed: 1ms to 744h", "reserved is 1000000001, allowed: 1 to 1000000000",
-	} {
-		require.ErrorContains(t, err, want)
-	}
-}
-
 func TestParseStateRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                              "of 1 words",
-		"1 2 3":                         "of 3 words",
-		"1 1 1 1 1 1 1 1 1 +1000":       `word 10 of a state is "+1000"`,
-		"1 1 1 1 1 1 1 1 1 01000":       `word 10 of a state is "01000"`,
-		"5 1 6 6 1 1 0 0 1 1000":        "cut of a state is 6, allowed: 0 to 5",
-		"5 1 5 4 1 1 0 0 1 1000":        "from of a state is 4",
-		"5 1 5 5 2 1 0 0 1 1000":        "good of a state is 1, allowed: 2",
-		"5 1 5 5 0 1 0 2 1 1000":        "still of a state is 2, allowed: 0 to 1",
-		"5 1 5 5 1 1 0 0 0 1000":        "max of a state is 0",
-		"5 78000000001 5 5 1 1 0 0 1 1": "generation of a state is 78000000001",
+		"5 1 6 6 1 1 0 0 1 1000":           "cut of a state is 6, allowed: 0 to 5",
+		"5 1 5 4 1 1 0 0 1 1000":           "from of a state is 4",
+		"5 1 5 5 2 1 0 0 1 1000":           "good of a state is 1, allowed: 2",
+		"5 1 5 5 0 1 0 2 1 1000":           "low of a state is 0",
+		"5 1 5 5 1 1 0 2 1 1000":           "still of a state is 2, allowed: 0 to 1",
+		"5 1 5 5 1 1 0 0 0 1000":           "max of a state is 0",
+		"5 78000000001 5 5 1 1 0 0 1 1000": "generation of a state is 78000000001",
 	} {
-		_, err := ParseState(text)
+		_, err := state.Parse[State]("1 0 " + text)
 		require.ErrorContains(t, err, want, "%q", text)
 	}
-	_, err := ParseState(fmt.Sprintf("%0200d", 1))
-	require.ErrorContains(t, err, "200 bytes")
 }

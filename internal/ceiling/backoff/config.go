@@ -1,10 +1,9 @@
 package backoff
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -32,7 +31,7 @@ const (
 
 // Bounds of numbers.
 const (
-	maxMicros     = 1<<53 - 1
+	maxMicros     = state.MaxMicros
 	maxGeneration = 78_000_000_000 // seven digits to base 36
 	maxRate       = 64 * Whole
 	maxClimbed    = 3600 * second
@@ -49,24 +48,4 @@ type Config struct {
 	Per time.Duration
 	// Reserved is the part that is always allowed, in 1e-9 of the limit: 1 to Whole.
 	Reserved int64
-}
-
-// Validate returns an error that names every field out of bounds, or nil.
-func (c Config) Validate() error {
-	var errs []error
-	check := func(ok bool, field string, value any, allowed string) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("backoff: %s is %v, allowed: %s", field, value, allowed))
-		}
-	}
-	check(c.Max >= 1 && c.Max <= maxTokens, "max", c.Max, "1 to 64000000000")
-	check(c.Per >= minPer && c.Per <= maxPer, "per", c.Per, "1ms to 744h")
-	check(c.Reserved >= 1 && c.Reserved <= Whole, "reserved", c.Reserved, "1 to 1000000000")
-	return errors.Join(errs...)
-}
-
-// Target returns the allowed rate: max(reserved, min(configured, adaptive)). reserved counts for at most configured. All three are rates in
-// the same unit.
-func Target(reserved, configured, adaptive float64) float64 {
-	return min(configured, max(reserved, adaptive))
 }

@@ -5,7 +5,7 @@
 //
 // A pool may use
 //
-//	Target = max(reserved, min(configured, adaptive))
+//	max(reserved, min(configured, adaptive))
 //
 // This is the rule by which FoundationDB limits a tag (GlobalTagThrottler). The configured rate is the limit in force without this package.
 // The reserved rate is always allowed, and is at most the configured one. The adaptive rate is computed by this package. It never raises
@@ -47,7 +47,7 @@
 //
 // # State
 //
-// A State has a text form (State.AppendText) of 10 decimal numbers. A pool keeps it as a document. When a step is due, the next processor
+// A State has a text form (State.Fields) of 10 decimal numbers. A pool keeps it as a document. When a step is due, the next processor
 // that asks the store makes it; of two proposals the store takes the first. All rates are in 1e-9 of the configured limit, all times in
 // microseconds of a clock that the processors share.
 package backoff

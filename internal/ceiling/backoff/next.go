@@ -119,7 +119,7 @@ func (c Config) Ceiling(s State, t int64) float64 {
 		return Whole
 	}
 	s = c.rescale(s)
-	return Target(float64(c.Reserved), Whole, s.rate(min(s.Climbed+s.rising(t), maxClimbed)))
+	return min(Whole, max(float64(c.Reserved), s.rate(min(s.Climbed+s.rising(t), maxClimbed))))
 }
 
 // rescale converts the rates to parts of this limit, if they are parts of another.

@@ -1,9 +1,9 @@
 package backoff
 
-import "github.com/numaproj-contrib/numathrottle/internal/statecodec"
+import "github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 
 // A State is the stored state of a pool. The zero State means that nothing was ever refused.
-type State struct {
+type State struct { //nolint:recvcheck // a list of fields points into a State
 	// At is the time of the last step.
 	At int64
 	// Generation counts the cuts. Cut is the time of the last one, and From the end of its lag.
@@ -18,11 +18,6 @@ type State struct {
 	// Max and Per (in microseconds) are the limit that Low and Good refer to.
 	Max, Per int64
 }
-
-const (
-	maxFields = 10
-	maxText   = maxFields*(16+1) - 1 // 2^53 has 16 digits
-)
 
 // known reports whether the state is more than the zero State.
 func (s State) known() bool { return s.Max > 0 }
@@ -67,47 +62,18 @@ func (c Config) Renew(s State, now, _ int64) (next State, due bool) {
 // Rests reports whether time alone changes nothing: the ceiling is free.
 func (c Config) Rests(s State) bool { return s.Free() }
 
-// fieldsOf returns the fields in the order of their text form.
-func fieldsOf(s *State) []*int64 {
-	return []*int64{&s.At, &s.Generation, &s.Cut, &s.From, &s.Low, &s.Good, &s.Climbed, &s.Still, &s.Max, &s.Per}
-}
-
-// AppendText appends the state's only text form to b: its fields in order as decimal numbers, separated by blanks. It fails for a State
-// that Next cannot return.
-func (s State) AppendText(b []byte) ([]byte, error) {
-	if err := s.check(); err != nil {
-		return b, err
+// Fields returns the fields in the order of their text form.
+func (s *State) Fields() []state.Field {
+	return []state.Field{
+		{Name: "at", Value: &s.At, Low: 0, High: maxMicros},
+		{Name: "generation", Value: &s.Generation, Low: 0, High: maxGeneration},
+		{Name: "cut", Value: &s.Cut, Low: 0, High: s.At},
+		{Name: "from", Value: &s.From, Low: s.Cut, High: min(s.Cut+maxLag, maxMicros)},
+		{Name: "low", Value: &s.Low, Low: 1, High: Whole},
+		{Name: "good", Value: &s.Good, Low: s.Low, High: Whole},
+		{Name: "climbed", Value: &s.Climbed, Low: 0, High: maxClimbed},
+		{Name: "still", Value: &s.Still, Low: 0, High: 1},
+		{Name: "max", Value: &s.Max, Low: 1, High: maxTokens},
+		{Name: "per", Value: &s.Per, Low: minPer.Microseconds(), High: maxPer.Microseconds()},
 	}
-	return statecodec.Append(b, fieldsOf(&s)), nil
-}
-
-// ParseState reads what AppendText writes, and nothing else.
-func ParseState(text string) (State, error) {
-	var s State
-	if err := statecodec.Parse("backoff", text, maxText, fieldsOf(&s)); err != nil {
-		return State{}, err
-	}
-	if err := s.check(); err != nil {
-		return State{}, err
-	}
-	return s, nil
-}
-
-// check returns an error that names every field that Next cannot have returned.
-func (s State) check() error {
-	if s == (State{}) {
-		return nil
-	}
-	c := statecodec.Check{Owner: "backoff"}
-	c.Within("max", s.Max, 1, maxTokens)
-	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
-	c.Within("at", s.At, 0, maxMicros)
-	c.Within("generation", s.Generation, 0, maxGeneration)
-	c.Within("cut", s.Cut, 0, s.At)
-	c.Within("from", s.From, s.Cut, min(s.Cut+maxLag, maxMicros))
-	c.Within("low", s.Low, 1, Whole)
-	c.Within("good", s.Good, s.Low, Whole)
-	c.Within("climbed", s.Climbed, 0, maxClimbed)
-	c.Within("still", s.Still, 0, 1)
-	return c.Err()
 }

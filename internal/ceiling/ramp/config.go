@@ -19,19 +19,7 @@ const (
 )
 
 // String returns the mode's name in configurations.
-func (m Mode) String() string {
-	switch m {
-	case Relaxed:
-		return "relaxed"
-	case Scheduled:
-		return "scheduled"
-	case OnlyIfUsed:
-		return "onlyIfUsed"
-	case GoBackN:
-		return "goBackN"
-	}
-	return fmt.Sprintf("mode(%d)", int(m))
-}
+func (m Mode) String() string { return [...]string{"relaxed", "scheduled", "onlyIfUsed", "goBackN"}[m] }
 
 // Numaflow's defaults, for readers of a configuration. A Config has no defaults: 0 percent is a setting.
 const (
@@ -43,7 +31,7 @@ const (
 	DefaultTTL                 = 180 * time.Second
 )
 
-// Bounds of a Config's fields. They keep every number of a State exact in a double.
+// Bounds of a Config's fields. They keep products of a State's numbers within 64 bits.
 const (
 	maxTokens   = 1_000_000_000
 	minPer      = time.Millisecond
@@ -79,7 +67,7 @@ type Config struct {
 	TTL time.Duration
 }
 
-// Validate returns an error that names every field out of bounds, or nil.
+// Validate returns an error that names every field out of bounds, or nil. Max and Per must be valid.
 func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, field string, value any, allowed string) {
@@ -87,23 +75,13 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("ramp: %s is %v, allowed: %s", field, value, allowed))
 		}
 	}
-	check(c.Max >= 1 && c.Max <= maxTokens, "max", c.Max, "1 to 1000000000")
-	check(c.Min >= 1 && c.Min <= maxTokens && (c.Min <= c.Max || c.Max < 1), "min", c.Min, "1 to max")
-	check(c.Per >= minPer && c.Per <= maxPer, "per", c.Per, "1ms to 744h")
+	check(c.Min >= 1 && c.Min <= c.Max, "min", c.Min, "1 to max")
 	check(c.RampUpDuration >= minDuration && c.RampUpDuration <= maxDuration, "rampUpDuration", c.RampUpDuration, "1ms to 744h")
 	check(c.TTL >= minWait && c.TTL <= maxWait, "ttl", c.TTL, "1s to 24h")
-	check(c.Mode >= Relaxed && c.Mode <= GoBackN, "mode", c.Mode, "relaxed, scheduled, onlyIfUsed, goBackN")
-	if c.Mode == OnlyIfUsed || c.Mode == GoBackN {
-		check(c.ThresholdPercentage >= 0 && c.ThresholdPercentage <= 100, "thresholdPercentage", c.ThresholdPercentage, "0 to 100")
-	} else {
-		check(c.ThresholdPercentage == 0, "thresholdPercentage", c.ThresholdPercentage, "only with onlyIfUsed and goBackN")
-	}
+	check(c.ThresholdPercentage >= 0 && c.ThresholdPercentage <= 100, "thresholdPercentage", c.ThresholdPercentage, "0 to 100")
+	check(c.RampDownPercentage >= 0 && c.RampDownPercentage <= 100, "rampDownPercentage", c.RampDownPercentage, "0 to 100")
 	if c.Mode == GoBackN {
-		check(c.RampDownPercentage >= 0 && c.RampDownPercentage <= 100, "rampDownPercentage", c.RampDownPercentage, "0 to 100")
 		check(c.CoolDownPeriod >= minWait && c.CoolDownPeriod <= maxWait, "coolDownPeriod", c.CoolDownPeriod, "1s to 24h")
-	} else {
-		check(c.RampDownPercentage == 0, "rampDownPercentage", c.RampDownPercentage, "only with goBackN")
-		check(c.CoolDownPeriod == 0, "coolDownPeriod", c.CoolDownPeriod, "only with goBackN")
 	}
 	return errors.Join(errs...)
 }

@@ -8,17 +8,7 @@
 // Min + (Max - Min) x progress / RampUpDuration. The record keeps only progress, so that no fraction is lost: 10 to 20 over a minute rises
 // by one every six seconds.
 //
-//	number                       unit                              largest
-//	At, Second                   microseconds, logical             2^53 - 1
-//	From, To, Base, Ramp         microseconds of the ramp          2.7e12 (31 days)
-//	Missed                       seconds                           1e9
-//	Step.Used, Step.Offered      1e-9 of the limit's Max           1e10
-//	State.Used, State.Offered    1e-9 of Max, times milliseconds   1e13
-//	Min, Max                     tokens per Per                    1e9
-//	Per                          microseconds                      2.7e12
-//
-// All of these, and the products below, are integers that a double holds exactly, with one exception that is rounded alike everywhere: a
-// changed configuration.
+// State.Fields has the bounds of all numbers: no product of them overflows 64 bits. Only a changed configuration is rounded, alike everywhere.
 //
 // # The rules
 //
@@ -49,7 +39,7 @@
 //
 // # Steps
 //
-// A pool keeps one State, as a document that stores do not interpret. Its form is State.AppendText, 12 decimal numbers. About once a
+// A pool keeps one State, as a document that stores do not interpret. Its form is State.Fields, 12 decimal numbers. About once a
 // second, the next processor that asks the store makes a step and proposes the result. Of two proposals the store takes the first, and
 // returns it to the other processor. A step is a function of the state, the time and the pool's use, so it does not matter which processor
 // makes it. Package consensus does this (pkg/consensus/ceiling.go); a limiter without a pool makes its own steps.

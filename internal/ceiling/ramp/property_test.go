@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
@@ -134,7 +135,6 @@ func TestBounds(t *testing.T) {
 
 func requireSound(t *testing.T, c Config, s State, ceiling Ceiling) {
 	t.Helper()
-	require.NoError(t, s.check())
 	for i := range int64(11) {
 		at := ceiling.At(s.At + (i-1)*second/5)
 		require.True(t, at >= float64(c.Min) && at <= float64(c.Max), "%v in %+v", at, ceiling)
@@ -142,11 +142,12 @@ func requireSound(t *testing.T, c Config, s State, ceiling Ceiling) {
 	require.InDelta(t, ceiling.From, ceiling.At(ceiling.Since), 0)
 	require.InDelta(t, ceiling.To, ceiling.At(ceiling.Until), 0)
 	require.InDelta(t, ceiling.To, ceiling.At(math.MaxInt64), 0)
-	text, err := s.AppendText(nil)
+	shared := state.Shared[State]{State: s, Epoch: 5}
+	text, err := state.Text(shared)
 	require.NoError(t, err)
-	again, err := ParseState(string(text))
+	again, err := state.Parse[State](string(text))
 	require.NoError(t, err)
-	require.Equal(t, s, again)
+	require.Equal(t, shared, again)
 }
 
 // Without a restart the ceiling never falls, except in goBackN; that of scheduled and

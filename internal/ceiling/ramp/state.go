@@ -3,16 +3,15 @@ package ramp
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/statecodec"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A State is the state of a ramp in a pool's record. The zero State means that nothing is known. Every field is an integer below 2^53,
-// exact in a double.
+// A State is the state of a ramp in a pool's record. The zero State means that nothing is known. Every field is an integer below 2^53.
 //
-// The position of the ramp is given in microseconds of it, not in tokens: 0 is Min, Ramp is Max, and one second with reason to rise adds
-// one second. So no fraction of a token is ever rounded, and no step multiplies or divides tokens.
-type State struct {
+// The position of the ramp is given in microseconds of it, not in tokens: 0 is Min, and Ramp is Max. A second with reason to rise adds a
+// second. So no fraction of a token is ever rounded, and no step multiplies or divides tokens.
+type State struct { //nolint:recvcheck // a list of fields points into a State
 	// At is the logical time of the last step, and Second the start of the second that is not judged yet, in microseconds.
 	At, Second int64
 	// From and To are the positions of the ramp at Second, and one second later.
@@ -31,12 +30,10 @@ const (
 	Whole = limit.WholeShare
 
 	second    = 1_000_000 // microseconds
-	maxMicros = 1<<53 - 1
+	maxMicros = state.MaxMicros
 	maxMissed = 1_000_000_000
 	maxFlow   = 10 * Whole
-	maxWeight = maxFlow * 1_000      // of one second
-	maxFields = 12                   // of a State
-	maxText   = maxFields*(16+1) - 1 // 2^53 has 16 digits
+	maxWeight = maxFlow * 1_000 // of one second
 )
 
 // known reports whether the state is more than the zero State.
@@ -45,8 +42,7 @@ func (s State) known() bool { return s.Max > 0 }
 // Time returns the logical time of the last step, in microseconds.
 func (s State) Time() int64 { return s.At }
 
-// progress returns the position of the ramp at logical time t, which is not before Second. To and From are at most a second apart, so that
-// the product is exact in a double.
+// progress returns the position of the ramp at logical time t, which is not before Second.
 func (s State) progress(t int64) int64 {
 	passed := min(t-s.Second, second)
 	if s.To >= s.From {
@@ -80,51 +76,20 @@ func (s State) hold(progress, at int64) State {
 	}
 }
 
-// fieldsOf returns the fields in the order of their text form.
-func fieldsOf(s *State) []*int64 {
-	return []*int64{
-		&s.At, &s.Second, &s.From, &s.To, &s.Base, &s.Missed, &s.Used, &s.Offered, &s.Min, &s.Max, &s.Per, &s.Ramp,
+// Fields returns the fields in the order of their text form.
+func (s *State) Fields() []state.Field {
+	return []state.Field{
+		{Name: "at", Value: &s.At, Low: 0, High: maxMicros},
+		{Name: "second", Value: &s.Second, Low: max(0, s.At-second+1), High: s.At},
+		{Name: "from", Value: &s.From, Low: 0, High: s.Ramp},
+		{Name: "to", Value: &s.To, Low: max(0, s.From-second), High: min(s.From+second, s.Ramp)},
+		{Name: "base", Value: &s.Base, Low: 0, High: s.Ramp},
+		{Name: "missed", Value: &s.Missed, Low: 0, High: maxMissed},
+		{Name: "used", Value: &s.Used, Low: 0, High: maxWeight},
+		{Name: "offered", Value: &s.Offered, Low: 0, High: maxWeight},
+		{Name: "min", Value: &s.Min, Low: 1, High: s.Max},
+		{Name: "max", Value: &s.Max, Low: 1, High: maxTokens},
+		{Name: "per", Value: &s.Per, Low: minPer.Microseconds(), High: maxPer.Microseconds()},
+		{Name: "ramp", Value: &s.Ramp, Low: minDuration.Microseconds(), High: maxDuration.Microseconds()},
 	}
-}
-
-// AppendText appends the state's only text form to b: its fields in order as decimal numbers, separated by blanks. It fails for a State
-// that Next cannot return.
-func (s State) AppendText(b []byte) ([]byte, error) {
-	if err := s.check(); err != nil {
-		return b, err
-	}
-	return statecodec.Append(b, fieldsOf(&s)), nil
-}
-
-// ParseState reads what AppendText writes, and nothing else.
-func ParseState(text string) (State, error) {
-	var s State
-	if err := statecodec.Parse("ramp", text, maxText, fieldsOf(&s)); err != nil {
-		return State{}, err
-	}
-	if err := s.check(); err != nil {
-		return State{}, err
-	}
-	return s, nil
-}
-
-// check returns an error that names every field that Next cannot have returned.
-func (s State) check() error {
-	if s == (State{}) {
-		return nil
-	}
-	c := statecodec.Check{Owner: "ramp"}
-	c.Within("max", s.Max, 1, maxTokens)
-	c.Within("min", s.Min, 1, s.Max)
-	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
-	c.Within("ramp", s.Ramp, minDuration.Microseconds(), maxDuration.Microseconds())
-	c.Within("at", s.At, 0, maxMicros)
-	c.Within("second", s.Second, max(0, s.At-second+1), s.At)
-	c.Within("from", s.From, 0, s.Ramp)
-	c.Within("to", s.To, max(0, s.From-second), min(s.From+second, s.Ramp))
-	c.Within("base", s.Base, 0, s.Ramp)
-	c.Within("missed", s.Missed, 0, maxMissed)
-	c.Within("used", s.Used, 0, maxWeight)
-	c.Within("offered", s.Offered, 0, maxWeight)
-	return c.Err()
 }

@@ -27,7 +27,7 @@ var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
 		"internal/listen", "internal/mutants", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
-		"internal/statecodec", "internal/stopnotice", "internal/tagname", "internal/templatecheck", "internal/version", "pkg/limit",
+		"internal/stopnotice", "internal/tagname", "internal/templatecheck", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{
 		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",

@@ -9,11 +9,11 @@ import (
 // A report is of the last second, however often calls are counted.
 func TestWindow(t *testing.T) {
 	for _, every := range []int64{second / 1000, second / 100, second / 20} {
-		var w Window
+		var w Tally
 		var totals Totals
 		for now := int64(0); now <= 5*second; now += every {
 			totals.Accepted, totals.Refused, totals.Overloaded = now/(second/50), now/(second/20), now/(second/10)
-			w.Add(now, totals)
+			w.add(now, totals)
 			if now < second {
 				continue
 			}
@@ -30,14 +30,14 @@ func TestWindow(t *testing.T) {
 
 // Refusals from before a generation do not count in it; what was accepted does.
 func TestWindowOfAGeneration(t *testing.T) {
-	var w Window
-	w.Add(0, Totals{})
-	w.Add(second/2, Totals{Accepted: 30, Refused: 20, Overloaded: 10})
-	w.Start(second*6/10, Totals{30, 20, 10})
+	var w Tally
+	w.add(0, Totals{})
+	w.add(second/2, Totals{Accepted: 30, Refused: 20, Overloaded: 10})
+	w.Begin(second*6/10, false)
 	r := w.Report(100, 1, second*6/10)
 	require.Zero(t, r.refused())
 	require.Positive(t, r.Accepted)
-	w.Add(second, Totals{50, 24, 10})
+	w.add(second, Totals{50, 24, 10})
 	r = w.Report(100, 1, second)
 	require.Equal(t, int64(Whole/2), r.Accepted)
 	require.Equal(t, int64(Whole/10), r.Refused, "four in 0.4 s")
@@ -46,16 +46,16 @@ func TestWindowOfAGeneration(t *testing.T) {
 
 // One call is not taken for a high rate because it was seen at once.
 func TestWindowAtTheBeginning(t *testing.T) {
-	var w Window
+	var w Tally
 	require.Zero(t, w.Report(100, 0, 5))
 	require.False(t, w.Active(5))
-	w.Start(0, Totals{})
+	w.Begin(0, false)
 	require.False(t, w.Active(5))
-	w.Add(1, Totals{Refused: 1})
+	w.add(1, Totals{Refused: 1})
 	require.Equal(t, int64(4*Whole/100), w.Report(100, 0, 1).Refused)
 	require.True(t, w.Active(10*second))
 	require.False(t, w.Active(11*second))
-	w.Add(100*second, Totals{Refused: 51})
+	w.add(100*second, Totals{Refused: 51})
 	require.Equal(t, int64(Whole/2), w.Report(100, 0, 100*second).Refused, "after a silence")
 	require.Equal(t, int64(maxRate), w.Report(1e-9, 0, 100*second).Refused)
 }
