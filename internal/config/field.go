@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"strings"
 	"unicode"
 )
@@ -37,14 +36,22 @@ type Field[C any] struct {
 // NUMATHROTTLE_STORE_CA_FILE.
 func Variable(key string) string { return variable(Prefix, key) }
 
-// variable returns the field's environment variable.
-func (f *Field[C]) variable() string { return variable(f.prefix(), f.Key) }
+// Variable returns the field's environment variable.
+func (f *Field[C]) Variable() string { return variable(f.prefix(), f.Key) }
 
 // variables returns all environment variables of the field.
 func (f *Field[C]) variables() []string {
-	names := []string{f.variable()}
+	names := []string{f.Variable()}
 	if shared := Variable(f.Key); f.Shared && shared != names[0] {
 		names = append(names, shared)
+	}
+	return names
+}
+
+func keys[C any](fields []Field[C]) []string {
+	names := make([]string, len(fields))
+	for i := range fields {
+		names[i] = fields[i].Key
 	}
 	return names
 }
@@ -67,29 +74,29 @@ func variable(prefix, key string) string {
 	return b.String()
 }
 
-func (f *Field[C]) empty(source string) error {
+func (f *Field[C]) empty(source string) *FieldError {
 	return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
 }
 
-// put sets the field from text, or returns its faults joined (Split). On a fault c keeps its value.
-func (f *Field[C]) put(c *C, text, source string) error {
+// put sets the field from text, and returns its faults. On a fault c keeps its value.
+func (f *Field[C]) put(c *C, text, source string) []*FieldError {
 	if f.Value.secret && !f.Value.hidden { // a URL, which may contain a secret; a secret drops its line end itself
 		text = TrimLineEnd(text)
 	}
 	switch {
 	case text == "", f.Value.hidden && TrimLineEnd(text) == "":
-		return f.empty(source)
-	case f.Value.block != nil:
-		return errors.Join(f.putBlockText(c, text, source)...)
+		return []*FieldError{f.empty(source)}
+	case f.Value.set == nil:
+		return f.putBlock(c, text, source)
 	}
 	before := *c
 	if f.Value.set(c, text) && f.ok(c) {
 		return nil
 	}
-	problem := f.fault(c, text)
+	fault := f.fault(c, text)
 	*c = before
-	problem.Source = source
-	return problem
+	fault.Source = source
+	return []*FieldError{fault}
 }
 
 // ok reports whether the field's value in c is allowed.
@@ -101,28 +108,22 @@ func (f *Field[C]) ok(c *C) bool {
 func (f *Field[C]) fault(c *C, text string) *FieldError {
 	if f.Value.problem != nil {
 		if problem := f.Value.problem(c); problem != "" {
-			allowed := f.Allowed
 			if f.Value.hidden {
-				allowed = AllowedSecret
+				return &FieldError{Field: f.Key, Problem: problem, Allowed: AllowedSecret}
 			}
-			return &FieldError{Field: f.Key, Problem: problem, Allowed: allowed}
+			return &FieldError{Field: f.Key, Problem: problem, Allowed: f.Allowed}
 		}
 	}
+	problem := "is " + quote(text)
 	if f.Value.secret {
-		return &FieldError{Field: f.Key, Problem: "is not as it should be (not shown)" + f.meant(text), Allowed: f.Allowed}
+		problem = "is not as it should be (not shown)"
 	}
-	return &FieldError{Field: f.Key, Problem: "is " + quote(text) + f.meant(text), Allowed: f.Allowed}
-}
-
-// meant suggests the intended value of a text.
-func (f *Field[C]) meant(text string) string {
-	switch {
-	case f.Value.hint != nil:
-		return f.Value.hint(text)
-	case f.Key == "max":
-		return fractionHint(text)
+	if f.Value.hint != nil {
+		problem += f.Value.hint(text)
+	} else if f.Key == "max" {
+		problem += fractionHint(text)
 	}
-	return ""
+	return &FieldError{Field: f.Key, Problem: problem, Allowed: f.Allowed}
 }
 
 // Check returns a *FieldError for every field of c whose value is not allowed, in the
@@ -150,4 +151,46 @@ func Show[C any](fields []Field[C], c *C) []Setting {
 		}
 	}
 	return out
+}
+
+// Flag returns the name of the field's flag, without dashes: onStoreLoss is on-store-loss. ok is false for a secret, which is never a flag:
+// every user who may list the processes of a machine sees all flags.
+func (f *Field[C]) Flag() (name string, ok bool) {
+	return flagName(f.Key), !f.Value.hidden
+}
+
+func flagName(key string) string {
+	return strings.ToLower(strings.ReplaceAll(variable("", key), "_", "-"))
+}
+
+// Lift converts fields of an A to fields of a B that contains an A. So a program can have them in one table with its own settings. at
+// returns the address of the A.
+func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
+	lifted := make([]Field[B], len(fields))
+	for i, f := range fields {
+		v := f.Value
+		lifted[i] = Field[B]{
+			Key: f.Key, Prefix: f.Prefix, Shared: f.Shared, Allowed: f.Allowed, Default: f.Default, Doc: f.Doc,
+			Topic: f.Topic, Unit: f.Unit, Example: f.Example, Form: f.Form, Range: lift(f.Range, at),
+			Value: Value[B]{
+				traits: v.traits, set: lift2(v.set, at), get: lift(v.get, at), block: lift2(v.block, at), check: lift(v.check, at),
+				problem: lift(v.problem, at),
+			},
+		}
+	}
+	return lifted
+}
+
+func lift[A, B, R any](of func(*A) R, at func(*B) *A) func(*B) R {
+	if of == nil {
+		return nil
+	}
+	return func(b *B) R { return of(at(b)) }
+}
+
+func lift2[A, B, X, R any](of func(*A, X) R, at func(*B) *A) func(*B, X) R {
+	if of == nil {
+		return nil
+	}
+	return func(b *B, x X) R { return of(at(b), x) }
 }

@@ -236,7 +236,7 @@ func TestLoadMovesCredentialsOutOfTheURL(t *testing.T) {
 
 func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	clearEnv(t)
-	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml", "min: three\nmodes: {scheduled: {x: 1}}\nttl: 48h\nmax: ten\n"))
+	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml", "min: three\nmodes: {goBackN: {coolDownPeriod: 1ms}}\nttl: 48h\nmax: ten\n"))
 	t.Setenv("NUMATHROTTLE_LEASE", "1h")
 	t.Setenv("NUMATHROTTLE_STRICT", "very")
 	t.Setenv("NUMATHROTTLE_POLICYY", "fair")
@@ -246,8 +246,7 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	path := os.Getenv("NUMATHROTTLE_CONFIG")
 	want := strings.Join([]string{
 		`min is "three" (` + path + ":1), allowed: a whole number, 1 to `max`, with `hard` at least `max` / `burst`",
-		`modes is "{scheduled: {x: 1}}" (` + path + ":2), allowed: one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`, each with its settings " +
-			"in a mapping: `thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`",
+		"modes.goBackN.coolDownPeriod is \"1ms\" (" + path + ":2), allowed: a duration, `1s` to `24h`",
 		`ttl is "48h" (` + path + ":3), allowed: a duration, `1s` to `24h`",
 		`max is "ten" (` + path + `:4), allowed: a whole number, 0 to 1000000000`,
 		"strict is \"very\" (NUMATHROTTLE_STRICT), allowed: `true` or `false`, not with `hard` or a ramp",

@@ -62,11 +62,9 @@ var changeFields = []field{
 	config.DurationField("rampUpDuration", time.Millisecond, longest, "`1s` with `min`, else no ramp", "How long it takes at least from `min` to `max`",
 		func(c *Config) *time.Duration { return &c.Limit.RampUpDuration }).Like("10m"),
 	{
-		Key: "modes", Allowed: "one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`, each with its settings in a mapping: " +
-			"`thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`",
-		Default: "`relaxed`",
+		Key: "modes", Allowed: allowedModes, Default: "`relaxed`",
 		Doc:     "When the ramp rises; a mapping, in the variable too, or the name alone",
-		Value:   config.Named(setMode, showMode),
+		Value:   config.Block(readMode, showMode),
 		Range:   func(c *Config) bool { return limitOK(throttle.Limit{Mode: c.Limit.Mode}) },
 		Example: "{goBackN: {coolDownPeriod: 5s}}", Form: modesForm(),
 	},
