@@ -122,7 +122,7 @@ func FuzzCredentialFiles(f *testing.F) {
 				continue
 			}
 			want := strings.TrimRight(content, " \t\r\n")
-			password := creds.SentinelPassword
+			password := creds.SentinelPassword.Text
 			if key == "storePasswordFile" {
 				var err error
 				_, password, err = creds.Login()

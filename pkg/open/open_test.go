@@ -264,7 +264,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		},
 		"empty": {
 			Config{Store: "redis://h", StorePasswordFile: empty},
-			`storePasswordFile is "` + empty + `", which cannot be used: ` + empty + ` is empty`,
+			`storePasswordFile is "` + empty + `", which cannot be used: it is empty`,
 		},
 		"sentinel": {
 			Config{Store: "redis+sentinel://h/m", StoreSentinelPasswordFile: "/"},
@@ -294,7 +294,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"several": {
 			Config{Store: "tls://h", StoreCAFile: empty, StoreNkeyFile: "/nonexistent/file", Lease: 1},
 			"lease is \"1ns\", allowed: a duration in whole milliseconds, `3s` to `10s`" +
-				"\nnumathrottle: " + `storeCAFile is "` + empty + `", which cannot be used: ` + empty + ` is empty` +
+				"\nnumathrottle: " + `storeCAFile is "` + empty + `", which cannot be used: it is empty` +
 				"\nnumathrottle: " + `storeNkeyFile is "/nonexistent/file", which cannot be used: no such file or directory`,
 		},
 	} {
