@@ -111,8 +111,5 @@ func meantFlag(flags *flag.FlagSet, err error) string {
 
 // SecretField is a setting that is never printed.
 func SecretField[S any](key, doc string, at func(*S) *numathrottle.Secret) config.Field[S] {
-	return config.Field[S]{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
-		func(s *S, text string) { *at(s) = numathrottle.NewSecret(text) },
-		func(s *S) string { return at(s).Reveal() },
-	)}
+	return open.SecretField(key, doc, at)
 }
