@@ -261,13 +261,6 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	require.EqualError(t, err, "numathrottle: "+want)
 }
 
-func TestOnStoreLossFollowsFromTheLimit(t *testing.T) {
-	require.Equal(t, StoreLossDegrade, Config{}.onStoreLoss())
-	require.Equal(t, StoreLossStop, Config{Limit: throttle.Limit{Hard: true}}.onStoreLoss())
-	require.Equal(t, StoreLossStop, Config{Limit: throttle.Limit{Strict: true}}.onStoreLoss())
-	require.Equal(t, StoreLossStop, Config{OnStoreLoss: StoreLossStop}.onStoreLoss())
-}
-
 func TestPoolAndIDFollowFromNumaflow(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
@@ -386,21 +379,4 @@ func TestAPoolOnASharedStoreHasAName(t *testing.T) {
 		clearEnv(t)
 		require.NoError(t, Config{Limit: throttle.Limit{Max: 5}, Store: store}.Validate(), store)
 	}
-}
-
-func TestMemoryInAPodIsWarnedAbout(t *testing.T) {
-	clearEnv(t)
-	c := Config{Limit: throttle.Limit{Max: 5}}
-	require.Empty(t, c.Warnings())
-	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-	require.Len(t, c.Warnings(), 1)
-	require.Contains(t, c.Warnings()[0], "memory:// is not shared between pods")
-	var logs logBook
-	c.Logger = logs.logger()
-	th, err := Open(t.Context(), c)
-	require.NoError(t, err)
-	require.NoError(t, th.Close())
-	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN msg=\"memory:// is not shared"), logs.String())
-	c.Store = "static://?replicas=2"
-	require.Empty(t, c.Warnings())
 }
