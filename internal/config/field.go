@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Prefix is the prefix of variables, except for fields with their own prefix.
@@ -48,14 +50,6 @@ func (f *Field[C]) variables() []string {
 	return names
 }
 
-func keys[C any](fields []Field[C]) []string {
-	names := make([]string, len(fields))
-	for i := range fields {
-		names[i] = fields[i].Key
-	}
-	return names
-}
-
 func (f *Field[C]) prefix() string { return cmp.Or(f.Prefix, Prefix) }
 
 func variable(prefix, key string) string {
@@ -74,65 +68,113 @@ func variable(prefix, key string) string {
 	return b.String()
 }
 
-func (f *Field[C]) empty(source string) *FieldError {
-	return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
-}
-
-// put sets the field from text, and returns its faults. On a fault c keeps its value.
-func (f *Field[C]) put(c *C, text, source string) []*FieldError {
-	if f.Value.secret && !f.Value.hidden { // a URL, which may contain a secret; a secret drops its line end itself
-		text = TrimLineEnd(text)
-	}
-	switch {
-	case text == "", f.Value.hidden && TrimLineEnd(text) == "":
-		return []*FieldError{f.empty(source)}
-	case f.Value.set == nil:
-		return f.putBlock(c, text, source)
-	}
-	before := *c
-	if f.Value.set(c, text) && f.ok(c) {
-		return nil
-	}
-	fault := f.fault(c, text)
-	*c = before
-	fault.Source = source
-	return []*FieldError{fault}
-}
-
 // ok reports whether the field's value in c is allowed.
 func (f *Field[C]) ok(c *C) bool {
 	return (f.Value.check == nil || f.Value.check(c)) && (f.Value.problem == nil || f.Value.problem(c) == "") && (f.Range == nil || f.Range(c))
 }
 
-// fault describes the fault of the field's value in c. text is that value as it may be shown, unless it is a secret.
-func (f *Field[C]) fault(c *C, text string) *FieldError {
-	if f.Value.problem != nil {
-		if problem := f.Value.problem(c); problem != "" {
-			if f.Value.hidden {
-				return &FieldError{Field: f.Key, Problem: problem, Allowed: AllowedSecret}
+// A setting is a field of one configuration. It has lost the type of that, so that the code that reads settings exists once.
+type setting struct {
+	traits
+
+	key, allowed string
+	set          func(text string) bool // nil: see Block
+	block        func(n *yaml.Node) []BlockFault
+	ok           func() bool // the value is allowed
+	get, problem func() string
+	keep         func() (restore func()) // remembers the configuration
+}
+
+// bind returns the settings of c.
+func bind[C any](fields []Field[C], c *C) []setting {
+	out := make([]setting, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		v := &f.Value
+		s := &out[i]
+		s.traits, s.key, s.allowed = v.traits, f.Key, f.Allowed
+		s.ok = func() bool { return f.ok(c) }
+		s.get = func() string { return v.get(c) }
+		s.keep = func() func() {
+			before := *c
+			return func() { *c = before }
+		}
+		if v.problem != nil {
+			s.problem = func() string { return v.problem(c) }
+		}
+		if v.set != nil {
+			s.set = func(text string) bool { return v.set(c, text) }
+		}
+		if v.block != nil {
+			s.block = func(n *yaml.Node) []BlockFault { return v.block(c, n) }
+		}
+	}
+	return out
+}
+
+func (s *setting) empty(source string) *FieldError {
+	return &FieldError{Field: s.key, Problem: "is empty", Source: source, Allowed: s.allowed + "; leave it out for the default"}
+}
+
+// put sets the setting from text, and returns its faults. On a fault it keeps its value.
+func (s *setting) put(text, source string) []*FieldError {
+	if s.secret && !s.hidden { // a URL, which may contain a secret; a secret drops its line end itself
+		text = TrimLineEnd(text)
+	}
+	switch {
+	case text == "", s.hidden && TrimLineEnd(text) == "":
+		return []*FieldError{s.empty(source)}
+	case s.set == nil:
+		return s.putBlock(text, source)
+	}
+	restore := s.keep()
+	if s.set(text) && s.ok() {
+		return nil
+	}
+	fault := s.fault(text)
+	restore()
+	fault.Source = source
+	return []*FieldError{fault}
+}
+
+// fault describes the fault of the value. text is that value as it may be shown, unless it is a secret.
+func (s *setting) fault(text string) *FieldError {
+	if s.problem != nil {
+		if problem := s.problem(); problem != "" {
+			if s.hidden {
+				return &FieldError{Field: s.key, Problem: problem, Allowed: AllowedSecret}
 			}
-			return &FieldError{Field: f.Key, Problem: problem, Allowed: f.Allowed}
+			return &FieldError{Field: s.key, Problem: problem, Allowed: s.allowed}
 		}
 	}
 	problem := "is " + quote(text)
-	if f.Value.secret {
+	if s.secret {
 		problem = "is not as it should be (not shown)"
 	}
-	if f.Value.hint != nil {
-		problem += f.Value.hint(text)
-	} else if f.Key == "max" {
+	if s.hint != nil {
+		problem += s.hint(text)
+	} else if s.key == "max" {
 		problem += fractionHint(text)
 	}
-	return &FieldError{Field: f.Key, Problem: problem, Allowed: f.Allowed}
+	return &FieldError{Field: s.key, Problem: problem, Allowed: s.allowed}
+}
+
+// keysOf returns the keys of settings.
+func keysOf(settings []setting) []string {
+	names := make([]string, len(settings))
+	for i := range settings {
+		names[i] = settings[i].key
+	}
+	return names
 }
 
 // Check returns a *FieldError for every field of c whose value is not allowed, in the
 // order of the table. The zero value of every field is allowed.
 func Check[C any](fields []Field[C], c *C) []error {
 	var faults []error
-	for i := range fields {
-		if f := &fields[i]; !f.ok(c) {
-			faults = append(faults, f.fault(c, f.Value.get(c)))
+	for _, s := range bind(fields, c) {
+		if !s.ok() {
+			faults = append(faults, s.fault(s.get()))
 		}
 	}
 	return faults

@@ -46,8 +46,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// loadFile sets c from a YAML file: one mapping from keys to values.
-func loadFile[C any](fields []Field[C], without []string, name string, c *C, r *Reading) {
+// loadFile sets settings from a YAML file: one mapping from keys to values.
+func loadFile(settings []setting, without []string, name string, r *Reading) {
 	if name == "" {
 		r.found(&FieldError{Field: FileVariable, Problem: "is empty", Allowed: "the path of a YAML file; unset it for none"})
 		return
@@ -57,11 +57,11 @@ func loadFile[C any](fields []Field[C], without []string, name string, c *C, r *
 		r.found(&FieldError{Field: FileVariable, Problem: fmt.Sprintf("is %s, which cannot be read: %v", quote(name), withoutPath(err))})
 		return
 	}
-	readContent(fields, without, name, content, c, r)
+	readContent(settings, without, name, content, r)
 }
 
 // readContent is loadFile for the content of the file.
-func readContent[C any](fields []Field[C], without []string, name string, content []byte, c *C, r *Reading) {
+func readContent(settings []setting, without []string, name string, content []byte, r *Reading) {
 	root, fault := ParseYAML(content, FileVariable)
 	switch {
 	case fault != nil:
@@ -74,7 +74,7 @@ func readContent[C any](fields []Field[C], without []string, name string, conten
 		r.found(fault.in(name))
 		return
 	}
-	known := keys(fields)
+	known := keysOf(settings)
 	entries, faults := Entries(root, "", math.MaxInt, "")
 	for _, e := range entries {
 		if len(faults) > MaxFaults {
@@ -83,9 +83,9 @@ func readContent[C any](fields []Field[C], without []string, name string, conten
 		if i := slices.Index(known, e.Name); i >= 0 {
 			r.from(e.Name, at(name, e.Line))
 			if n := behindAlias(e.Value); n.Kind == yaml.ScalarNode { // also the text of a Block
-				faults = append(faults, fields[i].putNode(c, n, e.Name)...)
+				faults = append(faults, settings[i].putNode(n, e.Name)...)
 			} else {
-				faults = append(faults, fields[i].setNode(c, n, e.Name)...)
+				faults = append(faults, settings[i].setNode(n, e.Name)...)
 			}
 			continue
 		}

@@ -98,7 +98,7 @@ var literal = regexp.MustCompile("^`?([^`:; ]+(?:://)?)`?($|[:;])")
 func (f *Field[C]) DefaultValue() string {
 	m := literal.FindStringSubmatch(f.Default)
 	var c C
-	if m == nil || f.put(&c, m[1], "") != nil || m[1] == "none" {
+	if m == nil || bind([]Field[C]{*f}, &c)[0].put(m[1], "") != nil || m[1] == "none" {
 		return ""
 	}
 	return m[1]

@@ -172,7 +172,7 @@ func FuzzValues(f *testing.F) {
 			field := &table[i]
 			s := settings{Max: 1, Per: 2, Mode: "stop", Pool: "p", Fast: true, Store: "memory://", secret: "s", StoreCAFile: "c"}
 			before := s
-			if faults := field.put(&s, text, "SOURCE"); len(faults) > 0 {
+			if faults := bind(table[i:i+1], &s)[0].put(text, "SOURCE"); len(faults) > 0 {
 				requireOneLine(t, []error{faults[0]})
 				require.Equal(t, before, s, "a setting with a fault keeps its value")
 				continue
@@ -187,7 +187,7 @@ func FuzzValues(f *testing.F) {
 				require.Contains(t, []string{"0", "false"}, text, field.Key)
 				continue
 			}
-			require.Empty(t, field.put(&again, shown, "SOURCE"), field.Key)
+			require.Empty(t, bind(table[i:i+1], &again)[0].put(shown, "SOURCE"), field.Key)
 			require.Equal(t, s, again, field.Key)
 			if field.Key == "per" {
 				require.Positive(t, s.Per)

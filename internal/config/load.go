@@ -23,30 +23,33 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 // Read is Load for a program that needs the sources of settings, or that excludes some of the library's settings. without lists the keys of
 // those; their faults say so instead of calling them unknown.
 func Read[C any](fields []Field[C], without, environ []string, c *C) *Reading {
-	v := vocabularyOf(fields)
+	return read(bind(fields, c), vocabularyOf(fields), without, environ)
+}
+
+func read(settings []setting, v *vocabulary, without, environ []string) *Reading {
 	env := v.pick(environ)
 	r := &Reading{}
 	if name, ok := env[FileVariable]; ok {
-		loadFile(fields, without, name, c, r)
+		loadFile(settings, without, name, r)
 	}
 	delete(env, FileVariable)
 	delete(env, requireStores)
-	for i := range fields {
-		f := &fields[i]
+	for i := range settings {
+		s := &settings[i]
 		before := ""
-		for _, name := range f.variables() {
+		for n, name := range v.known {
 			text, ok := env[name]
-			if !ok {
+			if !ok || v.keys[n] != s.key {
 				continue
 			}
 			delete(env, name)
 			if before != "" {
-				r.found(&FieldError{Field: f.Key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
+				r.found(&FieldError{Field: s.key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
 				continue
 			}
 			before = name
-			r.from(f.Key, name)
-			r.found(f.put(c, text, name)...)
+			r.from(s.key, name)
+			r.found(s.put(text, name)...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -73,15 +76,19 @@ func LoadFlags[C any](fields []Field[C], flags map[string]string, c *C) []error 
 
 // ReadFlags is LoadFlags for a configuration already read from other sources; flags win.
 func ReadFlags[C any](fields []Field[C], flags map[string]string, c *C, r *Reading) {
+	readFlags(bind(fields, c), flags, r)
+}
+
+func readFlags(settings []setting, flags map[string]string, r *Reading) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		source := "--" + flagName(key)
-		i := slices.Index(keys(fields), key)
-		if i < 0 || fields[i].Value.hidden {
+		i := slices.Index(keysOf(settings), key)
+		if i < 0 || settings[i].hidden {
 			r.found(&FieldError{Field: Within("", key), Problem: "is not a setting that a flag can have", Source: source})
 			continue
 		}
 		r.from(key, source)
-		r.found(fields[i].put(c, flags[key], source)...)
+		r.found(settings[i].put(flags[key], source)...)
 	}
 }
 

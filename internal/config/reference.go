@@ -153,7 +153,7 @@ func Incomplete[C any](fields []Field[C]) []error {
 			faults = append(faults, fmt.Errorf("the example of setting %s does not fit a table", f.Key))
 		}
 		var c C
-		for _, fault := range f.put(&c, f.example(), "the example") {
+		for _, fault := range bind(fields[i:i+1], &c)[0].put(f.example(), "the example") {
 			faults = append(faults, fault)
 		}
 	}

@@ -82,62 +82,62 @@ func Block[C any](set func(c *C, n *yaml.Node) []BlockFault, get func(c *C) stri
 	return Value[C]{traits: traits{kind: aMapping}, block: set, get: get}
 }
 
-// putBlock sets the field from the text of a Block.
-func (f *Field[C]) putBlock(c *C, text, source string) (faults []*FieldError) {
-	n, fault := ParseYAML([]byte(text), f.Key)
+// putBlock sets the setting from the text of a Block.
+func (s *setting) putBlock(text, source string) (faults []*FieldError) {
+	n, fault := ParseYAML([]byte(text), s.key)
 	switch {
 	case fault != nil:
-		fault.Allowed = cmp.Or(fault.Allowed, f.Allowed)
+		fault.Allowed = cmp.Or(fault.Allowed, s.allowed)
 		return []*FieldError{fault.in(source)}
 	case n == nil:
-		return []*FieldError{f.empty(source)}
+		return []*FieldError{s.empty(source)}
 	}
-	for _, b := range f.setBlock(c, n, f.Key) {
+	for _, b := range s.setBlock(n, s.key) {
 		faults = append(faults, b.in(source))
 	}
 	return faults
 }
 
-// setBlock sets the field from a node that has structure. On a fault c keeps its value. name is the field's full name.
-func (f *Field[C]) setBlock(c *C, n *yaml.Node, name string) []BlockFault {
-	before := *c
-	faults := f.Value.block(c, n)
-	if len(faults) == 0 && !f.ok(c) {
-		fault := f.fault(c, f.Value.get(c))
-		faults = append(faults, BlockFault{Field: f.Key, Problem: fault.Problem, Allowed: fault.Allowed, Line: n.Line})
+// setBlock sets the setting from a node that has structure. On a fault it keeps its value. name is its full name.
+func (s *setting) setBlock(n *yaml.Node, name string) []BlockFault {
+	restore := s.keep()
+	faults := s.block(n)
+	if len(faults) == 0 && !s.ok() {
+		fault := s.fault(s.get())
+		faults = append(faults, BlockFault{Field: s.key, Problem: fault.Problem, Allowed: fault.Allowed, Line: n.Line})
 	}
 	if len(faults) > 0 {
-		*c = before
+		restore()
 	}
 	for i := range faults {
-		faults[i].Field = name + strings.TrimPrefix(faults[i].Field, f.Key)
+		faults[i].Field = name + strings.TrimPrefix(faults[i].Field, s.key)
 	}
 	return faults
 }
 
-// setNode sets the field from a node of a mapping. On a fault c keeps its value. name is the field's full name.
-func (f *Field[C]) setNode(c *C, n *yaml.Node, name string) []BlockFault {
+// setNode sets the setting from a node of a mapping. On a fault it keeps its value. name is its full name.
+func (s *setting) setNode(n *yaml.Node, name string) []BlockFault {
 	n = behindAlias(n)
 	switch {
-	case f.Value.block != nil && (n.Kind == yaml.MappingNode || f.Value.set == nil):
-		return f.setBlock(c, n, name)
+	case s.block != nil && (n.Kind == yaml.MappingNode || s.set == nil):
+		return s.setBlock(n, name)
 	case n.Kind != yaml.ScalarNode:
-		return []BlockFault{{name, "is " + kindName(n), f.Allowed, n.Line}}
+		return []BlockFault{{name, "is " + kindName(n), s.allowed, n.Line}}
 	}
-	return f.putNode(c, n, name)
+	return s.putNode(n, name)
 }
 
-// putNode sets the field from the text of a single value.
-func (f *Field[C]) putNode(c *C, n *yaml.Node, name string) (faults []BlockFault) {
+// putNode sets the setting from the text of a single value.
+func (s *setting) putNode(n *yaml.Node, name string) (faults []BlockFault) {
 	if !slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp"}, n.ShortTag()) {
-		return []BlockFault{{name, "has a tag (!name)", f.Allowed, n.Line}}
+		return []BlockFault{{name, "has a tag (!name)", s.allowed, n.Line}}
 	}
 	text := n.Value
 	if IsNull(n) {
 		text = ""
 	}
-	for _, fault := range f.put(c, text, "") {
-		faults = append(faults, BlockFault{name + strings.TrimPrefix(fault.Field, f.Key), fault.Problem, fault.Allowed, n.Line})
+	for _, fault := range s.put(text, "") {
+		faults = append(faults, BlockFault{name + strings.TrimPrefix(fault.Field, s.key), fault.Problem, fault.Allowed, n.Line})
 	}
 	return faults
 }
@@ -179,13 +179,17 @@ const mostEntries = 100
 // Mapping sets fields of c from a mapping within a Block, whose full name is field. It checks them as Load does; a field with a fault keeps
 // its value.
 func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c *C) []BlockFault {
-	known := keys(fields)
+	return readMapping(bind(fields, c), n, field)
+}
+
+func readMapping(settings []setting, n *yaml.Node, field string) []BlockFault {
+	known := keysOf(settings)
 	names := cmp.Or(strings.Join(known, ", "), "nothing")
 	entries, faults := Entries(n, field, mostEntries, "a mapping with "+names)
 	for _, e := range entries {
 		name := Within(field, e.Name)
 		if i := slices.Index(known, e.Name); i >= 0 {
-			faults = append(faults, fields[i].setNode(c, e.Value, name)...)
+			faults = append(faults, settings[i].setNode(e.Value, name)...)
 			continue
 		}
 		problem := "is not a setting" + didYouMean(e.Name, known)

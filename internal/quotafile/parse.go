@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -64,24 +65,37 @@ func Parse(text []byte) (limit.Quotas, error) {
 const root = "quotas"
 
 // Decode is Parse for a node of a larger text. Its faults have the lines of that text.
-func Decode(n *yaml.Node) (q limit.Quotas, faults []config.BlockFault) {
-	if faults = config.Mapping(quotasFields, n, root, &q); len(faults) > 0 {
+func Decode(n *yaml.Node) (limit.Quotas, []config.BlockFault) {
+	var r reading
+	if faults := config.Mapping(quotasFields, n, root, &r); len(faults) > 0 {
 		return limit.Quotas{}, config.FirstFaults(faults, root)
 	}
-	if q.Tags == nil { // they were given, even if empty
-		q.Tags = map[string]limit.Quota{}
+	if r.quotas.Tags == nil { // they were given, even if empty
+		r.quotas.Tags = map[string]limit.Quota{}
 	}
-	return q, nil
+	return r.quotas, nil
 }
 
+// A reading is the quotas, or the quota or the budget in them, that is being read.
+type reading struct {
+	quotas limit.Quotas
+	one    limit.QuotaPattern
+	budget limit.Budget
+}
+
+type field = config.Field[reading]
+
 // quotasFields are the keys of quotas. Nothing (null) is an empty value of a key.
-var quotasFields = []config.Field[limit.Quotas]{
+var quotasFields = []field{
 	block("tags", config.Schema{"type": []any{"object", "null"}, "additionalProperties": config.MappingForm(quotaFields)}, readTags),
-	block("match", listForm(limit.MaxPatterns, patternFields), func(q *limit.Quotas, n *yaml.Node) []config.BlockFault {
-		return list(n, "match", mostPatterns, patternFields, &q.Match)
+	block("match", listForm(limit.MaxPatterns, patternFields), func(r *reading, n *yaml.Node) []config.BlockFault {
+		return list(n, "match", mostPatterns, patternFields, func(of reading) { r.quotas.Match = append(r.quotas.Match, of.one) })
 	}),
-	block("other", config.MappingForm(quotaFields), func(q *limit.Quotas, n *yaml.Node) []config.BlockFault {
-		return mapping(quotaFields, n, "other", &q.Other)
+	block("other", config.MappingForm(quotaFields), func(r *reading, n *yaml.Node) []config.BlockFault {
+		var of reading
+		faults := mapping(quotaFields, n, "other", &of)
+		r.quotas.Other = of.one.Quota
+		return faults
 	}),
 }
 
@@ -93,8 +107,8 @@ func Schema() config.Schema {
 	return anyOf(quotas, pattern("[:{]"))
 }
 
-func readTags(q *limit.Quotas, n *yaml.Node) (faults []config.BlockFault) {
-	q.Tags = map[string]limit.Quota{}
+func readTags(r *reading, n *yaml.Node) (faults []config.BlockFault) {
+	r.quotas.Tags = map[string]limit.Quota{}
 	if config.IsNull(n) {
 		return nil
 	}
@@ -103,51 +117,51 @@ func readTags(q *limit.Quotas, n *yaml.Node) (faults []config.BlockFault) {
 		if len(faults) > config.MaxFaults {
 			break
 		}
-		var one limit.Quota
-		faults = append(faults, mapping(quotaFields, e.Value, config.Within("tags", e.Name), &one)...)
-		q.Tags[e.Name] = one
+		var of reading
+		faults = append(faults, mapping(quotaFields, e.Value, config.Within("tags", e.Name), &of)...)
+		r.quotas.Tags[e.Name] = of.one.Quota
 	}
 	return faults
 }
 
 // quotaFields are the keys of a quota.
-var quotaFields = []config.Field[limit.Quota]{
-	number("reserved", limit.MaxTokens, func(q *limit.Quota) *int { return &q.Reserved }),
+var quotaFields = []field{
+	number("reserved", limit.MaxTokens, func(r *reading) *int { return &r.one.Reserved }),
 	{
 		Key: "total", Allowed: "a whole number, or none", Value: config.Custom(setTotal),
 		Form: anyOf(config.Schema{"const": "none"}, whole(limit.MaxTokens)),
 	},
-	number("burst", limit.MaxTokens, func(q *limit.Quota) *int { return &q.Burst }),
+	number("burst", limit.MaxTokens, func(r *reading) *int { return &r.one.Burst }),
 	{
-		Key: "per", Allowed: "a duration such as 1m", Value: config.Duration(func(q *limit.Quota) *time.Duration { return &q.Per }),
+		Key: "per", Allowed: "a duration such as 1m", Value: config.Duration(func(r *reading) *time.Duration { return &r.one.Per }),
 		Form: config.DurationForm(limit.MinPer, limit.MaxPer),
 	},
-	number("weight", limit.MaxWeight, func(q *limit.Quota) *int { return &q.Weight }),
-	text("class", words(limit.Interactive, limit.Batch), func(q *limit.Quota) *string { return (*string)(&q.Class) }),
-	block("budgets", listForm(mostBudgets, budgetFields), func(q *limit.Quota, n *yaml.Node) []config.BlockFault {
-		return list(n, "budgets", mostBudgets, budgetFields, &q.Budgets)
+	number("weight", limit.MaxWeight, func(r *reading) *int { return &r.one.Weight }),
+	text("class", words(limit.Interactive, limit.Batch), func(r *reading) *string { return (*string)(&r.one.Class) }),
+	block("budgets", listForm(mostBudgets, budgetFields), func(r *reading, n *yaml.Node) []config.BlockFault {
+		return list(n, "budgets", mostBudgets, budgetFields, func(of reading) { r.one.Budgets = append(r.one.Budgets, of.budget) })
 	}),
-	{Key: "hard", Allowed: "true or false", Value: config.Bool(func(q *limit.Quota) *bool { return &q.Hard })},
-	{Key: "shadow", Allowed: "true or false", Value: config.Bool(func(q *limit.Quota) *bool { return &q.Shadow })},
+	{Key: "hard", Allowed: "true or false", Value: config.Bool(func(r *reading) *bool { return &r.one.Hard })},
+	{Key: "shadow", Allowed: "true or false", Value: config.Bool(func(r *reading) *bool { return &r.one.Shadow })},
 }
 
-var patternFields = append(
-	config.Lift(quotaFields, func(p *limit.QuotaPattern) *limit.Quota { return &p.Quota }),
-	text("tag", config.Schema{"type": []any{"string", "number", "boolean"}, "minLength": 1}, func(p *limit.QuotaPattern) *string { return &p.Tag }))
+var patternFields = append(slices.Clone(quotaFields),
+	text("tag", config.Schema{"type": []any{"string", "number", "boolean"}, "minLength": 1}, func(r *reading) *string { return &r.one.Tag }))
 
-var budgetFields = []config.Field[limit.Budget]{
+var budgetFields = []field{
 	{
 		Key: "amount", Allowed: "a whole number such as 5000000 or 5e6", Value: config.Custom(setAmount),
 		Form: anyOf(config.Schema{"type": "number", "minimum": 1, "maximum": limit.MaxAmount},
 			pattern(`^[1-9][0-9]{0,18}(\.[0-9]{1,18})?([eE]\+?[0-9]{1,2})?$`)),
 	},
-	text("per", words(limit.Hour, limit.Day, limit.Month), func(b *limit.Budget) *string { return (*string)(&b.Per) }),
-	text("zone", pattern("."), func(b *limit.Budget) *string { return &b.Zone }),
-	text("then", words(limit.Refuse, limit.Fallback, limit.Lower), func(b *limit.Budget) *string { return (*string)(&b.Then) }),
+	text("per", words(limit.Hour, limit.Day, limit.Month), func(r *reading) *string { return (*string)(&r.budget.Per) }),
+	text("zone", pattern("."), func(r *reading) *string { return &r.budget.Zone }),
+	text("then", words(limit.Refuse, limit.Fallback, limit.Lower), func(r *reading) *string { return (*string)(&r.budget.Then) }),
 }
 
 // setTotal reads 0 as a block of the tag, and none as no total.
-func setTotal(q *limit.Quota, text string) (ok bool) {
+func setTotal(r *reading, text string) (ok bool) {
+	q := &r.one.Quota
 	q.Total, ok = config.WholeNumber(text)
 	q.Blocked = ok && q.Total == 0
 	return ok || text == "none"
@@ -156,7 +170,7 @@ func setTotal(q *limit.Quota, text string) (ok bool) {
 var amountForm = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,18})(\.[0-9]{1,18})?([eE]\+?[0-9]{1,2})?$`)
 
 // setAmount reads integers in the usual forms of large ones: 5000000, 5e6, 2.5e6.
-func setAmount(b *limit.Budget, text string) bool {
+func setAmount(r *reading, text string) bool {
 	if !amountForm.MatchString(text) {
 		return false
 	}
@@ -164,20 +178,20 @@ func setAmount(b *limit.Budget, text string) bool {
 	if !ok || !value.IsInt() || !value.Num().IsInt64() || value.Num().Int64() == math.MinInt64 {
 		return false
 	}
-	b.Amount = value.Num().Int64()
+	r.budget.Amount = value.Num().Int64()
 	return true
 }
 
-func number(key string, most int, at func(*limit.Quota) *int) config.Field[limit.Quota] {
-	return config.Field[limit.Quota]{Key: key, Allowed: "a whole number", Value: config.Int(at), Form: whole(most)}
+func number(key string, most int, at func(*reading) *int) field {
+	return field{Key: key, Allowed: "a whole number", Value: config.Int(at), Form: whole(most)}
 }
 
-func text[C any](key string, form config.Schema, at func(*C) *string) config.Field[C] {
-	return config.Field[C]{Key: key, Allowed: "a text", Value: config.Text(at), Form: form}
+func text(key string, form config.Schema, at func(*reading) *string) field {
+	return field{Key: key, Allowed: "a text", Value: config.Text(at), Form: form}
 }
 
-func block[C any](key string, form config.Schema, read func(*C, *yaml.Node) []config.BlockFault) config.Field[C] {
-	return config.Field[C]{Key: key, Value: config.Block(read, nil), Form: form}
+func block(key string, form config.Schema, read func(*reading, *yaml.Node) []config.BlockFault) field {
+	return field{Key: key, Value: config.Block(read, nil), Form: form}
 }
 
 func anyOf(forms ...any) config.Schema { return config.Schema{"anyOf": forms} }
@@ -190,24 +204,24 @@ func whole(most int) config.Schema {
 	return anyOf(config.Schema{"type": "integer", "minimum": 0, "maximum": most}, pattern("^[0-9]{1,10}$"))
 }
 
-func listForm[C any](most int, fields []config.Field[C]) config.Schema {
+func listForm(most int, fields []field) config.Schema {
 	return config.Schema{"type": []any{"array", "null"}, "maxItems": most, "items": config.MappingForm(fields)}
 }
 
 // mapping reads a mapping, which may be nothing.
-func mapping[C any](fields []config.Field[C], n *yaml.Node, field string, c *C) []config.BlockFault {
+func mapping(fields []field, n *yaml.Node, name string, r *reading) []config.BlockFault {
 	if config.IsNull(n) {
 		return nil
 	}
-	return config.Mapping(fields, n, field, c)
+	return config.Mapping(fields, n, name, r)
 }
 
 // list reads a list of mappings, which may be nothing.
-func list[C any](n *yaml.Node, field string, most int, fields []config.Field[C], to *[]C) []config.BlockFault {
-	return config.List(n, field, most, func(item *yaml.Node, name string) []config.BlockFault {
-		var one C
-		faults := mapping(fields, item, name, &one)
-		*to = append(*to, one)
+func list(n *yaml.Node, name string, most int, fields []field, add func(of reading)) []config.BlockFault {
+	return config.List(n, name, most, func(item *yaml.Node, name string) []config.BlockFault {
+		var of reading
+		faults := mapping(fields, item, name, &of)
+		add(of)
 		return faults
 	})
 }

@@ -107,12 +107,12 @@ defaults: {}
 
 func TestAmounts(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "5e6": 5_000_000, "2.5e6": 2_500_000, "1E+15": 1e15, "1.0": 1, "-3": -3, "0": 0} {
-		var b limit.Budget
-		require.True(t, setAmount(&b, text), text)
-		require.Equal(t, want, b.Amount, text)
+		var r reading
+		require.True(t, setAmount(&r, text), text)
+		require.Equal(t, want, r.budget.Amount, text)
 	}
 	for _, text := range []string{"", "1.5", "5e-1", "1e99", "010", "1_000", "0x10", "1e999999999", "9223372036854775808", ".inf", "2.55e1"} {
-		require.False(t, setAmount(&limit.Budget{}, text), text)
+		require.False(t, setAmount(&reading{}, text), text)
 	}
 }
 

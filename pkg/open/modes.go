@@ -17,20 +17,40 @@ const allowedModes = "one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`,
 // modeNames are Numaflow's names of the modes of a ramp, and how many of modeFields each has.
 var modeNames, modeSettings = []string{"scheduled", "relaxed", "onlyIfUsed", "goBackN"}, []int{0, 0, 1, 3}
 
-// modeFields are the settings of a mode. 0 is not allowed: it would be the default.
-var modeFields = []config.Field[throttle.GoBackN]{
+// modeFields are the settings of a mode, which is read as a GoBackN. 0 is not allowed: it would be the default.
+var modeFields = []field{
 	percentage("thresholdPercentage", func(m *throttle.GoBackN) *int { return &m.ThresholdPercentage }),
 	percentage("rampDownPercentage", func(m *throttle.GoBackN) *int { return &m.RampDownPercentage }),
-	config.DurationField("coolDownPeriod", time.Second, longestTTL, "", "", func(m *throttle.GoBackN) *time.Duration { return &m.CoolDownPeriod }),
+	{
+		Key: "coolDownPeriod", Allowed: "a duration, `1s` to `24h`", Form: config.DurationForm(time.Second, longestTTL),
+		Value: ofMode(func(m *throttle.GoBackN, text string) bool {
+			d, err := time.ParseDuration(text)
+			m.CoolDownPeriod = d
+			return err == nil && d >= time.Second && d <= longestTTL
+		}),
+	},
 }
 
-func percentage(key string, at func(*throttle.GoBackN) *int) config.Field[throttle.GoBackN] {
-	f := config.NumberField(key, 1, 100, "", "", at)
-	f.Range = func(m *throttle.GoBackN) bool { return *at(m) >= 1 && *at(m) <= 100 }
-	f.Form = config.Schema{"anyOf": []any{
-		config.Schema{"type": "integer", "minimum": 1, "maximum": 100}, config.Schema{"type": "string", "pattern": "^([1-9][0-9]?|100)$"},
-	}}
-	return f
+func percentage(key string, at func(*throttle.GoBackN) *int) field {
+	return field{
+		Key: key, Allowed: "a whole number, 1 to 100",
+		Value: ofMode(func(m *throttle.GoBackN, text string) (ok bool) {
+			*at(m), ok = config.WholeNumber(text)
+			return ok && *at(m) >= 1 && *at(m) <= 100
+		}),
+		Form: config.Schema{"anyOf": []any{
+			config.Schema{"type": "integer", "minimum": 1, "maximum": 100}, config.Schema{"type": "string", "pattern": "^([1-9][0-9]?|100)$"},
+		}},
+	}
+}
+
+func ofMode(set func(m *throttle.GoBackN, text string) bool) config.Value[Config] {
+	return config.Custom(func(c *Config, text string) bool {
+		m, _ := c.Limit.Mode.(throttle.GoBackN)
+		ok := set(&m, text)
+		c.Limit.Mode = m
+		return ok
+	})
 }
 
 // readMode reads the mode of a ramp: its name, or a mapping from the name to its settings.
@@ -48,12 +68,13 @@ func readMode(c *Config, n *yaml.Node) []config.BlockFault {
 		problem := fmt.Sprintf("is %.60q", name) + config.DidYouMean(name, modeNames)
 		return []config.BlockFault{{Field: "modes", Problem: problem, Allowed: allowedModes, Line: line}}
 	}
-	var m throttle.GoBackN
+	c.Limit.Mode = throttle.GoBackN{}
 	if settings != nil && !config.IsNull(settings) {
-		if faults := config.Mapping(modeFields[:modeSettings[i]], settings, "modes."+name, &m); len(faults) > 0 {
+		if faults := config.Mapping(modeFields[:modeSettings[i]], settings, "modes."+name, c); len(faults) > 0 {
 			return faults
 		}
 	}
+	m, _ := c.Limit.Mode.(throttle.GoBackN)
 	c.Limit.Mode = []throttle.Mode{
 		throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{ThresholdPercentage: m.ThresholdPercentage}, m,
 	}[i]
