@@ -2,9 +2,10 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"strings"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Prefix is the prefix of variables, except for fields with their own prefix.
@@ -37,12 +38,12 @@ type Field[C any] struct {
 // NUMATHROTTLE_STORE_CA_FILE.
 func Variable(key string) string { return variable(Prefix, key) }
 
-// variable returns the field's environment variable.
-func (f *Field[C]) variable() string { return variable(f.prefix(), f.Key) }
+// Variable returns the field's environment variable.
+func (f *Field[C]) Variable() string { return variable(f.prefix(), f.Key) }
 
 // variables returns all environment variables of the field.
 func (f *Field[C]) variables() []string {
-	names := []string{f.variable()}
+	names := []string{f.Variable()}
 	if shared := Variable(f.Key); f.Shared && shared != names[0] {
 		names = append(names, shared)
 	}
@@ -67,71 +68,113 @@ func variable(prefix, key string) string {
 	return b.String()
 }
 
-func (f *Field[C]) empty(source string) error {
-	return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
-}
-
-// put sets the field from text, or returns its faults joined (Split). On a fault c keeps its value.
-func (f *Field[C]) put(c *C, text, source string) error {
-	if f.Value.secret && !f.Value.hidden { // a URL, which may contain a secret; a secret drops its line end itself
-		text = TrimLineEnd(text)
-	}
-	switch {
-	case text == "", f.Value.hidden && TrimLineEnd(text) == "":
-		return f.empty(source)
-	case f.Value.block != nil:
-		return errors.Join(f.putBlockText(c, text, source)...)
-	}
-	before := *c
-	if f.Value.set(c, text) && f.ok(c) {
-		return nil
-	}
-	problem := f.fault(c, text)
-	*c = before
-	problem.Source = source
-	return problem
-}
-
 // ok reports whether the field's value in c is allowed.
 func (f *Field[C]) ok(c *C) bool {
 	return (f.Value.check == nil || f.Value.check(c)) && (f.Value.problem == nil || f.Value.problem(c) == "") && (f.Range == nil || f.Range(c))
 }
 
-// fault describes the fault of the field's value in c. text is that value as it may be shown, unless it is a secret.
-func (f *Field[C]) fault(c *C, text string) *FieldError {
-	if f.Value.problem != nil {
-		if problem := f.Value.problem(c); problem != "" {
-			allowed := f.Allowed
-			if f.Value.hidden {
-				allowed = AllowedSecret
-			}
-			return &FieldError{Field: f.Key, Problem: problem, Allowed: allowed}
-		}
-	}
-	if f.Value.secret {
-		return &FieldError{Field: f.Key, Problem: "is not as it should be (not shown)" + f.meant(text), Allowed: f.Allowed}
-	}
-	return &FieldError{Field: f.Key, Problem: "is " + quote(text) + f.meant(text), Allowed: f.Allowed}
+// A setting is a field of one configuration. It has lost the type of that, so that the code that reads settings exists once.
+type setting struct {
+	traits
+
+	key, allowed string
+	set          func(text string) bool // nil: see Block
+	block        func(n *yaml.Node) []BlockFault
+	ok           func() bool // the value is allowed
+	get, problem func() string
+	keep         func() (restore func()) // remembers the configuration
 }
 
-// meant suggests the intended value of a text.
-func (f *Field[C]) meant(text string) string {
-	switch {
-	case f.Value.hint != nil:
-		return f.Value.hint(text)
-	case f.Key == "max":
-		return fractionHint(text)
+// bind returns the settings of c.
+func bind[C any](fields []Field[C], c *C) []setting {
+	out := make([]setting, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		v := &f.Value
+		s := &out[i]
+		s.traits, s.key, s.allowed = v.traits, f.Key, f.Allowed
+		s.ok = func() bool { return f.ok(c) }
+		s.get = func() string { return v.get(c) }
+		s.keep = func() func() {
+			before := *c
+			return func() { *c = before }
+		}
+		if v.problem != nil {
+			s.problem = func() string { return v.problem(c) }
+		}
+		if v.set != nil {
+			s.set = func(text string) bool { return v.set(c, text) }
+		}
+		if v.block != nil {
+			s.block = func(n *yaml.Node) []BlockFault { return v.block(c, n) }
+		}
 	}
-	return ""
+	return out
+}
+
+func (s *setting) empty(source string) *FieldError {
+	return &FieldError{Field: s.key, Problem: "is empty", Source: source, Allowed: s.allowed + "; leave it out for the default"}
+}
+
+// put sets the setting from text, and returns its faults. On a fault it keeps its value.
+func (s *setting) put(text, source string) []*FieldError {
+	if s.secret && !s.hidden { // a URL, which may contain a secret; a secret drops its line end itself
+		text = TrimLineEnd(text)
+	}
+	switch {
+	case text == "", s.hidden && TrimLineEnd(text) == "":
+		return []*FieldError{s.empty(source)}
+	case s.set == nil:
+		return s.putBlock(text, source)
+	}
+	restore := s.keep()
+	if s.set(text) && s.ok() {
+		return nil
+	}
+	fault := s.fault(text)
+	restore()
+	fault.Source = source
+	return []*FieldError{fault}
+}
+
+// fault describes the fault of the value. text is that value as it may be shown, unless it is a secret.
+func (s *setting) fault(text string) *FieldError {
+	if s.problem != nil {
+		if problem := s.problem(); problem != "" {
+			if s.hidden {
+				return &FieldError{Field: s.key, Problem: problem, Allowed: AllowedSecret}
+			}
+			return &FieldError{Field: s.key, Problem: problem, Allowed: s.allowed}
+		}
+	}
+	problem := "is " + quote(text)
+	if s.secret {
+		problem = "is not as it should be (not shown)"
+	}
+	if s.hint != nil {
+		problem += s.hint(text)
+	} else if s.key == "max" {
+		problem += fractionHint(text)
+	}
+	return &FieldError{Field: s.key, Problem: problem, Allowed: s.allowed}
+}
+
+// keysOf returns the keys of settings.
+func keysOf(settings []setting) []string {
+	names := make([]string, len(settings))
+	for i := range settings {
+		names[i] = settings[i].key
+	}
+	return names
 }
 
 // Check returns a *FieldError for every field of c whose value is not allowed, in the
 // order of the table. The zero value of every field is allowed.
 func Check[C any](fields []Field[C], c *C) []error {
 	var faults []error
-	for i := range fields {
-		if f := &fields[i]; !f.ok(c) {
-			faults = append(faults, f.fault(c, f.Value.get(c)))
+	for _, s := range bind(fields, c) {
+		if !s.ok() {
+			faults = append(faults, s.fault(s.get()))
 		}
 	}
 	return faults
@@ -150,4 +193,46 @@ func Show[C any](fields []Field[C], c *C) []Setting {
 		}
 	}
 	return out
+}
+
+// Flag returns the name of the field's flag, without dashes: onStoreLoss is on-store-loss. ok is false for a secret, which is never a flag:
+// every user who may list the processes of a machine sees all flags.
+func (f *Field[C]) Flag() (name string, ok bool) {
+	return flagName(f.Key), !f.Value.hidden
+}
+
+func flagName(key string) string {
+	return strings.ToLower(strings.ReplaceAll(variable("", key), "_", "-"))
+}
+
+// Lift converts fields of an A to fields of a B that contains an A. So a program can have them in one table with its own settings. at
+// returns the address of the A.
+func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
+	lifted := make([]Field[B], len(fields))
+	for i, f := range fields {
+		v := f.Value
+		lifted[i] = Field[B]{
+			Key: f.Key, Prefix: f.Prefix, Shared: f.Shared, Allowed: f.Allowed, Default: f.Default, Doc: f.Doc,
+			Topic: f.Topic, Unit: f.Unit, Example: f.Example, Form: f.Form, Range: lift(f.Range, at),
+			Value: Value[B]{
+				traits: v.traits, set: lift2(v.set, at), get: lift(v.get, at), block: lift2(v.block, at), check: lift(v.check, at),
+				problem: lift(v.problem, at),
+			},
+		}
+	}
+	return lifted
+}
+
+func lift[A, B, R any](of func(*A) R, at func(*B) *A) func(*B) R {
+	if of == nil {
+		return nil
+	}
+	return func(b *B) R { return of(at(b)) }
+}
+
+func lift2[A, B, X, R any](of func(*A, X) R, at func(*B) *A) func(*B, X) R {
+	if of == nil {
+		return nil
+	}
+	return func(b *B, x X) R { return of(at(b), x) }
 }

@@ -12,8 +12,8 @@ import (
 // FileSchema returns the JSON schema (draft-07, which editors know) of a file of settings at an address: names, types, ranges, defaults,
 // examples and meanings. It accepts whatever Load accepts. Load also refuses contradictory settings, and invalid texts such as a store URL.
 func FileSchema[C any](fields []Field[C], id, title string) Schema {
-	s := SchemaOf(fields)
-	s["$schema"], s["$id"], s["title"] = "http://json-schema.org/draft-07/schema#", id, title
+	s := MappingForm(fields)
+	s["type"], s["$schema"], s["$id"], s["title"] = "object", "http://json-schema.org/draft-07/schema#", id, title
 	rows := map[string]Row{}
 	for _, r := range Rows(fields) {
 		rows[r.Key] = r
@@ -21,7 +21,8 @@ func FileSchema[C any](fields []Field[C], id, title string) Schema {
 	properties, _ := s["properties"].(Schema)
 	for i := range fields {
 		f := &fields[i]
-		property, row := f.form(), rows[f.Key]
+		property, _ := properties[f.Key].(Schema)
+		row := rows[f.Key]
 		property["description"] = Plain(strings.TrimSuffix(row.About+" ("+f.Allowed+"; default: "+f.Default+")", "."))
 		if f.Value.kind != aSecret {
 			property["examples"] = []any{f.typed(f.example())}
@@ -29,9 +30,17 @@ func FileSchema[C any](fields []Field[C], id, title string) Schema {
 		if text := f.DefaultValue(); text != "" {
 			property["default"] = f.typed(text)
 		}
-		properties[f.Key] = property
 	}
 	return s
+}
+
+// MappingForm returns the schema of a mapping with the settings of fields, or of nothing.
+func MappingForm[C any](fields []Field[C]) Schema {
+	properties := Schema{}
+	for i := range fields {
+		properties[fields[i].Key] = fields[i].form()
+	}
+	return Schema{"type": []any{"object", "null"}, "additionalProperties": false, "properties": properties}
 }
 
 // form returns the schema of the value, with its range.
@@ -49,7 +58,7 @@ func (f *Field[C]) form() Schema {
 		return DurationForm(time.Duration(max(v.low, 1)), time.Duration(v.high))
 	case v.form != nil:
 		return maps.Clone(v.form)
-	case v.block != nil, v.mapping:
+	case v.block != nil:
 		return maps.Clone(aStructure)
 	case v.kind == aText, v.kind == aFile:
 		return TextForm(maxText)
@@ -89,7 +98,7 @@ var literal = regexp.MustCompile("^`?([^`:; ]+(?:://)?)`?($|[:;])")
 func (f *Field[C]) DefaultValue() string {
 	m := literal.FindStringSubmatch(f.Default)
 	var c C
-	if m == nil || f.put(&c, m[1], "") != nil || m[1] == "none" {
+	if m == nil || bind([]Field[C]{*f}, &c)[0].put(m[1], "") != nil || m[1] == "none" {
 		return ""
 	}
 	return m[1]

@@ -162,7 +162,7 @@ func FuzzValues(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		n, ok := wholeNumber(text)
+		n, ok := WholeNumber(text)
 		exact, isNumber := new(big.Int).SetString(text, 10)
 		require.Equal(t, isNumber && decimal.MatchString(text) && exact.IsInt64(), ok)
 		if ok {
@@ -172,8 +172,8 @@ func FuzzValues(f *testing.F) {
 			field := &table[i]
 			s := settings{Max: 1, Per: 2, Mode: "stop", Pool: "p", Fast: true, Store: "memory://", secret: "s", StoreCAFile: "c"}
 			before := s
-			if err := field.put(&s, text, "SOURCE"); err != nil {
-				requireOneLine(t, []error{err})
+			if faults := bind(table[i:i+1], &s)[0].put(text, "SOURCE"); len(faults) > 0 {
+				requireOneLine(t, []error{faults[0]})
 				require.Equal(t, before, s, "a setting with a fault keeps its value")
 				continue
 			}
@@ -187,7 +187,7 @@ func FuzzValues(f *testing.F) {
 				require.Contains(t, []string{"0", "false"}, text, field.Key)
 				continue
 			}
-			require.NoError(t, field.put(&again, shown, "SOURCE"), field.Key)
+			require.Empty(t, bind(table[i:i+1], &again)[0].put(shown, "SOURCE"), field.Key)
 			require.Equal(t, s, again, field.Key)
 			if field.Key == "per" {
 				require.Positive(t, s.Per)
@@ -306,8 +306,8 @@ func TestLoadOfAFileFullOfFaults(t *testing.T) {
 			}
 			var s settings
 			faults := loadContent(table, nil, "FILE", []byte(content.String()), &s)
-			require.Len(t, faults, maxFaults+1)
-			require.ErrorContains(t, faults[maxFaults], "has more faults")
+			require.Len(t, faults, MaxFaults+1)
+			require.ErrorContains(t, faults[MaxFaults], "has more faults")
 		})
 	}
 	path := filepath.Join(t.TempDir(), "config.yaml")

@@ -7,25 +7,21 @@ import (
 
 // HeaderLines is lines of "Name: value", as ParseHeaders reads them. Only the names are printed, because values may be secrets.
 func HeaderLines[C any](at func(*C) *string) Value[C] {
-	return Value[C]{
-		kind:   someLines,
-		secret: true,
-		hidden: true,
-		set:    func(c *C, text string) bool { *at(c) = text; return true },
-		get: func(c *C) string {
-			var names []string
-			for line := range strings.Lines(*at(c)) {
-				if name, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && isToken(strings.TrimSpace(name)) {
-					names = append(names, strings.TrimSpace(name))
-				}
+	v := text(at, someLines, func(text string) bool { _, ok := ParseHeaders(text); return ok })
+	v.secret, v.hidden = true, true
+	v.get = func(c *C) string {
+		var names []string
+		for line := range strings.Lines(*at(c)) {
+			if name, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && isToken(strings.TrimSpace(name)) {
+				names = append(names, strings.TrimSpace(name))
 			}
-			if len(names) == 0 {
-				return ""
-			}
-			return strings.Join(names, ", ") + " (values not shown)"
-		},
-		check: func(c *C) bool { _, ok := ParseHeaders(*at(c)); return ok },
+		}
+		if len(names) == 0 {
+			return ""
+		}
+		return strings.Join(names, ", ") + " (values not shown)"
 	}
+	return v
 }
 
 // ParseHeaders parses lines of "Name: value", and ignores empty lines. It returns false if a name is invalid or duplicate, or a value is

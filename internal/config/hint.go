@@ -18,8 +18,8 @@ var (
 	hostPorts  = regexp.MustCompile(`^[A-Za-z0-9.-]{1,253}:(6379|26379|4222)(,[A-Za-z0-9.-]{1,253}:(6379|26379|4222))*$`)
 )
 
-// DurationHint suggests the intended duration: 60 is 60s, and 1d is 24h. Empty: there is none.
-func DurationHint(text string) string {
+// durationHint suggests the intended duration: 60 is 60s, and 1d is 24h. Empty: there is none.
+func durationHint(text string) string {
 	meant := ""
 	if bareNumber.MatchString(text) {
 		meant = text + "s"

@@ -2,7 +2,6 @@ package config
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +14,7 @@ func TestHints(t *testing.T) {
 		if want != "" {
 			want = "; did you mean " + want + "?"
 		}
-		require.Equal(t, want, DurationHint(text), text)
+		require.Equal(t, want, durationHint(text), text)
 	}
 	for text, want := range map[string]string{
 		"0.5": "; use max: 1, per: 2s", "1.5": "; use max: 3, per: 2s", ".25": "; use max: 1, per: 4s", "2.0": "", "0.0": "", "5": "", "1/2": "", "x": "",
@@ -35,17 +34,6 @@ func TestHints(t *testing.T) {
 		}
 		require.Equal(t, want, endpointHint(text), text)
 	}
-	type c struct {
-		Max int
-		Per time.Duration
-	}
-	fields := []Field[c]{
-		{Key: "max", Allowed: "a number", Value: Int(func(x *c) *int { return &x.Max })},
-		{Key: "per", Allowed: "a duration", Value: Duration(func(x *c) *time.Duration { return &x.Per })},
-	}
-	var v c
-	require.EqualError(t, fields[0].put(&v, "0.5", ""), "numathrottle: max is \"0.5\"; use max: 1, per: 2s, allowed: a number")
-	require.EqualError(t, fields[1].put(&v, "1d", ""), "numathrottle: per is \"1d\"; did you mean 24h?, allowed: a duration")
 }
 
 // Only what is an address beyond doubt is shown.

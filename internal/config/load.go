@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -9,12 +10,8 @@ import (
 // FileVariable names the file with settings.
 const FileVariable = Prefix + "CONFIG"
 
-// notSettings are variables with the prefix that are not settings of a program.
-var notSettings = []string{
-	FileVariable,
-	// Read by the module's own tests, whose processes inherit it.
-	Prefix + "REQUIRE_STORES",
-}
+// requireStores is read by the module's own tests, whose processes inherit it. It is not a setting of a program.
+const requireStores = Prefix + "REQUIRE_STORES"
 
 // Load sets c from the file in NUMATHROTTLE_CONFIG, if it is set, and from the variables of environ, which has the form of os.Environ. A
 // variable wins over the file. It returns a *FieldError for each fault: those of the file by line, those of the variables in the order of
@@ -26,144 +23,121 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 // Read is Load for a program that needs the sources of settings, or that excludes some of the library's settings. without lists the keys of
 // those; their faults say so instead of calling them unknown.
 func Read[C any](fields []Field[C], without, environ []string, c *C) *Reading {
-	starts, known := prefixes(fields), variables(fields)
-	env := settingsOf(environ, starts, known)
+	return read(bind(fields, c), vocabularyOf(fields), without, environ)
+}
+
+func read(settings []setting, v *vocabulary, without, environ []string) *Reading {
+	env := v.pick(environ)
 	r := &Reading{}
 	if name, ok := env[FileVariable]; ok {
-		r.found(loadFile(fields, without, name, c, r.from)...)
+		loadFile(settings, without, name, r)
 	}
-	for i := range fields {
-		f := &fields[i]
+	delete(env, FileVariable)
+	delete(env, requireStores)
+	for i := range settings {
+		s := &settings[i]
 		before := ""
-		for _, name := range f.variables() {
+		for n, name := range v.known {
 			text, ok := env[name]
-			switch {
-			case !ok:
+			if !ok || v.keys[n] != s.key {
 				continue
-			case before != "":
-				r.found(&FieldError{Field: f.Key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
-			default:
-				r.from(f.Key, name)
-				r.found(Split(f.put(c, text, name))...)
+			}
+			delete(env, name)
+			if before != "" {
+				r.found(&FieldError{Field: s.key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
+				continue
 			}
 			before = name
+			r.from(s.key, name)
+			r.found(s.put(text, name)...)
 		}
 	}
-	for _, name := range sortedKeys(env) {
-		if slices.Contains(known, name) || slices.Contains(notSettings, name) {
-			continue
-		}
-		problem := "is not a variable of " + owner(fields)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		problem := "is not a variable of " + v.owner()
 		if slices.ContainsFunc(without, func(key string) bool { return Variable(key) == name }) {
 			problem = notTaken
 		}
-		fault := &FieldError{Field: quoteKey(name), Problem: problem}
-		if near, ok := nearestVariable(name, known, starts); ok {
-			fault.Problem += fmt.Sprintf("; did you mean %s?", near)
-			fault.meant = keyOf(fields, near)
+		if i := v.nearest(name); i >= 0 {
+			problem += fmt.Sprintf("; did you mean %s?", v.known[i])
+			r.means(v.keys[i])
 		}
-		r.found(fault)
+		r.found(&FieldError{Field: Within("", name), Problem: problem})
 	}
 	return r
 }
 
-// keyOf returns the key of the setting that a variable sets.
-func keyOf[C any](fields []Field[C], name string) string {
-	i := slices.IndexFunc(fields, func(f Field[C]) bool { return slices.Contains(f.variables(), name) })
-	if i < 0 {
-		return ""
+// LoadFlags sets c from flags, which holds values by the key of their field. It returns a *FieldError for each wrong one, in the order of
+// the keys; such a setting keeps its value.
+func LoadFlags[C any](fields []Field[C], flags map[string]string, c *C) []error {
+	var r Reading
+	ReadFlags(fields, flags, c, &r)
+	return r.Faults()
+}
+
+// ReadFlags is LoadFlags for a configuration already read from other sources; flags win.
+func ReadFlags[C any](fields []Field[C], flags map[string]string, c *C, r *Reading) {
+	readFlags(bind(fields, c), flags, r)
+}
+
+func readFlags(settings []setting, flags map[string]string, r *Reading) {
+	for _, key := range slices.Sorted(maps.Keys(flags)) {
+		source := "--" + flagName(key)
+		i := slices.Index(keysOf(settings), key)
+		if i < 0 || settings[i].hidden {
+			r.found(&FieldError{Field: Within("", key), Problem: "is not a setting that a flag can have", Source: source})
+			continue
+		}
+		r.from(key, source)
+		r.found(settings[i].put(flags[key], source)...)
 	}
-	return fields[i].Key
 }
 
 // notTaken is the fault of an excluded setting of the library.
 const notTaken = "is a setting of the library, and none of this program, which names its limits itself"
 
-// owner names the program of the fields: by the prefix of its own settings, or numathrottle.
-func owner[C any](fields []Field[C]) string {
-	for _, p := range prefixes(fields) {
-		if p != Prefix {
-			return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(p, "_"), "_", "-"))
-		}
-	}
-	return strings.ToLower(strings.TrimSuffix(Prefix, "_"))
-}
+// A vocabulary is the variables of a program: their prefixes, and the variables with the keys of their settings.
+type vocabulary struct{ prefixes, known, keys []string }
 
-// prefixes returns the prefixes of all variables of fields.
-func prefixes[C any](fields []Field[C]) []string {
-	all := []string{Prefix}
+func vocabularyOf[C any](fields []Field[C]) *vocabulary {
+	v := &vocabulary{prefixes: []string{Prefix}, known: []string{FileVariable}, keys: []string{""}}
 	for i := range fields {
-		if p := fields[i].prefix(); !slices.Contains(all, p) {
-			all = append(all, p)
+		f := &fields[i]
+		if !slices.Contains(v.prefixes, f.prefix()) {
+			v.prefixes = append(v.prefixes, f.prefix())
+		}
+		for _, name := range f.variables() {
+			v.known, v.keys = append(v.known, name), append(v.keys, f.Key)
 		}
 	}
-	return all
+	return v
 }
 
-// settingsOf returns the variables of environ that begin with one of the prefixes, in any case, or are meant to. It excludes those that
-// Kubernetes sets for a Service of that name.
-func settingsOf(environ, prefixes, known []string) map[string]string {
+// owner names the program: by the first prefix of its own settings, or numathrottle.
+func (v *vocabulary) owner() string {
+	prefix := v.prefixes[min(1, len(v.prefixes)-1)]
+	return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(prefix, "_"), "_", "-"))
+}
+
+// pick returns the variables of environ that are meant for the program. It excludes those that Kubernetes sets in every pod of a namespace
+// for a Service with such a name, such as numathrottle-redis: NUMATHROTTLE_REDIS_SERVICE_HOST, NUMATHROTTLE_REDIS_PORT,
+// NUMATHROTTLE_REDIS_PORT_6379_TCP_ADDR and others.
+func (v *vocabulary) pick(environ []string) map[string]string {
 	env := map[string]string{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		upper := strings.ToUpper(name)
-		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(upper, p) }) {
-			env[name] = value
-		} else if _, ok := meantBy(upper, prefixes, known); ok {
+		if _, ok := v.tail(name); ok {
 			env[name] = value
 		}
 	}
-	for _, name := range sortedKeys(env) {
-		if service, ok := strings.CutSuffix(name, "_SERVICE_HOST"); ok {
-			dropService(env, service)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		service, ok := strings.CutSuffix(name, "_SERVICE_HOST")
+		if _, hasPort := env[service+"_SERVICE_PORT"]; !ok || !hasPort {
+			continue
 		}
+		maps.DeleteFunc(env, func(name, _ string) bool {
+			return name == service+"_PORT" || name == service+"_SERVICE_HOST" || name == service+"_SERVICE_PORT" ||
+				strings.HasPrefix(name, service+"_SERVICE_PORT_") || strings.HasPrefix(name, service+"_PORT_")
+		})
 	}
 	return env
-}
-
-// dropService removes the variables that Kubernetes sets in every pod of a namespace for a Service such as numathrottle-redis:
-// NUMATHROTTLE_REDIS_SERVICE_HOST, NUMATHROTTLE_REDIS_PORT, NUMATHROTTLE_REDIS_PORT_6379_TCP_ADDR and others.
-func dropService(env map[string]string, service string) {
-	if _, ok := env[service+"_SERVICE_PORT"]; !ok {
-		return
-	}
-	for name := range env {
-		if name == service+"_PORT" || name == service+"_SERVICE_HOST" || name == service+"_SERVICE_PORT" ||
-			strings.HasPrefix(name, service+"_SERVICE_PORT_") || strings.HasPrefix(name, service+"_PORT_") {
-			delete(env, name)
-		}
-	}
-}
-
-func variables[C any](fields []Field[C]) []string {
-	names := []string{FileVariable}
-	for i := range fields {
-		names = append(names, fields[i].variables()...)
-	}
-	return names
-}
-
-func keys[C any](fields []Field[C]) []string {
-	names := make([]string, len(fields))
-	for i := range fields {
-		names[i] = fields[i].Key
-	}
-	return names
-}
-
-func sortedKeys(m map[string]string) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// didYouMean suggests the known name nearest to a wrong one, if one is near.
-func didYouMean(name string, known []string) string {
-	if near, ok := nearest(name, known); ok {
-		return fmt.Sprintf("; did you mean %s?", near)
-	}
-	return ""
 }

@@ -19,66 +19,95 @@ func DidYouMean(name string, known []string) string {
 	return "; did you mean " + known[i] + "?"
 }
 
-// nearest returns the known name most likely meant by another one. It differs in at most two letters, and in at most a third of them;
-// otherwise the name begins with it, as store_url does with store. Case and punctuation do not count.
-func nearest(name string, known []string) (string, bool) {
+// didYouMean is DidYouMean without prefixes of known names.
+func didYouMean(name string, known []string) string {
+	if i := nearest(name, known); i >= 0 {
+		return "; did you mean " + known[i] + "?"
+	}
+	return ""
+}
+
+// nearest returns the index of the known name most likely meant by another one; -1 for none. It differs in at most two letters, and in at
+// most a third of them; otherwise the name begins with it, as store_url does with store. Case and punctuation do not count.
+func nearest(name string, known []string) int {
 	const longest = 64
 	word := letters(name)
 	if len(word) > longest {
-		return "", false
+		return -1
 	}
-	best, bestDistance := "", 0
-	for _, k := range known {
-		d := distance(word, letters(k))
-		if best == "" || d < bestDistance {
-			best, bestDistance = k, d
+	best, slips := -1, min(2, len(word)/3)+1
+	for i, k := range known {
+		if d := distance(word, letters(k)); d < slips {
+			best, slips = i, d
 		}
 	}
-	if best != "" && bestDistance <= min(2, len(word)/3) {
-		return best, true
+	if best >= 0 {
+		return best
 	}
 	// A longer form of a known name, the longest one first.
-	best = ""
-	for _, k := range known {
-		if l := letters(k); len(l) >= 3 && strings.HasPrefix(word, l) && len(l) > len(letters(best)) {
-			best = k
-		}
-	}
-	return best, best != ""
-}
-
-// nearestVariable is nearest for a variable. The same setting under another prefix comes first: the suggestion for HTTP_SINK_MAX is
-// NUMATHROTTLE_MAX. A similar one under another prefix comes last.
-func nearestVariable(name string, known, prefixes []string) (string, bool) {
-	tails := make([]string, len(known))
+	longer := 2
 	for i, k := range known {
-		tails[i] = tail(k, prefixes)
-	}
-	word := tail(name, prefixes)
-	if meant, ok := meantBy(strings.ToUpper(name), prefixes, known); ok && meant != "" {
-		return meant, true
-	}
-	if i := slices.IndexFunc(tails, func(t string) bool { return letters(t) == letters(word) }); i >= 0 {
-		return known[i], true
-	}
-	if near, ok := nearest(name, known); ok {
-		return near, true
-	}
-	if near, ok := nearest(word, tails); ok {
-		return known[slices.Index(tails, near)], true
-	}
-	return "", false
-}
-
-// tail returns the name of a variable without its prefix.
-func tail(name string, prefixes []string) string {
-	upper := strings.ToUpper(name)
-	for _, p := range prefixes {
-		if strings.HasPrefix(upper, p) {
-			return upper[len(p):]
+		if l := letters(k); len(l) > longer && strings.HasPrefix(word, l) {
+			best, longer = i, len(l)
 		}
 	}
-	return upper
+	return best
+}
+
+// tail returns the part of a variable behind its prefix. ok is false for a variable that is not meant for the program. Misspelt names are:
+// NUMATHROTLE_MAX, NUMA_THROTTLE_MAX. If they were ignored, their setting would keep the default, which for a limit is none.
+//
+// The beginning may differ from the library's prefix in two letters, and from a shorter one in none; case and underscores do not count.
+// After a program's own prefix, which may be a common word, a known setting must follow.
+func (v *vocabulary) tail(name string) (tail string, ok bool) {
+	name = strings.ToUpper(name)
+	for _, p := range v.prefixes {
+		if tail, ok := strings.CutPrefix(name, p); ok {
+			return tail, true
+		}
+	}
+	for _, k := range v.known {
+		if onlyLetters(name) == onlyLetters(k) { // NUMATHROTTLEMAX, NUMATHROTTLE-MAX
+			return v.tail(k)
+		}
+	}
+	for _, p := range v.prefixes {
+		for i := range name {
+			if name[i] == '_' && isNear(name[:i], p) {
+				tail, ok = name[i+1:], ok || p == Prefix
+				if slices.Contains(v.known, p+tail) {
+					return tail, true
+				}
+			}
+		}
+	}
+	return tail, ok
+}
+
+// isNear reports whether a word in front of an underscore passes for a prefix.
+func isNear(head, prefix string) bool {
+	slips := 0
+	if len(prefix) >= len(Prefix)-1 {
+		slips = 2
+	}
+	return distance(onlyLetters(head), onlyLetters(prefix)) <= slips
+}
+
+// nearest returns the index of the known variable that another one was most likely meant for; -1 for none. The same setting under another
+// prefix comes first: the suggestion for HTTP_SINK_MAX is NUMATHROTTLE_MAX. A similar one under another prefix comes last.
+func (v *vocabulary) nearest(name string) int {
+	tails := make([]string, len(v.known))
+	for i, k := range v.known {
+		tails[i], _ = v.tail(k)
+	}
+	tail, _ := v.tail(name)
+	if i := slices.IndexFunc(tails, func(t string) bool { return letters(t) == letters(tail) }); i >= 0 {
+		return i
+	}
+	if i := nearest(name, v.known); i >= 0 {
+		return i
+	}
+	return nearest(tail, tails)
 }
 
 // onlyLetters returns the letters and digits of a name in capitals.

@@ -10,111 +10,92 @@ import (
 
 // Object is a JSON object, as a text. In the file it may be a mapping, whose numbers keep their spelling.
 func Object[C any](at func(*C) *string) Value[C] {
-	return Value[C]{
-		kind:    aMapping,
-		mapping: true,
-		set: func(c *C, text string) bool {
-			object, ok := jsonObject(text)
-			*at(c) = object
-			return ok
-		},
-		get:   func(c *C) string { return *at(c) },
-		check: func(c *C) bool { return len(*at(c)) <= maxLines },
+	v := text(at, aMapping, func(text string) bool { return len(text) <= maxLines })
+	v.set = func(c *C, text string) bool {
+		object, ok := jsonObject(text)
+		*at(c) = object
+		return ok
 	}
+	v.block = func(c *C, n *yaml.Node) []BlockFault {
+		var b bytes.Buffer
+		if !writeJSON(&b, n) {
+			return []BlockFault{{
+				Problem: "has a part that JSON does not have: a tag, an alias, a name that is not a text, or a number such as .inf", Line: n.Line,
+			}}
+		}
+		*at(c) = b.String()
+		return nil
+	}
+	return v
 }
 
 // jsonObject converts a text to its JSON object in one line, also from YAML.
 func jsonObject(text string) (string, bool) {
-	if len(text) > maxLines {
-		return "", false
-	}
 	var b bytes.Buffer
-	if json.Valid([]byte(text)) {
-		if err := json.Compact(&b, []byte(text)); err != nil {
-			return "", false
-		}
-		return b.String(), strings.HasPrefix(b.String(), "{")
+	if len(text) <= maxLines && json.Valid([]byte(text)) {
+		err := json.Compact(&b, []byte(text))
+		return b.String(), err == nil && strings.HasPrefix(b.String(), "{")
 	}
 	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+	if len(text) > maxLines || yaml.Unmarshal([]byte(text), &document) != nil || len(document.Content) != 1 {
 		return "", false
 	}
-	if !writeJSON(&b, document.Content[0]) {
-		return "", false
-	}
-	return b.String(), true
+	ok := document.Content[0].Kind == yaml.MappingNode && writeJSON(&b, document.Content[0])
+	return b.String(), ok
 }
 
 // writeJSON writes a node as JSON. It returns false for parts that JSON does not have: a tag, an alias, a key that is not a text, a number
 // such as .inf.
 func writeJSON(b *bytes.Buffer, n *yaml.Node) bool {
-	if n.Style&yaml.TaggedStyle != 0 || n.Anchor != "" {
+	isMapping := n.Kind == yaml.MappingNode
+	switch {
+	case n.Style&yaml.TaggedStyle != 0 || n.Anchor != "":
 		return false
-	}
-	switch n.Kind {
-	case yaml.ScalarNode:
+	case n.Kind == yaml.ScalarNode:
 		return writeScalar(b, n)
-	case yaml.SequenceNode:
-		b.WriteByte('[')
-		for i, inner := range n.Content {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if !writeJSON(b, inner) {
-				return false
-			}
-		}
-		b.WriteByte(']')
-	case yaml.MappingNode:
-		b.WriteByte('{')
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			key := n.Content[i]
-			if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || !writeJSON(b, key) {
-				return false
-			}
-			b.WriteByte(':')
-			if !writeJSON(b, n.Content[i+1]) {
-				return false
-			}
-		}
-		b.WriteByte('}')
-	default:
+	case !isMapping && n.Kind != yaml.SequenceNode:
 		return false
 	}
+	ends := "[]"
+	if isMapping {
+		ends = "{}"
+	}
+	b.WriteByte(ends[0])
+	for i, inner := range n.Content {
+		isKey := isMapping && i%2 == 0
+		switch {
+		case isMapping && !isKey:
+			b.WriteByte(':')
+		case i > 0:
+			b.WriteByte(',')
+		}
+		if isKey && (inner.Kind != yaml.ScalarNode || inner.ShortTag() != "!!str") || !writeJSON(b, inner) {
+			return false
+		}
+	}
+	b.WriteByte(ends[1])
 	return true
 }
 
 // writeScalar writes a single value.
 func writeScalar(b *bytes.Buffer, n *yaml.Node) bool {
+	var value any
 	switch n.ShortTag() {
 	case "!!null":
-		b.WriteString("null")
 	case "!!int", "!!float":
-		if !json.Valid([]byte(n.Value)) { // 0x10 and .5 are numbers elsewhere
-			return false
-		}
-		b.WriteString(n.Value)
+		value = json.Number(n.Value) // which rejects 0x10 and .5
 	case "!!bool":
-		var value bool
-		if n.Decode(&value) != nil {
+		var is bool
+		if n.Decode(&is) != nil {
 			return false
 		}
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			return false
-		}
-		b.Write(encoded)
+		value = is
 	case "!!str", "!!timestamp":
-		encoded, err := json.Marshal(n.Value)
-		if err != nil {
-			return false
-		}
-		b.Write(encoded)
+		value = n.Value
 	default:
 		return false
 	}
-	return true
+	encoded, err := json.Marshal(value)
+	b.Write(encoded)
+	return err == nil
 }

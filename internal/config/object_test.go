@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+type named struct{ text string }
+
 var objectTable = []Field[named]{
 	{Key: "extra", Allowed: "a JSON object", Default: "none", Doc: "x", Value: Object(func(c *named) *string { return &c.text })},
 }

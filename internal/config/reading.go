@@ -12,9 +12,9 @@ import (
 type Reading struct {
 	sources map[string]string // by key
 	faults  []error
-	broken  map[string]bool // settings with a fault of their own
-	meant   map[string]bool // settings that a misspelt name was most likely meant for
-	blind   bool            // the file could not be read: it is unknown which settings are set
+	broken  []string // settings with a fault of their own
+	meant   []string // settings that a misspelt name was most likely meant for
+	blind   bool     // the file could not be read: it is unknown which settings are set
 }
 
 // Source returns the source of a setting, by its key: a variable, a flag, or a file with the line. Empty: the default, or filled in.
@@ -40,7 +40,7 @@ func (r *Reading) Note(faults ...error) {
 			named = []string{of.Key}
 		}
 		if r.blind || slices.ContainsFunc(named, func(key string) bool {
-			return r.broken[key] || r.meant[key] && r.sources[key] == ""
+			return slices.Contains(r.broken, key) || r.sources[key] == "" && slices.Contains(r.meant, key)
 		}) {
 			continue
 		}
@@ -69,25 +69,16 @@ func (e *SettingError) Error() string { return e.Err.Error() }
 func (e *SettingError) Unwrap() error { return e.Err }
 
 // found adds faults of the reading itself.
-func (r *Reading) found(faults ...error) {
-	if r.broken == nil {
-		r.broken, r.meant = map[string]bool{}, map[string]bool{}
-	}
-	for _, err := range faults {
-		r.faults = append(r.faults, err)
-		f, ok := errors.AsType[*FieldError](err)
-		switch {
-		case !ok:
-		case f.Field == FileVariable:
-			r.blind = true
-		default:
-			for _, key := range settingsIn(f.Field) {
-				r.broken[key] = true
-			}
-			r.meant[f.meant] = true
-		}
+func (r *Reading) found(faults ...*FieldError) {
+	for _, f := range faults {
+		r.faults = append(r.faults, f)
+		r.blind = r.blind || f.Field == FileVariable
+		r.broken = append(r.broken, settingsIn(f.Field)...)
 	}
 }
+
+// means notes the setting that a misspelt name was most likely meant for.
+func (r *Reading) means(key string) { r.meant = append(r.meant, key) }
 
 func (r *Reading) from(key, source string) {
 	if r.sources == nil {
@@ -113,7 +104,7 @@ func settingsIn(field string) []string {
 	return keys
 }
 
-// where returns the sources of a fault's settings, and of those that its problem names.
+// where returns the sources of a fault's settings, and of those that its problem names outside of quoted values, paths and errors.
 func (r *Reading) where(named []string, problem string) string {
 	var of []string
 	for _, key := range named {
@@ -121,7 +112,8 @@ func (r *Reading) where(named []string, problem string) string {
 			of = append(of, source)
 		}
 	}
-	for _, key := range aKey.FindAllString(unquoted(problem), -1) {
+	problem, _, _ = strings.Cut(problem, ", which cannot be ")
+	for _, key := range aKey.FindAllString(quoted.ReplaceAllString(problem, ""), -1) {
 		if source := r.sources[key]; source != "" && !slices.Contains(named, key) {
 			named = append(named, key)
 			of = append(of, key+": "+source)
@@ -130,8 +122,53 @@ func (r *Reading) where(named []string, problem string) string {
 	return strings.Join(of, "; ")
 }
 
-// unquoted removes quoted values, paths and errors from a problem.
-func unquoted(problem string) string {
-	problem, _, _ = strings.Cut(problem, ", which cannot be ")
-	return quoted.ReplaceAllString(problem, "")
+// A FieldError is one fault of the configuration.
+type FieldError struct {
+	// Field names the setting, as in the file.
+	Field string
+	// Problem describes the fault, with the value unless it is a secret: `is "abc"`.
+	Problem string
+	// Source is the source of the value: the variable, or the file and line. Empty when it was set in Go.
+	Source string
+	// Allowed describes the allowed values; empty if Problem suffices.
+	Allowed string
+}
+
+// Error returns field, problem, source and the allowed values in one line.
+func (f *FieldError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "numathrottle: %s %s", f.Field, f.Problem)
+	if f.Source != "" {
+		fmt.Fprintf(&b, " (%s)", f.Source)
+	}
+	if f.Allowed != "" {
+		fmt.Fprintf(&b, ", allowed: %s", f.Allowed)
+	}
+	return b.String()
+}
+
+// Join returns one error with a line for each of errs, or nil for none. It splits joined errors, so that each fault has its own line.
+func Join(errs []error) error { return errors.Join(Split(errs...)...) }
+
+// Split splits errors joined by errors.Join, and drops nil ones.
+func Split(errs ...error) []error {
+	var out []error
+	for _, err := range errs {
+		// Errors wrapped deeper stay: splitting them would lose their context.
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			out = append(out, Split(joined.Unwrap()...)...)
+		} else if err != nil {
+			out = append(out, err)
+		}
+	}
+	return out
+}
+
+// quote prints a user's value in a fault, cut to fit a line.
+func quote(text string) string {
+	const longest = 60
+	if len(text) > longest {
+		return fmt.Sprintf("%.*q...", longest, text)
+	}
+	return fmt.Sprintf("%q", text)
 }

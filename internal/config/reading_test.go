@@ -11,7 +11,9 @@ import (
 
 // loadContent reads the content of a file.
 func loadContent[C any](fields []Field[C], without []string, name string, content []byte, c *C) []error {
-	return readContent(fields, without, name, content, c, func(string, string) {})
+	var r Reading
+	readContent(bind(fields, c), without, name, content, &r)
+	return r.Faults()
 }
 
 type readSettings struct {

@@ -153,8 +153,8 @@ func Incomplete[C any](fields []Field[C]) []error {
 			faults = append(faults, fmt.Errorf("the example of setting %s does not fit a table", f.Key))
 		}
 		var c C
-		if err := f.put(&c, f.example(), "the example"); err != nil {
-			faults = append(faults, err)
+		for _, fault := range bind(fields[i:i+1], &c)[0].put(f.example(), "the example") {
+			faults = append(faults, fault)
 		}
 	}
 	return faults

@@ -55,7 +55,7 @@ type param struct {
 // numberParam is an integer parameter within a range.
 func numberParam(low, high int, at func(*StoreURL) *int) func(*StoreURL, string) bool {
 	return func(u *StoreURL, text string) bool {
-		n, ok := wholeNumber(text)
+		n, ok := WholeNumber(text)
 		if !ok || n < low || n > high {
 			return false
 		}

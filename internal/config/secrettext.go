@@ -3,8 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -76,24 +74,11 @@ func characterName(r rune) string {
 	return fmt.Sprintf("a line separator (U+%04X)", r)
 }
 
-// maxSecretFile is the maximum size of a secret's file, in bytes.
-const maxSecretFile = 1 << 20
-
 // ReadSecretFile returns the secret in a file, by the rule of CleanSecret. The error names the file and contains nothing of its content.
 func ReadSecretFile(path string) (string, error) {
-	file, err := os.Open(path)
+	content, err := ReadFile(path)
 	if err != nil {
 		return "", err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
-	switch {
-	case err != nil:
-		return "", err
-	case len(content) > maxSecretFile:
-		return "", fmt.Errorf("%s is longer than %d bytes", path, maxSecretFile)
-	case strings.TrimSpace(string(content)) == "":
-		return "", fmt.Errorf("%s is empty", path)
 	}
 	text, problem := CleanSecret(string(content))
 	if problem != "" {
@@ -112,11 +97,8 @@ func (e *SecretError) Error() string {
 
 // SecretFileFault returns the fault of a setting whose file has an unusable secret.
 func SecretFileFault(key, path string, err error) *FieldError {
-	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-		err = pathErr.Err // the path is in the message once already
-	}
 	if secret, ok := errors.AsType[*SecretError](err); ok {
 		return &FieldError{Field: key, Problem: fmt.Sprintf("is %q, which %s", path, secret.Problem), Allowed: AllowedSecret}
 	}
-	return &FieldError{Field: key, Problem: fmt.Sprintf("is %q, which cannot be used: %v", path, err)}
+	return &FieldError{Field: key, Problem: fmt.Sprintf("is %q, which cannot be used: %v", path, withoutPath(err))}
 }

@@ -189,7 +189,7 @@ func hostPort(text, port string) (address, problem string) {
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
 		host, port = text[:i], text[i+1:]
 	}
-	if n, ok := wholeNumber(port); !ok || n < 1 || n > 65535 {
+	if n, ok := WholeNumber(port); !ok || n < 1 || n > 65535 {
 		return "", "has a port that is not a number from 1 to 65535"
 	}
 	if inner, ok := strings.CutPrefix(host, "["); ok {

@@ -5,36 +5,23 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// Settings are the configured credentials. Zero values are not set.
-type Settings struct {
-	Username                  string
-	Password                  Source
-	SentinelUsername          string
+// Credentials are a client's login, and its means to check the server. Zero values are not set.
+type Credentials struct {
+	Username         string
+	Password         Source
+	SentinelUsername string
+	// SentinelPassword is read once, because the client cannot ask for it again. Load sets its Text.
 	SentinelPassword          Source
 	Token                     Source
-	InURL                     bool   // user, password or token were in the store's URL
-	CredsFile, NkeyFile       string // of NATS
-	CAFile, CertFile, KeyFile string // in PEM
-}
-
-// Credentials are a client's login, and its means to check the server.
-type Credentials struct {
-	Username string
-	Password Source
-	// SentinelPassword is read once, because the client cannot ask for it again.
-	SentinelUsername, SentinelPassword string
-	Token                              Source
-	InURL                              bool // as in Settings
-	CredsFile, NkeyFile                string
-	TLS                                *tls.Config // nil: no TLS
-	Seen                               Secrets     // every secret that was read
+	InURL                     bool        // user, password or token were in the store's URL
+	CredsFile, NkeyFile       string      // of NATS
+	CAFile, CertFile, KeyFile string      // in PEM
+	TLS                       *tls.Config // set by Load; nil: no TLS
+	Seen                      Secrets     // every secret that was read
 }
 
 // A Source is a known secret, or one in a file that may change.
@@ -56,65 +43,33 @@ func (s Source) Read(seen *Secrets) (string, error) {
 	return text, nil
 }
 
-// maxCredentials is the maximum size of a file of credentials or certificates, in bytes.
-const maxCredentials = 1 << 20
-
-// ReadFile reads a file of a reasonable size. Errors do not show its content.
-func ReadFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxCredentials+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(content) > maxCredentials:
-		return nil, fmt.Errorf("%s is longer than %d bytes", path, maxCredentials)
-	case strings.TrimSpace(string(content)) == "":
-		return nil, fmt.Errorf("%s is empty", path)
-	}
-	return content, nil
-}
-
-// FileFault says why a file cannot be used.
-func FileFault(key, path string, err error) error { return config.SecretFileFault(key, path, err) }
-
 // Load reads every file that the store's client needs. Files that are reread for each connection are read once here, so that a wrong path
 // is noticed at the start. A store whose driver the program does not import is a fault.
-func Load(s *Settings, store *config.StoreURL) (*Credentials, []error) {
-	creds := &Credentials{
-		Username: s.Username, Password: s.Password, SentinelUsername: s.SentinelUsername, Token: s.Token, InURL: s.InURL || store.HasUser,
-		CredsFile: s.CredsFile, NkeyFile: s.NkeyFile,
-	}
+func (c *Credentials) Load(store *config.StoreURL) (faults []error) {
+	c.InURL = c.InURL || store.HasUser
 	switch {
 	case !store.HasUser:
 	case store.Kind == config.NATS && store.Password == "":
-		creds.Username, creds.Password, creds.Token = "", Source{}, Source{Text: store.Username} // as all NATS clients read such a URL
+		c.Username, c.Password, c.Token = "", Source{}, Source{Text: store.Username} // as all NATS clients read such a URL
 	default:
-		creds.Username, creds.Password = store.Username, Source{Text: store.Password}
+		c.Username, c.Password = store.Username, Source{Text: store.Password}
 	}
-	var faults []error
-	try := func(key, path string, err error) {
-		if err != nil {
-			faults = append(faults, FileFault(key, path, err))
-		}
+	_, err := c.Password.Read(&c.Seen)
+	if err != nil {
+		faults = append(faults, config.SecretFileFault("storePasswordFile", c.Password.Path, err))
 	}
-	_, err := creds.Password.Read(&creds.Seen)
-	try("storePasswordFile", creds.Password.Path, err)
-	creds.SentinelPassword, err = s.SentinelPassword.Read(&creds.Seen)
-	try("storeSentinelPasswordFile", s.SentinelPassword.Path, err)
-
-	faults = append(faults, s.loadTLS(store, creds)...)
+	if c.SentinelPassword.Text, err = c.SentinelPassword.Read(&c.Seen); err != nil {
+		faults = append(faults, config.SecretFileFault("storeSentinelPasswordFile", c.SentinelPassword.Path, err))
+	}
+	faults = append(faults, c.loadTLS(store)...)
 	driver, err := find(store.Kind)
 	if err != nil {
-		return creds, append(faults, err)
+		return append(faults, err)
 	}
 	if driver.Check != nil {
-		faults = append(faults, driver.Check(creds)...)
+		faults = append(faults, driver.Check(c)...)
 	}
-	return creds, faults
+	return faults
 }
 
 // HasLogin reports whether there is a user name or a password.
@@ -126,24 +81,24 @@ func (c *Credentials) Login() (username, password string, err error) {
 	return c.Username, password, err
 }
 
-// loadTLS sets creds.TLS if the connection is to be encrypted.
-func (s *Settings) loadTLS(store *config.StoreURL, creds *Credentials) []error {
-	if !store.TLS && s.CAFile == "" && s.CertFile == "" && store.ServerName == "" {
+// loadTLS sets TLS if the connection is to be encrypted.
+func (c *Credentials) loadTLS(store *config.StoreURL) []error {
+	if !store.TLS && c.CAFile == "" && c.CertFile == "" && store.ServerName == "" {
 		return nil
 	}
 	var faults []error
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: store.ServerName}
-	if s.CAFile != "" {
-		content, err := ReadFile(s.CAFile)
+	if c.CAFile != "" {
+		content, err := config.ReadFile(c.CAFile)
 		conf.RootCAs = x509.NewCertPool()
 		if err == nil && !conf.RootCAs.AppendCertsFromPEM(content) {
 			err = errors.New("it holds no certificate in PEM")
 		}
 		if err != nil {
-			faults = append(faults, FileFault("storeCAFile", s.CAFile, err))
+			faults = append(faults, config.SecretFileFault("storeCAFile", c.CAFile, err))
 		}
 	}
-	if certFile, keyFile := s.CertFile, s.KeyFile; certFile != "" && keyFile != "" {
+	if certFile, keyFile := c.CertFile, c.KeyFile; certFile != "" && keyFile != "" {
 		if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
 			faults = append(faults, &config.FieldError{
 				Field:   "storeCertFile and storeKeyFile",
@@ -155,6 +110,6 @@ func (s *Settings) loadTLS(store *config.StoreURL, creds *Credentials) []error {
 			return &cert, err
 		}
 	}
-	creds.TLS = conf
+	c.TLS = conf
 	return faults
 }

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 )
 
@@ -23,7 +22,7 @@ type Driver struct {
 	// Check returns a fault for every credentials file that the driver's client cannot use. Nil checks nothing.
 	Check func(*Credentials) []error
 	// Open returns the store. It does not wait for a server.
-	Open func(*Request) Backend
+	Open func(*Request) *Guarded
 }
 
 // A Request is what a Driver needs to open a store.
@@ -36,13 +35,6 @@ type Request struct {
 	LongestLease time.Duration
 }
 
-// A Backend is a store and its cleanup.
-type Backend struct {
-	Store consensus.Store
-	// Close does not wait beyond the end of its context.
-	Close func(context.Context) error
-}
-
 var registered = map[config.Kind]Driver{}
 
 // Register makes a driver known for kinds of stores.
@@ -53,10 +45,10 @@ func Register(d Driver, kinds ...config.Kind) {
 }
 
 // Open returns the store that the request's URL names.
-func Open(r *Request) (Backend, error) {
+func Open(r *Request) (*Guarded, error) {
 	driver, err := find(r.URL.Kind)
 	if err != nil {
-		return Backend{}, err
+		return nil, err
 	}
 	return driver.Open(r), nil
 }

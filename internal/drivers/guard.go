@@ -74,109 +74,115 @@ func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
 // As implements the method that errors.As looks for.
 func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
 
+// A Remote is a store that processes share. It implements everything that a store can.
+type Remote interface {
+	consensus.Store
+	driver.Pusher
+	driver.Lister
+	driver.Ager
+	driver.TillSetter
+}
+
 // A Guarded store wraps another one so that its errors show no secret, and state the remedy; see RemedyError.
 type Guarded struct {
-	Store   consensus.Store
-	Secrets *Secrets
-	// Of is the request that opened the store, for the remedies in errors. Nil: no remedies.
+	// Get returns the store. It may wait for it as long as its context allows.
+	Get func(ctx context.Context) (Remote, error)
+	// Explain adds to an error of the store why there is no connection. Nil adds nothing.
+	Explain func(ctx context.Context, err error) error
+	// End closes the connection. It does not wait beyond the end of its context.
+	End func(ctx context.Context) error
+	// Of is the request that opened the store, for the remedies in errors.
 	Of *Request
 
 	answered atomic.Bool // the store has answered before
 }
 
-var (
-	_ driver.Pusher     = (*Guarded)(nil)
-	_ driver.Lister     = (*Guarded)(nil)
-	_ driver.Ager       = (*Guarded)(nil)
-	_ driver.TillSetter = (*Guarded)(nil)
-)
+var _ Remote = (*Guarded)(nil)
+
+// closeTimeout bounds Close.
+const closeTimeout = time.Second
+
+// ask calls the store.
+func ask[R any](ctx context.Context, g *Guarded, call func(s Remote) (R, error)) (answer R, err error) {
+	s, err := g.Get(ctx)
+	if err == nil {
+		if answer, err = call(s); err != nil && g.Explain != nil {
+			err = g.Explain(ctx, err)
+		}
+	}
+	return answer, g.tell(err)
+}
+
+// demand is ask for a call without an answer.
+func demand(ctx context.Context, g *Guarded, call func(s Remote) error) error {
+	_, err := ask(ctx, g, func(s Remote) (struct{}, error) { return struct{}{}, call(s) })
+	return err
+}
 
 // Sync implements consensus.Store.
 func (g *Guarded) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	answer, err := g.Store.Sync(ctx, req)
-	return answer, g.tell(err)
+	return ask(ctx, g, func(s Remote) (driver.Answer, error) { return s.Sync(ctx, req) })
 }
 
 // Leave implements consensus.Store.
 func (g *Guarded) Leave(ctx context.Context, req driver.Leave) error {
-	return g.tell(g.Store.Leave(ctx, req))
+	return demand(ctx, g, func(s Remote) error { return s.Leave(ctx, req) })
 }
 
 // Load implements consensus.Store.
-func (g *Guarded) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
-	docs, roster, err := g.Store.Load(ctx, pool)
-	return docs, roster, g.tell(err)
+func (g *Guarded) Load(ctx context.Context, pool string) (docs []driver.Document, roster []consensus.RosterRow, err error) {
+	err = demand(ctx, g, func(s Remote) (err error) {
+		docs, roster, err = s.Load(ctx, pool)
+		return err
+	})
+	return docs, roster, err
 }
 
 // Save implements consensus.Store.
 func (g *Guarded) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
-	current, err := g.Store.Save(ctx, pool, d)
-	return current, g.tell(err)
+	return ask(ctx, g, func(s Remote) (consensus.Version, error) { return s.Save(ctx, pool, d) })
 }
 
 // Reserve implements consensus.Store.
 func (g *Guarded) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
-	res, err := g.Store.Reserve(ctx, req)
-	return res, g.tell(err)
+	return ask(ctx, g, func(s Remote) (driver.Reserved, error) { return s.Reserve(ctx, req) })
 }
 
 // Push implements consensus.Pusher.
 func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
-	store, ok := g.Store.(driver.Pusher)
-	if !ok {
-		return consensus.ErrNoPush
-	}
-	return g.tell(store.Push(ctx, pool, news))
+	return demand(ctx, g, func(s Remote) error { return s.Push(ctx, pool, news) })
 }
 
 // Watch implements consensus.Pusher.
 func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	store, ok := g.Store.(driver.Pusher)
-	if !ok {
-		return nil, consensus.ErrNoPush
-	}
-	stop, err = store.Watch(ctx, pool, heard)
-	return stop, g.tell(err)
+	return ask(ctx, g, func(s Remote) (func(), error) { return s.Watch(ctx, pool, heard) })
 }
 
 // Pools implements driver.Lister.
 func (g *Guarded) Pools(ctx context.Context) ([]string, error) {
-	store, ok := g.Store.(driver.Lister)
-	if !ok {
-		return nil, driver.ErrNoList
-	}
-	pools, err := store.Pools(ctx)
-	return pools, g.tell(err)
+	return ask(ctx, g, func(s Remote) ([]string, error) { return s.Pools(ctx) })
 }
 
 // Age implements driver.Ager.
 func (g *Guarded) Age(ctx context.Context, pool string) (time.Duration, error) {
-	store, ok := g.Store.(driver.Ager)
-	if !ok {
-		return 0, nil
-	}
-	age, err := store.Age(ctx, pool)
-	return age, g.tell(err)
+	return ask(ctx, g, func(s Remote) (time.Duration, error) { return s.Age(ctx, pool) })
 }
 
 // Tills implements driver.TillReader.
 func (g *Guarded) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
-	store, ok := g.Store.(driver.TillReader)
-	if !ok {
-		return nil, driver.ErrNoTills
-	}
-	tills, err := store.Tills(ctx, pool)
-	return tills, g.tell(err)
+	return ask(ctx, g, func(s Remote) ([]driver.Till, error) { return s.Tills(ctx, pool) })
 }
 
 // SetSpent implements driver.TillSetter.
 func (g *Guarded) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
-	store, ok := g.Store.(driver.TillSetter)
-	if !ok {
-		return driver.ErrNoTills
-	}
-	return g.tell(store.SetSpent(ctx, pool, r))
+	return demand(ctx, g, func(s Remote) error { return s.SetSpent(ctx, pool, r) })
 }
 
-// Close implements consensus.Store.
-func (g *Guarded) Close() error { return g.Secrets.Clean(g.Store.Close()) }
+// Close implements consensus.Store: it closes the connection.
+func (g *Guarded) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return g.secrets().Clean(g.End(ctx))
+}
+
+func (g *Guarded) secrets() *Secrets { return &g.Of.Credentials.Seen }

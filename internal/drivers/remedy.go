@@ -33,11 +33,11 @@ func (e *RemedyError) Unwrap() error { return e.err }
 
 // tell returns an error of the store without secrets, and with a remedy if there is one.
 func (g *Guarded) tell(err error) error {
-	clean := g.Secrets.Clean(err)
+	clean := g.secrets().Clean(err)
 	if err == nil || errors.Is(err, consensus.ErrNoPool) {
 		g.answered.Store(true)
 	}
-	if err == nil || errors.Is(err, context.Canceled) || g.Of == nil {
+	if err == nil || errors.Is(err, context.Canceled) {
 		return clean
 	}
 	if says := g.Of.remedy(err, g.answered.Load()); says != "" {
@@ -229,7 +229,7 @@ func (r *Request) wrongLogin() string {
 			where = config.Variable("storeUsername") + ", " + where
 		}
 	}
-	if r.URL.Kind == config.RedisSentinel && c.SentinelPassword != "" {
+	if r.URL.Kind == config.RedisSentinel && c.SentinelPassword.IsSet() {
 		where += ", or those of Sentinel: " + config.Variable("storeSentinelPassword")
 	}
 	return "the store rejects the " + what + " (" + where + ")"

@@ -62,7 +62,7 @@ func Fields() []config.Field[Config] {
 			func(c *Config) *int { return &c.MaxPermits }).In("permits").Like("500"),
 		config.NumberField("maxPermitsPerCaller", 1, 1_000_000, "half of `maxPermits`, for callers of this host all of them",
 			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }).In("permits").Like("100"),
-		boolField("noPause", "`/v1/pause` is turned off", func(c *Config) *bool { return &c.NoPause }),
+		config.BoolField("noPause", "`/v1/pause` is turned off", func(c *Config) *bool { return &c.NoPause }),
 		program.SecretField("pauseToken",
 			"What callers of `/v1/pause` have to send in place of `token`; it has at least 16 bytes at an address that is not local",
 			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
@@ -72,18 +72,13 @@ func Fields() []config.Field[Config] {
 			func(c *Config) *string { return &c.RLSListen }, listen.Parse).Like("127.0.0.1:7071"),
 		config.TextField("rlsKey", "a text", "all entries", "The entry of a descriptor whose value is the tag",
 			func(c *Config) *string { return &c.RLSKey }).Like("tenant"),
-		boolField("rlsAskOnly", "`hits_addend` of a descriptor asks, and nothing is taken when it is refused: for routes that report no cost",
+		config.BoolField("rlsAskOnly", "`hits_addend` of a descriptor asks, and nothing is taken when it is refused: for routes that report no cost",
 			func(c *Config) *bool { return &c.RLSAskOnly }),
 		config.DurationField("rlsWait", time.Millisecond, envoyrls.LongestWait, "not at all", "How long a call of Envoy's waits for its tokens",
 			func(c *Config) *time.Duration { return &c.RLSWait }).Like("10ms"),
 	)
 	return slices.Concat(config.About("Permit server", own...), proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
 		proxyconf.ServingFields(DefaultListen, func(c *Config) *proxyconf.Serving { return &c.Serving }))
-}
-
-// boolField is a setting that is off by default.
-func boolField(key, doc string, at func(*Config) *bool) config.Field[Config] {
-	return config.Field[Config]{Key: key, Allowed: "`true` or `false`", Default: "`false`", Doc: doc, Value: config.Bool(at)}
 }
 
 // Validate returns an error with a line for each fault of the settings besides those of the pool, or nil.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // A Complaint reports a fault of a setting.
@@ -60,10 +61,7 @@ type Credential struct {
 
 // SecretField is a setting that is never printed.
 func SecretField[S any](key, doc string, at func(*S) *numathrottle.Secret) config.Field[S] {
-	return config.Field[S]{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
-		func(s *S, text string) { *at(s) = numathrottle.NewSecret(text) },
-		func(s *S) string { return at(s).Reveal() },
-	)}
+	return open.SecretField(key, doc, at)
 }
 
 // IsSet reports whether there is one.

@@ -18,7 +18,7 @@ func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 		return l
 	}
 	w := &waiting{most: max(places/2, 1), by: map[string]int{}}
-	return &boundedTagger{bounded{l, w, ""}, tags}
+	return &bounded{l, tags, w, ""}
 }
 
 // waiting counts waiting callers by tag.
@@ -48,10 +48,11 @@ func (w *waiting) leave(tag string) {
 	}
 }
 
-// A bounded limiter serves one tag.
+// A bounded limiter serves one tag, and finds those of other tags.
 type bounded struct {
 	throttle.Limiter
 
+	tags    throttle.Tagger
 	waiting *waiting
 	tag     string
 }
@@ -99,14 +100,7 @@ func (b *bounded) RetryAfter(until time.Time, reason string) {
 	}
 }
 
-// A boundedTagger is a bounded limiter that supports tags.
-type boundedTagger struct {
-	bounded
-
-	tags throttle.Tagger
-}
-
 // ForTag implements throttle.Tagger.
-func (b *boundedTagger) ForTag(tag string) throttle.Limiter {
-	return &bounded{b.tags.ForTag(tag), b.waiting, tagname.Short(tag)}
+func (b *bounded) ForTag(tag string) throttle.Limiter {
+	return &bounded{b.tags.ForTag(tag), b.tags, b.waiting, tagname.Short(tag)}
 }

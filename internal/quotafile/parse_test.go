@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -49,7 +50,7 @@ other:
 	}
 }
 
-const keysOfQuota = "budgets, burst, class, hard, per, reserved, shadow, total, weight"
+const keysOfQuota = "reserved, total, burst, per, weight, class, budgets, hard, shadow"
 
 // All faults at once, each with its line.
 func TestParseFaults(t *testing.T) {
@@ -71,27 +72,27 @@ other: [1]
 defaults: {}
 `))
 	require.Equal(t, []string{
-		`line 3: quotas.tags.acme.reservd is not a setting, allowed: one of budgets, burst, class, hard, per, reserved, shadow, total, weight`,
+		`line 3: quotas.tags.acme.reservd is not a setting; did you mean reserved?, allowed: one of ` + keysOfQuota,
 		`line 4: quotas.tags.acme.total is "1.5", allowed: a whole number, or none`,
 		`line 5: quotas.tags.acme.burst is "010", allowed: a whole number`,
 		`line 6: quotas.tags.acme.per is "60"; did you mean 60s?, allowed: a duration such as 1m`,
 		`line 7: quotas.tags.acme.weight is empty, allowed: a whole number; leave it out for the default`,
 		`line 8: quotas.tags.acme.hard is "yes", allowed: true or false`,
 		`line 9: quotas.tags.acme.total is given twice, first in line 4`,
-		`line 10: quotas.tags.beta is a single value, allowed: a mapping with budgets, burst, class, hard, per, reserved, shadow, total, weight`,
+		`line 10: quotas.tags.beta is a single value, allowed: a mapping with ` + keysOfQuota,
 		`line 11: quotas.tags."a b".class is a list, allowed: a text`,
 		`line 12: quotas.tags.acme is given twice, first in line 2`,
 		`line 14: quotas.match is a mapping, allowed: a list`,
-		`line 15: quotas.other is a list, allowed: a mapping with budgets, burst, class, hard, per, reserved, shadow, total, weight`,
-		`line 16: quotas.defaults is not a setting, allowed: one of match, other, tags`,
+		`line 15: quotas.other is a list, allowed: a mapping with ` + keysOfQuota,
+		`line 16: quotas.defaults is not a setting, allowed: one of tags, match, other`,
 	}, strings.Split(err.Error(), "\n"))
 
 	for text, want := range map[string]string{
 		"a: [":                                 `quotas is not valid YAML: line 1: did not find expected node content`,
 		"{}\n---\n{}":                          `line 2: quotas holds a second document, allowed: one`,
-		"5":                                    `line 1: quotas is a single value, allowed: a mapping with match, other, tags`,
+		"5":                                    `line 1: quotas is a single value, allowed: a mapping with tags, match, other`,
 		"other: !x {}":                         `line 1: quotas.other is of a type of its own (!name), allowed: a mapping with ` + keysOfQuota,
-		"? [a]\n: 1":                           `line 1: quotas has a key that is a list, allowed: a text`,
+		"? [a]\n: 1":                           `line 1: quotas has a name that is a list, allowed: a text`,
 		"other: {budgets: [{amount: 1.5}]}":    `line 1: quotas.other.budgets[0].amount is "1.5", allowed: a whole number such as 5000000 or 5e6`,
 		"other: {total: 99999999999999999999}": `line 1: quotas.other.total is "99999999999999999999", allowed: a whole number, or none`,
 		strings.Repeat(" ", MaxText+1):         `quotas is longer than 1048576 bytes`,
@@ -106,20 +107,19 @@ defaults: {}
 
 func TestAmounts(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "5e6": 5_000_000, "2.5e6": 2_500_000, "1E+15": 1e15, "1.0": 1, "-3": -3, "0": 0} {
-		got, ok := parseAmount(text)
-		require.True(t, ok, text)
-		require.Equal(t, want, got, text)
+		var r reading
+		require.True(t, setAmount(&r, text), text)
+		require.Equal(t, want, r.budget.Amount, text)
 	}
 	for _, text := range []string{"", "1.5", "5e-1", "1e99", "010", "1_000", "0x10", "1e999999999", "9223372036854775808", ".inf", "2.55e1"} {
-		_, ok := parseAmount(text)
-		require.False(t, ok, text)
+		require.False(t, setAmount(&reading{}, text), text)
 	}
 }
 
 // A text of many faults tells the first hundred, and a list of aliases costs no more than a list.
 func TestParseMuch(t *testing.T) {
 	_, err := Parse([]byte("tags: {" + strings.Repeat("\n a: 1,", 500) + "}"))
-	require.Len(t, strings.Split(err.Error(), "\n"), maxFaults+1)
+	require.Len(t, strings.Split(err.Error(), "\n"), config.MaxFaults+1)
 	require.ErrorContains(t, err, "quotas has more faults")
 
 	var b strings.Builder

@@ -20,14 +20,14 @@ type Quota struct {
 	// Weight is the tag's weight when unreserved tokens are divided among the tags of its class: 1 to 1000. Defaults to 1.
 	Weight int
 	// Class sets the priority when there is not enough. Defaults to Interactive.
-	Class Class
+	Class Class `json:"class,omitempty"`
 	// Budgets are amounts for a calendar hour, day or month: at most one of each.
-	Budgets []Budget
+	Budgets []Budget `json:"budgets,omitempty"`
 	// Hard promises at most Total tokens in any window of length Per. It grants less in the long run, the less the shorter Per is: about 54
 	// % of Total with 10 s, 88 % with a minute, 99.8 % with an hour; see Kept. Only with Total, and Per of 10 s or more.
-	Hard bool
+	Hard bool `json:"hard,omitempty"`
 	// Shadow counts and shows what the quota would refuse, but refuses nothing by Total or Budgets. Reserved still applies.
-	Shadow bool
+	Shadow bool `json:"shadow,omitempty"`
 }
 
 // Class sets the priority when the limit is not enough for all.
@@ -43,13 +43,13 @@ const (
 // A Budget is an amount of tokens for each calendar window, exact over the whole pool.
 type Budget struct {
 	// Amount is the number of tokens in one window: 1 to 1e15.
-	Amount int64
+	Amount int64 `json:"amount"`
 	// Per is the calendar window: Hour, Day or Month.
-	Per Period
+	Per Period `json:"per"`
 	// Zone is the time zone in which days and months begin, by its IANA name. Defaults to UTC.
-	Zone string
+	Zone string `json:"zone,omitempty"`
 	// Then says what happens when the budget is spent. Defaults to Refuse.
-	Then Then
+	Then Then `json:"then,omitempty"`
 }
 
 // Period is a calendar window.
@@ -86,9 +86,9 @@ type QuotaPattern struct {
 // Quotas are the quotas of a whole limit. The zero Quotas has none.
 type Quotas struct {
 	// Tags are the quotas by name, of 1 to 64 bytes of text. At most 1000.
-	Tags map[string]Quota
+	Tags map[string]Quota `json:"tags,omitempty"`
 	// Match are patterns for names that are not in Tags. The first matching pattern applies. At most 100.
-	Match []QuotaPattern
+	Match []QuotaPattern `json:"match,omitempty"`
 	// Other is the quota of all other tags together, including draws without a tag. It reserves nothing by default.
-	Other Quota
+	Other Quota `json:"other,omitzero"`
 }

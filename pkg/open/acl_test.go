@@ -167,7 +167,7 @@ func TestRedisWithTheDocumentedACL(t *testing.T) {
 	}
 }
 
-// operate does what the command does, on the pool of two processors.
+// operate does what operators do, on the pool p of the processors a and b. Who joins while it is paused is paused, too.
 func operate(t *testing.T, c Config, a, b *throttle.Throttle) {
 	t.Helper()
 	store, err := Store(t.Context(), c)
@@ -186,8 +186,23 @@ func operate(t *testing.T, c Config, a, b *throttle.Throttle) {
 	require.Equal(t, 500, o.Max)
 	eventually(t, func() bool { return ceiling(a) == 500 }, "the override")
 	require.NoError(t, consensus.ClearOverride(t.Context(), store, "p"))
-	_, err = a.Pause(t.Context(), time.Time{}, "by a processor", throttle.WaitForReceipts(10*time.Second))
+	for _, th := range []*throttle.Throttle{a, b} {
+		eventually(t, func() bool { return th.Status().Paused == nil }, "the end of the pause")
+	}
+	r, err := a.Pause(t.Context(), time.Time{}, "by a processor", throttle.WaitForReceipts(10*time.Second))
 	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, r.Answered)
+	require.Empty(t, r.Missing)
+	for _, th := range []*throttle.Throttle{a, b} {
+		require.False(t, grants(th)())
+		require.Equal(t, throttle.ReasonPause, reason(th))
+		require.Equal(t, "by a processor", th.Status().Paused.Reason)
+	}
+	late := c
+	late.ID, late.Pool = "c", "p"
+	third := mustOpen(t, late)
+	eventually(t, func() bool { return third.Status().Paused != nil }, "the pause of the pool")
+	require.NoError(t, third.Close())
 	require.NoError(t, b.Resume(t.Context()))
 	eventually(t, grants(a), "a token")
 }

@@ -99,7 +99,7 @@ func canaryMember(ctx context.Context, name string, c Config) {
 	tell(os.Stdout, name+" parts", store, &store, errors.Join(faults...))
 	b, err := c.backend(&store, creds)
 	tell(os.Stdout, name+" backend", err)
-	member, err := consensus.Join(ctx, b.Store, c.Pool, consensus.WithID(c.ID+"2"), consensus.WithLogger(c.Logger))
+	member, err := consensus.Join(ctx, b, c.Pool, consensus.WithID(c.ID+"2"), consensus.WithLogger(c.Logger))
 	if err != nil {
 		tell(os.Stdout, name+" join", err)
 		return
@@ -112,11 +112,11 @@ func canaryMember(ctx context.Context, name string, c Config) {
 	tell(os.Stdout, name+" view", view, view.LastError)
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	docs, roster, err := b.Store.Load(short, c.Pool)
+	docs, roster, err := b.Load(short, c.Pool)
 	tell(os.Stdout, name+" load", docs, roster, err)
-	version, err := b.Store.Save(short, c.Pool, driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+	version, err := b.Save(short, c.Pool, driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 	tell(os.Stdout, name+" save", version, err)
-	tell(os.Stdout, name+" leave", member.Leave(ctx), b.Store.Close(), b.Close(ctx))
+	tell(os.Stdout, name+" leave", member.Leave(ctx), b.Close())
 }
 
 // tell prints values in every way, and errors with all that they wrap.

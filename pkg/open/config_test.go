@@ -236,7 +236,7 @@ func TestLoadMovesCredentialsOutOfTheURL(t *testing.T) {
 
 func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	clearEnv(t)
-	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml", "min: three\nmodes: {scheduled: {x: 1}}\nttl: 48h\nmax: ten\n"))
+	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml", "min: three\nmodes: {goBackN: {coolDownPeriod: 1ms}}\nttl: 48h\nmax: ten\n"))
 	t.Setenv("NUMATHROTTLE_LEASE", "1h")
 	t.Setenv("NUMATHROTTLE_STRICT", "very")
 	t.Setenv("NUMATHROTTLE_POLICYY", "fair")
@@ -246,8 +246,7 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	path := os.Getenv("NUMATHROTTLE_CONFIG")
 	want := strings.Join([]string{
 		`min is "three" (` + path + ":1), allowed: a whole number, 1 to `max`, with `hard` at least `max` / `burst`",
-		`modes is "{scheduled: {x: 1}}" (` + path + ":2), allowed: one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`, each with its settings " +
-			"in a mapping: `thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`",
+		"modes.goBackN.coolDownPeriod is \"1ms\" (" + path + ":2), allowed: a duration, `1s` to `24h`",
 		`ttl is "48h" (` + path + ":3), allowed: a duration, `1s` to `24h`",
 		`max is "ten" (` + path + `:4), allowed: a whole number, 0 to 1000000000`,
 		"strict is \"very\" (NUMATHROTTLE_STRICT), allowed: `true` or `false`, not with `hard` or a ramp",
@@ -260,13 +259,6 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	require.Zero(t, c)
 	_, err = FromEnv(t.Context())
 	require.EqualError(t, err, "numathrottle: "+want)
-}
-
-func TestOnStoreLossFollowsFromTheLimit(t *testing.T) {
-	require.Equal(t, StoreLossDegrade, Config{}.onStoreLoss())
-	require.Equal(t, StoreLossStop, Config{Limit: throttle.Limit{Hard: true}}.onStoreLoss())
-	require.Equal(t, StoreLossStop, Config{Limit: throttle.Limit{Strict: true}}.onStoreLoss())
-	require.Equal(t, StoreLossStop, Config{OnStoreLoss: StoreLossStop}.onStoreLoss())
 }
 
 func TestPoolAndIDFollowFromNumaflow(t *testing.T) {
@@ -387,21 +379,4 @@ func TestAPoolOnASharedStoreHasAName(t *testing.T) {
 		clearEnv(t)
 		require.NoError(t, Config{Limit: throttle.Limit{Max: 5}, Store: store}.Validate(), store)
 	}
-}
-
-func TestMemoryInAPodIsWarnedAbout(t *testing.T) {
-	clearEnv(t)
-	c := Config{Limit: throttle.Limit{Max: 5}}
-	require.Empty(t, c.Warnings())
-	t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-	require.Len(t, c.Warnings(), 1)
-	require.Contains(t, c.Warnings()[0], "memory:// is not shared between pods")
-	var logs logBook
-	c.Logger = logs.logger()
-	th, err := Open(t.Context(), c)
-	require.NoError(t, err)
-	require.NoError(t, th.Close())
-	require.Equal(t, 1, strings.Count(logs.String(), "level=WARN msg=\"memory:// is not shared"), logs.String())
-	c.Store = "static://?replicas=2"
-	require.Empty(t, c.Warnings())
 }

@@ -62,11 +62,9 @@ var changeFields = []field{
 	config.DurationField("rampUpDuration", time.Millisecond, longest, "`1s` with `min`, else no ramp", "How long it takes at least from `min` to `max`",
 		func(c *Config) *time.Duration { return &c.Limit.RampUpDuration }).Like("10m"),
 	{
-		Key: "modes", Allowed: "one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`, each with its settings in a mapping: " +
-			"`thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`",
-		Default: "`relaxed`",
+		Key: "modes", Allowed: allowedModes, Default: "`relaxed`",
 		Doc:     "When the ramp rises; a mapping, in the variable too, or the name alone",
-		Value:   config.Named(setMode, showMode),
+		Value:   config.Block(readMode, showMode),
 		Range:   func(c *Config) bool { return limitOK(throttle.Limit{Mode: c.Limit.Mode}) },
 		Example: "{goBackN: {coolDownPeriod: 5s}}", Form: modesForm(),
 	},
@@ -158,39 +156,33 @@ const maxName = 256
 var credentialFields = []field{
 	config.TextField("storeUsername", "a text", "none", "The user of Redis or NATS", func(c *Config) *string { return &c.StoreUsername }).
 		Like("numathrottle"),
-	secretField("storePassword", "The password of Redis or NATS",
-		func(c *Config) *Secret { return &c.StorePassword }),
-	pathField("storePasswordFile", "The password in a file, such as a mounted Secret; reread for every connection",
+	SecretField("storePassword", "The password of Redis or NATS", func(c *Config) *Secret { return &c.StorePassword }),
+	config.PathField("storePasswordFile", "none", "The password in a file, such as a mounted Secret; reread for every connection",
 		func(c *Config) *string { return &c.StorePasswordFile }),
 	config.TextField("storeSentinelUsername", "a text", "none", "The user of Redis Sentinel",
 		func(c *Config) *string { return &c.StoreSentinelUsername }).Like("sentinel"),
-	secretField("storeSentinelPassword", "The password of Redis Sentinel",
-		func(c *Config) *Secret { return &c.StoreSentinelPassword }),
-	pathField("storeSentinelPasswordFile", "The password of Redis Sentinel in a file",
+	SecretField("storeSentinelPassword", "The password of Redis Sentinel", func(c *Config) *Secret { return &c.StoreSentinelPassword }),
+	config.PathField("storeSentinelPasswordFile", "none", "The password of Redis Sentinel in a file",
 		func(c *Config) *string { return &c.StoreSentinelPasswordFile }),
-	secretField("storeToken", "The token of NATS",
-		func(c *Config) *Secret { return &c.StoreToken }),
-	pathField("storeTokenFile", "The token of NATS in a file; reread for every connection",
+	SecretField("storeToken", "The token of NATS", func(c *Config) *Secret { return &c.StoreToken }),
+	config.PathField("storeTokenFile", "none", "The token of NATS in a file; reread for every connection",
 		func(c *Config) *string { return &c.StoreTokenFile }),
-	pathField("storeCredsFile", "The credentials of NATS: a user JWT with its seed",
+	config.PathField("storeCredsFile", "none", "The credentials of NATS: a user JWT with its seed",
 		func(c *Config) *string { return &c.StoreCredsFile }),
-	pathField("storeNkeyFile", "The nkey seed of NATS",
+	config.PathField("storeNkeyFile", "none", "The nkey seed of NATS",
 		func(c *Config) *string { return &c.StoreNkeyFile }),
-	pathField("storeCAFile", "The authorities, in PEM, that the server's certificate is checked against instead of the system's",
+	config.PathField("storeCAFile", "none", "The authorities, in PEM, that the server's certificate is checked against instead of the system's",
 		func(c *Config) *string { return &c.StoreCAFile }),
-	pathField("storeCertFile", "The client's certificate in PEM, with `storeKeyFile`",
+	config.PathField("storeCertFile", "none", "The client's certificate in PEM, with `storeKeyFile`",
 		func(c *Config) *string { return &c.StoreCertFile }),
-	pathField("storeKeyFile", "The client's key in PEM, with `storeCertFile`",
+	config.PathField("storeKeyFile", "none", "The client's key in PEM, with `storeCertFile`",
 		func(c *Config) *string { return &c.StoreKeyFile }),
 }
 
-func secretField(key, doc string, at func(*Config) *Secret) field {
-	return field{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
-		func(c *Config, text string) { *at(c) = NewSecret(text) },
-		func(c *Config) string { return at(c).Reveal() },
+// SecretField is a setting that is never printed, for a program of this module.
+func SecretField[C any](key, doc string, at func(*C) *Secret) config.Field[C] {
+	return config.Field[C]{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
+		func(c *C, text string) { *at(c) = NewSecret(text) },
+		func(c *C) string { return at(c).Reveal() },
 	)}
-}
-
-func pathField(key, doc string, at func(*Config) *string) field {
-	return config.PathField(key, "none", doc, at)
 }

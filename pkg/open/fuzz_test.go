@@ -28,6 +28,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add("STORE=redis://u:p%40@h:1/2?prefix=x", []byte("max: 1000000000\nper: 1ms\n"))
 	f.Add("STORE=tls://token@h\nID=a", []byte("store: memory://x\nstoreCertFile: /c\nstoreKeyFile: /k\nmin: 3\n"))
 	f.Add("STORE=static://?replicas=4\nMAXX=1", []byte("max: [1]\n"))
+	f.Add("ID=a", []byte("max: 9\nmin: 1\nmodes: {goBackN: {coolDownPeriod: 5s}}\nquotas: {tags: {a: {total: none}}, match: [{tag: x}]}\n"))
+	f.Add("MODES={a: {? b : c}}", []byte("modes: &x {goBackN: {b: *x}}\nquotas: &q {tags: {<<: *q, a: *q}}\n"))
+	f.Add("MODES=scheduled\nQUOTAS=%YAML", []byte("modes: [&m {a: *m}]\nquotas: [*q]\n"))
 	path := filepath.Join(f.TempDir(), "config.yaml")
 	client := redis.NewClient(&redis.Options{})
 	f.Cleanup(func() { client.Close() })
@@ -122,7 +125,7 @@ func FuzzCredentialFiles(f *testing.F) {
 				continue
 			}
 			want := strings.TrimRight(content, " \t\r\n")
-			password := creds.SentinelPassword
+			password := creds.SentinelPassword.Text
 			if key == "storePasswordFile" {
 				var err error
 				_, password, err = creds.Login()

@@ -5,14 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -42,88 +36,6 @@ func TestRampWithoutAServer(t *testing.T) {
 	}
 }
 
-// An override and a ramp on real servers: both processors follow, a new one begins where
-// they are, and the override outlives all of them.
-func TestLimitsOnRealStores(t *testing.T) {
-	t.Parallel()
-	for _, server := range []struct {
-		name string
-		// start returns the store's URL, and the store as an operator reaches it.
-		start func(*testing.T) (string, consensus.Store)
-	}{
-		{"redis", func(t *testing.T) (string, consensus.Store) {
-			addr := testenv.Redis(t).Addr()
-			client := redis.NewClient(&redis.Options{Addr: addr})
-			t.Cleanup(func() { client.Close() })
-			return "redis://" + addr, redisstore.New(client)
-		}},
-		{"nats", func(t *testing.T) (string, consensus.Store) {
-			url := testenv.NATS(t).URL()
-			nc, err := nats.Connect(url)
-			require.NoError(t, err)
-			t.Cleanup(nc.Close)
-			store, err := natsstore.New(nc)
-			require.NoError(t, err)
-			return url + "?replicas=1", store
-		}},
-	} {
-		t.Run(server.name, func(t *testing.T) {
-			t.Parallel()
-			url, store := server.start(t)
-			with := func(id string) Config {
-				c := short(url, id)
-				c.Limit = throttle.Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}, ResumedRampUp: true}
-				return c
-			}
-			a, b := mustOpen(t, with("a")), mustOpen(t, with("b"))
-			for _, th := range []*throttle.Throttle{a, b} {
-				eventually(t, func() bool { return ceiling(th) > 120 }, "the ramp rises")
-				require.Less(t, ceiling(th), 200.0)
-			}
-			c := mustOpen(t, with("c"))
-			eventually(t, func() bool { return ceiling(c) > 120 }, "the new one is where they are")
-
-			require.NoError(t, consensus.SaveOverride(t.Context(), store, "ns/pipe/map", consensus.Override{Max: 50}))
-			for _, th := range []*throttle.Throttle{a, b, c} {
-				eventually(t, func() bool { return ceiling(th) == 50 }, "the override")
-				require.NoError(t, th.Close())
-			}
-			d := mustOpen(t, with("d"))
-			eventually(t, func() bool { return ceiling(d) == 50 && d.Status().Lease.Share > 0 }, "the override is still there")
-			o, err := consensus.LoadOverride(t.Context(), store, "ns/pipe/map")
-			require.NoError(t, err)
-			require.Equal(t, consensus.Override{Max: 50, Per: time.Second}, o)
-			require.NoError(t, consensus.ClearOverride(t.Context(), store, "ns/pipe/map"))
-			eventually(t, func() bool { return ceiling(d) > 60 }, "the ramp goes on")
-			requireAdapts(t, url)
-		})
-	}
-}
-
-// requireAdapts fails unless what two of three processors are refused lowers the ceiling of all.
-func requireAdapts(t *testing.T, url string) {
-	t.Helper()
-	var pool []*throttle.Throttle
-	for _, id := range []string{"a", "b", "c"} {
-		c := short(url, id)
-		c.Pool, c.Limit = "adaptive", throttle.Limit{Max: 200, Adaptive: true}
-		pool = append(pool, mustOpen(t, c))
-	}
-	for _, th := range pool {
-		eventually(t, func() bool { return th.Status().Lease.Share > 0 }, "a share")
-	}
-	refuse := func(th *throttle.Throttle) {
-		if p, ok := th.TryAcquire(1); ok {
-			p.Report(throttle.Refused)
-		}
-	}
-	eventually(t, func() bool {
-		refuse(pool[0])
-		refuse(pool[1])
-		return pool[2].Status().Lease.Adapted && ceiling(pool[2]) < 150
-	}, "the ceiling of the third falls")
-}
-
 // A limit follows the service by its settings alone, with and without a pool.
 func TestAdaptiveWithoutAServer(t *testing.T) {
 	for _, store := range []string{"memory://TestAdaptiveWithoutAServer", "static://?replicas=2"} {
@@ -149,4 +61,22 @@ func TestAdaptiveWithoutAServer(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestPauseWithoutAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, store := range []string{"memory://", "static://?replicas=4"} {
+			th := mustOpen(t, Config{Limit: throttle.Limit{Max: 1000}, Store: store, Logger: quiet()})
+			eventually(t, grants(th), "a token")
+			r, err := th.Pause(t.Context(), time.Now().Add(time.Minute), "told so")
+			require.NoError(t, err)
+			require.Empty(t, r.Missing)
+			require.InDelta(t, 60, time.Until(r.Until).Seconds(), 0.1)
+			time.Sleep(time.Minute - time.Second)
+			require.False(t, grants(th)(), store)
+			time.Sleep(3 * time.Second)
+			require.True(t, grants(th)(), store)
+			require.NoError(t, th.Close())
+		}
+	})
 }

@@ -28,8 +28,8 @@ type login struct {
 // unauthorized is how the client of NATS tells of a refused login: in upper or lower case, depending on when the refusal arrives.
 const unauthorized = "(?i)authorization violation"
 
-// requireLogins opens a Throttle with each login. No error and no line of the log
-// shows the canary, which every secret holds, the wrong ones too.
+// requireLogins opens a Throttle with each login. No error and no line of the log shows the canary, which every secret holds, the wrong ones
+// too. TestStoreErrorsNameTheRemedy has more wrong ones.
 func requireLogins(t *testing.T, store string, logins []login) {
 	t.Helper()
 	for _, l := range logins {
@@ -47,18 +47,7 @@ func requireLogins(t *testing.T, store string, logins []login) {
 			}
 			require.Error(t, err)
 			require.Regexp(t, l.fails, err.Error())
-			require.NotContains(t, err.Error(), canary)
-
-			// Without FailFast the same goes to the log, and to nobody else.
-			c.FailFast = false
-			th, err = Open(t.Context(), c)
-			require.NoError(t, err)
-			eventually(t, func() bool {
-				return strings.Contains(logs.String(), "syncs with the pool's store fail") && regexp.MustCompile(l.fails).MatchString(logs.String())
-			}, "a line in the log")
-			require.False(t, grants(th)())
-			closeLater(th)
-			require.NotContains(t, logs.String(), canary)
+			require.NotContains(t, err.Error()+logs.String(), canary)
 		})
 	}
 }
@@ -73,10 +62,7 @@ func TestRedisLogin(t *testing.T) {
 		{name: "password", set: func(c *Config) { c.StorePassword = NewSecret(canary) }},
 		{name: "user", set: func(c *Config) { c.StoreUsername, c.StorePassword = "app", NewSecret(canary+"2") }},
 		{name: "file", set: func(c *Config) { c.StorePasswordFile = writeFile(t, "password", canary+"\r\n") }},
-		{name: "wrong in the URL", set: at(":wrong-" + canary), fails: "WRONGPASS"},
-		{name: "wrong password", set: func(c *Config) { c.StorePassword = NewSecret("wrong-" + canary) }, fails: "WRONGPASS"},
 		{name: "unknown user", set: at("nobody:" + canary), fails: "WRONGPASS"},
-		{name: "none", set: func(*Config) {}, fails: "NOAUTH"},
 	})
 }
 
@@ -98,18 +84,6 @@ func TestRedisSentinelLogin(t *testing.T) {
 		{name: "wrong sentinel password", set: func(c *Config) { c.StoreSentinelPassword = NewSecret("wrong-" + canary) }, fails: "WRONGPASS"},
 		{name: "no sentinel password", set: func(*Config) {}, fails: "NOAUTH"},
 	})
-}
-
-// A server that does not know AUTH and HELLO repeats their arguments.
-func TestRedisThatRepeatsThePassword(t *testing.T) {
-	t.Parallel()
-	addr := testenv.Redis(t, servers.WithRedisConfig(`rename-command AUTH ""`, `rename-command HELLO ""`)).Addr()
-	awkward := canary + "'\"\\ ä"
-	for _, secret := range []string{canary, awkward} {
-		requireLogins(t, "redis://"+addr, []login{{
-			name: secret, set: func(c *Config) { c.StorePassword = NewSecret(secret) }, fails: "unknown command",
-		}})
-	}
 }
 
 func TestRedisPasswordFileIsReadAnew(t *testing.T) {
@@ -137,9 +111,7 @@ func TestNATSLogin(t *testing.T) {
 			{name: "in the URL", set: func(c *Config) { c.Store = "nats://app:" + canary + "@" + host }},
 			{name: "password", set: func(c *Config) { c.StoreUsername, c.StorePassword = "app", NewSecret(canary) }},
 			{name: "file", set: func(c *Config) { c.StoreUsername, c.StorePasswordFile = "app", writeFile(t, "password", canary+"\n") }},
-			{name: "wrong", set: func(c *Config) { c.Store = "nats://app:wrong-" + canary + "@" + host }, fails: unauthorized},
 			{name: "token", set: func(c *Config) { c.StoreToken = NewSecret(canary) }, fails: unauthorized},
-			{name: "none", set: func(*Config) {}, fails: unauthorized},
 		})
 	})
 	t.Run("token", func(t *testing.T) {
@@ -148,7 +120,6 @@ func TestNATSLogin(t *testing.T) {
 			{name: "in the URL", set: func(c *Config) { c.Store = strings.Replace(url, "nats://", "nats://"+canary+"@", 1) }},
 			{name: "token", set: func(c *Config) { c.StoreToken = NewSecret(canary) }},
 			{name: "file", set: func(c *Config) { c.StoreTokenFile = writeFile(t, "token", canary+"\n") }},
-			{name: "wrong", set: func(c *Config) { c.StoreToken = NewSecret("wrong-" + canary) }, fails: unauthorized},
 		})
 	})
 	t.Run("nkey", func(t *testing.T) {

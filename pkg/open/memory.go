@@ -1,10 +1,8 @@
 package open
 
 import (
-	"context"
 	"sync"
 
-	"github.com/numaproj-contrib/numathrottle/internal/drivers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -16,7 +14,7 @@ var memory = struct {
 }{stores: map[string]*memstore.Store{}}
 
 // openMemory returns the only store with this name.
-func openMemory(name string) drivers.Backend {
+func openMemory(name string) *memstore.Store {
 	memory.mu.Lock()
 	defer memory.mu.Unlock()
 	store := memory.stores[name]
@@ -24,5 +22,5 @@ func openMemory(name string) drivers.Backend {
 		store = memstore.New()
 		memory.stores[name] = store
 	}
-	return drivers.Backend{Store: store, Close: func(context.Context) error { return nil }}
+	return store
 }

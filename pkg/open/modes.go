@@ -1,54 +1,87 @@
 package open
 
 import (
-	"strconv"
+	"fmt"
+	"slices"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// setMode sets the mode of a ramp by Numaflow's name for it, with its settings. It rejects unknown names and settings, and 0, which would
-// be the default.
-func setMode(c *Config, name string, settings [][2]string) bool {
-	var threshold, down int
-	var coolDown time.Duration
-	for _, s := range settings {
-		ok := false
-		switch {
-		case s[0] == "thresholdPercentage" && (name == "onlyIfUsed" || name == "goBackN"):
-			threshold, ok = percent(s[1])
-		case s[0] == "rampDownPercentage" && name == "goBackN":
-			down, ok = percent(s[1])
-		case s[0] == "coolDownPeriod" && name == "goBackN":
-			d, err := time.ParseDuration(s[1])
-			coolDown, ok = d, err == nil && d > 0
-		}
-		if !ok {
-			return false
-		}
-	}
-	switch name {
-	case "scheduled":
-		c.Limit.Mode = throttle.Scheduled{}
-	case "relaxed":
-		c.Limit.Mode = throttle.Relaxed{}
-	case "onlyIfUsed":
-		c.Limit.Mode = throttle.OnlyIfUsed{ThresholdPercentage: threshold}
-	case "goBackN":
-		c.Limit.Mode = throttle.GoBackN{ThresholdPercentage: threshold, CoolDownPeriod: coolDown, RampDownPercentage: down}
-	default:
-		return false
-	}
-	return true
+const allowedModes = "one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`, each with its settings in a mapping: " +
+	"`thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`"
+
+// modeNames are Numaflow's names of the modes of a ramp, and how many of modeFields each has.
+var modeNames, modeSettings = []string{"scheduled", "relaxed", "onlyIfUsed", "goBackN"}, []int{0, 0, 1, 3}
+
+// modeFields are the settings of a mode, which is read as a GoBackN. 0 is not allowed: it would be the default.
+var modeFields = []field{
+	percentage("thresholdPercentage", func(m *throttle.GoBackN) *int { return &m.ThresholdPercentage }),
+	percentage("rampDownPercentage", func(m *throttle.GoBackN) *int { return &m.RampDownPercentage }),
+	{
+		Key: "coolDownPeriod", Allowed: "a duration, `1s` to `24h`", Form: config.DurationForm(time.Second, longestTTL),
+		Value: ofMode(func(m *throttle.GoBackN, text string) bool {
+			d, err := time.ParseDuration(text)
+			m.CoolDownPeriod = d
+			return err == nil && d >= time.Second && d <= longestTTL
+		}),
+	},
 }
 
-func percent(text string) (int, bool) {
-	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= 1 && n <= 100 && strconv.Itoa(n) == text
+func percentage(key string, at func(*throttle.GoBackN) *int) field {
+	return field{
+		Key: key, Allowed: "a whole number, 1 to 100",
+		Value: ofMode(func(m *throttle.GoBackN, text string) (ok bool) {
+			*at(m), ok = config.WholeNumber(text)
+			return ok && *at(m) >= 1 && *at(m) <= 100
+		}),
+		Form: config.Schema{"anyOf": []any{
+			config.Schema{"type": "integer", "minimum": 1, "maximum": 100}, config.Schema{"type": "string", "pattern": "^([1-9][0-9]?|100)$"},
+		}},
+	}
 }
 
-// showMode returns the mode in the form of setMode; empty for none.
+func ofMode(set func(m *throttle.GoBackN, text string) bool) config.Value[Config] {
+	return config.Custom(func(c *Config, text string) bool {
+		m, _ := c.Limit.Mode.(throttle.GoBackN)
+		ok := set(&m, text)
+		c.Limit.Mode = m
+		return ok
+	})
+}
+
+// readMode reads the mode of a ramp: its name, or a mapping from the name to its settings.
+func readMode(c *Config, n *yaml.Node) []config.BlockFault {
+	name, line, settings := n.Value, n.Line, (*yaml.Node)(nil)
+	if n.Kind != yaml.ScalarNode {
+		entries, faults := config.Entries(n, "modes", 1, allowedModes)
+		if len(entries) != 1 {
+			return append(faults, config.BlockFault{Field: "modes", Problem: "is not one mode", Allowed: allowedModes, Line: n.Line})[:1]
+		}
+		name, line, settings = entries[0].Name, entries[0].Line, entries[0].Value
+	}
+	i := slices.Index(modeNames, name)
+	if i < 0 {
+		problem := fmt.Sprintf("is %.60q", name) + config.DidYouMean(name, modeNames)
+		return []config.BlockFault{{Field: "modes", Problem: problem, Allowed: allowedModes, Line: line}}
+	}
+	c.Limit.Mode = throttle.GoBackN{}
+	if settings != nil && !config.IsNull(settings) {
+		if faults := config.Mapping(modeFields[:modeSettings[i]], settings, "modes."+name, c); len(faults) > 0 {
+			return faults
+		}
+	}
+	m, _ := c.Limit.Mode.(throttle.GoBackN)
+	c.Limit.Mode = []throttle.Mode{
+		throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{ThresholdPercentage: m.ThresholdPercentage}, m,
+	}[i]
+	return nil
+}
+
+// showMode returns the mode in the form of readMode; empty for none.
 func showMode(c *Config) string {
 	if c.Limit.Mode == nil {
 		return ""
@@ -58,19 +91,12 @@ func showMode(c *Config) string {
 
 // modesForm returns the JSON schema of a mode: its name, a mapping from the name to its settings, or that mapping as a text.
 func modesForm() config.Schema {
-	percent := config.Schema{"anyOf": []any{
-		config.Schema{"type": "integer", "minimum": 1, "maximum": 100}, config.Schema{"type": "string", "pattern": "^([1-9][0-9]?|100)$"},
-	}}
-	threshold := config.Schema{"thresholdPercentage": percent}
-	all := config.Schema{
-		"thresholdPercentage": percent, "rampDownPercentage": percent, "coolDownPeriod": config.DurationForm(time.Second, longestTTL),
-	}
 	properties := config.Schema{}
-	for name, settings := range map[string]config.Schema{"scheduled": {}, "relaxed": {}, "onlyIfUsed": threshold, "goBackN": all} {
-		properties[name] = config.Schema{"type": []any{"object", "null"}, "additionalProperties": false, "properties": settings}
+	for i, name := range modeNames {
+		properties[name] = config.MappingForm(modeFields[:modeSettings[i]])
 	}
 	return config.Schema{"anyOf": []any{
-		config.Schema{"enum": []any{"scheduled", "relaxed", "onlyIfUsed", "goBackN"}},
+		config.Schema{"enum": modeNames},
 		config.Schema{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false, "properties": properties},
 		config.Schema{"type": "string", "pattern": ":"},
 	}}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +72,18 @@ func TestHealthServer(t *testing.T) {
 	require.Contains(t, body, `numathrottle_tokens_granted_total{limit="tokens"} 0`)
 	require.Contains(t, body, `numathrottle_sync_duration_seconds_count{limit="tokens",outcome="ok",store="memory"}`)
 
+	_, err := requests.Pause(t.Context(), time.Time{}, "for good")
+	require.NoError(t, err)
+	require.False(t, grants(requests)())
+	_, body = fetch(t, addr, "/statusz?format=json")
+	status = health.Status{}
+	require.NoError(t, json.Unmarshal([]byte(body), &status))
+	paused := status.Limits[0]
+	require.Equal(t, &health.Paused{Reason: "for good", By: "pod-1"}, paused.Paused, "nobody knows how long")
+	require.Equal(t, &health.Throttled{Reason: "pause"}, paused.Throttled)
+	require.True(t, paused.Ready, "a pod is not replaced for a pause")
+	require.Equal(t, first.Refused+1, paused.Refused)
+
 	require.NoError(t, requests.Close())
 	_, body = fetch(t, addr, "/metrics")
 	require.NotContains(t, body, `numathrottle_tokens_granted_total{limit="requests"}`)
@@ -81,68 +92,6 @@ func TestHealthServer(t *testing.T) {
 	code, _ = fetch(t, addr, "/healthz")
 	require.Zero(t, code, "the server ends with the last Throttle")
 	open("again") // the port is free
-}
-
-// The page says what holds callers back, until when, how many wait, and what was counted of them.
-func TestHealthShowsAPause(t *testing.T) {
-	addr := closedPort(t)
-	th := mustOpen(t, Config{
-		Limit: throttle.Limit{Max: 100}, Store: "memory://" + t.Name(), Pool: "p", ID: "pod-1", Logger: quiet(), HealthAddr: addr,
-	})
-	eventually(t, grants(th), "a token")
-	shown := func() health.Limit {
-		_, body := fetch(t, addr, "/statusz?format=json")
-		var status health.Status
-		require.NoError(t, json.Unmarshal([]byte(body), &status))
-		require.Len(t, status.Limits, 1)
-		return status.Limits[0]
-	}
-	seconds := func(text string) float64 {
-		d, err := time.ParseDuration(text)
-		require.NoError(t, err)
-		return d.Seconds()
-	}
-	before := shown()
-	require.Nil(t, before.Paused)
-	require.Zero(t, before.Waiting)
-
-	_, err := th.Pause(t.Context(), time.Now().Add(time.Hour), "told so")
-	require.NoError(t, err)
-	for range 2 {
-		require.False(t, grants(th)())
-	}
-	served := make(chan error, 1)
-	go func() {
-		_, err := th.Acquire(t.Context(), 1)
-		served <- err
-	}()
-	eventually(t, func() bool { return th.Status().Waiting == 1 }, "somebody waits")
-	l := shown()
-	require.Equal(t, 1, l.Waiting)
-	require.Equal(t, &health.Paused{Reason: "told so", By: "pod-1", For: l.Paused.For}, l.Paused)
-	require.InDelta(t, 3600, seconds(l.Paused.For), 60)
-	require.Equal(t, "pause", l.Throttled.Reason)
-	require.InDelta(t, 3600, seconds(l.Throttled.RetryAfter), 60)
-	require.True(t, l.Ready, "a pod is not replaced for a pause")
-	require.Equal(t, before.Granted, l.Granted)
-	require.Equal(t, before.Refused+2, l.Refused)
-	i := slices.IndexFunc(l.HeldBack, func(h health.HeldBack) bool { return h.Reason == "pause" })
-	require.GreaterOrEqual(t, i, 0)
-	held := l.HeldBack[i]
-	require.Positive(t, held.Time)
-	require.Equal(t, health.HeldBack{Reason: "pause", Waits: 1, Refusals: 2, Time: held.Time}, held)
-
-	_, err = th.Pause(t.Context(), time.Time{}, "for good")
-	require.NoError(t, err)
-	l = shown()
-	require.Equal(t, &health.Paused{Reason: "for good", By: "pod-1"}, l.Paused, "nobody knows how long")
-	require.Equal(t, &health.Throttled{Reason: "pause"}, l.Throttled)
-	require.NoError(t, th.Resume(t.Context()))
-	require.NoError(t, <-served)
-	l = shown()
-	require.Nil(t, l.Paused)
-	require.Zero(t, l.Waiting)
-	require.Equal(t, before.Granted+1, l.Granted)
 }
 
 // Without an address nothing listens.
@@ -313,34 +262,6 @@ func TestExportersFromTheEnvironment(t *testing.T) {
 	require.Contains(t, bodies["/v1/metrics"], "the-pool")
 	require.Contains(t, bodies["/v1/metrics"], "the-pod")
 	require.Contains(t, bodies["/v1/traces"], "numathrottle.wait")
-}
-
-// OpenTelemetry's own port for Prometheus needs the standard variables alone. The Throttles of a
-// process share it, and it is free when the last of them is closed.
-func TestPrometheusFromTheEnvironment(t *testing.T) {
-	addr := closedPort(t)
-	host, port, err := net.SplitHostPort(addr)
-	require.NoError(t, err)
-	t.Setenv("OTEL_METRICS_EXPORTER", "prometheus")
-	t.Setenv("OTEL_EXPORTER_PROMETHEUS_HOST", host)
-	t.Setenv("OTEL_EXPORTER_PROMETHEUS_PORT", port)
-	open := func(pool string) *throttle.Throttle {
-		return mustOpen(t, Config{Limit: throttle.Limit{Max: 50}, Store: "memory://" + t.Name(), Pool: pool, ID: "pod-1", Logger: quiet()})
-	}
-	requests, tokens := open("requests"), open("tokens")
-	eventually(t, grants(requests), "a token")
-	code, body := fetch(t, addr, "/metrics")
-	require.Equal(t, 200, code)
-	require.Regexp(t, `(?m)^numathrottle_tokens_granted_total\{[^}]*limit="requests"[^}]*\} 1$`, body)
-	require.Regexp(t, `(?m)^numathrottle_tokens_granted_total\{[^}]*limit="tokens"[^}]*\} 0$`, body)
-	require.Regexp(t, `(?m)^numathrottle_sync_duration_seconds_count\{[^}]*limit="tokens"[^}]*outcome="ok"[^}]*\} [1-9]`, body)
-	require.Regexp(t, `(?m)^target_info\{[^}]*service_instance_id="pod-1"`, body)
-	require.NoError(t, requests.Close())
-	code, _ = fetch(t, addr, "/metrics")
-	require.Equal(t, 200, code, "the other one goes on")
-	require.NoError(t, tokens.Close())
-	code, _ = fetch(t, addr, "/metrics")
-	require.Zero(t, code)
 }
 
 // A collector that does not answer keeps nobody: Close ends, and the store was left.

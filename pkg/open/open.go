@@ -112,7 +112,7 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 			return j, err
 		}
 		j.opts = append(j.opts, throttle.WithSharer(j.member))
-		j.undo = append(j.undo, j.member.Leave, b.Close)
+		j.undo = append(j.undo, j.member.Leave, func(context.Context) error { return b.Close() })
 	}
 	j.undo = append(j.undo, func(ctx context.Context) error { m.close(ctx); return nil })
 	for _, undo := range j.undo {
@@ -121,8 +121,8 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 	return j, nil
 }
 
-// backend returns the store of the URL. It does not wait for a server.
-func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (drivers.Backend, error) {
+// backend returns the store of the URL. It does not wait for a server. Close closes its connection.
+func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (consensus.Store, error) {
 	if store.Kind == config.Memory {
 		return openMemory(store.Name), nil
 	}
@@ -131,7 +131,7 @@ func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (dri
 
 // loadCredentials reads the files that the store's client needs.
 func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, []error) {
-	return drivers.Load(&drivers.Settings{
+	creds := &drivers.Credentials{
 		Username: c.StoreUsername, Password: drivers.Source{Text: c.StorePassword.Reveal(), Path: c.StorePasswordFile},
 		SentinelUsername: c.StoreSentinelUsername,
 		SentinelPassword: drivers.Source{Text: c.StoreSentinelPassword.Reveal(), Path: c.StoreSentinelPasswordFile},
@@ -139,11 +139,12 @@ func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, [
 		InURL:            c.loginInURL,
 		CredsFile:        c.StoreCredsFile, NkeyFile: c.StoreNkeyFile,
 		CAFile: c.StoreCAFile, CertFile: c.StoreCertFile, KeyFile: c.StoreKeyFile,
-	}, store)
+	}
+	return creds, creds.Load(store)
 }
 
 // join makes this process a processor of the pool.
-func (c Config) join(ctx context.Context, b drivers.Backend, opts []consensus.Option) (*consensus.Member, error) {
+func (c Config) join(ctx context.Context, store consensus.Store, opts []consensus.Option) (*consensus.Member, error) {
 	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger.With("store", config.ShowStore(c.Store))))
 	if c.Lease > 0 {
 		opts = append(opts, consensus.WithLease(c.Lease))
@@ -157,9 +158,9 @@ func (c Config) join(ctx context.Context, b drivers.Backend, opts []consensus.Op
 	if c.FailFast {
 		opts = append(opts, consensus.WithFailFast())
 	}
-	member, err := consensus.Join(ctx, b.Store, c.Pool, opts...)
+	member, err := consensus.Join(ctx, store, c.Pool, opts...)
 	if err != nil {
-		abandon(b.Close)
+		_ = store.Close() // the other error matters
 		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
 	}
 	return member, nil

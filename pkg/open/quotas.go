@@ -19,11 +19,7 @@ func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) confi
 		Example: "{tags: {acme: {reserved: 200}}, other: {total: 50}}", Form: quotafile.Schema(),
 		Value: config.Block(
 			func(c *C, n *yaml.Node) (faults []config.BlockFault) {
-				q, wrong := quotafile.Decode(n)
-				for _, f := range wrong {
-					faults = append(faults, config.BlockFault{Field: f.Field, Problem: f.Problem, Allowed: f.Allowed, Line: f.Line})
-				}
-				*at(c) = q
+				*at(c), faults = quotafile.Decode(n)
 				return faults
 			},
 			func(c *C) string { return showQuotas(*at(c)) }),

@@ -46,8 +46,11 @@ quotas:
 func TestQuotasThatCannotBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	for name, test := range map[string]struct{ file, want string }{
-		"an unknown key": {"max: 10\nquotas:\n  tags:\n    acme: {resrved: 1}\n", "quotas.tags.acme.resrved is not a setting (FILE:4), allowed: one of "},
-		"too much":       {"max: 10\nquotas: {tags: {acme: {reserved: 11}}}\n", "quotas reserve 11 tokens per second together, allowed: at most the limit"},
+		"an unknown key": {
+			"max: 10\nquotas:\n  tags:\n    acme: {resrved: 1}\n",
+			"quotas.tags.acme.resrved is not a setting; did you mean reserved? (FILE:4), allowed: one of ",
+		},
+		"too much": {"max: 10\nquotas: {tags: {acme: {reserved: 11}}}\n", "quotas reserve 11 tokens per second together, allowed: at most the limit"},
 		"too much of a hard limit": {
 			"max: 100\nhard: true\nquotas: {tags: {acme: {reserved: 90}}}\n",
 			"quotas reserve 90 tokens per second together, allowed: at most what the hard limit grants in the long run, which is 84",

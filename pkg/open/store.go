@@ -35,28 +35,5 @@ func Store(_ context.Context, c Config) (consensus.Store, error) {
 		return nil, err
 	}
 	c.Logger = c.logger()
-	b, err := c.backend(&store, creds)
-	if err != nil {
-		return nil, err
-	}
-	guard, ok := b.Store.(*drivers.Guarded)
-	if !ok {
-		abandon(b.Close)
-		return nil, fmt.Errorf("numathrottle: store %s is not one of a server", config.ShowStore(c.Store))
-	}
-	return &openedStore{Guarded: guard, end: b.Close}, nil
-}
-
-// An openedStore has its own connection.
-type openedStore struct {
-	*drivers.Guarded
-
-	end func(context.Context) error
-}
-
-// Close implements consensus.Store: it closes the connection.
-func (s *openedStore) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	return s.Secrets.Clean(s.end(ctx))
+	return c.backend(&store, creds)
 }

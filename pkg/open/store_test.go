@@ -8,38 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// Operators look at a pool, and change it, without being a processor of it.
-func TestOpenStore(t *testing.T) {
-	t.Parallel()
-	for name, start := range map[string]func(t *testing.T) string{
-		"redis": func(t *testing.T) string { t.Helper(); return "redis://" + testenv.Redis(t).Addr() },
-		"nats":  func(t *testing.T) string { t.Helper(); return testenv.NATS(t).URL() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := short(start(t), "a")
-			c.Pool = "looked at"
-			store, err := Store(t.Context(), c)
-			require.NoError(t, err)
-			_, err = consensus.LoadOverview(t.Context(), store, c.Pool)
-			require.ErrorIs(t, err, consensus.ErrNoPool)
-			mustOpen(t, c)
-			eventually(t, func() bool {
-				o, err := consensus.LoadOverview(t.Context(), store, c.Pool)
-				require.NoError(t, err)
-				return len(o.Processors) == 1 && o.Max == 1000
-			}, "the processor with its limit, and nobody else")
-			require.NoError(t, store.Close())
-			_, err = consensus.LoadOverview(t.Context(), store, c.Pool)
-			require.Error(t, err, "it is closed")
-		})
-	}
-}
 
 func TestOpenStoreRefuses(t *testing.T) {
 	for _, c := range []struct {
@@ -78,7 +48,9 @@ func TestEffective(t *testing.T) {
 		Lease: 10 * time.Second, Policy: PolicyFair, OnStoreLoss: StoreLossDegrade, StateDir: "none",
 	}, c)
 	require.Equal(t, c, c.Effective())
-	c.Limit.Hard, c.OnStoreLoss = true, ""
+	c.Limit.Strict, c.OnStoreLoss = true, ""
+	require.Equal(t, StoreLossStop, c.Effective().OnStoreLoss)
+	c.Limit.Hard, c.Limit.Strict = true, false
 	require.Equal(t, StoreLossStop, c.Effective().OnStoreLoss)
 	c.Limit.Max = -1
 	require.Equal(t, -1, c.Effective().Limit.Max)

@@ -1,12 +1,9 @@
 package open
 
 import (
-	"bytes"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,24 +11,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// safeBuffer is a log that a background writes to.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
 
 func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
 	dir := t.TempDir()
@@ -70,10 +49,10 @@ func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
 }
 
 func TestAStateDirThatCannotBeUsedIsNoError(t *testing.T) {
-	var log safeBuffer
+	var log logBook
 	th, err := Open(t.Context(), Config{
 		Limit: throttle.Limit{Max: 5}, Pool: "p", StateDir: filepath.Join(t.TempDir(), "none"), Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true,
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Logger: log.logger(),
 	})
 	require.NoError(t, err)
 	require.NoError(t, th.Close())

@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
 )
 
@@ -25,7 +26,7 @@ func logins(creds *drivers.Credentials) (opts []nats.Option, faults []error) {
 	case token.IsSet():
 		last, err := token.Read(&creds.Seen)
 		if err != nil {
-			faults = append(faults, drivers.FileFault("storeTokenFile", token.Path, err))
+			faults = append(faults, config.SecretFileFault("storeTokenFile", token.Path, err))
 		}
 		opts = append(opts, nats.TokenHandler(func() string {
 			if text, err := token.Read(&creds.Seen); err == nil {
@@ -35,13 +36,13 @@ func logins(creds *drivers.Credentials) (opts []nats.Option, faults []error) {
 		}))
 	case creds.CredsFile != "":
 		if err := checkCreds(creds.CredsFile); err != nil {
-			faults = append(faults, drivers.FileFault("storeCredsFile", creds.CredsFile, err))
+			faults = append(faults, config.SecretFileFault("storeCredsFile", creds.CredsFile, err))
 		}
 		opts = append(opts, nats.UserCredentials(creds.CredsFile))
 	case creds.NkeyFile != "":
 		option, err := nkeyOption(creds.NkeyFile)
 		if err != nil {
-			faults = append(faults, drivers.FileFault("storeNkeyFile", creds.NkeyFile, err))
+			faults = append(faults, config.SecretFileFault("storeNkeyFile", creds.NkeyFile, err))
 		}
 		opts = append(opts, option)
 	case creds.HasLogin():
@@ -58,7 +59,7 @@ func logins(creds *drivers.Credentials) (opts []nats.Option, faults []error) {
 
 // checkCreds checks that a file holds a user's JWT and seed.
 func checkCreds(path string) error {
-	content, err := drivers.ReadFile(path)
+	content, err := config.ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func checkCreds(path string) error {
 
 // nkeyOption returns the option for a file with an nkey seed.
 func nkeyOption(path string) (nats.Option, error) {
-	if _, err := drivers.ReadFile(path); err != nil {
+	if _, err := config.ReadFile(path); err != nil {
 		return nil, err
 	}
 	option, err := nats.NkeyOptionFromSeed(path)

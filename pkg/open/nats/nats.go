@@ -17,8 +17,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/bounded"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 )
 
@@ -27,7 +25,7 @@ func init() { //nolint:gochecknoinits // as the drivers of database/sql do
 }
 
 // open returns a store on a connection made in the background: nats.Connect tries every server once before it returns.
-func open(r *drivers.Request) drivers.Backend {
+func open(r *drivers.Request) *drivers.Guarded {
 	store, creds := r.URL, r.Credentials
 	link := &natsLink{made: make(chan struct{}), noted: make(chan struct{}), secrets: &creds.Seen}
 	scheme := "nats://"
@@ -56,10 +54,10 @@ func open(r *drivers.Request) drivers.Backend {
 		opts = append(opts, natsstore.WithLongestLease(r.LongestLease))
 	}
 	go link.connect(servers, connect, opts)
-	return drivers.Backend{Store: &drivers.Guarded{Store: link, Secrets: &creds.Seen, Of: r}, Close: link.closeWithin}
+	return &drivers.Guarded{Get: link.get, Explain: link.explain, End: link.closeWithin, Of: r}
 }
 
-// A natsLink is a consensus.Store on a connection that may not be made yet. Calls wait for it as long as their context allows.
+// A natsLink is a store on a connection that may not be made yet.
 type natsLink struct {
 	secrets *drivers.Secrets
 	made    chan struct{} // closed when conn and store, or err, are set
@@ -83,111 +81,13 @@ func (l *natsLink) connect(servers string, connect []nats.Option, opts []natssto
 	}
 }
 
-// Sync implements consensus.Store.
-func (l *natsLink) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	if err := l.wait(ctx); err != nil {
-		return driver.Answer{}, err
-	}
-	answer, err := l.store.Sync(ctx, req)
-	return answer, l.explain(ctx, err)
-}
-
-// Leave implements consensus.Store.
-func (l *natsLink) Leave(ctx context.Context, req driver.Leave) error {
-	if err := l.wait(ctx); err != nil {
-		return err
-	}
-	return l.explain(ctx, l.store.Leave(ctx, req))
-}
-
-// Load implements consensus.Store.
-func (l *natsLink) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
-	if err := l.wait(ctx); err != nil {
-		return nil, nil, err
-	}
-	docs, roster, err := l.store.Load(ctx, pool)
-	return docs, roster, l.explain(ctx, err)
-}
-
-// Save implements consensus.Store.
-func (l *natsLink) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
-	if err := l.wait(ctx); err != nil {
-		return 0, err
-	}
-	current, err := l.store.Save(ctx, pool, d)
-	return current, l.explain(ctx, err)
-}
-
-// Reserve implements consensus.Store.
-func (l *natsLink) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
-	if err := l.wait(ctx); err != nil {
-		return driver.Reserved{}, err
-	}
-	res, err := l.store.Reserve(ctx, req)
-	return res, l.explain(ctx, err)
-}
-
-// Pools implements driver.Lister.
-func (l *natsLink) Pools(ctx context.Context) ([]string, error) {
-	if err := l.wait(ctx); err != nil {
-		return nil, err
-	}
-	pools, err := l.store.Pools(ctx)
-	return pools, l.explain(ctx, err)
-}
-
-// Age implements driver.Ager.
-func (l *natsLink) Age(ctx context.Context, pool string) (time.Duration, error) {
-	if err := l.wait(ctx); err != nil {
-		return 0, err
-	}
-	age, err := l.store.Age(ctx, pool)
-	return age, l.explain(ctx, err)
-}
-
-// Tills implements driver.TillReader.
-func (l *natsLink) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
-	if err := l.wait(ctx); err != nil {
-		return nil, err
-	}
-	tills, err := l.store.Tills(ctx, pool)
-	return tills, l.explain(ctx, err)
-}
-
-// SetSpent implements driver.TillSetter.
-func (l *natsLink) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
-	if err := l.wait(ctx); err != nil {
-		return err
-	}
-	return l.explain(ctx, l.store.SetSpent(ctx, pool, r))
-}
-
-// Push implements consensus.Pusher.
-func (l *natsLink) Push(ctx context.Context, pool string, news []byte) error {
-	if err := l.wait(ctx); err != nil {
-		return err
-	}
-	return l.store.Push(ctx, pool, news)
-}
-
-// Watch implements consensus.Pusher.
-func (l *natsLink) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	if err := l.wait(ctx); err != nil {
-		return nil, err
-	}
-	return l.store.Watch(ctx, pool, heard)
-}
-
-// Close implements consensus.Store.
-func (l *natsLink) Close() error { return l.closeWithin(context.Background()) }
-
-// wait waits for a connection object, connected or not.
-func (l *natsLink) wait(ctx context.Context) error {
+// get waits for a connection object, connected or not, and returns the store on it.
+func (l *natsLink) get(ctx context.Context) (drivers.Remote, error) {
 	select {
 	case <-l.made:
-		return l.err
+		return l.store, l.err
 	case <-ctx.Done():
-		return fmt.Errorf("still connecting to NATS: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("still connecting to NATS: %w", context.Cause(ctx))
 	}
 }
 
@@ -197,6 +97,9 @@ func (l *natsLink) closeWithin(ctx context.Context) error {
 	go func() {
 		defer close(closed)
 		<-l.made
+		if l.store != nil {
+			_ = l.store.Close() // it may have a second connection
+		}
 		if l.conn != nil {
 			l.conn.Close()
 		}
@@ -223,9 +126,6 @@ func (l *natsLink) note(err error) {
 
 // explain adds to an error why there is no connection, which the client does not report. It takes no longer than ctx and a moment.
 func (l *natsLink) explain(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
 	connected, last := l.state()
 	if connected {
 		return err

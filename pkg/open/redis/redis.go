@@ -19,7 +19,7 @@ func init() { //nolint:gochecknoinits // as the drivers of database/sql do
 }
 
 // open returns a store on a server, behind Sentinel or in a Cluster. The client connects at its first use.
-func open(r *drivers.Request) drivers.Backend {
+func open(r *drivers.Request) *drivers.Guarded {
 	store, creds := r.URL, r.Credentials
 	o := redisstore.ClientOptions(store.Hosts...)
 	o.DB = store.DB
@@ -36,7 +36,7 @@ func open(r *drivers.Request) drivers.Backend {
 	switch store.Kind {
 	case config.RedisSentinel:
 		o.MasterName = store.Master
-		o.SentinelUsername, o.SentinelPassword = creds.SentinelUsername, creds.SentinelPassword
+		o.SentinelUsername, o.SentinelPassword = creds.SentinelUsername, creds.SentinelPassword.Text
 		client = redis.NewFailoverClient(o.Failover())
 	case config.RedisCluster:
 		cluster := o.Cluster()
@@ -56,9 +56,11 @@ func open(r *drivers.Request) drivers.Backend {
 	if r.LongestLease > 0 {
 		opts = append(opts, redisstore.WithLongestLease(r.LongestLease))
 	}
-	return drivers.Backend{
-		Store: &drivers.Guarded{Store: redisstore.New(client, opts...), Secrets: &creds.Seen, Of: r},
-		Close: func(context.Context) error { return client.Close() },
+	server := redisstore.New(client, opts...)
+	return &drivers.Guarded{
+		Get: func(context.Context) (drivers.Remote, error) { return server, nil },
+		End: func(context.Context) error { return client.Close() },
+		Of:  r,
 	}
 }
 
