@@ -272,14 +272,12 @@ func TestPoke(t *testing.T) {
 		require.Zero(t, s.pokes.Load(), "not while there are tokens")
 
 		for range 1000 {
-			_, ok := th.TryAcquire(1)
-			require.False(t, ok)
+			deny(t, th, 1)
 		}
 		require.Equal(t, int64(1), s.pokes.Load(), "refused, at most once in ten milliseconds")
 		for range 99 {
 			time.Sleep(time.Millisecond)
-			_, ok := th.TryAcquire(100)
-			require.False(t, ok)
+			deny(t, th, 100)
 		}
 		require.Equal(t, int64(10), s.pokes.Load())
 

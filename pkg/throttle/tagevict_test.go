@@ -33,8 +33,7 @@ func crowded(t *testing.T, n int) *Throttle {
 	th.tags.most = fewTags
 	time.Sleep(10 * time.Second)
 	for i := range n {
-		_, ok := th.ForTag(fmt.Sprint("free/", i)).TryAcquire(1)
-		require.True(t, ok, i)
+		take(t, th.ForTag(fmt.Sprint("free/", i)), 1, i)
 		if i%4 == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -55,8 +54,7 @@ func TestIdleTagsMakeWay(t *testing.T) {
 		s := th.tags
 		require.Contains(t, s.shared[:], viewOf(th.ForTag("free/early")).first(), "all were used a moment ago")
 		time.Sleep(time.Duration(evictAfter))
-		_, ok := th.ForTag("free/0").TryAcquire(1)
-		require.True(t, ok)
+		take(t, th.ForTag("free/0"), 1)
 		view := viewOf(th.ForTag("free/new"))
 		require.Equal(t, "free/new", view.first().name)
 		require.True(t, s.knows("free/new"))
@@ -80,22 +78,16 @@ func TestALimiterOutlivesItsTag(t *testing.T) {
 			th.ForTag(fmt.Sprint("free/new", i))
 		}
 		require.True(t, old.gone.Load())
-		_, ok := kept.TryAcquire(5)
-		require.True(t, ok)
-		_, ok = kept.TryAcquire(1)
-		require.False(t, ok, "the quota is its own")
-		_, ok = th.ForTag("free/0").TryAcquire(1)
-		require.False(t, ok, "it is the same tag")
-		_, ok = both.TryAcquire(1)
-		require.False(t, ok, "the first one has no tokens")
+		take(t, kept, 5)
+		deny(t, kept, 1, "the quota is its own")
+		deny(t, th.ForTag("free/0"), 1, "it is the same tag")
+		deny(t, both, 1, "the first one has no tokens")
 		require.EqualValues(t, 5, statusOf(th, "free/0").Used)
 		began := time.Now()
-		p, err := kept.Acquire(t.Context(), 2)
-		require.NoError(t, err)
+		p := acquire(t, kept, 2)
 		require.InDelta(t, 0.2, time.Since(began).Seconds(), 0.01, "it waits for its own tokens")
 		p.Settle(0)
-		_, err = both.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		acquire(t, both, 1)
 		th2, held := kept.(interface{ Throttled() (Throttling, bool) })
 		require.True(t, held)
 		_, _ = th2.Throttled()
@@ -113,8 +105,7 @@ func TestATagMakesWayForAnotherOfTheSameDraw(t *testing.T) {
 		for _, l := range th.tags.joint {
 			require.False(t, slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }), "a lookup would return this view for ever")
 		}
-		_, ok := both.TryAcquire(1)
-		require.True(t, ok)
+		take(t, both, 1)
 		require.EqualValues(t, 1, statusOf(th, "free/0").Used)
 		require.EqualValues(t, 1, statusOf(th, "free/new").Used)
 	})
@@ -131,10 +122,8 @@ func TestTagsThatDoNotMakeWay(t *testing.T) {
 			return s.drop(s.tags[name], th.gate.Now())
 		}
 		idle := time.Duration(evictAfter)
-		_, ok := th.ForTag("day/spent").TryAcquire(1)
-		require.True(t, ok)
-		debt, ok := th.ForTag("free/7").TryAcquire(1)
-		require.True(t, ok)
+		take(t, th.ForTag("day/spent"), 1)
+		debt := take(t, th.ForTag("free/7"), 1)
 		debt.Settle(100 * 10 * 60) // tokens of ten minutes and more
 		all := All(th.ForTag("free/8"), th.ForTag("free/9"))
 		waits := make(chan error)
@@ -153,8 +142,7 @@ func TestTagsThatDoNotMakeWay(t *testing.T) {
 		require.False(t, drop("free/8"), "an All has it")
 		require.True(t, drop("free/10"))
 		require.True(t, drop("free/12"))
-		_, ok = all.TryAcquire(1)
-		require.True(t, ok)
+		take(t, all, 1)
 		time.Sleep(25 * time.Hour)
 		require.True(t, drop("day/spent"), "the day is over")
 		require.True(t, drop("free/7"))
@@ -167,10 +155,8 @@ func TestSettleAfterATagMadeWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := crowded(t, 100)
 		_, _ = th.ForTag("free/0").TryAcquire(1)
-		first, ok := th.ForTag("free/1").TryAcquire(1)
-		require.True(t, ok)
-		second, ok := th.ForTag("free/2").TryAcquire(1)
-		require.True(t, ok)
+		first := take(t, th.ForTag("free/1"), 1)
+		second := take(t, th.ForTag("free/2"), 1)
 		time.Sleep(time.Duration(2 * evictAfter))
 		s := th.tags
 		s.mu.Lock()
@@ -180,13 +166,11 @@ func TestSettleAfterATagMadeWay(t *testing.T) {
 		s.mu.Unlock()
 		first.Settle(31) // its tag comes back
 		require.EqualValues(t, 2+30, statusOf(th, "free/1").Used)
-		_, ok = th.ForTag("free/1").TryAcquire(1)
-		require.False(t, ok, "it is in debt")
-		_, ok = th.ForTag("free/2").TryAcquire(1) // another tag under the name
+		deny(t, th.ForTag("free/1"), 1, "it is in debt")
+		_, ok := th.ForTag("free/2").TryAcquire(1) // another tag under the name
 		require.True(t, ok)
 		second.Settle(41)
-		_, ok = th.ForTag("free/2").TryAcquire(1)
-		require.False(t, ok, "it is in debt")
+		deny(t, th.ForTag("free/2"), 1, "it is in debt")
 		require.EqualValues(t, 41, statusOf(th, "free/2").Used)
 		require.Equal(t, TagTotals{Used: 2}, th.Status().TagsGone)
 	})
