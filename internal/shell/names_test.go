@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -45,6 +46,7 @@ func TestNamesAndTagsByName(t *testing.T) {
 		t.Run(c.String(), func(t *testing.T) {
 			if c.names > 2000 {
 				short.Skip(t, "ten thousand names")
+				race.Skip(t, "two thousand names run with it")
 			}
 			synctest.Test(t, c.run)
 		})
