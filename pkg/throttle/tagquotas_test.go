@@ -47,7 +47,7 @@ func TestAKeptLimiterGoesByChangedQuotas(t *testing.T) {
 		begin := Quotas{Tags: map[string]Quota{"y": {}, "z": {}}, Other: Quota{Total: 20}}
 		th := whole(t, Limit{Max: 1000}, WithQuotas(begin))
 		rate := func(l Limiter) (n int) {
-			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 				if p, err := l.Acquire(soon(t), 1); err == nil {
 					n += p.N()
 				}
