@@ -11,20 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
-// Leaving out any rule breaks what it is for.
-func TestMutants(t *testing.T) {
-	require.Len(t, promises, len(mutants.Rules("fairtags")))
-	for _, r := range mutants.Rules("fairtags") {
-		t.Run(r.Name, func(t *testing.T) {
-			mutants.LeaveOut(t, r.Name)
-			broken := promises[r.Name]()
-			require.Error(t, broken)
-			t.Log(broken)
-		})
-	}
-}
-
-// So does some scenario.
+// TestScenariosMutants: without any one of the rules some scenario fails.
 func TestScenariosMutants(t *testing.T) {
 	for _, r := range mutants.Rules("fairtags") {
 		t.Run(r.Name, func(t *testing.T) {

@@ -118,13 +118,14 @@ func (w *world) probe(p *process) {
 		w.violatef(breachDeadline, "%s: %g tokens at hand, and TryAcquire got none", p.id, st.Tokens)
 	}
 	const within = 5 * time.Millisecond
-	n := int(max(st.Tokens, 0)) + int(st.Rate*within.Seconds()) + 3
+	rate := max(st.Rate, st.Ceiling()*float64(st.Lease.Even)/float64(throttle.WholeShare)) // of the share that comes when it asks
+	n := int(max(st.Tokens, 0)) + int(rate*within.Seconds()) + 3
 	if n > w.maxCost() {
 		return
 	}
 	w.probes++
 	if d.acquire(n, within, 0, false) || w.now() != w.looked {
 		w.violatef(breachDeadline, "%s: asked for %d tokens within %v with %g at hand and %g per second, and was not refused at once",
-			p.id, n, within, st.Tokens, st.Rate)
+			p.id, n, within, st.Tokens, rate)
 	}
 }

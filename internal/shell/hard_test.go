@@ -107,7 +107,7 @@ func TestHardLimit(t *testing.T) {
 					}
 					calls.Go(func() { r.call(t, th, tc.cost, pause) })
 				}
-				const warm, length = 30 * time.Second, 5 * time.Minute
+				const warm, length = 30 * time.Second, 2 * time.Minute
 				time.Sleep(warm + length)
 				used, most := r.used(warm, warm+length, ths[0].Limit().Per)
 				for _, th := range ths {
@@ -126,7 +126,7 @@ func TestHardLimit(t *testing.T) {
 				require.LessOrEqual(t, most, l.Max)
 				require.GreaterOrEqual(t, part, tc.atLeast)
 				if tc.sparse > 0 {
-					require.GreaterOrEqual(t, len(r.waited), tc.sparse*30, "who calls now and then starves")
+					require.GreaterOrEqual(t, len(r.waited), tc.sparse*12, "who calls now and then starves")
 				}
 			})
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -327,9 +328,11 @@ func TestRampOfAnIssuedLimit(t *testing.T) {
 // each has one, and rises from there in every mode.
 func TestRampOfAHardLimitBeginsWithATokenEach(t *testing.T) {
 	race.Skip(t, "it measures; TestRampRisesByItsSlope runs with it")
+	short.Skip(t, "TestRampRisesByItsSlope runs")
 	for _, mode := range []throttle.Mode{throttle.GoBackN{}, throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{}} {
 		t.Run(fmt.Sprintf("%T", mode), func(t *testing.T) {
-			eachServer(t, func(t *testing.T, s *server) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
 				limit := throttle.Limit{Max: 1000, Burst: 100, Hard: true, Min: 10, RampUpDuration: 2 * time.Minute, Mode: mode}
 				nodes := busy(t, s, 4, limit)
 				time.Sleep(3 * time.Second)

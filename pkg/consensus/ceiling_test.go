@@ -178,7 +178,7 @@ func TestSpacingIsByTheOverride(t *testing.T) {
 // configured with what.
 func TestEffectiveSharesAddUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range race.Fewer(3000) {
+	for range race.Fewer(1000) {
 		n := 1 + rng.IntN(50)
 		o := Override{Max: rng.IntN(3) * (1 + rng.IntN(1_000_000)), Per: time.Duration(1+rng.IntN(100_000)) * time.Millisecond}
 		left, total, most := Whole, 0.0, 0.0

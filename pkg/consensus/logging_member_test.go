@@ -2,11 +2,8 @@ package consensus_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,48 +15,22 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
-// A moody store answers that its pool is frozen, or not at all, when it is told to.
-type moody struct {
-	consensus.Store
-
-	mu     sync.Mutex
-	frozen bool
-	err    error
-}
-
-func (s *moody) set(frozen bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.frozen, s.err = frozen, err
-}
-
-func (s *moody) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return driver.Answer{}, s.err
-	}
-	ans, err := s.Store.Sync(ctx, req)
-	if s.frozen && err == nil {
-		ans.Frozen, ans.FrozenBy, ans.Share = 15*time.Second, driver.FreezeNewRecord, 0
-	}
-	return ans, err
-}
-
 // A member says in the log what its pool and its store are at, once each, and in this order.
 func TestAMemberLogsFreezeAndLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
-		store := &moody{Store: memstore.New(), frozen: true}
+		store := &flaky{Store: memstore.New()}
+		frozen := func(a *driver.Answer) { a.Frozen, a.FrozenBy, a.Share = 15*time.Second, driver.FreezeNewRecord, 0 }
+		store.change.Store(&frozen)
 		m, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnStoreLoss(consensus.Stop),
 			consensus.WithLogger(slog.New(slog.NewTextHandler(&text, nil))))
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
-		store.set(false, nil)
+		store.change.Store(nil)
 		time.Sleep(5 * time.Second)
-		store.set(false, errors.New("connection refused"))
+		store.cut.Store(true)
 		time.Sleep(30 * time.Second)
-		store.set(false, nil)
+		store.cut.Store(false)
 		time.Sleep(5 * time.Second)
 		require.NoError(t, m.Leave(t.Context()))
 

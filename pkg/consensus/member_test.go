@@ -20,11 +20,12 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A flaky is one processor's way to a store, which can be cut or made to hang.
+// A flaky is one processor's way to a store, which can be cut, made to hang or to take its time, and can change the answers.
 type flaky struct {
 	consensus.Store
-	cut, hang atomic.Bool
-	syncs     atomic.Int64
+	cut, hang    atomic.Bool
+	syncs, takes atomic.Int64
+	change       atomic.Pointer[func(*driver.Answer)]
 }
 
 var errCut = errors.New("connection refused")
@@ -35,10 +36,30 @@ func (f *flaky) Sync(ctx context.Context, r driver.Request) (driver.Answer, erro
 		<-ctx.Done()
 		return driver.Answer{}, ctx.Err()
 	}
+	if err := sleep(ctx, time.Duration(f.takes.Load())); err != nil {
+		return driver.Answer{}, err
+	}
 	if f.cut.Load() {
 		return driver.Answer{}, errCut
 	}
-	return f.Store.Sync(ctx, r)
+	ans, err := f.Store.Sync(ctx, r)
+	if change := f.change.Load(); change != nil && err == nil {
+		(*change)(&ans)
+	}
+	return ans, err
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (f *flaky) Leave(ctx context.Context, l driver.Leave) error {
@@ -350,7 +371,8 @@ func TestJoinFailFast(t *testing.T) {
 // Connecting may take longer than a sync may.
 func TestJoinFailFastHasPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &slow{Store: memstore.New(), takes: time.Hour}
+		store := &flaky{Store: memstore.New()}
+		store.takes.Store(int64(time.Hour))
 		join := func() (*consensus.Member, time.Duration, error) {
 			began := time.Now()
 			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithLease(consensus.MinLease), consensus.WithFailFast())
@@ -360,7 +382,7 @@ func TestJoinFailFastHasPatience(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 2*time.Second, took, "four times half a second")
 
-		time.AfterFunc(1100*time.Millisecond, func() { store.set(10*time.Millisecond, nil) })
+		time.AfterFunc(1100*time.Millisecond, func() { store.takes.Store(int64(10 * time.Millisecond)) })
 		m, took, err := join()
 		require.NoError(t, err)
 		require.Equal(t, 1510*time.Millisecond, took)

@@ -15,6 +15,7 @@ import (
 // back to an older copy, and it freezes then.
 type server struct {
 	deferred bool
+	forgets  bool // it cannot tell a new pool from one that it has lost
 
 	mu      sync.Mutex
 	rec     *driver.Record
@@ -29,8 +30,8 @@ var _ consensus.Store = (*server)(nil)
 
 func (s *server) at() driver.At {
 	now := time.Now().Add(s.skew).UnixMicro()
-	at := driver.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred}
-	if s.lives == 0 {
+	at := driver.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred, Longest: consensus.DefaultLease}
+	if s.lives == 0 && !s.forgets {
 		at.Remembers = math.MaxInt64
 	}
 	if s.deferred {

@@ -2,7 +2,6 @@ package consensus_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,39 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
-
-// A slow store takes its time for every sync, and fails when it is told to.
-type slow struct {
-	consensus.Store
-
-	mu    sync.Mutex
-	takes time.Duration
-	err   error
-}
-
-func (s *slow) set(takes time.Duration, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.takes, s.err = takes, err
-}
-
-func (s *slow) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	s.mu.Lock()
-	takes, err := s.takes, s.err
-	s.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		return driver.Answer{}, ctx.Err()
-	case <-time.After(takes):
-	}
-	if err != nil {
-		return driver.Answer{}, err
-	}
-	return s.Store.Sync(ctx, req)
-}
 
 // A log is what was told. All methods may be called from any goroutine.
 type log struct {
@@ -72,7 +40,8 @@ func (l *log) last() consensus.Synced {
 
 func TestOnSyncTellsOfEverySync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, gone := &slow{Store: memstore.New(), takes: 30 * time.Millisecond}, errors.New("gone")
+		store := &flaky{Store: memstore.New()}
+		store.takes.Store(int64(30 * time.Millisecond))
 		var told log
 		var m atomic.Pointer[consensus.Member]
 		joined, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnSync(func(s consensus.Synced) {
@@ -85,11 +54,12 @@ func TestOnSyncTellsOfEverySync(t *testing.T) {
 		m.Store(joined)
 		require.Equal(t, []consensus.Synced{{Took: 30 * time.Millisecond}}, told.all())
 
-		store.set(30*time.Millisecond, gone)
+		store.cut.Store(true)
 		time.Sleep(1100 * time.Millisecond)
-		require.Equal(t, consensus.Synced{Took: 30 * time.Millisecond, Err: gone}, told.last())
+		require.Equal(t, consensus.Synced{Took: 30 * time.Millisecond, Err: errCut}, told.last())
 
-		store.set(time.Hour, nil)
+		store.cut.Store(false)
+		store.takes.Store(int64(time.Hour))
 		time.Sleep(3 * time.Second)
 		last := told.last()
 		require.ErrorIs(t, last.Err, context.DeadlineExceeded)

@@ -46,12 +46,8 @@ func (l *line) Save(ctx context.Context, pool string, d driver.DocumentReport) (
 	if l.cut.Load() {
 		return 0, errCut
 	}
-	if takes := time.Duration(l.slow.Load()); takes > 0 {
-		select {
-		case <-time.After(takes):
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
+	if err := sleep(ctx, time.Duration(l.slow.Load())); err != nil {
+		return 0, err
 	}
 	return l.flaky.Save(ctx, pool, d)
 }

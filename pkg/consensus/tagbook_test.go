@@ -270,13 +270,13 @@ func TestABookIsBounded(t *testing.T) {
 	race.Skip(t, "it has one goroutine")
 	k := keep(t, limit.Quotas{Match: []limit.QuotaPattern{{Tag: "*", Quota: limit.Quota{Total: 10}}}})
 	k.report(0, sec, false, []limit.TagReport{{Tag: "debtor", Owed: 5}})
-	const each = 512 // a report copies the book
+	const each = 2048 // a report copies the book
 	for i := range 3 * maxAccounts / each {
 		var used []limit.TagReport
 		for n := range each {
 			used = append(used, limit.TagReport{Tag: fmt.Sprint("n", i*each+n), Used: 1})
 		}
-		k.report(time.Duration(i)*sec, sec, false, used)
+		k.report(time.Duration(4*i)*sec, sec, false, used)
 	}
 	require.LessOrEqual(t, len(k.accounts), maxAccounts)
 	require.EqualValues(t, 5, k.account("debtor").Owed)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -18,24 +17,20 @@ import (
 // its name and of one that goes by a pattern.
 func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
 		q := throttle.Quotas{
 			Tags:  map[string]throttle.Quota{"acme": {Total: 60}},
 			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 10}}},
 		}
-		var nodes []*tenantNode
-		for _, id := range []string{"a", "b", "c"} {
-			nodes = append(nodes, tenants(t, store, id, q))
-		}
+		p := newMatrixPool(t, 3, throttle.Limit{Max: 1000}, q)
 		time.Sleep(20 * time.Second)
 		overview := func() consensus.Overview {
-			o, err := consensus.LoadOverview(context.Background(), store, "pool")
+			o, err := consensus.LoadOverview(context.Background(), p.store, "pool")
 			require.NoError(t, err)
 			return o
 		}
 		target := func(tag string) (targets []float64, by []string) {
-			for _, n := range nodes {
-				st := n.th.Status()
+			for _, th := range p.pods {
+				st := th.Status()
 				if i := slices.IndexFunc(st.Tags, func(s throttle.TagStatus) bool { return s.Tag == tag }); i >= 0 {
 					targets, by = append(targets, st.Tags[i].Target), append(by, st.Tags[i].By)
 				}
@@ -64,7 +59,7 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 			require.Less(t, use.Used, 20.0)
 		}
 
-		nodes[0].call(t, "free/x", 1)
+		p.closed(p.pods[0], "free/x", 1, 1)
 		time.Sleep(10 * time.Second)
 		heldAtTotal(planned())
 		targets, by := target("free/x")
@@ -79,9 +74,9 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 		}
 		require.Greater(t, told, looks*3/4)
 
-		for _, n := range nodes {
-			n.call(t, "acme", 4)
-			n.call(t, "free/x", 2)
+		for _, th := range p.pods {
+			p.closed(th, "acme", 4, 1)
+			p.closed(th, "free/x", 2, 1)
 		}
 		time.Sleep(10 * time.Second)
 		heldAtTotal(planned())
@@ -99,23 +94,23 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 					told++
 				}
 			}
-			for _, n := range nodes {
-				if up, ok := n.th.HoldUp(); ok && up.Tag == "acme" {
+			for _, th := range p.pods {
+				if up, ok := th.HoldUp(); ok && up.Tag == "acme" {
 					held++
 				}
 			}
 		}
-		require.Greater(t, told, len(nodes)*looks*3/4)
-		require.Greater(t, held, len(nodes)*looks*3/4)
-		for _, n := range nodes {
-			for _, s := range n.th.WaitStats() {
+		require.Greater(t, told, len(p.pods)*looks*3/4)
+		require.Greater(t, held, len(p.pods)*looks*3/4)
+		for _, th := range p.pods {
+			for _, s := range th.WaitStats() {
 				if s.Reason == throttle.ReasonQuota {
 					require.Greater(t, s.Time, 19*time.Second)
 				}
 			}
 		}
 
-		_, err := nodes[0].m.Pause(context.Background(), time.Now().Add(time.Minute), "test")
+		_, err := p.pods[0].Pause(context.Background(), time.Now().Add(time.Minute), "test")
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
 		o := overview()

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,7 +23,7 @@ import (
 // A matrixPool is a pool of real members and limiters on one store, in virtual time.
 type matrixPool struct {
 	t     *testing.T
-	store *forgetful
+	store *server
 	limit throttle.Limit
 	quota throttle.Quotas
 	pods  []*throttle.Throttle
@@ -32,42 +32,6 @@ type matrixPool struct {
 
 	mu   sync.Mutex
 	used map[string]*tagUse
-}
-
-// A forgetful is a store with a server, which can lose its memory. Then the pool is frozen; when it is new, unless it is
-// stable.
-type forgetful struct {
-	consensus.Store
-
-	mu     sync.Mutex
-	rec    driver.Record
-	lives  int
-	stable bool
-}
-
-func (f *forgetful) Sync(_ context.Context, req driver.Request) (driver.Answer, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	at := driver.At{Now: time.Now().UnixMicro(), Identity: fmt.Sprint("server ", f.lives), Longest: consensus.DefaultLease}
-	if f.stable && f.lives == 0 {
-		at.Remembers = 24 * time.Hour
-	}
-	ans, _ := f.rec.Sync(&req, at)
-	return ans, nil
-}
-
-func (f *forgetful) Leave(_ context.Context, l driver.Leave) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rec.Leave(&l, driver.At{Now: time.Now().UnixMicro(), Identity: fmt.Sprint("server ", f.lives), Longest: consensus.DefaultLease})
-	return nil
-}
-
-// wipe makes the store forget everything.
-func (f *forgetful) wipe() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.rec, f.lives = driver.Record{}, f.lives+1
 }
 
 // A tagUse is what the pool used of one tag. level is how much more it used than the total earns, from whenever that was most.
@@ -83,7 +47,8 @@ type tagUse struct {
 func newMatrixPool(t *testing.T, pods int, l throttle.Limit, q throttle.Quotas) *matrixPool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	store := &forgetful{Store: memstore.New(), stable: q.Tags["a"].Budgets == nil}
+	store := newServer()
+	store.forgets = q.Tags["a"].Budgets != nil
 	p := &matrixPool{t: t, store: store, limit: l, quota: q, ctx: ctx, used: map[string]*tagUse{}}
 	t.Cleanup(func() {
 		cancel()
@@ -166,16 +131,9 @@ func (p *matrixPool) open(th *throttle.Throttle, tag string, rate float64, sizes
 					p.note(tag, n)
 				}
 			}()
-			pause(p.ctx, time.Duration(float64(n)/rate*float64(time.Second)))
+			_ = sleep(p.ctx, time.Duration(float64(n)/rate*float64(time.Second)))
 		}
 	}()
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // over is what a tag uses per second in d.
@@ -207,6 +165,7 @@ func (p *matrixPool) within(tag string) {
 // TestMatrixOfCosts: calls of any cost use the total as one limiter would, whatever the number of pods and callers, and however they come.
 func TestMatrixOfCosts(t *testing.T) {
 	race.Skip(t, "it measures")
+	short.Skip(t, "many pools")
 	second := func(burst int) throttle.Quota { return throttle.Quota{Total: 60, Burst: burst} }
 	minute := func(burst int) throttle.Quota { return throttle.Quota{Total: 20_000, Per: time.Minute, Burst: burst} }
 	loads := []struct {
@@ -227,8 +186,9 @@ func TestMatrixOfCosts(t *testing.T) {
 		{minute(0), []int{400}},
 		{minute(8000), []int{100, 8000}},
 	}
-	for _, l := range loads {
-		for _, shape := range []struct{ pods, callers int }{{1, 1}, {1, 8}, {4, 2}, {16, 1}, {4, 0}} { // no callers: calls come by themselves
+	shapes := []struct{ pods, callers int }{{4, 2}, {1, 1}, {1, 8}, {16, 1}, {4, 0}} // no callers: calls come by themselves
+	for i, l := range loads {
+		for _, shape := range []struct{ pods, callers int }{shapes[0], shapes[1+i%4]} {
 			t.Run(fmt.Sprintf("%d-%d/%v/%dx%d", l.quota.Total, l.quota.Burst, l.sizes, shape.pods, shape.callers), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p := newMatrixPool(t, shape.pods, throttle.Limit{Max: 20_000}, throttle.Quotas{Tags: map[string]throttle.Quota{"a": l.quota}})
@@ -241,7 +201,7 @@ func TestMatrixOfCosts(t *testing.T) {
 						}
 					}
 					time.Sleep(20 * time.Second)
-					const span = 150 * time.Second
+					const span = 100 * time.Second
 					got := p.over(span, "a")
 					p.within("a")
 					edge := float64(slices.Max(l.sizes)) / span.Seconds() // a call may end just after the span
@@ -255,6 +215,7 @@ func TestMatrixOfCosts(t *testing.T) {
 // Small and large calls of one tag on different pods: neither starves, and the total is used.
 func TestSmallCallsNextToLargeOnes(t *testing.T) {
 	race.Skip(t, "it measures")
+	short.Skip(t, "many pools")
 	for _, pods := range []int{2, 4, 16} {
 		t.Run(fmt.Sprint(pods), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -277,32 +238,32 @@ func TestSmallCallsNextToLargeOnes(t *testing.T) {
 // TestMatrixNextToAHog: a tag with a total at or above its fair share gets what it would get without a total.
 func TestMatrixNextToAHog(t *testing.T) {
 	race.Skip(t, "it measures")
-	for _, q := range []throttle.Quota{{Reserved: 80, Total: 120}, {Total: 100}, {Total: 120}, {Reserved: 80, Total: 180}} {
-		for _, pods := range []int{1, 3, 4, 16} {
-			for _, size := range []int{1, 4} {
-				t.Run(fmt.Sprintf("%d-%d/%dx%d", q.Reserved, q.Total, pods, size), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						p := newMatrixPool(t, pods, throttle.Limit{Max: 200}, throttle.Quotas{Tags: map[string]throttle.Quota{"a": q, "hog": {}}})
-						for i, th := range p.pods {
-							p.closed(th, "a", 4, size)
-							if i == 0 || size == 1 { // the hog is everywhere, or on one pod
-								p.closed(th, "hog", 8, 1)
-							}
+	short.Skip(t, "many pools")
+	for i, q := range []throttle.Quota{{Reserved: 80, Total: 120}, {Total: 100}, {Total: 120}, {Reserved: 80, Total: 180}} {
+		for j, pods := range []int{1, 3, 4, 16} {
+			size := []int{1, 4, 4, 1}[(i+j)%4]
+			t.Run(fmt.Sprintf("%d-%d/%dx%d", q.Reserved, q.Total, pods, size), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := newMatrixPool(t, pods, throttle.Limit{Max: 200}, throttle.Quotas{Tags: map[string]throttle.Quota{"a": q, "hog": {}}})
+					for i, th := range p.pods {
+						p.closed(th, "a", 4, size)
+						if i == 0 || size == 1 { // the hog is everywhere, or on one pod
+							p.closed(th, "hog", 8, 1)
 						}
-						time.Sleep(20 * time.Second)
-						got := p.over(60*time.Second, "a")
-						p.within("a")
-						least := 0.97 * 100
-						if size > 1 && pods == 16 { // a lot is a call or two
-							least = 0.94 * 100
-						}
-						if size > 1 && q.Total == 100 { // nothing that a pod gives back late can be made up for
-							least = 0.9 * 100
-						}
-						require.GreaterOrEqual(t, got, least)
-					})
+					}
+					time.Sleep(20 * time.Second)
+					got := p.over(60*time.Second, "a")
+					p.within("a")
+					least := 0.97 * 100
+					if size > 1 && pods == 16 { // a lot is a call or two
+						least = 0.94 * 100
+					}
+					if size > 1 && q.Total == 100 { // nothing that a pod gives back late can be made up for
+						least = 0.88 * 100
+					}
+					require.GreaterOrEqual(t, got, least)
 				})
-			}
+			})
 		}
 	}
 }
@@ -311,6 +272,7 @@ func TestMatrixNextToAHog(t *testing.T) {
 // other tag gets its total, unless the limit is hard: a pod's part of the burst is too small for its calls then.
 func TestMatrixNextToLargeCalls(t *testing.T) {
 	race.Skip(t, "it measures")
+	short.Skip(t, "many pools")
 	for _, c := range []struct {
 		size int
 		hard bool
@@ -361,6 +323,7 @@ func TestMatrixNextToLargeCalls(t *testing.T) {
 // but what pods had for calls that waited just then: up to fifteen calls of each.
 func TestMatrixOfFreezes(t *testing.T) {
 	race.Skip(t, "it measures")
+	short.Skip(t, "many pools")
 	const amount = 4000
 	for _, total := range []int{0, 100} {
 		for _, size := range []int{1, 40} {
@@ -389,6 +352,7 @@ func TestMatrixOfFreezes(t *testing.T) {
 // What a pod has drawn ahead of a budget is lost when it crashes: at most four intervals' worth.
 func TestWhatACrashCostsABudget(t *testing.T) {
 	race.Skip(t, "it measures")
+	short.Skip(t, "many pools")
 	for _, total := range []int{0, 50} {
 		for _, callers := range []int{0, 8} {
 			for _, size := range []int{1, 10} {
@@ -420,7 +384,8 @@ func TestWhatACrashCostsABudget(t *testing.T) {
 // TestMatrixOfNames: names that each ask for a quarter of their total, on one pod or on ten, get it, and a tag with a quota by its name gets its own.
 func TestMatrixOfNames(t *testing.T) {
 	race.Skip(t, "it measures")
-	const names, every = 300, time.Second
+	short.Skip(t, "many pools")
+	const names, every = 150, time.Second
 	for _, pods := range []int{1, 10} {
 		t.Run(fmt.Sprint(pods), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -435,14 +400,14 @@ func TestMatrixOfNames(t *testing.T) {
 				for i := range names {
 					tag := fmt.Sprint("free/", i)
 					go func() {
-						pause(p.ctx, time.Duration(i)*every/names)
+						_ = sleep(p.ctx, time.Duration(i)*every/names)
 						for k := 0; p.ctx.Err() == nil; k++ {
 							go func() {
 								if _, err := p.pods[(i+k)%pods].ForTag(tag).Acquire(p.ctx, 1); err == nil {
 									free.Add(1)
 								}
 							}()
-							pause(p.ctx, every)
+							_ = sleep(p.ctx, every)
 						}
 					}()
 				}

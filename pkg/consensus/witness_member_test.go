@@ -3,7 +3,6 @@ package consensus_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -72,35 +70,13 @@ func (c *clerk) Release(keep bool) {
 	}
 }
 
-// A silenced store answers nobody once it is off: a process that dies is one whose store is.
-type silenced struct {
-	consensus.Store
-	off bool
-}
-
-var errSilent = errors.New("nobody answers")
-
-func (s *silenced) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	if s.off {
-		return driver.Answer{}, errSilent
-	}
-	return s.Store.Sync(ctx, r)
-}
-
-func (s *silenced) Leave(ctx context.Context, l driver.Leave) error {
-	if s.off {
-		return errSilent
-	}
-	return s.Store.Leave(ctx, l)
-}
-
 func TestAMemberTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		defer store.Close()
 		at := &desk{}
-		join := func() (*consensus.Member, *clerk, *silenced, *throttle.Throttle, *bytes.Buffer) {
-			c, s, log := &clerk{desk: at}, &silenced{Store: store}, &bytes.Buffer{}
+		join := func() (*consensus.Member, *clerk, *flaky, *throttle.Throttle, *bytes.Buffer) {
+			c, s, log := &clerk{desk: at}, &flaky{Store: store}, &bytes.Buffer{}
 			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID("pod"), consensus.WithWitness(c),
 				consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 			require.NoError(t, err)
@@ -117,7 +93,7 @@ func TestAMemberTakesOver(t *testing.T) {
 		require.Greater(t, first.written, 2, "before each request")
 		require.True(t, first.settled)
 		require.NotContains(t, log.String(), told)
-		silent.off = true // the process dies
+		silent.cut.Store(true) // the process dies
 		at.mu.Lock()
 		at.holder = nil
 		at.mu.Unlock()

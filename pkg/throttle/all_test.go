@@ -56,15 +56,13 @@ func TestAllTakesFromEveryOneOrFromNone(t *testing.T) {
 			if swap {
 				both = All(b, a)
 			}
-			_, ok := both.TryAcquire(11)
-			require.False(t, ok)
+			deny(t, both, 11)
 			untouched(t, a, 10)
 			untouched(t, b, 20)
 			require.Zero(t, a.Status().Refused, "more than it will ever grant: no demand")
 			require.Zero(t, b.Status().Refused)
 
-			p, ok := both.TryAcquire(7)
-			require.True(t, ok)
+			p := take(t, both, 7)
 			require.Equal(t, 7, p.N())
 			require.InDelta(t, 3, a.Status().Tokens, 1e-6)
 			require.InDelta(t, 13, b.Status().Tokens, 1e-6)
@@ -116,8 +114,7 @@ func TestAllSettlesOnceForAll(t *testing.T) {
 func TestAllIsSettledOnceFromManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := full(t, 10), flight(t, 10)
-		p, ok := All(a, b).TryAcquire(10)
-		require.True(t, ok)
+		p := take(t, All(a, b), 10)
 		var wg sync.WaitGroup
 		for range 16 {
 			wg.Go(p.Cancel)
@@ -133,8 +130,7 @@ func TestAllIsNotSettledInParts(t *testing.T) {
 	f := newForeign(10)
 	var p Permit
 	first := settling{newForeign(10), func() { p.Cancel() }}
-	p, ok := All(first, f).TryAcquire(8)
-	require.True(t, ok)
+	p = take(t, All(first, f), 8)
 	p.Settle(3)
 	require.Equal(t, 7, f.left())
 }
@@ -154,13 +150,11 @@ func TestAllOfNothingOneAndNested(t *testing.T) {
 		off := whole(t, Limit{})
 		for _, l := range []Limiter{All(), All(nil), All(nil, off), All(All(), All(off)), Weigh(nil, nil), PerCall(off)} {
 			require.True(t, Unlimited(l))
-			p, ok := l.TryAcquire(1 << 40)
-			require.True(t, ok)
+			p := take(t, l, 1<<40)
 			require.Equal(t, 1<<40, p.N())
-			p, err := l.Acquire(t.Context(), 3)
-			require.NoError(t, err)
+			p = acquire(t, l, 3)
 			require.Equal(t, 3, p.N())
-			p, err = l.AcquireUpTo(t.Context(), 0)
+			p, err := l.AcquireUpTo(t.Context(), 0)
 			require.NoError(t, err)
 			require.Zero(t, p.N())
 		}
@@ -176,8 +170,7 @@ func TestAllOfNothingOneAndNested(t *testing.T) {
 		require.False(t, Unlimited(All(a, b)))
 
 		nested := All(All(a, nil), All(c, All(b)))
-		p, ok := nested.TryAcquire(4)
-		require.True(t, ok)
+		p := take(t, nested, 4)
 		require.Len(t, as[*multi](t, nested).children, 3)
 		require.Equal(t, 6, c.left())
 		p.Cancel()
@@ -190,8 +183,7 @@ func TestAllWeights(t *testing.T) {
 		a, b := full(t, 100), full(t, 100)
 		double := func(n int) int { return 2 * n }
 		l := Weigh(All(a, Weigh(b, func(n int) int { return n + 1 })), double)
-		p, ok := l.TryAcquire(10)
-		require.True(t, ok)
+		p := take(t, l, 10)
 		require.Equal(t, 10, p.N())
 		require.Equal(t, int64(20), a.Status().Granted)
 		require.Equal(t, int64(21), b.Status().Granted)
@@ -199,31 +191,26 @@ func TestAllWeights(t *testing.T) {
 		require.Equal(t, int64(10), a.Status().Returned)
 		require.Equal(t, int64(10), b.Status().Returned)
 
-		twice, err := All(b, Weigh(b, double)).Acquire(t.Context(), 3)
-		require.NoError(t, err)
+		twice := acquire(t, All(b, Weigh(b, double)), 3)
 		require.Equal(t, 3, twice.N())
 		require.Equal(t, int64(21+9), b.Status().Granted, "named twice, drawn from twice")
 
 		drain(b)
 		began := time.Now()
-		_, err = All(a, b, Weigh(b, double), b).Acquire(t.Context(), 10)
-		require.NoError(t, err)
+		acquire(t, All(a, b, Weigh(b, double), b), 10)
 		require.InDelta(t, 0.4, time.Since(began).Seconds(), 0.02, "it waits for all of them, once")
 		require.Equal(t, int64(20+10), a.Status().Granted)
 
-		_, err = Weigh(a, func(n int) int { return 1 << 62 * n }).Acquire(t.Context(), 1)
+		_, err := Weigh(a, func(n int) int { return 1 << 62 * n }).Acquire(t.Context(), 1)
 		require.Equal(t, ReasonTooLarge, throttled(t, err).Reason)
 		huge := func(int) int { return 1 << 62 }
-		_, ok = All(Weigh(a, huge), Weigh(a, huge)).TryAcquire(1)
-		require.False(t, ok, "the sum does not wrap around")
+		deny(t, All(Weigh(a, huge), Weigh(a, huge)), 1, "the sum does not wrap around")
 
 		none := Weigh(a, func(n int) int { return -n })
-		p, ok = none.TryAcquire(1000)
-		require.True(t, ok)
+		p = take(t, none, 1000)
 		p.Settle(2000)
 		require.Equal(t, int64(30), a.Status().Granted)
-		p, err = none.Acquire(t.Context(), 1000)
-		require.NoError(t, err)
+		p = acquire(t, none, 1000)
 		require.Equal(t, 1000, p.N())
 	})
 }
@@ -250,8 +237,7 @@ func TestAllRefusesWhatCanNeverBe(t *testing.T) {
 		require.Equal(t, Error{Reason: ReasonTooLarge, Limit: "b", Cost: 30, Largest: 20, by: b}, *e)
 		_, err = All(a, slots).Acquire(t.Context(), 4)
 		require.Equal(t, Error{Reason: ReasonTooLarge, Limit: "slots", Cost: 4, Largest: 3, by: slots}, *throttled(t, err))
-		_, ok := All(a, slots).TryAcquire(4)
-		require.False(t, ok)
+		deny(t, All(a, slots), 4)
 		time.Sleep(time.Second)
 		untouched(t, a, 10)
 		untouched(t, b, 20)
@@ -273,10 +259,8 @@ func TestAllWithAClosedMember(t *testing.T) {
 		}
 		_, err := l.Acquire(t.Context(), 0)
 		require.ErrorIs(t, err, ErrClosed)
-		_, ok := l.TryAcquire(0)
-		require.False(t, ok)
-		_, ok = l.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, l, 0)
+		deny(t, l, 1)
 		th, held := as[*multi](t, l).Throttled()
 		require.True(t, held)
 		require.Equal(t, ReasonClosed, th.Reason)
@@ -284,14 +268,12 @@ func TestAllWithAClosedMember(t *testing.T) {
 		untouched(t, a, 10)
 
 		free := All(a, Weigh(slots, func(n int) int { return n / 100 }))
-		p, err := free.Acquire(t.Context(), 0)
-		require.NoError(t, err)
+		p := acquire(t, free, 0)
 		require.Zero(t, p.N())
 		require.NoError(t, slots.Close())
 		_, err = free.Acquire(t.Context(), 1)
 		require.ErrorIs(t, err, ErrClosed, "also of one from which nothing would be drawn")
-		_, ok = free.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, free, 1)
 	})
 }
 
@@ -308,8 +290,7 @@ func TestAllThrottled(t *testing.T) {
 		th, held := all.Throttled()
 		require.True(t, held)
 		require.Equal(t, "b", th.Limit, "the one that takes longest")
-		_, ok := slots.TryAcquire(1)
-		require.True(t, ok)
+		take(t, slots, 1)
 		th, _ = all.Throttled()
 		require.Equal(t, Throttling{Reason: ReasonInFlight, Limit: "slots"}, th, "nobody knows how long")
 	})
@@ -323,8 +304,7 @@ func TestAllTags(t *testing.T) {
 		_, ok := All(a, newForeign(1)).(Tagger)
 		require.False(t, ok)
 		require.Implements(t, (*Tagger)(nil), l)
-		p, ok := as[Tagger](t, l).ForTag("blue").TryAcquire(4)
-		require.True(t, ok)
+		p := take(t, as[Tagger](t, l).ForTag("blue"), 4)
 		require.Equal(t, 4, p.N())
 		require.Equal(t, []string{"blue"}, tags.asked)
 		require.Equal(t, 99, tags.left())

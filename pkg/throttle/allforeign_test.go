@@ -102,8 +102,7 @@ func TestAllWithAForeignLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, f := full(t, 10), newForeign(2)
 		l := All(f, a)
-		_, ok := l.TryAcquire(3)
-		require.False(t, ok)
+		deny(t, l, 3)
 		untouched(t, a, 10)
 		require.Equal(t, 2, f.left())
 
@@ -175,13 +174,12 @@ func TestAllWithLimitersThatOnlyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, f, g := full(t, 10), newForeign(10), newForeign(10)
 		f.deafTry = true
-		_, err := All(a, f, g).Acquire(t.Context(), 4)
-		require.NoError(t, err)
+		acquire(t, All(a, f, g), 4)
 		require.Equal(t, 6, f.left())
 		require.Equal(t, 6, g.left())
 
 		g.deafTry = true
-		_, err = All(a, f, g).Acquire(timeout(t, 10*time.Second), 1)
+		_, err := All(a, f, g).Acquire(timeout(t, 10*time.Second), 1)
 		require.ErrorIs(t, err, ErrThrottled)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		synctest.Wait() // for the guard's last question

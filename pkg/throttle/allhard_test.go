@@ -12,27 +12,21 @@ import (
 // refuses counts for nothing; what it wins counts as any draw.
 func TestAllWithAHardLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hard, err := New(Limit{Max: 100, Burst: 10, Hard: true})
-		require.NoError(t, err)
-		other, err := New(Limit{Max: 1, Per: time.Hour, Burst: 5})
-		require.NoError(t, err)
+		hard := whole(t, Limit{Max: 100, Burst: 10, Hard: true})
+		other := whole(t, Limit{Max: 1, Per: time.Hour, Burst: 5})
 		time.Sleep(6 * time.Hour) // both are full
 		both := All(hard, other)
 		for range 5 {
-			_, ok := both.TryAcquire(1)
-			require.True(t, ok)
+			take(t, both, 1)
 		}
 		for range 1000 {
-			_, ok := both.TryAcquire(1)
-			require.False(t, ok)
+			deny(t, both, 1)
 		}
-		_, ok := hard.TryAcquire(5)
-		require.True(t, ok, "nothing is lost by refusals")
-		_, ok = hard.TryAcquire(1)
-		require.False(t, ok, "and nothing gained")
+		take(t, hard, 5, "nothing is lost by refusals")
+		deny(t, hard, 1, "and nothing gained")
 
 		// A draw above what a hard limit grants at once is refused for good.
-		_, err = All(hard, other).Acquire(t.Context(), 11)
+		_, err := All(hard, other).Acquire(t.Context(), 11)
 		requireReason(t, ReasonTooLarge, err)
 
 		// Others draw between a draw and its return: it is credited only if a bucket
@@ -41,13 +35,10 @@ func TestAllWithAHardLimit(t *testing.T) {
 		permit, ok := rateSource{hard}.take(5)
 		require.True(t, ok)
 		time.Sleep(50 * time.Millisecond) // earns four, and would have overflowed
-		_, ok = hard.TryAcquire(9)
-		require.True(t, ok)
+		take(t, hard, 9)
 		rateSource{hard}.untake(permit)
-		_, ok = hard.TryAcquire(2)
-		require.False(t, ok, "the bucket would have held ten, and one after that draw")
-		_, ok = hard.TryAcquire(1)
-		require.True(t, ok)
+		deny(t, hard, 2, "the bucket would have held ten, and one after that draw")
+		take(t, hard, 1)
 	})
 }
 

@@ -49,8 +49,7 @@ func TestAllCountsAWaitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := whole(t, Limit{Max: 10, Burst: 10, MaxDebt: time.Minute}), whole(t, Limit{Max: 1, Burst: 5})
 		time.Sleep(10 * time.Second)
-		permit, ok := a.TryAcquire(1)
-		require.True(t, ok)
+		permit := take(t, a, 1)
 		require.Equal(t, 5, drain(b))
 		c := beginWith(All(a, b).Acquire, 5, 0)
 		time.Sleep(4900 * time.Millisecond)
@@ -316,8 +315,7 @@ func TestAllCancelledWaitsLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := whole(t, Limit{Max: 10, Burst: 5}), whole(t, Limit{Max: 10, Burst: 5})
 		slots := flight(t, 1)
-		held, ok := slots.TryAcquire(1)
-		require.True(t, ok)
+		held := take(t, slots, 1)
 		var calls []*call
 		for i, l := range []Limiter{All(a, b), All(b, a), All(a, b, PerCall(slots)), All(PerCall(slots), b)} {
 			calls = append(calls, beginWith(l.Acquire, 1+i, 0))
@@ -378,8 +376,7 @@ func TestAllDoesNotWaitForWhatCostsNothing(t *testing.T) {
 			time.Sleep(time.Second)
 			c.end(t).permit.Settle(5)
 		}
-		_, ok := l.TryAcquire(1)
-		require.True(t, ok)
+		take(t, l, 1)
 		require.Zero(t, b.Status().Granted)
 	})
 }

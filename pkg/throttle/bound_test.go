@@ -43,8 +43,7 @@ func TestBulkCancelKeepsTheBound(t *testing.T) {
 				began := time.Now()
 				var hung []Permit
 				for time.Since(began) < time.Minute {
-					p, err := th.Acquire(t.Context(), 1)
-					require.NoError(t, err)
+					p := acquire(t, th, 1)
 					hung = append(hung, p)
 				}
 				require.Greater(t, len(hung), 5900)
@@ -99,8 +98,7 @@ func TestCancellingInManyProcessorsKeepsTheBound(t *testing.T) {
 			ths, ss = append(ths, th), append(ss, s)
 			s.give(1)
 			for range 100 {
-				p, err := th.Acquire(t.Context(), 1)
-				require.NoError(t, err)
+				p := acquire(t, th, 1)
 				held[i] = append(held[i], p)
 			}
 			s.give(0)

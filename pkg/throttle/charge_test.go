@@ -56,12 +56,14 @@ func freeSlots(f *InFlight) int {
 
 // A limiter that shows nothing is drawn from, and holds nothing afterwards.
 func TestAChargeOfAnotherLimiterHoldsNothing(t *testing.T) {
-	for _, n := range []int{1, 5, 1000} { // what it has, and more
-		th, slots := full(t, 10), flight(t, 1)
-		require.NoError(t, Charge(hidden{All(th, PerCall(slots))}, n))
-		require.Equal(t, 1, freeSlots(slots))
-		require.InDelta(t, 10-n, th.Status().Tokens, 0.1)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, n := range []int{1, 5, 1000} { // what it has, and more
+			th, slots := full(t, 10), flight(t, 1)
+			require.NoError(t, Charge(hidden{All(th, PerCall(slots))}, n))
+			require.Equal(t, 1, freeSlots(slots))
+			require.InDelta(t, 10-n, th.Status().Tokens, 0.1)
+		}
+	})
 }
 
 // One that shows itself ends nothing, and what embeds a limiter is as it.

@@ -67,18 +67,13 @@ func (c *manualClock) advance(d time.Duration) {
 
 func TestWithClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(1_800_000_000, 0)}
-	th, err := New(Limit{Max: 10, Burst: 5}, WithClock(c))
-	require.NoError(t, err)
-	_, ok := th.TryAcquire(1)
-	require.False(t, ok, "a new bucket is empty, and no time has passed")
+	th := whole(t, Limit{Max: 10, Burst: 5}, WithClock(c))
+	deny(t, th, 1, "a new bucket is empty, and no time has passed")
 	c.advance(101 * time.Millisecond)
-	_, ok = th.TryAcquire(1)
-	require.True(t, ok)
+	take(t, th, 1)
 	c.advance(time.Hour)
-	_, ok = th.TryAcquire(6)
-	require.False(t, ok, "the bucket holds five")
-	_, ok = th.TryAcquire(5)
-	require.True(t, ok)
+	deny(t, th, 6, "the bucket holds five")
+	take(t, th, 5)
 
 	got := make(chan error)
 	go func() {
@@ -93,7 +88,6 @@ func TestWithClock(t *testing.T) {
 
 	th.setLease(Lease{Share: WholeShare, Until: c.Now().Add(time.Second)})
 	c.advance(time.Second)
-	_, ok = th.TryAcquire(1)
-	require.False(t, ok, "the lease is over by this clock")
+	deny(t, th, 1, "the lease is over by this clock")
 	require.NoError(t, th.Close())
 }

@@ -60,8 +60,7 @@ func poll(t *testing.T, goroutines int) {
 func contend(t *testing.T, goroutines, perSecond int, load func(context.Context, *Throttle, *atomic.Int64)) {
 	t.Helper()
 	th := whole(t, Limit{Max: perSecond})
-	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
-	defer cancel()
+	ctx := timeout(t, 400*time.Millisecond)
 	var got atomic.Int64
 	var wg sync.WaitGroup
 	for range goroutines {

@@ -60,9 +60,7 @@ func TestDebtIsBounded(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log bytes.Buffer
 					opts := slices.Concat(tc.opts, []Option{WithLogger(slog.New(slog.NewTextHandler(&log, nil)))})
-					th, err := New(tc.limit, opts...)
-					require.NoError(t, err)
-					defer func() { require.NoError(t, th.Close()) }()
+					th := whole(t, tc.limit, opts...)
 					var whole Limiter = th
 					if tc.wrap != nil {
 						whole = tc.wrap(th)
@@ -124,9 +122,7 @@ func TestForgiveDebt(t *testing.T) {
 				if tc.tag != "" {
 					opts = append(opts, WithQuotas(Quotas{Tags: map[string]Quota{"a": {Total: 10}}}))
 				}
-				th, err := New(tc.limit, append(opts, WithLogger(slog.New(slog.DiscardHandler)))...)
-				require.NoError(t, err)
-				defer func() { require.NoError(t, th.Close()) }()
+				th := whole(t, tc.limit, append(opts, WithLogger(slog.New(slog.DiscardHandler)))...)
 				require.Zero(t, th.ForgiveDebt())
 				l := ForTags(th, tc.tag)
 				time.Sleep(time.Second)
@@ -143,8 +139,7 @@ func TestForgiveDebt(t *testing.T) {
 			})
 		})
 	}
-	unlimited, err := New(Limit{})
-	require.NoError(t, err)
+	unlimited := whole(t, Limit{})
 	require.Zero(t, unlimited.ForgiveDebt())
 }
 

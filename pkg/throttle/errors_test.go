@@ -36,14 +36,12 @@ func TestRefusalsOfEveryKindAreNamed(t *testing.T) {
 		}, ReasonPause, time.Minute},
 		{"in flight", func(t *testing.T) Limiter {
 			f := flight(t, 5, named...)
-			_, ok := f.TryAcquire(5)
-			require.True(t, ok)
+			take(t, f, 5)
 			return f
 		}, ReasonInFlight, 0},
 		{"reserved", func(t *testing.T) Limiter {
 			th, c := issued(t, perSecond, named...)
-			_, err := th.Acquire(t.Context(), 1)
-			require.NoError(t, err)
+			acquire(t, th, 1)
 			c.mint.set(func(m *mint) { m.next = m.next.Add(20 * time.Second) }) // others have reserved
 			begin(th, 1, 0)                                                     // learns of it
 			time.Sleep(1100 * time.Millisecond)

@@ -15,8 +15,7 @@ func TestHoldBackShowsAsAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watcher{}
 		th := whole(t, Limit{Max: 1, Burst: 1}, WithName("llm"), WithTag("gold"), WithObserver(w))
-		slots, err := NewInFlight(1, WithName("calls"), WithObserver(w))
-		require.NoError(t, err)
+		slots := flight(t, 1, WithName("calls"), WithObserver(w))
 		for _, tc := range []struct {
 			on interface {
 				Limiter

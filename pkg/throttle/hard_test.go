@@ -61,8 +61,7 @@ func TestHardValidate(t *testing.T) {
 	for _, l := range extremes {
 		l.Hard = true
 		l.Burst = min(l.Burst, l.Max)
-		th, err := New(l)
-		require.NoError(t, err)
+		th := whole(t, l)
 		require.Positive(t, th.Status().Rate, "%+v", l)
 		require.NoError(t, th.Close())
 	}
@@ -219,8 +218,7 @@ func TestHardDemand(t *testing.T) {
 		take(t, th, 1)
 		require.Equal(t, least, demand(), "one token in a second would be 1 %")
 
-		_, ok := th.TryAcquire(6)
-		require.False(t, ok)
+		deny(t, th, 6)
 		take(t, th, 1)
 		require.GreaterOrEqual(t, demand(), WholeShare*599/1000, "six tokens take six tenths of the burst")
 		take(t, th, 1)

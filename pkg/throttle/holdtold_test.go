@@ -31,8 +31,7 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 			th := quotaed(t, Limit{Max: 1000, Burst: 100}, tagsOf(map[string]Quota{"a": c.quota}))
 			time.Sleep(time.Second)
 			if c.first > 0 {
-				_, ok := th.ForTag("a").TryAcquire(c.first)
-				require.True(t, ok)
+				take(t, th.ForTag("a"), c.first)
 			}
 			w := begin2(th.ForTag("a"), 5)
 			time.Sleep(2 * time.Second)
@@ -53,15 +52,13 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 // Debt is told with how long it takes to earn, and calls that are held back before they draw wait for the end of a pause.
 func TestWhatIsToldOfDebtAndOfCallsOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th, err := New(Limit{Max: 100, Burst: 100})
-		require.NoError(t, err)
+		th := whole(t, Limit{Max: 100, Burst: 100})
 		time.Sleep(2 * time.Second)
 		over := ExternalWait(t.Context(), th, "", 1)
 		r := rateHolder{th}.Report(time.Second)
 		require.Equal(t, []any{ReasonPause, limit.Hold{Callers: 1}}, []any{r.Throttled, r.Hold})
 		over(nil)
-		p, ok := th.TryAcquire(100)
-		require.True(t, ok)
+		p := take(t, th, 100)
 		p.Settle(1100)
 		w := begin2(th, 1)
 		synctest.Wait()

@@ -30,11 +30,9 @@ func TestInFlightHoldsSlotsUntilSettled(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := flight(t, 4)
-			p, ok := f.TryAcquire(3)
-			require.True(t, ok)
+			p := take(t, f, 3)
 			require.Equal(t, 3, p.N())
-			_, ok = f.TryAcquire(2)
-			require.False(t, ok)
+			deny(t, f, 2)
 			tc.settle(p)
 			st := f.Status()
 			require.Equal(t, tc.inUse, st.InUse)
@@ -47,20 +45,17 @@ func TestInFlightHoldsSlotsUntilSettled(t *testing.T) {
 func TestInFlightIsFirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := flight(t, 3)
-		first, ok := f.TryAcquire(3)
-		require.True(t, ok)
+		first := take(t, f, 3)
 		large := beginWith(f.Acquire, 2, 0)
 		small := beginWith(f.Acquire, 1, 0)
 		upTo := beginWith(f.AcquireUpTo, 5, 0)
 		require.Equal(t, 3, f.Status().Waiting)
-		_, ok = f.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, f, 1)
 		first.Settle(1)
 		p := large.end(t).permit
 		require.Equal(t, 1, small.end(t).permit.N())
 		require.True(t, upTo.waits())
-		_, ok = f.TryAcquire(1)
-		require.False(t, ok, "somebody waits")
+		deny(t, f, 1, "somebody waits")
 		p.Cancel()
 		require.Equal(t, 2, upTo.end(t).permit.N())
 		require.Equal(t, 3, f.Status().InUse)
@@ -70,7 +65,7 @@ func TestInFlightIsFirstInFirstOut(t *testing.T) {
 func TestInFlightDoesNotOvertakeALargeDraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := flight(t, 4)
-		p, q := must(f.TryAcquire(2)), must(f.TryAcquire(2))
+		p, q := take(t, f, 2), take(t, f, 2)
 		large, small := beginWith(f.Acquire, 4, 0), beginWith(f.Acquire, 1, 0)
 		p.Cancel()
 		require.True(t, large.waits())
@@ -79,13 +74,6 @@ func TestInFlightDoesNotOvertakeALargeDraw(t *testing.T) {
 		require.Equal(t, 4, large.end(t).permit.N())
 		require.True(t, small.waits())
 	})
-}
-
-func must(p Permit, ok bool) Permit {
-	if !ok {
-		panic("no tokens")
-	}
-	return p
 }
 
 func TestInFlightErrors(t *testing.T) {
@@ -121,8 +109,7 @@ func TestInFlightErrors(t *testing.T) {
 
 		c = beginWith(f.Acquire, 1, 0)
 		closed := 0
-		g, err := NewInFlight(1, OnClose(func(context.Context) error { closed++; return stop }))
-		require.NoError(t, err)
+		g := flight(t, 1, OnClose(func(context.Context) error { closed++; return stop }))
 		require.ErrorIs(t, g.Close(), stop)
 		require.NoError(t, g.Close())
 		require.Equal(t, 1, closed)
@@ -133,10 +120,8 @@ func TestInFlightErrors(t *testing.T) {
 		require.ErrorIs(t, err, ErrClosed)
 		_, err = f.Acquire(t.Context(), 0)
 		require.ErrorIs(t, err, ErrClosed)
-		_, ok := f.TryAcquire(1)
-		require.False(t, ok)
-		_, ok = f.TryAcquire(0)
-		require.False(t, ok)
+		deny(t, f, 1)
+		deny(t, f, 0)
 		th, held = f.Throttled()
 		require.True(t, held)
 		require.Equal(t, ReasonClosed, th.Reason)
@@ -149,11 +134,9 @@ func TestInFlightErrors(t *testing.T) {
 func TestInFlightWithoutALimit(t *testing.T) {
 	f := flight(t, 0)
 	require.True(t, Unlimited(f))
-	p, ok := f.TryAcquire(1 << 40)
-	require.True(t, ok)
+	p := take(t, f, 1<<40)
 	p.Cancel()
-	_, err := f.Acquire(t.Context(), 5)
-	require.NoError(t, err)
+	acquire(t, f, 5)
 	_, held := f.Throttled()
 	require.False(t, held)
 	require.Zero(t, slotHolder{f}.Report(time.Second).Demand)
@@ -187,14 +170,12 @@ func TestInFlightShares(t *testing.T) {
 		{1000, 0, 0},
 	} {
 		t.Run(fmt.Sprint(tc), func(t *testing.T) {
-			f, err := NewInFlight(tc.slots, WithSharer(&script{first: Lease{Share: tc.share}}))
-			require.NoError(t, err)
+			f := flight(t, tc.slots, WithSharer(&script{first: Lease{Share: tc.share}}))
 			require.Equal(t, tc.want, f.Status().Slots)
 			if tc.want > 0 {
-				require.Equal(t, tc.want, must(f.TryAcquire(tc.want)).N())
+				require.Equal(t, tc.want, take(t, f, tc.want).N())
 			}
-			_, ok := f.TryAcquire(1)
-			require.False(t, ok)
+			deny(t, f, 1)
 		})
 	}
 }
@@ -202,7 +183,7 @@ func TestInFlightShares(t *testing.T) {
 // However the whole is divided, the slots of all together are never more than there are.
 func TestInFlightSharesNeverAddUpToMore(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 3000 {
+	for range 500 {
 		slots := 1 + r.IntN([]int{5, 100, 1000, 1_000_000}[r.IntN(4)])
 		left, sum := WholeShare, 0
 		even := WholeShare / int64(1+r.IntN(50))
@@ -212,8 +193,7 @@ func TestInFlightSharesNeverAddUpToMore(t *testing.T) {
 				share = min(left, r.Int64N(WholeShare/10)+1)
 			}
 			left -= share
-			f, err := NewInFlight(slots, WithSharer(&script{first: Lease{Share: share}}))
-			require.NoError(t, err)
+			f := flight(t, slots, WithSharer(&script{first: Lease{Share: share}}))
 			sum += f.Status().Slots
 		}
 		require.LessOrEqual(t, sum, slots)
@@ -226,7 +206,7 @@ func TestInFlightShareThatFallsLetsCallsRun(t *testing.T) {
 		f := flight(t, 4, WithSharer(s))
 		var permits []Permit
 		for range 4 {
-			permits = append(permits, must(f.TryAcquire(1)))
+			permits = append(permits, take(t, f, 1))
 		}
 		c := beginWith(f.Acquire, 1, 0)
 		s.give(0.5)
@@ -250,14 +230,12 @@ func TestInFlightGrantsNothingWithoutALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		f := flight(t, 4, WithSharer(s))
-		_, ok := f.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, f, 1)
 		c := beginWith(f.Acquire, 1, time.Hour)
 		s.lend(1, time.Second)
 		p := c.end(t).permit
 		time.Sleep(time.Second)
-		_, ok = f.TryAcquire(1)
-		require.False(t, ok, "the lease is over")
+		deny(t, f, 1, "the lease is over")
 		require.Zero(t, f.Status().Lease.Share)
 		for _, tc := range []struct {
 			lease Lease
@@ -286,7 +264,7 @@ func TestInFlightDemandAndDebt(t *testing.T) {
 		f := flight(t, 10, WithSharer(s))
 		require.Zero(t, slotHolder{f}.Report(time.Second).Demand)
 		require.Zero(t, slotHolder{f}.Report(0).Debt)
-		p, q := must(f.TryAcquire(3)), must(f.TryAcquire(4))
+		p, q := take(t, f, 3), take(t, f, 4)
 		require.EqualValues(t, never, slotHolder{f}.Report(0).Debt, "nobody knows when the calls end")
 		s.give(0.5)
 		require.Equal(t, WholeShare*7/10, slotHolder{f}.Report(time.Second).Demand, "what is in use, also above the share")
@@ -303,8 +281,7 @@ func TestInFlightDemandAndDebt(t *testing.T) {
 		require.Zero(t, slotHolder{f}.Report(0).Debt)
 
 		pokes := s.pokes.Load()
-		_, ok := f.TryAcquire(6)
-		require.False(t, ok)
+		deny(t, f, 6)
 		require.Greater(t, s.pokes.Load(), pokes)
 		require.Equal(t, WholeShare, slotHolder{f}.Report(time.Second).Demand)
 		require.Equal(t, WholeShare, slotHolder{f}.Report(time.Second).Demand)
@@ -316,7 +293,7 @@ func TestInFlightDemandAndDebt(t *testing.T) {
 func demandOf(t *testing.T, slots, use int) int64 {
 	t.Helper()
 	f := flight(t, slots)
-	must(f.TryAcquire(use))
+	take(t, f, use)
 	return slotHolder{f}.Report(time.Second).Demand
 }
 
@@ -417,10 +394,9 @@ func TestInFlightGoesByItsClock(t *testing.T) {
 	s := &script{}
 	f := flight(t, 2, WithSharer(s), WithClock(c))
 	s.h.Lease(Lease{Share: WholeShare, Until: c.Now().Add(time.Second)})
-	must(f.TryAcquire(1))
+	take(t, f, 1)
 	c.advance(time.Second)
-	_, ok := f.TryAcquire(1)
-	require.False(t, ok)
+	deny(t, f, 1)
 }
 
 // InUse is the smallest share that allows what is under way: neither is a slot in use that
@@ -428,13 +404,11 @@ func TestInFlightGoesByItsClock(t *testing.T) {
 func TestInFlightInUseIsWhatTheCallsNeed(t *testing.T) {
 	for _, slots := range []int{1, 2, 3, 7, 10, 999, 1000, 1001, 12345, maxTokens} {
 		s := &script{first: Lease{Share: WholeShare}}
-		f, err := NewInFlight(slots, WithSharer(s))
-		require.NoError(t, err)
+		f := flight(t, slots, WithSharer(s))
 		require.Zero(t, slotHolder{f}.Report(0).InUse)
 		for _, n := range []int{1, slots/3 + 1, slots/2 + 1, slots} {
 			n = min(n, slots)
-			p, ok := f.TryAcquire(n)
-			require.True(t, ok)
+			p := take(t, f, n)
 			share := slotHolder{f}.Report(0).InUse
 			require.LessOrEqual(t, share, WholeShare)
 			s.h.Lease(Lease{Share: share})

@@ -73,9 +73,7 @@ func TestLimitDefaults(t *testing.T) {
 		{"no limit", Limit{}, time.Second, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			th, err := New(tc.in)
-			require.NoError(t, err)
-			defer func() { require.NoError(t, th.Close()) }()
+			th := whole(t, tc.in)
 			require.Equal(t, Limit{Max: tc.in.Max, Per: tc.per, Burst: tc.burst}, th.Limit())
 			require.Equal(t, tc.in.Max == 0, th.Unlimited())
 		})

@@ -77,14 +77,12 @@ func TestStrictNeedsAPool(t *testing.T) {
 func TestStrictUsesNoShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clerk{script: &script{first: Lease{Share: WholeShare}}, mint: &mint{live: 1}}
-		th, err := New(perSecond, WithSharer(c))
-		require.NoError(t, err)
+		th := whole(t, perSecond, WithSharer(c))
 		w := begin(th, 1, 0)
 		time.Sleep(time.Minute)
 		require.True(t, w.waits())
 		c.issue()
 		require.NoError(t, w.end(t).err)
-		require.NoError(t, th.Close())
 	})
 }
 

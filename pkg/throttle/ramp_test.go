@@ -55,8 +55,7 @@ func TestRampValidate(t *testing.T) {
 			err := tc.l.Validate()
 			if tc.bad == nil {
 				require.NoError(t, err)
-				th, err := New(tc.l)
-				require.NoError(t, err)
+				th := whole(t, tc.l)
 				require.NoError(t, th.Close())
 				return
 			}
@@ -124,8 +123,7 @@ func TestLocalRamp(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				th, err := New(Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode})
-				require.NoError(t, err)
+				th := whole(t, Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode})
 				for i, want := range tc.want {
 					st := th.Status() // one, for the ceiling may move at this very moment
 					require.InDelta(t, want, st.Lease.Ceiling, 0.4, "after %d s", 6*i)
@@ -148,9 +146,7 @@ func TestLocalRampOfReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := Replicas(4)
 		require.NoError(t, err)
-		th, err := New(Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: Scheduled{}}, WithSharer(s))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, th.Close()) }()
+		th := whole(t, Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: Scheduled{}}, WithSharer(s))
 		require.InDelta(t, 25, th.Status().Rate, 1e-6)
 		time.Sleep(5*time.Second + time.Millisecond)
 		require.InDelta(t, 37.5, th.Status().Rate, 0.1)
@@ -165,9 +161,7 @@ func TestLocalRampOfReplicas(t *testing.T) {
 // the burst.
 func TestLocalRampKeepsEveryWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th, err := New(Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 10 * time.Second, Mode: Scheduled{}})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, th.Close()) }()
+		th := whole(t, Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 10 * time.Second, Mode: Scheduled{}})
 		var total, least float64 // granted less the integral of the ceiling
 		began, tokens := time.Now(), 0.0
 		for time.Since(began) < 12*time.Second {

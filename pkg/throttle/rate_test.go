@@ -15,8 +15,7 @@ func TestStartsEmpty(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				th, _ := scripted(t, Limit{Max: 1000, Burst: 1000}, share)
 				require.Zero(t, th.Status().Tokens)
-				_, ok := th.TryAcquire(1)
-				require.False(t, ok)
+				deny(t, th, 1)
 				_, held := th.Throttled()
 				require.True(t, held)
 			})
@@ -113,16 +112,14 @@ func testNoLimit(t *testing.T, l Limit) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, l)
 		for range 1000 {
-			p, ok := th.TryAcquire(1_000_000_000)
-			require.True(t, ok)
+			p := take(t, th, 1_000_000_000)
 			require.Equal(t, 1_000_000_000, p.N())
 			p.Settle(2_000_000_000)
 			p.Cancel()
 		}
-		p, err := th.Acquire(t.Context(), 5)
-		require.NoError(t, err)
+		p := acquire(t, th, 5)
 		require.Equal(t, 5, p.N())
-		p, err = th.AcquireUpTo(t.Context(), 5)
+		p, err := th.AcquireUpTo(t.Context(), 5)
 		require.NoError(t, err)
 		require.Equal(t, 5, p.N())
 		_, held := th.Throttled()
@@ -137,13 +134,11 @@ func testNoLimit(t *testing.T, l Limit) {
 func TestCostOfZeroIsGrantedAndDrawsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, _ := scripted(t, Limit{Max: 10}, 0)
-		p, ok := th.TryAcquire(0)
-		require.True(t, ok)
+		p := take(t, th, 0)
 		require.Zero(t, p.N())
-		p, err := th.Acquire(t.Context(), 0)
-		require.NoError(t, err)
+		p = acquire(t, th, 0)
 		require.Zero(t, p.N())
-		p, err = th.AcquireUpTo(t.Context(), 0)
+		p, err := th.AcquireUpTo(t.Context(), 0)
 		require.NoError(t, err)
 		require.Zero(t, p.N())
 		p.Settle(3)

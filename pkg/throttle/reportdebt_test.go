@@ -10,12 +10,10 @@ import (
 // Debt is told as the time in which the share in force earns it.
 func TestDebt(t *testing.T) {
 	c := &manualClock{now: time.Unix(1_800_000_000, 0)}
-	th, err := New(Limit{Max: 100, Burst: 10}, WithClock(c))
-	require.NoError(t, err)
+	th := whole(t, Limit{Max: 100, Burst: 10}, WithClock(c))
 	c.advance(time.Second)
 	require.Zero(t, rateHolder{th}.Report(0).Debt)
-	p, ok := th.TryAcquire(10)
-	require.True(t, ok)
+	p := take(t, th, 10)
 	require.Zero(t, rateHolder{th}.Report(0).Debt, "an empty bucket owes nothing")
 	p.Settle(10 + 50)
 	require.InDelta(t, 500*time.Millisecond, rateHolder{th}.Report(0).Debt, float64(time.Millisecond))
@@ -28,7 +26,6 @@ func TestDebt(t *testing.T) {
 	th.setLease(Lease{})
 	require.EqualValues(t, never, rateHolder{th}.Report(0).Debt, "without a share it is never earned")
 
-	unlimited, err := New(Limit{})
-	require.NoError(t, err)
+	unlimited := whole(t, Limit{})
 	require.Zero(t, rateHolder{unlimited}.Report(0).Debt)
 }

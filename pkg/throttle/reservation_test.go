@@ -28,8 +28,7 @@ func TestIssuedOneCallPerSlot(t *testing.T) {
 		require.Zero(t, c.mint.asked(), "nobody asked")
 		var at []time.Time
 		for range 20 {
-			p, err := th.Acquire(t.Context(), 1)
-			require.NoError(t, err)
+			p := acquire(t, th, 1)
 			p.Settle(1)
 			at = append(at, time.Now())
 		}
@@ -76,24 +75,18 @@ func TestIssuedQueue(t *testing.T) {
 func TestIssuedTryAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, c := issued(t, perSecond)
-		_, ok := th.TryAcquire(1)
-		require.False(t, ok, "it does no I/O")
+		deny(t, th, 1, "it does no I/O")
 		synctest.Wait()
 		require.Equal(t, 1, c.mint.asked(), "but one slot is fetched")
-		_, ok = th.TryAcquire(1)
-		require.True(t, ok)
-		_, ok = th.TryAcquire(1)
-		require.False(t, ok)
+		take(t, th, 1)
+		deny(t, th, 1)
 		time.Sleep(1100 * time.Millisecond)
-		_, ok = th.TryAcquire(1)
-		require.True(t, ok)
+		take(t, th, 1)
 
 		_, _ = th.TryAcquire(1)
 		time.Sleep(time.Minute)
-		_, ok = th.TryAcquire(1)
-		require.False(t, ok, "its slot is long over")
-		_, ok = th.TryAcquire(2)
-		require.False(t, ok)
+		deny(t, th, 1, "its slot is long over")
+		deny(t, th, 2)
 		sound(t, th)
 	})
 }
@@ -135,11 +128,10 @@ func TestIssuedCost(t *testing.T) {
 		synctest.Wait()
 		sound(t, th)
 		used := len(c.mint.issued())
-		_, err := th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		acquire(t, th, 1)
 		require.Len(t, c.mint.issued(), used+1, "what the other had collected is over")
 
-		_, err = th.Acquire(t.Context(), 11)
+		_, err := th.Acquire(t.Context(), 11)
 		require.Equal(t, ReasonTooLarge, throttled(t, err).Reason)
 		sound(t, th)
 	})
@@ -149,17 +141,13 @@ func TestIssuedCost(t *testing.T) {
 func TestIssuedSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, c := issued(t, perSecond)
-		p, err := th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		p := acquire(t, th, 1)
 		p.Cancel()
-		_, ok := th.TryAcquire(1)
-		require.False(t, ok, "the slot is over")
-		p, err = th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		deny(t, th, 1, "the slot is over")
+		p = acquire(t, th, 1)
 		p.Settle(4)
 		began := time.Now()
-		_, err = th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		acquire(t, th, 1)
 		require.InDelta(t, 4, time.Since(began).Seconds(), 0.2)
 		require.Len(t, c.mint.issued(), 6)
 		sound(t, th)
@@ -170,8 +158,7 @@ func TestIssuedSettle(t *testing.T) {
 func TestIssuedGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, c := issued(t, Limit{Max: 1, Strict: true, MaxReserved: 10})
-		_, err := th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		acquire(t, th, 1)
 		first := begin(th, 1, 0)
 		require.Equal(t, 1, th.Status().Issued.Reserved)
 		first.cancel()
@@ -181,8 +168,7 @@ func TestIssuedGivesBack(t *testing.T) {
 		require.Len(t, c.mint.issued(), 1)
 		require.Zero(t, th.Status().Issued.Reserved)
 		began := time.Now()
-		_, err = th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		acquire(t, th, 1)
 		require.Equal(t, time.Second, time.Since(began), "the slot is there for the next")
 	})
 }
@@ -191,12 +177,10 @@ func TestIssuedGivesBack(t *testing.T) {
 func TestIssuedDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, c := issued(t, perSecond)
-		_, err := th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
+		acquire(t, th, 1)
+		ctx := timeout(t, 500*time.Millisecond)
 		began := time.Now()
-		_, err = th.Acquire(ctx, 1)
+		_, err := th.Acquire(ctx, 1)
 		require.Zero(t, time.Since(began))
 		require.Equal(t, time.Second, throttled(t, err).RetryAfter)
 
@@ -308,8 +292,7 @@ func TestIssuedAndShares(t *testing.T) {
 		last.cancel()
 		synctest.Wait()
 		c.give(0)
-		_, ok := th.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, th, 1)
 		time.Sleep(c.up) // until the order is answered
 	})
 }
@@ -322,13 +305,11 @@ func TestIssuedInAll(t *testing.T) {
 		l := All(strict, other)
 		began := time.Now()
 		for i := range 3 {
-			_, err := l.Acquire(t.Context(), 1)
-			require.NoError(t, err)
+			acquire(t, l, 1)
 			require.InDelta(t, float64(i+1)*60, time.Since(began).Seconds(), 0.1)
 		}
 		require.LessOrEqual(t, len(c.mint.issued()), 3, "no slot was reserved in vain")
-		_, ok := l.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, l, 1)
 		sound(t, strict)
 	})
 }
@@ -463,8 +444,7 @@ func TestIssuedInAllWithOthers(t *testing.T) {
 					}()
 				}
 				l := All(other, strict)
-				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-				defer cancel()
+				ctx := timeout(t, 60*time.Second)
 				var wg sync.WaitGroup
 				var mu sync.Mutex
 				calls := 0

@@ -34,8 +34,7 @@ func TestIssuedNothingStirsAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &countedClock{}
 		th, _ := issued(t, perSecond, WithClock(clock))
-		p, err := th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		p := acquire(t, th, 1)
 		require.NoError(t, th.Close())
 		synctest.Wait()
 		before := clock.runs.Load()

@@ -12,14 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// take draws n tokens that must be at hand.
-func take(t testing.TB, th *Throttle, n int) Permit {
-	t.Helper()
-	p, ok := th.TryAcquire(n)
-	require.True(t, ok, "%d tokens", n)
-	return p
-}
-
 func TestSettle(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -129,16 +121,14 @@ func TestDebtDelaysLaterCallers(t *testing.T) {
 		th := whole(t, Limit{Max: 100, Burst: 10})
 		time.Sleep(time.Second)
 		take(t, th, 10).Settle(60) // half a second's worth of debt
-		_, ok := th.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, th, 1)
 		held, _ := th.Throttled()
 		require.Equal(t, ReasonLimit, held.Reason)
 		require.InDelta(t, 0.51, held.RetryAfter.Seconds(), 1e-6)
 		_, err := th.Acquire(timeout(t, 500*time.Millisecond), 1)
 		require.InDelta(t, 0.51, throttled(t, err).RetryAfter.Seconds(), 1e-6)
 		began := time.Now()
-		_, err = th.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		acquire(t, th, 1)
 		require.InDelta(t, 0.51, time.Since(began).Seconds(), 1e-6)
 	})
 }
@@ -183,8 +173,7 @@ func TestDebtOutlivesTheLease(t *testing.T) {
 					require.Less(t, th.Status().Tokens, -49.0)
 					s.give(1)
 					began := time.Now()
-					_, err := th.Acquire(t.Context(), 1)
-					require.NoError(t, err)
+					acquire(t, th, 1)
 					require.InDelta(t, 0.51, time.Since(began).Seconds(), 2e-3)
 				})
 			})
@@ -230,8 +219,7 @@ func TestHugeDebtNeverWrapsAround(t *testing.T) {
 				th := whole(t, l)
 				var permits []Permit
 				for range 12 {
-					p, err := th.Acquire(t.Context(), 1)
-					require.NoError(t, err)
+					p := acquire(t, th, 1)
 					permits = append(permits, p)
 				}
 				level := th.Status().Tokens
@@ -241,8 +229,7 @@ func TestHugeDebtNeverWrapsAround(t *testing.T) {
 					level = th.Status().Tokens
 				}
 				require.Less(t, level, -1.0)
-				_, ok := th.TryAcquire(1)
-				require.False(t, ok)
+				deny(t, th, 1)
 				_, err := th.Acquire(timeout(t, time.Nanosecond), 1)
 				require.ErrorIs(t, err, ErrThrottled)
 				d := rateHolder{th}.Report(time.Second).Demand
@@ -325,11 +312,9 @@ func TestGivingBackWithinOnePeriodsWorth(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				th, s := scripted(t, Limit{Max: 100, Burst: 10}, 1)
-				p, err := th.Acquire(t.Context(), tc.n)
-				require.NoError(t, err)
+				p := acquire(t, th, tc.n)
 				for range tc.since {
-					_, err := th.Acquire(t.Context(), 1)
-					require.NoError(t, err)
+					acquire(t, th, 1)
 				}
 				for range tc.renew {
 					s.lend(1, time.Hour)
@@ -366,8 +351,7 @@ func TestGivingBackAfterTheShareFell(t *testing.T) {
 				drain(th)
 				var permits []Permit
 				for range 50 {
-					p, err := th.Acquire(t.Context(), 1)
-					require.NoError(t, err)
+					p := acquire(t, th, 1)
 					permits = append(permits, p)
 				}
 				tc.fall(s)

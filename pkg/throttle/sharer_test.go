@@ -49,6 +49,29 @@ func whole(t testing.TB, l Limit, opts ...Option) *Throttle {
 	return th
 }
 
+// take draws n tokens that there must be.
+func take(t testing.TB, l Limiter, n int, says ...any) Permit {
+	t.Helper()
+	p, ok := l.TryAcquire(n)
+	require.True(t, ok, says...)
+	return p
+}
+
+// deny requires that n tokens cannot be had.
+func deny(t testing.TB, l Limiter, n int, says ...any) {
+	t.Helper()
+	_, ok := l.TryAcquire(n)
+	require.False(t, ok, says...)
+}
+
+// acquire waits for n tokens.
+func acquire(t testing.TB, l Limiter, n int, says ...any) Permit {
+	t.Helper()
+	p, err := l.Acquire(t.Context(), n)
+	require.NoError(t, err, says...)
+	return p
+}
+
 // drain takes single tokens until there are none.
 func drain(th *Throttle) (n int) {
 	for {

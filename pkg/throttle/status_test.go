@@ -22,8 +22,7 @@ func TestStatus(t *testing.T) {
 		time.Sleep(time.Second)
 		p := take(t, th, 3)
 		p.Settle(1)
-		_, ok := th.TryAcquire(7)
-		require.False(t, ok)
+		deny(t, th, 7)
 		c := begin(th, 20, 0)
 		st := th.Status()
 		require.InDelta(t, 50, st.Rate, 1e-6)
@@ -66,8 +65,7 @@ func TestStatusCountsOnlyTokens(t *testing.T) {
 func TestStatusCountsRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 100, Burst: 10}, 1)
-		_, ok := th.TryAcquire(2)
-		require.False(t, ok)
+		deny(t, th, 2)
 		require.Equal(t, int64(2), th.Status().Refused)
 		_, err := th.Acquire(timeout(t, time.Millisecond), 3)
 		require.Error(t, err)
@@ -107,8 +105,7 @@ func TestThrottled(t *testing.T) {
 		require.InDelta(t, 0.06, held.RetryAfter.Seconds(), 1e-6)
 		time.Sleep(held.RetryAfter)
 		require.NoError(t, c.end(t).err)
-		_, ok = th.TryAcquire(1)
-		require.True(t, ok, "RetryAfter is right")
+		take(t, th, 1, "RetryAfter is right")
 
 		for _, tc := range []struct {
 			lease Lease
@@ -175,8 +172,7 @@ func TestClose(t *testing.T) {
 func refuses(t *testing.T, th *Throttle) {
 	t.Helper()
 	for _, n := range []int{0, 1, 10} {
-		_, ok := th.TryAcquire(n)
-		require.False(t, ok)
+		deny(t, th, n)
 		_, err := th.Acquire(t.Context(), n)
 		require.ErrorIs(t, err, ErrClosed)
 		_, err = th.AcquireUpTo(t.Context(), n)

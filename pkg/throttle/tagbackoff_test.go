@@ -121,8 +121,7 @@ func TestTheLimitFallsForWhatAllTagsAreRefused(t *testing.T) {
 func told(t *testing.T, l Limiter, n int, o Outcome) {
 	t.Helper()
 	for range n {
-		p, ok := l.TryAcquire(1)
-		require.True(t, ok)
+		p := take(t, l, 1)
 		p.Report(o)
 	}
 }
@@ -146,23 +145,20 @@ func TestErrorsOfASlowTag(t *testing.T) {
 		require.InDelta(t, 30/0.5*0.49, st.Limiting, 0.1)
 		require.EqualValues(t, 0, st.InHand)
 		a := th.ForTag("a")
-		_, ok := a.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, a, 1)
 		require.Equal(t, []WaitStats{{Reason: ReasonAdaptive, Refusals: 1}}, th.WaitStats())
 		held, ok := viewOf(a).Throttled()
 		require.True(t, ok)
 		require.Equal(t, []any{ReasonAdaptive, "a"}, []any{held.Reason, held.Tag})
 		require.Positive(t, held.RetryAfter)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
+		ctx := timeout(t, time.Millisecond)
 		began := time.Now()
 		_, err := a.Acquire(ctx, 1)
 		e := as[*Error](t, err)
 		require.Equal(t, []any{ReasonAdaptive, "a", time.Duration(0)}, []any{e.Reason, e.Tag, time.Since(began)})
 		require.InDelta(t, 1/st.Limiting, e.RetryAfter.Seconds(), 0.001)
 		told(t, th.ForTag("b"), 100, Accepted)
-		_, err = a.Acquire(t.Context(), 1)
-		require.NoError(t, err)
+		acquire(t, a, 1)
 		require.Equal(t, e.RetryAfter, time.Since(began))
 	})
 }
@@ -194,8 +190,7 @@ func TestCallsOfASlowTagAreNotThePools(t *testing.T) {
 			got := s.h.Report(0).Usage.Served
 			return [2]float64{got.Accepted, got.Refused + got.Overloaded}
 		}
-		early, ok := th.ForTag("b").TryAcquire(1)
-		require.True(t, ok)
+		early := take(t, th.ForTag("b"), 1)
 		told(t, th.ForTag("a"), 10, Overloaded)
 		require.Positive(t, statusOf(th, "a").Limiting)
 		told(t, th.ForTag("b"), 10, Accepted)
@@ -208,8 +203,7 @@ func TestCallsOfASlowTagAreNotThePools(t *testing.T) {
 		require.Zero(t, statusOf(th, "b").Limiting)
 		time.Sleep(2 * time.Second)
 		before := served()
-		p, ok := th.ForTag("a").TryAcquire(1)
-		require.True(t, ok)
+		p := take(t, th.ForTag("a"), 1)
 		p.Report(Accepted)
 		require.Equal(t, before, served())
 		told(t, th.ForTag("b"), 10, Refused)
@@ -250,15 +244,13 @@ func TestWaysToReportATag(t *testing.T) {
 		q := tagsOf(map[string]Quota{"a": {}, "waits": {Total: 100}, "all": {}, "later": {}})
 		reports := map[string]func(t *testing.T, th *Throttle){
 			"waits": func(t *testing.T, th *Throttle) {
-				p, err := th.ForTag("waits").Acquire(t.Context(), 1)
-				require.NoError(t, err)
+				p := acquire(t, th.ForTag("waits"), 1)
 				p.Report(Refused)
 			},
 			"all": func(t *testing.T, th *Throttle) {
 				both, ok := All(th, flight(t, 5)).(Tagger)
 				require.True(t, ok)
-				p, ok := both.ForTag("all").TryAcquire(1)
-				require.True(t, ok)
+				p := take(t, both.ForTag("all"), 1)
 				p.Report(Refused)
 			},
 			"later": func(_ *testing.T, th *Throttle) { th.ReportFor(1, time.Time{}, Refused, "later") },
@@ -294,14 +286,11 @@ func TestTheAverageCostOfATag(t *testing.T) {
 		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {}, "b": {Total: 500}}))
 		for range 120 {
 			time.Sleep(time.Second / 10)
-			a, ok := th.ForTag("a").TryAcquire(10)
-			require.True(t, ok)
+			a := take(t, th.ForTag("a"), 10)
 			a.Settle(4)
-			cancelled, ok := th.ForTag("a").TryAcquire(10)
-			require.True(t, ok)
+			cancelled := take(t, th.ForTag("a"), 10)
 			cancelled.Cancel()
-			b, err := th.ForTag("b").Acquire(t.Context(), 5)
-			require.NoError(t, err)
+			b := acquire(t, th.ForTag("b"), 5)
 			b.Settle(5)
 		}
 		require.InDelta(t, 4, statusOf(th, "a").Cost, 0.3)
@@ -355,6 +344,7 @@ func TestABoundThatHoldsNobodyIsForgotten(t *testing.T) {
 // So it is under any kind of limit, and for what is reserved, without a pool too.
 func TestATagIsSlowedDownUnderAnyLimit(t *testing.T) {
 	race.Skip(t, "it measures; TestATagIsSlowedDownByItself runs with it")
+	long(t)
 	for name, c := range map[string]struct {
 		l       Limit
 		quota   Quota
@@ -429,8 +419,7 @@ func TestLateRefusalsOfASlowTag(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		told(t, th.ForTag("a"), 1, Accepted)
 		time.Sleep(time.Second)
-		early, ok := th.ForTag("a").TryAcquire(1)
-		require.True(t, ok)
+		early := take(t, th.ForTag("a"), 1)
 		before := limiting()
 		told(t, th.ForTag("a"), 1, Refused)
 		cut := limiting()
@@ -478,16 +467,13 @@ func TestASlowTagIsNotPressedByWhatIsTooLarge(t *testing.T) {
 func TestATagThatIsGoneIsNotSlow(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ context.Context) {
 		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
-		beside, err := New(Limit{Max: 1_000_000})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, beside.Close()) }()
+		beside := whole(t, Limit{Max: 1_000_000})
 		time.Sleep(100 * time.Millisecond) // it begins empty
 		l := All(th.ForTag("a"), beside)
 		require.Positive(t, statusOf(th, "a").Limiting)
 		rateHolder{th}.SetQuotas(Quotas{}.WithDefaults(time.Second))
 		for range 100 { // nobody looks after it, whatever is refused
-			p, ok := l.TryAcquire(1)
-			require.True(t, ok)
+			p := take(t, l, 1)
 			p.Report(Refused)
 			time.Sleep(10 * time.Millisecond)
 		}

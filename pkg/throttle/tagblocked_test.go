@@ -30,28 +30,23 @@ func TestBlockedTag(t *testing.T) {
 					s.h.GrantTags([]TagGrant{{Tag: "a"}, {Tag: "b"}})
 				}
 				for _, tag := range []string{"a", "free/x"} {
-					_, ok := th.ForTag(tag).TryAcquire(1)
-					require.False(t, ok, tag)
+					deny(t, th.ForTag(tag), 1, tag)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					_, err := th.ForTag(tag).Acquire(ctx, 1)
 					cancel()
 					require.Equal(t, ReasonQuota, throttled(t, err).Reason)
-					_, ok = th.ForTags("b", tag).TryAcquire(1)
-					require.False(t, ok, tag)
+					deny(t, th.ForTags("b", tag), 1, tag)
 				}
-				_, ok := th.ForTag("shadowed").TryAcquire(1)
-				require.True(t, ok)
+				take(t, th.ForTag("shadowed"), 1)
 				time.Sleep(10 * time.Second)
-				_, ok = th.ForTag("b").TryAcquire(100)
-				require.True(t, ok)
+				take(t, th.ForTag("b"), 100)
 				require.Equal(t, "total", statusOf(th, "a").By)
 				require.Zero(t, statusOf(th, "a").Target)
 				if pooled {
 					s.h.(rateHolder).SetQuotas( //nolint:errcheck,forcetypeassert // it is one
 						Quotas{Tags: map[string]Quota{"a": {}, "b": {}}}.WithDefaults(time.Second))
 					time.Sleep(time.Second)
-					_, ok = th.ForTag("a").TryAcquire(1)
-					require.True(t, ok)
+					take(t, th.ForTag("a"), 1)
 				}
 			})
 		})

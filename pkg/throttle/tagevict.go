@@ -109,7 +109,7 @@ func (s *tagSet) revive(g *tag) *tag {
 	}
 	own, q := s.quotas.Find(g.name)
 	switch {
-	case own != g.name || len(s.tags) >= maxTags && !s.evict():
+	case own != g.name || len(s.tags) >= s.most && !s.evict():
 		return g
 	case !reflect.DeepEqual(*g.quota(), q): // they were changed
 		return s.tagOf(own, q)

@@ -109,8 +109,7 @@ func TestQuietTagBesideAHog(t *testing.T) {
 				q.Tags = map[string]Quota{"hog": {}, "quiet": {}}
 				opts = append(opts, WithQuotas(*q))
 			}
-			th, err := New(Limit{Max: 200}, opts...)
-			require.NoError(t, err)
+			th := whole(t, Limit{Max: 200}, opts...)
 			quiet := &load{tag: "quiet", rate: 5}
 			rates := runLoads(th, 5*time.Second, 60*time.Second, &load{tag: "hog", callers: 1000}, quiet)
 			t.Log(name, rates, quiet.p99())
@@ -153,9 +152,8 @@ func TestReservedAndWeights(t *testing.T) {
 // What is reserved comes within four seconds after it is asked for, though others have hundreds of callers waiting.
 func TestReservedComesSoon(t *testing.T) {
 	race.Skip(t, "it measures; TestQuietTagBesideAHog runs with it")
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
 		th := quotaed(t, Limit{Max: 200}, tagsOf(map[string]Quota{"r": {Reserved: 150}, "hog": {}}))
-		ctx, cancel := context.WithCancel(context.Background())
 		hog, r := &load{tag: "hog", callers: 2000}, &load{tag: "r", callers: 300}
 		hog.run(ctx, th)
 		time.Sleep(10 * time.Second)
@@ -166,8 +164,6 @@ func TestReservedComesSoon(t *testing.T) {
 			time.Sleep(time.Second)
 			require.GreaterOrEqual(t, r.granted.Load()-before, int64(148))
 		}
-		cancel()
-		synctest.Wait()
 	})
 }
 
@@ -226,8 +222,7 @@ func TestLargeDrawBesideSmallOnes(t *testing.T) {
 // Without quotas the order is that of arrival.
 func TestOrderWithoutQuotas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th, err := New(Limit{Max: 100})
-		require.NoError(t, err)
+		th := whole(t, Limit{Max: 100})
 		var mu sync.Mutex
 		var order []int
 		for i := range 50 {
@@ -245,13 +240,12 @@ func TestOrderWithoutQuotas(t *testing.T) {
 		defer mu.Unlock()
 		require.Len(t, order, 50)
 		require.True(t, slices.IsSorted(order))
-		require.NoError(t, th.Close())
 	})
 }
 
 // Draws on several limits with quotas, of several tags, in whatever order, never wait for each other for ever.
 func TestDrawsOnSeveralLimitsWithQuotasAllEnd(t *testing.T) {
-	for seed := range uint64(race.Fewer(300)) {
+	for seed := range uint64(race.Fewer(100)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			names := []string{"a", "b", "c", "", "x"}
@@ -269,17 +263,14 @@ func TestDrawsOnSeveralLimitsWithQuotasAllEnd(t *testing.T) {
 			for range 3 {
 				limit := Limit{Max: 50 + r.IntN(100), Burst: 1 + r.IntN(30)}
 				if r.IntN(4) == 0 {
-					th, err := New(limit)
-					require.NoError(t, err)
+					th := whole(t, limit)
 					limits = append(limits, th)
 					defer th.Close()
 					continue
 				}
 				limits = append(limits, quotaed(t, limit, quotas()))
 			}
-			slots, err := NewInFlight(3)
-			require.NoError(t, err)
-			defer slots.Close()
+			slots := flight(t, 3)
 			var served atomic.Int64
 			calls := 60
 			for range calls {

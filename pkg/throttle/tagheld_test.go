@@ -38,10 +38,8 @@ func TestTimeWaitedForQuotas(t *testing.T) {
 			"spent": {Budgets: []Budget{{Amount: 10, Per: "hour"}}},
 		}))
 		time.Sleep(time.Second)
-		_, ok := th.ForTag("capped").TryAcquire(1)
-		require.True(t, ok)
-		_, ok = th.ForTag("spent").TryAcquire(10)
-		require.True(t, ok)
+		take(t, th.ForTag("capped"), 1)
+		take(t, th.ForTag("spent"), 10)
 
 		capped := begin2(th.ForTag("capped"), 5)
 		time.Sleep(2 * time.Second)

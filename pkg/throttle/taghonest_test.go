@@ -84,9 +84,8 @@ func TestADeadlineThatPassesAtATotalOfAPool(t *testing.T) {
 
 // What a tag may have to wait for keeps nobody else from the limit, however many wait.
 func TestATotalOfAPoolHoldsUpNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
 		th, _ := pooledTag(t, 5)
-		ctx, cancel := context.WithCancel(t.Context())
 		gather(ctx, 200, &service{}, one(th.ForTag("a")))
 		time.Sleep(time.Second)
 		b := &load{tag: "b", callers: 20}
@@ -94,7 +93,5 @@ func TestATotalOfAPoolHoldsUpNobody(t *testing.T) {
 		before := b.granted.Load()
 		time.Sleep(10 * time.Second)
 		require.InDelta(t, 10_000, b.granted.Load()-before, 1000)
-		cancel()
-		synctest.Wait()
 	})
 }

@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,16 +14,15 @@ import (
 // to others.
 func TestAPausedTagHasNoDemand(t *testing.T) {
 	race.Skip(t, "it measures; TestSeveralTagsTryBesideWaiters runs with it")
-	synctest.Test(t, func(t *testing.T) {
-		th, err := New(Limit{Max: 1000}, WithQuotas(Quotas{Tags: map[string]Quota{"held": {Reserved: 600}, "other": {}}}))
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
+	long(t)
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := whole(t, Limit{Max: 1000}, WithQuotas(Quotas{Tags: map[string]Quota{"held": {Reserved: 600}, "other": {}}}))
 		(&load{tag: "held", callers: 50}).run(ctx, th)
 		asked, got := tries(ctx, th.ForTag("held"), 1, time.Millisecond)
 		(&load{tag: "other", callers: 50}).run(ctx, th)
 		time.Sleep(5 * time.Second)
 		require.InDelta(t, 400, statusOf(th, "other").Rate, 40)
-		_, err = th.Pause(ctx, time.Now().Add(time.Minute), "maintenance", PauseTag("held"))
+		_, err := th.Pause(ctx, time.Now().Add(time.Minute), "maintenance", PauseTag("held"))
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
 		before := got.Load()
@@ -35,8 +33,5 @@ func TestAPausedTagHasNoDemand(t *testing.T) {
 		require.Greater(t, asked.Load(), int64(5000))
 		time.Sleep(55 * time.Second)
 		require.InDelta(t, 400, statusOf(th, "other").Rate, 40, "and asks again when it is over")
-		cancel()
-		time.Sleep(time.Second)
-		require.NoError(t, th.Close())
 	})
 }

@@ -45,11 +45,9 @@ func TestTagDrawsFromLots(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Empty(t, s.h.ReportTags(0))
 		a := th.ForTag("a")
-		_, ok := a.TryAcquire(3)
-		require.False(t, ok, "nothing is granted yet")
+		deny(t, a, 3, "nothing is granted yet")
 		require.Positive(t, s.pokes.Load())
-		_, ok = th.ForTag("free").TryAcquire(5)
-		require.True(t, ok, "no total, no need for a lot")
+		take(t, th.ForTag("free"), 5, "no total, no need for a lot")
 		require.Equal(t, TagReport{Tag: "a", Refused: 3}, reportOf(s, "a", 0))
 		require.Empty(t, s.h.ReportTags(0), "told already")
 
@@ -70,8 +68,7 @@ func TestTagDrawsFromLots(t *testing.T) {
 		// What is used less goes back into the lot; what is used more is owed.
 		r.permit.Settle(2)
 		require.EqualValues(t, 23, inHand(th, "a"))
-		p, ok := a.TryAcquire(4)
-		require.True(t, ok)
+		p := take(t, a, 4)
 		p.Settle(10)
 		got := reportOf(s, "a", 6*time.Second) // a fourth of it, for the tag draws: of the first lot, which ends in a second
 		require.Equal(t, TagReport{Tag: "a", Used: 12, Refused: 3, InHand: 17, Lasts: 2 * time.Second, Back: 2, BackSpent: 2, Owed: 6}, got)
@@ -80,7 +77,7 @@ func TestTagDrawsFromLots(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.EqualValues(t, 0, inHand(th, "a"), "the second one is over")
 		require.EqualValues(t, 17, reportOf(s, "a", 0).Back, "what ran out: a budget has it back")
-		p, ok = a.TryAcquire(1)
+		p, ok := a.TryAcquire(1)
 		require.False(t, ok, p)
 
 		// A tag that draws no more gives up all that ends within keep.
@@ -90,8 +87,7 @@ func TestTagDrawsFromLots(t *testing.T) {
 
 		// A permit that is settled after its lot goes back to the pool.
 		s.h.GrantTags([]TagGrant{lot("a", 10, time.Second)})
-		p, ok = a.TryAcquire(10)
-		require.True(t, ok)
+		p = take(t, a, 10)
 		time.Sleep(5 * time.Second)
 		p.Settle(4)
 		require.EqualValues(t, 0, inHand(th, "a"))
@@ -107,8 +103,7 @@ func TestTagTellsWhenThePoolHasMore(t *testing.T) {
 		time.Sleep(time.Second)
 		again := time.Now().Add(10 * time.Second)
 		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Lacks: ReasonBudget, Again: again, Spent: 1000, Budget: 1000, Target: 7, By: "budget", Rate: 3}})
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
+		ctx := timeout(t, time.Second)
 		_, err := th.ForTag("a").Acquire(ctx, 1)
 		e, ok := errors.AsType[*Error](err)
 		require.True(t, ok, err)
@@ -137,8 +132,7 @@ func TestTagTellsWhenThePoolHasMore(t *testing.T) {
 func TestTagsAreConserved(t *testing.T) {
 	q := tagsOf(map[string]Quota{"a": {Total: 1_000_000}, "b": {Total: 1_000_000}, "c": {}})
 	th, s := scripted(t, Limit{Max: 1_000_000_000, Burst: 1_000_000_000}, 1, WithQuotas(q))
-	slots, err := NewInFlight(4)
-	require.NoError(t, err)
+	slots := flight(t, 4)
 	const granted = 200_000
 	s.h.GrantTags([]TagGrant{lot("a", granted, time.Hour), lot("b", granted, time.Hour)})
 	limits := []Limiter{
@@ -243,8 +237,7 @@ func TestATagWithABudgetBeforeItsFirstLot(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 1000, Burst: 1000}, 1, WithQuotas(q))
 		time.Sleep(time.Second)
 		a := th.ForTag("a")
-		_, ok := a.TryAcquire(3)
-		require.False(t, ok)
+		deny(t, a, 3)
 		require.Positive(t, s.pokes.Load())
 		require.Zero(t, th.Status().Refused, "the limit has refused nothing")
 		require.Equal(t, TagReport{Tag: "a", Refused: 3}, reportOf(s, "a", 0))

@@ -3,6 +3,8 @@ package throttle
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -61,6 +63,7 @@ func (p pressure) press(ctx context.Context, of func(tags ...string) Limiter, d 
 // ask for more than there is all the time.
 func TestImpatientCallersCostTheirTagNothing(t *testing.T) {
 	race.Skip(t, "it measures")
+	long(t)
 	const limit, d = 100, 12 * time.Second
 	kinds := map[string]struct {
 		quota Quota
@@ -78,34 +81,34 @@ func TestImpatientCallersCostTheirTagNothing(t *testing.T) {
 			return []Limiter{whole(t, Limit{Max: 1000})}
 		}},
 	}
-	for name, kind := range kinds {
-		for _, load := range []float64{0.95, 1.05, 1.5, 20} {
-			for _, patience := range []pressure{{deadline: time.Second}, {deadline: 100 * time.Millisecond}, {deadline: 300 * time.Millisecond, cancel: true}} {
-				t.Run(fmt.Sprintf("%s/%gx/%v/cancelled %v", name, load, patience.deadline, patience.cancel), func(t *testing.T) {
-					t.Parallel()
-					inBubble(t, func(t *testing.T, ctx context.Context) {
-						th := quotaed(t, Limit{Max: limit}, tagsOf(map[string]Quota{"a": kind.quota, "model": {Total: 95}, "b": {}, "c": {}}))
-						var others []Limiter
-						if kind.with != nil {
-							others = kind.with(t)
+	patiences := []pressure{{deadline: time.Second}, {deadline: 100 * time.Millisecond}, {deadline: 300 * time.Millisecond, cancel: true}}
+	for i, name := range slices.Sorted(maps.Keys(kinds)) {
+		kind := kinds[name]
+		for j, load := range []float64{0.95, 1.05, 1.5, 20} {
+			p := patiences[(i+j)%len(patiences)]
+			t.Run(fmt.Sprintf("%s/%gx/%v/cancelled %v", name, load, p.deadline, p.cancel), func(t *testing.T) {
+				t.Parallel()
+				inBubble(t, func(t *testing.T, ctx context.Context) {
+					th := quotaed(t, Limit{Max: limit}, tagsOf(map[string]Quota{"a": kind.quota, "model": {Total: 95}, "b": {}, "c": {}}))
+					var others []Limiter
+					if kind.with != nil {
+						others = kind.with(t)
+					}
+					for _, tag := range []string{"b", "c"} {
+						pressure{tags: []string{tag}, offered: 1.5 * limit, costs: []int{1}, deadline: time.Second}.press(ctx, th.ForTags, d)
+					}
+					p.tags, p.offered, p.costs = kind.tags, load*kind.gets, []int{1, 2, 1}
+					got := p.press(ctx, func(tags ...string) Limiter {
+						if len(others) == 0 {
+							return th.ForTags(tags...)
 						}
-						for _, tag := range []string{"b", "c"} {
-							pressure{tags: []string{tag}, offered: 1.5 * limit, costs: []int{1}, deadline: time.Second}.press(ctx, th.ForTags, d)
-						}
-						p := patience
-						p.tags, p.offered, p.costs = kind.tags, load*kind.gets, []int{1, 2, 1}
-						got := p.press(ctx, func(tags ...string) Limiter {
-							if len(others) == 0 {
-								return th.ForTags(tags...)
-							}
-							return All(append([]Limiter{th.ForTags(tags...)}, others...)...)
-						}, d)
-						time.Sleep(d + 2*time.Second)
-						want := min(load, 1) * kind.gets
-						require.GreaterOrEqual(t, float64(got.Load())/(d/2).Seconds(), 0.95*want)
-					})
+						return All(append([]Limiter{th.ForTags(tags...)}, others...)...)
+					}, d)
+					time.Sleep(d + 2*time.Second)
+					want := min(load, 1) * kind.gets
+					require.GreaterOrEqual(t, float64(got.Load())/(d/2).Seconds(), 0.95*want)
 				})
-			}
+			})
 		}
 	}
 }

@@ -18,10 +18,8 @@ func TestAnAllGoesByChangedQuotas(t *testing.T) {
 		}
 		return q.WithDefaults(time.Second)
 	}
-	rpm, err := New(Limit{Max: 1000, Per: time.Second}, WithQuotas(quotas(0)))
-	require.NoError(t, err)
-	tpm, err := New(Limit{Max: 1000, Per: time.Second})
-	require.NoError(t, err)
+	rpm := whole(t, Limit{Max: 1000, Per: time.Second}, WithQuotas(quotas(0)))
+	tpm := whole(t, Limit{Max: 1000, Per: time.Second})
 	defer func() { require.NoError(t, rpm.Close()); require.NoError(t, tpm.Close()) }()
 	all := All(rpm, tpm).(Tagger) //nolint:forcetypeassert,errcheck // it is one
 	total := func() int {
@@ -47,11 +45,9 @@ func TestAnAllGoesByChangedQuotas(t *testing.T) {
 func TestAKeptLimiterGoesByChangedQuotas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := Quotas{Tags: map[string]Quota{"y": {}, "z": {}}, Other: Quota{Total: 20}}
-		th, err := New(Limit{Max: 1000}, WithQuotas(begin))
-		require.NoError(t, err)
-		defer func() { require.NoError(t, th.Close()) }()
+		th := whole(t, Limit{Max: 1000}, WithQuotas(begin))
 		rate := func(l Limiter) (n int) {
-			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 				if p, err := l.Acquire(soon(t), 1); err == nil {
 					n += p.N()
 				}

@@ -45,6 +45,7 @@ type tagSet struct {
 
 	mu       sync.RWMutex
 	tags     map[string]*tag
+	most     int // of them: maxTags, fewer in tests
 	shared   [sharedTags]*tag
 	limiters map[string]*tagView
 	unknown  int // of these, names without a quota of their own
@@ -65,7 +66,7 @@ func (t *Throttle) beginTags() {
 		return
 	}
 	s := &tagSet{
-		t: t, quotas: t.quotas, part: 1, seed: maphash.MakeSeed(), tags: map[string]*tag{},
+		t: t, quotas: t.quotas, part: 1, seed: maphash.MakeSeed(), tags: map[string]*tag{}, most: maxTags,
 		limiters: map[string]*tagView{}, joint: map[[maxTagsOfDraw]string]*tagView{},
 	}
 	switch by := t.sharer.(type) {
@@ -184,7 +185,7 @@ func (s *tagSet) resolve(name string) *tag {
 	if g := s.tags[own]; g != nil {
 		return g
 	}
-	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < maxTags || s.evict() {
+	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < s.most || s.evict() {
 		return s.tagOf(own, q)
 	}
 	return s.share(own, q)

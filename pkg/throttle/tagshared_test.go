@@ -15,7 +15,8 @@ func TestTagsShareOnlyTheQuotaThatTheyHave(t *testing.T) {
 	}}))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, th.Close()) }()
-	for i := range maxTags + 10*sharedTags {
+	th.tags.most = fewTags
+	for i := range fewTags + 10*sharedTags {
 		th.ForTag(fmt.Sprint("gold/", i))
 	}
 	for i := range 10 * sharedTags {

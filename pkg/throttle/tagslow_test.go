@@ -49,7 +49,7 @@ func (o *noted) Waits(_ context.Context, w Wait) func(Waited) {
 }
 
 // many is how many callers wait in these tests.
-func many() int { return max(race.Fewer(5000), 1500) }
+func many() int { return max(race.Fewer(2000), 600) }
 
 // one draws one token.
 func one(l Limiter) func(context.Context, int) (Permit, error) {
@@ -140,7 +140,7 @@ func plainly(ctx context.Context, l Limiter, _ int) (Permit, error) { return l.A
 // When the service takes the calls again they speed up, and when the tag is free they go at the pace of the limit, in their order.
 func TestWhoWaitsWhenASlowTagRecovers(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
-		n := many()
+		n := 1500
 		th, h, s := slowHerd(ctx, t, n, Quota{Reserved: 40}, plainly)
 		s.can(1e6)
 		for second := 0; ; second++ {
@@ -441,7 +441,7 @@ func TestObserversOfWhoGoesOnElsewhere(t *testing.T) {
 // Whatever comes to hold tags while callers wait, and in whatever order it goes, everybody gets through in the end or sees the end of its
 // context, and nothing is left behind.
 func TestNobodyIsLostAmongTagsThatAreHeld(t *testing.T) {
-	for seed := range race.Fewer(100) {
+	for seed := range race.Fewer(50) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, ctx context.Context) {
 				r := rand.New(rand.NewPCG(uint64(seed), 0))

@@ -31,6 +31,7 @@ func tries(ctx context.Context, l Limiter, n int, every time.Duration) (asked, g
 // the same.
 func TestTriesBesideWaiters(t *testing.T) {
 	race.Skip(t, "it measures; TestSeveralTagsTryBesideWaiters runs with it")
+	long(t)
 	const often = 10 * time.Millisecond
 	for name, c := range map[string]struct {
 		limit    Limit
@@ -50,25 +51,20 @@ func TestTriesBesideWaiters(t *testing.T) {
 		"hard":                {limit: Limit{Max: 1000, Hard: true}, quota: Quota{Reserved: 200}, n: 1, every: often, hogs: 50, hogTakes: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th, err := New(c.limit, WithQuotas(Quotas{Tags: map[string]Quota{"quiet": c.quota, "hog": c.hog}}))
-				require.NoError(t, err)
-				ctx, cancel := context.WithCancel(t.Context())
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				th := whole(t, c.limit, WithQuotas(Quotas{Tags: map[string]Quota{"quiet": c.quota, "hog": c.hog}}))
 				hog := &load{tag: "hog", callers: c.hogs, n: c.hogTakes}
 				hog.run(ctx, th)
 				asked, got := tries(ctx, th.ForTag("quiet"), c.n, c.every)
 				time.Sleep(6 * time.Second)
 				asked0, got0, hog0 := asked.Load(), got.Load(), hog.granted.Load()
-				time.Sleep(30 * time.Second)
+				time.Sleep(10 * time.Second)
 				tried, had := asked.Load()-asked0, got.Load()-got0
 				used := float64(hog.granted.Load()-hog0) + float64(c.n)*float64(had)
-				cancel()
-				time.Sleep(time.Second)
-				require.NoError(t, th.Close())
-				t.Logf("%d of %d tries, the limit used to %.3f", had, tried, used/30/1000)
+				t.Logf("%d of %d tries, the limit used to %.3f", had, tried, used/10/1000)
 				require.GreaterOrEqual(t, float64(had), 0.95*float64(tried))
 				if !c.limit.Hard { // a hard limit earns less than its maximum
-					require.InDelta(t, 1, used/30/1000, 0.01, "what is kept for one tag is lost to nobody")
+					require.InDelta(t, 1, used/10/1000, 0.01, "what is kept for one tag is lost to nobody")
 				}
 			})
 		})
@@ -78,22 +74,18 @@ func TestTriesBesideWaiters(t *testing.T) {
 // A tag that asks without waiting for more than its part gets that part, and no more, while others wait.
 func TestGreedyTries(t *testing.T) {
 	race.Skip(t, "it measures; TestSeveralTagsTryBesideWaiters runs with it")
+	long(t)
 	for name, hog := range map[string]Quota{"plain": {}, "with a total": {Total: 5000}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th, err := New(Limit{Max: 1000}, WithQuotas(Quotas{Tags: map[string]Quota{"greedy": {}, "hog": hog}}))
-				require.NoError(t, err)
-				ctx, cancel := context.WithCancel(t.Context())
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				th := whole(t, Limit{Max: 1000}, WithQuotas(Quotas{Tags: map[string]Quota{"greedy": {}, "hog": hog}}))
 				waits := &load{tag: "hog", callers: 50}
 				waits.run(ctx, th)
-				_, got := tries(ctx, th.ForTag("greedy"), 1, 200*time.Microsecond)
+				_, got := tries(ctx, th.ForTag("greedy"), 1, 500*time.Microsecond)
 				time.Sleep(6 * time.Second)
 				got0, waits0 := got.Load(), waits.granted.Load()
-				time.Sleep(30 * time.Second)
-				greedy, other := float64(got.Load()-got0)/30, float64(waits.granted.Load()-waits0)/30
-				cancel()
-				time.Sleep(time.Second)
-				require.NoError(t, th.Close())
+				time.Sleep(10 * time.Second)
+				greedy, other := float64(got.Load()-got0)/10, float64(waits.granted.Load()-waits0)/10
 				t.Logf("greedy %.0f, hog %.0f", greedy, other)
 				require.InDelta(t, 500, greedy, 50)
 				require.InDelta(t, 1000, greedy+other, 10)
@@ -106,8 +98,7 @@ func TestGreedyTries(t *testing.T) {
 func TestQuietWaiterBesideAttempts(t *testing.T) {
 	race.Skip(t, "it measures; TestQuietTagBesideAHogWithTotals runs with it")
 	synctest.Test(t, func(t *testing.T) {
-		th, err := New(Limit{Max: 200}, WithQuotas(Quotas{Tags: map[string]Quota{"hog": {Total: 1000}, "quiet": {}}}))
-		require.NoError(t, err)
+		th := whole(t, Limit{Max: 200}, WithQuotas(Quotas{Tags: map[string]Quota{"hog": {Total: 1000}, "quiet": {}}}))
 		quiet := &load{tag: "quiet", rate: 5}
 		rates := runLoads(th, 5*time.Second, 60*time.Second, &load{tag: "hog", callers: 1000}, quiet)
 		require.Less(t, quiet.p99(), 50*time.Millisecond)
@@ -117,15 +108,13 @@ func TestQuietWaiterBesideAttempts(t *testing.T) {
 
 // However many tags draw without waiting, each has what is reserved for it beside one that waits, also for as many tokens as there are.
 func TestSeveralTagsTryBesideWaiters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
 		quotas := map[string]Quota{"hog": {}, "takes": {}}
 		names := []string{"q0", "q1", "q2", "q3", "q4"}
 		for _, name := range names {
 			quotas[name] = Quota{Reserved: 100}
 		}
-		th, err := New(Limit{Max: 1000}, WithQuotas(tagsOf(quotas)))
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
+		th := whole(t, Limit{Max: 1000}, WithQuotas(tagsOf(quotas)))
 		hog := &load{tag: "hog", callers: 20}
 		hog.run(ctx, th)
 		var taken atomic.Int64
@@ -162,26 +151,18 @@ func TestSeveralTagsTryBesideWaiters(t *testing.T) {
 			require.GreaterOrEqual(t, float64(got[i].Load()), 0.99*float64(asked[i].Load()), name)
 		}
 		require.InDelta(t, 10_000, used()-start, 100, "all of the limit")
-		cancel()
-		time.Sleep(time.Second)
-		require.NoError(t, th.Close())
 	})
 }
 
 // For a draw that the bucket can never hold nothing is kept: who waits would find the bucket full, and what comes then is lost.
 func TestNothingIsKeptForWhatNeverFits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, err := New(Limit{Max: 1000, Burst: 100}, WithQuotas(tagsOf(map[string]Quota{"large": {Reserved: 200}, "hog": {}})))
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := whole(t, Limit{Max: 1000, Burst: 100}, WithQuotas(tagsOf(map[string]Quota{"large": {Reserved: 200}, "hog": {}})))
 		hog := &load{tag: "hog", callers: 50}
 		hog.run(ctx, th)
 		tries(ctx, th.ForTag("large"), 500, 10*time.Millisecond)
 		time.Sleep(6 * time.Second)
 		require.LessOrEqual(t, th.Status().Tokens, 1.0)
-		cancel()
-		time.Sleep(time.Second)
-		require.NoError(t, th.Close())
 	})
 }
 
@@ -189,8 +170,7 @@ func TestNothingIsKeptForWhatNeverFits(t *testing.T) {
 // token, and is woken by nobody else.
 func shortTwice(ctx context.Context, t *testing.T, limit Limit) (th *Throttle, granted *atomic.Int64) {
 	t.Helper()
-	th, err := New(limit, WithQuotas(tagsOf(map[string]Quota{"quiet": {Reserved: 2, Per: time.Second}, "hog": {}})))
-	require.NoError(t, err)
+	th = whole(t, limit, WithQuotas(tagsOf(map[string]Quota{"quiet": {Reserved: 2, Per: time.Second}, "hog": {}})))
 	hog := All(th.ForTag("hog"), flight(t, 5)) // so that callers wait by attempts
 	granted = &atomic.Int64{}
 	go func() {
@@ -232,15 +212,11 @@ func TestWhoLeavesTokensIsServedInTheEnd(t *testing.T) {
 		"nothing is kept": {Limit{Max: 20, Per: 10 * time.Second, Burst: 5}, 1100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancel(t.Context())
-				th, granted := shortTwice(ctx, t, c.limit)
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				_, granted := shortTwice(ctx, t, c.limit)
 				before := granted.Load()
 				time.Sleep(c.after)
 				require.Greater(t, granted.Load(), before)
-				cancel()
-				time.Sleep(time.Second)
-				require.NoError(t, th.Close())
 			})
 		})
 	}

@@ -28,7 +28,8 @@ func (c *countingClock) AfterFunc(d time.Duration, f func()) Timer {
 // many wait, the limit is used, by all tags alike, and it takes no more timers for a grant.
 func TestWaitersAreWokenAndDoNotPoll(t *testing.T) {
 	race.Skip(t, "it measures")
-	for _, callers := range []int{10, 40, 100} {
+	long(t)
+	for _, callers := range []int{10, 100} {
 		inBubble(t, func(t *testing.T, ctx context.Context) {
 			const limit, tags, d = 2000, 100, 5 * time.Second
 			quotas := map[string]Quota{}
@@ -36,9 +37,7 @@ func TestWaitersAreWokenAndDoNotPoll(t *testing.T) {
 				quotas[fmt.Sprint("tag-", i)] = Quota{Total: 5 * limit / (2 * tags)}
 			}
 			clock := &countingClock{}
-			th, err := New(Limit{Max: limit}, WithQuotas(tagsOf(quotas)), WithClock(clock))
-			require.NoError(t, err)
-			defer th.Close()
+			th := whole(t, Limit{Max: limit}, WithQuotas(tagsOf(quotas)), WithClock(clock))
 			granted := make([]atomic.Int64, tags)
 			for i := range tags {
 				for range callers {

@@ -86,14 +86,12 @@ func TestTheLargestDrawIsDemand(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		_ = rateHolder{th}.Report(2 * time.Second)
 		time.Sleep(time.Second)
-		_, ok := th.TryAcquire(10)
-		require.False(t, ok)
+		deny(t, th, 10)
 		require.Equal(t, WholeShare, rateHolder{th}.Report(2*time.Second).Demand)
 		require.EqualValues(t, 1, s.pokes.Load())
 
 		f := flight(t, 10, WithSharer(&script{}))
-		_, ok = f.TryAcquire(10)
-		require.False(t, ok)
+		deny(t, f, 10)
 		require.Equal(t, WholeShare, slotHolder{f}.Report(time.Second).Demand)
 	})
 }

@@ -29,10 +29,8 @@ func TestDeadlineThatWasMissedMostlyByWaiting(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				one, _ := scripted(t, Limit{Max: 100}, 0, WithName("llm"), WithTag("gold"))
-				slots, err := NewInFlight(1, WithName("calls"))
-				require.NoError(t, err)
-				_, ok := slots.TryAcquire(1)
-				require.True(t, ok)
+				slots := flight(t, 1, WithName("calls"))
+				take(t, slots, 1)
 				foreign := struct{ Limiter }{one}
 				rest := whole(t, Limit{Max: 100})
 				for name, l := range map[string]Limiter{

@@ -23,8 +23,7 @@ func TestAcquireWaitsForItsTokens(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			th := whole(t, Limit{Max: 100, Burst: 10})
 			began := time.Now()
-			p, err := th.Acquire(t.Context(), n)
-			require.NoError(t, err)
+			p := acquire(t, th, n)
 			require.Equal(t, n, p.N())
 			require.InDelta(t, float64(n)/100, time.Since(began).Seconds(), 1e-6, "%d tokens", n)
 			require.Zero(t, drain(th))
@@ -94,8 +93,7 @@ func TestNothingOvertakesTheQueue(t *testing.T) {
 		th := whole(t, Limit{Max: 100, Burst: 100})
 		big := begin(th, 50, 0)
 		time.Sleep(490 * time.Millisecond) // 49 tokens are there
-		_, ok := th.TryAcquire(1)
-		require.False(t, ok, "TryAcquire")
+		deny(t, th, 1, "TryAcquire")
 		one := begin(th, 1, 0)
 		upTo := beginUpTo(th, 5, 0)
 		require.True(t, one.waits(), "Acquire")
@@ -127,11 +125,9 @@ func TestDeadlineKnownInAdvance(t *testing.T) {
 		sound(t, th)
 
 		time.Sleep(e.RetryAfter - 2*time.Nanosecond)
-		_, ok := th.TryAcquire(10)
-		require.False(t, ok, "before RetryAfter")
+		deny(t, th, 10, "before RetryAfter")
 		time.Sleep(2 * time.Nanosecond)
-		_, ok = th.TryAcquire(10)
-		require.True(t, ok, "at RetryAfter")
+		take(t, th, 10, "at RetryAfter")
 	})
 }
 
@@ -158,8 +154,7 @@ func TestRetryAfterBehindAQueue(t *testing.T) {
 		time.Sleep(e.RetryAfter)
 		require.NoError(t, first.end(t).err)
 		require.NoError(t, second.end(t).err)
-		_, ok := th.TryAcquire(5)
-		require.True(t, ok)
+		take(t, th, 5)
 	})
 }
 
@@ -224,8 +219,7 @@ func TestDeadlineInTheQueueTellsWhenToRetry(t *testing.T) {
 		require.InDelta(t, 1.0/3, e.RetryAfter.Seconds(), 1e-6, "behind the one that still waits")
 		time.Sleep(e.RetryAfter + time.Microsecond)
 		require.NoError(t, other.end(t).err)
-		_, ok := th.TryAcquire(1)
-		require.True(t, ok)
+		take(t, th, 1)
 	})
 }
 

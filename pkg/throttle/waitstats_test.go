@@ -80,10 +80,8 @@ func TestHeldBackTimeEndsWithTheQueue(t *testing.T) {
 
 func TestHeldBackOfSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, err := NewInFlight(2)
-		require.NoError(t, err)
-		p, ok := f.TryAcquire(2)
-		require.True(t, ok)
+		f := flight(t, 2)
+		p := take(t, f, 2)
 		c := beginWith(f.Acquire, 1, 0)
 		time.Sleep(3 * time.Second)
 		slotHolder{f}.Lease(Lease{Share: WholeShare, Until: time.Now().Add(5 * time.Second)})
@@ -95,10 +93,8 @@ func TestHeldBackOfSlots(t *testing.T) {
 		require.NoError(t, c.end(t).err)
 		time.Sleep(time.Minute)
 		require.Equal(t, 8*time.Second, heldFor(f, ReasonInFlight).Time)
-		_, ok = f.TryAcquire(2)
-		require.False(t, ok)
-		_, ok = f.TryAcquire(3)
-		require.False(t, ok)
+		deny(t, f, 2)
+		deny(t, f, 3)
 		require.Equal(t, int64(1), heldFor(f, ReasonInFlight).Refusals)
 		require.Equal(t, int64(1), heldFor(f, ReasonTooLarge).Refusals)
 	})
@@ -110,14 +106,13 @@ func TestHeldBackOfSlots(t *testing.T) {
 func TestSlotsOfAFrozenPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s script
-		f, err := NewInFlight(10, WithSharer(&s), WithName("calls"), WithTag("gold"))
-		require.NoError(t, err)
+		f := flight(t, 10, WithSharer(&s), WithName("calls"), WithTag("gold"))
 		thawed := time.Now().Add(7 * time.Second)
 		s.h.Lease(Lease{Frozen: thawed})
 		th, ok := f.Throttled()
 		require.True(t, ok)
 		require.Equal(t, Throttling{Reason: ReasonFrozen, RetryAfter: 7 * time.Second, Frozen: 7 * time.Second, Limit: "calls", Tag: "gold"}, th)
-		_, err = f.Acquire(timeout(t, time.Second), 1)
+		_, err := f.Acquire(timeout(t, time.Second), 1)
 		e := throttled(t, err)
 		const left = 6 * time.Second
 		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: left, Frozen: left, Cause: e.Cause, by: e.by}, *e)
@@ -130,8 +125,7 @@ func TestSlotsOfAFrozenPool(t *testing.T) {
 		_, ok = f.Throttled()
 		require.False(t, ok, "who has a share uses it")
 		for range 10 {
-			_, ok = f.TryAcquire(1)
-			require.True(t, ok)
+			take(t, f, 1)
 		}
 		th, _ = f.Throttled()
 		require.Equal(t, ReasonInFlight, th.Reason)
@@ -181,8 +175,7 @@ func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 				other := whole(t, Limit{Max: 1000})
 				var refusals int64
 				for name, l := range map[string]Limiter{"Throttle": th, "All": All(th, other)} {
-					_, ok := l.TryAcquire(tc.n)
-					require.False(t, ok)
+					deny(t, l, tc.n)
 					refusals++
 					require.Equal(t, refusals, heldFor(th, tc.want).Refusals, "%s: TryAcquire", name)
 
@@ -225,12 +218,10 @@ func TestRefusalWhileOthersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 1, Burst: 1}, 1)
 		c := begin(th, 1, 0)
-		_, ok := th.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, th, 1)
 		require.Equal(t, int64(1), heldFor(th, ReasonLimit).Refusals)
 		s.h.Lease(Lease{Reason: ReasonReplaced})
-		_, ok = th.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, th, 1)
 		require.Equal(t, int64(1), heldFor(th, ReasonReplaced).Refusals)
 		c.cancel()
 		require.Error(t, c.end(t).err)
@@ -250,19 +241,16 @@ func TestObserverIsToldOfWaitsOnly(t *testing.T) {
 		w := &watcher{}
 		th, s := scripted(t, Limit{Max: 10, Burst: 10}, 1, WithName("llm"), WithTag("gold"), WithObserver(w))
 		time.Sleep(2 * time.Second)
-		_, err := th.Acquire(t.Context(), 4)
-		require.NoError(t, err)
-		_, err = th.AcquireUpTo(t.Context(), 2)
+		acquire(t, th, 4)
+		_, err := th.AcquireUpTo(t.Context(), 2)
 		require.NoError(t, err)
 		take(t, th, 4)
-		_, ok := th.TryAcquire(1)
-		require.False(t, ok)
+		deny(t, th, 1)
 		_, err = th.Acquire(timeout(t, time.Millisecond), 10)
 		require.Error(t, err)
 		require.Empty(t, w.told, "nobody waited")
 
-		_, err = th.Acquire(t.Context(), 5)
-		require.NoError(t, err)
+		acquire(t, th, 5)
 		require.Equal(t, []any{
 			Wait{Limit: "llm", Tag: "gold", Reason: ReasonLimit, Cost: 5}, Waited{For: 500*time.Millisecond + 1, N: 5},
 		}, w.told)

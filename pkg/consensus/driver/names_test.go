@@ -80,15 +80,15 @@ func TestSketchOfBudgetsErrsAsPromised(t *testing.T) {
 				}
 				s.names(1_000_000)
 			}
-			far := 0
-			for i := range n {
+			far, looks := 0, 1000
+			for i := 0; i < n; i += n / looks {
 				got := s.draw("a", draw(i, 0)).Spent[0]
 				require.GreaterOrEqual(t, got, spent[i])
 				if got > spent[i]+sum/1024 {
 					far++
 				}
 			}
-			require.LessOrEqual(t, far*64, n)
+			require.LessOrEqual(t, far*64, looks)
 		})
 	}
 }
