@@ -185,6 +185,10 @@ func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c *C) []Block
 func readMapping(settings []setting, n *yaml.Node, field string) []BlockFault {
 	known := keysOf(settings)
 	names := cmp.Or(strings.Join(known, ", "), "nothing")
+	allowed := "nothing" // a mapping without settings
+	if len(known) > 0 {
+		allowed = "one of " + names
+	}
 	entries, faults := Entries(n, field, mostEntries, "a mapping with "+names)
 	for _, e := range entries {
 		name := Within(field, e.Name)
@@ -193,7 +197,7 @@ func readMapping(settings []setting, n *yaml.Node, field string) []BlockFault {
 			continue
 		}
 		problem := "is not a setting" + didYouMean(e.Name, known)
-		faults = append(faults, BlockFault{name, problem, "one of " + names, e.Line})
+		faults = append(faults, BlockFault{name, problem, allowed, e.Line})
 	}
 	return faults
 }

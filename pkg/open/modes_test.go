@@ -61,7 +61,7 @@ func TestLoadRefusesBadRamps(t *testing.T) {
 		{"max: 20\nmin: -3", []string{`min is "-3"`, "1 to `max`"}},
 		{"min: 1\nmodes: exponential", []string{`modes is "exponential"`, ":2), allowed: one of `scheduled`"}},
 		{"min: 1\nmodes: gobackn", []string{`modes is "gobackn"; did you mean goBackN?`}},
-		{"min: 1\nmodes: {scheduled: {thresholdPercentage: 1}}", []string{"modes.scheduled.thresholdPercentage is not a setting", "allowed: one of nothing"}},
+		{"min: 1\nmodes: {scheduled: {thresholdPercentage: 1}}", []string{"modes.scheduled.thresholdPercentage is not a setting", "allowed: nothing"}},
 		{"min: 1\nmodes: {onlyIfUsed: {thresholdPercentage: 0}}", []string{`modes.onlyIfUsed.thresholdPercentage is "0"`, "1 to 100"}},
 		{"min: 1\nmodes: {onlyIfUsed: {thresholdPercentage: 101}}", []string{`modes.onlyIfUsed.thresholdPercentage is "101"`, "1 to 100"}},
 		{"min: 1\nmodes: {onlyIfUsed: {coolDownPeriod: 5s}}", []string{"modes.onlyIfUsed.coolDownPeriod is not a setting", "one of thresholdPercentage"}},

@@ -117,7 +117,7 @@ func probeOther(l Limiter, n int) error {
 // A Limiter of another package is looked through as by Probe. If it shows no inner one, Charge draws n tokens from it, or a single one that
 // it settles with n. If both are refused, nothing is charged there, and the error is ErrNotCharged.
 //
-// Errors: that of Probe before the charge, which does not prevent it; ErrNotCharged.
+// Errors: that of Probe for the limiters of this package before the charge, which does not prevent it; ErrNotCharged.
 func Charge(l Limiter, n int) error {
 	if n <= 0 {
 		return Probe(l)
