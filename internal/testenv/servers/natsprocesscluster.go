@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/proxy"
 )
 
@@ -22,7 +24,7 @@ type NATSProcessCluster struct {
 }
 
 // StartNATSProcessCluster starts the given number of servers (an odd number, at least 3: a majority decides) with
-// their files below dir, and returns when every one of them answers. The program must call BeNATSNode when it starts.
+// their files below dir, and returns when every one of them can hold a replica. The program must call BeNATSNode when it starts.
 func StartNATSProcessCluster(ctx context.Context, dir string, size int) (*NATSProcessCluster, error) {
 	if size < 3 || size%2 == 0 {
 		return nil, fmt.Errorf("size of the NATS cluster is %d, must be an odd number, at least 3", size)
@@ -54,7 +56,25 @@ func (c *NATSProcessCluster) start(ctx context.Context, dir string, size int) er
 			return err
 		}
 	}
-	return c.RestartAll(ctx)
+	if err := c.RestartAll(ctx); err != nil {
+		return err
+	}
+	return poll(ctx, "waiting until each server can hold a replica", until(c.placeReplicas))
+}
+
+// placeReplicas makes a stream with a replica on each server, and deletes it. A leader is elected before it knows all servers, and refuses
+// such a stream until then.
+func (c *NATSProcessCluster) placeReplicas(ctx context.Context) error {
+	js, err := jetstream.New(c.nodes[0].admin)
+	if err != nil {
+		return err
+	}
+	const name = "PLACED"
+	config := jetstream.StreamConfig{Name: name, Subjects: []string{name}, Replicas: len(c.nodes), Storage: jetstream.MemoryStorage}
+	if _, err := js.CreateOrUpdateStream(ctx, config); err != nil {
+		return err
+	}
+	return js.DeleteStream(ctx, name)
 }
 
 // Nodes returns the servers.
