@@ -176,7 +176,7 @@ faults: ## Kill, stop and cut off real servers and processes while they draw
 	@scripts/test-deps.sh
 	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -vet=off -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
 
-# Members and store share the machine, so not beside anything else. `make overload OVERLOAD_SIZES=100,500,1000` is what docs/operations.md shows.
+# Members and store share the machine, so not beside anything else. `make overload OVERLOAD_SIZES=100,500,1000` has the sizes that docs/operations.md names.
 OVERLOAD_SIZES ?= 100
 .PHONY: overload
 overload: ## Slow real stores down under large pools: the pool must not ask for more, and must recover
