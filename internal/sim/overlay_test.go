@@ -71,7 +71,8 @@ var sourceMutants = []sourceMutant{
 	},
 	{
 		"a caller that gives up costs its tag a turn", "internal/waitqueue/lane.go",
-		"		l.line.remove(w)\n		heap.Fix", "		l.line.remove(w)\n		l.start += float64(w.Least) / l.Weight()\n		heap.Fix",
+		"		heap.Fix(&f.busy, l.at)\n	case first:",
+		"		l.start += float64(w.Least) / l.Weight()\n		heap.Fix(&f.busy, l.at)\n	case first:",
 		"./pkg/throttle", "TestImpatientCallersCostTheirTagNothing/reserved/.*x/1s",
 	},
 	{
