@@ -52,8 +52,18 @@ func (m message) headers() map[string]string {
 	return map[string]string{"tag": m.tag(), "cost": cost}
 }
 
-// eventTime is that of all messages.
-var eventTime = time.Unix(1_700_000_000, 0).UTC()
+// eventTime and watermark are those of all messages.
+var (
+	eventTime = time.Unix(1_700_000_000, 0).UTC()
+	watermark = eventTime.Add(-time.Minute)
+)
+
+// newMetadata is that of all messages of the kinds that have any, if no socket is between.
+func newMetadata() *mapsdk.UserMetadata {
+	meta := mapsdk.NewUserMetadata()
+	meta.AddKV("group", "k", []byte("meta"))
+	return meta
+}
 
 // An output is what a handler of the first four kinds returns. Its text is value/keys#tags.
 type output struct {
@@ -92,6 +102,7 @@ type datum interface {
 	Value() []byte
 	Headers() map[string]string
 	EventTime() time.Time
+	Watermark() time.Time
 }
 
 type contextKey struct{}
@@ -104,10 +115,14 @@ func (h *handler) Taken() []string {
 }
 
 func (h *handler) take(ctx context.Context, keys []string, d datum) []output {
-	id := message(d.Value())
+	id, meta := message(d.Value()), "none"
+	if d, has := d.(interface{ UserMetadata() *mapsdk.UserMetadata }); has {
+		meta = string(d.UserMetadata().Value("group", "k"))
+	}
+	times := d.EventTime().Equal(eventTime) && d.Watermark().Equal(watermark)
 	h.mu.Lock()
 	h.taken = append(h.taken, string(id))
-	h.seen = append(h.seen, fmt.Sprintln(id, keys, d.Headers(), d.EventTime().Equal(eventTime), ctx.Value(contextKey{})))
+	h.seen = append(h.seen, fmt.Sprintln(id, keys, d.Headers(), times, meta, ctx.Value(contextKey{})))
 	h.mu.Unlock()
 	if h.do != nil {
 		h.do(ctx, id)

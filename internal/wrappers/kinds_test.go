@@ -139,7 +139,7 @@ func mapKind() *kind {
 		},
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			for m := range in {
-				d := mapsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers(), nil, nil)
+				d := mapsdk.NewHandlerDatum([]byte(m), eventTime, watermark, m.headers(), newMetadata(), nil)
 				all = append(all, answerOf(as[mapsdk.Mapper](w).Map(ctx, m.keys(), d).Items()))
 			}
 			return all
@@ -200,7 +200,7 @@ func transformKind() *kind {
 		},
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			for m := range in {
-				d := transformsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers(), nil, nil)
+				d := transformsdk.NewHandlerDatum([]byte(m), eventTime, watermark, m.headers(), newMetadata(), nil)
 				out := as[transformsdk.SourceTransformer](w).Transform(ctx, m.keys(), d).Items()
 				a := answerOf(out)
 				for _, m := range out {
@@ -229,7 +229,7 @@ func batchKind() *kind {
 				defer close(data)
 				for m := range in {
 					ids = append(ids, string(m))
-					data <- batchmapsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers(), string(m), m.keys())
+					data <- batchmapsdk.NewHandlerDatum([]byte(m), eventTime, watermark, m.headers(), string(m), m.keys())
 				}
 			}()
 			for i, r := range as[batchmapsdk.BatchMapper](w).BatchMap(ctx, data).Items() {
@@ -262,7 +262,7 @@ func streamKind(name string, more ...mapper.StreamOption) *kind {
 		call: func(ctx context.Context, w any, in <-chan message) (all []answer) {
 			for m := range in {
 				to := make(chan mapstreamsdk.Message, 10)
-				as[mapstreamsdk.MapStreamer](w).MapStream(ctx, m.keys(), mapstreamsdk.NewHandlerDatum([]byte(m), eventTime, time.Time{}, m.headers()), to)
+				as[mapstreamsdk.MapStreamer](w).MapStream(ctx, m.keys(), mapstreamsdk.NewHandlerDatum([]byte(m), eventTime, watermark, m.headers()), to)
 				var out []mapstreamsdk.Message
 				for m := range to {
 					out = append(out, m)
@@ -294,8 +294,8 @@ func (d *sinkDatum) Value() []byte                         { return []byte(d.m) 
 func (d *sinkDatum) Keys() []string                        { return d.m.keys() }
 func (d *sinkDatum) Headers() map[string]string            { return d.m.headers() }
 func (*sinkDatum) EventTime() time.Time                    { return eventTime }
-func (*sinkDatum) Watermark() time.Time                    { return time.Time{} }
-func (*sinkDatum) UserMetadata() *sinksdk.UserMetadata     { return nil }
+func (*sinkDatum) Watermark() time.Time                    { return watermark }
+func (*sinkDatum) UserMetadata() *sinksdk.UserMetadata     { return newMetadata() }
 func (*sinkDatum) SystemMetadata() *sinksdk.SystemMetadata { return nil }
 
 func sinkOptions(o options) []sinker.Option {

@@ -116,7 +116,8 @@ var promises = map[string]promise{
 			return []output{{"x", []string{"k", "l"}, []string{"t"}}, {value: "y"}}
 		}}
 		e := <-k.start(context.WithValue(t.Context(), contextKey{}, "v"), k.wrap(k.bare(h), throttletest.New(), options{}), "blue:7")
-		require.Equal(t, []string{"blue:7 [key blue] map[cost:7 tag:blue] true v\n"}, h.seen)
+		meta := map[bool]string{true: "meta", false: "none"}[k.sink || k.name == "map" || k.name == "transformer"]
+		require.Equal(t, []string{"blue:7 [key blue] map[cost:7 tag:blue] true " + meta + " v\n"}, h.seen)
 		if k.sink {
 			require.Equal(t, answered("handled"), e)
 		} else {

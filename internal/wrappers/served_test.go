@@ -29,7 +29,7 @@ type sender func(ctx context.Context, ids ...message) ([]answer, error)
 type dialer func(ctx context.Context, socket string) (stream, sender, error)
 
 func toPlatform(id message) dataplane.Message {
-	return dataplane.Message{Keys: id.keys(), Value: []byte(id), EventTime: eventTime, Headers: id.headers()}
+	return dataplane.Message{Keys: id.keys(), Value: []byte(id), EventTime: eventTime, Watermark: watermark, Headers: id.headers()}
 }
 
 func resultsOf(results []dataplane.Result) (a answer) {

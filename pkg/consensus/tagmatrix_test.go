@@ -420,3 +420,33 @@ func TestMatrixOfNames(t *testing.T) {
 		})
 	}
 }
+
+// Q6: unknown names together have one total over the pool, and the tags by name keep what is reserved for them.
+func TestUnknownNamesShareATotalOverAPool(t *testing.T) {
+	race.Skip(t, "it measures")
+	synctest.Test(t, func(t *testing.T) {
+		p := newMatrixPool(t, 2, throttle.Limit{Max: 200}, throttle.Quotas{
+			Tags: map[string]throttle.Quota{"acme": {Reserved: 80}, "beta": {Reserved: 60}}, Other: throttle.Quota{Total: 50},
+		})
+		p.of("").rate = 50
+		for i := range 50 {
+			go func() {
+				for {
+					if _, err := p.pods[i%2].ForTag(fmt.Sprint("name", i)).Acquire(p.ctx, 1); err != nil {
+						return
+					}
+					p.note("", 1)
+				}
+			}()
+		}
+		for _, th := range p.pods {
+			p.closed(th, "acme", 4, 1)
+			p.closed(th, "beta", 4, 1)
+		}
+		time.Sleep(20 * time.Second)
+		require.GreaterOrEqual(t, p.over(20*time.Second, "acme"), 0.97*80)
+		require.GreaterOrEqual(t, p.over(20*time.Second, "beta"), 0.97*60)
+		require.InDelta(t, 50, p.over(20*time.Second, ""), 5)
+		p.within("")
+	})
+}

@@ -56,6 +56,22 @@ func TestStreamPerOutputEachOutputDraws(t *testing.T) {
 	require.Equal(t, ended("a b"), <-callStream(t.Context(), mapper.WrapStream(writing("a b"), none, mapper.PerOutput(), free)))
 }
 
+// A nack of the handler's own keeps its options.
+func TestStreamAnOutputPassesUnchanged(t *testing.T) {
+	delay := uint64(7)
+	nack := mapstreamsdk.MessageToNack(&mapstreamsdk.NackOptions{Delay: &delay})
+	h := mapstreamsdk.MapStreamerFunc(func(_ context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+		to <- nack
+		close(to)
+	})
+	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
+		to := make(chan mapstreamsdk.Message, 1)
+		mapper.WrapStream(h, throttletest.New(), opts...).MapStream(t.Context(), nil,
+			mapstreamsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil), to)
+		require.Equal(t, nack, <-to)
+	}
+}
+
 func TestStreamPerOutputTheHandlerIsHeldBackUntilThereAreTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan struct{})

@@ -43,13 +43,15 @@ func (l *tagger) ForTag(tag string) throttle.Limiter {
 	return l.Limiter
 }
 
-// An empty answer is the user's choice, and a nack says why in the limiter's words.
+// An empty answer is the user's choice, what is forwarded keeps its metadata, and a nack says why in the limiter's words.
 func TestAnswersToDeniedMessages(t *testing.T) {
 	deny := func(a mapper.Action) (*throttletest.Limiter, mapper.Option, mapper.Option) {
 		return throttletest.New(throttletest.Deny(throttled()), throttletest.Grant()), mapper.WithMaxWait(time.Second), mapper.OnDenied(a)
 	}
 	nothing := mapper.DenyFunc(func(context.Context, []string, mapsdk.Datum, *throttle.Error) mapsdk.Messages { return nil })
-	d := mapsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil, nil, nil)
+	meta := mapsdk.NewUserMetadata()
+	meta.AddKV("group", "k", []byte("v"))
+	d := mapsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil, meta, nil)
 	handler := mapsdk.MapperFunc(func(context.Context, []string, mapsdk.Datum) mapsdk.Messages { return mapsdk.Messages{forward("x")} })
 	l, bound, action := deny(nothing)
 	require.Empty(t, mapper.Wrap(handler, l, bound, action).Map(t.Context(), nil, d))
@@ -58,6 +60,9 @@ func TestAnswersToDeniedMessages(t *testing.T) {
 	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=", "b=B"}}, o)
 	l, bound, action = deny(nothing)
 	require.Equal(t, ended(""), <-callStream(t.Context(), mapper.WrapStream(writing("a"), l, bound, action)))
+	l, bound, action = deny(mapper.Forward("later"))
+	forwarded := mapper.Wrap(handler, l, bound, action).Map(t.Context(), nil, d)[0].UserMetadata()
+	require.Equal(t, "v", string(forwarded.Value("group", "k")))
 	l, bound, action = deny(mapper.Nack())
 	nack := mapper.Wrap(handler, l, bound, action).Map(t.Context(), nil, d)[0].NackOptions()
 	require.Nil(t, nack.MaxDeliveries)

@@ -365,6 +365,7 @@ func hostileNames(t *testing.T) {
 	th := quotaed(t, Limit{Max: 1_000_000}, Quotas{
 		Tags: map[string]Quota{"known": {Total: 5}}, Match: []QuotaPattern{{Tag: "free/*", Quota: Quota{Total: 10}}},
 	})
+	require.Equal(t, 12_288, th.tags.most, "as docs/quotas.md says")
 	th.tags.most = fewTags
 	for i := range 10_000 {
 		th.ForTag(fmt.Sprint("n", i)).TryAcquire(1)
