@@ -124,6 +124,7 @@ func TestParseOverrideRefuses(t *testing.T) {
 		`{"max":-5}`:                "Max is -5, allowed: 0",
 		`{"max":5,"per":"1 month"}`: `per of the document limit is "1 month"`,
 		`{"max":5,"per":"1ns"}`:     "Per is 1ns",
+		`{"max":5,"until":"x"}`:     `until is "x", allowed: a time`,
 		`5`:                         "not an override",
 		``:                          "not an override",
 	} {

@@ -341,8 +341,10 @@ func TestNewerProcessOfOneIDWins(t *testing.T) {
 		require.Zero(t, older.share())
 		th, _ := older.th.Throttled()
 		require.Equal(t, throttle.ReasonReplaced, th.Reason)
+		used := older.used.Load()
 		within(t, consensus.Removal(consensus.DefaultLease)+interval, "the newer has it all", func() bool { return newer.share() == 1 })
 		require.Zero(t, older.share())
+		require.Equal(t, used, older.used.Load(), "it draws nothing")
 
 		require.NoError(t, newer.th.Close())
 		within(t, 2*interval, "the older goes on when the newer has left", func() bool { return older.share() > 0 })

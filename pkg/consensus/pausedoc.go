@@ -54,11 +54,22 @@ type entryJSON struct {
 //
 //nolint:tagliatelle // the unit belongs to the name
 type endJSON struct {
-	At     int64     `json:"at_us,omitempty"`
-	Left   int64     `json:"left_us,omitempty"`
-	Until  time.Time `json:"until,omitzero"`
-	Reason string    `json:"reason,omitempty"`
-	By     string    `json:"by,omitempty"`
+	At     int64   `json:"at_us,omitempty"`
+	Left   int64   `json:"left_us,omitempty"`
+	Until  endTime `json:"until,omitzero"`
+	Reason string  `json:"reason,omitempty"`
+	By     string  `json:"by,omitempty"`
+}
+
+// An endTime is a time whose error names the field.
+type endTime struct{ time.Time }
+
+// UnmarshalJSON reads a time as of RFC 3339.
+func (t *endTime) UnmarshalJSON(text []byte) error {
+	if err := t.Time.UnmarshalJSON(text); err != nil {
+		return fmt.Errorf("until is %.40s, allowed: a time as of RFC 3339", text)
+	}
+	return nil
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
@@ -123,7 +134,7 @@ func (o *entryJSON) entry() (e entry, err error) {
 
 // end returns the entry without its tag in the form of a document.
 func (e *entry) end() endJSON {
-	return endJSON{e.at, e.left.Microseconds(), e.until.UTC().Truncate(time.Second), e.reason, e.by}
+	return endJSON{e.at, e.left.Microseconds(), endTime{e.until.UTC().Truncate(time.Second)}, e.reason, e.by}
 }
 
 // read returns the entry without its tag, of the document with that name.

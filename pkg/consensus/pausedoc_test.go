@@ -39,6 +39,15 @@ func TestNotice(t *testing.T) {
 		require.Error(t, err, "%.60s", body)
 		require.LessOrEqual(t, len(err.Error()), 400)
 	}
+	_, err = parsePauseList([]byte(`{"pauses":[{"until":"yesterday"}]}`))
+	require.ErrorContains(t, err, `until is "yesterday", allowed: a time as of RFC 3339`)
+}
+
+func TestNullChangesNoQuota(t *testing.T) {
+	c, err := parseQuotaChanges([]byte(`{"tags":{"acme":null},"other":null}`))
+	require.NoError(t, err)
+	q := limit.Quotas{Tags: map[string]limit.Quota{"acme": {Total: 400}}, Other: limit.Quota{Total: 50}}
+	require.Equal(t, q, c.Over(q))
 }
 
 // The longest texts for as many tags as there may be do not fit; that is an error, and no more.

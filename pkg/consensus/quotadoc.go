@@ -100,16 +100,25 @@ func (c QuotaChanges) body() ([]byte, error) {
 	return body, err
 }
 
-// parseQuotaChanges reads a document's body. An unknown field is an error: a later release may count by it.
+// parseQuotaChanges reads a document's body. null is as if it were not there. An unknown field is an error: a later release may count by it.
 func parseQuotaChanges(body []byte) (QuotaChanges, error) {
-	var c QuotaChanges
-	if err := decodeStrictly(body, &c); err != nil {
+	var j struct {
+		Tags  map[string]*limit.Quota `json:"tags"`
+		Other *limit.Quota            `json:"other"`
+	}
+	if err := decodeStrictly(body, &j); err != nil {
 		return QuotaChanges{}, fmt.Errorf("consensus: the document %q has no changes of quotas: %.200s", quotaDocument, err.Error())
 	}
-	if len(c.Tags) > maxChangedTags {
+	if len(j.Tags) > maxChangedTags {
 		const allowed = `{"tags":{"acme":{"total":400}}}`
 		return QuotaChanges{}, fmt.Errorf(
 			"consensus: the document %q has no changes of quotas, allowed: %s with at most %d tags", quotaDocument, allowed, maxChangedTags)
+	}
+	c := QuotaChanges{Tags: map[string]limit.Quota{}, Other: j.Other}
+	for name, q := range j.Tags {
+		if q != nil {
+			c.Tags[name] = *q
+		}
 	}
 	return c, c.validate(limit.Quotas{}, 0, 0)
 }

@@ -39,17 +39,25 @@ func TestMemoryGrantsTheLimit(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.InDelta(t, 1000, used.Load(), 20)
 		require.Equal(t, "default", th.Status().Name)
+		used = draw(mustOpen(t, Config{Limit: throttle.Limit{Max: 100, Strict: true}, Store: "memory://" + t.Name(), Pool: "strict", Logger: quiet()}))
+		time.Sleep(10 * time.Second)
+		require.InDelta(t, 1000, used.Load(), 100, "the store issues the tokens of a strict limit")
 		require.NoError(t, th.Close())
 		_, err := th.Acquire(t.Context(), 1)
 		require.ErrorIs(t, err, throttle.ErrClosed)
 	})
 }
 
+// The name alone makes one limit of vertices of different pipelines.
 func TestMemoryIsSharedByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := func(store, pool, id string) *throttle.Throttle {
+			t.Setenv("NUMAFLOW_NAMESPACE", "ns")
+			t.Setenv("NUMAFLOW_PIPELINE_NAME", "pipeline-"+id)
+			t.Setenv("NUMAFLOW_VERTEX_NAME", "vertex-"+id)
+			t.Setenv("NUMAFLOW_POD", id)
 			return mustOpen(t, Config{
-				Limit: throttle.Limit{Max: 100}, Store: "memory://" + t.Name() + store, Pool: pool, ID: id, Policy: PolicyEven, Logger: quiet(),
+				Limit: throttle.Limit{Max: 100}, Store: "memory://" + t.Name() + store, Pool: pool, Policy: PolicyEven, Logger: quiet(),
 			})
 		}
 		a, b := open("", "p", "a"), open("", "p", "b")

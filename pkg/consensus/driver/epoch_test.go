@@ -48,6 +48,37 @@ func (l *lifetime) leave(after time.Duration, id string) {
 	delete(l.seq, id)
 }
 
+func TestAPoolBeginsAnewWhenAllRowsAreRemoved(t *testing.T) {
+	l := newLifetime(t, false)
+	l.sync(0, "a")
+	l.leave(time.Second, "a")
+	l.sync(time.Second, "b")
+	began := l.sync(time.Second, "b").Epoch
+	// A processor has died long ago. As long as its row is there, the pool goes on.
+	l.rec.Rows[1].LastSeen -= micros(Removal(longest) - 3*time.Second)
+	for range 9 {
+		require.Equal(t, began, l.sync(2*time.Second, "d").Epoch)
+	}
+	require.Len(t, l.rec.Rows, 1)
+	// Only a row that is removed in the very step leaves nobody.
+	l.rec.Rows[0].LastSeen -= micros(Removal(longest))
+	ans := l.sync(time.Second, "e")
+	require.Equal(t, ans.Time, ans.Epoch)
+	require.Equal(t, time.Second, ans.Silence)
+}
+
+func TestNoTwoLivesBeginAtTheSameTime(t *testing.T) {
+	l := newLifetime(t, false)
+	began := l.sync(0, "a").Epoch
+	for _, id := range []string{"b", "c", "d"} {
+		l.rec.Rows = nil // all have left and are removed, and the clock has not moved
+		ans := l.sync(time.Hour, id)
+		require.Equal(t, began+1, ans.Epoch)
+		require.Equal(t, t0, ans.Time)
+		began = ans.Epoch
+	}
+}
+
 // A store that learns the time of a step with the next one tells of a beginning then.
 func TestADeferredStoreTellsOfABeginningOneStepLater(t *testing.T) {
 	l := newLifetime(t, true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -27,10 +28,32 @@ func TestPoolNamesSettingsThatDisagree(t *testing.T) {
 }
 
 func TestPauseSaysWho(t *testing.T) {
-	var l health.Limit
-	addPause(&l, &throttle.Paused{Tag: "gpt", Reason: "night", By: "ann", Until: time.Now().Add(time.Hour)})
-	require.Equal(t, "ann", l.Paused.By)
-	require.Equal(t, "night", l.Paused.Reason)
+	synctest.Test(t, func(t *testing.T) {
+		var l health.Limit
+		addPause(&l, &throttle.Paused{Tag: "gpt", Reason: "night", By: "ann", Until: time.Now().Add(time.Hour)})
+		require.Equal(t, &health.Paused{Tag: "gpt", Reason: "night", By: "ann", For: "1h"}, l.Paused)
+	})
+}
+
+// The page tells how long a pause still lasts, and whom it has held back for how long.
+func TestThePageTellsHowLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := throttle.New(throttle.Limit{Max: 1000})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		_, err = th.Pause(t.Context(), time.Now().Add(time.Hour), "night")
+		require.NoError(t, err)
+		for range 2 {
+			_, ok := th.TryAcquire(1)
+			require.False(t, ok)
+		}
+		go func() { _, _ = th.Acquire(context.Background(), 1) }()
+		time.Sleep(20 * time.Minute)
+		l := limitOf(otelthrottle.Watched{Throttle: th}, "static://")
+		require.Regexp(t, `^40m(0.\d+s)?$`, l.Paused.For, "each processor ends it a little later")
+		require.Equal(t, &health.Throttled{Reason: "pause", RetryAfter: l.Paused.For}, l.Throttled)
+		require.Equal(t, []health.HeldBack{{Reason: "pause", Waits: 1, Refusals: 2, Time: health.Duration(20 * time.Minute)}}, l.HeldBack)
+	})
 }
 
 // The busiest tags are shown, and how many are not.
