@@ -124,7 +124,8 @@ memory: ## Offer ten thousand messages to a mapper that may handle ten a second,
 # Which interleavings a run meets is a matter of luck.
 .PHONY: race
 race: ## Run the packages with the most goroutines three times more with the race detector
-	CGO_ENABLED=1 $(GO) test -race -vet=off -count 3 -timeout 30m ./pkg/throttle/... ./pkg/mapper ./pkg/sinker ./pkg/sourcer ./internal/admission ./internal/health
+	CGO_ENABLED=1 $(GO) test -race -vet=off -count 3 -timeout 30m ./pkg/throttle/... ./pkg/mapper ./pkg/sinker ./pkg/sourcer ./internal/admission ./internal/health \
+		./internal/wrappers
 
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim

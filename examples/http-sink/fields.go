@@ -22,7 +22,7 @@ const prefix = "HTTP_SINK_"
 
 const (
 	aQuarter   = "a quarter of `timeout` or `headerTimeout`, whichever is shorter, `250ms` to `15s`: 5s"
-	aTemplate  = "a text/template over the message, see below"
+	aTemplate  = "a text/template over the message"
 	mostTokens = 1_000_000_000
 )
 
@@ -44,11 +44,12 @@ var requestFields = []field{
 	config.ChoiceField("query", "With `method: GET`: what of a message becomes parameters of the URL, nothing or each field of a JSON object",
 		func(s *settings) *query { return &s.Query }, noQuery, fieldsQuery),
 	config.Unshown(config.LinesField("headers", "lines of `Name: value`, each value a template", "none",
-		"Headers of the request; secrets have settings of their own", func(s *settings) *string { return &s.Headers }).Like(`X-Tenant: {{.Header "tenant"}}`)),
+		"Headers of the request; secrets have settings of their own",
+		func(s *settings) *string { return &s.Headers }).Like(`X-Tenant: {{index .Headers "tenant"}}`)),
 	config.TextField("forwardHeaders", "names, with spaces between", "`traceparent tracestate`", "Headers of the message that become headers of its request",
 		func(s *settings) *string { return &s.ForwardHeaders }).Like("traceparent X-Tenant"),
 	config.LinesField("body", aTemplate, "the payload as it is", "What is sent for a message",
-		func(s *settings) *string { return &s.Body }).Like(`{"text":{{json .Text}}}`),
+		func(s *settings) *string { return &s.Body }).Like(`{"text":{{json .Value}}}`),
 	config.PathField("bodyFile", "none", "The same in a file", func(s *settings) *string { return &s.BodyFile }),
 	config.TextField("contentType", "a media type", "that of `format`: `application/json`, `application/x-ndjson`, else `application/octet-stream`",
 		"The header Content-Type", func(s *settings) *string { return &s.ContentType }).Like("text/plain"),
@@ -59,7 +60,7 @@ var requestFields = []field{
 	config.BoolField("noIdempotencyKey", "Send no `Idempotency-Key`. Then a POST or PATCH is sent again only if the service has not acted on it",
 		func(s *settings) *bool { return &s.NoIdempotencyKey }),
 	config.LinesField("destination", aTemplate, "the host", "Names the destination of a message, for the limits and breakers of each, at most 128 bytes",
-		func(s *settings) *string { return &s.Destination }).Like(`{{.Field "tenant"}}`),
+		func(s *settings) *string { return &s.Destination }).Like(`{{.JSON.tenant}}`),
 	config.ChoiceField("redirects", "Which redirects are followed: only 307 and 308, which keep method and body",
 		func(s *settings) *redirects { return &s.Redirects }, noRedirects, sameHost),
 	config.NumberField("maxResponse", 1, 64<<20, "65536", "How much of an answer is read, in bytes; the connection of a longer one is not used again",
@@ -130,13 +131,13 @@ var retryFields = []field{
 var answerFields = []field{
 	{
 		Key: "statuses", Example: "404=drop 409=ok 5xx=retry", Allowed: verdict.Allowed,
-		Default: "see below", Doc: "What becomes of a message by the status of its answer",
+		Default: "[by class](#what-becomes-of-a-message)", Doc: "What becomes of a message by the status of its answer",
 		Value: config.Lines(func(s *settings) *string { return &s.Statuses }),
 		Range: func(s *settings) bool { _, err := verdict.Parse(s.Statuses); return err == nil },
 	},
 	config.ChoiceField("onOK", "How a message is answered that the service has: acknowledged, or handed to the on-success sink with the answer's body",
 		func(s *settings) *okAction { return &s.OnOK }, ackOnOK, onSuccess),
-	config.ChoiceField("onUnavailable", "What becomes of a message that the service could not take for now: see below",
+	config.ChoiceField("onUnavailable", "What becomes of a message that the service could not take for now",
 		func(s *settings) *action { return &s.OnUnavailable }, failAction, nackAction, fallbackAction, dropAction),
 	config.ChoiceField("onInvalid", "What becomes of a message that cannot be sent at all: no JSON, a template that fails, a URL outside",
 		func(s *settings) *action { return &s.OnInvalid }, failAction, nackAction, fallbackAction, dropAction),
@@ -232,7 +233,7 @@ var processFields = []field{
 		func(s *settings) *string { return &s.Socket }).Like("/tmp/sink.sock"),
 	config.PathField("serverInfo", "numaflow-go's, by the role of the container", "The server-info file to write, outside Numaflow",
 		func(s *settings) *string { return &s.ServerInfo }).Like("/tmp/sinker-server-info"),
-	config.BoolField("dump", "Log requests as they are sent, for debugging: see below", func(s *settings) *bool { return &s.Dump }),
+	config.BoolField("dump", "Log requests as they are sent, for debugging", func(s *settings) *bool { return &s.Dump }),
 	config.NumberField("dumpBytes", 1, 1<<20, "1024", "How much of a body is logged, in bytes",
 		func(s *settings) *int { return &s.DumpBytes }).In("bytes").Like("4096"),
 }

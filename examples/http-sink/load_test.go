@@ -196,9 +196,15 @@ func TestTheExamplesAreGood(t *testing.T) {
 	require.NoError(t, err, "its variables are known")
 }
 
-// The README has every setting of this program; those of the limit and the pool are in docs/settings.md.
+// The README has every setting of this program; those of the limit and the pool are in docs/settings.md. Examples that are templates compile.
 func TestReadmeHasEverySetting(t *testing.T) {
 	require.Empty(t, config.Incomplete(fields))
+	for _, row := range config.Rows(fields) {
+		if strings.Contains(row.Example, "{{") {
+			_, err := loaded(t, env{"URL": "http://h", strings.TrimPrefix(row.Variables[0], prefix): row.Example})
+			require.NoError(t, err, row.Example)
+		}
+	}
 	content, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	want, err := config.ReplaceTable(string(content), "settings", config.Table(own(slices.Concat(

@@ -114,7 +114,7 @@ const (
 // prefix is the prefix of the variables of this program's own settings. The pool uses numathrottle's.
 const prefix = "LLM_MAP_"
 
-const aTemplate = "a text/template over the message, see below"
+const aTemplate = "a text/template over the message"
 
 // fields lists all settings of this program, in the order of the reference.
 var fields = slices.Concat(ownFields, rampFields, config.WithPrefix(prefix, manyFields...), config.WithPrefix(prefix, moneyFields...))
@@ -193,7 +193,7 @@ var ownFields = config.WithPrefix(prefix,
 		func(s *settings) *time.Duration { return &s.BurstTime }).Like("500ms"),
 	config.Field[settings]{
 		Key: "charge", Allowed: "`larger`, `sum` or `usage`", Default: "`larger` for `openai`, `sum` for `azure`, else `usage`",
-		Doc:   "How many tokens a call counts for, see below",
+		Doc:   "[How many tokens](#what-a-call-counts-for) a call counts for",
 		Value: config.Choice(func(s *settings) *charge { return &s.Charge }, chargeLarger, chargeSum, chargeUsage),
 	},
 	config.Field[settings]{
@@ -218,7 +218,7 @@ var ownFields = config.WithPrefix(prefix,
 		"How long a message waits for its next call, for the limits or because the provider asks for it; with `onDenied: nack`. Best below `10s`",
 		func(s *settings) *time.Duration { return &s.MaxWait }).Like("8s"),
 	config.ChoiceField("onDenied", "What becomes of a message whose next call would wait for longer: it waits, or it is given back and delivered again "+
-		"after the delay, which **loses it** with some sources: see below",
+		"after the delay, which **loses it** with [some sources](../../docs/wrappers.md#what-happens-when-tokens-do-not-come)",
 		func(s *settings) *deniedAction { return &s.OnDenied }, waitOnDenied, nackOnDenied),
 	config.DurationField("maxPause", 10*time.Millisecond, throttle.DefaultMaxRetryAfter, "`5m`",
 		"How long one refusal of the provider holds back the other calls, of this process and of the pool; what it asks for beyond that is logged",

@@ -176,11 +176,19 @@ func TestPipeline(t *testing.T) {
 }
 
 // TestReference compares the table in the README with the one that follows from the
-// settings. With -update it writes it.
+// settings. With -update it writes it. The examples that are templates compile.
 func TestReference(t *testing.T) {
 	content, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	require.Empty(t, config.Incomplete(fields))
+	clearEnv(t)
+	for _, row := range config.Rows(fields) {
+		if strings.Contains(row.Example, "{{") || row.Key == "model" || row.Key == "apiKey" {
+			t.Setenv(row.Variables[0], row.Example)
+		}
+	}
+	_, err = loadSettings()
+	require.NoError(t, err)
 	rows := slices.DeleteFunc(config.Rows(fields), func(r config.Row) bool { return r.Topic == rampFields[0].Topic }) // they are in docs/settings.md
 	want, err := config.ReplaceTable(string(content), "settings", config.RowTable(rows))
 	require.NoError(t, err)

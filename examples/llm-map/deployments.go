@@ -38,7 +38,7 @@ func fieldsNamed(fields []config.Field[settings], keys ...string) []config.Field
 var manyFields = []config.Field[settings]{
 	{
 		Key: "deployments", Example: "{large: {model: gpt-4o}, small: {model: gpt-4o-mini}}",
-		Allowed: "a mapping of names to settings, in the variable too, see below",
+		Allowed: "a mapping of names to settings, in the variable too",
 		Default: "none",
 		Doc:     "Deployments or models in order of preference, each with limits of its own",
 		Value: config.Block(readDeployments, func(s *settings) string {

@@ -19,7 +19,7 @@ var outputFields = []string{
 	"Text", "JSON", "Keys", "Headers", "EventTime", "Message", "Result", "Answer", "AnswerJSON", "Model", "Usage",
 }
 
-const anOutput = "a text/template over the message and its result, see below"
+const anOutput = "a text/template over the message and its result"
 
 // newOutput parses the template; nil when there is none. Errors are *config.FieldError.
 func newOutput(text string) (*output, error) {

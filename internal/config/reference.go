@@ -111,7 +111,7 @@ func Rows[C any](fields []Field[C]) []Row {
 			Example: f.example(), About: f.Doc,
 		}
 		for _, form := range spelled[row.Type] {
-			if rest, ok := strings.CutPrefix(row.Range, form); ok {
+			if rest, ok := strings.CutPrefix(row.Range, form); ok && !strings.HasPrefix(rest, "/") { // not of "a text/template"
 				row.Range = strings.TrimLeft(rest, ",; ")
 			}
 		}

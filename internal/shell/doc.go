@@ -55,7 +55,7 @@
 // A seed fixes the plan and the timetable of faults. It does not fix which of two goroutines runs first at one instant, nor the random
 // numbers that a Member draws itself: reproducing a failure may take a few tries.
 //
-//	go test -race ./internal/shell                                             a dozen runs, a hundred without -race
+//	go test -race ./internal/shell                                             five runs, a hundred without -race
 //	NUMATHROTTLE_SHELL_RUNS=5000 go test -race -timeout 0 ./internal/shell     more
 //	NUMATHROTTLE_SHELL_SEED=17 go test -race -run TestShell -count 5 -v ./internal/shell
 package shell

@@ -1,7 +1,9 @@
 package check
 
 import (
-	"slices"
+	"cmp"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -9,18 +11,48 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The chart deploys the kinds of the overlays, and contains copies of their files.
-func TestChartDeploysWhatTheOverlaysDo(t *testing.T) {
-	kinds := func(b bundle) (all []string) {
-		for _, d := range b.docs {
-			all = append(all, d.kind)
+var hashes = regexp.MustCompile(`\b(?:throttled-)?(ask|deliver|throttle|throttle-nats|console)-(?:[0-9a-f]{8}|[0-9a-z]{10})\b`)
+
+// Labels may differ. The chart's NATS is for the pods of its release, that of the overlay for every MonoVertex of the namespace.
+var differs = regexp.MustCompile(`^[^/]+/metadata/labels/|/helm\.sh/resource-policy$|^NetworkPolicy [^/]+-nats/.*mono-vertex-name$`)
+
+// leaves adds the values below a node by their paths, also those in a text that is YAML itself.
+func leaves(all map[string]string, at string, node any) {
+	switch n := node.(type) {
+	case map[string]any:
+		for key, part := range n {
+			leaves(all, at+"/"+key, part)
 		}
-		return slices.Sorted(slices.Values(all))
+	case []any:
+		for i, part := range n {
+			named, _ := part.(map[string]any)
+			leaves(all, fmt.Sprint(at, "/", cmp.Or(named["name"], any(i))), part)
+		}
+	default:
+		var file map[string]any
+		if text := fmt.Sprint(n); yaml.Unmarshal([]byte(text), &file) == nil && file != nil {
+			leaves(all, at, file)
+		} else if !differs.MatchString(at) {
+			all[at] = strings.TrimSpace(text)
+		}
+	}
+}
+
+// The chart deploys the objects of the overlays, and contains copies of their files.
+func TestChartDeploysWhatTheOverlaysDo(t *testing.T) {
+	objects := func(b bundle) map[string]string {
+		all := map[string]string{}
+		for _, d := range b.docs {
+			text := strings.ReplaceAll(d.String()+"\n"+d.node.MustString(), "throttled-nats", "throttle-nats")
+			name, node, _ := strings.Cut(hashes.ReplaceAllString(text, "$1"), "\n")
+			leaves(all, name, node)
+		}
+		return all
 	}
 	for _, name := range []string{
 		"pipeline-jetstream", "pipeline-redis", "pipeline-sentinel", "pipeline-quotas", "monovertex-nats", "buffer", "console",
 	} {
-		require.Equal(t, kinds(overlay(name)), kinds(chart(project+"/charts/numathrottle/ci/"+name+".yaml")), name)
+		require.Equal(t, objects(overlay(name)), objects(chart(project+"/charts/numathrottle/ci/"+name+".yaml")), name)
 	}
 	for copied, of := range map[string]string{
 		"alerts.yaml": "monitoring/alerts.yaml", "dashboard.json": "monitoring/dashboard.json", "nats.conf": "base/nats/nats.conf",

@@ -4,6 +4,8 @@ package image
 
 import (
 	"bytes"
+	"context"
+	"debug/elf"
 	"encoding/pem"
 	"io"
 	"net/http"
@@ -18,9 +20,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
@@ -119,6 +123,29 @@ func (i *image) command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// soon is the time in which a program must listen.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// The programs are static: they need no loader and no library.
+func TestProgramsAreStatic(t *testing.T) {
+	short.Skip(t, "it builds the programs")
+	out, err := build()
+	require.NoError(t, err, "%s", out)
+	for _, program := range []string{"llm-map", "http-sink", "numathrottle"} {
+		f, err := elf.Open(filepath.Join(built, program))
+		require.NoError(t, err)
+		for _, segment := range f.Progs {
+			require.NotContains(t, []elf.ProgType{elf.PT_INTERP, elf.PT_DYNAMIC}, segment.Type, program)
+		}
+		require.NoError(t, f.Close())
+	}
+}
+
 // Without a loader, a shell and any other file, the programs know their version and check their settings.
 func TestVersionAndCheck(t *testing.T) {
 	for program, settings := range map[string][]string{
@@ -159,7 +186,7 @@ func TestHTTPSink(t *testing.T) {
 		})
 		cmd.Stdout, cmd.Stderr = &log, &log
 		require.NoError(t, cmd.Start())
-		sink, err := dataplane.DialSink(t.Context(), i.root+socketDir+"/sink.sock")
+		sink, err := dataplane.DialSink(soon(t), i.root+socketDir+"/sink.sock")
 		require.NoError(t, err)
 		results, err := sink.Do(t.Context(), []dataplane.Message{{Value: []byte("hello")}})
 		require.NoError(t, err)
@@ -170,4 +197,28 @@ func TestHTTPSink(t *testing.T) {
 		require.Regexp(t, `time=\S+\+05:30 level=INFO`, log.String(), "the program has no time zones")
 	}
 	require.Equal(t, "hello", <-received)
+}
+
+// llm-map serves on its socket, and answers with what a provider says.
+func TestLLMMap(t *testing.T) {
+	provider, err := fakellm.New(fakellm.Config{APIKey: "secret"})
+	require.NoError(t, err)
+	service := httptest.NewServer(provider)
+	defer service.Close()
+	i := unpack(t, "llm-map", nil)
+	var log bytes.Buffer
+	cmd := i.command(t, []string{
+		"LLM_MAP_BASE_URL=" + service.URL + "/v1", "LLM_MAP_MODEL=m", "LLM_MAP_API_KEY=secret", "LLM_MAP_REQUESTS_PER_MINUTE=60000",
+		"NUMATHROTTLE_STORE=static://?replicas=1", "NUMAFLOW_POD=p",
+	})
+	cmd.Stdout, cmd.Stderr = &log, &log
+	require.NoError(t, cmd.Start())
+	mapper, err := dataplane.Dial(soon(t), i.root+socketDir+"/map.sock")
+	require.NoError(t, err)
+	results, err := mapper.Do(t.Context(), dataplane.Message{Value: []byte("hello")})
+	require.NoError(t, err)
+	require.Contains(t, string(results[0].Value), `"text":"hello`)
+	require.NoError(t, mapper.Close())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait(), "%s", &log)
 }

@@ -147,10 +147,10 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// A target fails if it finds something, and if it ends long before its time.
+// A target fails if it finds something, and if it ends long before its time twice.
 func TestFuzzTargetsFail(t *testing.T) {
 	fake := write(t, map[string]string{
-		"fuzz_test.go": "func FuzzWell(f *testing.F) {\nfunc FuzzEarly(f *testing.F) {\nfunc FuzzFinds(f *testing.F) {\n",
+		"fuzz_test.go": "func FuzzWell(f *testing.F) {\nfunc FuzzEarly(f *testing.F) {\nfunc FuzzFinds(f *testing.F) {\nfunc FuzzOnce(f *testing.F) {\n",
 		"go": `#!/usr/bin/env bash
 case "$1 $2" in
 "env GOCACHE") echo "$FAKE/cache" ;;
@@ -162,6 +162,7 @@ esac
 		"binary": `#!/usr/bin/env bash
 [[ $1 != -test.list ]] || exec grep -o 'Fuzz[A-Za-z]*' "$FAKE/fuzz_test.go"
 echo "fuzz: elapsed: 1s, execs: 100 (20/sec), new interesting: 7 (total: 9)"
+case "$*" in *FuzzOnce*) ! mkdir "$FAKE/once" || exec "$0" FuzzEarly ;; esac
 case "$*" in *FuzzEarly*) printf -- '--- FAIL: x\n    context deadline exceeded\n'; exit 1 ;; *FuzzFinds*) echo 'Failing input written'; exit 1 ;; esac
 `,
 	})
@@ -170,7 +171,7 @@ case "$*" in *FuzzEarly*) printf -- '--- FAIL: x\n    context deadline exceeded\
 	}
 	out, err := script(t, "scripts/fuzz.sh")
 	require.Error(t, err, out)
-	for target, result := range map[string]string{"Well": "ok", "Early": "FAILED", "Finds": "FAILED"} {
+	for target, result := range map[string]string{"Well": "ok", "Once": "ok", "Early": "FAILED", "Finds": "FAILED"} {
 		require.Regexp(t, `(?m)^Fuzz`+target+` +100 +7 +\d+ +`+result+`$`, out)
 	}
 	t.Setenv("FUZZ_ONLY", "FuzzWell")

@@ -23,7 +23,8 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-// Every make target and script of the workflows exists, those of a release included. A change runs every step of .ci/run.
+// Every make target and script of the workflows exists, those of a release included. Each job ends within the hour. A change runs every
+// step of .ci/run, and makes what a release makes, but for what needs the tag and its evidence.
 func TestWorkflowsRunWhatExists(t *testing.T) {
 	makefile, change, release := read(t, "Makefile"), read(t, ".github/workflows/ci.yml"), read(t, ".github/workflows/release.yml")
 	for _, target := range regexp.MustCompile(`\bmake ([a-z-]+)`).FindAllStringSubmatch(regexp.MustCompile(`#.*`).ReplaceAllString(change+release, ""), -1) {
@@ -32,10 +33,27 @@ func TestWorkflowsRunWhatExists(t *testing.T) {
 	for _, script := range regexp.MustCompile(`\bscripts/[\w.-]+`).FindAllString(change+release, -1) {
 		require.FileExists(t, filepath.Join(root, script))
 	}
+	for workflow, text := range map[string]string{"ci": change, "release": release} {
+		var w struct {
+			Jobs map[string]map[string]any
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &w))
+		require.NotEmpty(t, w.Jobs)
+		for name, job := range w.Jobs {
+			minutes, _ := job["timeout-minutes"].(int)
+			require.True(t, job["uses"] != nil || 1 <= minutes && minutes <= 60, "%s: %s has %d minutes", workflow, name, minutes)
+		}
+	}
 	steps := regexp.MustCompile(`(?m)^\s*step "(make [a-z-]+)"`).FindAllStringSubmatch(read(t, ".ci/run"), -1)
 	require.GreaterOrEqual(t, len(steps), 7)
 	for _, step := range steps {
 		require.Regexp(t, `\b`+step[1]+`\b`, change)
+	}
+	require.Contains(t, change, "make release-dry-run\n")
+	_, dry, _ := strings.Cut(makefile, "\nrelease-dry-run: ##")
+	dry, _, _ = strings.Cut(dry, "\n\n")
+	for _, script := range regexp.MustCompile(`\bscripts/[\w.-]+`).FindAllString(release, -1) {
+		require.Contains(t, dry+"scripts/evidence.sh scripts/release-notes.sh", script)
 	}
 }
 
