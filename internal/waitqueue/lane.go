@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // leastWeight is the smallest weight of a lane: one with a rate of 0 is served very slowly.
@@ -17,7 +18,8 @@ type Lane[P any] struct {
 	weight float64
 	start  float64 // of the next one that is served, if that is not in the past
 	at     int     // index in the heap
-	aside  bool    // its first waiter is set aside, and all others with it: it is not in the heap
+	// aside: its first waiter is set aside, and all others with it, and it is not in the heap. It is written under the lock.
+	aside atomic.Bool
 }
 
 // NewLane returns an empty lane.
@@ -25,6 +27,9 @@ func NewLane[P any](weight float64) *Lane[P] { return &Lane[P]{weight: weight} }
 
 // Weight is the rate at which the lane is served against the others.
 func (l *Lane[P]) Weight() float64 { return max(l.weight, leastWeight) }
+
+// Aside reports whether the lane is set aside. The lock need not be held.
+func (l *Lane[P]) Aside() bool { return l.aside.Load() }
 
 // Empty reports whether nobody stands in the lane.
 func (l *Lane[P]) Empty() bool { return l.line.first == nil }
@@ -177,7 +182,7 @@ func (f *fair[P]) insert(w *Waiter[P]) {
 	switch l.line.insert(w); {
 	case l.line.first == l.line.last:
 		f.push(l)
-	case !l.aside:
+	case !l.aside.Load():
 		heap.Fix(&f.busy, l.at) // an older one is the first now
 	case l.line.first == w:
 		f.readmit(l)
@@ -207,21 +212,28 @@ func (f *fair[P]) pop(l *Lane[P]) {
 // readmit ends that a lane is set aside.
 func (f *fair[P]) readmit(l *Lane[P]) {
 	f.aside = slices.DeleteFunc(f.aside, func(o *Lane[P]) bool { return o == l })
-	if l.aside = false; !l.Empty() {
+	if l.aside.Store(false); !l.Empty() {
 		f.push(l)
 	}
+}
+
+// setAside takes a busy lane out of the order.
+func (f *fair[P]) setAside(l *Lane[P]) {
+	f.pop(l)
+	l.aside.Store(true)
+	f.aside = append(f.aside, l)
 }
 
 func (f *fair[P]) remove(w *Waiter[P]) {
 	l := f.lane(w)
 	first := l.line.first == w
-	if !l.aside && first && l.line.last == w {
+	if !l.aside.Load() && first && l.line.last == w {
 		f.pop(l)
 		l.line.remove(w)
 		return
 	}
 	switch l.line.remove(w); {
-	case !l.aside:
+	case !l.aside.Load():
 		heap.Fix(&f.busy, l.at)
 	case first:
 		f.readmit(l)
@@ -234,7 +246,7 @@ func (f *fair[P]) served(l *Lane[P], n int) {
 	start := f.next(l)
 	l.start = start + float64(n)/l.Weight()
 	f.latest = max(f.latest, l.start)
-	if l.line.first != nil && !l.aside {
+	if l.line.first != nil && !l.aside.Load() {
 		heap.Fix(&f.busy, l.at)
 	}
 	if len(f.busy) > 0 {
@@ -254,7 +266,7 @@ func (f *fair[P]) weigh(l *Lane[P], w float64) {
 		l.start = f.now + (l.start-f.now)*was/w
 		f.latest = max(f.latest, l.start)
 	}
-	if l.line.first != nil && !l.aside {
+	if l.line.first != nil && !l.aside.Load() {
 		f.weights += w - was
 		heap.Fix(&f.busy, l.at)
 	}
@@ -282,7 +294,7 @@ func (f *fair[P]) about(w *Waiter[P], all int) (tokens int) {
 		return own
 	}
 	others, weights := all-l.line.tokens, f.weights
-	if l.line.first != nil && !l.aside && l != &f.plain {
+	if l.line.first != nil && !l.aside.Load() && l != &f.plain {
 		weights -= l.Weight()
 	}
 	ahead := f.next(l) + float64(own)/l.Weight() - f.busy[0].start

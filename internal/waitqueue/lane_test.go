@@ -77,7 +77,7 @@ func TestIdleLaneSavesUpNothing(t *testing.T) {
 // While a lane is set aside, others pass it. Then it goes on as if it had been idle; so it does once another waiter is its first.
 func TestLanesSetAside(t *testing.T) {
 	for name, readmit := range map[string]func(q *Queue[int], w *Waiter[int]){
-		"readmitted":         func(q *Queue[int], _ *Waiter[int]) { q.Readmit() },
+		"readmitted":         func(q *Queue[int], _ *Waiter[int]) { q.Refit(func(*Waiter[int]) bool { return true }) },
 		"the first has left": func(q *Queue[int], w *Waiter[int]) { q.Remove(w) },
 		"an older one came":  func(q *Queue[int], _ *Waiter[int]) { q.Insert(&Waiter[int]{Lane: q.fair.aside[0], Least: 1}) },
 	} {

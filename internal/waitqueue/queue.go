@@ -43,6 +43,7 @@ type Waiter[P any] struct {
 	prev, next *Waiter[P]
 	queued     bool
 	inLane     bool // stands in its lane
+	passed     bool // is set aside, and stands in no lane
 	stood      bool // has stood in a queue
 }
 
@@ -81,8 +82,9 @@ type Queue[P any] struct {
 	// in a queue that is not fair it leaves at least one token of the first waiter to draw.
 	Collected int64
 
-	line line[P]  // everybody, or in a fair queue those that stand in several
-	fair *fair[P] // nil: the order is that of age
+	line   line[P]  // everybody, or in a fair queue those that stand in several
+	passed line[P]  // those that stand in several and are set aside
+	fair   *fair[P] // nil: the order is that of age
 }
 
 // MakeFair makes an empty queue fair.
@@ -117,36 +119,63 @@ func (w *Waiter[P]) Fail(err error) {
 // Empty reports whether nobody waits.
 func (q *Queue[P]) Empty() bool { return q.Len == 0 }
 
-// SetAside lets other lanes pass that of w, the first waiter, until Readmit or until another waiter is the first of its lane. It reports
-// whether it did: it cannot if w stands in no lane.
+// SetAside lets others pass w, the first waiter of its lane or one that stands in several queues, until Refit or until another waiter is the
+// first of its lane. It reports whether it did: it cannot in a queue that is not fair.
 func (q *Queue[P]) SetAside(w *Waiter[P]) bool {
-	if !w.inLane {
+	switch {
+	case q.fair == nil || q.IsAside(w):
 		return false
+	case !w.inLane:
+		q.line.remove(w)
+		q.passed.insert(w)
+		w.passed = true
+	default:
+		l := q.fair.lane(w)
+		if l.line.first != w {
+			return false
+		}
+		q.fair.setAside(l)
 	}
-	l := q.fair.lane(w)
-	q.fair.pop(l)
-	l.aside = true
-	q.fair.aside = append(q.fair.aside, l)
 	q.turn()
 	return true
 }
 
-// Readmit ends that lanes are set aside. Each starts at the virtual time at the earliest: it has no claim to what others had meanwhile.
-func (q *Queue[P]) Readmit() {
-	if q.fair == nil || len(q.fair.aside) == 0 {
+// Refit sets aside what does not fit, and ends that for what does. A lane then starts at the virtual time at the earliest: it has no claim to
+// what others had meanwhile.
+func (q *Queue[P]) Refit(fits func(w *Waiter[P]) bool) {
+	if q.fair == nil {
 		return
 	}
-	for _, l := range slices.Clone(q.fair.aside) {
-		q.fair.readmit(l)
+	for w := q.passed.first; w != nil; {
+		next := w.next
+		if fits(w) {
+			q.passed.remove(w)
+			w.passed = false
+			q.line.insert(w)
+		}
+		w = next
+	}
+	for _, l := range slices.Concat(q.fair.busy, q.fair.aside) {
+		switch ok := fits(l.line.first); {
+		case ok && l.aside.Load():
+			q.fair.readmit(l)
+		case !ok && !l.aside.Load():
+			q.fair.setAside(l)
+		}
 	}
 	q.turn()
 }
 
-// Aside iterates over the first waiters of lanes that are set aside.
+// Aside iterates over the waiters that others pass: of each lane the first.
 func (q *Queue[P]) Aside() iter.Seq[*Waiter[P]] {
 	return func(yield func(*Waiter[P]) bool) {
 		if q.fair == nil {
 			return
+		}
+		for w := q.passed.first; w != nil; w = w.next {
+			if !yield(w) {
+				return
+			}
 		}
 		for _, l := range q.fair.aside {
 			if !yield(l.line.first) {
@@ -156,9 +185,9 @@ func (q *Queue[P]) Aside() iter.Seq[*Waiter[P]] {
 	}
 }
 
-// IsAside reports whether the lane of w is set aside.
+// IsAside reports whether others pass w, or its lane.
 func (q *Queue[P]) IsAside(w *Waiter[P]) bool {
-	return q.fair != nil && !w.Many && q.fair.lane(w).aside
+	return w.passed || q.fair != nil && !w.Many && q.fair.lane(w).aside.Load()
 }
 
 // Push puts a new caller into its place: behind all others, or in a fair queue behind its lane.
@@ -212,9 +241,13 @@ func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
 	if q.First == w {
 		collected, q.Collected = q.Collected, 0
 	}
-	if w.inLane {
+	switch {
+	case w.inLane:
 		q.fair.remove(w)
-	} else {
+	case w.passed:
+		q.passed.remove(w)
+		w.passed = false
+	default:
 		q.line.remove(w)
 	}
 	w.queued = false
@@ -290,12 +323,14 @@ func (q *Queue[P]) About(w *Waiter[P]) (tokens int) {
 // All iterates over the waiters in the order in which they would be served if nobody came. Waiters may be taken out meanwhile.
 func (q *Queue[P]) All() iter.Seq[*Waiter[P]] {
 	return func(yield func(*Waiter[P]) bool) {
-		for w := q.line.first; w != nil; {
-			next := w.next
-			if !yield(w) {
-				return
+		for _, first := range []*Waiter[P]{q.line.first, q.passed.first} {
+			for w := first; w != nil; {
+				next := w.next
+				if !yield(w) {
+					return
+				}
+				w = next
 			}
-			w = next
 		}
 		if q.fair != nil {
 			q.fair.each(yield)

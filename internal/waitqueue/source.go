@@ -39,7 +39,7 @@ const gaveUp = -1
 
 // A Gate is the part that all limiters have in common. No method needs the lock.
 type Gate interface {
-	// Off reports whether the limiter is closed.
+	// IsClosed reports whether the limiter is closed.
 	IsClosed() bool
 	// OnClosing calls ring once when the limiter is closed. The lock must not be held.
 	OnClosing(ring func()) (stop func())

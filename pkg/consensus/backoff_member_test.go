@@ -315,9 +315,14 @@ func TestLawHoldsWithoutTheStore(t *testing.T) {
 
 		cut(false)
 		time.Sleep(30 * time.Second)
-		cut(true) // while the pool's ceiling is low
-		low := nodes[0].ceiling()
-		require.Less(t, low, 100.0)
+		for range 300 { // it rises between two cuts
+			if nodes[0].ceiling() < 100 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Less(t, nodes[0].ceiling(), 100.0)
+		cut(true)
 		p.set(200)
 		time.Sleep(40 * time.Second)
 		p.set(200)

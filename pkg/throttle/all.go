@@ -75,12 +75,12 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 		return p, true
 	}
 	if p := j.never(n); p != nil { // this is no demand on any of them
-		p.native.countRefusal(why(p.native, p.price(n)))
+		p.native.countRefusal(p.native.why(p.price(n)))
 		return Permit{}, false
 	}
 	if lacks.native != nil {
 		lacks.native.noteRefused(lacks.price(n), false)
-		lacks.native.countRefusal(why(lacks.native, lacks.price(n)))
+		lacks.native.countRefusal(lacks.native.why(lacks.price(n)))
 	}
 	return Permit{}, false
 }
@@ -100,7 +100,7 @@ func (j *multi) never(n int) *child {
 func (j *multi) try(n int) (Permit, *child) {
 	for i := range j.natives {
 		p := &j.children[i]
-		if price := p.price(n); price > 0 && !peek(p.native, price) || p.native.common().IsClosed() {
+		if price := p.price(n); price > 0 && !p.native.peek(price) || p.native.common().IsClosed() {
 			return Permit{}, p
 		}
 	}
@@ -115,7 +115,7 @@ func (j *multi) try(n int) (Permit, *child) {
 		var permit Permit
 		var ok bool
 		if p.native != nil {
-			permit, ok = takeNow(p.native, price)
+			permit, ok = p.native.take(price)
 		} else {
 			permit, ok = p.limiter.TryAcquire(price)
 		}
@@ -198,7 +198,7 @@ func (g *bundle) untake() {
 		case p.native == nil:
 			permit.Cancel()
 		case permit.n > 0:
-			untake(p.native, permit)
+			p.native.untake(permit)
 		}
 	}
 }

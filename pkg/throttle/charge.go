@@ -73,7 +73,7 @@ func probeNatives(children []child) error {
 			p.native.countRefusal(r)
 			return p.native.errorOf(limit.Refusal{Reason: r, Cost: n})
 		}
-		if n > 0 && !peek(p.native, n) {
+		if n > 0 && !p.native.peek(n) {
 			return refuseProbe(p.native, n)
 		}
 	}

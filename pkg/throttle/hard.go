@@ -16,6 +16,11 @@ func (t *Throttle) units(w *waiter) int64 { return t.bucket.Units(min(w.Least, t
 // fitsIn is fits for the share of s.
 func (t *Throttle) fitsIn(s *bucket.Segment, units int64) bool { return t.bucket.Fits(s, units) }
 
+// setAside lets others pass a draw that the share cannot grant at once: it waits for a share, not for tokens. The lock is held.
+func (t *Throttle) setAside(w *waiter) bool {
+	return t.limit.Hard && !t.fits(t.units(w)) && t.queue.SetAside(w)
+}
+
 // head returns the first of the waiting callers, or one that others pass if all are set aside; nil: nobody waits. The lock is held.
 func (t *Throttle) head() *waiter {
 	if t.queue.First != nil {

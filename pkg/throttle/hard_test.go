@@ -174,6 +174,67 @@ func TestHardLargeDrawOfATag(t *testing.T) {
 	})
 }
 
+// What a draw that others pass waits for delays, refuses and hides nothing of theirs.
+func TestHardDrawSetAsideIsInNobodysWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.75,
+			WithQuotas(tagsOf(map[string]Quota{"big": {}, "small": {}, "x": {Total: 1, Burst: 1}})))
+		tpm := whole(t, Limit{Max: 100, Burst: 10})
+		big, small := th.ForTag("big"), th.ForTag("small")
+		time.Sleep(time.Minute)
+		_, ok := small.TryAcquire(15)
+		require.True(t, ok)
+		_, ok = tpm.TryAcquire(10)
+		require.True(t, ok)
+		several := beginWith(All(big, tpm).Acquire, 15, 0) // stands in both queues
+		require.True(t, several.waits())
+		time.Sleep(50 * time.Millisecond)
+		s.give(0.5)
+		alone := beginWith(big.Acquire, 12, 0)
+		time.Sleep(time.Second)
+		require.True(t, several.waits())
+		require.True(t, alone.waits())
+
+		require.NoError(t, Probe(small))
+		both := All(small, tpm)
+		_, ok = both.TryAcquire(1)
+		require.True(t, ok)
+		_, ok = big.TryAcquire(1)
+		require.False(t, ok, "it would overtake callers of its tag")
+		_, ok = All(big, tpm).TryAcquire(1)
+		require.False(t, ok, "it would overtake callers of its tag")
+
+		// A change of the share fails nobody whose turn comes in time.
+		_, ok = small.TryAcquire(9)
+		require.True(t, ok)
+		soon := beginWith(small.Acquire, 3, 300*time.Millisecond)
+		require.True(t, soon.waits())
+		s.give(0.45)
+		time.Sleep(200 * time.Millisecond)
+		require.NoError(t, soon.end(t).err)
+
+		// The quota that holds most callers is what operators see.
+		_, _ = th.ForTag("x").TryAcquire(1)
+		waiting := make([]*call, 9)
+		for i := range waiting {
+			waiting[i] = beginWith(th.ForTag("x").Acquire, 1, 0)
+		}
+		h, ok := th.HoldUp()
+		require.True(t, ok)
+		require.Equal(t, "x", h.Tag, "%+v", h)
+		s.give(1)
+		time.Sleep(time.Minute)
+		require.NoError(t, several.end(t).err)
+		require.NoError(t, alone.end(t).err)
+		for _, c := range waiting {
+			c.cancel()
+			_ = c.end(t)
+		}
+		require.Zero(t, th.Status().Waiting)
+		sound(t, th)
+	})
+}
+
 // Callers that others pass leave like all others: cancelled, out of time, or because the limiter is closed.
 func TestHardCallersSetAsideEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

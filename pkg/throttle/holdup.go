@@ -42,13 +42,15 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	defer t.gate.Unlock()
 	now := t.gate.Now()
 	own := HoldUp{Reason: th.Reason, Limit: t.name, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
-	if first := t.head(); !held && first != nil { // others pass it
+	passed := false
+	if first := t.head(); !held && first != nil {
+		passed = true
 		own.Reason, own.Waiting, held = t.reason(now, t.units(first)), t.queue.Len, true
 	}
 	if own.Waiting > 0 {
 		own.Longest = time.Duration(t.gate.Waits.Held(now))
 	}
-	if some && t.tagHolds(own, held, worst) {
+	if some && t.tagHolds(own, held && !passed, worst) {
 		told := worst.told(now)
 		return HoldUp{
 			Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Waiting: worst.callers, RetryAfter: worst.retry,

@@ -79,12 +79,12 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 || f.max == 0 {
 		return Permit{n: max(n, 0)}, n >= 0 && !f.gate.Closed.Load()
 	}
-	p, ok := takeNow(slotSource{f}, n)
+	p, ok := slotSource{f}.take(n)
 	if !ok {
 		if n <= f.max { // what can never be granted is no demand
 			slotSource{f}.noteRefused(n, false)
 		}
-		f.gate.Waits.CountRefusal(why(slotSource{f}, n))
+		f.gate.Waits.CountRefusal(slotSource{f}.why(n))
 	}
 	return p, ok
 }
@@ -118,7 +118,7 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 		return Permit{n: max(n, 0)}, nil
 	}
 	if !upTo {
-		if p, ok := takeNow(slotSource{f}, n); ok {
+		if p, ok := (slotSource{f}).take(n); ok {
 			return p, nil
 		}
 	}

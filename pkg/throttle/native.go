@@ -37,15 +37,12 @@ type native interface {
 	watch(ctx context.Context, r Reason, n int) (over func(n int, err error))
 	// errorOf makes the error of a refusal.
 	errorOf(r limit.Refusal) *Error
-}
 
-// A quick is a native that can be drawn from without its lock.
-type quick interface {
 	// peek reports whether n tokens are at hand for a caller that comes now.
 	peek(n int) bool
 	// take takes n tokens if they are at hand, and notes no refusal.
 	take(n int) (Permit, bool)
-	// untake undoes takeNow as if it had never happened.
+	// untake undoes take as if it had never happened.
 	untake(p Permit)
 	// why returns the reason for refusing n tokens.
 	why(n int) Reason
@@ -72,44 +69,15 @@ func newcomer(l native, n int) waiter {
 	return w
 }
 
-// peek reports whether n tokens are at hand for a caller that comes now.
-func peek(l native, n int) bool {
-	if q, ok := l.(quick); ok {
-		return q.peek(n)
-	}
-	l.Lock()
-	defer l.Unlock()
-	w := newcomer(l, n)
-	return l.AtHand(&w) >= n
-}
-
-// takeNow takes n tokens if they are at hand, and notes no refusal.
-func takeNow(l native, n int) (Permit, bool) {
-	if q, ok := l.(quick); ok {
-		return q.take(n)
-	}
-	l.Lock()
-	defer l.Unlock()
-	w := newcomer(l, n)
-	return l.Take(&w, n)
-}
-
-// untake undoes takeNow as if it had never happened.
-func untake(l native, p Permit) {
-	if q, ok := l.(quick); ok {
-		q.untake(p)
-		return
-	}
+// undo gives back a permit as if it had never been drawn.
+func undo(l native, p Permit) {
 	l.Lock()
 	defer l.Unlock()
 	l.Untake(nil, p)
 }
 
-// why returns the reason for refusing n tokens.
-func why(l native, n int) Reason {
-	if q, ok := l.(quick); ok {
-		return q.why(n)
-	}
+// whyNow returns the reason for refusing n tokens to a caller that comes now.
+func whyNow(l native, n int) Reason {
 	if r, never := partOf(l).Impossible(n); never {
 		return r
 	}

@@ -137,6 +137,7 @@ func (t rateSource) Stand(w *waiter) {
 		t.rearm(now, w)
 		return
 	}
+	t.setAside(w)
 	if t.queue.First == w && !t.queue.Fair() { // perhaps it asks for less than was collected
 		if over := t.queue.Collected - (t.units(w) - t.bucket.Units(1)); over > 0 {
 			t.queue.Collected -= over

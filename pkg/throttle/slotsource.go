@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -41,6 +42,21 @@ func (f slotSource) Lock()   { f.gate.Lock() }
 func (f slotSource) Unlock() { f.gate.Unlock() }
 
 func (f slotSource) Largest() int { return f.max }
+
+func (f slotSource) peek(n int) bool {
+	f.Lock()
+	defer f.Unlock()
+	return f.AtHand(&waiter{Age: waitqueue.Latest}) >= n
+}
+
+func (f slotSource) take(n int) (Permit, bool) {
+	f.Lock()
+	defer f.Unlock()
+	return f.Take(&waiter{Age: waitqueue.Latest}, n)
+}
+
+func (f slotSource) untake(p Permit)  { undo(f, p) }
+func (f slotSource) why(n int) Reason { return whyNow(f, n) }
 
 func (f slotSource) AtHand(w *waiter) int {
 	if !f.queue.IsNext(w) || f.gate.Closed.Load() || f.gate.Paused(f.gate.Now()) {

@@ -181,6 +181,10 @@ func (l pauseSource) Leave(w *waiter, _ int) {
 
 func (l pauseSource) Take(w *waiter, n int) (Permit, bool) { return Permit{n: n}, l.AtHand(w) > 0 }
 func (l pauseSource) Untake(*waiter, Permit)               {}
+func (l pauseSource) peek(int) bool                        { return l.AtHand(nil) > 0 }
+func (l pauseSource) take(n int) (Permit, bool)            { return l.Take(nil, n) }
+func (l pauseSource) untake(Permit)                        {}
+func (l pauseSource) why(n int) Reason                     { return whyNow(l, n) }
 func (l pauseSource) book(int)                             {}
 
 func (l pauseSource) noteRefused(n int, _ bool) { l.noteHeld(n) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -23,6 +24,21 @@ func (g stockSource) Lock()   { g.mu.Lock() }
 func (g stockSource) Unlock() { g.mu.Unlock() }
 
 func (g stockSource) Largest() int { return int(min(g.largest.Load(), math.MaxInt)) }
+
+func (g stockSource) peek(n int) bool {
+	g.Lock()
+	defer g.Unlock()
+	return g.AtHand(&waiter{Age: waitqueue.Latest}) >= n
+}
+
+func (g stockSource) take(n int) (Permit, bool) {
+	g.Lock()
+	defer g.Unlock()
+	return g.Take(&waiter{Age: waitqueue.Latest}, n)
+}
+
+func (g stockSource) untake(p Permit)  { undo(g, p) }
+func (g stockSource) why(n int) Reason { return whyNow(g, n) }
 
 func (g stockSource) AtHand(w *waiter) int {
 	if !g.stock.Holds() {

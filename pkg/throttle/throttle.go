@@ -147,7 +147,9 @@ func (t *Throttle) put(now int64, l Lease) {
 		until = int64(l.Until.Sub(t.gate.Base))
 	}
 	change := t.bucket.Replace(now, until, t.inForce(l))
-	t.queue.Readmit()
+	if t.limit.Hard {
+		t.queue.Refit(func(w *waiter) bool { return t.fits(t.units(w)) })
+	}
 	if change.Issuing {
 		t.publish()
 		t.serve(now)
@@ -188,7 +190,7 @@ func (t *Throttle) publish() {
 	switch {
 	case t.gate.Pauses.Until > 0 && t.gate.Paused(t.gate.Now()):
 		t.bucket.Shut(t.gate.Pauses.Until)
-	case !t.queue.Empty() || t.gate.Closed.Load():
+	case t.queue.First != nil || t.gate.Closed.Load():
 		t.bucket.Shut(0)
 	case t.issuing():
 		t.bucket.Open(t.issuedLaw())

@@ -40,7 +40,8 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 			return r
 		}
 		r.Throttled = t.whyOneWaits(now)
-		if own := (HoldUp{Reason: r.Throttled, Waiting: t.queue.Len}); some && t.tagHolds(own, r.Throttled != "", worst) {
+		passed := t.queue.First == nil && !t.queue.Empty()
+		if own := (HoldUp{Reason: r.Throttled, Waiting: t.queue.Len}); some && t.tagHolds(own, r.Throttled != "" && !passed, worst) {
 			r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(now)
 		} else if r.Throttled != "" {
 			r.Hold = limit.Hold{Callers: t.queue.Len, Owed: t.owedFor(now)}

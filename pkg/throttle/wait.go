@@ -110,6 +110,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 		}
 	}
 	t.queue.Push(w)
+	t.setAside(w)
 	if !t.queue.IsLast(w) {
 		t.retimeSoon(now) // for the waiters behind it
 	}
@@ -248,7 +249,7 @@ func (t *Throttle) serveAll(now int64) {
 		return
 	}
 	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
-		if !t.fits(t.units(w)) && t.queue.SetAside(w) { // it waits for a share, not for tokens
+		if t.setAside(w) {
 			continue
 		}
 		level := t.levelFor(now, w)
