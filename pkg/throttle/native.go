@@ -22,12 +22,30 @@ type (
 // A native is a limiter of this package as All sees it. Attempts draw from its Source; the other methods are called without the lock.
 type native interface {
 	waitqueue.Source[Permit]
+	drawer
+	counter
 	// position orders the locks: an attempt holds those of all its sources.
 	position() uint64
 	// common returns the gate of the limiter.
 	common() *gate.Gate
 	// book books n tokens used without a draw; a negative n gives tokens back.
 	book(n int)
+}
+
+// A drawer draws for callers that do not wait.
+type drawer interface {
+	// peek reports whether n tokens are at hand for a caller that comes now.
+	peek(n int) bool
+	// take takes n tokens if they are at hand, and notes no refusal.
+	take(n int) (Permit, bool)
+	// untake undoes take as if it had never happened.
+	untake(p Permit)
+	// why returns the reason for refusing n tokens.
+	why(n int) Reason
+}
+
+// A counter counts what callers meet, and names it.
+type counter interface {
 	// noteRefused notes that n tokens were refused, which is demand. waited is false for a draw that does not wait.
 	noteRefused(n int, waited bool)
 	// countWait and countRefusal count a wait and a refusal by reason.
@@ -37,15 +55,6 @@ type native interface {
 	watch(ctx context.Context, r Reason, n int) (over func(n int, err error))
 	// errorOf makes the error of a refusal.
 	errorOf(r limit.Refusal) *Error
-
-	// peek reports whether n tokens are at hand for a caller that comes now.
-	peek(n int) bool
-	// take takes n tokens if they are at hand, and notes no refusal.
-	take(n int) (Permit, bool)
-	// untake undoes take as if it had never happened.
-	untake(p Permit)
-	// why returns the reason for refusing n tokens.
-	why(n int) Reason
 }
 
 var ranks atomic.Uint64
