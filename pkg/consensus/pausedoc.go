@@ -62,11 +62,17 @@ type endJSON struct {
 }
 
 // An endTime is a time whose error names the field.
-type endTime struct{ time.Time }
+type endTime time.Time
+
+// IsZero reports whether there is no end.
+func (t endTime) IsZero() bool { return time.Time(t).IsZero() }
+
+// MarshalJSON writes it as of RFC 3339.
+func (t endTime) MarshalJSON() ([]byte, error) { return time.Time(t).MarshalJSON() }
 
 // UnmarshalJSON reads a time as of RFC 3339.
 func (t *endTime) UnmarshalJSON(text []byte) error {
-	if err := t.Time.UnmarshalJSON(text); err != nil {
+	if err := (*time.Time)(t).UnmarshalJSON(text); err != nil {
 		return fmt.Errorf("until is %.40s, allowed: a time as of RFC 3339", text)
 	}
 	return nil
@@ -134,7 +140,7 @@ func (o *entryJSON) entry() (e entry, err error) {
 
 // end returns the entry without its tag in the form of a document.
 func (e *entry) end() endJSON {
-	return endJSON{e.at, e.left.Microseconds(), endTime{e.until.UTC().Truncate(time.Second)}, e.reason, e.by}
+	return endJSON{e.at, e.left.Microseconds(), endTime(e.until.UTC().Truncate(time.Second)), e.reason, e.by}
 }
 
 // read returns the entry without its tag, of the document with that name.
@@ -143,7 +149,7 @@ func (j *endJSON) read(document string) (e entry, err error) {
 		return e, fmt.Errorf("consensus: the document %q has a time out of bounds", document)
 	}
 	left := time.Duration(j.Left) * time.Microsecond
-	return entry{reason: j.Reason, by: j.By, at: j.At, left: left, until: j.Until.UTC()}, nil
+	return entry{reason: j.Reason, by: j.By, at: j.At, left: left, until: time.Time(j.Until).UTC()}, nil
 }
 
 // drop removes the pause of a tag.
