@@ -146,14 +146,17 @@ func (q *Queue[P]) Refit(fits func(w *Waiter[P]) bool) {
 	if q.fair == nil {
 		return
 	}
-	for w := q.passed.first; w != nil; {
-		next := w.next
-		if fits(w) {
+	for _, w := range append(q.line.all(), q.passed.all()...) {
+		switch ok := fits(w); {
+		case ok && w.passed:
 			q.passed.remove(w)
-			w.passed = false
 			q.line.insert(w)
+			w.passed = false
+		case !ok && !w.passed:
+			q.line.remove(w)
+			q.passed.insert(w)
+			w.passed = true
 		}
-		w = next
 	}
 	for _, l := range slices.Concat(q.fair.busy, q.fair.aside) {
 		switch ok := fits(l.line.first); {

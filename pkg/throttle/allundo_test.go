@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -128,7 +129,65 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 	}
 }
 
-// What was taken before the share went does not come back when it is undone.
+// An All that gives tokens back serves a caller that came in the meantime.
+func TestAllGivesBackToWhoWaits(t *testing.T) {
+	for name, limiter := range map[string]func(t *testing.T) Limiter{
+		"slots":  func(t *testing.T) Limiter { t.Helper(); return flight(t, 1) },
+		"tokens": func(t *testing.T) Limiter { t.Helper(); return full(t, 1) },
+		"a tag": func(t *testing.T) Limiter {
+			t.Helper()
+			th := whole(t, Limit{Max: 1000}, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 10, Burst: 1}})))
+			time.Sleep(time.Second)
+			return th.ForTag("a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := limiter(t)
+				time.Sleep(time.Second)
+				var second chan error
+				both := beginWith(All(l, &refusing{before: func() {
+					if second == nil {
+						second = make(chan error, 1)
+						go func() {
+							_, err := l.Acquire(t.Context(), 1)
+							second <- err
+						}()
+						time.Sleep(time.Millisecond) // it waits now
+					}
+				}}).AcquireUpTo, 1, 0)
+				time.Sleep(5 * time.Millisecond)
+				require.True(t, both.waits())
+				require.Len(t, second, 1, "it has been served")
+				require.NoError(t, <-second)
+				both.cancel()
+				require.Error(t, both.end(t).err)
+			})
+		})
+	}
+}
+
+// A refusing limiter of another package grants nothing. It calls before when it is asked.
+type refusing struct{ before func() }
+
+func (l *refusing) TryAcquire(n int) (Permit, bool) {
+	if n > 0 {
+		l.before()
+	}
+	return Permit{}, n == 0
+}
+
+func (l *refusing) Acquire(ctx context.Context, n int) (Permit, error) {
+	if n == 0 {
+		return Permit{}, nil
+	}
+	<-ctx.Done()
+	return Permit{}, ctx.Err()
+}
+
+func (l *refusing) AcquireUpTo(ctx context.Context, n int) (Permit, error) { return l.Acquire(ctx, n) }
+
+// Tokens of an earlier share do not come back when their draw is undone.
 func TestAllUndoesNothingIntoANewShare(t *testing.T) {
 	for _, undo := range []func(th rateSource, p Permit){rateSource.untake, func(th rateSource, p Permit) {
 		th.Lock()

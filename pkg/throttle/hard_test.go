@@ -3,11 +3,14 @@ package throttle
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // The rate and the default burst of hard limits, worked out by hand: the rate per
@@ -152,6 +155,7 @@ func TestHardLargeDrawOfATag(t *testing.T) {
 		require.True(t, c.waits())
 		require.True(t, behind.waits(), "nobody of the same tag overtakes")
 		require.GreaterOrEqual(t, rateHolder{th}.Report(time.Second).Demand, WholeShare*3/4)
+		require.Equal(t, int64(15), th.usage.Need)
 		held, ok := th.HoldUp()
 		require.True(t, ok)
 		require.Equal(t, ReasonShareTooSmall, held.Reason)
@@ -174,7 +178,7 @@ func TestHardLargeDrawOfATag(t *testing.T) {
 	})
 }
 
-// What a draw that others pass waits for delays, refuses and hides nothing of theirs.
+// A draw that is set aside delays and refuses no call of another tag, and hides no quota from operators.
 func TestHardDrawSetAsideIsInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.75,
@@ -188,7 +192,8 @@ func TestHardDrawSetAsideIsInNobodysWay(t *testing.T) {
 		require.True(t, ok)
 		several := beginWith(All(big, tpm).Acquire, 15, 0) // stands in both queues
 		require.True(t, several.waits())
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(150 * time.Millisecond)
+		require.Positive(t, tpm.queue.Len)
 		s.give(0.5)
 		alone := beginWith(big.Acquire, 12, 0)
 		time.Sleep(time.Second)
@@ -201,8 +206,12 @@ func TestHardDrawSetAsideIsInNobodysWay(t *testing.T) {
 		require.True(t, ok)
 		_, ok = big.TryAcquire(1)
 		require.False(t, ok, "it would overtake callers of its tag")
-		_, ok = All(big, tpm).TryAcquire(1)
+		idle := whole(t, Limit{Max: 100, Burst: 10})
+		time.Sleep(time.Second)
+		_, ok = All(big, idle).TryAcquire(1)
 		require.False(t, ok, "it would overtake callers of its tag")
+		behind := beginWith(All(big, idle).Acquire, 1, 0)
+		require.True(t, behind.waits())
 
 		// A change of the share fails nobody whose turn comes in time.
 		_, ok = small.TryAcquire(9)
@@ -222,10 +231,12 @@ func TestHardDrawSetAsideIsInNobodysWay(t *testing.T) {
 		h, ok := th.HoldUp()
 		require.True(t, ok)
 		require.Equal(t, "x", h.Tag, "%+v", h)
+		require.Equal(t, "x", rateHolder{th}.Report(time.Second).Tag)
 		s.give(1)
 		time.Sleep(time.Minute)
 		require.NoError(t, several.end(t).err)
 		require.NoError(t, alone.end(t).err)
+		require.NoError(t, behind.end(t).err)
 		for _, c := range waiting {
 			c.cancel()
 			_ = c.end(t)
@@ -233,6 +244,128 @@ func TestHardDrawSetAsideIsInNobodysWay(t *testing.T) {
 		require.Zero(t, th.Status().Waiting)
 		sound(t, th)
 	})
+}
+
+// Nobody waits for a draw that the share cannot grant at once, whether it came behind another caller or the share fell while it waited. A
+// caller of another tag that meets its deadline without that draw is not refused.
+func TestHardDrawSetAsideIsBeforeNobody(t *testing.T) {
+	for name, large := range map[string]func(th *Throttle, s *script, tpm Limiter) *call{
+		"alone": func(th *Throttle, _ *script, _ Limiter) *call { return beginWith(th.ForTag("big").Acquire, 15, 0) },
+		"with a second limit": func(th *Throttle, _ *script, tpm Limiter) *call {
+			return beginWith(All(th.ForTag("big"), tpm).Acquire, 15, 0)
+		},
+		"behind one of its tag": func(th *Throttle, _ *script, _ Limiter) *call {
+			beginWith(th.ForTag("big").Acquire, 1, 0)
+			return beginWith(th.ForTag("big").Acquire, 15, 0)
+		},
+		"as the share falls": func(th *Throttle, s *script, _ Limiter) *call {
+			s.give(0.75)
+			return beginWith(th.ForTag("big").Acquire, 15, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				quotas := map[string]Quota{"big": {}, "mid": {}, "small": {}}
+				th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.5, WithQuotas(tagsOf(quotas)))
+				tpm := whole(t, Limit{Max: 1000, Burst: 100})
+				time.Sleep(time.Minute)
+				for {
+					if _, ok := th.ForTag("mid").TryAcquire(1); !ok {
+						break
+					}
+				}
+				mid := beginWith(th.ForTag("mid").Acquire, 8, 0) // 200 ms
+				c := large(th, s, tpm)
+				small := beginWith(th.ForTag("small").Acquire, 1, 400*time.Millisecond)
+				require.True(t, small.waits(), "%v", name)
+				s.give(0.5)
+				require.True(t, small.waits(), "%v", name)
+				time.Sleep(400 * time.Millisecond)
+				require.NoError(t, mid.end(t).err)
+				require.NoError(t, small.end(t).err)
+				late := beginWith(th.ForTag("small").Acquire, 1, 100*time.Millisecond)
+				time.Sleep(100 * time.Millisecond)
+				require.NoError(t, late.end(t).err)
+				require.True(t, c.waits())
+				s.give(1)
+				time.Sleep(time.Second)
+				require.NoError(t, c.end(t).err)
+			})
+		})
+	}
+}
+
+// The same holds for a draw that stands in the queues of two limits as the share falls.
+func TestHardDrawInTwoQueuesIsBeforeNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.75, WithQuotas(tagsOf(map[string]Quota{"big": {}, "mid": {}, "small": {}})))
+		tpm := whole(t, Limit{Max: 100, Burst: 10})
+		time.Sleep(time.Minute)
+		_, ok := th.ForTag("mid").TryAcquire(15)
+		require.True(t, ok)
+		take(t, tpm, 10)
+		c := beginWith(All(th.ForTag("big"), tpm).Acquire, 15, 0) // 240 ms
+		for tpm.queue.Len == 0 || th.queue.Len == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		mid := beginWith(th.ForTag("mid").Acquire, 8, 0)
+		small := beginWith(th.ForTag("small").Acquire, 1, 400*time.Millisecond)
+		require.True(t, small.waits())
+		s.give(0.5)
+		time.Sleep(400 * time.Millisecond)
+		require.NoError(t, small.end(t).err)
+		require.NoError(t, mid.end(t).err)
+		require.True(t, c.waits())
+		s.give(1)
+		time.Sleep(time.Second)
+		require.NoError(t, c.end(t).err)
+	})
+}
+
+// Several tags make impatient, large and cancelled calls, alone and with a second limit, while the share moves. Once the share is whole, all
+// calls end and nobody waits.
+func TestHardTagsLoseNobody(t *testing.T) {
+	for seed := range uint64(race.Fewer(300)) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			quotas := map[string]Quota{"a": {Reserved: 10}, "b": {}, "c": {Class: Batch}}
+			th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.5, WithQuotas(tagsOf(quotas)))
+			tpm := whole(t, Limit{Max: 200, Burst: 20})
+			var calls []*call
+			for range 80 {
+				l := th.ForTag([]string{"a", "b", "c", "d"}[r.IntN(4)])
+				if r.IntN(3) == 0 {
+					l = All(l, tpm)
+				}
+				draw, n := l.Acquire, 1+r.IntN(20)*r.IntN(2)
+				switch r.IntN(8) {
+				case 0:
+					draw = l.AcquireUpTo
+				case 1:
+					l.TryAcquire(n)
+				case 2:
+					_ = Probe(l)
+				case 3:
+					s.give(float64(r.IntN(11)) / 10)
+				case 4:
+					if len(calls) > 0 {
+						calls[r.IntN(len(calls))].cancel()
+					}
+				}
+				calls = append(calls, beginWith(draw, n, time.Duration(r.IntN(4))*time.Duration(r.IntN(3000))*time.Millisecond))
+				time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
+			}
+			s.give(1)
+			time.Sleep(2 * time.Minute)
+			for i, c := range calls {
+				require.False(t, c.waits(), "seed %d, call %d", seed, i)
+			}
+			require.Zero(t, th.Status().Waiting, "seed %d", seed)
+			require.Zero(t, th.queue.Len)
+			require.Zero(t, th.queue.Tokens)
+			sound(t, th)
+		})
+	}
 }
 
 // Callers that others pass leave like all others: cancelled, out of time, or because the limiter is closed.
@@ -263,7 +396,7 @@ func TestHardCallersSetAsideEnd(t *testing.T) {
 	})
 }
 
-// The demand is never below the share that grants what was asked for.
+// The demand is at least the share that grants the largest draw.
 func TestHardDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Limit{Max: 100, Burst: 10, Hard: true}

@@ -93,7 +93,7 @@ func (t rateSource) AtHand(w *waiter) int {
 }
 
 func (t rateSource) Due(w *waiter) (time.Duration, bool) {
-	if !t.fits(t.units(w)) || t.queue.IsAside(w) {
+	if !t.fits(t.units(w)) {
 		return 0, false
 	}
 	now := t.gate.Now()

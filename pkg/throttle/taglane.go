@@ -31,15 +31,8 @@ func (c laneSource) countRefusal(r Reason) {
 	c.rateSource.countRefusal(r)
 }
 
-// peek and take let nobody overtake a caller of the same tag.
+// peek lets nobody overtake a caller of the same tag.
 func (c laneSource) peek(n int) bool { return !c.l.first().lane.Aside() && c.rateSource.peek(n) }
-
-func (c laneSource) take(n int) (Permit, bool) {
-	if c.l.first().lane.Aside() {
-		return Permit{}, false
-	}
-	return c.rateSource.take(n)
-}
 
 func (c laneSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
 
