@@ -195,8 +195,8 @@ func Show[C any](fields []Field[C], c *C) []Setting {
 	return out
 }
 
-// Flag returns the name of the field's flag, without dashes: onStoreLoss is on-store-loss. ok is false for a secret, which is never a flag:
-// every user who may list the processes of a machine sees all flags.
+// Flag returns the name of the field's flag, without leading dashes: onStoreLoss is on-store-loss. ok is false for a secret. Flags are visible
+// to everyone who can list the processes of a machine.
 func (f *Field[C]) Flag() (name string, ok bool) {
 	return flagName(f.Key), !f.Value.hidden
 }

@@ -21,7 +21,7 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 }
 
 // Read is Load for a program that needs the sources of settings, or that excludes some of the library's settings. without lists the keys of
-// those; their faults say so instead of calling them unknown.
+// excluded settings. Their faults say that they are excluded.
 func Read[C any](fields []Field[C], without, environ []string, c *C) *Reading {
 	return read(bind(fields, c), vocabularyOf(fields), without, environ)
 }

@@ -67,7 +67,7 @@ func ParseYAML(text []byte, field string) (*yaml.Node, *BlockFault) {
 // quoted matches the quotes of unreadable text in a parser's message.
 var quoted = regexp.MustCompile("(?s)`.*`|'.*'|\".*\"")
 
-// withoutContent returns a parser's message without content of the text: what it could not read may be a secret.
+// withoutContent returns a parser's message without content of the text, which may be a secret.
 func withoutContent(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(text, "anchor") {

@@ -20,10 +20,11 @@
 //	recovery  good - (good - low) x (1 - t / 5 s)^3            for t up to 5 s
 //	probing   good x (1 + 0.1 x (t - 5 s)^3)                   after that, t in seconds
 //
-// The accepted part is that of the calls that the service accepted. (The accepted rate says less: it is low, too, if few calls were made.)
-// As a single observation is short, it counts for at least 0.7 in low: a cut lowers the ceiling to between 0.49 and 0.7 of its value. If at
-// most a tenth of the calls was refused, the ceiling is only a little too high, and the cut is mild: good = ceiling, low = 0.85 x ceiling.
-// (RFC 8511 does so for CUBIC's mild signal, ECN.) Mild cuts let a pool use more of a service at whose limit it stays for long.
+// accepted is the fraction of calls that the service accepted. The rate of accepted calls says less: it is also low if few calls were made.
+// One observation is short. So accepted counts for at least 0.7 in low, and a cut lowers the ceiling to between 0.49 and 0.7 of its value.
+//
+// A cut is mild if at most a tenth of the calls was refused, because the ceiling is only a little too high: good = ceiling, low = 0.85 x
+// ceiling. RFC 8511 does the same for CUBIC's mild signal, ECN. With mild cuts a pool uses more of a service at whose limit it stays.
 //
 // The recovery is CUBIC's with K = 5 s, fast at first and flat near the good rate. CUBIC probes beyond that on the same curve. Here a
 // steeper one follows: if a service can suddenly do four times as much, the pool uses 80 % of that within ten seconds.
