@@ -155,7 +155,9 @@ func TestHardLargeDrawOfATag(t *testing.T) {
 		require.True(t, c.waits())
 		require.True(t, behind.waits(), "nobody of the same tag overtakes")
 		require.GreaterOrEqual(t, rateHolder{th}.Report(time.Second).Demand, WholeShare*3/4)
+		th.gate.Lock()
 		require.Equal(t, int64(15), th.usage.Need)
+		th.gate.Unlock()
 		held, ok := th.HoldUp()
 		require.True(t, ok)
 		require.Equal(t, ReasonShareTooSmall, held.Reason)
@@ -193,7 +195,7 @@ func TestHardDrawSetAsideIsInNobodysWay(t *testing.T) {
 		several := beginWith(All(big, tpm).Acquire, 15, 0) // stands in both queues
 		require.True(t, several.waits())
 		time.Sleep(150 * time.Millisecond)
-		require.Positive(t, tpm.queue.Len)
+		require.Equal(t, 1, tpm.Status().Waiting)
 		s.give(0.5)
 		alone := beginWith(big.Acquire, 12, 0)
 		time.Sleep(time.Second)
@@ -305,7 +307,7 @@ func TestHardDrawInTwoQueuesIsBeforeNobody(t *testing.T) {
 		require.True(t, ok)
 		take(t, tpm, 10)
 		c := beginWith(All(th.ForTag("big"), tpm).Acquire, 15, 0) // 240 ms
-		for tpm.queue.Len == 0 || th.queue.Len == 0 {
+		for tpm.Status().Waiting == 0 || th.Status().Waiting == 0 {
 			time.Sleep(5 * time.Millisecond)
 		}
 		mid := beginWith(th.ForTag("mid").Acquire, 8, 0)
@@ -361,8 +363,9 @@ func TestHardTagsLoseNobody(t *testing.T) {
 				require.False(t, c.waits(), "seed %d, call %d", seed, i)
 			}
 			require.Zero(t, th.Status().Waiting, "seed %d", seed)
-			require.Zero(t, th.queue.Len)
-			require.Zero(t, th.queue.Tokens)
+			th.gate.Lock()
+			require.Zero(t, th.queue.Tokens, "seed %d", seed)
+			th.gate.Unlock()
 			sound(t, th)
 		})
 	}
