@@ -257,7 +257,7 @@ func TestStrictCutOff(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.GreaterOrEqual(t, ws[1].count(), 45, "the other has it all")
 		ws[0].link.sever(false)
-		time.Sleep(5 * time.Second)
+		time.Sleep(10 * time.Second) // it asks again after half a lease at most, and then waits for a slot
 		require.Positive(t, ws[0].count())
 		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
 	})

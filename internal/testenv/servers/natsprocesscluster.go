@@ -74,6 +74,11 @@ func (c *NATSProcessCluster) placeReplicas(ctx context.Context) error {
 	if _, err := js.CreateOrUpdateStream(ctx, config); err != nil {
 		return err
 	}
+	for _, node := range c.nodes { // each has a way to the stream's leader
+		if _, _, err := c.stream(ctx, name, node); err != nil {
+			return err
+		}
+	}
 	return js.DeleteStream(ctx, name)
 }
 
