@@ -101,7 +101,6 @@ var (
 
 func callTheService()                                    {}
 func ask(context.Context, string) (string, error)        { return "", nil }
-func tooManyCalls(error) bool                            { return false }
 func nackAfter(time.Duration) any                        { return nil }
 func deadLetter(string) any                              { return nil }
 `
