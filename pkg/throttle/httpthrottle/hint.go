@@ -27,7 +27,7 @@ type hint struct {
 // Numbers may have a fraction. A number from 1e9 is a time since 1970, in seconds, milliseconds, microseconds or nanoseconds, by its size.
 // A duration is 6m0s, 20 seconds or PT20S; a date is one of HTTP or RFC 3339. All is rounded up, never down. Of lists, and of several
 // limits that are used up, the latest counts. A limit with something left says nothing about this refusal, so its reset does not count.
-// docs/pause.md has the table.
+// services.md has examples.
 //
 // Dates count against the Date of the answer, so that the clocks need not agree. If that is more than 15 minutes away from a.At, dates
 // count against a.At. The Age of an answer from a cache is subtracted.

@@ -56,7 +56,7 @@ func generation(a Answer) (r Refusal, said *remarks, refused bool) {
 }
 
 // OpenAI is the Classifier for the OpenAI API and APIs that follow it, such as vLLM, OpenRouter and LiteLLM. It is as Generic, but 402, and
-// a 429 for a quota or budget that is spent, is Stop, wherever the body says so. A refused call may be repeated in any case. docs/pause.md
+// a 429 for a quota or budget that is spent, is Stop, wherever the body says so. A refused call may be repeated in any case. services.md
 // lists the refusals that are taken for spent.
 func OpenAI(a Answer) (Refusal, bool) {
 	r, _, refused := generation(a)

@@ -19,9 +19,9 @@ var (
 	tableOfPage = regexp.MustCompile(`(?m)^\| ([^|]+) \| (.+) \| ([^|]+) \|$`)
 )
 
-// What docs/pause.md says about the words of services is true.
-func TestPageAboutRefusals(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/pause.md")
+// The answers of services in services.md are understood as the page says.
+func TestServices(t *testing.T) {
+	page, err := os.ReadFile("services.md")
 	require.NoError(t, err)
 	hints, classes := 0, 0
 	for _, row := range tableOfPage.FindAllStringSubmatch(string(page), -1) {
