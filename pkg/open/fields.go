@@ -119,7 +119,7 @@ var storeFields = []field{
 
 func leaseField() field {
 	f := config.DurationField("lease", consensus.MinLease, consensus.MaxLease, "`10s`",
-		"How long a share is valid without the store; the first pod of a pool settles it", func(c *Config) *time.Duration { return &c.Lease }).Like("5s")
+		"How long a share is good for without the store; the first pod of a pool settles it", func(c *Config) *time.Duration { return &c.Lease }).Like("5s")
 	f.Allowed = "a duration in whole milliseconds, `3s` to `10s`"
 	inRange := f.Range
 	f.Range = func(c *Config) bool { return inRange(c) && c.Lease%time.Millisecond == 0 }
