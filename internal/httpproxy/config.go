@@ -100,10 +100,10 @@ func Fields() []config.Field[Config] {
 			func(c *Config) *string { return &c.Upstream }).Like("https://api.openai.com"),
 		proxyconf.Parsed("forward", allowedHosts, "none: no forward proxy", "Where the forward proxy may go",
 			func(c *Config) *string { return &c.Forward }, parseHosts).Like("api.openai.com,*.example.com:8443"),
-		config.BoolField("allowConnect", "The forward proxy makes tunnels (`CONNECT`, such as for `https`): it counts connections then, not the calls inside",
+		config.BoolField("allowConnect", "The forward proxy makes tunnels (`CONNECT`, for `https`) and counts them, not the calls inside",
 			func(c *Config) *bool { return &c.AllowConnect }),
 		proxyconf.Parsed("allowAddresses", dialguard.AllowedAddresses, "none",
-			"Which addresses the forward proxy may dial beside public ones, checked when names are resolved; services in a cluster need `private`. "+
+			"Which addresses the forward proxy may dial beside public ones; services in a cluster need `private`. "+
 				"The upstream, and addresses that `forward` names, may be dialled anyway",
 			func(c *Config) *string { return &c.AllowAddresses }, func(text string) (dialguard.Addresses, bool) {
 				a, err := dialguard.ParseAddresses(text)
@@ -116,13 +116,13 @@ func Fields() []config.Field[Config] {
 		proxyconf.Parsed("tag", allowedTag, "none", "For which tenant or model a request draws",
 			func(c *Config) *string { return &c.Tag }, parseTag).Like("header X-Tenant"),
 		proxyconf.Parsed("settle", allowedSettle, "`usage` with the cost `llm`, else `drawn`",
-			"What a request costs in the end: as drawn, the usage in the answer of an LLM, or a header of the answer",
+			"The final cost of a request: as drawn, the usage in an LLM's answer, or a header of the answer",
 			func(c *Config) *string { return &c.Settle }, func(text string) (meterRule, bool) { return parseSettle(text, nil) }).Like("usage"),
 		config.DurationField("maxWait", time.Millisecond, time.Hour, "`1m`", "How long a request waits for its tokens, and for one refusal",
 			func(c *Config) *time.Duration { return &c.MaxWait }).Like("30s"),
 		config.NumberField("maxAttempts", 1, 100, "4", "How often a request is sent at most",
 			func(c *Config) *int { return &c.MaxAttempts }).In("times").Like("2"),
-		config.BoolField("retryFailures", "Idempotent requests that failed for other reasons are repeated, too",
+		config.BoolField("retryFailures", "Also repeat idempotent requests that failed for other reasons",
 			func(c *Config) *bool { return &c.RetryFailures }),
 		config.DurationField("answerTimeout", time.Second, time.Hour, "`5m`", "How long the service may take to begin its answer",
 			func(c *Config) *time.Duration { return &c.AnswerTimeout }).Like("2m"),
@@ -135,7 +135,7 @@ func Fields() []config.Field[Config] {
 			func(c *Config) *int { return &c.BodyBuffer }).In("bytes").Like("262144"),
 		config.BoolField("egressProxy", "Requests go out through the proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name",
 			func(c *Config) *bool { return &c.EgressProxy }),
-		config.NumberField("maxRequests", 1, 100_000, "512", "How many requests and tunnels there are at once",
+		config.NumberField("maxRequests", 1, 100_000, "512", "How many requests and tunnels may be open at once",
 			func(c *Config) *int { return &c.MaxRequests }).In("requests").Like("128"),
 	)
 	return slices.Concat(config.About("HTTP proxy", own...), proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),

@@ -53,10 +53,10 @@ type Config struct {
 func Fields() []config.Field[Config] {
 	own := config.WithPrefix(
 		proxyconf.Prefix,
-		config.DurationField("maxWait", time.Millisecond, permitapi.LongestWait, "`1m`", "How long a call waits for its permit that does not say, and at most",
+		config.DurationField("maxWait", time.Millisecond, permitapi.LongestWait, "`1m`", "How long a call waits at most, and by default",
 			func(c *Config) *time.Duration { return &c.MaxWait }).Like("10s"),
 		config.DurationField("permitLease", time.Second, permitapi.LongestLease, "`1m`",
-			"After so long a permit counts as drawn, unless the client has ended it or asked for more",
+			"How long a permit may be open before it counts as drawn; a client can ask for more",
 			func(c *Config) *time.Duration { return &c.PermitLease }).Like("5m"),
 		config.NumberField("maxPermits", 1, 1_000_000, "10000", "How many permits are open or waited for at once",
 			func(c *Config) *int { return &c.MaxPermits }).In("permits").Like("500"),
@@ -64,7 +64,7 @@ func Fields() []config.Field[Config] {
 			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }).In("permits").Like("100"),
 		config.BoolField("noPause", "`/v1/pause` is turned off", func(c *Config) *bool { return &c.NoPause }),
 		program.SecretField("pauseToken",
-			"What callers of `/v1/pause` have to send in place of `token`; it has at least 16 bytes at an address that is not local",
+			"What callers of `/v1/pause` send in place of `token`; at least 16 bytes at an address that isn't local",
 			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
 		config.PathField("pauseTokenFile", "none", "That token in a file; reread when it changes",
 			func(c *Config) *string { return &c.PauseTokenFile }),

@@ -39,15 +39,15 @@ func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field
 		Prefix,
 		Parsed("listen", listen.Allowed, "`"+byDefault+"`", "Where the proxy listens",
 			func(c *C) *string { return &at(c).Listen }, listen.Parse).Like("unix:/run/numathrottle.sock"),
-		program.SecretField("token", "What callers have to send; needed at an address that is not local, and has at least 16 bytes there",
+		program.SecretField("token", "What callers send; needed at an address that isn't local, with at least 16 bytes",
 			func(c *C) *numathrottle.Secret { return &at(c).Token }),
 		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret; reread when it changes",
 			func(c *C) *string { return &at(c).TokenFile }),
 		Parsed("hostNames", listen.AllowedNames, "none",
-			"The names by which callers may call a loopback address beside `localhost`; pages of other sites cannot pass for them",
+			"Names for a loopback address beside `localhost`; pages of other sites are refused",
 			func(c *C) *string { return &at(c).HostNames }, listen.ParseNames).Like("proxy.test"),
 		config.DurationField("grace", time.Millisecond, 10*time.Minute, "`25s`",
-			"How long the proxy goes on at most after it was told to stop, while somebody uses it",
+			"How long the proxy serves its callers at most after SIGTERM",
 			func(c *C) *time.Duration { return &at(c).Grace }).Like("10s"),
 	)...)
 }

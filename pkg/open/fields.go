@@ -48,7 +48,7 @@ var limitFields = []field{
 	config.NumberField("maxReserved", 0, 1000, "`0`", "How many tokens that the store issues may be reserved ahead; with `strict`",
 		func(c *Config) *int { return &c.Limit.MaxReserved }).In("tokens").Like("10"),
 	config.DurationField("maxDebt", time.Millisecond, longest, "three times `per`, at least `10m`",
-		"How much is owed at most after calls have used more than they drew, as the time in which the whole limit earns it; "+
+		"The largest debt of calls that use more than they drew, as the time in which the whole limit earns it; "+
 			"see [limits.md](limits.md#debt)", func(c *Config) *time.Duration { return &c.Limit.MaxDebt }).Like("30m"),
 	QuotasField("with `max`, and not with `policy: even` or `static://`", "What tags may use of the limit: tenants, models, keys; see [quotas.md](quotas.md)",
 		func(c *Config) *throttle.Quotas { return &c.Quotas }),
@@ -68,14 +68,14 @@ var changeFields = []field{
 		Range:   func(c *Config) bool { return limitOK(throttle.Limit{Mode: c.Limit.Mode}) },
 		Example: "{goBackN: {coolDownPeriod: 5s}}", Form: modesForm(),
 	},
-	config.BoolField("resumedRampUp", "A pool that all pods had left goes on where its ramp was, instead of from `min`",
+	config.BoolField("resumedRampUp", "A pool that all pods had left continues its ramp instead of starting from `min`",
 		func(c *Config) *bool { return &c.Limit.ResumedRampUp }),
 	config.DurationField("ttl", time.Second, longestTTL, "`180s`", "The longest silence of a pool after which its ramp still counts",
 		func(c *Config) *time.Duration { return &c.Limit.TTL }).Like("10m"),
-	config.BoolField("adaptive", "What may be used falls while the called service refuses calls, and rises again to `max`; "+
+	config.BoolField("adaptive", "The limit falls while the called service refuses calls, and rises again to `max`; "+
 		"see [limits.md](limits.md#limits-that-follow-the-service)", func(c *Config) *bool { return &c.Limit.Adaptive }),
 	config.NumberField("adaptiveMin", 1, mostTokens, "a hundredth of `max`, or the least there can be",
-		"What may be used however many calls are refused, in tokens per `per`; only with `adaptive`",
+		"The least that an `adaptive` limit falls to, in tokens per `per`",
 		func(c *Config) *int { return &c.Limit.AdaptiveMin }).In("tokens").Like("60").Only("1 to `max`, with `hard` at least `max` / `burst`"),
 }
 
@@ -98,16 +98,16 @@ var storeFields = []field{
 		func(c *Config) *Policy { return &c.Policy }, PolicyFair, PolicyEven),
 	func() field {
 		f := config.ChoiceField("onStoreLoss",
-			"What a pod does when the store has not answered for a lease: go on with its last share, or grant nothing",
+			"Without an answer of the store for a lease: go on with the last share, or grant nothing",
 			func(c *Config) *StoreLoss { return &c.OnStoreLoss }, StoreLossDegrade, StoreLossStop)
 		f.Default = "`degrade`, with `hard` and `strict` `stop`"
 		return f.Also(", with `hard` and `strict` only `stop`")
 	}(),
-	config.BoolField("failFast", "Fail at the start when the store cannot be reached, instead of going on without tokens until it can",
+	config.BoolField("failFast", "Fail at the start without the store, instead of waiting for it without tokens",
 		func(c *Config) *bool { return &c.FailFast }),
 	{
 		Key: "stateDir", Allowed: "the absolute path of a folder, or `none`", Default: "`/var/run/numaflow` in a Numaflow pod, if it is there, else `none`",
-		Doc: "Where a lock proves that the process before this one is dead, whose share is free at once then; " +
+		Doc: "Folder of a lock that frees the share of a process that died before this one; " +
 			"see [operations.md](operations.md#a-container-that-is-killed)",
 		Value: config.Path(func(c *Config) *string { return &c.StateDir }),
 		Range: func(c *Config) bool {
@@ -135,7 +135,7 @@ var serverFields = []field{
 		Example: ":8085", Form: config.Schema{"type": "string", "pattern": ":(0|[1-9][0-9]{0,4})$"},
 	},
 	func() field {
-		f := config.ChoiceField("logLevel", "The least level that is logged. A program with a `Logger` of its own goes by that",
+		f := config.ChoiceField("logLevel", "The lowest level that is logged, unless the program has a `Logger` of its own",
 			func(c *Config) *LogLevel { return &c.LogLevel }, LogInfo, LogDebug, LogWarn, LogError)
 		f.Allowed, f.Default = "`debug`, `info`, `warn` or `error`", "`info`; of `numathrottle` commands that end, `warn`"
 		return f.Like("warn")
@@ -171,7 +171,7 @@ var credentialFields = []field{
 		func(c *Config) *string { return &c.StoreCredsFile }),
 	config.PathField("storeNkeyFile", "none", "The nkey seed of NATS",
 		func(c *Config) *string { return &c.StoreNkeyFile }),
-	config.PathField("storeCAFile", "none", "The authorities, in PEM, that the server's certificate is checked against instead of the system's",
+	config.PathField("storeCAFile", "none", "The authorities of the server's certificate, in PEM, instead of the system's",
 		func(c *Config) *string { return &c.StoreCAFile }),
 	config.PathField("storeCertFile", "none", "The client's certificate in PEM, with `storeKeyFile`",
 		func(c *Config) *string { return &c.StoreCertFile }),
