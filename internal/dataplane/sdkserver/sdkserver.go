@@ -57,12 +57,7 @@ type Server struct {
 // connected should be closed before.
 func Start(tb testing.TB, handler any) *Server {
 	tb.Helper()
-	// tb.TempDir carries the test's name, which can make a path too long for a
-	// socket (107 bytes on Linux).
-	dir, err := os.MkdirTemp("", "sdk") //nolint:usetesting // see above
-	if err != nil {
-		tb.Fatalf("folder for the socket: %v", err)
-	}
+	dir := Dir(tb)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{Socket: filepath.Join(dir, "h.sock"), cancel: cancel, ended: make(chan struct{})}
 	server := New(handler, s.Socket, filepath.Join(dir, "server-info"))
@@ -78,11 +73,24 @@ func Start(tb testing.TB, handler any) *Server {
 		if err := s.Stop(); err != nil {
 			tb.Errorf("server of a %T: %v", handler, err)
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			tb.Errorf("folder of the socket: %v", err)
-		}
 	})
 	return s
+}
+
+// Dir returns a folder for sockets, which ends with the test. tb.TempDir carries the test's name, which can make a path too long for a socket
+// (107 bytes on Linux).
+func Dir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "sdk") //nolint:usetesting // see above
+	if err != nil {
+		tb.Fatalf("folder for sockets: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Errorf("folder of sockets: %v", err)
+		}
+	})
+	return dir
 }
 
 // Ended is closed when the server has ended by itself or by Stop. A program
