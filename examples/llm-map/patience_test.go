@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -107,7 +108,7 @@ func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {
 		says("hi", 1, 1)(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c := startChild(t, shortDir(t), "p", "LLM_MAP_BASE_URL="+server.URL, "LLM_MAP_IN_FLIGHT=1", "NUMATHROTTLE_STORE=static://?replicas=1",
+	c := startChild(t, sdkserver.Dir(t), "p", "LLM_MAP_BASE_URL="+server.URL, "LLM_MAP_IN_FLIGHT=1", "NUMATHROTTLE_STORE=static://?replicas=1",
 		"LLM_MAP_MAX_WAIT=50ms", "LLM_MAP_ON_DENIED=nack")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -133,8 +134,8 @@ func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {
 		require.Equal(t, "hi", r.Text)
 	}
 	require.NoError(t, c.feed.Close())
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, c.cmd.Wait())
+	require.NoError(t, c.Cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, c.Wait())
 }
 
 // deliver sends a message until it is not given back.
