@@ -31,7 +31,7 @@ func TestWhatStandsAroundABatch(t *testing.T) {
 			vars["URL"] = service.URL
 			r := start(t, vars)
 			require.Equal(t, all(3, dataplane.SinkSuccess), statuses(r.do(messages("1", "2", "3")...)))
-			require.ElementsMatch(t, c.want, service.bodies())
+			require.ElementsMatch(t, c.want, service.Bodies())
 		})
 	}
 }
