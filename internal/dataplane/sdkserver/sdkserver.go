@@ -97,8 +97,6 @@ func Dir(tb testing.TB) string {
 // whose server ends exits.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
-// BeginStop stops the server as SIGTERM does, without waiting for its end.
-func (s *Server) BeginStop() { s.cancel() }
 
 // Stop stops the server, waits for its end and returns the error that its Start
 // returned.
