@@ -97,7 +97,6 @@ func Dir(tb testing.TB) string {
 // whose server ends exits.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
-
 // Stop stops the server, waits for its end and returns the error that its Start
 // returned.
 func (s *Server) Stop() error {
