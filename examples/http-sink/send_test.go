@@ -152,6 +152,19 @@ func TestBatches(t *testing.T) {
 			[]string{`{"id":12345678901234567890}`},
 			[]string{`{"v":"{\"id\":12345678901234567890}","id":12345678901234567890}`},
 		},
+		"an object around an array": {
+			env{"FORMAT": "json-array", "BODY_PREFIX": `{"events":`, "BODY_SUFFIX": `,"v":1}`}, []string{"1", "2", "3"}, []string{`{"events":[1,2,3],"v":1}`},
+		},
+		"lines with a head":  {env{"FORMAT": "ndjson", "BODY_PREFIX": "{}\n"}, []string{"1", "2"}, []string{"{}\n1\n2\n"}},
+		"a text":             {env{"FORMAT": "raw", "BODY_PREFIX": "<", "SEPARATOR": " | ", "BODY_SUFFIX": ">"}, []string{"1", "2"}, []string{"<1 | 2>"}},
+		"a separator, alone": {env{"FORMAT": "raw", "SEPARATOR": "\n"}, []string{"1", "2", "3"}, []string{"1\n2\n3"}},
+		"no more than fits": {
+			env{"FORMAT": "raw", "BODY_PREFIX": "<", "SEPARATOR": "--", "BODY_SUFFIX": ">", "MAX_BYTES": "6"}, []string{"1", "2", "3"}, []string{"<1--2>", "<3>"},
+		},
+		"each by itself": {env{"BODY_PREFIX": "<", "BODY_SUFFIX": ">"}, []string{"1", "2"}, []string{"<1>", "<2>"}},
+		"another type than JSON": {
+			env{"FORMAT": "json-array", "BODY_PREFIX": "data=", "CONTENT_TYPE": "application/x-www-form-urlencoded"}, []string{"1", "2"}, []string{"data=[1,2]"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := startService(t, nil)
@@ -329,4 +342,10 @@ func TestAConnectionThatBreaksOffIsTriedAgain(t *testing.T) {
 	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "2"})
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("body")...)))
 	require.Equal(t, []string{"body", "body"}, service.Bodies())
+}
+
+func TestLayoutsThatAreRefused(t *testing.T) {
+	_, err := loaded(t, env{"URL": "http://h", "FORMAT": "json-array", "BODY_PREFIX": `{"events":`, "SEPARATOR": ","})
+	require.ErrorContains(t, err, "separator is set without format: raw")
+	require.ErrorContains(t, withoutSources(err), `bodyPrefix and bodySuffix are "{\"events\":" and "", which make no JSON around an array, allowed: such as`)
 }
