@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,9 +132,7 @@ func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {
 		require.NoError(t, json.Unmarshal(answered[0].Value, &r))
 		require.Equal(t, "hi", r.Text)
 	}
-	require.NoError(t, c.feed.Close())
-	require.NoError(t, c.Cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, c.Wait())
+	requireEnds(t, c)
 }
 
 // deliver sends a message until it is not given back.

@@ -53,6 +53,33 @@ func startChild(t *testing.T, dir, id string, environ ...string) *child {
 	return c
 }
 
+// requireAnswered sends prompts at once, to one child after the other, and requires an answer to each.
+func requireAnswered(t *testing.T, prompts int, children []*child) {
+	t.Helper()
+	var sending sync.WaitGroup
+	var answered atomic.Int64
+	for n := range prompts {
+		sending.Go(func() {
+			out, err := children[n%len(children)].feed.Do(t.Context(), dataplane.Message{Keys: []string{"k"}, Value: []byte("some words to repeat")})
+			if err == nil && isAnswer(out) {
+				answered.Add(1)
+			}
+		})
+	}
+	sending.Wait()
+	require.EqualValues(t, prompts, answered.Load())
+}
+
+// requireEnds ends children in good order.
+func requireEnds(t *testing.T, children ...*child) {
+	t.Helper()
+	for _, c := range children {
+		require.NoError(t, c.feed.Close())
+		require.NoError(t, c.Cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, c.Wait())
+	}
+}
+
 func startFake(t *testing.T, c fakellm.Config) (*fakellm.Server, string) {
 	t.Helper()
 	fake, err := fakellm.New(c)
@@ -76,27 +103,12 @@ func TestFourProcesses(t *testing.T) {
 		children = append(children, startChild(t, dir, fmt.Sprint("p", i), "LLM_MAP_BASE_URL="+url, "NUMATHROTTLE_STORE=static://?replicas=4",
 			"LLM_MAP_REQUESTS_PER_MINUTE=12000", "LLM_MAP_TOKENS_PER_MINUTE=3000000", "LLM_MAP_IN_FLIGHT=64"))
 	}
-	var sending sync.WaitGroup
-	var answered atomic.Int64
-	for n := range prompts {
-		sending.Go(func() {
-			out, err := children[n%4].feed.Do(t.Context(), dataplane.Message{Keys: []string{"k"}, Value: []byte("some words to repeat")})
-			if err == nil && isAnswer(out) {
-				answered.Add(1)
-			}
-		})
-	}
-	sending.Wait()
-	require.EqualValues(t, prompts, answered.Load())
+	requireAnswered(t, prompts, children)
 	st := fake.Stats()
 	require.Zero(t, st.Refused(), "%+v", st)
 	require.Equal(t, prompts, st.Served)
 	require.LessOrEqual(t, st.MostInFlight, 64)
-	for _, c := range children {
-		require.NoError(t, c.feed.Close())
-		require.NoError(t, c.Cmd.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, c.Wait())
-	}
+	requireEnds(t, children...)
 }
 
 func isAnswer(out []dataplane.Result) bool {
@@ -107,7 +119,7 @@ func isAnswer(out []dataplane.Result) bool {
 // SIGTERM while calls are under way, and while messages wait for tokens, loses nothing: each
 // message has its real answer, or none at all, so that the platform delivers it again.
 func TestSIGTERMInMidCallLosesNothing(t *testing.T) {
-	fake, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 1500 * time.Millisecond})
+	fake, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 500 * time.Millisecond})
 	dir := sdkserver.Dir(t)
 	c := startChild(t, dir, "p", "LLM_MAP_BASE_URL="+url, "LLM_MAP_IN_FLIGHT=10")
 	const messages = 30 // in flight are ten of them at a time
@@ -174,26 +186,11 @@ budget: {amount: 1, per: month}
 		children = append(children, startChild(t, dir, fmt.Sprint("d", i), "NUMATHROTTLE_CONFIG="+config, "KEY_A="+canary, "KEY_B="+canary+"-b",
 			"NUMATHROTTLE_STORE=redis://"+server.Addr(), "NUMATHROTTLE_POOL=p"))
 	}
-	var sending sync.WaitGroup
-	var answered atomic.Int64
-	for n := range prompts {
-		sending.Go(func() {
-			out, err := children[n%2].feed.Do(t.Context(), dataplane.Message{Value: []byte("some words to repeat")})
-			if err == nil && isAnswer(out) {
-				answered.Add(1)
-			}
-		})
-	}
-	sending.Wait()
-	require.EqualValues(t, prompts, answered.Load())
+	requireAnswered(t, prompts, children)
 	for _, fake := range []*fakellm.Server{first, second} {
 		require.Zero(t, fake.Stats().Refused(), "%+v", fake.Stats())
 		require.Positive(t, fake.Stats().Served)
 	}
 	require.Equal(t, prompts, first.Stats().Served+second.Stats().Served)
-	for _, c := range children {
-		require.NoError(t, c.feed.Close())
-		require.NoError(t, c.Cmd.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, c.Wait())
-	}
+	requireEnds(t, children...)
 }
