@@ -13,15 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 )
 
 // startCounted starts a service that answers a message "STATUS BYTES" with that status and so many bytes, and
 // counts the connections that are made to it. A status of 503 is answered once; what is sent again is taken.
-func startCounted(t *testing.T) (s *service, connections *atomic.Int32) {
+func startCounted(t *testing.T) (s *logbook.Service, connections *atomic.Int32) {
 	t.Helper()
 	connections = &atomic.Int32{}
 	refused := map[string]bool{}
-	s = newService(func(w http.ResponseWriter, r seen, _ int) {
+	s = logbook.NewService(func(w http.ResponseWriter, r seen, _ int) {
 		code, size, _ := strings.Cut(r.Body, " ")
 		status, _ := strconv.Atoi(code)
 		bytesOf, _ := strconv.Atoi(size)
@@ -85,7 +86,7 @@ func TestAttemptsAreWhatTheServiceSees(t *testing.T) {
 			r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": most, "ON_UNAVAILABLE": "drop", "NUMATHROTTLE_HEALTH_ADDR": "127.0.0.1:0"})
 			require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("first")...)))
 			r.do(messages("second")...)
-			require.Len(t, service.requests(), requests)
+			require.Len(t, service.Requests(), requests)
 			text := get(t, "http://"+r.meters.places.Addr.String()+"/metrics")
 			require.Contains(t, text, `http_sink_attempts_total{status="2xx"} 1`)
 			require.Contains(t, text, fmt.Sprintf(`http_sink_attempts_total{status="none"} %d`, requests-1))

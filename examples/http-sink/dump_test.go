@@ -34,7 +34,7 @@ func TestDump(t *testing.T) {
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
 	lines := dumps(r)
 	require.Len(t, lines, 1)
-	request := service.requests()[0]
+	request := service.Requests()[0]
 	for _, want := range []string{
 		"method=POST", service.URL + "/hook/a?page=1&access_token=(not shown)&sig=(not shown)", "X-Tenant: acme", "X-Session-Id: (not shown)",
 		"X-Other-Token: (not shown)", "Authorization: (not shown)", "X-Plain: (not shown)", "X-Check: (not shown)",

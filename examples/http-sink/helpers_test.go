@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -130,76 +127,19 @@ func all(n int, status dataplane.SinkStatus) []dataplane.SinkStatus {
 	return out
 }
 
-// A seen is a request as a service has seen it.
-type seen struct {
-	Method, Path string
-	Header       http.Header
-	Body         string
-}
-
-// A service records its requests and answers them by a function.
-type service struct {
-	*httptest.Server
-
-	mu   sync.Mutex
-	seen []seen
-}
-
 // startService starts a service. answer gets the number of the request, from 1.
-func startService(t *testing.T, answer func(w http.ResponseWriter, r seen, n int)) *service {
+func startService(t *testing.T, answer func(w http.ResponseWriter, r seen, n int)) *logbook.Service {
 	t.Helper()
-	s := newService(answer)
-	s.Server = httptest.NewServer(s.Config.Handler)
-	t.Cleanup(s.Close)
-	return s
+	return logbook.StartService(t, answer)
 }
 
-// newService returns a service that is not started.
-func newService(answer func(w http.ResponseWriter, r seen, n int)) *service {
-	s := &service{}
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		s.mu.Lock()
-		request := seen{r.Method, r.RequestURI, r.Header, string(body)}
-		s.seen = append(s.seen, request)
-		n := len(s.seen)
-		s.mu.Unlock()
-		if answer != nil {
-			answer(w, request, n)
-		}
-	}))
-	return s
-}
-
-func (s *service) requests() []seen {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]seen(nil), s.seen...)
-}
-
-func (s *service) bodies() []string {
-	var out []string
-	for _, r := range s.requests() {
-		out = append(out, r.Body)
-	}
-	return out
-}
+type seen = logbook.Request
 
 func file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	return port
 }
 
 func get(t *testing.T, url string) string {

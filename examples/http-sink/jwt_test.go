@@ -57,7 +57,7 @@ func TestAJWTIsSent(t *testing.T) {
 				"JWT_AUDIENCE": "there", "JWT_SCOPES": "a b", "JWT_CLAIMS": `{"tenant":"acme","n":[1],"iss":"another"}`, "JWT_LIFETIME": "2m",
 			})
 			require.Equal(t, all(2, dataplane.SinkSuccess), statuses(r.do(messages("a", "b")...)))
-			requests := service.requests()
+			requests := service.Requests()
 			header := requests[0].Header.Get("Authorization")
 			require.Equal(t, header, requests[1].Header.Get("Authorization"), "one token for many requests")
 			text, ok := strings.CutPrefix(header, "Bearer ")
@@ -93,7 +93,7 @@ func TestAJWTThatIsRefusedIsSignedAnew(t *testing.T) {
 	r := start(t, env{"URL": service.URL, "JWT_KEY_FILE": path, "MAX_ATTEMPTS": "2"})
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("b")...)))
-	requests := service.requests()
+	requests := service.Requests()
 	require.Len(t, requests, 3)
 	claimsOf(t, strings.TrimPrefix(requests[2].Header.Get("Authorization"), "Bearer "), public, "EdDSA")
 }
@@ -115,15 +115,15 @@ func TestAJWTIsExchanged(t *testing.T) {
 		"JWT_TOKEN_URL": tokens.URL + "/token",
 	})
 	require.Equal(t, all(3, dataplane.SinkSuccess), statuses(r.do(messages("a", "b", "c")...)))
-	require.Len(t, tokens.requests(), 2, "one token for all, once the endpoint gives one")
-	for _, request := range service.requests() {
+	require.Len(t, tokens.Requests(), 2, "one token for all, once the endpoint gives one")
+	for _, request := range service.Requests() {
 		require.Equal(t, "Bearer "+canary, request.Header.Get("Authorization"))
 	}
-	form, err := url.ParseQuery(tokens.requests()[1].Body)
+	form, err := url.ParseQuery(tokens.Requests()[1].Body)
 	require.NoError(t, err)
 	require.Equal(t, "urn:ietf:params:oauth:grant-type:jwt-bearer", form.Get("grant_type"))
 	require.Equal(t, "a b", form.Get("scope"))
-	require.Empty(t, tokens.requests()[1].Header.Get("Authorization"))
+	require.Empty(t, tokens.Requests()[1].Header.Get("Authorization"))
 	claims, _ := claimsOf(t, form.Get("assertion"), public, "EdDSA")
 	require.Equal(t, tokens.URL+"/token", claims["aud"])
 	require.NotContains(t, r.log.String(), form.Get("assertion"))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -61,7 +62,7 @@ func (j *judge) leave(path string) {
 
 // startJudge starts a service with a judge. The first requests to a path stay until want of them are there together, all
 // of them for a while; 0 is not at all. A path that ends in "bad" is answered with a 404.
-func startJudge(t *testing.T, want int) (*service, *judge) {
+func startJudge(t *testing.T, want int) (*logbook.Service, *judge) {
 	t.Helper()
 	j := &judge{inside: map[string]int{}, most: map[string]int{}, together: map[string]chan struct{}{}}
 	return startService(t, func(w http.ResponseWriter, r seen, _ int) {
@@ -191,9 +192,7 @@ func TestAnAdaptiveLimitIsTold(t *testing.T) {
 	})
 	for name, vars := range map[string]env{"over all": {"NUMATHROTTLE_MAX": "1000"}, "to each destination": {"DESTINATION_MAX": "1000"}} {
 		t.Run(name, func(t *testing.T) {
-			service.mu.Lock()
-			service.seen = nil
-			service.mu.Unlock()
+			service.Forget()
 			vars["URL"], vars["NUMATHROTTLE_ADAPTIVE"], vars["NUMATHROTTLE_STORE"] = service.URL, "true", "static://?replicas=1"
 			r := start(t, vars)
 			require.True(t, throttle.Adaptive(r.limits))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -86,34 +86,6 @@ func TestTheSinksOfOnePodAreProcessorsOfTheirOwn(t *testing.T) {
 	require.Equal(t, "shared pod-0/on-success", s.Pool.Pool+" "+s.Pool.ID, "a pool that is set is shared")
 }
 
-// The same sink in the three roles of one vertex.
-func TestRoles(t *testing.T) {
-	main := startService(t, func(w http.ResponseWriter, r seen, _ int) {
-		if r.Body == "bad" {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		_, _ = w.Write([]byte("stored " + r.Body))
-	})
-	others := startService(t, nil)
-	platform := dataplane.SinkWriter{
-		Main:      start(t, env{"URL": main.URL, "STATUSES": "404=fallback", "ON_OK": "on-success"}).socket,
-		Fallback:  start(t, env{"URL": others.URL + "/fallback", "STATUSES": "404=fail", "ON_OK": "ack"}).socket,
-		OnSuccess: start(t, env{"URL": others.URL + "/notify", "STATUSES": "404=fail", "ON_OK": "ack"}).socket,
-	}
-	written, err := platform.Write(testContext(t), messages("good", "bad"))
-	require.NoError(t, err)
-	require.Equal(t, dataplane.SinkOnSuccess, written[0].Main.Status)
-	require.Equal(t, dataplane.SinkSuccess, written[0].Routed.Status)
-	require.Equal(t, dataplane.SinkFallback, written[1].Main.Status)
-	require.Equal(t, dataplane.SinkSuccess, written[1].Routed.Status)
-	got := map[string]string{}
-	for _, r := range others.requests() {
-		got[r.Path] = r.Body
-	}
-	require.Equal(t, map[string]string{"/fallback": "bad", "/notify": "stored good"}, got)
-}
-
 func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
 	t.Setenv("NUMATHROTTLE_CONFIG", file(t, "sink.yaml",
 		"url: https://host/{{.Key}}\nmax: 50\nformat: ndjson\nbearerToken: "+canary+"\nheaders: |\n  X-A: a\n  X-B: b\n"))
@@ -138,9 +110,7 @@ func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
 
 func TestRunServes(t *testing.T) {
 	service := startService(t, nil)
-	dir, err := os.MkdirTemp("", "sink") //nolint:usetesting // the path of a socket must be short
-	require.NoError(t, err)
-	defer os.RemoveAll(dir)
+	dir := sdkserver.Dir(t)
 	for name, value := range map[string]string{
 		"HTTP_SINK_URL": service.URL, "HTTP_SINK_ALLOW_ADDRESSES": "loopback",
 		"HTTP_SINK_SOCKET": filepath.Join(dir, "s"), "HTTP_SINK_SERVER_INFO": filepath.Join(dir, "info"),

@@ -15,8 +15,8 @@ func TestGet(t *testing.T) {
 	results := r.do(messages(`{"id":"a/b"}`, `{"id":7}`)...)
 	require.Equal(t, all(2, dataplane.SinkOnSuccess), statuses(results))
 	require.Equal(t, "looked up /items/a%2Fb?v=1", string(results[0].OnSuccess.Value))
-	require.Len(t, service.requests(), 2)
-	for _, request := range service.requests() {
+	require.Len(t, service.Requests(), 2)
+	for _, request := range service.Requests() {
 		require.Equal(t, http.MethodGet, request.Method)
 		require.Empty(t, request.Body)
 		for _, name := range []string{"Content-Type", "Content-Length", "Transfer-Encoding", "Idempotency-Key"} {
@@ -35,7 +35,7 @@ func TestFieldsBecomeParameters(t *testing.T) {
 		if base != "/q" {
 			separator = "&"
 		}
-		requests := service.requests()[len(service.requests())-3:]
+		requests := service.Requests()[len(service.Requests())-3:]
 		require.Equal(t, base+separator+"b=x%26y%3Dz+%23&list=1&list=two&n=12345678901234567890&yes=true&%C3%A4=", requests[0].Path)
 		require.Equal(t, base, requests[1].Path)
 		require.Equal(t, base, requests[2].Path)
@@ -57,7 +57,7 @@ func TestMessagesThatMakeNoParameters(t *testing.T) {
 		require.Equal(t, dataplane.SinkFailure, result.Status)
 		require.Contains(t, result.Error, want)
 	}
-	require.Empty(t, service.requests())
+	require.Empty(t, service.Requests())
 }
 
 func TestWhatAGetCannotHave(t *testing.T) {

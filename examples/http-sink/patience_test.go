@@ -30,7 +30,7 @@ func TestABatchWaitsForTheLimitsNoLongerThanLimitWait(t *testing.T) {
 			require.Equal(t, "throttled (limit)", result.Error)
 		}
 	}
-	require.Len(t, service.requests(), sent)
+	require.Len(t, service.Requests(), sent)
 	require.Positive(t, sent)
 	require.Less(t, sent, 100)
 

@@ -22,6 +22,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -29,7 +31,7 @@ import (
 )
 
 // byDestination are settings by which a message names its destination, which has a path of its own at the service.
-func byDestination(service *service, change env) env {
+func byDestination(service *logbook.Service, change env) env {
 	vars := env{
 		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "NUMATHROTTLE_MAX": "1000000",
 		"NUMATHROTTLE_STORE": "memory://" + rand.Text(), "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_ID": "a",
@@ -39,9 +41,9 @@ func byDestination(service *service, change env) env {
 }
 
 // seenBy counts the requests to each destination.
-func seenBy(s *service) map[string]int {
+func seenBy(s *logbook.Service) map[string]int {
 	counts := map[string]int{}
-	for _, r := range s.requests() {
+	for _, r := range s.Requests() {
 		counts[strings.TrimPrefix(r.Path, "/")]++
 	}
 	return counts
@@ -58,7 +60,7 @@ func TestQuotasOfDestinations(t *testing.T) {
 		"variable": func(*testing.T) env { return env{"NUMATHROTTLE_QUOTAS": quotas} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			service, at := startService(t, nil), "127.0.0.1:"+freePort(t)
+			service, at := startService(t, nil), testenv.ClosedPort(t)
 			vars := byDestination(service, own(t))
 			maps.Copy(vars, env{"NUMATHROTTLE_HEALTH_ADDR": at, "LIMIT_WAIT": "15s", "ON_UNAVAILABLE": "nack"})
 			r := start(t, vars)

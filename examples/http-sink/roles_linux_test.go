@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -14,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
 // socketDir is where numaflow-go's servers have their sockets, and the platform mounts a volume for the containers
@@ -51,19 +52,11 @@ func mountVolume(volume string) error {
 	return os.NewSyscallError("mount "+socketDir, syscall.Mount(volume, socketDir, "", syscall.MS_BIND, ""))
 }
 
-// A container is an http-sink in a process of its own, in a role.
-type container struct {
-	cmd *exec.Cmd
-	log bytes.Buffer // once the process has ended
-}
-
 // inPod returns what runs an http-sink with a volume, with nothing else of this process' environment than what is given.
 func inPod(t *testing.T, volume string, vars ...string) *exec.Cmd {
 	t.Helper()
 	short.Skip(t, "it starts processes")
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self)
+	cmd := testenv.Self(t)
 	cmd.Env = append([]string{volumeVariable + "=" + volume}, vars...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
@@ -77,9 +70,7 @@ func inPod(t *testing.T, volume string, vars ...string) *exec.Cmd {
 // newVolume returns a folder for sockets. The test is skipped where no process may mount it.
 func newVolume(t *testing.T) string {
 	t.Helper()
-	volume, err := os.MkdirTemp("", "vol") //nolint:usetesting // the path of a socket must be short
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(volume) })
+	volume := sdkserver.Dir(t)
 	probe := inPod(t, volume)
 	probe.Args = append(probe.Args, "--version")
 	if out, err := probe.CombinedOutput(); err != nil {
@@ -89,32 +80,12 @@ func newVolume(t *testing.T) string {
 }
 
 // startContainer starts an http-sink in a role of a vertex.
-func startContainer(t *testing.T, volume, role string, vars ...string) *container {
+func startContainer(t *testing.T, volume, role string, vars ...string) *testenv.Process {
 	t.Helper()
-	c := &container{cmd: inPod(t, volume, append([]string{
+	return testenv.StartProcess(t, inPod(t, volume, append([]string{
 		"NUMAFLOW_UD_CONTAINER_TYPE=" + role, "NUMAFLOW_NAMESPACE=ns", "NUMAFLOW_PIPELINE_NAME=p", "NUMAFLOW_VERTEX_NAME=v", "NUMAFLOW_POD=pod-0",
 		"HTTP_SINK_ALLOW_ADDRESSES=loopback", "NUMATHROTTLE_MAX=1000",
-	}, vars...)...)}
-	c.cmd.Stdout, c.cmd.Stderr = &c.log, &c.log
-	require.NoError(t, c.cmd.Start())
-	t.Cleanup(func() {
-		if c.cmd.ProcessState == nil {
-			_ = c.cmd.Process.Kill()
-			_ = c.cmd.Wait()
-		}
-		if t.Failed() {
-			t.Logf("%s: %s", role, c.log.String())
-		}
-	})
-	return c
-}
-
-// stop ends the process as the platform does, and returns what it has said.
-func (c *container) stop(t *testing.T) string {
-	t.Helper()
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, c.cmd.Wait(), c.log.String())
-	return c.log.String()
+	}, vars...)...))
 }
 
 // Three containers of one pod are the same program with the same settings but for the service. Each serves where the
@@ -127,7 +98,7 @@ func TestTheRoleOfTheContainerChoosesTheSocket(t *testing.T) {
 		_, _ = w.Write([]byte("stored " + r.Body))
 	})
 	volume := newVolume(t)
-	pod := []*container{
+	pod := []*testenv.Process{
 		startContainer(t, volume, "udsink", "HTTP_SINK_URL="+service.URL+"/main", "HTTP_SINK_STATUSES=404=fallback", "HTTP_SINK_ON_OK=on-success"),
 		startContainer(t, volume, "fb-udsink", "HTTP_SINK_URL="+service.URL+"/fallback"),
 		startContainer(t, volume, "ons-udsink", "HTTP_SINK_URL="+service.URL+"/on-success"),
@@ -142,7 +113,7 @@ func TestTheRoleOfTheContainerChoosesTheSocket(t *testing.T) {
 		require.Equal(t, dataplane.SinkSuccess, w.Routed.Status)
 	}
 	got := map[string]string{}
-	for _, r := range service.requests() {
+	for _, r := range service.Requests() {
 		got[r.Path+" "+r.Body] = ""
 	}
 	require.Equal(t, map[string]string{"/main good": "", "/main bad": "", "/fallback bad": "", "/on-success stored good": ""}, got)
@@ -153,7 +124,9 @@ func TestTheRoleOfTheContainerChoosesTheSocket(t *testing.T) {
 		{"ns/p/v", "sinker-server-info"}, {"ns/p/v/fallback", "fb-sinker-server-info"}, {"ns/p/v/on-success", "ons-sinker-server-info"},
 	} {
 		require.FileExists(t, filepath.Join(volume, want.info))
-		require.Contains(t, pod[i].stop(t), want.pool+" ")
+		require.NoError(t, pod[i].Cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, pod[i].Wait())
+		require.Contains(t, pod[i].Output(), want.pool+" ")
 	}
 }
 

@@ -34,7 +34,7 @@ func TestEveryAttemptHasTheWholeBodyTheSameKeyAndATokenOfItsOwn(t *testing.T) {
 	body := strings.Repeat("x", 300_000)
 	results := r.do(messages(body)...)
 	require.Equal(t, dataplane.SinkSuccess, results[0].Status)
-	requests := service.requests()
+	requests := service.Requests()
 	require.Len(t, requests, 3)
 	key := requests[0].Header.Get("Idempotency-Key")
 	require.Regexp(t, "^"+results[0].ID+"-[0-9a-f]{32}$", key)
@@ -57,11 +57,11 @@ func TestTheKeyIsTheSameWhenThePlatformOffersTheMessageAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, written[0].Retries)
 	keys := map[string]int{}
-	for _, request := range service.requests() {
+	for _, request := range service.Requests() {
 		keys[request.Header.Get("Idempotency-Key")]++
 	}
 	require.Len(t, keys, 1)
-	require.Len(t, service.requests(), 3)
+	require.Len(t, service.Requests(), 3)
 }
 
 func TestDifferentMessagesHaveDifferentKeys(t *testing.T) {
@@ -100,8 +100,8 @@ func TestWithoutAKeyAPostIsRepeatedOnlyIfItWasNotActedOn(t *testing.T) {
 	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "10", "NO_IDEMPOTENCY_KEY": "true", "CONCURRENCY": "1"})
 	results := r.do(messages("refused", "failed")...)
 	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkSuccess, dataplane.SinkFailure}, statuses(results))
-	require.Equal(t, []string{"refused", "refused", "refused", "refused", "failed"}, service.bodies())
-	require.Empty(t, service.requests()[0].Header.Get("Idempotency-Key"))
+	require.Equal(t, []string{"refused", "refused", "refused", "refused", "failed"}, service.Bodies())
+	require.Empty(t, service.Requests()[0].Header.Get("Idempotency-Key"))
 }
 
 func TestWhatIsTooLargeIsHalvedUntilTheBadRecordStandsAlone(t *testing.T) {
@@ -118,7 +118,7 @@ func TestWhatIsTooLargeIsHalvedUntilTheBadRecordStandsAlone(t *testing.T) {
 		}
 		values[5] = `"bad"`
 		require.Equal(t, all(16, dataplane.SinkSuccess), statuses(r.do(messages(values...)...)))
-		bodies := service.bodies()
+		bodies := service.Bodies()
 		require.Len(t, bodies, 1+2*4, "log2(16) steps, two halves each")
 		stored := map[string]int{}
 		for _, body := range bodies {
@@ -152,6 +152,19 @@ func TestBatches(t *testing.T) {
 			[]string{`{"id":12345678901234567890}`},
 			[]string{`{"v":"{\"id\":12345678901234567890}","id":12345678901234567890}`},
 		},
+		"an object around an array": {
+			env{"FORMAT": "json-array", "BODY_PREFIX": `{"events":`, "BODY_SUFFIX": `,"v":1}`}, []string{"1", "2", "3"}, []string{`{"events":[1,2,3],"v":1}`},
+		},
+		"lines with a head":  {env{"FORMAT": "ndjson", "BODY_PREFIX": "{}\n"}, []string{"1", "2"}, []string{"{}\n1\n2\n"}},
+		"a text":             {env{"FORMAT": "raw", "BODY_PREFIX": "<", "SEPARATOR": " | ", "BODY_SUFFIX": ">"}, []string{"1", "2"}, []string{"<1 | 2>"}},
+		"a separator, alone": {env{"FORMAT": "raw", "SEPARATOR": "\n"}, []string{"1", "2", "3"}, []string{"1\n2\n3"}},
+		"no more than fits": {
+			env{"FORMAT": "raw", "BODY_PREFIX": "<", "SEPARATOR": "--", "BODY_SUFFIX": ">", "MAX_BYTES": "6"}, []string{"1", "2", "3"}, []string{"<1--2>", "<3>"},
+		},
+		"each by itself": {env{"BODY_PREFIX": "<", "BODY_SUFFIX": ">"}, []string{"1", "2"}, []string{"<1>", "<2>"}},
+		"another type than JSON": {
+			env{"FORMAT": "json-array", "BODY_PREFIX": "data=", "CONTENT_TYPE": "application/x-www-form-urlencoded"}, []string{"1", "2"}, []string{"data=[1,2]"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := startService(t, nil)
@@ -159,7 +172,7 @@ func TestBatches(t *testing.T) {
 			maps.Copy(vars, c.vars)
 			r := start(t, vars)
 			require.Equal(t, all(len(c.in), dataplane.SinkSuccess), statuses(r.do(messages(c.in...)...)))
-			require.Equal(t, c.want, service.bodies())
+			require.Equal(t, c.want, service.Bodies())
 		})
 	}
 }
@@ -180,7 +193,7 @@ func TestMessagesGoTogetherOnlyToTheSamePlace(t *testing.T) {
 	in[1].Keys = []string{"b?c#d"}
 	require.Equal(t, all(4, dataplane.SinkSuccess), statuses(r.do(in...)))
 	var got []string
-	for _, request := range service.requests() {
+	for _, request := range service.Requests() {
 		got = append(got, request.Path+" "+request.Header.Get("X-Tenant")+" "+request.Header.Get("Traceparent")+" "+request.Body)
 	}
 	require.ElementsMatch(t, []string{"/t/a?of=t%26x t&x 00-0 02", "/t/b%3Fc%23d?of=t%26x t&x 00-0 1", "/t/a?of=u u 00-1 3"}, got)
@@ -198,7 +211,7 @@ func TestAMessageWaitsForOthersOnlyForSoLong(t *testing.T) {
 	in <- datum{id: "2", value: "b"}
 	close(in)
 	require.Equal(t, 2, <-done)
-	require.Equal(t, []string{"a", "b"}, service.bodies())
+	require.Equal(t, []string{"a", "b"}, service.Bodies())
 }
 
 func TestCompression(t *testing.T) {
@@ -211,7 +224,7 @@ func TestCompression(t *testing.T) {
 			r := start(t, env{"URL": service.URL, "COMPRESSION": coding, "CONCURRENCY": "1", "NUMATHROTTLE_MAX": "1000000", "UNIT": "bytes"})
 			long := strings.Repeat("compressible ", 1000)
 			require.Equal(t, all(2, dataplane.SinkSuccess), statuses(r.do(messages(long, "short")...)))
-			requests := service.requests()
+			requests := service.Requests()
 			require.Equal(t, coding, requests[0].Header.Get("Content-Encoding"))
 			require.Less(t, len(requests[0].Body), 1000)
 			reader, err := decode(strings.NewReader(requests[0].Body))
@@ -253,11 +266,11 @@ func TestRedirects(t *testing.T) {
 		r := start(t, env{"URL": fmt.Sprintf("%s/%d", service.URL, c.status), "REDIRECTS": c.follow, "BEARER_TOKEN": canary})
 		results := r.do(messages("body")...)
 		require.Equal(t, c.want, results[0].Status, c)
-		last := service.requests()[len(service.requests())-1]
+		last := service.Requests()[len(service.Requests())-1]
 		require.Equal(t, "POST", last.Method)
 		require.Equal(t, "body", last.Body)
 	}
-	require.Empty(t, elsewhere.requests())
+	require.Empty(t, elsewhere.Requests())
 }
 
 func TestSlowAnswers(t *testing.T) {
@@ -307,7 +320,7 @@ func TestAServiceCannotSayWhatTheClientSaysToItself(t *testing.T) {
 	})
 	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "3", "CONCURRENCY": "1", "BEARER_TOKEN": canary})
 	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkSuccess, dataplane.SinkFailure}, statuses(r.do(messages("ok", "fail")...)))
-	require.Equal(t, []string{"ok", "fail"}, service.bodies())
+	require.Equal(t, []string{"ok", "fail"}, service.Bodies())
 }
 
 func TestErrorsHoldNoURL(t *testing.T) {
@@ -328,5 +341,11 @@ func TestAConnectionThatBreaksOffIsTriedAgain(t *testing.T) {
 	})
 	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "2"})
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("body")...)))
-	require.Equal(t, []string{"body", "body"}, service.bodies())
+	require.Equal(t, []string{"body", "body"}, service.Bodies())
+}
+
+func TestLayoutsThatAreRefused(t *testing.T) {
+	_, err := loaded(t, env{"URL": "http://h", "FORMAT": "json-array", "BODY_PREFIX": `{"events":`, "SEPARATOR": ","})
+	require.ErrorContains(t, err, "separator is set without format: raw")
+	require.ErrorContains(t, withoutSources(err), `bodyPrefix and bodySuffix are "{\"events\":" and "", which make no JSON around an array, allowed: such as`)
 }

@@ -77,7 +77,7 @@ func TestSignatureVersion4(t *testing.T) {
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("ä/b")...)))
 	require.NoError(t, os.WriteFile(token, []byte("another"), 0o600))
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("c")...)))
-	requests := service.requests()
+	requests := service.Requests()
 	require.Len(t, requests, 3)
 	for i, request := range requests {
 		require.Equal(t, awsSignatureOf(t, request, strings.TrimPrefix(service.URL, "http://"), canary, "eu-central-1", "execute-api"),
@@ -99,7 +99,7 @@ func TestSignatureVersion4OfAGet(t *testing.T) {
 		"AWS_REGION": "us-east-1", "AWS_SERVICE": "es",
 	})
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages(`{"b":"x y","a":"1"}`)...)))
-	request := service.requests()[0]
+	request := service.Requests()[0]
 	require.Equal(t, awsSignatureOf(t, request, strings.TrimPrefix(service.URL, "http://"), canary, "us-east-1", "es"), request.Header.Get("Authorization"))
 }
 

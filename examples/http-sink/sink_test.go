@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -84,7 +85,7 @@ func TestWhenTheLimiterIsClosedMessagesWaitForTheEnd(t *testing.T) {
 	}
 	cancel()
 	require.False(t, (<-done)[0].Success)
-	require.Empty(t, service.requests())
+	require.Empty(t, service.Requests())
 }
 
 func TestShadowModeHoldsNothingBackAndCounts(t *testing.T) {
@@ -102,7 +103,9 @@ func TestShadowModeHoldsNothingBackAndCounts(t *testing.T) {
 
 // The variables OTEL_* export what the health server shows.
 func TestMetricsAreExportedAsTheStandardVariablesSay(t *testing.T) {
-	port := freePort(t)
+	addr := testenv.ClosedPort(t)
+	_, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
 	for name, value := range map[string]string{
 		"OTEL_METRICS_EXPORTER": "prometheus", "OTEL_EXPORTER_PROMETHEUS_HOST": "127.0.0.1", "OTEL_EXPORTER_PROMETHEUS_PORT": port,
 	} {
@@ -111,7 +114,7 @@ func TestMetricsAreExportedAsTheStandardVariablesSay(t *testing.T) {
 	service := startService(t, nil)
 	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_HEALTH_ADDR": "127.0.0.1:0"})
 	require.Equal(t, all(3, dataplane.SinkSuccess), statuses(r.do(numbered(3)...)))
-	for _, addr := range []string{"127.0.0.1:" + port, r.meters.places.Addr.String()} {
+	for _, addr := range []string{addr, r.meters.places.Addr.String()} {
 		text := get(t, "http://"+addr+"/metrics")
 		require.Regexp(t, `http_sink_messages_total\{answer="ack".*\} 3\n`, text)
 		require.Regexp(t, `http_sink_attempt_duration_seconds_count\{.*status="2xx".*\} 3\n`, text)
@@ -132,7 +135,7 @@ func TestEachDestinationHasALimitOfItsOwn(t *testing.T) {
 		require.Greater(t, result.NackOptions.Delay, time.Minute)
 	}
 	require.Len(t, r.limits.at, 4, "three, and one for all others")
-	require.Empty(t, service.requests())
+	require.Empty(t, service.Requests())
 }
 
 func TestBreaker(t *testing.T) {
@@ -149,7 +152,7 @@ func TestBreaker(t *testing.T) {
 	require.Equal(t, append(all(4, dataplane.SinkNack), dataplane.SinkSuccess), statuses(results))
 	require.Equal(t, "status 500", results[2].NackOptions.Reason)
 	require.Equal(t, "the breaker is open: too many calls in a row have failed", results[3].NackOptions.Reason)
-	require.Len(t, service.requests(), 4, "the fourth to a was not sent")
+	require.Len(t, service.Requests(), 4, "the fourth to a was not sent")
 	require.EqualValues(t, 4, r.limits.rates[0].Status().Granted, "and has drawn nothing")
 	require.Eventually(t, func() bool { return r.do(messages("a")...)[0].Status == dataplane.SinkSuccess }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, r.log.String(), "the destination is called again")
@@ -254,9 +257,9 @@ func TestARefusalHoldsBackAllPods(t *testing.T) {
 				require.Eventually(t, func() bool { return b.limits.rates[c.rate].Status().Paused != nil }, testTimeout, 10*time.Millisecond)
 			}
 			if c.vars["LIMIT_WAIT"] != "" { // else it would wait for the end, as for tokens
-				before := len(service.requests())
+				before := len(service.Requests())
 				require.Equal(t, all(1, dataplane.SinkNack), statuses(b.do(messages(c.to)...)))
-				require.Len(t, service.requests(), before, "the service is left alone")
+				require.Len(t, service.Requests(), before, "the service is left alone")
 			}
 			if c.vars["DESTINATION"] != "" {
 				require.Equal(t, all(1, dataplane.SinkSuccess), statuses(b.do(messages("other")...)))

@@ -67,5 +67,5 @@ func TestAHeadOfAnAnswerThatDoesNotCome(t *testing.T) {
 	service := startService(t, func(http.ResponseWriter, seen, int) { <-release })
 	defer close(release)
 	requireTimeouts(t, "HEADER_TIMEOUT", env{"URL": service.URL})
-	require.Eventually(t, func() bool { return len(service.requests()) >= 2 }, testTimeout, time.Millisecond, "the requests were read")
+	require.Eventually(t, func() bool { return len(service.Requests()) >= 2 }, testTimeout, time.Millisecond, "the requests were read")
 }

@@ -208,7 +208,7 @@ func TestMaxPause(t *testing.T) {
 	r.do(numbered(1)...)
 	require.Contains(t, r.log.String(), "asks for a longer pause than is allowed")
 	require.Contains(t, r.log.String(), "allowed=150ms")
-	require.Eventually(t, func() bool { r.do(numbered(1)...); return len(service.requests()) > 1 }, testTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { r.do(numbered(1)...); return len(service.Requests()) > 1 }, testTimeout, 10*time.Millisecond)
 
 	_, err := loaded(t, env{"URL": service.URL, "MAX_PAUSE": "6m"})
 	require.ErrorContains(t, err, "maxPause")

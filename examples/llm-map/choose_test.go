@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -275,17 +273,7 @@ func TestEndedMessagesOfManyDeploymentsHaveNoAnswer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newChoice(t, answers(refuses(429, "Retry-After: 600", "")), answers(refuses(429, "Retry-After: 600", "")),
 					throttletest.New(script...), throttletest.New(script...), nil)
-				ctx, cancel := context.WithCancel(t.Context())
-				returned, gone := false, make(chan struct{})
-				go func() {
-					defer close(gone)
-					c.Map(ctx, nil, datum{value: "x"})
-					returned = true
-				}()
-				time.Sleep(10 * time.Second)
-				cancel()
-				<-gone
-				require.False(t, returned, "an answer would lose the message")
+				requireNoAnswer(t, c.handler, 10*time.Second)
 				c.requirePermits(t)
 			})
 		})
@@ -307,12 +295,8 @@ func TestPoolOfTwoDeployments(t *testing.T) {
 			servers[name], hosts[name] = server, server
 		}
 		store := "memory://two-deployments"
-		todo := make(chan int)
-		var sending sync.WaitGroup
-		var mu sync.Mutex
-		got := map[string]int{}
 		const prompts = 900
-		for i := range 2 {
+		got := answerPrompts(t, 2, prompts, func(i int) *handler {
 			var targets []target
 			for _, name := range []string{"a", "b"} {
 				s := testSettings(func(s *settings) {
@@ -327,23 +311,8 @@ func TestPoolOfTwoDeployments(t *testing.T) {
 			}
 			h, err := newHandlerOf(targets[0].settings, targets, inMemory{hosts}, discard())
 			require.NoError(t, err)
-			for range 64 {
-				sending.Go(func() {
-					for n := range todo {
-						r := ask(t.Context(), t, h, fmt.Sprint("prompt ", n, strings.Repeat(" word", 20+n%150)))
-						mu.Lock()
-						got[r.Deployment]++
-						mu.Unlock()
-					}
-				})
-			}
-		}
-		time.Sleep(5 * time.Second)
-		for n := range prompts {
-			todo <- n
-		}
-		close(todo)
-		sending.Wait()
+			return h
+		})
 		t.Log(got)
 		require.Equal(t, prompts, got["a"]+got["b"])
 		for name, server := range servers {

@@ -466,7 +466,7 @@ func TestStrictRequests(t *testing.T) {
 			s.RequestsPerMinute, s.TokensPerMinute, s.Strict, s.MaxReserved = 120, 900_000, true, 8
 			s.Pool.OnStoreLoss = numathrottle.StoreLossStop
 		})
-		require.EqualValues(t, 200, answered)
+		require.Equal(t, 200, answered)
 		charges := server.Charges()
 		var last time.Time
 		n := 0

@@ -186,20 +186,26 @@ func TestEndedMessagesHaveNoAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := mustHandler(t, testSettings(func(s *settings) { s.MaxAttempts = 1000 }), throttletest.New(c.script...), c.endpoint, nil)
-				ctx, cancel := context.WithCancel(t.Context())
-				returned, gone := false, make(chan struct{})
-				go func() {
-					defer close(gone)
-					h.Map(ctx, nil, datum{value: "x"})
-					returned = true
-				}()
-				time.Sleep(time.Second)
-				cancel()
-				<-gone
-				require.False(t, returned, "an answer would lose the message")
+				requireNoAnswer(t, h, time.Second)
 			})
 		})
 	}
+}
+
+// requireNoAnswer has a handler take a message whose context ends after so long: an answer would lose the message.
+func requireNoAnswer(t *testing.T, h *handler, after time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(after, cancel)
+	returned, gone := false, make(chan struct{})
+	go func() {
+		defer close(gone)
+		h.Map(ctx, nil, datum{value: "x"})
+		returned = true
+	}()
+	<-gone
+	require.Error(t, ctx.Err(), "it has waited for the end")
+	require.False(t, returned, "an answer would lose the message")
 }
 
 // A limiter that is closed belongs to a process that shuts down: the message waits for the
@@ -210,17 +216,7 @@ func TestClosedLimiterAnswersNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Close())
 		h := mustHandler(t, testSettings(nil), l, answers(says("hi", 1, 1)), nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		returned, gone := false, make(chan struct{})
-		go func() {
-			defer close(gone)
-			h.Map(ctx, nil, datum{value: "x"})
-			returned = true
-		}()
-		time.Sleep(time.Hour)
-		cancel()
-		<-gone
-		require.False(t, returned)
+		requireNoAnswer(t, h, time.Hour)
 	})
 }
 

@@ -72,7 +72,7 @@ func testSettings(change func(*settings)) settings {
 func mustHandler(t *testing.T, s settings, l throttle.Limiter, endpoint http.Handler, log *slog.Logger) *handler {
 	t.Helper()
 	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+		log = discard()
 	}
 	h, err := newHandler(s, l, inMemory{endpoint}, log)
 	require.NoError(t, err)

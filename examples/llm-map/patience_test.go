@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -107,7 +107,7 @@ func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {
 		says("hi", 1, 1)(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c := startChild(t, shortDir(t), "p", "LLM_MAP_BASE_URL="+server.URL, "LLM_MAP_IN_FLIGHT=1", "NUMATHROTTLE_STORE=static://?replicas=1",
+	c := startChild(t, sdkserver.Dir(t), "p", "LLM_MAP_BASE_URL="+server.URL, "LLM_MAP_IN_FLIGHT=1", "NUMATHROTTLE_STORE=static://?replicas=1",
 		"LLM_MAP_MAX_WAIT=50ms", "LLM_MAP_ON_DENIED=nack")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -132,9 +132,7 @@ func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {
 		require.NoError(t, json.Unmarshal(answered[0].Value, &r))
 		require.Equal(t, "hi", r.Text)
 	}
-	require.NoError(t, c.feed.Close())
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, c.cmd.Wait())
+	requireEnds(t, c)
 }
 
 // deliver sends a message until it is not given back.

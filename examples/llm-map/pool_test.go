@@ -2,11 +2,9 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +43,7 @@ func TestPoolStaysWithinTheLimitsAndUsesThem(t *testing.T) {
 					s.Provider, s.MaxTokens, s.InFlight = c.provider, 200, inFlight
 					s.RequestsPerMinute, s.TokensPerMinute = c.limits.RequestsPerMinute, c.limits.TokensPerMinute
 				})
-				require.EqualValues(t, c.prompts, answered)
+				require.Equal(t, c.prompts, answered)
 				st, charges := server.Stats(), server.Charges()
 				require.Zero(t, st.Refused(), "%+v", st)
 				require.Equal(t, c.prompts, st.Served)
@@ -64,7 +62,7 @@ func TestPoolAboveTheLimitsIsRefused(t *testing.T) {
 		server, err := fakellm.New(fakellm.Config{Provider: fakellm.SelfHosted, TokensPerMinute: 100_000, Slice: 5 * time.Second})
 		require.NoError(t, err)
 		answered := runPool(t, server, 500, func(s *settings) { s.MaxTokens, s.TokensPerMinute = 200, 130_000 })
-		require.EqualValues(t, 500, answered, "in the end")
+		require.Equal(t, 500, answered, "in the end")
 		require.NotZero(t, server.Stats().RefusedTokens)
 	})
 }
@@ -76,7 +74,7 @@ func TestPoolStaysWithinTheCallsInFlight(t *testing.T) {
 		server, err := fakellm.New(fakellm.Config{Provider: fakellm.SelfHosted, InFlight: 16, Latency: time.Second})
 		require.NoError(t, err)
 		answered := runPool(t, server, 300, func(s *settings) { s.InFlight, s.Pool.Policy = 16, numathrottle.PolicyEven })
-		require.EqualValues(t, 300, answered)
+		require.Equal(t, 300, answered)
 		st := server.Stats()
 		require.Zero(t, st.Refused(), "%+v", st)
 		require.Equal(t, 16, st.MostInFlight)
@@ -90,8 +88,7 @@ func TestPoolsOfTheLimits(t *testing.T) {
 		s.Pool = numathrottle.Config{Pool: "ns/pipeline/vertex", ID: "p"}
 		s.RequestsPerMinute, s.TokensPerMinute, s.InFlight, s.BurstTime = 600, 90_000, 32, 2*time.Second
 	})
-	log := slog.New(slog.DiscardHandler)
-	l, err := openLimits(t.Context(), &s, log)
+	l, err := openLimits(t.Context(), &s, discard())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.close()) }()
 	require.Equal(t, "ns/pipeline/vertex/requests", l.requests.Status().Name)
@@ -102,41 +99,52 @@ func TestPoolsOfTheLimits(t *testing.T) {
 	require.Equal(t, 32, l.inFlight.Status().Max)
 
 	s = testSettings(nil)
-	none, err := openLimits(t.Context(), &s, log)
+	none, err := openLimits(t.Context(), &s, discard())
 	require.NoError(t, err)
 	require.True(t, throttle.Unlimited(none.limiter()))
 	require.NoError(t, none.close())
 
 	s.RequestsPerMinute, s.Pool.Store = 1, "http://h"
-	_, err = openLimits(t.Context(), &s, log)
+	_, err = openLimits(t.Context(), &s, discard())
 	require.ErrorContains(t, err, `store has the scheme "http"`)
 }
 
-// runPool lets four processors answer so many prompts, of which they are offered 64 each at
-// a time, and returns how many got an answer.
-func runPool(t *testing.T, endpoint http.Handler, prompts int, change func(*settings)) int64 {
+// runPool lets four processors answer so many prompts, and returns how many got an answer.
+func runPool(t *testing.T, endpoint http.Handler, prompts int, change func(*settings)) int {
 	t.Helper()
 	store := "memory://" + strings.NewReplacer("/", "-", ",", "", "_", "-").Replace(t.Name())
-	todo := make(chan int)
-	var sending sync.WaitGroup
-	var answered atomic.Int64
-	for i := range 4 {
+	return answerPrompts(t, 4, prompts, func(i int) *handler {
 		s := testSettings(func(s *settings) {
 			s.BaseURL = "http://endpoint.invalid"
 			s.Pool = numathrottle.Config{Store: store, Pool: "pool", ID: fmt.Sprint("p", i)}
 			change(s)
 		})
-		log := slog.New(slog.DiscardHandler)
-		l, err := openLimits(t.Context(), &s, log)
+		l, err := openLimits(t.Context(), &s, discard())
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, l.close()) })
-		h := mustHandler(t, s, l.limiter(), endpoint, log)
+		return mustHandler(t, s, l.limiter(), endpoint, nil)
+	})[""]
+}
+
+// answerPrompts lets processors answer so many prompts, of which they are offered 64 each at a time, and returns how many each
+// deployment has answered.
+func answerPrompts(t *testing.T, processors, prompts int, newProcessor func(i int) *handler) map[string]int {
+	t.Helper()
+	todo := make(chan int)
+	var sending sync.WaitGroup
+	var mu sync.Mutex
+	answered := map[string]int{}
+	for i := range processors {
+		h := newProcessor(i)
 		for range 64 {
 			sending.Go(func() {
 				for n := range todo {
-					if ask(t.Context(), t, h, fmt.Sprint("prompt ", n, strings.Repeat(" word", 20+n%150))).Error == nil {
-						answered.Add(1)
+					r := ask(t.Context(), t, h, fmt.Sprint("prompt ", n, strings.Repeat(" word", 20+n%150)))
+					mu.Lock()
+					if r.Error == nil {
+						answered[r.Deployment]++
 					}
+					mu.Unlock()
 				}
 			})
 		}
@@ -147,7 +155,7 @@ func runPool(t *testing.T, endpoint http.Handler, prompts int, change func(*sett
 	}
 	close(todo)
 	sending.Wait()
-	return answered.Load()
+	return answered
 }
 
 // use is how much of each limit was used between the first call and the last.

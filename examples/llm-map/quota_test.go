@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/rand"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
 // A tenant's quota from the file or the environment bounds it, wherever the tag stands in a message; a nack says which tenant, why and
@@ -19,11 +19,11 @@ import (
 func TestQuotasOfTenants(t *testing.T) {
 	// A call draws some 50 tokens, and twice that is more than the budget.
 	const quotas = "{tags: {acme: {budgets: [{amount: 80, per: month}]}, beta: {}}}"
-	for _, rule := range []string{"header tenant", "key 1", "json user.tenant"} {
-		for _, from := range []string{"file", "variable"} {
+	for rule, sources := range map[string][]string{"header tenant": {"file"}, "key 1": {"file"}, "json user.tenant": {"file", "variable"}} {
+		for _, from := range sources {
 			t.Run(rule+" "+from, func(t *testing.T) {
 				clearEnv(t)
-				at := freeAddress(t)
+				at := testenv.ClosedPort(t)
 				for name, value := range map[string]string{
 					"LLM_MAP_PROVIDER": "self-hosted", "LLM_MAP_BASE_URL": "http://endpoint.invalid/v1", "LLM_MAP_MODEL": "m", "LLM_MAP_MAX_TOKENS": "40",
 					"LLM_MAP_TAG": rule, "LLM_MAP_TOKENS_PER_MINUTE": "100000000", "LLM_MAP_MAX_WAIT": "15s", "LLM_MAP_ON_DENIED": "nack",
@@ -74,14 +74,6 @@ func TestQuotasOfTenants(t *testing.T) {
 			})
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // tagsAt returns the tags that a health server shows.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -18,15 +17,16 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
 // A child is a process of llm-map, which this binary is in a test.
 type child struct {
-	cmd  *exec.Cmd
+	*testenv.Process
+
 	feed *dataplane.Map
-	log  string
 }
 
 // startChild starts llm-map with variables, on a socket in dir, and opens a stream to it. The
@@ -34,45 +34,50 @@ type child struct {
 func startChild(t *testing.T, dir, id string, environ ...string) *child {
 	t.Helper()
 	short.Skip(t, "it starts processes")
-	self, err := os.Executable()
-	require.NoError(t, err)
 	socket := filepath.Join(dir, id+".sock")
-	c := &child{cmd: exec.Command(self), log: filepath.Join(dir, id+".log")}
-	c.cmd.Env = append([]string{
+	cmd := testenv.Self(t)
+	cmd.Env = append([]string{
 		processVariable + "=1", "NUMATHROTTLE_ID=" + id, "LLM_MAP_PROVIDER=self-hosted", "LLM_MAP_MODEL=m", "LLM_MAP_API_KEY=" + canary,
 		"LLM_MAP_MAX_TOKENS=50", "LLM_MAP_SOCKET=" + socket, "LLM_MAP_SERVER_INFO=" + socket + ".info",
 	}, environ...)
-	log, err := os.Create(c.log)
-	require.NoError(t, err)
-	defer log.Close()
-	c.cmd.Stdout, c.cmd.Stderr = log, log
-	require.NoError(t, c.cmd.Start())
+	c := &child{Process: testenv.StartProcess(t, cmd)}
 	t.Cleanup(func() {
-		if c.cmd.ProcessState == nil {
-			_ = c.cmd.Process.Kill()
-			_ = c.cmd.Wait()
-		}
-		content, err := os.ReadFile(c.log)
-		require.NoError(t, err)
-		require.NotContains(t, string(content), canary)
-		if t.Failed() {
-			t.Logf("%s: %s", id, content)
-		}
+		c.Kill()
+		require.NotContains(t, c.Output(), canary)
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	var err error
 	c.feed, err = dataplane.Dial(ctx, socket)
 	require.NoError(t, err)
 	return c
 }
 
-// shortDir returns a folder whose path is short enough for a socket.
-func shortDir(t *testing.T) string {
+// requireAnswered sends prompts at once, to one child after the other, and requires an answer to each.
+func requireAnswered(t *testing.T, prompts int, children []*child) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "llm") //nolint:usetesting // that of the test is too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	var sending sync.WaitGroup
+	var answered atomic.Int64
+	for n := range prompts {
+		sending.Go(func() {
+			out, err := children[n%len(children)].feed.Do(t.Context(), dataplane.Message{Keys: []string{"k"}, Value: []byte("some words to repeat")})
+			if err == nil && isAnswer(out) {
+				answered.Add(1)
+			}
+		})
+	}
+	sending.Wait()
+	require.EqualValues(t, prompts, answered.Load())
+}
+
+// requireEnds ends children in good order.
+func requireEnds(t *testing.T, children ...*child) {
+	t.Helper()
+	for _, c := range children {
+		require.NoError(t, c.feed.Close())
+		require.NoError(t, c.Cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, c.Wait())
+	}
 }
 
 func startFake(t *testing.T, c fakellm.Config) (*fakellm.Server, string) {
@@ -92,33 +97,18 @@ func TestFourProcesses(t *testing.T) {
 		Provider: fakellm.SelfHosted, RequestsPerMinute: 12_000, TokensPerMinute: 3_000_000, Slice: 10 * time.Second, Latency: 20 * time.Millisecond,
 		APIKey: canary,
 	})
-	dir := shortDir(t)
+	dir := sdkserver.Dir(t)
 	var children []*child
 	for i := range 4 {
 		children = append(children, startChild(t, dir, fmt.Sprint("p", i), "LLM_MAP_BASE_URL="+url, "NUMATHROTTLE_STORE=static://?replicas=4",
 			"LLM_MAP_REQUESTS_PER_MINUTE=12000", "LLM_MAP_TOKENS_PER_MINUTE=3000000", "LLM_MAP_IN_FLIGHT=64"))
 	}
-	var sending sync.WaitGroup
-	var answered atomic.Int64
-	for n := range prompts {
-		sending.Go(func() {
-			out, err := children[n%4].feed.Do(t.Context(), dataplane.Message{Keys: []string{"k"}, Value: []byte("some words to repeat")})
-			if err == nil && isAnswer(out) {
-				answered.Add(1)
-			}
-		})
-	}
-	sending.Wait()
-	require.EqualValues(t, prompts, answered.Load())
+	requireAnswered(t, prompts, children)
 	st := fake.Stats()
 	require.Zero(t, st.Refused(), "%+v", st)
 	require.Equal(t, prompts, st.Served)
 	require.LessOrEqual(t, st.MostInFlight, 64)
-	for _, c := range children {
-		require.NoError(t, c.feed.Close())
-		require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, c.cmd.Wait())
-	}
+	requireEnds(t, children...)
 }
 
 func isAnswer(out []dataplane.Result) bool {
@@ -129,8 +119,8 @@ func isAnswer(out []dataplane.Result) bool {
 // SIGTERM while calls are under way, and while messages wait for tokens, loses nothing: each
 // message has its real answer, or none at all, so that the platform delivers it again.
 func TestSIGTERMInMidCallLosesNothing(t *testing.T) {
-	fake, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 1500 * time.Millisecond})
-	dir := shortDir(t)
+	fake, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 500 * time.Millisecond})
+	dir := sdkserver.Dir(t)
 	c := startChild(t, dir, "p", "LLM_MAP_BASE_URL="+url, "LLM_MAP_IN_FLIGHT=10")
 	const messages = 30 // in flight are ten of them at a time
 	var answered, unanswered, wrong atomic.Int64
@@ -149,10 +139,10 @@ func TestSIGTERMInMidCallLosesNothing(t *testing.T) {
 		})
 	}
 	require.Eventually(t, func() bool { return fake.Stats().InFlight == 10 }, 20*time.Second, time.Millisecond)
-	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, c.Cmd.Process.Signal(syscall.SIGTERM))
 	sending.Wait()
 	_ = c.feed.Close() // it fails when messages were left without an answer
-	require.NoError(t, c.cmd.Wait())
+	require.NoError(t, c.Wait())
 	require.Zero(t, wrong.Load())
 	require.EqualValues(t, messages, answered.Load()+unanswered.Load())
 	require.GreaterOrEqual(t, answered.Load(), int64(10), "calls that were under way are answered")
@@ -179,7 +169,7 @@ func TestProcessesShareDeploymentsAndABudget(t *testing.T) {
 	const prompts = 60
 	first, urlA := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, RequestsPerMinute: 600, Slice: 5 * time.Second, APIKey: canary})
 	second, urlB := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, RequestsPerMinute: 6000, Slice: 5 * time.Second, APIKey: canary + "-b"})
-	dir := shortDir(t)
+	dir := sdkserver.Dir(t)
 	config := filepath.Join(dir, "config.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(`
 deployments:
@@ -196,26 +186,11 @@ budget: {amount: 1, per: month}
 		children = append(children, startChild(t, dir, fmt.Sprint("d", i), "NUMATHROTTLE_CONFIG="+config, "KEY_A="+canary, "KEY_B="+canary+"-b",
 			"NUMATHROTTLE_STORE=redis://"+server.Addr(), "NUMATHROTTLE_POOL=p"))
 	}
-	var sending sync.WaitGroup
-	var answered atomic.Int64
-	for n := range prompts {
-		sending.Go(func() {
-			out, err := children[n%2].feed.Do(t.Context(), dataplane.Message{Value: []byte("some words to repeat")})
-			if err == nil && isAnswer(out) {
-				answered.Add(1)
-			}
-		})
-	}
-	sending.Wait()
-	require.EqualValues(t, prompts, answered.Load())
+	requireAnswered(t, prompts, children)
 	for _, fake := range []*fakellm.Server{first, second} {
 		require.Zero(t, fake.Stats().Refused(), "%+v", fake.Stats())
 		require.Positive(t, fake.Stats().Served)
 	}
 	require.Equal(t, prompts, first.Stats().Served+second.Stats().Served)
-	for _, c := range children {
-		require.NoError(t, c.feed.Close())
-		require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, c.cmd.Wait())
-	}
+	requireEnds(t, children...)
 }

@@ -5,12 +5,6 @@ package chaos
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -120,7 +115,6 @@ func startPool(t testing.TB, c poolConfig) *pool {
 	if c.Total {
 		p.bound.Interval = driver.Interval(c.Lease, len(c.Stores))
 	}
-	dir := t.ArtifactDir()
 	for i, store := range c.Stores {
 		j := job{
 			Worker: i, Pool: c.Pool, Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
@@ -134,7 +128,7 @@ func startPool(t testing.TB, c poolConfig) *pool {
 		if c.Defaults {
 			j.Longest = 0
 		}
-		p.workers = append(p.workers, startWorker(t, j, dir))
+		p.workers = append(p.workers, startWorker(t, j))
 	}
 	return p
 }
@@ -205,86 +199,35 @@ func (p *pool) judge() []proof.Window {
 
 // A worker is one process of a pool.
 type worker struct {
+	*testenv.Process
+
 	number int
-	cmd    *exec.Cmd
-	gone   chan struct{} // closed when the process has ended
-	log    string
 	job    job
 	killed bool // by the test
 }
 
-// startWorker starts this test binary as a worker, which ends with the test.
-func startWorker(t testing.TB, j job, dir string) *worker {
+// startWorker starts this test binary as a worker, which ends with the test. One that ended by itself fails the test.
+func startWorker(t testing.TB, j job) *worker {
 	t.Helper()
 	encoded, err := json.Marshal(j)
 	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	w := &worker{
-		number: j.Worker, job: j, cmd: exec.Command(self), gone: make(chan struct{}),
-		log: filepath.Join(dir, fmt.Sprintf("worker-%d.log", j.Worker)),
-	}
-	w.cmd.Env = append(os.Environ(), jobVariable+"="+string(encoded), "GOMAXPROCS=1")
-	w.cmd.SysProcAttr = workerAttributes()
-	output, err := os.Create(w.log)
-	require.NoError(t, err)
-	w.cmd.Stdout, w.cmd.Stderr = output, output
-	started := make(chan error)
-	go func() {
-		// The parent-death signal follows the thread that started the process.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := w.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = w.cmd.Wait() // how it ended stands in ProcessState
+	w := &worker{number: j.Worker, job: j}
+	w.Process = testenv.StartProcess(t, testenv.Self(t, jobVariable+"="+string(encoded), "GOMAXPROCS=1"))
+	t.Cleanup(func() {
+		if !w.killed && w.Ends(0) {
+			t.Errorf("worker %d ended by itself: %v", w.number, w.ProcessState)
 		}
-		output.Close()
-		close(w.gone)
-	}()
-	require.NoError(t, <-started)
-	t.Cleanup(func() { w.end(t) })
+	})
 	return w
-}
-
-// end kills the process, stopped or not. One that ended by itself fails the test.
-func (w *worker) end(t testing.TB) {
-	t.Helper()
-	select {
-	case <-w.gone:
-		if w.killed {
-			return
-		}
-		t.Errorf("worker %d ended by itself: %v", w.number, w.cmd.ProcessState)
-	default:
-		_ = w.cmd.Process.Kill() // fails only if it is gone
-		<-w.gone
-	}
-	if t.Failed() {
-		t.Logf("last lines of worker %d:\n%s", w.number, tail(w.log))
-	}
-}
-
-func tail(name string) string {
-	const limit = 1500
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return err.Error()
-	}
-	if len(text) > limit {
-		_, after, _ := strings.Cut(string(text[len(text)-limit:]), "\n")
-		return after
-	}
-	return string(text)
 }
 
 // halt makes the process stand still, resume lets it go on.
 func (w *worker) halt(t testing.TB) {
 	t.Helper()
-	require.NoError(t, w.cmd.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, w.Cmd.Process.Signal(syscall.SIGSTOP))
 }
 
 func (w *worker) resume(t testing.TB) {
 	t.Helper()
-	require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
+	require.NoError(t, w.Cmd.Process.Signal(syscall.SIGCONT))
 }

@@ -4,18 +4,11 @@ package chaos
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
-
-// workerAttributes lets the kernel kill a worker when the thread that started it
-// ends, so that none outlives a test that was itself killed.
-func workerAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
 
 // processors returns those that this process may run on.
 func processors(t testing.TB) []processor {

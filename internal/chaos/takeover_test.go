@@ -62,7 +62,7 @@ func (l *lane) killAndStart(without bool) {
 			if without {
 				l.pool.workers[i].job.StateDir = l.TempDir()
 			}
-			l.pool.workers[i] = startWorker(l, l.pool.workers[i].job, l.ArtifactDir())
+			l.pool.workers[i] = startWorker(l, l.pool.workers[i].job)
 		},
 	}
 	if !without {
@@ -77,6 +77,5 @@ func (l *lane) killAndStart(without bool) {
 // kill ends the process as the kernel does when there is no memory left.
 func (w *worker) kill() {
 	w.killed = true
-	_ = w.cmd.Process.Kill()
-	<-w.gone
+	w.Kill()
 }

@@ -18,8 +18,6 @@ type call[Resp any] struct {
 	done chan Resp
 	// parts are the responses before the last; the receiver's until done got the last.
 	parts []Resp
-	// each, if not nil, receives the parts as they come.
-	each func(Resp)
 }
 
 // The state of the current turn.
@@ -35,8 +33,8 @@ const (
 
 // begin starts the next turn and returns its number. Only the owner of the
 // place may call it.
-func (c *call[Resp]) begin(each func(Resp)) (turn uint64) {
-	c.parts, c.each = nil, each
+func (c *call[Resp]) begin() (turn uint64) {
+	c.parts = nil
 	turn = c.word.Load()>>stateBits + 1
 	c.word.Store(turn<<stateBits | statePending)
 	return turn

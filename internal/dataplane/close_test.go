@@ -124,33 +124,6 @@ func TestAbortFailsWhatIsInFlight(t *testing.T) {
 	m.Abort()
 }
 
-func TestDialWaitsForTheServer(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "late.sock")
-	dialled := make(chan error, 1)
-	go func() {
-		m, err := Dial(testContext(t), socket)
-		if err == nil {
-			_, err = m.Do(testContext(t), Message{})
-			m.Abort()
-		}
-		dialled <- err
-	}()
-	select {
-	case err := <-dialled:
-		require.Fail(t, "returned without a server", "error: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- mapsdk.NewServer(mapsdk.MapperFunc(echo), mapsdk.WithSockAddr(socket),
-			mapsdk.WithServerInfoFilePath(filepath.Join(t.TempDir(), "info"))).Start(ctx)
-	}()
-	require.NoError(t, <-dialled)
-	cancel()
-	require.NoError(t, <-ended)
-}
-
 func TestDialFails(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nobody.sock")
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)

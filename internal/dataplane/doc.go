@@ -8,8 +8,6 @@
 //	DialSink       a Sink       one batch at a time; SinkWriter adds retries and routing
 //	DialSource     a Source     reads, acknowledgements, refusals and questions
 //
-// A Vertex combines them into the core of one pod, in its rhythm (Cadence).
-//
 // # Same as the platform
 //
 //   - It waits for the socket and for IsReady, and then opens one stream (a source

@@ -34,14 +34,13 @@ func (f *flow[Req, Resp]) start(o opened[Req, Resp], s settings, inspect func(Re
 	f.run(f, o, o.conn, s, s.concurrency)
 }
 
-// do sends one message and waits for its last response. each is called by the
-// receiver for every response before the last.
-func (f *flow[Req, Resp]) do(ctx context.Context, request func(id string) Req, each func(Resp)) (last Resp, parts []Resp, err error) {
+// do sends one message and waits for its last response. parts are those before it.
+func (f *flow[Req, Resp]) do(ctx context.Context, request func(id string) Req) (last Resp, parts []Resp, err error) {
 	c, err := take(ctx, &f.gate, f.free)
 	if err != nil {
 		return last, nil, err
 	}
-	turn := c.begin(each)
+	turn := c.begin()
 	id := formatID(c.place, turn)
 	f.sent.Add(1)
 	f.outbox <- parcel[Req]{first: request(id)}
@@ -89,9 +88,6 @@ func (f *flow[Req, Resp]) deliver(resp Resp) error {
 		return &ProtocolError{Fault: again(last), IDs: []string{id}}
 	case !last:
 		c.parts = append(c.parts, resp)
-		if _, state := c.now(); c.each != nil && state == statePending {
-			c.each(resp)
-		}
 	case c.move(turn, statePending, stateAnswered):
 		f.answered.Add(1)
 		c.done <- resp

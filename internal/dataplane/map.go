@@ -2,6 +2,8 @@ package dataplane
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -41,11 +43,31 @@ func Dial(ctx context.Context, socketPath string, opts ...Option) (*Map, error) 
 // came (the platform would redeliver the message); ErrClosed when the message
 // was not sent because Close had begun.
 func (m *Map) Do(ctx context.Context, msg Message) ([]Result, error) {
-	resp, _, err := m.do(ctx, func(id string) *mappb.MapRequest { return newMapRequest(id, msg) }, nil)
+	resp, _, err := m.do(ctx, func(id string) *mappb.MapRequest { return newMapRequest(id, msg) })
 	if err != nil {
 		return nil, err
 	}
 	return results(resp), nil
+}
+
+// Flood sends a message n times, as often at once as may be in flight, and returns the first error.
+func (m *Map) Flood(ctx context.Context, msg Message, n int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	var sent atomic.Int64
+	for range len(m.calls) {
+		all.Go(func() {
+			for sent.Add(1) <= int64(n) {
+				if _, err := m.Do(ctx, msg); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
 }
 
 func inspectUnary(resp *mappb.MapResponse) (id string, last bool, err error) {

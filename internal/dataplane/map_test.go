@@ -3,7 +3,6 @@ package dataplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"os"
@@ -66,87 +65,6 @@ func gated(gate <-chan struct{}) mapsdk.MapperFunc {
 			panic("context ended")
 		}
 	}
-}
-
-func TestResultsCarryWhatTheHandlerReturned(t *testing.T) {
-	m := serve(t, func(_ context.Context, _ []string, d mapsdk.Datum) mapsdk.Messages {
-		switch string(d.Value()) {
-		case "drop":
-			return mapsdk.MessagesBuilder().Append(mapsdk.MessageToDrop())
-		case "nack":
-			return mapsdk.MessagesBuilder().Append(mapsdk.MessageToNack(nil))
-		case "two":
-			return mapsdk.MessagesBuilder().
-				Append(mapsdk.NewMessage([]byte("a")).WithKeys([]string{"k1", "k2"})).
-				Append(mapsdk.NewMessage([]byte("b")).WithTags([]string{"t1", "t2"}))
-		default:
-			return mapsdk.MessagesBuilder()
-		}
-	})
-	for value, want := range map[string][]Result{
-		"drop": {{Tags: []string{mapsdk.DROP}, Drop: true}},
-		"nack": {{Tags: []string{mapsdk.NACK}, Nack: true}},
-		"two": {
-			{Value: []byte("a"), Keys: []string{"k1", "k2"}},
-			{Value: []byte("b"), Tags: []string{"t1", "t2"}},
-		},
-		"empty": nil,
-	} {
-		got, err := m.Do(testContext(t), Message{Value: []byte(value)})
-		require.NoError(t, err, value)
-		require.Equal(t, want, got, value)
-	}
-	require.NoError(t, m.Close())
-}
-
-func TestMessageReachesTheHandlerWhole(t *testing.T) {
-	event := time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC)
-	seen := make(chan mapsdk.Datum, 1)
-	m := serve(t, func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
-		seen <- d
-		return echo(ctx, keys, d)
-	})
-	got, err := m.Do(testContext(t), Message{
-		Keys: []string{"k"}, Value: []byte("v"), EventTime: event, Watermark: event.Add(-time.Second),
-		Headers: map[string]string{"h": "1"},
-	})
-	require.NoError(t, err)
-	require.Equal(t, []Result{{Keys: []string{"k"}, Value: []byte("v")}}, got)
-	d := <-seen
-	require.Equal(t, event, d.EventTime())
-	require.Equal(t, event.Add(-time.Second), d.Watermark())
-	require.Equal(t, map[string]string{"h": "1"}, d.Headers())
-
-	_, err = m.Do(testContext(t), Message{})
-	require.NoError(t, err)
-	require.Equal(t, time.Unix(0, 0).UTC(), (<-seen).EventTime(), "a zero time")
-}
-
-func TestEveryAnswerGoesToItsCaller(t *testing.T) {
-	const senders, each = 64, 50
-	m := serve(t, echo, WithConcurrency(16))
-	errs := make(chan error, senders)
-	for s := range senders {
-		go func() {
-			for i := range each {
-				value := fmt.Sprintf("%d/%d", s, i)
-				got, err := m.Do(testContext(t), Message{Value: []byte(value)})
-				if err == nil && (len(got) != 1 || string(got[0].Value) != value) {
-					err = fmt.Errorf("sent %s, got %v", value, got)
-				}
-				if err != nil {
-					errs <- err
-					return
-				}
-			}
-			errs <- nil
-		}()
-	}
-	for range senders {
-		require.NoError(t, <-errs)
-	}
-	require.Equal(t, Stats{Sent: senders * each, Answered: senders * each}, m.Stats())
-	require.NoError(t, m.Close())
 }
 
 func TestAnswersMayComeInAnyOrder(t *testing.T) {

@@ -32,21 +32,7 @@ func DialMapStream(ctx context.Context, socketPath string, opts ...Option) (*Map
 // if there were none. Otherwise it is like Map.Do. Results that came before the
 // stream broke are not returned: the platform sends the message again.
 func (m *MapStream) Do(ctx context.Context, msg Message) ([]Result, error) {
-	return m.DoEach(ctx, msg, nil)
-}
-
-// DoEach is Do, and calls each with every result as it comes. It runs on the receiving goroutine: while it runs, nothing else is received
-// on this stream (as on the platform behind a slow sink). After ctx has ended, it may be called once more while DoEach returns.
-func (m *MapStream) DoEach(ctx context.Context, msg Message, each func(Result)) ([]Result, error) {
-	var told func(*mappb.MapResponse)
-	if each != nil {
-		told = func(resp *mappb.MapResponse) {
-			for _, r := range results(resp) {
-				each(r)
-			}
-		}
-	}
-	_, parts, err := m.do(ctx, func(id string) *mappb.MapRequest { return newMapRequest(id, msg) }, told)
+	_, parts, err := m.do(ctx, func(id string) *mappb.MapRequest { return newMapRequest(id, msg) })
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"context"
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,70 +15,6 @@ func byID(answer func(id string, send func(*mappb.MapResponse)) bool) *fakeMap {
 	f := &fakeMap{}
 	f.answer = func(req *mappb.MapRequest, send func(*mappb.MapResponse)) bool { return answer(req.GetId(), send) }
 	return f
-}
-
-func reply(id string) *mappb.MapResponse {
-	return &mappb.MapResponse{Id: id, Results: []*mappb.MapResponse_Result{{Value: []byte(id)}}}
-}
-
-func TestFaultsOfTheServerBreakTheStreamAndNameTheID(t *testing.T) {
-	for name, c := range map[string]struct {
-		answer func(id string, send func(*mappb.MapResponse)) bool
-		fault  Fault
-		id     string
-	}{
-		"duplicate": {
-			func(id string, send func(*mappb.MapResponse)) bool { send(reply(id)); send(reply(id)); return true },
-			FaultDuplicateID, "0-1",
-		},
-		"unknown: never sent":    {answerWith("0-7"), FaultUnknownID, "0-7"},
-		"unknown: another place": {answerWith("3-1"), FaultUnknownID, "3-1"},
-		"unknown: no such place": {answerWith("99-1"), FaultUnknownID, "99-1"},
-		"unknown: empty":         {answerWith(""), FaultUnknownID, ""},
-		"unknown: foreign":       {answerWith("vertex-1-0"), FaultUnknownID, "vertex-1-0"},
-		"unknown: leading zero":  {answerWith("00-1"), FaultUnknownID, "00-1"},
-		"unknown: turn zero":     {answerWith("0-0"), FaultUnknownID, "0-0"},
-		"unknown: sign":          {answerWith("0-+1"), FaultUnknownID, "0-+1"},
-		"missing": {
-			func(string, func(*mappb.MapResponse)) bool { return false }, FaultMissingID, "0-1",
-		},
-		"second handshake": {
-			func(id string, send func(*mappb.MapResponse)) bool {
-				send(&mappb.MapResponse{Id: id, Handshake: &mappb.Handshake{Sot: true}})
-				return true
-			},
-			FaultHandshake, "",
-		},
-		"end of transmission": {
-			func(id string, send func(*mappb.MapResponse)) bool {
-				send(&mappb.MapResponse{Id: id, Status: &mappb.TransmissionStatus{Eot: true}})
-				return true
-			},
-			FaultStatus, "0-1",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := dialMap(t, startScripted(t, byID(c.answer)), WithConcurrency(4))
-			_, _ = m.Do(testContext(t), Message{}) // with a duplicate, the first answer is right
-			awaitBroken(t, m.Broken())
-			_, err := m.Do(testContext(t), Message{})
-			require.ErrorIs(t, err, ErrBroken)
-			var p *ProtocolError
-			require.ErrorAs(t, err, &p)
-			require.Equal(t, c.fault, p.Fault)
-			if c.fault != FaultHandshake {
-				require.Equal(t, []string{c.id}, p.IDs)
-				require.ErrorContains(t, err, strconv.Quote(c.id))
-			}
-			require.ErrorIs(t, m.Close(), ErrBroken)
-			s := m.Stats()
-			require.Equal(t, s.Sent, s.Answered+s.Failed)
-		})
-	}
-}
-
-func answerWith(id string) func(string, func(*mappb.MapResponse)) bool {
-	return func(_ string, send func(*mappb.MapResponse)) bool { send(reply(id)); return true }
 }
 
 func TestSecondAnswerToALateMessageIsADuplicate(t *testing.T) {
@@ -123,25 +58,6 @@ func TestMissingIDsAreAllNamedUpToABound(t *testing.T) {
 		require.ErrorContains(t, err, "and 4 more")
 	}
 	require.Equal(t, Stats{Sent: n, Failed: n}, m.Stats())
-}
-
-func TestHandshakeIsChecked(t *testing.T) {
-	for name, first := range map[string]*mappb.MapResponse{
-		"an answer":       reply("0-1"),
-		"empty":           {},
-		"sot false":       {Handshake: &mappb.Handshake{}},
-		"with an ID":      {Handshake: &mappb.Handshake{Sot: true}, Id: "0-1"},
-		"with the result": {Handshake: &mappb.Handshake{Sot: true}, Results: []*mappb.MapResponse_Result{{}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := &fakeMap{}
-			f.first = first
-			_, err := Dial(testContext(t), startScripted(t, f))
-			var p *ProtocolError
-			require.ErrorAs(t, err, &p)
-			require.Equal(t, FaultHandshake, p.Fault)
-		})
-	}
 }
 
 func TestDialAsksUntilTheServerIsReady(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	sinkpb "github.com/numaproj/numaflow-go/pkg/apis/proto/sink/v1"
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
@@ -68,70 +67,6 @@ func (o *obedient) respond(d sinksdk.Datum) sinksdk.Response {
 		return sinksdk.ResponseNack(d.ID(), &sinksdk.NackOptions{Delay: &delay})
 	}
 	return sinksdk.ResponseOK(d.ID())
-}
-
-func TestSinkReturnsTheResponseToEachMessage(t *testing.T) {
-	k := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
-	got, err := k.Do(testContext(t), messages("ok", "fail", "fallback", "serve", "success", "nack"))
-	require.NoError(t, err)
-	require.Equal(t, []SinkResult{
-		{ID: "1-0", Status: SinkSuccess},
-		{ID: "1-1", Status: SinkFailure, Error: "no luck"},
-		{ID: "1-2", Status: SinkFallback},
-		{ID: "1-3", Status: SinkServe, Serve: []byte("served")},
-		{ID: "1-4", Status: SinkOnSuccess, OnSuccess: &Message{Keys: []string{"new"}, Value: []byte("nack later")}},
-		{ID: "1-5", Status: SinkNack, NackOptions: &NackOptions{Delay: 300 * time.Millisecond}},
-	}, got)
-	got, err = k.Do(testContext(t), nil)
-	require.NoError(t, err)
-	require.Empty(t, got)
-	require.NoError(t, k.Close())
-	require.Equal(t, Stats{Sent: 6, Answered: 6}, k.Stats())
-}
-
-func TestSinkFaultsBreakTheStreamAndNameTheID(t *testing.T) {
-	ok := &sinkpb.SinkResponse{Results: []*sinkpb.SinkResponse_Result{{Id: "1-0"}}}
-	eot := &sinkpb.SinkResponse{Status: &sinkpb.TransmissionStatus{Eot: true}}
-	for name, c := range map[string]struct {
-		send  []*sinkpb.SinkResponse
-		ends  bool
-		fault Fault
-		ids   []string
-	}{
-		"stream ends without the mark": {[]*sinkpb.SinkResponse{ok}, true, FaultMissingEOT, []string{"1-0"}},
-		"stream ends":                  {nil, true, FaultMissingID, []string{"1-0"}},
-		"no result":                    {[]*sinkpb.SinkResponse{eot}, false, FaultMissingID, []string{"1-0"}},
-		"the same twice":               {[]*sinkpb.SinkResponse{ok, ok}, false, FaultDuplicateID, []string{"1-0"}},
-		"unknown":                      {[]*sinkpb.SinkResponse{{Results: []*sinkpb.SinkResponse_Result{{Id: "x"}}}}, false, FaultUnknownID, []string{"x"}},
-		"result after the end":         {[]*sinkpb.SinkResponse{ok, eot, ok}, false, FaultAfterEOT, []string{"1-0"}},
-		"second end":                   {[]*sinkpb.SinkResponse{ok, eot, eot}, false, FaultUnexpectedEOT, nil},
-		"results in the mark": {
-			[]*sinkpb.SinkResponse{{Results: ok.GetResults(), Status: eot.GetStatus()}}, false, FaultStatus, []string{"1-0"},
-		},
-		"unknown status": {
-			[]*sinkpb.SinkResponse{{Results: []*sinkpb.SinkResponse_Result{{Id: "1-0", Status: 77}}}}, false, FaultStatus, []string{"1-0"},
-		},
-		"second handshake": {[]*sinkpb.SinkResponse{{Handshake: &sinkpb.Handshake{Sot: true}}}, false, FaultHandshake, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := &fakeSink{}
-			f.answer = func(req *sinkpb.SinkRequest, send func(*sinkpb.SinkResponse)) bool {
-				if !req.GetStatus().GetEot() {
-					return true
-				}
-				for _, r := range c.send {
-					send(r)
-				}
-				return !c.ends
-			}
-			k := dialSink(t, startScripted(t, f))
-			_, _ = k.Do(testContext(t), messages("a")) // what comes after the end spoils only what follows
-			awaitBroken(t, k.Broken())
-			requireFault(t, k.Close(), c.fault, c.ids...)
-			s := k.Stats()
-			require.Equal(t, s.Sent, s.Answered+s.Failed)
-		})
-	}
 }
 
 func TestSinkWriterTriesAgainAndRoutes(t *testing.T) {

@@ -40,7 +40,7 @@ func DialTransform(ctx context.Context, socketPath string, opts ...Option) (*Tra
 func (t *Transform) Do(ctx context.Context, msg Message) ([]Result, error) {
 	resp, _, err := t.do(ctx, func(id string) *transformpb.SourceTransformRequest {
 		return newTransformRequest(id, msg)
-	}, nil)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/envoyrls"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -102,9 +103,7 @@ func envoyProgram(t *testing.T) string {
 // startEnvoy runs an Envoy in front of a service, and returns a client of it.
 func startEnvoy(t *testing.T, program, service, limiter string) *http.Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "envoy") //nolint:usetesting // sockets have short paths
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := sdkserver.Dir(t)
 	socket := filepath.Join(dir, "s")
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(service, "http://"))
 	require.NoError(t, err)
@@ -160,9 +159,7 @@ func TestRealEnvoy(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = th.Close() })
-	dir, err := os.MkdirTemp("", "rls") //nolint:usetesting // as above
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := sdkserver.Dir(t)
 	limiter := filepath.Join(dir, "s")
 	start(t, envoyrls.Config{Limiter: th, Listen: []listen.Addr{{Network: "unix", Address: limiter}}})
 	client := startEnvoy(t, program, u.URL, limiter)

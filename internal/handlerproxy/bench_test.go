@@ -1,14 +1,9 @@
 package handlerproxy_test
 
 import (
-	"context"
-	"log/slog"
-	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,51 +17,26 @@ import (
 // one process, so that driver, proxy and handler share its processors.
 func BenchmarkMap(b *testing.B) {
 	alone := sdkserver.Start(b, echoMap)
-	b.Run("alone", func(b *testing.B) { mapAll(b, alone.Socket) })
+	msg := message("")
+	msg.Value = make([]byte, 1024)
+	b.Run("alone", func(b *testing.B) { flood(b, alone.Socket, msg) })
 	th, err := throttle.New(throttle.Limit{Max: 1e9})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, th.Close()) })
-	dir, err := os.MkdirTemp("", "hp") //nolint:usetesting // the test's name would make the path too long for a socket
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, os.RemoveAll(dir)) })
-	c := handlerproxy.Config{
-		Kind: handlerproxy.Map, Limiter: th, Socket: filepath.Join(dir, "p.sock"), ServerInfo: filepath.Join(dir, "p-info"),
-		HandlerSocket: alone.Socket, HandlerServerInfo: filepath.Join(filepath.Dir(alone.Socket), "server-info"),
-		Logger: slog.New(slog.DiscardHandler),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- handlerproxy.Run(ctx, c) }()
-	b.Cleanup(func() { cancel(); require.NoError(b, <-ended) })
-	require.Eventually(b, func() bool { _, err := os.Stat(c.ServerInfo); return err == nil }, 10*time.Second, time.Millisecond)
-	b.Run("proxy", func(b *testing.B) { mapAll(b, c.Socket) })
+	c := configured(b, handlerproxy.Map, th)
+	c.HandlerSocket, c.HandlerServerInfo = alone.Socket, filepath.Join(filepath.Dir(alone.Socket), "server-info")
+	socket := start(b, c).waitSocket(b)
+	b.Run("proxy", func(b *testing.B) { flood(b, socket, msg) })
 }
 
-func mapAll(b *testing.B, socket string) {
+func flood(b *testing.B, socket string, msg dataplane.Message) {
 	b.Helper()
 	m, err := dataplane.Dial(b.Context(), socket)
 	require.NoError(b, err)
-	todo := make(chan struct{}, b.N)
-	for range b.N {
-		todo <- struct{}{}
-	}
-	close(todo)
-	msg := dataplane.Message{Keys: []string{"k"}, Value: make([]byte, 1024), Headers: map[string]string{"tokens": "7"}}
 	var before, after syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
 	b.ResetTimer()
-	var all sync.WaitGroup
-	for range 500 {
-		all.Go(func() {
-			for range todo {
-				if _, err := m.Do(b.Context(), msg); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
+	require.NoError(b, m.Flood(b.Context(), msg, b.N))
 	b.StopTimer()
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")

@@ -33,22 +33,6 @@ func TestForwardKeepsTheUsersMetadata(t *testing.T) {
 	require.Empty(t, got.GetPreviousVertex())
 }
 
-func TestCosts(t *testing.T) {
-	for cost, want := range map[string]int{
-		"": 1, "3": 3, "bytes/4": 10, "header tokens": 7, "header missing": 1, "json usage.tokens": 12, "json usage.missing": 1, "json list.1": 5,
-	} {
-		l := grantAll()
-		c := configured(t, handlerproxy.Map, l)
-		c.Cost = cost
-		m, err := dataplane.Dial(within(t), serve(t, c, echoMap).waitSocket(t))
-		require.NoError(t, err)
-		_, err = m.Do(within(t), message(`{"usage":{"tokens":11.5},"list":[1,5]}`))
-		require.NoError(t, err)
-		require.NoError(t, m.Close())
-		require.Equal(t, want, l.Used(), "cost %q", cost)
-	}
-}
-
 // An asking limiter notes the tag that was asked for last.
 type asking struct {
 	*throttletest.Limiter
@@ -60,16 +44,24 @@ func (a *asking) ForTag(tag string) throttle.Limiter {
 	return a.Limiter
 }
 
-func TestTags(t *testing.T) {
-	for tag, want := range map[string]string{"": "", "header tokens": "7", "key 1": "k2", "key 2": "", "json user.tenant": "acme", "json user.none": ""} {
+func TestCostsAndTags(t *testing.T) {
+	drawn := func(change func(c *handlerproxy.Config)) *asking {
 		l := &asking{Limiter: grantAll()}
 		c := configured(t, handlerproxy.Map, l)
-		c.Tag = tag
+		change(&c)
 		m, err := dataplane.Dial(within(t), serve(t, c, echoMap).waitSocket(t))
 		require.NoError(t, err)
-		_, err = m.Do(within(t), message(`{"user":{"tenant":"acme"}}`))
+		_, err = m.Do(within(t), message(`{"usage":{"tokens":11.5},"list":[1,5],"user":{"tenant":"acme"}}`))
 		require.NoError(t, err)
 		require.NoError(t, m.Close())
-		require.Equal(t, want, l.tag, "tag %q", tag)
+		return l
+	}
+	for cost, want := range map[string]int{
+		"": 1, "3": 3, "bytes/4": 16, "header tokens": 7, "header missing": 1, "json usage.tokens": 12, "json usage.missing": 1, "json list.1": 5,
+	} {
+		require.Equal(t, want, drawn(func(c *handlerproxy.Config) { c.Cost = cost }).Used(), "cost %q", cost)
+	}
+	for tag, want := range map[string]string{"": "", "header tokens": "7", "key 1": "k2", "key 2": "", "json user.tenant": "acme", "json user.none": ""} {
+		require.Equal(t, want, drawn(func(c *handlerproxy.Config) { c.Tag = tag }).tag, "tag %q", tag)
 	}
 }

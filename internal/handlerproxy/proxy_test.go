@@ -27,11 +27,9 @@ type setup struct {
 }
 
 // configured returns a configuration whose sockets and files are in a fresh folder.
-func configured(t *testing.T, kind handlerproxy.Kind, l throttle.Limiter) handlerproxy.Config {
+func configured(t testing.TB, kind handlerproxy.Kind, l throttle.Limiter) handlerproxy.Config {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "hp") //nolint:usetesting // the test's name would make the path too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	dir := sdkserver.Dir(t)
 	return handlerproxy.Config{
 		Kind: kind, Limiter: l, HandlerWait: 20 * time.Second,
 		Socket: filepath.Join(dir, "p.sock"), ServerInfo: filepath.Join(dir, "p-info"),
@@ -41,7 +39,7 @@ func configured(t *testing.T, kind handlerproxy.Kind, l throttle.Limiter) handle
 }
 
 // start runs a proxy until the end of the test.
-func start(t *testing.T, c handlerproxy.Config) *setup {
+func start(t testing.TB, c handlerproxy.Config) *setup {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &setup{Config: c, stop: cancel, ended: make(chan error, 1)}
@@ -68,7 +66,7 @@ func serve(t *testing.T, c handlerproxy.Config, handler any) *setup {
 
 func grantAll() *throttletest.Limiter { return throttletest.New(throttletest.Grant()) }
 
-func within(t *testing.T) context.Context {
+func within(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
@@ -109,7 +107,7 @@ func TestMap(t *testing.T) {
 }
 
 // waitSocket waits until the proxy has said that it is there, and returns its socket.
-func (s *setup) waitSocket(t *testing.T) string {
+func (s *setup) waitSocket(t testing.TB) string {
 	t.Helper()
 	for {
 		if _, err := os.Stat(s.ServerInfo); err == nil {

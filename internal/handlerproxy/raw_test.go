@@ -95,12 +95,28 @@ func mapCall(t *testing.T, socket string) mappb.Map_MapFnClient {
 	return stream
 }
 
-// welcome answers the platform's handshake, with a field of a later protocol.
-func welcome(stream mappb.Map_MapFnServer) error {
-	if _, err := stream.Recv(); err != nil {
-		return err
-	}
-	return stream.Send(&mappb.MapResponse{Handshake: &mappb.Handshake{Sot: true}})
+// before starts a proxy before a map that answers its handshake and then does something, and opens a stream to it.
+func before(t *testing.T, then func(stream mappb.Map_MapFnServer) error) (p *setup, server *grpc.Server, stream mappb.Map_MapFnClient) {
+	t.Helper()
+	s := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
+		if _, err := stream.Recv(); err != nil {
+			return err
+		}
+		if err := stream.Send(&mappb.MapResponse{Handshake: &mappb.Handshake{Sot: true}}); err != nil {
+			return err
+		}
+		return then(stream)
+	}}
+	c := configured(t, handlerproxy.Map, grantAll())
+	server = s.listen(t, c, about("unary-map"))
+	p = start(t, c)
+	return p, server, mapCall(t, p.waitSocket(t))
+}
+
+// ask sends a message.
+func ask(t *testing.T, stream mappb.Map_MapFnClient, id string) {
+	t.Helper()
+	require.NoError(t, stream.Send(&mappb.MapRequest{Id: id, Request: &mappb.MapRequest_Request{}}))
 }
 
 // later is a field that no protocol of today has.
@@ -111,10 +127,7 @@ func later(text string) []byte {
 func TestFieldsOfALaterProtocolPass(t *testing.T) {
 	var mu sync.Mutex
 	var seen []*mappb.MapRequest
-	s := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
-		if err := welcome(stream); err != nil {
-			return err
-		}
+	_, _, stream := before(t, func(stream mappb.Map_MapFnServer) error {
 		for {
 			req, err := stream.Recv()
 			if err != nil {
@@ -130,11 +143,7 @@ func TestFieldsOfALaterProtocolPass(t *testing.T) {
 				return err
 			}
 		}
-	}}
-	c := configured(t, handlerproxy.Map, grantAll())
-	s.listen(t, c, about("unary-map"))
-	p := start(t, c)
-	stream := mapCall(t, p.waitSocket(t))
+	})
 	req := &mappb.MapRequest{Id: "1", Request: &mappb.MapRequest_Request{Value: []byte("v")}}
 	req.ProtoReflect().SetUnknown(later("request"))
 	req.GetRequest().ProtoReflect().SetUnknown(later("message"))
@@ -150,10 +159,7 @@ func TestFieldsOfALaterProtocolPass(t *testing.T) {
 }
 
 func TestAMessageIsAnsweredOnce(t *testing.T) {
-	s := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
-		if err := welcome(stream); err != nil {
-			return err
-		}
+	_, _, stream := before(t, func(stream mappb.Map_MapFnServer) error {
 		for {
 			req, err := stream.Recv()
 			if err != nil {
@@ -165,64 +171,44 @@ func TestAMessageIsAnsweredOnce(t *testing.T) {
 				}
 			}
 		}
-	}}
-	c := configured(t, handlerproxy.Map, grantAll())
-	s.listen(t, c, about("unary-map"))
-	stream := mapCall(t, start(t, c).waitSocket(t))
+	})
 	for _, id := range []string{"1", "2", "3"} {
-		require.NoError(t, stream.Send(&mappb.MapRequest{Id: id, Request: &mappb.MapRequest_Request{}}))
+		ask(t, stream, id)
 		resp, err := stream.Recv()
 		require.NoError(t, err)
 		require.Equal(t, id, resp.GetId())
 	}
 }
 
-func TestWhatTheHandlerFailsWithReachesThePlatform(t *testing.T) {
-	s := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
-		if err := welcome(stream); err != nil {
-			return err
-		}
-		_, _ = stream.Recv()
-		return status.Error(codes.Internal, "UDF_EXECUTION_ERROR(udf): boom")
-	}}
-	c := configured(t, handlerproxy.Map, grantAll())
-	s.listen(t, c, about("unary-map"))
-	stream := mapCall(t, start(t, c).waitSocket(t))
-	require.NoError(t, stream.Send(&mappb.MapRequest{Id: "1", Request: &mappb.MapRequest_Request{}}))
-	_, err := stream.Recv()
-	require.Equal(t, codes.Internal, status.Code(err))
-	require.ErrorContains(t, err, "UDF_EXECUTION_ERROR(udf): boom")
-}
-
-func TestAHandlerThatEndsItsStreamFailsThePlatforms(t *testing.T) {
-	s := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
-		_ = welcome(stream)
-		_, _ = stream.Recv()
-		return nil
-	}}
-	c := configured(t, handlerproxy.Map, grantAll())
-	s.listen(t, c, about("unary-map"))
-	stream := mapCall(t, start(t, c).waitSocket(t))
-	require.NoError(t, stream.Send(&mappb.MapRequest{Id: "1", Request: &mappb.MapRequest_Request{}}))
-	_, err := stream.Recv()
-	require.Equal(t, codes.Unavailable, status.Code(err))
-	require.ErrorContains(t, err, "the handler has ended its stream")
+func TestAHandlerThatFailsOrEndsItsStreamFailsThePlatforms(t *testing.T) {
+	for _, c := range []struct {
+		with error
+		code codes.Code
+		text string
+	}{
+		{status.Error(codes.Internal, "UDF_EXECUTION_ERROR(udf): boom"), codes.Internal, "UDF_EXECUTION_ERROR(udf): boom"},
+		{nil, codes.Unavailable, "the handler has ended its stream"},
+	} {
+		_, _, stream := before(t, func(stream mappb.Map_MapFnServer) error {
+			_, _ = stream.Recv()
+			return c.with
+		})
+		ask(t, stream, "1")
+		_, err := stream.Recv()
+		require.Equal(t, c.code, status.Code(err))
+		require.ErrorContains(t, err, c.text)
+	}
 }
 
 func TestAHandlerThatDiesAndComesBack(t *testing.T) {
 	blocked := make(chan struct{}, 1)
-	s := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
-		_ = welcome(stream)
+	p, server, stream := before(t, func(stream mappb.Map_MapFnServer) error {
 		_, _ = stream.Recv()
 		blocked <- struct{}{}
 		<-stream.Context().Done()
 		return nil
-	}}
-	c := configured(t, handlerproxy.Map, grantAll())
-	server := s.listen(t, c, about("unary-map"))
-	p := start(t, c)
-	stream := mapCall(t, p.waitSocket(t))
-	require.NoError(t, stream.Send(&mappb.MapRequest{Id: "1", Request: &mappb.MapRequest_Request{}}))
+	})
+	ask(t, stream, "1")
 	<-blocked
 	server.Stop()
 	_, err := stream.Recv()
@@ -232,13 +218,14 @@ func TestAHandlerThatDiesAndComesBack(t *testing.T) {
 	_, err = client.IsReady(within(t), &emptypb.Empty{})
 	require.Error(t, err, "while there is no handler")
 	again := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
-		_ = welcome(stream)
+		_, _ = stream.Recv()
+		_ = stream.Send(&mappb.MapResponse{Handshake: &mappb.Handshake{Sot: true}})
 		req, _ := stream.Recv()
 		return stream.Send(&mappb.MapResponse{Id: req.GetId()})
 	}}
 	newer := about("unary-map")
 	newer.Version = "10"
-	again.listen(t, c, newer)
+	again.listen(t, p.Config, newer)
 	require.Eventually(t, func() bool {
 		r, err := client.IsReady(t.Context(), &emptypb.Empty{})
 		return err == nil && r.GetReady()
@@ -248,23 +235,22 @@ func TestAHandlerThatDiesAndComesBack(t *testing.T) {
 		return err == nil && says.Version == "10"
 	}, 10*time.Second, 10*time.Millisecond, "the platform reads what the new handler says")
 	stream = mapCall(t, p.Socket)
-	require.NoError(t, stream.Send(&mappb.MapRequest{Id: "1", Request: &mappb.MapRequest_Request{}}))
+	ask(t, stream, "1")
 	resp, err := stream.Recv()
 	require.NoError(t, err)
 	require.Equal(t, "1", resp.GetId())
 }
 
 func TestAPlatformThatDiesEndsTheHandlersStream(t *testing.T) {
-	ended := make(chan struct{})
-	s := &script{mapFn: func(stream mappb.Map_MapFnServer) error {
-		_ = welcome(stream)
-		<-stream.Context().Done()
-		close(ended)
+	taken, ended := make(chan struct{}), make(chan struct{})
+	p, _, _ := before(t, func(stream mappb.Map_MapFnServer) error {
+		if _, err := stream.Recv(); err == nil {
+			close(taken)
+			<-stream.Context().Done()
+			close(ended)
+		}
 		return nil
-	}}
-	c := configured(t, handlerproxy.Map, grantAll())
-	s.listen(t, c, about("unary-map"))
-	p := start(t, c)
+	})
 	conn, err := grpc.NewClient("unix://"+p.waitSocket(t), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	stream, err := mappb.NewMapClient(conn).MapFn(within(t))
@@ -272,7 +258,8 @@ func TestAPlatformThatDiesEndsTheHandlersStream(t *testing.T) {
 	require.NoError(t, stream.Send(&mappb.MapRequest{Handshake: &mappb.Handshake{Sot: true}}))
 	_, err = stream.Recv()
 	require.NoError(t, err)
-	require.NoError(t, stream.Send(&mappb.MapRequest{Id: "1", Request: &mappb.MapRequest_Request{}}))
+	ask(t, stream, "1")
+	<-taken
 	require.NoError(t, conn.Close())
 	select {
 	case <-ended:

@@ -1,12 +1,8 @@
 package httpproxy
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +23,7 @@ func TestPagesOfOtherSites(t *testing.T) {
 	l := throttletest.New()
 	p := start(t, Config{Upstream: u.URL, Limiter: l, Serving: proxyconf.Serving{HostNames: "named.example"}})
 	for _, c := range []struct{ host, key, value string }{
-		{"evil.example", "", ""},
+		{"evil.example", "X-A", ""},
 		{"evil.example:7080", "Sec-Fetch-Site", "same-origin"},
 		{"", "Sec-Fetch-Site", "cross-site"},
 		{"", "Sec-Fetch-Site", "same-site"},
@@ -35,38 +31,15 @@ func TestPagesOfOtherSites(t *testing.T) {
 		{"", "Origin", "null"},
 	} {
 		for _, method := range []string{"GET", "POST", "OPTIONS"} {
-			req, err := http.NewRequest(method, p.url, nil)
-			require.NoError(t, err)
-			req.Host = c.host
-			if c.key != "" {
-				req.Header.Set(c.key, c.value)
-			}
-			res, err := http.DefaultClient.Do(req)
-			require.NoError(t, err)
-			text, err := io.ReadAll(res.Body)
-			require.NoError(t, err)
-			require.NoError(t, res.Body.Close())
+			res, text := send(t, method, p.url, "", "Host", c.host, c.key, c.value)
 			require.Equal(t, 403, res.StatusCode, "%s %+v", method, c)
-			require.Equal(t, "forbidden", reason(t, string(text)))
+			require.Equal(t, "forbidden", reason(t, text))
 		}
 	}
-	require.Empty(t, u.requests())
+	require.Empty(t, u.Requests())
 	require.Empty(t, l.Draws())
-	req, err := http.NewRequest(http.MethodGet, p.url, nil)
-	require.NoError(t, err)
-	req.Host = "named.example"
-	res, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
+	res, _ := send(t, http.MethodGet, p.url, "", "Host", "named.example")
 	require.Equal(t, 200, res.StatusCode)
-}
-
-// through returns a client of a forward proxy.
-func through(t *testing.T, p *running) *http.Client {
-	t.Helper()
-	u, err := url.Parse(p.url)
-	require.NoError(t, err)
-	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(u)}}
 }
 
 // What a name resolves to is judged, and not the name alone; and an address in every spelling.
@@ -78,23 +51,17 @@ func TestTheForwardProxyDialsPublicAddresses(t *testing.T) {
 	for _, host := range []string{
 		"localhost", "127.0.0.1", "[::ffff:127.0.0.1]", "[::1]", "0x7f000001", "[64:ff9b::7f00:1]", "169.254.169.254", "[fd20:ce::254]",
 	} {
-		res, err := through(t, p).Get("http://" + host + port)
-		require.NoError(t, err)
-		text, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
+		res, text := through(t, client(t, p), "http://"+host+port)
 		require.Equal(t, 403, res.StatusCode, "%s: %s", host, text)
-		require.Contains(t, string(text), "allowAddresses")
-		_, err = through(t, p).Get("https://" + host + port)
+		require.Contains(t, text, "allowAddresses")
+		_, err := client(t, p).Get("https://" + host + port)
 		require.ErrorContains(t, err, "Forbidden", host)
 	}
-	require.Empty(t, u.requests())
+	require.Empty(t, u.Requests())
 	require.Len(t, l.Draws(), 2, "only what has to be resolved is found out after the draw")
 	for _, c := range []Config{{Forward: "*:*", AllowAddresses: "loopback"}, {Forward: "localhost:*", AllowAddresses: "127.0.0.1 ::1"}} {
 		c.Limiter = throttletest.New()
-		res, err := through(t, start(t, c)).Get("http://localhost" + port)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
+		res, _ := through(t, client(t, start(t, c)), "http://localhost"+port)
 		require.Equal(t, 200, res.StatusCode)
 	}
 }
@@ -104,20 +71,10 @@ func TestTunnelsAreAskedFor(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
 	l := throttletest.New()
-	p := start(t, Config{Forward: strings.TrimPrefix(secure.URL, "https://"), Limiter: l})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)), "a tunnel would say nothing")
 	host := strings.TrimPrefix(secure.URL, "https://")
-	_, err = io.WriteString(conn, "CONNECT "+host+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
-	require.NoError(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	text, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
+	res, text := raw(t, start(t, Config{Forward: host, Limiter: l}), "CONNECT "+host+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
 	require.Equal(t, 403, res.StatusCode)
-	require.Contains(t, string(text), "counts connections, and not the calls inside; the setting allowConnect")
+	require.Contains(t, text, "counts connections, and not the calls inside; the setting allowConnect")
 	require.Empty(t, l.Draws())
 }
 

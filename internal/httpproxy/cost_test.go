@@ -1,11 +1,9 @@
 package httpproxy
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,23 +17,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
-// raw sends bytes to a proxy, and returns the answer with its body.
-func raw(t *testing.T, p *running, text string) (*http.Response, string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-	_, err = io.WriteString(conn, text)
-	require.NoError(t, err)
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	return res, string(body)
-}
-
 // upgrades are headers that ask for another protocol, and make none of a request but a request.
 var upgrades = []string{
 	"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n",
@@ -46,14 +27,7 @@ var upgrades = []string{
 func TestAnUpgradeHidesNoBody(t *testing.T) {
 	for _, upgrade := range upgrades {
 		for _, chunked := range []bool{false, true} {
-			u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
-				if n == 1 {
-					w.Header().Set("Retry-After-Ms", "1")
-					w.WriteHeader(http.StatusTooManyRequests)
-					return
-				}
-				hello(w, r, n)
-			})
+			u := serve(t, refusing(1, hello))
 			l := throttletest.New()
 			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1", MaxBody: 6000, Provider: OpenAI})
 			request := func(size int) string {
@@ -65,17 +39,17 @@ func TestAnUpgradeHidesNoBody(t *testing.T) {
 			}
 			res, body := raw(t, p, request(5000))
 			require.Equal(t, 200, res.StatusCode, body)
-			require.Len(t, u.requests(), 2, "the refusal was waited out")
-			for _, r := range u.requests() {
-				require.Len(t, r.body, 5000)
+			require.Len(t, u.Requests(), 2, "the refusal was waited out")
+			for _, r := range u.Requests() {
+				require.Len(t, r.Body, 5000)
 				for _, name := range []string{"Upgrade", "Http2-Settings", "Connection"} {
-					require.NotContains(t, r.header, name)
+					require.NotContains(t, r.Header, name)
 				}
 			}
 			require.Equal(t, 5000, l.Draws()[0].Cost)
 			res, _ = raw(t, p, request(6001))
 			require.Equal(t, 413, res.StatusCode)
-			require.Len(t, u.requests(), 2)
+			require.Len(t, u.Requests(), 2)
 		}
 	}
 }
@@ -120,9 +94,7 @@ func TestABodyOfUnknownLength(t *testing.T) {
 			l := throttletest.New()
 			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", BodyBuffer: 10_000})
 			for i, size := range []int{5_000, 10_000, 10_001, 20_000, 2_000_001} {
-				res, err := http.Post(p.url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", size))))
-				require.NoError(t, err)
-				require.NoError(t, res.Body.Close())
+				post(t, p.url, strings.Repeat("x", size), true)
 				require.Eventually(t, func() bool { return l.Draws()[i].Settled }, 10*time.Second, time.Millisecond)
 				require.Equal(t, (size+999)/1000, l.Draws()[i].Used, size)
 				require.Equal(t, (min(size, 10_001)+999)/1000, l.Draws()[i].Cost, "what is drawn up front")
@@ -138,9 +110,7 @@ func TestABodyOfUnknownLengthIsDebt(t *testing.T) {
 	require.NoError(t, err)
 	defer th.Close()
 	p := start(t, Config{Upstream: u.URL, Limiter: th, Cost: "bytes/1000", BodyBuffer: 1000, MaxWait: time.Second})
-	res, err := http.Post(p.url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 10_000_000))))
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
+	res, _ := post(t, p.url, strings.Repeat("x", 10_000_000), true)
 	require.Equal(t, 200, res.StatusCode)
 	require.Eventually(t, func() bool {
 		res, _ := send(t, "POST", p.url, "x")
@@ -173,7 +143,7 @@ func TestCostsThatCannotBeRead(t *testing.T) {
 			require.Equal(t, want, l.Draws()[before].Cost, text)
 		}
 	}
-	sent := len(u.requests())
+	sent := len(u.Requests())
 	for _, text := range []string{"", "-1", "NaN", "Inf", "0x10", "many", "1,000"} {
 		res, body := send(t, "GET", p.url, "", "X-Cost", text)
 		require.Equal(t, 400, res.StatusCode, text)
@@ -190,7 +160,7 @@ func TestCostsThatCannotBeRead(t *testing.T) {
 	res, body := send(t, "POST", p.url, `{"a":[{"cost":5000}],"pad":"`+strings.Repeat("x", 200)+`"}`)
 	require.Equal(t, 413, res.StatusCode, "a cost behind what is read of a body")
 	require.Contains(t, body, "bodyBuffer")
-	require.Len(t, u.requests(), sent)
+	require.Len(t, u.Requests(), sent)
 
 	th, err := throttle.New(throttle.Limit{Max: 1000})
 	require.NoError(t, err)
@@ -219,18 +189,12 @@ func TestTagsInABody(t *testing.T) {
 		l := &tagged{Limiter: throttletest.New()}
 		p := start(t, Config{Upstream: u.URL, Limiter: l, Tag: "json tenant", BodyBuffer: 100})
 		for i, body := range []string{`{"tenant":42,"pad":"` + strings.Repeat("x", 200) + `"}`, `{"pad":"` + strings.Repeat("x", 200) + `","tenant":42}`} {
-			in := io.Reader(strings.NewReader(body))
-			if chunked {
-				in = io.MultiReader(in)
-			}
-			res, err := http.Post(p.url, "application/json", in)
-			require.NoError(t, err)
-			require.NoError(t, res.Body.Close())
+			res, _ := post(t, p.url, body, chunked)
 			require.Equal(t, []int{200, 413}[i], res.StatusCode)
 		}
 		require.Equal(t, []string{"42"}, l.tags)
 	}
-	for _, r := range u.requests() {
-		require.True(t, strings.HasPrefix(r.body, `{"tenant":42`))
+	for _, r := range u.Requests() {
+		require.True(t, strings.HasPrefix(r.Body, `{"tenant":42`))
 	}
 }

@@ -2,7 +2,6 @@ package httpproxy
 
 import (
 	"bufio"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -33,7 +33,7 @@ func mediate(t *testing.T, to string) *middleman {
 		m.seen = append(m.seen, r.Method+" "+r.RequestURI+" "+r.Header.Get("Proxy-Authorization"))
 		m.mu.Unlock()
 		if r.Method != http.MethodConnect {
-			hello(w, r, 0)
+			hello(w, logbook.Request{}, 0)
 			return
 		}
 		out, err := net.Dial("tcp", to)
@@ -92,21 +92,13 @@ func TestEgress(t *testing.T) {
 // A tunnel of the forward proxy goes through the egress proxy, too.
 func TestEgressOfATunnel(t *testing.T) {
 	noProxies(t)
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hello(w, r, 0) }))
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { hello(w, logbook.Request{}, 0) }))
 	defer secure.Close()
 	m := mediate(t, strings.TrimPrefix(secure.URL, "https://"))
 	t.Setenv("https_proxy", strings.Replace(m.URL, "http://", "user:"+canary+"@", 1))
 	p := start(t, Config{Forward: "service.test", AllowConnect: true, Limiter: throttletest.New(), EgressProxy: true})
-	through, err := url.Parse(p.url)
-	require.NoError(t, err)
-	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	defer client.CloseIdleConnections()
-	res, err := client.Get("https://service.test/")
-	require.NoError(t, err)
-	body, err := io.ReadAll(res.Body)
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	require.Equal(t, "hello", string(body))
+	_, body := through(t, client(t, p), "https://service.test/")
+	require.Equal(t, "hello", body)
 	require.Len(t, m.requests(), 1)
 	require.Contains(t, m.requests()[0], "CONNECT service.test:443 Basic ")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +63,7 @@ func TestAHalfClosedWebsocket(t *testing.T) {
 	for name, talk := range talks {
 		t.Run(name, func(t *testing.T) {
 			service := make(chan error, 1)
-			u := switching(t, func(conn net.Conn, in *bufio.Reader) { service <- talk.service(tcp(conn), in) })
+			u := switching(t, 0, func(conn net.Conn, in *bufio.Reader) { service <- talk.service(tcp(conn), in) })
 			l := throttletest.New()
 			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000"})
 			conn, in := dialTunnel(t, p)
@@ -97,15 +96,7 @@ func TestAHalfClosedConnect(t *testing.T) {
 			}()
 			l := throttletest.New()
 			p := start(t, Config{Forward: u.Addr().String(), Limiter: l, AllowConnect: true})
-			conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-			require.NoError(t, err)
-			defer conn.Close()
-			require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-			_, err = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", u.Addr())
-			require.NoError(t, err)
-			in := bufio.NewReader(conn)
-			res, err := http.ReadResponse(in, nil)
-			require.NoError(t, err)
+			conn, in, res := connect(t, p, fmt.Sprintf("CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", u.Addr()))
 			require.Equal(t, 200, res.StatusCode)
 			require.NoError(t, talk.client(tcp(conn), in))
 			require.NoError(t, <-service)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,21 +24,12 @@ func TestALateBody(t *testing.T) {
 	for _, buffer := range []int{1000, 1} { // it is read before the request leaves, and as it is sent
 		p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), IdleTimeout: time.Second, BodyBuffer: buffer})
 		for _, head := range []string{"Content-Length: 500\r\n\r\nhi", "Transfer-Encoding: chunked\r\n\r\n3\r\nhi \r\n"} {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-			require.NoError(t, err)
-			require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-			_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\n"+head)
-			require.NoError(t, err)
-			in := bufio.NewReader(conn)
-			res, err := http.ReadResponse(in, nil)
-			require.NoError(t, err)
-			body, err := io.ReadAll(res.Body)
-			require.NoError(t, err)
-			require.NoError(t, res.Body.Close())
-			require.Equal(t, http.StatusRequestTimeout, res.StatusCode, string(body))
-			require.Equal(t, "too_late", reason(t, string(body)))
+			conn, in, res := connect(t, p, "POST / HTTP/1.1\r\nHost: localhost\r\n"+head)
+			body := bodyOf(t, res)
+			require.Equal(t, http.StatusRequestTimeout, res.StatusCode, body)
+			require.Equal(t, "too_late", reason(t, body))
 			require.True(t, res.Close)
-			_, err = in.ReadByte()
+			_, err := in.ReadByte()
 			require.ErrorIs(t, err, io.EOF)
 			require.NoError(t, conn.Close())
 		}
@@ -99,39 +89,27 @@ func TestARefusedRequestHoldsNoConnection(t *testing.T) {
 			defer th.Close()
 			c.config.Upstream, c.config.Limiter = u.URL, th
 			p := start(t, c.config)
-			conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-			require.NoError(t, err)
-			defer conn.Close()
-			require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-			_, err = io.WriteString(conn, c.head+unread)
-			require.NoError(t, err)
-			in := bufio.NewReader(conn)
-			res, err := http.ReadResponse(in, nil)
-			require.NoError(t, err)
+			_, in, res := connect(t, p, c.head+unread)
 			require.Equal(t, c.status, res.StatusCode)
 			require.True(t, res.Close)
 			_, err = io.Copy(io.Discard, in)
 			require.NoError(t, err)
 		})
 	}
-	require.Empty(t, u.requests())
+	require.Empty(t, u.Requests())
 	th, err := throttle.New(throttle.Limit{Max: 1, Per: time.Hour})
 	require.NoError(t, err)
 	defer th.Close()
 	p := start(t, Config{Upstream: u.URL, Limiter: th, MaxWait: time.Millisecond})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-	in := bufio.NewReader(conn)
+	const whole = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi"
+	conn, in, res := connect(t, p, whole)
 	for range 3 {
-		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
-		require.NoError(t, err)
-		res, err := http.ReadResponse(in, nil)
-		require.NoError(t, err)
 		require.Equal(t, 429, res.StatusCode)
 		require.False(t, res.Close)
-		_, err = io.Copy(io.Discard, res.Body)
+		bodyOf(t, res)
+		_, err = io.WriteString(conn, whole)
+		require.NoError(t, err)
+		res, err = http.ReadResponse(in, nil)
 		require.NoError(t, err)
 	}
 }

@@ -25,14 +25,14 @@ func TestTargetsAreNotAltered(t *testing.T) {
 	} {
 		for _, method := range []string{"DELETE", "GET", "POST"} {
 			raw(t, p, method+" "+target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-			all := u.requests()
-			got := strings.TrimPrefix(all[len(all)-1].uri, u.URL) // some are sent as absolute URLs
+			all := u.Requests()
+			got := strings.TrimPrefix(all[len(all)-1].Path, u.URL) // some are sent as absolute URLs
 			require.Equal(t, "/base"+target, got)
-			require.Equal(t, method, all[len(all)-1].method)
+			require.Equal(t, method, all[len(all)-1].Method)
 
 			raw(t, p, method+" "+u.URL+target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-			all = u.requests()
-			require.Equal(t, target, strings.TrimPrefix(all[len(all)-1].uri, u.URL), "as a forward proxy")
+			all = u.Requests()
+			require.Equal(t, target, strings.TrimPrefix(all[len(all)-1].Path, u.URL), "as a forward proxy")
 		}
 	}
 }
@@ -46,8 +46,8 @@ func TestHeadersAreNotAltered(t *testing.T) {
 			"X-Forwarded-Proto: https\r\nX-Forwarded-Port: 1\r\nForwarded: for=10.0.0.1;by=_x\r\nVia: 1.1 a\r\nAccept-Encoding: br, gzip;q=0.5\r\n"+
 			"Cookie: a=b; c=d\r\nX-Empty:\r\nX-Two: 1\r\nX-Two: 2\r\nTE: trailers\r\nKeep-Alive: 5\r\nProxy-Connection: close\r\nX-Hop: 1\r\n"+
 			"Connection: close, X-Hop\r\nContent-Length: 2\r\n\r\nhi")
-		all := u.requests()
-		got := all[len(all)-1].header
+		all := u.Requests()
+		got := all[len(all)-1].Header
 		require.Equal(t, http.Header{
 			"X-Forwarded-For": {"10.0.0.1, 10.0.0.2", "10.0.0.3"}, "X-Forwarded-Host": {"a"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Port": {"1"},
 			"Forwarded": {"for=10.0.0.1;by=_x"}, "Via": {"1.1 a"}, "Accept-Encoding": {"br, gzip;q=0.5"}, "Cookie": {"a=b; c=d"}, "X-Empty": {""},
@@ -56,8 +56,8 @@ func TestHeadersAreNotAltered(t *testing.T) {
 	}
 	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
 	raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 1\r\nForwarded: for=1\r\nConnection: close, Forwarded, x-forwarded-for\r\n\r\n")
-	all := u.requests()
-	require.Empty(t, all[len(all)-1].header, "the client has named them as between two hops")
+	all := u.Requests()
+	require.Empty(t, all[len(all)-1].Header, "the client has named them as between two hops")
 }
 
 // Trailers go on, announced or not, with bodies that are kept and others.

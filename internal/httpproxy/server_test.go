@@ -3,14 +3,15 @@ package httpproxy
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -60,42 +61,25 @@ func start(t *testing.T, c Config) *running {
 	return p
 }
 
-// An upstream is a service, with what it was sent.
-type upstream struct {
-	*httptest.Server
-
-	mu   sync.Mutex
-	seen []request
-}
-
-type request struct {
-	method, uri, host, body string
-	header                  http.Header
-}
-
 // serve runs a service that keeps what it is sent.
-func serve(t *testing.T, h func(w http.ResponseWriter, r *http.Request, n int)) *upstream {
+func serve(t *testing.T, h func(w http.ResponseWriter, r logbook.Request, n int)) *logbook.Service {
 	t.Helper()
-	u := &upstream{}
-	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		u.mu.Lock()
-		u.seen = append(u.seen, request{r.Method, r.RequestURI, r.Host, string(body), r.Header.Clone()})
-		n := len(u.seen)
-		u.mu.Unlock()
-		h(w, r, n)
-	}))
-	t.Cleanup(u.Close)
-	return u
+	return logbook.StartService(t, h)
 }
 
-func (u *upstream) requests() []request {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return append([]request(nil), u.seen...)
-}
+func hello(w http.ResponseWriter, _ logbook.Request, _ int) { _, _ = io.WriteString(w, "hello") }
 
-func hello(w http.ResponseWriter, _ *http.Request, _ int) { _, _ = io.WriteString(w, "hello") }
+// refusing answers so many requests with a 429, and the others as h does.
+func refusing(most int, h func(w http.ResponseWriter, r logbook.Request, n int)) func(w http.ResponseWriter, r logbook.Request, n int) {
+	return func(w http.ResponseWriter, r logbook.Request, n int) {
+		if n > most {
+			h(w, r, n)
+			return
+		}
+		w.Header().Set("Retry-After-Ms", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+}
 
 // send makes a request, and returns the answer with its body.
 func send(t *testing.T, method, url, body string, header ...string) (*http.Response, string) {
@@ -105,13 +89,76 @@ func send(t *testing.T, method, url, body string, header ...string) (*http.Respo
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	req.Host = req.Header.Get("Host")
+	return answered(t, http.DefaultClient, req)
+}
+
+// post sends a body, in chunks: net/http does not know its length.
+func post(t *testing.T, url, body string, chunked bool) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	require.NoError(t, err)
+	if chunked {
+		req.ContentLength = -1
+	}
+	return answered(t, http.DefaultClient, req)
+}
+
+// through makes a request through a forward proxy.
+func through(t *testing.T, client *http.Client, url string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	return answered(t, client, req)
+}
+
+func answered(t *testing.T, client *http.Client, req *http.Request) (*http.Response, string) {
+	t.Helper()
+	res, err := client.Do(req)
+	require.NoError(t, err)
+	return res, bodyOf(t, res)
+}
+
+func bodyOf(t *testing.T, res *http.Response) string {
+	t.Helper()
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), canary)
-	return res, string(text)
+	return string(text)
+}
+
+// client returns one of a forward proxy, which believes every certificate.
+func client(t *testing.T, p *running) *http.Client {
+	t.Helper()
+	u, err := url.Parse(p.url)
+	require.NoError(t, err)
+	c := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// connect makes a connection to a proxy, sends bytes, and returns the head of the answer.
+func connect(t *testing.T, p *running, text string) (net.Conn, *bufio.Reader, *http.Response) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	_, err = io.WriteString(conn, text)
+	require.NoError(t, err)
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	return conn, in, res
+}
+
+// raw sends bytes to a proxy, and returns the answer with its body.
+func raw(t *testing.T, p *running, text string) (*http.Response, string) {
+	t.Helper()
+	conn, _, res := connect(t, p, text)
+	defer conn.Close()
+	return res, bodyOf(t, res)
 }
 
 // get returns the body of an answer, or the error.
@@ -141,7 +188,7 @@ func reason(t *testing.T, body string) string {
 }
 
 func TestARequestIsPassedOn(t *testing.T) {
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+	u := serve(t, func(w http.ResponseWriter, _ logbook.Request, _ int) {
 		w.Header().Set("X-Answer", "yes")
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = io.WriteString(w, "short and stout")
@@ -152,38 +199,31 @@ func TestARequestIsPassedOn(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, res.StatusCode)
 	require.Equal(t, "yes", res.Header.Get("X-Answer"))
 	require.Equal(t, "short and stout", body)
-	got := u.requests()
+	got := u.Requests()
 	require.Len(t, got, 1)
-	require.Equal(t, "POST /base/v1/chat?a=b%20c ninebytes", got[0].method+" "+got[0].uri+" "+got[0].body)
-	require.Equal(t, strings.TrimPrefix(u.URL, "http://"), got[0].host)
-	require.Equal(t, "Bearer "+canary, got[0].header.Get("Authorization"))
-	require.Equal(t, "1", got[0].header.Get("X-Own"))
-	require.Empty(t, got[0].header.Get("X-Forwarded-For"), "who calls is nobody's business")
+	require.Equal(t, "POST /base/v1/chat?a=b%20c ninebytes", got[0].Method+" "+got[0].Path+" "+got[0].Body)
+	require.Equal(t, strings.TrimPrefix(u.URL, "http://"), got[0].Host)
+	require.Equal(t, "Bearer "+canary, got[0].Header.Get("Authorization"))
+	require.Equal(t, "1", got[0].Header.Get("X-Own"))
+	require.Empty(t, got[0].Header.Get("X-Forwarded-For"), "who calls is nobody's business")
 	require.Equal(t, 3, l.Draws()[0].Cost)
 }
 
 // A refusal is waited out within the proxy, and each request on the wire has drawn its own permit.
 func TestRefusalsAreWaitedOut(t *testing.T) {
-	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
-		if n < 3 {
-			w.Header().Set("Retry-After-Ms", "30")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		hello(w, r, n)
-	})
+	u := serve(t, refusing(2, hello))
 	l := throttletest.New()
 	p := start(t, Config{Upstream: u.URL, Limiter: l, Provider: OpenAI})
 	res, body := send(t, "POST", p.url, "the body")
 	require.Equal(t, 200, res.StatusCode)
 	require.Equal(t, "hello", body)
-	require.Len(t, u.requests(), 3)
-	for _, r := range u.requests() {
-		require.Equal(t, "the body", r.body)
+	require.Len(t, u.Requests(), 3)
+	for _, r := range u.Requests() {
+		require.Equal(t, "the body", r.Body)
 	}
 	require.Len(t, l.Draws(), 3)
 
-	u = serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+	u = serve(t, func(w http.ResponseWriter, _ logbook.Request, _ int) {
 		w.Header().Set("Retry-After", "7200")
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, "in two hours")
@@ -206,13 +246,13 @@ func TestARequestThatWouldWaitTooLong(t *testing.T) {
 	require.Equal(t, "limit", reason(t, body))
 	require.Contains(t, body, `"limit":"the-pool"`)
 	require.Contains(t, body, `"tag":"acme"`)
-	require.Empty(t, u.requests())
+	require.Empty(t, u.Requests())
 }
 
 // Events arrive as they are sent, and the usage in the last one settles the call.
 func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 	next := make(chan struct{})
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+	u := serve(t, func(w http.ResponseWriter, _ logbook.Request, _ int) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, event := range []string{
 			`{"choices":[{"delta":{"content":"hi"}}]}`,
@@ -242,7 +282,7 @@ func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 	}
 	_, err = io.Copy(io.Discard, res.Body)
 	require.NoError(t, err)
-	require.Equal(t, "identity", u.requests()[0].header.Get("Accept-Encoding"))
+	require.Equal(t, "identity", u.Requests()[0].Header.Get("Accept-Encoding"))
 	draw := l.Draws()[0]
 	require.Equal(t, 38/4+200, draw.Cost)
 	require.Eventually(t, func() bool { return l.Draws()[0].Settled }, 5*time.Second, time.Millisecond)
@@ -250,7 +290,7 @@ func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 }
 
 func TestTheAnswerSaysTheCost(t *testing.T) {
-	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+	u := serve(t, func(w http.ResponseWriter, r logbook.Request, n int) {
 		w.Header().Set("X-Cost", []string{"9", "cheap", "8.5", "-1", "2e9", "0"}[n-1])
 		hello(w, r, n)
 	})
@@ -265,7 +305,7 @@ func TestTheAnswerSaysTheCost(t *testing.T) {
 
 func TestAClientThatLeavesGivesItsSlotBack(t *testing.T) {
 	cancelled := make(chan struct{})
-	u := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+	u := serve(t, func(w http.ResponseWriter, r logbook.Request, _ int) {
 		_, _ = io.WriteString(w, "begun\n")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -302,7 +342,7 @@ func TestUpstreamDown(t *testing.T) {
 }
 
 func TestUpstreamThatEndsTheConnection(t *testing.T) {
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+	u := serve(t, func(w http.ResponseWriter, _ logbook.Request, _ int) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {
 			_ = conn.Close()
@@ -312,12 +352,12 @@ func TestUpstreamThatEndsTheConnection(t *testing.T) {
 	res, body := send(t, "POST", p.url, "x")
 	require.Equal(t, 502, res.StatusCode)
 	require.Equal(t, "upstream", reason(t, body))
-	require.Len(t, u.requests(), 1, "a call that may have been acted on is not repeated")
+	require.Len(t, u.Requests(), 1, "a call that may have been acted on is not repeated")
 }
 
 func TestUpstreamThatIsSilent(t *testing.T) {
 	end := make(chan struct{})
-	u := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+	u := serve(t, func(w http.ResponseWriter, r logbook.Request, _ int) {
 		if r.URL.Path == "/half" {
 			_, _ = io.WriteString(w, "half")
 			_ = http.NewResponseController(w).Flush()
@@ -344,31 +384,21 @@ func TestBodies(t *testing.T) {
 	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), MaxBody: 1000, BodyBuffer: 100})
 	for _, n := range []int{0, 1, 100, 101, 1000} {
 		for _, chunked := range []bool{false, true} {
-			var in io.Reader = strings.NewReader(strings.Repeat("x", n))
-			if chunked {
-				in = io.MultiReader(in) // whose length net/http does not know
-			}
-			res, err := http.Post(p.url, "text/plain", in)
-			require.NoError(t, err)
-			require.NoError(t, res.Body.Close())
+			res, _ := post(t, p.url, strings.Repeat("x", n), chunked)
 			require.Equal(t, 200, res.StatusCode)
-			all := u.requests()
-			require.Len(t, all[len(all)-1].body, n)
+			all := u.Requests()
+			require.Len(t, all[len(all)-1].Body, n)
 		}
 	}
-	before := len(u.requests())
-	for _, in := range []io.Reader{strings.NewReader(strings.Repeat("x", 1001)), io.MultiReader(strings.NewReader(strings.Repeat("x", 5000)))} {
-		res, err := http.Post(p.url, "text/plain", in)
-		require.NoError(t, err)
-		body, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
+	before := len(u.Requests())
+	for _, chunked := range []bool{false, true} {
+		res, body := post(t, p.url, strings.Repeat("x", map[bool]int{false: 1001, true: 5000}[chunked]), chunked)
 		require.Equal(t, 413, res.StatusCode)
-		require.Equal(t, "too_long", reason(t, string(body)))
-		require.Contains(t, string(body), "1000 bytes")
+		require.Equal(t, "too_long", reason(t, body))
+		require.Contains(t, body, "1000 bytes")
 	}
-	for _, r := range u.requests()[before:] {
-		require.LessOrEqual(t, len(r.body), 1000)
+	for _, r := range u.Requests()[before:] {
+		require.LessOrEqual(t, len(r.Body), 1000)
 	}
 }
 
@@ -432,27 +462,24 @@ func TestToken(t *testing.T) {
 	require.Equal(t, "unauthorized", reason(t, body))
 	res, _ = send(t, "GET", p.url, "", tokenHeader, "wrong")
 	require.Equal(t, 401, res.StatusCode)
-	require.Empty(t, u.requests())
+	require.Empty(t, u.Requests())
 	res, _ = send(t, "GET", p.url, "", tokenHeader, canary)
 	require.Equal(t, 200, res.StatusCode)
-	require.Empty(t, u.requests()[0].header.Get(tokenHeader), "the service does not see it")
+	require.Empty(t, u.Requests()[0].Header.Get(tokenHeader), "the service does not see it")
 
 	for user, want := range map[*url.Userinfo]int{nil: 407, url.UserPassword("u", canary): 200} {
-		through, err := url.Parse(p.url)
+		at, err := url.Parse(p.url)
 		require.NoError(t, err)
-		through.User = user
-		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through), DisableKeepAlives: true}}
-		res, err := client.Get(u.URL + "/x")
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
+		at.User = user
+		res, _ := through(t, &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(at), DisableKeepAlives: true}}, u.URL+"/x")
 		require.Equal(t, want, res.StatusCode)
 	}
-	require.Empty(t, u.requests()[1].header.Get("Proxy-Authorization"))
+	require.Empty(t, u.Requests()[1].Header.Get("Proxy-Authorization"))
 }
 
 func TestTheEndWaitsForAnswers(t *testing.T) {
 	begun, leave := make(chan struct{}), make(chan struct{})
-	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+	u := serve(t, func(w http.ResponseWriter, r logbook.Request, n int) {
 		close(begun)
 		<-leave
 		hello(w, r, n)
@@ -474,14 +501,14 @@ func TestTheEndWaitsForAnswers(t *testing.T) {
 
 func TestSoManyRequestsAtMost(t *testing.T) {
 	leave := make(chan struct{})
-	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+	u := serve(t, func(w http.ResponseWriter, r logbook.Request, n int) {
 		<-leave
 		hello(w, r, n)
 	})
 	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), MaxRequests: 1})
 	first := make(chan string)
 	go func() { first <- get(p.url) }()
-	require.Eventually(t, func() bool { return len(u.requests()) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(u.Requests()) == 1 }, 5*time.Second, time.Millisecond)
 	res, body := send(t, "GET", p.url, "")
 	require.Equal(t, 503, res.StatusCode)
 	require.Equal(t, "1", res.Header.Get("Retry-After"))

@@ -8,12 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // What a service asks for reaches the limit, through the bound on waits: so the pool may pause.
 func TestARetryAfterReachesTheLimit(t *testing.T) {
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+	u := serve(t, func(w http.ResponseWriter, _ logbook.Request, _ int) {
 		w.Header().Set("Retry-After", "100")
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
@@ -26,7 +27,7 @@ func TestARetryAfterReachesTheLimit(t *testing.T) {
 	res, body := send(t, http.MethodPost, p.url, "x")
 	require.Equal(t, 429, res.StatusCode)
 	require.Equal(t, "pause", reason(t, body))
-	require.Len(t, u.requests(), 1)
+	require.Len(t, u.Requests(), 1)
 }
 
 // What a service refuses to one tenant holds back no other, whether there are quotas or not.
@@ -36,7 +37,7 @@ func TestARetryAfterOfATenantHoldsBackNoOther(t *testing.T) {
 		"quotas":    {throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {}}})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+			u := serve(t, func(w http.ResponseWriter, r logbook.Request, _ int) {
 				if r.Header.Get("X-Tenant") == "acme" {
 					w.Header().Set("Retry-After", "100")
 					w.WriteHeader(http.StatusTooManyRequests)
@@ -54,7 +55,7 @@ func TestARetryAfterOfATenantHoldsBackNoOther(t *testing.T) {
 					require.Equal(t, 429, res.StatusCode)
 				}
 			}
-			require.Len(t, u.requests(), 3, "the second one of acme was not sent")
+			require.Len(t, u.Requests(), 3, "the second one of acme was not sent")
 			_, held := th.Throttled()
 			require.False(t, held)
 		})

@@ -5,25 +5,22 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
 const handshake = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
 
-// switching is a service that switches protocols, whoever asks, and then does something with the connection.
-func switching(t *testing.T, then func(conn net.Conn, in *bufio.Reader)) *httptest.Server {
+// switching is a service that refuses so many requests, then switches protocols, whoever asks, and does something with the connection.
+func switching(t *testing.T, refused int, then func(conn net.Conn, in *bufio.Reader)) *logbook.Service {
 	t.Helper()
-	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
+	return serve(t, refusing(refused, func(w http.ResponseWriter, _ logbook.Request, _ int) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
@@ -32,22 +29,12 @@ func switching(t *testing.T, then func(conn net.Conn, in *bufio.Reader)) *httpte
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		then(conn, rw.Reader)
 	}))
-	t.Cleanup(u.Close)
-	return u
 }
 
 // dialTunnel makes a websocket through the proxy.
 func dialTunnel(t *testing.T, p *running) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-	_, err = io.WriteString(conn, handshake)
-	require.NoError(t, err)
-	in := bufio.NewReader(conn)
-	res, err := http.ReadResponse(in, nil)
-	require.NoError(t, err)
+	conn, in, res := connect(t, p, handshake)
 	require.Equal(t, 101, res.StatusCode)
 	require.Equal(t, "websocket", res.Header.Get("Upgrade"))
 	return conn, in
@@ -56,7 +43,7 @@ func dialTunnel(t *testing.T, p *running) (net.Conn, *bufio.Reader) {
 // A tunnel on which nobody says anything ends, and its permit is settled.
 func TestASilentTunnelEnds(t *testing.T) {
 	ended := make(chan struct{})
-	u := switching(t, func(_ net.Conn, in *bufio.Reader) {
+	u := switching(t, 0, func(_ net.Conn, in *bufio.Reader) {
 		defer close(ended)
 		_, _ = io.Copy(io.Discard, in)
 	})
@@ -71,7 +58,7 @@ func TestASilentTunnelEnds(t *testing.T) {
 
 // A tunnel lives as long as one side says something.
 func TestATunnelThatIsUsedGoesOn(t *testing.T) {
-	u := switching(t, func(conn net.Conn, _ *bufio.Reader) {
+	u := switching(t, 0, func(conn net.Conn, _ *bufio.Reader) {
 		for range 8 {
 			time.Sleep(250 * time.Millisecond) // longer than idleTimeout together
 			_, _ = io.WriteString(conn, "x")
@@ -84,61 +71,32 @@ func TestATunnelThatIsUsedGoesOn(t *testing.T) {
 	require.Equal(t, "xxxxxxxx", string(all))
 }
 
-// With a cost by bytes what is sent through a tunnel counts.
+// With a cost by bytes what is sent through a tunnel counts, also when its handshake was refused at first.
 func TestTheBytesOfATunnelCount(t *testing.T) {
-	u := switching(t, func(conn net.Conn, in *bufio.Reader) {
-		_, _ = io.CopyN(io.Discard, in, 12_345)
-		_, _ = io.WriteString(conn, "x")
-	})
-	l := throttletest.New()
-	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000"})
-	conn, in := dialTunnel(t, p)
-	require.Equal(t, 1, l.Draws()[0].Cost)
-	_, err := conn.Write(make([]byte, 12_345))
-	require.NoError(t, err)
-	_, err = in.ReadByte()
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool { return l.Draws()[0].Settled }, 10*time.Second, time.Millisecond)
-	require.Equal(t, 13, l.Draws()[0].Used)
-}
-
-// A handshake that was refused at first makes a tunnel as any other, whose bytes count.
-func TestTheBytesOfATunnelAfterARefusalCount(t *testing.T) {
-	var tries atomic.Int32
-	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if tries.Add(1) == 1 {
-			w.Header().Set("Retry-After-Ms", "1")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		conn, rw, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		_, _ = io.CopyN(io.Discard, rw, 12_345)
-		_, _ = io.WriteString(conn, "x")
-	}))
-	t.Cleanup(u.Close)
-	l := throttletest.New()
-	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", Provider: OpenAI})
-	conn, in := dialTunnel(t, p)
-	_, err := conn.Write(make([]byte, 12_345))
-	require.NoError(t, err)
-	_, err = in.ReadByte()
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool { return len(l.Draws()) == 2 && l.Draws()[1].Settled }, 10*time.Second, time.Millisecond)
-	require.Equal(t, 13, l.Draws()[1].Used)
+	for refused := range 2 {
+		u := switching(t, refused, func(conn net.Conn, in *bufio.Reader) {
+			_, _ = io.CopyN(io.Discard, in, 12_345)
+			_, _ = io.WriteString(conn, "x")
+		})
+		l := throttletest.New()
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", Provider: OpenAI})
+		conn, in := dialTunnel(t, p)
+		require.Equal(t, 1, l.Draws()[refused].Cost)
+		_, err := conn.Write(make([]byte, 12_345))
+		require.NoError(t, err)
+		_, err = in.ReadByte()
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		require.Eventually(t, func() bool { return l.Draws()[refused].Settled }, 10*time.Second, time.Millisecond)
+		require.Equal(t, 13, l.Draws()[refused].Used)
+	}
 }
 
 // A service that switches protocols unasked gets no tunnel.
 func TestASwitchThatNobodyAskedFor(t *testing.T) {
 	for _, upgrade := range append(upgrades, "") {
 		ended := make(chan struct{})
-		u := switching(t, func(_ net.Conn, in *bufio.Reader) {
+		u := switching(t, 0, func(_ net.Conn, in *bufio.Reader) {
 			defer close(ended)
 			_, _ = io.Copy(io.Discard, in)
 		})
@@ -152,17 +110,10 @@ func TestASwitchThatNobodyAskedFor(t *testing.T) {
 
 // A handshake that the service refuses is a request like others.
 func TestAHandshakeThatIsRefused(t *testing.T) {
-	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
-		if n == 1 {
-			w.Header().Set("Retry-After-Ms", "1")
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		w.WriteHeader(http.StatusForbidden)
-	})
+	u := serve(t, refusing(1, func(w http.ResponseWriter, _ logbook.Request, _ int) { w.WriteHeader(http.StatusForbidden) }))
 	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Provider: OpenAI})
 	res, _ := raw(t, p, handshake)
 	require.Equal(t, 403, res.StatusCode)
-	require.Len(t, u.requests(), 2)
-	require.Equal(t, "websocket", u.requests()[0].header.Get("Upgrade"))
+	require.Len(t, u.Requests(), 2)
+	require.Equal(t, "websocket", u.Requests()[0].Header.Get("Upgrade"))
 }

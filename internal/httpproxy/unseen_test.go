@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -65,7 +66,7 @@ func TestWhatTheProxyCannotSeeDoesNotLeave(t *testing.T) {
 			require.Contains(t, text, "allowed: ")
 		}
 		require.Empty(t, l.Draws())
-		require.Empty(t, u.requests())
+		require.Empty(t, u.Requests())
 		if c.Cost != "" {
 			require.Contains(t, p.log.String(), "a cost cannot be read")
 		}
@@ -95,7 +96,7 @@ func TestAFieldThatIsThereTwice(t *testing.T) {
 		res, text := send(t, http.MethodPost, p.url, body)
 		require.Equal(t, 400, res.StatusCode, text)
 	}
-	require.Empty(t, u.requests())
+	require.Empty(t, u.Requests())
 }
 
 // A body that turns out to be none while it is passed on ends there, so that its service has no whole request.
@@ -120,7 +121,7 @@ func TestARequestWithoutACostCounts(t *testing.T) {
 	} {
 		for _, cost := range []string{"bytes/1000", "0", "header X-Cost", "json n"} {
 			hold := make(chan struct{})
-			u := serve(t, func(_ http.ResponseWriter, _ *http.Request, n int) {
+			u := serve(t, func(_ http.ResponseWriter, _ logbook.Request, n int) {
 				if n == 1 {
 					<-hold
 				}
@@ -152,7 +153,7 @@ func TestARequestWithoutACostCounts(t *testing.T) {
 					req.Body, _ = req.GetBody()
 				}
 			}()
-			require.Eventually(t, func() bool { return len(u.requests()) == 1 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(u.Requests()) == 1 }, 10*time.Second, time.Millisecond)
 			res, text := send(t, http.MethodPost, p.url, body, "X-Cost", "0")
 			require.Equal(t, 429, res.StatusCode, "%s %s", cost, text)
 			close(hold)
@@ -177,14 +178,12 @@ func TestTwoTags(t *testing.T) {
 			require.Equal(t, 400, res.StatusCode)
 			require.NotContains(t, body, canary)
 		}
-		require.Empty(t, u.requests())
+		require.Empty(t, u.Requests())
 		for i, header := range []string{"X-Tenant: a\r\nX-Tenant: a\r\n", "Authorization: bearer a\r\nX-Api-Key: a\r\nApi-Key:\r\n", ""} {
 			res, _ := raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\n"+header+"\r\n")
 			require.Equal(t, 200, res.StatusCode, i)
 		}
-		u.mu.Lock()
-		u.seen = nil
-		u.mu.Unlock()
+		u.Forget()
 	}
 }
 

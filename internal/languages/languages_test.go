@@ -19,6 +19,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/cli"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
@@ -51,31 +52,22 @@ type pod struct {
 // newPod starts both, and waits until the platform could come.
 func newPod(t testing.TB, command []string, kind string, limit ...string) *pod {
 	t.Helper()
-	p := &pod{kind: kind, dir: folder(t), command: command, limit: limit}
+	p := &pod{kind: kind, dir: sdkserver.Dir(t), command: command, limit: limit}
 	p.startHandler(t)
 	p.startProxy(t)
 	return p
 }
 
-// folder is one for sockets: the test's name would make the path too long for one.
-func folder(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "lang") //nolint:usetesting // see above
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return dir
-}
-
 func (p *pod) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *pod) socket() string          { return p.path("p.sock") }
 
-func (p *pod) startHandler(t testing.TB) *process {
+func (p *pod) startHandler(t testing.TB) *testenv.Process {
 	t.Helper()
 	args := append(append([]string{}, p.command[1:]...), p.kind, p.path("h.sock"), p.path("h-info"))
-	return startProcess(t, exec.Command(p.command[0], args...))
+	return testenv.StartProcess(t, exec.Command(p.command[0], args...))
 }
 
-func (p *pod) startProxy(t testing.TB) *process {
+func (p *pod) startProxy(t testing.TB) *testenv.Process {
 	t.Helper()
 	args := append([]string{
 		"proxy", "handler", "--kind=" + p.kind, "--socket=" + p.socket(), "--server-info=" + p.path("p-info"),
@@ -87,53 +79,18 @@ func (p *pod) startProxy(t testing.TB) *process {
 	// It refuses variables that are no settings, such as those of these tests.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_") })
 	cmd.Env = append(cmd.Env, asProxy+"=1")
-	proxy := startProcess(t, cmd)
+	proxy := testenv.StartProcess(t, cmd)
 	for up := within(t); ; {
 		if _, err := os.Stat(p.path("p-info")); err == nil {
 			return proxy
 		}
 		select {
-		case <-proxy.done:
+		case <-proxy.Gone:
 			require.FailNow(t, "the proxy has ended")
 		case <-up.Done():
 			require.FailNow(t, "the proxy is not up")
 		case <-time.After(10 * time.Millisecond):
 		}
-	}
-}
-
-// A process is one that has been started.
-type process struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-}
-
-func startProcess(t testing.TB, cmd *exec.Cmd) *process {
-	t.Helper()
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	cmd.WaitDelay = time.Second
-	require.NoError(t, cmd.Start())
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		_ = cmd.Wait() // how it ended is in its log
-	}()
-	t.Cleanup(p.kill)
-	return p
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
-	<-p.done
-}
-
-// ends tells whether the process ends by itself within d.
-func (p *process) ends(d time.Duration) bool {
-	select {
-	case <-p.done:
-		return true
-	case <-time.After(d):
-		return false
 	}
 }
 
@@ -295,8 +252,8 @@ func TestNothingIsLostWhenASideDies(t *testing.T) {
 	l := python(t)
 	for _, victims := range [][]string{{"handler"}, {"proxy"}, {"proxy", "handler"}} {
 		t.Run(strings.Join(victims, " and "), func(t *testing.T) {
-			p := &pod{kind: "map", dir: folder(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
-			sides := map[string]*process{"handler": p.startHandler(t), "proxy": p.startProxy(t)}
+			p := &pod{kind: "map", dir: sdkserver.Dir(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
+			sides := map[string]*testenv.Process{"handler": p.startHandler(t), "proxy": p.startProxy(t)}
 			m := dialMap(t, p)
 			todo := map[string]bool{}
 			for i := range 300 {
@@ -304,7 +261,7 @@ func TestNothingIsLostWhenASideDies(t *testing.T) {
 			}
 			kill := time.AfterFunc(300*time.Millisecond, func() {
 				for _, v := range victims {
-					sides[v].kill()
+					sides[v].Kill()
 				}
 			})
 			defer kill.Stop()
@@ -316,7 +273,7 @@ func TestNothingIsLostWhenASideDies(t *testing.T) {
 				require.FailNow(t, "the connection is not broken")
 			}
 			// A handler that lost its proxy ends or stays, as its SDK likes: then the next proxy finds it.
-			if sides["handler"].ends(5*time.Second) || victims[0] == "handler" {
+			if sides["handler"].Ends(5*time.Second) || victims[0] == "handler" {
 				p.startHandler(t)
 			}
 			if victims[0] == "proxy" {
@@ -335,10 +292,10 @@ func TestNothingIsLostWhenASideDies(t *testing.T) {
 // A handler that no call is lost at stays when its proxy is killed, and the next proxy is in front of it.
 func TestAHandlerOutlivesItsProxy(t *testing.T) {
 	l := python(t)
-	p := &pod{kind: "map", dir: folder(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
+	p := &pod{kind: "map", dir: sdkserver.Dir(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
 	handler, proxy := p.startHandler(t), p.startProxy(t)
-	proxy.kill()
-	require.False(t, handler.ends(time.Second), "the handler has ended")
+	proxy.Kill()
+	require.False(t, handler.Ends(time.Second), "the handler has ended")
 	p.startProxy(t)
 	require.Len(t, deliver(t, dialMap(t, p), map[string]bool{"a": true}), 1)
 }

@@ -37,7 +37,7 @@ func kill(l *lane) error {
 	if err := l.proc.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	<-l.proc.gone
+	<-l.proc.Gone
 	f, _ := l.current()
 	f.Abort()
 	return l.replace()

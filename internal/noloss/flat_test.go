@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
@@ -126,10 +127,9 @@ func TestMemoryStaysFlat(t *testing.T) {
 // watch offers messages to a process of its own and samples what it holds.
 func watch(ctx context.Context, t *testing.T, j job, length time.Duration) flatFigures {
 	t.Helper()
-	dir := folder(t)
+	dir := sdkserver.Dir(t)
 	j.Notes, j.Samples = os.DevNull, filepath.Join(dir, "samples")
-	p, err := startProcess(t, dir, j)
-	require.NoError(t, err)
+	p := startProcess(t, dir, j)
 	f, err := openFeed(ctx, p.job)
 	require.NoError(t, err)
 	var id atomic.Int64

@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
-	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
@@ -206,116 +204,19 @@ func (w *worker) sink(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Respon
 	return out
 }
 
-// source is a source of numbered messages, whose acknowledgements are noted, so that
-// the next process delivers again only what was not acknowledged.
-type source struct {
-	w *worker
-
-	mu    sync.Mutex
-	ready []string
-	acked map[string]bool
-	// given are the messages that were delivered and not settled, in order of time.
-	given []delivery
-}
-
-// A delivery is over after redeliverAfter, as in a queue with a visibility timeout:
-// what was on its way when a stream broke is delivered again.
-type delivery struct {
-	id string
-	at time.Time
-}
-
-const redeliverAfter = 2 * time.Second
-
-func (w *worker) newSource() (*source, error) {
+// newSource returns a source whose acknowledgements are noted, so that the next process delivers again only what was not acknowledged. What was
+// on its way when a stream broke comes again, as in a queue with a visibility timeout.
+func (w *worker) newSource() (*sdkserver.Queue, error) {
 	text, err := os.ReadFile(w.Notes) // it is there: openNotes has made it
 	if err != nil {
 		return nil, err
 	}
-	s := &source{w: w, acked: map[string]bool{}}
-	for id := range strings.FieldsSeq(string(text)) {
-		s.acked[id] = true
-	}
-	for i := range w.Messages {
-		if id := fmt.Sprint(i); !s.acked[id] {
-			s.ready = append(s.ready, id)
-		}
-	}
-	return s, nil
-}
-
-func (s *source) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
-	timeout := time.NewTimer(r.TimeOut())
-	defer timeout.Stop()
-	for range r.Count() {
-		if s.w.panicIn.Swap(0) > 0 {
+	q := sdkserver.NewQueue(w.Messages, strings.Fields(string(text))...)
+	q.Again, q.OnAck = 2*time.Second, w.notes.note
+	q.Before = func() {
+		if w.panicIn.Swap(0) > 0 {
 			panic("made to panic")
 		}
-		id, ok := s.next()
-		if !ok {
-			select {
-			case <-timeout.C:
-			case <-ctx.Done():
-			}
-			return
-		}
-		m := sourcesdk.NewMessage([]byte(id), sourcesdk.NewOffset([]byte(id), 0), time.Now())
-		select {
-		case out <- m:
-		case <-ctx.Done():
-			return
-		}
 	}
+	return q, nil
 }
-
-func (s *source) next() (id string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.given) > 0 && time.Since(s.given[0].at) > redeliverAfter {
-		if id := s.given[0].id; !s.acked[id] {
-			s.ready = append(s.ready, id)
-		}
-		s.given = s.given[1:]
-	}
-	for len(s.ready) > 0 && s.acked[s.ready[0]] {
-		s.ready = s.ready[1:]
-	}
-	if len(s.ready) == 0 {
-		return "", false
-	}
-	id = s.ready[0]
-	s.ready = s.ready[1:]
-	s.given = append(s.given, delivery{id, time.Now()})
-	return id, true
-}
-
-func (s *source) Ack(_ context.Context, r sourcesdk.AckRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range r.Offsets() {
-		if id := string(o.Value()); !s.acked[id] { // told twice, it is still one acknowledgement
-			s.acked[id] = true
-			s.w.notes.note(id)
-		}
-	}
-}
-
-func (s *source) Nack(_ context.Context, r sourcesdk.NackRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range r.Offsets() {
-		id := string(o.Offset.Value())
-		s.given = slices.DeleteFunc(s.given, func(d delivery) bool { return d.id == id })
-		s.ready = append(s.ready, id)
-	}
-}
-
-func (s *source) Pending(context.Context) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int64(len(s.ready))
-}
-
-func (s *source) ActivePartitions(context.Context) []int32 { return sourcesdk.DefaultPartitions() }
-
-func (s *source) TotalPartitions(context.Context) *int32 { return nil }

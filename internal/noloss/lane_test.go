@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 // A lane is one kind of handler with its driver: one process after another, and
@@ -47,7 +48,7 @@ type lane struct {
 func newLane(ctx context.Context, t testing.TB, j job, messageCount int, opts ...dataplane.Option) *lane {
 	t.Helper()
 	l := &lane{
-		t: t, ctx: ctx, job: j, dir: folder(t), opts: opts,
+		t: t, ctx: ctx, job: j, dir: sdkserver.Dir(t), opts: opts,
 		messages: make([]message, messageCount), queue: make(chan int, messageCount),
 		changed: make(chan struct{}), all: make(chan struct{}),
 	}
@@ -62,10 +63,7 @@ func newLane(ctx context.Context, t testing.TB, j job, messageCount int, opts ..
 
 // replace starts a process and opens its stream.
 func (l *lane) replace() error {
-	p, err := startProcess(l.t, l.dir, l.job)
-	if err != nil {
-		return err
-	}
+	p := startProcess(l.t, l.dir, l.job)
 	l.mu.Lock()
 	l.proc, l.cut = p, false
 	l.mu.Unlock()
@@ -75,7 +73,7 @@ func (l *lane) replace() error {
 // revive starts another process if this one has ended with a stream of its own.
 func (l *lane) revive() error {
 	switch {
-	case l.proc.alive():
+	case !l.proc.Ends(0):
 		return nil
 	case !l.cut:
 		return errors.New("the process has ended by itself")
@@ -92,7 +90,7 @@ func (l *lane) redial() error {
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-l.proc.gone:
+		case <-l.proc.Gone:
 			cancel(errors.New("the process has ended"))
 		case <-ctx.Done():
 		}

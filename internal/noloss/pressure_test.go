@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
@@ -103,10 +104,9 @@ func offer(t *testing.T, j job, atOnce int) (w waited) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	dir := folder(t)
+	dir := sdkserver.Dir(t)
 	j.Notes, j.Arrivals = filepath.Join(dir, "notes"), filepath.Join(dir, "arrivals")
-	p, err := startProcess(t, dir, j)
-	require.NoError(t, err)
+	p := startProcess(t, dir, j)
 	m, err := dataplane.Dial(ctx, p.job.Socket, dataplane.WithConcurrency(atOnce), dataplane.WithDrainTimeout(0))
 	require.NoError(t, err)
 	before := p.resident(t)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -92,18 +92,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is the life of a handler process. It ends with its parent, which holds the
-// other end of its standard input.
+// serve is the life of a handler process.
 func serve(text string) error {
 	log.SetOutput(io.Discard) // numaflow-go logs every panic with its stack
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(3)
-	}()
 	limiter, err := j.limiter()
 	if err != nil {
 		return err
@@ -229,57 +224,25 @@ func (w *worker) arrived(value []byte) {
 
 // A process is a handler process, seen from the test.
 type process struct {
-	job  job
-	cmd  *exec.Cmd
-	gone chan struct{} // closed when it has ended
-	log  string
+	*testenv.Process
+
+	job job
 }
 
 var lives atomic.Int64
 
 // startProcess starts a process that ends with the test, on a socket of its own.
-func startProcess(t testing.TB, dir string, j job) (*process, error) {
+func startProcess(t testing.TB, dir string, j job) *process {
 	t.Helper()
-	life := lives.Add(1)
-	j.Socket = filepath.Join(dir, fmt.Sprint("s", life))
+	j.Socket = filepath.Join(dir, fmt.Sprint("s", lives.Add(1)))
 	text, err := json.Marshal(j)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	p := &process{job: j, cmd: exec.Command(self), gone: make(chan struct{}), log: j.Socket + ".log"}
-	p.cmd.Env = append(os.Environ(), jobVariable+"="+string(text), "NUMATHROTTLE_STATE_DIR="+dir)
-	logFile, err := os.Create(p.log)
-	if err != nil {
-		return nil, err
-	}
-	p.cmd.Stderr = logFile
-	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		_ = stdin.Close()
-		_ = logFile.Close()
-		close(p.gone)
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.gone
-	})
-	return p, nil
+	require.NoError(t, err)
+	return &process{testenv.StartProcess(t, testenv.Self(t, jobVariable+"="+string(text), "NUMATHROTTLE_STATE_DIR="+dir)), j}
 }
 
 // signal does nothing if the process has ended.
 func (p *process) signal(s syscall.Signal) error {
-	if err := p.cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Cmd.Process.Signal(s); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
@@ -288,44 +251,20 @@ func (p *process) signal(s syscall.Signal) error {
 // end waits until the process is gone, and returns how long that took.
 func (p *process) end(within time.Duration) (time.Duration, error) {
 	began := time.Now()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-p.gone:
-		return time.Since(began), nil
-	case <-timer.C:
-		text, _ := os.ReadFile(p.log)
-		return within, fmt.Errorf("the process has not ended within %s; its log:\n%s", within, text)
+	if !p.Ends(within) {
+		return within, fmt.Errorf("the process has not ended within %s; its log:\n%s", within, p.Output())
 	}
-}
-
-// alive tells whether the process still runs.
-func (p *process) alive() bool {
-	select {
-	case <-p.gone:
-		return false
-	default:
-		return true
-	}
+	return time.Since(began), nil
 }
 
 // resident is the process's resident memory in bytes; 0 where it cannot be told.
 func (p *process) resident(t testing.TB) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.Cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
 	require.NoError(t, err)
 	return pages * int64(os.Getpagesize())
-}
-
-// folder is a short path for sockets, which TempDir's need not be.
-func folder(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "loss") //nolint:usetesting // a socket's path has at most 107 bytes
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }

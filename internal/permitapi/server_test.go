@@ -63,10 +63,10 @@ func start(t *testing.T, c Config) *api {
 	return a
 }
 
-// post makes a call, and compares what is sent and what comes back with the description.
-func (a *api) post(path, body string) (status int, header http.Header, out map[string]any) {
+// send makes a call.
+func (a *api) send(path, body string) *http.Response {
 	a.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, a.url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.url+path, strings.NewReader(body))
 	require.NoError(a.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	if a.token != "" {
@@ -74,6 +74,13 @@ func (a *api) post(path, body string) (status int, header http.Header, out map[s
 	}
 	res, err := a.http.Do(req)
 	require.NoError(a.t, err)
+	return res
+}
+
+// post makes a call, and compares what is sent and what comes back with the description.
+func (a *api) post(path, body string) (status int, header http.Header, out map[string]any) {
+	a.t.Helper()
+	res := a.send(path, body)
 	defer res.Body.Close()
 	content, err := io.ReadAll(res.Body)
 	require.NoError(a.t, err)

@@ -38,44 +38,36 @@ func (s brokenStore) Leave(ctx context.Context, req driver.Leave) error {
 	return s.Store.Leave(ctx, req)
 }
 
-// An endlessSharer leases shares that do not end.
-type endlessSharer struct{ throttle.Sharer }
+// A leaseHolder changes the leases of a Holder, or leaves them out.
+type leaseHolder struct {
+	throttle.Holder
+	lease func(throttle.Lease) (changed throttle.Lease, ok bool)
+}
 
-func (s endlessSharer) Attach(h throttle.Holder) { s.Sharer.Attach(endlessHolder{h}) }
-
-type endlessHolder struct{ throttle.Holder }
-
-func (h endlessHolder) Lease(l throttle.Lease) {
-	if l.Share > 0 {
-		l.Until = time.Time{}
-		h.Holder.Lease(l)
+func (h leaseHolder) Lease(l throttle.Lease) {
+	if changed, ok := h.lease(l); ok {
+		h.Holder.Lease(changed)
 	}
 }
 
-// A doubleSharer has the Throttle use twice the share.
-type doubleSharer struct{ throttle.Sharer }
-
-func (s doubleSharer) Attach(h throttle.Holder) { s.Sharer.Attach(doubleHolder{h}) }
-
-type doubleHolder struct{ throttle.Holder }
-
-func (h doubleHolder) Lease(l throttle.Lease) {
-	l.Share *= 2
-	h.Holder.Lease(l)
+// A betweenSharer attaches what is between a Member and a limiter.
+type betweenSharer struct {
+	throttle.Sharer
+	between func(throttle.Holder) throttle.Holder
 }
 
-// A boldSharer has the Throttle go on with twice the share when the store is lost.
-type boldSharer struct{ throttle.Sharer }
+func (s betweenSharer) Attach(h throttle.Holder) { s.Sharer.Attach(s.between(h)) }
 
-func (s boldSharer) Attach(h throttle.Holder) { s.Sharer.Attach(boldHolder{h}) }
+func leasing(lease func(throttle.Lease) (changed throttle.Lease, ok bool)) wiring {
+	return wiring{sharer: func(s throttle.Sharer) throttle.Sharer {
+		return betweenSharer{s, func(h throttle.Holder) throttle.Holder { return leaseHolder{h, lease} }}
+	}}
+}
 
-type boldHolder struct{ throttle.Holder }
-
-func (h boldHolder) Lease(l throttle.Lease) {
-	if l.Degraded {
-		l.Share *= 2
-	}
-	h.Holder.Lease(l)
+// endless leases have no end.
+func endless(l throttle.Lease) (throttle.Lease, bool) {
+	l.Until = time.Time{}
+	return l, l.Share > 0
 }
 
 // A brokenLimiter does something around Acquire.
@@ -114,8 +106,11 @@ func TestBroken(t *testing.T) {
 			share: func(s consensus.Share) consensus.Share { return min(s, consensus.Whole/30) },
 		}), breachRecovery},
 		{"the store is not told of those who leave", storing(brokenStore{silent: true}), breachLeft},
-		{"leases do not end", wiring{sharer: func(s throttle.Sharer) throttle.Sharer { return endlessSharer{s} }}, breachShares},
-		{"twice the share is used", wiring{sharer: func(s throttle.Sharer) throttle.Sharer { return doubleSharer{s} }}, breachRate},
+		{"leases do not end", leasing(endless), breachShares},
+		{"twice the share is used", leasing(func(l throttle.Lease) (throttle.Lease, bool) {
+			l.Share *= 2
+			return l, true
+		}), breachRate},
 		{"a token more than was asked for", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
 			p, err := l.Acquire(ctx, n)
 			if err != nil {
@@ -180,7 +175,13 @@ func TestBrokenWithoutTheStore(t *testing.T) {
 	p.loseTogether()
 	require.Positive(t, runSeed(t, p, wiring{}, false).alone, "they do not go on")
 	requireSeen(t, p, wiring{}, "")
-	requireSeen(t, p, wiring{sharer: func(s throttle.Sharer) throttle.Sharer { return boldSharer{s} }}, breachShares)
+	bold := func(l throttle.Lease) (throttle.Lease, bool) {
+		if l.Degraded {
+			l.Share *= 2
+		}
+		return l, true
+	}
+	requireSeen(t, p, leasing(bold), breachShares)
 }
 
 // requireSeen requires that a run with something broken shows a breach of that kind; an empty one: that nothing is.

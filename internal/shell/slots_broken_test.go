@@ -11,15 +11,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A slotHolder puts something between a Member and an InFlight.
+// A slotHolder is a leaseHolder of slots, which changes what is reported of those in use, too.
 type slotHolder struct {
-	throttle.Holder
-	slots int
-	lease func(throttle.Lease) (changed throttle.Lease, ok bool)
+	leaseHolder
 	inUse func(int64) int64
 }
-
-func (h slotHolder) Terms() throttle.Terms { return throttle.Terms{Slots: h.slots} }
 
 func (h slotHolder) Report(window time.Duration) throttle.Report {
 	r := h.Holder.Report(window)
@@ -27,26 +23,9 @@ func (h slotHolder) Report(window time.Duration) throttle.Report {
 	return r
 }
 
-func (h slotHolder) Lease(l throttle.Lease) {
-	if changed, ok := h.lease(l); ok {
-		h.Holder.Lease(changed)
-	}
-}
-
-// A slotSharer attaches it.
-type slotSharer struct {
-	throttle.Sharer
-	holder slotHolder
-}
-
-func (s slotSharer) Attach(h throttle.Holder) {
-	s.holder.Holder = h
-	s.Sharer.Attach(s.holder)
-}
-
-func sharingSlots(slots int, lease func(throttle.Lease) (changed throttle.Lease, ok bool), inUse func(int64) int64) wiring {
+func sharingSlots(lease func(throttle.Lease) (changed throttle.Lease, ok bool), inUse func(int64) int64) wiring {
 	return wiring{slots: func(s throttle.Sharer) throttle.Sharer {
-		return slotSharer{s, slotHolder{slots: slots, lease: lease, inUse: inUse}}
+		return betweenSharer{s, func(h throttle.Holder) throttle.Holder { return slotHolder{leaseHolder{h, lease}, inUse} }}
 	}}
 }
 
@@ -78,17 +57,14 @@ func TestSlotsBroken(t *testing.T) {
 		kind   breach
 	}{
 		{"nothing", wiring{}, ""},
-		{"nothing, with a holder between", sharingSlots(slots, as, asIs), ""},
-		{"calls under way are not told", sharingSlots(slots, as, func(int64) int64 { return 0 }), breachFlight},
-		{"leases do not end", sharingSlots(slots, func(l throttle.Lease) (throttle.Lease, bool) {
-			l.Until = time.Time{}
-			return l, l.Share > 0
-		}, asIs), breachShares},
-		{"twice the share is used", sharingSlots(slots, func(l throttle.Lease) (throttle.Lease, bool) {
+		{"nothing, with a holder between", sharingSlots(as, asIs), ""},
+		{"calls under way are not told", sharingSlots(as, func(int64) int64 { return 0 }), breachFlight},
+		{"leases do not end", sharingSlots(endless, asIs), breachShares},
+		{"twice the share is used", sharingSlots(func(l throttle.Lease) (throttle.Lease, bool) {
 			l.Share = min(2*l.Share, throttle.WholeShare)
 			return l, true
 		}, asIs), breachFlight},
-		{"half of the share is used", sharingSlots(slots, func(l throttle.Lease) (throttle.Lease, bool) {
+		{"half of the share is used", sharingSlots(func(l throttle.Lease) (throttle.Lease, bool) {
 			l.Share /= 2
 			return l, true
 		}, asIs), breachRecovery},

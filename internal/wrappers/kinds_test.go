@@ -83,18 +83,11 @@ func mapOptions(o options) []mapper.Option {
 	if o.tag != nil {
 		opts = append(opts, mapper.WithTag(func(_ []string, d mapsdk.Datum) string { return o.tag(message(d.Value())) }))
 	}
-	switch o.costs {
-	case "header cost":
-		opts = append(opts, mapper.WithCost(mapper.CostFromHeader("cost")))
-	case "bytes/2":
-		opts = append(opts, mapper.WithCost(mapper.CostBytes(2)))
+	named := map[string]mapper.Option{
+		"header cost": mapper.WithCost(mapper.CostFromHeader("cost")), "bytes/2": mapper.WithCost(mapper.CostBytes(2)),
+		"header tag": mapper.WithTag(mapper.TagFromHeader("tag")), "key 1": mapper.WithTag(mapper.TagFromKey(1)),
 	}
-	switch o.tags {
-	case "header tag":
-		opts = append(opts, mapper.WithTag(mapper.TagFromHeader("tag")))
-	case "key 1":
-		opts = append(opts, mapper.WithTag(mapper.TagFromKey(1)))
-	}
+	opts = append(opts, named[o.costs], named[o.tags])
 	if o.exempt {
 		opts = append(opts, mapper.ExemptDropped())
 	}
@@ -166,18 +159,11 @@ func transformKind() *kind {
 		if o.tag != nil {
 			opts = append(opts, sourcer.WithTag(func(_ []string, d transformsdk.Datum) string { return o.tag(message(d.Value())) }))
 		}
-		switch o.costs {
-		case "header cost":
-			opts = append(opts, sourcer.WithCost(sourcer.CostFromHeader("cost")))
-		case "bytes/2":
-			opts = append(opts, sourcer.WithCost(sourcer.CostBytes(2)))
+		named := map[string]sourcer.TransformerOption{
+			"header cost": sourcer.WithCost(sourcer.CostFromHeader("cost")), "bytes/2": sourcer.WithCost(sourcer.CostBytes(2)),
+			"header tag": sourcer.WithTag(sourcer.TagFromHeader("tag")), "key 1": sourcer.WithTag(sourcer.TagFromKey(1)),
 		}
-		switch o.tags {
-		case "header tag":
-			opts = append(opts, sourcer.WithTag(sourcer.TagFromHeader("tag")))
-		case "key 1":
-			opts = append(opts, sourcer.WithTag(sourcer.TagFromKey(1)))
-		}
+		opts = append(opts, named[o.costs], named[o.tags])
 		if o.exempt {
 			opts = append(opts, sourcer.ExemptDropped())
 		}
@@ -315,18 +301,11 @@ func sinkOptions(o options) []sinker.Option {
 	if o.tag != nil {
 		opts = append(opts, sinker.WithTag(func(d sinksdk.Datum) string { return o.tag(message(d.Value())) }))
 	}
-	switch o.costs {
-	case "header cost":
-		opts = append(opts, sinker.WithCost(sinker.CostFromHeader("cost")))
-	case "bytes/2":
-		opts = append(opts, sinker.WithCost(sinker.CostBytes(2)))
+	named := map[string]sinker.Option{
+		"header cost": sinker.WithCost(sinker.CostFromHeader("cost")), "bytes/2": sinker.WithCost(sinker.CostBytes(2)),
+		"header tag": sinker.WithTag(sinker.TagFromHeader("tag")), "key 1": sinker.WithTag(sinker.TagFromKey(1)),
 	}
-	switch o.tags {
-	case "header tag":
-		opts = append(opts, sinker.WithTag(sinker.TagFromHeader("tag")))
-	case "key 1":
-		opts = append(opts, sinker.WithTag(sinker.TagFromKey(1)))
-	}
+	opts = append(opts, named[o.costs], named[o.tags])
 	return opts
 }
 

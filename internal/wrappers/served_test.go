@@ -161,9 +161,7 @@ func (k *kind) serveWrapped(t *testing.T, h *handler, l throttle.Limiter, o opti
 // serveProxied starts numaflow-go's server for a bare handler, and the proxy before it.
 func (k *kind) serveProxied(t *testing.T, h *handler, l throttle.Limiter, o options) *link {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "hp") //nolint:usetesting // the test's name would make the path too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	dir := sdkserver.Dir(t)
 	c := handlerproxy.Config{
 		Kind: k.proxied, Limiter: l, HandlerWait: testTimeout, Logger: slog.New(slog.DiscardHandler),
 		Socket: filepath.Join(dir, "p.sock"), ServerInfo: filepath.Join(dir, "p-info"),

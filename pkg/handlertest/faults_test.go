@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 // A faulty is a unary map with faults, which the value of a message asks for.
@@ -57,8 +58,7 @@ func (faulty) MapFn(stream mappb.Map_MapFnServer) error {
 // dialFaulty serves a faulty, and connects to it.
 func dialFaulty(t *testing.T) *Handler {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ht") //nolint:usetesting // a path with the test's name is too long for a socket
-	require.NoError(t, err)
+	dir := sdkserver.Dir(t)
 	path := filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", path)
 	require.NoError(t, err)
@@ -69,7 +69,6 @@ func dialFaulty(t *testing.T) *Handler {
 	t.Cleanup(func() {
 		server.Stop()
 		require.NoError(t, <-served)
-		require.NoError(t, os.RemoveAll(dir))
 	})
 	h, err := Dial(within(t), path)
 	require.NoError(t, err)

@@ -19,8 +19,9 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
-	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 func TestMain(m *testing.M) {
@@ -161,75 +162,26 @@ func TestSink(t *testing.T) {
 	}, responses)
 }
 
-// A ten is a source of ten messages, which delivers again what is refused.
-type ten struct {
-	mu     sync.Mutex
-	next   int
-	again  []string
-	acked  []string
-	reason string
-}
-
-func (s *ten) Read(_ context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for range r.Count() {
-		var text string
-		switch {
-		case len(s.again) > 0:
-			text, s.again = s.again[0], s.again[1:]
-		case s.next < 10:
-			text = fmt.Sprint(s.next)
-			s.next++
-		default:
-			return
-		}
-		out <- sourcesdk.NewMessage([]byte(text), sourcesdk.NewOffset([]byte(text), 7), time.Unix(1, 0)).WithKeys([]string{"k"})
-	}
-}
-
-func (s *ten) Ack(_ context.Context, r sourcesdk.AckRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range r.Offsets() {
-		s.acked = append(s.acked, string(o.Value()))
-	}
-}
-
-func (s *ten) Nack(_ context.Context, r sourcesdk.NackRequest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range r.Offsets() {
-		s.again = append(s.again, string(o.Offset.Value()))
-		s.reason = *o.NackOptions.Reason
-	}
-}
-
-func (s *ten) Pending(context.Context) int64            { return int64(10 - len(s.acked)) }
-func (s *ten) Partitions(context.Context) []int32       { return []int32{7} }
-func (s *ten) ActivePartitions(context.Context) []int32 { return []int32{7} }
-func (s *ten) TotalPartitions(context.Context) *int32   { return nil }
-
 func TestSource(t *testing.T) {
-	source := &ten{}
+	source := sdkserver.NewQueue(10)
 	h := Start(t, source)
 	read, err := h.Read(within(t), 4, time.Second)
 	require.NoError(t, err)
 	require.Len(t, read, 4)
 	require.Equal(t, Message{
-		Value: []byte("0"), Keys: []string{"k"}, EventTime: time.Unix(1, 0).UTC(), Offset: Offset{Value: []byte("0"), Partition: 7},
+		Value: []byte("0"), Keys: []string{"k"}, EventTime: time.Unix(1000, 0).UTC(), Offset: Offset{Value: []byte("0"), Partition: 3},
 	}, read[0])
 	require.NoError(t, h.Ack(within(t), read[0], read[1]))
 	require.NoError(t, h.Nack(within(t), NackOptions{Reason: "why"}, read[2:]...))
-	require.Equal(t, []string{"0", "1"}, source.acked)
-	require.Equal(t, "why", source.reason)
+	require.Equal(t, map[string]int{"0": 1, "1": 1}, source.Acked)
+	require.Equal(t, "why", *source.Refused[0].NackOptions.Reason)
 	pending, err := h.Pending(within(t))
 	require.NoError(t, err)
 	require.EqualValues(t, 8, pending)
-	read, err = h.Read(within(t), 100, time.Second)
+	read, err = h.Read(within(t), 100, 100*time.Millisecond)
 	require.NoError(t, err)
 	require.Len(t, read, 8)
-	require.Equal(t, "2", string(read[0].Value))
+	require.Equal(t, "2", string(read[6].Value))
 	require.NoError(t, h.Ack(within(t), read...))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -136,10 +137,10 @@ func TestRedisWithTheDocumentedACL(t *testing.T) {
 			server := startACL(t, kind)
 			data, sentinel := aclOf(t, server.added)
 			server.set(t, data, sentinel)
-			var logs logBook
+			var logs logbook.Book
 			config := func(id, pool string) Config {
 				c := server.config(id)
-				c.Pool, c.Logger = pool, logs.logger()
+				c.Pool, c.Logger = pool, logs.Logger()
 				return c
 			}
 			a, b := mustOpen(t, config("a", "p")), mustOpen(t, config("b", "p"))
@@ -236,8 +237,8 @@ func TestRedisACLThatLacksSomething(t *testing.T) {
 
 func requireNamed(t *testing.T, c Config, lacks string) {
 	t.Helper()
-	var logs logBook
-	c.FailFast, c.Logger = false, logs.logger()
+	var logs logbook.Book
+	c.FailFast, c.Logger = false, logs.Logger()
 	c.Pool = "p-" + strings.Trim(strings.ReplaceAll(lacks, "|", "-"), "+~&{}:*")
 	th, err := Open(t.Context(), c)
 	require.NoError(t, err)
@@ -253,7 +254,7 @@ func requireNamed(t *testing.T, c Config, lacks string) {
 			defer store.Close()
 			if p, ok := store.(driver.Pusher); ok {
 				if err := p.Push(ctx, c.Pool, []byte("news")); err != nil {
-					logs.logger().Info("pushed in vain", "error", err)
+					logs.Logger().Info("pushed in vain", "error", err)
 				}
 			}
 		}

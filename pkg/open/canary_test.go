@@ -120,10 +120,10 @@ type canaryFiles struct {
 	secrets                            []string
 }
 
-func newCanaryFiles(t *testing.T, clients *authority, creds string) *canaryFiles {
+func newCanaryFiles(t *testing.T, clients *testenv.Authority, creds string) *canaryFiles {
 	t.Helper()
 	seed, _ := newKey(t, nkeys.CreateUser)
-	cert, key := clients.issue(t, "client")
+	cert, key := clients.Issue(t, "client")
 	block, _ := pem.Decode([]byte(key))
 	f := &canaryFiles{
 		password: writeFile(t, "password", awkward+"\n"), seed: writeFile(t, "seed", string(seed)), creds: writeFile(t, "creds", creds),
@@ -209,7 +209,7 @@ func canaryPlaces(t *testing.T, f *canaryFiles, strict, parrot, plain, natsUser,
 // prints, logs, and panics with, and what the drivers' own loggers print.
 func TestCanary(t *testing.T) {
 	t.Parallel()
-	authorities := newAuthority(t)
+	authorities := testenv.NewAuthority(t)
 	configure, _ := newAccount(t)
 	_, creds := newAccount(t)
 	strict := testenv.Redis(t, servers.WithPassword("another")).Addr()
@@ -219,7 +219,7 @@ func TestCanary(t *testing.T) {
 	natsRight := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.Username, o.Password = "app", awkward }).URL(), "nats://")
 	tlsAddr := unwrap(t, serverConfig(t, authorities, authorities), plain)
 	f := newCanaryFiles(t, authorities, creds)
-	places := canaryPlaces(t, f, strict, parrot, plain, natsUser, tlsAddr, closedPort(t))
+	places := canaryPlaces(t, f, strict, parrot, plain, natsUser, tlsAddr, testenv.ClosedPort(t))
 	places = append(places, place{Name: "nats right", Env: map[string]string{
 		"NUMATHROTTLE_MAX": "1000", "NUMATHROTTLE_STORE": "nats://" + natsRight, "NUMATHROTTLE_STORE_USERNAME": "app", "NUMATHROTTLE_STORE_PASSWORD": awkward,
 		"NUMATHROTTLE_POOL": "p",

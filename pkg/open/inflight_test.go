@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -43,7 +44,7 @@ func TestSlotsInFlightAreShared(t *testing.T) {
 
 // Slots are seen wherever other limits are.
 func TestSlotsInFlightAreSeen(t *testing.T) {
-	addr := closedPort(t)
+	addr := testenv.ClosedPort(t)
 	f := mustOpenInFlight(t, 10, Config{Store: "memory://" + t.Name(), Pool: "p/in-flight", ID: "pod-1", Logger: quiet(), HealthAddr: addr})
 	eventually(t, func() bool { code, _ := fetch(t, addr, "/readyz"); return code == 200 }, "ready")
 	for range 10 {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -34,9 +35,9 @@ func requireLogins(t *testing.T, store string, logins []login) {
 	t.Helper()
 	for _, l := range logins {
 		t.Run(l.name, func(t *testing.T) {
-			var logs logBook
+			var logs logbook.Book
 			c := short(store, "i")
-			c.Logger = logs.logger()
+			c.Logger = logs.Logger()
 			l.set(&c)
 			th, err := Open(t.Context(), c)
 			if l.fails == "" {
@@ -92,8 +93,8 @@ func TestRedisPasswordFileIsReadAnew(t *testing.T) {
 	path := writeFile(t, "password", "wrong-"+canary)
 	c := short("redis://"+addr, "i")
 	c.FailFast, c.StorePasswordFile = false, path
-	var logs logBook
-	c.Logger = logs.logger()
+	var logs logbook.Book
+	c.Logger = logs.Logger()
 	th := mustOpen(t, c)
 	eventually(t, func() bool { return strings.Contains(logs.String(), "WRONGPASS") }, "the refusal in the log")
 
@@ -211,8 +212,8 @@ func TestNATSPasswordFileIsReadAnew(t *testing.T) {
 	path := writeFile(t, "password", "wrong-"+canary)
 	c := short(url, "i")
 	c.FailFast, c.StoreUsername, c.StorePasswordFile = false, "app", path
-	var logs logBook
-	c.Logger = logs.logger()
+	var logs logbook.Book
+	c.Logger = logs.Logger()
 	th := mustOpen(t, c)
 	// A client left to itself gives up after being refused twice.
 	eventually(t, func() bool { return keeper.refused.Load() >= 5 }, "five refusals")

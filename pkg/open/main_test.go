@@ -1,10 +1,8 @@
 package open
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -14,43 +12,18 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A logBook keeps what is logged. All methods may be called from any goroutine.
-type logBook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write takes what package slog writes.
-func (b *logBook) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// Printf takes what the Redis client logs.
-func (b *logBook) Printf(_ context.Context, format string, args ...any) {
-	fmt.Fprintf(b, format+"\n", args...)
-}
-
-func (b *logBook) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-func (b *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
-
 // redisLog is what the Redis client logs for the whole process.
-var redisLog logBook
+var redisLog logbook.Book
 
 // closing are the Throttles that nobody waits for: where the store does not
 // answer, Close takes five seconds. What it returns goes to closed.
 var (
 	closing sync.WaitGroup
-	closed  logBook
+	closed  logbook.Book
 )
 
 func closeLater(th *throttle.Throttle) {

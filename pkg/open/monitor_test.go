@@ -21,6 +21,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -41,7 +43,7 @@ func fetch(t *testing.T, addr, path string) (code int, body string) {
 }
 
 func TestHealthServer(t *testing.T) {
-	addr := closedPort(t)
+	addr := testenv.ClosedPort(t)
 	open := func(pool string) *throttle.Throttle {
 		return mustOpen(t, Config{
 			Limit: throttle.Limit{Max: 50}, Store: "memory://" + t.Name(), Pool: pool, ID: "pod-1", Logger: quiet(), HealthAddr: addr,
@@ -106,7 +108,7 @@ func TestNoHealthServerUnlessAsked(t *testing.T) {
 	mustOpen(t, Config{Logger: quiet()})
 	mustOpenInFlight(t, 3, Config{Store: "static://?replicas=1", Pool: "slots", Logger: quiet()})
 	require.LessOrEqual(t, servers(), before)
-	c.HealthAddr = closedPort(t)
+	c.HealthAddr = testenv.ClosedPort(t)
 	mustOpen(t, c)
 	require.Positive(t, servers(), "or else nothing was looked for")
 }
@@ -117,7 +119,7 @@ func TestHealthOfEveryKindOfThrottle(t *testing.T) {
 		"static":   {Limit: throttle.Limit{Max: 10}, Store: "static://?replicas=4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.HealthAddr, c.Logger, c.Pool = closedPort(t), quiet(), "p"
+			c.HealthAddr, c.Logger, c.Pool = testenv.ClosedPort(t), quiet(), "p"
 			th := mustOpen(t, c)
 			code, body := fetch(t, c.HealthAddr, "/readyz")
 			require.Equal(t, 200, code, body)
@@ -147,7 +149,7 @@ func TestHealthAddrThatCannotBeHad(t *testing.T) {
 func TestHealthShowsNoSecret(t *testing.T) {
 	for _, store := range remoteStores {
 		t.Run(schemeOf(store), func(t *testing.T) {
-			addr, host := closedPort(t), closedPort(t)
+			addr, host := testenv.ClosedPort(t), testenv.ClosedPort(t)
 			th, err := Open(t.Context(), Config{
 				Limit: throttle.Limit{Max: 10}, Store: strings.ReplaceAll(store, "HOST", host), Pool: "p", Logger: quiet(), HealthAddr: addr,
 			})
@@ -268,11 +270,11 @@ func TestExportersFromTheEnvironment(t *testing.T) {
 func TestCollectorThatIsSilent(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:"+canary+"@"+silentPort(t))
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization="+canary)
-	var logs logBook
+	var logs logbook.Book
 	old := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logs.Printf(t.Context(), "%v", err) }))
 	defer otel.SetErrorHandler(old)
-	th := mustOpen(t, Config{Limit: throttle.Limit{Max: 100}, Store: "static://?replicas=1", Pool: "p", Logger: logs.logger()})
+	th := mustOpen(t, Config{Limit: throttle.Limit{Max: 100}, Store: "static://?replicas=1", Pool: "p", Logger: logs.Logger()})
 	done := make(chan error, 1)
 	go func() { done <- th.Close() }()
 	select {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -91,8 +92,8 @@ func TestFairPolicyIsTheDefault(t *testing.T) {
 // The log and the error of a replaced processor say so.
 func TestTheNewerOfTwoProcessorsWithOneIDWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var logs logBook
-		c := Config{Limit: throttle.Limit{Max: 100}, Store: "memory://" + t.Name(), Pool: "p", ID: "same", Lease: 3 * time.Second, Logger: logs.logger()}
+		var logs logbook.Book
+		c := Config{Limit: throttle.Limit{Max: 100}, Store: "memory://" + t.Name(), Pool: "p", ID: "same", Lease: 3 * time.Second, Logger: logs.Logger()}
 		older := mustOpen(t, c)
 		time.Sleep(2 * time.Second)
 		require.True(t, grants(older)())
@@ -128,8 +129,8 @@ func TestMemoryWarnsInAPod(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			clearEnv(t)
 			t.Setenv(tc.variable, "x")
-			var logs logBook
-			mustOpen(t, Config{Limit: throttle.Limit{Max: tc.max}, Store: tc.store, Logger: logs.logger()})
+			var logs logbook.Book
+			mustOpen(t, Config{Limit: throttle.Limit{Max: tc.max}, Store: tc.store, Logger: logs.Logger()})
 			if tc.warns {
 				require.Equal(t, 1, strings.Count(logs.String(), "level=WARN msg=\""+warning), logs.String())
 			} else {
@@ -141,17 +142,17 @@ func TestMemoryWarnsInAPod(t *testing.T) {
 
 func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
 	clearEnv(t)
-	var logs logBook
+	var logs logbook.Book
 	c := Config{
-		Limit: throttle.Limit{Max: 100, Per: time.Minute, Hard: true}, Store: "memory://said", Pool: "ns/pipe/map", ID: "map-0", Logger: logs.logger(),
+		Limit: throttle.Limit{Max: 100, Per: time.Minute, Hard: true}, Store: "memory://said", Pool: "ns/pipe/map", ID: "map-0", Logger: logs.Logger(),
 	}
 	mustOpen(t, c)
 	require.Equal(t, 1, strings.Count(logs.String(), "limiter started"))
 	require.Regexp(t, `level=INFO msg="limiter started" limit="100 per 1m, burst \d+, hard" pool=ns/pipe/map store=memory://said processor=map-0 lease=10s`,
 		logs.String())
 
-	var slotLogs logBook
-	f, err := InFlight(t.Context(), 32, Config{Store: "memory://said", Pool: "p", ID: "i", Logger: slotLogs.logger()})
+	var slotLogs logbook.Book
+	f, err := InFlight(t.Context(), 32, Config{Store: "memory://said", Pool: "p", ID: "i", Logger: slotLogs.Logger()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	require.Contains(t, slotLogs.String(), `level=INFO msg="limiter started" limit="32 calls in flight" pool=p`)
@@ -170,8 +171,8 @@ func TestNoLimitIsSaidWhereOneWasMeant(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			clearEnv(t)
 			t.Setenv(tc.variable, "x")
-			var logs logBook
-			mustOpen(t, Config{Limit: tc.limit, Store: tc.store, Logger: logs.logger()})
+			var logs logbook.Book
+			mustOpen(t, Config{Limit: tc.limit, Store: tc.store, Logger: logs.Logger()})
 			require.NotContains(t, logs.String(), "limiter started")
 			if tc.warns == "" {
 				require.Contains(t, logs.String(), `level=INFO msg="there is no limit: everything passes at once; set NUMATHROTTLE_MAX"`)

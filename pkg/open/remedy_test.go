@@ -17,7 +17,7 @@ import (
 // What keeps a store from answering is said with what to do, by real servers.
 func TestStoreErrorsNameTheRemedy(t *testing.T) {
 	t.Parallel()
-	authorities := newAuthority(t)
+	authorities := testenv.NewAuthority(t)
 	redis := testenv.Redis(t).Addr()
 	locked := testenv.Redis(t, servers.WithPassword(canary)).Addr()
 	natsAddr := strings.TrimPrefix(testenv.NATS(t).URL(), "nats://")
@@ -28,8 +28,8 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 	encrypted.ClientAuth = tls.NoClientCert
 	overTLS, withCert := unwrap(t, encrypted, redis), unwrap(t, mutual, redis)
 	natsTLS := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, encrypted }).URL(), "nats://")
-	ca := writeFile(t, "ca.pem", authorities.pem())
-	other := writeFile(t, "other.pem", newAuthority(t).pem())
+	ca := writeFile(t, "ca.pem", authorities.PEM)
+	other := writeFile(t, "other.pem", testenv.NewAuthority(t).PEM)
 	closed, silent := refusingPort(t), silentPort(t)
 	wrong := NewSecret("wrong-" + canary)
 	file := writeFile(t, "password", "wrong-"+canary)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 )
 
 // A list of whole URLs, as every client of NATS takes it, is a store: with servers that are away among them, too.
@@ -21,8 +22,8 @@ func TestAListOfNATSURLs(t *testing.T) {
 		"nats://app:" + canary + "@127.0.0.1:1,nats://app:" + canary + "@" + host + "?bucket=other",
 	} {
 		c := short(list, "i")
-		var logs logBook
-		c.Logger = logs.logger()
+		var logs logbook.Book
+		c.Logger = logs.Logger()
 		th, err := Open(t.Context(), c)
 		require.NoError(t, err)
 		eventually(t, grants(th), "a token")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -49,10 +50,10 @@ func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
 }
 
 func TestAStateDirThatCannotBeUsedIsNoError(t *testing.T) {
-	var log logBook
+	var log logbook.Book
 	th, err := Open(t.Context(), Config{
 		Limit: throttle.Limit{Max: 5}, Pool: "p", StateDir: filepath.Join(t.TempDir(), "none"), Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true,
-		Logger: log.logger(),
+		Logger: log.Logger(),
 	})
 	require.NoError(t, err)
 	require.NoError(t, th.Close())

@@ -1,19 +1,11 @@
 package open
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
@@ -25,64 +17,12 @@ import (
 // so that it takes the parameter serverName.
 const serverName = "store.example"
 
-// An authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &authority{cert, key}
-}
-
-func (a *authority) pem() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
-}
-
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
-}
-
-// issue returns a certificate and its key, in PEM.
-func (a *authority) issue(t *testing.T, name string) (cert, key string) {
-	t.Helper()
-	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &pair.PublicKey, a.key)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(pair)
-	require.NoError(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
-}
-
 // serverConfig asks for a certificate that clients signed.
-func serverConfig(t *testing.T, servers, clients *authority) *tls.Config {
+func serverConfig(t *testing.T, servers, clients *testenv.Authority) *tls.Config {
 	t.Helper()
-	cert, key := servers.issue(t, serverName)
-	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
-	require.NoError(t, err)
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients.pool(),
-	}
+	conf := servers.Server(t, serverName)
+	conf.ClientAuth, conf.ClientCAs = tls.RequireAndVerifyClientCert, clients.Pool()
+	return conf
 }
 
 // unwrap listens for TLS connections and passes on what they say to addr.
@@ -116,9 +56,9 @@ func unwrap(t *testing.T, conf *tls.Config, addr string) string {
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	servers, clients := newAuthority(t), newAuthority(t)
-	cert, key := clients.issue(t, "client")
-	strange, strangeKey := servers.issue(t, "client")
+	servers, clients := testenv.NewAuthority(t), testenv.NewAuthority(t)
+	cert, key := clients.Issue(t, "client")
+	strange, strangeKey := servers.Issue(t, "client")
 	conf := serverConfig(t, servers, clients)
 	redisAddr := unwrap(t, conf, testenv.Redis(t).Addr())
 	natsURL := testenv.NATS(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSTimeout = conf, true, 5 }).URL()
@@ -135,14 +75,14 @@ func TestTLS(t *testing.T) {
 	for _, store := range []string{"rediss://" + redisAddr, "tls://" + natsAddr, "nats://" + natsAddr} {
 		t.Run(schemeOf(store), func(t *testing.T) {
 			requireLogins(t, store+"?serverName="+serverName, []login{
-				{name: "right", set: files(servers.pem(), cert, key)},
-				{name: "unknown authority", set: files(clients.pem(), cert, key), fails: "certificate signed by unknown authority"},
+				{name: "right", set: files(servers.PEM, cert, key)},
+				{name: "unknown authority", set: files(clients.PEM, cert, key), fails: "certificate signed by unknown authority"},
 				// What the server says of these two may be lost with the connection.
-				{name: "without a certificate", set: files(servers.pem(), "", ""), fails: "store"},
-				{name: "a stranger's certificate", set: files(servers.pem(), strange, strangeKey), fails: "store"},
+				{name: "without a certificate", set: files(servers.PEM, "", ""), fails: "store"},
+				{name: "a stranger's certificate", set: files(servers.PEM, strange, strangeKey), fails: "store"},
 			})
 			requireLogins(t, store, []login{
-				{name: "without the server's name", set: files(servers.pem(), cert, key), fails: "doesn't contain any IP SANs"},
+				{name: "without the server's name", set: files(servers.PEM, cert, key), fails: "doesn't contain any IP SANs"},
 			})
 		})
 	}

@@ -12,17 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// closedPort returns an address on which nothing listens, and that somebody may.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
-}
 
 // refusingPort returns an address on which nothing listens until the test ends.
 func refusingPort(t *testing.T) string {
@@ -66,7 +59,7 @@ type unreachable struct {
 	name string // of the case
 	says string // what the log says of the store: a regular expression
 	th   *throttle.Throttle
-	logs logBook
+	logs logbook.Book
 }
 
 // openUnreachable opens a Throttle on every store with hosts: on ports on which
@@ -83,7 +76,7 @@ func openUnreachable(t *testing.T) []*unreachable {
 			u.name += " " + schemeOf(store)
 			began := time.Now()
 			th, err := Open(t.Context(), Config{
-				Limit: throttle.Limit{Max: 1_000_000}, Pool: "p", ID: "i", Logger: u.logs.logger(),
+				Limit: throttle.Limit{Max: 1_000_000}, Pool: "p", ID: "i", Logger: u.logs.Logger(),
 				Store: strings.ReplaceAll(store, "HOST", addr), StoreSentinelPassword: sentinelPassword(store),
 			})
 			require.NoError(t, err, u.name)
@@ -149,7 +142,7 @@ func TestFailFastSaysWhy(t *testing.T) {
 			t.Parallel()
 			c := Config{
 				Limit: throttle.Limit{Max: 1}, Pool: "p", FailFast: true, Logger: quiet(),
-				Store: strings.ReplaceAll(store, "HOST", closedPort(t)), StoreSentinelPassword: sentinelPassword(store),
+				Store: strings.ReplaceAll(store, "HOST", testenv.ClosedPort(t)), StoreSentinelPassword: sentinelPassword(store),
 			}
 			began := time.Now()
 			_, err := Open(t.Context(), c)

@@ -15,27 +15,27 @@ import (
 
 const size = 500 // of a batch
 
-// BenchmarkSocket compares the bare handler with the wrapped one, over a real socket,
-// with a limit that never binds. The unit is one message, in batches of 500.
-func BenchmarkSocket(b *testing.B) {
+// handlers are the bare handler, and the wrapped one with a limit that never binds.
+func handlers(b *testing.B, tag string) map[string]sinksdk.Sinker {
+	b.Helper()
 	bare := sinksdk.SinkerFunc(post)
 	l, err := throttle.New(throttle.Limit{Max: 1_000_000_000, Burst: 1_000_000_000})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, l.Close()) })
+	return map[string]sinksdk.Sinker{
+		"bare": bare, "wrapped": sinker.Wrap(bare, l), "tags": sinker.Wrap(bare, l, sinker.WithTag(sinker.TagFromHeader(tag))),
+	}
+}
+
+// BenchmarkSocket compares them over a real socket. The unit is one message, in batches of 500.
+func BenchmarkSocket(b *testing.B) {
 	batch := make([]dataplane.Message, size)
 	for i := range batch {
 		batch[i] = dataplane.Message{Value: []byte(strconv.Itoa(i)), Headers: map[string]string{"tag": strconv.Itoa(i % 10)}}
 	}
-	for _, c := range []struct {
-		name string
-		s    sinksdk.Sinker
-	}{
-		{"bare", bare},
-		{"wrapped", sinker.Wrap(bare, l)},
-		{"tags", sinker.Wrap(bare, l, sinker.WithTag(sinker.TagFromHeader("tag")))},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			_, k := serve(b, c.s)
+	for name, s := range handlers(b, "tag") {
+		b.Run(name, func(b *testing.B) {
+			_, k := serve(b, s)
 			ctx := b.Context()
 			for n := 0; b.Loop(); n++ {
 				if n%size == 0 {
@@ -50,19 +50,8 @@ func BenchmarkSocket(b *testing.B) {
 
 // BenchmarkSink is the same without the socket: what a message costs in the wrapper.
 func BenchmarkSink(b *testing.B) {
-	bare := sinksdk.SinkerFunc(post)
-	l, err := throttle.New(throttle.Limit{Max: 1_000_000_000, Burst: 1_000_000_000})
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, l.Close()) })
-	for _, c := range []struct {
-		name string
-		s    sinksdk.Sinker
-	}{
-		{"bare", bare},
-		{"wrapped", sinker.Wrap(bare, l)},
-		{"tags", sinker.Wrap(bare, l, sinker.WithTag(sinker.TagFromHeader("id")))},
-	} {
-		b.Run(c.name, func(b *testing.B) {
+	for name, s := range handlers(b, "id") {
+		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for sent := 0; sent < b.N; sent += size {
 				in := make(chan sinksdk.Datum)
@@ -72,7 +61,7 @@ func BenchmarkSink(b *testing.B) {
 						in <- datum{"1"}
 					}
 				}()
-				c.s.Sink(b.Context(), in)
+				s.Sink(b.Context(), in)
 			}
 		})
 	}

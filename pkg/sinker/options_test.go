@@ -22,12 +22,6 @@ func TestCheck(t *testing.T) {
 		"sinker: WithBatchBudget is -1s, allowed: 0 (no limit) or more": {
 			sinker.WithBatchBudget(-time.Second), sinker.OnDenied(sinker.Fail()),
 		},
-		"sinker: OnDenied is Wait, allowed with WithMaxWait or WithBatchBudget: Nack, Fallback, Fail, Drop or DenyFunc": {
-			sinker.WithBatchBudget(1),
-		},
-		"sinker: OnDenied is Nack, allowed without WithMaxWait or WithBatchBudget: Wait": {
-			sinker.OnDenied(sinker.Nack()),
-		},
 	} {
 		if err := sinker.Check(opts...); want == "" {
 			require.NoError(t, err)

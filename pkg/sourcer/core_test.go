@@ -45,6 +45,8 @@ type arrivals struct {
 	n     []int           // messages of it
 	reads int
 	empty int
+
+	longest time.Duration // Read
 }
 
 // run reads the source for d of virtual time.
@@ -94,6 +96,7 @@ func (c core) read(t *testing.T, s sourcesdk.Sourcer, began time.Time, a *arriva
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reads++
+	a.longest = max(a.longest, o.took)
 	if len(o.values) == 0 {
 		a.empty++
 		return 0

@@ -36,40 +36,12 @@ type drained struct {
 	worst                  int           // messages in one second, beginning at any Read
 }
 
-// drain plays the platform for d of virtual time: it reads, is busy with the batch for
-// a while, and reads again.
+// drain plays the platform for d of virtual time: it reads, is busy with the batch for a while, and reads again.
 func drain(t *testing.T, s sourcesdk.Sourcer, d, busy time.Duration) drained {
 	t.Helper()
-	type arrival struct {
-		at time.Time
-		n  int
-	}
-	var r drained
-	var arrivals []arrival
-	for began := time.Now(); time.Since(began) < d; {
-		o := <-read(t.Context(), s, 500, time.Second)
-		require.True(t, o.returned)
-		r.reads++
-		r.messages += len(o.values)
-		r.longest = max(r.longest, o.took)
-		if len(o.values) == 0 {
-			r.empty++
-			continue // no batch: the platform reads again at once
-		}
-		arrivals = append(arrivals, arrival{time.Now(), len(o.values)})
-		time.Sleep(busy) // virtual
-	}
-	for i, from := range arrivals {
-		sum := 0
-		for _, a := range arrivals[i:] {
-			if a.at.Sub(from.at) >= time.Second {
-				break
-			}
-			sum += a.n
-		}
-		r.worst = max(r.worst, sum)
-	}
-	return r
+	var got arrivals
+	core{batch: 500, write: busy, slow: true}.run(t, s, d, time.Now(), &got)
+	return drained{got.between(0, 2*d), got.reads, got.empty, got.longest, got.worst(0, time.Second)}
 }
 
 func TestASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
@@ -270,23 +242,6 @@ func TestASpareTokenIsNotUsedWithoutAShare(t *testing.T) {
 		require.Empty(t, (<-read(t.Context(), w, 500, time.Second)).values)
 		o.h.Lease(throttle.Lease{Share: throttle.WholeShare})
 		require.Len(t, (<-read(t.Context(), w, 500, time.Second)).values, 1, "a new token")
-	})
-}
-
-// A pause is for the token that a source keeps, too.
-func TestASpareTokenIsNotUsedInAPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, err := throttle.New(throttle.Limit{Max: 10})
-		require.NoError(t, err)
-		defer l.Close()
-		s := &periodic{}
-		w := withSpare(t, s, l)
-		_, err = l.Pause(t.Context(), time.Now().Add(5*time.Second), "maintenance")
-		require.NoError(t, err)
-		s.perSecond = 1000
-		require.Empty(t, (<-read(t.Context(), w, 500, time.Second)).values)
-		time.Sleep(6 * time.Second)
-		require.NotEmpty(t, (<-read(t.Context(), w, 500, time.Second)).values)
 	})
 }
 

@@ -3,8 +3,6 @@ package sourcer_test
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,82 +40,6 @@ func eventually(tb testing.TB, condition func() bool, what string) {
 	require.Eventually(tb, condition, testTimeout, time.Millisecond, what)
 }
 
-// A broker is a source of numbered messages that delivers again what was nacked, and
-// remembers what was acknowledged.
-type broker struct {
-	mu     sync.Mutex
-	ready  []int
-	acked  map[int]int // how often
-	nacked int
-}
-
-func newBroker(n int) *broker {
-	b := &broker{acked: map[int]int{}}
-	for i := range n {
-		b.ready = append(b.ready, i)
-	}
-	return b
-}
-
-func (b *broker) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
-	b.mu.Lock()
-	n := min(int(r.Count()), len(b.ready))
-	batch := b.ready[:n:n]
-	b.ready = b.ready[n:]
-	b.mu.Unlock()
-	for _, i := range batch {
-		v := []byte(strconv.Itoa(i))
-		select {
-		case out <- sourcesdk.NewMessage(v, sourcesdk.NewOffset(v, 0), time.Now()):
-		case <-ctx.Done():
-			return
-		}
-	}
-	if n == 0 {
-		timeout := time.NewTimer(r.TimeOut())
-		defer timeout.Stop()
-		select {
-		case <-timeout.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-func number(o sourcesdk.Offset) int {
-	n, err := strconv.Atoi(string(o.Value()))
-	if err != nil {
-		panic(err)
-	}
-	return n
-}
-
-func (b *broker) Ack(_ context.Context, r sourcesdk.AckRequest) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, o := range r.Offsets() {
-		b.acked[number(o)]++
-	}
-}
-
-func (b *broker) Nack(_ context.Context, r sourcesdk.NackRequest) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, o := range r.Offsets() {
-		b.ready = append(b.ready, number(o.Offset))
-		b.nacked++
-	}
-}
-
-func (b *broker) Pending(context.Context) int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return int64(len(b.ready))
-}
-
-func (*broker) ActivePartitions(context.Context) []int32 { return []int32{0} }
-
-func (*broker) TotalPartitions(context.Context) (total *int32) { return nil }
-
 func offsets(batch []dataplane.SourceMessage) []dataplane.Offset {
 	all := make([]dataplane.Offset, len(batch))
 	for i, m := range batch {
@@ -149,7 +71,7 @@ func deliver(t *testing.T, rate int) float64 {
 	l, err := throttle.New(throttle.Limit{Max: rate, Burst: rate})
 	require.NoError(t, err)
 	defer l.Close()
-	b := newBroker(100_000)
+	b := sdkserver.NewQueue(100_000)
 	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket)
 	ctx := testContext(t)
 	for time.Since(began) < length {
@@ -178,7 +100,7 @@ func deliver(t *testing.T, rate int) float64 {
 func TestSocketEveryMessageArrivesAndIsAcknowledgedOnce(t *testing.T) {
 	const n = 5000
 	l := throttletest.New(throttletest.GrantUpTo(170))
-	b := newBroker(n)
+	b := sdkserver.NewQueue(n)
 	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket)
 	ctx := testContext(t)
 	acked := 0
@@ -205,20 +127,18 @@ func TestSocketEveryMessageArrivesAndIsAcknowledgedOnce(t *testing.T) {
 	}
 	require.Empty(t, s.Outstanding())
 	require.NoError(t, s.Close())
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	require.Len(t, b.acked, n)
-	for i, times := range b.acked {
-		require.Equal(t, 1, times, "message %d", i)
+	require.Len(t, b.Acked, n)
+	for id, times := range b.Acked {
+		require.Equal(t, 1, times, "message %s", id)
 	}
-	require.Equal(t, n+b.nacked, s.Stats().Messages)
-	require.Equal(t, n+b.nacked, l.Used(), "tokens were used for what was read, and for nothing else")
+	require.Equal(t, n+len(b.Refused), s.Stats().Messages)
+	require.Equal(t, n+len(b.Refused), l.Used(), "tokens were used for what was read, and for nothing else")
 }
 
 // The platform's actor makes one call at a time; a source whose server is asked by
 // several must not be held up by a Read that waits either.
 func TestSocketAWaitingReadHoldsUpNothingElse(t *testing.T) {
-	b := newBroker(10)
+	b := sdkserver.NewQueue(10)
 	l := throttletest.New(throttletest.GrantUpTo(2), throttletest.Block())
 	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket, dataplane.WithParallelCalls())
 	ctx := testContext(t)
@@ -239,8 +159,8 @@ func TestSocketAWaitingReadHoldsUpNothingElse(t *testing.T) {
 	require.EqualValues(t, 9, pending)
 	active, total, err := s.Partitions(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []int32{0}, active)
-	require.Equal(t, -1, total)
+	require.Equal(t, []int32{3, 4}, active)
+	require.Equal(t, 7, total)
 	require.Equal(t, 1, l.Waiting(), "still")
 	s.Abort()
 	require.Error(t, <-waiting)
@@ -248,7 +168,7 @@ func TestSocketAWaitingReadHoldsUpNothingElse(t *testing.T) {
 
 func TestSocketALostConnectionEndsTheWaitAndTheServerGoesOn(t *testing.T) {
 	l := throttletest.New(throttletest.GrantUpTo(1), throttletest.Block(), throttletest.GrantUpTo(3))
-	b := newBroker(10)
+	b := sdkserver.NewQueue(10)
 	server := sdkserver.Start(t, sourcer.Wrap(b, l))
 	s := dialSource(t, server.Socket)
 	ctx := testContext(t)

@@ -57,12 +57,7 @@ type Server struct {
 // connected should be closed before.
 func Start(tb testing.TB, handler any) *Server {
 	tb.Helper()
-	// tb.TempDir carries the test's name, which can make a path too long for a
-	// socket (107 bytes on Linux).
-	dir, err := os.MkdirTemp("", "sdk") //nolint:usetesting // see above
-	if err != nil {
-		tb.Fatalf("folder for the socket: %v", err)
-	}
+	dir := Dir(tb)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{Socket: filepath.Join(dir, "h.sock"), cancel: cancel, ended: make(chan struct{})}
 	server := New(handler, s.Socket, filepath.Join(dir, "server-info"))
@@ -78,19 +73,29 @@ func Start(tb testing.TB, handler any) *Server {
 		if err := s.Stop(); err != nil {
 			tb.Errorf("server of a %T: %v", handler, err)
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			tb.Errorf("folder of the socket: %v", err)
-		}
 	})
 	return s
+}
+
+// Dir returns a folder for sockets, which ends with the test. tb.TempDir carries the test's name, which can make a path too long for a socket
+// (107 bytes on Linux).
+func Dir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "sdk") //nolint:usetesting // see above
+	if err != nil {
+		tb.Fatalf("folder for sockets: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Errorf("folder of sockets: %v", err)
+		}
+	})
+	return dir
 }
 
 // Ended is closed when the server has ended by itself or by Stop. A program
 // whose server ends exits.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
-
-// BeginStop stops the server as SIGTERM does, without waiting for its end.
-func (s *Server) BeginStop() { s.cancel() }
 
 // Stop stops the server, waits for its end and returns the error that its Start
 // returned.

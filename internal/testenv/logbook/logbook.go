@@ -1,8 +1,10 @@
-// Package logbook keeps what concurrent code writes, for tests.
+// Package logbook keeps what concurrent code writes, and what a service is sent, for tests.
 package logbook
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 )
@@ -32,6 +34,11 @@ func (b *Book) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.Reset()
+}
+
+// Printf writes a line, as clients of stores and telemetry log.
+func (b *Book) Printf(_ context.Context, format string, args ...any) {
+	fmt.Fprintf(b, format+"\n", args...)
 }
 
 // Logger returns a logger whose lines go to b.

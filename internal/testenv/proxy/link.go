@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type link struct {
 	proxy  *Proxy
 	client net.Conn
 	ended  chan struct{}
+	// forgotten says that nothing is forwarded any more.
+	forgotten atomic.Bool
 
 	mu     sync.Mutex
 	target net.Conn // nil until connected
@@ -89,6 +92,10 @@ func (l *link) forward(d direction, dst, src net.Conn) {
 			return
 		}
 		if !l.proxy.await(d, c.came, l.ended) {
+			return
+		}
+		if l.forgotten.Load() {
+			<-l.ended
 			return
 		}
 		if _, err := dst.Write(c.data); err != nil {

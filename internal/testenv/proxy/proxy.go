@@ -81,6 +81,19 @@ func (p *Proxy) Swallow(upward, downward bool) {
 	p.change(func() { p.ways[up].swallow, p.ways[down].swallow = upward, downward })
 }
 
+// Forget makes the open connections silent for good, as a firewall does that has forgotten them, and returns how many. They stay open. Later
+// ones are forwarded.
+func (p *Proxy) Forget() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if !l.forgotten.Swap(true) {
+			n++
+		}
+	}
+	return n
+}
+
 // Cut resets all connections, drops all data under way, and refuses new connections until Heal.
 func (p *Proxy) Cut() {
 	p.mu.Lock()

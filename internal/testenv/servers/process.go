@@ -59,8 +59,8 @@ type daemon struct {
 	answers func(ctx context.Context, pid int) error
 
 	mu     sync.Mutex
-	cmd    *exec.Cmd     // nil before the first start
-	gone   chan struct{} // closed when it has been reaped; cmd.ProcessState then says how it ended
+	cmd    *exec.Cmd       // nil before the first start
+	gone   <-chan struct{} // closed when it has been reaped; cmd.ProcessState then says how it ended
 	closed bool
 }
 
@@ -186,19 +186,32 @@ func (d *daemon) Restart(ctx context.Context) error {
 	return err
 }
 
-// spawn starts the program with its output appended to the log. The parent-death signal follows the thread that started the child, so a
-// goroutine holds that thread until the child is gone.
+// spawn starts the program with its output appended to the log.
 func (d *daemon) spawn() error {
 	output, err := os.OpenFile(d.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("log of %s: %w", d.path, err)
 	}
 	defer output.Close()
-	gone, started := make(chan struct{}), make(chan error)
 	cmd := &exec.Cmd{
-		Path: d.path, Args: append([]string{d.path}, d.args...), Env: append(os.Environ(), d.env...), Dir: d.dir,
-		Stdout: output, Stderr: output, SysProcAttr: childAttributes(),
+		Path: d.path, Args: append([]string{d.path}, d.args...), Env: append(os.Environ(), d.env...), Dir: d.dir, Stdout: output, Stderr: output,
 	}
+	gone, err := StartChild(cmd)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", d.path, err)
+	}
+	d.cmd, d.gone = cmd, gone
+	return nil
+}
+
+// StartChild starts a program that does not outlive this process, where the system can see to it. The channel is closed when it has been reaped;
+// its ProcessState then says how it ended. The parent-death signal follows the thread that started the child, so a goroutine holds that thread
+// until the child is gone.
+func StartChild(cmd *exec.Cmd) (<-chan struct{}, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = childAttributes()
+	}
+	gone, started := make(chan struct{}), make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -209,11 +222,7 @@ func (d *daemon) spawn() error {
 			close(gone)
 		}
 	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start %s: %w", d.path, err)
-	}
-	d.cmd, d.gone = cmd, gone
-	return nil
+	return gone, <-started
 }
 
 // died explains why a program ended by itself.

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
@@ -9,13 +8,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 )
 
 func TestWhatTheRedisClientLogsIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var logs logBook
+		var logs logbook.Book
 		before := slog.Default()
-		slog.SetDefault(logs.logger())
+		slog.SetDefault(logs.Logger())
 		defer slog.SetDefault(before)
 		var l redisLogger
 		for range 600 { // three times a second, as where a command is denied
@@ -28,8 +29,3 @@ func TestWhatTheRedisClientLogsIsLimited(t *testing.T) {
 		require.Less(t, len(logs.String()), 5000)
 	})
 }
-
-// A logBook keeps what is logged.
-type logBook struct{ bytes.Buffer }
-
-func (b *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
