@@ -115,69 +115,6 @@ func callCases() []testCase {
 	}
 }
 
-// spoiled makes one field of a request malformed.
-type spoiled struct {
-	field string
-	spoil func(*driver.Request)
-}
-
-// malformed requires that the next request is refused when it is spoiled in any of these ways. Its number stays free.
-func (a *proc) malformed(cases []spoiled) {
-	a.pool.Helper()
-	for _, c := range cases {
-		req := a.clone().request(one(half, whole))
-		c.spoil(&req)
-		_, err := a.store.Sync(a.pool.Context(), req)
-		requireRequestError(a.pool, err, c.field, req)
-	}
-}
-
-func malformed(p *pool) {
-	long := strings.Repeat("n", 257)
-	a, _ := p.open()
-	before := a.sync(one(0, half))
-	a.malformed([]spoiled{
-		{"Pool", func(r *driver.Request) { r.Pool = "" }},
-		{"Pool", func(r *driver.Request) { r.Pool = long }},
-		{"Pool", func(r *driver.Request) { r.Pool = "a\x00b" }},
-		{"ID", func(r *driver.Request) { r.ID = "" }},
-		{"ID", func(r *driver.Request) { r.ID = long }},
-		{"ID", func(r *driver.Request) { r.ID = "a\x00b" }},
-		{"Incarnation", func(r *driver.Request) { r.Incarnation = "" }},
-		{"Incarnation", func(r *driver.Request) { r.Incarnation = long }},
-		{"Seq", func(r *driver.Request) { r.Seq, r.LastSeq = 0, 0 }},
-		{"Seq", func(r *driver.Request) { r.LastSeq = r.Seq }},
-		{"Lease", func(r *driver.Request) { r.Lease = 0 }},
-		{"Lease", func(r *driver.Request) { r.Lease = -time.Second }},
-		{"Lease", func(r *driver.Request) { r.Lease = driver.MaxLease + time.Millisecond }},
-		{"Lease", func(r *driver.Request) { r.Lease += time.Microsecond }},
-		{"Outlasts", func(r *driver.Request) { r.Outlasts = -1 }},
-		{"Outlasts", func(r *driver.Request) { r.Outlasts = driver.MaxOutlasts + 1 }},
-		{"InUse", func(r *driver.Request) { r.InUse = -1 }},
-		{"InUse", func(r *driver.Request) { r.InUse = whole + 1 }},
-		{"Wanted", func(r *driver.Request) { r.Wanted = -1 }},
-		{"Wanted", func(r *driver.Request) { r.Wanted = whole + 1 }},
-		{"Demand", func(r *driver.Request) { r.Demand = -1 }},
-		{"Demand", func(r *driver.Request) { r.Demand = whole + 1 }},
-		{"PoolSize", func(r *driver.Request) { r.PoolSize = -1 }},
-		{"PoolSize", func(r *driver.Request) { r.PoolSize = 1_000_001 }},
-		{"Note", func(r *driver.Request) { r.Note = strings.Repeat("n", 129) }},
-		{"Note", func(r *driver.Request) { r.Note = "a\x00" }},
-	})
-	for _, bad := range []struct {
-		field string
-		leave driver.Leave
-	}{
-		{"Pool", driver.Leave{ID: "a", Incarnation: a.incarnation, Seq: 9}},
-		{"ID", driver.Leave{Pool: p.name, Incarnation: a.incarnation, Seq: 9}},
-		{"Incarnation", driver.Leave{Pool: p.name, ID: "a", Seq: 9}},
-		{"Seq", driver.Leave{Pool: p.name, ID: "a", Incarnation: a.incarnation}},
-	} {
-		requireRequestError(p, p.store.Leave(p.Context(), bad.leave), bad.field, bad.leave)
-	}
-	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
-}
-
 func ended(p *pool) {
 	a, _ := p.open()
 	canceled, cancel := context.WithCancel(p.Context())

@@ -97,21 +97,7 @@ func deathCases() []testCase {
 				}
 			})
 		}},
-		{name: "a malformed death is a RequestError", run: func(p *pool) {
-			a := p.proc("a")
-			for _, dead := range [][]driver.Death{
-				{{}},
-				{{Incarnation: a.incarnation}},
-				{{Incarnation: "b"}, {Incarnation: "b"}},
-				{{Incarnation: "a\x00b"}},
-				make([]driver.Death, driver.MaxDead+1),
-			} {
-				req := a.clone().request(one(0, half))
-				req.Dead = dead
-				_, err := p.store.Sync(p.Context(), req)
-				requireRequestError(p, err, "Dead", req)
-			}
-		}},
+		{name: "a malformed death is a RequestError", run: malformedDeath},
 	}
 }
 

@@ -204,23 +204,6 @@ func newsAreExact(p *pool) {
 	require.True(p, bytes.Equal(all, e.heard[len(e.heard)-5]))
 }
 
-func malformedNews(p *pool) {
-	s := p.pusher()
-	for _, c := range []struct {
-		field, pool string
-		news        []byte
-	}{
-		{"Pool", "", []byte("x")},
-		{"Pool", "a\x00b", []byte("x")},
-		{"News", p.name, nil},
-		{"News", p.name, make([]byte, driver.MaxNewsBytes+1)},
-	} {
-		requireRequestError(p, s.Push(p.Context(), c.pool, c.news), c.field, c)
-	}
-	_, err := s.Watch(p.Context(), "", func([]byte) {})
-	requireRequestError(p, err, "Pool", "")
-}
-
 func newsAnswered(p *pool) {
 	a, b := p.pusher(), p.pusher()
 	ea, _ := p.watch(a, p.name)
