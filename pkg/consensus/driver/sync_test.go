@@ -298,3 +298,16 @@ func TestCloneThatHasSeenANewerStoreFreezesThePool(t *testing.T) {
 		})
 	}
 }
+
+// The death of an incarnation that is not on record, or has left, changes no row.
+func TestDeathsOfOthersChangeNoRow(t *testing.T) {
+	r := standing(holder("a", "2", half), closed(RowLeft, holder("a", "4", 0)))
+	req := follow(Report{})
+	req.Incarnation, req.LastSeq, req.LastNonce, req.LastTime = "9", 0, 0, 0
+	req.Dead = []Death{{Incarnation: "1"}, {Incarnation: "3"}, {Incarnation: "4", Last: Ticket{7, 700}}}
+	require.NoError(t, req.Validate())
+	ans, _ := r.Sync(&req, after(time.Second))
+	require.Equal(t, Granted, ans.Status)
+	require.Equal(t, []RowState{RowReplaced, RowLeft, RowLive}, []RowState{r.Rows[0].State, r.Rows[1].State, r.Rows[2].State})
+	require.Equal(t, half, r.Claims())
+}
