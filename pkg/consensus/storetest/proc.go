@@ -230,11 +230,11 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	p.Fatal("the store is too slow for a lease of ", q.lease)
 }
 
-// eventually calls sync until it returns true, five times as often as the pool's clock needs to run: sync must reach the store.
+// eventually calls sync until it returns true, three times as often as the pool's clock needs to run: sync must reach the store.
 func (p *pool) eventually(what string, sync func() bool) {
 	p.Helper()
 	limit := time.Now().Add(patience + 2*driver.Removal(p.Longest))
-	tick := time.NewTicker(driver.Clamp(p.lease) / 5)
+	tick := time.NewTicker(driver.Clamp(p.lease) / 3)
 	defer tick.Stop()
 	for !sync() {
 		require.True(p, time.Now().Before(limit), "%s: did not happen", what)
