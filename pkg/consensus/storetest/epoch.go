@@ -9,11 +9,9 @@ import (
 )
 
 // epochCases are about when a pool began.
-func epochCases() []testCase {
-	return []testCase{
-		{name: "a pool begins when nobody is there, and tells how long it slept", run: begins},
-		{name: "a store that has forgotten something does not know when the pool began", needs: canSnapshot, run: forgottenBeginning},
-	}
+var epochCases = []testCase{
+	{name: "a pool begins when nobody is there, and tells how long it slept", run: begins},
+	{name: "a store that has forgotten something does not know when the pool began", needs: canSnapshot, run: forgottenBeginning},
 }
 
 func begins(p *pool) {

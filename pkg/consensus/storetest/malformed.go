@@ -109,9 +109,8 @@ func malformedReserve(p *pool) {
 		"Pool": {""}, "Count": {-1, driver.MaxSlots + 1}, "Spacing": {0, driver.MaxSpacing + 1}, "Ahead": {-1, driver.MaxAhead + 1},
 		"Revision": {uint64(1 << 63)}, "Lease": {0}, "Return": {-1}, "Unused": {driver.MaxSlots + 1},
 	}, func(req driver.Reserve) error { return reserve(p.Context(), req) })
-	req := p.proc("a").request(one(0, 0))
+	req := p.proc("a").request(one(0, 0), loaded("limit", 1))
 	refused(p, req, bad{"Spacing": {driver.MaxSpacing + 1}, "Strict": {true}}, p.trySync)
-	req.Documents = []driver.DocumentReport{{Name: "limit", Version: 1}}
 	refused(p, req, bad{"SpacingBy": {"limit"}}, p.trySync) // it has no spacing
 	req.Spacing = driver.MinSpacing
 	refused(p, req, bad{"SpacingBy": {"other"}}, p.trySync)

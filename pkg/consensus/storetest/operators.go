@@ -35,16 +35,14 @@ func (p *pool) load() (docs []driver.Document, roster []driver.RosterRow, err er
 }
 
 // operatorCases are about Load and Save.
-func operatorCases() []testCase {
-	return []testCase{
-		{name: "a pool without a record has no documents, and saving makes none", run: noPool},
-		{name: "a document is saved if nobody has changed it", run: saves},
-		{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
-		{name: "loading shows documents and live processors", run: loads},
-		{name: "of many changes at once none is lost", run: manySaves},
-		{name: "pools are listed, also those that nobody is in any more", run: listed},
-		{name: "malformed documents are a RequestError and change nothing", run: malformedDocuments},
-	}
+var operatorCases = []testCase{
+	{name: "a pool without a record has no documents, and saving makes none", run: noPool},
+	{name: "a document is saved if nobody has changed it", run: saves},
+	{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
+	{name: "loading shows documents and live processors", run: loads},
+	{name: "of many changes at once none is lost", run: manySaves},
+	{name: "pools are listed, also those that nobody is in any more", run: listed},
+	{name: "malformed documents are a RequestError and change nothing", run: malformedDocuments},
 }
 
 func noPool(p *pool) {

@@ -49,7 +49,7 @@ func spentSet(p *pool) {
 	require.NoError(p, set(p.name, with(50)))
 	require.Equal(p, []int64{10}, a.pull(other).Draws[0].Spent)
 
-	tills, err := readTills(p, setter)
+	tills, err := readTills(p, setter, p.name)
 	require.NoError(p, err)
 	require.Len(p, tills, 1, "no other till is made")
 	require.Equal(p, []driver.Spent{{Start: s.Start, End: s.End, Tokens: 10}}, tills[0].Spent)
@@ -65,7 +65,7 @@ func spentSet(p *pool) {
 	if !p.Deferred {
 		require.ErrorAs(p, set(p.name, driver.SpentReport{Key: 7, Start: s.End, End: s.End + halfHour}), &bad, "it has not begun")
 	}
-	again, err := readTills(p, setter)
+	again, err := readTills(p, setter, p.name)
 	require.NoError(p, err)
 	require.Equal(p, tills, again, "what is refused changes nothing")
 }
@@ -89,9 +89,9 @@ func spentSetOnATotal(p *pool) {
 	require.Equal(p, []int64{500 + ans.Draws[0].Tokens}, ans.Draws[0].Spent)
 }
 
-func readTills(p *pool, reader driver.TillReader) (tills []driver.Till, err error) {
+func readTills(p *pool, reader driver.TillReader, name string) (tills []driver.Till, err error) {
 	err = p.call(func(ctx context.Context) (err error) {
-		tills, err = reader.Tills(ctx, p.name)
+		tills, err = reader.Tills(ctx, name)
 		return err
 	})
 	return tills, err
@@ -103,21 +103,13 @@ func tillsRead(p *pool) {
 	if !ok {
 		return
 	}
-	read := func(pool string) (tills []driver.Till, err error) {
-		p.Helper()
-		err = p.call(func(ctx context.Context) (err error) {
-			tills, err = reader.Tills(ctx, pool)
-			return err
-		})
-		return tills, err
-	}
-	_, err := read(p.name)
+	_, err := readTills(p, reader, p.name)
 	require.ErrorIs(p, err, driver.ErrNoPool)
 	var bad *driver.RequestError
-	_, err = read("")
+	_, err = readTills(p, reader, "")
 	require.ErrorAs(p, err, &bad)
 	p.open()
-	tills, err := read(p.name)
+	tills, err := readTills(p, reader, p.name)
 	require.NoError(p, err)
 	require.Empty(p, tills, "nobody has drawn")
 
@@ -132,7 +124,7 @@ func tillsRead(p *pool) {
 		{Key: 1<<63 + 5, Paid: ans.Draws[0].Paid, Full: ans.Draws[0].Paid + 50_000},
 	}
 	for range 2 {
-		tills, err = read(p.name)
+		tills, err = readTills(p, reader, p.name)
 		require.NoError(p, err)
 		require.Equal(p, want, tills)
 		tills[0].Spent[0].Tokens, tills[1].Paid = 99, 0 // the caller's own
