@@ -189,24 +189,29 @@ func TestServerTime(t *testing.T) {
 	server := testenv.Redis(t)
 	c := client(t, ClientOptions(server.Addr()))
 	s := New(c)
-	for _, rows := range []int{1, 10, 100, 1000} {
-		pool := fmt.Sprint("pool of ", rows)
-		next := fill(t, s, pool, rows)
+	for _, of := range []struct{ rows, draws int }{{1, 0}, {10, 0}, {100, 0}, {1000, 0}, {100, driver.MaxDraws}} {
+		next := fill(t, s, fmt.Sprint("pool of ", of), of.rows)
+		var draws []driver.Draw
+		for key := range of.draws {
+			draws = append(draws, driver.Draw{Key: uint64(key) << 40, Total: 1000, Per: time.Second, Burst: 100, Ask: 10})
+		}
 		syncs := 200
 		require.NoError(t, c.ConfigResetStat(t.Context()).Err())
 		before, err := server.CPUTime(t.Context())
 		require.NoError(t, err)
 		began := time.Now()
 		for range syncs {
-			granted(t, s, next())
+			req := next()
+			req.Draws = draws
+			granted(t, s, req)
 		}
 		took := time.Since(began) / time.Duration(syncs)
 		after, err := server.CPUTime(t.Context())
 		require.NoError(t, err)
 		cpu := (after - before) / time.Duration(syncs)
-		t.Logf("pool of %4d: script %7.1f us, server %s of CPU, round trip and parsing %s per sync",
-			rows, perCall(t, c, "evalsha"), cpu.Round(time.Microsecond), took.Round(time.Microsecond))
-		if rows == 100 {
+		t.Logf("pool of %4d, %3d draws: script %7.1f us, server %s of CPU, round trip and parsing %s per sync",
+			of.rows, of.draws, perCall(t, c, "evalsha"), cpu.Round(time.Microsecond), took.Round(time.Microsecond))
+		if of.rows == 100 && of.draws == 0 {
 			require.Less(t, 100*cpu, 50*time.Millisecond, "a hundred syncs per second")
 		}
 	}
