@@ -12,31 +12,27 @@ import (
 )
 
 // News come between no writes: the bucket keeps nothing of them, whatever the server's version.
-func TestNewsAreNoEntries(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind.name, func(t *testing.T) {
-			s := open(t, kind.start(t), WithLongestLease(longest))
-			mustSync(t, s, request("p", "a", 1))
-			l := line{s, s.nc}
-			before, err := l.info(t.Context())
-			require.NoError(t, err)
-			heard := make(chan []byte, 100)
-			stop, err := s.Watch(t.Context(), "p", func(news []byte) { heard <- news })
-			require.NoError(t, err)
-			t.Cleanup(stop)
-			require.NoError(t, s.nc.FlushTimeout(patience))
-			for range 100 {
-				require.NoError(t, s.Push(t.Context(), "p", []byte("news")))
-			}
-			for range 100 {
-				require.Equal(t, "news", string(<-heard))
-			}
-			mustSync(t, s, request("p", "b", 1))
-			after, err := l.info(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, before.State.LastSeq+1, after.State.LastSeq)
-		})
+func testNews(t *testing.T, on target) {
+	s := open(t, on, WithLongestLease(longest))
+	mustSync(t, s, request("p", "a", 1))
+	l := line{s, s.nc}
+	before, err := l.info(t.Context())
+	require.NoError(t, err)
+	heard := make(chan []byte, 100)
+	stop, err := s.Watch(t.Context(), "p", func(news []byte) { heard <- news })
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	require.NoError(t, s.nc.FlushTimeout(patience))
+	for range 100 {
+		require.NoError(t, s.Push(t.Context(), "p", []byte("news")))
 	}
+	for range 100 {
+		require.Equal(t, "news", string(<-heard))
+	}
+	mustSync(t, s, request("p", "b", 1))
+	after, err := l.info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before.State.LastSeq+1, after.State.LastSeq)
 }
 
 // A user who may do what is documented hears news; one who may not subscribe does everything else.
