@@ -4,11 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-
-	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
 // News come between no writes: the bucket keeps nothing of them, whatever the server's version.
@@ -37,21 +34,8 @@ func testNews(t *testing.T, on target) {
 
 // A user who may do what is documented hears news; one who may not subscribe does everything else.
 func TestPermissionsForNews(t *testing.T) {
-	srv := testenv.NATS(t, func(o *server.Options) {
-		publish := []string{
-			"$JS.API.STREAM.INFO.KV_numathrottle", "$JS.API.STREAM.CREATE.KV_numathrottle", "$JS.API.STREAM.MSG.GET.KV_numathrottle", "$KV.numathrottle.>",
-		}
-		for name, subscribe := range map[string][]string{"all": {"_INBOX.>", "$KV.numathrottle.push.>"}, "deaf": {"_INBOX.>"}} {
-			o.Users = append(o.Users, &server.User{Username: name, Password: "hunter2", Permissions: &server.Permissions{
-				Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
-			}})
-		}
-	})
-	as := func(name string) *Store {
-		s, err := New(connect(t, srv.URL(), nats.UserInfo(name, "hunter2")), WithLogger(silent))
-		require.NoError(t, err)
-		return s
-	}
+	as := withUsers(t, map[string][]string{"all": documented, "deaf": documented},
+		map[string][]string{"all": {"_INBOX.>", "$KV.numathrottle.push.>"}, "deaf": {"_INBOX.>"}})
 	all, deaf, heard := as("all"), as("deaf"), make(chan string, 1)
 	stop, err := all.Watch(t.Context(), "p", func(news []byte) { heard <- string(news) })
 	require.NoError(t, err)
