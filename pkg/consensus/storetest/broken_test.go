@@ -75,14 +75,8 @@ var stepFaults = map[string]fault{
 		found:   "a claim falls only once less is in use",
 		request: func(r *driver.Request) { r.InUse = min(r.InUse, r.Wanted) },
 	},
-	"a claim falls when less is wanted": {
-		found:  "a claim falls only once less is in use",
-		record: eachRow(func(w *driver.Row) { w.Claim = w.Answered }),
-	},
-	"an answer is no claim": {
-		found:  "an answered share is a claim before it is used",
-		record: eachRow(func(w *driver.Row) { w.Claim = w.InUse }),
-	},
+	"a claim falls when less is wanted": {found: "a claim falls only once less is in use", record: eachRow(func(w *driver.Row) { w.Claim = w.Answered })},
+	"an answer is no claim":             {found: "an answered share is a claim before it is used", record: eachRow(func(w *driver.Row) { w.Claim = w.InUse })},
 	"tombstones are missing": {
 		found:  "a processor that left gets no answers, late packets included",
 		record: rowsLost(func(_ *driver.Record, w driver.Row) bool { return w.State == driver.RowLeft }),
@@ -153,11 +147,8 @@ var stepFaults = map[string]fault{
 		found:  "a silent row goes after the removal time, not before",
 		record: rowsLost(func(r *driver.Record, w driver.Row) bool { return r.Clock-w.LastSeen > r.Lease.Microseconds() }),
 	},
-	"a leave is ignored": {found: "a leave frees the claim at once", leave: func(*driver.Leave) bool { return false }},
-	"a stale leave counts": {
-		found: "a leave older than the newest request is late",
-		leave: func(l *driver.Leave) bool { l.Seq = 1 << 62; return true },
-	},
+	"a leave is ignored":   {found: "a leave frees the claim at once", leave: func(*driver.Leave) bool { return false }},
+	"a stale leave counts": {found: "a leave older than the newest request is late", leave: func(l *driver.Leave) bool { l.Seq = 1 << 62; return true }},
 	"the lease is everyone's own": {
 		found:  "the first lease is the pool's",
 		answer: granted(func(r driver.Request, ans *driver.Answer) { ans.Lease = r.Lease }),
@@ -174,10 +165,7 @@ var stepFaults = map[string]fault{
 		found:  "there is consensus when all report the number of live processors",
 		answer: func(_ driver.Request, ans *driver.Answer) { ans.Agreed = false },
 	},
-	"shares are rounded": {
-		found:  "the smallest share counts",
-		answer: func(_ driver.Request, ans *driver.Answer) { ans.Share -= ans.Share % 1000 },
-	},
+	"shares are rounded": {found: "the smallest share counts", answer: func(_ driver.Request, ans *driver.Answer) { ans.Share -= ans.Share % 1000 }},
 	"numbers are floats": {
 		found:   "large numbers are kept exactly",
 		request: func(r *driver.Request) { r.Nonce = uint64(float64(r.Nonce>>1)) << 1 },
@@ -215,10 +203,7 @@ var stepFaults = map[string]fault{
 			}
 		},
 	},
-	"what is given back is lost": {
-		found:       "the newest slots can be given back, once",
-		reservation: func(r *driver.Reserve) { r.Return = 0 },
-	},
+	"what is given back is lost": {found: "the newest slots can be given back, once", reservation: func(r *driver.Reserve) { r.Return = 0 }},
 	"slots can be given back twice": {
 		found: "the newest slots can be given back, once",
 		record: func(r *driver.Record, _ driver.At) {
@@ -278,10 +263,7 @@ var stepFaults = map[string]fault{
 			return s.Sync(context.WithoutCancel(ctx), req)
 		},
 	},
-	"steps are not atomic": {
-		found: "many processors at once never hold more than the whole, nor have one revision",
-		sync:  syncInTwo,
-	},
+	"steps are not atomic": {found: "many processors at once never hold more than the whole, nor have one revision", sync: syncInTwo},
 }
 
 // syncInTwo reads the record, and writes it back with whatever happened between.
