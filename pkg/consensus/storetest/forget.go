@@ -40,6 +40,7 @@ func wiped(p *pool) {
 	require.Zero(p, ans.Share, "a may still draw")
 	ans = a.sync(one(whole, whole))
 	p.requireFrozen(ans, driver.FreezeRollback)
+	require.Zero(p, ans.Epoch, "the pool is older than the record")
 	require.Equal(p, whole, ans.Share, "what is in use may go on")
 	require.Greater(p, ans.Revision, held.Revision)
 	a.leave()
@@ -164,6 +165,7 @@ func future(p *pool) {
 	ans := a.sync(one(half, whole))
 	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Equal(p, seen.Revision+1001, ans.Revision)
+	require.Zero(p, ans.Epoch, "the pool is older than the record")
 	require.Equal(p, half, ans.Share)
 	// Another gap in memory does not shorten the freeze.
 	left := ans.Frozen
