@@ -5,7 +5,6 @@ import (
 	"encoding"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -110,41 +109,6 @@ func TestRecordUnstampedWithoutRow(t *testing.T) {
 	require.NoError(t, err)
 	r.Unstamped = RowKey{}
 	require.Equal(t, r, got)
-}
-
-// Random schedules of real steps, with the record going through its binary form
-// between any two of them, end where they end without it.
-func TestRecordStepsAreTheSameOverTheBinaryForm(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	kept, stored := &Record{}, &Record{}
-	now := int64(1_795_000_000_000_000)
-	seqs := map[RowKey]uint64{}
-	for range 2_000 {
-		now += rng.Int64N(2_000_000)
-		at := At{Now: now, Identity: fmt.Sprint("s", rng.IntN(50)/49), Deferred: true}
-		key := RowKey{fmt.Sprint("pod-", rng.IntN(8)), fmt.Sprint(rng.IntN(2))}
-		seqs[key]++
-		if rng.IntN(20) == 0 {
-			leave := Leave{Pool: "p", ID: key.ID, Incarnation: key.Incarnation, Seq: seqs[key]}
-			require.Equal(t, kept.Leave(&leave, at), stored.Leave(&leave, at))
-		} else {
-			req := Request{
-				Pool: "p", ID: key.ID, Incarnation: key.Incarnation, Seq: seqs[key], Nonce: rng.Uint64(), Lease: MinLease,
-				Report: Report{InUse: Share(rng.Int64N(int64(Whole) / 8)), Wanted: Whole, Demand: Whole, PoolSize: rng.IntN(9)},
-			}
-			ansKept, changedKept := kept.Sync(&req, at)
-			ansStored, changedStored := stored.Sync(&req, at)
-			require.Equal(t, ansKept, ansStored)
-			require.Equal(t, changedKept, changedStored)
-		}
-		if kept.Revision > 0 {
-			var err error
-			stored, err = ParseRecord(written(t, stored))
-			require.NoError(t, err)
-		}
-	}
-	require.NotEmpty(t, kept.Rows)
-	require.Equal(t, written(t, kept), written(t, stored))
 }
 
 func TestRecordIsCompact(t *testing.T) {
