@@ -16,21 +16,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// TestOneRequestPerSync counts at the server.
-func TestOneRequestPerSync(t *testing.T) {
-	const syncs = 50
-	server := testenv.Redis(t)
-	s := New(client(t, ClientOptions(server.Addr())))
-	granted(t, s, request("p", "a", 1, 1)) // loads the script
-	require.Equal(t, map[string]int64{
-		"evalsha": syncs, "info": syncs, "time": syncs, "hmget": syncs, "hgetall": syncs, "hset": syncs, "pexpire": 2 * syncs,
-	}, calls(t, server, func() {
-		for n := range uint64(syncs) {
-			granted(t, s, request("p", "a", n+2, 1))
-		}
-	}))
-}
-
 // calls counts what the server carries out during do, the scripts' own calls included.
 func calls(t *testing.T, server *servers.Redis, do func()) map[string]int64 {
 	t.Helper()
