@@ -65,8 +65,11 @@ func malformed(p *pool) {
 func malformedDeath(p *pool) {
 	a := p.proc("a")
 	refused(p, a.request(one(0, half)), bad{"Dead": {
-		[]driver.Death{{}}, []driver.Death{{Incarnation: a.incarnation}}, []driver.Death{{Incarnation: "b"}, {Incarnation: "b"}},
-		[]driver.Death{{Incarnation: "a\x00b"}}, make([]driver.Death, driver.MaxDead+1),
+		[]driver.Death{{}},
+		[]driver.Death{{Incarnation: a.incarnation}},
+		[]driver.Death{{Incarnation: "b"}, {Incarnation: "b"}},
+		[]driver.Death{{Incarnation: "a\x00b"}},
+		make([]driver.Death, driver.MaxDead+1),
 		[]driver.Death{{Incarnation: "b", Unanswered: []driver.Ticket{{Seq: 2}, {Seq: 1}}}},
 		[]driver.Death{{Incarnation: "b", Last: driver.Ticket{Seq: 3}, Unanswered: []driver.Ticket{{Seq: 3}}}},
 	}}, p.trySync)
