@@ -21,9 +21,7 @@ func spentSet(p *pool) {
 	}
 	now := time.Now().UnixMicro()
 	require.ErrorIs(p, set(p.name, driver.SpentReport{Key: 7, Start: now - halfHour, End: now + halfHour}), driver.ErrNoPool)
-	var bad *driver.RequestError
-	require.ErrorAs(p, set("", driver.SpentReport{End: 1}), &bad)
-	require.Equal(p, "Pool", bad.Field)
+	requireRequestError(p, set("", driver.SpentReport{End: 1}), "Pool", "")
 	a, b := p.open()
 	d := p.budgets(a, 100)
 	s := driver.SpentReport{Key: 7, Start: d.Budgets[0].Start, End: d.Budgets[0].End}
@@ -54,16 +52,11 @@ func spentSet(p *pool) {
 	require.Len(p, tills, 1, "no other till is made")
 	require.Equal(p, []driver.Spent{{Start: s.Start, End: s.End, Tokens: 10}}, tills[0].Spent)
 
-	for field, s := range map[string]driver.SpentReport{
-		"Tokens": with(-1), "Start": {Key: 7, Start: s.End, End: s.Start},
-	} {
-		require.ErrorAs(p, set(p.name, s), &bad, field)
-		require.Equal(p, field, bad.Field)
-	}
-	require.ErrorAs(p, set(p.name, driver.SpentReport{Key: 7, Start: s.Start - 10*halfHour, End: s.Start, Tokens: 1}), &bad, "it is over")
-	require.Equal(p, "Start", bad.Field)
+	refused(p, s, bad{"Tokens": {-1}, "Start": {s.End}}, func(s driver.SpentReport) error { return set(p.name, s) })
+	over := driver.SpentReport{Key: 7, Start: s.Start - 10*halfHour, End: s.Start, Tokens: 1}
+	requireRequestError(p, set(p.name, over), "Start", "it is over")
 	if !p.Deferred {
-		require.ErrorAs(p, set(p.name, driver.SpentReport{Key: 7, Start: s.End, End: s.End + halfHour}), &bad, "it has not begun")
+		requireRequestError(p, set(p.name, driver.SpentReport{Key: 7, Start: s.End, End: s.End + halfHour}), "Start", "it has not begun")
 	}
 	again, err := readTills(p, setter, p.name)
 	require.NoError(p, err)
@@ -105,9 +98,8 @@ func tillsRead(p *pool) {
 	}
 	_, err := readTills(p, reader, p.name)
 	require.ErrorIs(p, err, driver.ErrNoPool)
-	var bad *driver.RequestError
 	_, err = readTills(p, reader, "")
-	require.ErrorAs(p, err, &bad)
+	requireRequestError(p, err, "Pool", "")
 	p.open()
 	tills, err := readTills(p, reader, p.name)
 	require.NoError(p, err)
