@@ -173,75 +173,62 @@ func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
 	require.Equal(t, 2, ans.Live, "a and b")
 }
 
+// A leave of one that cannot have sent the newest request comes from a clone. It does not speak for the other process, which may still draw.
 func TestLeave(t *testing.T) {
+	live, newest := holder("a", "1", half), []Ticket{{7, 700}}
 	for _, c := range []struct {
-		name  string
-		row   Row
-		seq   uint64
-		sent  []Ticket
-		left  bool
-		claim Share
+		name    string
+		row     Row
+		leave   Leave
+		changes bool
+		want    RowState
 	}{
-		{name: "a live row", row: holder("a", "1", half), seq: 8, sent: []Ticket{{7, 700}}, left: true},
-		{name: "older than the newest request", row: holder("a", "1", half), seq: 6, claim: half},
-		{name: "under the number of the newest request", row: holder("a", "1", half), seq: 7, claim: half},
-		{name: "a replaced row", row: closed(RowReplaced, holder("a", "1", half)), seq: 8, claim: half},
-		{name: "a cloned row", row: closed(RowCloned, holder("a", "1", half)), seq: 8, claim: half},
-		{name: "a row that has left", row: closed(RowLeft, holder("a", "1", 0)), seq: 8},
-		{name: "another incarnation", row: holder("a", "2", half), seq: 8, claim: half},
-		{name: "another ID", row: holder("b", "1", half), seq: 8, claim: half},
+		{"a live row", live, Leave{Seq: 8, LastSeq: 5, LastNonce: 500, Unanswered: newest}, true, RowLeft},
+		{"older than the newest request", live, Leave{Seq: 6, LastSeq: 5, LastNonce: 500}, false, RowLive},
+		{"under the number of the newest request", live, Leave{Seq: 7, LastSeq: 5, LastNonce: 500}, false, RowLive},
+		{"a replaced row", closed(RowReplaced, live), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowReplaced},
+		{"a cloned row", closed(RowCloned, live), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowCloned},
+		{"a row that has left", closed(RowLeft, holder("a", "1", 0)), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowLeft},
+		{"another incarnation", holder("a", "2", half), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowLive},
+		{"another ID", holder("b", "1", half), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowLive},
+
+		{"the answer to the newest request", live, Leave{Seq: 9, LastSeq: 7, LastNonce: 700}, true, RowLeft},
+		{
+			"an answer before, and the newest request", live,
+			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 700}}}, true, RowLeft,
+		},
+		{"an answer that the record has forgotten", live, Leave{Seq: 9, LastSeq: 8, LastNonce: 800}, true, RowCloned},
+		{"no answer at all", live, Leave{Seq: 9}, true, RowCloned},
+		{"an answer before", live, Leave{Seq: 9, LastSeq: 5, LastNonce: 500}, true, RowCloned},
+		{
+			"an answer before, and another request under the newest number", live,
+			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 701}}}, true, RowCloned,
+		},
+		{"the same number with another nonce", live, Leave{Seq: 9, LastSeq: 7, LastNonce: 701}, true, RowCloned},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(c.row)
 			before := copyRecord(r)
-			changed := r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: c.seq, LastSeq: 5, LastNonce: 500, Unanswered: c.sent}, after(time.Second))
-			require.Equal(t, c.left, changed)
-			require.Equal(t, c.claim, r.Claims())
-			if !changed {
+			c.leave.Pool, c.leave.ID, c.leave.Incarnation = "pool", "a", "1"
+			require.NoError(t, c.leave.Validate())
+			require.Equal(t, c.changes, r.Leave(&c.leave, after(time.Second)))
+			require.Equal(t, c.want, r.Rows[0].State)
+			switch {
+			case !c.changes:
 				require.Equal(t, before, r)
-				return
+			case c.want == RowCloned:
+				require.Equal(t, half, r.Claims(), "the claim stays until removal")
+			default:
+				require.Zero(t, r.Claims())
+				require.Equal(t, c.leave.Seq, r.Rows[0].Seq)
+				require.Equal(t, t0+micros(time.Second), r.Rows[0].LastSeen, "the tombstone stays for one removal time")
+				require.Equal(t, before.Revision+1, r.Revision)
 			}
-			require.Equal(t, RowLeft, r.Rows[0].State)
-			require.Equal(t, c.seq, r.Rows[0].Seq)
-			require.Equal(t, t0+micros(time.Second), r.Rows[0].LastSeen, "the tombstone stays for one removal time")
-			require.Equal(t, before.Revision+1, r.Revision)
 		})
 	}
 	var none Record
 	require.False(t, none.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1}, after(0)), "there is no pool")
 	require.Equal(t, Record{}, none)
-}
-
-// A leave of one that cannot have sent the newest request comes from a clone. It does not speak for the other process, which may still draw.
-func TestLeaveOfAClone(t *testing.T) {
-	for _, c := range []struct {
-		name        string
-		last, nonce uint64
-		sent        []Ticket
-		left        bool
-	}{
-		{"the answer to the newest request", 7, 700, nil, true},
-		{"an answer before, and the newest request", 5, 500, []Ticket{{6, 600}, {7, 700}}, true},
-		{"an answer that the record has forgotten", 8, 800, nil, false},
-		{"no answer at all", 0, 0, nil, false},
-		{"an answer before", 5, 500, nil, false},
-		{"an answer before, and another request under the newest number", 5, 500, []Ticket{{6, 600}, {7, 701}}, false},
-		{"the same number with another nonce", 7, 701, nil, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := standing(holder("a", "1", half))
-			l := Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce, Unanswered: c.sent}
-			require.NoError(t, l.Validate())
-			require.True(t, r.Leave(&l, after(0)))
-			if c.left {
-				require.Equal(t, RowLeft, r.Rows[0].State)
-				require.Zero(t, r.Claims())
-				return
-			}
-			require.Equal(t, RowCloned, r.Rows[0].State)
-			require.Equal(t, half, r.Claims(), "the claim stays until removal")
-		})
-	}
 }
 
 // sent33 is one unanswered request more than may be named.

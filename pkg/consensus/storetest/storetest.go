@@ -66,7 +66,7 @@ type Harness struct {
 	// Permits is how many permits the case with many of them issues. Defaults to 2,000.
 	Permits int
 
-	// Issued, if set, receives the result of the case with many permits, once all of them prove to be spaced: their number, and how often
+	// Issued, if set, receives the result of the case with many permits, if all are spaced: their number, and how often
 	// the server was restarted or wiped.
 	Issued func(t testing.TB, permits, faults int)
 
