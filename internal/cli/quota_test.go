@@ -127,6 +127,10 @@ func TestQuotaFaults(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		for args, want := range map[string]string{
+			"set --total 5":        "TAG is missing",
+			"clear a b":            "one argument too many",
+			"set acme --total=":    "--total is empty",
+			"set acme --budgets {": "--budgets",
 			"set acme":             "numathrottle quota set: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change",
 			"set acme --total=x":   `numathrottle quota set: --total is "x", allowed: a whole number`,
 			"set acme --total=-1":  `numathrottle quota set: --total is -1, allowed: 0 (blocked) to 1000000000, or none`,
@@ -153,6 +157,7 @@ func TestQuotaFaults(t *testing.T) {
 		}
 		for _, command := range []string{"get", "set", "clear"} {
 			_, err := tm.run(t, "quota", command)
+			require.Equal(t, ExitUsage, ExitCode(err), "no second try mends it")
 			require.EqualError(t, err, "numathrottle quota "+command+": TAG is missing, allowed: the name of a tag, or --other")
 			require.Contains(t, tm.errOut.String(), "numathrottle quota "+command+" [options] TAG", "help is printed")
 		}

@@ -184,18 +184,7 @@ func TestMetricsOfAThrottle(t *testing.T) {
 			"numathrottle.wait.duration.sum limit=llm outcome=refused reason=no_share": 3,
 		}, nonZero(got))
 
-		_, err = th.Pause(t.Context(), time.Now().Add(time.Minute), "")
-		require.NoError(t, err)
-		for range 2 {
-			go func() { _, _ = th.Acquire(t.Context(), 1) }()
-		}
-		synctest.Wait()
-		c.requireValues(map[string]float64{"waiting": 2, "paused": 1, "pauses": 1})
-		time.Sleep(2 * time.Minute)
-		c.requireValues(map[string]float64{"waiting": 0, "paused": 0, "pauses": 1})
-		_, err = th.Pause(t.Context(), time.Now().Add(time.Minute), "")
-		require.NoError(t, err)
-		c.requireValues(map[string]float64{"paused": 1, "pauses": 2})
+		c.requirePauses(t, th)
 
 		stop()
 		for name := range c.collect() {
@@ -225,20 +214,33 @@ func TestMetricsOfSlots(t *testing.T) {
 			"numathrottle.throttled.refusals limit=llm reason=in_flight": 1,
 		}, nonZero(c.collect()))
 
-		_, err = f.Pause(t.Context(), time.Now().Add(time.Minute), "")
-		require.NoError(t, err)
-		for range 2 {
-			go func() { _, _ = f.Acquire(t.Context(), 1) }()
-		}
 		held.Cancel()
-		synctest.Wait()
-		c.requireValues(map[string]float64{"waiting": 2, "paused": 1, "pauses": 1, "slots.used": 0})
-		time.Sleep(2 * time.Minute)
-		c.requireValues(map[string]float64{"waiting": 0, "paused": 0, "pauses": 1, "slots.used": 2})
-		_, err = f.Pause(t.Context(), time.Now().Add(time.Minute), "")
-		require.NoError(t, err)
-		c.requireValues(map[string]float64{"paused": 1, "pauses": 2})
+		c.requireValues(map[string]float64{"slots.used": 0})
+		c.requirePauses(t, f)
+		c.requireValues(map[string]float64{"slots.used": 2})
 	})
+}
+
+// requirePauses pauses a limiter for a minute, while two callers wait, and then again.
+func (c *collector) requirePauses(t *testing.T, l interface {
+	throttle.Limiter
+	Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error)
+}) {
+	t.Helper()
+	pause := func() {
+		_, err := l.Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+	}
+	pause()
+	for range 2 {
+		go func() { _, _ = l.Acquire(t.Context(), 1) }()
+	}
+	synctest.Wait()
+	c.requireValues(map[string]float64{"waiting": 2, "paused": 1, "pauses": 1})
+	time.Sleep(2 * time.Minute)
+	c.requireValues(map[string]float64{"waiting": 0, "paused": 0, "pauses": 1})
+	pause()
+	c.requireValues(map[string]float64{"paused": 1, "pauses": 2})
 }
 
 // What the called service says of an adaptive limit, the pool's cuts, and the part that is left.

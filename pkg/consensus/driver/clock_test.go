@@ -111,6 +111,20 @@ func TestRowThatWasRemoved(t *testing.T) {
 func TestFreeze(t *testing.T) {
 	empty := func() *Record { return &Record{} }
 	known := func() *Record { return standing(holder("a", "1", half)) }
+	const removal = 15 * time.Second // of the longest lease
+	// joins makes the request that of a process that remembers nothing, in a store that remembers for some time.
+	joins := func(remembers, outlasts time.Duration) func(*Record, *Request, *At) {
+		return func(_ *Record, req *Request, at *At) {
+			at.Remembers, req.Outlasts = remembers, outlasts
+			req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+		}
+	}
+	elsewhere := func(longest, lease time.Duration) func(*Record, *Request, *At) {
+		return func(r *Record, _ *Request, at *At) { at.Identity, at.Longest, r.Lease = "another", longest, lease }
+	}
+	frozen := func(d time.Duration) func(*Record, *Request, *At) {
+		return func(r *Record, _ *Request, _ *At) { r.FrozenUntil, r.FrozenBy = t0+micros(d), FreezeNewRecord }
+	}
 	for _, c := range []struct {
 		name     string
 		record   func() *Record
@@ -119,102 +133,42 @@ func TestFreeze(t *testing.T) {
 		frozen   time.Duration
 		revision uint64
 	}{
-		{name: "nothing", record: known, revision: 51},
-		{name: "everything", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 51},
+		{"nothing", known, nil, "", 0, 51},
+		{"everything", empty, nil, FreezeNewRecord, removal, 51},
+		{"everything, and nobody remembers", empty, joins(0, 0), FreezeNewRecord, removal, 1},
+		{"the pool is known to be new", empty, joins(remembers, 0), "", 0, 1},
+		{"the pool is new for who stops without the store", empty, joins(removal, 0), "", 0, 1},
+		{"there may be shares of it", empty, joins(removal-1, 0), FreezeNewRecord, removal, 1},
+		{"the pool is new, for no share of it can be left", empty, joins(removal+MaxOutlasts, MaxOutlasts), "", 0, 1},
 		{
-			name: "everything, and nobody remembers", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
-			change: func(_ *Record, req *Request, _ *At) {
-				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
-			},
+			"there may be shares of it that are used without the store", empty, joins(removal+MaxOutlasts-1, MaxOutlasts),
+			FreezeNewRecord, removal, 1,
 		},
 		{
-			name: "the pool is known to be new", record: empty, revision: 1,
-			change: func(_ *Record, req *Request, at *At) {
-				at.Remembers, req.Revision, req.LastSeq, req.LastNonce, req.LastTime = remembers, 0, 0, 0, 0
-			},
+			"the pool is said to be new, but somebody remembers it", empty,
+			func(_ *Record, _ *Request, at *At) { at.Remembers = remembers }, FreezeRollback, removal, 51,
 		},
+		{"the identity", known, elsewhere(longest, longest), FreezeIdentity, removal, 51},
+		{"a revision", known, func(_ *Record, req *Request, _ *At) { req.Revision = 1000 }, FreezeRollback, removal, 1001},
 		{
-			name: "the pool is new for who stops without the store", record: empty, revision: 1,
-			change: func(_ *Record, req *Request, at *At) {
-				at.Remembers = Removal(longest)
-				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
-			},
+			"an answer", known, func(_ *Record, req *Request, _ *At) { req.LastSeq, req.Seq, req.Recalled = 9, 10, Ticket{7, 700} },
+			FreezeLostRow, removal, 51,
 		},
+		{"a row", known, func(r *Record, _ *Request, _ *At) { r.Rows = nil }, FreezeLostRow, removal, 51},
+		{"something, in a pool with a short lease", known, elsewhere(longest, short), FreezeIdentity, removal, 51},
+		{"something, where all leases are short", known, elsewhere(short, short), FreezeIdentity, 6 * time.Second, 51},
+		{"something, where nothing is known of leases", known, elsewhere(0, longest), FreezeIdentity, Removal(MaxLease), 51},
 		{
-			name: "there may be shares of it", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
-			change: func(_ *Record, req *Request, at *At) {
-				at.Remembers = Removal(longest) - 1
-				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
-			},
+			"something, while it is frozen for longer", known, func(r *Record, req *Request, at *At) {
+				frozen(time.Hour)(r, req, at)
+				at.Identity = "another"
+			}, FreezeIdentity, time.Hour - time.Second, 51,
 		},
+		{"nothing, while it is frozen", known, frozen(2 * time.Second), FreezeNewRecord, time.Second, 51},
+		{"nothing, and the freeze is over", known, frozen(time.Second), "", 0, 51},
 		{
-			name: "the pool is new, for no share of it can be left", record: empty, revision: 1,
-			change: func(_ *Record, req *Request, at *At) {
-				at.Remembers, req.Outlasts = Removal(longest)+MaxOutlasts, MaxOutlasts
-				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
-			},
-		},
-		{
-			name: "there may be shares of it that are used without the store", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
-			change: func(_ *Record, req *Request, at *At) {
-				at.Remembers, req.Outlasts = Removal(longest)+MaxOutlasts-1, MaxOutlasts
-				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
-			},
-		},
-		{
-			name: "the pool is said to be new, but somebody remembers it", record: empty,
-			cause: FreezeRollback, frozen: 15 * time.Second, revision: 51,
-			change: func(_ *Record, _ *Request, at *At) { at.Remembers = remembers },
-		},
-		{
-			name: "the identity", record: known, cause: FreezeIdentity, frozen: 15 * time.Second, revision: 51,
-			change: func(_ *Record, _ *Request, at *At) { at.Identity = "another" },
-		},
-		{
-			name: "a revision", record: known, cause: FreezeRollback, frozen: 15 * time.Second, revision: 1001,
-			change: func(_ *Record, req *Request, _ *At) { req.Revision = 1000 },
-		},
-		{
-			name: "an answer", record: known, cause: FreezeLostRow, frozen: 15 * time.Second, revision: 51,
-			change: func(_ *Record, req *Request, _ *At) { req.LastSeq, req.Seq, req.Recalled = 9, 10, Ticket{7, 700} },
-		},
-		{
-			name: "a row", record: known, cause: FreezeLostRow, frozen: 15 * time.Second, revision: 51,
-			change: func(r *Record, _ *Request, _ *At) { r.Rows = nil },
-		},
-		{
-			name: "something, in a pool with a short lease", record: known, cause: FreezeIdentity, frozen: 15 * time.Second, revision: 51,
-			change: func(r *Record, _ *Request, at *At) { r.Lease, at.Identity = short, "another" },
-		},
-		{
-			name: "something, where all leases are short", record: known, cause: FreezeIdentity, frozen: 6 * time.Second, revision: 51,
-			change: func(r *Record, _ *Request, at *At) { r.Lease, at.Longest, at.Identity = short, short, "another" },
-		},
-		{
-			name: "something, where nothing is known of leases", record: known, cause: FreezeIdentity, frozen: Removal(MaxLease), revision: 51,
-			change: func(_ *Record, _ *Request, at *At) { at.Longest, at.Identity = 0, "another" },
-		},
-		{
-			name: "something, while it is frozen for longer", record: known, cause: FreezeIdentity, frozen: time.Hour - time.Second, revision: 51,
-			change: func(r *Record, _ *Request, at *At) {
-				r.FrozenUntil, r.FrozenBy, at.Identity = t0+micros(time.Hour), FreezeNewRecord, "another"
-			},
-		},
-		{
-			name: "nothing, while it is frozen", record: known, cause: FreezeNewRecord, frozen: time.Second, revision: 51,
-			change: func(r *Record, _ *Request, _ *At) {
-				r.FrozenUntil, r.FrozenBy = t0+micros(2*time.Second), FreezeNewRecord
-			},
-		},
-		{
-			name: "nothing, and the freeze is over", record: known, revision: 51,
-			change: func(r *Record, _ *Request, _ *At) {
-				r.FrozenUntil, r.FrozenBy = t0+micros(time.Second), FreezeNewRecord
-			},
-		},
-		{
-			name: "all of it, but it is a memory store", record: empty, revision: 1001,
-			change: func(_ *Record, req *Request, at *At) { at.Identity, req.Revision = "", 1000 },
+			"all of it, but it is a memory store", empty, func(_ *Record, req *Request, at *At) { at.Identity, req.Revision = "", 1000 },
+			"", 0, 1001,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -52,54 +52,16 @@ func holding(docs ...Document) *Record {
 	return r
 }
 
-// A repeat changes nothing, and tells of the documents as they are now.
-func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
-	r := holding(Document{"limit", 5, []byte("old")})
-	req := follow(Report{InUse: half})
-	req.Documents = []DocumentReport{{"limit", 6, 5, []byte("mine")}}
-	ans, _ := r.Sync(&req, after(time.Second))
-	require.Empty(t, ans.Documents)
-	_, changed, err := r.Save(&DocumentReport{"limit", 7, 6, []byte("theirs")}, At{})
-	require.NoError(t, err)
-	require.True(t, changed)
-	again, changed := r.Sync(&req, after(time.Second))
-	require.False(t, changed)
-	require.Equal(t, []Document{{"limit", 7, []byte("theirs")}}, again.Documents)
-
-	// What was not taken at first is not taken later.
-	next := follow(Report{InUse: half})
-	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
-	next.Documents = []DocumentReport{{"limit", 9, 8, []byte("of what is to come")}}
-	r.Sync(&next, after(2*time.Second))
-	_, _, err = r.Save(&DocumentReport{"limit", 8, 7, []byte("theirs")}, At{})
-	require.NoError(t, err)
-	again, changed = r.Sync(&next, after(2*time.Second))
-	require.False(t, changed)
-	require.Equal(t, []Document{{"limit", 8, []byte("theirs")}}, again.Documents)
-}
-
-func TestAPoolHasSoManyDocumentsAndNoMore(t *testing.T) {
+func TestANinthDocumentIsRefused(t *testing.T) {
 	r := holding()
-	req := follow(Report{InUse: half})
 	for i := range MaxDocuments {
-		req.Documents = append(req.Documents, DocumentReport{fmt.Sprint("d", 9-i), 1, 0, []byte("x")})
+		_, _, err := r.Save(&DocumentReport{fmt.Sprint("d", 9-i), 1, 0, []byte("x")}, At{})
+		require.NoError(t, err)
 	}
-	r.Sync(&req, after(time.Second))
-	require.Len(t, r.Documents, MaxDocuments)
-	require.NoError(t, checkDocuments(r.Documents, false))
-
-	next := follow(Report{InUse: half})
-	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
-	next.Documents = []DocumentReport{{"d0", 1, 0, []byte("x")}, {"d9", 2, 1, []byte("y")}}
-	ans, _ := r.Sync(&next, after(2*time.Second))
-	require.Equal(t, Document{Name: "d0"}, ans.Documents[0], "the sender is told")
-	require.Equal(t, Document{"d9", 2, []byte("y")}, r.document("d9"), "those that are there can be changed")
-
+	require.NoError(t, checkDocuments(r.Documents, false), "they are in order")
 	_, changed, err := r.Save(&DocumentReport{"d0", 1, 0, []byte("x")}, At{})
 	require.False(t, changed)
-	var bad *RequestError
-	require.ErrorAs(t, err, &bad)
-	require.ErrorContains(t, err, `Name is "d0", allowed: one of the 8 documents that the pool has already`)
+	require.EqualError(t, err, `consensus: Name is "d0", allowed: one of the 8 documents that the pool has already`)
 }
 
 // Nothing that a caller does to its slices reaches the record, or the other way round.

@@ -10,8 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
-// Without any one of the rules of permits, slots come too close, or shares and permits
-// together to more than the whole.
+// Without any one of these rules of permits, slots come too close. The simulation needs those by which shares and permits are one whole.
 func TestMutantsOfPermits(t *testing.T) {
 	for name, r := range map[string]string{
 		"hold": "permit-hold", "reach": "permit-reach", "freeze": "freeze", "freeze removal": "freeze-removal",
@@ -25,16 +24,6 @@ func TestMutantsOfPermits(t *testing.T) {
 				found += is.violations()
 			}
 			require.Positive(t, found)
-		})
-	}
-	for name, r := range map[string]string{"claim": "permit-claim", "end": "permit-end"} {
-		t.Run(name, func(t *testing.T) {
-			mutants.LeaveOut(t, r)
-			most := 0.0
-			for seed := uint64(0); seed < 60 && most <= 1.01; seed++ {
-				most = max(most, playMixture(t, seed).most)
-			}
-			require.Greater(t, most, 1.01)
 		})
 	}
 }

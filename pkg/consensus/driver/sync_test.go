@@ -65,6 +65,7 @@ func TestJudgement(t *testing.T) {
 		return tickets
 	}
 	live, second := holder("a", "1", half), holder("a", "2", 0)
+	alone := []Row{live}
 	for _, c := range []struct {
 		name     string
 		rows     []Row
@@ -73,56 +74,44 @@ func TestJudgement(t *testing.T) {
 		want     Status
 		freeze   FreezeCause
 	}{
-		{name: "the next request", rows: []Row{live}, request: request{8, 800, 7, 700, nil}, want: Granted},
-		{name: "after lost requests", rows: []Row{live}, request: request{12, 900, 7, 700, sent(8, 11)}, want: Granted},
-		{name: "after a lost answer", rows: []Row{live}, request: request{8, 800, 5, 500, sent(6, 7)}, want: Granted},
-		{name: "again", rows: []Row{live}, request: request{7, 700, 5, 500, nil}, want: Granted},
-		{name: "older", rows: []Row{live}, request: request{6, 600, 5, 500, nil}, want: Late},
-		{name: "the same number, another nonce", rows: []Row{live}, request: request{7, 701, 5, 500, nil}, want: Cloned},
-		{name: "remembers an answer between the last two", rows: []Row{live}, request: request{8, 800, 6, 600, nil}, want: Cloned},
-		{name: "remembers an answer before the last two", rows: []Row{live}, request: request{8, 800, 4, 400, nil}, want: Cloned},
+		{"the next request", alone, request{8, 800, 7, 700, nil}, Ticket{}, Granted, ""},
+		{"after lost requests", alone, request{12, 900, 7, 700, sent(8, 11)}, Ticket{}, Granted, ""},
+		{"after a lost answer", alone, request{8, 800, 5, 500, sent(6, 7)}, Ticket{}, Granted, ""},
+		{"again", alone, request{7, 700, 5, 500, nil}, Ticket{}, Granted, ""},
+		{"older", alone, request{6, 600, 5, 500, nil}, Ticket{}, Late, ""},
+		{"the same number, another nonce", alone, request{7, 701, 5, 500, nil}, Ticket{}, Cloned, ""},
+		{"remembers an answer between the last two", alone, request{8, 800, 6, 600, nil}, Ticket{}, Cloned, ""},
+		{"remembers an answer before the last two", alone, request{8, 800, 4, 400, nil}, Ticket{}, Cloned, ""},
+		{"has sent others since the answer before the last", alone, request{9, 900, 5, 500, []Ticket{{6, 601}, {7, 701}, {8, 801}}}, Ticket{}, Cloned, ""},
+		{"has sent others since the newest", alone, request{9, 900, 5, 500, sent(8, 8)}, Ticket{}, Cloned, ""},
+		{"names as many as it can, the newest first", alone, request{39, 900, 5, 500, sent(7, 6+MaxUnanswered)}, Ticket{}, Granted, ""},
+		{"names as many as it can, and all are newer", alone, request{40, 900, 5, 500, sent(8, 7+MaxUnanswered)}, Ticket{}, Cloned, ""},
+		{"has had no answer, and sent the newest", alone, request{8, 800, 0, 0, sent(1, 7)}, Ticket{}, Granted, ""},
+		{"remembers no answer", alone, request{8, 800, 0, 0, nil}, Ticket{}, Cloned, ""},
+		{"remembers another nonce", alone, request{8, 800, 7, 701, nil}, Ticket{}, Cloned, ""},
+		{"remembers the older nonce under the newer number", alone, request{8, 800, 7, 500, nil}, Ticket{}, Cloned, ""},
+		{"remembers an answer that the row does not know", alone, request{9, 900, 8, 800, nil}, Ticket{7, 700}, Granted, FreezeLostRow},
+		{"remembers a later answer, and has not been asked yet", alone, request{9, 900, 8, 800, nil}, Ticket{}, Behind, ""},
+		{"recalls another nonce", alone, request{9, 900, 8, 800, nil}, Ticket{7, 701}, Behind, ""},
+		{"recalls another number", alone, request{9, 900, 8, 800, nil}, Ticket{6, 700}, Behind, ""},
+		{"recalls the newest, and has sent others since", alone, request{11, 900, 8, 800, sent(9, 10)}, Ticket{7, 700}, Granted, FreezeLostRow},
+
+		{"closed because of a clone", []Row{closed(RowCloned, live)}, request{8, 800, 7, 700, nil}, Ticket{}, Cloned, ""},
+		{"closed because of a clone, again", []Row{closed(RowCloned, live)}, request{7, 700, 5, 500, nil}, Ticket{}, Cloned, ""},
+		{"left", []Row{closed(RowLeft, live)}, request{6, 600, 5, 500, nil}, Ticket{}, Removed, ""},
+		{"left, and another incarnation is live", []Row{closed(RowLeft, live), second}, request{8, 800, 7, 700, nil}, Ticket{}, Replaced, ""},
+		{"replaced", []Row{closed(RowReplaced, live), second}, request{8, 800, 7, 700, nil}, Ticket{}, Replaced, ""},
+		{"replaced, again", []Row{closed(RowReplaced, live), second}, request{7, 700, 5, 500, nil}, Ticket{}, Replaced, ""},
+		{"replaced by one that left", []Row{closed(RowReplaced, live), closed(RowLeft, second)}, request{8, 800, 7, 700, nil}, Ticket{}, Removed, ""},
 		{
-			name: "has sent others since the answer before the last", rows: []Row{live},
-			request: request{9, 900, 5, 500, []Ticket{{6, 601}, {7, 701}, {8, 801}}}, want: Cloned,
-		},
-		{name: "has sent others since the newest", rows: []Row{live}, request: request{9, 900, 5, 500, sent(8, 8)}, want: Cloned},
-		{name: "names as many as it can, the newest first", rows: []Row{live}, request: request{39, 900, 5, 500, sent(7, 6+MaxUnanswered)}, want: Granted},
-		{name: "names as many as it can, and all are newer", rows: []Row{live}, request: request{40, 900, 5, 500, sent(8, 7+MaxUnanswered)}, want: Cloned},
-		{name: "has had no answer, and sent the newest", rows: []Row{live}, request: request{8, 800, 0, 0, sent(1, 7)}, want: Granted},
-		{name: "remembers no answer", rows: []Row{live}, request: request{8, 800, 0, 0, nil}, want: Cloned},
-		{name: "remembers another nonce", rows: []Row{live}, request: request{8, 800, 7, 701, nil}, want: Cloned},
-		{name: "remembers the older nonce under the newer number", rows: []Row{live}, request: request{8, 800, 7, 500, nil}, want: Cloned},
-		{
-			name: "remembers an answer that the row does not know", rows: []Row{live},
-			request: request{9, 900, 8, 800, nil}, recalled: Ticket{7, 700}, want: Granted, freeze: FreezeLostRow,
-		},
-		{name: "remembers a later answer, and has not been asked yet", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, want: Behind},
-		{name: "recalls another nonce", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, recalled: Ticket{7, 701}, want: Behind},
-		{name: "recalls another number", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, recalled: Ticket{6, 700}, want: Behind},
-		{
-			name: "recalls the newest, and has sent others since", rows: []Row{live},
-			request: request{11, 900, 8, 800, sent(9, 10)}, recalled: Ticket{7, 700}, want: Granted, freeze: FreezeLostRow,
+			"replaced by one that was replaced", []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3", 0)},
+			request{8, 800, 7, 700, nil}, Ticket{}, Replaced, "",
 		},
 
-		{name: "closed because of a clone", rows: []Row{closed(RowCloned, live)}, request: request{8, 800, 7, 700, nil}, want: Cloned},
-		{name: "closed because of a clone, again", rows: []Row{closed(RowCloned, live)}, request: request{7, 700, 5, 500, nil}, want: Cloned},
-		{name: "left", rows: []Row{closed(RowLeft, live)}, request: request{6, 600, 5, 500, nil}, want: Removed},
-		{name: "left, and another incarnation is live", rows: []Row{closed(RowLeft, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
-		{name: "replaced", rows: []Row{closed(RowReplaced, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
-		{name: "replaced, again", rows: []Row{closed(RowReplaced, live), second}, request: request{7, 700, 5, 500, nil}, want: Replaced},
-		{
-			name: "replaced by one that left", rows: []Row{closed(RowReplaced, live), closed(RowLeft, second)},
-			request: request{8, 800, 7, 700, nil}, want: Removed,
-		},
-		{
-			name: "replaced by one that was replaced", rows: []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3", 0)},
-			request: request{8, 800, 7, 700, nil}, want: Replaced,
-		},
-
-		{name: "new", request: request{1, 100, 0, 0, nil}, want: Granted},
-		{name: "new, though not the first request", request: request{4, 400, 0, 0, nil}, want: Granted},
-		{name: "new beside an older incarnation", rows: []Row{holder("a", "0", half)}, request: request{1, 100, 0, 0, nil}, want: Granted},
-		{name: "remembers an answer, but has no row", request: request{8, 800, 7, 700, nil}, want: Granted, freeze: FreezeLostRow},
+		{"new", nil, request{1, 100, 0, 0, nil}, Ticket{}, Granted, ""},
+		{"new, though not the first request", nil, request{4, 400, 0, 0, nil}, Ticket{}, Granted, ""},
+		{"new beside an older incarnation", []Row{holder("a", "0", half)}, request{1, 100, 0, 0, nil}, Ticket{}, Granted, ""},
+		{"remembers an answer, but has no row", nil, request{8, 800, 7, 700, nil}, Ticket{}, Granted, FreezeLostRow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(append(slices.Clone(c.rows), holder("b", "1", half))...)
@@ -173,75 +162,62 @@ func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
 	require.Equal(t, 2, ans.Live, "a and b")
 }
 
+// A leave of one that cannot have sent the newest request comes from a clone. It does not speak for the other process, which may still draw.
 func TestLeave(t *testing.T) {
+	live, newest := holder("a", "1", half), []Ticket{{7, 700}}
 	for _, c := range []struct {
-		name  string
-		row   Row
-		seq   uint64
-		sent  []Ticket
-		left  bool
-		claim Share
+		name    string
+		row     Row
+		leave   Leave
+		changes bool
+		want    RowState
 	}{
-		{name: "a live row", row: holder("a", "1", half), seq: 8, sent: []Ticket{{7, 700}}, left: true},
-		{name: "older than the newest request", row: holder("a", "1", half), seq: 6, claim: half},
-		{name: "under the number of the newest request", row: holder("a", "1", half), seq: 7, claim: half},
-		{name: "a replaced row", row: closed(RowReplaced, holder("a", "1", half)), seq: 8, claim: half},
-		{name: "a cloned row", row: closed(RowCloned, holder("a", "1", half)), seq: 8, claim: half},
-		{name: "a row that has left", row: closed(RowLeft, holder("a", "1", 0)), seq: 8},
-		{name: "another incarnation", row: holder("a", "2", half), seq: 8, claim: half},
-		{name: "another ID", row: holder("b", "1", half), seq: 8, claim: half},
+		{"a live row", live, Leave{Seq: 8, LastSeq: 5, LastNonce: 500, Unanswered: newest}, true, RowLeft},
+		{"older than the newest request", live, Leave{Seq: 6, LastSeq: 5, LastNonce: 500}, false, RowLive},
+		{"under the number of the newest request", live, Leave{Seq: 7, LastSeq: 5, LastNonce: 500}, false, RowLive},
+		{"a replaced row", closed(RowReplaced, live), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowReplaced},
+		{"a cloned row", closed(RowCloned, live), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowCloned},
+		{"a row that has left", closed(RowLeft, holder("a", "1", 0)), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowLeft},
+		{"another incarnation", holder("a", "2", half), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowLive},
+		{"another ID", holder("b", "1", half), Leave{Seq: 8, LastSeq: 5, LastNonce: 500}, false, RowLive},
+
+		{"the answer to the newest request", live, Leave{Seq: 9, LastSeq: 7, LastNonce: 700}, true, RowLeft},
+		{
+			"an answer before, and the newest request", live,
+			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 700}}}, true, RowLeft,
+		},
+		{"an answer that the record has forgotten", live, Leave{Seq: 9, LastSeq: 8, LastNonce: 800}, true, RowCloned},
+		{"no answer at all", live, Leave{Seq: 9}, true, RowCloned},
+		{"an answer before", live, Leave{Seq: 9, LastSeq: 5, LastNonce: 500}, true, RowCloned},
+		{
+			"an answer before, and another request under the newest number", live,
+			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 701}}}, true, RowCloned,
+		},
+		{"the same number with another nonce", live, Leave{Seq: 9, LastSeq: 7, LastNonce: 701}, true, RowCloned},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(c.row)
 			before := copyRecord(r)
-			changed := r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: c.seq, LastSeq: 5, LastNonce: 500, Unanswered: c.sent}, after(time.Second))
-			require.Equal(t, c.left, changed)
-			require.Equal(t, c.claim, r.Claims())
-			if !changed {
+			c.leave.Pool, c.leave.ID, c.leave.Incarnation = "pool", "a", "1"
+			require.NoError(t, c.leave.Validate())
+			require.Equal(t, c.changes, r.Leave(&c.leave, after(time.Second)))
+			require.Equal(t, c.want, r.Rows[0].State)
+			switch {
+			case !c.changes:
 				require.Equal(t, before, r)
-				return
+			case c.want == RowCloned:
+				require.Equal(t, half, r.Claims(), "the claim stays until removal")
+			default:
+				require.Zero(t, r.Claims())
+				require.Equal(t, c.leave.Seq, r.Rows[0].Seq)
+				require.Equal(t, t0+micros(time.Second), r.Rows[0].LastSeen, "the tombstone stays for one removal time")
+				require.Equal(t, before.Revision+1, r.Revision)
 			}
-			require.Equal(t, RowLeft, r.Rows[0].State)
-			require.Equal(t, c.seq, r.Rows[0].Seq)
-			require.Equal(t, t0+micros(time.Second), r.Rows[0].LastSeen, "the tombstone stays for one removal time")
-			require.Equal(t, before.Revision+1, r.Revision)
 		})
 	}
 	var none Record
 	require.False(t, none.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1}, after(0)), "there is no pool")
 	require.Equal(t, Record{}, none)
-}
-
-// A leave of one that cannot have sent the newest request comes from a clone. It does not speak for the other process, which may still draw.
-func TestLeaveOfAClone(t *testing.T) {
-	for _, c := range []struct {
-		name        string
-		last, nonce uint64
-		sent        []Ticket
-		left        bool
-	}{
-		{"the answer to the newest request", 7, 700, nil, true},
-		{"an answer before, and the newest request", 5, 500, []Ticket{{6, 600}, {7, 700}}, true},
-		{"an answer that the record has forgotten", 8, 800, nil, false},
-		{"no answer at all", 0, 0, nil, false},
-		{"an answer before", 5, 500, nil, false},
-		{"an answer before, and another request under the newest number", 5, 500, []Ticket{{6, 600}, {7, 701}}, false},
-		{"the same number with another nonce", 7, 701, nil, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			r := standing(holder("a", "1", half))
-			l := Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce, Unanswered: c.sent}
-			require.NoError(t, l.Validate())
-			require.True(t, r.Leave(&l, after(0)))
-			if c.left {
-				require.Equal(t, RowLeft, r.Rows[0].State)
-				require.Zero(t, r.Claims())
-				return
-			}
-			require.Equal(t, RowCloned, r.Rows[0].State)
-			require.Equal(t, half, r.Claims(), "the claim stays until removal")
-		})
-	}
 }
 
 // sent33 is one unanswered request more than may be named.
@@ -297,4 +273,17 @@ func TestCloneThatHasSeenANewerStoreFreezesThePool(t *testing.T) {
 			require.GreaterOrEqual(t, r.Revision, req.Revision)
 		})
 	}
+}
+
+// The death of an incarnation that is not on record, or has left, changes no row.
+func TestDeathsOfOthersChangeNoRow(t *testing.T) {
+	r := standing(holder("a", "2", half), closed(RowLeft, holder("a", "4", 0)))
+	req := follow(Report{})
+	req.Incarnation, req.LastSeq, req.LastNonce, req.LastTime = "9", 0, 0, 0
+	req.Dead = []Death{{Incarnation: "1"}, {Incarnation: "3"}, {Incarnation: "4", Last: Ticket{7, 700}}}
+	require.NoError(t, req.Validate())
+	ans, _ := r.Sync(&req, after(time.Second))
+	require.Equal(t, Granted, ans.Status)
+	require.Equal(t, []RowState{RowReplaced, RowLeft, RowLive}, []RowState{r.Rows[0].State, r.Rows[1].State, r.Rows[2].State})
+	require.Equal(t, half, r.Claims())
 }

@@ -95,21 +95,20 @@ func testDeletedRecords(t *testing.T, on target) {
 
 // A bucket that was made as other programs make theirs will do: no read takes
 // the way that any replica may answer.
-func TestBucketOfAnotherProgram(t *testing.T) {
-	on := cluster(t)
+func testBucketOfAnotherProgram(t *testing.T, on target) {
 	nc := connect(t, on.urls)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "theirs", Replicas: 3, History: 5, Storage: jetstream.MemoryStorage})
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: on.bucket, Replicas: 3, History: 5, Storage: jetstream.MemoryStorage})
 	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), "KV_theirs")
+	stream, err := js.Stream(t.Context(), "KV_"+on.bucket)
 	require.NoError(t, err)
 	require.True(t, stream.CachedInfo().Config.AllowDirect)
 	direct, err := nc.SubscribeSync("$JS.API.DIRECT.GET.>")
 	require.NoError(t, err)
 
 	var log strings.Builder
-	s, err := New(nc, WithBucket("theirs"), WithReplicas(5), WithLongestLease(quick), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	s, err := New(nc, WithBucket(on.bucket), WithReplicas(5), WithLongestLease(quick), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	syncUntil(t, s, request("p", "a", 1), isWhole)
 	pending, _, err := direct.Pending()

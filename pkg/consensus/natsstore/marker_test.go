@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -133,8 +132,7 @@ func TestForeignMarker(t *testing.T) {
 }
 
 // Another leader knows nothing of new pools at first.
-func TestNewPoolAfterAnElection(t *testing.T) {
-	on := cluster(t)
+func testElection(t *testing.T, on target) {
 	s := open(t, on, WithLongestLease(quick))
 	next := newcomers()
 	awaitTrust(t, s, next)
@@ -267,13 +265,11 @@ func TestBucketMadeAnewWhileAPoolBegins(t *testing.T) {
 }
 
 // On one server of several only a client of that server can tell its life from the next one.
-func TestMarkerOfOneServerOfSeveral(t *testing.T) {
-	c := testenv.NATSProcessCluster(t, 3)
-	on := target{urls: strings.Join(c.URLs(), ","), bucket: DefaultBucket}
+func testOneServerOfSeveral(t *testing.T, on target) {
 	next := newcomers()
 	mustSync(t, open(t, on, WithReplicas(1)), request(next(), "a", 1))
 	leader := leaderOf(t, connect(t, on.urls), on.bucket)
-	for _, url := range c.URLs() {
+	for url := range strings.SplitSeq(on.urls, ",") {
 		s := open(t, target{urls: url, bucket: on.bucket}, WithLongestLease(quick))
 		if name, _ := (line{s, s.nc}).server(); name == leader {
 			awaitTrust(t, s, next)

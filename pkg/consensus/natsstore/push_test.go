@@ -4,58 +4,38 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
-
-	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
 // News come between no writes: the bucket keeps nothing of them, whatever the server's version.
-func TestNewsAreNoEntries(t *testing.T) {
-	for _, kind := range kinds {
-		t.Run(kind.name, func(t *testing.T) {
-			s := open(t, kind.start(t), WithLongestLease(longest))
-			mustSync(t, s, request("p", "a", 1))
-			l := line{s, s.nc}
-			before, err := l.info(t.Context())
-			require.NoError(t, err)
-			heard := make(chan []byte, 100)
-			stop, err := s.Watch(t.Context(), "p", func(news []byte) { heard <- news })
-			require.NoError(t, err)
-			t.Cleanup(stop)
-			require.NoError(t, s.nc.FlushTimeout(patience))
-			for range 100 {
-				require.NoError(t, s.Push(t.Context(), "p", []byte("news")))
-			}
-			for range 100 {
-				require.Equal(t, "news", string(<-heard))
-			}
-			mustSync(t, s, request("p", "b", 1))
-			after, err := l.info(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, before.State.LastSeq+1, after.State.LastSeq)
-		})
+func testNews(t *testing.T, on target) {
+	s := open(t, on, WithLongestLease(longest))
+	mustSync(t, s, request("p", "a", 1))
+	l := line{s, s.nc}
+	before, err := l.info(t.Context())
+	require.NoError(t, err)
+	heard := make(chan []byte, 100)
+	stop, err := s.Watch(t.Context(), "p", func(news []byte) { heard <- news })
+	require.NoError(t, err)
+	t.Cleanup(stop)
+	require.NoError(t, s.nc.FlushTimeout(patience))
+	for range 100 {
+		require.NoError(t, s.Push(t.Context(), "p", []byte("news")))
 	}
+	for range 100 {
+		require.Equal(t, "news", string(<-heard))
+	}
+	mustSync(t, s, request("p", "b", 1))
+	after, err := l.info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before.State.LastSeq+1, after.State.LastSeq)
 }
 
 // A user who may do what is documented hears news; one who may not subscribe does everything else.
 func TestPermissionsForNews(t *testing.T) {
-	srv := testenv.NATS(t, func(o *server.Options) {
-		publish := []string{
-			"$JS.API.STREAM.INFO.KV_numathrottle", "$JS.API.STREAM.CREATE.KV_numathrottle", "$JS.API.STREAM.MSG.GET.KV_numathrottle", "$KV.numathrottle.>",
-		}
-		for name, subscribe := range map[string][]string{"all": {"_INBOX.>", "$KV.numathrottle.push.>"}, "deaf": {"_INBOX.>"}} {
-			o.Users = append(o.Users, &server.User{Username: name, Password: "hunter2", Permissions: &server.Permissions{
-				Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
-			}})
-		}
-	})
-	as := func(name string) *Store {
-		s, err := New(connect(t, srv.URL(), nats.UserInfo(name, "hunter2")), WithLogger(silent))
-		require.NoError(t, err)
-		return s
-	}
+	as := withUsers(t, map[string][]string{"all": documented, "deaf": documented},
+		map[string][]string{"all": {"_INBOX.>", "$KV.numathrottle.push.>"}, "deaf": {"_INBOX.>"}})
 	all, deaf, heard := as("all"), as("deaf"), make(chan string, 1)
 	stop, err := all.Watch(t.Context(), "p", func(news []byte) { heard <- string(news) })
 	require.NoError(t, err)

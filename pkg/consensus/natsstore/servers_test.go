@@ -177,21 +177,28 @@ var kinds = []struct {
 	start func(t testing.TB) target
 }{{"current", current}, {"debian", debian}, {"cluster", cluster}, {"debian cluster", debianCluster}}
 
-// TestOnEachServer runs tests on every kind of server, each in a bucket of its own.
+// TestOnEachServer runs tests on every kind of server, or on a cluster alone, each in a bucket of its own.
 func TestOnEachServer(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			on := kind.start(t)
 			for _, test := range []struct {
 				name string
+				only string
 				run  func(t *testing.T, on target)
 			}{
-				{"a pool", testPool},
-				{"deleted records", testDeletedRecords},
-				{"a hundred processors", testHundred},
+				{"a pool", "", testPool},
+				{"deleted records", "", testDeletedRecords},
+				{"a hundred processors", "", testHundred},
+				{"news", "", testNews},
+				{"of another program", "cluster", testBucketOfAnotherProgram},
+				{"election", "cluster", testElection},
+				{"one of several", "cluster", testOneServerOfSeveral},
 			} {
 				on.bucket = strings.ReplaceAll(test.name, " ", "-")
-				t.Run(test.name, func(t *testing.T) { test.run(t, on) })
+				if test.only == "" || test.only == kind.name {
+					t.Run(test.name, func(t *testing.T) { test.run(t, on) })
+				}
 			}
 		})
 	}

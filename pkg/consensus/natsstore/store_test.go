@@ -76,27 +76,34 @@ func TestAccountWithoutJetStream(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
-// A server drops what a user may not publish; the error says which permission.
-func TestMissingPermissions(t *testing.T) {
+// documented is what a user must be allowed to publish.
+var documented = []string{
+	"$JS.API.STREAM.INFO.KV_numathrottle", "$JS.API.STREAM.CREATE.KV_numathrottle", "$JS.API.STREAM.MSG.GET.KV_numathrottle", "$KV.numathrottle.>",
+}
+
+// withUsers starts a server on which users may publish and hear so much, and returns what opens a Store as one of them.
+func withUsers(t *testing.T, publish, subscribe map[string][]string) (as func(name string) *Store) {
+	t.Helper()
 	srv := testenv.NATS(t, func(o *server.Options) {
-		publish := []string{
-			"$JS.API.STREAM.INFO.KV_numathrottle", "$JS.API.STREAM.CREATE.KV_numathrottle", "$JS.API.STREAM.MSG.GET.KV_numathrottle", "$KV.numathrottle.>",
-		}
-		user := func(name string, may []string) *server.User {
-			return &server.User{Username: name, Password: "hunter2", Permissions: &server.Permissions{
-				Publish: &server.SubjectPermission{Allow: may}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
-			}}
-		}
-		o.Users = []*server.User{
-			user("all", publish), user("no-get", append([]string{publish[3]}, publish[:2]...)), user("no-write", publish[:3]),
-			{Username: "no-inbox", Password: "hunter2", Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"_INBOX.>"}}}},
+		for name, subjects := range publish {
+			o.Users = append(o.Users, &server.User{Username: name, Password: "hunter2", Permissions: &server.Permissions{
+				Publish: &server.SubjectPermission{Allow: subjects}, Subscribe: &server.SubjectPermission{Allow: subscribe[name]},
+			}})
 		}
 	})
-	as := func(name string) *Store {
+	return func(name string) *Store {
 		s, err := New(connect(t, srv.URL(), nats.UserInfo(name, "hunter2")), WithLogger(silent))
 		require.NoError(t, err)
 		return s
 	}
+}
+
+// A server drops what a user may not publish; the error says which permission.
+func TestMissingPermissions(t *testing.T) {
+	inbox := []string{"_INBOX.>"}
+	as := withUsers(t, map[string][]string{
+		"all": documented, "no-get": append([]string{documented[3]}, documented[:2]...), "no-write": documented[:3], "no-inbox": documented,
+	}, map[string][]string{"all": inbox, "no-get": inbox, "no-write": inbox, "no-inbox": {"elsewhere"}})
 	mustSync(t, as("all"), request("p", "a", 1))
 	for name, want := range map[string]string{
 		"no-get":   `Permissions Violation for Publish to "$JS.API.STREAM.MSG.GET.KV_numathrottle"`,

@@ -2,8 +2,6 @@ package redisstore
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,21 +13,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
-
-// TestOneRequestPerSync counts at the server.
-func TestOneRequestPerSync(t *testing.T) {
-	const syncs = 50
-	server := testenv.Redis(t)
-	s := New(client(t, ClientOptions(server.Addr())))
-	granted(t, s, request("p", "a", 1, 1)) // loads the script
-	require.Equal(t, map[string]int64{
-		"evalsha": syncs, "info": syncs, "time": syncs, "hmget": syncs, "hgetall": syncs, "hset": syncs, "pexpire": 2 * syncs,
-	}, calls(t, server, func() {
-		for n := range uint64(syncs) {
-			granted(t, s, request("p", "a", n+2, 1))
-		}
-	}))
-}
 
 // calls counts what the server carries out during do, the scripts' own calls included.
 func calls(t *testing.T, server *servers.Redis, do func()) map[string]int64 {
@@ -187,26 +170,29 @@ func openConnections(t *testing.T, c *redis.Client, n int) {
 func TestServerTime(t *testing.T) {
 	race.Skip(t, "it measures")
 	server := testenv.Redis(t)
-	c := client(t, ClientOptions(server.Addr()))
-	s := New(c)
-	for _, rows := range []int{1, 10, 100, 1000} {
-		pool := fmt.Sprint("pool of ", rows)
-		next := fill(t, s, pool, rows)
+	s := New(client(t, ClientOptions(server.Addr())))
+	for _, of := range []struct{ rows, draws int }{{1, 0}, {10, 0}, {100, 0}, {1000, 0}, {100, driver.MaxDraws}} {
+		next := fill(t, s, fmt.Sprint("pool of ", of), of.rows)
+		var draws []driver.Draw
+		for key := range of.draws {
+			draws = append(draws, driver.Draw{Key: uint64(key) << 40, Total: 1000, Per: time.Second, Burst: 100, Ask: 10})
+		}
 		syncs := 200
-		require.NoError(t, c.ConfigResetStat(t.Context()).Err())
 		before, err := server.CPUTime(t.Context())
 		require.NoError(t, err)
 		began := time.Now()
 		for range syncs {
-			granted(t, s, next())
+			req := next()
+			req.Draws = draws
+			granted(t, s, req)
 		}
 		took := time.Since(began) / time.Duration(syncs)
 		after, err := server.CPUTime(t.Context())
 		require.NoError(t, err)
 		cpu := (after - before) / time.Duration(syncs)
-		t.Logf("pool of %4d: script %7.1f us, server %s of CPU, round trip and parsing %s per sync",
-			rows, perCall(t, c, "evalsha"), cpu.Round(time.Microsecond), took.Round(time.Microsecond))
-		if rows == 100 {
+		t.Logf("pool of %4d, %4d draws: server %s of CPU, round trip and parsing %s per sync",
+			of.rows, of.draws, cpu.Round(time.Microsecond), took.Round(time.Microsecond))
+		if of.rows == 100 && of.draws == 0 {
 			require.Less(t, 100*cpu, 50*time.Millisecond, "a hundred syncs per second")
 		}
 	}
@@ -231,15 +217,4 @@ func fill(t testing.TB, s *Store, pool string, rows int) func() driver.Request {
 		granted(t, s, next())
 	}
 	return next
-}
-
-// perCall returns the server's own measure of a command, in microseconds.
-func perCall(t testing.TB, c redis.UniversalClient, command string) float64 {
-	t.Helper()
-	found := regexp.MustCompile(`cmdstat_` + command + `:.*usec_per_call=([0-9.]+)`).
-		FindStringSubmatch(c.Info(t.Context(), "commandstats").Val())
-	require.Len(t, found, 2)
-	usec, err := strconv.ParseFloat(found[1], 64)
-	require.NoError(t, err)
-	return usec
 }

@@ -56,9 +56,8 @@ func TestBodiesThatAreKnownAreNotSent(t *testing.T) {
 	require.Equal(t, whole, c.HGet(t.Context(), key, documentField+"limit").Val(), "it stays on record")
 }
 
-// TestDocumentsCostNoRequest counts at the server: documents come with the sync, saving
-// one is one request, and so is loading.
-func TestDocumentsCostNoRequest(t *testing.T) {
+// TestOneRequestPerSync counts at the server: documents come with the sync, saving one is one request, and so is loading.
+func TestOneRequestPerSync(t *testing.T) {
 	server := testenv.Redis(t)
 	s := New(client(t, ClientOptions(server.Addr())))
 	granted(t, s, request("p", "a", 1, 1))
@@ -66,11 +65,12 @@ func TestDocumentsCostNoRequest(t *testing.T) {
 	_, err := s.Save(t.Context(), "other", save) // loads the script
 	require.ErrorIs(t, err, driver.ErrNoPool)
 	sync := map[string]int64{"evalsha": 1, "info": 1, "time": 1, "hmget": 1, "hgetall": 1, "hset": 1, "pexpire": 2}
+	require.Equal(t, sync, calls(t, server, func() { granted(t, s, request("p", "a", 2, 1)) }))
 	require.Equal(t, sync, calls(t, server, func() {
-		granted(t, s, with(request("p", "a", 2, 1), save, driver.DocumentReport{Name: "ramp", Version: 1, Body: []byte("y")}))
+		granted(t, s, with(request("p", "a", 3, 1), save, driver.DocumentReport{Name: "ramp", Version: 1, Body: []byte("y")}))
 	}))
 	require.Equal(t, sync, calls(t, server, func() {
-		granted(t, s, with(request("p", "a", 3, 1), driver.DocumentReport{Name: "limit", Version: 1}))
+		granted(t, s, with(request("p", "a", 4, 1), driver.DocumentReport{Name: "limit", Version: 1}))
 	}))
 	require.Equal(t, map[string]int64{"evalsha": 1, "hmget": 1, "hset": 1, "pexpire": 1}, calls(t, server, func() {
 		_, err := s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 2, Base: 1, Body: []byte("x")})

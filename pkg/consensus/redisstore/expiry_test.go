@@ -9,17 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
-
-// scriptsRun is how many scripts the server has run.
-func scriptsRun(t *testing.T, srv *servers.Redis) int64 {
-	t.Helper()
-	commands, err := srv.Commands(t.Context())
-	require.NoError(t, err)
-	return commands["evalsha"]
-}
 
 // A server that comes to a request when its caller has given up does nothing of what it asks.
 func TestAnExpiredRequestIsNotCarriedOut(t *testing.T) {
@@ -36,13 +27,13 @@ func TestAnExpiredRequestIsNotCarriedOut(t *testing.T) {
 		"sync":        func(ctx context.Context) error { _, err := s.Sync(ctx, holds); return err },
 		"reservation": func(ctx context.Context) error { _, err := s.Reserve(ctx, reservation("p")); return err },
 	} {
-		before, run := everything(t, c), scriptsRun(t, srv) // which leaves a connection that is open
+		before, run := everything(t, c), commands(t, srv)["evalsha"] // which leaves a connection that is open
 		require.NoError(t, srv.Stop(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		require.Error(t, call(ctx), name)
 		cancel()
 		require.NoError(t, srv.Continue())
-		waitFor(t, "the server comes to the "+name, func() bool { return scriptsRun(t, srv) == run+1 })
+		waitFor(t, "the server comes to the "+name, func() bool { return commands(t, srv)["evalsha"] == run+1 })
 		require.Equal(t, before, everything(t, c), name)
 	}
 	require.Contains(t, c.HGet(t.Context(), pool, "a\x001").Val(), fmt.Sprint(" ", request("p", "a", 1, 1).Nonce, " "))
@@ -60,13 +51,13 @@ func TestAJoinOfALargePoolExpiresToo(t *testing.T) {
 	}
 	for pool, want := range map[string]int64{"p": 2, "small": 1} {
 		s := New(client(t, ClientOptions(srv.Addr())))
-		run := scriptsRun(t, srv)
+		run := commands(t, srv)["evalsha"]
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		answer, err := s.Sync(ctx, request(pool, "newcomer", 1, 1))
 		cancel()
 		require.NoError(t, err)
 		require.Equal(t, driver.Granted, answer.Status)
-		require.Equal(t, run+want, scriptsRun(t, srv), pool)
+		require.Equal(t, run+want, commands(t, srv)["evalsha"], pool)
 	}
 }
 

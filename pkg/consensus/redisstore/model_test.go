@@ -70,51 +70,6 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 	}
 }
 
-// TestScriptsAtTheEndOfARemovalTime is the same for what happens to a row in the
-// last moment before its removal and in the first one after it.
-func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
-	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
-	whole := driver.Report{Wanted: driver.Whole, InUse: 5}
-	first := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: 4 * time.Second, Report: whole}
-	again := first
-	again.Nonce = 2
-	next := driver.Request{ID: "a", Incarnation: "1", Seq: 2, Nonce: 2, LastSeq: 1, LastNonce: 1, Lease: 3 * time.Second, Report: whole}
-	rival := next
-	rival.Incarnation = "2"
-	newer := again
-	newer.Incarnation = "2"
-	for name, last := range map[string]func(m *model, answered int64){
-		"repeat":          func(m *model, _ int64) { m.sync(first) },
-		"first again":     func(m *model, _ int64) { m.sync(again) },
-		"next":            func(m *model, answered int64) { n := next; n.LastTime = answered; m.sync(n) },
-		"next, forgotten": func(m *model, answered int64) { n := next; n.LastTime = answered + 1; m.sync(n) },
-		"rival":           func(m *model, answered int64) { n := rival; n.LastTime = answered; m.sync(n) },
-		"newer":           func(m *model, _ int64) { m.sync(newer) },
-		"leave":           func(m *model, _ int64) { m.leave(driver.Leave{ID: "a", Incarnation: "1", Seq: 2}) },
-		"other":           func(m *model, _ int64) { o := first; o.ID = "c"; m.sync(o) },
-	} {
-		for _, past := range []int64{0, 1} {
-			for _, keeper := range []driver.RowKey{{ID: "b", Incarnation: "1"}, {ID: "a", Incarnation: "3"}} {
-				t.Run(fmt.Sprintf("%s, %d us past, while %s is there", name, past, keeper), func(t *testing.T) {
-					m := newModel(t, c, 0)
-					require.NoError(t, c.Del(t.Context(), m.key).Err())
-					m.at.Remembers = math.MaxInt64
-					m.sync(first)
-					answered := m.record.Clock
-					for i := range uint64(6) { // the keeper keeps the clock running
-						m.at.Now += 1_000_000
-						m.sync(driver.Request{
-							ID: keeper.ID, Incarnation: keeper.Incarnation, Seq: i + 1, LastSeq: i, Lease: first.Lease, Report: whole,
-						})
-					}
-					m.at.Now += past
-					last(m, answered)
-				})
-			}
-		}
-	}
-}
-
 // TestScriptsTakeTheNextLease: who joins a pool in which nobody is live brings the lease.
 func TestScriptsTakeTheNextLease(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))

@@ -12,6 +12,35 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
+// eachReport is a fault in how reports on documents are understood.
+func eachReport(spoil func(*driver.DocumentReport)) func(*driver.Request) {
+	return func(r *driver.Request) {
+		for i := range r.Documents {
+			spoil(&r.Documents[i])
+		}
+	}
+}
+
+// untold hides documents from who sends a request.
+func untold(hidden func(r driver.Request, d driver.Document) bool) func(driver.Request, *driver.Answer) {
+	return func(r driver.Request, ans *driver.Answer) {
+		ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool { return hidden(r, d) })
+	}
+}
+
+// reported tells whether a request reports on a document in a way.
+func reported(r driver.Request, d driver.Document, so func(driver.DocumentReport) bool) bool {
+	return slices.ContainsFunc(r.Documents, func(by driver.DocumentReport) bool { return by.Name == d.Name && so(by) })
+}
+
+// changes tells whether a report proposes a change.
+func changes(d *driver.DocumentReport) bool { return d.Base < d.Version && len(d.Body) > 0 }
+
+// nobodyLive tells whether nobody is in a pool.
+func nobodyLive(r *driver.Record) bool {
+	return !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive })
+}
+
 // documentFaults are about documents, notes and the beginning of a pool.
 var documentFaults = map[string]fault{
 	"a spacing by a document counts as any other": {
@@ -26,70 +55,52 @@ var documentFaults = map[string]fault{
 				r.Documents = append(slices.Clip(r.Documents), driver.DocumentReport{Name: r.SpacingBy, Version: 1})
 			}
 		},
-		answer: func(_ driver.Request, ans *driver.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool { return d.Name == "\xff" })
-		},
+		answer: untold(func(_ driver.Request, d driver.Document) bool { return d.Name == "\xff" }),
 	},
 	"a change of an older version is taken": {
 		found: "of two changes of one version the first is taken",
-		request: func(r *driver.Request) {
-			for i := range r.Documents {
-				if len(r.Documents[i].Body) > 0 {
-					r.Documents[i].Base = r.Documents[i].Version
-				}
+		request: eachReport(func(d *driver.DocumentReport) {
+			if len(d.Body) > 0 {
+				d.Base = d.Version
 			}
-		},
+		}),
 	},
 	"nothing is given back": {
 		found: "what the store has not is given back",
-		request: func(r *driver.Request) {
-			for i := range r.Documents {
-				if d := &r.Documents[i]; d.Base == d.Version {
-					d.Body = nil
-				}
+		request: eachReport(func(d *driver.DocumentReport) {
+			if d.Base == d.Version {
+				d.Body = nil
 			}
-		},
+		}),
 	},
 	"changes are not taken": {
 		found: "a document is told to whoever has it not",
-		request: func(r *driver.Request) {
-			for i := range r.Documents {
-				if d := &r.Documents[i]; d.Base < d.Version && len(d.Body) > 0 {
-					d.Version, d.Body = d.Base, nil
-				}
+		request: eachReport(func(d *driver.DocumentReport) {
+			if changes(d) {
+				d.Version, d.Body = d.Base, nil
 			}
-		},
+		}),
 	},
 	"a version that was lost is not told": {
-		found: "what the store has not is given back",
-		answer: func(_ driver.Request, ans *driver.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool { return d.Version == 0 })
-		},
+		found:  "what the store has not is given back",
+		answer: untold(func(_ driver.Request, d driver.Document) bool { return d.Version == 0 }),
 	},
 	"only newer versions are told": {
 		found: "a document is told to whoever has it not",
-		answer: func(req driver.Request, ans *driver.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool {
-				return slices.ContainsFunc(req.Documents, func(r driver.DocumentReport) bool {
-					return r.Name == d.Name && r.Version > d.Version && d.Version > 0
-				})
-			})
-		},
+		answer: untold(func(r driver.Request, d driver.Document) bool {
+			return d.Version > 0 && reported(r, d, func(by driver.DocumentReport) bool { return by.Version > d.Version })
+		}),
 	},
 	"versions are compared, and bodies are not": {
 		found: "of two changes of one version the first is taken",
-		answer: func(req driver.Request, ans *driver.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool {
-				return slices.ContainsFunc(req.Documents, func(r driver.DocumentReport) bool {
-					return r.Name == d.Name && r.Version == d.Version
-				})
-			})
-		},
+		answer: untold(func(r driver.Request, d driver.Document) bool {
+			return reported(r, d, func(by driver.DocumentReport) bool { return by.Version == d.Version })
+		}),
 	},
 	"documents go with the last processor": {
 		found: "documents outlive the processors",
 		record: func(r *driver.Record, _ driver.At) {
-			if !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
+			if nobodyLive(r) {
 				r.Documents = nil
 			}
 		},
@@ -114,26 +125,20 @@ var documentFaults = map[string]fault{
 	},
 	"there is no limit to documents": {
 		found: "a pool has so many documents and no more",
-		request: func(r *driver.Request) {
-			for i := range r.Documents {
-				if d := &r.Documents[i]; d.Name >= "b" && d.Name < "c" {
-					d.Body = nil // as if it were kept, and not told
-				}
+		request: eachReport(func(d *driver.DocumentReport) {
+			if d.Name >= "b" && d.Name < "c" {
+				d.Body = nil // as if it were kept, and not told
 			}
-		},
-		answer: func(_ driver.Request, ans *driver.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool { return d.Name == "b" })
-		},
+		}),
+		answer: untold(func(_ driver.Request, d driver.Document) bool { return d.Name == "b" }),
 	},
 	"a refused request takes documents": {
 		found: "a refused request takes and tells no document",
 		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			ans, err := s.Sync(ctx, req)
-			if err == nil && ans.Status != driver.Granted {
-				for _, d := range req.Documents {
-					if d.Base < d.Version && len(d.Body) > 0 {
-						_, _ = s.Save(ctx, req.Pool, d)
-					}
+			for _, d := range req.Documents {
+				if err == nil && ans.Status != driver.Granted && changes(&d) {
+					_, _ = s.Save(ctx, req.Pool, d)
 				}
 			}
 			return ans, err
@@ -158,25 +163,11 @@ var documentFaults = map[string]fault{
 			return s.Sync(ctx, req)
 		},
 	},
-	"notes are lost": {
-		found: "a note is shown in the roster, exactly",
-		request: func(r *driver.Request) {
-			r.Note = ""
-		},
-	},
-	"notes are trimmed": {
-		found: "a note is shown in the roster, exactly",
-		request: func(r *driver.Request) {
-			r.Note = strings.TrimSpace(r.Note)
-		},
-	},
+	"notes are lost":    {found: "a note is shown in the roster, exactly", request: func(r *driver.Request) { r.Note = "" }},
+	"notes are trimmed": {found: "a note is shown in the roster, exactly", request: func(r *driver.Request) { r.Note = strings.TrimSpace(r.Note) }},
 	"every sync is a beginning": {
-		found: "a pool begins when nobody is there, and tells how long it slept",
-		answer: func(_ driver.Request, ans *driver.Answer) {
-			if ans.Status == driver.Granted {
-				ans.Epoch = ans.Time
-			}
-		},
+		found:  "a pool begins when nobody is there, and tells how long it slept",
+		answer: granted(func(_ driver.Request, ans *driver.Answer) { ans.Epoch = ans.Time }),
 	},
 	"a silence is time of the pool": {
 		found:  "a pool begins when nobody is there, and tells how long it slept",
@@ -185,35 +176,17 @@ var documentFaults = map[string]fault{
 	"a pool never begins anew": {
 		found: "a pool begins when nobody is there, and tells how long it slept",
 		record: func(r *driver.Record, _ driver.At) {
-			if r.Epoch > 0 && !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
+			if r.Epoch > 0 && nobodyLive(r) {
 				r.Rows = append(r.Rows, driver.Row{RowKey: driver.RowKey{ID: "~", Incarnation: "1"}, LastSeen: r.Clock})
 			}
 		},
 	},
 	"a beginning is known to who has forgotten it": {
-		found: "a store that has forgotten something does not know when the pool began",
-		answer: func(_ driver.Request, ans *driver.Answer) {
-			if ans.Status == driver.Granted {
-				ans.Epoch = max(ans.Epoch, 1)
-			}
-		},
+		found:  "a store that has forgotten something does not know when the pool began",
+		answer: granted(func(_ driver.Request, ans *driver.Answer) { ans.Epoch = max(ans.Epoch, 1) }),
 	},
-	"a silence is not shown": {
-		found: "loading shows documents and live processors",
-		roster: func(rows []driver.RosterRow) {
-			for i := range rows {
-				rows[i].Silent = 0
-			}
-		},
-	},
-	"who has just spoken is silent": {
-		found: "loading shows documents and live processors",
-		roster: func(rows []driver.RosterRow) {
-			for i := range rows {
-				rows[i].Silent += time.Second
-			}
-		},
-	},
+	"a silence is not shown":        {found: "loading shows documents and live processors", roster: func(w *driver.RosterRow) { w.Silent = 0 }},
+	"who has just spoken is silent": {found: "loading shows documents and live processors", roster: func(w *driver.RosterRow) { w.Silent += time.Second }},
 	"a document is saved over another": {
 		found: "a document is saved if nobody has changed it",
 		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {

@@ -31,7 +31,7 @@ type fault struct {
 	leave   func(*driver.Leave) bool
 	sync    func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error)
 	save    func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error)
-	roster  func([]driver.RosterRow) // what is shown to operators
+	roster  func(*driver.RosterRow) // as it is shown to operators
 
 	reservation func(*driver.Reserve)
 	reserved    func(*driver.Reserved)
@@ -45,50 +45,53 @@ func joined(a, b map[string]fault) map[string]fault {
 	return all
 }
 
+// eachRow spoils the rows on record after every step.
+func eachRow(spoil func(*driver.Row)) func(*driver.Record, driver.At) {
+	return func(r *driver.Record, _ driver.At) {
+		for i := range r.Rows {
+			spoil(&r.Rows[i])
+		}
+	}
+}
+
+// rowsLost drops rows after every step.
+func rowsLost(lost func(*driver.Record, driver.Row) bool) func(*driver.Record, driver.At) {
+	return func(r *driver.Record, _ driver.At) {
+		r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return lost(r, w) })
+	}
+}
+
+// granted spoils answers that are no refusals.
+func granted(spoil func(driver.Request, *driver.Answer)) func(driver.Request, *driver.Answer) {
+	return func(r driver.Request, ans *driver.Answer) {
+		if ans.Status == driver.Granted {
+			spoil(r, ans)
+		}
+	}
+}
+
 var stepFaults = map[string]fault{
 	"facts are not believed": {
-		found: "a claim falls only once less is in use",
-		request: func(r *driver.Request) {
-			r.InUse = min(r.InUse, r.Wanted)
-		},
+		found:   "a claim falls only once less is in use",
+		request: func(r *driver.Request) { r.InUse = min(r.InUse, r.Wanted) },
 	},
-	"a claim falls when less is wanted": {
-		found: "a claim falls only once less is in use",
-		record: func(r *driver.Record, _ driver.At) {
-			for i := range r.Rows {
-				r.Rows[i].Claim = r.Rows[i].Answered
-			}
-		},
-	},
-	"an answer is no claim": {
-		found: "an answered share is a claim before it is used",
-		record: func(r *driver.Record, _ driver.At) {
-			for i := range r.Rows {
-				r.Rows[i].Claim = r.Rows[i].InUse
-			}
-		},
-	},
+	"a claim falls when less is wanted": {found: "a claim falls only once less is in use", record: eachRow(func(w *driver.Row) { w.Claim = w.Answered })},
+	"an answer is no claim":             {found: "an answered share is a claim before it is used", record: eachRow(func(w *driver.Row) { w.Claim = w.InUse })},
 	"tombstones are missing": {
-		found: "a processor that left gets no answers, late packets included",
-		record: func(r *driver.Record, _ driver.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLeft })
-		},
+		found:  "a processor that left gets no answers, late packets included",
+		record: rowsLost(func(_ *driver.Record, w driver.Row) bool { return w.State == driver.RowLeft }),
 	},
 	"replaced claims are dropped": {
-		found: "a newer incarnation replaces the older ones, whose claims stay",
-		record: func(r *driver.Record, _ driver.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowReplaced })
-		},
+		found:  "a newer incarnation replaces the older ones, whose claims stay",
+		record: rowsLost(func(_ *driver.Record, w driver.Row) bool { return w.State == driver.RowReplaced }),
 	},
 	"cloned claims are dropped": {
 		found: "another request under the same number is a clone's",
-		record: func(r *driver.Record, _ driver.At) {
-			for i := range r.Rows {
-				if r.Rows[i].State == driver.RowCloned {
-					r.Rows[i].Holding = driver.Holding{}
-				}
+		record: eachRow(func(w *driver.Row) {
+			if w.State == driver.RowCloned {
+				w.Holding = driver.Holding{}
 			}
-		},
+		}),
 	},
 	"any answer may be remembered": {
 		found: "a request that remembers another answer is a clone's",
@@ -100,10 +103,7 @@ var stepFaults = map[string]fault{
 		},
 		answer: func(req driver.Request, ans *driver.Answer) { ans.Nonce = req.Nonce },
 	},
-	"revisions seen are ignored": {
-		found:   "a revision from the future freezes",
-		request: func(r *driver.Request) { r.Revision = 0 },
-	},
+	"revisions seen are ignored": {found: "a revision from the future freezes", request: func(r *driver.Request) { r.Revision = 0 }},
 	"lost rows are ignored": {
 		found: "a lost row freezes",
 		record: func(r *driver.Record, _ driver.At) {
@@ -112,15 +112,12 @@ var stepFaults = map[string]fault{
 			}
 		},
 	},
-	"deaths are ignored": {
-		found:   "what the dead have held is free at once",
-		request: func(r *driver.Request) { r.Dead = nil },
-	},
+	"deaths are ignored": {found: "what the dead have held is free at once", request: func(r *driver.Request) { r.Dead = nil }},
 	"the dead leave no rows": {
 		found: "late packets of the dead change nothing",
-		record: func(r *driver.Record, _ driver.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowReplaced && w.Holding == driver.Holding{} })
-		},
+		record: rowsLost(func(_ *driver.Record, w driver.Row) bool {
+			return w.State == driver.RowReplaced && w.Holding == driver.Holding{}
+		}),
 	},
 	"any death is believed": {
 		found: "the death of a clone frees nothing",
@@ -140,41 +137,21 @@ var stepFaults = map[string]fault{
 			return s.Sync(ctx, req)
 		},
 	},
-	"no freeze at all": {
-		found: "a revision from the future freezes",
-		at:    func(at *driver.At) { at.Identity = "" },
-	},
-	"the freeze is one lease short": {
-		found: "a revision from the future freezes",
-		at:    func(at *driver.At) { at.Longest /= 3 },
-	},
+	"no freeze at all":              {found: "a revision from the future freezes", at: func(at *driver.At) { at.Identity = "" }},
+	"the freeze is one lease short": {found: "a revision from the future freezes", at: func(at *driver.At) { at.Longest /= 3 }},
 	"the clock is not clamped": {
-		found: "the clock follows the store's, and a leap counts as no time",
-		record: func(r *driver.Record, at driver.At) {
-			r.Clock, r.Wall = max(r.Clock, at.Now), at.Now
-		},
+		found:  "the clock follows the store's, and a leap counts as no time",
+		record: func(r *driver.Record, at driver.At) { r.Clock, r.Wall = max(r.Clock, at.Now), at.Now },
 	},
 	"rows go after one lease": {
-		found: "a silent row goes after the removal time, not before",
-		record: func(r *driver.Record, _ driver.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return r.Clock-w.LastSeen > r.Lease.Microseconds() })
-		},
+		found:  "a silent row goes after the removal time, not before",
+		record: rowsLost(func(r *driver.Record, w driver.Row) bool { return r.Clock-w.LastSeen > r.Lease.Microseconds() }),
 	},
-	"a leave is ignored": {
-		found: "a leave frees the claim at once",
-		leave: func(*driver.Leave) bool { return false },
-	},
-	"a stale leave counts": {
-		found: "a leave older than the newest request is late",
-		leave: func(l *driver.Leave) bool { l.Seq = 1 << 62; return true },
-	},
+	"a leave is ignored":   {found: "a leave frees the claim at once", leave: func(*driver.Leave) bool { return false }},
+	"a stale leave counts": {found: "a leave older than the newest request is late", leave: func(l *driver.Leave) bool { l.Seq = 1 << 62; return true }},
 	"the lease is everyone's own": {
-		found: "the first lease is the pool's",
-		answer: func(req driver.Request, ans *driver.Answer) {
-			if ans.Status == driver.Granted {
-				ans.Lease = req.Lease
-			}
-		},
+		found:  "the first lease is the pool's",
+		answer: granted(func(r driver.Request, ans *driver.Answer) { ans.Lease = r.Lease }),
 	},
 	"the roster is in the wrong order": {
 		found: "the roster is sorted by the bytes of the ID",
@@ -185,17 +162,10 @@ var stepFaults = map[string]fault{
 		},
 	},
 	"consensus is forgotten": {
-		found: "there is consensus when all report the number of live processors",
-		answer: func(_ driver.Request, ans *driver.Answer) {
-			ans.Agreed = false
-		},
+		found:  "there is consensus when all report the number of live processors",
+		answer: func(_ driver.Request, ans *driver.Answer) { ans.Agreed = false },
 	},
-	"shares are rounded": {
-		found: "the smallest share counts",
-		answer: func(_ driver.Request, ans *driver.Answer) {
-			ans.Share -= ans.Share % 1000
-		},
-	},
+	"shares are rounded": {found: "the smallest share counts", answer: func(_ driver.Request, ans *driver.Answer) { ans.Share -= ans.Share % 1000 }},
 	"numbers are floats": {
 		found:   "large numbers are kept exactly",
 		request: func(r *driver.Request) { r.Nonce = uint64(float64(r.Nonce>>1)) << 1 },
@@ -233,10 +203,7 @@ var stepFaults = map[string]fault{
 			}
 		},
 	},
-	"what is given back is lost": {
-		found:       "the newest slots can be given back, once",
-		reservation: func(r *driver.Reserve) { r.Return = 0 },
-	},
+	"what is given back is lost": {found: "the newest slots can be given back, once", reservation: func(r *driver.Reserve) { r.Return = 0 }},
 	"slots can be given back twice": {
 		found: "the newest slots can be given back, once",
 		record: func(r *driver.Record, _ driver.At) {
@@ -247,20 +214,14 @@ var stepFaults = map[string]fault{
 		reservation: func(r *driver.Reserve) { r.Return = min(r.Return, 1) },
 	},
 	"shares are granted beside permits": {
-		found: "while permits are issued nobody is granted a share",
-		answer: func(req driver.Request, ans *driver.Answer) {
-			if ans.Status == driver.Granted {
-				ans.Share = max(ans.Share, req.InUse)
-			}
-		},
+		found:  "while permits are issued nobody is granted a share",
+		answer: granted(func(r driver.Request, ans *driver.Answer) { ans.Share = max(ans.Share, r.InUse) }),
 	},
 	"claims do not count against permits": {
 		found: "permits are spaced by what the processors leave",
-		record: func(r *driver.Record, _ driver.At) {
-			for i := range r.Rows {
-				if r.Permits.Issuing {
-					r.Rows[i].Holding = driver.Holding{}
-				}
+		record: func(r *driver.Record, at driver.At) {
+			if r.Permits.Issuing {
+				eachRow(func(w *driver.Row) { w.Holding = driver.Holding{} })(r, at)
 			}
 		},
 	},
@@ -302,10 +263,7 @@ var stepFaults = map[string]fault{
 			return s.Sync(context.WithoutCancel(ctx), req)
 		},
 	},
-	"steps are not atomic": {
-		found: "many processors at once never hold more than the whole, nor have one revision",
-		sync:  syncInTwo,
-	},
+	"steps are not atomic": {found: "many processors at once never hold more than the whole, nor have one revision", sync: syncInTwo},
 }
 
 // syncInTwo reads the record, and writes it back with whatever happened between.
@@ -392,8 +350,10 @@ func (b *brokenStore) Save(ctx context.Context, pool string, d driver.DocumentRe
 
 func (b *brokenStore) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	docs, roster, err := b.server.Load(ctx, pool)
-	if b.roster != nil {
-		b.roster(roster)
+	for i := range roster {
+		if b.roster != nil {
+			b.roster(&roster[i])
+		}
 	}
 	return docs, roster, err
 }

@@ -20,10 +20,7 @@ func eachDraw(spoil func(*driver.Draw)) func(*driver.Request) {
 
 // tillFaults break rules of tills.
 var tillFaults = map[string]fault{
-	"draws are ignored": {
-		found:   "a till gives what its total earns, whoever draws",
-		request: func(r *driver.Request) { r.Draws = nil },
-	},
+	"draws are ignored": {found: "a till gives what its total earns, whoever draws", request: func(r *driver.Request) { r.Draws = nil }},
 	"everybody has tills of their own": {
 		found: "a till gives what its total earns, whoever draws",
 		request: func(r *driver.Request) {
@@ -36,10 +33,7 @@ var tillFaults = map[string]fault{
 			}
 		},
 	},
-	"all is saved up": {
-		found:   "no more is saved up than the burst",
-		request: eachDraw(func(d *driver.Draw) { d.Burst = driver.MaxTokens }),
-	},
+	"all is saved up": {found: "no more is saved up than the burst", request: eachDraw(func(d *driver.Draw) { d.Burst = driver.MaxTokens })},
 	"what is reserved is given on credit": {
 		found: "what is larger than an interval earns is reserved",
 		answer: func(_ driver.Request, ans *driver.Answer) {
@@ -64,10 +58,7 @@ var tillFaults = map[string]fault{
 			return ans, err
 		},
 	},
-	"what is owed is forgiven": {
-		found:   "what is owed counts",
-		request: eachDraw(func(d *driver.Draw) { d.Owed = 0 }),
-	},
+	"what is owed is forgiven": {found: "what is owed counts", request: eachDraw(func(d *driver.Draw) { d.Owed = 0 })},
 	"versions of quotas are ignored": {
 		found:   "who has an older version of the quotas draws nothing",
 		request: eachDraw(func(d *driver.Draw) { d.Version = 0 }),
@@ -145,8 +136,5 @@ var tillFaults = map[string]fault{
 			return s.Sync(ctx, req)
 		},
 	},
-	"the clock is not told": {
-		found:  "the store tells its own clock",
-		answer: func(_ driver.Request, ans *driver.Answer) { ans.Wall = 0 },
-	},
+	"the clock is not told": {found: "the store tells its own clock", answer: func(_ driver.Request, ans *driver.Answer) { ans.Wall = 0 }},
 }

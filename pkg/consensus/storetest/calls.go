@@ -15,35 +15,33 @@ import (
 )
 
 // numberCases are about large numbers and long names, which some formats damage.
-func numberCases() []testCase {
-	return []testCase{
-		{name: "large numbers are kept exactly", run: func(p *pool) {
-			a, _ := p.open()
-			a.seq = maxSeq - 10
-			a.share(0, half)
-			req := a.request(one(half, half))
-			req.Nonce = math.MaxUint64
-			a.take(a.send(req))
-			require.Equal(p, a.lastNonce, uint64(math.MaxUint64))
-			a.share(half, half)
-			late := a.request(one(half, whole))
-			a.share(half, half) // one more than late
-			require.Equal(p, driver.Late, a.send(late).Status)
-			req = a.request(one(half, half))
-			req.Nonce = nonce()
-			a.take(a.send(req))
-			req.Nonce--
-			require.Equal(p, driver.Cloned, a.send(req).Status)
-		}},
-		{name: "a nonce of nothing is as good as any", run: func(p *pool) {
-			a, _ := p.open()
-			req := a.request(one(0, half))
-			req.Nonce = 0
-			a.take(a.send(req))
-			require.Equal(p, half, a.share(half, half))
-		}},
-		{name: "long and unusual names are kept exactly", run: unusualNames},
-	}
+var numberCases = []testCase{
+	{name: "large numbers are kept exactly", run: func(p *pool) {
+		a, _ := p.open()
+		a.seq = maxSeq - 10
+		a.share(0, half)
+		req := a.request(one(half, half))
+		req.Nonce = math.MaxUint64
+		a.take(a.send(req))
+		require.Equal(p, a.lastNonce, uint64(math.MaxUint64))
+		a.share(half, half)
+		late := a.request(one(half, whole))
+		a.share(half, half) // one more than late
+		require.Equal(p, driver.Late, a.send(late).Status)
+		req = a.request(one(half, half))
+		req.Nonce = nonce()
+		a.take(a.send(req))
+		req.Nonce--
+		require.Equal(p, driver.Cloned, a.send(req).Status)
+	}},
+	{name: "a nonce of nothing is as good as any", run: func(p *pool) {
+		a, _ := p.open()
+		req := a.request(one(0, half))
+		req.Nonce = 0
+		a.take(a.send(req))
+		require.Equal(p, half, a.share(half, half))
+	}},
+	{name: "long and unusual names are kept exactly", run: unusualNames},
 }
 
 func unusualNames(p *pool) {
@@ -73,109 +71,44 @@ func unusualNames(p *pool) {
 const maxSeq = 1<<53 - 1
 
 // callCases are about calls as such: bad requests, contexts, handles, many callers.
-func callCases() []testCase {
-	return []testCase{
-		{name: "a malformed request is a RequestError and changes nothing", run: malformed},
-		{name: "an ended context ends the call", run: ended},
-		{name: "the revision rises with every step", run: func(p *pool) {
-			a, b := p.open()
-			last := a.sync(one(0, 0)).Revision
-			for range 10 {
-				for _, by := range []*proc{a, b} {
-					ans := by.sync(one(0, 0))
-					require.Greater(p, ans.Revision, last)
-					last = ans.Revision
-				}
+var callCases = []testCase{
+	{name: "a malformed request is a RequestError and changes nothing", run: malformed},
+	{name: "an ended context ends the call", run: ended},
+	{name: "the revision rises with every step", run: func(p *pool) {
+		a, b := p.open()
+		last := a.sync(one(0, 0)).Revision
+		for range 10 {
+			for _, by := range []*proc{a, b} {
+				ans := by.sync(one(0, 0))
+				require.Greater(p, ans.Revision, last)
+				last = ans.Revision
 			}
-			b.leave()
-			require.Greater(p, a.sync(one(0, 0)).Revision, last+1, "a leave is a step")
-		}},
-		{name: "every handle shows the same pool", run: func(p *pool) {
-			a, b := p.open()
-			b.store = p.New(p)
-			require.Equal(p, half, a.share(0, half))
-			ans := b.sync(one(0, whole))
-			require.Equal(p, half, ans.Share)
-			require.Equal(p, 2, ans.Live)
-			require.NoError(p, b.store.Close())
-			require.Equal(p, half, a.share(half, half), "one handle's end is not the other's")
-		}},
-		{name: "an answer shares no memory with the store", run: func(p *pool) {
-			a, _ := p.open()
-			req := a.request(one(0, half))
-			ans := a.send(req)
-			ans.Roster[0] = driver.RosterRow{ID: "forged", Claim: whole}
-			ans.Share = whole
-			req.Report = one(whole, whole)
-			a.take(ans)
-			again := a.sync(one(half, half))
-			require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Roster)
-		}},
-		{name: "many processors at once never hold more than the whole, nor have one revision", run: crowd},
-	}
-}
-
-// spoiled makes one field of a request malformed.
-type spoiled struct {
-	field string
-	spoil func(*driver.Request)
-}
-
-// malformed requires that the next request is refused when it is spoiled in any of these ways. Its number stays free.
-func (a *proc) malformed(cases []spoiled) {
-	a.pool.Helper()
-	for _, c := range cases {
-		req := a.clone().request(one(half, whole))
-		c.spoil(&req)
-		_, err := a.store.Sync(a.pool.Context(), req)
-		requireRequestError(a.pool, err, c.field, req)
-	}
-}
-
-func malformed(p *pool) {
-	long := strings.Repeat("n", 257)
-	a, _ := p.open()
-	before := a.sync(one(0, half))
-	a.malformed([]spoiled{
-		{"Pool", func(r *driver.Request) { r.Pool = "" }},
-		{"Pool", func(r *driver.Request) { r.Pool = long }},
-		{"Pool", func(r *driver.Request) { r.Pool = "a\x00b" }},
-		{"ID", func(r *driver.Request) { r.ID = "" }},
-		{"ID", func(r *driver.Request) { r.ID = long }},
-		{"ID", func(r *driver.Request) { r.ID = "a\x00b" }},
-		{"Incarnation", func(r *driver.Request) { r.Incarnation = "" }},
-		{"Incarnation", func(r *driver.Request) { r.Incarnation = long }},
-		{"Seq", func(r *driver.Request) { r.Seq, r.LastSeq = 0, 0 }},
-		{"Seq", func(r *driver.Request) { r.LastSeq = r.Seq }},
-		{"Lease", func(r *driver.Request) { r.Lease = 0 }},
-		{"Lease", func(r *driver.Request) { r.Lease = -time.Second }},
-		{"Lease", func(r *driver.Request) { r.Lease = driver.MaxLease + time.Millisecond }},
-		{"Lease", func(r *driver.Request) { r.Lease += time.Microsecond }},
-		{"Outlasts", func(r *driver.Request) { r.Outlasts = -1 }},
-		{"Outlasts", func(r *driver.Request) { r.Outlasts = driver.MaxOutlasts + 1 }},
-		{"InUse", func(r *driver.Request) { r.InUse = -1 }},
-		{"InUse", func(r *driver.Request) { r.InUse = whole + 1 }},
-		{"Wanted", func(r *driver.Request) { r.Wanted = -1 }},
-		{"Wanted", func(r *driver.Request) { r.Wanted = whole + 1 }},
-		{"Demand", func(r *driver.Request) { r.Demand = -1 }},
-		{"Demand", func(r *driver.Request) { r.Demand = whole + 1 }},
-		{"PoolSize", func(r *driver.Request) { r.PoolSize = -1 }},
-		{"PoolSize", func(r *driver.Request) { r.PoolSize = 1_000_001 }},
-		{"Note", func(r *driver.Request) { r.Note = strings.Repeat("n", 129) }},
-		{"Note", func(r *driver.Request) { r.Note = "a\x00" }},
-	})
-	for _, bad := range []struct {
-		field string
-		leave driver.Leave
-	}{
-		{"Pool", driver.Leave{ID: "a", Incarnation: a.incarnation, Seq: 9}},
-		{"ID", driver.Leave{Pool: p.name, Incarnation: a.incarnation, Seq: 9}},
-		{"Incarnation", driver.Leave{Pool: p.name, ID: "a", Seq: 9}},
-		{"Seq", driver.Leave{Pool: p.name, ID: "a", Incarnation: a.incarnation}},
-	} {
-		requireRequestError(p, p.store.Leave(p.Context(), bad.leave), bad.field, bad.leave)
-	}
-	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
+		}
+		b.leave()
+		require.Greater(p, a.sync(one(0, 0)).Revision, last+1, "a leave is a step")
+	}},
+	{name: "every handle shows the same pool", run: func(p *pool) {
+		a, b := p.open()
+		b.store = p.New(p)
+		require.Equal(p, half, a.share(0, half))
+		ans := b.sync(one(0, whole))
+		require.Equal(p, half, ans.Share)
+		require.Equal(p, 2, ans.Live)
+		require.NoError(p, b.store.Close())
+		require.Equal(p, half, a.share(half, half), "one handle's end is not the other's")
+	}},
+	{name: "an answer shares no memory with the store", run: func(p *pool) {
+		a, _ := p.open()
+		req := a.request(one(0, half))
+		ans := a.send(req)
+		ans.Roster[0] = driver.RosterRow{ID: "forged", Claim: whole}
+		ans.Share = whole
+		req.Report = one(whole, whole)
+		a.take(ans)
+		again := a.sync(one(half, half))
+		require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Roster)
+	}},
+	{name: "many processors at once never hold more than the whole, nor have one revision", run: crowd},
 }
 
 func ended(p *pool) {

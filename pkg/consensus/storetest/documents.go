@@ -12,15 +12,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// exchange sends the next request with reports on documents, takes the answer, which must be Granted, and returns it.
+// exchange syncs with reports on documents, and nothing in use.
 func (a *proc) exchange(reports ...driver.DocumentReport) driver.Answer {
 	a.pool.Helper()
-	req := a.request(one(0, 0))
-	req.Documents = reports
-	ans := a.send(req)
-	require.Equal(a.pool, driver.Granted, ans.Status)
-	a.take(ans)
-	return ans
+	return a.sync(one(0, 0), reports...)
 }
 
 // loaded reports that a version is loaded.
@@ -68,20 +63,18 @@ func sameDocuments(a, b []driver.Document) bool {
 }
 
 // documentCases are about documents inside a sync.
-func documentCases() []testCase {
-	return []testCase{
-		{name: "a document is told to whoever has it not", run: toldToAll},
-		{name: "of two changes of one version the first is taken", run: firstChange},
-		{name: "what the store has not is given back", run: givenBack},
-		{name: "an older document is replaced by the newer one of a holder", needs: canSnapshot, run: rolledBackDocument},
-		{name: "a repeat changes no document, and tells what is there now", run: repeatedDocument},
-		{name: "a refused request takes and tells no document", run: refusedDocument},
-		{name: "documents outlive the processors", run: documentsOutlive},
-		{name: "versions are kept exactly", run: exactVersions},
-		{name: "bodies are kept exactly, up to the largest", run: exactBodies},
-		{name: "a pool has so many documents and no more", run: manyDocuments},
-		{name: "a note is shown in the roster, exactly", run: notes},
-	}
+var documentCases = []testCase{
+	{name: "a document is told to whoever has it not", run: toldToAll},
+	{name: "of two changes of one version the first is taken", run: firstChange},
+	{name: "what the store has not is given back", run: givenBack},
+	{name: "an older document is replaced by the newer one of a holder", needs: canSnapshot, run: rolledBackDocument},
+	{name: "a repeat changes no document, and tells what is there now", run: repeatedDocument},
+	{name: "a refused request takes and tells no document", run: refusedDocument},
+	{name: "documents outlive the processors", run: documentsOutlive},
+	{name: "versions are kept exactly", run: exactVersions},
+	{name: "bodies are kept exactly, up to the largest", run: exactBodies},
+	{name: "a pool has so many documents and no more", run: manyDocuments},
+	{name: "a note is shown in the roster, exactly", run: notes},
 }
 
 func toldToAll(p *pool) {
@@ -133,20 +126,8 @@ func rolledBackDocument(p *pool) {
 	p.requireDocuments(a.exchange(change("limit", 5, 6, "new"), loaded("ramp", 5)).Documents)
 	restore()
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "old"), doc("ramp", 5, "up"))
-	told := func(reports ...driver.DocumentReport) []driver.Document {
-		req := a.request(one(0, 0))
-		req.Documents = reports
-		ans := a.send(req)
-		if ans.Status == driver.Behind {
-			require.Empty(p, ans.Documents)
-			a.take(ans)
-			ans = a.exchange(reports...)
-		}
-		a.take(ans)
-		return ans.Documents
-	}
-	p.requireDocuments(told(loaded("limit", 6), loaded("ramp", 5)), doc("limit", 5, "old"))
-	p.requireDocuments(told(giveBack("limit", 6, "new"), loaded("ramp", 5)))
+	p.requireDocuments(a.exchange(loaded("limit", 6), loaded("ramp", 5)).Documents, doc("limit", 5, "old"))
+	p.requireDocuments(a.exchange(giveBack("limit", 6, "new"), loaded("ramp", 5)).Documents)
 	p.requireDocuments(b.exchange(loaded("limit", 5), loaded("ramp", 5)).Documents, doc("limit", 6, "new"))
 }
 
@@ -154,8 +135,7 @@ func repeatedDocument(p *pool) {
 	a, b := p.open()
 	a.exchange(change("limit", 0, 5, "old"))
 	b.exchange(loaded("limit", 5))
-	req := a.request(one(0, 0))
-	req.Documents = []driver.DocumentReport{change("limit", 5, 6, "mine")}
+	req := a.request(one(0, 0), change("limit", 5, 6, "mine"))
 	ans := a.send(req)
 	p.requireDocuments(ans.Documents)
 	p.requireDocuments(a.send(req).Documents)
@@ -166,8 +146,7 @@ func repeatedDocument(p *pool) {
 	p.requireDocuments(a.exchange(loaded("limit", 6)).Documents, doc("limit", 7, "theirs"))
 
 	// A change not taken at first is not taken later.
-	req = a.request(one(0, 0))
-	req.Documents = []driver.DocumentReport{change("limit", 8, 9, "of what is to come")}
+	req = a.request(one(0, 0), change("limit", 8, 9, "of what is to come"))
 	p.requireDocuments(a.send(req).Documents, doc("limit", 7, "theirs"))
 	b.exchange(change("limit", 7, 8, "theirs"))
 	p.requireDocuments(a.send(req).Documents, doc("limit", 8, "theirs"))
@@ -178,8 +157,7 @@ func refusedDocument(p *pool) {
 	b.exchange(change("limit", 0, 5, "there"))
 	refuse := func(status driver.Status, by *proc) {
 		p.Helper()
-		req := by.request(one(0, 0))
-		req.Documents = []driver.DocumentReport{change("limit", 5, 6, "no"), giveBack("ramp", 9, "no"), giveBack("other", 1, "no")}
+		req := by.request(one(0, 0), change("limit", 5, 6, "no"), giveBack("ramp", 9, "no"), giveBack("other", 1, "no"))
 		require.Equal(p, status, by.send(req).Status) // which requires that nothing else is set
 	}
 	a.exchange()
@@ -302,16 +280,14 @@ func wipedDocuments(p *pool) {
 }
 
 func spacedByDocument(p *pool) {
-	const ms = time.Millisecond
 	a := p.issues(100 * ms)
 	inForce := func() time.Duration {
 		res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: ms, Ahead: 1000})
 		return res.Spacing
 	}
 	names := func(by string, version driver.Version, spacing time.Duration) time.Duration {
-		req := a.request(one(0, 0))
+		req := a.request(one(0, 0), loaded("other", 99), loaded("limit", version))
 		req.Spacing, req.SpacingBy = spacing, by
-		req.Documents = []driver.DocumentReport{{Name: "other", Version: 99}, {Name: "limit", Version: version}}
 		a.take(a.send(req))
 		return inForce()
 	}

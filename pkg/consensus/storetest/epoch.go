@@ -9,11 +9,9 @@ import (
 )
 
 // epochCases are about when a pool began.
-func epochCases() []testCase {
-	return []testCase{
-		{name: "a pool begins when nobody is there, and tells how long it slept", run: begins},
-		{name: "a store that has forgotten something does not know when the pool began", needs: canSnapshot, run: forgottenBeginning},
-	}
+var epochCases = []testCase{
+	{name: "a pool begins when nobody is there, and tells how long it slept", run: begins},
+	{name: "a store that has forgotten something does not know when the pool began", needs: canSnapshot, run: forgottenBeginning},
 }
 
 func begins(p *pool) {
@@ -25,8 +23,8 @@ func begins(p *pool) {
 	}
 	a.leave()
 	require.Equal(p, first.Epoch, b.sync(one(0, 0)).Epoch, "somebody is there")
+	leaves := time.Now()
 	b.leave()
-
 	left := time.Now()
 	pause(driver.Clamp(p.lease) * 2)
 	c := p.proc("c")
@@ -35,7 +33,7 @@ func begins(p *pool) {
 	require.Greater(p, second.Epoch, first.Epoch)
 	require.GreaterOrEqual(p, second.Epoch, second.Time-driver.Clamp(p.lease).Microseconds())
 	require.GreaterOrEqual(p, second.Silence, nearly(slept), "beyond the clamp")
-	require.LessOrEqual(p, second.Silence, time.Since(left)*21/20+driver.Clamp(p.lease))
+	require.LessOrEqual(p, second.Silence, time.Since(leaves)*21/20+driver.Clamp(p.lease))
 	for range 2 {
 		ans := c.sync(one(0, 0))
 		require.Equal(p, second.Epoch, ans.Epoch)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"time"
 
@@ -10,88 +11,169 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
+// bad are values that a call must refuse, by the field that has them. A prefix names the list that holds the field.
+type bad map[string][]any
+
+// refused requires that a call is refused for each of the bad values alone.
+func refused[T any](p *pool, good T, values bad, call func(T) error) {
+	p.Helper()
+	for name, of := range values {
+		for _, v := range of {
+			arg := good
+			field := reflect.ValueOf(&arg).Elem().FieldByName(name[strings.LastIndexByte(name, '.')+1:])
+			field.Set(reflect.ValueOf(v).Convert(field.Type()))
+			requireRequestError(p, call(arg), name, arg)
+		}
+	}
+}
+
+// trySync sends a request that the store may refuse.
+func (p *pool) trySync(req driver.Request) error {
+	_, err := p.store.Sync(p.Context(), req)
+	return err
+}
+
+func requireRequestError(p *pool, err error, field string, what any) {
+	p.Helper()
+	var bad *driver.RequestError
+	require.ErrorAs(p, err, &bad, "%+v", what)
+	require.Equal(p, field, bad.Field, "%v", err)
+	require.NotEmpty(p, bad.Allowed)
+}
+
+var (
+	badNames  = []any{"", strings.Repeat("n", 257), "a\x00b"}
+	badShares = []any{-1, whole + 1}
+)
+
+func malformed(p *pool) {
+	a, _ := p.open()
+	before := a.sync(one(0, half))
+	refused(p, a.clone().request(one(half, whole)), bad{
+		"Pool": badNames, "ID": badNames, "Incarnation": badNames[:2], "Seq": {a.lastSeq},
+		"Lease":    {0, -time.Second, driver.MaxLease + time.Millisecond, p.lease + time.Microsecond},
+		"Outlasts": {-1, driver.MaxOutlasts + 1}, "InUse": badShares, "Wanted": badShares, "Demand": badShares, "PoolSize": {-1, 1_000_001},
+		"Note": {strings.Repeat("n", 129), "a\x00"},
+	}, p.trySync)
+	refused(p, p.proc("b").request(one(0, 0)), bad{"Seq": {0}}, p.trySync)
+	refused(p, driver.Leave{Pool: p.name, ID: "a", Incarnation: a.incarnation, Seq: 9}, bad{
+		"Pool": {""}, "ID": {""}, "Incarnation": {""}, "Seq": {0},
+	}, func(l driver.Leave) error { return p.store.Leave(p.Context(), l) })
+	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
+}
+
+func malformedDeath(p *pool) {
+	a := p.proc("a")
+	refused(p, a.request(one(0, half)), bad{"Dead": {
+		[]driver.Death{{}},
+		[]driver.Death{{Incarnation: a.incarnation}},
+		[]driver.Death{{Incarnation: "b"}, {Incarnation: "b"}},
+		[]driver.Death{{Incarnation: "a\x00b"}},
+		make([]driver.Death, driver.MaxDead+1),
+		[]driver.Death{{Incarnation: "b", Unanswered: []driver.Ticket{{Seq: 2}, {Seq: 1}}}},
+		[]driver.Death{{Incarnation: "b", Last: driver.Ticket{Seq: 3}, Unanswered: []driver.Ticket{{Seq: 3}}}},
+	}}, p.trySync)
+}
+
 func malformedDraws(p *pool) {
 	a, _ := p.open()
 	before := a.sync(one(0, half))
-	window := func(b driver.BudgetDraw) func(*driver.Draw) {
-		return func(d *driver.Draw) { d.Budgets = []driver.BudgetDraw{b} }
+	req := a.clone().request(one(half, whole))
+	refused(p, req, bad{
+		"Draws": {make([]driver.Draw, driver.MaxDraws+1), []driver.Draw{draw(7, 1), draw(7, 1)}}, "Busy": {strings.Repeat("b", driver.MaxBusyBytes+1)},
+	}, p.trySync)
+	try := func(d driver.Draw) error {
+		req.Draws = []driver.Draw{d}
+		return p.trySync(req)
 	}
-	draws := func(of ...driver.Draw) func(*driver.Request) {
-		return func(r *driver.Request) { r.Draws = of }
-	}
-	cases := []spoiled{
-		{"Draws", draws(make([]driver.Draw, driver.MaxDraws+1)...)},
-		{"Draws", draws(draw(7, 1), draw(7, 1))},
-		{"Busy", func(r *driver.Request) { r.Busy = strings.Repeat("b", driver.MaxBusyBytes+1) }},
-	}
-	for _, c := range []struct {
-		field string
-		spoil func(*driver.Draw)
-	}{
-		{"Draws.Version", func(d *driver.Draw) { d.Version = driver.MaxVersion + 1 }},
-		{"Draws.Total", func(d *driver.Draw) { d.Total = -1 }},
-		{"Draws.Total", func(d *driver.Draw) { d.Total = driver.MaxTokens + 1 }},
-		{"Draws.Per", func(d *driver.Draw) { d.Per = driver.MinPer - 1 }},
-		{"Draws.Per", func(d *driver.Draw) { d.Per += time.Nanosecond }},
-		{"Draws.Per", func(d *driver.Draw) { d.Per = driver.MaxSpacing + time.Second }},
-		{"Draws.Burst", func(d *driver.Draw) { d.Burst = -1 }},
-		{"Draws.Ask", func(d *driver.Draw) { d.Ask = driver.MaxTokens + 1 }},
-		{"Draws.Ahead", func(d *driver.Draw) { d.Ahead = -1 }},
-		{"Draws.Ahead", func(d *driver.Draw) { d.Ahead = driver.MaxReach + 1 }},
-		{"Draws.Back", func(d *driver.Draw) { d.Back = -1 }},
-		{"Draws.BackSpent", func(d *driver.Draw) { d.Back, d.BackSpent = 3, 4 }},
-		{"Draws.BackPaid", func(d *driver.Draw) { d.BackPaid = -1 }},
-		{"Draws.Owed", func(d *driver.Draw) { d.Owed = -1 }},
-		{"Draws.Budgets", func(d *driver.Draw) { d.Budgets = make([]driver.BudgetDraw, driver.MaxBudgets+1) }},
-		{"Draws.Budgets.Amount", window(driver.BudgetDraw{Amount: -1, End: 1})},
-		{"Draws.Budgets.Start", window(driver.BudgetDraw{Start: 5, End: 5})},
-		{"Draws.Budgets.Seen", window(driver.BudgetDraw{End: 5, Seen: -1})},
-	} {
-		d := draw(7, 1)
-		c.spoil(&d)
-		cases = append(cases, spoiled{c.field, draws(d)})
-	}
-	a.malformed(cases)
+	refused(p, draw(7, 1), bad{
+		"Draws.Version": {uint64(driver.MaxVersion + 1)}, "Draws.Total": {-1, driver.MaxTokens + 1},
+		"Draws.Per":   {driver.MinPer - 1, time.Second + time.Nanosecond, driver.MaxSpacing + time.Second},
+		"Draws.Burst": {-1}, "Draws.Ask": {driver.MaxTokens + 1}, "Draws.Ahead": {-1, driver.MaxReach + 1}, "Draws.Back": {-1},
+		"Draws.BackSpent": {1}, "Draws.BackPaid": {-1}, "Draws.Owed": {-1}, "Draws.Budgets": {make([]driver.BudgetDraw, driver.MaxBudgets+1)},
+	}, try)
+	refused(p, driver.BudgetDraw{End: 5}, bad{"Draws.Budgets.Amount": {-1}, "Draws.Budgets.Start": {5}, "Draws.Budgets.Seen": {-1}},
+		func(b driver.BudgetDraw) error {
+			d := draw(7, 1)
+			d.Budgets = []driver.BudgetDraw{b}
+			return try(d)
+		})
 	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
 }
 
 func malformedReserve(p *pool) {
 	p.open()
 	good := driver.Reserve{Pool: p.name, Count: 1, Spacing: time.Second, Lease: p.lease}
-	for _, c := range []struct {
-		field string
-		spoil func(*driver.Reserve)
-	}{
-		{"Pool", func(r *driver.Reserve) { r.Pool = "" }},
-		{"Count", func(r *driver.Reserve) { r.Count = -1 }},
-		{"Count", func(r *driver.Reserve) { r.Count = driver.MaxSlots + 1 }},
-		{"Spacing", func(r *driver.Reserve) { r.Spacing = 0 }},
-		{"Spacing", func(r *driver.Reserve) { r.Spacing = driver.MaxSpacing + 1 }},
-		{"Ahead", func(r *driver.Reserve) { r.Ahead = -1 }},
-		{"Ahead", func(r *driver.Reserve) { r.Ahead = driver.MaxAhead + 1 }},
-		{"Revision", func(r *driver.Reserve) { r.Revision = 1 << 63 }},
-		{"Lease", func(r *driver.Reserve) { r.Lease = 0 }},
-		{"Return", func(r *driver.Reserve) { r.Return = -1 }},
-		{"Unused", func(r *driver.Reserve) { r.Unused = driver.MaxSlots + 1 }},
-	} {
-		req := good
-		c.spoil(&req)
-		_, err := p.store.Reserve(p.Context(), req)
-		requireRequestError(p, err, c.field, req)
+	reserve := func(ctx context.Context, req driver.Reserve) error {
+		_, err := p.store.Reserve(ctx, req)
+		return err
 	}
-	p.proc("a").malformed([]spoiled{
-		{"Spacing", func(r *driver.Request) { r.Spacing = driver.MaxSpacing + 1 }},
-		{"Strict", func(r *driver.Request) { r.Strict = true }},
-		{"SpacingBy", func(r *driver.Request) { r.Spacing, r.SpacingBy = driver.MinSpacing, "limit" }},
-		{"SpacingBy", func(r *driver.Request) { // it has none
-			r.Spacing, r.SpacingBy, r.Documents = driver.MinSpacing, "limit", []driver.DocumentReport{{Name: "limit"}}
-		}},
-		{"SpacingBy", func(r *driver.Request) {
-			r.SpacingBy, r.Documents = "limit", []driver.DocumentReport{{Name: "limit", Version: 1}}
-		}},
-	})
+	refused(p, good, bad{
+		"Pool": {""}, "Count": {-1, driver.MaxSlots + 1}, "Spacing": {0, driver.MaxSpacing + 1}, "Ahead": {-1, driver.MaxAhead + 1},
+		"Revision": {uint64(1 << 63)}, "Lease": {0}, "Return": {-1}, "Unused": {driver.MaxSlots + 1},
+	}, func(req driver.Reserve) error { return reserve(p.Context(), req) })
+	req := p.proc("a").request(one(0, 0), loaded("limit", 1))
+	refused(p, req, bad{"Spacing": {driver.MaxSpacing + 1}, "Strict": {true}}, p.trySync)
+	refused(p, req, bad{"SpacingBy": {"limit"}}, p.trySync) // it has no spacing
+	req.Spacing = driver.MinSpacing
+	refused(p, req, bad{"SpacingBy": {"other"}}, p.trySync)
+	req.Documents[0].Version = 0
+	refused(p, req, bad{"SpacingBy": {"limit"}}, p.trySync)
 	canceled, cancel := context.WithCancel(p.Context())
 	cancel()
-	_, err := p.store.Reserve(canceled, good)
-	require.ErrorIs(p, err, context.Canceled)
+	require.ErrorIs(p, reserve(canceled, good), context.Canceled)
+}
+
+func malformedDocuments(p *pool) {
+	a, _ := p.open()
+	before := a.exchange(change("limit", 0, 5, "there"))
+	req := a.clone().request(one(0, 0))
+	save := func(d driver.DocumentReport) error {
+		_, err := p.store.Save(p.Context(), p.name, d)
+		return err
+	}
+	report := func(d driver.DocumentReport) error {
+		req.Documents = []driver.DocumentReport{d}
+		return p.trySync(req)
+	}
+	good := change("limit", 5, 6, "x")
+	for _, call := range []func(driver.DocumentReport) error{report, save} {
+		refused(p, good, bad{
+			"Name": {"", "Limit", "a\x00", strings.Repeat("n", 33)}, "Body": {strings.Repeat("x", driver.MaxDocumentBytes+1)},
+			"Version": {0, uint64(1 << 63)}, "Base": {7},
+		}, call)
+	}
+	refused(p, good, bad{"Body": {""}, "Base": {6}}, save)
+	refused(p, req, bad{"Documents": {make([]driver.DocumentReport, driver.MaxDocuments+1)}}, p.trySync)
+	req.Documents = []driver.DocumentReport{loaded("limit", 5), loaded("limit", 5)}
+	requireRequestError(p, p.trySync(req), "Name", req)
+	type named struct{ Pool string }
+	refused(p, named{}, bad{"Pool": badNames}, func(n named) error {
+		_, err := p.store.Save(p.Context(), n.Pool, good)
+		return err
+	})
+	refused(p, named{}, bad{"Pool": badNames}, func(n named) error {
+		_, _, err := p.store.Load(p.Context(), n.Pool)
+		return err
+	})
+	ans := a.exchange()
+	require.Equal(p, before.Revision+1, ans.Revision)
+	p.requireDocuments(ans.Documents, doc("limit", 5, "there"))
+}
+
+func malformedNews(p *pool) {
+	s := p.pusher()
+	for _, c := range []struct {
+		field, pool string
+		news        []byte
+	}{
+		{"Pool", "", []byte("x")},
+		{"Pool", "a\x00b", []byte("x")},
+		{"News", p.name, nil},
+		{"News", p.name, make([]byte, driver.MaxNewsBytes+1)},
+	} {
+		requireRequestError(p, s.Push(p.Context(), c.pool, c.news), c.field, c)
+	}
+	_, err := s.Watch(p.Context(), "", func([]byte) {})
+	requireRequestError(p, err, "Pool", "")
 }

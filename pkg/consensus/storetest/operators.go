@@ -35,16 +35,14 @@ func (p *pool) load() (docs []driver.Document, roster []driver.RosterRow, err er
 }
 
 // operatorCases are about Load and Save.
-func operatorCases() []testCase {
-	return []testCase{
-		{name: "a pool without a record has no documents, and saving makes none", run: noPool},
-		{name: "a document is saved if nobody has changed it", run: saves},
-		{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
-		{name: "loading shows documents and live processors", run: loads},
-		{name: "of many changes at once none is lost", run: manySaves},
-		{name: "pools are listed, also those that nobody is in any more", run: listed},
-		{name: "malformed documents are a RequestError and change nothing", run: malformedDocuments},
-	}
+var operatorCases = []testCase{
+	{name: "a pool without a record has no documents, and saving makes none", run: noPool},
+	{name: "a document is saved if nobody has changed it", run: saves},
+	{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
+	{name: "loading shows documents and live processors", run: loads},
+	{name: "of many changes at once none is lost", run: manySaves},
+	{name: "pools are listed, also those that nobody is in any more", run: listed},
+	{name: "malformed documents are a RequestError and change nothing", run: malformedDocuments},
 }
 
 func noPool(p *pool) {
@@ -236,58 +234,4 @@ func (p *pool) count(rounds, own int) error {
 		}
 	}
 	return nil
-}
-
-func malformedDocuments(p *pool) {
-	a, _ := p.open()
-	before := a.exchange(change("limit", 0, 5, "there"))
-	large := strings.Repeat("x", driver.MaxDocumentBytes+1)
-	for _, c := range []struct {
-		field string
-		d     driver.DocumentReport
-	}{
-		{"Name", change("", 5, 6, "x")},
-		{"Name", change("Limit", 5, 6, "x")},
-		{"Name", change("a\x00", 5, 6, "x")},
-		{"Name", change(strings.Repeat("n", 33), 5, 6, "x")},
-		{"Body", change("limit", 5, 6, large)},
-		{"Version", change("limit", 0, 0, "x")},
-		{"Version", change("limit", 5, 1<<63, "x")},
-		{"Base", change("limit", 7, 6, "x")},
-	} {
-		req := a.clone().request(one(0, 0))
-		req.Documents = []driver.DocumentReport{c.d}
-		_, err := p.store.Sync(p.Context(), req)
-		requireRequestError(p, err, c.field, c.d)
-		_, err = p.store.Save(p.Context(), p.name, c.d)
-		requireRequestError(p, err, c.field, c.d)
-	}
-	for field, d := range map[string]driver.DocumentReport{"Body": change("limit", 5, 6, ""), "Base": giveBack("limit", 6, "x")} {
-		_, err := p.store.Save(p.Context(), p.name, d)
-		requireRequestError(p, err, field, d)
-	}
-	req := a.clone().request(one(0, 0))
-	req.Documents = []driver.DocumentReport{loaded("limit", 5), loaded("limit", 5)}
-	_, err := p.store.Sync(p.Context(), req)
-	requireRequestError(p, err, "Name", req)
-	req.Documents = make([]driver.DocumentReport, driver.MaxDocuments+1)
-	_, err = p.store.Sync(p.Context(), req)
-	requireRequestError(p, err, "Documents", req)
-	for _, name := range []string{"", strings.Repeat("n", 257), "a\x00b"} {
-		_, err := p.store.Save(p.Context(), name, change("limit", 5, 6, "x"))
-		requireRequestError(p, err, "Pool", name)
-		_, _, err = p.store.Load(p.Context(), name)
-		requireRequestError(p, err, "Pool", name)
-	}
-	ans := a.exchange()
-	require.Equal(p, before.Revision+1, ans.Revision)
-	p.requireDocuments(ans.Documents, doc("limit", 5, "there"))
-}
-
-func requireRequestError(p *pool, err error, field string, what any) {
-	p.Helper()
-	var bad *driver.RequestError
-	require.ErrorAs(p, err, &bad, "%+v", what)
-	require.Equal(p, field, bad.Field, "%v", err)
-	require.NotEmpty(p, bad.Allowed)
 }

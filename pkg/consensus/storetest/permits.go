@@ -87,129 +87,129 @@ func (p *pool) slotOf(a *proc, req driver.Reserve) slot {
 	return slots[len(slots)-1]
 }
 
+const (
+	ms            = time.Millisecond
+	permitSpacing = 50 * ms
+)
+
 // permitCases are about permits.
-func permitCases() []testCase {
-	const ms = time.Millisecond
-	return []testCase{
-		{name: "slots are a spacing apart, whoever asks", run: spaced},
-		{name: "a pool that issues no permits, or is not there, grants none", run: func(p *pool) {
-			want := driver.Reserve{Count: 1, Spacing: ms}
-			res, _ := p.reserve(p.store, want)
-			require.Zero(p, res.Count)
-			require.False(p, res.Issuing)
-			a, _ := p.open()
-			require.Equal(p, half, a.share(0, half))
-			a.spacing = ms
-			require.Equal(p, half, a.share(half, half), "enough to be divided")
-			res, _ = p.reserve(p.store, want)
-			require.Zero(p, res.Count)
-			require.False(p, res.Issuing)
-		}},
-		{name: "nothing is saved up", run: func(p *pool) {
-			a := p.issues(20 * ms)
-			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 20 * ms})
-			p.eventually("ten spacings pass", func() bool {
-				return a.sync(one(0, 0)).Time*1000 > first.at+int64(200*ms)
-			})
-			res, slots := p.reserve(p.store, driver.Reserve{Count: 64, Spacing: 20 * ms})
-			require.Equal(p, 1, res.Count)
-			require.Equal(p, slots[0].step, slots[0].at, "a slot does not lie before its step")
-		}},
-		{name: "as many slots are ahead as are allowed", run: func(p *pool) {
-			a := p.issues(200 * ms)
-			var slots []slot
-			for _, ahead := range []int{3, 3, 0, 7} {
-				res, more := p.reserve(p.store, driver.Reserve{Count: 64, Ahead: ahead, Spacing: 200 * ms})
-				slots = append(slots, more...)
-				limit := res.Time*1000 + int64(ahead)*int64(200*ms)
-				require.Greater(p, slots[len(slots)-1].at+int64(200*ms), limit, "there could have been one more")
-				if res.Count == 0 {
-					next := slots[len(slots)-1].at + int64(200*ms)
-					require.InDelta(p, next-limit, int64(res.Retry), float64(ms))
-				}
+var permitCases = []testCase{
+	{name: "slots are a spacing apart, whoever asks", run: spaced},
+	{name: "a pool that issues no permits, or is not there, grants none", run: func(p *pool) {
+		want := driver.Reserve{Count: 1, Spacing: ms}
+		res, _ := p.reserve(p.store, want)
+		require.Zero(p, res.Count)
+		require.False(p, res.Issuing)
+		a, _ := p.open()
+		require.Equal(p, half, a.share(0, half))
+		a.spacing = ms
+		require.Equal(p, half, a.share(half, half), "enough to be divided")
+		res, _ = p.reserve(p.store, want)
+		require.Zero(p, res.Count)
+		require.False(p, res.Issuing)
+	}},
+	{name: "nothing is saved up", run: func(p *pool) {
+		a := p.issues(20 * ms)
+		first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 20 * ms})
+		p.eventually("ten spacings pass", func() bool {
+			return a.sync(one(0, 0)).Time*1000 > first.at+int64(200*ms)
+		})
+		res, slots := p.reserve(p.store, driver.Reserve{Count: 64, Spacing: 20 * ms})
+		require.Equal(p, 1, res.Count)
+		require.Equal(p, slots[0].step, slots[0].at, "a slot does not lie before its step")
+	}},
+	{name: "as many slots are ahead as are allowed", run: func(p *pool) {
+		a := p.issues(200 * ms)
+		var slots []slot
+		for _, ahead := range []int{3, 3, 0, 7} {
+			res, more := p.reserve(p.store, driver.Reserve{Count: 64, Ahead: ahead, Spacing: 200 * ms})
+			slots = append(slots, more...)
+			limit := res.Time*1000 + int64(ahead)*int64(200*ms)
+			require.Greater(p, slots[len(slots)-1].at+int64(200*ms), limit, "there could have been one more")
+			if res.Count == 0 {
+				next := slots[len(slots)-1].at + int64(200*ms)
+				require.InDelta(p, next-limit, int64(res.Retry), float64(ms))
 			}
-			require.GreaterOrEqual(p, len(slots), 7)
-			p.requireSpaced(slots)
-			require.True(p, a.sync(one(0, 0)).Issuing)
-		}},
-		{name: "the largest spacing that is named counts", run: func(p *pool) {
-			a, b := p.issues(100*ms), p.proc("b")
-			b.spacing = 300*ms + 1
-			b.sync(one(0, 0))
-			res, _ := p.reserve(p.store, driver.Reserve{Count: 3, Ahead: 10, Spacing: 100 * ms})
-			require.Equal(p, 300*ms+1, res.Spacing)
-			require.Equal(p, 3, res.Count)
-			res, _ = p.reserve(p.store, driver.Reserve{Count: 1, Ahead: 100, Spacing: 500 * ms})
-			require.Equal(p, 500*ms, res.Spacing)
-			a.sync(one(0, 0))
-		}},
-		{name: "a spacing by the newest version of a document counts at once", run: spacedByDocument},
-		{name: "the newest slots can be given back, once", run: slotsGivenBack},
-		{name: "while permits are issued nobody is granted a share", run: noShares},
-		{name: "permits are spaced by what the processors leave", run: leftOver},
-		{name: "no share grows before the last permit is void", run: winds},
-		{name: "a limit too low to be divided is issued by itself", run: tooLow},
-		{name: "a processor that can use nothing but shares keeps them", run: func(p *pool) {
-			a, b := p.open()
-			b.spacing = time.Minute
-			require.True(p, b.sync(one(0, whole)).Issuing)
-			require.Equal(p, half, a.share(0, half))
-			require.False(p, b.sync(one(0, half)).Issuing)
-		}},
-		{name: "a malformed reservation is a RequestError", run: malformedReserve},
-		{name: "a revision from the future holds permits", needs: func(h *Harness) bool { return !h.Memory }, run: func(p *pool) {
-			a := p.issues(50 * ms)
-			last := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
-			p.held(a, last, 50*ms, driver.FreezeRollback, a.revision+1000)
-		}},
-		{name: "permits are held as far ahead as a processor says that its own lie", needs: func(h *Harness) bool { return !h.Memory }, run: func(p *pool) {
-			a := p.issues(50 * ms)
-			p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
-			p.reserve(p.store, driver.Reserve{Count: 1, Spacing: 50 * ms, Revision: a.revision + 1000})
-			a.reach = 1200 * ms
-			frozen := a.sync(one(0, 0))
-			require.Positive(p, frozen.Frozen)
-			a.reach = 0
-			p.eventually("the freeze is over", func() bool { return a.sync(one(0, 0)).Frozen == 0 })
-			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
-			require.GreaterOrEqual(p, first.at, frozen.Time*1000+int64(frozen.Frozen)+int64(1250*ms))
-		}},
-	}
+		}
+		require.GreaterOrEqual(p, len(slots), 7)
+		p.requireSpaced(slots)
+		require.True(p, a.sync(one(0, 0)).Issuing)
+	}},
+	{name: "the largest spacing that is named counts", run: func(p *pool) {
+		a, b := p.issues(100*ms), p.proc("b")
+		b.spacing = 300*ms + 1
+		b.sync(one(0, 0))
+		res, _ := p.reserve(p.store, driver.Reserve{Count: 3, Ahead: 10, Spacing: 100 * ms})
+		require.Equal(p, 300*ms+1, res.Spacing)
+		require.Equal(p, 3, res.Count)
+		res, _ = p.reserve(p.store, driver.Reserve{Count: 1, Ahead: 100, Spacing: 500 * ms})
+		require.Equal(p, 500*ms, res.Spacing)
+		a.sync(one(0, 0))
+	}},
+	{name: "a spacing by the newest version of a document counts at once", run: spacedByDocument},
+	{name: "the newest slots can be given back, once", run: slotsGivenBack},
+	{name: "while permits are issued nobody is granted a share", run: noShares},
+	{name: "permits are spaced by what the processors leave", run: leftOver},
+	{name: "no share grows before the last permit is void", run: winds},
+	{name: "a limit too low to be divided is issued by itself", run: tooLow},
+	{name: "a processor that can use nothing but shares keeps them", run: func(p *pool) {
+		a, b := p.open()
+		b.spacing = time.Minute
+		require.True(p, b.sync(one(0, whole)).Issuing)
+		require.Equal(p, half, a.share(0, half))
+		require.False(p, b.sync(one(0, half)).Issuing)
+	}},
+	{name: "a malformed reservation is a RequestError", run: malformedReserve},
+	{name: "a revision from the future holds permits", needs: canForget, run: func(p *pool) {
+		a := p.issues(50 * ms)
+		last := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
+		p.held(a, last, 50*ms, driver.FreezeRollback, a.revision+1000)
+	}},
+	{name: "permits are held as far ahead as a processor says that its own lie", needs: canForget, run: func(p *pool) {
+		a := p.issues(50 * ms)
+		p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
+		p.reserve(p.store, driver.Reserve{Count: 1, Spacing: 50 * ms, Revision: a.revision + 1000})
+		a.reach = 1200 * ms
+		frozen := a.sync(one(0, 0))
+		require.Positive(p, frozen.Frozen)
+		a.reach = 0
+		p.eventually("the freeze is over", func() bool { return a.sync(one(0, 0)).Frozen == 0 })
+		first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
+		require.GreaterOrEqual(p, first.at, frozen.Time*1000+int64(frozen.Frozen)+int64(1250*ms))
+	}},
 }
 
 // permitServerCases are about permits while something happens to the server.
-func permitServerCases() []testCase {
-	const spacing = 50 * time.Millisecond
-	return []testCase{
-		{name: "many permits are spaced, whatever happens to the server", run: manyPermits},
-		{name: "another server holds permits", needs: canRestart, run: func(p *pool) {
-			a := p.issues(spacing)
-			last := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
-			p.Restart(p)
-			p.held(a, last, spacing, driver.FreezeIdentity, 0)
-		}},
-		{name: "a wiped store grants no permits until it is joined, and then holds them", needs: canWipe, run: func(p *pool) {
-			a := p.issues(spacing)
-			p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
-			p.Wipe(p)
-			res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: spacing})
-			require.Zero(p, res.Count)
-			ans := a.sync(one(0, 0))
-			require.Positive(p, ans.Frozen)
-			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing, Ahead: 4})
-			require.GreaterOrEqual(p, first.at, ans.Time*1000+int64(ans.Frozen)+int64(spacing))
-		}},
-		{name: "a wiped store holds permits though nobody wants one before its freeze is over", needs: canWipe, run: func(p *pool) {
-			a := p.issues(spacing)
-			p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
-			p.Wipe(p)
-			frozen := a.sync(one(0, 0))
-			require.Positive(p, frozen.Frozen)
-			p.eventually("the freeze is over", func() bool { return a.sync(one(0, 0)).Frozen == 0 })
-			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
-			require.GreaterOrEqual(p, first.at, frozen.Time*1000+int64(frozen.Frozen)+int64(spacing))
-		}},
+var permitServerCases = []testCase{
+	{name: "many permits are spaced, whatever happens to the server", run: manyPermits},
+	{name: "another server holds permits", needs: canRestart, run: func(p *pool) {
+		a := p.issues(permitSpacing)
+		last := p.slotOf(a, driver.Reserve{Count: 1, Spacing: permitSpacing})
+		p.Restart(p)
+		p.held(a, last, permitSpacing, driver.FreezeIdentity, 0)
+	}},
+	{name: "a wiped store grants no permits until it is joined, and then holds them", needs: canWipe, run: func(p *pool) { wipedPermits(p, true) }},
+	{
+		name:  "a wiped store holds permits though nobody wants one before its freeze is over",
+		needs: canWipe, run: func(p *pool) { wipedPermits(p, false) },
+	},
+}
+
+func wipedPermits(p *pool, wanted bool) {
+	a := p.issues(permitSpacing)
+	p.slotOf(a, driver.Reserve{Count: 1, Spacing: permitSpacing})
+	p.Wipe(p)
+	if wanted {
+		res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: permitSpacing})
+		require.Zero(p, res.Count)
 	}
+	frozen := a.sync(one(0, 0))
+	require.Positive(p, frozen.Frozen)
+	if !wanted {
+		p.eventually("the freeze is over", func() bool { return a.sync(one(0, 0)).Frozen == 0 })
+	}
+	first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: permitSpacing, Ahead: 4})
+	require.GreaterOrEqual(p, first.at, frozen.Time*1000+int64(frozen.Frozen)+int64(permitSpacing))
 }
 
 // held requires that a reservation notices that the store has forgotten something, and that

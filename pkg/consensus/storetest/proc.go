@@ -71,15 +71,15 @@ func one(inUse, wanted driver.Share) driver.Report {
 	return driver.Report{InUse: inUse, Wanted: wanted, Demand: wanted, PoolSize: 1}
 }
 
-// request returns the next request.
-func (a *proc) request(report driver.Report) driver.Request {
+// request returns the next request, with reports on documents.
+func (a *proc) request(report driver.Report, documents ...driver.DocumentReport) driver.Request {
 	a.seq++
 	req := driver.Request{
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
 		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
 		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Dead: a.dead, Report: report,
-		Draws: a.draws,
+		Draws: a.draws, Documents: documents,
 	}
 	a.draws = nil
 	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
@@ -114,7 +114,6 @@ func (a *proc) send(req driver.Request) driver.Answer {
 		require.Equal(a.pool, driver.Answer{Status: ans.Status, Seq: ans.Seq, Nonce: ans.Nonce, Newest: ans.Newest}, ans,
 			"nothing else is set in a refusal")
 		require.Equal(a.pool, ans.Status == driver.Behind, ans.Newest != driver.Ticket{})
-		return ans
 	}
 	return ans
 }
@@ -132,12 +131,12 @@ func (a *proc) take(ans driver.Answer) {
 }
 
 // sync sends the next request and takes the answer, which must be Granted. It answers the question of a store that is behind once.
-func (a *proc) sync(report driver.Report) driver.Answer {
+func (a *proc) sync(report driver.Report, documents ...driver.DocumentReport) driver.Answer {
 	a.pool.Helper()
-	ans := a.send(a.request(report))
+	ans := a.send(a.request(report, documents...))
 	if ans.Status == driver.Behind {
 		a.take(ans)
-		ans = a.send(a.request(report))
+		ans = a.send(a.request(report, documents...))
 	}
 	require.Equal(a.pool, driver.Granted, ans.Status)
 	a.take(ans)
@@ -230,11 +229,11 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	p.Fatal("the store is too slow for a lease of ", q.lease)
 }
 
-// eventually calls sync until it returns true, five times as often as the pool's clock needs to run: sync must reach the store.
+// eventually calls sync until it returns true, three times as often as the pool's clock needs to run: sync must reach the store.
 func (p *pool) eventually(what string, sync func() bool) {
 	p.Helper()
 	limit := time.Now().Add(patience + 2*driver.Removal(p.Longest))
-	tick := time.NewTicker(driver.Clamp(p.lease) / 5)
+	tick := time.NewTicker(driver.Clamp(p.lease) / 3)
 	defer tick.Stop()
 	for !sync() {
 		require.True(p, time.Now().Before(limit), "%s: did not happen", what)

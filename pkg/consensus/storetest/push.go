@@ -13,26 +13,22 @@ import (
 )
 
 // pushCases are about news, for stores that carry any.
-func pushCases() []testCase {
-	return []testCase{
-		{name: "news reach everybody who watches the pool, the sender included, and nobody else", run: newsReachThePool},
-		{name: "news need no record, change none, and are kept for nobody", run: newsAreNotKept},
-		{name: "who has stopped watching hears nothing more", run: newsEnd},
-		{name: "news of any bytes and sizes come as they were sent", run: newsAreExact},
-		{name: "malformed news are a RequestError", run: malformedNews},
-		{name: "who hears news can push at once", run: newsAnswered},
-	}
+var pushCases = []testCase{
+	{name: "news reach everybody who watches the pool, the sender included, and nobody else", run: newsReachThePool},
+	{name: "news need no record, change none, and are kept for nobody", run: newsAreNotKept},
+	{name: "who has stopped watching hears nothing more", run: newsEnd},
+	{name: "news of any bytes and sizes come as they were sent", run: newsAreExact},
+	{name: "malformed news are a RequestError", run: malformedNews},
+	{name: "who hears news can push at once", run: newsAnswered},
 }
 
 // pushServerCases are those that disturb the server.
-func pushServerCases() []testCase {
-	return []testCase{
-		{
-			name:  "news are heard again after the server was restarted",
-			needs: func(h *Harness) bool { return h.Restart != nil },
-			run:   newsAgain,
-		},
-	}
+var pushServerCases = []testCase{
+	{
+		name:  "news are heard again after the server was restarted",
+		needs: func(h *Harness) bool { return h.Restart != nil },
+		run:   newsAgain,
+	},
 }
 
 // pusher returns a handle of its own that carries news, or skips the case.
@@ -202,23 +198,6 @@ func newsAreExact(p *pool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	require.True(p, bytes.Equal(all, e.heard[len(e.heard)-5]))
-}
-
-func malformedNews(p *pool) {
-	s := p.pusher()
-	for _, c := range []struct {
-		field, pool string
-		news        []byte
-	}{
-		{"Pool", "", []byte("x")},
-		{"Pool", "a\x00b", []byte("x")},
-		{"News", p.name, nil},
-		{"News", p.name, make([]byte, driver.MaxNewsBytes+1)},
-	} {
-		requireRequestError(p, s.Push(p.Context(), c.pool, c.news), c.field, c)
-	}
-	_, err := s.Watch(p.Context(), "", func([]byte) {})
-	requireRequestError(p, err, "Pool", "")
 }
 
 func newsAnswered(p *pool) {

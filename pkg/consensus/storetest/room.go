@@ -12,25 +12,23 @@ import (
 const whole, half = driver.Whole, driver.Whole / 2
 
 // joinCases are about the first sync of a pool.
-func joinCases() []testCase {
-	return []testCase{
-		{name: "the first processor of an open pool gets what it wants", run: func(p *pool) {
-			a, _ := p.open()
-			ans := a.sync(one(0, whole))
-			require.Equal(p, whole, ans.Share)
-			require.Zero(p, ans.Frozen)
-			require.Equal(p, driver.FreezeNone, ans.FrozenBy)
-		}},
-		{name: "a new pool is frozen for the longest removal time", run: newPoolFreezes},
-		{name: "the first lease is the pool's", run: func(p *pool) {
-			a, b := p.proc("a"), p.proc("b")
-			b.lease = a.lease / 2
-			require.Equal(p, a.lease, a.sync(one(0, 0)).Lease)
-			require.Equal(p, a.lease, b.sync(one(0, 0)).Lease, "another lease does not count")
-			a.leave()
-			require.Equal(p, a.lease, b.sync(one(0, 0)).Lease, "nor does it later")
-		}},
-	}
+var joinCases = []testCase{
+	{name: "the first processor of an open pool gets what it wants", run: func(p *pool) {
+		a, _ := p.open()
+		ans := a.sync(one(0, whole))
+		require.Equal(p, whole, ans.Share)
+		require.Zero(p, ans.Frozen)
+		require.Equal(p, driver.FreezeNone, ans.FrozenBy)
+	}},
+	{name: "a new pool is frozen for the longest removal time", run: newPoolFreezes},
+	{name: "the first lease is the pool's", run: func(p *pool) {
+		a, b := p.proc("a"), p.proc("b")
+		b.lease = a.lease / 2
+		require.Equal(p, a.lease, a.sync(one(0, 0)).Lease)
+		require.Equal(p, a.lease, b.sync(one(0, 0)).Lease, "another lease does not count")
+		a.leave()
+		require.Equal(p, a.lease, b.sync(one(0, 0)).Lease, "nor does it later")
+	}},
 }
 
 func newPoolFreezes(p *pool) {
@@ -68,72 +66,70 @@ func (p *pool) requireFrozen(ans driver.Answer, cause driver.FreezeCause) {
 func nearly(d time.Duration) time.Duration { return d - d/20 }
 
 // roomCases are about facts, room and claims.
-func roomCases() []testCase {
-	return []testCase{
-		{name: "a claim leaves no room for others", run: func(p *pool) {
-			a, b := p.open()
-			require.Equal(p, whole*3/4, a.share(0, whole*3/4))
-			require.Equal(p, whole/4, b.share(0, whole))
-			require.Equal(p, whole*3/4, a.share(whole*3/4, whole), "there is no more room")
-			require.Equal(p, whole/4, b.share(whole/4, whole))
-		}},
-		{name: "an answered share is a claim before it is used", run: func(p *pool) {
-			a, b := p.open()
-			require.Equal(p, whole, a.share(0, whole))
-			require.Zero(p, b.share(0, whole))
-		}},
-		{name: "a share that nobody wants any more is answered lower", run: func(p *pool) {
-			a, _ := p.open()
-			a.share(0, whole)
-			require.Equal(p, half, a.share(whole, half))
-			require.Zero(p, a.share(half, 0))
-		}},
-		{name: "a claim falls only once less is in use", run: func(p *pool) {
-			a, b := p.open()
-			require.Equal(p, whole, a.share(0, whole))
-			ans := a.sync(one(whole, half))
-			require.Equal(p, half, ans.Share)
-			require.Equal(p, whole, ans.Roster[0].Claim, "the whole is still in use")
-			require.Zero(p, b.share(0, whole))
-			require.Equal(p, half, a.share(half, half))
-			require.Equal(p, half, b.share(0, whole))
-		}},
-		{name: "what is in use is the claim, whatever was answered", run: func(p *pool) {
-			a, b := p.open()
-			require.Equal(p, half, b.share(0, half))
-			require.Equal(p, half, a.share(0, whole))
-			// a uses more than it was answered: the store does not argue with facts.
-			ans := a.sync(one(whole*3/4, whole))
-			require.Equal(p, half, ans.Share, "it is told to use less")
-			require.Equal(p, whole*3/4, ans.Roster[0].Claim, "but what is in use counts")
-			require.Equal(p, whole/4, b.share(half, half), "also against those who do no wrong")
-			require.Equal(p, half, b.sync(one(half, half)).Roster[1].Claim)
-		}},
-		{name: "room is never below nothing", run: func(p *pool) {
-			a, b := p.open()
-			c := p.proc("c")
-			a.share(whole, whole)
-			b.share(whole, whole)
-			require.Zero(p, c.share(0, whole))
-			require.Zero(p, a.share(whole, whole))
-			require.Equal(p, whole, a.sync(one(whole, 0)).Roster[1].Claim)
-		}},
-		{name: "the smallest share counts", run: func(p *pool) {
-			a, b := p.open()
-			c := p.proc("c")
-			require.Equal(p, whole-1, a.share(0, whole-1))
-			require.Equal(p, driver.Share(1), b.share(0, whole))
-			require.Zero(p, c.share(0, 1))
-		}},
-		{name: "a leave frees the claim at once", run: func(p *pool) {
-			a, b := p.open()
-			require.Equal(p, whole, a.share(0, whole))
-			require.Zero(p, b.share(0, whole))
-			a.leave()
-			ans := b.sync(one(0, whole))
-			require.Equal(p, whole, ans.Share)
-			require.Equal(p, 1, ans.Live)
-			require.Len(p, ans.Roster, 1)
-		}},
-	}
+var roomCases = []testCase{
+	{name: "a claim leaves no room for others", run: func(p *pool) {
+		a, b := p.open()
+		require.Equal(p, whole*3/4, a.share(0, whole*3/4))
+		require.Equal(p, whole/4, b.share(0, whole))
+		require.Equal(p, whole*3/4, a.share(whole*3/4, whole), "there is no more room")
+		require.Equal(p, whole/4, b.share(whole/4, whole))
+	}},
+	{name: "an answered share is a claim before it is used", run: func(p *pool) {
+		a, b := p.open()
+		require.Equal(p, whole, a.share(0, whole))
+		require.Zero(p, b.share(0, whole))
+	}},
+	{name: "a share that nobody wants any more is answered lower", run: func(p *pool) {
+		a, _ := p.open()
+		a.share(0, whole)
+		require.Equal(p, half, a.share(whole, half))
+		require.Zero(p, a.share(half, 0))
+	}},
+	{name: "a claim falls only once less is in use", run: func(p *pool) {
+		a, b := p.open()
+		require.Equal(p, whole, a.share(0, whole))
+		ans := a.sync(one(whole, half))
+		require.Equal(p, half, ans.Share)
+		require.Equal(p, whole, ans.Roster[0].Claim, "the whole is still in use")
+		require.Zero(p, b.share(0, whole))
+		require.Equal(p, half, a.share(half, half))
+		require.Equal(p, half, b.share(0, whole))
+	}},
+	{name: "what is in use is the claim, whatever was answered", run: func(p *pool) {
+		a, b := p.open()
+		require.Equal(p, half, b.share(0, half))
+		require.Equal(p, half, a.share(0, whole))
+		// a uses more than it was answered: the store does not argue with facts.
+		ans := a.sync(one(whole*3/4, whole))
+		require.Equal(p, half, ans.Share, "it is told to use less")
+		require.Equal(p, whole*3/4, ans.Roster[0].Claim, "but what is in use counts")
+		require.Equal(p, whole/4, b.share(half, half), "also against those who do no wrong")
+		require.Equal(p, half, b.sync(one(half, half)).Roster[1].Claim)
+	}},
+	{name: "room is never below nothing", run: func(p *pool) {
+		a, b := p.open()
+		c := p.proc("c")
+		a.share(whole, whole)
+		b.share(whole, whole)
+		require.Zero(p, c.share(0, whole))
+		require.Zero(p, a.share(whole, whole))
+		require.Equal(p, whole, a.sync(one(whole, 0)).Roster[1].Claim)
+	}},
+	{name: "the smallest share counts", run: func(p *pool) {
+		a, b := p.open()
+		c := p.proc("c")
+		require.Equal(p, whole-1, a.share(0, whole-1))
+		require.Equal(p, driver.Share(1), b.share(0, whole))
+		require.Zero(p, c.share(0, 1))
+	}},
+	{name: "a leave frees the claim at once", run: func(p *pool) {
+		a, b := p.open()
+		require.Equal(p, whole, a.share(0, whole))
+		require.Zero(p, b.share(0, whole))
+		a.leave()
+		ans := b.sync(one(0, whole))
+		require.Equal(p, whole, ans.Share)
+		require.Equal(p, 1, ans.Live)
+		require.Len(p, ans.Roster, 1)
+	}},
 }

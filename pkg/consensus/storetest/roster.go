@@ -9,39 +9,37 @@ import (
 )
 
 // rosterCases are about what a processor learns of the others.
-func rosterCases() []testCase {
-	return []testCase{
-		{name: "there is consensus when all report the number of live processors", run: consents},
-		{name: "the roster is sorted by the bytes of the ID", run: func(p *pool) {
-			ids := []string{"10", "9", "B", "_", "a", "a-10", "a-2", "a.1", "~", "é", "🚀"}
-			for i := range ids { // on a slow machine the first of them go before the last one comes
-				id := ids[(i*7+3)%len(ids)]
-				var got []string
-				for _, row := range p.proc(id).sync(one(0, 0)).Roster {
-					got = append(got, row.ID)
-				}
-				require.Contains(p, got, id)
-				require.Equal(p, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(got, id) }), got)
+var rosterCases = []testCase{
+	{name: "there is consensus when all report the number of live processors", run: consents},
+	{name: "the roster is sorted by the bytes of the ID", run: func(p *pool) {
+		ids := []string{"10", "9", "B", "_", "a", "a-10", "a-2", "a.1", "~", "é", "🚀"}
+		for i := range ids { // on a slow machine the first of them go before the last one comes
+			id := ids[(i*7+3)%len(ids)]
+			var got []string
+			for _, row := range p.proc(id).sync(one(0, 0)).Roster {
+				got = append(got, row.ID)
 			}
-		}},
-		{name: "the roster shows claim, demand and pool size", run: func(p *pool) {
-			p.open()
-			p.proc("b").sync(driver.Report{InUse: 0, Wanted: half, Demand: 7, PoolSize: 3})
-			ans := p.proc("a").sync(driver.Report{InUse: 5, Wanted: 3, Demand: whole, PoolSize: 1_000_000})
-			require.Equal(p, []driver.RosterRow{
-				{ID: "a", Claim: 5, Demand: whole, PoolSize: 1_000_000},
-				{ID: "b", Claim: half, Demand: 7, PoolSize: 3},
-			}, ans.Roster)
-		}},
-		{name: "pools know nothing of each other", run: func(p *pool) {
-			names := []string{"", "*", ".", ">", " ", "/", ":", "{", "}", "{}", "{x}", "\\", "$", "\n", "%00", "ü", "u\u0308", "A", "a", "\xff", "\xfe"}
-			for _, suffix := range names {
-				q := *p
-				q.name = p.name + suffix
-				require.Equal(p, 1, q.proc("a").sync(one(0, 0)).Live, "pool %q", q.name)
-			}
-		}},
-	}
+			require.Contains(p, got, id)
+			require.Equal(p, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(got, id) }), got)
+		}
+	}},
+	{name: "the roster shows claim, demand and pool size", run: func(p *pool) {
+		p.open()
+		p.proc("b").sync(driver.Report{InUse: 0, Wanted: half, Demand: 7, PoolSize: 3})
+		ans := p.proc("a").sync(driver.Report{InUse: 5, Wanted: 3, Demand: whole, PoolSize: 1_000_000})
+		require.Equal(p, []driver.RosterRow{
+			{ID: "a", Claim: 5, Demand: whole, PoolSize: 1_000_000},
+			{ID: "b", Claim: half, Demand: 7, PoolSize: 3},
+		}, ans.Roster)
+	}},
+	{name: "pools know nothing of each other", run: func(p *pool) {
+		names := []string{"", "*", ".", ">", " ", "/", ":", "{", "}", "{}", "{x}", "\\", "$", "\n", "%00", "ü", "u\u0308", "A", "a", "\xff", "\xfe"}
+		for _, suffix := range names {
+			q := *p
+			q.name = p.name + suffix
+			require.Equal(p, 1, q.proc("a").sync(one(0, 0)).Live, "pool %q", q.name)
+		}
+	}},
 }
 
 func consents(p *pool) {

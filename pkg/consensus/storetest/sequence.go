@@ -10,119 +10,117 @@ import (
 )
 
 // sequenceCases are about requests that are late, repeated, cloned or replaced.
-func sequenceCases() []testCase {
-	return []testCase{
-		{name: "a request older than the newest recorded changes nothing", run: func(p *pool) {
-			a, _ := p.open()
-			a.share(0, half)
-			late := a.request(one(0, whole))
-			newest := a.sync(one(half, half))
-			require.Equal(p, driver.Late, a.send(late).Status)
-			ans := a.sync(one(half, half))
-			require.Equal(p, newest.Revision+1, ans.Revision)
-			require.Equal(p, half, ans.Roster[0].Claim)
-		}},
-		{name: "the same request again gets the same answer", run: repeats},
-		{name: "a repeat of a request that is not the newest is late", run: func(p *pool) {
-			a, _ := p.open()
-			old := a.request(one(0, half))
-			a.take(a.send(old))
-			a.share(half, half)
-			require.Equal(p, driver.Late, a.send(old).Status)
-		}},
-		{name: "a lost answer is no clone", run: func(p *pool) {
-			a, _ := p.open()
-			a.send(a.request(one(0, half))) // the very first answer, too
-			require.Equal(p, half, a.share(0, half))
-			for range 3 {
-				a.send(a.request(one(half, half)))
-			}
-			require.Equal(p, half, a.share(half, half))
-			a.request(one(half, half)) // and a request that never arrived
-			a.request(one(half, half))
-			require.Equal(p, half, a.share(half, half))
-		}},
-		{name: "another request under the same number is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) driver.Request {
-				req := b.request(one(half, half))
-				a.sync(one(half, half))
-				return req
-			})
-		}},
-		{name: "a request that remembers another answer is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) driver.Request {
-				a.sync(one(half, half))
-				a.sync(one(half, half)) // the answer that b remembers can be nobody's any more
-				b.seq += 2
-				return b.request(one(half, half))
-			})
-		}},
-		{name: "a request that remembers another nonce is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) driver.Request {
-				a.sync(one(half, half))
-				b.seq, b.lastSeq, b.lastNonce = a.seq, a.lastSeq, a.lastNonce^1
-				return b.request(one(half, half))
-			})
-		}},
-		{name: "a request of one that has not sent the newest is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) driver.Request {
-				a.send(a.request(one(half, half))) // both remember the answer before it
-				b.request(one(half, half))         // lost
-				return b.request(one(half, half))
-			})
-		}},
-		{name: "a processor goes on from a lost request, or a lost answer", run: func(p *pool) {
-			a, _ := p.open()
-			for range 3 { // before its first answer, and after
-				a.send(a.request(one(0, half)))
+var sequenceCases = []testCase{
+	{name: "a request older than the newest recorded changes nothing", run: func(p *pool) {
+		a, _ := p.open()
+		a.share(0, half)
+		late := a.request(one(0, whole))
+		newest := a.sync(one(half, half))
+		require.Equal(p, driver.Late, a.send(late).Status)
+		ans := a.sync(one(half, half))
+		require.Equal(p, newest.Revision+1, ans.Revision)
+		require.Equal(p, half, ans.Roster[0].Claim)
+	}},
+	{name: "the same request again gets the same answer", run: repeats},
+	{name: "a repeat of a request that is not the newest is late", run: func(p *pool) {
+		a, _ := p.open()
+		old := a.request(one(0, half))
+		a.take(a.send(old))
+		a.share(half, half)
+		require.Equal(p, driver.Late, a.send(old).Status)
+	}},
+	{name: "a lost answer is no clone", run: func(p *pool) {
+		a, _ := p.open()
+		a.send(a.request(one(0, half))) // the very first answer, too
+		require.Equal(p, half, a.share(0, half))
+		for range 3 {
+			a.send(a.request(one(half, half)))
+		}
+		require.Equal(p, half, a.share(half, half))
+		a.request(one(half, half)) // and a request that never arrived
+		a.request(one(half, half))
+		require.Equal(p, half, a.share(half, half))
+	}},
+	{name: "another request under the same number is a clone's", run: func(p *pool) {
+		clones(p, func(a, b *proc) driver.Request {
+			req := b.request(one(half, half))
+			a.sync(one(half, half))
+			return req
+		})
+	}},
+	{name: "a request that remembers another answer is a clone's", run: func(p *pool) {
+		clones(p, func(a, b *proc) driver.Request {
+			a.sync(one(half, half))
+			a.sync(one(half, half)) // the answer that b remembers can be nobody's any more
+			b.seq += 2
+			return b.request(one(half, half))
+		})
+	}},
+	{name: "a request that remembers another nonce is a clone's", run: func(p *pool) {
+		clones(p, func(a, b *proc) driver.Request {
+			a.sync(one(half, half))
+			b.seq, b.lastSeq, b.lastNonce = a.seq, a.lastSeq, a.lastNonce^1
+			return b.request(one(half, half))
+		})
+	}},
+	{name: "a request of one that has not sent the newest is a clone's", run: func(p *pool) {
+		clones(p, func(a, b *proc) driver.Request {
+			a.send(a.request(one(half, half))) // both remember the answer before it
+			b.request(one(half, half))         // lost
+			return b.request(one(half, half))
+		})
+	}},
+	{name: "a processor goes on from a lost request, or a lost answer", run: func(p *pool) {
+		a, _ := p.open()
+		for range 3 { // before its first answer, and after
+			a.send(a.request(one(0, half)))
+			a.request(one(0, half))
+			a.send(a.request(one(0, half)))
+			a.sync(one(0, half))
+		}
+	}},
+	{name: "a processor goes on from as many unanswered requests as it can name", run: func(p *pool) {
+		a, _ := p.open()
+		for range 2 { // before its first answer, and after
+			a.send(a.request(one(0, half)))
+			for range driver.MaxUnanswered - 1 {
 				a.request(one(0, half))
-				a.send(a.request(one(0, half)))
-				a.sync(one(0, half))
 			}
-		}},
-		{name: "a processor goes on from as many unanswered requests as it can name", run: func(p *pool) {
-			a, _ := p.open()
-			for range 2 { // before its first answer, and after
-				a.send(a.request(one(0, half)))
-				for range driver.MaxUnanswered - 1 {
-					a.request(one(0, half))
-				}
-				a.sync(one(0, half))
-			}
-		}},
-		{name: "a newer incarnation replaces the older ones, whose claims stay", run: replaces},
-		{name: "a replaced incarnation may go on when the newer one is gone", run: func(p *pool) {
-			a, _ := p.open()
-			a.share(0, half)
-			b := a.reborn()
-			b.share(0, 0)
-			a.refused(driver.Replaced, half, half)
-			b.leave()
-			a.refused(driver.Removed, half, half)
-			require.Equal(p, half, a.reborn().share(0, whole), "the claim of a stays")
-		}},
-		{name: "a processor that left gets no answers, late packets included", run: leaves},
-		{name: "a leave older than the newest request is late", run: func(p *pool) {
-			a, b := p.open()
-			a.share(0, whole)
-			a.share(whole, whole)
-			a.sendLeave(1)
-			a.sendLeave(2)
-			require.Zero(p, b.share(0, whole))
-			require.Equal(p, whole, a.share(whole, whole))
-		}},
-		{name: "a leave of what is not there is no error", run: func(p *pool) {
-			a, b := p.proc("a"), p.proc("b")
-			a.leave() // not even the pool is there
-			p.open()
-			a.leave()
-			b.share(0, half)
-			b.reborn().leave()
-			b.leave()
-			b.leave()
-			require.Equal(p, whole, p.proc("c").share(0, whole))
-		}},
-	}
+			a.sync(one(0, half))
+		}
+	}},
+	{name: "a newer incarnation replaces the older ones, whose claims stay", run: replaces},
+	{name: "a replaced incarnation may go on when the newer one is gone", run: func(p *pool) {
+		a, _ := p.open()
+		a.share(0, half)
+		b := a.reborn()
+		b.share(0, 0)
+		a.refused(driver.Replaced, half, half)
+		b.leave()
+		a.refused(driver.Removed, half, half)
+		require.Equal(p, half, a.reborn().share(0, whole), "the claim of a stays")
+	}},
+	{name: "a processor that left gets no answers, late packets included", run: leaves},
+	{name: "a leave older than the newest request is late", run: func(p *pool) {
+		a, b := p.open()
+		a.share(0, whole)
+		a.share(whole, whole)
+		a.sendLeave(1)
+		a.sendLeave(2)
+		require.Zero(p, b.share(0, whole))
+		require.Equal(p, whole, a.share(whole, whole))
+	}},
+	{name: "a leave of what is not there is no error", run: func(p *pool) {
+		a, b := p.proc("a"), p.proc("b")
+		a.leave() // not even the pool is there
+		p.open()
+		a.leave()
+		b.share(0, half)
+		b.reborn().leave()
+		b.leave()
+		b.leave()
+		require.Equal(p, whole, p.proc("c").share(0, whole))
+	}},
 }
 
 func repeats(p *pool) {
@@ -204,22 +202,20 @@ func leaves(p *pool) {
 }
 
 // silenceCases are about the pool's clock, and rows that are silent for too long.
-func silenceCases() []testCase {
-	return []testCase{
-		{name: "a silent row goes after the removal time, not before", run: silent},
-		{name: "a claim that is synced stays", run: func(p *pool) {
-			a, b := p.open()
-			a.share(0, whole)
-			start := b.sync(one(0, whole)).Time
-			p.eventually("two removal times pass", func() bool {
-				require.Equal(p, whole, a.share(whole, whole))
-				ans := b.sync(one(0, whole))
-				require.Zero(p, ans.Share)
-				return ans.Time-start > 2*driver.Removal(p.lease).Microseconds()
-			})
-		}},
-		{name: "the clock follows the store's, and a leap counts as no time", run: clock},
-	}
+var silenceCases = []testCase{
+	{name: "a silent row goes after the removal time, not before", run: silent},
+	{name: "a claim that is synced stays", run: func(p *pool) {
+		a, b := p.open()
+		a.share(0, whole)
+		start := b.sync(one(0, whole)).Time
+		p.eventually("two removal times pass", func() bool {
+			require.Equal(p, whole, a.share(whole, whole))
+			ans := b.sync(one(0, whole))
+			require.Zero(p, ans.Share)
+			return ans.Time-start > 2*driver.Removal(p.lease).Microseconds()
+		})
+	}},
+	{name: "the clock follows the store's, and a leap counts as no time", run: clock},
 }
 
 func silent(p *pool) {

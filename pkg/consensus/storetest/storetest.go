@@ -66,7 +66,7 @@ type Harness struct {
 	// Permits is how many permits the case with many of them issues. Defaults to 2,000.
 	Permits int
 
-	// Issued, if set, receives the result of the case with many permits, once all of them prove to be spaced: their number, and how often
+	// Issued, if set, receives the result of the case with many permits, if all are spaced: their number, and how often
 	// the server was restarted or wiped.
 	Issued func(t testing.TB, permits, faults int)
 
@@ -91,10 +91,10 @@ func Run(t *testing.T, h Harness) {
 		h.Longest = driver.MaxLease
 	}
 	s := &suite{Harness: h}
-	rules := slices.Concat(joinCases(), roomCases(), sequenceCases(), silenceCases(), rosterCases(), numberCases(), callCases(), forgetCases(),
-		documentCases(), operatorCases(), epochCases(), deathCases(), permitCases(), tillCases(), pushCases())
+	rules := slices.Concat(joinCases, roomCases, sequenceCases, silenceCases, rosterCases, numberCases, callCases, forgetCases,
+		documentCases, operatorCases, epochCases, deathCases, permitCases, tillCases, pushCases)
 	t.Run("rules", func(t *testing.T) { s.runAll(t, rules, parallel) })
-	t.Run("server", func(t *testing.T) { s.runAll(t, serverCases(), 1) })
+	t.Run("server", func(t *testing.T) { s.runAll(t, slices.Concat(permitServerCases, pushServerCases, serverCases), 1) })
 }
 
 // A suite runs cases on one server.
@@ -108,6 +108,8 @@ type testCase struct {
 	// needs reports whether the harness can do what the case needs; nil: always.
 	needs func(h *Harness) bool
 	run   func(p *pool)
+	// timed is what run is for a case that must not take longer than a removal time; see inTime.
+	timed func(p *pool) (began time.Time, check func())
 }
 
 // parallel is the number of cases that run at once. Most of their time is spent
@@ -130,7 +132,12 @@ func (s *suite) runAll(t *testing.T, cases []testCase, parallel int) {
 		wg.Go(func() {
 			defer func() { <-free }()
 			t.Run(c.name, func(t *testing.T) {
-				c.run(s.pool(t, store, "storetest/"+c.name+"/"+rand.Text()))
+				p := s.pool(t, store, "storetest/"+c.name+"/"+rand.Text())
+				if c.timed != nil {
+					p.inTime(c.timed)
+				} else {
+					c.run(p)
+				}
 			})
 		})
 	}

@@ -101,115 +101,112 @@ func (a *proc) ages(since int64, d time.Duration) driver.Answer {
 }
 
 // tillCases are about tills.
-func tillCases() []testCase {
-	freezes := func(h *Harness) bool { return !h.Memory }
-	return []testCase{
-		{name: "a till gives what its total earns, whoever draws", run: func(p *pool) {
-			a, b := p.open()
-			c := p.makes(a)
-			for range 5 {
-				ans := b.pull(draw(7, plenty))
-				c.give(ans)
-				require.Equal(p, driver.LackTotal, ans.Draws[0].Lack)
-				require.InDelta(p, 1000, ans.Draws[0].Again.Microseconds(), 1000, "until there is one more")
-				c.give(a.pull(draw(7, plenty), draw(8, 1)))
-				a.ages(ans.Time, 5*time.Millisecond)
-			}
-			ans := a.pull(draw(9, 1))
-			require.Equal(p, driver.Drawn{Key: 9, Tokens: 1, Paid: ans.Time + 1000}, ans.Draws[0])
-		}},
-		{name: "no more is saved up than the burst", run: func(p *pool) {
-			a, _ := p.open()
-			c := p.makes(a)
-			a.ages(c.paid, 50*time.Millisecond)
-			d := draw(7, plenty)
-			d.Burst = 10
-			require.Equal(p, 10+p.lead().Milliseconds(), a.pull(d).Draws[0].Tokens)
-		}},
-		{name: "what is larger than an interval earns is reserved", run: reserved},
-		{name: "what is given back can be drawn again", run: backDrawn},
-		{name: "what is given back counts only once", run: backTwice},
-		{name: "what is owed counts", run: func(p *pool) {
-			a, _ := p.open()
-			c := p.makes(a)
-			d := draw(7, plenty)
-			d.Owed = 200
-			ans := a.pull(d)
-			c.paid += 200_000
+var tillCases = []testCase{
+	{name: "a till gives what its total earns, whoever draws", run: func(p *pool) {
+		a, b := p.open()
+		c := p.makes(a)
+		for range 5 {
+			ans := b.pull(draw(7, plenty))
 			c.give(ans)
-			a.ages(c.paid, 100*time.Millisecond)
-			c.give(a.pull(draw(7, plenty)))
-		}},
-		{name: "requests that are late, repeated or replaced draw nothing", run: func(p *pool) {
-			a, _ := p.open()
-			c := p.makes(a)
-			a.draws = []driver.Draw{draw(7, plenty)}
-			first := a.request(one(0, 0))
-			c.give(a.drawn(first))
-			a.ages(a.sync(one(0, 0)).Time, 20*time.Millisecond)
-			require.Equal(p, driver.Late, a.send(first).Status)
-			a.draws = []driver.Draw{draw(7, plenty)}
-			again := a.request(one(0, 0))
-			c.give(a.drawn(again))
-			ans := a.send(again)
-			require.Empty(p, ans.Draws, "a repeat brings none")
-			a.take(ans)
-			b := a.reborn()
-			b.sync(one(0, 0))
-			a.draws = []driver.Draw{draw(7, plenty)}
-			a.refused(driver.Replaced, 0, 0)
-			b.ages(ans.Time, 20*time.Millisecond)
-			c.give(b.pull(draw(7, plenty)))
-		}},
-		{name: "who has an older version of the quotas draws nothing", run: func(p *pool) {
-			a, _ := p.open()
-			newer, older := draw(7, 1), draw(7, 1)
-			older.Version, newer.Version = driver.MaxVersion-1, driver.MaxVersion
-			require.EqualValues(p, 1, a.pull(older).Draws[0].Tokens)
-			require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
-			got := a.pull(older).Draws[0]
-			require.Zero(p, got.Tokens)
-			require.Equal(p, driver.LackVersion, got.Lack)
-			require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
-		}},
-		{name: "a full table drops tills that are full", run: fullTable},
-		{name: "names that go by a pattern make way for each other, and for nobody else", run: manyNames},
-		{name: "what names have spent counts when their tills are dropped", run: droppedNames},
-		{name: "a name that gets a quota of its own keeps what it has spent", run: namedLater},
-		{name: "a budget is for all together", run: budget},
-		{name: "budgets that begin at once count the same", run: func(p *pool) {
-			a, _ := p.open()
-			d := p.budgets(a, 100)
-			d.Budgets = append(d.Budgets, d.Budgets[0])
-			d.Budgets[1].Amount, d.Budgets[1].End, d.Ask = 1000, d.Budgets[1].End+1e9, 30
-			require.Equal(p, []int64{30, 30}, a.pull(d).Draws[0].Spent)
-			require.Equal(p, []int64{60, 60}, a.pull(d).Draws[0].Spent)
-		}},
-		{name: "a store that has forgotten gives nothing until what it gave is void", needs: freezes, run: tillsHeld},
-		{name: "what processors have seen spent counts once after a freeze", needs: freezes, run: seenSpent},
-		{name: "what is busy is shown to all", run: func(p *pool) {
-			a, b := p.open()
-			for _, busy := range []string{"x", "\x00\x01 \xff\r\n", strings.Repeat("\x00", driver.MaxBusyBytes), ""} {
-				report := one(0, half)
-				report.Busy, report.Note = busy, "a note"
-				want := driver.RosterRow{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "a note", Busy: busy}
-				require.Contains(p, a.sync(report).Roster, want)
-				require.Contains(p, b.sync(one(0, 0)).Roster, want)
-			}
-		}},
-		{name: "operators are shown what tills hold", run: tillsRead},
-		{name: "what is spent of a budget can be set", run: spentSet},
-		{name: "what is spent can be set of a tag that has a total", run: spentSetOnATotal},
-		{name: "a malformed draw is a RequestError and changes nothing", run: malformedDraws},
-		{name: "the store tells its own clock", run: func(p *pool) {
-			a, _ := p.open()
-			before := time.Now()
-			first := a.sync(one(0, 0)).Wall
-			require.WithinDuration(p, before, time.UnixMicro(first), time.Hour, "it is the clock of this machine")
-			ans := a.ages(a.lastTime, 50*time.Millisecond)
-			require.GreaterOrEqual(p, ans.Wall-first, int64(10_000))
-		}},
-	}
+			require.Equal(p, driver.LackTotal, ans.Draws[0].Lack)
+			require.InDelta(p, 1000, ans.Draws[0].Again.Microseconds(), 1000, "until there is one more")
+			c.give(a.pull(draw(7, plenty), draw(8, 1)))
+			a.ages(ans.Time, 5*time.Millisecond)
+		}
+		ans := a.pull(draw(9, 1))
+		require.Equal(p, driver.Drawn{Key: 9, Tokens: 1, Paid: ans.Time + 1000}, ans.Draws[0])
+	}},
+	{name: "no more is saved up than the burst", run: func(p *pool) {
+		a, _ := p.open()
+		c := p.makes(a)
+		a.ages(c.paid, 50*time.Millisecond)
+		d := draw(7, plenty)
+		d.Burst = 10
+		require.Equal(p, 10+p.lead().Milliseconds(), a.pull(d).Draws[0].Tokens)
+	}},
+	{name: "what is larger than an interval earns is reserved", run: reserved},
+	{name: "what is given back can be drawn again", run: backDrawn},
+	{name: "what is given back counts only once", run: backTwice},
+	{name: "what is owed counts", run: func(p *pool) {
+		a, _ := p.open()
+		c := p.makes(a)
+		d := draw(7, plenty)
+		d.Owed = 200
+		ans := a.pull(d)
+		c.paid += 200_000
+		c.give(ans)
+		a.ages(c.paid, 100*time.Millisecond)
+		c.give(a.pull(draw(7, plenty)))
+	}},
+	{name: "requests that are late, repeated or replaced draw nothing", run: func(p *pool) {
+		a, _ := p.open()
+		c := p.makes(a)
+		a.draws = []driver.Draw{draw(7, plenty)}
+		first := a.request(one(0, 0))
+		c.give(a.drawn(first))
+		a.ages(a.sync(one(0, 0)).Time, 20*time.Millisecond)
+		require.Equal(p, driver.Late, a.send(first).Status)
+		a.draws = []driver.Draw{draw(7, plenty)}
+		again := a.request(one(0, 0))
+		c.give(a.drawn(again))
+		ans := a.send(again)
+		require.Empty(p, ans.Draws, "a repeat brings none")
+		a.take(ans)
+		b := a.reborn()
+		b.sync(one(0, 0))
+		a.draws = []driver.Draw{draw(7, plenty)}
+		a.refused(driver.Replaced, 0, 0)
+		b.ages(ans.Time, 20*time.Millisecond)
+		c.give(b.pull(draw(7, plenty)))
+	}},
+	{name: "who has an older version of the quotas draws nothing", run: func(p *pool) {
+		a, _ := p.open()
+		newer, older := draw(7, 1), draw(7, 1)
+		older.Version, newer.Version = driver.MaxVersion-1, driver.MaxVersion
+		require.EqualValues(p, 1, a.pull(older).Draws[0].Tokens)
+		require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
+		got := a.pull(older).Draws[0]
+		require.Zero(p, got.Tokens)
+		require.Equal(p, driver.LackVersion, got.Lack)
+		require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
+	}},
+	{name: "a full table drops tills that are full", run: fullTable},
+	{name: "names that go by a pattern make way for each other, and for nobody else", run: manyNames},
+	{name: "what names have spent counts when their tills are dropped", run: droppedNames},
+	{name: "a name that gets a quota of its own keeps what it has spent", run: namedLater},
+	{name: "a budget is for all together", run: budget},
+	{name: "budgets that begin at once count the same", run: func(p *pool) {
+		a, _ := p.open()
+		d := p.budgets(a, 100)
+		d.Budgets = append(d.Budgets, d.Budgets[0])
+		d.Budgets[1].Amount, d.Budgets[1].End, d.Ask = 1000, d.Budgets[1].End+1e9, 30
+		require.Equal(p, []int64{30, 30}, a.pull(d).Draws[0].Spent)
+		require.Equal(p, []int64{60, 60}, a.pull(d).Draws[0].Spent)
+	}},
+	{name: "a store that has forgotten gives nothing until what it gave is void", needs: canForget, run: tillsHeld},
+	{name: "what processors have seen spent counts once after a freeze", needs: canForget, run: seenSpent},
+	{name: "what is busy is shown to all", run: func(p *pool) {
+		a, b := p.open()
+		for _, busy := range []string{"x", "\x00\x01 \xff\r\n", strings.Repeat("\x00", driver.MaxBusyBytes), ""} {
+			report := one(0, half)
+			report.Busy, report.Note = busy, "a note"
+			want := driver.RosterRow{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "a note", Busy: busy}
+			require.Contains(p, a.sync(report).Roster, want)
+			require.Contains(p, b.sync(one(0, 0)).Roster, want)
+		}
+	}},
+	{name: "operators are shown what tills hold", run: tillsRead},
+	{name: "what is spent of a budget can be set", run: spentSet},
+	{name: "what is spent can be set of a tag that has a total", run: spentSetOnATotal},
+	{name: "a malformed draw is a RequestError and changes nothing", run: malformedDraws},
+	{name: "the store tells its own clock", run: func(p *pool) {
+		a, _ := p.open()
+		before := time.Now()
+		first := a.sync(one(0, 0)).Wall
+		require.WithinDuration(p, before, time.UnixMicro(first), time.Hour, "it is the clock of this machine")
+		ans := a.ages(a.lastTime, 50*time.Millisecond)
+		require.GreaterOrEqual(p, ans.Wall-first, int64(10_000))
+	}},
 }
 
 // reserved draws tokens that take 20 s to earn, so that none is earned yet at the end of the case, on a slow machine too.

@@ -109,7 +109,7 @@ func (p *pool) allTills() []driver.Till {
 	if !ok {
 		return nil
 	}
-	tills, err := readTills(p, r)
+	tills, err := readTills(p, r, p.name)
 	require.NoError(p, err)
 	return tills
 }

@@ -21,9 +21,7 @@ func spentSet(p *pool) {
 	}
 	now := time.Now().UnixMicro()
 	require.ErrorIs(p, set(p.name, driver.SpentReport{Key: 7, Start: now - halfHour, End: now + halfHour}), driver.ErrNoPool)
-	var bad *driver.RequestError
-	require.ErrorAs(p, set("", driver.SpentReport{End: 1}), &bad)
-	require.Equal(p, "Pool", bad.Field)
+	requireRequestError(p, set("", driver.SpentReport{End: 1}), "Pool", "")
 	a, b := p.open()
 	d := p.budgets(a, 100)
 	s := driver.SpentReport{Key: 7, Start: d.Budgets[0].Start, End: d.Budgets[0].End}
@@ -49,23 +47,18 @@ func spentSet(p *pool) {
 	require.NoError(p, set(p.name, with(50)))
 	require.Equal(p, []int64{10}, a.pull(other).Draws[0].Spent)
 
-	tills, err := readTills(p, setter)
+	tills, err := readTills(p, setter, p.name)
 	require.NoError(p, err)
 	require.Len(p, tills, 1, "no other till is made")
 	require.Equal(p, []driver.Spent{{Start: s.Start, End: s.End, Tokens: 10}}, tills[0].Spent)
 
-	for field, s := range map[string]driver.SpentReport{
-		"Tokens": with(-1), "Start": {Key: 7, Start: s.End, End: s.Start},
-	} {
-		require.ErrorAs(p, set(p.name, s), &bad, field)
-		require.Equal(p, field, bad.Field)
-	}
-	require.ErrorAs(p, set(p.name, driver.SpentReport{Key: 7, Start: s.Start - 10*halfHour, End: s.Start, Tokens: 1}), &bad, "it is over")
-	require.Equal(p, "Start", bad.Field)
+	refused(p, s, bad{"Tokens": {-1}, "Start": {s.End}}, func(s driver.SpentReport) error { return set(p.name, s) })
+	over := driver.SpentReport{Key: 7, Start: s.Start - 10*halfHour, End: s.Start, Tokens: 1}
+	requireRequestError(p, set(p.name, over), "Start", "it is over")
 	if !p.Deferred {
-		require.ErrorAs(p, set(p.name, driver.SpentReport{Key: 7, Start: s.End, End: s.End + halfHour}), &bad, "it has not begun")
+		requireRequestError(p, set(p.name, driver.SpentReport{Key: 7, Start: s.End, End: s.End + halfHour}), "Start", "it has not begun")
 	}
-	again, err := readTills(p, setter)
+	again, err := readTills(p, setter, p.name)
 	require.NoError(p, err)
 	require.Equal(p, tills, again, "what is refused changes nothing")
 }
@@ -89,9 +82,9 @@ func spentSetOnATotal(p *pool) {
 	require.Equal(p, []int64{500 + ans.Draws[0].Tokens}, ans.Draws[0].Spent)
 }
 
-func readTills(p *pool, reader driver.TillReader) (tills []driver.Till, err error) {
+func readTills(p *pool, reader driver.TillReader, name string) (tills []driver.Till, err error) {
 	err = p.call(func(ctx context.Context) (err error) {
-		tills, err = reader.Tills(ctx, p.name)
+		tills, err = reader.Tills(ctx, name)
 		return err
 	})
 	return tills, err
@@ -103,21 +96,12 @@ func tillsRead(p *pool) {
 	if !ok {
 		return
 	}
-	read := func(pool string) (tills []driver.Till, err error) {
-		p.Helper()
-		err = p.call(func(ctx context.Context) (err error) {
-			tills, err = reader.Tills(ctx, pool)
-			return err
-		})
-		return tills, err
-	}
-	_, err := read(p.name)
+	_, err := readTills(p, reader, p.name)
 	require.ErrorIs(p, err, driver.ErrNoPool)
-	var bad *driver.RequestError
-	_, err = read("")
-	require.ErrorAs(p, err, &bad)
+	_, err = readTills(p, reader, "")
+	requireRequestError(p, err, "Pool", "")
 	p.open()
-	tills, err := read(p.name)
+	tills, err := readTills(p, reader, p.name)
 	require.NoError(p, err)
 	require.Empty(p, tills, "nobody has drawn")
 
@@ -132,7 +116,7 @@ func tillsRead(p *pool) {
 		{Key: 1<<63 + 5, Paid: ans.Draws[0].Paid, Full: ans.Draws[0].Paid + 50_000},
 	}
 	for range 2 {
-		tills, err = read(p.name)
+		tills, err = readTills(p, reader, p.name)
 		require.NoError(p, err)
 		require.Equal(p, want, tills)
 		tills[0].Spent[0].Tokens, tills[1].Paid = 99, 0 // the caller's own
