@@ -77,24 +77,60 @@ func (o Outcome) totals(n int) (calls backoff.Totals) {
 	return calls
 }
 
-// reported books the outcome of a call of these tags. fresh reports whether it was granted since a tally began. The lock is held.
-func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(start) bool, tags []*tag) {
-	b, calls := t.backoff, o.totals(n)
-	if t.gate.Closed.Load() || calls == (backoff.Totals{}) {
+// A freshness reports whether a call was granted since a tally began.
+type freshness func(start) bool
+
+// grantedAt is the freshness of a call whose tokens were granted at a time; the zero Time is now.
+func (t *Throttle) grantedAt(granted time.Time) freshness {
+	if granted.IsZero() {
+		return func(start) bool { return true }
+	}
+	at := t.gate.At(granted)
+	return func(s start) bool { return at >= s.time }
+}
+
+// grantedFrom is the freshness of a call by the position of its permit.
+func grantedFrom(pos int64) freshness { return func(s start) bool { return pos >= s.position } }
+
+// report books the outcome of a call of n tokens. The lock is not held.
+func (t *Throttle) report(n int, o Outcome, fresh freshness) {
+	if t.backoff == nil {
 		return
 	}
-	b.reported = b.reported.Plus(calls)
-	if t.tags != nil {
-		if calls = t.tags.attribute(now, calls, fresh, tags); calls == (backoff.Totals{}) {
-			return
-		}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	t.bookReport(t.gate.Now(), t.noteReport(n, o), fresh)
+}
+
+// noteReport counts the outcome of a call of n tokens, and returns what to book of it: nothing after Close. The lock is held.
+func (t *Throttle) noteReport(n int, o Outcome) (calls backoff.Totals) {
+	if n <= 0 || t.gate.Closed.Load() {
+		return calls
 	}
+	calls = o.totals(n)
+	t.backoff.reported = t.backoff.reported.Plus(calls)
+	return calls
+}
+
+// bookReport books reported calls as calls of the limit. The lock is held.
+func (t *Throttle) bookReport(now int64, calls backoff.Totals, fresh freshness) {
+	if calls == (backoff.Totals{}) {
+		return
+	}
+	b := t.backoff
 	if b.pool.Count(now/1000, calls, fresh(b.poolFrom)) && t.sharer != nil {
 		t.sharer.Poke()
 	}
 	if b.part.Tally.Count(now/1000, calls, fresh(b.partFrom)) && !t.issuing() {
 		t.stepBackoff(now)
 	}
+}
+
+// concerns reports whether the refusal of a call says something of the ceiling in force: the call was granted after the last cut, by the
+// pool or here, had its effect. The lock is held.
+func (t *Throttle) concerns(fresh freshness) bool {
+	b := t.backoff
+	return fresh(b.poolFrom) && fresh(b.partFrom) && !b.part.Tally.Settling()
 }
 
 // lower returns a lease after the Throttle's own backoff. The lock is held.
@@ -109,8 +145,8 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 		b.part.Restart(now / 1000)
 		b.partFrom = t.startAt(now)
 	}
-	if cut && t.tags != nil {
-		t.tags.blame.forget()
+	if cut && t.reserver != nil {
+		t.reserver.cut()
 	}
 	if cut || settled {
 		b.pool.Begin(now/1000, l.Settling)
@@ -168,8 +204,8 @@ func (t *Throttle) stepBackoff(now int64) {
 	}
 	if b.part.Step(t.partConfig(), now/1000, rate, b.used, b.offered) {
 		b.partFrom = t.startAt(now)
-		if t.tags != nil {
-			t.tags.blame.forget()
+		if t.reserver != nil {
+			t.reserver.cut()
 		}
 		b.flow, b.at, b.used, b.offered = t.usageAt(now), now, 1, 1 // until it is known
 	}

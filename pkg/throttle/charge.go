@@ -190,7 +190,7 @@ func (t rateSource) book(n int) {
 }
 
 func (c laneSource) book(n int) {
-	c.l.t.tags.plan.tick()
+	c.l.set.plan.tick()
 	c.rateSource.book(n)
 }
 

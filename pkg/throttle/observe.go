@@ -75,9 +75,6 @@ func (v *waitSpan) end(n int, err error) {
 	if v.began.IsZero() {
 		return
 	}
-	if _, goesOn := err.(elsewhere); goesOn { //nolint:errorlint // the Throttle's own
-		err = nil
-	}
 	now := time.Now()
 	v.track.leave(now)
 	for _, done := range slices.Backward(v.done) {

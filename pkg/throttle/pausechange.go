@@ -5,7 +5,7 @@ func (t *Throttle) pausesChanged(now int64) {
 	t.tags.pausesChanged()
 	t.publish()
 	t.bucket.Fence() // draws must not use earlier reads
-	t.sendElsewhere(now)
+	t.dismiss(now)
 	t.retime(now)
 	t.serve(now)
 }

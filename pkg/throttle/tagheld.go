@@ -204,11 +204,8 @@ func (l *tagView) turnAway(n int, now int64, r Reason) {
 	}
 }
 
-// waitsInLane counts a wait for the limit, and notes it as waits does. The nil limiter counts nothing.
+// waitsInLane counts a wait for the limit, and notes it as waits does.
 func (l *tagView) waitsInLane(n int, r Reason) (end func()) {
-	if l == nil {
-		return func() {}
-	}
 	r = l.reason(r)
 	l.countWait(r)
 	return l.waits(n, r)
@@ -234,7 +231,7 @@ func (l *tagView) waitsPaused(tag string, n, more int) {
 		g.held.log.Apart(now, more, ReasonPause)
 	}
 	l.t.gate.Waits.Apart(now, more, ReasonPause)
-	l.t.tags.held.count(tag, more)
+	l.set.held.count(tag, more)
 }
 
 // TagWaitStats reports how much the callers of one tag were held back, for every reason.

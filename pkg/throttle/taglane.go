@@ -80,7 +80,7 @@ func (l *tagView) Status() Status {
 	if p, held := l.paused(); held && st.Paused == nil {
 		st.Paused = &p
 	}
-	st.Pauses += l.t.tags.paused.Load()
+	st.Pauses += l.set.paused.Load()
 	return st
 }
 
@@ -98,9 +98,9 @@ func (g *tag) within(st *Status) {
 	}
 	total, per, burst := q.Enforced()
 	rate := float64(total) / per.Seconds()
-	st.Rate = min(st.Rate, rate*g.t.tags.part)
+	st.Rate = min(st.Rate, rate*g.set.part)
 	st.Lease.Ceiling = min(st.Ceiling(), rate) / st.Limit.Rate() * float64(st.Limit.Max)
-	if !g.t.tags.pooled {
+	if !g.set.pooled {
 		st.Limit.Burst = min(st.Limit.Burst, int(burst))
 	}
 }

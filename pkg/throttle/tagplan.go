@@ -234,15 +234,6 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 	s.weigh(now, tags, lanes)
 }
 
-// coming estimates how many tokens of the limit callers will want once tokens of their tags arrive. It counts as demand now, so that the share is
-// there by then. The nil tagSet has none.
-func (s *tagSet) coming() int {
-	if s == nil {
-		return 0
-	}
-	return int(s.waits.Load())
-}
-
 // weigh puts weights of the lanes in force.
 func (s *tagSet) weigh(now int64, tags []*tag, weights []float64) {
 	t := s.t

@@ -47,7 +47,7 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	t.sendElsewhere(now)
+	t.dismiss(now)
 }
 
 // setting names the place of a tag's quota below quotas in the configuration.

@@ -79,8 +79,8 @@ func (t *Throttle) beginTags() {
 	s.plan.set = s
 	s.named, s.others, s.logs = t.quotas.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
 	t.queue.MakeFair()
-	s.other = newTagView(t, "", []*tag{s.tagOf("", t.quotas.Other)})
-	t.tags = s
+	s.other = newTagView(s, "", []*tag{s.tagOf("", t.quotas.Other)})
+	t.tags, t.reserver = s, s
 }
 
 // ForTag returns the Limiter for draws with this tag: a tenant, a model, a key. With WithQuotas a draw of n takes n tokens of the tag's
@@ -132,7 +132,7 @@ func (s *tagSet) find(name string) *tagView {
 		return l
 	}
 	g := s.resolve(name)
-	l := newTagView(s.t, name, []*tag{g})
+	l := newTagView(s, name, []*tag{g})
 	l.since = s.change.Load()
 	switch {
 	case g.name == name:
@@ -252,7 +252,7 @@ func (s *tagSet) forTags(names []string) *tagView {
 			}
 		}
 	}
-	l := newTagView(s.t, clean[0], tags)
+	l := newTagView(s, clean[0], tags)
 	l.since = change
 	for i, name := range names {
 		name, ok := bounded(name)

@@ -29,7 +29,9 @@ func (p *tagPage) settle(pos int64, n, used int) {
 	t.noteDropped(name, dropped)
 }
 
-func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.reportFor(pos, n, o, p.tags) }
+func (p *tagPage) report(pos int64, n int, o Outcome) {
+	p.tags[0].set.report(n, o, grantedFrom(pos), p.tags)
+}
 
 // same reports whether the page settles permits drawn from there.
 func (p *tagPage) same(page *page, draws []stockOrigin) bool {
@@ -57,7 +59,7 @@ func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 	g.mu.Lock()
 	if g.gone.Load() {
 		g.mu.Unlock()
-		is := g.t.tags.revive(g)
+		is := g.set.revive(g)
 		if is != g {
 			d = &stock.Draw{} // the unused tokens are of a time that is over
 		}

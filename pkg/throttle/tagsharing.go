@@ -49,7 +49,7 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 // line reports which callers wait for tokens of the tag's quota, and not for the end of a pause or for the called service. The duration
 // keep is nearly the time until the next report.
 func (g *tag) line(keep time.Duration, r *TagReport) {
-	if _, paused := g.t.tags.pauseOf(g.name); paused {
+	if _, paused := g.set.pauseOf(g.name); paused {
 		return
 	}
 	r.Promised = min(g.promised, r.InHand)

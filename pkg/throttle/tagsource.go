@@ -274,7 +274,7 @@ func (g *tag) label() string {
 // errorOf makes an error of a refusal by the tag's quota.
 func (g *tag) errorOf(r limit.Refusal) *Error {
 	e := g.t.errorOf(r)
-	e.Tag, e.by = g.label(), g.t.tags.viewOf(g)
+	e.Tag, e.by = g.label(), g.set.viewOf(g)
 	e.Fallback = r.Fallback
 	g.bounds(e)
 	return e
@@ -290,7 +290,7 @@ func (g *tag) bounds(e *Error) {
 // largestBy names the setting that bounds the largest draw.
 func (g *tag) largestBy() string {
 	by, _ := g.largestFrom.Load().(string)
-	return "quotas." + g.t.tags.setting(g.name) + "." + by
+	return "quotas." + g.set.setting(g.name) + "." + by
 }
 
 // A stockDraw settles what an attempt took from a stock. It is settled at most once.

@@ -14,6 +14,7 @@ import (
 
 // A tagView is the Limiter of ForTag and ForTags: it draws for some tags within the limit of a Throttle.
 type tagView struct {
+	set   *tagSet
 	t     *Throttle
 	name  string   // in errors
 	names []string // names of tags that were asked for; a pause may be of one of them
@@ -32,8 +33,8 @@ type tagView struct {
 
 var _ Limiter = (*tagView)(nil)
 
-func newTagView(t *Throttle, name string, tags []*tag) *tagView {
-	l := &tagView{t: t, name: name, rank: nextRank(), tags: tags, order: slices.Clone(tags)}
+func newTagView(s *tagSet, name string, tags []*tag) *tagView {
+	l := &tagView{set: s, t: s.t, name: name, rank: nextRank(), tags: tags, order: slices.Clone(tags)}
 	if name != "" {
 		l.names = []string{name}
 	}
@@ -80,7 +81,7 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 {
 		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
 	}
-	t.tags.plan.tick()
+	l.set.plan.tick()
 	now := t.gate.Now()
 	p, v, why := l.draw(n, now, false)
 	switch v {
@@ -115,7 +116,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	if n > t.limit.maxCost() { // nobody saves up for it
 		return Permit{}, denied, ReasonTooLarge
 	}
-	if t.tags.pauses.Load() != nil {
+	if l.set.pauses.Load() != nil {
 		if _, held := l.paused(); held {
 			return Permit{}, denied, ReasonPause
 		}
@@ -155,7 +156,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 		} else {
 			v, why = limited, ReasonLimit
 			if lane := l.first(); !waits && !aside && lane.pace.rate > 0 && lane.pace.within(now, n) {
-				t.tags.short.lacks(lane, n, now)
+				l.set.short.lacks(lane, n, now)
 			}
 		}
 	}
@@ -173,7 +174,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 		}
 	}
 	lane := l.first()
-	if other := l.t.tags.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
+	if other := l.set.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
 		if lane.quota().Class == Batch && other.quota().Class != Batch {
 			return ReasonClass
 		}
@@ -222,7 +223,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	defer l.unpin()
 	within := l.within(now, n)
 	if !within {
-		t.tags.short.sated(l.first())
+		l.set.short.sated(l.first())
 	}
 	a := waitqueue.NewAttempt(context.Background(), l.all().natives)
 	if !a.WinNow(n) {
@@ -230,7 +231,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	}
 	l.spent(n)
 	if within {
-		t.tags.short.lacks(l.first(), n, now) // the next draw would find nothing either
+		l.set.short.lacks(l.first(), n, now) // the next draw would find nothing either
 	}
 	g := newBundle(l.all().children)
 	g.permits = append(g.permits, a.Permits()...)
@@ -314,7 +315,7 @@ func (l *tagView) noteHeld(n int) {
 // that wait for the end of the pause would keep a part of the limit from others that can use it.
 func (g *tag) lacked() (refused, waiting int64) {
 	refused = g.refused.Load() - g.barred.Load()
-	if _, paused := g.t.tags.pauseOf(g.name); paused {
+	if _, paused := g.set.pauseOf(g.name); paused {
 		return refused, 0
 	}
 	return refused, g.waiting.Load()
@@ -325,7 +326,7 @@ func (g *tag) lacked() (refused, waiting int64) {
 // Errors are those of Throttle.Acquire, with ReasonQuota, ReasonBudget, ReasonClass, and ReasonPause for a pause of the tag.
 func (l *tagView) Acquire(ctx context.Context, n int) (Permit, error) {
 	if n > 0 && ctx.Err() == nil {
-		l.t.tags.plan.tick()
+		l.set.plan.tick()
 		if p, v, _ := l.draw(n, l.t.gate.Now(), true); v == taken {
 			return p, nil
 		}
@@ -335,31 +336,60 @@ func (l *tagView) Acquire(ctx context.Context, n int) (Permit, error) {
 
 // AcquireUpTo waits until at least one token is granted; see Limiter and Throttle.AcquireUpTo.
 func (l *tagView) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
-	l.t.tags.plan.tick()
+	l.set.plan.tick()
 	return l.wait(ctx, n, true)
 }
 
+// wait waits for all that the draw needs, or for the limit alone while nothing else may hold it back.
 func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	l = l.live()
 	l.pin()
 	defer l.unpin()
 	came := uint64(0)
 	if n <= 0 || ctx.Err() != nil || !l.isBarred() {
-		p, err := l.t.acquire(ctx, n, upTo, l)
-		if err == nil {
-			return l.take(p), nil
+		if p, over, err := l.t.atOnce(ctx, n, upTo); over {
+			return p, l.own(n, err)
 		}
-		e, goesOn := err.(elsewhere) //nolint:errorlint // the Throttle's own
-		if !goesOn {
+		w, err := l.waitInLane(ctx, n, upTo)
+		switch {
+		case err != nil:
 			return Permit{}, l.own(n, err)
+		case !w.Dismissed:
+			return l.take(w.Permit), nil
 		}
-		came = e.age
+		came = w.Age
 	}
 	p, err := l.all().wait(ctx, n, upTo, came)
 	if err == nil {
 		l.spent(p.n)
 	}
 	return p, err
+}
+
+// waitInLane waits for the limit alone. If something else begins to hold the tags, the caller is dismissed, and goes on like a later one
+// by its age.
+func (l *tagView) waitInLane(ctx context.Context, n int, upTo bool) (*waiter, error) {
+	t := l.t
+	w := t.newWaiter(ctx, n, upTo)
+	w.Lane, w.Held = l.first().lane, l.barred
+	if err := t.enqueue(w); err != nil {
+		return nil, err
+	}
+	select {
+	case <-w.Ready:
+	default:
+		l.await(ctx, w)
+	}
+	return w, w.Err
+}
+
+// await waits until w has been served, has failed or was dismissed.
+func (l *tagView) await(ctx context.Context, w *waiter) {
+	v := l.t.follow(ctx, l.waitFor(w.Reason, w.N))
+	over := l.waitsInLane(w.N, w.Reason)
+	l.t.stand(ctx, w)
+	over()
+	v.end(w.Permit.n, w.Err)
 }
 
 // take turns a permit drawn from the limit alone into one of the tags.
@@ -391,9 +421,9 @@ func (l *tagView) take(p Permit) Permit {
 	return p
 }
 
-// own turns an error of the Throttle into one of the limiter, for a draw of n tokens.
+// own turns an error of the limit alone into one of the limiter, for a draw of n tokens.
 func (l *tagView) own(n int, err error) error {
-	e, ok := err.(*Error) //nolint:errorlint // the Throttle's own
+	e, ok := err.(*Error) //nolint:errorlint // the limit's own
 	if !ok {
 		return err
 	}
@@ -427,18 +457,23 @@ func (l *tagView) errorOf(r limit.Refusal) *Error {
 	return e
 }
 
-// waitFor describes a wait at the limit, for observers. l may be nil.
-func (t *Throttle) waitFor(l *tagView, r Reason, n int) Wait {
-	w := Wait{Limit: t.name, Tag: t.gate.Tag, Reason: r, Cost: n}
-	if l != nil {
-		w.Tag, w.Reason = l.label(), l.reason(r)
+// waitFor describes a wait at the limit, for observers.
+func (l *tagView) waitFor(r Reason, n int) Wait {
+	return Wait{Limit: l.t.name, Tag: l.label(), Reason: l.reason(r), Cost: n}
+}
+
+// isBarred reports whether something else than the limit may hold draws back: a tag may lack tokens of its own, or is paused.
+func (l *tagView) isBarred() bool {
+	if slices.ContainsFunc(l.tags, func(g *tag) bool { return g.holds.Load() }) {
+		return true
 	}
-	return w
+	_, paused := l.paused()
+	return paused
 }
 
 // watch begins to watch a wait that is not for a quota.
 func (l *tagView) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	v := l.t.follow(ctx, l.t.waitFor(l, r, n))
+	v := l.t.follow(ctx, l.waitFor(r, n))
 	end := l.waits(n, r)
 	return func(got int, err error) {
 		end()

@@ -28,9 +28,10 @@ type Throttle struct {
 
 	// Guarded by the lock.
 	queue     queue
-	stay      int64 // units that serve has left in the bucket for others; a field, because waiting callers have small stacks
-	retimed   int64 // when retime looked last; retimeDue: it is to look again
-	serving   bool  // serve is under way
+	reserver  reserver // nil: nothing is reserved for callers outside the queue
+	stay      int64    // units that serve has left in the bucket for others; a field, because waiting callers have small stacks
+	retimed   int64    // when retime looked last; retimeDue: it is to look again
+	serving   bool     // serve is under way
 	retimeDue bool
 	timer     Timer
 	usage     bucket.Demand

@@ -71,13 +71,17 @@ func (t *Throttle) setLease(l Lease) {
 
 // demand returns how much this processor would use if it could; see limit.Report. The lock is held.
 func (t *Throttle) demand(now int64, window time.Duration) int64 {
+	wanted := t.queue.Tokens
+	if t.reserver != nil {
+		wanted += t.reserver.coming()
+	}
 	demand := t.usage.Report(bucket.Totals{
 		At:      now,
 		Used:    float64(t.bucket.Drawn() - t.bucket.Credited() - t.queue.Collected),
 		Refused: float64(t.gate.Refused.Load()) * float64(t.bucket.Units(1)),
 		Earned:  float64(t.bucket.Law().By(now)),
 	}, bucket.Backlog{
-		Waiting: float64(t.queue.Tokens+t.tags.coming()) * float64(t.bucket.Units(1)),
+		Waiting: float64(wanted) * float64(t.bucket.Units(1)),
 		Away:    t.away.Due(now, window),
 		Debt:    float64(max(0, -t.bucket.Level(now))),
 		ShortAt: t.shortAt.Load(),

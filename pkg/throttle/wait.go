@@ -27,7 +27,7 @@ func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}
 	}
-	return t.acquire(ctx, n, false, nil)
+	return t.acquire(ctx, n, false)
 }
 
 // AcquireUpTo waits until at least one token is granted and takes as many as are at hand, at most n; see Limiter. Errors are as for
@@ -36,26 +36,52 @@ func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 	if t.tags != nil {
 		return t.tags.other.AcquireUpTo(ctx, n)
 	}
-	return t.acquire(ctx, n, true, nil)
+	return t.acquire(ctx, n, true)
 }
 
-// acquire waits in the queue: in the lane of l, unless that is nil.
-func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (Permit, error) {
-	if err := negative(n); err != nil {
+// acquire waits in the queue.
+func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if p, over, err := t.atOnce(ctx, n, upTo); over {
+		return p, err
+	}
+	w := t.newWaiter(ctx, n, upTo)
+	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
 	}
-	if ctx.Err() != nil {
-		return Permit{}, context.Cause(ctx)
+	select {
+	case <-w.Ready:
+	default:
+		t.await(ctx, w)
 	}
-	if n <= 0 || t.limit.Max == 0 {
-		if t.gate.Closed.Load() {
-			return Permit{}, t.refuse(ReasonClosed, n, 0)
-		}
-		return Permit{n: max(n, 0)}, nil
+	return w.Permit, w.Err
+}
+
+// await is stand, watched. Its frame is not that of acquire, on which the look into the queue stands.
+func (t *Throttle) await(ctx context.Context, w *waiter) {
+	v := t.watch(ctx, w.Reason, w.N)
+	t.stand(ctx, w)
+	v.end(w.Permit.n, w.Err)
+}
+
+// atOnce ends a call that need not come into the queue.
+func (t *Throttle) atOnce(ctx context.Context, n int, upTo bool) (p Permit, over bool, err error) {
+	switch err := negative(n); {
+	case err != nil:
+		return p, true, err
+	case ctx.Err() != nil:
+		return p, true, context.Cause(ctx)
+	case n > 0 && t.limit.Max > 0 && (n <= t.maxCost || upTo):
+		return p, false, nil
+	case n > 0 && t.limit.Max > 0:
+		return p, true, t.refuse(ReasonTooLarge, n, 0)
+	case t.gate.Closed.Load():
+		return p, true, t.refuse(ReasonClosed, n, 0)
 	}
-	if n > t.maxCost && !upTo {
-		return Permit{}, t.refuse(ReasonTooLarge, n, 0)
-	}
+	return Permit{n: n}, true, nil
+}
+
+// newWaiter returns the place of a caller that comes now.
+func (t *Throttle) newWaiter(ctx context.Context, n int, upTo bool) *waiter {
 	w := &waiter{N: min(n, t.maxCost), UpTo: upTo, Deadline: never, Ready: make(chan struct{})}
 	w.Least = w.N
 	if upTo {
@@ -64,35 +90,19 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (P
 	if d, ok := ctx.Deadline(); ok {
 		w.Deadline = int64(d.Sub(t.gate.Base))
 	}
-	if l != nil {
-		w.Lane, w.Held = l.first().lane, l.barred
-	}
-	if err := t.enqueue(w); err != nil {
-		return Permit{}, err
-	}
-	select {
-	case <-w.Ready:
-	default:
-		t.await(ctx, w, l)
-	}
-	return w.Permit, w.Err
+	return w
 }
 
-// await waits until w has been served, or has failed.
-func (t *Throttle) await(ctx context.Context, w *waiter, l *tagView) {
-	v := t.follow(ctx, t.waitFor(l, w.Reason, w.N))
-	over := l.waitsInLane(w.N, w.Reason)
+// stand waits until w has been served, has failed or was dismissed.
+func (t *Throttle) stand(ctx context.Context, w *waiter) {
 	select {
 	case <-w.Ready:
 	case <-ctx.Done():
 		t.giveUp(ctx, w)
 	}
-	over()
-	v.end(w.Permit.n, w.Err)
 }
 
-// enqueue puts w into the queue, unless it is served at once or its deadline is
-// known to come too early.
+// enqueue puts w into the queue, unless it is served or dismissed at once, or its deadline is known to come too early.
 func (t *Throttle) enqueue(w *waiter) error {
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -100,7 +110,8 @@ func (t *Throttle) enqueue(w *waiter) error {
 		return t.refuse(ReasonClosed, w.N, 0)
 	}
 	if w.Held != nil && w.Held() {
-		return elsewhere{}
+		w.Dismiss()
+		return nil
 	}
 	now := t.gate.Now()
 	if w.Deadline != never {
@@ -127,12 +138,31 @@ func (t *Throttle) enqueue(w *waiter) error {
 
 // comesLate reports whether the deadline of w, which arrives now, is before its turn, and how long that takes. The lock is held.
 func (t *Throttle) comesLate(now int64, w *waiter) (wait time.Duration, late bool) {
-	wait, ok := t.due(now, t.ahead(w)+w.Least)
+	last := waiter{Age: waitqueue.Latest, Lane: w.Lane}
+	wait, ok := t.due(now, t.queue.About(&last)+w.Least)
 	if !ok || !t.fits(t.units(w)) || !w.Misses(now, wait) {
 		return wait, false
 	}
-	wait, _ = t.due(now, t.queue.Before(&waiter{Age: waitqueue.Latest, Lane: w.Lane})+w.Least)
+	wait, _ = t.due(now, t.queue.Before(&last)+w.Least)
 	return wait, w.Misses(now, wait)
+}
+
+// dismiss removes callers from the queue that something other than the limit has begun to hold. What holds them begins under the same lock,
+// so none of them gets a token meanwhile. Attempts stay: each looks at everything that holds it when its turn comes. If it goes to another
+// queue, the next one's turn comes at once. The lock is held.
+func (t *Throttle) dismiss(now int64) {
+	dismissed := false
+	for w := range t.queue.All() {
+		if w.Held != nil && w.Held() {
+			t.leaveQueue(now, w)
+			w.Dismiss()
+			dismissed = true
+		}
+	}
+	if dismissed {
+		t.publish()
+		t.serve(now)
+	}
 }
 
 // giveUp takes w out of the queue because its context has ended, unless it was
@@ -211,10 +241,10 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 }
 
 // evened shortens a wait at the share in force, if the pool leaves more to a processor that lacks tokens. The share then grows as soon as
-// that is reported. With quotas the pool divides the limit by tags, and nobody can tell. The lock is held.
+// that is reported. With a reserver the pool divides the limit in another way, and nobody can tell. The lock is held.
 func (t *Throttle) evened(wait time.Duration) time.Duration {
 	l := &t.bucket.Law().Lease
-	if l.Even <= l.Share || l.Share <= 0 || t.tags != nil {
+	if l.Even <= l.Share || l.Share <= 0 || t.reserver != nil {
 		return wait
 	}
 	return time.Duration(float64(wait) * float64(l.Share) / float64(l.Even))
@@ -362,10 +392,13 @@ func (t *Throttle) arm(now int64) {
 // lookSoon is how soon an attempt that was woken is looked at again.
 const lookSoon = time.Millisecond
 
-// rearm sets the timer for w, an attempt that has looked and keeps its place. When it was woken there was enough for it. But since then a
-// tag may have become short, for which w has to leave that, and nobody would wake w again. The lock is held.
+// rearm sets the timer for w, an attempt that has looked and keeps its place. When it was woken there was enough for it. But since then that
+// may have been reserved for others, and nobody would wake w again. The lock is held.
 func (t *Throttle) rearm(now int64, w *waiter) {
-	if t.queue.First != w || t.tags == nil || !t.tags.short.any(now-lackFor) || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
+	if t.reserver == nil || t.reserver.keptUntil() <= now-int64(time.Second) {
+		return // nothing is kept, nor was a moment ago
+	}
+	if t.queue.First != w || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return
 	}
 	short := t.units(w) - t.collectedFor(t.units(w)) + t.kept(now, w) - t.bucket.Level(now)
