@@ -43,7 +43,7 @@ type start struct {
 }
 
 // startAt returns the start of a tally that begins now.
-func (t *Throttle) startAt(now int64) start { return start{t.bucket.Granted(), now} }
+func (t *rateLimiter) startAt(now int64) start { return start{t.bucket.Granted(), now} }
 
 // Times of a Throttle's own steps.
 const (
@@ -54,7 +54,7 @@ const (
 )
 
 // beginBackoff prepares an adaptive limit.
-func (t *Throttle) beginBackoff() {
+func (t *rateLimiter) beginBackoff() {
 	if !t.limit.Adapts() {
 		return
 	}
@@ -81,7 +81,7 @@ func (o Outcome) totals(n int) (calls backoff.Totals) {
 type freshness func(start) bool
 
 // grantedAt is the freshness of a call whose tokens were granted at a time; the zero Time is now.
-func (t *Throttle) grantedAt(granted time.Time) freshness {
+func (t *rateLimiter) grantedAt(granted time.Time) freshness {
 	if granted.IsZero() {
 		return func(start) bool { return true }
 	}
@@ -93,7 +93,7 @@ func (t *Throttle) grantedAt(granted time.Time) freshness {
 func grantedFrom(pos int64) freshness { return func(s start) bool { return pos >= s.position } }
 
 // report books the outcome of a call of n tokens. The lock is not held.
-func (t *Throttle) report(n int, o Outcome, fresh freshness) {
+func (t *rateLimiter) report(n int, o Outcome, fresh freshness) {
 	if t.backoff == nil {
 		return
 	}
@@ -103,7 +103,7 @@ func (t *Throttle) report(n int, o Outcome, fresh freshness) {
 }
 
 // noteReport counts the outcome of a call of n tokens, and returns what to book of it: nothing after Close. The lock is held.
-func (t *Throttle) noteReport(n int, o Outcome) (calls backoff.Totals) {
+func (t *rateLimiter) noteReport(n int, o Outcome) (calls backoff.Totals) {
 	if n <= 0 || t.gate.Closed.Load() {
 		return calls
 	}
@@ -113,7 +113,7 @@ func (t *Throttle) noteReport(n int, o Outcome) (calls backoff.Totals) {
 }
 
 // bookReport books reported calls as calls of the limit. The lock is held.
-func (t *Throttle) bookReport(now int64, calls backoff.Totals, fresh freshness) {
+func (t *rateLimiter) bookReport(now int64, calls backoff.Totals, fresh freshness) {
 	if calls == (backoff.Totals{}) {
 		return
 	}
@@ -128,13 +128,13 @@ func (t *Throttle) bookReport(now int64, calls backoff.Totals, fresh freshness) 
 
 // concerns reports whether the refusal of a call says something of the ceiling in force: the call was granted after the last cut, by the
 // pool or here, had its effect. The lock is held.
-func (t *Throttle) concerns(fresh freshness) bool {
+func (t *rateLimiter) concerns(fresh freshness) bool {
 	b := t.backoff
 	return fresh(b.poolFrom) && fresh(b.partFrom) && !b.part.Tally.Settling()
 }
 
 // lower returns a lease after the Throttle's own backoff. The lock is held.
-func (t *Throttle) lower(now int64, l Lease) Lease {
+func (t *rateLimiter) lower(now int64, l Lease) Lease {
 	b := t.backoff
 	if b == nil {
 		return l
@@ -156,7 +156,7 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 }
 
 // lowered returns the lease in force at now. The lock is held.
-func (t *Throttle) lowered(now int64) Lease {
+func (t *rateLimiter) lowered(now int64) Lease {
 	b := t.backoff
 	l := b.leased
 	if b.part.State.Free() || l.Issuing {
@@ -176,7 +176,7 @@ func (t *Throttle) lowered(now int64) Lease {
 
 // partConfig returns the law for the Throttle's own share of any size. The reserve is a part of the pool's ceiling, or for a hard limit a
 // bucket that holds a token.
-func (t *Throttle) partConfig() backoff.Config {
+func (t *rateLimiter) partConfig() backoff.Config {
 	of, least := t.backoff.leased.Ceiling, 0.0
 	if of <= 0 {
 		of = float64(t.limit.Max)
@@ -188,7 +188,7 @@ func (t *Throttle) partConfig() backoff.Config {
 }
 
 // stepBackoff makes a step of the Throttle's own backoff. The lock is held.
-func (t *Throttle) stepBackoff(now int64) {
+func (t *rateLimiter) stepBackoff(now int64) {
 	b := t.backoff
 	if b.part.Settle(now / 1000) {
 		b.partFrom = t.startAt(now)
@@ -217,7 +217,7 @@ func (t *Throttle) stepBackoff(now int64) {
 }
 
 // onBackoff makes the next step while only a part of the share is used.
-func (t *Throttle) onBackoff() {
+func (t *rateLimiter) onBackoff() {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	b := t.backoff
@@ -240,7 +240,7 @@ func (b *localBackoff) stop() {
 }
 
 // served returns the reported outcomes for the pool's law. The lock is held.
-func (t *Throttle) served(now int64) limit.Served {
+func (t *rateLimiter) served(now int64) limit.Served {
 	b := t.backoff
 	if b == nil {
 		return limit.Served{}
@@ -266,7 +266,7 @@ type Backoff struct {
 }
 
 // backoffStatus returns the Throttle's Backoff. The lock is held.
-func (t *Throttle) backoffStatus(now int64) Backoff {
+func (t *rateLimiter) backoffStatus(now int64) Backoff {
 	b := t.backoff
 	if b == nil {
 		return Backoff{}

@@ -39,7 +39,7 @@ type Waited struct {
 
 // WithObserver adds an observer of waiting calls.
 func WithObserver(o Observer) Option {
-	return func(p *options) { p.observers = append(p.observers, o) }
+	return func(p *settings) { p.observers = append(p.observers, o) }
 }
 
 // A waitSpan follows one wait, for the observers and for Track.

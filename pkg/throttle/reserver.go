@@ -18,7 +18,7 @@ type reserver interface {
 }
 
 // kept returns how many units of the bucket w leaves there; see reserver. The lock is held.
-func (t *Throttle) kept(now int64, w *waiter) int64 {
+func (t *rateLimiter) kept(now int64, w *waiter) int64 {
 	if t.reserver == nil {
 		return 0
 	}
@@ -26,12 +26,12 @@ func (t *Throttle) kept(now int64, w *waiter) int64 {
 }
 
 // keptFor returns how much longer anything can be kept. There is a reserver. The lock is held.
-func (t *Throttle) keptFor(now int64) time.Duration {
+func (t *rateLimiter) keptFor(now int64) time.Duration {
 	return time.Duration(max(t.reserver.keptUntil()-now, 1))
 }
 
 // isNext reports whether it is w's turn: nobody stands before it, or it arrives now and asks for kept tokens. So it overtakes no waiting
 // caller, for none of them may have these. The lock is held.
-func (t *Throttle) isNext(now int64, w *waiter) bool {
+func (t *rateLimiter) isNext(now int64, w *waiter) bool {
 	return t.queue.IsNext(w) || t.reserver != nil && !w.Queued() && t.reserver.passes(now, w)
 }

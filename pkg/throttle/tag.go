@@ -16,7 +16,7 @@ type tag struct {
 	name string
 	key  uint64
 	set  *tagSet
-	t    *Throttle
+	t    *rateLimiter
 	rank uint64 // see native; above that of the Throttle
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.

@@ -52,7 +52,7 @@ const cutLag = int64(200 * time.Millisecond)
 const forgetAfter = int64(30 * time.Second)
 
 // settled reports whether the lag of the last cut of a tag is over.
-func (b *tagBlame) settled(t *Throttle, now int64) bool {
+func (b *tagBlame) settled(t *rateLimiter, now int64) bool {
 	if b.until != 0 && now >= b.until {
 		b.until, b.from = 0, t.startAt(now)
 	}

@@ -16,6 +16,10 @@ type laneSource struct {
 
 var _ native = laneSource{}
 
+func (c laneSource) part() part {
+	return part{Source: c, Gate: &c.gate, Position: c.rank, Lane: c.l.first().lane, Alone: c.queue.Alone}
+}
+
 func (c laneSource) noteRefused(n int, waited bool) {
 	c.rateSource.noteRefused(n, waited)
 	c.l.noteRefused(n)
@@ -48,6 +52,11 @@ func (c laneSource) watch(ctx context.Context, r Reason, n int) (over func(n int
 
 func (c laneSource) errorOf(r limit.Refusal) *Error { return c.l.errorOf(r) }
 
+func (c laneSource) book(n int) {
+	c.l.set.plan.tick()
+	c.rateSource.book(n)
+}
+
 // Throttled reports whether a draw of one token of the limiter's tags would have to wait, and why.
 func (l *tagView) Throttled() (Throttling, bool) {
 	t, l := l.t, l.live()
@@ -73,7 +82,7 @@ func (l *tagView) Throttled() (Throttling, bool) {
 // number that they can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
 func (l *tagView) Status() Status {
 	l = l.live()
-	st := l.t.Status()
+	st := l.set.face.Status()
 	for _, g := range l.tags {
 		g.within(&st)
 	}

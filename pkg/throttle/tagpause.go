@@ -134,6 +134,11 @@ func (l *tagView) pauseLeft() (d time.Duration, known bool) {
 func (l pauseSource) position() uint64   { return l.rank }
 func (l pauseSource) common() *gate.Gate { return &l.t.gate }
 
+// part returns a part whose lock is always free, for there is none.
+func (l pauseSource) part() part {
+	return part{Source: l, Gate: &l.t.gate, Of: l.t.rank, TryLock: func() bool { return true }}
+}
+
 // Lock and Unlock do nothing.
 func (l pauseSource) Lock()   {}
 func (l pauseSource) Unlock() {}

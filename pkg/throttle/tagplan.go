@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 )
 
@@ -123,7 +122,7 @@ func (s *sample) turn(now, used, refused int64) {
 // divide puts a new plan in force.
 func (p *tagPlan) divide(now int64, tags []*tag) {
 	s := p.set
-	limit := s.rate(now)
+	limit := s.t.perSecond(now)
 	terms, row := make([]fairtags.Terms, len(tags)), fairtags.Row{Claim: limit, Held: p.held}
 	demands := make([]float64, len(tags))
 	for i, g := range tags {
@@ -162,17 +161,6 @@ func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 		t.Class = 1
 	}
 	return t
-}
-
-// rate returns the tokens per second of the share in force. Where tokens are issued, and without a share, it is that of the limit.
-func (s *tagSet) rate(now int64) float64 {
-	t := s.t
-	t.gate.Lock()
-	defer t.gate.Unlock()
-	if !t.bucket.Law().Valid(now) || t.issuing() {
-		return t.limit.Rate()
-	}
-	return float64(t.bucket.Law().Rate) / (1 << bucket.RateBits) / float64(int64(1)<<t.bucket.Shift) * 1e9
 }
 
 // fairPart returns the weight of a tag that no plan has seen. It is the tag's part of the limit by weight among the known tags, and at

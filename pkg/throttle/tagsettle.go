@@ -81,3 +81,20 @@ func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 	g.changed(now)
 	return dropped
 }
+
+func (g stockSource) book(n int) {
+	if n > 0 {
+		g.mu.Lock()
+		g.calls++
+		g.mu.Unlock()
+		g.t.noteDropped(g.name, g.settled(&stock.Draw{}, 0, n))
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.t.gate.Now()
+	g.used.Add(int64(n))
+	g.pace.spend(now, n)
+	g.stock.Repay(now, int64(-n))
+	g.changed(now)
+}

@@ -18,6 +18,9 @@ var _ native = stockSource{}
 
 func (g stockSource) position() uint64   { return g.rank }
 func (g stockSource) common() *gate.Gate { return &g.t.gate }
+func (g stockSource) part() part {
+	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, Stock: g, TryLock: g.mu.TryLock}
+}
 
 // Lock and Unlock are those of the tag.
 func (g stockSource) Lock()   { g.mu.Lock() }

@@ -15,7 +15,7 @@ import (
 // A tagView is the Limiter of ForTag and ForTags: it draws for some tags within the limit of a Throttle.
 type tagView struct {
 	set   *tagSet
-	t     *Throttle
+	t     *rateLimiter
 	name  string   // in errors
 	names []string // names of tags that were asked for; a pause may be of one of them
 	asked []string // all names that were asked for; "" in place of an invalid one
@@ -47,7 +47,7 @@ func newTagView(s *tagSet, name string, tags []*tag) *tagView {
 func (l *tagView) first() *tag { return l.tags[0] }
 
 // Unwrap returns the Throttle, for everything beside draws.
-func (l *tagView) Unwrap() Limiter { return l.t }
+func (l *tagView) Unwrap() Limiter { return l.set.face }
 
 // Limit returns the limit with its defaults filled in.
 func (l *tagView) Limit() Limit { return l.t.limit }
@@ -57,7 +57,7 @@ func (l *tagView) Paused(tag string) (Paused, bool) {
 	if p, held := l.paused(); held {
 		return p, true
 	}
-	return l.t.Paused(tag)
+	return l.t.gate.PausedFor(tag)
 }
 
 // parts are the limiter's children in an All.
@@ -93,9 +93,9 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 		if p, ok := l.drawBefore(n, now); ok {
 			return p, true
 		}
-	case denied:
+	case yielded, lacking, stopped, unfit:
 	}
-	l.refused(n, now, why)
+	l.refused(n, now, v, why)
 	return Permit{}, false
 }
 
@@ -106,7 +106,10 @@ const (
 	taken   verdict = iota
 	moved           // another tag has replaced one of them: the draw is to be made there
 	limited         // the limit has too few tokens, or others wait for them
-	denied          // refused for any other reason
+	yielded         // the limit's tokens are left to other tags
+	lacking         // a tag has too few tokens of its own
+	stopped         // a pause holds a tag
+	unfit           // it can never be granted
 )
 
 // draw takes n tokens at once, or says why it cannot; a draw that moved has no reason. If the caller waits then (waits), it notes no
@@ -114,11 +117,11 @@ const (
 func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	t := l.t
 	if n > t.limit.maxCost() { // nobody saves up for it
-		return Permit{}, denied, ReasonTooLarge
+		return Permit{}, unfit, ReasonTooLarge
 	}
 	if l.set.pauses.Load() != nil {
 		if _, held := l.paused(); held {
-			return Permit{}, denied, ReasonPause
+			return Permit{}, stopped, ReasonPause
 		}
 	}
 	var room [maxTagsOfDraw]stockOrigin
@@ -134,15 +137,13 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 		}
 	}
 	if v == taken {
-		if why = l.lack(n, now); why != "" {
-			v = denied
-		}
+		v, why = l.judge(n, now)
 	}
 	var p Permit
 	if v == taken {
 		pos, ok, aside := int64(0), false, l.first().lane.Aside() // nobody overtakes a caller of the same tag
 		if !aside {
-			pos, ok = t.drawTokens(n, now)
+			pos, ok = t.draw(n, now)
 		}
 		if ok {
 			for _, g := range l.tags {
@@ -166,34 +167,26 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	return p, v, why
 }
 
-// lack returns why the tags refuse a draw of n tokens that does not wait; empty: they do not. Their locks are held.
-func (l *tagView) lack(n int, now int64) Reason {
+// judge returns what the tags say of a draw of n tokens that does not wait, and why. Their locks are held.
+func (l *tagView) judge(n int, now int64) (verdict, Reason) {
 	for _, g := range l.tags {
 		if g.lacksFor(now, n) {
-			return g.lacks(now, int64(g.queue.Tokens+n))
+			return lacking, g.lacks(now, int64(g.queue.Tokens+n))
 		}
 	}
 	lane := l.first()
 	if other := l.set.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
 		if lane.quota().Class == Batch && other.quota().Class != Batch {
-			return ReasonClass
+			return yielded, ReasonClass
 		}
-		return ReasonLimit // above its rate while others lack tokens
+		return yielded, ReasonLimit // above its rate while others lack tokens
 	}
-	return ""
+	return taken, ""
 }
 
 // lacksFor reports whether a draw of n that does not wait finds too few tokens: callers wait for them, or they are promised. The lock is held.
 func (g *tag) lacksFor(now int64, n int) bool {
 	return g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n))
-}
-
-// drawTokens takes n tokens of the limit alone.
-func (t *Throttle) drawTokens(n int, now int64) (pos int64, ok bool) {
-	if n > t.bucket.Largest { // more would not fit into the units
-		return 0, false
-	}
-	return t.bucket.Draw(int64(n)<<(t.bucket.Shift&63), now)
 }
 
 // cell returns the tagPage that settles a permit of this page and origin.
@@ -255,29 +248,28 @@ func (l *tagView) spent(n int) {
 }
 
 // refused notes the refusal of a draw that does not wait.
-func (l *tagView) refused(n int, now int64, why Reason) {
+func (l *tagView) refused(n int, now int64, v verdict, why Reason) {
 	t := l.t
-	final, never := l.never(n)
-	if never {
-		why = final
+	if final, never := l.never(n); never {
+		v, why = unfit, final
 	}
-	switch {
-	case never: // what can never be granted is no demand
-	case why == ReasonQuota || why == ReasonNames || why == ReasonBudget || why == ReasonNoShare || why == ReasonAdaptive:
+	switch v {
+	case lacking:
 		l.noteRefused(n)
 		t.noteShort(now)
 		l.turnAway(n, now, why)
 		t.gate.Waits.CountRefusal(why)
 		return
-	case why == ReasonPause:
+	case stopped:
 		l.noteHeld(n)
-	default:
+	case limited, yielded:
 		l.noteRefused(n)
 		t.lacks(n)
 		t.short(n, now)
-		if r := t.reasonNow(n, now); why != ReasonClass {
-			why = r
+		if why != ReasonClass {
+			why = t.reasonNow(n, now)
 		}
+	case taken, moved, unfit: // what can never be granted is no demand
 	}
 	l.countRefusal(why)
 	t.gate.Waits.CountRefusal(why)
@@ -285,7 +277,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 
 // never reports whether a draw of n tokens is refused for good, and why.
 func (l *tagView) never(n int) (Reason, bool) {
-	if r, never := partOf(rateSource{l.t}).Impossible(n); never {
+	if r, never := (rateSource{l.t}).part().Impossible(n); never {
 		return r, true
 	}
 	for _, g := range l.tags {
