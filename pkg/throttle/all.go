@@ -212,7 +212,7 @@ func (g *bundle) report(_ int64, _ int, o Outcome) {
 			continue
 		}
 		if tags := g.tagsOf(at.t); len(tags) > 0 {
-			tags[0].set.report(p.n, o, grantedFrom(p.pos), tags)
+			tags[0].set.report(p.n, o, start{p.pos, never}, tags)
 			continue
 		}
 		at.report(p.pos, p.n, o)

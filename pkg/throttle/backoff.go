@@ -36,10 +36,22 @@ type localBackoff struct {
 	stepped bool // the timer is set
 }
 
-// A start is when a tally began. The tally counts refusals of calls granted from then on.
+// A start is when a tally began. The tally counts refusals of calls granted from then on. It also says when a call was granted: one of the
+// two that is not known is never.
 type start struct {
 	position int64 // in the total of grants
 	time     int64
+}
+
+// before reports whether a call was granted since the tally began.
+func (s start) before(call start) bool { return s.position <= call.position && s.time <= call.time }
+
+// grantedAt returns when a call was granted whose tokens were drawn then; the zero Time is now.
+func (t *rateLimiter) grantedAt(then time.Time) start {
+	if then.IsZero() {
+		return start{never, never}
+	}
+	return start{never, t.gate.At(then)}
 }
 
 // startAt returns the start of a tally that begins now.
@@ -77,29 +89,14 @@ func (o Outcome) totals(n int) (calls backoff.Totals) {
 	return calls
 }
 
-// A freshness reports whether a call was granted since a tally began.
-type freshness func(start) bool
-
-// grantedAt is the freshness of a call whose tokens were granted at a time; the zero Time is now.
-func (t *rateLimiter) grantedAt(granted time.Time) freshness {
-	if granted.IsZero() {
-		return func(start) bool { return true }
-	}
-	at := t.gate.At(granted)
-	return func(s start) bool { return at >= s.time }
-}
-
-// grantedFrom is the freshness of a call by the position of its permit.
-func grantedFrom(pos int64) freshness { return func(s start) bool { return pos >= s.position } }
-
 // report books the outcome of a call of n tokens. The lock is not held.
-func (t *rateLimiter) report(n int, o Outcome, fresh freshness) {
+func (t *rateLimiter) report(n int, o Outcome, granted start) {
 	if t.backoff == nil {
 		return
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	t.bookReport(t.gate.Now(), t.noteReport(n, o), fresh)
+	t.bookReport(t.gate.Now(), t.noteReport(n, o), granted)
 }
 
 // noteReport counts the outcome of a call of n tokens, and returns what to book of it: nothing after Close. The lock is held.
@@ -113,24 +110,24 @@ func (t *rateLimiter) noteReport(n int, o Outcome) (calls backoff.Totals) {
 }
 
 // bookReport books reported calls as calls of the limit. The lock is held.
-func (t *rateLimiter) bookReport(now int64, calls backoff.Totals, fresh freshness) {
+func (t *rateLimiter) bookReport(now int64, calls backoff.Totals, granted start) {
 	if calls == (backoff.Totals{}) {
 		return
 	}
 	b := t.backoff
-	if b.pool.Count(now/1000, calls, fresh(b.poolFrom)) && t.sharer != nil {
+	if b.pool.Count(now/1000, calls, b.poolFrom.before(granted)) && t.sharer != nil {
 		t.sharer.Poke()
 	}
-	if b.part.Tally.Count(now/1000, calls, fresh(b.partFrom)) && !t.issuing() {
+	if b.part.Tally.Count(now/1000, calls, b.partFrom.before(granted)) && !t.issuing() {
 		t.stepBackoff(now)
 	}
 }
 
 // concerns reports whether the refusal of a call says something of the ceiling in force: the call was granted after the last cut, by the
 // pool or here, had its effect. The lock is held.
-func (t *rateLimiter) concerns(fresh freshness) bool {
+func (t *rateLimiter) concerns(granted start) bool {
 	b := t.backoff
-	return fresh(b.poolFrom) && fresh(b.partFrom) && !b.part.Tally.Settling()
+	return b.poolFrom.before(granted) && b.partFrom.before(granted) && !b.part.Tally.Settling()
 }
 
 // lower returns a lease after the Throttle's own backoff. The lock is held.

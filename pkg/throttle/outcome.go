@@ -28,4 +28,4 @@ func (p Permit) Report(o Outcome) {
 }
 
 // report is called by Permit.Report.
-func (p *page) report(pos int64, n int, o Outcome) { p.t.report(n, o, grantedFrom(pos)) }
+func (p *page) report(pos int64, n int, o Outcome) { p.t.report(n, o, start{pos, never}) }

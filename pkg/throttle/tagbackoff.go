@@ -74,12 +74,12 @@ func (g *tag) singleConfig() ceiling.SingleConfig {
 }
 
 // counts books calls of the tag, and reports whether they include a refusal that counts. The tag's lock is held.
-func (g *tag) counts(now int64, calls backoff.Totals, fresh freshness) (refused bool) {
+func (g *tag) counts(now int64, calls backoff.Totals, granted start) (refused bool) {
 	b := g.slow
 	if b.single.Settle(now / 1000) {
 		b.from = g.t.startAt(now)
 	}
-	return b.single.Tally.Count(now/1000, calls, fresh(b.from))
+	return b.single.Tally.Count(now/1000, calls, b.from.before(granted))
 }
 
 // isSlow reports whether the tag is held below a rate of its own.
@@ -90,7 +90,7 @@ func (g *tag) isSlow() bool {
 }
 
 // report books the outcome of a call of n tokens of these tags. The lock is not held.
-func (s *tagSet) report(n int, o Outcome, fresh freshness, tags []*tag) {
+func (s *tagSet) report(n int, o Outcome, granted start, tags []*tag) {
 	t := s.t
 	if t.backoff == nil {
 		return
@@ -99,12 +99,12 @@ func (s *tagSet) report(n int, o Outcome, fresh freshness, tags []*tag) {
 	defer t.gate.Unlock()
 	now := t.gate.Now()
 	if calls := t.noteReport(n, o); calls != (backoff.Totals{}) {
-		t.bookReport(now, s.attribute(now, calls, fresh, tags), fresh)
+		t.bookReport(now, s.attribute(now, calls, granted, tags), granted)
 	}
 }
 
 // attribute books calls of tags, and returns the calls that concern every tag. The Throttle's lock is held.
-func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh freshness, tags []*tag) backoff.Totals {
+func (s *tagSet) attribute(now int64, calls backoff.Totals, granted start, tags []*tag) backoff.Totals {
 	s.blame.settled(s.t, now) // whatever became of the call
 	var room [maxTagsOfDraw]*tag
 	of, slow := room[:0], false
@@ -119,7 +119,7 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh freshness, tag
 	refused := false
 	for _, g := range of {
 		g.mu.Lock()
-		refused = g.counts(now, calls, fresh) || refused
+		refused = g.counts(now, calls, granted) || refused
 		g.mu.Unlock()
 	}
 	rest := calls
@@ -130,7 +130,7 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh freshness, tag
 		return rest
 	}
 	rest.Refused, rest.Overloaded = 0, 0
-	if !refused || !s.says(now, fresh) {
+	if !refused || !s.says(now, granted) {
 		return rest
 	}
 	verdict, worst := s.judge(now, float64(calls.Refused+calls.Overloaded), of)
@@ -153,8 +153,8 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh freshness, tag
 }
 
 // says reports whether the refusal of a call is evidence: the call was granted after the last cut of anything had its effect.
-func (s *tagSet) says(now int64, fresh freshness) bool {
-	return s.blame.settled(s.t, now) && fresh(s.blame.from) && s.t.concerns(fresh)
+func (s *tagSet) says(now int64, granted start) bool {
+	return s.blame.settled(s.t, now) && s.blame.from.before(granted) && s.t.concerns(granted)
 }
 
 // judge decides who caused a refused call of n tokens. Of several culprits, worst is the tag with the largest part of its calls refused; in

@@ -30,7 +30,7 @@ func (p *tagPage) settle(pos int64, n, used int) {
 }
 
 func (p *tagPage) report(pos int64, n int, o Outcome) {
-	p.tags[0].set.report(n, o, grantedFrom(pos), p.tags)
+	p.tags[0].set.report(n, o, start{pos, never}, p.tags)
 }
 
 // same reports whether the page settles permits drawn from there.
