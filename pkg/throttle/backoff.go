@@ -123,8 +123,8 @@ func (t *rateLimiter) bookReport(now int64, calls backoff.Totals, granted start)
 	}
 }
 
-// concerns reports whether the refusal of a call says something of the ceiling in force: the call was granted after the last cut, by the
-// pool or here, had its effect. The lock is held.
+// concerns reports whether the refusal of a call says something of the ceiling in force. It does if the call was granted after the effect of
+// the last cut, by the pool or here. The lock is held.
 func (t *rateLimiter) concerns(granted start) bool {
 	b := t.backoff
 	return b.poolFrom.before(granted) && b.partFrom.before(granted) && !b.part.Tally.Settling()

@@ -47,9 +47,9 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 }
 
 // line reports which callers wait for tokens of the tag's quota, and not for the end of a pause or for the called service. The duration
-// keep is nearly the time until the next report. A call behind the first lets the tag's tokens lapse if the limit earns its cost too late:
-// it starts to wait for the limit only when it has them. The first one starts earlier; see waitqueue.Attempt. With equal answers to that,
-// all processors take turns of one size at the tag's total.
+// keep is nearly the time until the next report. A call behind the first starts to wait for the limit only when it has the tag's tokens. If
+// the limit earns its cost too late, these lapse. The first call starts earlier; see waitqueue.Attempt. With equal answers to that, all
+// processors take turns of one size at the tag's total.
 func (g *tag) line(keep time.Duration, r *TagReport) {
 	if _, paused := g.set.pauseOf(g.name); paused {
 		return
