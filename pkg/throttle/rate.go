@@ -10,8 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A rateLimiter grants tokens at one processor's share of a limit. It is what a Throttle is without quotas, and knows nothing of tags: who orders
-// its callers by other terms does so through a reserver.
+// A rateLimiter grants tokens at one processor's share of a limit: it is a Throttle without quotas. It knows nothing of tags. What they keep
+// for callers outside its queue, a reserver tells it.
 type rateLimiter struct {
 	options
 	limit Limit
