@@ -10,8 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A rateLimiter grants tokens at one processor's share of a limit: it is a Throttle without quotas. It knows nothing of tags. What they keep
-// for callers outside its queue, a reserver tells it.
+// A rateLimiter grants tokens at one processor's share of a limit: it is a Throttle without quotas. It knows nothing of tags. A reserver
+// says what they keep for callers outside its queue.
 type rateLimiter struct {
 	options
 	limit Limit
@@ -71,12 +71,12 @@ func (t *rateLimiter) draw(n int, now int64) (pos int64, ok bool) {
 
 // denyNow ends a TryAcquire that found too few tokens without a lock.
 func (t *rateLimiter) denyNow(n int, now int64) (Permit, bool) {
-	if t.issue.from != nil && n <= t.bucket.Largest {
-		if p, ok := t.takeIssued(n, now); ok {
-			return p, true
-		}
-	}
 	if n <= t.bucket.Largest { // what can never be granted is no demand
+		if t.issue.from != nil {
+			if p, ok := t.takeIssued(n, now); ok {
+				return p, true
+			}
+		}
 		t.lacks(n)
 		t.short(n, now)
 	}
