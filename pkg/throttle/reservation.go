@@ -112,6 +112,18 @@ func (t *rateLimiter) issueOne(n int, now int64) {
 	}
 }
 
+// looksAgain reports whether a draw that found nothing without a lock may find n tokens under it, because others wait, or a slot has come.
+func (t *rateLimiter) looksAgain(n int, now int64) bool {
+	switch s := t.bucket.Gate(); {
+	case s.Behind == nil && t.issue.from == nil, n > t.bucket.Largest, now < s.Paused, t.gate.Closed.Load():
+		return false
+	}
+	if t.issue.from != nil {
+		t.issueOne(n, now)
+	}
+	return true
+}
+
 // ask notes that a draw of n tokens was refused without waiting, so that one slot is reserved.
 func (t *rateLimiter) ask(n int) {
 	if n == 1 && t.issue.from != nil && !t.issue.asked.Swap(true) {

@@ -35,3 +35,16 @@ func (t *rateLimiter) keptFor(now int64) time.Duration {
 func (t *rateLimiter) isNext(now int64, w *waiter) bool {
 	return t.queue.IsNext(w) || t.reserver != nil && !w.Queued() && t.reserver.passes(now, w)
 }
+
+// weigh puts weights of lanes of the queue in force.
+func (t *rateLimiter) weigh(now int64, lanes []*lane, weights []float64) {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	for i, l := range lanes {
+		t.queue.SetWeight(l, weights[i])
+	}
+	if !t.queue.Empty() && !t.gate.Closed.Load() {
+		t.retime(now)
+		t.serve(now)
+	}
+}

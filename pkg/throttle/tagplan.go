@@ -189,7 +189,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 			sum += float64(g.quota().Weight)
 		}
 	}
-	weights, lanes, coming := make([]float64, len(tags)), make([]float64, len(tags)), int64(0)
+	weights, lanes, shares, coming := make([]float64, len(tags)), make([]*lane, len(tags)), make([]float64, len(tags)), int64(0)
 	for i, g := range tags {
 		grant := grants[i]
 		weights[i] = grant.Rate
@@ -200,12 +200,10 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 			}
 			weights[i] = max(weights[i], fair)
 		}
-		lanes[i] = weights[i]
-		g.mu.Lock()
+		lanes[i], shares[i] = g.lane, weights[i]
 		if grant.By == fairtags.ByTotal {
-			lanes[i] *= 2 // its tokens bound it: at its rate alone each would wait until the last moment, and some run out
+			shares[i] *= 2 // its tokens bound it: at its rate alone each would wait until the last moment, and some run out
 		}
-		g.mu.Unlock()
 		g.outranked.Store(grant.By == fairtags.ByClass)
 		g.mu.Lock()
 		if w := g.queue.First; w != nil {
@@ -219,19 +217,5 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 		g.mu.Unlock()
 	}
 	s.waits.Store(coming)
-	s.weigh(now, tags, lanes)
-}
-
-// weigh puts weights of the lanes in force.
-func (s *tagSet) weigh(now int64, tags []*tag, weights []float64) {
-	t := s.t
-	t.gate.Lock()
-	defer t.gate.Unlock()
-	for i, g := range tags {
-		t.queue.SetWeight(g.lane, weights[i])
-	}
-	if !t.queue.Empty() && !t.gate.Closed.Load() {
-		t.retime(now)
-		t.serve(now)
-	}
+	s.t.weigh(now, lanes, shares)
 }

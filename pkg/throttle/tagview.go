@@ -203,13 +203,8 @@ func (l *tagView) cell(at *page, draws []stockOrigin) *tagPage {
 // drawBefore is draw where others wait for the limit: it succeeds if there are tokens, and the lane's turn is before theirs. Where tokens
 // are issued it looks for one that has come.
 func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
-	t := l.t
-	switch s := t.bucket.Gate(); {
-	case s.Behind == nil && t.issue.from == nil, n > t.bucket.Largest, now < s.Paused, t.gate.Closed.Load():
+	if !l.t.looksAgain(n, now) {
 		return Permit{}, false
-	}
-	if t.issue.from != nil {
-		t.issueOne(n, now)
 	}
 	l.pin()
 	defer l.unpin()
