@@ -10,8 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A rateLimiter grants tokens at one processor's share of a limit: it is a Throttle without quotas. It knows nothing of tags. A reserver
-// says what they keep for callers outside its queue.
+// A rateLimiter grants tokens at one processor's share of a limit: it is a Throttle without quotas. It knows nothing of tags. These use
+// a reserver to keep tokens for callers outside its queue.
 type rateLimiter struct {
 	options
 	limit Limit

@@ -38,7 +38,7 @@ func reserved(t *testing.T, l Limit, share float64) (*Throttle, *script, *reserv
 	return th, s, r
 }
 
-// A limit does what its reserver says, without knowing for whom.
+// A limit keeps tokens as its reserver says. It need not know any tag for that.
 func TestALimitAsksItsReserver(t *testing.T) {
 	for what, test := range map[string]func(t *testing.T){
 		"a waiter leaves what is kept": func(t *testing.T) {
