@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Waiter is a caller in the queue. The code that takes the waiter out of the queue sets Permit and Err before it closes Ready.
+// A Waiter is a caller in the queue. The code that takes the waiter out of the queue sets Permit, Err or Dismissed before it closes Ready.
 type Waiter[P any] struct {
 	N        int // tokens asked for
 	Least    int // tokens that must be there: N, or one if any will do
@@ -32,6 +32,9 @@ type Waiter[P any] struct {
 	Early bool
 	// Over says that the attempt leaves for good.
 	Over bool
+	// Dismissed says that a waiter that is no attempt was taken out of the queue because it is Held. It has neither a permit nor an error,
+	// and goes on elsewhere.
+	Dismissed bool
 	// Promised is how many tokens are promised to it; see Part.
 	Promised int
 
@@ -113,6 +116,12 @@ func (w *Waiter[P]) Serve(p P) {
 // Fail ends the call of a waiter that was taken out of the queue, with an error.
 func (w *Waiter[P]) Fail(err error) {
 	w.Err = err
+	close(w.Ready)
+}
+
+// Dismiss ends the place of a waiter that was taken out of the queue because it is Held.
+func (w *Waiter[P]) Dismiss() {
+	w.Dismissed = true
 	close(w.Ready)
 }
 

@@ -203,6 +203,35 @@ func (g *bundle) untake() {
 	}
 }
 
+// report passes the outcome on, for tags to the limit together with them.
+func (g *bundle) report(_ int64, _ int, o Outcome) {
+	for _, p := range g.permits {
+		at, ok := p.by.(*page)
+		if !ok {
+			p.Report(o)
+			continue
+		}
+		if tags := g.tagsOf(at.t); len(tags) > 0 {
+			tags[0].set.report(p.n, o, start{p.pos, never}, tags)
+			continue
+		}
+		at.report(p.pos, p.n, o)
+	}
+}
+
+// tagsOf returns the tags for which the tokens of a limit were drawn.
+func (g *bundle) tagsOf(t *rateLimiter) (tags []*tag) {
+	if t.backoff == nil {
+		return nil
+	}
+	for _, p := range g.children {
+		if own, ok := p.native.(stockSource); ok && own.t == t {
+			tags = append(tags, own.tag)
+		}
+	}
+	return tags
+}
+
 // unlimited is All of nothing.
 type unlimited struct{}
 

@@ -58,7 +58,7 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 	case *tagged:
 		of = l.children
 	case *Throttle: // a type that embeds one may have methods of its own
-		of = []child{{limiter: l, native: rateSource{l}}}
+		of = []child{{limiter: l, native: rateSource{&l.rateLimiter}}}
 		if l.tags != nil {
 			of = l.tags.other.parts()
 			for i := range of {
@@ -131,17 +131,9 @@ func multiOf(children []child) *multi {
 	j := &multi{children: children}
 	for len(j.natives) < len(children) && children[len(j.natives)].native != nil {
 		p := children[len(j.natives)]
-		child := partOf(p.native)
+		child := p.native.part()
 		if len(p.costs) > 0 {
 			child.Price = p.price
-		}
-		switch n := p.native.(type) {
-		case laneSource:
-			child.Position, child.Alone = n.rank, n.queue.Alone
-		case stockSource:
-			child.Of, child.Stock, child.TryLock = n.t.rank, n, n.mu.TryLock
-		case pauseSource:
-			child.Of, child.TryLock = n.t.rank, func() bool { return true } // it has no lock
 		}
 		j.natives = append(j.natives, child)
 	}

@@ -14,7 +14,7 @@ func (j *multi) Statuses() []Status {
 		}
 		t, ok := p.limiter.(*Throttle)
 		if l, tagged := p.limiter.(*tagView); tagged {
-			t, ok = l.t, true
+			t, ok = l.set.face, true
 		}
 		if !ok || len(p.costs) > 0 {
 			return nil

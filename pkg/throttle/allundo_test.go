@@ -98,14 +98,14 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 			time.Sleep(time.Second)
 			asked := 0
 			won := waitqueue.NewAttempt(t.Context(), []waitqueue.Part[Permit]{
-				partOf(rateSource{a}),
+				rateSource{&a.rateLimiter}.part(),
 				{Source: slotSource{f}, Gate: &f.gate, Price: func(n int) int {
 					if asked++; asked == 4 { // twice for its place, once for what is at hand, and now for the draw
 						require.Equal(t, 10, drain(b), "in between")
 					}
 					return n
 				}},
-				partOf(rateSource{b}),
+				rateSource{&b.rateLimiter}.part(),
 			}).WinNow(4)
 			require.False(t, won)
 			require.GreaterOrEqual(t, asked, 4)
@@ -113,7 +113,7 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 			require.Zero(t, f.Status().InUse)
 			require.Zero(t, f.Status().Granted)
 
-			child := rateSource{a}
+			child := rateSource{&a.rateLimiter}
 			child.Lock()
 			place := newcomer(child, 4)
 			p, ok := child.Take(&place, 4)
@@ -197,11 +197,11 @@ func TestAllUndoesNothingIntoANewShare(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			th, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
 			time.Sleep(time.Second + time.Microsecond)
-			p, ok := rateSource{th}.take(5)
+			p, ok := rateSource{&th.rateLimiter}.take(5)
 			require.True(t, ok)
 			s.give(0)
 			s.give(1)
-			undo(rateSource{th}, p)
+			undo(rateSource{&th.rateLimiter}, p)
 			untouched(t, th, 0)
 		})
 	}

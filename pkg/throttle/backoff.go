@@ -36,14 +36,26 @@ type localBackoff struct {
 	stepped bool // the timer is set
 }
 
-// A start is when a tally began. The tally counts refusals of calls granted from then on.
+// A start is when a tally began. The tally counts refusals of calls granted from then on. It also says when a call was granted: one of the
+// two that is not known is never.
 type start struct {
 	position int64 // in the total of grants
 	time     int64
 }
 
+// before reports whether a call was granted since the tally began.
+func (s start) before(call start) bool { return s.position <= call.position && s.time <= call.time }
+
+// grantedAt returns when a call was granted whose tokens were drawn then; the zero Time is now.
+func (t *rateLimiter) grantedAt(then time.Time) start {
+	if then.IsZero() {
+		return start{never, never}
+	}
+	return start{never, t.gate.At(then)}
+}
+
 // startAt returns the start of a tally that begins now.
-func (t *Throttle) startAt(now int64) start { return start{t.bucket.Granted(), now} }
+func (t *rateLimiter) startAt(now int64) start { return start{t.bucket.Granted(), now} }
 
 // Times of a Throttle's own steps.
 const (
@@ -54,7 +66,7 @@ const (
 )
 
 // beginBackoff prepares an adaptive limit.
-func (t *Throttle) beginBackoff() {
+func (t *rateLimiter) beginBackoff() {
 	if !t.limit.Adapts() {
 		return
 	}
@@ -77,28 +89,49 @@ func (o Outcome) totals(n int) (calls backoff.Totals) {
 	return calls
 }
 
-// reported books the outcome of a call of these tags. fresh reports whether it was granted since a tally began. The lock is held.
-func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(start) bool, tags []*tag) {
-	b, calls := t.backoff, o.totals(n)
-	if t.gate.Closed.Load() || calls == (backoff.Totals{}) {
+// report books the outcome of a call of n tokens. The lock is not held.
+func (t *rateLimiter) report(n int, o Outcome, granted start) {
+	if t.backoff == nil {
 		return
 	}
-	b.reported = b.reported.Plus(calls)
-	if t.tags != nil {
-		if calls = t.tags.attribute(now, calls, fresh, tags); calls == (backoff.Totals{}) {
-			return
-		}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	t.bookReport(t.gate.Now(), t.noteReport(n, o), granted)
+}
+
+// noteReport counts the outcome of a call of n tokens, and returns what to book of it: nothing after Close. The lock is held.
+func (t *rateLimiter) noteReport(n int, o Outcome) (calls backoff.Totals) {
+	if n <= 0 || t.gate.Closed.Load() {
+		return calls
 	}
-	if b.pool.Count(now/1000, calls, fresh(b.poolFrom)) && t.sharer != nil {
+	calls = o.totals(n)
+	t.backoff.reported = t.backoff.reported.Plus(calls)
+	return calls
+}
+
+// bookReport books reported calls as calls of the limit. The lock is held.
+func (t *rateLimiter) bookReport(now int64, calls backoff.Totals, granted start) {
+	if calls == (backoff.Totals{}) {
+		return
+	}
+	b := t.backoff
+	if b.pool.Count(now/1000, calls, b.poolFrom.before(granted)) && t.sharer != nil {
 		t.sharer.Poke()
 	}
-	if b.part.Tally.Count(now/1000, calls, fresh(b.partFrom)) && !t.issuing() {
+	if b.part.Tally.Count(now/1000, calls, b.partFrom.before(granted)) && !t.issuing() {
 		t.stepBackoff(now)
 	}
 }
 
+// concerns reports whether the refusal of a call says something of the ceiling in force. It does if the call was granted after the effect of
+// the last cut, by the pool or here. The lock is held.
+func (t *rateLimiter) concerns(granted start) bool {
+	b := t.backoff
+	return b.poolFrom.before(granted) && b.partFrom.before(granted) && !b.part.Tally.Settling()
+}
+
 // lower returns a lease after the Throttle's own backoff. The lock is held.
-func (t *Throttle) lower(now int64, l Lease) Lease {
+func (t *rateLimiter) lower(now int64, l Lease) Lease {
 	b := t.backoff
 	if b == nil {
 		return l
@@ -109,8 +142,8 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 		b.part.Restart(now / 1000)
 		b.partFrom = t.startAt(now)
 	}
-	if cut && t.tags != nil {
-		t.tags.blame.forget()
+	if cut && t.reserver != nil {
+		t.reserver.cut()
 	}
 	if cut || settled {
 		b.pool.Begin(now/1000, l.Settling)
@@ -120,7 +153,7 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 }
 
 // lowered returns the lease in force at now. The lock is held.
-func (t *Throttle) lowered(now int64) Lease {
+func (t *rateLimiter) lowered(now int64) Lease {
 	b := t.backoff
 	l := b.leased
 	if b.part.State.Free() || l.Issuing {
@@ -140,7 +173,7 @@ func (t *Throttle) lowered(now int64) Lease {
 
 // partConfig returns the law for the Throttle's own share of any size. The reserve is a part of the pool's ceiling, or for a hard limit a
 // bucket that holds a token.
-func (t *Throttle) partConfig() backoff.Config {
+func (t *rateLimiter) partConfig() backoff.Config {
 	of, least := t.backoff.leased.Ceiling, 0.0
 	if of <= 0 {
 		of = float64(t.limit.Max)
@@ -152,7 +185,7 @@ func (t *Throttle) partConfig() backoff.Config {
 }
 
 // stepBackoff makes a step of the Throttle's own backoff. The lock is held.
-func (t *Throttle) stepBackoff(now int64) {
+func (t *rateLimiter) stepBackoff(now int64) {
 	b := t.backoff
 	if b.part.Settle(now / 1000) {
 		b.partFrom = t.startAt(now)
@@ -168,8 +201,8 @@ func (t *Throttle) stepBackoff(now int64) {
 	}
 	if b.part.Step(t.partConfig(), now/1000, rate, b.used, b.offered) {
 		b.partFrom = t.startAt(now)
-		if t.tags != nil {
-			t.tags.blame.forget()
+		if t.reserver != nil {
+			t.reserver.cut()
 		}
 		b.flow, b.at, b.used, b.offered = t.usageAt(now), now, 1, 1 // until it is known
 	}
@@ -181,7 +214,7 @@ func (t *Throttle) stepBackoff(now int64) {
 }
 
 // onBackoff makes the next step while only a part of the share is used.
-func (t *Throttle) onBackoff() {
+func (t *rateLimiter) onBackoff() {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	b := t.backoff
@@ -204,7 +237,7 @@ func (b *localBackoff) stop() {
 }
 
 // served returns the reported outcomes for the pool's law. The lock is held.
-func (t *Throttle) served(now int64) limit.Served {
+func (t *rateLimiter) served(now int64) limit.Served {
 	b := t.backoff
 	if b == nil {
 		return limit.Served{}
@@ -230,7 +263,7 @@ type Backoff struct {
 }
 
 // backoffStatus returns the Throttle's Backoff. The lock is held.
-func (t *Throttle) backoffStatus(now int64) Backoff {
+func (t *rateLimiter) backoffStatus(now int64) Backoff {
 	b := t.backoff
 	if b == nil {
 		return Backoff{}

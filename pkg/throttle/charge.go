@@ -3,7 +3,6 @@ package throttle
 import (
 	"errors"
 
-	"github.com/numaproj-contrib/numathrottle/internal/stock"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -69,7 +68,7 @@ func probeNatives(children []child) error {
 			continue
 		}
 		n := max(p.price(1), 0)
-		if r, never := partOf(p.native).Impossible(n); never {
+		if r, never := p.native.part().Impossible(n); never {
 			p.native.countRefusal(r)
 			return p.native.errorOf(limit.Refusal{Reason: r, Cost: n})
 		}
@@ -187,26 +186,4 @@ func (t rateSource) book(n int) {
 	t.serve(now)
 	t.gate.Unlock()
 	t.noteDropped(t.gate.Tag, dropped)
-}
-
-func (c laneSource) book(n int) {
-	c.l.t.tags.plan.tick()
-	c.rateSource.book(n)
-}
-
-func (g stockSource) book(n int) {
-	if n > 0 {
-		g.mu.Lock()
-		g.calls++
-		g.mu.Unlock()
-		g.t.noteDropped(g.name, g.settled(&stock.Draw{}, 0, n))
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.t.gate.Now()
-	g.used.Add(int64(n))
-	g.pace.spend(now, n)
-	g.stock.Repay(now, int64(-n))
-	g.changed(now)
 }

@@ -17,7 +17,7 @@ const tellDropped = int64(time.Minute)
 
 // WithLogger sets the limiter's logger. It logs dropped debt (Limit.MaxDebt), at most once a minute, and forgiven debt. Defaults to
 // slog.Default(), also for nil.
-func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+func WithLogger(log *slog.Logger) Option { return func(o *settings) { o.log = log } }
 
 func (o *options) logger() *slog.Logger {
 	if o.log == nil {
@@ -27,7 +27,7 @@ func (o *options) logger() *slog.Logger {
 }
 
 // noteDropped counts n tokens of debt that were not booked. The lock is not held.
-func (t *Throttle) noteDropped(tag string, n int) {
+func (t *rateLimiter) noteDropped(tag string, n int) {
 	if n <= 0 {
 		return
 	}
@@ -41,7 +41,7 @@ func (t *Throttle) noteDropped(tag string, n int) {
 }
 
 // owe books n tokens used above the cost of a permit, and returns how many it drops. The lock is held.
-func (t *Throttle) owe(now int64, n int) (dropped int) {
+func (t *rateLimiter) owe(now int64, n int) (dropped int) {
 	t.level(now)
 	dropped = t.bucket.Owe(now, n)
 	t.retime(now)
@@ -50,7 +50,7 @@ func (t *Throttle) owe(now int64, n int) (dropped int) {
 }
 
 // level brings the bucket up to now before debt is booked, so that overflow pays no debt. The lock is held.
-func (t *Throttle) level(now int64) {
+func (t *rateLimiter) level(now int64) {
 	if t.issuing() {
 		t.ripen(now)
 		return
@@ -62,14 +62,13 @@ func (t *Throttle) level(now int64) {
 	t.bucket.Trim(now, room)
 }
 
-// ForgiveDebt ends the debt of this process: tokens that calls used above their draws, and that are not paid yet. It returns how many
-// tokens that were. It also ends, but does not count, the debt of quotas not kept in a pool. The other processors of a pool keep theirs;
-// consensus.ForgiveDebt asks all of them. It does nothing if nothing is owed. A tag's debt to a pool's quota stays until it is paid.
-func (t *Throttle) ForgiveDebt() (tokens float64) {
+// forgive ends the debt, and returns how many tokens it was.
+func (t *rateLimiter) forgive() (tokens float64) {
 	if t.limit.Max == 0 {
 		return 0
 	}
 	t.gate.Lock()
+	defer t.gate.Unlock()
 	now := t.gate.Now()
 	if t.issuing() {
 		t.ripen(now)
@@ -79,18 +78,6 @@ func (t *Throttle) ForgiveDebt() (tokens float64) {
 		t.publish()
 		t.retime(now)
 		t.serve(now)
-	}
-	t.gate.Unlock()
-	if t.tags != nil {
-		for _, g := range t.tags.all() {
-			g.mu.Lock()
-			g.stock.Forgive(now)
-			g.changed(now)
-			g.mu.Unlock()
-		}
-	}
-	if tokens > 0 {
-		t.logger().Warn("debt was forgiven", "limit", t.name, "tokens", int64(tokens))
 	}
 	return tokens
 }

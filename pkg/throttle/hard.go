@@ -8,21 +8,21 @@ import (
 
 // fits reports whether the present share can ever grant so many units at once. Only a hard limit has draws that do not fit: others collect
 // them. The lock is held.
-func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.bucket.Law(), units) }
+func (t *rateLimiter) fits(units int64) bool { return t.fitsIn(t.bucket.Law(), units) }
 
 // units returns the least that w can go on with, in units of the bucket.
-func (t *Throttle) units(w *waiter) int64 { return t.bucket.Units(min(w.Least, t.maxCost)) }
+func (t *rateLimiter) units(w *waiter) int64 { return t.bucket.Units(min(w.Least, t.maxCost)) }
 
 // fitsIn is fits for the share of s.
-func (t *Throttle) fitsIn(s *bucket.Segment, units int64) bool { return t.bucket.Fits(s, units) }
+func (t *rateLimiter) fitsIn(s *bucket.Segment, units int64) bool { return t.bucket.Fits(s, units) }
 
 // setAside lets others pass a draw that the share cannot grant at once: it waits for a share, not for tokens. The lock is held.
-func (t *Throttle) setAside(w *waiter) bool {
+func (t *rateLimiter) setAside(w *waiter) bool {
 	return t.limit.Hard && !t.fits(t.units(w)) && t.queue.SetAside(w)
 }
 
 // head returns the first of the waiting callers, or one that others pass if all are set aside; nil: nobody waits. The lock is held.
-func (t *Throttle) head() *waiter {
+func (t *rateLimiter) head() *waiter {
 	if t.queue.First != nil {
 		return t.queue.First
 	}
@@ -33,7 +33,7 @@ func (t *Throttle) head() *waiter {
 }
 
 // lacks remembers that a draw of n tokens was refused, so that a hard limit demands a share that can grant it.
-func (t *Throttle) lacks(n int) {
+func (t *rateLimiter) lacks(n int) {
 	if !t.limit.Hard || n > t.limit.maxCost() {
 		return
 	}
@@ -47,7 +47,7 @@ func (t *Throttle) lacks(n int) {
 
 // hardDemand raises a demand to the share that grants the largest draw refused or waiting since the processor was idle. Below that share
 // nothing is granted, and the policy gives nobody more than its demand. The lock is held.
-func (t *Throttle) hardDemand(demand int64) int64 {
+func (t *rateLimiter) hardDemand(demand int64) int64 {
 	t.usage.Need = max(t.usage.Need, t.lacked.Swap(0), 1)
 	if w := t.queue.First; w != nil {
 		t.usage.Need = max(t.usage.Need, int64(w.Least))

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A HoldUp is the one cause that holds most callers back at one moment.
@@ -30,76 +29,26 @@ type HoldUp struct {
 	Paused *Paused
 }
 
-// HoldUp returns what holds callers back now; ok is false if nothing does. Unlike Throttled it covers all tags: if the limit has tokens and
-// a tag has used its total, it reports the tag.
-func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
+// holdUp returns what the limit holds callers back for; held is false if it does not. passed: all waiting callers are passed by others.
+func (t *rateLimiter) holdUp() (own HoldUp, held, passed bool) {
 	if t.limit.Max == 0 {
-		return h, false
+		return own, false, false
 	}
-	worst, some := t.worst()
 	th, held := t.throttled(&waiter{Age: waitqueue.Latest})
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()
-	own := HoldUp{Reason: th.Reason, Limit: t.name, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
-	passed := false
+	own = HoldUp{Reason: th.Reason, Limit: t.name, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
 	if first := t.head(); !held && first != nil {
-		passed = true
-		own.Reason, own.Waiting, held = t.reason(now, t.units(first)), t.queue.Len, true
+		own.Reason, own.Waiting, held, passed = t.reason(now, t.units(first)), t.queue.Len, true, true
 	}
 	if own.Waiting > 0 {
 		own.Longest = time.Duration(t.gate.Waits.Held(now))
 	}
-	if some && t.tagHolds(own, held && !passed, worst) {
-		told := worst.told(now)
-		return HoldUp{
-			Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Waiting: worst.callers, RetryAfter: worst.retry,
-			Longest: told.Longest, Rate: told.Rate, Blocked: told.Blocked,
-		}, true
-	}
 	if held {
 		own.Owed = t.owedFor(now)
 	}
-	return own, held
-}
-
-// worst returns the tag that holds most callers, with when it would grant one token; ok reports whether there is one.
-func (t *Throttle) worst() (worst hold, ok bool) {
-	if worst, ok = t.tags.worst(); ok && worst.tag != nil && worst.retry == 0 {
-		if th, held := worst.tag.throttled(); held {
-			worst.retry = th.RetryAfter
-		}
-	}
-	return worst, ok
-}
-
-// told returns what operators see of a tag that holds callers back.
-func (h *hold) told(now int64) limit.Hold {
-	told := limit.Hold{Callers: h.callers}
-	if h.callers > 0 && h.since > 0 {
-		told.Longest = time.Duration(now - h.since)
-	}
-	if h.reason == ReasonBudget {
-		told.Left = h.retry
-	}
-	if h.tag != nil && h.reason == ReasonQuota {
-		q := h.tag.quota()
-		if told.Blocked = q.Blocked; q.Per > 0 {
-			told.Rate = float64(q.Total) / q.Per.Seconds()
-		}
-	}
-	return told
-}
-
-// tagHolds reports whether a tag, rather than the limit described by own, holds back most callers.
-func (t *Throttle) tagHolds(own HoldUp, held bool, worst hold) bool {
-	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
-		return false // a pause, or no share: nobody gets anything
-	}
-	if worst.callers != own.Waiting {
-		return worst.callers > own.Waiting
-	}
-	return worst.callers == 0 && worst.refused > 0 && worst.refused >= t.tags.limited.Load()
+	return own, held, passed
 }
 
 // HoldUp returns what holds calls back now; ok is false if nothing does.

@@ -61,8 +61,8 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	if slots < 0 || slots > maxTokens {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
 	}
-	f := &InFlight{options: newOptions(opts), max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
-	f.alone = []part{partOf(slotSource{f})}
+	f := &InFlight{options: newSettings(opts).options, max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
+	f.alone = []part{slotSource{f}.part()}
 	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
 	if f.sharer != nil && slots > 0 {
 		f.lease = Lease{Reason: ReasonNoShare}

@@ -46,10 +46,10 @@ func (f slotHolder) Lease(l Lease) {
 }
 
 // ReportTags implements Holder: calls in flight have no quotas.
-func (slotHolder) ReportTags(time.Duration) []TagReport { return nil }
+func (slotHolder) ReportTags(time.Duration) []limit.TagReport { return nil }
 
 // GrantTags implements Holder.
-func (slotHolder) GrantTags([]TagGrant) {}
+func (slotHolder) GrantTags([]limit.TagGrant) {}
 
 // SetPauses implements Holder. Calls under way go on.
 func (f slotHolder) SetPauses(list []Paused) { f.gate.SetPauses(list) }

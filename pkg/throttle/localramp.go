@@ -14,7 +14,7 @@ const rampEvery = 100 * time.Millisecond
 // A localRamp moves the ceiling of a Throttle with a fixed share: without a pool, or with Replicas. It is the ramp of this processor alone;
 // it starts from Min when the Throttle is made.
 type localRamp struct {
-	t     *Throttle
+	t     *rateLimiter
 	law   ceiling.Law
 	share int64
 	flow  limit.Usage
@@ -23,7 +23,7 @@ type localRamp struct {
 }
 
 // fixed puts a share without an end in force, and ramps if the limit does.
-func (t *Throttle) fixed(share int64) {
+func (t *rateLimiter) fixed(share int64) {
 	if !t.limit.Ramps() {
 		t.setLease(Lease{Share: share})
 		return
@@ -60,7 +60,8 @@ func (r *localRamp) onTimer() {
 // step moves the ceiling to the present. It returns false if the ceiling cannot move any more. Only one goroutine calls it at a time.
 func (r *localRamp) step() (again bool) {
 	now := time.Duration(r.t.gate.Now())
-	flow := (rateHolder{r.t}).Report(0).Usage
+	report, _ := r.t.activity(0, false)
+	flow := report.Usage
 	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
 	r.flow, r.at = flow, now
 	// A falling ceiling is in force before it has fallen, a rising one after it has risen.

@@ -30,6 +30,8 @@ type native interface {
 	common() *gate.Gate
 	// book books n tokens used without a draw; a negative n gives tokens back.
 	book(n int)
+	// part returns the limiter as a part of an attempt.
+	part() part
 }
 
 // A drawer draws for callers that do not wait.
@@ -62,18 +64,9 @@ var ranks atomic.Uint64
 // nextRank returns the position of a new limiter in the order of locks.
 func nextRank() uint64 { return ranks.Add(1) }
 
-// partOf returns l as a part of an attempt.
-func partOf(l native) part {
-	p := part{Source: l, Gate: l.common()}
-	if c, ok := l.(laneSource); ok {
-		p.Lane = c.l.first().lane
-	}
-	return p
-}
-
 // newcomer returns the place of a caller that comes now for n tokens. The lock is held.
 func newcomer(l native, n int) waiter {
-	w := partOf(l).Place(n, n, time.Time{})
+	w := l.part().Place(n, n, time.Time{})
 	w.Age = waitqueue.Latest
 	return w
 }
@@ -87,7 +80,7 @@ func undo(l native, p Permit) {
 
 // whyNow returns the reason for refusing n tokens to a caller that comes now.
 func whyNow(l native, n int) Reason {
-	if r, never := partOf(l).Impossible(n); never {
+	if r, never := l.part().Impossible(n); never {
 		return r
 	}
 	l.Lock()
@@ -120,7 +113,7 @@ func win(ctx context.Context, a *attempt, parts []part, n int, upTo bool) (int, 
 
 // nativeOf returns the limiter behind a part.
 func nativeOf(p part) native {
-	l, _ := p.Source.(native) // every part is made by partOf
+	l, _ := p.Source.(native) // every part is made by native.part
 	return l
 }
 

@@ -39,7 +39,7 @@ type Waited struct {
 
 // WithObserver adds an observer of waiting calls.
 func WithObserver(o Observer) Option {
-	return func(p *options) { p.observers = append(p.observers, o) }
+	return func(p *settings) { p.observers = append(p.observers, o) }
 }
 
 // A waitSpan follows one wait, for the observers and for Track.
@@ -74,9 +74,6 @@ func (o *options) follow(ctx context.Context, w Wait) waitSpan {
 func (v *waitSpan) end(n int, err error) {
 	if v.began.IsZero() {
 		return
-	}
-	if _, goesOn := err.(elsewhere); goesOn { //nolint:errorlint // the Throttle's own
-		err = nil
 	}
 	now := time.Now()
 	v.track.leave(now)

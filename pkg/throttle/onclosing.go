@@ -65,7 +65,7 @@ func (j *multi) closedPart(ctx context.Context) error {
 	for i := range j.children {
 		p := &j.children[i]
 		if p.native != nil {
-			if r, never := partOf(p.native).Impossible(0); never {
+			if r, never := p.native.part().Impossible(0); never {
 				return p.native.errorOf(limit.Refusal{Reason: r})
 			}
 			continue

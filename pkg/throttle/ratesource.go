@@ -9,15 +9,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A rateSource is a Throttle as a child of an All.
-type rateSource struct{ *Throttle }
+// A rateSource is a rateLimiter as a child of an All.
+type rateSource struct{ *rateLimiter }
 
 var _ native = rateSource{}
 
 func (t rateSource) position() uint64   { return t.rank }
 func (t rateSource) common() *gate.Gate { return &t.gate }
+func (t rateSource) part() part         { return part{Source: t, Gate: &t.gate} }
 
-// Lock and Unlock are those of the Throttle.
+// Lock and Unlock are those of the rateLimiter.
 func (t rateSource) Lock()   { t.gate.Lock() }
 func (t rateSource) Unlock() { t.gate.Unlock() }
 
@@ -51,7 +52,7 @@ func (t rateSource) untake(p Permit) {
 }
 
 // putBack gives back units that were drawn at a position, by the rules of a new grant. The lock is held.
-func (t *Throttle) putBack(pos, units int64) {
+func (t *rateLimiter) putBack(pos, units int64) {
 	now := t.gate.Now()
 	if t.limit.Hard {
 		t.giveBack(pos+units, units)
@@ -105,7 +106,7 @@ func (t rateSource) Due(w *waiter) (time.Duration, bool) {
 }
 
 // dueBehind is due for w behind so many tokens of others. The lock is held.
-func (t *Throttle) dueBehind(now int64, w *waiter, before int) (time.Duration, bool) {
+func (t *rateLimiter) dueBehind(now int64, w *waiter, before int) (time.Duration, bool) {
 	if stay := t.kept(now, w); stay > 0 {
 		return t.dueWith(now, before+w.Least, stay)
 	}
@@ -205,7 +206,7 @@ func (t rateSource) Untake(w *waiter, p Permit) {
 }
 
 // drawn ends the place of w, which has drawn n tokens. The lock is held.
-func (t *Throttle) drawn(w *waiter, n int) {
+func (t *rateLimiter) drawn(w *waiter, n int) {
 	if w.Queued() {
 		t.dequeue(t.gate.Now(), w, t.collectedFor(t.bucket.Units(n))) // its collected tokens are part of its permit
 		t.publish()

@@ -33,10 +33,10 @@ type issue struct {
 }
 
 // issuing reports whether tokens are issued at present. The lock is held.
-func (t *Throttle) issuing() bool { return t.bucket.Law().Lease.Issuing }
+func (t *rateLimiter) issuing() bool { return t.bucket.Law().Lease.Issuing }
 
 // beginIssue finds out whether tokens of this limit can be issued.
-func (t *Throttle) beginIssue() {
+func (t *rateLimiter) beginIssue() {
 	if spacing := t.limit.spacing(); spacing > 0 {
 		t.issue.from, _ = t.sharer.(sharing.Pool)
 		t.issue.spacing = spacing
@@ -45,7 +45,7 @@ func (t *Throttle) beginIssue() {
 }
 
 // ripen updates the bucket with tokens issued by now. Nothing is granted meanwhile: a concurrent TryAcquire looks again. The lock is held.
-func (t *Throttle) ripen(now int64) {
+func (t *rateLimiter) ripen(now int64) {
 	d := &t.issue
 	d.Spend(t.bucket.WholeTokens(now))
 	if !d.Stirs(now) {
@@ -63,7 +63,7 @@ func (t *Throttle) ripen(now int64) {
 }
 
 // issuedLaw returns the segment for draws without a lock while nobody waits: the token at hand, until it is void. The lock is held.
-func (t *Throttle) issuedLaw() *bucket.Segment {
+func (t *rateLimiter) issuedLaw() *bucket.Segment {
 	s := &bucket.Segment{Behind: t.bucket.Law()}
 	if n := len(t.issue.Ripe); n > 0 {
 		*s = *t.bucket.Law()
@@ -73,7 +73,7 @@ func (t *Throttle) issuedLaw() *bucket.Segment {
 }
 
 // takeIssued draws once more, under the lock, for a TryAcquire that found nothing: a slot may have come unnoticed. If not, it asks for one.
-func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
+func (t *rateLimiter) takeIssued(n int, now int64) (Permit, bool) {
 	if now < t.issue.look.Load() {
 		return Permit{}, false
 	}
@@ -95,7 +95,7 @@ func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 }
 
 // issueOne is takeIssued without a draw: it brings the bucket up to now, or asks for a slot.
-func (t *Throttle) issueOne(n int, now int64) {
+func (t *rateLimiter) issueOne(n int, now int64) {
 	if now < t.issue.look.Load() {
 		return
 	}
@@ -112,8 +112,20 @@ func (t *Throttle) issueOne(n int, now int64) {
 	}
 }
 
+// looksAgain reports whether a draw that found nothing without a lock may find n tokens under it, because others wait, or a slot has come.
+func (t *rateLimiter) looksAgain(n int, now int64) bool {
+	switch s := t.bucket.Gate(); {
+	case s.Behind == nil && t.issue.from == nil, n > t.bucket.Largest, now < s.Paused, t.gate.Closed.Load():
+		return false
+	}
+	if t.issue.from != nil {
+		t.issueOne(n, now)
+	}
+	return true
+}
+
 // ask notes that a draw of n tokens was refused without waiting, so that one slot is reserved.
-func (t *Throttle) ask(n int) {
+func (t *rateLimiter) ask(n int) {
 	if n == 1 && t.issue.from != nil && !t.issue.asked.Swap(true) {
 		t.gate.AfterFunc(0, t.onTimer)
 	}
@@ -121,7 +133,7 @@ func (t *Throttle) ask(n int) {
 
 // lacking returns how many more slots are needed: for waiting callers, for debt, and one for draws that do not wait. Below 0 it is the
 // surplus. The lock is held.
-func (t *Throttle) lacking(now int64) int {
+func (t *rateLimiter) lacking(now int64) int {
 	least := 0
 	if t.issue.asked.Load() {
 		least = 1
@@ -132,7 +144,7 @@ func (t *Throttle) lacking(now int64) int {
 
 // order asks for the lacking slots, or gives back those that nobody waits for any more. It does nothing while an order is under way or
 // before it is time. The lock is held.
-func (t *Throttle) order(now int64) {
+func (t *rateLimiter) order(now int64) {
 	d := &t.issue
 	if !t.issuing() || d.ordered || t.gate.Closed.Load() || !t.bucket.Law().Valid(now) {
 		return
@@ -155,7 +167,7 @@ func (t *Throttle) order(now int64) {
 }
 
 // issued books the result of an order that went out at sent.
-func (t *Throttle) issued(sent int64, o limit.Order, s limit.Slots, err error) {
+func (t *rateLimiter) issued(sent int64, o limit.Order, s limit.Slots, err error) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	d := &t.issue
@@ -191,7 +203,7 @@ func (t *Throttle) issued(sent int64, o limit.Order, s limit.Slots, err error) {
 
 // dueIssued is due for issued tokens. Unreserved slots come no earlier than this, nor in a freeze, and later if other processors reserve
 // first. The lock is held.
-func (t *Throttle) dueIssued(now int64, n int) time.Duration {
+func (t *rateLimiter) dueIssued(now int64, n int) time.Duration {
 	d := &t.issue
 	missing := t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - t.bucket.Level(now) - t.queue.Collected
 	if missing <= 0 {
@@ -212,7 +224,7 @@ func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 
 // armIssue sets the timer for the next event: a slot comes, the token at hand is void while callers wait, or an order is due. The lock is
 // held.
-func (t *Throttle) armIssue(now int64) {
+func (t *rateLimiter) armIssue(now int64) {
 	d := &t.issue
 	look := int64(never)
 	switch {
@@ -253,12 +265,12 @@ type Issued struct {
 }
 
 // issuedStatus returns the state of issued tokens. The lock is held.
-func (t *Throttle) issuedStatus(now int64) Issued {
+func (t *rateLimiter) issuedStatus(now int64) Issued {
 	return Issued{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.Pending)}
 }
 
 // issueReason says what holds draws back while tokens are issued. The lock is held.
-func (t *Throttle) issueReason(now int64) Reason {
+func (t *rateLimiter) issueReason(now int64) Reason {
 	switch {
 	case t.thaw(now) > 0:
 		return ReasonFrozen

@@ -13,7 +13,7 @@ const DefaultMaxRetryAfter = gate.DefaultMaxRetryAfter
 // WithMaxRetryAfter sets the longest time that RetryAfter accepts, so that a wrong or misread answer of a service cannot stop a pool. A
 // longer one counts as d. Zero or less means DefaultMaxRetryAfter. Processors of a pool may differ: each bounds the times it received.
 func WithMaxRetryAfter(d time.Duration) Option {
-	return func(o *options) { o.common.MaxRetryAfter = d }
+	return func(o *settings) { o.common.MaxRetryAfter = d }
 }
 
 // RetryAfter reports that the called service asked this processor not to call again before a time, for a reason shown in status and errors.

@@ -8,14 +8,14 @@ import (
 // covers its position. So settling twice is noticed without a lock and without an allocation for each permit. The garbage collector frees a
 // page with the last permit of its run.
 type page struct {
-	t     *Throttle
+	t     *rateLimiter
 	first int64 // position of the first unit covered
 	bits  [pageTokens / 64]atomic.Uint64
 }
 
 const pageTokens = 4096
 
-func newPage(t *Throttle, first int64) *page { return &page{t: t, first: first} }
+func newPage(t *rateLimiter, first int64) *page { return &page{t: t, first: first} }
 
 // index returns the bit for a position, and whether the page covers it. Two
 // permits are at least one token apart, so no two share a bit.
@@ -25,7 +25,7 @@ func (p *page) index(pos int64) (int64, bool) {
 }
 
 // cell returns the page that covers a position that was just drawn.
-func (t *Throttle) cell(pos int64) *page {
+func (t *rateLimiter) cell(pos int64) *page {
 	p := t.page.Load()
 	if pos >= p.first && (pos-p.first)>>(t.bucket.Shift&63) < pageTokens { // as index has it
 		return p
@@ -35,7 +35,7 @@ func (t *Throttle) cell(pos int64) *page {
 
 // turnPage makes a page that begins at pos. Which page covers a position does
 // not matter, because only one permit has that position.
-func (t *Throttle) turnPage(old *page, pos int64) *page {
+func (t *rateLimiter) turnPage(old *page, pos int64) *page {
 	p := newPage(t, pos)
 	if pos > old.first {
 		t.page.CompareAndSwap(old, p)
@@ -61,7 +61,7 @@ func (p *page) once(pos int64) bool {
 }
 
 // correct books the difference between the drawn and the used tokens of a permit, and returns how many tokens of debt it does not book.
-func (t *Throttle) correct(pos int64, n, used int) (dropped int) {
+func (t *rateLimiter) correct(pos int64, n, used int) (dropped int) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()
@@ -78,7 +78,7 @@ func (t *Throttle) correct(pos int64, n, used int) (dropped int) {
 }
 
 // giveBack is for a hard limit: it gives back n units drawn by a permit whose draw ended at position end. The lock is held.
-func (t *Throttle) giveBack(end, n int64) {
+func (t *rateLimiter) giveBack(end, n int64) {
 	if t.bucket.Gone(end) || t.gate.Closed.Load() {
 		return
 	}

@@ -36,6 +36,7 @@ var _ native = slotSource{}
 
 func (f slotSource) position() uint64   { return f.rank }
 func (f slotSource) common() *gate.Gate { return &f.gate }
+func (f slotSource) part() part         { return part{Source: f, Gate: &f.gate} }
 
 // Lock and Unlock are those of the InFlight.
 func (f slotSource) Lock()   { f.gate.Lock() }

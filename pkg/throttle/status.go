@@ -2,64 +2,15 @@ package throttle
 
 import (
 	"time"
-
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// A Status describes a Throttle at one moment.
-type Status struct {
-	// Name is the limit's name, Limit the limit with its defaults filled in.
-	Name  string
-	Limit Limit
-	// Lease is the share in force. Rate is its rate in tokens per second: less than its part of Max with a hard limit, and 0 while tokens
-	// are issued.
-	Lease Lease
-	Rate  float64
-	// Tokens is the number of tokens at hand; below 0 it is debt.
-	Tokens float64
-	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
-	Waiting int
-	// Issued describes tokens that are issued one by one; it is the zero value while Lease.Issuing is false.
-	Issued Issued
-	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted is no demand, and does not
-	// count as refused.
-	Granted, Returned, Refused int64
-	// DebtDropped counts tokens that calls used beyond their draws and that nobody pays for, because more would be owed than Limit.MaxDebt
-	// allows. DebtForgiven counts tokens of debt that ForgiveDebt cancelled.
-	DebtDropped, DebtForgiven int64
-	// Backoff is the state of an adaptive limit.
-	Backoff Backoff
-	// Paused is the pause in force, with the time at which it ends here; nil: there is none. Pauses counts the pauses so far.
-	Paused *Paused
-	Pauses int64
-	// Tags lists the tags that have been in use, with quotas: "" first, then by name, then tags shared by several names. nil without
-	// quotas. At most 12,352 of them are not named in the configuration.
-	Tags []TagStatus
-	// TagsGone counts the tokens used and refused of tags that are not among Tags any more: they matched a pattern and made way for others.
-	TagsGone TagTotals
-	// Closed is true when nothing is granted any more.
-	Closed bool
-}
-
-// Ceiling returns how many tokens per second the whole pool may use at present: Limit.Rate, unless the limit ramps up or an override is in
-// force. 0: no limit.
-func (s *Status) Ceiling() float64 {
-	if s.Lease.Ceiling <= 0 || s.Limit.Max == 0 {
-		return s.Limit.Rate()
-	}
-	return s.Limit.Rate() * s.Lease.Ceiling / float64(s.Limit.Max)
-}
-
-// Status returns the present state of the Throttle.
-func (t *Throttle) Status() Status {
+// status returns the present state.
+func (t *rateLimiter) status() Status {
 	st := Status{Name: t.name, Limit: t.limit, Closed: t.gate.Closed.Load()}
 	if t.limit.Max == 0 {
 		st.Lease.Share = WholeShare
 		return st
 	}
-	st.Tags = t.tags.status()
-	st.TagsGone.Used, st.TagsGone.Refused = t.tags.totals()
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()
@@ -70,7 +21,7 @@ func (t *Throttle) Status() Status {
 	}
 	held := min(t.bucket.Level(now), t.room())
 	if t.bucket.Law().Valid(now) {
-		st.Rate = float64(t.bucket.Law().Rate) / (1 << bucket.RateBits) / float64(int64(1)<<t.bucket.Shift) * 1e9
+		st.Rate = t.lawRate()
 	} else {
 		st.Lease.Share = 0
 		held = min(held, 0) // nothing is at hand; debt stays
@@ -104,13 +55,8 @@ type Throttling struct {
 	Paused *Paused
 }
 
-// Throttled reports whether a draw of one token would have to wait, and why.
-func (t *Throttle) Throttled() (Throttling, bool) {
-	return t.throttled(&waiter{Age: waitqueue.Latest})
-}
-
-// throttled is Throttled for w, which comes now.
-func (t *Throttle) throttled(w *waiter) (Throttling, bool) {
+// throttled reports whether a draw of one token by w, which comes now, would have to wait, and why.
+func (t *rateLimiter) throttled(w *waiter) (Throttling, bool) {
 	if t.gate.Closed.Load() {
 		return Throttling{Reason: ReasonClosed, Limit: t.name, Tag: t.gate.Tag}, true
 	}
@@ -148,7 +94,7 @@ func (t *Throttle) throttled(w *waiter) (Throttling, bool) {
 }
 
 // thaw returns how much longer the pool is frozen while no share is in force; else 0. The lock is held.
-func (t *Throttle) thaw(now int64) time.Duration {
+func (t *rateLimiter) thaw(now int64) time.Duration {
 	if t.bucket.Law().Valid(now) && !t.issuing() {
 		return 0
 	}
@@ -156,7 +102,7 @@ func (t *Throttle) thaw(now int64) time.Duration {
 }
 
 // reason says what holds a draw of so many units back at now. The lock is held.
-func (t *Throttle) reason(now, units int64) Reason {
+func (t *rateLimiter) reason(now, units int64) Reason {
 	if t.gate.Closed.Load() {
 		return ReasonClosed
 	}

@@ -15,7 +15,8 @@ import (
 type tag struct {
 	name string
 	key  uint64
-	t    *Throttle
+	set  *tagSet
+	t    *rateLimiter
 	rank uint64 // see native; above that of the Throttle
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
@@ -64,7 +65,7 @@ type tag struct {
 
 func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
-	g := &tag{name: name, key: tagname.Key(name), t: t, rank: nextRank()}
+	g := &tag{name: name, key: tagname.Key(name), set: s, t: t, rank: nextRank()}
 	g.inForce.Store(&q)
 	g.queue.SeveralFirst()
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Debt: t.limit.MaxDebt, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
@@ -211,26 +212,15 @@ func (s *shortages) other(g *tag, now int64) *tag {
 // kept returns how many units of the bucket a waiter leaves for tags whose draws do not wait. Otherwise waiting callers would take every
 // token as it comes, and a tag that asks now and then would find none, although it keeps to its rate. The only cost is the time in which
 // these tokens come, once. Nothing is kept if the bucket holds no more than the waiter asks for, or for a draw that it never holds. None of
-// these tags leaves anything to the others: the tokens that it takes now come back before they can have taken all of theirs. The result may
-// differ the next time. The lock is held.
-func (t *Throttle) kept(now int64, w *waiter) int64 {
-	if t.tags == nil {
-		return 0
-	}
-	return t.keptForTags(now, w)
-}
-
-// keptForTags is kept with quotas. It is not inlined: the frames of waiting callers would be larger, and with them the stack of a goroutine
-// for each message.
-//
-//go:noinline
-func (t *Throttle) keptForTags(now int64, w *waiter) (units int64) {
-	if t.issuing() || !t.tags.short.any(now) {
+// these tags leaves anything to the others: the tokens that it takes now come back before they can have taken all of theirs.
+func (s *tagSet) kept(now int64, w *waiter) (units int64) {
+	t := s.t
+	if t.issuing() || !s.short.any(now) {
 		return 0
 	}
 	capacity := t.bucket.Law().Capacity
 	for i := range maxShort {
-		g, n := t.tags.short.at(i, now)
+		g, n := s.short.at(i, now)
 		switch {
 		case g == nil:
 			continue
@@ -247,24 +237,26 @@ func (t *Throttle) keptForTags(now int64, w *waiter) (units int64) {
 	return max(min(units, capacity-t.units(w)), 0)
 }
 
-// keptFor returns how much longer anything can be kept.
-func (t *Throttle) keptFor(now int64) time.Duration {
-	return time.Duration(max(t.tags.short.until.Load()-now, 1))
-}
+var _ reserver = (*tagSet)(nil)
 
-// isNext reports whether it is w's turn: nobody stands before it, or it arrives now and asks for tokens kept for its tag. So it overtakes
-// no waiting caller, for none of them may have these tokens. The lock is held.
-func (t *Throttle) isNext(now int64, w *waiter) bool {
-	if t.queue.IsNext(w) {
-		return true
-	}
-	if t.tags == nil || w.Queued() || w.Lane == nil || t.issuing() || !t.tags.short.any(now) {
+// keptUntil implements reserver.
+func (s *tagSet) keptUntil() int64 { return s.short.until.Load() }
+
+// passes reports whether tokens are kept for the tag of w, as many as it asks for.
+func (s *tagSet) passes(now int64, w *waiter) bool {
+	if w.Lane == nil || s.t.issuing() || !s.short.any(now) {
 		return false
 	}
 	for i := range maxShort {
-		if g, n := t.tags.short.at(i, now); g != nil && g.lane == w.Lane {
+		if g, n := s.short.at(i, now); g != nil && g.lane == w.Lane {
 			return int64(w.Least) <= n
 		}
 	}
 	return false
 }
+
+// coming is the estimate of the last plan.
+func (s *tagSet) coming() int { return int(s.waits.Load()) }
+
+// cut starts the attribution of refusals over.
+func (s *tagSet) cut() { s.blame.forget() }

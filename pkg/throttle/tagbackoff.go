@@ -52,7 +52,7 @@ const cutLag = int64(200 * time.Millisecond)
 const forgetAfter = int64(30 * time.Second)
 
 // settled reports whether the lag of the last cut of a tag is over.
-func (b *tagBlame) settled(t *Throttle, now int64) bool {
+func (b *tagBlame) settled(t *rateLimiter, now int64) bool {
 	if b.until != 0 && now >= b.until {
 		b.until, b.from = 0, t.startAt(now)
 	}
@@ -63,7 +63,7 @@ func (b *tagBlame) settled(t *Throttle, now int64) bool {
 func (g *tag) singleConfig() ceiling.SingleConfig {
 	l, q := g.t.limit, g.quota()
 	c := ceiling.SingleConfig{Limit: ceiling.Rate{Max: int64(l.Max), Per: l.Per}, Reserved: g.grant.Reserved, Most: l.Rate()}
-	if s := g.t.tags; !s.pooled {
+	if s := g.set; !s.pooled {
 		c.Reserved = float64(q.Reserved) / q.Per.Seconds() * s.part
 	}
 	if q.Total > 0 && !q.Shadow {
@@ -74,12 +74,12 @@ func (g *tag) singleConfig() ceiling.SingleConfig {
 }
 
 // counts books calls of the tag, and reports whether they include a refusal that counts. The tag's lock is held.
-func (g *tag) counts(now int64, calls backoff.Totals, fresh func(start) bool) (refused bool) {
+func (g *tag) counts(now int64, calls backoff.Totals, granted start) (refused bool) {
 	b := g.slow
 	if b.single.Settle(now / 1000) {
 		b.from = g.t.startAt(now)
 	}
-	return b.single.Tally.Count(now/1000, calls, fresh(b.from))
+	return b.single.Tally.Count(now/1000, calls, b.from.before(granted))
 }
 
 // isSlow reports whether the tag is held below a rate of its own.
@@ -89,8 +89,22 @@ func (g *tag) isSlow() bool {
 	return !g.slow.single.Free()
 }
 
+// report books the outcome of a call of n tokens of these tags. The lock is not held.
+func (s *tagSet) report(n int, o Outcome, granted start, tags []*tag) {
+	t := s.t
+	if t.backoff == nil {
+		return
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
+	if calls := t.noteReport(n, o); calls != (backoff.Totals{}) {
+		t.bookReport(now, s.attribute(now, calls, granted, tags), granted)
+	}
+}
+
 // attribute books calls of tags, and returns the calls that concern every tag. The Throttle's lock is held.
-func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bool, tags []*tag) backoff.Totals {
+func (s *tagSet) attribute(now int64, calls backoff.Totals, granted start, tags []*tag) backoff.Totals {
 	s.blame.settled(s.t, now) // whatever became of the call
 	var room [maxTagsOfDraw]*tag
 	of, slow := room[:0], false
@@ -105,7 +119,7 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bo
 	refused := false
 	for _, g := range of {
 		g.mu.Lock()
-		refused = g.counts(now, calls, fresh) || refused
+		refused = g.counts(now, calls, granted) || refused
 		g.mu.Unlock()
 	}
 	rest := calls
@@ -116,7 +130,7 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bo
 		return rest
 	}
 	rest.Refused, rest.Overloaded = 0, 0
-	if !refused || !s.says(now, fresh) {
+	if !refused || !s.says(now, granted) {
 		return rest
 	}
 	verdict, worst := s.judge(now, float64(calls.Refused+calls.Overloaded), of)
@@ -133,15 +147,14 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bo
 	case worst.cut(now):
 		s.blame.forget()
 		s.blame.until = now + cutLag
-		s.t.sendElsewhere(now)
+		s.t.dismiss(now)
 	}
 	return rest
 }
 
 // says reports whether the refusal of a call is evidence: the call was granted after the last cut of anything had its effect.
-func (s *tagSet) says(now int64, fresh func(start) bool) bool {
-	b := s.t.backoff
-	return s.blame.settled(s.t, now) && fresh(s.blame.from) && fresh(b.poolFrom) && fresh(b.partFrom) && !b.part.Tally.Settling()
+func (s *tagSet) says(now int64, granted start) bool {
+	return s.blame.settled(s.t, now) && s.blame.from.before(granted) && s.t.concerns(granted)
 }
 
 // judge decides who caused a refused call of n tokens. Of several culprits, worst is the tag with the largest part of its calls refused; in

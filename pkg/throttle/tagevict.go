@@ -126,11 +126,11 @@ func (l *tagView) live() *tagView {
 	for l.outdated() || !l.touch() {
 		switch len(l.asked) {
 		case 0:
-			l = l.t.tags.other
+			l = l.set.other
 		case 1:
-			l = l.t.tags.forTag(l.asked[0])
+			l = l.set.forTag(l.asked[0])
 		default:
-			l = l.t.tags.forTags(l.asked)
+			l = l.set.forTags(l.asked)
 		}
 	}
 	return l
@@ -138,7 +138,7 @@ func (l *tagView) live() *tagView {
 
 // outdated reports whether quotas have changed since the tags were found.
 func (l *tagView) outdated() bool {
-	s := l.t.tags
+	s := l.set
 	return l.since != s.change.Load() && l != s.other
 }
 

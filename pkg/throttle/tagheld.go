@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A tagHeld records the callers that a tag's own quota, bound or pause holds back, and all calls that wait for it.
@@ -152,11 +153,51 @@ func (g *tag) hold() hold {
 	return is
 }
 
-// worst returns the tag that holds back most callers, or else the one that refuses most; ok: there is one. The nil tagSet has none.
+// worst returns the tag that holds back most callers, or else the one that refuses most, with when it would grant one token; ok: there is
+// one. The nil tagSet has none.
 func (s *tagSet) worst() (worst hold, ok bool) {
 	if s == nil {
 		return worst, false
 	}
+	if worst, ok = s.holdsMost(); ok && worst.tag != nil && worst.retry == 0 {
+		if th, held := worst.tag.throttled(); held {
+			worst.retry = th.RetryAfter
+		}
+	}
+	return worst, ok
+}
+
+// told returns what operators see of a tag that holds callers back.
+func (h *hold) told(now int64) limit.Hold {
+	told := limit.Hold{Callers: h.callers}
+	if h.callers > 0 && h.since > 0 {
+		told.Longest = time.Duration(now - h.since)
+	}
+	if h.reason == ReasonBudget {
+		told.Left = h.retry
+	}
+	if h.tag != nil && h.reason == ReasonQuota {
+		q := h.tag.quota()
+		if told.Blocked = q.Blocked; q.Per > 0 {
+			told.Rate = float64(q.Total) / q.Per.Seconds()
+		}
+	}
+	return told
+}
+
+// holds reports whether a tag, rather than the limit described by own, holds back most callers.
+func (s *tagSet) holds(h hold, own HoldUp, held bool) bool {
+	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
+		return false // a pause, or no share: nobody gets anything
+	}
+	if h.callers != own.Waiting {
+		return h.callers > own.Waiting
+	}
+	return h.callers == 0 && h.refused > 0 && h.refused >= s.limited.Load()
+}
+
+// holdsMost returns the tag that holds back most callers, or else the one that refuses most, mostly without when it would grant a token.
+func (s *tagSet) holdsMost() (worst hold, ok bool) {
 	for _, g := range s.all() {
 		is := g.hold()
 		if more := is.callers - worst.callers; more > 0 || more == 0 && is.refused > worst.refused {
@@ -204,11 +245,8 @@ func (l *tagView) turnAway(n int, now int64, r Reason) {
 	}
 }
 
-// waitsInLane counts a wait for the limit, and notes it as waits does. The nil limiter counts nothing.
+// waitsInLane counts a wait for the limit, and notes it as waits does.
 func (l *tagView) waitsInLane(n int, r Reason) (end func()) {
-	if l == nil {
-		return func() {}
-	}
 	r = l.reason(r)
 	l.countWait(r)
 	return l.waits(n, r)
@@ -234,7 +272,7 @@ func (l *tagView) waitsPaused(tag string, n, more int) {
 		g.held.log.Apart(now, more, ReasonPause)
 	}
 	l.t.gate.Waits.Apart(now, more, ReasonPause)
-	l.t.tags.held.count(tag, more)
+	l.set.held.count(tag, more)
 }
 
 // TagWaitStats reports how much the callers of one tag were held back, for every reason.

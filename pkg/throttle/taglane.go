@@ -16,6 +16,10 @@ type laneSource struct {
 
 var _ native = laneSource{}
 
+func (c laneSource) part() part {
+	return part{Source: c, Gate: &c.gate, Position: c.rank, Lane: c.l.first().lane, Alone: c.queue.Alone}
+}
+
 func (c laneSource) noteRefused(n int, waited bool) {
 	c.rateSource.noteRefused(n, waited)
 	c.l.noteRefused(n)
@@ -48,6 +52,11 @@ func (c laneSource) watch(ctx context.Context, r Reason, n int) (over func(n int
 
 func (c laneSource) errorOf(r limit.Refusal) *Error { return c.l.errorOf(r) }
 
+func (c laneSource) book(n int) {
+	c.l.set.plan.tick()
+	c.rateSource.book(n)
+}
+
 // Throttled reports whether a draw of one token of the limiter's tags would have to wait, and why.
 func (l *tagView) Throttled() (Throttling, bool) {
 	t, l := l.t, l.live()
@@ -73,14 +82,14 @@ func (l *tagView) Throttled() (Throttling, bool) {
 // number that they can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
 func (l *tagView) Status() Status {
 	l = l.live()
-	st := l.t.Status()
+	st := l.set.face.Status()
 	for _, g := range l.tags {
 		g.within(&st)
 	}
 	if p, held := l.paused(); held && st.Paused == nil {
 		st.Paused = &p
 	}
-	st.Pauses += l.t.tags.paused.Load()
+	st.Pauses += l.set.paused.Load()
 	return st
 }
 
@@ -98,9 +107,9 @@ func (g *tag) within(st *Status) {
 	}
 	total, per, burst := q.Enforced()
 	rate := float64(total) / per.Seconds()
-	st.Rate = min(st.Rate, rate*g.t.tags.part)
+	st.Rate = min(st.Rate, rate*g.set.part)
 	st.Lease.Ceiling = min(st.Ceiling(), rate) / st.Limit.Rate() * float64(st.Limit.Max)
-	if !g.t.tags.pooled {
+	if !g.set.pooled {
 		st.Limit.Burst = min(st.Limit.Burst, int(burst))
 	}
 }

@@ -89,7 +89,7 @@ func (s *tagSet) countPauses(list []Paused) {
 
 // paused returns the pause in force of one of the limiter's tags; of several, the pause that ends last.
 func (l *tagView) paused() (worst Paused, held bool) {
-	list := l.t.tags.pauses.Load()
+	list := l.set.pauses.Load()
 	if list == nil {
 		return worst, false
 	}
@@ -134,6 +134,11 @@ func (l *tagView) pauseLeft() (d time.Duration, known bool) {
 func (l pauseSource) position() uint64   { return l.rank }
 func (l pauseSource) common() *gate.Gate { return &l.t.gate }
 
+// part returns a part whose lock is always free, for there is none.
+func (l pauseSource) part() part {
+	return part{Source: l, Gate: &l.t.gate, Of: l.t.rank, TryLock: func() bool { return true }}
+}
+
 // Lock and Unlock do nothing.
 func (l pauseSource) Lock()   {}
 func (l pauseSource) Unlock() {}
@@ -158,7 +163,7 @@ func (l pauseSource) Refusal(w *waiter) limit.Refusal {
 }
 
 func (l pauseSource) Stand(w *waiter) {
-	held := &l.t.tags.held
+	held := &l.set.held
 	held.mu.Lock()
 	defer held.mu.Unlock()
 	if w.Queued() {
@@ -171,7 +176,7 @@ func (l pauseSource) Stand(w *waiter) {
 }
 
 func (l pauseSource) Leave(w *waiter, _ int) {
-	held := &l.t.tags.held
+	held := &l.set.held
 	held.mu.Lock()
 	defer held.mu.Unlock()
 	if w.Queued() {
@@ -201,7 +206,7 @@ func (l pauseSource) countRefusal(r Reason) {
 
 func (l pauseSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	p, _ := l.paused()
-	v := l.t.follow(ctx, l.t.waitFor(l.tagView, r, n))
+	v := l.t.follow(ctx, l.waitFor(r, n))
 	l.waitsPaused(p.Tag, n, 1)
 	return func(got int, err error) {
 		l.waitsPaused(p.Tag, n, -1)

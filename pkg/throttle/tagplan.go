@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 )
 
@@ -123,7 +122,7 @@ func (s *sample) turn(now, used, refused int64) {
 // divide puts a new plan in force.
 func (p *tagPlan) divide(now int64, tags []*tag) {
 	s := p.set
-	limit := s.rate(now)
+	limit := s.t.perSecond(now)
 	terms, row := make([]fairtags.Terms, len(tags)), fairtags.Row{Claim: limit, Held: p.held}
 	demands := make([]float64, len(tags))
 	for i, g := range tags {
@@ -164,17 +163,6 @@ func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 	return t
 }
 
-// rate returns the tokens per second of the share in force. Where tokens are issued, and without a share, it is that of the limit.
-func (s *tagSet) rate(now int64) float64 {
-	t := s.t
-	t.gate.Lock()
-	defer t.gate.Unlock()
-	if !t.bucket.Law().Valid(now) || t.issuing() {
-		return t.limit.Rate()
-	}
-	return float64(t.bucket.Law().Rate) / (1 << bucket.RateBits) / float64(int64(1)<<t.bucket.Shift) * 1e9
-}
-
 // fairPart returns the weight of a tag that no plan has seen. It is the tag's part of the limit by weight among the known tags, and at
 // least its reservation. The lock s.mu is held, or s is not shared yet.
 func (s *tagSet) fairPart(q Quota) float64 {
@@ -201,7 +189,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 			sum += float64(g.quota().Weight)
 		}
 	}
-	weights, lanes, coming := make([]float64, len(tags)), make([]float64, len(tags)), int64(0)
+	weights, lanes, shares, coming := make([]float64, len(tags)), make([]*lane, len(tags)), make([]float64, len(tags)), int64(0)
 	for i, g := range tags {
 		grant := grants[i]
 		weights[i] = grant.Rate
@@ -212,12 +200,10 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 			}
 			weights[i] = max(weights[i], fair)
 		}
-		lanes[i] = weights[i]
-		g.mu.Lock()
+		lanes[i], shares[i] = g.lane, weights[i]
 		if grant.By == fairtags.ByTotal {
-			lanes[i] *= 2 // its tokens bound it: at its rate alone each would wait until the last moment, and some run out
+			shares[i] *= 2 // its tokens bound it: at its rate alone each would wait until the last moment, and some run out
 		}
-		g.mu.Unlock()
 		g.outranked.Store(grant.By == fairtags.ByClass)
 		g.mu.Lock()
 		if w := g.queue.First; w != nil {
@@ -231,28 +217,5 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 		g.mu.Unlock()
 	}
 	s.waits.Store(coming)
-	s.weigh(now, tags, lanes)
-}
-
-// coming estimates how many tokens of the limit callers will want once tokens of their tags arrive. It counts as demand now, so that the share is
-// there by then. The nil tagSet has none.
-func (s *tagSet) coming() int {
-	if s == nil {
-		return 0
-	}
-	return int(s.waits.Load())
-}
-
-// weigh puts weights of the lanes in force.
-func (s *tagSet) weigh(now int64, tags []*tag, weights []float64) {
-	t := s.t
-	t.gate.Lock()
-	defer t.gate.Unlock()
-	for i, g := range tags {
-		t.queue.SetWeight(g.lane, weights[i])
-	}
-	if !t.queue.Empty() && !t.gate.Closed.Load() {
-		t.retime(now)
-		t.serve(now)
-	}
+	s.t.weigh(now, lanes, shares)
 }

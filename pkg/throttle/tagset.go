@@ -27,7 +27,8 @@ const (
 // A tagSet is the state of a Throttle for tags. Of its locks only mu and held are taken while another lock is held, and under these two no
 // other lock is waited for.
 type tagSet struct {
-	t      *Throttle
+	face   *Throttle
+	t      *rateLimiter
 	quotas *Quotas
 	pooled bool    // tokens come in lots from a pool
 	part   float64 // of the quotas, without a pool
@@ -60,13 +61,11 @@ type tagSet struct {
 	change              atomic.Int64 // counts the changes of quotas
 }
 
-// beginTags makes the tagSet of a Throttle with quotas.
-func (t *Throttle) beginTags() {
-	if t.quotas == nil {
-		return
-	}
+// newTagSet returns the tagSet of a Throttle with quotas, and makes its queue fair.
+func newTagSet(face *Throttle) *tagSet {
+	t, q := &face.rateLimiter, face.quotas
 	s := &tagSet{
-		t: t, quotas: t.quotas, part: 1, seed: maphash.MakeSeed(), tags: map[string]*tag{}, most: maxTags,
+		face: face, t: t, quotas: q, part: 1, seed: maphash.MakeSeed(), tags: map[string]*tag{}, most: maxTags,
 		limiters: map[string]*tagView{}, joint: map[[maxTagsOfDraw]string]*tagView{},
 	}
 	switch by := t.sharer.(type) {
@@ -77,37 +76,10 @@ func (t *Throttle) beginTags() {
 		s.pooled = true
 	}
 	s.plan.set = s
-	s.named, s.others, s.logs = t.quotas.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
+	s.named, s.others, s.logs = q.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
 	t.queue.MakeFair()
-	s.other = newTagView(t, "", []*tag{s.tagOf("", t.quotas.Other)})
-	t.tags = s
-}
-
-// ForTag returns the Limiter for draws with this tag: a tenant, a model, a key. With WithQuotas a draw of n takes n tokens of the tag's
-// quota and n of the limit, in one step: both or neither. A caller whose tag has no tokens waits for these alone, and holds up nobody of
-// another tag. Where the limit is not enough for all, the tags are served by their quotas. A pause of the tag holds these draws. Tags
-// without a quota of their own count together, for Quotas.Other; so do names above 64 bytes, with control characters or with invalid UTF-8.
-//
-// Without quotas it is the Throttle itself. It is cheap enough to be called for each message: a known tag takes no allocation. The memory
-// for tags is bounded, however many names there are.
-func (t *Throttle) ForTag(tag string) Limiter {
-	if t.tags == nil {
-		return t
-	}
-	return t.tags.forTag(tag)
-}
-
-// ForTags is ForTag for draws with several tags, such as a tenant and a model. A draw of n takes n tokens of the quota of each, and n of
-// the limit once: all or nothing. The first tag decides whose turn it is where the limit is not enough for all. It also stands in errors
-// unless another has held the draw back. Without tags it is the Throttle itself.
-func (t *Throttle) ForTags(tags ...string) Limiter {
-	switch {
-	case t.tags == nil || len(tags) == 0:
-		return t
-	case len(tags) == 1:
-		return t.tags.forTag(tags[0])
-	}
-	return t.tags.forTags(tags)
+	s.other = newTagView(s, "", []*tag{s.tagOf("", q.Other)})
+	return s
 }
 
 func (s *tagSet) forTag(name string) *tagView {
@@ -132,7 +104,7 @@ func (s *tagSet) find(name string) *tagView {
 		return l
 	}
 	g := s.resolve(name)
-	l := newTagView(s.t, name, []*tag{g})
+	l := newTagView(s, name, []*tag{g})
 	l.since = s.change.Load()
 	switch {
 	case g.name == name:
@@ -252,7 +224,7 @@ func (s *tagSet) forTags(names []string) *tagView {
 			}
 		}
 	}
-	l := newTagView(s.t, clean[0], tags)
+	l := newTagView(s, clean[0], tags)
 	l.since = change
 	for i, name := range names {
 		name, ok := bounded(name)
@@ -287,6 +259,20 @@ func (s *tagSet) all() []*tag {
 		}
 	}
 	return list
+}
+
+// forgive ends the debt of the quotas, where a pool does not keep it. The nil tagSet has none.
+func (s *tagSet) forgive() {
+	if s == nil {
+		return
+	}
+	now := s.t.gate.Now()
+	for _, g := range s.all() {
+		g.mu.Lock()
+		g.stock.Forgive(now)
+		g.changed(now)
+		g.mu.Unlock()
+	}
 }
 
 // stop ends the work in the background. The nil tagSet has none.

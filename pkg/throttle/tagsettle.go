@@ -29,7 +29,9 @@ func (p *tagPage) settle(pos int64, n, used int) {
 	t.noteDropped(name, dropped)
 }
 
-func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.reportFor(pos, n, o, p.tags) }
+func (p *tagPage) report(pos int64, n int, o Outcome) {
+	p.tags[0].set.report(n, o, start{pos, never}, p.tags)
+}
 
 // same reports whether the page settles permits drawn from there.
 func (p *tagPage) same(page *page, draws []stockOrigin) bool {
@@ -57,7 +59,7 @@ func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 	g.mu.Lock()
 	if g.gone.Load() {
 		g.mu.Unlock()
-		is := g.t.tags.revive(g)
+		is := g.set.revive(g)
 		if is != g {
 			d = &stock.Draw{} // the unused tokens are of a time that is over
 		}
@@ -78,4 +80,21 @@ func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 	}
 	g.changed(now)
 	return dropped
+}
+
+func (g stockSource) book(n int) {
+	if n > 0 {
+		g.mu.Lock()
+		g.calls++
+		g.mu.Unlock()
+		g.t.noteDropped(g.name, g.settled(&stock.Draw{}, 0, n))
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.t.gate.Now()
+	g.used.Add(int64(n))
+	g.pace.spend(now, n)
+	g.stock.Repay(now, int64(-n))
+	g.changed(now)
 }

@@ -47,9 +47,11 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 }
 
 // line reports which callers wait for tokens of the tag's quota, and not for the end of a pause or for the called service. The duration
-// keep is nearly the time until the next report.
+// keep is nearly the time until the next report. A call behind the first starts to wait for the limit only when it has the tag's tokens. If
+// the limit earns its cost too late, these lapse. The first call starts earlier; see waitqueue.Attempt. With equal answers to that, all
+// processors take turns of one size at the tag's total.
 func (g *tag) line(keep time.Duration, r *TagReport) {
-	if _, paused := g.t.tags.pauseOf(g.name); paused {
+	if _, paused := g.set.pauseOf(g.name); paused {
 		return
 	}
 	r.Promised = min(g.promised, r.InHand)
@@ -81,25 +83,6 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	}
 }
 
-// earnsWithin reports whether an even share of the limiter earns n tokens of the limit in d. If not, a call behind the first of its tag
-// lets the tag's tokens lapse: it starts to wait for the limit's only when it has them. The first one starts earlier; see
-// waitqueue.Attempt. The share in force would not do, because it changes until the tokens come. Processors with different shares would also
-// take turns of different sizes at the tag's total.
-func (t *Throttle) earnsWithin(n int, d time.Duration) bool {
-	s := t.bucket.Gate()
-	if s.Behind != nil {
-		s = s.Behind
-	}
-	if s.Lease.Issuing {
-		return true
-	}
-	if s.Lease.Even > 0 {
-		return float64(n) <= t.limit.Rate()*float64(s.Lease.Even)/float64(WholeShare)*d.Seconds()
-	}
-	wait, known := s.Wait(t.bucket.Units(n))
-	return known && wait <= d
-}
-
 // GrantTags implements Holder.
 func (t rateHolder) GrantTags(grants []TagGrant) {
 	if t.tags == nil || t.gate.Closed.Load() {
@@ -129,7 +112,7 @@ func (t rateHolder) GrantTags(grants []TagGrant) {
 		}
 		all[i] = e
 	}
-	s.putRates(now, s.rate(now), tags, all)
+	s.putRates(now, s.t.perSecond(now), tags, all)
 }
 
 // put takes a grant of the pool.

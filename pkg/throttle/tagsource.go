@@ -18,6 +18,9 @@ var _ native = stockSource{}
 
 func (g stockSource) position() uint64   { return g.rank }
 func (g stockSource) common() *gate.Gate { return &g.t.gate }
+func (g stockSource) part() part {
+	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, Stock: g, TryLock: g.mu.TryLock}
+}
 
 // Lock and Unlock are those of the tag.
 func (g stockSource) Lock()   { g.mu.Lock() }
@@ -274,7 +277,7 @@ func (g *tag) label() string {
 // errorOf makes an error of a refusal by the tag's quota.
 func (g *tag) errorOf(r limit.Refusal) *Error {
 	e := g.t.errorOf(r)
-	e.Tag, e.by = g.label(), g.t.tags.viewOf(g)
+	e.Tag, e.by = g.label(), g.set.viewOf(g)
 	e.Fallback = r.Fallback
 	g.bounds(e)
 	return e
@@ -290,7 +293,7 @@ func (g *tag) bounds(e *Error) {
 // largestBy names the setting that bounds the largest draw.
 func (g *tag) largestBy() string {
 	by, _ := g.largestFrom.Load().(string)
-	return "quotas." + g.t.tags.setting(g.name) + "." + by
+	return "quotas." + g.set.setting(g.name) + "." + by
 }
 
 // A stockDraw settles what an attempt took from a stock. It is settled at most once.

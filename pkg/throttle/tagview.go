@@ -7,14 +7,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/numaproj-contrib/numathrottle/internal/stock"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A tagView is the Limiter of ForTag and ForTags: it draws for some tags within the limit of a Throttle.
 type tagView struct {
-	t     *Throttle
+	set   *tagSet
+	t     *rateLimiter
 	name  string   // in errors
 	names []string // names of tags that were asked for; a pause may be of one of them
 	asked []string // all names that were asked for; "" in place of an invalid one
@@ -32,8 +32,8 @@ type tagView struct {
 
 var _ Limiter = (*tagView)(nil)
 
-func newTagView(t *Throttle, name string, tags []*tag) *tagView {
-	l := &tagView{t: t, name: name, rank: nextRank(), tags: tags, order: slices.Clone(tags)}
+func newTagView(s *tagSet, name string, tags []*tag) *tagView {
+	l := &tagView{set: s, t: s.t, name: name, rank: nextRank(), tags: tags, order: slices.Clone(tags)}
 	if name != "" {
 		l.names = []string{name}
 	}
@@ -46,7 +46,7 @@ func newTagView(t *Throttle, name string, tags []*tag) *tagView {
 func (l *tagView) first() *tag { return l.tags[0] }
 
 // Unwrap returns the Throttle, for everything beside draws.
-func (l *tagView) Unwrap() Limiter { return l.t }
+func (l *tagView) Unwrap() Limiter { return l.set.face }
 
 // Limit returns the limit with its defaults filled in.
 func (l *tagView) Limit() Limit { return l.t.limit }
@@ -56,7 +56,7 @@ func (l *tagView) Paused(tag string) (Paused, bool) {
 	if p, held := l.paused(); held {
 		return p, true
 	}
-	return l.t.Paused(tag)
+	return l.t.gate.PausedFor(tag)
 }
 
 // parts are the limiter's children in an All.
@@ -80,7 +80,7 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 {
 		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
 	}
-	t.tags.plan.tick()
+	l.set.plan.tick()
 	now := t.gate.Now()
 	p, v, why := l.draw(n, now, false)
 	switch v {
@@ -92,9 +92,9 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 		if p, ok := l.drawBefore(n, now); ok {
 			return p, true
 		}
-	case denied:
+	case yielded, lacking, stopped, unfit:
 	}
-	l.refused(n, now, why)
+	l.refused(n, now, v, why)
 	return Permit{}, false
 }
 
@@ -105,7 +105,10 @@ const (
 	taken   verdict = iota
 	moved           // another tag has replaced one of them: the draw is to be made there
 	limited         // the limit has too few tokens, or others wait for them
-	denied          // refused for any other reason
+	yielded         // the limit's tokens are left to other tags
+	lacking         // a tag has too few tokens of its own
+	stopped         // a pause holds a tag
+	unfit           // it can never be granted
 )
 
 // draw takes n tokens at once, or says why it cannot; a draw that moved has no reason. If the caller waits then (waits), it notes no
@@ -113,11 +116,11 @@ const (
 func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	t := l.t
 	if n > t.limit.maxCost() { // nobody saves up for it
-		return Permit{}, denied, ReasonTooLarge
+		return Permit{}, unfit, ReasonTooLarge
 	}
-	if t.tags.pauses.Load() != nil {
+	if l.set.pauses.Load() != nil {
 		if _, held := l.paused(); held {
-			return Permit{}, denied, ReasonPause
+			return Permit{}, stopped, ReasonPause
 		}
 	}
 	var room [maxTagsOfDraw]stockOrigin
@@ -133,15 +136,13 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 		}
 	}
 	if v == taken {
-		if why = l.lack(n, now); why != "" {
-			v = denied
-		}
+		v, why = l.judge(n, now)
 	}
 	var p Permit
 	if v == taken {
 		pos, ok, aside := int64(0), false, l.first().lane.Aside() // nobody overtakes a caller of the same tag
 		if !aside {
-			pos, ok = t.drawTokens(n, now)
+			pos, ok = t.draw(n, now)
 		}
 		if ok {
 			for _, g := range l.tags {
@@ -155,7 +156,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 		} else {
 			v, why = limited, ReasonLimit
 			if lane := l.first(); !waits && !aside && lane.pace.rate > 0 && lane.pace.within(now, n) {
-				t.tags.short.lacks(lane, n, now)
+				l.set.short.lacks(lane, n, now)
 			}
 		}
 	}
@@ -165,34 +166,26 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	return p, v, why
 }
 
-// lack returns why the tags refuse a draw of n tokens that does not wait; empty: they do not. Their locks are held.
-func (l *tagView) lack(n int, now int64) Reason {
+// judge returns what the tags say of a draw of n tokens that does not wait, and why. Their locks are held.
+func (l *tagView) judge(n int, now int64) (verdict, Reason) {
 	for _, g := range l.tags {
 		if g.lacksFor(now, n) {
-			return g.lacks(now, int64(g.queue.Tokens+n))
+			return lacking, g.lacks(now, int64(g.queue.Tokens+n))
 		}
 	}
 	lane := l.first()
-	if other := l.t.tags.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
+	if other := l.set.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
 		if lane.quota().Class == Batch && other.quota().Class != Batch {
-			return ReasonClass
+			return yielded, ReasonClass
 		}
-		return ReasonLimit // above its rate while others lack tokens
+		return yielded, ReasonLimit // above its rate while others lack tokens
 	}
-	return ""
+	return taken, ""
 }
 
 // lacksFor reports whether a draw of n that does not wait finds too few tokens: callers wait for them, or they are promised. The lock is held.
 func (g *tag) lacksFor(now int64, n int) bool {
 	return g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n))
-}
-
-// drawTokens takes n tokens of the limit alone.
-func (t *Throttle) drawTokens(n int, now int64) (pos int64, ok bool) {
-	if n > t.bucket.Largest { // more would not fit into the units
-		return 0, false
-	}
-	return t.bucket.Draw(int64(n)<<(t.bucket.Shift&63), now)
 }
 
 // cell returns the tagPage that settles a permit of this page and origin.
@@ -210,19 +203,14 @@ func (l *tagView) cell(at *page, draws []stockOrigin) *tagPage {
 // drawBefore is draw where others wait for the limit: it succeeds if there are tokens, and the lane's turn is before theirs. Where tokens
 // are issued it looks for one that has come.
 func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
-	t := l.t
-	switch s := t.bucket.Gate(); {
-	case s.Behind == nil && t.issue.from == nil, n > t.bucket.Largest, now < s.Paused, t.gate.Closed.Load():
+	if !l.t.looksAgain(n, now) {
 		return Permit{}, false
-	}
-	if t.issue.from != nil {
-		t.issueOne(n, now)
 	}
 	l.pin()
 	defer l.unpin()
 	within := l.within(now, n)
 	if !within {
-		t.tags.short.sated(l.first())
+		l.set.short.sated(l.first())
 	}
 	a := waitqueue.NewAttempt(context.Background(), l.all().natives)
 	if !a.WinNow(n) {
@@ -230,7 +218,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	}
 	l.spent(n)
 	if within {
-		t.tags.short.lacks(l.first(), n, now) // the next draw would find nothing either
+		l.set.short.lacks(l.first(), n, now) // the next draw would find nothing either
 	}
 	g := newBundle(l.all().children)
 	g.permits = append(g.permits, a.Permits()...)
@@ -254,29 +242,28 @@ func (l *tagView) spent(n int) {
 }
 
 // refused notes the refusal of a draw that does not wait.
-func (l *tagView) refused(n int, now int64, why Reason) {
+func (l *tagView) refused(n int, now int64, v verdict, why Reason) {
 	t := l.t
-	final, never := l.never(n)
-	if never {
-		why = final
+	if final, never := l.never(n); never {
+		v, why = unfit, final
 	}
-	switch {
-	case never: // what can never be granted is no demand
-	case why == ReasonQuota || why == ReasonNames || why == ReasonBudget || why == ReasonNoShare || why == ReasonAdaptive:
+	switch v {
+	case lacking:
 		l.noteRefused(n)
 		t.noteShort(now)
 		l.turnAway(n, now, why)
 		t.gate.Waits.CountRefusal(why)
 		return
-	case why == ReasonPause:
+	case stopped:
 		l.noteHeld(n)
-	default:
+	case limited, yielded:
 		l.noteRefused(n)
 		t.lacks(n)
 		t.short(n, now)
-		if r := t.reasonNow(n, now); why != ReasonClass {
-			why = r
+		if why != ReasonClass {
+			why = t.reasonNow(n, now)
 		}
+	case taken, moved, unfit: // what can never be granted is no demand
 	}
 	l.countRefusal(why)
 	t.gate.Waits.CountRefusal(why)
@@ -284,7 +271,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 
 // never reports whether a draw of n tokens is refused for good, and why.
 func (l *tagView) never(n int) (Reason, bool) {
-	if r, never := partOf(rateSource{l.t}).Impossible(n); never {
+	if r, never := (rateSource{l.t}).part().Impossible(n); never {
 		return r, true
 	}
 	for _, g := range l.tags {
@@ -314,95 +301,10 @@ func (l *tagView) noteHeld(n int) {
 // that wait for the end of the pause would keep a part of the limit from others that can use it.
 func (g *tag) lacked() (refused, waiting int64) {
 	refused = g.refused.Load() - g.barred.Load()
-	if _, paused := g.t.tags.pauseOf(g.name); paused {
+	if _, paused := g.set.pauseOf(g.name); paused {
 		return refused, 0
 	}
 	return refused, g.waiting.Load()
-}
-
-// Acquire waits until n tokens of the tags and of the limit are granted; see Limiter and Throttle.Acquire.
-//
-// Errors are those of Throttle.Acquire, with ReasonQuota, ReasonBudget, ReasonClass, and ReasonPause for a pause of the tag.
-func (l *tagView) Acquire(ctx context.Context, n int) (Permit, error) {
-	if n > 0 && ctx.Err() == nil {
-		l.t.tags.plan.tick()
-		if p, v, _ := l.draw(n, l.t.gate.Now(), true); v == taken {
-			return p, nil
-		}
-	}
-	return l.wait(ctx, n, false)
-}
-
-// AcquireUpTo waits until at least one token is granted; see Limiter and Throttle.AcquireUpTo.
-func (l *tagView) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
-	l.t.tags.plan.tick()
-	return l.wait(ctx, n, true)
-}
-
-func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
-	l = l.live()
-	l.pin()
-	defer l.unpin()
-	came := uint64(0)
-	if n <= 0 || ctx.Err() != nil || !l.isBarred() {
-		p, err := l.t.acquire(ctx, n, upTo, l)
-		if err == nil {
-			return l.take(p), nil
-		}
-		e, goesOn := err.(elsewhere) //nolint:errorlint // the Throttle's own
-		if !goesOn {
-			return Permit{}, l.own(n, err)
-		}
-		came = e.age
-	}
-	p, err := l.all().wait(ctx, n, upTo, came)
-	if err == nil {
-		l.spent(p.n)
-	}
-	return p, err
-}
-
-// take turns a permit drawn from the limit alone into one of the tags.
-func (l *tagView) take(p Permit) Permit {
-	at, ok := p.by.(*page)
-	if !ok {
-		return p
-	}
-	var room [maxTagsOfDraw]stockOrigin
-	draws := room[:0]
-	now := l.t.gate.Now()
-	for _, g := range l.tags {
-		g.mu.Lock()
-		d, ok := g.stock.Take(now, int64(p.n))
-		if !ok { // it has got a quota meanwhile
-			g.stock.Owe(now, int64(p.n))
-			d = &stock.Draw{}
-		}
-		g.used.Add(int64(p.n))
-		g.calls++
-		if g == l.first() {
-			g.pace.spend(now, p.n)
-		}
-		g.serve(now) // a waiter woken for tokens that are gone needs a new timer
-		g.mu.Unlock()
-		draws = append(draws, d)
-	}
-	p.by = l.cell(at, draws)
-	return p
-}
-
-// own turns an error of the Throttle into one of the limiter, for a draw of n tokens.
-func (l *tagView) own(n int, err error) error {
-	e, ok := err.(*Error) //nolint:errorlint // the Throttle's own
-	if !ok {
-		return err
-	}
-	if e.Reason != ReasonClosed && e.Reason != ReasonTooLarge {
-		l.noteRefused(n)
-	}
-	e.Tag, e.Reason = l.label(), l.reason(e.Reason)
-	l.countRefusal(e.Reason)
-	return e
 }
 
 // label is the tag in errors.
@@ -427,18 +329,14 @@ func (l *tagView) errorOf(r limit.Refusal) *Error {
 	return e
 }
 
-// waitFor describes a wait at the limit, for observers. l may be nil.
-func (t *Throttle) waitFor(l *tagView, r Reason, n int) Wait {
-	w := Wait{Limit: t.name, Tag: t.gate.Tag, Reason: r, Cost: n}
-	if l != nil {
-		w.Tag, w.Reason = l.label(), l.reason(r)
-	}
-	return w
+// waitFor describes a wait at the limit, for observers.
+func (l *tagView) waitFor(r Reason, n int) Wait {
+	return Wait{Limit: l.t.name, Tag: l.label(), Reason: l.reason(r), Cost: n}
 }
 
 // watch begins to watch a wait that is not for a quota.
 func (l *tagView) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	v := l.t.follow(ctx, l.t.waitFor(l, r, n))
+	v := l.t.follow(ctx, l.waitFor(r, n))
 	end := l.waits(n, r)
 	return func(got int, err error) {
 		end()

@@ -1,45 +1,19 @@
 package throttle
 
 import (
-	"fmt"
-	"sync/atomic"
+	"context"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Throttle grants tokens at one processor's share of a limit. It is a Limiter.
 // All methods may be called from any number of goroutines at once.
 type Throttle struct {
-	options
-	limit Limit
-	rank  uint64 // see native
-	gate  gate.Gate
-
-	page    atomic.Pointer[page]
-	bucket  bucket.Bucket
-	shortAt atomic.Int64 // when a caller was refused or made to wait last
-	owed    owed
-	lacked  atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
-
-	maxCost int // of the limit: Limit.maxCost copies it, which makes the frames of waiting callers larger
-
-	// Guarded by the lock.
-	queue     queue
-	stay      int64 // units that serve has left in the bucket for others; a field, because waiting callers have small stacks
-	retimed   int64 // when retime looked last; retimeDue: it is to look again
-	serving   bool  // serve is under way
-	retimeDue bool
-	timer     Timer
-	usage     bucket.Demand
-	away      *bucket.Away  // nil: no refused caller has said that it comes again
-	ramp      *localRamp    // nil: there is none, or the pool's moves the share
-	backoff   *localBackoff // nil: the limit is not adaptive
-	issue     issue
-
-	tags *tagSet // nil: there are no quotas
+	rateLimiter
+	quotas *Quotas // of the configuration; nil: there are none
+	tags   *tagSet // nil: there are no quotas
 }
 
 var _ Limiter = (*Throttle)(nil)
@@ -50,25 +24,22 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	if err := limit.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Throttle{options: newOptions(opts), limit: limit.withDefaults(), rank: nextRank()}
-	t.maxCost = t.limit.maxCost()
+	s := newSettings(opts)
+	t := &Throttle{quotas: s.quotas}
+	t.options, t.limit, t.self = s.options, limit.withDefaults(), t
 	if err := t.checkQuotas(); err != nil {
 		return nil, err
 	}
-	t.gate.Begin(t.common, limit.Max == 0, t.sharer, t.pausesChanged)
+	if err := t.begin(t.pausesChanged); err != nil {
+		return nil, err
+	}
 	if limit.Max == 0 {
 		return t, nil
 	}
-	t.timer = t.gate.AfterFunc(centuries, t.onTimer)
-	t.beginIssue()
-	t.beginBackoff()
-	if t.limit.Strict && t.sharer != nil && t.issue.from == nil {
-		return nil, fmt.Errorf("throttle: strict is true, allowed: false with a sharer that cannot issue tokens (%T)", t.sharer)
+	if t.quotas != nil {
+		t.tags = newTagSet(t)
+		t.reserver = t.tags
 	}
-	t.bucket.Begin(t.limit.bucket(), t.gate.Now)
-	t.shortAt.Store(-never)
-	t.page.Store(newPage(t, 0))
-	t.beginTags()
 	switch s := t.sharer.(type) {
 	case nil:
 		t.fixed(WholeShare)
@@ -96,139 +67,224 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 || t.limit.Max == 0 {
 		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
 	}
-	var now int64 // as read does, which the compiler does not inline
+	var now int64 // as Gate.Now has it, which is not inlined either
 	if t.gate.Clock == nil {
 		now = int64(time.Since(t.gate.Base))
 	} else {
 		now = t.gate.Now()
 	}
-	if n <= t.bucket.Largest { // more would not fit into the units
+	if n <= t.bucket.Largest { // as draw has it, which the compiler does not inline
 		if pos, ok := t.bucket.Draw(int64(n)<<(t.bucket.Shift&63), now); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 		}
 	}
-	if t.issue.from != nil && n <= t.bucket.Largest {
-		if p, ok := t.takeIssued(n, now); ok {
-			return p, true
+	return t.denyNow(n, now)
+}
+
+// Acquire waits until n tokens are granted; see Limiter. Without a share it waits for one. A draw larger than the bucket is granted when
+// all its tokens have accrued, and nothing else is granted meanwhile. With a hard limit it waits for a share whose bucket holds it.
+//
+// Errors: *Error with ReasonTooLarge when n is above Max and above Burst, or above Burst alone with a hard limit; ErrThrottled at once when
+// the deadline is too near; an error that is both ErrThrottled and context.DeadlineExceeded when the deadline passed in the queue;
+// ErrClosed; the cause of ctx when it was cancelled.
+func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
+	// The usual case has a path of its own with a small frame. It often runs on the small stack of a new goroutine, for one message, and
+	// growing that stack takes many times as long as the draw.
+	if t.tags != nil {
+		return t.tags.other.Acquire(ctx, n)
+	}
+	if n > 0 && n <= t.bucket.Largest && t.limit.Max > 0 && ctx.Err() == nil {
+		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.gate.Now()); ok {
+			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}
 	}
-	if n <= t.bucket.Largest { // what can never be granted is no demand
-		t.lacks(n)
-		t.short(n, now)
-	}
-	t.gate.Waits.CountRefusal(t.reasonNow(n, now))
-	return Permit{}, false
+	return t.acquire(ctx, n, false)
 }
 
-// short notes that a caller was refused n tokens or has to wait for them, and
-// tells the sharer, at most once in ten milliseconds.
-func (t *Throttle) short(n int, now int64) {
-	t.gate.Refused.Add(min(int64(n), int64(t.limit.maxCost())))
-	t.noteShort(now)
+// AcquireUpTo waits until at least one token is granted and takes as many as are at hand, at most n; see Limiter. Errors are as for
+// Acquire.
+func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+	if t.tags != nil {
+		return t.tags.other.AcquireUpTo(ctx, n)
+	}
+	return t.acquire(ctx, n, true)
 }
 
-func (t *Throttle) noteShort(now int64) {
-	if now < t.bucket.Gate().Paused {
-		return // a larger share would not help
+// ForTag returns the Limiter for draws with this tag: a tenant, a model, a key. With WithQuotas a draw of n takes n tokens of the tag's
+// quota and n of the limit, in one step: both or neither. A caller whose tag has no tokens waits for these alone, and holds up nobody of
+// another tag. Where the limit is not enough for all, the tags are served by their quotas. A pause of the tag holds these draws. Tags
+// without a quota of their own count together, for Quotas.Other; so do names above 64 bytes, with control characters or with invalid UTF-8.
+//
+// Without quotas it is the Throttle itself. It is cheap enough to be called for each message: a known tag takes no allocation. The memory
+// for tags is bounded, however many names there are.
+func (t *Throttle) ForTag(tag string) Limiter {
+	if t.tags == nil {
+		return t
 	}
-	last := t.shortAt.Load()
-	if now-last < int64(10*time.Millisecond) && last >= 0 || !t.shortAt.CompareAndSwap(last, now) {
+	return t.tags.forTag(tag)
+}
+
+// ForTags is ForTag for draws with several tags, such as a tenant and a model. A draw of n takes n tokens of the quota of each, and n of
+// the limit once: all or nothing. The first tag decides whose turn it is where the limit is not enough for all. It also stands in errors
+// unless another has held the draw back. Without tags it is the Throttle itself.
+func (t *Throttle) ForTags(tags ...string) Limiter {
+	switch {
+	case t.tags == nil || len(tags) == 0:
+		return t
+	case len(tags) == 1:
+		return t.tags.forTag(tags[0])
+	}
+	return t.tags.forTags(tags)
+}
+
+// Report is Permit.Report for a call whose permit is not at hand, such as one of a handler behind a wrapper. The n tokens were granted at
+// granted; the zero Time is now. Do not report a call both here and by its permit. With quotas it is a call without a tag; see ReportFor.
+func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
+	if t.tags != nil {
+		t.tags.report(n, o, t.grantedAt(granted), t.tags.other.tags)
 		return
 	}
-	if t.sharer != nil {
-		t.sharer.Poke()
-	}
+	t.report(n, o, t.grantedAt(granted))
 }
 
-// put puts a lease in force. The lock is held.
-func (t *Throttle) put(now int64, l Lease) {
-	until := int64(never)
-	if !l.Until.IsZero() {
-		until = int64(l.Until.Sub(t.gate.Base))
+// ReportFor is Report for a call whose tokens were drawn for these tags, in the order of ForTags. Without quotas it is
+// Report.
+func (t *Throttle) ReportFor(n int, granted time.Time, o Outcome, tags ...string) {
+	if l, ok := t.ForTags(tags...).(*tagView); ok {
+		t.tags.report(n, o, t.grantedAt(granted), l.tags)
+		return
 	}
-	change := t.bucket.Replace(now, until, t.inForce(l))
-	if t.limit.Hard {
-		t.queue.Refit(func(w *waiter) bool { return t.fits(t.units(w)) })
-	}
-	if change.Issuing {
-		t.publish()
-		t.serve(now)
-		return // what was issued stays good
-	}
-	t.issue.Clear()
-	t.issue.look.Store(never)
-	if change.Emptied { // so does a draw that was collecting
-		t.bucket.Waste(t.queue.Collected)
-		t.queue.Collected = 0
-	}
-	t.bucket.Cut(now, change)
-	t.publish()
-	t.bucket.Seal(change)
-	if change.Moved {
-		t.retime(now)
-	}
-	t.serve(now)
+	t.Report(n, granted, o)
 }
 
-// inForce returns the part of a lease that concerns this limit.
-func (t *Throttle) inForce(l Lease) Lease {
-	l.Share = min(max(l.Share, 0), limit.MaxShare)
-	if t.limit.Hard {
-		l.Share = min(l.Share, WholeShare)
-	}
-	l.Issuing = l.Issuing && t.issue.from != nil
-	if l.Issuing || t.limit.Strict && t.sharer != nil {
-		l.Share = 0
-	}
-	return l
+// A Status describes a Throttle at one moment.
+type Status struct {
+	// Name is the limit's name, Limit the limit with its defaults filled in.
+	Name  string
+	Limit Limit
+	// Lease is the share in force. Rate is its rate in tokens per second: less than its part of Max with a hard limit, and 0 while tokens
+	// are issued.
+	Lease Lease
+	Rate  float64
+	// Tokens is the number of tokens at hand; below 0 it is debt.
+	Tokens float64
+	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
+	Waiting int
+	// Issued describes tokens that are issued one by one; it is the zero value while Lease.Issuing is false.
+	Issued Issued
+	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted is no demand, and does not
+	// count as refused.
+	Granted, Returned, Refused int64
+	// DebtDropped counts tokens that calls used beyond their draws and that nobody pays for, because more would be owed than Limit.MaxDebt
+	// allows. DebtForgiven counts tokens of debt that ForgiveDebt cancelled.
+	DebtDropped, DebtForgiven int64
+	// Backoff is the state of an adaptive limit.
+	Backoff Backoff
+	// Paused is the pause in force, with the time at which it ends here; nil: there is none. Pauses counts the pauses so far.
+	Paused *Paused
+	Pauses int64
+	// Tags lists the tags that have been in use, with quotas: "" first, then by name, then tags shared by several names. nil without
+	// quotas. At most 12,352 of them are not named in the configuration.
+	Tags []TagStatus
+	// TagsGone counts the tokens used and refused of tags that are not among Tags any more: they matched a pattern and made way for others.
+	TagsGone TagTotals
+	// Closed is true when nothing is granted any more.
+	Closed bool
 }
 
-// publish opens the gate to draws when nobody waits and shuts it otherwise.
-// The lock is held.
-func (t *Throttle) publish() {
-	t.noteHeld()
-	switch {
-	case t.gate.Pauses.Until > 0 && t.gate.Paused(t.gate.Now()):
-		t.bucket.Shut(t.gate.Pauses.Until)
-	case t.queue.First != nil || t.gate.Closed.Load():
-		t.bucket.Shut(0)
-	case t.issuing():
-		t.bucket.Open(t.issuedLaw())
-	default:
-		t.bucket.Open(t.bucket.Law())
+// Ceiling returns how many tokens per second the whole pool may use at present: Limit.Rate, unless the limit ramps up or an override is in
+// force. 0: no limit.
+func (s *Status) Ceiling() float64 {
+	if s.Lease.Ceiling <= 0 || s.Limit.Max == 0 {
+		return s.Limit.Rate()
 	}
+	return s.Limit.Rate() * s.Lease.Ceiling / float64(s.Limit.Max)
+}
+
+// Status returns the present state of the Throttle.
+func (t *Throttle) Status() Status {
+	st := t.status()
+	st.Tags = t.tags.status()
+	st.TagsGone.Used, st.TagsGone.Refused = t.tags.totals()
+	return st
+}
+
+// Throttled reports whether a draw of one token would have to wait, and why.
+func (t *Throttle) Throttled() (Throttling, bool) {
+	return t.throttled(&waiter{Age: waitqueue.Latest})
+}
+
+// HoldUp returns what holds callers back now; ok is false if nothing does. Unlike Throttled it covers all tags: if the limit has tokens and
+// a tag has used its total, it reports the tag.
+func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
+	worst, some := t.tags.worst()
+	own, held, passed := t.holdUp()
+	if !some || !t.tags.holds(worst, own, held && !passed) {
+		return own, held
+	}
+	told := worst.told(t.gate.Now())
+	return HoldUp{
+		Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Waiting: worst.callers, RetryAfter: worst.retry,
+		Longest: told.Longest, Rate: told.Rate, Blocked: told.Blocked,
+	}, true
+}
+
+// ForgiveDebt ends the debt of this process: tokens that calls used above their draws, and that are not paid yet. It returns how many
+// tokens that were. It also ends, but does not count, the debt of quotas not kept in a pool. The other processors of a pool keep theirs;
+// consensus.ForgiveDebt asks all of them. It does nothing if nothing is owed. A tag's debt to a pool's quota stays until it is paid.
+func (t *Throttle) ForgiveDebt() (tokens float64) {
+	tokens = t.forgive()
+	t.tags.forgive()
+	if tokens > 0 {
+		t.logger().Warn("debt was forgiven", "limit", t.name, "tokens", int64(tokens))
+	}
+	return tokens
 }
 
 // Close stops granting, fails all waiting callers with ErrClosed, and then runs the functions that OnClose added, for at most five seconds.
 // Call it when nothing draws any more: after the server has stopped. Calling it again does nothing.
 func (t *Throttle) Close() error {
 	return t.gate.Close(func() {
-		if t.limit.Max == 0 {
-			return
-		}
-		t.publish()
-		t.bucket.Fence()
-		t.timer.Stop()
-		t.ramp.stop()
-		t.backoff.stop()
 		t.tags.stop()
-		t.failAll()
+		t.stop()
 	})
 }
 
-// errorOf makes an error of a refusal.
-func (t *Throttle) errorOf(r limit.Refusal) *Error {
-	e := &Error{Reason: r.Reason, Limit: t.name, Tag: t.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: t}
-	if e.Reason == ReasonTooLarge {
-		e.Largest = t.limit.maxCost()
-	}
-	return e
+// pausesChanged puts the pauses of the gate in force. The lock is held.
+func (t *Throttle) pausesChanged(now int64) {
+	t.tags.pausesChanged()
+	t.rateLimiter.pausesChanged(now)
 }
 
-// refuse is errorOf for a refusal that is counted. It is not inlined, which keeps the frames of waiting callers small.
-//
-//go:noinline
-func (t *Throttle) refuse(r Reason, n int, retry time.Duration) *Error {
-	t.gate.Waits.CountRefusal(r)
-	return t.errorOf(limit.Refusal{Reason: r, Cost: n, RetryAfter: retry})
+// A rateHolder is a Throttle as its sharer sees it.
+type rateHolder struct{ *Throttle }
+
+var _ Holder = rateHolder{}
+
+// Terms implements Holder.
+func (t rateHolder) Terms() Terms {
+	return Terms{Ceiling: t.limit.CeilingConfig(), Spacing: t.limit.spacing(), Strict: t.limit.Strict, Quotas: t.quotas}
 }
+
+// Report implements Holder.
+func (t rateHolder) Report(window time.Duration) limit.Report {
+	if window == 0 {
+		r, _ := t.activity(0, false)
+		return r
+	}
+	worst, some := t.tags.worst()
+	r, passed := t.activity(window, worst.refused > 0)
+	switch own := (HoldUp{Reason: r.Throttled, Waiting: r.Hold.Callers}); {
+	case some && t.tags.holds(worst, own, r.Throttled != "" && !passed):
+		r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(t.gate.Now())
+	case r.Throttled == "" && r.Waiting > 0: // they are held back before they draw
+		r.Throttled, r.Hold = ReasonPause, limit.Hold{Callers: r.Waiting}
+	}
+	return r
+}
+
+// Lease implements Holder.
+func (t rateHolder) Lease(l Lease) { t.setLease(l) }
+
+// SetPauses implements Holder.
+func (t rateHolder) SetPauses(list []Paused) { t.gate.SetPauses(list) }

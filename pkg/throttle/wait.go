@@ -10,52 +10,49 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// Acquire waits until n tokens are granted; see Limiter. Without a share it waits for one. A draw larger than the bucket is granted when
-// all its tokens have accrued, and nothing else is granted meanwhile. With a hard limit it waits for a share whose bucket holds it.
-//
-// Errors: *Error with ReasonTooLarge when n is above Max and above Burst, or above Burst alone with a hard limit; ErrThrottled at once when
-// the deadline is too near; an error that is both ErrThrottled and context.DeadlineExceeded when the deadline passed in the queue;
-// ErrClosed; the cause of ctx when it was cancelled.
-func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
-	// The usual case has a path of its own with a small frame. It often runs on the small stack of a new goroutine, for one message, and
-	// growing that stack takes many times as long as the draw.
-	if t.tags != nil {
-		return t.tags.other.Acquire(ctx, n)
+// acquire waits in the queue.
+func (t *rateLimiter) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if p, over, err := t.atOnce(ctx, n, upTo); over {
+		return p, err
 	}
-	if n > 0 && n <= t.bucket.Largest && t.limit.Max > 0 && ctx.Err() == nil {
-		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.gate.Now()); ok {
-			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
-		}
-	}
-	return t.acquire(ctx, n, false, nil)
-}
-
-// AcquireUpTo waits until at least one token is granted and takes as many as are at hand, at most n; see Limiter. Errors are as for
-// Acquire.
-func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
-	if t.tags != nil {
-		return t.tags.other.AcquireUpTo(ctx, n)
-	}
-	return t.acquire(ctx, n, true, nil)
-}
-
-// acquire waits in the queue: in the lane of l, unless that is nil.
-func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (Permit, error) {
-	if err := negative(n); err != nil {
+	w := t.newWaiter(ctx, n, upTo)
+	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
 	}
-	if ctx.Err() != nil {
-		return Permit{}, context.Cause(ctx)
+	select {
+	case <-w.Ready:
+	default:
+		t.await(ctx, w)
 	}
-	if n <= 0 || t.limit.Max == 0 {
-		if t.gate.Closed.Load() {
-			return Permit{}, t.refuse(ReasonClosed, n, 0)
-		}
-		return Permit{n: max(n, 0)}, nil
+	return w.Permit, w.Err
+}
+
+// await is stand, watched. Its frame is not that of acquire, on which the look into the queue stands.
+func (t *rateLimiter) await(ctx context.Context, w *waiter) {
+	v := t.watch(ctx, w.Reason, w.N)
+	t.stand(ctx, w)
+	v.end(w.Permit.n, w.Err)
+}
+
+// atOnce ends a call that need not come into the queue.
+func (t *rateLimiter) atOnce(ctx context.Context, n int, upTo bool) (p Permit, over bool, err error) {
+	switch err := negative(n); {
+	case err != nil:
+		return p, true, err
+	case ctx.Err() != nil:
+		return p, true, context.Cause(ctx)
+	case n > 0 && t.limit.Max > 0 && (n <= t.maxCost || upTo):
+		return p, false, nil
+	case n > 0 && t.limit.Max > 0:
+		return p, true, t.refuse(ReasonTooLarge, n, 0)
+	case t.gate.Closed.Load():
+		return p, true, t.refuse(ReasonClosed, n, 0)
 	}
-	if n > t.maxCost && !upTo {
-		return Permit{}, t.refuse(ReasonTooLarge, n, 0)
-	}
+	return Permit{n: n}, true, nil
+}
+
+// newWaiter returns the place of a caller that comes now.
+func (t *rateLimiter) newWaiter(ctx context.Context, n int, upTo bool) *waiter {
 	w := &waiter{N: min(n, t.maxCost), UpTo: upTo, Deadline: never, Ready: make(chan struct{})}
 	w.Least = w.N
 	if upTo {
@@ -64,43 +61,28 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (P
 	if d, ok := ctx.Deadline(); ok {
 		w.Deadline = int64(d.Sub(t.gate.Base))
 	}
-	if l != nil {
-		w.Lane, w.Held = l.first().lane, l.barred
-	}
-	if err := t.enqueue(w); err != nil {
-		return Permit{}, err
-	}
-	select {
-	case <-w.Ready:
-	default:
-		t.await(ctx, w, l)
-	}
-	return w.Permit, w.Err
+	return w
 }
 
-// await waits until w has been served, or has failed.
-func (t *Throttle) await(ctx context.Context, w *waiter, l *tagView) {
-	v := t.follow(ctx, t.waitFor(l, w.Reason, w.N))
-	over := l.waitsInLane(w.N, w.Reason)
+// stand waits until w has been served, has failed or was dismissed.
+func (t *rateLimiter) stand(ctx context.Context, w *waiter) {
 	select {
 	case <-w.Ready:
 	case <-ctx.Done():
 		t.giveUp(ctx, w)
 	}
-	over()
-	v.end(w.Permit.n, w.Err)
 }
 
-// enqueue puts w into the queue, unless it is served at once or its deadline is
-// known to come too early.
-func (t *Throttle) enqueue(w *waiter) error {
+// enqueue puts w into the queue, unless it is served or dismissed at once, or its deadline is known to come too early.
+func (t *rateLimiter) enqueue(w *waiter) error {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	if t.gate.Closed.Load() {
 		return t.refuse(ReasonClosed, w.N, 0)
 	}
 	if w.Held != nil && w.Held() {
-		return elsewhere{}
+		w.Dismiss()
+		return nil
 	}
 	now := t.gate.Now()
 	if w.Deadline != never {
@@ -125,19 +107,27 @@ func (t *Throttle) enqueue(w *waiter) error {
 	return nil
 }
 
-// comesLate reports whether the deadline of w, which arrives now, is before its turn, and how long that takes. The lock is held.
-func (t *Throttle) comesLate(now int64, w *waiter) (wait time.Duration, late bool) {
-	wait, ok := t.due(now, t.ahead(w)+w.Least)
-	if !ok || !t.fits(t.units(w)) || !w.Misses(now, wait) {
-		return wait, false
+// dismiss removes callers from the queue that something other than the limit has begun to hold. What holds them begins under the same lock,
+// so none of them gets a token meanwhile. Attempts stay: each looks at everything that holds it when its turn comes. If it goes to another
+// queue, the next one's turn comes at once. The lock is held.
+func (t *rateLimiter) dismiss(now int64) {
+	dismissed := false
+	for w := range t.queue.All() {
+		if w.Held != nil && w.Held() {
+			t.leaveQueue(now, w)
+			w.Dismiss()
+			dismissed = true
+		}
 	}
-	wait, _ = t.due(now, t.queue.Before(&waiter{Age: waitqueue.Latest, Lane: w.Lane})+w.Least)
-	return wait, w.Misses(now, wait)
+	if dismissed {
+		t.publish()
+		t.serve(now)
+	}
 }
 
 // giveUp takes w out of the queue because its context has ended, unless it was
 // served meanwhile: then the caller has its permit.
-func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
+func (t *rateLimiter) giveUp(ctx context.Context, w *waiter) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	if !w.Queued() {
@@ -148,7 +138,8 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.publish()
 	t.serve(now)
 	e := t.errorOf(rateSource{t}.Refusal(w))
-	if wait, _ := t.due(now, t.ahead(w)+w.Least); t.fits(t.units(w)) {
+	last := &waiter{Age: waitqueue.Latest, Lane: w.Lane} // as the caller would be if it came again
+	if wait, _ := t.due(now, t.queue.About(last)+w.Least); t.fits(t.units(w)) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}
 	if w.Err = ended(ctx, e); waitqueue.DeadlinePassed(ctx) {
@@ -174,7 +165,7 @@ func ended(ctx context.Context, e *Error) error {
 }
 
 // uncollect puts back units that a waiter has collected and will not use.
-func (t *Throttle) uncollect(now, units int64) {
+func (t *rateLimiter) uncollect(now, units int64) {
 	if t.issuing() {
 		t.bucket.Waste(units)
 		return // its slots are over
@@ -182,47 +173,9 @@ func (t *Throttle) uncollect(now, units int64) {
 	t.bucket.PutBack(now, units)
 }
 
-// dueWith is due where so many units have to stay in the bucket, as long as they are kept there. The lock is held.
-func (t *Throttle) dueWith(now int64, n int, stay int64) (wait time.Duration, ok bool) {
-	unit := t.bucket.Units(1)
-	wait, ok = t.due(now, n+int((stay+unit-1)/unit))
-	if over := t.keptFor(now); ok && wait > over {
-		all, _ := t.due(now, n)
-		wait = max(all, over)
-	}
-	return wait, ok
-}
-
-// due returns how long it takes until n tokens are there, counting those in the bucket. It assumes the present share, or the larger one
-// that comes on request. ok is false while there is no share, or no known end of a pause. The lock is held.
-func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
-	over, known := t.gate.PauseLeft(now)
-	switch {
-	case !known:
-		return 0, false
-	case !t.bucket.Law().Valid(now):
-		return over, over > 0 // not before the pause is over, that much is sure
-	case t.issuing():
-		return max(over, t.dueIssued(now, n)), true
-	}
-	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected
-	wait, ok = t.bucket.Law().Wait(t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - held)
-	return over + min(t.evened(wait), never-over), ok
-}
-
-// evened shortens a wait at the share in force, if the pool leaves more to a processor that lacks tokens. The share then grows as soon as
-// that is reported. With quotas the pool divides the limit by tags, and nobody can tell. The lock is held.
-func (t *Throttle) evened(wait time.Duration) time.Duration {
-	l := &t.bucket.Law().Lease
-	if l.Even <= l.Share || l.Share <= 0 || t.tags != nil {
-		return wait
-	}
-	return time.Duration(float64(wait) * float64(l.Share) / float64(l.Even))
-}
-
 // serve grants from the front of the queue what there is, opens the gate when
 // nobody waits any more, and sets the timer for the next. The lock is held.
-func (t *Throttle) serve(now int64) {
+func (t *rateLimiter) serve(now int64) {
 	if t.serving { // an attempt that was just served says so
 		return
 	}
@@ -231,7 +184,7 @@ func (t *Throttle) serve(now int64) {
 	t.serving = false
 }
 
-func (t *Throttle) serveAll(now int64) {
+func (t *rateLimiter) serveAll(now int64) {
 	if t.retimeDue {
 		t.retimeSoon(now)
 	}
@@ -289,14 +242,14 @@ func (t *Throttle) serveAll(now int64) {
 // waiting callers small: they stand on the stack of a goroutine for each message. The lock is held.
 //
 //go:noinline
-func (t *Throttle) levelFor(now int64, w *waiter) int64 {
+func (t *rateLimiter) levelFor(now int64, w *waiter) int64 {
 	t.bucket.Trim(now, t.room())
 	t.stay = t.kept(now, w)
 	return t.bucket.Level(now)
 }
 
 // room returns how many units the bucket may hold; issued tokens are bounded when they come. The lock is held.
-func (t *Throttle) room() int64 {
+func (t *rateLimiter) room() int64 {
 	if t.issuing() {
 		return bucket.MaxUnits
 	}
@@ -305,7 +258,7 @@ func (t *Throttle) room() int64 {
 
 // collect draws units for the first waiter, which asks for more than the bucket
 // holds, so that they do not overflow.
-func (t *Throttle) collect(units int64) {
+func (t *rateLimiter) collect(units int64) {
 	if units > 0 {
 		t.bucket.Take(units)
 		t.queue.Collected += units
@@ -314,7 +267,7 @@ func (t *Throttle) collect(units int64) {
 
 // arm sets the timer for the moment at which the first waiter can be served, or the bucket is full and must be collected from. The first
 // waiter leaves there as much as when serve last looked. The lock is held.
-func (t *Throttle) arm(now int64) {
+func (t *rateLimiter) arm(now int64) {
 	if t.gate.Closed.Load() { // a permit may be settled yet, and nothing comes of it
 		t.timer.Stop()
 		return
@@ -362,10 +315,13 @@ func (t *Throttle) arm(now int64) {
 // lookSoon is how soon an attempt that was woken is looked at again.
 const lookSoon = time.Millisecond
 
-// rearm sets the timer for w, an attempt that has looked and keeps its place. When it was woken there was enough for it. But since then a
-// tag may have become short, for which w has to leave that, and nobody would wake w again. The lock is held.
-func (t *Throttle) rearm(now int64, w *waiter) {
-	if t.queue.First != w || t.tags == nil || !t.tags.short.any(now-lackFor) || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
+// rearm sets the timer for w, an attempt that has looked and keeps its place. When it was woken there was enough for it. But since then that
+// may have been reserved for others, and nobody would wake w again. The lock is held.
+func (t *rateLimiter) rearm(now int64, w *waiter) {
+	if t.reserver == nil || t.reserver.keptUntil() <= now-int64(time.Second) {
+		return // nothing is kept, nor was a moment ago
+	}
+	if t.queue.First != w || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return
 	}
 	short := t.units(w) - t.collectedFor(t.units(w)) + t.kept(now, w) - t.bucket.Level(now)
@@ -374,7 +330,7 @@ func (t *Throttle) rearm(now int64, w *waiter) {
 	}
 }
 
-func (t *Throttle) onTimer() {
+func (t *rateLimiter) onTimer() {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	if t.pauseOver() {
@@ -383,55 +339,7 @@ func (t *Throttle) onTimer() {
 	t.serve(t.gate.Now())
 }
 
-// retimeSoon is retime after a caller has come before others. retime looks at every waiting caller, so retimeSoon delays it until it takes
-// little of the time. The lock is held.
-func (t *Throttle) retimeSoon(now int64) {
-	every := int64(t.queue.Len) * int64(10*time.Microsecond)
-	if t.retimeDue = t.queue.Bounded > 0 && now-t.retimed < every; !t.retimeDue && t.queue.Bounded > 0 {
-		t.retime(now)
-	}
-}
-
-// retime fails the waiters that cannot be served before their deadlines at the share in force now. The lock is held.
-func (t *Throttle) retime(now int64) {
-	t.retimed, t.retimeDue = now, false
-	if t.queue.Bounded == 0 {
-		return
-	}
-	var late []*waiter
-	var ahead int
-	for w := range t.queue.All() {
-		wait, ok := t.due(now, ahead+w.Least)
-		switch missed := ok && t.fits(t.units(w)) && w.Misses(now, wait); {
-		case missed && w.Attempt == nil:
-			t.leaveQueue(now, w)
-			late = append(late, w)
-		case missed:
-			w.Attempt.Wake() // and finds out itself
-			ahead += w.Least
-		case !t.queue.IsAside(w):
-			ahead += w.Least
-		}
-	}
-	if len(late) > 0 {
-		t.publish() // perhaps nobody waits any more
-	}
-	for _, w := range late {
-		retry, _ := t.due(now, ahead+w.Least) // a caller that comes again stands behind all that stayed
-		t.short(w.N, now)
-		w.Fail(t.heldUp(now, w, retry))
-	}
-}
-
-// heldUp is refuse for w, which cannot be served in time. The lock is held.
-func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
-	e := t.refuse(t.reason(now, t.units(w)), w.N, retry)
-	e.Frozen = t.thaw(now)
-	e.RetryAfter = max(e.RetryAfter, e.Frozen)
-	return e
-}
-
-func (t *Throttle) failAll() {
+func (t *rateLimiter) failAll() {
 	now := t.gate.Now()
 	for w := range t.queue.All() {
 		t.leaveQueue(now, w)

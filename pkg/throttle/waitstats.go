@@ -13,7 +13,7 @@ type WaitStats = gate.WaitStats
 func (t *Throttle) WaitStats() []WaitStats { return t.gate.WaitStats() }
 
 // noteHeld notes what the first waiter waits for, if anybody waits. The lock is held.
-func (t *Throttle) noteHeld() {
+func (t *rateLimiter) noteHeld() {
 	first := t.head()
 	if first == nil || first.Early { // it waits for its tag's tokens, and nobody of another tag waits here
 		t.gate.Waits.Idle(t.gate.Now())
@@ -25,7 +25,7 @@ func (t *Throttle) noteHeld() {
 
 // prospect returns why a draw of so many units is held back under the present law. The lock
 // is held.
-func (t *Throttle) prospect(now, units int64) gate.Outlook {
+func (t *rateLimiter) prospect(now, units int64) gate.Outlook {
 	o := t.outlook(t.bucket.Law(), units)
 	o.Paused = t.gate.Pauses.Until
 	if t.bucket.Law().Valid(now) && t.issuing() && t.fits(units) {
@@ -35,7 +35,7 @@ func (t *Throttle) prospect(now, units int64) gate.Outlook {
 }
 
 // outlook returns why a draw of so many units is held back under the law of s.
-func (t *Throttle) outlook(s *bucket.Segment, units int64) gate.Outlook {
+func (t *rateLimiter) outlook(s *bucket.Segment, units int64) gate.Outlook {
 	during := ReasonLimit
 	switch {
 	case !t.fitsIn(s, units):
@@ -47,7 +47,7 @@ func (t *Throttle) outlook(s *bucket.Segment, units int64) gate.Outlook {
 }
 
 // reasonNow says, mostly without a lock, why a draw of n tokens was refused at now.
-func (t *Throttle) reasonNow(n int, now int64) Reason {
+func (t *rateLimiter) reasonNow(n int, now int64) Reason {
 	switch {
 	case t.gate.Closed.Load():
 		return ReasonClosed
@@ -101,7 +101,7 @@ func (f *InFlight) outlook() gate.Outlook {
 }
 
 // whyOneWaits says why a draw of one token would have to wait at now; empty: it would not. The lock is held.
-func (t *Throttle) whyOneWaits(now int64) Reason {
+func (t *rateLimiter) whyOneWaits(now int64) Reason {
 	least := t.bucket.Units(1)
 	if first := t.head(); first != nil {
 		least = t.units(first) // a cause that holds it back also holds back all behind it

@@ -7,25 +7,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A rateHolder is a Throttle as its sharer sees it.
-type rateHolder struct{ *Throttle }
-
-var _ Holder = rateHolder{}
-
-// Terms implements Holder.
-func (t rateHolder) Terms() Terms {
-	return Terms{Ceiling: t.limit.CeilingConfig(), Spacing: t.limit.spacing(), Strict: t.limit.Strict, Quotas: t.quotas}
-}
-
-// Report implements Holder.
-func (t rateHolder) Report(window time.Duration) (r limit.Report) {
+// activity describes the limit itself, in the form of Holder.Report. It says why callers would have to wait only if some ask, or with
+// anyway. passed: all waiting callers are passed by others.
+func (t *rateLimiter) activity(window time.Duration, anyway bool) (r limit.Report, passed bool) {
 	if t.limit.Max == 0 {
-		return r
-	}
-	var worst hold
-	some := false
-	if window > 0 {
-		worst, some = t.worst()
+		return r, false
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -33,33 +19,22 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 	r.Usage = t.usageAt(now)
 	r.Usage.Served = t.served(now)
 	r.Debt = t.debt(now)
-	if window > 0 {
-		r.Demand = t.demand(now, window)
-		r.Waiting = t.queue.Len + t.gate.Waits.Beside()
-		if r.Demand == 0 && r.Waiting == 0 && worst.refused == 0 {
-			return r
-		}
-		r.Throttled = t.whyOneWaits(now)
-		passed := t.queue.First == nil && !t.queue.Empty()
-		if own := (HoldUp{Reason: r.Throttled, Waiting: t.queue.Len}); some && t.tagHolds(own, r.Throttled != "" && !passed, worst) {
-			r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(now)
-		} else if r.Throttled != "" {
-			r.Hold = limit.Hold{Callers: t.queue.Len, Owed: t.owedFor(now)}
-		} else if r.Waiting > 0 { // they are held back before they draw
-			r.Throttled, r.Hold = ReasonPause, limit.Hold{Callers: r.Waiting}
-		}
+	if window == 0 {
+		return r, false
 	}
-	return r
+	r.Demand = t.demand(now, window)
+	r.Waiting = t.queue.Len + t.gate.Waits.Beside()
+	if r.Demand == 0 && r.Waiting == 0 && !anyway {
+		return r, false
+	}
+	if r.Throttled = t.whyOneWaits(now); r.Throttled != "" {
+		r.Hold = limit.Hold{Callers: t.queue.Len, Owed: t.owedFor(now)}
+	}
+	return r, t.queue.First == nil && !t.queue.Empty()
 }
 
-// Lease implements Holder.
-func (t rateHolder) Lease(l Lease) { t.setLease(l) }
-
-// SetPauses implements Holder.
-func (t rateHolder) SetPauses(list []Paused) { t.gate.SetPauses(list) }
-
 // setLease replaces the share in force. When it returns no draw uses the old share any more.
-func (t *Throttle) setLease(l Lease) {
+func (t *rateLimiter) setLease(l Lease) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	if t.gate.Closed.Load() || t.limit.Max == 0 {
@@ -70,14 +45,18 @@ func (t *Throttle) setLease(l Lease) {
 }
 
 // demand returns how much this processor would use if it could; see limit.Report. The lock is held.
-func (t *Throttle) demand(now int64, window time.Duration) int64 {
+func (t *rateLimiter) demand(now int64, window time.Duration) int64 {
+	wanted := t.queue.Tokens
+	if t.reserver != nil {
+		wanted += t.reserver.coming()
+	}
 	demand := t.usage.Report(bucket.Totals{
 		At:      now,
 		Used:    float64(t.bucket.Drawn() - t.bucket.Credited() - t.queue.Collected),
 		Refused: float64(t.gate.Refused.Load()) * float64(t.bucket.Units(1)),
 		Earned:  float64(t.bucket.Law().By(now)),
 	}, bucket.Backlog{
-		Waiting: float64(t.queue.Tokens+t.tags.coming()) * float64(t.bucket.Units(1)),
+		Waiting: float64(wanted) * float64(t.bucket.Units(1)),
 		Away:    t.away.Due(now, window),
 		Debt:    float64(max(0, -t.bucket.Level(now))),
 		ShortAt: t.shortAt.Load(),
@@ -105,7 +84,7 @@ func (t *Throttle) NoteAway(n int, after time.Duration) {
 }
 
 // usageAt returns the totals without the reported outcomes. The lock is held.
-func (t *Throttle) usageAt(now int64) limit.Usage {
+func (t *rateLimiter) usageAt(now int64) limit.Usage {
 	drawn := t.bucket.Drawn() - t.queue.Collected
 	return limit.Usage{
 		Paused: t.gate.Paused(now),
@@ -117,7 +96,7 @@ func (t *Throttle) usageAt(now int64) limit.Usage {
 }
 
 // raised returns the ratio of the limit in force to the configured one. The lock is held.
-func (t *Throttle) raised() float64 {
+func (t *rateLimiter) raised() float64 {
 	if t.bucket.Law().Lease.Ceiling <= 0 {
 		return 1
 	}
@@ -125,7 +104,7 @@ func (t *Throttle) raised() float64 {
 }
 
 // owedFor is debt as operators see it; 0: not known. The lock is held.
-func (t *Throttle) owedFor(now int64) time.Duration {
+func (t *rateLimiter) owedFor(now int64) time.Duration {
 	if owed := t.debt(now); owed < never {
 		return owed
 	}
@@ -133,7 +112,7 @@ func (t *Throttle) owedFor(now int64) time.Duration {
 }
 
 // debt returns how long the share in force takes to earn the tokens owed. The lock is held.
-func (t *Throttle) debt(now int64) time.Duration {
+func (t *rateLimiter) debt(now int64) time.Duration {
 	if t.issuing() {
 		return 0
 	}
@@ -142,4 +121,21 @@ func (t *Throttle) debt(now int64) time.Duration {
 		return never
 	}
 	return wait
+}
+
+// earnsWithin reports whether an even share of the limit earns n tokens in d. The share in force would not do, because it changes until the
+// tokens come. It also differs between processors.
+func (t *rateLimiter) earnsWithin(n int, d time.Duration) bool {
+	s := t.bucket.Gate()
+	if s.Behind != nil {
+		s = s.Behind
+	}
+	if s.Lease.Issuing {
+		return true
+	}
+	if s.Lease.Even > 0 {
+		return float64(n) <= t.limit.Rate()*float64(s.Lease.Even)/float64(WholeShare)*d.Seconds()
+	}
+	wait, known := s.Wait(t.bucket.Units(n))
+	return known && wait <= d
 }
