@@ -98,15 +98,15 @@ func TestAdaptedSharesAreNeverLarger(t *testing.T) {
 		l = limitOf(t, l)
 		for _, o := range []Override{{}, {Max: 50, Per: time.Second}, {Max: 300, Per: time.Second}} {
 			plain, c := ceilingOf(l, o), ceilingOf(l, o)
-			c.answers = 1
+			pool := &core{clock: poolClock{answers: 1}}
 			cfg, s := c.law.BackoffConfig(), &c.law.Backoff.State
 			require.True(t, cfg.Reserved >= 1 && cfg.Reserved <= backoff.Whole)
 			for i := range int64(50) {
 				reports := []backoff.Report{{Generation: s.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
 				*s = cfg.Next(*s, backoff.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
 				for _, held := range []Share{0, 1, Whole / 3, Whole} {
-					share, tokens := c.apply(held, time.Duration(i)*100*time.Millisecond, 0)
-					most, _ := plain.apply(held, 0, 0)
+					share, tokens := c.apply(pool, held, time.Duration(i)*100*time.Millisecond, 0)
+					most, _ := plain.apply(&core{}, held, 0, 0)
 					require.LessOrEqual(t, share, most)
 					if tokens > 0 && o.Max == 0 && !l.Ramps() {
 						require.GreaterOrEqual(t, tokens, float64(l.AdaptiveMin)*(1-1e-6))

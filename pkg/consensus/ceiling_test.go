@@ -27,8 +27,13 @@ func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
 	return th.Limit()
 }
 
+func noteOf(l throttle.Limit, used, offered int64) (n note) {
+	n.setLimit(l.CeilingConfig(), used, offered)
+	return n
+}
+
 func TestNote(t *testing.T) {
-	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}).CeilingConfig(), 7, 8)
+	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}), 7, 8)
 	require.Equal(t, "1 1 600 60000000 7 8", n.String())
 	require.Equal(t, n, noteIn(n.String()))
 	largest := note{
@@ -37,7 +42,7 @@ func TestNote(t *testing.T) {
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.Equal(t, largest, noteIn(largest.String()), "it all has room")
-	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}.CeilingConfig(), 0, 0)
+	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
 	for _, text := range []string{
 		"", "1", "1 0 0 60000000 0 0", "1 0 1 0 0 0", "1 0 1 999 0 0", "1 2 600 60000000 7 8", "2 0 600 60000000 7 8",
@@ -194,7 +199,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 				held = left
 			}
 			left -= held
-			share, tokens := c.apply(held, 0, 0)
+			share, tokens := c.apply(&core{}, held, 0, 0)
 			require.LessOrEqual(t, share, limit.MaxShare)
 			require.GreaterOrEqual(t, share, int64(0))
 			perSecond := float64(l.Max) / l.Per.Seconds()
@@ -212,7 +217,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 }
 
 // ask plays one request and its answer, of a store that never freezes.
-func (c *poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time.Duration) driver.Request {
+func (*poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time.Duration) driver.Request {
 	t.Helper()
 	p.ceiling.offers = max(p.ceiling.offers, 1) // it has a share
 	req := p.Request(now, uint64(now)+1, Whole)
@@ -229,9 +234,9 @@ func TestForeignCeilingsAreLeftAlone(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(l.CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
-	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
+	require.Equal(t, urgencyNow, p.urgency, "the ramp is not on record yet")
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
-	require.False(t, p.ceiling.urgent)
+	require.NotEqual(t, urgencyNow, p.urgency)
 	for _, name := range []string{rampDocument, backoffDocument} {
 		held := recorded(r, name).Version
 		_, _, err := r.Save(&driver.DocumentReport{Name: name, Version: driver.NextVersion(held, 1), Base: held, Body: []byte(strange)}, driver.At{})
@@ -347,12 +352,11 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 		from, to int64
 	}{{"rising", 4_000_000, 5_000_000}, {"falling", 5_000_000, 4_000_000}} {
 		t.Run(c.name, func(t *testing.T) {
-			x := ceilingOf(l, Override{})
-			x.answers, x.clamp = 2, 2500*time.Millisecond
+			x, pool := ceilingOf(l, Override{}), core{clock: poolClock{answers: 2, clamp: 2500 * time.Millisecond}}
 			x.law.Ramp.State = ramp.State{From: c.from, To: c.to, Base: c.to, Min: 100, Max: 200, Per: 1e6, Ramp: 1e7}
 			line := x.law.RampConfig().Ceiling(x.law.Ramp.State)
 			for now := time.Duration(0); now < 2*time.Second; now += 10 * time.Millisecond {
-				_, tokens := x.apply(Whole, now, ahead)
+				_, tokens := x.apply(&pool, Whole, now, ahead)
 				for late := time.Duration(0); late <= ahead; late += 50 * time.Millisecond {
 					require.LessOrEqual(t, tokens, line.At((now+late).Microseconds())+1e-9)
 				}
@@ -366,14 +370,13 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 // that is known, and no further.
 func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 100 * time.Second})
-	x := ceilingOf(l, Override{})
-	x.answers, x.clamp = 2, 2500*time.Millisecond
+	x, c := ceilingOf(l, Override{}), &core{clock: poolClock{answers: 2, clamp: 2500 * time.Millisecond}}
 	x.law.Ramp.State = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
-	require.InDelta(t, 105.5, x.tokens(500*time.Millisecond, 0), 1e-9)
-	require.InDelta(t, 106, x.tokens(time.Hour, 0), 1e-9)
-	_, due := x.stepRamp(time.Hour)
+	require.InDelta(t, 105.5, x.tokens(c, 500*time.Millisecond, 0), 1e-9)
+	require.InDelta(t, 106, x.tokens(c, time.Hour, 0), 1e-9)
+	_, due := x.stepRamp(c, time.Hour, false)
 	require.False(t, due, "nobody knows what time it is")
-	_, due = x.stepRamp(2 * time.Second)
+	_, due = x.stepRamp(c, 2*time.Second, false)
 	require.True(t, due)
 }
 
@@ -414,7 +417,7 @@ func TestUnreadableLimitWantsNothing(t *testing.T) {
 	require.Zero(t, r.Claims(), "the others can have it")
 	p.Poke(now)
 	require.Greater(t, p.Next(now, 0), now+p.fast())
-	require.ErrorContains(t, p.Unreadable(), "is not an override")
+	require.ErrorContains(t, p.unreadable(), "is not an override")
 }
 
 // A store that learns its time late cannot tell with the first answer whether the pool has

@@ -64,7 +64,7 @@ func TestAShareWithoutConsentLastsAnHour(t *testing.T) {
 func TestWhoAsksOnTimeGoesOnWithoutTheStore(t *testing.T) {
 	for _, lease := range []time.Duration{MinLease, DefaultLease, MaxLease} {
 		for _, live := range []int{1, 100, 1000} {
-			p := Processor{lease: lease}
+			p := core{lease: lease}
 			p.answer.Live = live
 			gap := max(p.interval(), SyncTimeout(lease)) // from one request to the next
 			require.Greater(t, p.grace(), gap*3/2, "%v, %d live", lease, live)

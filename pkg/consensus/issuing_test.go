@@ -78,15 +78,17 @@ func TestReservesAhead(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
 			p.SetSpacing(tc.spacing, tc.strict)
+			var answer driver.Answer
 			for i := range tc.contenders + 3 {
 				row := RosterRow{ID: string(rune('a' + i))}
 				if i < tc.contenders {
 					row.Demand = 1
 				}
-				p.answer.Roster = append(p.answer.Roster, row)
+				answer.Roster = append(answer.Roster, row)
 			}
-			require.Equal(t, tc.contenders, p.contenders())
-			require.Equal(t, tc.want, p.ahead(limit.Order{Spacing: tc.spacing, Ahead: tc.ahead}))
+			p.permits.take(&p.core, 0, &answer)
+			require.Equal(t, tc.contenders, p.permits.contenders)
+			require.Equal(t, tc.want, p.permits.ahead(limit.Order{Spacing: tc.spacing, Ahead: tc.ahead}, p.lease))
 		})
 	}
 }

@@ -203,7 +203,7 @@ func TestASlowStoreIsLogged(t *testing.T) {
 		for range n {
 			req := p.Request(now, uint64(now), Whole)
 			require.NoError(t, p.Take(now+answer, driver.Answer{
-				Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: req.Revision + 1, Grant: p.answer,
+				Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: req.Revision + 1, Grant: p.answer.Grant,
 			}, ""))
 			all = append(all, p.situation(now+answer, nil))
 			now = p.Next(now+answer, 1)

@@ -52,11 +52,11 @@ const (
 	maxNoteCuts   = 78_000_000_000
 )
 
-// noteOf returns the note of a processor that is configured with l. A period with a fraction
-// of a microsecond is rounded up, so that the limit in the note is never above the real one.
-func noteOf(l ceiling.Config, used, offered int64) note {
+// setLimit sets the configured limit and its use. A period with a fraction of a microsecond is
+// rounded up, so that the limit in the note is never above the real one.
+func (n *note) setLimit(l ceiling.Config, used, offered int64) {
 	per := (l.Limit.Per + time.Microsecond - 1).Truncate(time.Microsecond)
-	return note{limit: ceiling.Rate{Max: l.Limit.Max, Per: per}, hard: l.Hard, used: used, offered: offered}
+	n.limit, n.hard, n.used, n.offered = ceiling.Rate{Max: l.Limit.Max, Per: per}, l.Hard, used, offered
 }
 
 // A noteText is a note that is being written.

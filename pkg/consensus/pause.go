@@ -80,7 +80,7 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
 	m.mu.Lock()
 	left := m.p.Left()
-	m.p.ceiling.pauses.forget(s.Tag)
+	m.p.pauses.forget(s.Tag)
 	m.mu.Unlock()
 	if left {
 		return limit.ErrClosed
@@ -126,7 +126,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
+	m.p.pauses.release(c.stop.tag, err == nil)
 	m.push()
 	return err
 }
@@ -224,14 +224,4 @@ func PauseNotification(from string, d *driver.DocumentReport) ([]byte, error) {
 	}
 	flash := notification{from: from, version: d.Version, pauses: &n}
 	return flash.encode()
-}
-
-// has reports whether a tag is paused at now.
-func (p *pausing) has(now time.Duration, tag string) bool {
-	for _, s := range p.inForce(now) {
-		if s.tag == tag {
-			return true
-		}
-	}
-	return false
 }

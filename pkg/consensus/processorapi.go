@@ -17,7 +17,7 @@ func (p *Processor) Left() bool { return p.state == StateLeft }
 func (p *Processor) NeverAnswered() bool { return p.last.Seq == 0 && p.failures > 0 }
 
 // TookOver reports whether the store knows of the death of a previous process.
-func (p *Processor) TookOver() bool { return p.tookOver }
+func (p *Processor) TookOver() bool { return p.takeover.done }
 
 // Live counts the live processors, as of the last answer.
 func (p *Processor) Live() int { return p.answer.Live }
@@ -41,7 +41,7 @@ func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease 
 	l.Share, l.Ceiling = p.Apply(now, ahead)
 	l.Adapted, l.Cuts, l.Settling = p.Adapted(now)
 	if l.Share > 0 && !l.Degraded && p.frozen <= now {
-		l.Even, _ = p.ceiling.apply(p.even, now, ahead)
+		l.Even, _ = p.ceiling.apply(&p.core, p.even, now, ahead)
 	}
 	l.Issuing = p.Issuing(now)
 	if l.Share > 0 || l.Issuing {
@@ -66,7 +66,7 @@ func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease 
 		l.Reason = limit.ReasonClosed
 	case StateLost:
 	}
-	if (l.Share == 0 || l.Reason == limit.ReasonStoreLost) && p.Unreadable() != nil {
+	if (l.Share == 0 || l.Reason == limit.ReasonStoreLost) && p.unreadable() != nil {
 		l.Reason = limit.ReasonUnreadable
 	}
 	return l
@@ -74,10 +74,7 @@ func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease 
 
 // settings is Settings of the roster, whose notes have been read already.
 func (p *Processor) settings() []Setting {
-	if len(p.answer.Roster) != len(p.ceiling.told) { // of no answer yet
-		return nil
-	}
-	return settingsOf(p.answer.Roster, p.ceiling.told)
+	return settingsOf(p.answer.Roster, p.notes)
 }
 
 // situation returns the input of a logbook after a sync that ended with err.
@@ -92,7 +89,7 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
 		interval: p.interval(), usual: usual, slow: p.load.slow > 1, stretched: p.interval() > usual,
 		quotas:   p.tags.unreadable,
-		stopped:  p.Unreadable(),
+		stopped:  p.unreadable(),
 		spent:    spent,
 		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),
 	}

@@ -11,7 +11,7 @@ import (
 
 // A retryAfter is a request of the called service to this processor, and to others: make no call
 // before a time. One processor alone does not pause the pool. The quorum is two processors, or one
-// in a pool of at most two. It is a part of poolCeiling.
+// in a pool of at most two. It is a part of pausing.
 type retryAfter struct {
 	end    time.Duration // local time
 	reason string
@@ -35,7 +35,7 @@ const few = 2
 // RetryAfter takes a request of the called service to this processor: make no call before end, in
 // local time. An end hardly later than the previous one changes nothing.
 func (p *Processor) RetryAfter(now, end time.Duration, reason string) {
-	t := &p.ceiling.retry
+	t := &p.pauses.retry
 	if end <= now || end-t.end <= slack(end-now) {
 		return
 	}
@@ -49,8 +49,7 @@ func (p *Processor) RetryAfter(now, end time.Duration, reason string) {
 // be paused, and until when. In a pool of at most two, that is this processor's own end. In a
 // larger one, it is the time until which this processor and another were both asked to wait.
 func (p *Processor) RetryQuorum(now time.Duration) (end time.Duration, reason string, due bool) {
-	c := &p.ceiling
-	t := &c.retry
+	c, t := &p.clock, &p.pauses.retry
 	if t.done || t.end <= now || c.answers == 0 || t.live > few && t.others <= c.logical(now) {
 		return 0, "", false
 	}

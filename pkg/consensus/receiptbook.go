@@ -196,7 +196,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.Generation = uint64(m.p.ceiling.pauses.version)
+	r.Generation = uint64(m.p.pauses.version)
 	if len(c.made) > 0 {
 		r.Answered, r.Missing = m.answered(c)
 	}

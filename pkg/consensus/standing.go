@@ -200,20 +200,6 @@ func isWord(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, other)
 }
 
-// standing returns the report for operators of the next request.
-func (p *Processor) standing(now time.Duration) Standing {
-	s := p.told
-	if s.Slots > 0 {
-		s.Used = p.inUse.Fraction()
-	}
-	s.Granted = p.ceiling.law.Config.Granted
-	s.capped = p.tags.cappedPatterns()
-	if s.Frozen = max(p.frozen-now, 0); s.Frozen > 0 {
-		s.FrozenBy = p.frozenBy
-	}
-	return s
-}
-
 // useSpan is the least time over which recent use is measured; it may be twice as long. Syncs may follow each other at once, and a burst
 // between two of them would look as if it went on.
 const useSpan = time.Second

@@ -14,7 +14,7 @@ import (
 )
 
 func TestStanding(t *testing.T) {
-	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 0, 0)
+	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 0, 0)
 	require.Equal(t, "1 0 600 60000000 0 0", n.String(), "an idle processor says no more")
 	full := Standing{
 		Slots: 30, Granted: 0.83, Used: 0.5, Waiting: 7, Throttled: throttle.ReasonQuota, Tag: "a b",

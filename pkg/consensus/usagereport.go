@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
@@ -34,11 +35,11 @@ func (p *Processor) Observe(o Observation) {
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served
-	p.told.Used = max(o.Lately, 0)
-	p.told.Waiting, p.told.Throttled, p.told.Tag = max(o.Waiting, 0), o.Throttled, ""
-	p.told.Hold = o.Hold
+	p.reported.Used = max(o.Lately, 0)
+	p.reported.Waiting, p.reported.Throttled, p.reported.Tag = max(o.Waiting, 0), o.Throttled, ""
+	p.reported.Hold = o.Hold
 	if o.OfTag && o.Throttled != "" {
-		p.told.Tag = p.tags.toldName(o.Tag)
+		p.reported.Tag = p.tags.toldName(o.Tag)
 	}
 }
 
@@ -65,9 +66,9 @@ func (p *Processor) SetLimit(l ceiling.Config) {
 // limit, else 0. Both hold until ahead from now at least: a falling ceiling counts before it has fallen, a
 // rising one when it has risen.
 func (p *Processor) Apply(now, ahead time.Duration) (share int64, tokens float64) {
-	return p.ceiling.apply(p.Held(now), now, ahead)
+	return p.ceiling.apply(&p.core, p.Held(now), now, ahead)
 }
 
-// Unreadable returns why nothing is renewed though the store answers: this release cannot read the override
+// unreadable returns why nothing is renewed though the store answers: this release cannot read the override
 // or the pauses of the pool. nil: it can.
-func (p *Processor) Unreadable() error { return p.ceiling.readable() }
+func (p *Processor) unreadable() error { return cmp.Or(p.ceiling.readable(), p.pauses.readable()) }

@@ -10,9 +10,9 @@ import (
 // With 0, as before the first call, and with more than limit.ExactSlots, it is divided as any limit. Nobody
 // would miss a fraction of a slot per processor then.
 func (p *Processor) SetSlots(n int) {
-	p.slots, p.split.wants, p.told.Slots = 0, nil, max(n, 0)
+	p.split, p.reported.Slots = split{}, max(n, 0)
 	if n <= limit.ExactSlots {
-		p.slots = max(n, 0)
+		p.split.slots = max(n, 0)
 	}
 }
 
@@ -58,9 +58,9 @@ func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share 
 }
 
 // turn counts the leases since the pool's clock began: processors with the same answer agree on it.
-func (p *Processor) turn() int64 { return p.ceiling.time / max(p.lease.Microseconds(), 1) }
+func (p *Processor) turn() int64 { return p.clock.time / max(p.lease.Microseconds(), 1) }
 
 // slotless reports whether the store answers and has no slot for this processor at present.
 func (p *Processor) slotless(now time.Duration) bool {
-	return p.slots > 0 && p.state == StateHolding && p.held == 0 && p.until > now && p.frozen <= now
+	return p.split.slots > 0 && p.state == StateHolding && p.held == 0 && p.until > now && p.frozen <= now
 }
