@@ -104,9 +104,9 @@ func (o *ownCalls) hurries(now time.Duration, generation int64) bool {
 	return true
 }
 
-// Heed records how the called service treats this processor's calls, between two requests.
+// heed records how the called service treats this processor's calls, between two requests.
 // Refusals bring the next request forward, so that the others learn of them soon.
-func (p *Processor) Heed(now time.Duration, s limit.Served) {
+func (p *Processor) heed(now time.Duration, s limit.Served) {
 	p.Tick(now)
 	p.ceiling.calls.served = s
 	if p.state == StateHolding && p.urgency != urgencyNow && p.ceiling.calls.hurries(now, p.ceiling.law.Backoff.State.Generation) {
@@ -114,17 +114,13 @@ func (p *Processor) Heed(now time.Duration, s limit.Served) {
 	}
 }
 
-// adapts reports whether the limit is adaptive.
-func (p *Processor) adapts() bool { return p.ceiling.law.Adapts }
-
-// Adapted reports whether the called service's refusals lower the pool's ceiling at now, and
+// adapted reports whether the called service's refusals lower the pool's ceiling at a logical time, and
 // how often they have. After a cut, settling is true while the refusal of a call granted now says
 // nothing about the new ceiling; see throttle.Lease.
-func (p *Processor) Adapted(now time.Duration) (lowered bool, cuts uint64, settling bool) {
-	l := &p.ceiling.law
-	if !l.Adapts {
+func (l *poolCeiling) adapted(t int64) (lowered bool, cuts uint64, settling bool) {
+	if !l.law.Adapts {
 		return false, 0, false
 	}
-	t, s := p.clock.logical(now), l.Backoff.State
-	return l.Refused(t), uint64(s.Generation), !s.Counts(t)
+	s := l.law.Backoff.State
+	return l.law.Refused(t), uint64(s.Generation), !s.Counts(t)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -21,7 +22,7 @@ import (
 type poolCeiling struct {
 	limit   ceiling.Rate // as configured; the zero Rate: there is nothing to move
 	law     ceiling.Law
-	spacing time.Duration // of the configured limit; see Processor.SetSpacing
+	spacing time.Duration // of the configured limit; see Processor.Configure
 
 	override   Override
 	ending     ending
@@ -33,7 +34,9 @@ type poolCeiling struct {
 }
 
 // configure sets the limit of this processor.
-func (l *poolCeiling) configure(c ceiling.Config) { l.limit, l.law.Config = c.Limit, c }
+func (l *poolCeiling) configure(t *sharing.Terms) {
+	l.limit, l.law.Config, l.spacing = t.Ceiling.Limit, t.Ceiling, t.Spacing
+}
 
 // restart drops what an incarnation has seen. The override, the ramp and the backoff stay.
 func (l *poolCeiling) restart() {

@@ -13,6 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
@@ -149,7 +150,7 @@ func bodyOf(t *testing.T, o Override) []byte {
 // ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
 func ceilingOf(l throttle.Limit, o Override) poolCeiling {
 	c := poolCeiling{override: o}
-	c.configure(l.CeilingConfig())
+	c.configure(&sharing.Terms{Ceiling: l.CeilingConfig()})
 	c.law.Override = o.rate()
 	return c
 }
@@ -216,11 +217,16 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 	}
 }
 
+// apply is the worth of the share in force.
+func (p *Processor) apply(now, ahead time.Duration) (share int64, tokens float64) {
+	return p.ceiling.apply(&p.core, p.Held(now), now, ahead)
+}
+
 // ask plays one request and its answer, of a store that never freezes.
-func (*poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time.Duration) driver.Request {
+func (p *Processor) ask(t *testing.T, r *driver.Record, now time.Duration, o Observation) driver.Request {
 	t.Helper()
-	p.ceiling.offers = max(p.ceiling.offers, 1) // it has a share
-	req := p.Request(now, uint64(now)+1, Whole)
+	o.Demand, o.Offered = Whole, max(o.Offered, 1) // it has a share
+	req := p.Request(now, uint64(now)+1, o)
 	ans, _ := r.Sync(&req, driver.At{Now: after(now).Now})
 	require.NoError(t, p.Take(now, ans, "fresh"))
 	return req
@@ -232,10 +238,10 @@ func TestForeignCeilingsAreLeftAlone(t *testing.T) {
 	r := &driver.Record{}
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}, Adaptive: true})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(l.CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	require.Equal(t, urgencyNow, p.urgency, "the ramp is not on record yet")
-	p.ceiling.ask(t, r, p, 100*time.Millisecond)
+	p.ask(t, r, 100*time.Millisecond, Observation{})
 	require.NotEqual(t, urgencyNow, p.urgency)
 	for _, name := range []string{rampDocument, backoffDocument} {
 		held := recorded(r, name).Version
@@ -243,12 +249,11 @@ func TestForeignCeilingsAreLeftAlone(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for i := range 20 {
-		p.Observe(Observation{Served: limit.Served{Refused: 20, Active: true}})
-		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
+		p.ask(t, r, time.Duration(i+1)*time.Second, Observation{Served: limit.Served{Refused: 20, Active: true}})
 	}
 	require.Equal(t, strange, string(recorded(r, rampDocument).Body))
 	require.Equal(t, strange, string(recorded(r, backoffDocument).Body))
-	_, tokens := p.Apply(20*time.Second, 0)
+	_, tokens := p.apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0)
 	require.Equal(t, Whole, p.Held(20*time.Second), "the share is renewed")
 }
@@ -260,13 +265,13 @@ func TestRampMovesOnceASecond(t *testing.T) {
 	var ps []*Processor
 	for i := range 5 {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: fmt.Sprint(i)}, fmt.Sprint("i", i))
-		p.SetLimit(l.CeilingConfig())
+		p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 		ps = append(ps, p)
 	}
 	changes, last := 0, Version(0)
 	for now := time.Duration(0); now < 100*time.Second; now += 100 * time.Millisecond {
 		for i, p := range ps {
-			p.ceiling.ask(t, r, p, now+time.Duration(i)*time.Millisecond)
+			p.ask(t, r, now+time.Duration(i)*time.Millisecond, Observation{})
 		}
 		if v := recorded(r, rampDocument).Version; v != last {
 			changes, last = changes+1, v
@@ -279,31 +284,31 @@ func TestRampMovesOnceASecond(t *testing.T) {
 func TestRampAtTheTopWritesNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}).CeilingConfig())
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}).CeilingConfig()})
 	now := time.Duration(0)
 	ask := func(n int) {
 		for range n {
 			now += time.Second
-			p.ceiling.ask(t, r, p, now)
+			p.ask(t, r, now, Observation{})
 		}
 	}
 	ask(10)
 	at := recorded(r, rampDocument).Version
 	ask(100)
 	require.Equal(t, at, recorded(r, rampDocument).Version)
-	_, tokens := p.Apply(now, 0)
+	_, tokens := p.apply(now, 0)
 	require.Zero(t, tokens, "the configured limit")
 
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 40, Per: time.Second})}, driver.At{})
 	require.NoError(t, err)
 	ask(1)
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.Zero(t, tokens, "what the pool was used to goes on: 20")
 	ask(2)
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.InDelta(t, 31, tokens, 7, "and rises by the slope to the new limit: (40 - 10) / 5 s")
 	ask(6)
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.InDelta(t, 40, tokens, 0)
 }
 
@@ -311,21 +316,20 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Policy: Even}, "1")
 	r := &driver.Record{}
-	sync := func(now time.Duration, identity string) driver.Request {
-		req := p.Request(now, uint64(now)+1, Whole)
+	sync := func(now time.Duration, identity string, inUse Share) driver.Request {
+		req := p.Request(now, uint64(now)+1, Observation{Demand: Whole, InUse: inUse})
 		at := after(now)
 		at.Identity, at.Remembers = identity, map[string]time.Duration{"one": remembers}[identity]
 		ans, _ := r.Sync(&req, at)
 		require.NoError(t, p.Take(now, ans, "fresh"))
 		return req
 	}
-	sync(0, "one")
+	sync(0, "one", 0)
 	require.Equal(t, Whole, p.Held(0))
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b", Policy: Even}, "1")
-	p.Observe(Observation{InUse: Whole * 8 / 10})
 	for now := time.Second; now < 4*time.Second; now += time.Second {
-		sync(now, "one")
-		req := other.Request(now, uint64(now)+7, Whole)
+		sync(now, "one", Whole*8/10)
+		req := other.Request(now, uint64(now)+7, Observation{Demand: Whole})
 		a := after(now)
 		a.Identity = "one"
 		ans, _ := r.Sync(&req, a)
@@ -336,7 +340,7 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 
 	*r = driver.Record{} // by a server that remembers nothing
 	for now := 4 * time.Second; now < 8*time.Second; now += time.Second {
-		req := sync(now, "two")
+		req := sync(now, "two", Whole*8/10)
 		require.Equal(t, Whole*8/10, req.InUse)
 		require.Equal(t, Whole/2, p.Held(now), "no slot more than the lease had")
 	}
@@ -384,17 +388,17 @@ func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20}).CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 5})}, driver.At{})
 	require.NoError(t, err)
-	p.ceiling.ask(t, r, p, time.Second)
+	p.ask(t, r, time.Second, Observation{})
 	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")
 	r.Documents = nil
-	p.ceiling.ask(t, r, p, 2*time.Second)
+	p.ask(t, r, 2*time.Second, Observation{})
 	now := p.Next(2*time.Second, 1)
 	require.LessOrEqual(t, now, 2*time.Second+p.fast())
-	p.ceiling.ask(t, r, p, now)
+	p.ask(t, r, now, Observation{})
 	require.Equal(t, Version(7), recorded(r, limitDocument).Version)
 }
 
@@ -403,17 +407,17 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 func TestUnreadableLimitWantsNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20}).CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	require.Equal(t, Whole, p.Held(0))
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, driver.At{})
 	require.NoError(t, err)
 	now := time.Second
 	for ; now < DefaultLease+2*time.Second; now += time.Second {
-		p.ceiling.ask(t, r, p, now)
+		p.ask(t, r, now, Observation{})
 	}
 	require.Zero(t, p.Held(now))
-	p.ceiling.ask(t, r, p, now) // tells it
+	p.ask(t, r, now, Observation{}) // tells it
 	require.Zero(t, r.Claims(), "the others can have it")
 	p.Poke(now)
 	require.Greater(t, p.Next(now, 0), now+p.fast())
@@ -427,29 +431,28 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}})
 	deferred, written := true, int64(0)
 	ask := func(p *Processor, now time.Duration) {
-		p.ceiling.offers = max(p.ceiling.offers, 1) // it has a share
-		req := p.Request(now, uint64(now)+1, Whole)
+		req := p.Request(now, uint64(now)+1, Observation{Demand: Whole, Offered: 1}) // it has a share
 		at := driver.At{Now: written, Deferred: deferred}
 		written = after(now).Now
 		ans, _ := r.Sync(&req, at)
 		require.NoError(t, p.Take(now, ans, "fresh"))
 	}
 	a := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	a.SetLimit(l.CeilingConfig())
+	a.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 	for now := time.Duration(0); now < 40*time.Second; now += time.Second { // a ramp stands still in the freeze
 		ask(a, now)
 	}
-	_, tokens := a.Apply(40*time.Second, 0)
+	_, tokens := a.apply(40*time.Second, 0)
 	require.Zero(t, tokens, "at the top")
 	leave := a.Leave(40 * time.Second)
 	r.Leave(&leave, driver.At{Now: written, Deferred: true})
 
 	b := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	b.SetLimit(l.CeilingConfig())
+	b.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 	for i := range 5 {
 		now := 60*time.Second + time.Duration(i)*100*time.Millisecond
 		ask(b, now)
-		_, tokens = b.Apply(now, 0)
+		_, tokens = b.apply(now, 0)
 		require.InDelta(t, 10, tokens, 0.5, "answer %d", i+1)
 	}
 }
@@ -459,23 +462,23 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}).CeilingConfig())
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}).CeilingConfig()})
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	other.SetLimit(limitOf(t, throttle.Limit{Max: 10}).CeilingConfig())
+	other.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 10}).CeilingConfig()})
 	now := time.Duration(0)
 	for ; now < 10*time.Minute; now += time.Second {
-		p.ceiling.ask(t, r, p, now)
-		other.ceiling.ask(t, r, other, now)
+		p.ask(t, r, now, Observation{})
+		other.ask(t, r, now, Observation{})
 	}
-	_, tokens := p.Apply(now, 0)
+	_, tokens := p.apply(now, 0)
 	require.InDelta(t, 10, tokens, 0, "the lowest limit is that of b")
 	leave := other.Leave(now)
 	r.Leave(&leave, driver.At{Now: after(now).Now})
 	for range 12 {
 		now += time.Second
-		p.ceiling.ask(t, r, p, now)
+		p.ask(t, r, now, Observation{})
 	}
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.InDelta(t, 12, tokens, 0.5, "by a sixth for each second")
 }
 
@@ -483,18 +486,18 @@ func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10}).CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	for i := range driver.MaxDocuments {
 		_, _, err := r.Save(&driver.DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, driver.At{})
 		require.NoError(t, err)
 	}
 	asked := 0
 	for now := p.Next(0, 1); now < 20*time.Second; now = p.Next(now, 1) {
-		p.ceiling.ask(t, r, p, now)
+		p.ask(t, r, now, Observation{})
 		asked++
 	}
 	require.LessOrEqual(t, asked, 23)
-	_, tokens := p.Apply(20*time.Second, 0)
+	_, tokens := p.apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0, "and the ramp stands at min")
 }

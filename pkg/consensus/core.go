@@ -207,9 +207,9 @@ func (c *core) takeIssuing() {
 	c.issuing = c.answer.Issuing
 }
 
-// Issuing reports whether the pool issues tokens at now instead of shares: the store says so, or
+// isIssuing reports whether the pool issues tokens at now instead of shares: the store says so, or
 // has said so and no share has come since.
-func (c *core) Issuing(now time.Duration) bool {
+func (c *core) isIssuing(now time.Duration) bool {
 	c.Tick(now)
 	return c.state == StateHolding && (c.issuing || c.winding)
 }

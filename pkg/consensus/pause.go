@@ -79,7 +79,7 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	}
 	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
 	m.mu.Lock()
-	left := m.p.Left()
+	left := m.p.left()
 	m.p.pauses.forget(s.Tag)
 	m.mu.Unlock()
 	if left {
@@ -96,7 +96,7 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	if m.p.Left() {
+	if m.p.left() {
 		return true, limit.ErrClosed
 	}
 	if !until.IsZero() {
@@ -135,7 +135,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
 	m.mu.Lock()
 	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
-	pool, timeout := m.pool, m.p.Timeout()
+	pool, timeout := m.pool, SyncTimeout(m.p.lease)
 	m.mu.Unlock()
 	if err != nil {
 		return false, err

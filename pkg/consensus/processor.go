@@ -102,21 +102,21 @@ func (p *Processor) Held(now time.Duration) Share {
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
 	p.tags.book.distrust()
-	if p.held > 0 || p.Issuing(now) {
+	if p.held > 0 || p.isIssuing(now) {
 		p.lapse()
 		p.issuing, p.winding = false, false // reservations may be long over
 		p.urgency = urgencyNow
 	}
 }
 
-// Request returns the next request. demand is what the processor would use if it could. A smaller
-// want takes effect at once, so Held may fall. nonce is drawn at random for this request alone.
+// Request returns the next request. A smaller demand takes effect at once, so Held may fall. The share in
+// force must not have risen since o was observed; see Yield. nonce is drawn at random for this request alone.
 // With MaxUnanswered unanswered requests it repeats the newest. A processor that cannot name all
 // its requests could not be told from its clone.
-func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) driver.Request {
+func (p *Processor) Request(now time.Duration, nonce uint64, o Observation) driver.Request {
 	p.Tick(now)
 	p.onTime = p.onTime && now-p.attempt <= p.patience()
-	p.demand = min(max(demand, 0), Whole)
+	p.observe(&o)
 	if p.urgency == urgencyNow {
 		p.urgentAt = now
 	}

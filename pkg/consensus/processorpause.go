@@ -23,16 +23,11 @@ func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 	}
 }
 
-// Paused lists the pauses in force at now, each tag once. base is the origin of local time.
-func (p *Processor) Paused(now time.Duration, base time.Time) []limit.Paused {
-	return paused(p.pauses.inForce(now), base)
-}
-
 // Notify takes a notification. It returns an error for bytes of another release.
 func (p *Processor) Notify(now time.Duration, news []byte) error {
 	n, err := parseNotification(news)
 	if err == nil && n.pauses != nil {
-		p.pauses.notify(p.clock.moment(now), n.version, n.pauses)
+		p.notified(now, n)
 	}
 	return err
 }

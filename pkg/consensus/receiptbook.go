@@ -80,7 +80,7 @@ func (m *Member) hear(news []byte) {
 		return // somebody else's, or of a later release
 	}
 	m.mu.Lock()
-	if m.p.Left() {
+	if m.p.left() {
 		m.mu.Unlock()
 		return
 	}
@@ -89,9 +89,9 @@ func (m *Member) hear(news []byte) {
 		m.mu.Unlock()
 		return
 	}
-	reply := notification{from: m.self, version: m.p.notified(m.now(), n), id: m.p.ID()}
+	reply := notification{from: m.self, version: m.p.notified(m.now(), n), id: m.p.cfg.ID}
 	m.push()
-	many := m.p.Live() > mostPushers
+	many := m.p.answer.Live > mostPushers
 	m.mu.Unlock()
 	if text, err := reply.encode(); err == nil && reply.version > 0 && !many {
 		m.tell(context.Background(), text)
@@ -174,9 +174,9 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 		return v > 0 && (c.recorded > 0 && v >= c.recorded || slices.Contains(c.made, v))
 	}
 	self := false
-	for _, row := range m.p.Roster() {
+	for _, row := range m.p.answer.Roster {
 		switch {
-		case row.ID == m.p.ID():
+		case row.ID == m.p.cfg.ID:
 			self = true
 			answered = append(answered, row.ID)
 		case holds(noteIn(row.Note).paused) || holds(m.receipt.pushed[row.ID]):
@@ -186,7 +186,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 		}
 	}
 	if !self {
-		answered = append(answered, m.p.ID())
+		answered = append(answered, m.p.cfg.ID)
 		slices.Sort(answered)
 	}
 	return answered, missing
@@ -204,17 +204,4 @@ func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 		r.Until = m.base.Add(end)
 	}
 	return r
-}
-
-// pushPauses gives the holder the pauses in force if they differ from the last ones it received.
-// m.mu is held.
-func (m *Member) pushPauses() {
-	if m.holder == nil {
-		return
-	}
-	list := m.p.Paused(m.now(), m.base)
-	if !slices.Equal(list, m.paused) {
-		m.paused = list
-		m.holder.SetPauses(list)
-	}
 }

@@ -143,17 +143,6 @@ func again(s *limit.Slots, retry time.Duration, o limit.Order, took time.Duratio
 	return from + time.Duration(chance*float64(over))
 }
 
-// SetSpacing sets how far apart the tokens of the limit are when issued one by one, 0 when they
-// cannot be. strict allows nothing else. With MinSpacing the processor neither asks for issued
-// tokens nor prevents them.
-func (p *Processor) SetSpacing(spacing time.Duration, strict bool) {
-	p.ceiling.spacing, p.permits.strict = spacing, strict
-	// A pool that is to issue tokens must learn it before it gives out shares.
-	if spacing > 0 && p.seq > 0 && (strict || spacing > p.interval()/100) {
-		p.urgency = urgencyNow
-	}
-}
-
 // paced turns the spacing of the configured limit into that of the limit in force. It leaves out
 // the ramp: the pool keeps a reported spacing for a removal time after it falls.
 func (l *poolCeiling) paced(spacing time.Duration) time.Duration {

@@ -139,7 +139,7 @@ func TestSettingsOfTheLastAnswer(t *testing.T) {
 	roster := rowsOf("1 1 600 60000000 0 0", "1 0 600 60000000 0 0", "", "1 n:30", "2 of a later version", "1 0 600 60000000 7 8 n:4")
 	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	require.Empty(t, p.settings(), "nothing was read")
-	req := p.Request(0, 1, Whole)
+	req := p.Request(0, 1, Observation{Demand: Whole})
 	grant := driver.Grant{Live: len(roster), PoolSize: len(roster), Roster: roster}
 	require.NoError(t, p.Take(0, driver.Answer{Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: 1, Grant: grant}, ""))
 	require.Equal(t, 2, p.ceiling.law.Others)

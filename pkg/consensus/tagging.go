@@ -53,11 +53,13 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 	return true
 }
 
-// configure sets the limiter's quotas and the period of its limit.
-func (t *tagging) configure(c *core, q limit.Quotas, per time.Duration) {
-	t.configured, t.per, t.hash = q, per, hashOfQuotas(&q)
-	t.load(c.docs.Find(quotaDocument))
-	t.apply()
+// configure sets the limiter's quotas.
+func (t *tagging) configure(c *core, terms *sharing.Terms) {
+	if t.on = terms.Quotas != nil && terms.Ceiling.Limit.Max > 0; t.on {
+		t.configured, t.per, t.hash = *terms.Quotas, terms.Ceiling.Limit.Per, hashOfQuotas(terms.Quotas)
+		t.load(c.docs.Find(quotaDocument))
+		t.apply()
+	}
 }
 
 // apply puts the configured quotas in force, with the changes of the pool's document.
@@ -117,7 +119,7 @@ func (t *tagging) interval(c *core) time.Duration {
 
 // share is this processor's part of the pool.
 func (*tagging) share(c *core, now time.Duration) float64 {
-	if c.Issuing(now) {
+	if c.isIssuing(now) {
 		return 1 / float64(max(c.answer.Live, 1))
 	}
 	return c.held.Fraction()
@@ -137,7 +139,7 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 	t.book.carried = nil
 	if !t.alone(c) && t.policy.capable && c.state != StateReplaced {
 		frozen := c.frozen > now
-		t.book.barred = frozen && c.held == 0 && !c.Issuing(now) // tokens of a tag would run out unused
+		t.book.barred = frozen && c.held == 0 && !c.isIssuing(now) // tokens of a tag would run out unused
 		req.Draws = t.book.draws(now, c.interval(), c.answer.Live, frozen)
 	}
 }
@@ -181,22 +183,6 @@ func (t *tagging) wants(c *core, now time.Duration, rows []RosterRow, self int) 
 	return wants, true
 }
 
-// SetQuotas sets the limiter's configured quotas, which must be valid and have their defaults filled in. nil, as before the first call:
-// tags have none. Call it after SetLimit.
-func (p *Processor) SetQuotas(q *limit.Quotas) {
-	t := &p.tags
-	t.on = q != nil && p.ceiling.limit.Max > 0
-	p.load.fixed = t.on // tokens of tags are drawn for a usual interval
-	if !t.on {
-		return
-	}
-	t.configure(&p.core, *q, p.ceiling.limit.Per)
-	p.split.wants = nil
-	if p.seq > 0 {
-		p.urgency = urgencyNow
-	}
-}
-
 // rateInForce is the limit in force at now, in tokens per second.
 func (p *Processor) rateInForce(now time.Duration) float64 {
 	if per := p.ceiling.limit.Per; per > 0 {
@@ -205,8 +191,8 @@ func (p *Processor) rateInForce(now time.Duration) float64 {
 	return 0
 }
 
-// ReportTags takes the limiter's reports on its tags, before the next Request. Tokens given back must have left its hands.
-func (p *Processor) ReportTags(now time.Duration, reports []limit.TagReport) {
+// reportTags takes the limiter's reports on its tags.
+func (p *Processor) reportTags(now time.Duration, reports []limit.TagReport) {
 	if p.tags.on {
 		p.tags.observe(&p.core, now, p.rateInForce(now), reports)
 		p.split.wants = nil
@@ -220,40 +206,13 @@ func (p *Processor) RationDue(now time.Duration) bool {
 	return p.tags.on && p.degraded && now-p.tags.rationed >= p.tags.interval(&p.core)
 }
 
-// Ration gives tags tokens without the store. Call ReportTags before it, and no Request in between; the newest request has been answered or
-// has failed.
-func (p *Processor) Ration(now time.Duration) { p.tags.ration(&p.core, now) }
-
-// TagGrants returns the grants for the limiter's tags that are new at now, nil if there are none. base is the origin of local time.
-func (p *Processor) TagGrants(base time.Time, now time.Duration) []limit.TagGrant {
-	if !p.tags.on {
-		return nil
-	}
-	return p.tags.book.grants(base, now)
-}
-
-// Quotas returns the quotas in force. fresh says that they differ from those that the last call returned.
-func (p *Processor) Quotas() (q limit.Quotas, fresh bool) {
-	fresh, p.tags.fresh = p.tags.fresh, false
-	return p.tags.book.quotas, fresh
+// Ration gives tags tokens without the store. reports are as for Yield. The newest request has been answered or has failed.
+func (p *Processor) Ration(now time.Duration, reports []limit.TagReport) {
+	p.reportTags(now, reports)
+	p.tags.ration(&p.core, now)
 }
 
 // TagKeep is how long tokens of a tag must still be good for the limiter to keep them at a report. Tokens that lapse before the next
 // request are lost to everybody, unless they are given back. Those drawn by the last regular request are kept, so that the hand is not
 // empty until the answer.
 func (p *Processor) TagKeep() time.Duration { return p.tags.interval(&p.core) * 19 / 20 }
-
-// pushTags gives the holder the quotas and the grants that it does not have yet. m.mu is held.
-func (m *Member) pushTags() {
-	if m.holder == nil {
-		return
-	}
-	if q, fresh := m.p.Quotas(); fresh {
-		if h, ok := m.holder.(sharing.QuotaHolder); ok {
-			h.SetQuotas(q)
-		}
-	}
-	if grants := m.p.TagGrants(m.base, m.now()); grants != nil {
-		m.holder.GrantTags(grants)
-	}
-}

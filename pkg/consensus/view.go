@@ -66,7 +66,7 @@ func (p *Processor) View(now time.Duration) View {
 	p.Tick(now)
 	v := View{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, State: p.state,
-		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.Issuing(now),
+		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.isIssuing(now),
 		Live: p.answer.Live, PoolSize: p.answer.PoolSize, Agreed: p.answer.Agreed,
 		Roster:   append([]RosterRow(nil), p.answer.Roster...),
 		TookOver: p.takeover.done, Demand: p.demand, Lease: p.lease, Interval: p.interval(), Stretch: p.load.stretch(),
@@ -75,7 +75,7 @@ func (p *Processor) View(now time.Duration) View {
 		Ceiling: p.ceiling.tokens(&p.core, now, 0), Override: p.ceiling.override,
 		Tags: p.tagViews(), QuotaVersion: p.tags.changesVersion(), QuotaError: p.tags.unreadable,
 	}
-	v.Adapted, v.Cuts, _ = p.Adapted(now)
+	v.Adapted, v.Cuts, _ = p.ceiling.adapted(p.clock.logical(now))
 	if p.held > 0 {
 		v.LeaseLeft = p.until - now
 	}

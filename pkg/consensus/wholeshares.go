@@ -6,16 +6,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// SetSlots says that the limit is one of so many indivisible slots: a share is then a whole number of them.
-// With 0, as before the first call, and with more than limit.ExactSlots, it is divided as any limit. Nobody
-// would miss a fraction of a slot per processor then.
-func (p *Processor) SetSlots(n int) {
-	p.split, p.reported.Slots = split{}, max(n, 0)
-	if n <= limit.ExactSlots {
-		p.split.slots = max(n, 0)
-	}
-}
-
 // wholeSlots rounds the shares of a policy to whole slots of most, so that none is lost and their sum is as
 // before. Every processor gets its full slots, and the slots that are left go to processors that could use
 // one more. If there are more of these than slots, they take turns: turn counts them. So with fewer slots

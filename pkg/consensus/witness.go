@@ -43,9 +43,8 @@ func (m *Member) inherit() {
 		}
 	}
 	m.mu.Lock()
-	m.p.Inherit(m.now(), wills)
-	h.settled = m.p.Settled()
-	tookOver := m.p.TookOver()
+	h.settled = m.p.Inherit(m.now(), wills)
+	tookOver := m.p.takeover.done
 	m.mu.Unlock()
 	if !h.settled {
 		return
