@@ -22,15 +22,15 @@ import (
 // background. It is a sharing.Pool. All methods may be called from any
 // goroutine.
 type Member struct {
-	store Store
-	pool  string
-	self  string // identifies this process in what is pushed
-	log   *slog.Logger
-	base  time.Time // origin of the processor's local time; monotonic
-	poke  chan struct{}
-	quit  chan struct{} // closed when Leave begins
-	done  chan struct{} // closed when the loop has ended
-	heard chan struct{} // closed when news is no longer watched
+	store     Store
+	pool      string
+	self      string // identifies this process in what is pushed
+	log       *slog.Logger
+	base      time.Time // origin of the processor's local time; monotonic
+	poke      chan struct{}
+	quit      chan struct{} // closed when Leave begins
+	done      chan struct{} // closed when the loop has ended
+	unwatched chan struct{} // closed when news is no longer watched
 
 	onSync []func(Synced)
 
@@ -44,7 +44,7 @@ type Member struct {
 	pushed  Orders // to the holder, without what is new each time
 	receipt receiptBook
 	slots   reserver
-	heir    heir
+	lock    witnessLock
 	lastErr error
 	logbook logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
@@ -76,9 +76,9 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		return nil, err
 	}
 	m := &Member{
-		store: s, pool: pool, self: rand.Text(), heard: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
+		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, heir: heir{witness: o.witness},
+		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, lock: witnessLock{witness: o.witness},
 	}
 	m.offset = m.wallOffset()
 	m.p.Configure(sharing.Terms{Spacing: driver.MinSpacing}) // until a limiter is attached: nothing for or against
@@ -91,7 +91,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	if store, ok := s.(driver.Pusher); ok {
 		go m.listen(store, pool)
 	} else {
-		close(m.heard)
+		close(m.unwatched)
 	}
 	return m, nil
 }
@@ -139,7 +139,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.leave.Do(func() {
 		close(m.quit)
 		<-m.done
-		<-m.heard
+		<-m.unwatched
 		free := m.payDebt(ctx)
 		m.mu.Lock()
 		unanswered := m.p.last.Seq == 0 && m.p.failures > 0
@@ -153,7 +153,7 @@ func (m *Member) Leave(ctx context.Context) error {
 			m.release(false)
 			return
 		}
-		err = m.tellLeave(ctx, req, unanswered)
+		err = m.sendLeave(ctx, req, unanswered)
 		m.release(err != nil)
 		if err != nil {
 			err = fmt.Errorf("consensus: leaving pool %q: %w", req.Pool, err)
@@ -186,8 +186,8 @@ func (m *Member) payDebt(ctx context.Context) bool {
 	}
 }
 
-// tellLeave notifies the store until it answers; just once if it has never answered.
-func (m *Member) tellLeave(ctx context.Context, req driver.Leave, once bool) error {
+// sendLeave notifies the store until it answers; just once if it has never answered.
+func (m *Member) sendLeave(ctx context.Context, req driver.Leave, once bool) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, SyncTimeout(MinLease))
 		err := m.store.Leave(attempt, req)

@@ -64,14 +64,14 @@ type noteText []byte
 
 // add appends a word if it has a value, and there is room for it.
 func (t *noteText) add(name, value string) {
-	if value != "" && len(*t)+len(name)+len(value)+2 <= MaxNoteBytes {
+	if value != "" && len(*t)+len(name)+len(value)+2 <= maxNoteBytes {
 		*t = append(append(append(append(*t, ' '), name...), ':'), value...)
 	}
 }
 
 // String returns the text of a note. What other processors need comes first, and always has room.
 func (n note) String() string {
-	t := append(make(noteText, 0, MaxNoteBytes), noteForm...)
+	t := append(make(noteText, 0, maxNoteBytes), noteForm...)
 	if n.limit.Max > 0 {
 		hard := int64(0)
 		if n.hard {

@@ -131,7 +131,7 @@ func (p *Processor) Poke(now time.Duration) {
 	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.unreadable() != nil || p.patient() {
 		return
 	}
-	if p.tags.tills && p.held > 0 {
+	if p.tags.buckets && p.held > 0 {
 		if p.tags.extra.take(now, p.interval()) {
 			p.urgency = max(p.urgency, urgencyFast)
 		}

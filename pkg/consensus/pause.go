@@ -114,11 +114,11 @@ const notifyPatience = 25 * time.Millisecond
 
 // record pushes the change of a call and has the store record it, unless it is on record.
 func (m *Member) record(ctx context.Context, c *pauseCall) error {
-	var telling sync.WaitGroup
-	defer telling.Wait()
+	var notifying sync.WaitGroup
+	defer notifying.Wait()
 	asked := false
 	err := pooldoc.Retry(func() (err error) {
-		asked, err = m.recordOnce(ctx, &telling, c)
+		asked, err = m.recordOnce(ctx, &notifying, c)
 		return err
 	})
 	if !asked {
@@ -132,7 +132,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 }
 
 // recordOnce is one attempt of record. asked reports whether the store was asked.
-func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
+func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
 	m.mu.Lock()
 	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
 	pool, timeout := m.pool, SyncTimeout(m.p.lease)
@@ -140,7 +140,7 @@ func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pau
 	if err != nil {
 		return false, err
 	}
-	decided := m.spread(ctx, telling, c, news)
+	decided := m.spread(ctx, notifying, c, news)
 	if c.recorded > 0 {
 		return false, nil
 	}
@@ -157,31 +157,31 @@ func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pau
 // waits until it is known that nobody has resumed since, or for notifyPatience: the caller must
 // call decided. A Resume notifies nobody: a notification can only stop, and stopped processors
 // continue when they see the record.
-func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
+func (m *Member) spread(ctx context.Context, notifying *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
 	none := func(bool) {}
 	if c.resume {
 		return none
 	}
 	if c.since == 0 || c.recorded > 0 {
-		telling.Go(func() { m.tell(ctx, news) })
+		notifying.Go(func() { m.notify(ctx, news) })
 		return none
 	}
-	tell := func() {
-		m.tell(context.WithoutCancel(ctx), news) // ctx may have ended with the saving
+	notify := func() {
+		m.notify(context.WithoutCancel(ctx), news) // ctx may have ended with the saving
 	}
-	telling.Add(1)
+	notifying.Add(1)
 	late := time.AfterFunc(notifyPatience, func() {
-		defer telling.Done()
-		tell()
+		defer notifying.Done()
+		notify()
 	})
 	return func(good bool) {
 		if !late.Stop() {
 			return
 		}
 		if good {
-			telling.Go(tell)
+			notifying.Go(notify)
 		}
-		telling.Done()
+		notifying.Done()
 	}
 }
 

@@ -112,7 +112,7 @@ func (p *Processor) Void(now time.Duration) {
 // Request returns the next request. A smaller demand takes effect at once, so Held may fall. The share in
 // force must not have risen since o was observed; see Yield. nonce is drawn at random for this request alone.
 // With MaxUnanswered unanswered requests it repeats the newest. A processor that cannot name all
-// its requests could not be told from its clone.
+// its requests would look like its clone.
 func (p *Processor) Request(now time.Duration, nonce uint64, o Observation) driver.Request {
 	p.Tick(now)
 	p.onTime = p.onTime && now-p.attempt <= p.patience()

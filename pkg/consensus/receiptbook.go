@@ -31,13 +31,13 @@ type receiptBook struct {
 
 // listen watches the store's channel for news until the Member leaves.
 func (m *Member) listen(store driver.Pusher, pool string) {
-	defer close(m.heard)
+	defer close(m.unwatched)
 	ctx, cancel := m.lifetime()
 	defer cancel()
 	warned := false
 	for again := watchAgain; ; again = min(2*again, watchAgainMost) {
 		attempt, over := context.WithTimeout(ctx, watchTimeout)
-		stop, err := store.Watch(attempt, pool, m.hear)
+		stop, err := store.Watch(attempt, pool, m.receive)
 		over()
 		if err == nil {
 			<-m.quit
@@ -73,8 +73,8 @@ func (m *Member) lifetime() (ctx context.Context, cancel context.CancelFunc) {
 	return ctx, cancel
 }
 
-// hear takes news.
-func (m *Member) hear(news []byte) {
+// receive takes news.
+func (m *Member) receive(news []byte) {
 	n, err := parseNotification(news)
 	if err != nil || n.from == m.self {
 		return // somebody else's, or of a later release
@@ -94,13 +94,13 @@ func (m *Member) hear(news []byte) {
 	many := m.p.answer.Live > mostPushers
 	m.mu.Unlock()
 	if text, err := reply.encode(); err == nil && reply.version > 0 && !many {
-		m.tell(context.Background(), text)
+		m.notify(context.Background(), text)
 	}
 }
 
-// tell pushes a notification, if the store has a channel for them. A processor that misses it sees
+// notify pushes a notification, if the store has a channel for them. A processor that misses it sees
 // the pause with the next sync.
-func (m *Member) tell(ctx context.Context, news []byte) {
+func (m *Member) notify(ctx context.Context, news []byte) {
 	if err := push(ctx, m.store, m.pool, news); err != nil && !errors.Is(err, ErrNoPush) {
 		m.log.Debug("news were not pushed", "error", err)
 	}

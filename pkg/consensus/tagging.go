@@ -14,7 +14,7 @@ import (
 // A tagging is the part of a processor that does all about tags.
 type tagging struct {
 	on         bool         // the limiter has quotas
-	tills      bool         // a tag may be short of tokens of its own
+	buckets    bool         // a tag may be short of tokens of its own
 	configured limit.Quotas // with their defaults
 	per        time.Duration
 	hash       uint32 // of the configured quotas
@@ -70,9 +70,9 @@ func (t *tagging) apply() {
 	q := t.changes.over(t.configured, t.per)
 	t.book.setQuotas(q, t.changesVersion())
 	t.policy.set(&q)
-	t.tills = hasTill(&q.Other) || slices.ContainsFunc(q.Match, func(p limit.QuotaPattern) bool { return hasTill(&p.Quota) })
+	t.buckets = hasBucket(&q.Other) || slices.ContainsFunc(q.Match, func(p limit.QuotaPattern) bool { return hasBucket(&p.Quota) })
 	for _, own := range q.Tags {
-		t.tills = t.tills || hasTill(&own)
+		t.buckets = t.buckets || hasBucket(&own)
 	}
 	t.unchanged, t.fresh = t.changes.leaves(t.configured).ReservedRate(t.per), true
 }
@@ -133,7 +133,7 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 	req.note.standing.capped = t.cappedPatterns()
 	req.Busy = packBusy(byte(c.seq), t.hash, t.unchanged, t.own)
 	if len(t.policy.plan.Own) > 0 {
-		t.policy.tell(&t.book) // the plan is as new as the demand
+		t.policy.assign(&t.book) // the plan is as new as the demand
 	}
 	t.ration(c, now)
 	t.book.carried = nil
@@ -165,7 +165,7 @@ func (t *tagging) take(c *core, now time.Duration, a *driver.Answer) urgency {
 	}
 	knew := t.policy.capable
 	t.spent.take(c.docs.Find(spentDocument), &t.book)
-	t.policy.hear(now, c.cfg.ID, a.Roster)
+	t.policy.receive(now, c.cfg.ID, a.Roster)
 	t.book.take(now, c.sent.at, driver.Interval(a.Lease, a.Live), a)
 	if !knew && t.policy.capable && len(t.own) > 0 {
 		return urgencyFast // the store can be asked only now
@@ -179,7 +179,7 @@ func (t *tagging) wants(c *core, now time.Duration, rows []RosterRow, self int) 
 		return nil, false
 	}
 	wants = t.policy.divide(now, c.interval(), t.most, rows, self, t.own)
-	t.policy.tell(&t.book)
+	t.policy.assign(&t.book)
 	return wants, true
 }
 

@@ -40,7 +40,7 @@ func (p *Processor) observe(o *Observation) {
 	p.reported.Waiting, p.reported.Throttled, p.reported.Tag = max(o.Waiting, 0), o.Throttled, ""
 	p.reported.Hold = o.Hold
 	if o.OfTag && o.Throttled != "" {
-		p.reported.Tag = p.tags.toldName(o.Tag)
+		p.reported.Tag = p.tags.reportedName(o.Tag)
 	}
 }
 
