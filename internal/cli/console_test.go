@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -56,11 +57,9 @@ func TestConsoleKnowsItsQuotas(t *testing.T) {
 	q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 30}}}.WithDefaults(time.Second)
 	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	limit := throttle.Limit{Max: 100, Per: time.Second}
-	p.SetLimit(limit.CeilingConfig())
-	p.SetQuotas(&q)
-	p.ReportTags(0, nil)
+	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &q})
 	m := join(store, "p", "a", "1 0 100 1000000 0 0", consensus.Whole, 1)
-	m.req.Busy = p.Request(0, 1, consensus.Whole).Busy
+	m.req.Busy = p.Request(0, 1, consensus.Observation{}).Busy
 	m.sync(t)
 	tm := newTerminal(store, "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}}}")
 	ctx, stop := context.WithCancel(t.Context())

@@ -126,7 +126,7 @@ func TestAuthor(t *testing.T) {
 func TestLimitThatCannotBeChanged(t *testing.T) {
 	for note, why := range map[string]string{
 		"1 n:30":               "the pool limits calls in flight, and only a limit of tokens can be overridden",
-		"2 of a later version": "no live pod has told a limit that could be overridden",
+		"2 of a later version": "no live pod has reported a limit that could be overridden",
 	} {
 		store := memstore.New()
 		join(store, "p", "a", note, consensus.Whole, 1).sync(t)

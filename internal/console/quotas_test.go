@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -37,16 +38,16 @@ func (m *member) withTags(t *testing.T, q throttle.Quotas, uses map[string]int64
 	t.Helper()
 	limit := throttle.Limit{Max: 100, Per: time.Second}
 	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: m.req.Pool, ID: m.req.ID}, "1")
-	p.SetLimit(limit.CeilingConfig())
 	q = q.WithDefaults(limit.Per)
-	p.SetQuotas(&q)
+	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &q})
 	for s := range int64(4) {
 		reports := []throttle.TagReport{}
 		for tag, rate := range uses {
 			reports = append(reports, throttle.TagReport{Tag: tag, Used: rate * s})
 		}
-		p.ReportTags(time.Duration(s)*time.Second, reports)
-		m.req.Busy = p.Request(time.Duration(s)*time.Second, uint64(s)+1, consensus.Whole).Busy
+		now := time.Duration(s) * time.Second
+		p.Yield(now, consensus.Whole, reports)
+		m.req.Busy = p.Request(now, uint64(s)+1, consensus.Observation{Demand: consensus.Whole}).Busy
 	}
 	m.sync(t)
 }

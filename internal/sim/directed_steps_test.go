@@ -110,7 +110,7 @@ func newGhost(t *testing.T, w *world) *ghost {
 	g := &ghost{}
 	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "pool", ID: "ghost", OnStoreLoss: consensus.Stop}, "gone")
 	for i := range 3 {
-		req := p.Request(w.now, uint64(i+1), driver.Whole)
+		req := p.Request(w.now, uint64(i+1), consensus.Observation{Demand: driver.Whole})
 		ans, _ := w.store.rec.Sync(&req, w.store.moment(w))
 		require.NoError(t, p.Take(w.now, ans, ""))
 		g.requests = append(g.requests, req)

@@ -265,7 +265,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
-			late := a.proc.Request(a.clock.read(w.now), 1, driver.Whole)
+			late := a.proc.Request(a.clock.read(w.now), 1, consensus.Observation{Demand: driver.Whole})
 			w.leave(a)
 			w.until(t, func() bool { return near(b, 100) })
 			before := outline(&w.store.rec)

@@ -103,7 +103,7 @@ func burst(l throttle.Limit) float64 {
 	return math.Max(1, math.Floor(float64(l.Max)*float64(100*time.Millisecond)/float64(period(l))))
 }
 
-// ahead is how much earlier a falling ceiling takes effect; see consensus.Processor.Apply.
+// ahead is how much earlier a falling ceiling takes effect; see consensus.Processor.Orders.
 const ahead = 200 * time.Millisecond
 
 // watch is how often a processor checks a moving ceiling.
@@ -118,21 +118,19 @@ func (w *world) prepare(p *process) {
 	if least := float64(p.limit.Min) / period(p.limit).Seconds(); w.limits.lowest == 0 || least < w.limits.lowest {
 		w.limits.lowest = least
 	}
-	p.proc.SetLimit(p.holder.Terms().Ceiling)
-	if terms := p.holder.Terms(); w.plan.permits {
-		p.proc.SetSpacing(terms.Spacing, terms.Strict)
+	terms := p.holder.Terms()
+	if !w.plan.permits {
+		terms.Spacing, terms.Strict = 0, false
 	}
+	if t := w.plan.tags; t != nil {
+		terms.Quotas = &t.quotas
+	}
+	p.proc.Configure(terms)
 }
 
 // apply hands the value of the share to the Throttle, as consensus.Member does, and checks the ceiling.
-func (w *world) apply(p *process) {
-	local := p.clock.read(w.now)
-	var l throttle.Lease
-	l.Share, l.Ceiling = p.proc.Apply(local, ahead)
-	l.Issuing = p.proc.Issuing(local)
-	if l.Share > 0 || l.Issuing {
-		l.Until = epoch.Add(p.proc.Until())
-	}
+func (w *world) apply(p *process, local time.Duration, of *throttle.Lease) {
+	l := throttle.Lease{Share: of.Share, Ceiling: of.Ceiling, Issuing: of.Issuing, Until: of.Until}
 	p.ceiling = l.Ceiling
 	if p.ceiling == 0 {
 		p.ceiling = float64(p.limit.Max)
@@ -155,14 +153,13 @@ func (w *world) apply(p *process) {
 	}
 }
 
-// observe adds the callers' use to the next request, as consensus.Member does.
-func (w *world) observe(p *process, local time.Duration) {
-	p.proc.Yield(local, p.report())
+// observe returns the callers' use for the next request, as consensus.Member does.
+func (w *world) observe(p *process, local time.Duration) (o consensus.Observation) {
+	p.proc.Yield(local, p.report(), w.reportTags(p, local))
 	w.touch(p, local)
 	p.sentFlow, p.sentAt = p.holder.Report(0).Usage, local
-	var o consensus.Observation
 	o.Used, o.Offered = p.sentFlow.Since(p.flow, local-p.flowAt, p.drawer.th.Limit().Max, p.drawer.th.Limit().Per)
-	p.proc.Observe(o)
+	return o
 }
 
 // moves reports whether the ceiling may move by itself.

@@ -68,17 +68,19 @@ func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
 // use until the lease ends, without querying its processor.
 func (w *world) touch(p *process, local time.Duration) {
 	before := p.held
+	o := p.proc.Orders(local, ahead, epoch)
 	p.held, p.until = p.proc.Held(local), p.proc.Until()
 	w.noteAlone(p, local, before)
-	w.hold(p, local)
+	w.hold(p, o.Pauses)
 	if max(before, p.held) > 0 {
 		p.drawer.heldAt = w.now
 	}
 	if w.plan.noted {
-		w.apply(p)
-		return
+		w.apply(p, local, &o.Lease)
+	} else {
+		w.tell(p)
 	}
-	w.tell(p)
+	w.takeTags(p, o.Grants)
 }
 
 // usable returns the share that the process may use now. A stopped process counts as drawing.

@@ -213,8 +213,7 @@ func (w *world) hear(p *process, version driver.Version, news []byte) {
 }
 
 // hold hands the pauses in force to a process's Throttle, as consensus.Member does.
-func (w *world) hold(p *process, local time.Duration) {
-	list := p.proc.Paused(local, epoch)
+func (w *world) hold(p *process, list []throttle.Paused) {
 	if !slices.Equal(list, p.pauses.list) {
 		if len(list) == 0 {
 			w.tracef("%s is paused no more", p)
@@ -253,7 +252,7 @@ func (w *world) checkPaused(p *process) {
 // checkResumed checks, once the pool is whole again and nothing was paused for long, that nobody is paused.
 func (w *world) checkResumed() {
 	for _, p := range w.procs {
-		if list := p.proc.Paused(p.clock.read(w.now), epoch); len(list) > 0 {
+		if list := p.proc.Orders(p.clock.read(w.now), 0, epoch).Pauses; len(list) > 0 {
 			w.violatef(CheckRecovery, "%s is still paused: %v", p, list)
 		}
 	}

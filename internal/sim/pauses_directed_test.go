@@ -56,7 +56,7 @@ var pauseSchedules = []directed{
 			news, err := consensus.PauseNotification("late", &old)
 			require.NoError(t, err)
 			w.hear(b, old.Version, news)
-			if list := b.proc.Paused(b.clock.read(w.now), epoch); len(list) > 0 {
+			if list := b.proc.Orders(b.clock.read(w.now), 0, epoch).Pauses; len(list) > 0 {
 				w.violatef(CheckPause, "%s is paused by news of what is over: %v", b, list)
 			}
 		},
@@ -348,7 +348,7 @@ func (w *world) seesOnly(t *testing.T, d time.Duration) *process {
 func requirePaused(t *testing.T, w *world, all ...*process) {
 	t.Helper()
 	for _, p := range all {
-		if w.violation == nil && len(p.proc.Paused(p.clock.read(w.now), epoch)) == 0 {
+		if w.violation == nil && len(p.proc.Orders(p.clock.read(w.now), 0, epoch).Pauses) == 0 {
 			w.violatef(CheckPause, "%s is not paused", p)
 		}
 	}
@@ -357,7 +357,7 @@ func requirePaused(t *testing.T, w *world, all ...*process) {
 func requireResumed(t *testing.T, w *world, all ...*process) {
 	t.Helper()
 	for _, p := range all {
-		if list := p.proc.Paused(p.clock.read(w.now), epoch); len(list) > 0 {
+		if list := p.proc.Orders(p.clock.read(w.now), 0, epoch).Pauses; len(list) > 0 {
 			w.violatef(CheckPause, "%s is still paused: %v", p, list)
 		}
 	}

@@ -165,7 +165,7 @@ func (w *world) turn(p *process) {
 		w.tracef("%s sees that it was suspended", p)
 		p.proc.Void(local)
 		p.leaseLag = p.lag
-		w.takeTags(p, p.lag)
+		w.takeTags(p, p.proc.Orders(local, ahead, epoch).Grants)
 	}
 	p.proc.Tick(local)
 	if p.outstanding && local >= p.timeout {
@@ -175,9 +175,7 @@ func (w *world) turn(p *process) {
 		p.proc.Poke(local)
 	}
 	if !p.outstanding && p.proc.RationDue(local) {
-		w.reportTags(p, local)
-		p.proc.Ration(local)
-		w.takeTags(p, p.lag)
+		p.proc.Ration(local, w.reportTags(p, local))
 	}
 	if !p.outstanding && p.proc.Next(local, p.spread) <= local {
 		w.send(p, local)
@@ -213,12 +211,13 @@ func (p *process) overslept() bool { return p.lag-p.leaseLag > p.lease/20 }
 // send sends the next request.
 func (w *world) send(p *process, local time.Duration) {
 	m := w.message(p, messageSync)
+	var o consensus.Observation
 	if w.plan.noted {
-		w.observe(p, local)
+		o = w.observe(p, local)
 	}
 	w.inherit(p)
-	w.reportTags(p, local)
-	m.req = p.proc.Request(local, w.rng.proc.Uint64(), p.report())
+	o.Demand = p.report()
+	m.req = p.proc.Request(local, w.rng.proc.Uint64(), o)
 	w.writeWill(p)
 	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
 		p.sentLag = p.lag // a repeat is based on its first sending
@@ -231,7 +230,6 @@ func (w *world) send(p *process, local time.Duration) {
 	p.loaded = cmp.Or(reported(m.req.Documents), p.loaded)
 	w.notePauseSent(p, &m.req)
 	w.touch(p, local) // a lower share is in force from here on
-	w.takeTags(p, p.lag)
 	w.counters.Syncs++
 	if w.trace != nil {
 		w.tracef("%s sends %d (last %d, seen %d): in use %v, wants %v, demand %v",
@@ -333,10 +331,9 @@ func (w *world) take(p *process, m *message) {
 		w.tracef("%s takes %d (%s, revision %d, frozen %v): nothing new", p, m.ans.Seq, m.ans.Status, m.ans.Revision, m.ans.Frozen)
 	}
 	p.pauses.answer = m.step
+	p.noteTagStarts(m)
 	w.touch(p, local)
 	p.pauses.answer = 0
-	p.noteTagStarts(m)
-	w.takeTags(p, p.sentLag)
 	w.checkClaim(p)
 	w.turn(p)
 	w.draw(p)

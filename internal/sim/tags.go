@@ -84,7 +84,6 @@ func (w *world) prepareTags(p *process) {
 	if t == nil {
 		return
 	}
-	p.proc.SetQuotas(&t.quotas)
 	p.hands = make([]tagHand, len(t.names)+1)
 	for i := range p.hands {
 		if i > 0 {
@@ -123,15 +122,15 @@ func (w *world) changeWants(p *process, i int) {
 	w.after(exponential(r, 6*time.Second), func() { w.changeWants(p, i) })
 }
 
-// reportTags adds tags to the next request, as consensus.Member does: lots that would expire before the answer are given back.
-func (w *world) reportTags(p *process, local time.Duration) {
+// reportTags reports tags, as the Throttle of a consensus.Member does: lots that would expire before the answer are given back.
+func (w *world) reportTags(p *process, local time.Duration) (reports []limit.TagReport) {
 	if p.hands == nil {
-		return
+		return nil
 	}
 	w.useTags(p)
 	keep := p.proc.TagKeep()
 	at := epoch.Add(local)
-	reports := make([]limit.TagReport, len(p.hands))
+	reports = make([]limit.TagReport, len(p.hands))
 	for i := range p.hands {
 		h := &p.hands[i]
 		if w.calm { // all ask for the same, so that all get the same share
@@ -159,22 +158,23 @@ func (w *world) reportTags(p *process, local time.Duration) {
 		reports[i] = h.TagReport
 		h.Owed = 0
 	}
-	p.proc.ReportTags(local, reports)
+	return reports
 }
 
-// takeTags hands the processor's grants for tags to their callers. lag is the error of the clock when it requested them.
-func (w *world) takeTags(p *process, lag time.Duration) {
+// takeTags hands the processor's grants for tags to their callers. The clock was not more ahead when it requested them than when it made
+// the request that the lease rests on.
+func (w *world) takeTags(p *process, grants []limit.TagGrant) {
 	if p.hands == nil {
 		return
 	}
-	for _, g := range p.proc.TagGrants(epoch, p.clock.read(w.now)) {
+	for _, g := range grants {
 		i := slices.IndexFunc(p.hands, func(h tagHand) bool { return h.Tag == g.Tag })
 		h := &p.hands[i]
 		if g.Void {
 			h.lots = nil
 		}
 		if g.Lot.Tokens > 0 && g.Needed {
-			h.lots = append(h.lots, tagLot{g.Lot, lag, h.start})
+			h.lots = append(h.lots, tagLot{g.Lot, p.leaseLag, h.start})
 			w.comeBack(p, g.Lot)
 		}
 	}

@@ -40,7 +40,7 @@ func (w *world) inherit(p *process) {
 	}
 	local := p.clock.read(w.now)
 	if p.place.holder == p {
-		if p.proc.Settled() {
+		if p.proc.Inherit(local, nil) {
 			p.inherited = nil
 		}
 		return

@@ -22,11 +22,10 @@ type (
 
 // The bounds and constants of package driver.
 const (
-	DefaultLease = driver.DefaultLease
-	MaxLease     = driver.MaxLease
-	MaxNoteBytes = driver.MaxNoteBytes
-
+	DefaultLease     = driver.DefaultLease
+	MaxLease         = driver.MaxLease
 	maxDocumentBytes = driver.MaxDocumentBytes
+	maxNoteBytes     = driver.MaxNoteBytes
 	MinLease         = driver.MinLease
 	Whole            = driver.Whole
 )

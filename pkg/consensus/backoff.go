@@ -33,43 +33,42 @@ const (
 )
 
 // stepBackoff returns the next step of the backoff, if one is due.
-func (c *poolCeiling) stepBackoff(now time.Duration) (next state.Shared[backoff.State], due bool) {
-	if !c.law.Adapts || c.answers == 0 {
+func (l *poolCeiling) stepBackoff(c *core, now time.Duration) (next state.Shared[backoff.State], due bool) {
+	if !l.law.Adapts || c.clock.answers == 0 {
 		return next, false
 	}
-	t := c.logical(now)
-	if c.lost(now) { // each processor makes steps for itself alone; see limit.Backoff
-		c.law.Drift(backoff.Step{Now: t, Used: c.used, Offered: c.offers})
+	t := c.clock.logical(now)
+	if c.clock.lost(now) { // each processor makes steps for itself alone; see limit.Backoff
+		l.law.Drift(backoff.Step{Now: t, Used: l.used, Offered: l.offers})
 		return next, false
 	}
-	used, offered := c.flow()
-	return c.law.NextBackoff(backoff.Step{
-		Now: t, Lag: c.calls.lag.Microseconds(), Reports: c.reported(), Processors: len(c.others) + 1, Used: used, Offered: offered,
+	used, offered := l.flow(c)
+	return l.law.NextBackoff(backoff.Step{
+		Now: t, Lag: l.calls.lag.Microseconds(), Reports: l.reported(c), Processors: l.law.Others + 1, Used: used, Offered: offered,
 	})
 }
 
 // cutDue reports whether the reports ask for a cut, which this processor should propose at once.
-func (c *poolCeiling) cutDue(now time.Duration) bool {
-	return c.law.Adapts && c.answers > 0 && c.law.CutDue(c.logical(now), c.reported())
+func (l *poolCeiling) cutDue(c *core, now time.Duration) bool {
+	return l.law.Adapts && c.clock.answers > 0 && l.law.CutDue(c.clock.logical(now), l.reported(c))
 }
 
 // reported returns how the called service treats the calls of all processors: by the last
 // notes of the others, and the newest figures of this one.
-func (c *poolCeiling) reported() (out []backoff.Report) {
-	of := c.law.Limit().Tokens(time.Second)
+func (l *poolCeiling) reported(c *core) (out []backoff.Report) {
+	of := l.law.Limit().Tokens(time.Second)
 	scale := func(n int64, rate float64) int64 {
 		return int64(max(0, min(float64(n)*rate/of, math.MaxInt32*float64(Whole))))
 	}
-	for i := range c.others {
-		n := &c.others[i]
-		if rate := n.limit.Tokens(time.Second); n.reports {
-			r := n.served
+	for n := range c.others {
+		if n.reports && n.limit.Max > 0 {
+			r, rate := n.served, n.limit.Tokens(time.Second)
 			r.Accepted, r.Refused, r.Overloaded = scale(r.Accepted, rate), scale(r.Refused, rate), scale(r.Overloaded, rate)
 			out = append(out, r)
 		}
 	}
-	if c.calls.served.Active {
-		out = append(out, reportOf(c.calls.served, of))
+	if l.calls.served.Active {
+		out = append(out, reportOf(l.calls.served, of))
 	}
 	return out
 }
@@ -82,43 +81,46 @@ func reportOf(s limit.Served, of float64) backoff.Report {
 	}
 }
 
-// tell adds to a note how the called service treats this processor's calls.
-func (c *poolCeiling) tell(n *note) {
-	if c.law.Adapts && c.calls.served.Active {
-		n.reports, n.served = true, reportOf(c.calls.served, n.limit.Tokens(time.Second))
+// report adds to a note how the called service treats this processor's calls, if the limit adapts to that.
+func (o *ownCalls) report(n *note, adapts bool) {
+	if adapts && o.served.Active {
+		n.reports, n.served = true, reportOf(o.served, n.limit.Tokens(time.Second))
 	}
 }
 
-// Heed records how the called service treats this processor's calls, between two requests.
-// Refusals bring the next request forward, so that the others learn of them soon.
-func (p *Processor) Heed(now time.Duration, s limit.Served) {
-	p.Tick(now)
-	c := &p.ceiling
-	c.calls.served = s
-	if p.state != StateHolding || p.urgency == urgencyNow || s.Refused+s.Overloaded <= 0 || s.Cuts != uint64(c.law.Backoff.State.Generation) {
-		return
+// hurries reports whether refusals bring the next request forward, a few times until the next cut.
+func (o *ownCalls) hurries(now time.Duration, generation int64) bool {
+	s, h := &o.served, &o.haste
+	if s.Refused+s.Overloaded <= 0 || s.Cuts != uint64(generation) {
+		return false
 	}
-	h := &c.calls.haste
 	if h.cuts != s.Cuts || now-h.last > calmHaste {
 		*h = haste{cuts: s.Cuts}
 	}
-	if h.count < mostHaste {
-		h.count, h.last = h.count+1, now
+	if h.count == mostHaste {
+		return false
+	}
+	h.count, h.last = h.count+1, now
+	return true
+}
+
+// heed records how the called service treats this processor's calls, between two requests.
+// Refusals bring the next request forward, so that the others learn of them soon.
+func (p *Processor) heed(now time.Duration, s limit.Served) {
+	p.Tick(now)
+	p.ceiling.calls.served = s
+	if p.state == StateHolding && p.urgency != urgencyNow && p.ceiling.calls.hurries(now, p.ceiling.law.Backoff.State.Generation) {
 		p.urgency = urgencyNow
 	}
 }
 
-// adapts reports whether the limit is adaptive.
-func (p *Processor) adapts() bool { return p.ceiling.law.Adapts }
-
-// Adapted reports whether the called service's refusals lower the pool's ceiling at now, and
+// adapted reports whether the called service's refusals lower the pool's ceiling at a logical time, and
 // how often they have. After a cut, settling is true while the refusal of a call granted now says
 // nothing about the new ceiling; see throttle.Lease.
-func (p *Processor) Adapted(now time.Duration) (lowered bool, cuts uint64, settling bool) {
-	c := &p.ceiling
-	if !c.law.Adapts {
+func (l *poolCeiling) adapted(t int64) (lowered bool, cuts uint64, settling bool) {
+	if !l.law.Adapts {
 		return false, 0, false
 	}
-	t, s := c.logical(now), c.law.Backoff.State
-	return c.law.Refused(t), uint64(s.Generation), !s.Counts(t)
+	s := l.law.Backoff.State
+	return l.law.Refused(t), uint64(s.Generation), !s.Counts(t)
 }

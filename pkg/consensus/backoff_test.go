@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
@@ -21,15 +22,14 @@ func TestOneCutForAllReports(t *testing.T) {
 	var procs []*Processor
 	for _, id := range []string{"a", "b", "c"} {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id}, id)
-		p.SetLimit(limitOf(t, throttle.Limit{Max: 300, Adaptive: true}).CeilingConfig())
+		p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 300, Adaptive: true}).CeilingConfig()})
 		procs = append(procs, p)
-		p.ceiling.ask(t, r, p, 0)
+		p.ask(t, r, 0, Observation{})
 	}
 	now := time.Second
 	round := func(s limit.Served) {
 		for _, p := range procs {
-			p.Observe(Observation{Used: 1, Offered: 1, Served: s})
-			p.ceiling.ask(t, r, p, now)
+			p.ask(t, r, now, Observation{Used: 1, Served: s})
 			now += 5 * time.Millisecond
 		}
 	}
@@ -38,25 +38,25 @@ func TestOneCutForAllReports(t *testing.T) {
 		round(old)
 	}
 	for _, p := range procs {
-		lowered, cuts, settling := p.Adapted(now)
+		lowered, cuts, settling := p.ceiling.adapted(p.clock.logical(now))
 		require.True(t, lowered)
 		require.Equal(t, uint64(1), cuts)
 		require.True(t, settling)
 	}
-	_, tokens := procs[0].Apply(now, 0)
+	_, tokens := procs[0].apply(now, 0)
 	require.InDelta(t, 300*0.49, tokens, 1e-3)
 	now += ceiling.Lag(driver.Interval(DefaultLease, 3))
 	for range 8 {
 		round(old)
 	}
-	_, cuts, settling := procs[0].Adapted(now)
+	_, cuts, settling := procs[0].ceiling.adapted(procs[0].clock.logical(now))
 	require.Equal(t, uint64(1), cuts, "late news")
 	require.False(t, settling)
 	old.Cuts = 1
 	for range 4 {
 		round(old)
 	}
-	_, cuts, _ = procs[2].Adapted(now)
+	_, cuts, _ = procs[2].ceiling.adapted(procs[2].clock.logical(now))
 	require.Equal(t, uint64(2), cuts)
 }
 
@@ -64,26 +64,26 @@ func TestOneCutForAllReports(t *testing.T) {
 func TestHeedIsBounded(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Adaptive: true}).CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	now := time.Second
 	brought := 0
-	hear := func(s limit.Served) {
+	brings := func(s limit.Served) {
 		p.urgency = urgencyNone
-		if p.Heed(now, s); p.urgency == urgencyNow {
+		if p.heed(now, s); p.urgency == urgencyNow {
 			brought++
 		}
 		now += 100 * time.Millisecond
 	}
 	for range 20 {
-		hear(limit.Served{Refused: 1, Active: true})
+		brings(limit.Served{Refused: 1, Active: true})
 	}
 	require.Equal(t, mostHaste, brought)
-	hear(limit.Served{Accepted: 1, Active: true})
-	hear(limit.Served{Cuts: 7, Refused: 1, Active: true})
+	brings(limit.Served{Accepted: 1, Active: true})
+	brings(limit.Served{Cuts: 7, Refused: 1, Active: true})
 	require.Equal(t, mostHaste, brought, "nothing was refused, or of calls under another ceiling")
 	now += calmHaste
-	hear(limit.Served{Overloaded: 1, Active: true})
+	brings(limit.Served{Overloaded: 1, Active: true})
 	require.Equal(t, mostHaste+1, brought, "after a while")
 }
 
@@ -98,15 +98,15 @@ func TestAdaptedSharesAreNeverLarger(t *testing.T) {
 		l = limitOf(t, l)
 		for _, o := range []Override{{}, {Max: 50, Per: time.Second}, {Max: 300, Per: time.Second}} {
 			plain, c := ceilingOf(l, o), ceilingOf(l, o)
-			c.answers = 1
+			pool := &core{clock: poolClock{answers: 1}}
 			cfg, s := c.law.BackoffConfig(), &c.law.Backoff.State
 			require.True(t, cfg.Reserved >= 1 && cfg.Reserved <= backoff.Whole)
 			for i := range int64(50) {
 				reports := []backoff.Report{{Generation: s.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
 				*s = cfg.Next(*s, backoff.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
 				for _, held := range []Share{0, 1, Whole / 3, Whole} {
-					share, tokens := c.apply(held, time.Duration(i)*100*time.Millisecond, 0)
-					most, _ := plain.apply(held, 0, 0)
+					share, tokens := c.apply(pool, held, time.Duration(i)*100*time.Millisecond, 0)
+					most, _ := plain.apply(&core{}, held, 0, 0)
 					require.LessOrEqual(t, share, most)
 					if tokens > 0 && o.Max == 0 && !l.Ramps() {
 						require.GreaterOrEqual(t, tokens, float64(l.AdaptiveMin)*(1-1e-6))

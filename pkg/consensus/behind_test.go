@@ -23,7 +23,7 @@ func steady(t *testing.T, n uint64) *Processor {
 	t.Helper()
 	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a", OnStoreLoss: Stop}, "1")
 	for i := range n {
-		req := p.Request(time.Duration(i)*time.Second, 100*(i+1), Whole)
+		req := p.Request(time.Duration(i)*time.Second, 100*(i+1), Observation{Demand: Whole})
 		require.NoError(t, p.Take(time.Duration(i)*time.Second, granted(&req), ""))
 	}
 	return p
@@ -32,19 +32,19 @@ func steady(t *testing.T, n uint64) *Processor {
 func TestProcessorTellsAStoreThatIsBehindWhatItHasSent(t *testing.T) {
 	p := steady(t, 50)
 	now := 50 * time.Second
-	req := p.Request(now, 1, Whole)
+	req := p.Request(now, 1, Observation{Demand: Whole})
 	require.Zero(t, req.Recalled)
 	require.NoError(t, p.Take(now, driver.Answer{Status: driver.Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: driver.Ticket{Seq: 40, Nonce: 4000}}, "2"))
 	require.Equal(t, Whole, p.Held(now), "the share goes on")
 	require.Equal(t, now, p.Next(now, 1), "asks at once")
 
-	next := p.Request(now, 2, Whole)
+	next := p.Request(now, 2, Observation{Demand: Whole})
 	require.NoError(t, next.Validate())
 	require.Equal(t, driver.Ticket{Seq: 40, Nonce: 4000}, next.Recalled)
 	require.Equal(t, "1", next.Incarnation)
 	require.Equal(t, []driver.Ticket{{Seq: req.Seq, Nonce: req.Nonce}}, next.Unanswered)
 	require.NoError(t, p.Take(now, granted(&next), "2"))
-	last := p.Request(now, 3, Whole)
+	last := p.Request(now, 3, Observation{Demand: Whole})
 	require.Zero(t, last.Recalled, "once")
 }
 
@@ -67,9 +67,9 @@ func TestProcessorStartsAnewBehindARequestThatItDoesNotRemember(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := steady(t, c.answered)
 			now := time.Duration(c.answered) * time.Second
-			req := p.Request(now, 1, Whole)
+			req := p.Request(now, 1, Observation{Demand: Whole})
 			require.NoError(t, p.Take(now, driver.Answer{Status: driver.Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: c.newest}, "2"))
-			next := p.Request(now, 2, Whole)
+			next := p.Request(now, 2, Observation{Demand: Whole})
 			if c.stays {
 				require.Equal(t, "1", next.Incarnation)
 				require.Equal(t, Whole, p.Held(now))
@@ -92,12 +92,12 @@ func TestRepeatTellsAStoreThatIsBehind(t *testing.T) {
 	now := 5 * time.Second
 	var req driver.Request
 	for range driver.MaxUnanswered + 3 {
-		req = p.Request(now, 7, Whole)
+		req = p.Request(now, 7, Observation{Demand: Whole})
 		p.Failed(now, req.Seq)
 	}
 	require.Equal(t, uint64(5+driver.MaxUnanswered), req.Seq)
 	require.NoError(t, p.Take(now, driver.Answer{Status: driver.Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: driver.Ticket{Seq: 3, Nonce: 300}}, "2"))
-	again := p.Request(now, 8, Whole)
+	again := p.Request(now, 8, Observation{Demand: Whole})
 	req.Recalled = driver.Ticket{Seq: 3, Nonce: 300}
 	require.Equal(t, req, again)
 	require.NoError(t, p.Take(now, granted(&again), "2"))

@@ -13,6 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
@@ -27,8 +28,13 @@ func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
 	return th.Limit()
 }
 
+func noteOf(l throttle.Limit, used, offered int64) (n note) {
+	n.setLimit(l.CeilingConfig(), used, offered)
+	return n
+}
+
 func TestNote(t *testing.T) {
-	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}).CeilingConfig(), 7, 8)
+	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}), 7, 8)
 	require.Equal(t, "1 1 600 60000000 7 8", n.String())
 	require.Equal(t, n, noteIn(n.String()))
 	largest := note{
@@ -37,7 +43,7 @@ func TestNote(t *testing.T) {
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.Equal(t, largest, noteIn(largest.String()), "it all has room")
-	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}.CeilingConfig(), 0, 0)
+	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
 	for _, text := range []string{
 		"", "1", "1 0 0 60000000 0 0", "1 0 1 0 0 0", "1 0 1 999 0 0", "1 2 600 60000000 7 8", "2 0 600 60000000 7 8",
@@ -144,7 +150,7 @@ func bodyOf(t *testing.T, o Override) []byte {
 // ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
 func ceilingOf(l throttle.Limit, o Override) poolCeiling {
 	c := poolCeiling{override: o}
-	c.configure(l.CeilingConfig())
+	c.configure(&sharing.Terms{Ceiling: l.CeilingConfig()})
 	c.law.Override = o.rate()
 	return c
 }
@@ -194,7 +200,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 				held = left
 			}
 			left -= held
-			share, tokens := c.apply(held, 0, 0)
+			share, tokens := c.apply(&core{}, held, 0, 0)
 			require.LessOrEqual(t, share, limit.MaxShare)
 			require.GreaterOrEqual(t, share, int64(0))
 			perSecond := float64(l.Max) / l.Per.Seconds()
@@ -211,11 +217,16 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 	}
 }
 
+// apply is the worth of the share in force.
+func (p *Processor) apply(now, ahead time.Duration) (share int64, tokens float64) {
+	return p.ceiling.apply(&p.core, p.Held(now), now, ahead)
+}
+
 // ask plays one request and its answer, of a store that never freezes.
-func (c *poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time.Duration) driver.Request {
+func (p *Processor) ask(t *testing.T, r *driver.Record, now time.Duration, o Observation) driver.Request {
 	t.Helper()
-	p.ceiling.offers = max(p.ceiling.offers, 1) // it has a share
-	req := p.Request(now, uint64(now)+1, Whole)
+	o.Demand, o.Offered = Whole, max(o.Offered, 1) // it has a share
+	req := p.Request(now, uint64(now)+1, o)
 	ans, _ := r.Sync(&req, driver.At{Now: after(now).Now})
 	require.NoError(t, p.Take(now, ans, "fresh"))
 	return req
@@ -227,23 +238,22 @@ func TestForeignCeilingsAreLeftAlone(t *testing.T) {
 	r := &driver.Record{}
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}, Adaptive: true})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(l.CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
-	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
-	p.ceiling.ask(t, r, p, 100*time.Millisecond)
-	require.False(t, p.ceiling.urgent)
+	p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
+	require.Equal(t, urgencyNow, p.urgency, "the ramp is not on record yet")
+	p.ask(t, r, 100*time.Millisecond, Observation{})
+	require.NotEqual(t, urgencyNow, p.urgency)
 	for _, name := range []string{rampDocument, backoffDocument} {
 		held := recorded(r, name).Version
 		_, _, err := r.Save(&driver.DocumentReport{Name: name, Version: driver.NextVersion(held, 1), Base: held, Body: []byte(strange)}, driver.At{})
 		require.NoError(t, err)
 	}
 	for i := range 20 {
-		p.Observe(Observation{Served: limit.Served{Refused: 20, Active: true}})
-		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
+		p.ask(t, r, time.Duration(i+1)*time.Second, Observation{Served: limit.Served{Refused: 20, Active: true}})
 	}
 	require.Equal(t, strange, string(recorded(r, rampDocument).Body))
 	require.Equal(t, strange, string(recorded(r, backoffDocument).Body))
-	_, tokens := p.Apply(20*time.Second, 0)
+	_, tokens := p.apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0)
 	require.Equal(t, Whole, p.Held(20*time.Second), "the share is renewed")
 }
@@ -255,13 +265,13 @@ func TestRampMovesOnceASecond(t *testing.T) {
 	var ps []*Processor
 	for i := range 5 {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: fmt.Sprint(i)}, fmt.Sprint("i", i))
-		p.SetLimit(l.CeilingConfig())
+		p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 		ps = append(ps, p)
 	}
 	changes, last := 0, Version(0)
 	for now := time.Duration(0); now < 100*time.Second; now += 100 * time.Millisecond {
 		for i, p := range ps {
-			p.ceiling.ask(t, r, p, now+time.Duration(i)*time.Millisecond)
+			p.ask(t, r, now+time.Duration(i)*time.Millisecond, Observation{})
 		}
 		if v := recorded(r, rampDocument).Version; v != last {
 			changes, last = changes+1, v
@@ -274,31 +284,31 @@ func TestRampMovesOnceASecond(t *testing.T) {
 func TestRampAtTheTopWritesNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}).CeilingConfig())
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}).CeilingConfig()})
 	now := time.Duration(0)
 	ask := func(n int) {
 		for range n {
 			now += time.Second
-			p.ceiling.ask(t, r, p, now)
+			p.ask(t, r, now, Observation{})
 		}
 	}
 	ask(10)
 	at := recorded(r, rampDocument).Version
 	ask(100)
 	require.Equal(t, at, recorded(r, rampDocument).Version)
-	_, tokens := p.Apply(now, 0)
+	_, tokens := p.apply(now, 0)
 	require.Zero(t, tokens, "the configured limit")
 
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 40, Per: time.Second})}, driver.At{})
 	require.NoError(t, err)
 	ask(1)
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.Zero(t, tokens, "what the pool was used to goes on: 20")
 	ask(2)
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.InDelta(t, 31, tokens, 7, "and rises by the slope to the new limit: (40 - 10) / 5 s")
 	ask(6)
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.InDelta(t, 40, tokens, 0)
 }
 
@@ -306,21 +316,20 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Policy: Even}, "1")
 	r := &driver.Record{}
-	sync := func(now time.Duration, identity string) driver.Request {
-		req := p.Request(now, uint64(now)+1, Whole)
+	sync := func(now time.Duration, identity string, inUse Share) driver.Request {
+		req := p.Request(now, uint64(now)+1, Observation{Demand: Whole, InUse: inUse})
 		at := after(now)
 		at.Identity, at.Remembers = identity, map[string]time.Duration{"one": remembers}[identity]
 		ans, _ := r.Sync(&req, at)
 		require.NoError(t, p.Take(now, ans, "fresh"))
 		return req
 	}
-	sync(0, "one")
+	sync(0, "one", 0)
 	require.Equal(t, Whole, p.Held(0))
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b", Policy: Even}, "1")
-	p.Observe(Observation{InUse: Whole * 8 / 10})
 	for now := time.Second; now < 4*time.Second; now += time.Second {
-		sync(now, "one")
-		req := other.Request(now, uint64(now)+7, Whole)
+		sync(now, "one", Whole*8/10)
+		req := other.Request(now, uint64(now)+7, Observation{Demand: Whole})
 		a := after(now)
 		a.Identity = "one"
 		ans, _ := r.Sync(&req, a)
@@ -331,7 +340,7 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 
 	*r = driver.Record{} // by a server that remembers nothing
 	for now := 4 * time.Second; now < 8*time.Second; now += time.Second {
-		req := sync(now, "two")
+		req := sync(now, "two", Whole*8/10)
 		require.Equal(t, Whole*8/10, req.InUse)
 		require.Equal(t, Whole/2, p.Held(now), "no slot more than the lease had")
 	}
@@ -347,12 +356,11 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 		from, to int64
 	}{{"rising", 4_000_000, 5_000_000}, {"falling", 5_000_000, 4_000_000}} {
 		t.Run(c.name, func(t *testing.T) {
-			x := ceilingOf(l, Override{})
-			x.answers, x.clamp = 2, 2500*time.Millisecond
+			x, pool := ceilingOf(l, Override{}), core{clock: poolClock{answers: 2, clamp: 2500 * time.Millisecond}}
 			x.law.Ramp.State = ramp.State{From: c.from, To: c.to, Base: c.to, Min: 100, Max: 200, Per: 1e6, Ramp: 1e7}
 			line := x.law.RampConfig().Ceiling(x.law.Ramp.State)
 			for now := time.Duration(0); now < 2*time.Second; now += 10 * time.Millisecond {
-				_, tokens := x.apply(Whole, now, ahead)
+				_, tokens := x.apply(&pool, Whole, now, ahead)
 				for late := time.Duration(0); late <= ahead; late += 50 * time.Millisecond {
 					require.LessOrEqual(t, tokens, line.At((now+late).Microseconds())+1e-9)
 				}
@@ -366,14 +374,13 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 // that is known, and no further.
 func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 100 * time.Second})
-	x := ceilingOf(l, Override{})
-	x.answers, x.clamp = 2, 2500*time.Millisecond
+	x, c := ceilingOf(l, Override{}), &core{clock: poolClock{answers: 2, clamp: 2500 * time.Millisecond}}
 	x.law.Ramp.State = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
-	require.InDelta(t, 105.5, x.tokens(500*time.Millisecond, 0), 1e-9)
-	require.InDelta(t, 106, x.tokens(time.Hour, 0), 1e-9)
-	_, due := x.stepRamp(time.Hour)
+	require.InDelta(t, 105.5, x.tokens(c, 500*time.Millisecond, 0), 1e-9)
+	require.InDelta(t, 106, x.tokens(c, time.Hour, 0), 1e-9)
+	_, due := x.stepRamp(c, time.Hour, false)
 	require.False(t, due, "nobody knows what time it is")
-	_, due = x.stepRamp(2 * time.Second)
+	_, due = x.stepRamp(c, 2*time.Second, false)
 	require.True(t, due)
 }
 
@@ -381,17 +388,17 @@ func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20}).CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 5})}, driver.At{})
 	require.NoError(t, err)
-	p.ceiling.ask(t, r, p, time.Second)
+	p.ask(t, r, time.Second, Observation{})
 	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")
 	r.Documents = nil
-	p.ceiling.ask(t, r, p, 2*time.Second)
+	p.ask(t, r, 2*time.Second, Observation{})
 	now := p.Next(2*time.Second, 1)
 	require.LessOrEqual(t, now, 2*time.Second+p.fast())
-	p.ceiling.ask(t, r, p, now)
+	p.ask(t, r, now, Observation{})
 	require.Equal(t, Version(7), recorded(r, limitDocument).Version)
 }
 
@@ -400,21 +407,21 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 func TestUnreadableLimitWantsNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20}).CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	require.Equal(t, Whole, p.Held(0))
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, driver.At{})
 	require.NoError(t, err)
 	now := time.Second
 	for ; now < DefaultLease+2*time.Second; now += time.Second {
-		p.ceiling.ask(t, r, p, now)
+		p.ask(t, r, now, Observation{})
 	}
 	require.Zero(t, p.Held(now))
-	p.ceiling.ask(t, r, p, now) // tells it
+	p.ask(t, r, now, Observation{}) // tells it
 	require.Zero(t, r.Claims(), "the others can have it")
 	p.Poke(now)
 	require.Greater(t, p.Next(now, 0), now+p.fast())
-	require.ErrorContains(t, p.Unreadable(), "is not an override")
+	require.ErrorContains(t, p.unreadable(), "is not an override")
 }
 
 // A store that learns its time late cannot tell with the first answer whether the pool has
@@ -424,29 +431,28 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}})
 	deferred, written := true, int64(0)
 	ask := func(p *Processor, now time.Duration) {
-		p.ceiling.offers = max(p.ceiling.offers, 1) // it has a share
-		req := p.Request(now, uint64(now)+1, Whole)
+		req := p.Request(now, uint64(now)+1, Observation{Demand: Whole, Offered: 1}) // it has a share
 		at := driver.At{Now: written, Deferred: deferred}
 		written = after(now).Now
 		ans, _ := r.Sync(&req, at)
 		require.NoError(t, p.Take(now, ans, "fresh"))
 	}
 	a := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	a.SetLimit(l.CeilingConfig())
+	a.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 	for now := time.Duration(0); now < 40*time.Second; now += time.Second { // a ramp stands still in the freeze
 		ask(a, now)
 	}
-	_, tokens := a.Apply(40*time.Second, 0)
+	_, tokens := a.apply(40*time.Second, 0)
 	require.Zero(t, tokens, "at the top")
 	leave := a.Leave(40 * time.Second)
 	r.Leave(&leave, driver.At{Now: written, Deferred: true})
 
 	b := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	b.SetLimit(l.CeilingConfig())
+	b.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 	for i := range 5 {
 		now := 60*time.Second + time.Duration(i)*100*time.Millisecond
 		ask(b, now)
-		_, tokens = b.Apply(now, 0)
+		_, tokens = b.apply(now, 0)
 		require.InDelta(t, 10, tokens, 0.5, "answer %d", i+1)
 	}
 }
@@ -456,23 +462,23 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}).CeilingConfig())
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}).CeilingConfig()})
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	other.SetLimit(limitOf(t, throttle.Limit{Max: 10}).CeilingConfig())
+	other.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 10}).CeilingConfig()})
 	now := time.Duration(0)
 	for ; now < 10*time.Minute; now += time.Second {
-		p.ceiling.ask(t, r, p, now)
-		other.ceiling.ask(t, r, other, now)
+		p.ask(t, r, now, Observation{})
+		other.ask(t, r, now, Observation{})
 	}
-	_, tokens := p.Apply(now, 0)
+	_, tokens := p.apply(now, 0)
 	require.InDelta(t, 10, tokens, 0, "the lowest limit is that of b")
 	leave := other.Leave(now)
 	r.Leave(&leave, driver.At{Now: after(now).Now})
 	for range 12 {
 		now += time.Second
-		p.ceiling.ask(t, r, p, now)
+		p.ask(t, r, now, Observation{})
 	}
-	_, tokens = p.Apply(now, 0)
+	_, tokens = p.apply(now, 0)
 	require.InDelta(t, 12, tokens, 0.5, "by a sixth for each second")
 }
 
@@ -480,18 +486,18 @@ func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}).CeilingConfig())
-	p.ceiling.ask(t, r, p, 0)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10}).CeilingConfig()})
+	p.ask(t, r, 0, Observation{})
 	for i := range driver.MaxDocuments {
 		_, _, err := r.Save(&driver.DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, driver.At{})
 		require.NoError(t, err)
 	}
 	asked := 0
 	for now := p.Next(0, 1); now < 20*time.Second; now = p.Next(now, 1) {
-		p.ceiling.ask(t, r, p, now)
+		p.ask(t, r, now, Observation{})
 		asked++
 	}
 	require.LessOrEqual(t, asked, 23)
-	_, tokens := p.Apply(20*time.Second, 0)
+	_, tokens := p.apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0, "and the ramp stands at min")
 }

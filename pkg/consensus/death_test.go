@@ -21,7 +21,7 @@ func joined(t *testing.T, r *driver.Record, now *time.Duration, id, incarnation 
 func syncOnce(t *testing.T, r *driver.Record, now *time.Duration, p *Processor) driver.Answer {
 	t.Helper()
 	*now += 100 * time.Millisecond
-	req := p.Request(*now, uint64(*now), Whole)
+	req := p.Request(*now, uint64(*now), Observation{Demand: Whole})
 	require.NoError(t, req.Validate())
 	ans, _ := r.Sync(&req, driver.At{Now: 1_000_000_000 + now.Microseconds(), Identity: "store", Remembers: time.Hour})
 	require.NoError(t, p.Take(*now, ans, p.incarnation+"'"))
@@ -39,12 +39,12 @@ func TestAProcessorTakesOverFromADeadOne(t *testing.T) {
 	require.Zero(t, stranger.Held(now))
 
 	// What dies next is known to be dead: the claims of both are free, and the one that has them does not name them again.
-	heir := joined(t, &r, &now, "a", "3", dead.Will(0), stranger.Will(0))
-	require.Equal(t, Whole, heir.Held(now))
-	require.True(t, heir.Settled())
-	require.True(t, heir.View(now).TookOver)
-	require.Empty(t, heir.Request(now, 1, Whole).Dead)
-	require.Len(t, r.Rows, 3, "their rows stay")
+	successor := joined(t, &r, &now, "a", "3", dead.Will(0), stranger.Will(0))
+	require.Equal(t, Whole, successor.Held(now))
+	require.True(t, successor.Inherit(now, nil))
+	require.True(t, successor.View(now).TookOver)
+	require.Empty(t, successor.Request(now, 1, Observation{Demand: Whole}).Dead)
+	require.Len(t, r.Rows, 3, "tsuccessor rows stay")
 
 	// Late packets of the dead are refused, and change nothing.
 	require.Equal(t, driver.Replaced, syncOnce(t, &r, &now, dead).Status)
@@ -55,38 +55,38 @@ func TestADeathIsNamedUntilTheStoreHasAnswered(t *testing.T) {
 	var r driver.Record
 	now := time.Minute
 	dead := joined(t, &r, &now, "a", "1")
-	heir := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "2")
-	heir.Inherit(now, []Will{dead.Will(0)})
+	successor := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "2")
+	successor.Inherit(now, []Will{dead.Will(0)})
 	for nonce := range uint64(3) { // lost
-		require.Len(t, heir.Request(now, nonce, Whole).Dead, 1)
-		require.False(t, heir.Settled())
+		require.Len(t, successor.Request(now, nonce, Observation{Demand: Whole}).Dead, 1)
+		require.False(t, successor.Inherit(now, nil))
 	}
 	at := 1_000_000_000 + now.Microseconds()
 	closed := driver.Record{
 		Store: "store", Revision: 1, Clock: at, Wall: at, Lease: DefaultLease,
 		Rows: []driver.Row{{RowKey: driver.RowKey{ID: "a", Incarnation: "2"}, State: driver.RowCloned, LastSeen: at}},
 	}
-	require.Equal(t, driver.Cloned, syncOnce(t, &closed, &now, heir).Status)
-	require.False(t, heir.Settled(), "a refusal settles nothing, under whatever incarnation it goes on")
-	syncOnce(t, &r, &now, heir)
-	require.True(t, heir.Settled())
-	require.Equal(t, Whole, heir.Held(now))
+	require.Equal(t, driver.Cloned, syncOnce(t, &closed, &now, successor).Status)
+	require.False(t, successor.Inherit(now, nil), "a refusal settles nothing, under whatever incarnation it goes on")
+	syncOnce(t, &r, &now, successor)
+	require.True(t, successor.Inherit(now, nil))
+	require.Equal(t, Whole, successor.Held(now))
 }
 
 func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 	var r driver.Record
 	now := time.Minute
 	dead := joined(t, &r, &now, "a", "1")
-	heir := joined(t, &r, &now, "a", "2", dead.Will(2*time.Second))
-	require.Zero(t, heir.Held(now), "the claim earns what is owed")
+	successor := joined(t, &r, &now, "a", "2", dead.Will(2*time.Second))
+	require.Zero(t, successor.Held(now), "the claim earns what is owed")
 	now += 2 * time.Second
-	syncOnce(t, &r, &now, heir)
-	require.Equal(t, Whole, heir.Held(now))
+	syncOnce(t, &r, &now, successor)
+	require.Equal(t, Whole, successor.Held(now))
 
 	// What would take longer than a claim stays is not waited for.
 	never := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "3")
-	never.Inherit(now, []Will{heir.Will(Removal(MaxLease) + 1), never.Will(0), {}})
-	require.True(t, never.Settled())
+	never.Inherit(now, []Will{successor.Will(Removal(MaxLease) + 1), never.Will(0), {}})
+	require.True(t, never.Inherit(now, nil))
 }
 
 func TestTheDeathOfACloneFreesNothing(t *testing.T) {
@@ -102,8 +102,8 @@ func TestTheDeathOfACloneFreesNothing(t *testing.T) {
 				require.Equal(t, driver.Cloned, syncOnce(t, &r, &now, &clone).Status)
 				will = Will{Death: driver.Death{Incarnation: "1", Last: driver.Ticket{Seq: r.Rows[0].Seq, Nonce: r.Rows[0].Nonce}}}
 			}
-			heir := joined(t, &r, &now, "a", "3", will)
-			require.Zero(t, heir.Held(now))
+			successor := joined(t, &r, &now, "a", "3", will)
+			require.Zero(t, successor.Held(now))
 			require.Equal(t, Whole, p.Held(now))
 			require.Equal(t, driver.RowCloned, r.Rows[0].State)
 		})

@@ -25,8 +25,8 @@ const (
 const degradeFor = driver.MaxOutlasts * 4 / 5
 
 // outlasts is Request.Outlasts.
-func (p *Processor) outlasts() time.Duration {
-	if p.cfg.OnStoreLoss == Degrade {
+func (c *core) outlasts() time.Duration {
+	if c.cfg.OnStoreLoss == Degrade {
 		return driver.MaxOutlasts
 	}
 	return 0
@@ -38,11 +38,11 @@ func (p *Processor) outlasts() time.Duration {
 // when it comes back, and by another quarter when it is set. That leaves one lease minus the
 // gap between the last received request and the next one. A gap of a quarter leaves 0.75
 // leases, which are 0.63 on a clock that is 8.33 % slow while the store's is 8.33 % fast.
-func (p *Processor) grace() time.Duration {
-	return max(0, min(p.lease*6/10, (p.lease-p.gap)*84/100))
+func (c *core) grace() time.Duration {
+	return max(0, min(c.lease*6/10, (c.lease-c.gap)*84/100))
 }
 
 // rest sets the end of a share without consent: it rests on the newest request.
-func (p *Processor) rest() {
-	p.until = min(p.degradedEnd, p.attempt+p.grace())
+func (c *core) rest() {
+	c.until = min(c.degradedEnd, c.attempt+c.grace())
 }

@@ -15,7 +15,7 @@ func lost(t *testing.T) (p *Processor, asked time.Duration) {
 	for !p.degraded {
 		now = p.Next(now, 0)
 		asked = now
-		p.Failed(now, p.Request(now, uint64(now), Whole).Seq)
+		p.Failed(now, p.Request(now, uint64(now), Observation{Demand: Whole}).Seq)
 		require.Less(t, now, 2*DefaultLease)
 	}
 	require.Equal(t, Share(490_000_000), p.Held(now))
@@ -31,7 +31,7 @@ func TestAShareWithoutConsentRestsOnTheLastRequest(t *testing.T) {
 	require.Zero(t, p.Held(end))
 	require.Equal(t, StateLost, p.View(end).State)
 
-	req := p.Request(end, 1, Whole)
+	req := p.Request(end, 1, Observation{Demand: Whole})
 	require.Zero(t, req.InUse)
 	p.Failed(end, req.Seq)
 	require.Zero(t, p.Held(end+1), "not again before the store has answered")
@@ -43,7 +43,7 @@ func TestWhoHasNoShareDoesNotGoOn(t *testing.T) {
 	p.held = 0
 	for now := time.Second; now < 2*DefaultLease; {
 		now = p.Next(now, 0)
-		p.Failed(now, p.Request(now, uint64(now), Whole).Seq)
+		p.Failed(now, p.Request(now, uint64(now), Observation{Demand: Whole}).Seq)
 		require.False(t, p.View(now).Degraded, now)
 	}
 	require.Equal(t, StateLost, p.state)
@@ -55,7 +55,7 @@ func TestAShareWithoutConsentLastsAnHour(t *testing.T) {
 	for p.Held(now) > 0 {
 		require.NotZero(t, p.Held(p.Until()-1))
 		now = p.Next(now, 1)
-		p.Failed(now, p.Request(now, uint64(now), Whole).Seq)
+		p.Failed(now, p.Request(now, uint64(now), Observation{Demand: Whole}).Seq)
 	}
 	require.InDelta(t, time.Hour, now-began, float64(2*p.interval()))
 }
@@ -64,7 +64,7 @@ func TestAShareWithoutConsentLastsAnHour(t *testing.T) {
 func TestWhoAsksOnTimeGoesOnWithoutTheStore(t *testing.T) {
 	for _, lease := range []time.Duration{MinLease, DefaultLease, MaxLease} {
 		for _, live := range []int{1, 100, 1000} {
-			p := Processor{lease: lease}
+			p := core{lease: lease}
 			p.answer.Live = live
 			gap := max(p.interval(), SyncTimeout(lease)) // from one request to the next
 			require.Greater(t, p.grace(), gap*3/2, "%v, %d live", lease, live)
@@ -82,7 +82,7 @@ func TestAShareWithoutConsentAllowsForTheGap(t *testing.T) {
 		DefaultLease:     0,
 	} {
 		p := content(t, 0) // answered at 1 s
-		req := p.Request(time.Second+gap, 7, Whole)
+		req := p.Request(time.Second+gap, 7, Observation{Demand: Whole})
 		p.Failed(time.Second+gap, req.Seq)
 		require.Equal(t, want, p.grace(), "a gap of %v", gap)
 	}

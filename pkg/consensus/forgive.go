@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -71,16 +70,4 @@ func (f *forgiving) take(held driver.Document) {
 		f.times++
 	}
 	f.known, f.id = true, doc.ID
-}
-
-// forgive tells the holder to forget its debt if it was forgiven since the last call. m.mu is held.
-func (m *Member) forgive() {
-	times := m.p.ceiling.forgiving.times
-	if times == m.forgiven {
-		return
-	}
-	m.forgiven = times
-	if h, ok := m.holder.(sharing.Debtor); ok {
-		h.ForgiveDebt()
-	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -14,7 +15,7 @@ import (
 // answerIssuing takes the store's answer to the next request of p.
 func answerIssuing(t *testing.T, p *Processor, now time.Duration, issuing bool, share Share) {
 	t.Helper()
-	req := p.Request(now, uint64(now)+1, Whole)
+	req := p.Request(now, uint64(now)+1, Observation{Demand: Whole})
 	err := p.Take(now, driver.Answer{
 		Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Time: now.Microseconds(), Revision: req.Seq, Issuing: issuing,
 		Grant: driver.Grant{Share: share, Live: 1, Roster: []RosterRow{{ID: "a", Demand: Whole}}},
@@ -26,35 +27,35 @@ func answerIssuing(t *testing.T, p *Processor, now time.Duration, issuing bool, 
 // while its lease is over or its clock cannot be trusted.
 func TestProcessorIssuing(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
-	require.False(t, p.Issuing(0), "nothing is known")
+	require.False(t, p.isIssuing(0), "nothing is known")
 	now := time.Second
 	answerIssuing(t, p, now, true, 0)
-	require.True(t, p.Issuing(now))
+	require.True(t, p.isIssuing(now))
 	require.Equal(t, now+DefaultLease, p.Until())
 
 	now += time.Second
 	p.Void(now)
-	require.False(t, p.Issuing(now), "the machine was suspended")
+	require.False(t, p.isIssuing(now), "the machine was suspended")
 	require.Equal(t, urgencyNow, p.urgency)
 	answerIssuing(t, p, now, true, 0)
-	require.True(t, p.Issuing(now))
+	require.True(t, p.isIssuing(now))
 
 	now += DefaultLease
 	p.Failed(now, p.sent.Seq)
-	require.False(t, p.Issuing(now), "the lease is over")
+	require.False(t, p.isIssuing(now), "the lease is over")
 	require.Equal(t, StateLost, p.state)
 	require.False(t, p.degraded, "there is no share to go on with")
 
 	answerIssuing(t, p, now, true, 0)
 	now += time.Second
 	answerIssuing(t, p, now, false, 0)
-	require.True(t, p.Issuing(now), "what was reserved is good until there is room for shares")
+	require.True(t, p.isIssuing(now), "what was reserved is good until there is room for shares")
 	now += time.Second
 	answerIssuing(t, p, now, false, Whole)
-	require.False(t, p.Issuing(now))
+	require.False(t, p.isIssuing(now))
 	now += time.Second
 	answerIssuing(t, p, now, false, 0)
-	require.False(t, p.Issuing(now), "a processor without a share")
+	require.False(t, p.isIssuing(now), "a processor without a share")
 }
 
 // A low limit that is not strict reserves one slot for each contender, and none that is far
@@ -77,16 +78,18 @@ func TestReservesAhead(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
-			p.SetSpacing(tc.spacing, tc.strict)
+			p.Configure(sharing.Terms{Spacing: tc.spacing, Strict: tc.strict})
+			var answer driver.Answer
 			for i := range tc.contenders + 3 {
 				row := RosterRow{ID: string(rune('a' + i))}
 				if i < tc.contenders {
 					row.Demand = 1
 				}
-				p.answer.Roster = append(p.answer.Roster, row)
+				answer.Roster = append(answer.Roster, row)
 			}
-			require.Equal(t, tc.contenders, p.contenders())
-			require.Equal(t, tc.want, p.ahead(limit.Order{Spacing: tc.spacing, Ahead: tc.ahead}))
+			p.permits.take(&p.core, 0, &answer)
+			require.Equal(t, tc.contenders, p.permits.contenders)
+			require.Equal(t, tc.want, p.permits.ahead(limit.Order{Spacing: tc.spacing, Ahead: tc.ahead}, p.lease))
 		})
 	}
 }

@@ -92,7 +92,7 @@ func TestIntervalsThatMustNotStretch(t *testing.T) {
 func failing(p *Processor, now, took time.Duration, n int) (least, most []time.Duration) {
 	for range n {
 		sent := now
-		req := p.Request(sent, uint64(sent)+1, Whole)
+		req := p.Request(sent, uint64(sent)+1, Observation{Demand: Whole})
 		p.Failed(sent+took, req.Seq)
 		least, most = append(least, p.Next(sent+took, 0)-sent), append(most, p.Next(sent+took, 1)-sent)
 		now = max(p.Next(sent+took, 1), sent+took)
@@ -172,7 +172,7 @@ func TestFastRequestsWantRoom(t *testing.T) {
 		for i, c := range tc.claims {
 			rows = append(rows, RosterRow{ID: string(rune('b' + i)), Claim: c, Demand: Whole})
 		}
-		req := p.Request(0, 1, Whole)
+		req := p.Request(0, 1, Observation{Demand: Whole})
 		require.NoError(t, p.Take(0, driver.Answer{
 			Seq: req.Seq, Nonce: 1, Lease: DefaultLease, Revision: 1, Grant: driver.Grant{Live: len(rows), PoolSize: len(rows), Roster: rows},
 		}, ""))

@@ -201,9 +201,9 @@ func TestASlowStoreIsLogged(t *testing.T) {
 		var all []situation
 		now := 2 * time.Second
 		for range n {
-			req := p.Request(now, uint64(now), Whole)
+			req := p.Request(now, uint64(now), Observation{Demand: Whole})
 			require.NoError(t, p.Take(now+answer, driver.Answer{
-				Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: req.Revision + 1, Grant: p.answer,
+				Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: req.Revision + 1, Grant: p.answer.Grant,
 			}, ""))
 			all = append(all, p.situation(now+answer, nil))
 			now = p.Next(now+answer, 1)

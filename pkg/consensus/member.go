@@ -22,34 +22,31 @@ import (
 // background. It is a sharing.Pool. All methods may be called from any
 // goroutine.
 type Member struct {
-	store Store
-	pool  string
-	self  string // identifies this process in what is pushed
-	log   *slog.Logger
-	base  time.Time // origin of the processor's local time; monotonic
-	poke  chan struct{}
-	quit  chan struct{} // closed when Leave begins
-	done  chan struct{} // closed when the loop has ended
-	heard chan struct{} // closed when news is no longer watched
+	store     Store
+	pool      string
+	self      string // identifies this process in what is pushed
+	log       *slog.Logger
+	base      time.Time // origin of the processor's local time; monotonic
+	poke      chan struct{}
+	quit      chan struct{} // closed when Leave begins
+	done      chan struct{} // closed when the loop has ended
+	unwatched chan struct{} // closed when news is no longer watched
 
 	onSync []func(Synced)
 
 	leave   sync.Once
 	judging sync.WaitGroup // pauses that the called service asked for
 
-	mu     sync.Mutex
-	p      *Processor
-	holder sharing.Holder
-	terms  sharing.Terms
-	pushed limit.Lease    // the lease that the holder was given last
-	paused []limit.Paused // and the pauses
-	// forgiven counts how often the holder's debt was forgiven.
-	forgiven int
-	receipt  receiptBook
-	slots    reserver
-	heir     heir
-	lastErr  error
-	logbook  logbook
+	mu      sync.Mutex
+	p       *Processor
+	holder  sharing.Holder
+	terms   sharing.Terms
+	pushed  Orders // to the holder, without what is new each time
+	receipt receiptBook
+	slots   reserver
+	lock    witnessLock
+	lastErr error
+	logbook logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
 	// request was sent, and when the request that the lease rests on was sent.
 	sentOffset, offset time.Duration
@@ -79,12 +76,12 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		return nil, err
 	}
 	m := &Member{
-		store: s, pool: pool, self: rand.Text(), heard: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
+		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, heir: heir{witness: o.witness},
+		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, lock: witnessLock{witness: o.witness},
 	}
 	m.offset = m.wallOffset()
-	m.p.SetSpacing(driver.MinSpacing, false) // until a limiter is attached: nothing for or against
+	m.p.Configure(sharing.Terms{Spacing: driver.MinSpacing}) // until a limiter is attached: nothing for or against
 	if o.failFast {
 		if err := m.syncFirst(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
@@ -94,7 +91,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	if store, ok := s.(driver.Pusher); ok {
 		go m.listen(store, pool)
 	} else {
-		close(m.heard)
+		close(m.unwatched)
 	}
 	return m, nil
 }
@@ -105,7 +102,7 @@ func (m *Member) View() View {
 	defer m.mu.Unlock()
 	v := m.p.View(m.now())
 	v.LastError = m.lastErr
-	v.Paused = m.p.Paused(m.now(), m.base)
+	v.Paused = paused(m.p.pauses.inForce(m.now()), m.base)
 	v.PauseMissing = slices.DeleteFunc(v.PauseMissing, func(id string) bool { return uint64(m.receipt.pushed[id]) >= v.Generation })
 	return v
 }
@@ -116,15 +113,10 @@ func (m *Member) Attach(h sharing.Holder) {
 	defer m.mu.Unlock()
 	m.holder = h
 	m.terms = h.Terms()
-	m.p.SetLimit(m.terms.Ceiling)
-	m.p.SetSlots(m.terms.Slots)
-	m.p.SetQuotas(m.terms.Quotas)
-	if m.p.SetSpacing(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
+	if m.p.Configure(m.terms); m.terms.Spacing > 0 {
 		m.beginReserving()
 	}
-	m.pushPauses()
-	m.pushed = m.lease(m.now())
-	h.Lease(m.pushed)
+	m.push()
 }
 
 // Poke reports that a caller waits or was refused: the next sync may come sooner.
@@ -147,10 +139,10 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.leave.Do(func() {
 		close(m.quit)
 		<-m.done
-		<-m.heard
+		<-m.unwatched
 		free := m.payDebt(ctx)
 		m.mu.Lock()
-		unheard := m.p.NeverAnswered()
+		unanswered := m.p.last.Seq == 0 && m.p.failures > 0
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
@@ -161,7 +153,7 @@ func (m *Member) Leave(ctx context.Context) error {
 			m.release(false)
 			return
 		}
-		err = m.tellLeave(ctx, req, unheard)
+		err = m.sendLeave(ctx, req, unanswered)
 		m.release(err != nil)
 		if err != nil {
 			err = fmt.Errorf("consensus: leaving pool %q: %w", req.Pool, err)
@@ -194,8 +186,8 @@ func (m *Member) payDebt(ctx context.Context) bool {
 	}
 }
 
-// tellLeave notifies the store until it answers; just once if it has never answered.
-func (m *Member) tellLeave(ctx context.Context, req driver.Leave, once bool) error {
+// sendLeave notifies the store until it answers; just once if it has never answered.
+func (m *Member) sendLeave(ctx context.Context, req driver.Leave, once bool) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, SyncTimeout(MinLease))
 		err := m.store.Leave(attempt, req)
@@ -250,8 +242,8 @@ func (m *Member) run() {
 		case <-m.poke:
 			m.mu.Lock()
 			m.p.Poke(m.now())
-			if m.holder != nil && m.p.adapts() {
-				m.p.Heed(m.now(), m.holder.Report(0).Usage.Served)
+			if m.holder != nil && m.p.ceiling.law.Adapts {
+				m.p.heed(m.now(), m.holder.Report(0).Usage.Served)
 			}
 			m.mu.Unlock()
 		case <-timer.C:
@@ -267,14 +259,13 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 	now := m.now()
 	// The wall clock runs while a machine is suspended, the monotonic one does not:
 	// the lease is older than it looks.
-	if drift := m.wallOffset() - m.offset; m.p.Suspended(drift) {
+	if drift := m.wallOffset() - m.offset; drift > m.p.lease/20 {
 		m.p.Void(now)
 		m.offset += drift
 	}
 	m.p.Tick(now)
 	if !syncing && m.holder != nil && m.p.RationDue(now) {
-		m.p.ReportTags(now, m.holder.ReportTags(m.p.TagKeep()))
-		m.p.Ration(now)
+		m.p.Ration(now, m.holder.ReportTags(m.p.TagKeep()))
 	}
 	m.push()
 	wait := watchEvery
@@ -333,7 +324,6 @@ func (m *Member) take(req driver.Request, ans driver.Answer, err error) error {
 		m.offset, m.flow = m.sentOffset, m.sentFlow
 		m.receiptsCame()
 		m.judge()
-		m.forgive()
 	}
 	m.push()
 	m.report(err)
@@ -348,44 +338,49 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sentOffset = m.wallOffset()
-	now, demand := m.now(), Whole
+	now, o := m.now(), Observation{Demand: Whole}
 	if h := m.holder; h != nil {
-		m.p.ReportTags(now, h.ReportTags(m.p.TagKeep()))
-		asked := h.Report(m.p.DemandSpan())
-		demand = Share(asked.Demand)
-		m.p.Yield(now, demand)
+		tags := h.ReportTags(m.p.TagKeep())
+		asked := h.Report(2 * m.p.interval()) // so that the next answer comes within the span of the demand
+		m.p.Yield(now, Share(asked.Demand), tags)
 		m.push()         // a lower share is in force before the store learns of it
 		r := h.Report(0) // after that: no call begins under the old share any more
 		m.sentFlow = flowAt{r.Usage, now}
-		o := Observation{InUse: Share(r.InUse), Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag, Hold: asked.Hold}
-		o.Served = m.sentFlow.Served
+		o = Observation{
+			Demand: Share(asked.Demand), InUse: Share(r.InUse), Served: r.Usage.Served,
+			Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag, Hold: asked.Hold,
+		}
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.at, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
 		o.Lately = m.recent.of(m.sentFlow, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
-		m.p.Observe(o)
 	}
-	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)
-	m.pushTags()
-	return req, m.p.Timeout()
+	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), o)
+	m.push()
+	return req, SyncTimeout(m.p.lease)
 }
 
-// push gives the holder the pauses and the lease in force if they differ from the last.
-// m.mu is held.
+// push gives the holder the orders in force that it does not have yet. m.mu is held.
 func (m *Member) push() {
-	m.pushPauses() // before a lease that is good again
-	m.pushTags()
-	l := m.lease(m.now())
-	if l == m.pushed {
+	h := m.holder
+	if h == nil {
 		return
 	}
-	m.pushed = l
-	if m.holder != nil {
-		m.holder.Lease(l)
+	last, o := &m.pushed, m.p.Orders(m.now(), 2*watchEvery, m.base) // twice: the loop may wake late
+	if !slices.Equal(o.Pauses, last.Pauses) {
+		h.SetPauses(o.Pauses) // before a lease that is good again
 	}
-}
-
-// lease is the processor's share as the holder sees it. m.mu is held.
-func (m *Member) lease(now time.Duration) limit.Lease {
-	return m.p.Lease(now, 2*watchEvery, m.base) // twice: the loop may wake late
+	if q, ok := h.(sharing.QuotaHolder); ok && o.Quotas != nil {
+		q.SetQuotas(*o.Quotas)
+	}
+	if o.Grants != nil {
+		h.GrantTags(o.Grants)
+	}
+	if o.Lease != last.Lease {
+		h.Lease(o.Lease)
+	}
+	if d, ok := h.(sharing.Debtor); ok && o.Forgiven != last.Forgiven {
+		d.ForgiveDebt()
+	}
+	m.pushed = Orders{Pauses: o.Pauses, Lease: o.Lease, Forgiven: o.Forgiven}
 }
 
 // now is the local monotonic time.

@@ -52,11 +52,11 @@ const (
 	maxNoteCuts   = 78_000_000_000
 )
 
-// noteOf returns the note of a processor that is configured with l. A period with a fraction
-// of a microsecond is rounded up, so that the limit in the note is never above the real one.
-func noteOf(l ceiling.Config, used, offered int64) note {
+// setLimit sets the configured limit and its use. A period with a fraction of a microsecond is
+// rounded up, so that the limit in the note is never above the real one.
+func (n *note) setLimit(l ceiling.Config, used, offered int64) {
 	per := (l.Limit.Per + time.Microsecond - 1).Truncate(time.Microsecond)
-	return note{limit: ceiling.Rate{Max: l.Limit.Max, Per: per}, hard: l.Hard, used: used, offered: offered}
+	n.limit, n.hard, n.used, n.offered = ceiling.Rate{Max: l.Limit.Max, Per: per}, l.Hard, used, offered
 }
 
 // A noteText is a note that is being written.
@@ -64,14 +64,14 @@ type noteText []byte
 
 // add appends a word if it has a value, and there is room for it.
 func (t *noteText) add(name, value string) {
-	if value != "" && len(*t)+len(name)+len(value)+2 <= MaxNoteBytes {
+	if value != "" && len(*t)+len(name)+len(value)+2 <= maxNoteBytes {
 		*t = append(append(append(append(*t, ' '), name...), ':'), value...)
 	}
 }
 
 // String returns the text of a note. What other processors need comes first, and always has room.
 func (n note) String() string {
-	t := append(make(noteText, 0, MaxNoteBytes), noteForm...)
+	t := append(make(noteText, 0, maxNoteBytes), noteForm...)
 	if n.limit.Max > 0 {
 		hard := int64(0)
 		if n.hard {

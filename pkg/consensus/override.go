@@ -152,7 +152,7 @@ func (o Override) fits(roster []RosterRow) error {
 		}
 	}
 	if !heeded {
-		why := "no live pod has told a limit that could be overridden"
+		why := "no live pod has reported a limit that could be overridden"
 		if slots {
 			why = "the pool limits calls in flight, and only a limit of tokens can be overridden"
 		}

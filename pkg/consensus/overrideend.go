@@ -49,16 +49,16 @@ func (e *ending) change(m moment, o Override, held pooldoc.Held) (next Override,
 }
 
 // stepOverride returns the change of the document "limit" that a request should propose, if one is due.
-func (c *poolCeiling) stepOverride(now time.Duration) (next Override, due bool) {
-	if c.unreadable != nil {
+func (l *poolCeiling) stepOverride(c *core, now time.Duration) (next Override, due bool) {
+	if l.unreadable != nil {
 		return next, false
 	}
-	return c.ending.change(c.moment(now), c.override, c.docs.Find(limitDocument))
+	return l.ending.change(c.clock.moment(now), l.override, c.docs.Find(limitDocument))
 }
 
 // takeOverride puts the override of a document in force.
-func (c *poolCeiling) takeOverride(now time.Duration, doc driver.Document) {
-	c.override, c.unreadable = limitDoc.Read(doc)
-	c.law.Override = c.override.rate()
-	c.ending.load(c.moment(now), &c.override)
+func (l *poolCeiling) takeOverride(m moment, doc driver.Document) {
+	l.override, l.unreadable = limitDoc.Read(doc)
+	l.law.Override = l.override.rate()
+	l.ending.load(m, &l.override)
 }

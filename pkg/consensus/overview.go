@@ -211,11 +211,11 @@ func (o *Overview) QuotaChanges() (QuotaChanges, error) { return quotaChangesIn(
 func (o *Overview) Reserved(known limit.Quotas) (rate float64, ok bool) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
-		told, has := unpackBusy(row.Busy)
+		busy, has := unpackBusy(row.Busy)
 		if !has {
 			continue
 		}
-		sum := told.unchanged + o.changes.reserves(row.Per)
+		sum := busy.unchanged + o.changes.reserves(row.Per)
 		if QuotaHash(row.RosterRow) == QuotaHashOf(known, row.Per) {
 			sum = o.changes.over(known, row.Per).ReservedRate(row.Per)
 		}

@@ -24,11 +24,11 @@ func SyncTimeout(lease time.Duration) time.Duration {
 // interval returns the current time between syncs, stretched while the store is slow. A replaced processor may not know that the pool's
 // lease is now as short as possible. If it is the only processor still asking, gaps above a quarter of that lease count as no time, and its
 // successor would never be removed.
-func (p *Processor) interval() time.Duration {
-	if p.state == StateReplaced {
-		return min(driver.Interval(p.lease, p.answer.Live), driver.Interval(MinLease, 0))
+func (c *core) interval() time.Duration {
+	if c.state == StateReplaced {
+		return min(driver.Interval(c.lease, c.answer.Live), driver.Interval(MinLease, 0))
 	}
-	return p.load.stretched(p.lease, p.answer.Live)
+	return c.load.stretched(c.lease, c.answer.Live)
 }
 
 // fast is the time between syncs of a processor that waits for a share that others can
@@ -93,8 +93,8 @@ func (p *Processor) backoff() time.Duration {
 }
 
 // patience is the longest gap between requests of a process that was not stalled.
-func (p *Processor) patience() time.Duration {
-	return max(2*p.interval(), p.lease/2) + SyncTimeout(p.lease)
+func (c *core) patience() time.Duration {
+	return max(2*c.interval(), c.lease/2) + SyncTimeout(c.lease)
 }
 
 // Next returns the local time at which the next request is due. The random number spread, from 0 to 1, keeps the processors of a pool out
@@ -128,10 +128,10 @@ func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 // Poke reports a waiting or refused caller. It brings the next request forward if the store does not know yet, or no share is held.
 func (p *Processor) Poke(now time.Duration) {
 	p.Tick(now)
-	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.ceiling.readable() != nil || p.patient() {
+	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.unreadable() != nil || p.patient() {
 		return
 	}
-	if p.tags.tills && p.held > 0 {
+	if p.tags.buckets && p.held > 0 {
 		if p.tags.extra.take(now, p.interval()) {
 			p.urgency = max(p.urgency, urgencyFast)
 		}
@@ -142,10 +142,18 @@ func (p *Processor) Poke(now time.Duration) {
 	}
 }
 
+// A split is the division of the limit among the processors for an answer and a demand.
+type split struct {
+	slots  int     // into which the limit is divided; 0: into any shares
+	wants  []Share // by the policy, in the order of the roster; nil: not known
+	self   int
+	demand Share
+}
+
 // choose works out the share to ask for and lowers the share in force to it at once. A higher share takes effect when granted. In a frozen
 // pool nothing is given up: nobody else could have it, and it would not come back before the freeze ends.
 func (p *Processor) choose(now time.Duration) {
-	if p.ceiling.readable() != nil {
+	if p.unreadable() != nil {
 		p.want = p.held // which ends with its lease
 		return
 	}
@@ -187,13 +195,13 @@ func (p *Processor) wants(now time.Duration) (wants []Share, self int) {
 			rows[i].Demand = p.demand
 		}
 	}
-	byTags, ok := p.tagWants(now, rows, self)
+	byTags, ok := p.tags.wants(&p.core, now, rows, self)
 	if !ok {
 		byTags = p.cfg.Policy(rows)
 	}
 	p.split.wants, p.split.self, p.split.demand = byTags, self, p.demand
-	if p.slots > 0 {
-		p.split.wants = wholeSlots(p.split.wants, rows, p.slots, p.turn())
+	if n := p.split.slots; n > 0 {
+		p.split.wants = wholeSlots(p.split.wants, rows, n, p.turn())
 	}
 	return p.split.wants, self
 }

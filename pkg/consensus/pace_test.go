@@ -15,7 +15,7 @@ func content(t *testing.T, frozen time.Duration) *Processor {
 	t.Helper()
 	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a", Policy: Even}, "1")
 	for i := range uint64(2) {
-		req := p.Request(time.Duration(i)*time.Second, i, Whole)
+		req := p.Request(time.Duration(i)*time.Second, i, Observation{Demand: Whole})
 		require.NoError(t, p.Take(time.Duration(i)*time.Second, driver.Answer{
 			Seq: req.Seq, Nonce: i, Lease: DefaultLease, Frozen: frozen, Revision: 1,
 			Grant: driver.Grant{Share: 490_000_000, Live: 2, PoolSize: 2, Agreed: true, Roster: []RosterRow{
@@ -52,12 +52,12 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 	for now < 15*DefaultLease { // a store that refuses at once is asked most often
 		p.Poke(now)
 		now = max(now+1, p.Next(now, 0))
-		newest = p.Request(now, uint64(now), Whole)
+		newest = p.Request(now, uint64(now), Observation{Demand: Whole})
 		p.Failed(now, newest.Seq)
 		require.Len(t, newest.Unanswered, int(newest.Seq-newest.LastSeq-1), "all are named")
 	}
 	require.Len(t, newest.Unanswered, driver.MaxUnanswered-1)
-	require.Equal(t, newest, p.Request(now+1, 7, 0), "once more, whatever is in use by now")
+	require.Equal(t, newest, p.Request(now+1, 7, Observation{}), "once more, whatever is in use by now")
 	require.Equal(t, Share(490_000_000), p.Held(now), "degraded")
 
 	answer := driver.Answer{
@@ -67,7 +67,7 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 	require.NoError(t, p.Take(now+2, answer, ""))
 	require.Equal(t, Share(490_000_000), p.Held(now+2), "the answer came too late to grant anything")
 	require.LessOrEqual(t, p.Next(now+2, 1), max(now+2, p.urgentAt+p.fast()), "asks at once")
-	next := p.Request(now+3, 8, Whole)
+	next := p.Request(now+3, 8, Observation{Demand: Whole})
 	require.Equal(t, newest.Seq+1, next.Seq)
 	require.Equal(t, driver.Ticket{Seq: newest.Seq, Nonce: newest.Nonce}, driver.Ticket{Seq: next.LastSeq, Nonce: next.LastNonce})
 	require.Empty(t, next.Unanswered)
@@ -80,7 +80,7 @@ func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
 		p := content(t, frozen)
 		p.cfg.Policy = Fair
 		p.split.wants = nil
-		req := p.Request(2*time.Second, 9, 0) // no demand at all
+		req := p.Request(2*time.Second, 9, Observation{}) // no demand at all
 		require.InDelta(t, int64(want), int64(req.InUse), 1, "frozen for %v", frozen)
 		require.Equal(t, req.InUse, p.Held(2*time.Second), "what is reported is in force")
 	}
@@ -97,7 +97,7 @@ func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
 	r := &driver.Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: MinLease, Rows: rows}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Lease: MaxLease}, "1")
 	for now := time.Duration(0); ; {
-		req := p.Request(now, uint64(now), Whole)
+		req := p.Request(now, uint64(now), Observation{Demand: Whole})
 		req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0
 		ans, _ := r.Sync(&req, after(now))
 		require.NoError(t, p.Take(now, ans, "3"))

@@ -79,8 +79,8 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	}
 	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
 	m.mu.Lock()
-	left := m.p.Left()
-	m.p.ceiling.pauses.forget(s.Tag)
+	left := m.p.left()
+	m.p.pauses.forget(s.Tag)
 	m.mu.Unlock()
 	if left {
 		return limit.ErrClosed
@@ -96,7 +96,7 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	if m.p.Left() {
+	if m.p.left() {
 		return true, limit.ErrClosed
 	}
 	if !until.IsZero() {
@@ -114,11 +114,11 @@ const notifyPatience = 25 * time.Millisecond
 
 // record pushes the change of a call and has the store record it, unless it is on record.
 func (m *Member) record(ctx context.Context, c *pauseCall) error {
-	var telling sync.WaitGroup
-	defer telling.Wait()
+	var notifying sync.WaitGroup
+	defer notifying.Wait()
 	asked := false
 	err := pooldoc.Retry(func() (err error) {
-		asked, err = m.recordOnce(ctx, &telling, c)
+		asked, err = m.recordOnce(ctx, &notifying, c)
 		return err
 	})
 	if !asked {
@@ -126,21 +126,21 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
+	m.p.pauses.release(c.stop.tag, err == nil)
 	m.push()
 	return err
 }
 
 // recordOnce is one attempt of record. asked reports whether the store was asked.
-func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
+func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
 	m.mu.Lock()
 	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
-	pool, timeout := m.pool, m.p.Timeout()
+	pool, timeout := m.pool, SyncTimeout(m.p.lease)
 	m.mu.Unlock()
 	if err != nil {
 		return false, err
 	}
-	decided := m.spread(ctx, telling, c, news)
+	decided := m.spread(ctx, notifying, c, news)
 	if c.recorded > 0 {
 		return false, nil
 	}
@@ -157,31 +157,31 @@ func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pau
 // waits until it is known that nobody has resumed since, or for notifyPatience: the caller must
 // call decided. A Resume notifies nobody: a notification can only stop, and stopped processors
 // continue when they see the record.
-func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
+func (m *Member) spread(ctx context.Context, notifying *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
 	none := func(bool) {}
 	if c.resume {
 		return none
 	}
 	if c.since == 0 || c.recorded > 0 {
-		telling.Go(func() { m.tell(ctx, news) })
+		notifying.Go(func() { m.notify(ctx, news) })
 		return none
 	}
-	tell := func() {
-		m.tell(context.WithoutCancel(ctx), news) // ctx may have ended with the saving
+	notify := func() {
+		m.notify(context.WithoutCancel(ctx), news) // ctx may have ended with the saving
 	}
-	telling.Add(1)
+	notifying.Add(1)
 	late := time.AfterFunc(notifyPatience, func() {
-		defer telling.Done()
-		tell()
+		defer notifying.Done()
+		notify()
 	})
 	return func(good bool) {
 		if !late.Stop() {
 			return
 		}
 		if good {
-			telling.Go(tell)
+			notifying.Go(notify)
 		}
-		telling.Done()
+		notifying.Done()
 	}
 }
 
@@ -224,14 +224,4 @@ func PauseNotification(from string, d *driver.DocumentReport) ([]byte, error) {
 	}
 	flash := notification{from: from, version: d.Version, pauses: &n}
 	return flash.encode()
-}
-
-// has reports whether a tag is paused at now.
-func (p *pausing) has(now time.Duration, tag string) bool {
-	for _, s := range p.inForce(now) {
-		if s.tag == tag {
-			return true
-		}
-	}
-	return false
 }

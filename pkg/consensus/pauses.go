@@ -10,8 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A pausing holds the pauses of the pool as a processor knows them. It has no clock and no I/O; it
-// is a part of poolCeiling.
+// A pausing is the part of a processor that knows the pauses of the pool, and what leads to one.
 type pausing struct {
 	version    Version   // of the pauseList
 	recorded   pauseList // as on record
@@ -32,6 +31,7 @@ type pausing struct {
 	// wishes are own pauses that go on. They are proposed until they are on record, and again when
 	// they vanish because somebody restored a wiped store's older document.
 	wishes []wish
+	retry  retryAfter
 }
 
 // A wish is a pause requested at this processor.
@@ -48,11 +48,32 @@ type wish struct {
 // pushed it saves it at the same time, or has just done so.
 func notifiedFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
 
-// take takes the document of an answer, which is held now. asked is when the request was sent.
-func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
+func (*pausing) restart() {}
+
+// report proposes what should be on record, and reports the receipt.
+func (p *pausing) report(c *core, now time.Duration, req *request) {
+	if d, ok := p.propose(c.clock.moment(now), c.docs.Find(pauseDocument), uint16(req.Nonce)); ok {
+		req.Documents = pooldoc.Report(req.Documents, d)
+	}
+	req.paused = p.has(now, "")
+	req.note.paused, req.note.retryAt = p.receipt(), p.retry.until(c.clock.logical(now), now)
+}
+
+// take takes the pauses on record, and what the called service has asked of others.
+func (p *pausing) take(c *core, now time.Duration, a *driver.Answer) urgency {
+	p.retry.live, p.retry.others = len(a.Roster), 0
+	for n := range c.others {
+		p.retry.others = max(p.retry.others, n.retryAt)
+	}
+	p.load(c.clock.moment(now), c.sent.at, c.docs.Find(pauseDocument))
+	return urgencyNone
+}
+
+// load takes the document of an answer, which is held now. asked is when the request was sent.
+func (p *pausing) load(m moment, asked time.Duration, held pooldoc.Held) {
 	switch {
 	case held.Version != p.version:
-		p.load(m, held)
+		p.replace(m, held)
 	case !held.Lost && p.unreadable == nil:
 		p.follow(m)
 	}
@@ -102,8 +123,8 @@ func (p *pausing) resumes(w *wish) bool {
 	return !earlier || p.notified.version == 0
 }
 
-// load puts the recorded document in force.
-func (p *pausing) load(m moment, held pooldoc.Held) {
+// replace puts another recorded document in force.
+func (p *pausing) replace(m moment, held pooldoc.Held) {
 	n, err := pauseDoc.Read(held.Document)
 	known := p.version
 	p.version, p.unreadable, p.stale = held.Version, err, false
@@ -224,6 +245,16 @@ func (p *pausing) inForce(now time.Duration) (list []stop) {
 	return list
 }
 
+// has reports whether a tag is paused at now.
+func (p *pausing) has(now time.Duration, tag string) bool {
+	for _, s := range p.inForce(now) {
+		if s.tag == tag {
+			return true
+		}
+	}
+	return false
+}
+
 // receipt is the version for which this processor has stopped; 0: none.
 func (p *pausing) receipt() Version {
 	if p.unreadable != nil {
@@ -297,12 +328,12 @@ func (p *pausing) lacks(m moment, w *wish) bool {
 
 // written returns the document that should be on record at a moment: the recorded pauses that are
 // not over, and the wishes. Pauses of a lost or stale record are written by the current clock.
-func (p *pausing) written(m moment, anew bool) pauseList {
+func (p *pausing) written(m moment, again bool) pauseList {
 	n := pauseList{resumed: p.recorded.resumed}
 	for i, s := range p.stops {
 		switch {
 		case s.end <= m.now:
-		case anew || p.stale:
+		case again || p.stale:
 			n.entries = append(n.entries, s.entry(m))
 		default:
 			n.entries = append(n.entries, p.recorded.entries[i])

@@ -17,71 +17,31 @@ import (
 // Invariant: Held is at most the claim that the store has on record for the
 // incarnation, for as long as that claim can be on record.
 type Processor struct {
-	cfg         ProcessorConfig
-	incarnation string
-	state       State
+	core
+	split split // of the limit, by the policy
 
-	seq        uint64
-	last       driver.Ticket // of the answer taken last
-	lastTime   int64
-	unanswered []driver.Ticket // sent since, the newest request included, at most MaxUnanswered
-	recalled   driver.Ticket   // named by the store when it was behind
-	history    history
-	revision   uint64
-	lease      time.Duration
-
-	held        Share
-	until       time.Duration // end of the lease, or of a share without consent
-	lapses      int           // counts the times that a held share lapsed
-	degraded    bool
-	degradedEnd time.Duration // end of the degraded hour
-	want        Share
-	even        Share // what it soon holds if it lacks tokens, by the last answer; see evenShare
-	demand      Share // as reported last
-	answer      driver.Grant
-	split       struct { // the policy's result for the answer and a demand
-		wants  []Share
-		self   int
-		demand Share
-	}
-	slots   int           // into which the limit is divided; see SetSlots
-	spacing time.Duration // of the limit; see SetSpacing
-	strict  bool
-	issuing bool // the pool issues tokens, as answered
-	winding bool // it no longer does, but has no room for shares yet
-	reservations
-	frozen   time.Duration // local time until which the pool is frozen, as answered
-	frozenBy FreezeCause
-
-	sent     sentRequest
-	attempt  time.Duration // when the newest request was sent
-	onTime   bool          // every request since the last answer was sent on time
-	failures int           // failed requests since the last answer
-	answered time.Duration // when the last answered request was sent
-	gap      time.Duration // from that one to the next, which failed
-	load     load          // of the store
-	urgency  urgency
-	urgentAt time.Duration // when the last urgent request was sent
-	hurried  bool          // the newest request was sent ahead of its interval
-	vain     int           // hurried requests in a row that brought no larger share
-	growing  time.Duration // until when a short processor that has just grown looks for more
-
-	legacies []legacy // of dead processes, which the store does not know yet
-	tookOver bool     // the store knows of such deaths
-
-	ceiling poolCeiling // of the limit in force
-	inUse   Share       // what calls under way use, as observed last
-	tags    tagging
-	told    Standing // reported to operators
+	takeover takeover
+	pauses   pausing
+	ceiling  poolCeiling // of the limit in force
+	permits  reservations
+	tags     tagging
 }
 
-// A sentRequest is the newest request, the only one whose answer is taken.
-type sentRequest struct {
-	driver.Request
-	at            time.Duration // when it was first sent
-	inUse, wanted Share         // inUse: the share in force, regardless of calls under way
-	lapses        int
-	open          bool
+// A part is what a processor does besides sharing: it adds to each request, and takes what the answer says about it. It knows the core,
+// and no other part. It is a value in Processor: a copy of it is independent.
+type part interface {
+	// restart begins a new incarnation.
+	restart()
+	// report fills in its part of the next request.
+	report(c *core, now time.Duration, req *request)
+	// take takes its part of the answer to the newest request, and returns how soon the next one should go out. The core has taken
+	// both: the request is c.sent.
+	take(c *core, now time.Duration, a *driver.Answer) urgency
+}
+
+// parts returns the parts, each after those whose report it reads.
+func (p *Processor) parts() [5]part {
+	return [...]part{&p.takeover, &p.pauses, &p.ceiling, &p.permits, &p.tags}
 }
 
 // ProcessorConfig configures a Processor.
@@ -116,23 +76,18 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 	if cfg.Policy == nil {
 		cfg.Policy = Fair
 	}
-	p := &Processor{cfg: cfg, lease: cfg.Lease, ceiling: poolCeiling{id: cfg.ID}}
+	p := &Processor{core: core{cfg: cfg, lease: cfg.Lease}}
 	p.restart(incarnation)
 	return p
 }
 
 // restart begins a new incarnation, which holds and remembers nothing.
 func (p *Processor) restart(incarnation string) {
-	p.lapse()
-	p.incarnation, p.state = incarnation, StateJoining
-	p.seq, p.last, p.lastTime, p.unanswered = 0, driver.Ticket{}, 0, nil
-	p.recalled, p.history = driver.Ticket{}, history{}
-	p.answer, p.split.wants, p.want = driver.Grant{}, nil, Whole
-	p.sent = sentRequest{}
-	p.ceiling.restart()
-	p.issuing, p.winding = false, false
-	p.tags.book.forget() // a clone may hold the same tokens
-	p.urgency = urgencyNow
+	p.core.restart(incarnation)
+	p.split.wants = nil
+	for _, part := range p.parts() {
+		part.restart()
+	}
 }
 
 // Held returns the share that may be used at now.
@@ -141,61 +96,27 @@ func (p *Processor) Held(now time.Duration) Share {
 	return p.held
 }
 
-// Tick notices that the lease has run out. It is due at Until, and every other
-// method does the same first.
-func (p *Processor) Tick(now time.Duration) {
-	if p.state != StateHolding && p.held == 0 || now < p.until {
-		return
-	}
-	last, degraded := p.held, p.degraded
-	p.lapse()
-	if p.state == StateHolding {
-		p.state = StateLost
-	}
-	if last == 0 || degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade || p.issuing || p.winding {
-		return
-	}
-	// Only a store that was asked on time and failed is lost. A process that was
-	// stalled may have been removed long ago.
-	patience := min(p.patience(), p.grace())
-	asked := p.failures > 0 && p.onTime && now-p.attempt <= patience && now-p.until <= patience
-	if !asked {
-		return
-	}
-	p.held = min(last, Whole/Share(max(p.answer.Live, 1)))
-	p.degraded, p.degradedEnd = true, now+degradeFor
-	p.rest()
-}
-
-// lapse ends the share in force without another.
-func (p *Processor) lapse() {
-	if p.held > 0 {
-		p.lapses++
-	}
-	p.held, p.degraded = 0, false
-}
-
 // Void ends the share at once because the local clock cannot be trusted: the machine was suspended.
 // The lease for issued tokens ends too: reserved tokens are older than they look. The next request
 // follows at once.
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
 	p.tags.book.distrust()
-	if p.held > 0 || p.Issuing(now) {
+	if p.held > 0 || p.isIssuing(now) {
 		p.lapse()
 		p.issuing, p.winding = false, false // reservations may be long over
 		p.urgency = urgencyNow
 	}
 }
 
-// Request returns the next request. demand is what the processor would use if it could. A smaller
-// want takes effect at once, so Held may fall. nonce is drawn at random for this request alone.
+// Request returns the next request. A smaller demand takes effect at once, so Held may fall. The share in
+// force must not have risen since o was observed; see Yield. nonce is drawn at random for this request alone.
 // With MaxUnanswered unanswered requests it repeats the newest. A processor that cannot name all
-// its requests could not be told from its clone.
-func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) driver.Request {
+// its requests would look like its clone.
+func (p *Processor) Request(now time.Duration, nonce uint64, o Observation) driver.Request {
 	p.Tick(now)
 	p.onTime = p.onTime && now-p.attempt <= p.patience()
-	p.demand = min(max(demand, 0), Whole)
+	p.observe(&o)
 	if p.urgency == urgencyNow {
 		p.urgentAt = now
 	}
@@ -205,30 +126,19 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 		p.rest()
 	}
 	if len(p.unanswered) == driver.MaxUnanswered {
-		p.grantTags(now)
+		p.tags.ration(&p.core, now)
 		p.sent.open, p.sent.Recalled = true, p.recalled
-		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.docs.Find(pauseDocument))
+		p.sent.Documents = p.pauses.withdraw(p.sent.Documents, p.docs.Find(pauseDocument))
 		return p.sent.Request
 	}
 	p.choose(now)
-	p.seq++
-	req := driver.Request{
-		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation,
-		Seq: p.seq, Nonce: nonce,
-		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
-		Unanswered: p.unanswered, Recalled: p.recalled,
-		Revision: p.revision, Lease: p.cfg.Lease, Reach: p.reach(now), Outlasts: p.outlasts(),
-		Spacing: p.ceiling.paced(p.spacing), SpacingBy: p.ceiling.pacedFor(p.spacing), Strict: p.strict,
-		Report: driver.Report{
-			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.note(now),
-		},
-		Dead:      p.deaths(now),
-		Documents: p.ceiling.reports(now, uint16(nonce)),
+	req := p.next(now, nonce)
+	for _, part := range p.parts() {
+		part.report(&p.core, now, req)
 	}
-	p.tellTags(now, &req)
+	req.Note = req.note.String()
 	p.unanswered = append(slices.Clip(p.unanswered), driver.Ticket{Seq: p.seq, Nonce: nonce}) // a copy: requests keep theirs
-	p.sent = sentRequest{Request: req, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
-	return req
+	return req.Request
 }
 
 // Failed reports that the request with this Seq got no answer.
@@ -259,7 +169,7 @@ func (p *Processor) Take(now time.Duration, a driver.Answer, fresh string) error
 	p.failures = 0
 	switch a.Status {
 	case driver.Granted:
-		p.granted(now, a)
+		p.granted(now, &a)
 	case driver.Replaced:
 		p.lapse()
 		p.state = StateReplaced
@@ -278,27 +188,18 @@ func (p *Processor) Take(now time.Duration, a driver.Answer, fresh string) error
 }
 
 // granted puts the share of an answer in force.
-func (p *Processor) granted(now time.Duration, a driver.Answer) {
-	if p.lastTime > 0 {
-		p.load.answered(p.sent.at-p.answered, time.Duration(a.Time-p.lastTime)*time.Microsecond, a.Lease)
+func (p *Processor) granted(now time.Duration, a *driver.Answer) {
+	p.receive(now, a)
+	p.split.wants = nil
+	due := urgencyNone
+	for _, part := range p.parts() {
+		due = max(due, part.take(&p.core, now, &p.answer))
 	}
-	p.answered = p.sent.at
-	p.last, p.lastTime, p.unanswered, p.recalled = driver.Ticket{Seq: p.sent.Seq, Nonce: p.sent.Nonce}, a.Time, nil, driver.Ticket{}
-	p.history.add(p.last)
-	p.bequeathed()
-	p.revision = max(p.revision, a.Revision)
-	p.lease, p.answer, p.split.wants, p.onTime = a.Lease, a.Grant, nil, true
-	p.frozen, p.frozenBy = 0, a.FrozenBy
+	p.tags.most = p.rateInForce(now)
 	share := a.Share
-	if a.Frozen > 0 {
-		p.frozen = now + a.Frozen
-		if p.sent.InUse > p.sent.inUse {
-			share = min(share, p.sent.inUse) // use by calls under way beyond it is no share
-		}
+	if a.Frozen > 0 && p.sent.InUse > p.sent.inUse {
+		share = min(share, p.sent.inUse) // use by calls under way beyond it is no share
 	}
-	p.ceiling.asked = p.sent.at
-	p.ceiling.take(now, p.sent.Documents, &a)
-	p.takeTags(now, &a)
 
 	// The store has the reported share on record as in use. If it lapsed since, the record is too
 	// high for this time, and nothing may rest on it.
@@ -312,7 +213,7 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 		}
 		return
 	}
-	if p.ceiling.readable() != nil {
+	if p.unreadable() != nil {
 		if p.degraded {
 			p.lapse()
 		}
@@ -320,17 +221,18 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 	}
 	before := p.held
 	p.even = p.evenShare()
-	p.takeIssuing(a.Issuing, a.Share)
+	p.takeIssuing()
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = share, until
 	p.choose(now)
-	p.hurry(now, before)
+	p.hurry(now, before, due)
 }
 
 // hurry works out how soon the next request goes out after an answer that has changed the
-// share in force from before.
-func (p *Processor) hurry(now time.Duration, before Share) {
+// share in force from before. due is how soon the parts need it.
+func (p *Processor) hurry(now time.Duration, before Share, due urgency) {
 	t := &p.answer
+	p.urgency = max(p.urgency, due)
 	switch {
 	case p.held > before+before/20, !p.hurried && p.held >= p.want:
 		p.vain = 0
@@ -338,8 +240,7 @@ func (p *Processor) hurry(now time.Duration, before Share) {
 		p.vain++
 	}
 	switch {
-	case p.ceiling.urgent, p.ceiling.cutDue(now):
-		p.urgency = urgencyNow // the store lacks a document, or the ceiling is to be cut
+	case due == urgencyNow:
 	case p.patient():
 	case max(p.held, p.inUse) < max(t.Share, p.sent.InUse):
 		p.urgency = urgencyNow // the claim is higher than need be

@@ -17,22 +17,17 @@ func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 	if d > 0 {
 		s.end = now + d
 	}
-	if !p.ceiling.pauses.covered(now, s) {
-		p.ceiling.pauses.ask(s, 0)
+	if !p.pauses.covered(now, s) {
+		p.pauses.ask(s, 0)
 		p.urgency = urgencyNow
 	}
-}
-
-// Paused lists the pauses in force at now, each tag once. base is the origin of local time.
-func (p *Processor) Paused(now time.Duration, base time.Time) []limit.Paused {
-	return paused(p.ceiling.pauses.inForce(now), base)
 }
 
 // Notify takes a notification. It returns an error for bytes of another release.
 func (p *Processor) Notify(now time.Duration, news []byte) error {
 	n, err := parseNotification(news)
 	if err == nil && n.pauses != nil {
-		p.ceiling.pauses.notify(p.ceiling.moment(now), n.version, n.pauses)
+		p.notified(now, n)
 	}
 	return err
 }
@@ -40,7 +35,7 @@ func (p *Processor) Notify(now time.Duration, news []byte) error {
 // pauseChange returns the document that records a call, and the notification of it. random is drawn
 // for this change alone.
 func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d driver.DocumentReport, news []byte, err error) {
-	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.docs.Find(pauseDocument)
+	k, m, held := &p.pauses, p.clock.moment(now), p.docs.Find(pauseDocument)
 	if k.unreadable != nil {
 		return d, nil, k.readable()
 	}
@@ -67,20 +62,19 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 
 // recorded takes a document that a call of Save or Load has shown to be on record.
 func (p *Processor) recorded(now time.Duration, d driver.Document) {
-	c := &p.ceiling
-	if d.Version <= c.docs.Find(d.Name).Version {
+	if d.Version <= p.docs.Find(d.Name).Version {
 		return
 	}
-	c.docs.Put(d)
-	c.pauses.load(c.moment(now), c.docs.Find(d.Name))
-	if c.pauses.version >= c.pauses.notified.version {
-		c.pauses.forgetNotified()
+	p.docs.Put(d)
+	p.pauses.replace(p.clock.moment(now), p.docs.Find(d.Name))
+	if p.pauses.version >= p.pauses.notified.version {
+		p.pauses.forgetNotified()
 	}
 }
 
 // beginPause puts the pause of a call in force here. If done is true, nobody needs to be notified.
 func (p *Processor) beginPause(now time.Duration, c *pauseCall) (done bool, err error) {
-	k := &p.ceiling.pauses
+	k := &p.pauses
 	if c.isLate(k) {
 		return true, nil
 	}
@@ -105,7 +99,7 @@ func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.recorded.r
 // refused takes the document found on record after the store did not save a call's change. The call
 // is settled if it came too late, or if somebody else made the same change.
 func (p *Processor) refused(now time.Duration, c *pauseCall, found driver.Document, conflict bool) (settled bool) {
-	k := &p.ceiling.pauses
+	k := &p.pauses
 	p.recorded(now, found)
 	if c.late = c.isLate(k); c.late { // not known when it began
 		k.forget(c.stop.tag)
@@ -121,14 +115,14 @@ func (p *Processor) refused(now time.Duration, c *pauseCall, found driver.Docume
 
 // notified takes pushed pauses, and returns the version to confirm; 0: none.
 func (p *Processor) notified(now time.Duration, n notification) Version {
-	k := &p.ceiling.pauses
-	k.notify(p.ceiling.moment(now), n.version, n.pauses)
+	k := &p.pauses
+	k.notify(p.clock.moment(now), n.version, n.pauses)
 	return k.receipt()
 }
 
 // pauseEnd returns when the pause of a tag ends by itself; false: it does not, or there is none.
 func (p *Processor) pauseEnd(now time.Duration, tag string) (end time.Duration, ok bool) {
-	for _, s := range p.ceiling.pauses.inForce(now) {
+	for _, s := range p.pauses.inForce(now) {
 		if s.tag == tag && s.end != forever {
 			return s.end, true
 		}

@@ -51,10 +51,10 @@ func TestAPauseOutlastsTheStoresClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
 			m := moment{now: 10 * time.Second, logical: at, clamp: time.Second}
-			p.take(m, m.now, recorded(7, `{"at_us":5000000000,"left_us":40000000,"reason":"told"}`))
+			p.load(m, m.now, recorded(7, `{"at_us":5000000000,"left_us":40000000,"reason":"told"}`))
 			require.Len(t, p.inForce(m.now), 1)
 			m = moment{now: 12 * time.Second, logical: c.logical, began: c.began, slept: c.slept, clamp: time.Second}
-			p.take(m, m.now, recorded(8, ""))
+			p.load(m, m.now, recorded(8, ""))
 			require.Equal(t, c.paused, len(p.inForce(m.now)) == 1)
 			require.Equal(t, c.paused, len(p.wishes) == 1, "it is asked for again")
 		})
@@ -99,7 +99,7 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 			p := &pausing{}
 			m := moment{now: 10 * second, logical: 5_000_000_000, clamp: second / 4}
 			pass := func() { m.now, m.logical = m.now+second, m.logical+1_000_000 }
-			p.take(m, m.now, recorded(10, 5))
+			p.load(m, m.now, recorded(10, 5))
 			ask := func(heard []news) {
 				for _, n := range heard {
 					p.notify(m, n.version, &pauseList{resumed: n.resumed})
@@ -109,13 +109,13 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 			if c.before != nil {
 				ask(c.before)
 				pass()
-				p.take(m, m.now, recorded(10, 5))
+				p.load(m, m.now, recorded(10, 5))
 			}
 			ask(c.heard)
 			for _, b := range c.shown {
 				asked := m.now
 				pass()
-				p.take(m, asked, b)
+				p.load(m, asked, b)
 			}
 			require.Equal(t, c.paused, len(p.inForce(m.now)) == 1)
 		})
@@ -146,23 +146,23 @@ func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 	for name, news := range map[string]*pauseList{"no news": nil, "of nobody": {}, "of that": {resumed: 9}} {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
-			p.take(m, m.now, told)
+			p.load(m, m.now, told)
 			if news != nil {
 				p.notify(m, 9000, news)
 			}
-			p.take(m, m.now, recorded(8, "", 0))
+			p.load(m, m.now, recorded(8, "", 0))
 			require.Len(t, p.wishes, 1, "it is asked for again")
-			p.take(m, m.now, recorded(9, "", 9))
+			p.load(m, m.now, recorded(9, "", 9))
 			require.Empty(t, p.inForce(m.now))
 		})
 	}
 	t.Run("and is asked for here", func(t *testing.T) {
 		p := &pausing{}
-		p.take(m, m.now, told)
+		p.load(m, m.now, told)
 		p.notify(m, 9000, &pauseList{resumed: 9})
 		p.ask(stop{reason: "asked", end: m.now + time.Minute}, 0) // by who knew that somebody had resumed
-		p.take(m, m.now, recorded(8, "", 0))
-		p.take(m, m.now, recorded(9, "", 9))
+		p.load(m, m.now, recorded(8, "", 0))
+		p.load(m, m.now, recorded(9, "", 9))
 		require.Len(t, p.inForce(m.now), 1)
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 // A retryAfter is a request of the called service to this processor, and to others: make no call
 // before a time. One processor alone does not pause the pool. The quorum is two processors, or one
-// in a pool of at most two. It is a part of poolCeiling.
+// in a pool of at most two. It is a part of pausing.
 type retryAfter struct {
 	end    time.Duration // local time
 	reason string
@@ -32,10 +32,10 @@ func (t *retryAfter) until(logical int64, now time.Duration) int64 {
 // few is the size of the largest pool in which one processor is a quorum.
 const few = 2
 
-// RetryAfter takes a request of the called service to this processor: make no call before end, in
+// retryAfter takes a request of the called service to this processor: make no call before end, in
 // local time. An end hardly later than the previous one changes nothing.
-func (p *Processor) RetryAfter(now, end time.Duration, reason string) {
-	t := &p.ceiling.retry
+func (p *Processor) retryAfter(now, end time.Duration, reason string) {
+	t := &p.pauses.retry
 	if end <= now || end-t.end <= slack(end-now) {
 		return
 	}
@@ -45,12 +45,11 @@ func (p *Processor) RetryAfter(now, end time.Duration, reason string) {
 	}
 }
 
-// RetryQuorum reports once for each end whether a quorum was asked to wait, so that the pool should
+// retryQuorum reports once for each end whether a quorum was asked to wait, so that the pool should
 // be paused, and until when. In a pool of at most two, that is this processor's own end. In a
 // larger one, it is the time until which this processor and another were both asked to wait.
-func (p *Processor) RetryQuorum(now time.Duration) (end time.Duration, reason string, due bool) {
-	c := &p.ceiling
-	t := &c.retry
+func (p *Processor) retryQuorum(now time.Duration) (end time.Duration, reason string, due bool) {
+	c, t := &p.clock, &p.pauses.retry
 	if t.done || t.end <= now || c.answers == 0 || t.live > few && t.others <= c.logical(now) {
 		return 0, "", false
 	}
@@ -66,11 +65,11 @@ func (p *Processor) RetryQuorum(now time.Duration) (end time.Duration, reason st
 func (m *Member) RetryAfter(until time.Time, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.p.Left() {
+	if m.p.left() {
 		return
 	}
 	now := m.now()
-	m.p.RetryAfter(now, now+time.Until(until), reason)
+	m.p.retryAfter(now, now+time.Until(until), reason)
 	m.judge()
 	m.Poke() // the others should know soon
 }
@@ -78,8 +77,8 @@ func (m *Member) RetryAfter(until time.Time, reason string) {
 // judge pauses the pool if there is a quorum for it. m.mu is held.
 func (m *Member) judge() {
 	now := m.now()
-	end, reason, due := m.p.RetryQuorum(now)
-	if !due || m.p.Left() {
+	end, reason, due := m.p.retryQuorum(now)
+	if !due || m.p.left() {
 		return
 	}
 	until := m.base.Add(end)

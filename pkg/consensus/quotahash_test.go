@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -15,11 +16,9 @@ func TestQuotaHashOf(t *testing.T) {
 	q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 30}}, Match: []throttle.QuotaPattern{{Tag: "free/*"}}}
 	limit := throttle.Limit{Max: 100, Per: time.Minute}
 	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "p", ID: "a"}, "1")
-	p.SetLimit(limit.CeilingConfig())
 	full := q.WithDefaults(limit.Per)
-	p.SetQuotas(&full)
-	p.ReportTags(0, nil)
-	told := consensus.QuotaHash(consensus.RosterRow{Busy: p.Request(0, 1, consensus.Whole).Busy})
+	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &full})
+	told := consensus.QuotaHash(consensus.RosterRow{Busy: p.Request(0, 1, consensus.Observation{}).Busy})
 	require.NotEmpty(t, told)
 	require.Equal(t, told, consensus.QuotaHashOf(q, limit.Per))
 	require.Equal(t, told, consensus.QuotaHashOf(full, limit.Per))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -17,20 +18,20 @@ import (
 func TestRequestTellsHowFarSlotsLie(t *testing.T) {
 	const ms = time.Millisecond
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetSpacing(100*ms, true)
-	require.Zero(t, p.Request(0, 1, Whole).Reach)
+	p.Configure(sharing.Terms{Spacing: 100 * ms, Strict: true})
+	require.Zero(t, p.Request(0, 1, Observation{Demand: Whole}).Reach)
 
 	_, o := p.Reserve(time.Second, limit.Order{Count: 3, Spacing: 100 * ms, Ahead: 10})
 	_, err := p.Reserved(o, driver.Reserved{Count: 3, Wait: 700 * ms, Spacing: 100 * ms, Issuing: true}, 50*ms, 0, nil)
 	require.NoError(t, err)
-	require.Equal(t, 950*ms, p.Request(time.Second, 2, Whole).Reach, "50 for the way, 700, and two spacings")
-	require.Equal(t, 450*ms, p.Request(1500*ms, 3, Whole).Reach)
+	require.Equal(t, 950*ms, p.Request(time.Second, 2, Observation{Demand: Whole}).Reach, "50 for the way, 700, and two spacings")
+	require.Equal(t, 450*ms, p.Request(1500*ms, 3, Observation{Demand: Whole}).Reach)
 
 	_, o = p.Reserve(1500*ms, limit.Order{Count: 1, Spacing: 100 * ms, Ahead: 10})
 	_, err = p.Reserved(o, driver.Reserved{Spacing: 100 * ms, Retry: time.Hour, Issuing: true}, 10*ms, 0, nil)
 	require.NoError(t, err)
 	_, err = p.Reserved(o, driver.Reserved{}, 10*ms, 0, errors.New("lost"))
 	require.Error(t, err)
-	require.Equal(t, 450*ms, p.Request(1500*ms, 4, Whole).Reach, "what brought nothing changes nothing")
-	require.Zero(t, p.Request(1950*ms, 5, Whole).Reach, "they are past")
+	require.Equal(t, 450*ms, p.Request(1500*ms, 4, Observation{Demand: Whole}).Reach, "what brought nothing changes nothing")
+	require.Zero(t, p.Request(1950*ms, 5, Observation{Demand: Whole}).Reach, "they are past")
 }

@@ -31,13 +31,13 @@ type receiptBook struct {
 
 // listen watches the store's channel for news until the Member leaves.
 func (m *Member) listen(store driver.Pusher, pool string) {
-	defer close(m.heard)
+	defer close(m.unwatched)
 	ctx, cancel := m.lifetime()
 	defer cancel()
 	warned := false
 	for again := watchAgain; ; again = min(2*again, watchAgainMost) {
 		attempt, over := context.WithTimeout(ctx, watchTimeout)
-		stop, err := store.Watch(attempt, pool, m.hear)
+		stop, err := store.Watch(attempt, pool, m.receive)
 		over()
 		if err == nil {
 			<-m.quit
@@ -73,14 +73,14 @@ func (m *Member) lifetime() (ctx context.Context, cancel context.CancelFunc) {
 	return ctx, cancel
 }
 
-// hear takes news.
-func (m *Member) hear(news []byte) {
+// receive takes news.
+func (m *Member) receive(news []byte) {
 	n, err := parseNotification(news)
 	if err != nil || n.from == m.self {
 		return // somebody else's, or of a later release
 	}
 	m.mu.Lock()
-	if m.p.Left() {
+	if m.p.left() {
 		m.mu.Unlock()
 		return
 	}
@@ -89,18 +89,18 @@ func (m *Member) hear(news []byte) {
 		m.mu.Unlock()
 		return
 	}
-	reply := notification{from: m.self, version: m.p.notified(m.now(), n), id: m.p.ID()}
+	reply := notification{from: m.self, version: m.p.notified(m.now(), n), id: m.p.cfg.ID}
 	m.push()
-	many := m.p.Live() > mostPushers
+	many := m.p.answer.Live > mostPushers
 	m.mu.Unlock()
 	if text, err := reply.encode(); err == nil && reply.version > 0 && !many {
-		m.tell(context.Background(), text)
+		m.notify(context.Background(), text)
 	}
 }
 
-// tell pushes a notification, if the store has a channel for them. A processor that misses it sees
+// notify pushes a notification, if the store has a channel for them. A processor that misses it sees
 // the pause with the next sync.
-func (m *Member) tell(ctx context.Context, news []byte) {
+func (m *Member) notify(ctx context.Context, news []byte) {
 	if err := push(ctx, m.store, m.pool, news); err != nil && !errors.Is(err, ErrNoPush) {
 		m.log.Debug("news were not pushed", "error", err)
 	}
@@ -174,9 +174,9 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 		return v > 0 && (c.recorded > 0 && v >= c.recorded || slices.Contains(c.made, v))
 	}
 	self := false
-	for _, row := range m.p.Roster() {
+	for _, row := range m.p.answer.Roster {
 		switch {
-		case row.ID == m.p.ID():
+		case row.ID == m.p.cfg.ID:
 			self = true
 			answered = append(answered, row.ID)
 		case holds(noteIn(row.Note).paused) || holds(m.receipt.pushed[row.ID]):
@@ -186,7 +186,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 		}
 	}
 	if !self {
-		answered = append(answered, m.p.ID())
+		answered = append(answered, m.p.cfg.ID)
 		slices.Sort(answered)
 	}
 	return answered, missing
@@ -196,7 +196,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.Generation = uint64(m.p.ceiling.pauses.version)
+	r.Generation = uint64(m.p.pauses.version)
 	if len(c.made) > 0 {
 		r.Answered, r.Missing = m.answered(c)
 	}
@@ -204,17 +204,4 @@ func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 		r.Until = m.base.Add(end)
 	}
 	return r
-}
-
-// pushPauses gives the holder the pauses in force if they differ from the last ones it received.
-// m.mu is held.
-func (m *Member) pushPauses() {
-	if m.holder == nil {
-		return
-	}
-	list := m.p.Paused(m.now(), m.base)
-	if !slices.Equal(list, m.paused) {
-		m.paused = list
-		m.holder.SetPauses(list)
-	}
 }

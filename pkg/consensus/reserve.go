@@ -24,8 +24,11 @@ const (
 	calmAfter = 4
 )
 
-// reservations counts a Processor's requests for slots.
+// reservations is the part of a processor that requests slots from the store.
 type reservations struct {
+	strict     bool // tokens are issued one by one, at any rate
+	contenders int  // processors that use the limit, this one included
+
 	asked    time.Duration // when the last request was made
 	furthest time.Duration // the last slot that any brought, on the processor's clock
 	calm     int           // requests in a row that brought something
@@ -33,23 +36,42 @@ type reservations struct {
 	failures int           // in a row
 }
 
+func (s *reservations) restart() { s.contenders = 1 }
+
+// report reports how far ahead the processor's last usable slot lies; see Request.Reach. Returned slots
+// count too.
+func (s *reservations) report(_ *core, now time.Duration, req *request) {
+	req.Strict, req.Reach = s.strict, min(max(s.furthest-now, 0), driver.MaxReach)
+}
+
+// take counts the contenders.
+func (s *reservations) take(c *core, _ time.Duration, a *driver.Answer) urgency {
+	s.contenders = 1
+	for i := range a.Roster {
+		if a.Roster[i].Demand > 0 && a.Roster[i].ID != c.cfg.ID {
+			s.contenders++
+		}
+	}
+	return urgencyNone
+}
+
 // ahead is how many slots may be reserved ahead for an order. If tokens are issued only because the
 // limit is low, it is at least one per contender, so that nobody asks in vain. But no slot is
 // further away than counts as time between two syncs: a processor's reservations die with it, and
 // lengthen a freeze.
-func (p *Processor) ahead(o limit.Order) int {
-	if p.strict || o.Spacing <= 0 {
+func (s *reservations) ahead(o limit.Order, lease time.Duration) int {
+	if s.strict || o.Spacing <= 0 {
 		return o.Ahead
 	}
-	return max(o.Ahead, min(p.contenders(), int(driver.Clamp(p.lease)/o.Spacing), driver.MaxAhead))
+	return max(o.Ahead, min(s.contenders, int(driver.Clamp(lease)/o.Spacing), driver.MaxAhead))
 }
 
 // Reserve returns the request for an order at now, and the order as sent. The order is spaced by
 // the limit in force, with as many slots ahead as the pool needs.
 func (p *Processor) Reserve(now time.Duration, o limit.Order) (driver.Reserve, limit.Order) {
-	o.Spacing = p.ceiling.pacedAt(now, o.Spacing)
-	o.Ahead = p.ahead(o)
-	p.asked = now
+	o.Spacing = p.ceiling.pacedAt(&p.core, now, o.Spacing)
+	o.Ahead = p.permits.ahead(o, p.lease)
+	p.permits.asked = now
 	return driver.Reserve{
 		Pool: p.cfg.Pool, Count: o.Count, Spacing: o.Spacing, Ahead: o.Ahead,
 		Revision: p.revision, Lease: p.cfg.Lease, Return: o.Return, Unused: o.Unused,
@@ -60,8 +82,7 @@ func (p *Processor) Reserve(now time.Duration, o limit.Order) (driver.Reserve, l
 // Throttle. The order is as sent, and the answer took so long. The random number chance is from 0
 // to 1. The error wraps err, or ErrWrongAnswer for an impossible answer.
 func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Duration, chance float64, err error) (limit.Slots, error) {
-	contenders := p.contenders()
-	s := &p.reservations
+	s := &p.permits
 	if err == nil {
 		err = res.Check(o.Count)
 	}
@@ -76,7 +97,7 @@ func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Durat
 	}
 	slots := limit.Slots{
 		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
-		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/contenders),
+		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/s.contenders),
 	}
 	retry := max(0, slots.Next-time.Duration(o.Ahead)*o.Spacing)
 	if res.Count == 0 {
@@ -89,8 +110,8 @@ func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Durat
 		s.furthest = max(s.furthest, s.asked+took+res.Wait+time.Duration(res.Count-1)*slots.Spacing)
 	}
 	// A processor that has missed more than the others comes sooner.
-	chance /= 1 + float64(s.missed)/float64(contenders)
-	slots.Again = again(&slots, retry, o, took, contenders, s.calm, chance)
+	chance /= 1 + float64(s.missed)/float64(s.contenders)
+	slots.Again = again(&slots, retry, o, took, s.contenders, s.calm, chance)
 	return slots, nil
 }
 
@@ -122,71 +143,30 @@ func again(s *limit.Slots, retry time.Duration, o limit.Order, took time.Duratio
 	return from + time.Duration(chance*float64(over))
 }
 
-// reach is how far ahead the processor's last usable slot lies; see Request.Reach. Returned slots
-// count too.
-func (p *Processor) reach(now time.Duration) time.Duration {
-	return min(max(p.furthest-now, 0), driver.MaxReach)
-}
-
-// contenders counts the processors that use the limit, this one included.
-func (p *Processor) contenders() int {
-	n := 1
-	for _, row := range p.answer.Roster {
-		if row.Demand > 0 && row.ID != p.cfg.ID {
-			n++
-		}
-	}
-	return n
-}
-
-// SetSpacing sets how far apart the tokens of the limit are when issued one by one, 0 when they
-// cannot be. strict allows nothing else. With MinSpacing the processor neither asks for issued
-// tokens nor prevents them.
-func (p *Processor) SetSpacing(spacing time.Duration, strict bool) {
-	p.spacing, p.strict = spacing, strict
-	// A pool that is to issue tokens must learn it before it gives out shares.
-	if spacing > 0 && p.seq > 0 && (strict || spacing > p.interval()/100) {
-		p.urgency = urgencyNow
-	}
-}
-
 // paced turns the spacing of the configured limit into that of the limit in force. It leaves out
 // the ramp: the pool keeps a reported spacing for a removal time after it falls.
-func (c *poolCeiling) paced(spacing time.Duration) time.Duration {
-	return c.pacedBy(c.law.Limit().Tokens(c.limit.Per), spacing)
+func (l *poolCeiling) paced(spacing time.Duration) time.Duration {
+	return l.pacedBy(l.law.Limit().Tokens(l.limit.Per), spacing)
 }
 
 // pacedFor names the document that paced follows: the override, unless something of the processor's
 // own keeps it below that.
-func (c *poolCeiling) pacedFor(spacing time.Duration) string {
-	if spacing == 0 || c.limit.Max == 0 || !c.law.Overridden() {
+func (l *poolCeiling) pacedFor(spacing time.Duration) string {
+	if spacing == 0 || l.limit.Max == 0 || !l.law.Overridden() {
 		return ""
 	}
 	return limitDocument
 }
 
 // pacedAt is paced at now, with the ramp.
-func (c *poolCeiling) pacedAt(now, spacing time.Duration) time.Duration {
-	return c.pacedBy(c.tokens(now, 0), spacing)
+func (l *poolCeiling) pacedAt(c *core, now, spacing time.Duration) time.Duration {
+	return l.pacedBy(l.tokens(c, now, 0), spacing)
 }
 
-func (c *poolCeiling) pacedBy(tokens float64, spacing time.Duration) time.Duration {
-	if spacing == 0 || c.limit.Max == 0 || tokens == float64(c.limit.Max) {
+func (l *poolCeiling) pacedBy(tokens float64, spacing time.Duration) time.Duration {
+	if spacing == 0 || l.limit.Max == 0 || tokens == float64(l.limit.Max) {
 		return spacing
 	}
-	wide := math.Ceil(float64(spacing) * float64(c.limit.Max) / tokens)
+	wide := math.Ceil(float64(spacing) * float64(l.limit.Max) / tokens)
 	return time.Duration(max(float64(driver.MinSpacing), min(wide, float64(driver.MaxSpacing))))
-}
-
-// Issuing reports whether the pool issues tokens at now instead of shares: the store says so, or
-// has said so and no share has come since.
-func (p *Processor) Issuing(now time.Duration) bool {
-	p.Tick(now)
-	return p.state == StateHolding && (p.issuing || p.winding)
-}
-
-// takeIssuing takes from an answer whether tokens are issued.
-func (p *Processor) takeIssuing(issuing bool, share Share) {
-	p.winding = !issuing && share == 0 && (p.issuing || p.winding)
-	p.issuing = issuing
 }

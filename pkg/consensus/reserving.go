@@ -56,11 +56,11 @@ func (m *Member) beginReserving() {
 
 func (m *Member) reserve(ctx context.Context, o limit.Order) (limit.Slots, error) {
 	m.mu.Lock()
-	if m.p.Left() {
+	if m.p.left() {
 		m.mu.Unlock()
 		return limit.Slots{}, errLeft
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.p.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, SyncTimeout(m.p.lease))
 	defer cancel()
 	sent := m.now()
 	req, o := m.p.Reserve(sent, o)

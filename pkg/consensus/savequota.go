@@ -65,7 +65,7 @@ func outOfBounds(err error) *RequestError {
 func fitsQuota(roster []RosterRow, before, next *QuotaChanges, tag string, force bool) error {
 	heeded := len(roster) == 0
 	for i := range roster {
-		told, ok := unpackBusy(roster[i].Busy)
+		busy, ok := unpackBusy(roster[i].Busy)
 		if !ok {
 			continue
 		}
@@ -78,7 +78,7 @@ func fitsQuota(roster []RosterRow, before, next *QuotaChanges, tag string, force
 		if granted := standingOf(roster[i].Note).Granted; n.hard && granted > 0 {
 			most, what = most*granted, "what the hard limit grants in the long run,"
 		}
-		reserved := told.unchanged + next.reserves(per)
+		reserved := busy.unchanged + next.reserves(per)
 		if reserved > most*(1+0x1p-10) { // as exact as reported
 			text := "%.6g tokens per second by all tags together"
 			if before.Of(tag) == nil {

@@ -115,7 +115,7 @@ func TestMemberCarriesTags(t *testing.T) {
 		require.Len(t, v.Tags, 2)
 		require.Equal(t, "acme", v.Tags[1].Tag)
 		require.Zero(t, v.QuotaVersion)
-		require.Len(t, consensus.BusiestTags(v.Roster, []string{"acme"}), 2)
+		require.Len(t, consensus.PlanTags(v.Roster, throttle.Quotas{}, 1000), 2)
 		require.Equal(t, consensus.QuotaHash(v.Roster[0]), consensus.QuotaHash(v.Roster[1]))
 		require.NotEmpty(t, consensus.QuotaHash(v.Roster[0]))
 	})

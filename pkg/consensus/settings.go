@@ -31,31 +31,31 @@ type Setting struct {
 // Settings returns the settings of the processors of a roster, equal ones together and the lowest limit first. More than one means that
 // settings disagree. Processors that report none are left out.
 func Settings(roster []RosterRow) []Setting {
-	limits := make([]toldLimit, len(roster))
+	notes := make([]note, len(roster))
 	for i := range roster {
-		n := noteIn(roster[i].Note)
-		limits[i] = toldLimitOf(&n)
+		notes[i] = noteIn(roster[i].Note)
 	}
-	return settingsOf(roster, limits)
+	return settingsOf(roster, notes)
 }
 
-// settingsOf is Settings with the limits from the rows' notes, in the order of the rows.
-func settingsOf(roster []RosterRow, limits []toldLimit) []Setting {
+// settingsOf is Settings with the rows' notes.
+func settingsOf(roster []RosterRow, notes []note) []Setting {
 	var list []Setting
 	type setting struct {
-		limit toldLimit
+		limit reportedLimit
 		sum   quotaSum
 	}
 	var known []setting // of the list
-	for i, told := range limits {
-		if told == (toldLimit{}) {
+	for i := range notes {
+		of := reportedLimitOf(&notes[i])
+		if of == (reportedLimit{}) {
 			continue
 		}
-		s := setting{told, quotaSumOf(roster[i].Busy)}
+		s := setting{of, quotaSumOf(roster[i].Busy)}
 		at := slices.Index(known, s)
 		if at < 0 {
 			at, known = len(list), append(known, s)
-			list = append(list, Setting{Max: int(told.rate.Max), Per: told.rate.Per, Hard: told.hard, Slots: told.slots, Quotas: s.sum.String()})
+			list = append(list, Setting{Max: int(of.rate.Max), Per: of.rate.Per, Hard: of.hard, Slots: of.slots, Quotas: s.sum.String()})
 		}
 		list[at].IDs = append(list[at].IDs, roster[i].ID)
 	}
@@ -67,19 +67,19 @@ func settingsOf(roster []RosterRow, limits []toldLimit) []Setting {
 	return list
 }
 
-// A toldLimit is the limit that a note reports; the zero toldLimit: none.
-type toldLimit struct {
+// A reportedLimit is the limit that a note reports; the zero reportedLimit: none.
+type reportedLimit struct {
 	rate  ceiling.Rate
 	hard  bool
 	slots int
 }
 
-// toldLimitOf returns the limit of a note.
-func toldLimitOf(n *note) toldLimit {
+// reportedLimitOf returns the limit of a note.
+func reportedLimitOf(n *note) reportedLimit {
 	if n.limit.Max > 0 {
-		return toldLimit{rate: n.limit, hard: n.hard}
+		return reportedLimit{rate: n.limit, hard: n.hard}
 	}
-	return toldLimit{slots: n.standing.Slots}
+	return reportedLimit{slots: n.standing.Slots}
 }
 
 func (s *Setting) rate() ceiling.Rate { return ceiling.Rate{Max: int64(s.Max), Per: s.Per} }

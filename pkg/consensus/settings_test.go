@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func rowsOf(notes ...string) (rows []RosterRow) {
@@ -115,15 +117,14 @@ func TestSettingsAreLogged(t *testing.T) {
 
 // What the log needs at each sync of a pool of 500, and what it would be with all notes read once more.
 func BenchmarkSettings(b *testing.B) {
-	roster := make([]RosterRow, 500)
+	roster, notes := make([]RosterRow, 500), make([]note, 500)
 	for i := range roster {
 		roster[i] = RosterRow{ID: string(rune(i + 256)), Note: "1 0 600 60000000 7 8 p:12 w:3 u:500 why:limit", Busy: packBusy(1, 0xbeef, 0, nil)}
+		notes[i] = noteIn(roster[i].Note)
 	}
-	c := poolCeiling{}
-	c.takeNotes(roster)
 	b.Run("read already", func(b *testing.B) {
 		for b.Loop() {
-			settingsOf(roster, c.told)
+			settingsOf(roster, notes)
 		}
 	})
 	b.Run("read again", func(b *testing.B) {
@@ -136,12 +137,12 @@ func BenchmarkSettings(b *testing.B) {
 // What an answer's notes were read for serves the log as well: all tell the same as the roster itself, this processor too.
 func TestSettingsOfTheLastAnswer(t *testing.T) {
 	roster := rowsOf("1 1 600 60000000 0 0", "1 0 600 60000000 0 0", "", "1 n:30", "2 of a later version", "1 0 600 60000000 7 8 n:4")
-	p := &Processor{}
-	p.ceiling.id = "a"
-	p.answer.Roster = roster
+	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	require.Empty(t, p.settings(), "nothing was read")
-	p.ceiling.takeNotes(roster)
-	require.Len(t, p.ceiling.others, 2)
+	req := p.Request(0, 1, Observation{Demand: Whole})
+	grant := driver.Grant{Live: len(roster), PoolSize: len(roster), Roster: roster}
+	require.NoError(t, p.Take(0, driver.Answer{Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: 1, Grant: grant}, ""))
+	require.Equal(t, 2, p.ceiling.law.Others)
 	require.Len(t, Settings(roster), 3)
 	require.Equal(t, Settings(roster), p.settings())
 }

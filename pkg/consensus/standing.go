@@ -57,7 +57,7 @@ func (s *Standing) appendTo(t *noteText) {
 	t.add("w", number(float64(s.Waiting), maxNoteWaiting))
 	t.add("u", number(s.Used*1000+0.5, maxNoteUsed)) // in thousandths
 	t.add("why", string(s.Throttled))
-	t.add("tag", s.told())
+	t.add("tag", s.tagText())
 	if s.Frozen > 0 && s.FrozenBy != "" {
 		t.add("f", string(s.FrozenBy)+"."+number(float64(s.Frozen.Milliseconds()), maxNoteFrozen))
 	}
@@ -86,7 +86,7 @@ func standingOf(text string) (s Standing) {
 				s.Throttled = limit.Reason(value)
 			}
 		case "tag":
-			s.Tag = tagTold(value)
+			s.Tag = tagOfText(value)
 		case "f":
 			cause, left, _ := strings.Cut(value, ".")
 			if n := numeral(left, 10, maxNoteFrozen); n > 0 && isWord(cause) {
@@ -141,8 +141,8 @@ func (s *Standing) Why() string {
 	return string(s.Throttled) + " (" + s.Tag + ")"
 }
 
-// told returns Tag in the form of the note.
-func (s *Standing) told() string {
+// tagText returns Tag in the form of the note.
+func (s *Standing) tagText() string {
 	switch {
 	case s.Tag == TagOthers:
 		return "#0"
@@ -152,8 +152,8 @@ func (s *Standing) told() string {
 	return url.QueryEscape(s.Tag)
 }
 
-// tagTold reads the output of told; empty for anything else.
-func tagTold(value string) string {
+// tagOfText reads the output of tagText; empty for anything else.
+func tagOfText(value string) string {
 	if hash, ok := strings.CutPrefix(value, "#"); ok {
 		switch {
 		case hash == "0":
@@ -183,8 +183,8 @@ func isHash(text string) bool {
 	return len(text) == hashLength && !strings.ContainsFunc(text, other)
 }
 
-// toldName returns a tag's name as reported to operators: tags with a quota by name are no secret.
-func (t *tagging) toldName(tag string) string {
+// reportedName returns a tag's name as reported to operators: tags with a quota by name are no secret.
+func (t *tagging) reportedName(tag string) string {
 	switch _, named := t.book.quotas.Tags[tag]; {
 	case tag == "":
 		return TagOthers
@@ -198,20 +198,6 @@ func (t *tagging) toldName(tag string) string {
 func isWord(text string) bool {
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') }
 	return text != "" && !strings.ContainsFunc(text, other)
-}
-
-// standing returns the report for operators of the next request.
-func (p *Processor) standing(now time.Duration) Standing {
-	s := p.told
-	if s.Slots > 0 {
-		s.Used = p.inUse.Fraction()
-	}
-	s.Granted = p.ceiling.law.Config.Granted
-	s.capped = p.tags.cappedPatterns()
-	if s.Frozen = max(p.frozen-now, 0); s.Frozen > 0 {
-		s.FrozenBy = p.frozenBy
-	}
-	return s
 }
 
 // useSpan is the least time over which recent use is measured; it may be twice as long. Syncs may follow each other at once, and a burst

@@ -14,7 +14,7 @@ import (
 )
 
 func TestStanding(t *testing.T) {
-	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 0, 0)
+	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 0, 0)
 	require.Equal(t, "1 0 600 60000000 0 0", n.String(), "an idle processor says no more")
 	full := Standing{
 		Slots: 30, Granted: 0.83, Used: 0.5, Waiting: 7, Throttled: throttle.ReasonQuota, Tag: "a b",
@@ -52,11 +52,11 @@ func TestStanding(t *testing.T) {
 // What the others need comes first: operators are told what there is room for.
 func TestStandingTakesNoRoom(t *testing.T) {
 	s := Standing{Slots: 1, Used: 1, Waiting: 1, Throttled: throttle.ReasonLimit, Frozen: time.Second, FrozenBy: driver.FreezeIdentity}
-	for size := range MaxNoteBytes + 1 {
+	for size := range maxNoteBytes + 1 {
 		b := noteText(strings.Repeat("x", size))
 		s.appendTo(&b)
-		require.LessOrEqual(t, len(b), MaxNoteBytes)
-		require.Equal(t, size <= MaxNoteBytes-4, strings.HasPrefix(string(b[size:]), " n:1"))
+		require.LessOrEqual(t, len(b), maxNoteBytes)
+		require.Equal(t, size <= maxNoteBytes-4, strings.HasPrefix(string(b[size:]), " n:1"))
 	}
 }
 
@@ -66,7 +66,7 @@ func TestStandingOfAnything(t *testing.T) {
 		"", "2 n:30", "1 n:-1", "1 w:x", "1 u:64001", "1 e:1000001", "1 why:<b>",
 		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.",
 		"1 h:", "1 h:x", "1 h:-1", "1 h:x.+2..c", "1 h:.....", "1 h:9999999999999",
-		"1 f:new_record.-1", "1 f:X.5", "n:30", "1 n:9999999999", "1 n:1\x00", "1 n:" + strings.Repeat("0", MaxNoteBytes),
+		"1 f:new_record.-1", "1 f:X.5", "n:30", "1 n:9999999999", "1 n:1\x00", "1 n:" + strings.Repeat("0", maxNoteBytes),
 	} {
 		require.Zero(t, standingOf(text), text)
 	}

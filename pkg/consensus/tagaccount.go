@@ -19,16 +19,16 @@ type tagAccount struct {
 	quota   limit.Quota
 	pattern int // of the quotas, whose quota it has, from 1; 0: it has its own, or is "" for all other tags
 
-	marks  [3]tagMark // the newest first, one interval apart
-	size   int64      // of the largest recent call that came first
-	sizeOf int        // how many reports ago
-	demand float64    // tokens per second
-	slow   bool       // the called service takes less
-	told   float64    // demand reported to the others: no more than the service takes, but for reserved tokens
-	recent float64    // highest recent use, in tokens per second
-	uses   float64    // use in the last two whole intervals, in tokens per second, for people to look at
-	waited int        // reports in a row with waiting callers
-	active time.Duration
+	marks    [3]tagMark // the newest first, one interval apart
+	size     int64      // of the largest recent call that came first
+	sizeOf   int        // how many reports ago
+	demand   float64    // tokens per second
+	slow     bool       // the called service takes less
+	reported float64    // demand reported to the others: no more than the service takes, but for reserved tokens
+	recent   float64    // highest recent use, in tokens per second
+	uses     float64    // use in the last two whole intervals, in tokens per second, for people to look at
+	waited   int        // reports in a row with waiting callers
+	active   time.Duration
 
 	budgets [driver.MaxBudgets]tagBudget
 	window  int64 // counts the changes of budget windows
@@ -78,8 +78,8 @@ type tagBudget struct {
 // spent returns the least known spending.
 func (b *tagBudget) spent() int64 { return min(b.seen+b.own, math.MaxInt64/2) }
 
-// hasTill reports whether the draws of a tag need tokens of its own.
-func hasTill(q *limit.Quota) bool { return !q.Blocked && (q.Total > 0 || len(q.Budgets) > 0) }
+// hasBucket reports whether the draws of a tag need tokens of its own.
+func hasBucket(q *limit.Quota) bool { return !q.Blocked && (q.Total > 0 || len(q.Budgets) > 0) }
 
 // perSecond returns a number of tokens per period as a rate; 0 without a period.
 func perSecond(tokens int64, per time.Duration) float64 {
@@ -168,9 +168,9 @@ func (a *tagAccount) lowered() bool {
 	return false
 }
 
-// untold returns how many tokens granted here the next request reports: 0 when the store knows of all. The request after it reports the
+// unreported returns how many tokens granted here the next request reports: 0 when the store knows of all. The request after it reports the
 // differences between budgets, which come from windows that began since.
-func (a *tagAccount) untold() (own int64) {
+func (a *tagAccount) unreported() (own int64) {
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		if n := a.budgets[i].own; n > 0 && (own == 0 || n < own) {
 			own = n

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -54,13 +55,12 @@ func TestWhatIsOwedWithoutATillCounts(t *testing.T) {
 // An answer to a request without draws says nothing of what an earlier one told.
 func TestWhatIsOwedSurvivesRequestsWithoutDraws(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", OnStoreLoss: Degrade}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 1000}).CeilingConfig())
 	q := one(100).WithDefaults(sec)
-	p.SetQuotas(&q)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 1000}).CeilingConfig(), Quotas: &q})
 	var record driver.Record
 	sync := func(now time.Duration, answered bool, reports ...limit.TagReport) driver.Request {
-		p.ReportTags(now, reports)
-		req := p.Request(now, uint64(now), Whole)
+		p.Yield(now, Whole, reports)
+		req := p.Request(now, uint64(now), Observation{Demand: Whole})
 		if !answered {
 			p.Failed(now, req.Seq)
 			return req

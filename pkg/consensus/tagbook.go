@@ -198,7 +198,7 @@ func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share
 	b.detach()
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		if !hasTill(&a.quota) || !which(a) {
+		if !hasBucket(&a.quota) || !which(a) {
 			continue
 		}
 		want, _ := a.ask(now, interval, live)
@@ -252,7 +252,7 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		g := limit.TagGrant{
-			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Reserved: a.reserves, Needed: hasTill(&a.quota), Void: b.void, Forgotten: b.lost,
+			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Reserved: a.reserves, Needed: hasBucket(&a.quota), Void: b.void, Forgotten: b.lost,
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
 		if l := a.lot; l.tokens > 0 {

@@ -20,7 +20,7 @@ type tagDraw struct {
 	budgets   [driver.MaxBudgets]int   // the index of each budget of the draw
 	own       [driver.MaxBudgets]int64 // granted here of each, as reported
 	known     bool                     // some spending is known
-	tells     bool                     // it reports the tokens granted here, and nothing else
+	ownOnly   bool                     // it reports the tokens granted here, and nothing else
 }
 
 // asks reports whether the store has anything to do for the tag.
@@ -78,12 +78,12 @@ func cut(all []tagDraw, n int) (first, rest []tagDraw) {
 
 // draw returns the draw of one tag in the next request; ok is false for a tag that needs nothing of a till.
 func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, frozen bool) (d tagDraw, ok bool) {
-	if !hasTill(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
+	if !hasBucket(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
 		return d, false
 	}
 	d = tagDraw{tag: a.Tag, window: a.window, backSpent: a.BackSpent}
-	if own := a.untold(); own > 0 {
-		b.tell(&d, a, own)
+	if own := a.unreported(); own > 0 {
+		b.reportOwn(&d, a, own)
 		return d, true
 	}
 	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, !b.named(a.Tag), a.Back, a.Owed
@@ -113,10 +113,10 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 	return d, true // without a total, and with nothing but spent budgets that lower the class, it gets all that it asks for
 }
 
-// tell makes d report the tokens granted here of budgets. They are owed, not only seen, because others have granted as well. Without a
+// reportOwn makes d report the tokens granted here of budgets. They are owed, not only seen, because others have granted as well. Without a
 // total they count for budgets alone: in their time the tag had a part of the total.
-func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
-	d.tells = true
+func (b *tagBook) reportOwn(d *tagDraw, a *tagAccount, own int64) {
+	d.ownOnly = true
 	d.Key, d.Version, d.Pattern, d.Owed = a.key, b.version, !b.named(a.Tag), own
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		if w := &a.budgets[i]; w.own > 0 {
@@ -146,7 +146,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	for i := range b.carried {
 		c := &b.carried[i]
 		t := b.account(c.tag)
-		if t != nil && !c.tells {
+		if t != nil && !c.ownOnly {
 			t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
 		}
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
@@ -163,7 +163,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 // drawn takes the answer of one till.
 func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
 	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and the earnings of that
-		if t.lack, t.again = d.Lack, 0; !c.tells {
+		if t.lack, t.again = d.Lack, 0; !c.ownOnly {
 			t.owes(c.Owed)
 		}
 		return

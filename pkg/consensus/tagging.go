@@ -11,10 +11,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A tagging is all that a processor does with tags. It is a part of Processor.
+// A tagging is the part of a processor that does all about tags.
 type tagging struct {
 	on         bool         // the limiter has quotas
-	tills      bool         // a tag may be short of tokens of its own
+	buckets    bool         // a tag may be short of tokens of its own
 	configured limit.Quotas // with their defaults
 	per        time.Duration
 	hash       uint32 // of the configured quotas
@@ -53,23 +53,12 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 	return true
 }
 
-// SetQuotas sets the limiter's configured quotas, which must be valid and have their defaults filled in. nil, as before the first call:
-// tags have none. Call it after SetLimit.
-func (p *Processor) SetQuotas(q *limit.Quotas) {
-	t := &p.tags
-	t.on = q != nil && p.ceiling.limit.Max > 0
-	p.load.fixed = t.on // tokens of tags are drawn for a usual interval
-	if !t.on {
-		return
-	}
-	t.configured, t.per = *q, p.ceiling.limit.Per
-	t.hash = hashOfQuotas(q)
-	t.load(p.ceiling.docs.Find(quotaDocument))
-	t.apply()
-	t.most = p.rateInForce(0)
-	p.split.wants = nil
-	if p.seq > 0 {
-		p.urgency = urgencyNow
+// configure sets the limiter's quotas.
+func (t *tagging) configure(c *core, terms *sharing.Terms) {
+	if t.on = terms.Quotas != nil && terms.Ceiling.Limit.Max > 0; t.on {
+		t.configured, t.per, t.hash = *terms.Quotas, terms.Ceiling.Limit.Per, hashOfQuotas(terms.Quotas)
+		t.load(c.docs.Find(quotaDocument))
+		t.apply()
 	}
 }
 
@@ -81,9 +70,9 @@ func (t *tagging) apply() {
 	q := t.changes.over(t.configured, t.per)
 	t.book.setQuotas(q, t.changesVersion())
 	t.policy.set(&q)
-	t.tills = hasTill(&q.Other) || slices.ContainsFunc(q.Match, func(p limit.QuotaPattern) bool { return hasTill(&p.Quota) })
+	t.buckets = hasBucket(&q.Other) || slices.ContainsFunc(q.Match, func(p limit.QuotaPattern) bool { return hasBucket(&p.Quota) })
 	for _, own := range q.Tags {
-		t.tills = t.tills || hasTill(&own)
+		t.buckets = t.buckets || hasBucket(&own)
 	}
 	t.unchanged, t.fresh = t.changes.leaves(t.configured).ReservedRate(t.per), true
 }
@@ -106,150 +95,124 @@ func (t *tagging) load(held pooldoc.Held) bool {
 	return true
 }
 
-// rateInForce is the limit in force at now, in tokens per second.
-func (p *Processor) rateInForce(now time.Duration) float64 {
-	if per := p.ceiling.limit.Per; per > 0 {
-		return p.ceiling.tokens(now, 0) / per.Seconds()
-	}
-	return 0
+func (t *tagging) restart() { t.book.forget() } // a clone may hold the same tokens
+
+// observe takes the limiter's reports on its tags. The limit in force is most tokens per second.
+func (t *tagging) observe(c *core, now time.Duration, most float64, reports []limit.TagReport) {
+	t.book.report(now, t.interval(c), t.alone(c), reports)
+	t.own, t.most = t.policy.busy(&t.book), most
 }
 
-// ReportTags takes the limiter's reports on its tags, before the next Request. Tokens given back must have left its hands.
-func (p *Processor) ReportTags(now time.Duration, reports []limit.TagReport) {
-	t := &p.tags
-	if !t.on {
-		return
-	}
-	t.book.report(now, p.tagInterval(), p.ownTills(), reports)
-	t.own, t.most = t.policy.busy(&t.book), p.rateInForce(now)
-	p.split.wants = nil
+// alone reports whether this processor gives its tags tokens without asking the store.
+func (t *tagging) alone(c *core) bool {
+	return c.degraded || c.state == StateHolding && !t.policy.capable
 }
 
-// ownTills reports whether this processor gives its tags tokens without asking the store.
-func (p *Processor) ownTills() bool {
-	return p.degraded || p.state == StateHolding && !p.tags.policy.capable
-}
-
-// tagInterval is the time between two grants to tags: that between syncs. If this processor gives its tags tokens itself, it is the usual
+// interval is the time between two grants to tags: that between syncs. If this processor gives its tags tokens itself, it is the usual
 // one, however seldom it asks a store that does not answer.
-func (p *Processor) tagInterval() time.Duration {
-	if p.ownTills() {
-		return driver.Interval(p.lease, p.answer.Live)
+func (t *tagging) interval(c *core) time.Duration {
+	if t.alone(c) {
+		return driver.Interval(c.lease, c.answer.Live)
 	}
-	return p.interval()
+	return c.interval()
 }
 
-// tagShare is this processor's part of the pool.
-func (p *Processor) tagShare(now time.Duration) float64 {
-	if p.Issuing(now) {
-		return 1 / float64(max(p.answer.Live, 1))
+// share is this processor's part of the pool.
+func (*tagging) share(c *core, now time.Duration) float64 {
+	if c.isIssuing(now) {
+		return 1 / float64(max(c.answer.Live, 1))
 	}
-	return p.held.Fraction()
+	return c.held.Fraction()
 }
 
-// tellTags puts the reports and draws of tags into the next request.
-func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
-	t := &p.tags
+// report puts the reports and draws of tags into the next request.
+func (t *tagging) report(c *core, now time.Duration, req *request) {
 	if !t.on {
 		return
 	}
-	req.Busy = packBusy(byte(p.seq), t.hash, t.unchanged, t.own)
+	req.note.standing.capped = t.cappedPatterns()
+	req.Busy = packBusy(byte(c.seq), t.hash, t.unchanged, t.own)
 	if len(t.policy.plan.Own) > 0 {
-		t.policy.tell(&t.book) // the plan is as new as the demand
+		t.policy.assign(&t.book) // the plan is as new as the demand
 	}
-	p.grantTags(now)
+	t.ration(c, now)
 	t.book.carried = nil
-	if !p.ownTills() && t.policy.capable && p.state != StateReplaced {
-		frozen := p.frozen > now
-		t.book.barred = frozen && p.held == 0 && !p.Issuing(now) // tokens of a tag would run out unused
-		req.Draws = t.book.draws(now, p.interval(), p.answer.Live, frozen)
+	if !t.alone(c) && t.policy.capable && c.state != StateReplaced {
+		frozen := c.frozen > now
+		t.book.barred = frozen && c.held == 0 && !c.isIssuing(now) // tokens of a tag would run out unused
+		req.Draws = t.book.draws(now, c.interval(), c.answer.Live, frozen)
 	}
 }
 
-// grantTags gives tags tokens without asking the store, if that does not answer or has no till for them.
-func (p *Processor) grantTags(now time.Duration) {
-	t := &p.tags
-	alone := p.ownTills()
-	if !t.on || !alone && p.state != StateHolding {
+// ration gives tags tokens without asking the store, if that does not answer or has no tag bucket for them.
+func (t *tagging) ration(c *core, now time.Duration) {
+	alone := t.alone(c)
+	if !t.on || !alone && c.state != StateHolding {
 		return
 	}
 	t.rationed = now
 	which := func(a *tagAccount) bool { return alone || a.lack == driver.LackFull && len(a.quota.Budgets) == 0 }
-	t.book.grantLocally(now, p.tagInterval(), p.until, p.answer.Live, p.tagShare(now), which)
+	t.book.grantLocally(now, t.interval(c), c.until, c.answer.Live, t.share(c, now), which)
+}
+
+// take takes the parts of an answer about tags.
+func (t *tagging) take(c *core, now time.Duration, a *driver.Answer) urgency {
+	if t.load(c.docs.Find(quotaDocument)) {
+		t.apply()
+	}
+	if !t.on {
+		return urgencyNone
+	}
+	knew := t.policy.capable
+	t.spent.take(c.docs.Find(spentDocument), &t.book)
+	t.policy.receive(now, c.cfg.ID, a.Roster)
+	t.book.take(now, c.sent.at, driver.Interval(a.Lease, a.Live), a)
+	if !knew && t.policy.capable && len(t.own) > 0 {
+		return urgencyFast // the store can be asked only now
+	}
+	return urgencyNone
+}
+
+// wants returns the shares that processors of the roster want by the demand of their tags; ok is false when tags have no say.
+func (t *tagging) wants(c *core, now time.Duration, rows []RosterRow, self int) (wants []Share, ok bool) {
+	if !t.on || t.most <= 0 || self < 0 {
+		return nil, false
+	}
+	wants = t.policy.divide(now, c.interval(), t.most, rows, self, t.own)
+	t.policy.assign(&t.book)
+	return wants, true
+}
+
+// rateInForce is the limit in force at now, in tokens per second.
+func (p *Processor) rateInForce(now time.Duration) float64 {
+	if per := p.ceiling.limit.Per; per > 0 {
+		return p.ceiling.tokens(&p.core, now, 0) / per.Seconds()
+	}
+	return 0
+}
+
+// reportTags takes the limiter's reports on its tags.
+func (p *Processor) reportTags(now time.Duration, reports []limit.TagReport) {
+	if p.tags.on {
+		p.tags.observe(&p.core, now, p.rateInForce(now), reports)
+		p.split.wants = nil
+	}
 }
 
 // RationDue reports whether Ration is due. Tags that get tokens without the store get them once per usual interval, although requests to a
 // store that does not answer are further apart.
 func (p *Processor) RationDue(now time.Duration) bool {
 	p.Tick(now)
-	return p.tags.on && p.degraded && now-p.tags.rationed >= p.tagInterval()
+	return p.tags.on && p.degraded && now-p.tags.rationed >= p.tags.interval(&p.core)
 }
 
-// Ration gives tags tokens without the store. Call ReportTags before it, and no Request in between; the newest request has been answered or
-// has failed.
-func (p *Processor) Ration(now time.Duration) { p.grantTags(now) }
-
-// takeTags takes the parts of an answer about tags.
-func (p *Processor) takeTags(now time.Duration, a *driver.Answer) {
-	t := &p.tags
-	held := p.ceiling.docs.Find(quotaDocument)
-	if t.load(held) {
-		t.apply()
-	}
-	if !t.on {
-		return
-	}
-	knew := t.policy.capable
-	t.spent.take(p.ceiling.docs.Find(spentDocument), &t.book)
-	t.policy.hear(now, p.cfg.ID, a.Roster)
-	t.book.take(now, p.sent.at, driver.Interval(a.Lease, a.Live), a)
-	t.most = p.rateInForce(now)
-	if !knew && t.policy.capable && len(t.own) > 0 && p.urgency == urgencyNone {
-		p.urgency = urgencyFast // the tills can be asked only now
-	}
-}
-
-// tagWants returns the shares that processors of the roster want by the demand of their tags; ok is false when tags have no say.
-func (p *Processor) tagWants(now time.Duration, rows []RosterRow, self int) (wants []Share, ok bool) {
-	t := &p.tags
-	if !t.on || t.most <= 0 || self < 0 {
-		return nil, false
-	}
-	wants = t.policy.divide(now, p.interval(), t.most, rows, self, t.own)
-	t.policy.tell(&t.book)
-	return wants, true
-}
-
-// TagGrants returns the grants for the limiter's tags that are new at now, nil if there are none. base is the origin of local time.
-func (p *Processor) TagGrants(base time.Time, now time.Duration) []limit.TagGrant {
-	if !p.tags.on {
-		return nil
-	}
-	return p.tags.book.grants(base, now)
-}
-
-// Quotas returns the quotas in force. fresh says that they differ from those that the last call returned.
-func (p *Processor) Quotas() (q limit.Quotas, fresh bool) {
-	fresh, p.tags.fresh = p.tags.fresh, false
-	return p.tags.book.quotas, fresh
+// Ration gives tags tokens without the store. reports are as for Yield. The newest request has been answered or has failed.
+func (p *Processor) Ration(now time.Duration, reports []limit.TagReport) {
+	p.reportTags(now, reports)
+	p.tags.ration(&p.core, now)
 }
 
 // TagKeep is how long tokens of a tag must still be good for the limiter to keep them at a report. Tokens that lapse before the next
 // request are lost to everybody, unless they are given back. Those drawn by the last regular request are kept, so that the hand is not
 // empty until the answer.
-func (p *Processor) TagKeep() time.Duration { return p.tagInterval() * 19 / 20 }
-
-// pushTags gives the holder the quotas and the grants that it does not have yet. m.mu is held.
-func (m *Member) pushTags() {
-	if m.holder == nil {
-		return
-	}
-	if q, fresh := m.p.Quotas(); fresh {
-		if h, ok := m.holder.(sharing.QuotaHolder); ok {
-			h.SetQuotas(q)
-		}
-	}
-	if grants := m.p.TagGrants(m.base, m.now()); grants != nil {
-		m.holder.GrantTags(grants)
-	}
-}
+func (p *Processor) TagKeep() time.Duration { return p.tags.interval(&p.core) * 19 / 20 }

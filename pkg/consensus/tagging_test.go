@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -129,13 +130,11 @@ func TestReservedComesFirstWhileAClaimIsDead(t *testing.T) {
 // A pool without quotas sends what it always sent.
 func TestAProcessorWithoutQuotasSaysNothingOfTags(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, thousandOf(1000)).CeilingConfig())
-	p.SetQuotas(nil)
-	p.ReportTags(0, nil)
-	req := p.Request(0, 1, Whole)
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, thousandOf(1000)).CeilingConfig()})
+	req := p.Request(0, 1, Observation{Demand: Whole})
 	require.Empty(t, req.Busy)
 	require.Empty(t, req.Draws)
-	require.Nil(t, p.TagGrants(tagBase, 0))
+	require.Nil(t, p.Orders(0, 0, tagBase).Grants)
 	require.Nil(t, p.View(0).Tags)
 }
 

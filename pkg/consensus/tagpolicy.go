@@ -18,7 +18,7 @@ type tagPolicy struct {
 	index map[uint64]int   // of the keys in terms; never changed once it is made
 	// limited are the terms of the last plan, with what the called service takes of each tag.
 	limited []fairtags.Terms
-	rows    []heardRow
+	rows    []receivedRow
 	held    []fairtags.Busy // guaranteed to this processor by the last plan
 	plan    fairtags.Plan
 	// elsewhere holds the rates that the others reported for terms when the plan was made.
@@ -28,8 +28,8 @@ type tagPolicy struct {
 	capable bool
 }
 
-// A heardRow is the time of a processor's last new report.
-type heardRow struct {
+// A receivedRow is the time of a processor's last new report.
+type receivedRow struct {
 	id    string
 	turn  byte
 	since time.Duration
@@ -94,22 +94,22 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 	rates := make([]busyTag, len(p.terms))
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		if a.told = 0; a.demand == 0 || a.exhausted() {
+		if a.reported = 0; a.demand == 0 || a.exhausted() {
 			continue // it uses nothing, regardless of its demand
 		}
 		k := p.index[termKey(a, &b.quotas)]
 		t := &rates[k]
-		if a.told = a.demand; a.slow {
+		if a.reported = a.demand; a.slow {
 			reserved := p.terms[k].Reserved
 			if k < len(p.elsewhere) {
 				reserved -= p.elsewhere[k]
 			}
-			a.told = min(a.demand, max(a.Limiting, reserved))
+			a.reported = min(a.demand, max(a.Limiting, reserved))
 		}
 		t.slow = a.slow && (t.slow || t.rate == 0)
-		t.rate += a.told
-		t.used += min(a.uses, a.told)
-		t.limited = t.limited || hasTill(&a.quota)
+		t.rate += a.reported
+		t.used += min(a.uses, a.reported)
+		t.limited = t.limited || hasBucket(&a.quota)
 	}
 	out := rates[:0]
 	for i, t := range rates {
@@ -121,10 +121,10 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 	return out
 }
 
-// hear notes which numbers have changed in the roster, and whether all processors know quotas.
-func (p *tagPolicy) hear(now time.Duration, self string, roster []RosterRow) {
+// receive notes which numbers have changed in the roster, and whether all processors know quotas.
+func (p *tagPolicy) receive(now time.Duration, self string, roster []RosterRow) {
 	p.capable = len(roster) > 0
-	rows := make([]heardRow, 0, len(roster))
+	rows := make([]receivedRow, 0, len(roster))
 	for i := range roster {
 		row := &roster[i]
 		if row.ID == self {
@@ -132,7 +132,7 @@ func (p *tagPolicy) hear(now time.Duration, self string, roster []RosterRow) {
 		}
 		r, ok := unpackBusy(row.Busy)
 		p.capable = p.capable && ok
-		h := heardRow{row.ID, r.turn, now}
+		h := receivedRow{row.ID, r.turn, now}
 		if k, found := slices.BinarySearchFunc(p.rows, row.ID, byID); found && p.rows[k].turn == r.turn && ok {
 			h.since = p.rows[k].since
 		}
@@ -141,7 +141,7 @@ func (p *tagPolicy) hear(now time.Duration, self string, roster []RosterRow) {
 	p.rows = rows
 }
 
-func byID(h heardRow, id string) int {
+func byID(h receivedRow, id string) int {
 	switch {
 	case h.id < id:
 		return -1
@@ -179,10 +179,10 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 	p.limited = p.limitedTerms(rows, slow)
 	p.plan = fairtags.Divide(most, p.limited, rows, self)
 	if self >= 0 && len(own) > maxBusyTags {
-		p.plan.Wants = p.wantsAsTold(most, rows, self, own)
+		p.plan.Wants = p.wantsAsReported(most, rows, self, own)
 	}
 	if self >= 0 {
-		p.elsewhere = p.toldElsewhere(rows, self)
+		p.elsewhere = p.reportedElsewhere(rows, self)
 		p.held = p.plan.Held
 	}
 	wants := make([]Share, len(rows))
@@ -192,9 +192,9 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 	return wants
 }
 
-// wantsAsTold returns the wants of the rows by the report of self: its busiest tags, and the rest as sums. By its full knowledge, self
+// wantsAsReported returns the wants of the rows by the report of self: its busiest tags, and the rest as sums. By its full knowledge, self
 // would want another part than the others leave for it, and nobody would claim the difference.
-func (p *tagPolicy) wantsAsTold(most float64, rows []fairtags.Row, self int, own []busyTag) []float64 {
+func (p *tagPolicy) wantsAsReported(most float64, rows []fairtags.Row, self int, own []busyTag) []float64 {
 	rows = slices.Clone(rows)
 	r, _ := unpackBusy(packBusy(0, 0, 0, own))
 	row := &rows[self]
@@ -231,8 +231,8 @@ func (p *tagPolicy) limitedTerms(rows []fairtags.Row, slow [][]bool) []fairtags.
 	return terms
 }
 
-// toldElsewhere returns the rates that the other live rows report for each of the terms.
-func (p *tagPolicy) toldElsewhere(rows []fairtags.Row, self int) []float64 {
+// reportedElsewhere returns the rates that the other live rows report for each of the terms.
+func (p *tagPolicy) reportedElsewhere(rows []fairtags.Row, self int) []float64 {
 	sums := make([]float64, len(p.terms))
 	for i := range rows {
 		if i == self || rows[i].Silent {
@@ -265,8 +265,8 @@ func shareOf(rate, most float64) Share {
 	return min(Share(math.Floor(max(rate/most, 0)*(1-0x1p-40)*float64(Whole))), Whole)
 }
 
-// tell writes the plan into the accounts.
-func (p *tagPolicy) tell(b *tagBook) {
+// assign writes the plan into the accounts.
+func (p *tagPolicy) assign(b *tagBook) {
 	if len(p.plan.Own) != len(p.terms) || len(p.plan.Targets) != len(p.terms) {
 		return
 	}
@@ -302,13 +302,13 @@ func level(list []*tagAccount, rate float64) {
 	}
 	order := slices.Clone(list)
 	slices.SortFunc(order, func(a, b *tagAccount) int {
-		if a.told < b.told {
+		if a.reported < b.reported {
 			return -1
 		}
 		return 1
 	})
 	for i, a := range order {
-		a.rate = min(a.told, rate/float64(len(order)-i))
+		a.rate = min(a.reported, rate/float64(len(order)-i))
 		rate -= a.rate
 	}
 }

@@ -79,21 +79,21 @@ func TestASilentProcessorHasNoDemand(t *testing.T) {
 	own := []busyTag{{rate: 500}, {key: acmeKey(), rate: 450}}
 	for i := range byte(5) { // b is heard of
 		now := time.Duration(i) * sec
-		p.hear(now, "a", roster(i))
+		p.receive(now, "a", roster(i))
 		wants := p.divide(now, sec, 1000, roster(i), 0, own)
 		require.InDelta(t, 0.5, wants[0].Fraction(), 0.2)
 		require.Less(t, p.plan.Own[p.index[acmeKey()]], 310.0, "shared with b")
 	}
 	for i := range 3 {
 		now := time.Duration(5+i) * sec
-		p.hear(now, "a", roster(4))
+		p.receive(now, "a", roster(4))
 		p.divide(now, sec, 1000, roster(4), 0, own)
 	}
 	require.InDelta(t, 450, p.plan.Own[p.index[acmeKey()]], 1, "all of it")
-	p.hear(9*sec, "a", roster(5))
+	p.receive(9*sec, "a", roster(5))
 	p.divide(9*sec, sec, 1000, roster(5), 0, own)
 	require.Less(t, p.plan.Own[p.index[acmeKey()]], 310.0)
-	p.hear(10*sec, "a", roster(6))
+	p.receive(10*sec, "a", roster(6))
 	require.Equal(t, 10*sec, p.rows[0].since, "heard of again")
 }
 
@@ -101,9 +101,9 @@ func TestASilentProcessorHasNoDemand(t *testing.T) {
 func TestEveryProcessorMustKnowQuotas(t *testing.T) {
 	p := policyOf(acme(0, 400))
 	require.False(t, p.capable, "nobody is known")
-	p.hear(0, "a", []RosterRow{{ID: "a"}, row("b", 0, 1, 0, 0)})
+	p.receive(0, "a", []RosterRow{{ID: "a"}, row("b", 0, 1, 0, 0)})
 	require.True(t, p.capable)
-	p.hear(0, "a", []RosterRow{{ID: "a"}, row("b", 0, 1, 0, 0), {ID: "c", Busy: "?"}})
+	p.receive(0, "a", []RosterRow{{ID: "a"}, row("b", 0, 1, 0, 0), {ID: "c", Busy: "?"}})
 	require.False(t, p.capable)
 }
 
@@ -116,7 +116,7 @@ func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
 	own := p.busy(&k.tagBook)
 	require.Equal(t, []busyTag{{rate: 5, used: 5}, {key: patternKey(&q.Match[0]), rate: 100, used: 100, limited: true}}, own)
 	p.divide(0, sec, 65, []RosterRow{{ID: "a", Claim: Whole}}, 0, own)
-	p.tell(&k.tagBook)
+	p.assign(&k.tagBook)
 	require.InDelta(t, 5, k.account("").rate, 0.01)
 	require.InDelta(t, 10, k.account("free/x").rate, 0.01)
 	require.InDelta(t, 50, k.account("free/y").rate, 0.01)
@@ -138,7 +138,7 @@ func TestBusiestTags(t *testing.T) {
 		many[i] = busyTag{key: uint64(i + 10), rate: 1, used: 1}
 	}
 	roster = append(roster, RosterRow{ID: "d", Busy: packBusy(0, 0xbeef, 0, many)})
-	uses := BusiestTags(roster, []string{"acme", "nobody", ""})
+	uses := busiest(roster, map[uint64]TagUse{acmeKey(): {Tag: "acme"}, 1: {Tag: "nobody"}})
 	require.Len(t, uses, 2+maxBusyTags+1)
 	require.Zero(t, uses[0].Key)
 	require.InDelta(t, 950, uses[0].Demand, 1)

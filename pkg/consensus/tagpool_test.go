@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -75,8 +76,7 @@ func (p *tagPool) join(opts ...func(*ProcessorConfig)) *tagMember {
 		o(&cfg)
 	}
 	m := &tagMember{p: NewProcessor(cfg, "1"), asks: map[string]float64{}, stocks: map[string]*tagStock{}, spread: math.Mod(0.37*float64(len(p.members)), 1)}
-	m.p.SetLimit(limitOf(p.t, p.limit).CeilingConfig())
-	m.p.SetQuotas(&p.quotas)
+	m.p.Configure(sharing.Terms{Ceiling: limitOf(p.t, p.limit).CeilingConfig(), Quotas: &p.quotas})
 	p.members = append(p.members, m)
 	return m
 }
@@ -90,8 +90,8 @@ func (p *tagPool) run(d time.Duration) {
 				p.sync(m)
 			}
 			if m.p.RationDue(p.now) {
-				p.report(m)
-				m.p.Ration(p.now)
+				reports, _ := p.reports(m)
+				m.p.Ration(p.now, reports)
 				m.grant(p)
 			}
 		}
@@ -114,26 +114,25 @@ func (p *tagPool) run(d time.Duration) {
 
 var tagBase = time.Unix(1_700_000_000, 0)
 
-// report tells the processor what the tags do, and returns how many callers wait.
-func (p *tagPool) report(m *tagMember) (waiting float64) {
-	var reports []throttle.TagReport
+// reports returns what the tags do, and how many callers wait.
+func (p *tagPool) reports(m *tagMember) (reports []throttle.TagReport, waiting float64) {
 	for _, s := range m.inOrder() {
 		reports = append(reports, s.report(p.now, m.p.TagKeep()))
 		waiting += float64(s.Waiting)
 	}
-	m.p.ReportTags(p.now, reports)
-	return waiting
+	return reports, waiting
 }
 
 func (p *tagPool) sync(m *tagMember) {
 	p.t.Helper()
 	p.nonce++
-	demand := p.report(m)
+	reports, waiting := p.reports(m)
 	whole := Whole
-	if demand == 0 {
+	if waiting == 0 {
 		whole = Whole / 2
 	}
-	req := m.p.Request(p.now, p.nonce, whole)
+	m.p.Yield(p.now, whole, reports)
+	req := m.p.Request(p.now, p.nonce, Observation{Demand: whole})
 	m.grant(p)
 	require.NoError(p.t, req.Validate())
 	if m.lost {
@@ -146,7 +145,7 @@ func (p *tagPool) sync(m *tagMember) {
 }
 
 func (m *tagMember) grant(p *tagPool) {
-	grants := m.p.TagGrants(tagBase, p.now)
+	grants := m.p.Orders(p.now, 0, tagBase).Grants
 	if grants == nil {
 		return
 	}
@@ -216,7 +215,7 @@ func (s *tagStock) report(now, keep time.Duration) throttle.TagReport {
 // serve lets the tags draw for one step, in the order of start-time fair queueing with their rates as weights.
 func (m *tagMember) serve(p *tagPool) {
 	span := tagStep.Seconds()
-	share, _ := m.p.Apply(p.now, 0)
+	share, _ := m.p.apply(p.now, 0)
 	most := float64(share) / float64(throttle.WholeShare) * float64(p.limit.Max)
 	m.credit = min(m.credit+most*span, max(most*0.1, 1))
 	for tag, ask := range m.asks {

@@ -37,7 +37,7 @@ func TestASlowTagIsLimitedToTheSum(t *testing.T) {
 	target := func(own []busyTag, late time.Duration, others ...RosterRow) (by string, rate float64) {
 		p := policyOf(acme(0, 400))
 		roster := append([]RosterRow{slowRow("a", 0, false)}, others...)
-		p.hear(0, "a", roster)
+		p.receive(0, "a", roster)
 		p.divide(late, sec, 1000, roster, 0, own)
 		at := p.plan.Targets[p.index[acmeKey()]]
 		return at.By, at.Rate
@@ -99,7 +99,7 @@ func TestASlowTagAsksForWhatIsReserved(t *testing.T) {
 	own := []busyTag{{key: acmeKey(), rate: asks(70, 500), slow: true}}
 	roster := []RosterRow{{ID: "a", Claim: Whole / 2}, slowRow("b", 70, true)}
 	p.divide(0, sec, 1000, roster, 0, own)
-	p.tell(&k.tagBook)
+	p.assign(&k.tagBook)
 	require.InDelta(t, 50, k.grants(tagBase, 10*sec)[0].Reserved, 0.1)
 	require.InDelta(t, 70, p.elsewhere[p.index[acmeKey()]], 0.1)
 }

@@ -144,19 +144,8 @@ type TagUse struct {
 	By     string
 }
 
-// BusiestTags adds up the tags that the rows of a pool report, the busiest first. Rows report no names, but 40 bits of a hash: names are
-// those to look for. Reports that no store would keep count as nothing.
-func BusiestTags(roster []RosterRow, names []string) []TagUse {
-	known := map[uint64]TagUse{}
-	for _, name := range names {
-		if name != "" {
-			known[busyKey(tagname.Key(name))] = TagUse{Tag: name}
-		}
-	}
-	return busiest(roster, known)
-}
-
-// busiest is BusiestTags with the names of keys.
+// busiest adds up the tags that the rows of a pool report, the busiest first. Rows report no names, but 40 bits of a hash: known has those
+// to look for. Reports that no store would keep count as nothing.
 func busiest(roster []RosterRow, known map[uint64]TagUse) []TagUse {
 	var out []TagUse
 	index := map[uint64]int{}
@@ -193,8 +182,9 @@ func (u *TagUse) add(demand, used float64) {
 	u.Demand, u.Used, u.Processors = u.Demand+demand, u.Used+used, u.Processors+1
 }
 
-// PlanTags is BusiestTags of the names and patterns in the quotas in force, with the targets that the processors work out for a limit of
-// most tokens per second. The quotas need no defaults filled in.
+// PlanTags adds up the tags that the rows of a pool report, the busiest first, with the targets that the processors work out for a limit of
+// most tokens per second. It names those in the quotas in force, which need no defaults filled in. Reports that no store would keep count as
+// nothing.
 func PlanTags(roster []RosterRow, q limit.Quotas, most float64) []TagUse {
 	q = q.WithDefaults(0)
 	known := map[uint64]TagUse{}

@@ -1,14 +1,17 @@
 package consensus
 
 import (
+	"cmp"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// An Observation is the activity of a holder, as the next requests report it beside its demand.
+// An Observation is the activity of a holder, as a request reports it.
 type Observation struct {
+	// Demand is the share that it would use if it could.
+	Demand Share
 	// InUse is the share that calls under way use. It may be above the one in force: share still in use is
 	// not free for others.
 	InUse Share
@@ -27,47 +30,50 @@ type Observation struct {
 	Hold      limit.Hold
 }
 
-// Observe sets what the next requests report. The share in force must not have risen
-// since it was observed; see Yield.
-func (p *Processor) Observe(o Observation) {
-	p.inUse = min(max(o.InUse, 0), Whole)
+// observe sets what the next request reports.
+func (p *Processor) observe(o *Observation) {
+	p.demand, p.inUse = min(max(o.Demand, 0), Whole), min(max(o.InUse, 0), Whole)
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served
-	p.told.Used = max(o.Lately, 0)
-	p.told.Waiting, p.told.Throttled, p.told.Tag = max(o.Waiting, 0), o.Throttled, ""
-	p.told.Hold = o.Hold
+	p.reported.Used = max(o.Lately, 0)
+	p.reported.Waiting, p.reported.Throttled, p.reported.Tag = max(o.Waiting, 0), o.Throttled, ""
+	p.reported.Hold = o.Hold
 	if o.OfTag && o.Throttled != "" {
-		p.told.Tag = p.tags.toldName(o.Tag)
+		p.reported.Tag = p.tags.reportedName(o.Tag)
 	}
 }
 
 // Yield lowers the share in force as the next Request with this demand would. A holder with calls under way
 // yields first, puts the lower share in force, and then observes its use: nothing is added to that any more.
-func (p *Processor) Yield(now time.Duration, demand Share) {
+// tags are the reports on its tags. Tokens given back must have left its hands.
+func (p *Processor) Yield(now time.Duration, demand Share, tags []limit.TagReport) {
 	p.Tick(now)
+	p.reportTags(now, tags)
 	p.demand = min(max(demand, 0), Whole)
 	p.choose(now)
 }
 
-// SetLimit sets the processor's configured limit, which must be valid. The zero Config, as before the first
-// call, is none: no override and no ramp changes the worth of a share. The next request reports the limit to
-// the others, and is due at once if one was sent already.
-func (p *Processor) SetLimit(l ceiling.Config) {
-	p.ceiling.configure(l)
-	if l.Limit.Max > 0 && p.seq > 0 {
+// Configure sets the terms of the limiter, which must be valid. The zero Terms, as before the first call, are no limit: no override and
+// no ramp changes the worth of a share. With a Spacing of MinSpacing the processor neither asks for issued tokens nor prevents them. With
+// more Slots than limit.ExactSlots the limit is divided as any other: nobody would miss a fraction of a slot per processor then. The next
+// request reports the terms to the others, and is due at once if one was sent already.
+func (p *Processor) Configure(t sharing.Terms) {
+	p.ceiling.configure(&t)
+	p.permits.strict = t.Strict
+	p.tags.configure(&p.core, &t)
+	p.load.fixed = p.tags.on // tokens of tags are drawn for a usual interval
+	p.split, p.reported.Slots = split{}, max(t.Slots, 0)
+	if t.Slots <= limit.ExactSlots {
+		p.split.slots = p.reported.Slots
+	}
+	// A pool that is to issue tokens must learn it before it gives out shares.
+	issued := t.Spacing > 0 && (t.Strict || t.Spacing > p.interval()/100)
+	if p.seq > 0 && (t.Ceiling.Limit.Max > 0 || issued) {
 		p.urgency = urgencyNow
 	}
 }
 
-// Apply returns the worth of the share in force at now, in 1e-9 of the configured limit and at most
-// limit.MaxShare. It also returns the ceiling of the pool in tokens per Per if that is not the configured
-// limit, else 0. Both hold until ahead from now at least: a falling ceiling counts before it has fallen, a
-// rising one when it has risen.
-func (p *Processor) Apply(now, ahead time.Duration) (share int64, tokens float64) {
-	return p.ceiling.apply(p.Held(now), now, ahead)
-}
-
-// Unreadable returns why nothing is renewed though the store answers: this release cannot read the override
+// unreadable returns why nothing is renewed though the store answers: this release cannot read the override
 // or the pauses of the pool. nil: it can.
-func (p *Processor) Unreadable() error { return p.ceiling.readable() }
+func (p *Processor) unreadable() error { return cmp.Or(p.ceiling.readable(), p.pauses.readable()) }

@@ -66,23 +66,23 @@ func (p *Processor) View(now time.Duration) View {
 	p.Tick(now)
 	v := View{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, State: p.state,
-		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.Issuing(now),
+		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.isIssuing(now),
 		Live: p.answer.Live, PoolSize: p.answer.PoolSize, Agreed: p.answer.Agreed,
 		Roster:   append([]RosterRow(nil), p.answer.Roster...),
-		TookOver: p.tookOver, Demand: p.demand, Lease: p.lease, Interval: p.interval(), Stretch: p.load.stretch(),
+		TookOver: p.takeover.done, Demand: p.demand, Lease: p.lease, Interval: p.interval(), Stretch: p.load.stretch(),
 		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
 		Failures: p.failures, Revision: p.revision,
-		Ceiling: p.ceiling.tokens(now, 0), Override: p.ceiling.override,
+		Ceiling: p.ceiling.tokens(&p.core, now, 0), Override: p.ceiling.override,
 		Tags: p.tagViews(), QuotaVersion: p.tags.changesVersion(), QuotaError: p.tags.unreadable,
 	}
-	v.Adapted, v.Cuts, _ = p.Adapted(now)
+	v.Adapted, v.Cuts, _ = p.ceiling.adapted(p.clock.logical(now))
 	if p.held > 0 {
 		v.LeaseLeft = p.until - now
 	}
-	k := &p.ceiling.pauses
+	k := &p.pauses
 	v.Generation = uint64(k.version)
-	for _, row := range p.answer.Roster {
-		if row.ID != p.cfg.ID && noteIn(row.Note).paused < k.version {
+	for i, row := range p.answer.Roster {
+		if row.ID != p.cfg.ID && p.notes[i].paused < k.version {
 			v.PauseMissing = append(v.PauseMissing, row.ID)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -15,21 +16,21 @@ import (
 // does not tell that the slot has gone by.
 func TestVoidEndsIssuing(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", OnStoreLoss: Stop}, "1")
-	p.SetSpacing(time.Second, true)
+	p.Configure(sharing.Terms{Spacing: time.Second, Strict: true})
 	var rec driver.Record
 	sync := func(now time.Duration) {
-		req := p.Request(now, uint64(now)+1, Whole)
+		req := p.Request(now, uint64(now)+1, Observation{Demand: Whole})
 		ans, _ := rec.Sync(&req, driver.At{Now: 1_700_000_000_000_000 + now.Microseconds()})
 		require.NoError(t, p.Take(now, ans, "2"))
 	}
 	sync(0)
-	require.True(t, p.Issuing(0))
+	require.True(t, p.isIssuing(0))
 	const at = 500 * time.Millisecond // half an interval
 	p.Void(at)
-	require.False(t, p.Issuing(at))
+	require.False(t, p.isIssuing(at))
 	require.LessOrEqual(t, p.Next(at, 0), at, "it asks at once")
 	sync(at)
-	require.True(t, p.Issuing(at))
+	require.True(t, p.isIssuing(at))
 }
 
 // What is set aside for a tag is dropped when the store has forgotten it, once: what is set aside later, in the same freeze, is not.

@@ -6,16 +6,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// SetSlots says that the limit is one of so many indivisible slots: a share is then a whole number of them.
-// With 0, as before the first call, and with more than limit.ExactSlots, it is divided as any limit. Nobody
-// would miss a fraction of a slot per processor then.
-func (p *Processor) SetSlots(n int) {
-	p.slots, p.split.wants, p.told.Slots = 0, nil, max(n, 0)
-	if n <= limit.ExactSlots {
-		p.slots = max(n, 0)
-	}
-}
-
 // wholeSlots rounds the shares of a policy to whole slots of most, so that none is lost and their sum is as
 // before. Every processor gets its full slots, and the slots that are left go to processors that could use
 // one more. If there are more of these than slots, they take turns: turn counts them. So with fewer slots
@@ -58,9 +48,9 @@ func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share 
 }
 
 // turn counts the leases since the pool's clock began: processors with the same answer agree on it.
-func (p *Processor) turn() int64 { return p.ceiling.time / max(p.lease.Microseconds(), 1) }
+func (p *Processor) turn() int64 { return p.clock.time / max(p.lease.Microseconds(), 1) }
 
 // slotless reports whether the store answers and has no slot for this processor at present.
 func (p *Processor) slotless(now time.Duration) bool {
-	return p.slots > 0 && p.state == StateHolding && p.held == 0 && p.until > now && p.frozen <= now
+	return p.split.slots > 0 && p.state == StateHolding && p.held == 0 && p.until > now && p.frozen <= now
 }

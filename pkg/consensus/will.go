@@ -37,48 +37,58 @@ func (t *Testament) Write(inherited []Will, own Will) {
 	t.Wills = wills[max(0, len(wills)-driver.MaxDead):]
 }
 
-// A legacy is a Will that a Processor has inherited: its death is named from then on.
-type legacy struct {
+// A takeover is the part of a processor that takes over from dead processes under its ID.
+type takeover struct {
+	deaths []death // which the store does not know yet
+	done   bool    // the store knows of such deaths
+}
+
+// A death is that of a process whose Will was found. It is named from due on.
+type death struct {
 	driver.Death
 	due time.Duration
+}
+
+// inherit takes wills as they were found at now by an incarnation; see Processor.Inherit.
+func (t *takeover) inherit(now time.Duration, incarnation string, wills []Will) {
+	for _, w := range wills {
+		known := slices.ContainsFunc(t.deaths, func(d death) bool { return d.Incarnation == w.Incarnation })
+		if known || w.Incarnation == incarnation || w.Owes > Removal(MaxLease) || w.Validate() != nil {
+			continue
+		}
+		t.deaths = append(t.deaths, death{w.Death, now + w.Owes})
+	}
+	t.deaths = t.deaths[max(0, len(t.deaths)-driver.MaxDead):]
+}
+
+func (*takeover) restart() {}
+
+// report names the deaths that are due.
+func (t *takeover) report(_ *core, now time.Duration, req *request) {
+	for _, d := range t.deaths {
+		if d.due <= now {
+			req.Dead = append(req.Dead, d.Death)
+		}
+	}
+}
+
+// take notes that the store has recorded the deaths that the request named.
+func (t *takeover) take(c *core, _ time.Duration, _ *driver.Answer) urgency {
+	for _, d := range c.sent.Dead {
+		t.deaths = slices.DeleteFunc(slices.Clone(t.deaths), func(o death) bool { return o.Incarnation == d.Incarnation })
+		t.done = true
+	}
+	return urgencyNone
 }
 
 // Inherit gives the processor, once for each incarnation, the wills of dead processes under its ID.
 // The next requests name their deaths until the store has answered, each as soon as its debt would
 // have been earned if the process had left instead. A debt that takes longer than a claim stays is
-// left to the removal.
-func (p *Processor) Inherit(now time.Duration, wills []Will) {
-	for _, w := range wills {
-		known := slices.ContainsFunc(p.legacies, func(l legacy) bool { return l.Incarnation == w.Incarnation })
-		if known || w.Incarnation == p.incarnation || w.Owes > Removal(MaxLease) || w.Validate() != nil {
-			continue
-		}
-		p.legacies = append(p.legacies, legacy{w.Death, now + w.Owes})
-	}
-	p.legacies = p.legacies[max(0, len(p.legacies)-driver.MaxDead):]
+// left to the removal. settled: the store knows of all of these deaths, so that nothing need be kept of them.
+func (p *Processor) Inherit(now time.Duration, wills []Will) (settled bool) {
+	p.takeover.inherit(now, p.incarnation, wills)
+	return len(p.takeover.deaths) == 0
 }
-
-// deaths returns the deaths to be named at now.
-func (p *Processor) deaths(now time.Duration) (dead []driver.Death) {
-	for _, l := range p.legacies {
-		if l.due <= now {
-			dead = append(dead, l.Death)
-		}
-	}
-	return dead
-}
-
-// bequeathed notes that the store has recorded the deaths that the newest request named.
-func (p *Processor) bequeathed() {
-	for _, d := range p.sent.Dead {
-		p.legacies = slices.DeleteFunc(p.legacies, func(l legacy) bool { return l.Incarnation == d.Incarnation })
-		p.tookOver = true
-	}
-}
-
-// Settled reports whether the store knows of all deaths that the processor has inherited, so that
-// nothing need be kept of them.
-func (p *Processor) Settled() bool { return len(p.legacies) == 0 }
 
 // Will returns the will of this processor if it dies from now on, owing so much. It must be stored
 // before the newest request goes out.

@@ -22,9 +22,9 @@ type Witness interface {
 // removal time. Not for a limit on calls in flight: those of a dead process may go on.
 func WithWitness(w Witness) Option { return func(o *options) { o.witness = w } }
 
-// A heir is a Member's state of its Witness. Only the goroutine that syncs uses it, and Leave after
+// A witnessLock is a Member's state of its Witness. Only the goroutine that syncs uses it, and Leave after
 // that has ended.
-type heir struct {
+type witnessLock struct {
 	witness Witness // nil: none
 	held    bool
 	settled bool
@@ -32,7 +32,7 @@ type heir struct {
 
 // inherit gets hold of the Testament if it can, before a request is made.
 func (m *Member) inherit() {
-	h := &m.heir
+	h := &m.lock
 	if h.witness == nil || h.settled {
 		return
 	}
@@ -43,9 +43,8 @@ func (m *Member) inherit() {
 		}
 	}
 	m.mu.Lock()
-	m.p.Inherit(m.now(), wills)
-	h.settled = m.p.Settled()
-	tookOver := m.p.TookOver()
+	h.settled = m.p.Inherit(m.now(), wills)
+	tookOver := m.p.takeover.done
 	m.mu.Unlock()
 	if !h.settled {
 		return
@@ -58,7 +57,7 @@ func (m *Member) inherit() {
 
 // writeWill stores the will of this process, before the newest request goes out.
 func (m *Member) writeWill() {
-	if !m.heir.held {
+	if !m.lock.held {
 		return
 	}
 	m.mu.Lock()
@@ -71,12 +70,12 @@ func (m *Member) writeWill() {
 	m.mu.Lock()
 	will = m.p.Will(will.Owes)
 	m.mu.Unlock()
-	m.heir.witness.Write(will)
+	m.lock.witness.Write(will)
 }
 
 // release gives the Testament up when the Member leaves.
 func (m *Member) release(keep bool) {
-	if m.heir.witness != nil {
-		m.heir.witness.Release(keep)
+	if m.lock.witness != nil {
+		m.lock.witness.Release(keep)
 	}
 }

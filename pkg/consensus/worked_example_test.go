@@ -77,7 +77,7 @@ func workedExample(t *testing.T) []string {
 		if next.id == "B" && now >= 8500*time.Millisecond {
 			demand = Whole / 10
 		}
-		req := next.Request(now, nonce, demand)
+		req := next.Request(now, nonce, Observation{Demand: demand})
 		ans, _ := r.Sync(&req, at(now))
 		require.NoError(t, next.Take(now, ans, "2"))
 		note(now, fmt.Sprintf("%-6s%4s %7s %7s", next.id, percent(req.InUse), percent(req.Wanted), percent(ans.Share)))
