@@ -54,80 +54,6 @@ func (s *service) call(ctx context.Context, l Limiter, tell func(Permit, Outcome
 
 var adaptive = Limit{Max: 200, Adaptive: true}
 
-// Without a pool a limit follows the service by itself, and comes back.
-func TestAdaptsAlone(t *testing.T) {
-	for name, l := range map[string]Limit{
-		"plain": adaptive, "hard": {Max: 200, Adaptive: true, Hard: true, Burst: 20}, "strict": {Max: 200, Adaptive: true, Strict: true},
-		"ramp": {Max: 200, Min: 190, RampUpDuration: time.Second, Mode: Scheduled{}, Adaptive: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th := whole(t, l)
-				top := th.Limit().Rate()
-				s := &service{rate: 200, at: time.Now()}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer func() {
-					cancel()
-					time.Sleep(time.Second) // for the calls under way
-					sound(t, th)
-				}()
-				for range 8 {
-					go s.call(ctx, th, func(p Permit, o Outcome) { p.Report(o) })
-				}
-				time.Sleep(10 * time.Second)
-				before := th.Status()
-				require.InDelta(t, top, before.Rate, 1e-3, "nothing was refused: nothing is lowered")
-				require.Equal(t, Backoff{Part: 1, Accepted: before.Backoff.Accepted}, before.Backoff)
-
-				s.can(50)
-				time.Sleep(time.Minute)
-				low := th.Status()
-				got := low.Backoff.Accepted - before.Backoff.Accepted
-				require.InDelta(t, 50*60, got, 50*60*0.1)
-				require.Less(t, low.Backoff.Refused, got/15)
-				require.Less(t, low.Rate, 80.0)
-				require.InDelta(t, low.Rate, low.Ceiling(), 1e-3, "the ceiling in force is told")
-
-				s.can(200)
-				time.Sleep(10 * time.Second)
-				require.GreaterOrEqual(t, th.Status().Rate, 0.8*top)
-				time.Sleep(10 * time.Second)
-				require.InDelta(t, top, th.Status().Rate, 1e-3)
-				require.InDelta(t, 1, th.Status().Backoff.Part, 0)
-			})
-		})
-	}
-}
-
-// What is reserved is always allowed, and never more than the limit.
-func TestReservedWhateverIsRefused(t *testing.T) {
-	for _, tc := range []struct {
-		l    Limit
-		want float64
-	}{
-		{Limit{Max: 200, Adaptive: true}, 2},
-		{Limit{Max: 200, Adaptive: true, AdaptiveMin: 30}, 30},
-		{Limit{Max: 200, Adaptive: true, AdaptiveMin: 200}, 200},
-		{Limit{Max: 20, Adaptive: true}, 1},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			th := whole(t, tc.l)
-			s := &service{at: time.Now()}
-			go s.call(t.Context(), th, func(p Permit, _ Outcome) { p.Report(Overloaded) })
-			time.Sleep(time.Minute)
-			least := th.Status().Rate
-			for range 100 {
-				time.Sleep(100 * time.Millisecond)
-				require.GreaterOrEqual(t, th.Status().Rate, tc.want*(1-1e-6))
-				least = min(least, th.Status().Rate)
-			}
-			require.InEpsilon(t, tc.want, least, 1e-6)
-			require.NoError(t, th.Close())
-			time.Sleep(time.Second)
-		})
-	}
-}
-
 // Of a hundred calls that were under way when the service began to refuse, all of them
 // together cut once.
 func TestOneCutForCallsUnderWay(t *testing.T) {
@@ -151,30 +77,6 @@ func TestOneCutForCallsUnderWay(t *testing.T) {
 		p = take(t, th, 1)
 		p.Report(Refused)
 		require.Equal(t, int64(2), th.Status().Backoff.Cuts, "the lag is not over")
-	})
-}
-
-// Nothing rises while nobody uses it.
-func TestNoGrowthUnused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 100, Adaptive: true})
-		time.Sleep(time.Second)
-		take(t, th, 1).Report(Refused)
-		require.InDelta(t, 49, th.Status().Rate, 1e-3)
-		time.Sleep(time.Second)
-		at := th.Status().Rate
-		time.Sleep(time.Minute)
-		require.InDelta(t, at, th.Status().Rate, 1e-3)
-		var calls []*call
-		for range 8 {
-			calls = append(calls, begin(th, 100, 0))
-		}
-		time.Sleep(8 * time.Second)
-		require.Greater(t, th.Status().Rate, at+10, "somebody waits")
-		for _, c := range calls {
-			c.cancel()
-			_ = c.end(t)
-		}
 	})
 }
 
@@ -269,22 +171,6 @@ func TestWaysToReport(t *testing.T) {
 		require.Zero(t, none.Status().Backoff)
 		require.NoError(t, th.Close())
 		th.Report(1, time.Time{}, Refused)
-	})
-}
-
-// Whoever waits because the service refuses is told so.
-func TestReasonAdaptive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 100, Adaptive: true})
-		require.Equal(t, ReasonLimit, as[*Error](t, refusedBy(th, time.Millisecond)).Reason)
-		time.Sleep(time.Second)
-		take(t, th, 1).Report(Refused)
-		drain(th)
-		require.Equal(t, ReasonAdaptive, as[*Error](t, refusedBy(th, time.Millisecond)).Reason)
-		held, ok := th.Throttled()
-		require.True(t, ok)
-		require.Equal(t, ReasonAdaptive, held.Reason)
-		require.Positive(t, held.RetryAfter)
 	})
 }
 

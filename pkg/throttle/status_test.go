@@ -12,38 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStatus(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 100, Burst: 10}, 0, WithName("llm"))
-		require.Equal(t, Status{Name: "llm", Limit: Limit{Max: 100, Per: time.Second, Burst: 10}}, th.Status())
-
-		until := time.Now().Add(time.Hour)
-		s.h.Lease(Lease{Share: WholeShare / 2, Until: until, Degraded: true, Reason: ReasonStoreLost})
-		time.Sleep(time.Second)
-		p := take(t, th, 3)
-		p.Settle(1)
-		deny(t, th, 7)
-		c := begin(th, 20, 0)
-		st := th.Status()
-		require.InDelta(t, 50, st.Rate, 1e-6)
-		require.Equal(t, Status{
-			Name:     "llm",
-			Limit:    Limit{Max: 100, Per: time.Second, Burst: 10},
-			Lease:    Lease{Share: WholeShare / 2, Until: until, Degraded: true, Reason: ReasonStoreLost},
-			Rate:     st.Rate,
-			Tokens:   st.Tokens,
-			Waiting:  1,
-			Granted:  3,
-			Returned: 2,
-			Refused:  7,
-		}, st)
-		require.InDelta(t, 0, st.Tokens, 5.0, "what the waiter collected is not at hand")
-		c.cancel()
-		require.Error(t, c.end(t).err)
-		require.Equal(t, int64(7), th.Status().Refused, "a call that its caller cancelled was not refused")
-	})
-}
-
 // The counters count tokens, whatever else happens: renewals by the million are
 // no grants.
 func TestStatusCountsOnlyTokens(t *testing.T) {
@@ -59,72 +27,6 @@ func TestStatusCountsOnlyTokens(t *testing.T) {
 		require.Equal(t, int64(5), st.Granted)
 		require.Zero(t, st.Returned)
 		require.Zero(t, st.Refused)
-	})
-}
-
-func TestStatusCountsRefusals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 100, Burst: 10}, 1)
-		deny(t, th, 2)
-		require.Equal(t, int64(2), th.Status().Refused)
-		_, err := th.Acquire(timeout(t, time.Millisecond), 3)
-		require.Error(t, err)
-		require.Equal(t, int64(5), th.Status().Refused)
-		s.give(0)
-		c := begin(th, 4, time.Second)
-		time.Sleep(time.Second)
-		require.Error(t, c.end(t).err)
-		require.Equal(t, int64(9), th.Status().Refused)
-		s.give(1)
-		time.Sleep(30*time.Millisecond + time.Microsecond)
-		p, err := th.AcquireUpTo(t.Context(), 8)
-		require.NoError(t, err)
-		require.Equal(t, 3, p.N())
-		require.Equal(t, int64(14), th.Status().Refused, "the missing part of AcquireUpTo")
-	})
-}
-
-func TestThrottled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 100, Burst: 10}, 1, WithName("llm"))
-		held, ok := th.Throttled()
-		require.True(t, ok, "empty")
-		require.Equal(t, Throttling{Reason: ReasonLimit, Limit: "llm", RetryAfter: held.RetryAfter}, held)
-		require.InDelta(t, 0.01, held.RetryAfter.Seconds(), 1e-6)
-		time.Sleep(held.RetryAfter)
-		held, ok = th.Throttled()
-		require.False(t, ok, "one token is there")
-		require.Zero(t, held)
-		take(t, th, 1)
-
-		c := begin(th, 10, 0)
-		time.Sleep(50 * time.Millisecond)
-		held, ok = th.Throttled()
-		require.True(t, ok, "others wait")
-		require.Equal(t, 1, held.Waiting)
-		require.InDelta(t, 0.06, held.RetryAfter.Seconds(), 1e-6)
-		time.Sleep(held.RetryAfter)
-		require.NoError(t, c.end(t).err)
-		take(t, th, 1, "RetryAfter is right")
-
-		for _, tc := range []struct {
-			lease Lease
-			want  Reason
-		}{
-			{Lease{}, ReasonNoShare},
-			{Lease{Reason: ReasonReplaced}, ReasonReplaced},
-			{Lease{Share: WholeShare, Until: time.Now().Add(-1)}, ReasonStoreLost},
-			{Lease{Share: WholeShare, Until: time.Now().Add(-1), Reason: ReasonReplaced}, ReasonReplaced},
-		} {
-			s.h.Lease(tc.lease)
-			held, ok = th.Throttled()
-			require.True(t, ok)
-			require.Equal(t, Throttling{Reason: tc.want, Limit: "llm"}, held)
-		}
-		require.NoError(t, th.Close())
-		held, ok = th.Throttled()
-		require.True(t, ok)
-		require.Equal(t, Throttling{Reason: ReasonClosed, Limit: "llm"}, held)
 	})
 }
 

@@ -1,0 +1,151 @@
+package throttle
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write what the scenarios in testdata give")
+
+// The scenarios in testdata are promises of limiters, played in virtual time. "# " begins one and says the promise. A line is commands
+// with ";" between them, and "=>" what they give; "//" begins a remark. Indented lines belong to the line before: quotas of a limit, one a
+// line. Lines with "|" are a table: the scenario is played for each row, with the words of the first row replaced by those of the row.
+//
+// What a line gives is words, such as "ok 100ms" or "quota tag=a retryafter=400ms 0s". "..." stands for all further ones, and 3..5, 3.. or
+// ..5 for a number or a time in a range. A line without "=>" gives nothing, or words that begin with ok or waits. "+1s" lets time pass.
+// "x10 take a 1" is ten tries, and "x10/1s take a 1" one a second; words that come again and again are counted: "ok*10".
+//
+// File scenario_words_test.go has the commands. A limiter is a name of limit, slots or all, or a tag of the first limit: a, a+b for both,
+// - for none; tpm:a is a tag of the limit tpm. In the end the invariants of all limits are checked. With -update lines are rewritten
+// that give something else, without those that have a range or a table.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			lines := strings.Split(string(text), "\n")
+			for from, to := 0, 0; from < len(lines); from = to {
+				for to = from + 1; to < len(lines) && (lines[to-1] != "" || !strings.HasPrefix(lines[to], "# ")); {
+					to++
+				}
+				t.Run(strings.TrimLeft(lines[from], "# "), func(t *testing.T) { playTable(t, from+1, lines[from:to]) })
+			}
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
+			}
+		})
+	}
+}
+
+// playTable plays a scenario whose first line has this number: once, or once for each row of its table.
+func playTable(t *testing.T, number int, lines []string) {
+	t.Helper()
+	var names []string
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		if names == nil {
+			names = cells
+			continue
+		}
+		var pairs []string
+		for i, cell := range cells {
+			pairs = append(pairs, strings.TrimSpace(names[i]), strings.TrimSpace(cell))
+		}
+		t.Run(pairs[1], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { playLines(t, number, lines, strings.NewReplacer(pairs...)) })
+		})
+	}
+	if names == nil {
+		synctest.Test(t, func(t *testing.T) { playLines(t, number, lines, nil) })
+	}
+}
+
+// playLines plays the lines of a scenario, with the words of a row of its table if it has one.
+func playLines(t *testing.T, number int, lines []string, row *strings.Replacer) {
+	t.Helper()
+	p := newPlay(t)
+	defer p.end()
+	for i, line := range lines {
+		if line == "" || strings.ContainsAny(line[:1], "#| ") {
+			continue
+		}
+		step, remark, _ := strings.Cut(line, " //")
+		for _, next := range lines[i+1:] {
+			if !strings.HasPrefix(next, "  ") {
+				break
+			}
+			step += "\n" + next
+		}
+		if row != nil {
+			step = row.Replace(step)
+		}
+		step, more, _ := strings.Cut(step, "\n")
+		before, want, says := strings.Cut(step, "=>")
+		p.line, p.more = fmt.Sprint("line ", number+i), more
+		got := p.play(before)
+		switch {
+		case says && fits(strings.Fields(want), strings.Fields(got)), !says && (got == "" || strings.HasPrefix(got, "ok") || strings.HasPrefix(got, "waits")):
+		case says && *update && row == nil && !strings.Contains(want, ".."):
+			lines[i] = strings.TrimRight(before, " ") + " => " + got
+			if remark != "" {
+				lines[i] += " //" + remark
+			}
+		default:
+			t.Errorf("%s: %s=> %s, want%s //%s", p.line, before, got, want, remark)
+		}
+	}
+}
+
+// fits reports whether words are as wanted: the same, or in a range.
+func fits(want, got []string) bool {
+	for i, w := range want {
+		if w == "..." {
+			return true
+		}
+		if i >= len(got) {
+			return false
+		}
+		low, high, isRange := strings.Cut(w, "..")
+		if !isRange && w != got[i] {
+			return false
+		}
+		if isRange {
+			name, from, named := strings.Cut(low, "=")
+			value := strings.TrimPrefix(got[i], name+"=")
+			if !named {
+				from, value = low, got[i]
+			}
+			is, ok := figure(value)
+			least, lower := figure(from)
+			most, upper := figure(high)
+			if !ok || lower && is < least || upper && is > most {
+				return false
+			}
+		}
+	}
+	return len(want) == len(got)
+}
+
+// figure returns the number in a word, or the seconds of a time.
+func figure(word string) (f float64, ok bool) {
+	if d, err := time.ParseDuration(word); err == nil {
+		return d.Seconds(), true
+	}
+	f, err := strconv.ParseFloat(word, 64)
+	return f, err == nil
+}
