@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A service accepts so many calls per second, with a burst of a tenth of a second.
@@ -53,75 +51,6 @@ func (s *service) call(ctx context.Context, l Limiter, tell func(Permit, Outcome
 }
 
 var adaptive = Limit{Max: 200, Adaptive: true}
-
-// Of a hundred calls that were under way when the service began to refuse, all of them
-// together cut once.
-func TestOneCutForCallsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 1000, Adaptive: true})
-		time.Sleep(time.Second)
-		var permits []Permit
-		for range 10 {
-			permits = append(permits, take(t, th, 10))
-			time.Sleep(10 * time.Millisecond)
-		}
-		for i, p := range permits {
-			p.Report(Refused)
-			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
-		}
-		require.Equal(t, int64(1), th.Status().Backoff.Cuts)
-		require.Equal(t, int64(100), th.Status().Backoff.Refused)
-		p := take(t, th, 1)
-		p.Report(Refused)
-		require.Equal(t, int64(2), th.Status().Backoff.Cuts, "a new one")
-		p = take(t, th, 1)
-		p.Report(Refused)
-		require.Equal(t, int64(2), th.Status().Backoff.Cuts, "the lag is not over")
-	})
-}
-
-// The sharer is told what was refused under the cut that it leased, and a new cut of its
-// makes the Throttle begin anew.
-func TestServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 100, Burst: 100, Adaptive: true}, 0.5)
-		time.Sleep(5 * time.Second)
-		require.Zero(t, rateHolder{th}.Report(0).Usage.Served)
-		old := take(t, th, 2)
-		take(t, th, 10).Report(Accepted)
-		time.Sleep(time.Second / 2)
-		take(t, th, 3).Report(Refused)
-		time.Sleep(time.Second / 4)
-		take(t, th, 2).Report(Overloaded)
-		got := rateHolder{th}.Report(0).Usage.Served
-		require.InDeltaSlice(t, []float64{10 / 0.75, 3 / 0.75, 2 / 0.75}, []float64{got.Accepted, got.Refused, got.Overloaded}, 1e-5)
-		require.True(t, got.Active)
-		require.Zero(t, got.Cuts)
-		require.Less(t, th.Status().Backoff.Part, 1.0, "it goes by its own law meanwhile")
-		require.InDelta(t, 0.5*th.Status().Backoff.Part, float64(th.Status().Lease.Share)/float64(WholeShare), 1e-6)
-		require.Zero(t, th.Status().Lease.Ceiling, "that of the pool is as it was")
-
-		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 49, Cuts: 1, Settling: true, Adapted: true})
-		require.InDelta(t, 1, th.Status().Backoff.Part, 0)
-		old.Report(Refused)
-		require.InDelta(t, 1, th.Status().Backoff.Part, 0, "late news")
-		within := take(t, th, 1)
-		within.Report(Refused)
-		require.Less(t, th.Status().Backoff.Part, 1.0, "its own law knows no settling of others")
-		served := rateHolder{th}.Report(0).Usage.Served
-		require.Equal(t, uint64(1), served.Cuts)
-		require.Zero(t, served.Refused+served.Overloaded)
-		require.Positive(t, served.Accepted)
-		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 49, Cuts: 1, Adapted: true})
-		within.Report(Refused)
-		require.Zero(t, rateHolder{th}.Report(0).Usage.Served.Refused)
-		time.Sleep(time.Second)
-		take(t, th, 1).Report(Refused)
-		require.Positive(t, rateHolder{th}.Report(0).Usage.Served.Refused)
-		time.Sleep(11 * time.Second)
-		require.Equal(t, limit.Served{Cuts: 1}, rateHolder{th}.Report(0).Usage.Served)
-	})
-}
 
 // Calls are reported by permit, through an All, or by the time at which they were granted.
 func TestWaysToReport(t *testing.T) {

@@ -1,12 +1,30 @@
 package throttle
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// One wrong number is logged once, however often it comes.
+func TestDroppedDebtIsLoggedOnce(t *testing.T) {
+	for _, tag := range []string{"", "a"} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			quotas := Quotas{Tags: map[string]Quota{"a": {Total: 10}}}
+			th := whole(t, Limit{Max: 50}, WithQuotas(quotas), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			for range 20 {
+				_ = Charge(th.ForTag(tag), 1_000_000_000)
+			}
+			require.Equal(t, 1, strings.Count(log.String(), "the excess is dropped"), "%s", &log)
+		})
+	}
+}
 
 // What was charged is use, so that the pool gives the processor its share.
 func TestAChargeIsDemand(t *testing.T) {

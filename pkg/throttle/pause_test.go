@@ -37,26 +37,15 @@ func refusedBy(l Limiter, timeout time.Duration) error {
 	return err
 }
 
-func TestPauseOfATag(t *testing.T) {
+func TestPauseOfTooManyTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, ten, WithTag("a"))
-		time.Sleep(time.Second)
 		pauseFor(t, th, time.Minute, PauseTag("b"))
-		take(t, th, 1, "another tag")
 		_, ok := th.Paused("c")
 		require.False(t, ok)
 		p, ok := th.Paused("b")
 		require.True(t, ok)
 		require.Equal(t, Paused{Tag: "b", Until: time.Now().Add(time.Minute), Reason: "told so"}, p)
-		pauseFor(t, th, 10*time.Second, PauseTag("a"))
-		deny(t, th, 1, "its own")
-		require.NoError(t, th.Resume(t.Context()))
-		deny(t, th, 1, "a pause of everything has ended, of which there was none")
-		require.NoError(t, th.Resume(t.Context(), PauseTag("a")))
-		time.Sleep(time.Second)
-		take(t, th, 1)
-		_, ok = th.Paused("b")
-		require.True(t, ok)
 		for i := range limit.MaxPausedTags - 1 {
 			pauseFor(t, th, time.Minute, PauseTag(fmt.Sprint(i)))
 		}
@@ -95,36 +84,5 @@ func TestPausesThatAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, ErrClosed)
 		_, err = flight(t, 0).Pause(t.Context(), time.Time{}, "")
 		require.ErrorContains(t, err, "no limit")
-	})
-}
-
-// Slots that were reserved before a pause are void after it, and none is reserved in it.
-func TestPauseOfIssuedTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, c := issued(t, Limit{Max: 1, Strict: true, MaxReserved: 3})
-		m := c.mint
-		first := begin(th, 1, 0)
-		time.Sleep(time.Second / 2)
-		require.NoError(t, first.end(t).err)
-		waits := []*call{begin(th, 1, 0), begin(th, 1, 0)}
-		th.gate.SetPauses([]Paused{{Until: time.Now().Add(10 * time.Second)}})
-		end := time.Now().Add(10 * time.Second)
-		time.Sleep(time.Second)
-		orders := m.asked()
-		time.Sleep(9*time.Second - 1)
-		require.Equal(t, orders, m.asked())
-		require.True(t, waits[0].waits())
-		held, _ := th.Throttled()
-		require.Equal(t, ReasonPause, held.Reason)
-		time.Sleep(10 * time.Second)
-		var before time.Time
-		for _, c := range waits {
-			r := c.end(t)
-			require.NoError(t, r.err)
-			require.True(t, r.at.After(end))
-			require.GreaterOrEqual(t, r.at.Sub(before), time.Second)
-			before = r.at
-		}
-		sound(t, th)
 	})
 }

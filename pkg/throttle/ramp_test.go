@@ -136,21 +136,3 @@ func TestFlowOfAThrottle(t *testing.T) {
 		_ = c.end(t)
 	})
 }
-
-// Demand is told as a fraction of the limit in force.
-func TestDemandOfAMovedLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, ceiling := range []float64{100, 500, 2000} {
-			th, s := scripted(t, Limit{Max: 1000, Burst: 100}, 1)
-			s.h.Lease(Lease{Share: int64(ceiling * 1e6), Ceiling: ceiling})
-			time.Sleep(time.Second)
-			got := reports(th, func(ms int) {
-				if ms%20 == 0 {
-					take(t, th, 1)
-				}
-			})
-			require.InDelta(t, 50/ceiling, got, 0.03)
-			th.TryAcquire(1_000_000)
-		}
-	})
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,31 +112,26 @@ func playLines(t *testing.T, number int, lines []string, row *strings.Replacer) 
 	}
 }
 
+// aRange is a word like 3..5 or retryafter=3s.. with the name, and both ends.
+var aRange = regexp.MustCompile(`^(\w+=)?(.*)\.\.(.*)$`)
+
 // fits reports whether words are as wanted: the same, or in a range.
 func fits(want, got []string) bool {
 	for i, w := range want {
+		m := aRange.FindStringSubmatch(w)
 		if w == "..." {
 			return true
-		}
-		if i >= len(got) {
+		} else if i >= len(got) || m == nil && w != got[i] {
 			return false
+		} else if m == nil {
+			continue
 		}
-		low, high, isRange := strings.Cut(w, "..")
-		if !isRange && w != got[i] {
+		value, named := strings.CutPrefix(got[i], m[1])
+		is, ok := figure(value)
+		least, lower := figure(m[2])
+		most, upper := figure(m[3])
+		if !named || !ok || lower && is < least || upper && is > most {
 			return false
-		}
-		if isRange {
-			name, from, named := strings.Cut(low, "=")
-			value := strings.TrimPrefix(got[i], name+"=")
-			if !named {
-				from, value = low, got[i]
-			}
-			is, ok := figure(value)
-			least, lower := figure(from)
-			most, upper := figure(high)
-			if !ok || lower && is < least || upper && is > most {
-				return false
-			}
 		}
 	}
 	return len(want) == len(got)

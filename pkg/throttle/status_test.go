@@ -12,24 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The counters count tokens, whatever else happens: renewals by the million are
-// no grants.
-func TestStatusCountsOnlyTokens(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 1_000_000_000, Burst: 1000}, 1)
-		for range 100_000 {
-			s.lend(1, time.Hour)
-		}
-		require.Zero(t, th.Status().Granted)
-		time.Sleep(time.Microsecond)
-		take(t, th, 5)
-		st := th.Status()
-		require.Equal(t, int64(5), st.Granted)
-		require.Zero(t, st.Returned)
-		require.Zero(t, st.Refused)
-	})
-}
-
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string

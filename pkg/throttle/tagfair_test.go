@@ -41,10 +41,13 @@ func (l *load) forget() {
 	l.waits = nil
 }
 
-// p99 is the wait that one of a hundred is longer than.
+// p99 is the wait that one of a hundred is longer than; without any it has no end.
 func (l *load) p99() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.waits) == 0 {
+		return time.Duration(never)
+	}
 	slices.Sort(l.waits)
 	return l.waits[len(l.waits)*99/100]
 }

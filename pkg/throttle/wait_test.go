@@ -92,10 +92,14 @@ func TestContextThatHasEnded(t *testing.T) {
 		stop := errors.New("stop")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(stop)
-		_, err := th.Acquire(ctx, 1)
-		require.ErrorIs(t, err, stop)
-		_, err = th.AcquireUpTo(ctx, 1)
-		require.ErrorIs(t, err, stop)
+		slots := flight(t, 1)
+		for _, l := range []Limiter{th, slots, All(th, slots)} {
+			_, err := l.Acquire(ctx, 1)
+			require.Equal(t, stop, err)
+			_, err = l.AcquireUpTo(ctx, 1)
+			require.Equal(t, stop, err)
+		}
 		require.Zero(t, th.Status().Granted)
+		require.Zero(t, slots.Status().Granted)
 	})
 }
