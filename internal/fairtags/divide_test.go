@@ -36,8 +36,8 @@ func rates(p fairtags.Plan) (rates []float64) {
 	return rates
 }
 
-// The cases of testdata/divide.txt: a limit with its tags, and after each | a row of rates that keys ask for; what each tag gets and by
-// what, and what each row wants.
+// Each case of testdata/divide.txt has the limit, its tags, and after each "|" a row with the rates of its keys. After "=>" are the rate of
+// each tag with its cause, and the part that each row wants.
 func TestTheLimitIsDividedAmongTagsFirst(t *testing.T) {
 	text, err := os.ReadFile("testdata/divide.txt")
 	require.NoError(t, err)

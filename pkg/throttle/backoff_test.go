@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -36,21 +35,6 @@ func (s *service) can(rate float64) {
 	defer s.mu.Unlock()
 	s.rate = rate
 }
-
-// call draws a token, calls and reports, for as long as ctx lives.
-func (s *service) call(ctx context.Context, l Limiter, tell func(Permit, Outcome)) {
-	for {
-		p, err := l.Acquire(ctx, 1)
-		if err != nil {
-			return
-		}
-		o := s.take()
-		time.Sleep(20 * time.Millisecond)
-		tell(p, o)
-	}
-}
-
-var adaptive = Limit{Max: 200, Adaptive: true}
 
 // Calls are reported by permit, through an All, or by the time at which they were granted.
 func TestWaysToReport(t *testing.T) {

@@ -30,13 +30,6 @@ func pauseFor(t testing.TB, l interface {
 	require.NoError(t, err)
 }
 
-func refusedBy(l Limiter, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	_, err := l.Acquire(ctx, 1)
-	return err
-}
-
 func TestPauseOfTooManyTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, ten, WithTag("a"))

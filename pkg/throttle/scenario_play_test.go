@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A play is a scenario under way: what was made, by name.
+// A play is a running scenario with its limiters, draws, loops and services by name.
 type play struct {
 	t          *testing.T
 	line, more string
@@ -61,7 +61,7 @@ func (p *play) end() {
 	for _, draws := range p.draws {
 		for _, d := range draws {
 			if d.call != nil {
-				d.call.cancel()
+				d.cancel()
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (p *play) end() {
 	}
 }
 
-// play does the commands of a line, and returns what they give.
+// play runs the commands of a line, and returns their results.
 func (p *play) play(line string) string {
 	times, every := 1, time.Duration(0)
 	if head, rest, _ := strings.Cut(line, " "); len(head) > 1 && head[0] == 'x' && head[1] >= '0' && head[1] <= '9' {
@@ -205,7 +205,7 @@ func (o *order) permits(name string, do func(p Permit)) {
 	}
 }
 
-// field returns a field of a struct by its name, with dots, in any case; or what its method of that name returns.
+// field returns a field of a struct by its path, in any case, or the result of its method of that name.
 func field(v reflect.Value, path string) reflect.Value {
 	for name := range strings.SplitSeq(path, ".") {
 		if m := v.MethodByName(strings.ToUpper(name[:1]) + name[1:]); m.IsValid() {
@@ -281,10 +281,10 @@ func (o *order) tellIf(ok bool, v any) string {
 
 // oneWord returns a value as one word.
 func oneWord(name string, v reflect.Value) string {
-	if p, ok := v.Interface().(*Paused); ok && p != nil {
+	if p, ok := reflect.TypeAssert[*Paused](v); ok && p != nil {
 		return time.Until(p.Until).Round(time.Microsecond).String()
 	}
-	d, isTime := v.Interface().(time.Duration)
+	d, isTime := reflect.TypeAssert[time.Duration](v)
 	switch {
 	case isTime:
 		return d.Round(time.Microsecond).String()

@@ -17,17 +17,19 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios in testdata give")
 
-// The scenarios in testdata are promises of limiters, played in virtual time. "# " begins one and says the promise. A line is commands
-// with ";" between them, and "=>" what they give; "//" begins a remark. Indented lines belong to the line before: quotas of a limit, one a
-// line. Lines with "|" are a table: the scenario is played for each row, with the words of the first row replaced by those of the row.
+// TestScenarios plays the scenarios in testdata in virtual time. A line "# ..." begins a scenario with its promise. Every other line has
+// commands, separated by ";", and their result after "=>". A remark comes after "//". Indented lines belong to the line before: one quota
+// of a limit each. Lines with "|" are a table: the scenario runs once for each row, and the row replaces the words of the first row.
 //
-// What a line gives is words, such as "ok 100ms" or "quota tag=a retryafter=400ms 0s". "..." stands for all further ones, and 3..5, 3.. or
-// ..5 for a number or a time in a range. A line without "=>" gives nothing, or words that begin with ok or waits. "+1s" lets time pass.
-// "x10 take a 1" is ten tries, and "x10/1s take a 1" one a second; words that come again and again are counted: "ok*10".
+// A result is words, such as "ok 100ms" or "quota tag=a retryafter=400ms 0s". "..." stands for all further words. 3..5, 3.. and ..5 are
+// ranges of numbers or times. A line without "=>" must have no result, or one that begins with ok or waits.
 //
-// File scenario_words_test.go has the commands. A limiter is a name of limit, slots or all, or a tag of the first limit: a, a+b for both,
-// - for none; tpm:a is a tag of the limit tpm. In the end the invariants of all limits are checked. With -update lines are rewritten
-// that give something else, without those that have a range or a table.
+// "+1s" lets time pass. "x10 take a 1" repeats a line, "x10/1s take a 1" once a second. Repeated words are counted: "ok*10".
+//
+// The commands are in scenario_words_test.go. A limiter is a name of limit, slots or all, or a tag of the first limit: a, a+b for both, -
+// for none. tpm:a is a tag of the limit tpm. At the end the invariants of all limits are checked.
+//
+// The flag -update rewrites lines with another result, except for ranges and tables.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -119,11 +121,12 @@ var aRange = regexp.MustCompile(`^(\w+=)?(.*)\.\.(.*)$`)
 func fits(want, got []string) bool {
 	for i, w := range want {
 		m := aRange.FindStringSubmatch(w)
-		if w == "..." {
+		switch {
+		case w == "...":
 			return true
-		} else if i >= len(got) || m == nil && w != got[i] {
+		case i >= len(got), m == nil && w != got[i]:
 			return false
-		} else if m == nil {
+		case m == nil:
 			continue
 		}
 		value, named := strings.CutPrefix(got[i], m[1])

@@ -16,7 +16,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// actions are what scenarios can do. WHO is a limiter, N a number of tokens, 1 without it; FIELD=1 sets a field, and [] may be left out.
+// actions are the commands without a result. WHO is a limiter, and N a number of tokens, by default 1. FIELD=1 sets a field. Words in [] are
+// optional.
 //
 //	limit [NAME] [FIELD=1] [share=1] [replicas=2] [name=llm] [tag=gold]: fields of Limit; with share it has a sharer
 //	slots NAME N [share=1]; all NAME WHO WHO/call WHO*2: with PerCall and Weigh; quotas: other ones
@@ -43,7 +44,7 @@ var actions = map[string]func(o *order){
 	"cancel": func(o *order) {
 		for _, d := range o.draws[o.word("")] {
 			if o.ended(d) == "waits" {
-				d.call.cancel()
+				d.cancel()
 			}
 			d.permit.Cancel()
 		}
@@ -75,15 +76,17 @@ var actions = map[string]func(o *order){
 	"away":   func(o *order) { o.limit().NoteAway(o.count(""), o.time(o.word(""))) },
 }
 
-// questions are what gives words. F are fields, in any case and with dots; without them it is all simple ones that are not zero.
+// questions are the commands with a result. F are fields, in any case and with dots; by default all simple fields that are not zero.
 //
-//	take WHO,WHO [N] [as=P]: TryAcquire; as=P+ is one more; drain WHO: how many single tokens there are
-//	get WHO [N] [within=1s] [upto] [fallback] [as=P]: Acquire, or AcquireUpTo; ask NAME WHO [N] ..: the same in the background
-//	call NAME: what became of it; of several how many ended alike, and "overtaken" not in their order
-//	rate 10s NAME NAME/refused: tokens of a loop per second from now on, or calls; p99 NAME: its waits since this was asked
-//	status WHO F; by F: the status of who refused last, and text: its words; tag TAG F; throttled WHO F; holdup F; waits [WHO]: for each reason how many waited, how many were refused, and the time
-//	reported [WHO] 2s F: what a sharer learns over a time; tagged TAG KEEP F: the same of a tag; pokes [WHO]
-//	mint: slots that store has issued, its orders, slots given back; pause WHO [1m]; resume WHO; probe WHO; charge WHO N; forgive; close WHO
+//	take WHO,WHO [N] [as=P]: TryAcquire; as=P+ keeps earlier permits of that name; drain WHO: the number of single tokens at hand
+//	get WHO [N] [within=1s] [upto] [fallback] [as=P]: Acquire or AcquireUpTo; ask NAME WHO [N] ..: the same in the background
+//	call NAME: the result of ask; of several calls the number for each result; "overtaken" is out of order
+//	rate 10s NAME NAME/refused: tokens per second of a loop from now on, or calls; p99 NAME: its waits since the last p99
+//	status WHO F; by F: the status of Error.By; text: the text of that error; tag TAG F; throttled WHO F; holdup F
+//	waits [WHO]: WaitStats, for each reason the waits, the refusals and the time
+//	reported [WHO] 2s F: the report to the sharer; tagged TAG KEEP F: its part for a tag; pokes [WHO]: of the sharer
+//	mint: slots that the store has issued, orders, returned slots
+//	pause WHO [1m]; resume WHO; probe WHO; charge WHO N; forgive; close WHO
 var questions = map[string]func(o *order) string{
 	"take":  takeNow,
 	"drain": drained,
@@ -225,7 +228,7 @@ func takeNow(o *order) string {
 
 func drained(o *order) string {
 	l, n := o.limiter(o.word("")), 0
-	for _, ok := l.TryAcquire(1); ok; _, ok = l.TryAcquire(1) {
+	for _, ok := l.TryAcquire(1); ok && n < 1e6; _, ok = l.TryAcquire(1) {
 		n++
 	}
 	return fmt.Sprint(n)
@@ -270,7 +273,7 @@ func get(o *order) string {
 	return ended
 }
 
-// as takes the name of a draw, which ends what had it before: not with a + behind it.
+// as takes the name of a draw. It replaces the earlier draws of that name, unless a + follows the name.
 func (o *order) as() string {
 	name, more := strings.CutSuffix(o.value("as"), "+")
 	if !more {
