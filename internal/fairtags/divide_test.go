@@ -1,7 +1,11 @@
 package fairtags_test
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,194 +36,72 @@ func rates(p fairtags.Plan) (rates []float64) {
 	return rates
 }
 
-func by(p fairtags.Plan) (by []string) {
-	for _, t := range p.Targets {
-		by = append(by, t.By)
-	}
-	return by
-}
-
+// Each case of testdata/divide.txt has the limit, its tags, and after each "|" a row with the rates of its keys. After "=>" are the rate of
+// each tag with its cause, and the part that each row wants.
 func TestTheLimitIsDividedAmongTagsFirst(t *testing.T) {
-	batch := func(t fairtags.Terms) fairtags.Terms { t.Class = 1; return t }
-	weight := func(t fairtags.Terms, w float64) fairtags.Terms { t.Weight = w; return t }
-	limiting := func(t fairtags.Terms, l float64) fairtags.Terms { t.Limiting = l; return t }
-	for name, c := range map[string]struct {
-		limit float64
-		tags  []fairtags.Terms
-		rows  []fairtags.Row
-		rates []float64
-		by    []string
-		wants []float64
-	}{
-		"all get what they ask for, and the rest is divided equally": {
-			100,
-			[]fairtags.Terms{terms(1, 50, inf), terms(2, 0, inf)},
-			[]fairtags.Row{asks(0, 1, 20), asks(0, 2, 40)},
-			[]float64{20, 40},
-			[]string{"demand", "demand"},
-			[]float64{40, 60},
-		},
-		"a hog on many rows leaves what is reserved for a tag on one": {
-			100,
-			[]fairtags.Terms{terms(1, 30, inf), terms(2, 0, inf)},
-			[]fairtags.Row{asks(0, 1, 30), asks(0, 2, 500), asks(0, 2, 500)},
-			[]float64{30, 70},
-			[]string{"demand", "limit"},
-			[]float64{30, 35, 35},
-		},
-		"what is reserved and not asked for goes to others": {
-			100,
-			[]fairtags.Terms{terms(1, 60, inf), terms(2, 0, inf)},
-			[]fairtags.Row{asks(0, 1, 10, 2, 500)},
-			[]float64{10, 90},
-			[]string{"demand", "limit"},
-			[]float64{100},
-		},
-		"a total holds a tag, and what it leaves goes to others": {
-			100,
-			[]fairtags.Terms{terms(1, 0, 20), terms(2, 0, inf)},
-			[]fairtags.Row{asks(0, 1, 200, 2, 50)},
-			[]float64{20, 50},
-			[]string{"total", "demand"},
-			[]float64{100},
-		},
-		"what is guaranteed counts in the tag's fair part": {
-			100,
-			[]fairtags.Terms{terms(1, 60, inf), terms(2, 0, inf), terms(3, 0, inf)},
-			[]fairtags.Row{asks(0, 1, 200, 2, 200, 3, 200)},
-			[]float64{60, 20, 20},
-			[]string{"reserved", "limit", "limit"},
-			[]float64{100},
-		},
-		"weights count in what is not reserved": {
-			120,
-			[]fairtags.Terms{weight(terms(1, 0, inf), 3), terms(2, 0, inf), terms(3, 5, inf)},
-			[]fairtags.Row{asks(0, 1, 500, 2, 500, 3, 20)},
-			[]float64{75, 25, 20},
-			[]string{"limit", "limit", "demand"},
-			[]float64{120},
-		},
-		"more is reserved than there is": {
-			100,
-			[]fairtags.Terms{terms(1, 100, inf), terms(2, 50, inf), terms(3, 50, inf)},
-			[]fairtags.Row{asks(0, 1, 100, 2, 50, 3, 500)},
-			[]float64{50, 25, 25},
-			[]string{"limit", "limit", "limit"},
-			[]float64{100},
-		},
-		"a lower class keeps a twentieth beside what it has reserved": {
-			100,
-			[]fairtags.Terms{terms(1, 0, inf), batch(terms(2, 10, inf)), batch(terms(3, 0, inf))},
-			[]fairtags.Row{asks(0, 1, 500, 2, 10, 3, 500)},
-			[]float64{85, 10, 5},
-			[]string{"limit", "demand", "class"},
-			[]float64{100},
-		},
-		"a lower class that asks for less leaves the rest": {
-			100,
-			[]fairtags.Terms{terms(1, 0, inf), batch(terms(2, 0, inf))},
-			[]fairtags.Row{asks(0, 1, 500, 2, 3)},
-			[]float64{97, 3},
-			[]string{"limit", "demand"},
-			[]float64{100},
-		},
-		"a lower class gets what the first one leaves": {
-			100,
-			[]fairtags.Terms{terms(1, 0, 30), batch(terms(2, 0, inf))},
-			[]fairtags.Row{asks(0, 1, 500, 2, 500)},
-			[]float64{30, 70},
-			[]string{"total", "class"},
-			[]float64{100},
-		},
-		"lower classes take half of what is left at most": {
-			100,
-			[]fairtags.Terms{terms(1, 96, inf), terms(2, 0, inf), batch(terms(3, 0, inf))},
-			[]fairtags.Row{asks(0, 1, 96, 2, 500, 3, 500)},
-			[]float64{96, 2, 2},
-			[]string{"demand", "limit", "class"},
-			[]float64{100},
-		},
-		"tags that are not known are one tag": {
-			100,
-			[]fairtags.Terms{terms(0, 0, inf), terms(1, 0, inf)},
-			[]fairtags.Row{asks(0, 1, 500, 77, 500, 78, 500), asks(0, 79, 500)},
-			[]float64{50, 50},
-			[]string{"limit", "limit"},
-			[]float64{50 + 25, 25},
-		},
-		"nor need they be among the terms": {
-			100,
-			[]fairtags.Terms{terms(1, 0, inf)},
-			[]fairtags.Row{asks(0, 1, 500, 77, 500, 78, 500)},
-			[]float64{50},
-			[]string{"limit"},
-			[]float64{100},
-		},
-		"the called service takes less": {
-			100,
-			[]fairtags.Terms{limiting(terms(1, 0, 50), 20), limiting(terms(2, 30, 50), 20)},
-			[]fairtags.Row{asks(0, 1, 500, 2, 500)},
-			[]float64{20, 30},
-			[]string{"limiting", "reserved"},
-			[]float64{100},
-		},
-		"a tag is divided by a water level": {
-			100,
-			[]fairtags.Terms{terms(1, 0, 20)},
-			[]fairtags.Row{asks(0, 1, 5), asks(0, 1, 25)},
-			[]float64{20},
-			[]string{"total"},
-			[]float64{5 + 40, 15 + 40},
-		},
-		"a silent row keeps its claim and has no demand": {
-			100,
-			[]fairtags.Terms{terms(1, 50, inf), terms(2, 0, inf)},
-			[]fairtags.Row{{Claim: 40, Silent: true, Busy: []fairtags.Busy{{Key: 1, Rate: 50}}}, asks(0, 2, 500)},
-			[]float64{0, 60},
-			[]string{"demand", "limit"},
-			[]float64{40, 60},
-		},
-		"what does not fit into Busy is reserved or of other tags": {
-			100,
-			[]fairtags.Terms{terms(0, 0, 10), terms(1, 0, inf)},
-			[]fairtags.Row{{Rest: 50, RestReserved: 20}, asks(0, 1, 500)},
-			[]float64{10, 70},
-			[]string{"total", "limit"},
-			[]float64{30, 70},
-		},
-		"what is no rate is nothing": {
-			100,
-			[]fairtags.Terms{{Key: 1, Reserved: math.NaN(), Total: inf, Limiting: inf}, terms(2, 0, inf)},
-			[]fairtags.Row{asks(math.NaN(), 1, -5, 2, 500), asks(-3, 1, math.NaN()), {Rest: -1, RestReserved: inf}},
-			[]float64{0, 100},
-			[]string{"demand", "limit"},
-			[]float64{100, 0, 0},
-		},
-		"a weight that is none is 1": {
-			120,
-			[]fairtags.Terms{weight(terms(1, 0, inf), 0), weight(terms(2, 0, inf), 3), weight(terms(3, 0, inf), math.NaN()), weight(terms(4, 0, inf), -2)},
-			[]fairtags.Row{asks(0, 1, 500, 2, 500, 3, 500, 4, 500)},
-			[]float64{20, 60, 20, 20},
-			[]string{"limit", "limit", "limit", "limit"},
-			[]float64{120},
-		},
-		"without rows": {100, []fairtags.Terms{terms(1, 5, 5)}, nil, []float64{0}, []string{"demand"}, []float64{}},
-		"without a limit": {
-			0,
-			[]fairtags.Terms{terms(1, 5, 5)},
-			[]fairtags.Row{asks(5, 1, 5)},
-			[]float64{0},
-			[]string{"limit"},
-			[]float64{0},
-		},
-	} {
+	text, err := os.ReadFile("testdata/divide.txt")
+	require.NoError(t, err)
+	for c := range strings.SplitSeq(strings.TrimPrefix(string(text), "# "), "\n# ") {
+		name, line, _ := strings.Cut(c, "\n")
 		t.Run(name, func(t *testing.T) {
-			p := fairtags.Divide(c.limit, c.tags, c.rows, -1)
-			require.InDeltaSlice(t, c.rates, rates(p), 1e-9)
-			require.Equal(t, c.by, by(p))
-			require.InDeltaSlice(t, c.wants, p.Wants, 1e-9)
+			given, want, _ := strings.Cut(line, "=>")
+			limit, given, _ := strings.Cut(given, ":")
+			parts := strings.Split(given, "|")
+			var tags []fairtags.Terms
+			for tag := range strings.SplitSeq(parts[0], ",") {
+				key, settings, _ := strings.Cut(strings.TrimSpace(tag), " ")
+				term := terms(uint64(number(t, key)), 0, inf)
+				class := 0.
+				fill(t, settings, map[string]*float64{
+					"reserved": &term.Reserved, "total": &term.Total, "limiting": &term.Limiting, "weight": &term.Weight, "class": &class,
+				})
+				term.Class = int(class)
+				tags = append(tags, term)
+			}
+			rows := []fairtags.Row{}
+			for _, part := range parts[1:] {
+				var row fairtags.Row
+				silent := 0.
+				busy := fill(t, part, map[string]*float64{
+					"claim": &row.Claim, "silent": &silent, "rest": &row.Rest, "restreserved": &row.RestReserved,
+				})
+				for _, b := range busy {
+					key, rate, _ := strings.Cut(b, ":")
+					row.Busy = append(row.Busy, fairtags.Busy{Key: uint64(number(t, key)), Rate: number(t, rate)})
+				}
+				row.Silent = silent > 0
+				rows = append(rows, row)
+			}
+			p := fairtags.Divide(number(t, limit), tags, rows, -1)
+			var got []string
+			for _, target := range p.Targets {
+				got = append(got, fmt.Sprintf("%.9g %s", target.Rate, target.By))
+			}
+			require.Equal(t, strings.TrimSpace(want), strings.TrimSpace(strings.Join(got, ", ")+" | "+strings.Trim(fmt.Sprintf("%.9g", p.Wants), "[]")))
 		})
 	}
+}
+
+// fill sets what words say, as name=1, and returns the other words.
+func fill(t *testing.T, words string, to map[string]*float64) (others []string) {
+	t.Helper()
+	for word := range strings.FieldsSeq(words) {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			others = append(others, word)
+			continue
+		}
+		require.Contains(t, to, name)
+		*to[name] = number(t, value)
+	}
+	return others
+}
+
+func number(t *testing.T, word string) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+	require.NoError(t, err)
+	return f
 }
 
 func TestAPlanTellsWhatATagCouldGet(t *testing.T) {

@@ -78,7 +78,7 @@ var sourceMutants = []sourceMutant{
 	{
 		"who waits for its tag's tokens comes before all others at the limit", "internal/waitqueue/attempt.go",
 		"a.stands[i], early = w.Early, early || w.Early", "a.stands[i], early, standing = w.Early, early || w.Early, standing+2",
-		"./pkg/throttle", "TestQuietTagBesideAHogWithTotals",
+		"./pkg/throttle", "TestScenarios/quotas/.*beside_a_hog_with_a_total",
 	},
 }
 

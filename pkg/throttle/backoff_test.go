@@ -1,15 +1,12 @@
 package throttle
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A service accepts so many calls per second, with a burst of a tenth of a second.
@@ -37,188 +34,6 @@ func (s *service) can(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rate = rate
-}
-
-// call draws a token, calls and reports, for as long as ctx lives.
-func (s *service) call(ctx context.Context, l Limiter, tell func(Permit, Outcome)) {
-	for {
-		p, err := l.Acquire(ctx, 1)
-		if err != nil {
-			return
-		}
-		o := s.take()
-		time.Sleep(20 * time.Millisecond)
-		tell(p, o)
-	}
-}
-
-var adaptive = Limit{Max: 200, Adaptive: true}
-
-// Without a pool a limit follows the service by itself, and comes back.
-func TestAdaptsAlone(t *testing.T) {
-	for name, l := range map[string]Limit{
-		"plain": adaptive, "hard": {Max: 200, Adaptive: true, Hard: true, Burst: 20}, "strict": {Max: 200, Adaptive: true, Strict: true},
-		"ramp": {Max: 200, Min: 190, RampUpDuration: time.Second, Mode: Scheduled{}, Adaptive: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th := whole(t, l)
-				top := th.Limit().Rate()
-				s := &service{rate: 200, at: time.Now()}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer func() {
-					cancel()
-					time.Sleep(time.Second) // for the calls under way
-					sound(t, th)
-				}()
-				for range 8 {
-					go s.call(ctx, th, func(p Permit, o Outcome) { p.Report(o) })
-				}
-				time.Sleep(10 * time.Second)
-				before := th.Status()
-				require.InDelta(t, top, before.Rate, 1e-3, "nothing was refused: nothing is lowered")
-				require.Equal(t, Backoff{Part: 1, Accepted: before.Backoff.Accepted}, before.Backoff)
-
-				s.can(50)
-				time.Sleep(time.Minute)
-				low := th.Status()
-				got := low.Backoff.Accepted - before.Backoff.Accepted
-				require.InDelta(t, 50*60, got, 50*60*0.1)
-				require.Less(t, low.Backoff.Refused, got/15)
-				require.Less(t, low.Rate, 80.0)
-				require.InDelta(t, low.Rate, low.Ceiling(), 1e-3, "the ceiling in force is told")
-
-				s.can(200)
-				time.Sleep(10 * time.Second)
-				require.GreaterOrEqual(t, th.Status().Rate, 0.8*top)
-				time.Sleep(10 * time.Second)
-				require.InDelta(t, top, th.Status().Rate, 1e-3)
-				require.InDelta(t, 1, th.Status().Backoff.Part, 0)
-			})
-		})
-	}
-}
-
-// What is reserved is always allowed, and never more than the limit.
-func TestReservedWhateverIsRefused(t *testing.T) {
-	for _, tc := range []struct {
-		l    Limit
-		want float64
-	}{
-		{Limit{Max: 200, Adaptive: true}, 2},
-		{Limit{Max: 200, Adaptive: true, AdaptiveMin: 30}, 30},
-		{Limit{Max: 200, Adaptive: true, AdaptiveMin: 200}, 200},
-		{Limit{Max: 20, Adaptive: true}, 1},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			th := whole(t, tc.l)
-			s := &service{at: time.Now()}
-			go s.call(t.Context(), th, func(p Permit, _ Outcome) { p.Report(Overloaded) })
-			time.Sleep(time.Minute)
-			least := th.Status().Rate
-			for range 100 {
-				time.Sleep(100 * time.Millisecond)
-				require.GreaterOrEqual(t, th.Status().Rate, tc.want*(1-1e-6))
-				least = min(least, th.Status().Rate)
-			}
-			require.InEpsilon(t, tc.want, least, 1e-6)
-			require.NoError(t, th.Close())
-			time.Sleep(time.Second)
-		})
-	}
-}
-
-// Of a hundred calls that were under way when the service began to refuse, all of them
-// together cut once.
-func TestOneCutForCallsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 1000, Adaptive: true})
-		time.Sleep(time.Second)
-		var permits []Permit
-		for range 10 {
-			permits = append(permits, take(t, th, 10))
-			time.Sleep(10 * time.Millisecond)
-		}
-		for i, p := range permits {
-			p.Report(Refused)
-			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
-		}
-		require.Equal(t, int64(1), th.Status().Backoff.Cuts)
-		require.Equal(t, int64(100), th.Status().Backoff.Refused)
-		p := take(t, th, 1)
-		p.Report(Refused)
-		require.Equal(t, int64(2), th.Status().Backoff.Cuts, "a new one")
-		p = take(t, th, 1)
-		p.Report(Refused)
-		require.Equal(t, int64(2), th.Status().Backoff.Cuts, "the lag is not over")
-	})
-}
-
-// Nothing rises while nobody uses it.
-func TestNoGrowthUnused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 100, Adaptive: true})
-		time.Sleep(time.Second)
-		take(t, th, 1).Report(Refused)
-		require.InDelta(t, 49, th.Status().Rate, 1e-3)
-		time.Sleep(time.Second)
-		at := th.Status().Rate
-		time.Sleep(time.Minute)
-		require.InDelta(t, at, th.Status().Rate, 1e-3)
-		var calls []*call
-		for range 8 {
-			calls = append(calls, begin(th, 100, 0))
-		}
-		time.Sleep(8 * time.Second)
-		require.Greater(t, th.Status().Rate, at+10, "somebody waits")
-		for _, c := range calls {
-			c.cancel()
-			_ = c.end(t)
-		}
-	})
-}
-
-// The sharer is told what was refused under the cut that it leased, and a new cut of its
-// makes the Throttle begin anew.
-func TestServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 100, Burst: 100, Adaptive: true}, 0.5)
-		time.Sleep(5 * time.Second)
-		require.Zero(t, rateHolder{th}.Report(0).Usage.Served)
-		old := take(t, th, 2)
-		take(t, th, 10).Report(Accepted)
-		time.Sleep(time.Second / 2)
-		take(t, th, 3).Report(Refused)
-		time.Sleep(time.Second / 4)
-		take(t, th, 2).Report(Overloaded)
-		got := rateHolder{th}.Report(0).Usage.Served
-		require.InDeltaSlice(t, []float64{10 / 0.75, 3 / 0.75, 2 / 0.75}, []float64{got.Accepted, got.Refused, got.Overloaded}, 1e-5)
-		require.True(t, got.Active)
-		require.Zero(t, got.Cuts)
-		require.Less(t, th.Status().Backoff.Part, 1.0, "it goes by its own law meanwhile")
-		require.InDelta(t, 0.5*th.Status().Backoff.Part, float64(th.Status().Lease.Share)/float64(WholeShare), 1e-6)
-		require.Zero(t, th.Status().Lease.Ceiling, "that of the pool is as it was")
-
-		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 49, Cuts: 1, Settling: true, Adapted: true})
-		require.InDelta(t, 1, th.Status().Backoff.Part, 0)
-		old.Report(Refused)
-		require.InDelta(t, 1, th.Status().Backoff.Part, 0, "late news")
-		within := take(t, th, 1)
-		within.Report(Refused)
-		require.Less(t, th.Status().Backoff.Part, 1.0, "its own law knows no settling of others")
-		served := rateHolder{th}.Report(0).Usage.Served
-		require.Equal(t, uint64(1), served.Cuts)
-		require.Zero(t, served.Refused+served.Overloaded)
-		require.Positive(t, served.Accepted)
-		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 49, Cuts: 1, Adapted: true})
-		within.Report(Refused)
-		require.Zero(t, rateHolder{th}.Report(0).Usage.Served.Refused)
-		time.Sleep(time.Second)
-		take(t, th, 1).Report(Refused)
-		require.Positive(t, rateHolder{th}.Report(0).Usage.Served.Refused)
-		time.Sleep(11 * time.Second)
-		require.Equal(t, limit.Served{Cuts: 1}, rateHolder{th}.Report(0).Usage.Served)
-	})
 }
 
 // Calls are reported by permit, through an All, or by the time at which they were granted.
@@ -269,22 +84,6 @@ func TestWaysToReport(t *testing.T) {
 		require.Zero(t, none.Status().Backoff)
 		require.NoError(t, th.Close())
 		th.Report(1, time.Time{}, Refused)
-	})
-}
-
-// Whoever waits because the service refuses is told so.
-func TestReasonAdaptive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 100, Adaptive: true})
-		require.Equal(t, ReasonLimit, as[*Error](t, refusedBy(th, time.Millisecond)).Reason)
-		time.Sleep(time.Second)
-		take(t, th, 1).Report(Refused)
-		drain(th)
-		require.Equal(t, ReasonAdaptive, as[*Error](t, refusedBy(th, time.Millisecond)).Reason)
-		held, ok := th.Throttled()
-		require.True(t, ok)
-		require.Equal(t, ReasonAdaptive, held.Reason)
-		require.Positive(t, held.RetryAfter)
 	})
 }
 

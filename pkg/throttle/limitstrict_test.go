@@ -73,19 +73,6 @@ func TestStrictNeedsAPool(t *testing.T) {
 	require.ErrorContains(t, err, "*throttle.Static")
 }
 
-// A strict limit uses no share, whatever it is leased.
-func TestStrictUsesNoShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &clerk{script: &script{first: Lease{Share: WholeShare}}, mint: &mint{live: 1}}
-		th := whole(t, perSecond, WithSharer(c))
-		w := begin(th, 1, 0)
-		time.Sleep(time.Minute)
-		require.True(t, w.waits())
-		c.issue()
-		require.NoError(t, w.end(t).err)
-	})
-}
-
 // Within one process, without a store: callers of all kinds are at least a spacing apart,
 // and none comes twice.
 func TestStrictInOneProcess(t *testing.T) {

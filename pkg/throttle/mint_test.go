@@ -92,8 +92,6 @@ func (c *clerk) RetryAfter(time.Time, string) {}
 
 var _ sharing.Pool = (*clerk)(nil)
 
-func (c *clerk) issue() { c.h.Lease(Lease{Issuing: true}) }
-
 // issued returns a Throttle whose tokens are issued.
 func issued(t testing.TB, l Limit, opts ...Option) (*Throttle, *clerk) {
 	t.Helper()

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 func TestRampValidate(t *testing.T) {
@@ -100,63 +99,6 @@ func TestRampDefaults(t *testing.T) {
 	}
 }
 
-// ceilingOf is what a Throttle may use at present, in tokens per Per.
-func ceilingOf(th *Throttle) float64 {
-	st := th.Status()
-	return st.Rate * st.Limit.Per.Seconds() / (float64(st.Lease.Share) / float64(WholeShare)) * st.Lease.Ceiling / float64(st.Limit.Max)
-}
-
-// Without a pool a limit ramps by itself, by the same rules.
-func TestLocalRamp(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		mode  Mode
-		draws int // tokens that are asked for, per second
-		want  []float64
-	}{
-		{"scheduled", Scheduled{}, 0, []float64{10, 11, 12, 13, 14}},
-		{"relaxed without traffic", nil, 0, []float64{10, 10, 10, 10, 10}},
-		{"relaxed with traffic", nil, 3, []float64{10, 11, 12, 13, 14}},
-		{"onlyIfUsed with too little", OnlyIfUsed{}, 4, []float64{10, 10, 10, 10, 10}},
-		{"onlyIfUsed with enough", OnlyIfUsed{}, 8, []float64{10, 11, 12, 13, 14}},
-		{"goBackN with enough and more", GoBackN{}, 50, []float64{10, 11, 12, 13, 14}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th := whole(t, Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode})
-				for i, want := range tc.want {
-					st := th.Status() // one, for the ceiling may move at this very moment
-					require.InDelta(t, want, st.Lease.Ceiling, 0.4, "after %d s", 6*i)
-					require.InDelta(t, st.Lease.Ceiling, st.Rate, 1e-6)
-					for range 6 * max(tc.draws, 1) {
-						time.Sleep(time.Second / time.Duration(max(tc.draws, 1)))
-						if tc.draws > 0 {
-							th.TryAcquire(1)
-						}
-					}
-				}
-				require.NoError(t, th.Close())
-				time.Sleep(time.Hour)
-			})
-		})
-	}
-}
-
-func TestLocalRampOfReplicas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := Replicas(4)
-		require.NoError(t, err)
-		th := whole(t, Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: Scheduled{}}, WithSharer(s))
-		require.InDelta(t, 25, th.Status().Rate, 1e-6)
-		time.Sleep(5*time.Second + time.Millisecond)
-		require.InDelta(t, 37.5, th.Status().Rate, 0.1)
-		time.Sleep(6 * time.Second)
-		require.InDelta(t, 50, th.Status().Rate, 1e-6)
-		time.Sleep(time.Hour)
-		require.InDelta(t, 50, th.Status().Rate, 1e-6)
-	})
-}
-
 // What a ramp grants in a window is never more than the integral of the ceiling and
 // the burst.
 func TestLocalRampKeepsEveryWindow(t *testing.T) {
@@ -192,62 +134,5 @@ func TestFlowOfAThrottle(t *testing.T) {
 		require.Equal(t, int64(1), used, "who waits is traffic")
 		c.cancel()
 		_ = c.end(t)
-	})
-}
-
-// A share above the whole earns and bursts in proportion; the largest one does so without
-// an overflow.
-func TestShareAboveTheWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, l := range []Limit{{Max: 100, Burst: 10}, {Max: maxTokens}, {Max: maxTokens, Burst: maxTokens}, {Max: 1, Per: maxPer, Burst: maxTokens}} {
-			th, s := scripted(t, l, 1)
-			rate := th.Status().Rate
-			s.h.Lease(Lease{Share: limit.MaxShare, Ceiling: 64 * float64(l.Max)})
-			require.InEpsilon(t, 64*rate, th.Status().Rate, 1e-3)
-			time.Sleep(24 * 365 * time.Hour)
-			if l.Per == maxPer {
-				continue // it takes longer to fill
-			}
-			require.InEpsilon(t, 64*float64(l.withDefaults().Burst), th.Status().Tokens, 0.04, "%+v", l)
-			require.NoError(t, th.Close())
-		}
-	})
-}
-
-// Demand is told as a fraction of the limit in force.
-func TestDemandOfAMovedLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, ceiling := range []float64{100, 500, 2000} {
-			th, s := scripted(t, Limit{Max: 1000, Burst: 100}, 1)
-			s.h.Lease(Lease{Share: int64(ceiling * 1e6), Ceiling: ceiling})
-			time.Sleep(time.Second)
-			got := reports(th, func(ms int) {
-				if ms%20 == 0 {
-					take(t, th, 1)
-				}
-			})
-			require.InDelta(t, 50/ceiling, got, 0.03)
-			th.TryAcquire(1_000_000)
-		}
-	})
-}
-
-func TestStatusNamesTheCeiling(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 1000}, 0.5)
-		require.Zero(t, th.Status().Lease.Ceiling)
-		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 500})
-		require.InDelta(t, 500, ceilingOf(th), 1e-3)
-		require.InDelta(t, 250, th.Status().Rate, 1e-3)
-	})
-}
-
-// A hard limit is never raised, whatever the lease says.
-func TestHardLimitTakesNoShareAboveTheWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 1000, Hard: true}, 1)
-		rate := th.Status().Rate
-		s.h.Lease(Lease{Share: 2 * WholeShare, Ceiling: 2000})
-		require.InDelta(t, rate, th.Status().Rate, 1e-9)
 	})
 }

@@ -9,27 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStartsEmpty(t *testing.T) {
-	for _, share := range []float64{1, 0.5, 0.001} {
-		t.Run(fmt.Sprint(share), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th, _ := scripted(t, Limit{Max: 1000, Burst: 1000}, share)
-				require.Zero(t, th.Status().Tokens)
-				deny(t, th, 1)
-				_, held := th.Throttled()
-				require.True(t, held)
-			})
-		})
-	}
-}
-
-func TestStartsEmptyWithoutSharer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 1000, Burst: 1000})
-		require.Zero(t, drain(th))
-	})
-}
-
 // Every millisecond brings one token, not a thousand at the top of a second.
 func TestRateIsSmooth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -72,80 +51,6 @@ func TestRateOverTime(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestCapacity(t *testing.T) {
-	for _, tc := range []struct {
-		limit Limit
-		share float64
-		want  int
-	}{
-		{Limit{Max: 1000, Burst: 50}, 1, 50},
-		{Limit{Max: 1000, Burst: 50}, 0.5, 25},
-		{Limit{Max: 1000, Burst: 50}, 0.01, 1},
-		{Limit{Max: 1000, Burst: 50}, 0.05, 2},
-		{Limit{Max: 1000}, 1, 100},
-		{Limit{Max: 1, Burst: 5000}, 1, 5000},
-		{Limit{Max: 10}, 0.1, 1},
-	} {
-		t.Run(fmt.Sprintf("%+v share %v", tc.limit, tc.share), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th, _ := scripted(t, tc.limit, tc.share)
-				for range 3 {
-					time.Sleep(30 * 24 * time.Hour)
-					require.InDelta(t, float64(tc.want), th.Status().Tokens, 0.51)
-					require.Equal(t, tc.want, drain(th))
-				}
-			})
-		})
-	}
-}
-
-func TestNoLimitNeverRefuses(t *testing.T) {
-	for _, l := range []Limit{{}, {Burst: 10}} {
-		testNoLimit(t, l)
-	}
-}
-
-func testNoLimit(t *testing.T, l Limit) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, l)
-		for range 1000 {
-			p := take(t, th, 1_000_000_000)
-			require.Equal(t, 1_000_000_000, p.N())
-			p.Settle(2_000_000_000)
-			p.Cancel()
-		}
-		p := acquire(t, th, 5)
-		require.Equal(t, 5, p.N())
-		p, err := th.AcquireUpTo(t.Context(), 5)
-		require.NoError(t, err)
-		require.Equal(t, 5, p.N())
-		_, held := th.Throttled()
-		require.False(t, held)
-		require.Zero(t, rateHolder{th}.Report(time.Second).Demand)
-		th.Close()
-		_, err = th.Acquire(t.Context(), 5)
-		require.ErrorIs(t, err, ErrClosed)
-	})
-}
-
-func TestCostOfZeroIsGrantedAndDrawsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, _ := scripted(t, Limit{Max: 10}, 0)
-		p := take(t, th, 0)
-		require.Zero(t, p.N())
-		p = acquire(t, th, 0)
-		require.Zero(t, p.N())
-		p, err := th.AcquireUpTo(t.Context(), 0)
-		require.NoError(t, err)
-		require.Zero(t, p.N())
-		p.Settle(3)
-		p.Cancel()
-		require.Zero(t, th.Status().Granted)
-		require.Zero(t, th.Status().Tokens)
-	})
 }
 
 // A cost that does not fit into the bucket's units must not wrap around.

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // requireNobody checks that nobody waits anywhere.
@@ -159,99 +158,6 @@ func TestWhoWaitsWhenASlowTagRecovers(t *testing.T) {
 	})
 }
 
-// While their tag is paused nobody of those gets through who waited for the limit, slow or not; then all do.
-func TestWhoWaitsWhenATagIsPaused(t *testing.T) {
-	for name, slow := range map[string]bool{"free": false, "slow": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, ctx context.Context) {
-				th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
-				n := many()
-				h := gather(ctx, n, &service{rate: 1e6, level: 1e5, at: time.Now()}, one(th.ForTag("a")))
-				time.Sleep(100 * time.Millisecond)
-				if slow {
-					slowDown(t, th, "a")
-				}
-				_, err := th.Pause(ctx, time.Now().Add(time.Minute), "maintenance", PauseTag("a"))
-				require.NoError(t, err)
-				synctest.Wait()
-				before, _ := h.done()
-				b := &load{tag: "b", rate: 100}
-				b.run(ctx, th)
-				time.Sleep(time.Minute - time.Second)
-				granted, failed := h.done()
-				require.Equal(t, []int{before, 0}, []int{granted, failed})
-				require.Less(t, b.p99(), 12*time.Millisecond)
-				time.Sleep(time.Minute)
-				granted, failed = h.done()
-				require.Equal(t, []int{n, 0}, []int{granted, failed})
-			})
-		})
-	}
-}
-
-// A total that comes while they wait holds them too.
-func TestWhoWaitsWhenATagGetsATotal(t *testing.T) {
-	inBubble(t, func(t *testing.T, ctx context.Context) {
-		th, s := scripted(t, Limit{Max: 1000}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {}})))
-		h := gather(ctx, 500, &service{}, one(th.ForTag("a")))
-		time.Sleep(100 * time.Millisecond)
-		synctest.Wait()
-		before, _ := h.done()
-		require.InDelta(t, 100, before, 50)
-		rateHolder{th}.SetQuotas(tagsOf(map[string]Quota{"a": {Total: 10}}).WithDefaults(time.Second))
-		time.Sleep(10 * time.Second)
-		granted, _ := h.done()
-		require.Equal(t, before, granted, "the pool has given nothing")
-		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Lot: limit.Lot{Tokens: 7}}})
-		time.Sleep(time.Second)
-		granted, _ = h.done()
-		require.Equal(t, before+7, granted)
-		h.requireOrder(t)
-	})
-}
-
-// Who comes later stands behind those who waited before.
-func TestNewcomersOfASlowTag(t *testing.T) {
-	for name, quota := range map[string]Quota{"free": {Reserved: 40}, "with a total": {Reserved: 40, Total: 5000}} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, ctx context.Context) {
-				th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": quota, "b": {}}))
-				(&load{tag: "b", rate: 500}).run(ctx, th)
-				n, late := 300, 0
-				h := &herd{}
-				come := func() {
-					who := late
-					late++
-					go func() {
-						p, err := th.ForTag("a").Acquire(ctx, 1)
-						if err != nil {
-							return
-						}
-						h.mu.Lock()
-						defer h.mu.Unlock()
-						h.granted = append(h.granted, grantedCall{who, 1, time.Now()})
-						p.Report(Refused)
-					}()
-					synctest.Wait()
-				}
-				for range n {
-					come()
-				}
-				slowDown(t, th, "a")
-				synctest.Wait()
-				for range n {
-					time.Sleep(10 * time.Millisecond)
-					come()
-				}
-				time.Sleep(time.Minute)
-				granted, _ := h.done()
-				require.Equal(t, 2*n, granted)
-				h.requireOrder(t)
-			})
-		})
-	}
-}
-
 // Whose deadline comes before the tag's tokens is told so as soon as the tag is slow. Who goes leaves nothing behind.
 func TestWhoLeavesASlowTag(t *testing.T) {
 	patience := time.Duration(many())*time.Millisecond + time.Second // the limit would have tokens for all of them
@@ -394,35 +300,6 @@ func TestDeadlinesOfASlowTagThatFallsFurther(t *testing.T) {
 			require.Less(t, f.at.Sub(at), patience-time.Second)
 		}
 	})
-}
-
-// A limiter that is closed lets nobody wait, wherever they stand.
-func TestCloseWhileASlowTagWaits(t *testing.T) {
-	for name, after := range map[string]time.Duration{"at once": 0, "later": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, ctx context.Context) {
-				n := many()
-				th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
-				h := gather(ctx, n, &service{}, one(th.ForTag("a")))
-				time.Sleep(100 * time.Millisecond)
-				if after > 0 {
-					slowDown(t, th, "a")
-					time.Sleep(after)
-				} else {
-					slowDown(t, th, "a") // nobody has gone on yet
-				}
-				require.NoError(t, th.Close())
-				synctest.Wait()
-				granted, failed := h.done()
-				require.Equal(t, n, granted+failed)
-				for _, f := range h.failed {
-					require.ErrorIs(t, f.err, ErrClosed)
-				}
-				require.Less(t, granted, n/4)
-				requireNobody(t, th)
-			})
-		})
-	}
 }
 
 // Waits of callers that go on elsewhere are told to observers as such, and no caller fails by that.

@@ -78,37 +78,3 @@ func requireIdle(t *testing.T, name string, th *Throttle, s *script, l Limiter, 
 	require.Zero(t, th.Status().Refused, name)
 	require.Zero(t, rateHolder{th}.Report(0).Usage.Refused, name)
 }
-
-// The largest draw there can be is demand as before.
-func TestTheLargestDrawIsDemand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		th, s := scripted(t, Limit{Max: 10, Burst: 3}, 0.1)
-		time.Sleep(10 * time.Second)
-		_ = rateHolder{th}.Report(2 * time.Second)
-		time.Sleep(time.Second)
-		deny(t, th, 10)
-		require.Equal(t, WholeShare, rateHolder{th}.Report(2*time.Second).Demand)
-		require.EqualValues(t, 1, s.pokes.Load())
-
-		f := flight(t, 10, WithSharer(&script{}))
-		deny(t, f, 10)
-		require.Equal(t, WholeShare, slotHolder{f}.Report(time.Second).Demand)
-	})
-}
-
-// Up to more than there can be is a demand for what there can be.
-func TestUpToMoreThanTheLargestIsDemand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, multi := range []bool{false, true} {
-			other := full(t, 1000)
-			th, _ := scripted(t, Limit{Max: 10, Burst: 10}, 0.1)
-			var l Limiter = th
-			if multi {
-				l = All(th, other)
-			}
-			_, err := l.AcquireUpTo(timeout(t, time.Millisecond), 1_000_000)
-			require.ErrorIs(t, err, ErrThrottled)
-			require.EqualValues(t, 10, th.Status().Refused)
-		}
-	})
-}
