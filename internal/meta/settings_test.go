@@ -1,4 +1,4 @@
-package pages
+package meta
 
 import (
 	"flag"
@@ -20,7 +20,7 @@ import (
 
 const settingsPage = "docs/settings.md"
 
-// update writes the page: go test ./internal/meta/pages -run TestSettingsPage -update.
+// update writes the page: go test ./internal/meta -run TestSettingsPage -update.
 var update = flag.Bool("update", false, "write the settings into "+settingsPage)
 
 // The page of settings has each setting of the library and of the proxies once, under its topic, as their tables say. With -update it is
@@ -44,7 +44,7 @@ func TestSettingsPage(t *testing.T) {
 		require.NoError(t, os.WriteFile(settingsPage, []byte(want), 0o600)) // it is there, and keeps its mode
 		return
 	}
-	require.Equal(t, want, string(content), "run: go test ./internal/meta/pages -run TestSettingsPage -update")
+	require.Equal(t, want, string(content), "run: go test ./internal/meta -run TestSettingsPage -update")
 }
 
 // named returns rows whose listen address says which command has that default.

@@ -1,4 +1,4 @@
-package pages
+package meta
 
 import (
 	"encoding/json"
@@ -22,11 +22,15 @@ import (
 
 // TestMain runs the tests in the root of the repository: the paths in the pages are their paths.
 func TestMain(m *testing.M) {
+	var err error
+	built, err = os.MkdirTemp("", "meta-")
 	// Programs are compiled as for users, not once more for the race detector of this process.
-	if err := errors.Join(os.Chdir("../../.."), os.Setenv("CGO_ENABLED", "0")); err != nil {
+	if err = errors.Join(err, os.Chdir("../.."), os.Setenv("CGO_ENABLED", "0")); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(built)
+	os.Exit(code)
 }
 
 // pages returns the files that users read, by path.

@@ -1,4 +1,4 @@
-package release
+package meta
 
 import (
 	"crypto/sha256"
@@ -14,12 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script runs one of the scripts in the root of the repository and returns its output.
+// script runs one of the scripts and returns its output.
 func script(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "bash", args...)
-	cmd.Dir = root
-	out, err := cmd.CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "bash", args...).CombinedOutput()
 	return string(out), err
 }
 

@@ -1,6 +1,6 @@
 //go:build linux
 
-package image
+package meta
 
 import (
 	"bytes"
@@ -30,29 +30,18 @@ import (
 )
 
 const (
-	root = "../../.."
 	// socketDir contains the sockets of numaflow-go's servers. The platform mounts a volume there.
 	socketDir = "/var/run/numaflow"
 	authority = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// built is the folder of the programs, which build compiles on first use.
+// built is the folder of the programs, which buildAll compiles on first use.
 var (
-	built string
-	build = sync.OnceValues(func() ([]byte, error) {
-		return exec.Command("bash", root+"/scripts/build.sh", built).CombinedOutput()
+	built    string
+	buildAll = sync.OnceValues(func() ([]byte, error) {
+		return exec.Command("bash", "scripts/build.sh", built).CombinedOutput()
 	})
 )
-
-func TestMain(m *testing.M) {
-	var err error
-	if built, err = os.MkdirTemp("", "image-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(built)
-	os.Exit(code)
-}
 
 // An image is the file system and the user of a program's image.
 type image struct {
@@ -68,9 +57,9 @@ func unpack(t *testing.T, program string, authorities []byte) *image {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a program in a root of its own")
 	}
-	out, err := build()
+	out, err := buildAll()
 	require.NoError(t, err, "%s", out)
-	dockerfile, err := os.ReadFile(root + "/Dockerfile")
+	dockerfile, err := os.ReadFile("Dockerfile")
 	require.NoError(t, err)
 	// The target, and the stage that all targets begin with.
 	_, base, _ := strings.Cut(string(dockerfile), "\nFROM scratch AS base\n")
@@ -134,7 +123,7 @@ func soon(t *testing.T) context.Context {
 // The programs are static: they need no loader and no library.
 func TestProgramsAreStatic(t *testing.T) {
 	short.Skip(t, "it builds the programs")
-	out, err := build()
+	out, err := buildAll()
 	require.NoError(t, err, "%s", out)
 	for _, program := range []string{"llm-map", "http-sink", "numathrottle"} {
 		f, err := elf.Open(filepath.Join(built, program))
