@@ -15,7 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-type field = config.Field[settings]
+type field = config.Field[*settings]
 
 // prefix is the prefix of the variables of this program's own settings. The pool and the limit use numathrottle's.
 const prefix = "HTTP_SINK_"
@@ -176,7 +176,7 @@ var loginFields = []field{
 		func(s *settings) *string { return &s.JWTAudience }).Like("https://api.example.com"),
 	config.TextField("jwtScopes", "scopes, with spaces between", "none", "The claim `scope`, and with `jwtTokenURL` what the token is for",
 		func(s *settings) *string { return &s.JWTScopes }).Like("events.write"),
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "jwtClaims", Example: "{tenant: acme}", Allowed: "a JSON object; in the file also a mapping",
 		Default: "none", Doc: "More claims; `iat`, `exp` and `jti` are made here",
 		Value: config.Object(func(s *settings) *string { return &s.JWTClaims }),

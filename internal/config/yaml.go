@@ -78,8 +78,10 @@ func withoutContent(err error) string {
 
 // Block is a value with structure: mappings, lists. The file contains it directly; a variable, a flag or a string in the file contains the
 // same YAML, or JSON. set reads it and returns all faults of its form; get returns text that set accepts.
-func Block[C any](set func(c *C, n *yaml.Node) []BlockFault, get func(c *C) string) Value[C] {
-	return Value[C]{traits: traits{kind: aMapping}, block: set, get: get}
+func Block[C any](set func(c C, n *yaml.Node) []BlockFault, get func(c C) string) Value[C] {
+	return Value[C]{traits{kind: aMapping}, func(c C) place {
+		return place{block: func(n *yaml.Node) []BlockFault { return set(c, n) }, get: func() string { return get(c) }}
+	}}
 }
 
 // putBlock sets the setting from the text of a Block.
@@ -178,11 +180,8 @@ const mostEntries = 100
 
 // Mapping sets fields of c from a mapping within a Block, whose full name is field. It checks them as Load does; a field with a fault keeps
 // its value.
-func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c *C) []BlockFault {
-	return readMapping(bind(fields, c), n, field)
-}
-
-func readMapping(settings []setting, n *yaml.Node, field string) []BlockFault {
+func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c C) []BlockFault {
+	settings := bind(fields, c)
 	known := keysOf(settings)
 	names := cmp.Or(strings.Join(known, ", "), "nothing")
 	allowed := "nothing" // a mapping without settings

@@ -93,7 +93,7 @@ type Config struct {
 }
 
 // Fields describes the proxy's own settings, in the order of the reference.
-func Fields() []config.Field[Config] {
+func Fields() []config.Field[*Config] {
 	own := config.WithPrefix(
 		proxyconf.Prefix,
 		config.EndpointField("upstream", "none", "The service that the reverse proxy stands for, such as `https://api.openai.com`",

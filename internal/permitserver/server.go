@@ -50,7 +50,7 @@ type Config struct {
 }
 
 // Fields describes the settings, in the order of the reference.
-func Fields() []config.Field[Config] {
+func Fields() []config.Field[*Config] {
 	own := config.WithPrefix(
 		proxyconf.Prefix,
 		config.DurationField("maxWait", time.Millisecond, permitapi.LongestWait, "`1m`", "How long a call waits for its permit that does not say, and at most",

@@ -28,13 +28,13 @@ type LimitConfig struct {
 }
 
 // LimitFields describes the settings of a LimitConfig besides those of the pool.
-func LimitFields[C any](at func(*C) *LimitConfig) []config.Field[C] {
+func LimitFields[C any](at func(C) *LimitConfig) []config.Field[C] {
 	return config.About(Topic, config.WithPrefix(
 		Prefix,
 		config.NumberField("requestsPerMinute", 1, 1_000_000_000, "no limit", "A limit on requests, beside the one on what they cost",
-			func(c *C) *int { return &at(c).RequestsPerMinute }).In("requests").Like("500"),
+			func(c C) *int { return &at(c).RequestsPerMinute }).In("requests").Like("500"),
 		config.NumberField("inFlight", 1, 1_000_000_000, "no limit", "A limit on calls at once, over the whole pool",
-			func(c *C) *int { return &at(c).InFlight }).In("calls").Like("64"),
+			func(c C) *int { return &at(c).InFlight }).In("calls").Like("64"),
 	)...)
 }
 

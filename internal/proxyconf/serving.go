@@ -34,28 +34,28 @@ type Serving struct {
 }
 
 // ServingFields describes the settings of a Serving.
-func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field[C] {
+func ServingFields[C any](byDefault string, at func(C) *Serving) []config.Field[C] {
 	return config.About(Topic, config.WithPrefix(
 		Prefix,
 		Parsed("listen", listen.Allowed, "`"+byDefault+"`", "Where the proxy listens",
-			func(c *C) *string { return &at(c).Listen }, listen.Parse).Like("unix:/run/numathrottle.sock"),
+			func(c C) *string { return &at(c).Listen }, listen.Parse).Like("unix:/run/numathrottle.sock"),
 		program.SecretField("token", "What callers have to send; needed at an address that is not local, and has at least 16 bytes there",
-			func(c *C) *numathrottle.Secret { return &at(c).Token }),
+			func(c C) *numathrottle.Secret { return &at(c).Token }),
 		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret; reread when it changes",
-			func(c *C) *string { return &at(c).TokenFile }),
+			func(c C) *string { return &at(c).TokenFile }),
 		Parsed("hostNames", listen.AllowedNames, "none",
 			"The names by which callers may call a loopback address beside `localhost`; pages of other sites cannot pass for them",
-			func(c *C) *string { return &at(c).HostNames }, listen.ParseNames).Like("proxy.test"),
+			func(c C) *string { return &at(c).HostNames }, listen.ParseNames).Like("proxy.test"),
 		config.DurationField("grace", time.Millisecond, 10*time.Minute, "`25s`",
 			"How long the proxy goes on at most after it was told to stop, while somebody uses it",
-			func(c *C) *time.Duration { return &at(c).Grace }).Like("10s"),
+			func(c C) *time.Duration { return &at(c).Grace }).Like("10s"),
 	)...)
 }
 
 // Parsed is a text that parse accepts.
-func Parsed[C, T any](key, allowed, byDefault, doc string, at func(*C) *string, parse func(string) (T, bool)) config.Field[C] {
+func Parsed[C, T any](key, allowed, byDefault, doc string, at func(C) *string, parse func(string) (T, bool)) config.Field[C] {
 	f := config.TextField(key, allowed, byDefault, doc, at)
-	f.Range = func(c *C) bool {
+	f.Range = func(c C) bool {
 		_, ok := parse(*at(c))
 		return ok || *at(c) == ""
 	}

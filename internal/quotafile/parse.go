@@ -83,7 +83,7 @@ type reading struct {
 	budget limit.Budget
 }
 
-type field = config.Field[reading]
+type field = config.Field[*reading]
 
 // quotasFields are the keys of quotas. Nothing (null) is an empty value of a key.
 var quotasFields = []field{
