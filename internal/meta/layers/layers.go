@@ -25,7 +25,7 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
+		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard",
 		"internal/listen", "internal/mutants", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
 		"internal/stopnotice", "internal/tagname", "internal/templatecheck", "internal/version", "pkg/limit",
 	}},
@@ -60,7 +60,7 @@ var apart = [][2]string{
 	{"pkg/consensus/redisstore", "pkg/consensus/natsstore"},
 	{"pkg/open", "pkg/consensus/redisstore"},
 	{"pkg/open", "pkg/consensus/natsstore"},
-	{"pkg/open", "internal/export"},
+	{"pkg/open", "internal/health"},
 	{"pkg/consensus/driver", "internal/bucket"},
 }
 

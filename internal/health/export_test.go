@@ -1,4 +1,4 @@
-package export
+package health
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func TestOffUnlessAsked(t *testing.T) {
 			require.Equal(t, tc.metrics, asked("METRICS"))
 			require.Equal(t, tc.traces, asked("TRACES"))
 			if !tc.metrics && !tc.traces {
-				p, release, err := FromEnv(t.Context(), "pod")
+				p, release, err := Exporters(t.Context(), "pod")
 				require.NoError(t, err)
 				require.Nil(t, release)
 				require.Nil(t, p.Meters())
@@ -69,7 +69,7 @@ func TestWhatCannotBeExported(t *testing.T) {
 		"invalid OTLP protocol":             {"OTEL_METRICS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "pigeon"},
 	} {
 		environment(t, env)
-		_, _, err := FromEnv(t.Context(), "pod")
+		_, _, err := Exporters(t.Context(), "pod")
 		require.ErrorContains(t, err, name)
 		require.Zero(t, shared.users)
 	}
@@ -106,9 +106,9 @@ func TestPrometheusFromTheEnvironment(t *testing.T) {
 	environment(t, map[string]string{
 		"OTEL_METRICS_EXPORTER": "prometheus", "OTEL_EXPORTER_PROMETHEUS_HOST": "127.0.0.1", "OTEL_EXPORTER_PROMETHEUS_PORT": port,
 	})
-	first, releaseFirst, err := FromEnv(t.Context(), "pod-7")
+	first, releaseFirst, err := Exporters(t.Context(), "pod-7")
 	require.NoError(t, err)
-	second, releaseSecond, err := FromEnv(t.Context(), "pod-8")
+	second, releaseSecond, err := Exporters(t.Context(), "pod-8")
 	require.NoError(t, err)
 	require.Same(t, first, second)
 	require.Nil(t, first.Tracers())
@@ -142,7 +142,7 @@ func TestOTLPFromTheEnvironment(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_SERVICE_NAME": "the-service",
 		"OTEL_RESOURCE_ATTRIBUTES": "service.instance.id=from-the-environment",
 	})
-	p, release, err := FromEnv(t.Context(), "pod-7")
+	p, release, err := Exporters(t.Context(), "pod-7")
 	require.NoError(t, err)
 	count(t, p.Meters())
 	_, span := p.Tracers().Tracer("test").Start(t.Context(), "the-span")
@@ -163,7 +163,7 @@ func TestEndIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	defer silent.Close()
 	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + silent.Addr().String()})
-	p, release, err := FromEnv(t.Context(), "pod")
+	p, release, err := Exporters(t.Context(), "pod")
 	require.NoError(t, err)
 	count(t, p.Meters())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -183,7 +183,7 @@ func TestMalformedSecretsAreRefusedUnseen(t *testing.T) {
 			variable := "OTEL_EXPORTER_OTLP_" + signal + name
 			for _, value := range values {
 				environment(t, map[string]string{"OTEL_METRICS_EXPORTER": "otlp", "OTEL_TRACES_EXPORTER": "otlp", variable: value})
-				_, _, err := FromEnv(t.Context(), "pod")
+				_, _, err := Exporters(t.Context(), "pod")
 				require.ErrorContains(t, err, variable, value)
 				require.NotContains(t, err.Error(), secret)
 			}
@@ -207,7 +207,7 @@ func TestServiceName(t *testing.T) {
 		return res.Body.String()
 	}
 	environment(t, nil)
-	require.Contains(t, name(), `service_name="export.test"`)
+	require.Contains(t, name(), `service_name="health.test"`)
 	require.NotContains(t, name(), "unknown_service")
 	t.Setenv("NUMAFLOW_MONO_VERTEX_NAME", "mono")
 	require.Contains(t, name(), `service_name="mono"`)

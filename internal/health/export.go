@@ -1,4 +1,4 @@
-package export
+package health
 
 import (
 	"cmp"
@@ -52,13 +52,13 @@ var shared struct {
 	providers *Providers
 }
 
-// FromEnv returns the providers that the environment requests, or nil if there are none. OTEL_METRICS_EXPORTER or OTEL_TRACES_EXPORTER must
+// Exporters returns the providers that the environment requests, or nil if there are none. OTEL_METRICS_EXPORTER or OTEL_TRACES_EXPORTER must
 // name an exporter other than "none" or, if they are not set, an endpoint for OTLP must be. Nothing is exported with
 // OTEL_SDK_DISABLED=true. instance becomes the attribute service.instance.id of all exports, unless OTEL_RESOURCE_ATTRIBUTES names another.
-// ctx bounds only FromEnv.
+// ctx bounds only Exporters.
 //
 // release flushes the rest, and ends the providers when their last user calls it. It is nil without providers.
-func FromEnv(ctx context.Context, instance string) (p *Providers, release func(context.Context) error, err error) {
+func Exporters(ctx context.Context, instance string) (p *Providers, release func(context.Context) error, err error) {
 	metrics, traces := asked("METRICS"), asked("TRACES")
 	if !metrics && !traces {
 		return nil, nil, nil
