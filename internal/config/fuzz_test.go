@@ -306,8 +306,8 @@ func TestLoadOfAFileFullOfFaults(t *testing.T) {
 			}
 			var s settings
 			faults := loadContent(table, nil, "FILE", []byte(content.String()), &s)
-			require.Len(t, faults, MaxFaults+1)
-			require.ErrorContains(t, faults[MaxFaults], "has more faults")
+			require.Len(t, faults, maxFaults+1)
+			require.ErrorContains(t, faults[maxFaults], "has more faults")
 		})
 	}
 	path := filepath.Join(t.TempDir(), "config.yaml")

@@ -58,7 +58,7 @@ func Read[C any](fields []Field[C], without, environ []string, c C) *Reading {
 			problem += fmt.Sprintf("; did you mean %s?", v.known[i])
 			r.means(v.keys[i])
 		}
-		r.found(&FieldError{Field: Within("", name), Problem: problem})
+		r.found(&FieldError{Field: fullName("", name), Problem: problem})
 	}
 	return r
 }
@@ -78,7 +78,7 @@ func ReadFlags[C any](fields []Field[C], flags map[string]string, c C, r *Readin
 		source := "--" + flagName(key)
 		i := slices.Index(keysOf(settings), key)
 		if i < 0 || settings[i].hidden {
-			r.found(&FieldError{Field: Within("", key), Problem: "is not a setting that a flag can have", Source: source})
+			r.found(&FieldError{Field: fullName("", key), Problem: "is not a setting that a flag can have", Source: source})
 			continue
 		}
 		r.from(key, source)

@@ -25,9 +25,9 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard",
-		"internal/listen", "internal/mutants", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
-		"internal/stopnotice", "internal/tagname", "internal/templatecheck", "internal/version", "pkg/limit",
+		"internal/allocs", "internal/bounded", "internal/costrule", "internal/dialguard",
+		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/race", "internal/short",
+		"internal/stopnotice", "internal/tagname", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{
 		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",

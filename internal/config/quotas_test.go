@@ -1,4 +1,4 @@
-package quotafile
+package config
 
 import (
 	"encoding/json"
@@ -8,12 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 func TestParse(t *testing.T) {
-	q, err := Parse([]byte(`
+	q, err := ParseQuotas([]byte(`
 tags:
   acme: &acme {reserved: 200, total: 400, class: interactive, budgets: [{amount: 5e6, per: day, zone: Europe/Berlin, then: batch}]}
   beta: *acme
@@ -39,12 +38,12 @@ other:
 	// What is written as JSON is read as YAML.
 	text, err := json.Marshal(q)
 	require.NoError(t, err)
-	back, err := Parse(text)
+	back, err := ParseQuotas(text)
 	require.NoError(t, err)
 	require.Equal(t, q, back)
 
 	for _, empty := range []string{"", "# nothing\n", "null", "tags:\nmatch:\nother:\n", "{}"} {
-		q, err := Parse([]byte(empty))
+		q, err := ParseQuotas([]byte(empty))
 		require.NoError(t, err, "%q", empty)
 		require.True(t, q.None(), "%q", empty)
 	}
@@ -54,7 +53,7 @@ const keysOfQuota = "reserved, total, burst, per, weight, class, budgets, hard, 
 
 // All faults at once, each with its line.
 func TestParseFaults(t *testing.T) {
-	_, err := Parse([]byte(`tags:
+	_, err := ParseQuotas([]byte(`tags:
   acme:
     reservd: 1
     total: 1.5
@@ -95,31 +94,31 @@ defaults: {}
 		"? [a]\n: 1":                           `line 1: quotas has a name that is a list, allowed: a text`,
 		"other: {budgets: [{amount: 1.5}]}":    `line 1: quotas.other.budgets[0].amount is "1.5", allowed: a whole number such as 5000000 or 5e6`,
 		"other: {total: 99999999999999999999}": `line 1: quotas.other.total is "99999999999999999999", allowed: a whole number, or none`,
-		strings.Repeat(" ", MaxText+1):         `quotas is longer than 1048576 bytes`,
+		strings.Repeat(" ", MaxQuotas+1):       `quotas is longer than 1048576 bytes`,
 		"other: {budgets: [1,2,3,4,5,6,7,8,9,10,11]}": `line 1: quotas.other.budgets has 11 items, allowed: at most 10`,
 	} {
-		_, err := Parse([]byte(text))
+		_, err := ParseQuotas([]byte(text))
 		require.EqualError(t, err, want)
 	}
-	_, err = Parse([]byte(strings.Repeat("- x\n", 3)))
+	_, err = ParseQuotas([]byte(strings.Repeat("- x\n", 3)))
 	require.ErrorContains(t, err, "quotas is a list")
 }
 
 func TestAmounts(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "5e6": 5_000_000, "2.5e6": 2_500_000, "1E+15": 1e15, "1.0": 1, "-3": -3, "0": 0} {
-		var r reading
+		var r quotaReading
 		require.True(t, setAmount(&r, text), text)
 		require.Equal(t, want, r.budget.Amount, text)
 	}
 	for _, text := range []string{"", "1.5", "5e-1", "1e99", "010", "1_000", "0x10", "1e999999999", "9223372036854775808", ".inf", "2.55e1"} {
-		require.False(t, setAmount(&reading{}, text), text)
+		require.False(t, setAmount(&quotaReading{}, text), text)
 	}
 }
 
-// A text of many faults tells the first hundred, and a list of aliases costs no more than a list.
+// A quotaText of many faults tells the first hundred, and a list of aliases costs no more than a list.
 func TestParseMuch(t *testing.T) {
-	_, err := Parse([]byte("tags: {" + strings.Repeat("\n a: 1,", 500) + "}"))
-	require.Len(t, strings.Split(err.Error(), "\n"), config.MaxFaults+1)
+	_, err := ParseQuotas([]byte("tags: {" + strings.Repeat("\n a: 1,", 500) + "}"))
+	require.Len(t, strings.Split(err.Error(), "\n"), maxFaults+1)
 	require.ErrorContains(t, err, "quotas has more faults")
 
 	var b strings.Builder
@@ -127,17 +126,17 @@ func TestParseMuch(t *testing.T) {
 	for range 1000 {
 		b.WriteString("- {budgets: *b}\n")
 	}
-	_, err = Parse([]byte(b.String()))
+	_, err = ParseQuotas([]byte(b.String()))
 	require.ErrorContains(t, err, "quotas.other.budgets has 50000 items, allowed: at most 10")
 }
 
 // A total of 0 blocks the tag, and none is no total.
 func TestTotals(t *testing.T) {
-	q, err := Parse([]byte(`tags: {a: {total: 0}, b: {total: none}, c: {total: 1}, d: {}}`))
+	q, err := ParseQuotas([]byte(`tags: {a: {total: 0}, b: {total: none}, c: {total: 1}, d: {}}`))
 	require.NoError(t, err)
 	require.Equal(t, map[string]limit.Quota{"a": {Blocked: true}, "b": {}, "c": {Total: 1}, "d": {}}, q.Tags)
 	for _, wrong := range []string{"-0", "00", "None", "~", "''"} {
-		_, err := Parse([]byte("other: {total: " + wrong + "}"))
+		_, err := ParseQuotas([]byte("other: {total: " + wrong + "}"))
 		require.Error(t, err, wrong)
 	}
 }

@@ -1,4 +1,4 @@
-package templatecheck
+package program
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestFields(t *testing.T) {
 	} {
 		parsed, err := template.New("main").Parse(text)
 		require.NoError(t, err)
-		if err = Fields(parsed, "Key", "JSON"); want == "" {
+		if err = TemplateFields(parsed, "Key", "JSON"); want == "" {
 			require.NoError(t, err, text)
 		} else {
 			require.ErrorContains(t, err, want, text)

@@ -1,5 +1,4 @@
-// Package templatecheck finds fields in a template that its data never has, before the first message comes.
-package templatecheck
+package program
 
 import (
 	"cmp"
@@ -10,22 +9,22 @@ import (
 	"text/template/parse"
 )
 
-// Fields returns an error that names a field that the data never has, and the existing ones. It checks only where the dot is the data
+// TemplateFields returns an error that names a field that the data never has, and the existing ones. It checks only where the dot is the data
 // itself: inside range and with it is not, and a nested template may receive any data.
-func Fields(t *template.Template, known ...string) error {
+func TemplateFields(t *template.Template, known ...string) error {
 	if t.Tree == nil {
 		return nil
 	}
-	if name := fields(known).unknown(t.Root); name != "" {
+	if name := templateFields(known).unknown(t.Root); name != "" {
 		return fmt.Errorf("it has .%.40s, allowed: .%s", name, strings.Join(known, ", ."))
 	}
 	return nil
 }
 
-type fields []string
+type templateFields []string
 
 // unknown returns the first field of a list that is not known; empty for none.
-func (known fields) unknown(list *parse.ListNode) string {
+func (known templateFields) unknown(list *parse.ListNode) string {
 	if list == nil {
 		return ""
 	}
@@ -48,7 +47,7 @@ func (known fields) unknown(list *parse.ListNode) string {
 	return ""
 }
 
-func (known fields) inPipe(p *parse.PipeNode) string {
+func (known templateFields) inPipe(p *parse.PipeNode) string {
 	for _, command := range p.Cmds {
 		for _, arg := range command.Args {
 			name := ""

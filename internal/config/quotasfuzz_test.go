@@ -1,4 +1,4 @@
-package quotafile
+package config
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		q, err := Parse(text)
+		q, err := ParseQuotas(text)
 		if err != nil {
 			require.True(t, utf8.ValidString(err.Error()), "%q", err.Error())
 			require.Less(t, len(err.Error()), 200_000)
@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 		if wrong != nil || !q.Given() { // a name that is no text becomes another one in JSON
 			return
 		}
-		back, err := Parse(encoded)
+		back, err := ParseQuotas(encoded)
 		require.NoError(t, err)
 		require.Equal(t, q.WithDefaults(time.Second), back.WithDefaults(time.Second))
 		for _, one := range q.Tags {
