@@ -14,7 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
 	"github.com/numaproj-contrib/numathrottle/internal/httpproxy"
-	"github.com/numaproj-contrib/numathrottle/internal/permitserver"
+	"github.com/numaproj-contrib/numathrottle/internal/permits"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
@@ -27,13 +27,13 @@ var update = flag.Bool("update", false, "write the settings into "+settingsPage)
 // written. The ready-made programs have theirs in their own README.
 func TestSettingsPage(t *testing.T) {
 	for _, faults := range [][]error{
-		config.Incomplete(open.Fields()), config.Incomplete(httpproxy.Fields()), config.Incomplete(permitserver.Fields()),
+		config.Incomplete(open.Fields()), config.Incomplete(httpproxy.Fields()), config.Incomplete(permits.Fields()),
 		config.Incomplete(handlerproxy.Fields()),
 	} {
 		require.Empty(t, faults)
 	}
 	rows := merged(slices.Concat(
-		config.Rows(open.Fields()), named("http", config.Rows(httpproxy.Fields())), named("permits", config.Rows(permitserver.Fields())),
+		config.Rows(open.Fields()), named("http", config.Rows(httpproxy.Fields())), named("permits", config.Rows(permits.Fields())),
 		config.Rows(handlerproxy.Fields()),
 	))
 	content, err := os.ReadFile(settingsPage)

@@ -36,14 +36,14 @@ var layers = []layer{
 	{"sides", []string{"internal/gate", "internal/sharing"}},
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
-		"internal/admission", "internal/apierror", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
+		"internal/admission", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
 		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
 		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
 	}},
 	{"opening from a configuration", []string{".", "internal/drivers", "pkg/open"}},
 	{"programs", []string{
-		"cmd", "examples", "internal/cli", "internal/console", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy", "internal/permitapi",
-		"internal/permitserver", "internal/program", "internal/proxyconf",
+		"cmd", "examples", "internal/cli", "internal/console", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy",
+		"internal/permits", "internal/program", "internal/proxy",
 	}},
 	{"test machinery", []string{
 		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/chaos", "internal/dataplane", "internal/demo", "internal/languages", "internal/meta",

@@ -1,6 +1,4 @@
-// Package permitserver serves permits of one limit over two protocols: the HTTP API of package permitapi, and optionally Envoy's rate limit
-// service of package envoyrls.
-package permitserver
+package permits
 
 import (
 	"cmp"
@@ -15,9 +13,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/envoyrls"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
-	"github.com/numaproj-contrib/numathrottle/internal/permitapi"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // DefaultListen is the default address of the HTTP API.
@@ -26,13 +23,13 @@ const DefaultListen = "127.0.0.1:7070"
 // A Config configures Run. The zero value of a field is its default.
 type Config struct {
 	// Limits are the limits that permits are drawn from.
-	Limits proxyconf.LimitConfig
+	Limits proxy.LimitConfig
 	// Serving configures the HTTP API's listener. Its Listen defaults to DefaultListen. The rate limit service uses the same token.
-	Serving proxyconf.Serving
-	// MaxWait, PermitLease and MaxPermits are as in permitapi.Config.
+	Serving proxy.Serving
+	// MaxWait, PermitLease and MaxPermits are as in apiConfig.
 	MaxWait, PermitLease time.Duration
 	MaxPermits           int
-	// MaxPermitsPerCaller, NoPause, PauseToken and PauseTokenFile are as in permitapi.Config. At most one of the latter two is set.
+	// MaxPermitsPerCaller, NoPause, PauseToken and PauseTokenFile are as in apiConfig. At most one of the latter two is set.
 	MaxPermitsPerCaller int
 	NoPause             bool
 	PauseToken          numathrottle.Secret
@@ -52,10 +49,10 @@ type Config struct {
 // Fields describes the settings, in the order of the reference.
 func Fields() []config.Field[*Config] {
 	own := config.WithPrefix(
-		proxyconf.Prefix,
-		config.DurationField("maxWait", time.Millisecond, permitapi.LongestWait, "`1m`", "How long a call waits for its permit that does not say, and at most",
+		proxy.Prefix,
+		config.DurationField("maxWait", time.Millisecond, longestWait, "`1m`", "How long a call waits for its permit that does not say, and at most",
 			func(c *Config) *time.Duration { return &c.MaxWait }).Like("10s"),
-		config.DurationField("permitLease", time.Second, permitapi.LongestLease, "`1m`",
+		config.DurationField("permitLease", time.Second, longestLease, "`1m`",
 			"After so long a permit counts as drawn, unless the client has ended it or asked for more",
 			func(c *Config) *time.Duration { return &c.PermitLease }).Like("5m"),
 		config.NumberField("maxPermits", 1, 1_000_000, "10000", "How many permits are open or waited for at once",
@@ -68,7 +65,7 @@ func Fields() []config.Field[*Config] {
 			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
 		config.PathField("pauseTokenFile", "none", "That token in a file; reread when it changes",
 			func(c *Config) *string { return &c.PauseTokenFile }),
-		proxyconf.Parsed("rlsListen", listen.Allowed, "none", "Where Envoy's rate limit service listens",
+		proxy.Parsed("rlsListen", listen.Allowed, "none", "Where Envoy's rate limit service listens",
 			func(c *Config) *string { return &c.RLSListen }, listen.Parse).Like("127.0.0.1:7071"),
 		config.TextField("rlsKey", "a text", "all entries", "The entry of a descriptor whose value is the tag",
 			func(c *Config) *string { return &c.RLSKey }).Like("tenant"),
@@ -77,8 +74,8 @@ func Fields() []config.Field[*Config] {
 		config.DurationField("rlsWait", time.Millisecond, envoyrls.LongestWait, "not at all", "How long a call of Envoy's waits for its tokens",
 			func(c *Config) *time.Duration { return &c.RLSWait }).Like("10ms"),
 	)
-	return slices.Concat(config.About("Permit server", own...), proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
-		proxyconf.ServingFields(DefaultListen, func(c *Config) *proxyconf.Serving { return &c.Serving }))
+	return slices.Concat(config.About("Permit server", own...), proxy.LimitFields(func(c *Config) *proxy.LimitConfig { return &c.Limits }),
+		proxy.ServingFields(DefaultListen, func(c *Config) *proxy.Serving { return &c.Serving }))
 }
 
 // Validate returns an error with a line for each fault of the settings besides those of the pool, or nil.
@@ -87,7 +84,7 @@ func (c *Config) Validate() error {
 	if c.PauseToken.IsSet() && c.PauseTokenFile != "" {
 		faults = append(faults, &config.FieldError{Field: "pauseTokenFile", Problem: "is set, and so is pauseToken", Allowed: "one of them"})
 	}
-	faults = append(faults, proxyconf.CheckLength("pauseToken", c.PauseToken, "listen", c.Serving.Listen)...)
+	faults = append(faults, proxy.CheckLength("pauseToken", c.PauseToken, "listen", c.Serving.Listen)...)
 	return config.Join(append(faults, c.Serving.CheckAddress("rlsListen", c.RLSListen)...))
 }
 
@@ -105,7 +102,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
-	limits, err := proxyconf.OpenLimits(ctx, &c.Limits, c.Logger)
+	limits, err := proxy.OpenLimits(ctx, &c.Limits, c.Logger)
 	if err != nil {
 		return err
 	}
@@ -118,13 +115,13 @@ type tokens struct{ call, pause string }
 
 func (c *Config) tokens() (t tokens, err error) {
 	if t.call, err = c.Serving.Secret(); err == nil {
-		t.pause, err = proxyconf.FirstToken(c.PauseToken, "pauseTokenFile", c.PauseTokenFile)
+		t.pause, err = proxy.FirstToken(c.PauseToken, "pauseTokenFile", c.PauseTokenFile)
 	}
 	return t, err
 }
 
 // serve runs the servers. If one fails, the other ends, too.
-func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, first tokens) error {
+func (c *Config) serve(ctx context.Context, limits *proxy.Limits, first tokens) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var servers sync.WaitGroup
@@ -132,8 +129,8 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, first toke
 	api, _ := listen.Parse(c.Serving.Listen)
 	servers.Go(func() {
 		defer cancel()
-		errs[0] = permitapi.Run(ctx, permitapi.Config{
-			Limiter: proxyconf.BoundTags(limits.Limiter, cmp.Or(c.MaxPermits, permitapi.DefaultMaxPermits)),
+		errs[0] = runAPI(ctx, apiConfig{
+			Limiter: proxy.BoundTags(limits.Limiter, cmp.Or(c.MaxPermits, defaultMaxPermits)),
 			Pauser:  limits.Main, Listen: api, Token: first.call, TokenFile: c.Serving.TokenFile, HostNames: c.Serving.Names(),
 			MaxWait: c.MaxWait, Lease: c.PermitLease, MaxPermits: c.MaxPermits, MaxPermitsPerCaller: c.MaxPermitsPerCaller,
 			NoPause: c.NoPause, PauseToken: first.pause, PauseTokenFile: c.PauseTokenFile, Grace: c.Serving.Grace,

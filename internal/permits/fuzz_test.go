@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // Whatever a body is, a request is within its bounds, or the answer is an error of the caller's with the form of all errors.
@@ -30,7 +30,7 @@ func FuzzRequests(f *testing.F) {
 			if err == nil {
 				return true
 			}
-			apierror.Of(err).Write(w)
+			proxy.ErrorOf(err).Write(w)
 			require.GreaterOrEqual(t, w.Code, 400)
 			require.Less(t, w.Code, 500, "it is the caller's fault: %v", err)
 			require.True(t, json.Valid(w.Body.Bytes()))
@@ -40,8 +40,8 @@ func FuzzRequests(f *testing.F) {
 		if read(&a) {
 			require.GreaterOrEqual(t, a.tokens(), 0)
 			require.LessOrEqual(t, a.tokens(), maxTokens)
-			require.LessOrEqual(t, a.lease(DefaultLease), LongestLease)
-			require.Positive(t, a.lease(DefaultLease))
+			require.LessOrEqual(t, a.lease(defaultLease), longestLease)
+			require.Positive(t, a.lease(defaultLease))
 			require.LessOrEqual(t, len(a.Tag), maxTag)
 		}
 		var s settleRequest

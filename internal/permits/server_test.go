@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ type api struct {
 	log   *logbook.Book
 }
 
-func start(t *testing.T, c Config) *api {
+func start(t *testing.T, c apiConfig) *api {
 	t.Helper()
 	a := &api{t: t, token: c.Token, http: &http.Client{}, ended: make(chan error, 1), log: &logbook.Book{}}
 	if c.Listen == nil {
@@ -48,7 +48,7 @@ func start(t *testing.T, c Config) *api {
 	c.Ready = func(addrs []string) { ready <- addrs }
 	ctx, stop := context.WithCancel(t.Context())
 	a.stop = stop
-	go func() { a.ended <- Run(ctx, c) }()
+	go func() { a.ended <- runAPI(ctx, c) }()
 	select {
 	case addrs := <-ready:
 		a.url = "http://" + addrs[0]
@@ -134,7 +134,7 @@ func newSlots(t *testing.T, n int) *throttle.InFlight {
 
 func TestAPermitIsUsedAndGivenBack(t *testing.T) {
 	slots := newSlots(t, 5)
-	a := start(t, Config{Limiter: slots})
+	a := start(t, apiConfig{Limiter: slots})
 	p := a.ok("/v1/acquire", `{"tokens":3,"tag":"a"}`)
 	require.EqualValues(t, 3, p["tokens"])
 	require.EqualValues(t, 60, p["lease_seconds"])
@@ -163,7 +163,7 @@ func TestAPermitIsUsedAndGivenBack(t *testing.T) {
 
 func TestTheRealCostIsSettled(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 100, Per: time.Hour, Burst: 100})
-	a := start(t, Config{Limiter: th})
+	a := start(t, apiConfig{Limiter: th})
 	e := a.fails(429, "/v1/acquire", `{"tokens":50,"timeout_seconds":1}`)
 	require.Equal(t, "limit", e["reason"])
 	require.InDelta(t, 1800, e["retry_after_seconds"], 20)
@@ -183,7 +183,7 @@ func TestWhatIsSettledReachesTheLimiter(t *testing.T) {
 		{"/v1/cancel", ``, 0},
 	} {
 		l := &recorder{used: make(chan int, 1)}
-		a := start(t, Config{Limiter: l})
+		a := start(t, apiConfig{Limiter: l})
 		p := a.ok("/v1/acquire", `{"tokens":3}`)
 		a.ok(c.path, `{"permit":"`+text(t, p["permit"])+`"`+c.rest+`}`)
 		require.Equal(t, c.want, <-l.used)
@@ -225,7 +225,7 @@ func (t *tenants) ForTag(tag string) throttle.Limiter { return t.tag[tag] }
 func TestTheTagChoosesTheLimiter(t *testing.T) {
 	small := newSlots(t, 1)
 	told := &recorder{told: make(chan string, 1), used: make(chan int, 9)}
-	a := start(t, Config{Limiter: &tenants{newSlots(t, 9), map[string]throttle.Limiter{"small": small, "rec": told}}})
+	a := start(t, apiConfig{Limiter: &tenants{newSlots(t, 9), map[string]throttle.Limiter{"small": small, "rec": told}}})
 	a.ok("/v1/acquire", `{"tag":"small"}`)
 	require.Equal(t, "in_flight", a.fails(429, "/v1/acquire", `{"tag":"small","timeout_seconds":0}`)["reason"])
 	a.ok("/v1/acquire", `{}`)
@@ -235,7 +235,7 @@ func TestTheTagChoosesTheLimiter(t *testing.T) {
 
 func TestAClientThatNeverSettles(t *testing.T) {
 	slots := newSlots(t, 2)
-	a := start(t, Config{Limiter: slots})
+	a := start(t, apiConfig{Limiter: slots})
 	begun := time.Now()
 	p := a.ok("/v1/acquire", `{"tokens":2,"lease_seconds":1}`)
 	require.EqualValues(t, 1, p["lease_seconds"])
@@ -250,7 +250,7 @@ func TestAClientThatNeverSettles(t *testing.T) {
 
 func TestAClientThatGoesAwayDrawsNothing(t *testing.T) {
 	slots := newSlots(t, 1)
-	a := start(t, Config{Limiter: slots})
+	a := start(t, apiConfig{Limiter: slots})
 	held := a.ok("/v1/acquire", `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/v1/acquire", strings.NewReader(`{"timeout_seconds":30}`))
@@ -272,7 +272,7 @@ func TestAClientThatGoesAwayDrawsNothing(t *testing.T) {
 
 func TestReports(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000, Adaptive: true})
-	a := start(t, Config{Limiter: th})
+	a := start(t, apiConfig{Limiter: th})
 	for _, outcome := range []string{"accepted", "refused", "overloaded"} {
 		p := a.ok("/v1/acquire", `{}`)
 		id := text(t, p["permit"])
@@ -286,7 +286,7 @@ func TestReports(t *testing.T) {
 
 func TestPauses(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000})
-	a := start(t, Config{Limiter: th})
+	a := start(t, apiConfig{Limiter: th})
 	out := a.ok("/v1/pause", `{"seconds":60,"reason":"night"}`)
 	until, err := time.Parse(time.RFC3339Nano, text(t, out["until"]))
 	require.NoError(t, err)
@@ -299,14 +299,14 @@ func TestPauses(t *testing.T) {
 	require.NotContains(t, a.ok("/v1/pause", `{}`), "until")
 
 	all := throttle.All(th, newSlots(t, 1))
-	require.Equal(t, 501, func() int { s, _, _ := start(t, Config{Limiter: all}).post("/v1/pause", `{}`); return s }())
-	start(t, Config{Limiter: all, Pauser: th}).ok("/v1/pause", `{"resume":true}`)
+	require.Equal(t, 501, func() int { s, _, _ := start(t, apiConfig{Limiter: all}).post("/v1/pause", `{}`); return s }())
+	start(t, apiConfig{Limiter: all, Pauser: th}).ok("/v1/pause", `{"resume":true}`)
 }
 
 // A whole number is one however JSON has it.
 func TestWholeNumbers(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000, Burst: 1000})
-	a := start(t, Config{Limiter: th})
+	a := start(t, apiConfig{Limiter: th})
 	for body, want := range map[string]float64{`{"tokens":2.0}`: 2, `{"tokens":1e2}`: 100, `{"tokens":0.5e1}`: 5, `{"tokens":0}`: 0, `{}`: 1} {
 		require.InDelta(t, want, a.ok("/v1/acquire", body)["tokens"], 0, body)
 	}
@@ -318,7 +318,7 @@ func TestWholeNumbers(t *testing.T) {
 
 // A body that does not come in time is no bad request.
 func TestALateBody(t *testing.T) {
-	d := newDesk(Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000})}.withDefaults())
+	d := newDesk(apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000})}.withDefaults())
 	req := httptest.NewRequest(http.MethodPost, "/v1/acquire", io.MultiReader(strings.NewReader(`{"tok`), iotest.ErrReader(os.ErrDeadlineExceeded)))
 	req.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
@@ -329,7 +329,7 @@ func TestALateBody(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), Token: canary})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), Token: canary})
 	for _, c := range []struct{ path, body, field, message string }{
 		{"/v1/acquire", `{"tokens":-1}`, "tokens", "tokens is -1, allowed: a whole number, 0 to 1000000000"},
 		{"/v1/acquire", `{"tokens":1.5}`, "tokens", "tokens is a number 1.5, allowed: a whole number, 0 to 1000000000"},
@@ -386,7 +386,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 func TestSoManyPermitsAtMost(t *testing.T) {
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000, Burst: 10}), MaxPermits: 2})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000, Burst: 10}), MaxPermits: 2})
 	first := a.ok("/v1/acquire", `{}`)
 	a.ok("/v1/acquire", `{}`)
 	status, header, body := a.post("/v1/acquire", `{}`)
@@ -399,7 +399,7 @@ func TestSoManyPermitsAtMost(t *testing.T) {
 
 func TestTheEndWaitsForThosePermitsThatAreOpen(t *testing.T) {
 	slots := newSlots(t, 2)
-	a := start(t, Config{Limiter: slots})
+	a := start(t, apiConfig{Limiter: slots})
 	p := a.ok("/v1/acquire", `{}`)
 	a.stop()
 	q := a.ok("/v1/acquire", `{}`)
@@ -416,7 +416,7 @@ func TestTheEndWaitsForThosePermitsThatAreOpen(t *testing.T) {
 
 func TestTheEndSettlesWhatIsLeft(t *testing.T) {
 	slots := newSlots(t, 2)
-	a := start(t, Config{Limiter: slots, Grace: 50 * time.Millisecond})
+	a := start(t, apiConfig{Limiter: slots, Grace: 50 * time.Millisecond})
 	a.ok("/v1/acquire", `{"tokens":2}`)
 	a.stop()
 	require.NoError(t, <-a.ended)
@@ -426,7 +426,7 @@ func TestTheEndSettlesWhatIsLeft(t *testing.T) {
 
 func TestUnixSocket(t *testing.T) {
 	path := t.TempDir() + "/permits.sock"
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), Listen: []listen.Addr{{Network: "unix", Address: path}}})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), Listen: []listen.Addr{{Network: "unix", Address: path}}})
 	a.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}
@@ -435,14 +435,14 @@ func TestUnixSocket(t *testing.T) {
 }
 
 func TestWithoutALimit(t *testing.T) {
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{})})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{})})
 	p := a.ok("/v1/acquire", `{"tokens":7}`)
 	require.EqualValues(t, 7, p["tokens"])
 	a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`","used":9}`)
 }
 
 func TestAnAddressMustBeGiven(t *testing.T) {
-	require.ErrorContains(t, Run(t.Context(), Config{}), "permitapi: listen is empty, allowed: ")
-	err := Run(t.Context(), Config{Listen: []listen.Addr{{Network: "tcp", Address: "0.0.0.0:0"}}})
+	require.ErrorContains(t, runAPI(t.Context(), apiConfig{}), "permits: listen is empty, allowed: ")
+	err := runAPI(t.Context(), apiConfig{Listen: []listen.Addr{{Network: "tcp", Address: "0.0.0.0:0"}}})
 	require.ErrorContains(t, err, "can be reached from elsewhere")
 }

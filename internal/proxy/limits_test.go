@@ -1,4 +1,4 @@
-package proxyconf_test
+package proxy_test
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A draw takes its cost of one limit, and one of each of the others.
 func TestLimits(t *testing.T) {
-	l, err := proxyconf.OpenLimits(t.Context(), &proxyconf.LimitConfig{
+	l, err := proxy.OpenLimits(t.Context(), &proxy.LimitConfig{
 		Pool:              numathrottle.Config{Limit: throttle.Limit{Max: 100_000, Burst: 100_000}, Store: "memory://limits", Pool: "p", ID: "i"},
 		RequestsPerMinute: 60_000, InFlight: 2,
 	}, slog.New(slog.DiscardHandler))
@@ -36,7 +36,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestNoLimit(t *testing.T) {
-	l, err := proxyconf.OpenLimits(t.Context(), &proxyconf.LimitConfig{}, slog.New(slog.DiscardHandler))
+	l, err := proxy.OpenLimits(t.Context(), &proxy.LimitConfig{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.True(t, throttle.Unlimited(l.Limiter))
 	require.NoError(t, l.Close())
@@ -45,22 +45,22 @@ func TestNoLimit(t *testing.T) {
 // Nobody is warned of a missing limit where there is another one.
 func TestALimitOnRequestsAloneIsALimit(t *testing.T) {
 	var logs bytes.Buffer
-	c := proxyconf.LimitConfig{Pool: numathrottle.Config{Store: "memory://alone", Pool: "p", ID: "i"}, RequestsPerMinute: 60}
-	l, err := proxyconf.OpenLimits(t.Context(), &c, slog.New(slog.NewTextHandler(&logs, nil)))
+	c := proxy.LimitConfig{Pool: numathrottle.Config{Store: "memory://alone", Pool: "p", ID: "i"}, RequestsPerMinute: 60}
+	l, err := proxy.OpenLimits(t.Context(), &c, slog.New(slog.NewTextHandler(&logs, nil)))
 	require.NoError(t, err)
 	require.False(t, throttle.Unlimited(l.Limiter))
 	require.NoError(t, l.Close())
 	require.NotContains(t, logs.String(), "there is no limit")
 
 	c.Pool.Limit.Per = time.Hour // of a limit that was forgotten
-	l, err = proxyconf.OpenLimits(t.Context(), &c, slog.New(slog.NewTextHandler(&logs, nil)))
+	l, err = proxy.OpenLimits(t.Context(), &c, slog.New(slog.NewTextHandler(&logs, nil)))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	require.Contains(t, logs.String(), "there is no limit")
 }
 
 func TestAFaultOfALaterLimitClosesTheEarlier(t *testing.T) {
-	_, err := proxyconf.OpenLimits(t.Context(), &proxyconf.LimitConfig{
+	_, err := proxy.OpenLimits(t.Context(), &proxy.LimitConfig{
 		Pool:              numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "memory://fault", Pool: "p", ID: "i"},
 		RequestsPerMinute: 2_000_000_000,
 	}, slog.New(slog.DiscardHandler))

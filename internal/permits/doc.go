@@ -1,4 +1,5 @@
-// Package permitapi hands out permits over HTTP, for programs in any language:
+// Package permits hands out permits of one limit over HTTP, for programs in any language, and optionally serves Envoy's rate limit service of
+// package envoyrls.
 //
 //	POST /v1/acquire   waits for tokens and returns a permit
 //	POST /v1/settle    ends a permit with the real cost of the call
@@ -11,4 +12,4 @@
 //
 // A permit has a lease. If it is neither settled nor cancelled by its end, because its client died, it is settled as drawn: its tokens
 // count, and its slot is free again. Repeated settlements change nothing, so a client that got no answer may retry.
-package permitapi
+package permits

@@ -1,4 +1,4 @@
-package apierror_test
+package proxy_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -27,7 +27,7 @@ func TestAnswers(t *testing.T) {
 			`{"error":{"reason":"limit","message":` + fmt.Sprintf("%q", denied.Error()) + `,"limit":"p","tag":"a","tokens":3,"retry_after_seconds":1.25}}`,
 		},
 		{
-			apierror.Field("tokens", "-1", "1 to 5"), 400, "",
+			proxy.FieldError("tokens", "-1", "1 to 5"), 400, "",
 			`{"error":{"reason":"bad_request","message":"tokens is -1, allowed: 1 to 5","field":"tokens"}}`,
 		},
 		{throttle.ErrClosed, 503, "", `{"error":{"reason":"closed","message":"the limiter is closed"}}`},
@@ -38,11 +38,11 @@ func TestAnswers(t *testing.T) {
 		},
 	} {
 		w := httptest.NewRecorder()
-		apierror.Of(c.err).Write(w)
+		proxy.ErrorOf(c.err).Write(w)
 		require.Equal(t, c.status, w.Code)
 		require.Equal(t, c.retry, w.Header().Get("Retry-After"))
 		require.JSONEq(t, c.body, w.Body.String())
 	}
-	require.Equal(t, 422, apierror.Of(&throttle.Error{Reason: throttle.ReasonTooLarge}).Status)
-	require.Equal(t, 503, apierror.Of(&throttle.Error{Reason: throttle.ReasonClosed}).Status)
+	require.Equal(t, 422, proxy.ErrorOf(&throttle.Error{Reason: throttle.ReasonTooLarge}).Status)
+	require.Equal(t, 503, proxy.ErrorOf(&throttle.Error{Reason: throttle.ReasonClosed}).Status)
 }

@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"context"
@@ -14,34 +14,34 @@ import (
 
 // Defaults and bounds.
 const (
-	DefaultMaxWait    = time.Minute
-	DefaultLease      = time.Minute
-	DefaultMaxPermits = 10_000
-	DefaultGrace      = 25 * time.Second
+	defaultMaxWait    = time.Minute
+	defaultLease      = time.Minute
+	defaultMaxPermits = 10_000
+	defaultGrace      = 25 * time.Second
 
-	// FreeLease bounds the lease of a permit of no tokens.
-	FreeLease = 10 * time.Second
+	// freeLease bounds the lease of a permit of no tokens.
+	freeLease = 10 * time.Second
 
-	// LongestWait and LongestLease bound a client's request.
-	LongestWait  = time.Hour
-	LongestLease = time.Hour
+	// longestWait and longestLease bound a client's request.
+	longestWait  = time.Hour
+	longestLease = time.Hour
 
 	connections = 4096
 	maxBody     = 16 << 10
 )
 
-// A Pauser pauses the limit: *throttle.Throttle and *throttle.InFlight.
-type Pauser interface {
+// A pauser pauses the limit: *throttle.Throttle and *throttle.InFlight.
+type pauser interface {
 	Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error)
 	Resume(ctx context.Context, opts ...throttle.PauseOption) error
 }
 
-// A Config configures the API. The zero value of a field is its default.
-type Config struct {
+// An apiConfig configures the API. The zero value of a field is its default.
+type apiConfig struct {
 	// Limiter is the limiter that permits are drawn from. If it is a throttle.Tagger, a call's tag selects the limiter of the tag.
 	Limiter throttle.Limiter
 	// Pauser is the target of /v1/pause. Defaults to Limiter, if it is one.
-	Pauser Pauser
+	Pauser pauser
 	// Listen lists the addresses to listen on. It must not be empty.
 	Listen []listen.Addr
 	// Token is the token that callers must send as "Authorization: Bearer TOKEN". It may be empty only for unix sockets and loopback
@@ -51,11 +51,11 @@ type Config struct {
 	TokenFile string
 	// HostNames are further host names that a loopback address accepts.
 	HostNames listen.Names
-	// MaxWait is how long a call waits by default and at most: up to LongestWait. Defaults to DefaultMaxWait.
+	// MaxWait is how long a call waits by default and at most: up to longestWait. Defaults to defaultMaxWait.
 	MaxWait time.Duration
-	// Lease is how long a permit is valid by default: up to LongestLease. Defaults to DefaultLease.
+	// Lease is how long a permit is valid by default: up to longestLease. Defaults to defaultLease.
 	Lease time.Duration
-	// MaxPermits bounds the permits that are open or waited for at once. Defaults to DefaultMaxPermits.
+	// MaxPermits bounds the permits that are open or waited for at once. Defaults to defaultMaxPermits.
 	MaxPermits int
 	// MaxPermitsPerCaller bounds them for one caller: one address, or all unix sockets together. Defaults to half of MaxPermits for each
 	// address of another host, and to MaxPermits for those of this host.
@@ -65,7 +65,7 @@ type Config struct {
 	NoPause        bool
 	PauseToken     string
 	PauseTokenFile string
-	// Grace is how long the API continues after ctx has ended while clients still use it. Defaults to DefaultGrace.
+	// Grace is how long the API continues after ctx has ended while clients still use it. Defaults to defaultGrace.
 	Grace time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
@@ -75,15 +75,15 @@ type Config struct {
 	quiet time.Duration // see listen.Server; set by tests
 }
 
-func (c Config) withDefaults() Config {
-	set(&c.MaxWait, DefaultMaxWait)
-	set(&c.Lease, DefaultLease)
-	set(&c.MaxPermits, DefaultMaxPermits)
-	set(&c.Grace, DefaultGrace)
+func (c apiConfig) withDefaults() apiConfig {
+	set(&c.MaxWait, defaultMaxWait)
+	set(&c.Lease, defaultLease)
+	set(&c.MaxPermits, defaultMaxPermits)
+	set(&c.Grace, defaultGrace)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if p, ok := c.Limiter.(Pauser); ok && c.Pauser == nil {
+	if p, ok := c.Limiter.(pauser); ok && c.Pauser == nil {
 		c.Pauser = p
 	}
 	return c
@@ -96,15 +96,15 @@ func set[T comparable](at *T, value T) {
 	}
 }
 
-// Run serves the API until ctx has ended and no client uses it any more, or the grace period is over. Then it settles open permits as
+// runAPI serves the API until ctx has ended and no client uses it any more, or the grace period is over. Then it settles open permits as
 // drawn. It does not close the limiter. Errors: an unavailable address, or one that needs a token, or a longer one; an error that ended the
 // server before ctx did.
-func Run(ctx context.Context, c Config) error {
+func runAPI(ctx context.Context, c apiConfig) error {
 	if len(c.Listen) == 0 {
-		return errors.New("permitapi: listen is empty, allowed: " + listen.Allowed)
+		return errors.New("permits: listen is empty, allowed: " + listen.Allowed)
 	}
 	if n, least := len(c.PauseToken), listen.LeastToken(c.Listen); n > 0 && n < least {
-		return fmt.Errorf("permitapi: the token of pauses has %d bytes, allowed at an address that can be reached from elsewhere: at least %d", n, least)
+		return fmt.Errorf("permits: the token of pauses has %d bytes, allowed at an address that can be reached from elsewhere: at least %d", n, least)
 	}
 	c = c.withDefaults()
 	set, err := listen.Open(ctx, c.Listen, connections, c.Token, c.Logger)

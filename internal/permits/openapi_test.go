@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // A description is openapi.yaml, with its schemas compiled.
@@ -93,7 +93,7 @@ func TestTheDescriptionHasEveryCall(t *testing.T) {
 			documented = append(documented, strings.ToUpper(method)+" "+path)
 		}
 	}
-	for pattern := range newDesk(Config{}.withDefaults()).routes() {
+	for pattern := range newDesk(apiConfig{}.withDefaults()).routes() {
 		served = append(served, pattern)
 	}
 	require.ElementsMatch(t, documented, served)
@@ -111,7 +111,7 @@ func TestTheSchemasAreThoseOfTheTypes(t *testing.T) {
 	for name, v := range types {
 		compareFields(t, name, object(t, d.at("components", "schemas", name)), reflect.TypeOf(v))
 	}
-	compareFields(t, "error", object(t, d.at("components", "schemas", "ErrorResponse", "properties", "error")), reflect.TypeFor[apierror.Error]())
+	compareFields(t, "error", object(t, d.at("components", "schemas", "ErrorResponse", "properties", "error")), reflect.TypeFor[proxy.Error]())
 	for name := range object(t, d.at("components", "schemas")) {
 		if _, ok := types[name]; !ok {
 			require.Contains(t, []string{"Outcome", "ErrorResponse"}, name)

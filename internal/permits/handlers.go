@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -40,13 +40,13 @@ func (d *desk) handler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if problem := d.HostNames.Problem(r); problem != "" {
-			apierror.New(http.StatusForbidden, apierror.Forbidden, problem).Write(w)
+			proxy.NewError(http.StatusForbidden, proxy.Forbidden, problem).Write(w)
 			return
 		}
 		if !d.tokenFor(r).Lets(r.Context(), r.Header.Values("Authorization")) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			w.Header().Set("Connection", "close")
-			apierror.New(http.StatusUnauthorized, apierror.Unauthorized, "the token is missing or wrong, allowed: Authorization: Bearer TOKEN").Write(w)
+			proxy.NewError(http.StatusUnauthorized, proxy.Unauthorized, "the token is missing or wrong, allowed: Authorization: Bearer TOKEN").Write(w)
 			return
 		}
 		if _, pattern := mux.Handler(r); pattern == "" {
@@ -71,11 +71,11 @@ func noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 		other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
 		if _, pattern := mux.Handler(other); pattern != "" {
 			w.Header().Set("Allow", method)
-			apierror.New(http.StatusMethodNotAllowed, apierror.NotAllowed, "this call needs the method "+method).Write(w)
+			proxy.NewError(http.StatusMethodNotAllowed, proxy.NotAllowed, "this call needs the method "+method).Write(w)
 			return
 		}
 	}
-	apierror.New(http.StatusNotFound, apierror.NotFound, "there is no such call; see /v1/openapi.yaml").Write(w)
+	proxy.NewError(http.StatusNotFound, proxy.NotFound, "there is no such call; see /v1/openapi.yaml").Write(w)
 }
 
 // answer returns the handler of a call that takes an R and returns the response.
@@ -91,7 +91,7 @@ func answer[R any, P interface {
 			out, err = call(withCaller(req), r)
 		}
 		if err != nil {
-			apierror.Of(err).Write(w)
+			proxy.ErrorOf(err).Write(w)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -103,7 +103,7 @@ func answer[R any, P interface {
 func (d *desk) postAcquire(ctx context.Context, r *acquireRequest) (any, error) {
 	g, err := d.acquire(ctx, r)
 	if err != nil {
-		if e := apierror.Of(err); e.Tag == "" {
+		if e := proxy.ErrorOf(err); e.Tag == "" {
 			e.Tag = r.Tag
 			return nil, e
 		}
@@ -146,14 +146,14 @@ func (d *desk) done(id string, as state, used int) (any, error) {
 	case before == as:
 		return doneResponse{State: string(as), Already: true}, nil
 	case before == expired:
-		return nil, apierror.New(http.StatusGone, apierror.NotOpen,
+		return nil, proxy.NewError(http.StatusGone, proxy.NotOpen,
 			"the lease of the permit is over; it was settled as drawn, and what was used above that is charged")
 	}
-	return nil, apierror.New(http.StatusConflict, apierror.NotOpen, "the permit is "+string(before)+" already")
+	return nil, proxy.NewError(http.StatusConflict, proxy.NotOpen, "the permit is "+string(before)+" already")
 }
 
 func notKnown() error {
-	return apierror.New(http.StatusNotFound, apierror.NotOpen, "the permit is not known: it ended a while ago, or this process did not issue it")
+	return proxy.NewError(http.StatusNotFound, proxy.NotOpen, "the permit is not known: it ended a while ago, or this process did not issue it")
 }
 
 // A told limiter decides whether all calls should wait because one was asked to.
@@ -181,10 +181,10 @@ func (d *desk) postReport(_ context.Context, r *reportRequest) (any, error) {
 
 func (d *desk) postPause(ctx context.Context, r *pauseRequest) (any, error) {
 	if d.NoPause {
-		return nil, apierror.New(http.StatusForbidden, apierror.Forbidden, "pauses are turned off here")
+		return nil, proxy.NewError(http.StatusForbidden, proxy.Forbidden, "pauses are turned off here")
 	}
 	if d.Pauser == nil {
-		return nil, apierror.New(http.StatusNotImplemented, apierror.Internal, "this limit cannot be paused")
+		return nil, proxy.NewError(http.StatusNotImplemented, proxy.Internal, "this limit cannot be paused")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -216,12 +216,12 @@ func (d *desk) postPause(ctx context.Context, r *pauseRequest) (any, error) {
 // pauseFault returns the answer for a failed pause.
 func (d *desk) pauseFault(ctx context.Context, err error) error {
 	if wrong, ok := errors.AsType[*throttle.PauseError](err); ok {
-		return apierror.Field(wrong.Field, wrong.Value, wrong.Allowed)
+		return proxy.FieldError(wrong.Field, wrong.Value, wrong.Allowed)
 	}
 	if errors.Is(err, throttle.ErrClosed) {
 		return err
 	}
 	d.Logger.WarnContext(ctx, "a pause could not be recorded", "error", err)
-	return apierror.New(http.StatusBadGateway, string(throttle.ReasonStoreLost),
+	return proxy.NewError(http.StatusBadGateway, string(throttle.ReasonStoreLost),
 		"the pool's store does not know of it yet; this process goes by it and tells the store again. The log says why")
 }

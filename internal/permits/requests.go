@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -109,8 +109,8 @@ func (r *acquireRequest) check() error {
 	return errors.Join(
 		inRange("tokens", r.Tokens, 0, maxTokens),
 		isTag(r.Tag),
-		within("timeout_seconds", r.Timeout, 0, LongestWait),
-		within("lease_seconds", r.Lease, time.Second, LongestLease),
+		within("timeout_seconds", r.Timeout, 0, longestWait),
+		within("lease_seconds", r.Lease, time.Second, longestLease),
 	)
 }
 
@@ -122,21 +122,21 @@ func (r *cancelRequest) check() error { return isPermit(r.Permit) }
 
 func (r *reportRequest) check() error {
 	if r.Permit == "" && r.RetryAfter == nil {
-		return apierror.Field("permit", "missing", "a permit with an outcome, or retry_after_seconds")
+		return proxy.FieldError("permit", "missing", "a permit with an outcome, or retry_after_seconds")
 	}
 	if r.Permit != "" {
 		if err := errors.Join(isPermit(r.Permit), isOutcome(r.Outcome, false)); err != nil {
 			return err
 		}
 	} else if r.Outcome != "" {
-		return apierror.Field("permit", "missing", "with an outcome, the permit of the call")
+		return proxy.FieldError("permit", "missing", "with an outcome, the permit of the call")
 	}
 	return errors.Join(isTag(r.Tag), within("retry_after_seconds", r.RetryAfter, 0, limit.MaxPause), isText("reason", r.Reason))
 }
 
 func (r *pauseRequest) check() error {
 	if r.Resume && r.Seconds != nil {
-		return apierror.Field("seconds", strconv.FormatFloat(*r.Seconds, 'g', -1, 64), "none with resume")
+		return proxy.FieldError("seconds", strconv.FormatFloat(*r.Seconds, 'g', -1, 64), "none with resume")
 	}
 	return errors.Join(within("seconds", r.Seconds, time.Millisecond, limit.MaxPause), isText("reason", r.Reason), isTag(r.Tag))
 }
@@ -145,28 +145,28 @@ func inRange(field string, n *whole, least, most whole) error {
 	if n == nil || *n >= least && *n <= most {
 		return nil
 	}
-	return apierror.Field(field, strconv.Itoa(int(*n)), fmt.Sprintf("a whole number, %d to %d", least, most))
+	return proxy.FieldError(field, strconv.Itoa(int(*n)), fmt.Sprintf("a whole number, %d to %d", least, most))
 }
 
 func within(field string, s seconds, least, most time.Duration) error {
 	if s == nil || *s >= least.Seconds() && *s <= most.Seconds() {
 		return nil
 	}
-	return apierror.Field(field, strconv.FormatFloat(*s, 'g', -1, 64), fmt.Sprintf("%g to %g", least.Seconds(), most.Seconds()))
+	return proxy.FieldError(field, strconv.FormatFloat(*s, 'g', -1, 64), fmt.Sprintf("%g to %g", least.Seconds(), most.Seconds()))
 }
 
 func isTag(tag string) error {
 	if len(tag) <= maxTag && isLine(tag) {
 		return nil
 	}
-	return apierror.Field("tag", fmt.Sprintf("%.40q", tag), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
+	return proxy.FieldError("tag", fmt.Sprintf("%.40q", tag), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
 }
 
 func isText(field, text string) error {
 	if len(text) <= maxTag && isLine(text) {
 		return nil
 	}
-	return apierror.Field(field, fmt.Sprintf("%.40q", text), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
+	return proxy.FieldError(field, fmt.Sprintf("%.40q", text), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
 }
 
 func isLine(text string) bool {
@@ -177,7 +177,7 @@ func isPermit(id string) error {
 	if id != "" && len(id) <= 64 {
 		return nil
 	}
-	return apierror.Field("permit", fmt.Sprintf("%.40q", id), "what /v1/acquire returned")
+	return proxy.FieldError("permit", fmt.Sprintf("%.40q", id), "what /v1/acquire returned")
 }
 
 // outcomes maps the words for a service's response to outcomes.
@@ -187,7 +187,7 @@ func isOutcome(word string, optional bool) error {
 	if _, ok := outcomes[word]; ok || optional && word == "" {
 		return nil
 	}
-	return apierror.Field("outcome", fmt.Sprintf("%.40q", word), "accepted, refused or overloaded")
+	return proxy.FieldError("outcome", fmt.Sprintf("%.40q", word), "accepted, refused or overloaded")
 }
 
 // decode reads the body of a request into r.
@@ -195,7 +195,7 @@ func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error
 	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		// A web page in a browser cannot send this type to another site without asking it.
-		return apierror.New(http.StatusUnsupportedMediaType, apierror.MediaType,
+		return proxy.NewError(http.StatusUnsupportedMediaType, proxy.MediaType,
 			fmt.Sprintf("Content-Type is %.60q, allowed: application/json", req.Header.Get("Content-Type")))
 	}
 	dec := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxBody))
@@ -204,7 +204,7 @@ func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error
 		return badJSON(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return apierror.New(http.StatusBadRequest, apierror.BadRequest, "the body has something behind the JSON object, allowed: one object")
+		return proxy.NewError(http.StatusBadRequest, proxy.BadRequest, "the body has something behind the JSON object, allowed: one object")
 	}
 	if err := r.check(); err != nil {
 		return first(err)
@@ -214,7 +214,7 @@ func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error
 
 // first returns the first of several faults, because an answer names one field.
 func first(err error) error {
-	if e, ok := errors.AsType[*apierror.Error](err); ok {
+	if e, ok := errors.AsType[*proxy.Error](err); ok {
 		e.Message = strings.ReplaceAll(err.Error(), "\n", "; ")
 		return e
 	}
@@ -223,21 +223,21 @@ func first(err error) error {
 
 func badJSON(err error) error {
 	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
+		return proxy.NewError(http.StatusRequestEntityTooLarge, proxy.TooLong,
 			fmt.Sprintf("the body is longer than %d bytes, which is the most", tooLong.Limit))
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return apierror.Late("the body")
+		return proxy.LateError("the body")
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		allowed := map[reflect.Kind]string{reflect.Float64: "a number", reflect.String: "a text", reflect.Bool: "true or false"}[wrong.Type.Kind()]
 		if wrong.Type == reflect.TypeFor[whole]() {
 			allowed = fmt.Sprintf("a whole number, 0 to %d", maxTokens)
 		}
-		return apierror.Field(wrong.Field, "a "+wrong.Value, allowed)
+		return proxy.FieldError(wrong.Field, "a "+wrong.Value, allowed)
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return apierror.New(http.StatusBadRequest, apierror.BadRequest, fmt.Sprintf("%.60s is no field of this call; see /v1/openapi.yaml", field))
+		return proxy.NewError(http.StatusBadRequest, proxy.BadRequest, fmt.Sprintf("%.60s is no field of this call; see /v1/openapi.yaml", field))
 	}
-	return apierror.New(http.StatusBadRequest, apierror.BadRequest, "the body is not the JSON object that this call takes; see /v1/openapi.yaml")
+	return proxy.NewError(http.StatusBadRequest, proxy.BadRequest, "the body is not the JSON object that this call takes; see /v1/openapi.yaml")
 }

@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A desk hands out permits and takes them back.
 type desk struct {
-	Config
+	apiConfig
 
 	token  listen.Token
 	pauser listen.Token
@@ -27,9 +27,9 @@ type desk struct {
 	book *book
 }
 
-func newDesk(c Config) *desk {
+func newDesk(c apiConfig) *desk {
 	least := listen.LeastToken(c.Listen)
-	d := &desk{Config: c, token: listen.TokenIn(c.TokenFile, c.Token, least, c.Logger), closed: make(chan struct{})}
+	d := &desk{apiConfig: c, token: listen.TokenIn(c.TokenFile, c.Token, least, c.Logger), closed: make(chan struct{})}
 	if d.pauser = d.token; c.PauseToken != "" || c.PauseTokenFile != "" {
 		d.pauser = listen.TokenIn(c.PauseTokenFile, c.PauseToken, least, c.Logger)
 	}
@@ -100,7 +100,7 @@ type grant struct {
 	lease  time.Duration
 }
 
-// acquire waits for a permit and enters it. Errors: *apierror.Error if too many are open; those of the limiter.
+// acquire waits for a permit and enters it. Errors: *proxy.Error if too many are open; those of the limiter.
 func (d *desk) acquire(ctx context.Context, r *acquireRequest) (g grant, err error) {
 	caller := callerOf(ctx)
 	d.mu.Lock()
@@ -143,7 +143,7 @@ func (d *desk) enter(g *grant, p throttle.Permit, caller, tag string) bool {
 		}
 	}}
 	if g.tokens == 0 {
-		g.lease = min(g.lease, FreeLease)
+		g.lease = min(g.lease, freeLease)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +156,7 @@ func (d *desk) enter(g *grant, p throttle.Permit, caller, tag string) bool {
 }
 
 func tooMany(full string) error {
-	e := apierror.New(http.StatusServiceUnavailable, apierror.TooMany, full)
+	e := proxy.NewError(http.StatusServiceUnavailable, proxy.TooMany, full)
 	e.RetryAfterSeconds = 1
 	return e
 }

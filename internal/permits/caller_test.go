@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -32,7 +32,7 @@ func (a *api) from(address string) *api {
 
 // A permit of no tokens costs nothing, so that it is good for a short time, and there are few of them.
 func TestAPermitOfNoTokensIsShort(t *testing.T) {
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000, Burst: 10}), MaxPermits: 50})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000, Burst: 10}), MaxPermits: 50})
 	for range 5 {
 		p := a.ok("/v1/acquire", `{"tokens":0,"lease_seconds":3600}`)
 		require.EqualValues(t, 10, p["lease_seconds"])
@@ -45,7 +45,7 @@ func TestAPermitOfNoTokensIsShort(t *testing.T) {
 // What was used of a permit of no tokens is paid.
 func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000, Burst: 10})
-	a := start(t, Config{Limiter: th})
+	a := start(t, apiConfig{Limiter: th})
 	for _, end := range []string{`"used":400000`, `"used":0`, ``} {
 		p := a.ok("/v1/acquire", `{"tokens":0}`)
 		if end != "" {
@@ -59,7 +59,7 @@ func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 // Who settles when the lease is over pays what was used above the draw, once; nothing comes back.
 func TestALateSettlementIsCharged(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1, Per: time.Hour, Burst: 1000})
-	d := newDesk(Config{Limiter: th}.withDefaults())
+	d := newDesk(apiConfig{Limiter: th}.withDefaults())
 	settle := func(id string, used int) state {
 		before, ok := d.finish(id, settled, used)
 		require.True(t, ok)
@@ -92,7 +92,7 @@ func TestAPermitOfNoTokensWithQuotasAndSlots(t *testing.T) {
 	require.NoError(t, err)
 	defer th.Close()
 	slots := newSlots(t, 2)
-	a := start(t, Config{Limiter: proxyconf.BoundTags(throttle.All(th, throttle.PerCall(slots)), 100)})
+	a := start(t, apiConfig{Limiter: proxy.BoundTags(throttle.All(th, throttle.PerCall(slots)), 100)})
 	for range 3 {
 		p := a.ok("/v1/acquire", `{"tokens":0,"tag":"acme"}`)
 		a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`","used":2000}`)
@@ -105,7 +105,7 @@ func TestAPermitOfNoTokensWithQuotasAndSlots(t *testing.T) {
 
 // One caller leaves room for others, and has it again when its permits end.
 func TestOneCallerHasSoManyPermits(t *testing.T) {
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000, Burst: 100}), MaxPermits: 5, MaxPermitsPerCaller: 3})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000, Burst: 100}), MaxPermits: 5, MaxPermitsPerCaller: 3})
 	b := a.from("127.0.0.2")
 	var held []string
 	for range 3 {
@@ -139,7 +139,7 @@ func TestWhoIsACaller(t *testing.T) {
 		r.RemoteAddr = c.remote
 		require.Equal(t, caller{c.name, c.local}, callerOf(withCaller(r)), c.remote)
 	}
-	d := newDesk(Config{Limiter: throttle.All(), MaxPermits: 10}.withDefaults())
+	d := newDesk(apiConfig{Limiter: throttle.All(), MaxPermits: 10}.withDefaults())
 	remote := func(n int) context.Context {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
 		r.RemoteAddr = fmt.Sprintf("10.0.0.%d:99", n)
@@ -159,7 +159,7 @@ func TestWhoIsACaller(t *testing.T) {
 }
 
 func TestPausesCanBeTurnedOff(t *testing.T) {
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), NoPause: true})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), NoPause: true})
 	require.Equal(t, "forbidden", a.fails(403, "/v1/pause", `{"seconds":10}`)["reason"])
 	require.Equal(t, "forbidden", a.fails(403, "/v1/pause", `{"resume":true}`)["reason"])
 }
@@ -167,7 +167,7 @@ func TestPausesCanBeTurnedOff(t *testing.T) {
 func TestPausesCanHaveATokenOfTheirOwn(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000})
 	for _, token := range []string{"", "a-token-of-callers"} {
-		a := start(t, Config{Limiter: th, Token: token, PauseToken: "a-token-of-operators"})
+		a := start(t, apiConfig{Limiter: th, Token: token, PauseToken: "a-token-of-operators"})
 		for _, path := range []string{"/v1/pause", "/v1/./pause", "//v1/pause", "/v1/pause/", "/%761/pause"} {
 			require.NotEqual(t, 200, a.status(path, `{"seconds":10}`), path)
 		}

@@ -1,4 +1,4 @@
-package permitserver_test
+package permits_test
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package permitserver_test
+package permits_test
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/permitserver"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/permits"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -26,12 +26,12 @@ func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // Both servers draw from the same limits.
 func TestBothServers(t *testing.T) {
-	c := permitserver.Config{
-		Limits: proxyconf.LimitConfig{
+	c := permits.Config{
+		Limits: proxy.LimitConfig{
 			Pool:     numathrottle.Config{Limit: throttle.Limit{Max: 1000, Burst: 100}, Store: "memory://both", Pool: "p", ID: "i"},
 			InFlight: 1,
 		},
-		Serving:   proxyconf.Serving{Listen: "127.0.0.1:0", Grace: time.Second},
+		Serving:   proxy.Serving{Listen: "127.0.0.1:0", Grace: time.Second},
 		RLSListen: "127.0.0.1:0", RLSWait: 10 * time.Second, Logger: discard(),
 	}
 	var mu sync.Mutex
@@ -45,7 +45,7 @@ func TestBothServers(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- permitserver.Run(ctx, c) }()
+	go func() { ended <- permits.Run(ctx, c) }()
 	<-two
 	<-two
 	api, rls := addrs[0], addrs[1]
@@ -83,9 +83,9 @@ func TestBothServers(t *testing.T) {
 }
 
 func TestAServerThatFailsEndsTheOther(t *testing.T) {
-	err := permitserver.Run(t.Context(), permitserver.Config{
-		Limits:    proxyconf.LimitConfig{Pool: numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "memory://fails", Pool: "p", ID: "i"}},
-		Serving:   proxyconf.Serving{Listen: "127.0.0.1:0", Grace: 50 * time.Millisecond},
+	err := permits.Run(t.Context(), permits.Config{
+		Limits:    proxy.LimitConfig{Pool: numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "memory://fails", Pool: "p", ID: "i"}},
+		Serving:   proxy.Serving{Listen: "127.0.0.1:0", Grace: 50 * time.Millisecond},
 		RLSListen: "unix:/no/such/folder/s", Logger: discard(),
 	})
 	require.ErrorContains(t, err, "unix:/no/such/folder/s")
@@ -93,30 +93,30 @@ func TestAServerThatFailsEndsTheOther(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	const canary = "hunter2-canary"
-	for want, c := range map[string]permitserver.Config{
-		"listen has :80, which can be reached from elsewhere, and there is no token":    {Serving: proxyconf.Serving{Listen: ":80"}},
+	for want, c := range map[string]permits.Config{
+		"listen has :80, which can be reached from elsewhere, and there is no token":    {Serving: proxy.Serving{Listen: ":80"}},
 		"rlsListen has :81, which can be reached from elsewhere, and there is no token": {RLSListen: ":81"},
 		"token has 14 bytes, and listen has :80, which can be reached from elsewhere, allowed: at least 16 bytes": {
-			Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), Listen: "127.0.0.1:1,:80"},
+			Serving: proxy.Serving{Token: numathrottle.NewSecret(canary), Listen: "127.0.0.1:1,:80"},
 		},
-		"token has 14 bytes, and rlsListen has :81": {Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)}, RLSListen: ":81"},
-		`hostNames is "*"`:                          {Serving: proxyconf.Serving{HostNames: "*"}},
+		"token has 14 bytes, and rlsListen has :81": {Serving: proxy.Serving{Token: numathrottle.NewSecret(canary)}, RLSListen: ":81"},
+		`hostNames is "*"`:                          {Serving: proxy.Serving{HostNames: "*"}},
 		"pauseToken has 14 bytes, and listen has :80, which can be reached from elsewhere, allowed: at least 16 bytes": {
-			Serving: proxyconf.Serving{Listen: ":80", TokenFile: "f"}, PauseToken: numathrottle.NewSecret(canary),
+			Serving: proxy.Serving{Listen: ":80", TokenFile: "f"}, PauseToken: numathrottle.NewSecret(canary),
 		},
 		"pauseTokenFile is set, and so is pauseToken": {PauseToken: numathrottle.NewSecret(canary), PauseTokenFile: "f"},
 		"pauseTokenFile is \"/no/such\"":              {PauseTokenFile: "/no/such"},
 		"tokenFile is set, and so is token": {
-			Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
+			Serving: proxy.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
 		},
-		"tokenFile is \"/no/such\"": {Serving: proxyconf.Serving{TokenFile: "/no/such"}},
+		"tokenFile is \"/no/such\"": {Serving: proxy.Serving{TokenFile: "/no/such"}},
 		`maxWait is "2h"`:           {MaxWait: 2 * time.Hour},
-		`inFlight is "-1"`:          {Limits: proxyconf.LimitConfig{InFlight: -1}},
+		`inFlight is "-1"`:          {Limits: proxy.LimitConfig{InFlight: -1}},
 		"store": {
-			Limits: proxyconf.LimitConfig{Pool: numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "ftp://" + canary + "@x"}},
+			Limits: proxy.LimitConfig{Pool: numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "ftp://" + canary + "@x"}},
 		},
 	} {
-		err := permitserver.Run(t.Context(), c)
+		err := permits.Run(t.Context(), c)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), canary)
 	}

@@ -1,4 +1,4 @@
-package proxyconf_test
+package proxy_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -19,7 +19,7 @@ func TestATagThatWaitsLeavesPlacesForOthers(t *testing.T) {
 		t.Run(tag, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				th := quotatest.New(t)
-				l, ok := proxyconf.BoundTags(th, 6).(throttle.Tagger)
+				l, ok := proxy.BoundTags(th, 6).(throttle.Tagger)
 				require.True(t, ok)
 				for range quotatest.Passes(tag, 100) {
 					_, err := l.ForTag(tag).Acquire(t.Context(), 1)
@@ -59,9 +59,9 @@ func TestBoundTagsOfOtherLimiters(t *testing.T) {
 	plain, err := throttle.New(throttle.Limit{Max: 10})
 	require.NoError(t, err)
 	defer plain.Close()
-	require.Same(t, plain, proxyconf.BoundTags(plain, 10))
+	require.Same(t, plain, proxy.BoundTags(plain, 10))
 	th := quotatest.New(t)
-	l := proxyconf.BoundTags(th, 10)
+	l := proxy.BoundTags(th, 10)
 	told, ok := l.(interface {
 		RetryAfter(until time.Time, reason string)
 	})

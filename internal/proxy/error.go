@@ -1,10 +1,4 @@
-// Package apierror is the common form of errors in the HTTP proxy and the permit API:
-//
-//	HTTP/1.1 429 Too Many Requests
-//	Retry-After: 2
-//
-//	{"error": {"reason": "limit", "message": "...", "limit": "ns/pipe/map", "tag": "a", "tokens": 3, "retry_after_seconds": 1.25}}
-package apierror
+package proxy
 
 import (
 	"context"
@@ -42,7 +36,7 @@ type Error struct {
 	Reason string `json:"reason"`
 	// Message is for people.
 	Message string `json:"message"`
-	// Field is the wrong field of a bad request; empty elsewhere.
+	// FieldError is the wrong field of a bad request; empty elsewhere.
 	Field string `json:"field,omitempty"`
 	// Limit and Tag name the limit or quota that holds the call back; empty if unknown.
 	Limit string `json:"limit,omitempty"`
@@ -53,29 +47,29 @@ type Error struct {
 	RetryAfterSeconds float64 `json:"retry_after_seconds,omitempty"`
 }
 
-// New returns an error without details.
-func New(status int, reason, message string) *Error {
+// NewError returns an error without details.
+func NewError(status int, reason, message string) *Error {
 	return &Error{Status: status, Reason: reason, Message: message}
 }
 
-// Field returns the error for a field of a request with a value that is not allowed.
-func Field(field, value, allowed string) *Error {
+// FieldError returns the error for a field of a request with a value that is not allowed.
+func FieldError(field, value, allowed string) *Error {
 	return &Error{
 		Status: http.StatusBadRequest, Reason: BadRequest, Field: field,
 		Message: field + " is " + value + ", allowed: " + allowed,
 	}
 }
 
-// Late returns the error for a request that did not arrive in time. Its connection is no longer usable, which Write signals.
-func Late(what string) *Error {
-	return New(http.StatusRequestTimeout, TooLate, what+" of the request did not arrive in time")
+// LateError returns the error for a request that did not arrive in time. Its connection is no longer usable, which Write signals.
+func LateError(what string) *Error {
+	return NewError(http.StatusRequestTimeout, TooLate, what+" of the request did not arrive in time")
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Of returns the response for an error of a limiter. An error of another kind becomes an internal one, whose text is not shown.
-func Of(err error) *Error {
+// ErrorOf returns the response for an error of a limiter. An error of another kind becomes an internal one, whose text is not shown.
+func ErrorOf(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
@@ -84,11 +78,11 @@ func Of(err error) *Error {
 	case ok:
 		return denial(denied)
 	case errors.Is(err, throttle.ErrClosed):
-		return New(http.StatusServiceUnavailable, string(throttle.ReasonClosed), "the limiter is closed")
+		return NewError(http.StatusServiceUnavailable, string(throttle.ReasonClosed), "the limiter is closed")
 	case errors.Is(err, context.DeadlineExceeded):
-		return New(http.StatusTooManyRequests, string(throttle.ReasonLimit), "the time for waiting is over")
+		return NewError(http.StatusTooManyRequests, string(throttle.ReasonLimit), "the time for waiting is over")
 	}
-	return New(http.StatusInternalServerError, Internal, "the call failed within the proxy; its log says why")
+	return NewError(http.StatusInternalServerError, Internal, "the call failed within the proxy; its log says why")
 }
 
 func denial(d *throttle.Error) *Error {

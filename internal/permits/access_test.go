@@ -1,4 +1,4 @@
-package permitapi
+package permits
 
 import (
 	"net/http"
@@ -16,7 +16,7 @@ import (
 // A page of another site pauses nothing and draws nothing, whatever name it has given to loopback, and whatever headers it can send.
 func TestPagesOfOtherSites(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000})
-	a := start(t, Config{Limiter: th, HostNames: listen.Names{"named.example"}})
+	a := start(t, apiConfig{Limiter: th, HostNames: listen.Names{"named.example"}})
 	call := func(path, host string, header ...string) int {
 		req, err := http.NewRequest(http.MethodPost, a.url+path, strings.NewReader(`{}`))
 		require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestPagesOfOtherSites(t *testing.T) {
 func TestATokenThatWasWithdrawn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("canary-of-before"), 0o600))
-	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), Token: "canary-of-before", TokenFile: file})
+	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), Token: "canary-of-before", TokenFile: file})
 	a.ok("/v1/acquire", `{}`)
 	require.NoError(t, os.WriteFile(file, []byte("canary-of-after"), 0o600))
 	require.Equal(t, "unauthorized", a.fails(401, "/v1/acquire", `{}`)["reason"])
@@ -59,7 +59,7 @@ func TestATokenOfPausesThatWasWithdrawn(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000})
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("canary-of-before"), 0o600))
-	a := start(t, Config{Limiter: th, PauseToken: "canary-of-before", PauseTokenFile: file})
+	a := start(t, apiConfig{Limiter: th, PauseToken: "canary-of-before", PauseTokenFile: file})
 	operator := *a
 	operator.token = "canary-of-before"
 	operator.ok("/v1/pause", `{"seconds":10}`)
@@ -73,7 +73,7 @@ func TestATokenOfPausesThatWasWithdrawn(t *testing.T) {
 	require.Nil(t, th.Status().Paused)
 	a.ok("/v1/acquire", `{}`)
 
-	err := Run(t.Context(), Config{
+	err := runAPI(t.Context(), apiConfig{
 		Limiter: th, Listen: []listen.Addr{{Network: "tcp", Address: "0.0.0.0:0"}}, Token: "0123456789abcdef", PauseToken: "0123456789abcde",
 	})
 	require.ErrorContains(t, err, "the token of pauses has 15 bytes, allowed at an address that can be reached from elsewhere: at least 16")
