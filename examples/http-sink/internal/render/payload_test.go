@@ -1,4 +1,4 @@
-package payload
+package render
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestRecords(t *testing.T) {
 		require.Equal(t, `{"a":[1,2]}`, string(got)) //nolint:testifylint // byte for byte
 		for _, bad := range []string{"", " ", "{", "1 2", "a", "\x00"} {
 			_, err := f.Record([]byte(bad))
-			require.ErrorIs(t, err, errNotJSON, bad)
+			require.ErrorIs(t, err, errRecordNotJSON, bad)
 		}
 	}
 	for _, f := range []Format{Single, Raw} {

@@ -1,4 +1,4 @@
-package payload
+package render
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ type Compression string
 
 // The codings.
 const (
-	None Compression = "none"
-	Gzip Compression = "gzip"
-	Zstd Compression = "zstd"
+	NoCompression Compression = "none"
+	Gzip          Compression = "gzip"
+	Zstd          Compression = "zstd"
 )
 
 // A Compressor compresses bodies. It is safe for concurrent use.
@@ -52,7 +52,7 @@ func (c *Compressor) Compress(body []byte) (sent []byte, coding string) {
 		sent = b.Bytes()
 	case Zstd:
 		sent = c.zstd.EncodeAll(body, nil)
-	case None:
+	case NoCompression:
 		return body, ""
 	}
 	if len(sent) == 0 || len(sent) >= len(body) {

@@ -1,4 +1,4 @@
-package payload
+package render
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ func (f Format) ContentType() string {
 	return "application/octet-stream"
 }
 
-var errNotJSON = errors.New("the record is not one JSON text")
+var errRecordNotJSON = errors.New("the record is not one JSON text")
 
 // Record returns a record as part of a body. The error says that it cannot be one, and does not repeat it.
 func (f Format) Record(record []byte) ([]byte, error) {
@@ -41,7 +41,7 @@ func (f Format) Record(record []byte) ([]byte, error) {
 	case JSONArray, NDJSON:
 		var b bytes.Buffer
 		if json.Compact(&b, record) != nil || b.Len() == 0 {
-			return nil, errNotJSON
+			return nil, errRecordNotJSON
 		}
 		return b.Bytes(), nil
 	case Single, Raw:
