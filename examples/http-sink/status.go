@@ -33,10 +33,10 @@ const (
 	overloaded              = 529 // sent by some services instead of 503
 )
 
-// A statusTable maps each status to its class. The zero Table is the default. It is safe for concurrent use, once it is parsed.
+// A statusTable maps each status to its class. The zero statusTable is the default. It is safe for concurrent use, once it is parsed.
 type statusTable struct{ changed map[int]class }
 
-// allowedStatuses describes the input of Parse.
+// allowedStatuses describes the input of parseStatuses.
 const allowedStatuses = "entries such as 404=drop 409=ok 5xx=retry 410-412=fallback"
 
 // parseStatuses parses changes of the default: entries of a status, a range or 1xx to 5xx, "=" and a class, separated by spaces or commas. The
