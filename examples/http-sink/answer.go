@@ -12,7 +12,6 @@ import (
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -39,15 +38,15 @@ func (b *batch) answer(a *answer, res result, err error, again comeback) {
 		return
 	}
 	switch res.class {
-	case verdict.OK:
+	case classOK:
 		b.stored(a, res)
-	case verdict.Retry, verdict.Wait:
+	case classRetry, classWait:
 		b.act(a, b.settings.OnUnavailable, unavailability(res, nil), again)
-	case verdict.Drop:
+	case classDrop:
 		b.act(a, dropAction, statusText(res.status), soon)
-	case verdict.Fallback:
+	case classFallback:
 		b.act(a, fallbackAction, statusText(res.status), soon)
-	case verdict.Fail:
+	case classFail:
 		b.act(a, failAction, statusText(res.status), soon)
 	}
 }

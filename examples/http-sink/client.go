@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -33,7 +32,7 @@ type call struct {
 
 // A result is the last response to a call.
 type result struct {
-	class      verdict.Class
+	class      class
 	status     int // 0: there was none
 	body       []byte
 	complete   bool // body is all of it
@@ -44,7 +43,7 @@ type result struct {
 // A client makes calls. It is safe for concurrent use.
 type client struct {
 	settings *settings
-	table    verdict.Table
+	table    statusTable
 	http     *http.Client
 	breakers *outbound.Breakers
 	tokens   *outbound.TokenLogin // nil: none are needed
@@ -63,7 +62,7 @@ func destinationOf(req *http.Request) string { return callOf(req).destination }
 func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*client, error) {
 	c := &client{settings: s}
 	var err error
-	if c.table, err = verdict.Parse(s.Statuses); err != nil {
+	if c.table, err = parseStatuses(s.Statuses); err != nil {
 		return nil, err
 	}
 	connection := outbound.Connection{
@@ -100,7 +99,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 		if noToken, ok := errors.AsType[*outbound.TokenError](outbound.FailureOf(res)); ok && noToken != nil {
 			return false, false // it says nothing about the service
 		}
-		return res.StatusCode == 0 || class == verdict.Retry, class != verdict.Wait
+		return res.StatusCode == 0 || class == classRetry, class != classWait
 	})
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(func(req *http.Request) int { return callOf(req).cost }),
@@ -259,13 +258,13 @@ func (c *client) classify(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
 		return httpthrottle.Refusal{Class: httpthrottle.Overload, NotProcessed: a.Header.Get(outbound.NotSent) != ""}, true
 	case a.Header.Get(outbound.Renewed) != "":
 		return httpthrottle.Refusal{Class: httpthrottle.Overload, NotProcessed: true, RetryAfter: time.Millisecond}, true
-	case class == verdict.Wait:
+	case class == classWait:
 		if r.Class == "" { // a status that Generic does not know
 			r.Class = httpthrottle.Wait
 			r.RetryAfter, r.Dimension, r.NotProcessed = a.RetryAfter()
 		}
 		return r, true
-	case class == verdict.Retry:
+	case class == classRetry:
 		after, _, _ := a.RetryAfter()
 		return httpthrottle.Refusal{Class: httpthrottle.Overload, RetryAfter: after}, true
 	}
@@ -325,7 +324,7 @@ func (c *client) read(res *http.Response) (result, error) {
 		if noToken, ok := errors.AsType[*outbound.TokenError](err); ok {
 			return result{}, noToken
 		}
-		return result{class: verdict.Retry, err: err}, nil
+		return result{class: classRetry, err: err}, nil
 	}
 	r := result{class: c.table.Class(res.StatusCode), status: res.StatusCode}
 	body, err := io.ReadAll(io.LimitReader(res.Body, int64(c.settings.MaxResponse)+1))

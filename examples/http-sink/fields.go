@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
@@ -15,7 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-type field = config.Field[settings]
+type field = config.Field[*settings]
 
 // prefix is the prefix of the variables of this program's own settings. The pool and the limit use numathrottle's.
 const prefix = "HTTP_SINK_"
@@ -53,8 +52,8 @@ var requestFields = []field{
 	config.PathField("bodyFile", "none", "The same in a file", func(s *settings) *string { return &s.BodyFile }),
 	config.TextField("contentType", "a media type", "that of `format`: `application/json`, `application/x-ndjson`, else `application/octet-stream`",
 		"The header Content-Type", func(s *settings) *string { return &s.ContentType }).Like("text/plain"),
-	config.ChoiceField("compression", "How bodies are compressed", func(s *settings) *payload.Compression { return &s.Compression },
-		payload.None, payload.Gzip, payload.Zstd),
+	config.ChoiceField("compression", "How bodies are compressed", func(s *settings) *render.Compression { return &s.Compression },
+		render.NoCompression, render.Gzip, render.Zstd),
 	config.NumberField("compressionMin", 1, 1<<30, "1024", "Shorter bodies, in bytes, are not compressed",
 		func(s *settings) *int { return &s.CompressionMin }).In("bytes").Like("4096"),
 	config.BoolField("noIdempotencyKey", "Send no `Idempotency-Key`. Then a POST or PATCH is sent again only if the service has not acted on it",
@@ -75,7 +74,7 @@ var requestFields = []field{
 
 var batchFields = []field{
 	config.ChoiceField("format", "How messages stand in a request: one in each, an array of JSON, lines of JSON, or one after the other",
-		func(s *settings) *payload.Format { return &s.Format }, payload.Single, payload.JSONArray, payload.NDJSON, payload.Raw),
+		func(s *settings) *render.Format { return &s.Format }, render.Single, render.JSONArray, render.NDJSON, render.Raw),
 	config.LinesField("bodyPrefix", "a text", "none", "What stands before the messages of a request, such as `{\"events\":`",
 		func(s *settings) *string { return &s.BodyPrefix }).Like(`{"events":`),
 	config.LinesField("bodySuffix", "a text", "none", "What stands behind them, such as `}`", func(s *settings) *string { return &s.BodySuffix }).Like("}"),
@@ -130,10 +129,10 @@ var retryFields = []field{
 
 var answerFields = []field{
 	{
-		Key: "statuses", Example: "404=drop 409=ok 5xx=retry", Allowed: verdict.Allowed,
+		Key: "statuses", Example: "404=drop 409=ok 5xx=retry", Allowed: allowedStatuses,
 		Default: "[by class](#what-becomes-of-a-message)", Doc: "What becomes of a message by the status of its answer",
 		Value: config.Lines(func(s *settings) *string { return &s.Statuses }),
-		Range: func(s *settings) bool { _, err := verdict.Parse(s.Statuses); return err == nil },
+		Range: func(s *settings) bool { _, err := parseStatuses(s.Statuses); return err == nil },
 	},
 	config.ChoiceField("onOK", "How a message is answered that the service has: acknowledged, or handed to the on-success sink with the answer's body",
 		func(s *settings) *okAction { return &s.OnOK }, ackOnOK, onSuccess),
@@ -176,7 +175,7 @@ var loginFields = []field{
 		func(s *settings) *string { return &s.JWTAudience }).Like("https://api.example.com"),
 	config.TextField("jwtScopes", "scopes, with spaces between", "none", "The claim `scope`, and with `jwtTokenURL` what the token is for",
 		func(s *settings) *string { return &s.JWTScopes }).Like("events.write"),
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "jwtClaims", Example: "{tenant: acme}", Allowed: "a JSON object; in the file also a mapping",
 		Default: "none", Doc: "More claims; `iat`, `exp` and `jti` are made here",
 		Value: config.Object(func(s *settings) *string { return &s.JWTClaims }),

@@ -11,7 +11,6 @@ import (
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
@@ -26,7 +25,7 @@ type handler struct {
 	body       *render.Text // nil: the payload as it is
 	dest       *render.Text // nil: the host
 	forward    []string
-	compressor *payload.Compressor
+	compressor *render.Compressor
 	meters     *meters
 	slots      chan struct{} // one for each request under way; see seat
 	abandoner  admission.Abandoner
@@ -56,7 +55,7 @@ func newHandler(s *settings, c *client, m *meters, log *slog.Logger) (h *handler
 			return nil, err
 		}
 	}
-	h.compressor, err = payload.NewCompressor(s.Compression, s.CompressionMin)
+	h.compressor, err = render.NewCompressor(s.Compression, s.CompressionMin)
 	return h, err
 }
 
@@ -72,7 +71,7 @@ type batch struct {
 	*handler
 
 	ctx     context.Context //nolint:containedctx // lives as long as the call that it belongs to
-	groups  *payload.Groups[place, *answer]
+	groups  *render.Groups[place, *answer]
 	running sync.WaitGroup
 	answers []*answer // in the order of the messages
 
@@ -80,7 +79,7 @@ type batch struct {
 	notStored map[cause]int
 }
 
-type group = payload.Group[place, *answer]
+type group = render.Group[place, *answer]
 
 // An answer is the response to one message.
 //
@@ -96,7 +95,7 @@ func (h *handler) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	if h.settings.LimitWait > 0 {
 		ctx = context.WithValue(ctx, patienceKey{}, &patience{wait: h.settings.LimitWait})
 	}
-	b := &batch{handler: h, ctx: ctx, groups: payload.NewGroups[place, *answer](payload.Bounds{
+	b := &batch{handler: h, ctx: ctx, groups: render.NewGroups[place, *answer](render.Bounds{
 		Messages: h.settings.MaxMessages, Bytes: h.settings.MaxBytes, Age: h.settings.MaxAge,
 	}, h.settings.layout())}
 	for b.read(in) {

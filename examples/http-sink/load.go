@@ -13,9 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
@@ -162,7 +160,7 @@ func (s *settings) checkPairs(bad program.Complaint) {
 	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthSecret or oauthSecretFile", s.OAuthSecret.IsSet())
 	needs("oauthClientID", s.OAuthClientID != "", "oauthTokenURL", s.OAuthTokenURL != "")
 	needs("oauthSecret or oauthSecretFile", s.OAuthSecret.IsSet(), "oauthTokenURL", s.OAuthTokenURL != "")
-	needs("separator", s.Separator != "", "format: raw", s.Format == payload.Raw)
+	needs("separator", s.Separator != "", "format: raw", s.Format == render.Raw)
 	needs("query", s.Query == fieldsQuery, "method: GET", s.withoutBody())
 	needs("dumpBytes", s.DumpBytes > 0, "dump: true", s.Dump)
 	needs("maxRequests", s.MaxRequests > 0, "unit: messages or unit: bytes, beside which it counts", s.Unit == perMessage || s.Unit == perByte)
@@ -203,8 +201,8 @@ func (s *settings) checkMethod(bad program.Complaint) {
 		{"bodyPrefix", s.BodyPrefix != ""},
 		{"bodySuffix", s.BodySuffix != ""},
 		{"contentType", s.ContentType != ""},
-		{"compression", s.Compression != "" && s.Compression != payload.None},
-		{"format", s.Format != "" && s.Format != payload.Single},
+		{"compression", s.Compression != "" && s.Compression != render.NoCompression},
+		{"format", s.Format != "" && s.Format != render.Single},
 		{"signature", s.Signature != "" && s.Signature != noSignature && s.Signature != awsSignature},
 		{"unit", s.Unit == perByte},
 	} {
@@ -216,7 +214,7 @@ func (s *settings) checkMethod(bad program.Complaint) {
 
 // checkLayout refuses texts around an array that break its JSON. Defaults are filled in.
 func (s *settings) checkLayout(bad program.Complaint) {
-	if s.Format != payload.JSONArray || s.ContentType != s.Format.ContentType() {
+	if s.Format != render.JSONArray || s.ContentType != s.Format.ContentType() {
 		return // users who set a type know its content
 	}
 	if s.BodyPrefix+s.BodySuffix != "" && !json.Valid([]byte(s.BodyPrefix+"[]"+s.BodySuffix)) {
@@ -237,7 +235,7 @@ func (s *settings) checkRole(role string, bad program.Complaint) {
 	if s.OnInvalid == fallbackAction {
 		bad("onInvalid", "is fallback", allowed)
 	}
-	if table, err := verdict.Parse(s.Statuses); err == nil && table.Has(verdict.Fallback) {
+	if table, err := parseStatuses(s.Statuses); err == nil && table.Has(classFallback) {
 		bad("statuses", "has the class fallback", "in a container of type "+role+": the other classes")
 	}
 	if s.OnOK == onSuccess {

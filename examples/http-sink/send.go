@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -45,7 +44,7 @@ func (b *batch) send(ctx context.Context, g group) {
 func splits(res result) bool {
 	switch res.status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return res.class == verdict.Fail || res.class == verdict.Drop || res.class == verdict.Fallback
+		return res.class == classFail || res.class == classDrop || res.class == classFallback
 	}
 	return false
 }

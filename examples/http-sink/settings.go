@@ -7,7 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
@@ -39,7 +39,7 @@ type requestSettings struct {
 	ForwardHeaders     string
 	Body, BodyFile     string
 	ContentType        string
-	Compression        payload.Compression
+	Compression        render.Compression
 	CompressionMin     int
 	NoIdempotencyKey   bool
 	Destination        string
@@ -53,7 +53,7 @@ type requestSettings struct {
 
 // batchSettings configure the grouping of messages.
 type batchSettings struct {
-	Format      payload.Format
+	Format      render.Format
 	MaxMessages int
 	MaxBytes    int
 	MaxAge      time.Duration
@@ -181,8 +181,8 @@ const (
 )
 
 // layout returns the layout of messages in a request.
-func (s *settings) layout() payload.Layout {
-	return payload.Layout{Format: s.Format, Prefix: s.BodyPrefix, Suffix: s.BodySuffix, Separator: s.Separator}
+func (s *settings) layout() render.Layout {
+	return render.Layout{Format: s.Format, Prefix: s.BodyPrefix, Suffix: s.BodySuffix, Separator: s.Separator}
 }
 
 // withoutBody reports whether requests have no body.

@@ -147,18 +147,18 @@ var ownFields = config.WithPrefix(prefix,
 		func(s *settings) *int { return &s.OutputTokens }).In("tokens").Like("512"),
 	config.NumberField("maxPromptTokens", 0, 1_000_000_000, "0: `tokensPerMinute` alone bounds it",
 		"Longer prompts, by the estimate, are answered with an error at once", func(s *settings) *int { return &s.MaxPromptTokens }).In("tokens").Like("8000"),
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "temperature", Example: "0.2", Allowed: "0 to 2", Default: "the provider's", Doc: "The sampling temperature",
 		Value: config.Text(func(s *settings) *string { return &s.Temperature }),
 		Range: func(s *settings) bool { _, ok := s.temperature(); return ok },
 	},
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "extraBody", Example: "{top_p: 0.9}", Allowed: "a JSON object; in the file also a mapping", Default: "none",
 		Doc: "More fields of the request, sent as they are: `response_format`, `top_p`, `stop`, `seed`, `tools`, `reasoning_effort`, " +
 			"whatever the provider knows. Not `model` and `messages`, nor what another setting sets",
 		Value: config.Object(func(s *settings) *string { return &s.ExtraBody }),
 	},
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "headers", Example: "X-Team: search", Allowed: "lines of `Name: value`", Default: "none",
 		Doc:   "More headers of the request; their values are never printed",
 		Value: config.HeaderLines(func(s *settings) *string { return &s.Headers }),
@@ -175,7 +175,7 @@ var ownFields = config.WithPrefix(prefix,
 		func(s *settings) *int { return &s.TokensPerMinute }).In("tokens").Like("200000"),
 	config.NumberField("inFlight", 0, 1_000_000_000, "0: no limit",
 		"Calls under way at once, over the whole pool; several times the number of pods", func(s *settings) *int { return &s.InFlight }).In("calls").Like("64"),
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "adaptive", Shared: true, Allowed: "`true` or `false`", Default: "`false`",
 		Doc: "The limit on tokens, or that on requests when there is none, falls while the provider refuses calls, " +
 			"and rises again; see [limits.md](../../docs/limits.md#limits-that-follow-the-service)",
@@ -191,12 +191,12 @@ var ownFields = config.WithPrefix(prefix,
 		func(s *settings) *int { return &s.MaxReserved }).In("calls").Like("10")),
 	config.DurationField("burstTime", 10*time.Millisecond, time.Minute, "`1s`", "How much of the two limits per minute the pool can save up",
 		func(s *settings) *time.Duration { return &s.BurstTime }).Like("500ms"),
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "charge", Allowed: "`larger`, `sum` or `usage`", Default: "`larger` for `openai`, `sum` for `azure`, else `usage`",
 		Doc:   "[How many tokens](#what-a-call-counts-for) a call counts for",
 		Value: config.Choice(func(s *settings) *charge { return &s.Charge }, chargeLarger, chargeSum, chargeUsage),
 	},
-	config.Field[settings]{
+	config.Field[*settings]{
 		Key: "tag", Example: "header tenant", Allowed: admission.AllowedTag, Default: "none",
 		Doc:   "For which tenant, model or user a message draws; see `quotas`",
 		Value: config.Text(func(s *settings) *string { return &s.Tag }),
@@ -230,7 +230,7 @@ var ownFields = config.WithPrefix(prefix,
 )
 
 // shared returns a field whose variable may also have the prefix of every program of this module.
-func shared(f config.Field[settings]) config.Field[settings] {
+func shared(f config.Field[*settings]) config.Field[*settings] {
 	f.Shared = true
 	return f
 }

@@ -31,11 +31,11 @@ var ofDeployment = append(fieldsNamed(ownFields, "provider", "baseURL", "apiVers
 	"maxPromptTokens", "extraBody", "requestsPerMinute", "tokensPerMinute", "inFlight", "charge"),
 	config.TextField("apiKeyEnv", "the name of a variable", "none", "The variable that holds the key", func(s *settings) *string { return &s.APIKeyEnv }))
 
-func fieldsNamed(fields []config.Field[settings], keys ...string) []config.Field[settings] {
-	return slices.DeleteFunc(slices.Clone(fields), func(f config.Field[settings]) bool { return !slices.Contains(keys, f.Key) })
+func fieldsNamed(fields []config.Field[*settings], keys ...string) []config.Field[*settings] {
+	return slices.DeleteFunc(slices.Clone(fields), func(f config.Field[*settings]) bool { return !slices.Contains(keys, f.Key) })
 }
 
-var manyFields = []config.Field[settings]{
+var manyFields = []config.Field[*settings]{
 	{
 		Key: "deployments", Example: "{large: {model: gpt-4o}, small: {model: gpt-4o-mini}}",
 		Allowed: "a mapping of names to settings, in the variable too",

@@ -50,11 +50,11 @@ const (
 var decimal = regexp.MustCompile(`^(0|[1-9][0-9]{0,9})(\.[0-9]{1,6})?$`)
 
 // amountField is a decimal number.
-func amountField[C any](key string, most float64, doc string, at func(*C) *json.Number) config.Field[C] {
+func amountField[C any](key string, most float64, doc string, at func(C) *json.Number) config.Field[C] {
 	return config.Field[C]{
 		Key: key, Allowed: fmt.Sprintf("a number, 0 to %.0f, with at most 6 decimals", most), Default: "0", Doc: doc,
-		Value: config.Text(func(c *C) *string { return (*string)(at(c)) }),
-		Range: func(c *C) bool {
+		Value: config.Text(func(c C) *string { return (*string)(at(c)) }),
+		Range: func(c C) bool {
 			if *at(c) == "" {
 				return true
 			}
@@ -64,18 +64,18 @@ func amountField[C any](key string, most float64, doc string, at func(*C) *json.
 	}
 }
 
-var priceFields = []config.Field[price]{
+var priceFields = []config.Field[*price]{
 	amountField("input", mostPrice, "Of the prompt", func(p *price) *json.Number { return &p.Input }),
 	amountField("output", mostPrice, "Of the answer", func(p *price) *json.Number { return &p.Output }),
 }
 
-var budgetFields = []config.Field[budgetSetting]{
+var budgetFields = []config.Field[*budgetSetting]{
 	amountField("amount", mostBudget, "In one window", func(b *budgetSetting) *json.Number { return &b.Amount }),
 	config.ChoiceField("per", "The window", func(b *budgetSetting) *limit.Period { return &b.Per }, limit.Day, limit.Hour, limit.Month),
 	config.TextField("zone", "an IANA name of a time zone", "UTC", "Where days and months begin", func(b *budgetSetting) *string { return &b.Zone }),
 }
 
-var moneyFields = []config.Field[settings]{
+var moneyFields = []config.Field[*settings]{
 	{
 		Key: "prices", Example: "{gpt-4o: {input: 2.5, output: 10}}", Default: "none",
 		Allowed: "a mapping of models to `input` and `output`, in the variable too",

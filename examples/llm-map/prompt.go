@@ -15,7 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/templatecheck"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // A prompt makes the messages of a call from a message of the pipeline. The templates are the operator's, but a message may come from
@@ -65,7 +65,7 @@ func parseTemplate(name, text, what string, fields []string) (*template.Template
 	}
 	t, err := template.New(name).Option("missingkey=error").Funcs(ownFunctions).Parse(text)
 	if err == nil {
-		err = templatecheck.Fields(t, fields...)
+		err = program.TemplateFields(t, fields...)
 	}
 	if err != nil {
 		return nil, templateFault(name, err, what)

@@ -10,7 +10,7 @@ import (
 
 // rampFields are the library's own settings of a ramp. They apply to the limit on tokens, or without one to that on requests. The library
 // documents them.
-var rampFields = func() []config.Field[settings] {
+var rampFields = func() []config.Field[*settings] {
 	ramp := open.LimitFields(poolOf, "min", "rampUpDuration", "modes", "resumedRampUp", "ttl")
 	for i := range ramp {
 		ramp[i].Allowed = strings.ReplaceAll(ramp[i].Allowed, "1 to `max`, with `hard` at least `max` / `burst`", "1 to that limit")

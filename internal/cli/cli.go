@@ -207,7 +207,7 @@ func (s *access) setTimeout(cmd *ucli.Command) error {
 		return nil
 	}
 	field := config.DurationField(timeoutName, 100*time.Millisecond, 10*time.Minute, "", "", func(s *access) *time.Duration { return &s.timeout })
-	return config.Join(config.LoadFlags([]config.Field[access]{field}, map[string]string{timeoutName: cmd.String(timeoutName)}, s))
+	return config.Join(config.LoadFlags([]config.Field[*access]{field}, map[string]string{timeoutName: cmd.String(timeoutName)}, s))
 }
 
 // overview loads the overview of a pool's record.

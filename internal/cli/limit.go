@@ -95,7 +95,7 @@ func systemUser() string {
 }
 
 // overrideFields are the flags of limit set, read like settings.
-var overrideFields = []config.Field[consensus.Override]{
+var overrideFields = []config.Field[*consensus.Override]{
 	config.NumberField(maxName, 1, 1_000_000_000, "", "", func(o *consensus.Override) *int { return &o.Max }),
 	config.DurationField(perName, time.Millisecond, 744*time.Hour, "", "", func(o *consensus.Override) *time.Duration { return &o.Per }),
 }

@@ -50,7 +50,7 @@ func (c *CLI) newPager(cmd *ucli.Command) (*pager, error) {
 		return s, nil
 	}
 	field := config.DurationField(everyName, 200*time.Millisecond, time.Hour, "", "", func(s *pager) *time.Duration { return &s.every })
-	err = config.Join(config.LoadFlags([]config.Field[pager]{field}, map[string]string{everyName: cmd.String(everyName)}, s))
+	err = config.Join(config.LoadFlags([]config.Field[*pager]{field}, map[string]string{everyName: cmd.String(everyName)}, s))
 	if err == nil && !s.watch {
 		err = wrongArguments("%s: --%s is set, but --%s is not", cmd.FullName(), everyName, watchName)
 	}

@@ -49,7 +49,7 @@ func tagFlag() ucli.Flag {
 }
 
 // pauseFields are the flags of pause set, read like settings.
-var pauseFields = []config.Field[time.Duration]{
+var pauseFields = []config.Field[*time.Duration]{
 	config.DurationField(forName, time.Millisecond, longestPause, "", "", func(d *time.Duration) *time.Duration { return d }),
 }
 

@@ -48,7 +48,7 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 // A proxyPart is a proxy with settings C of its own, besides those of its pool.
 type proxyPart[C any] struct {
 	name, usage, about string
-	fields             []config.Field[C]
+	fields             []config.Field[*C]
 	pool               func(conf *C) *numathrottle.Config
 	// validate finds faults of its own settings.
 	validate func(conf C) error
@@ -76,7 +76,7 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 }
 
 // all returns all settings: its own, and those of the pool.
-func (p *proxyPart[C]) all() []config.Field[C] {
+func (p *proxyPart[C]) all() []config.Field[*C] {
 	return slices.Concat(p.fields, config.Lift(open.Fields(), p.pool))
 }
 

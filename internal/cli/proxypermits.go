@@ -7,21 +7,21 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/permitserver"
+	"github.com/numaproj-contrib/numathrottle/internal/permits"
 )
 
 func (c *CLI) permitsCommand() *ucli.Command {
-	part := proxyPart[permitserver.Config]{
+	part := proxyPart[permits.Config]{
 		name:  "permits",
 		usage: "hand out permits over HTTP, and answer Envoy's rate limit service",
-		about: "For calls that are not HTTP, in any language. It listens at " + permitserver.DefaultListen +
+		about: "For calls that are not HTTP, in any language. It listens at " + permits.DefaultListen +
 			"; GET /v1/openapi.yaml describes it. With --rls-listen Envoy, Istio, Contour and Emissary can ask it.",
-		fields:   permitserver.Fields(),
-		pool:     func(conf *permitserver.Config) *numathrottle.Config { return &conf.Limits.Pool },
-		validate: func(conf permitserver.Config) error { return conf.Validate() },
-		run: func(ctx context.Context, conf permitserver.Config, log *slog.Logger) error {
+		fields:   permits.Fields(),
+		pool:     func(conf *permits.Config) *numathrottle.Config { return &conf.Limits.Pool },
+		validate: func(conf permits.Config) error { return conf.Validate() },
+		run: func(ctx context.Context, conf permits.Config, log *slog.Logger) error {
 			conf.Logger = log
-			return permitserver.Run(ctx, conf)
+			return permits.Run(ctx, conf)
 		},
 	}
 	return part.command(c)

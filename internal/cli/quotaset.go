@@ -12,7 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
-	"github.com/numaproj-contrib/numathrottle/internal/quotafile"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -80,7 +80,7 @@ func readQuota(cmd *ucli.Command) (q throttle.Quota, set []quotaField, err error
 	if len(set) == 0 {
 		return q, nil, wrongArguments("%s: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change", cmd.FullName())
 	}
-	read, err := quotafile.Parse([]byte(text.String()))
+	read, err := config.ParseQuotas([]byte(text.String()))
 	if err != nil {
 		return q, nil, &kindError{flagFaults(cmd, err), errUsage}
 	}
@@ -96,7 +96,7 @@ func flagFaults(cmd *ucli.Command, err error) error {
 	errs := make([]error, len(all))
 	for i, err := range all {
 		own := limit.FieldError{}
-		if read, ok := errors.AsType[*quotafile.FaultError](err); ok {
+		if read, ok := errors.AsType[*config.QuotaFaultError](err); ok {
 			own = read.FieldError
 		} else if field, ok := errors.AsType[*limit.FieldError](err); ok {
 			own = *field

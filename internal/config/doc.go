@@ -1,4 +1,4 @@
-// Package config reads settings from a YAML file and from the environment, and parses store URLs.
+// Package config reads settings and quotas from YAML and from the environment, and parses store URLs.
 //
 // # One table
 //
@@ -10,6 +10,16 @@
 //
 // Nothing is ignored: a key or a variable that names no setting, a setting given twice, and a value of the wrong form are faults. Load and
 // Check return all faults, each one a *FieldError of one line, in a stable order.
+//
+// # Quotas
+//
+// ParseQuotas reads quotas, from a text of its own or as a setting. Each fault has its line.
+//
+//	tags:
+//	  acme: {reserved: 200, total: 400, class: interactive, budgets: [{amount: 5e6, per: day}]}
+//	match:
+//	  - {tag: "free/*", total: 10, per: 1m, class: batch, weight: 1}
+//	other: {total: 50}
 //
 // # Secrets
 //

@@ -2,16 +2,16 @@ package config
 
 import (
 	"cmp"
+	"reflect"
 	"strings"
 	"unicode"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Prefix is the prefix of variables, except for fields with their own prefix.
 const Prefix = "NUMATHROTTLE_"
 
-// A Field describes one setting of a configuration C.
+// A Field describes one setting of a configuration. C is the pointer to that: for Go all pointers have one shape, so that the code for all
+// configurations exists once.
 type Field[C any] struct {
 	// Key is the setting's name in the file, in camel case. The variable's name
 	// follows from it; see Variable.
@@ -31,7 +31,7 @@ type Field[C any] struct {
 	// Value is the setting's place in C.
 	Value Value[C]
 	// Range reports whether the value in c is allowed, beyond its form. nil: always. It holds for the zero value of C.
-	Range func(c *C) bool
+	Range func(c C) bool
 }
 
 // Variable returns the environment variable for a key: onStoreLoss is NUMATHROTTLE_ON_STORE_LOSS and storeCAFile is
@@ -68,48 +68,38 @@ func variable(prefix, key string) string {
 	return b.String()
 }
 
-// ok reports whether the field's value in c is allowed.
-func (f *Field[C]) ok(c *C) bool {
-	return (f.Value.check == nil || f.Value.check(c)) && (f.Value.problem == nil || f.Value.problem(c) == "") && (f.Range == nil || f.Range(c))
-}
-
-// A setting is a field of one configuration. It has lost the type of that, so that the code that reads settings exists once.
+// A setting is a field of one configuration, without the type of that.
 type setting struct {
 	traits
+	place
 
 	key, allowed string
-	set          func(text string) bool // nil: see Block
-	block        func(n *yaml.Node) []BlockFault
-	ok           func() bool // the value is allowed
-	get, problem func() string
+	inRange      func() bool             // nil: always
 	keep         func() (restore func()) // remembers the configuration
 }
 
 // bind returns the settings of c.
-func bind[C any](fields []Field[C], c *C) []setting {
+func bind[C any](fields []Field[C], c C) []setting {
+	whole := reflect.ValueOf(c).Elem()
+	keep := func() func() {
+		before := reflect.New(whole.Type()).Elem()
+		before.Set(whole)
+		return func() { whole.Set(before) }
+	}
 	out := make([]setting, len(fields))
 	for i := range fields {
 		f := &fields[i]
-		v := &f.Value
-		s := &out[i]
-		s.traits, s.key, s.allowed = v.traits, f.Key, f.Allowed
-		s.ok = func() bool { return f.ok(c) }
-		s.get = func() string { return v.get(c) }
-		s.keep = func() func() {
-			before := *c
-			return func() { *c = before }
-		}
-		if v.problem != nil {
-			s.problem = func() string { return v.problem(c) }
-		}
-		if v.set != nil {
-			s.set = func(text string) bool { return v.set(c, text) }
-		}
-		if v.block != nil {
-			s.block = func(n *yaml.Node) []BlockFault { return v.block(c, n) }
+		out[i] = setting{traits: f.Value.traits, place: f.Value.in(c), key: f.Key, allowed: f.Allowed, keep: keep}
+		if f.Range != nil {
+			out[i].inRange = func() bool { return f.Range(c) }
 		}
 	}
 	return out
+}
+
+// ok reports whether the value is allowed.
+func (s *setting) ok() bool {
+	return (s.check == nil || s.check()) && (s.problem == nil || s.problem() == "") && (s.inRange == nil || s.inRange())
 }
 
 func (s *setting) empty(source string) *FieldError {
@@ -170,7 +160,7 @@ func keysOf(settings []setting) []string {
 
 // Check returns a *FieldError for every field of c whose value is not allowed, in the
 // order of the table. The zero value of every field is allowed.
-func Check[C any](fields []Field[C], c *C) []error {
+func Check[C any](fields []Field[C], c C) []error {
 	var faults []error
 	for _, s := range bind(fields, c) {
 		if !s.ok() {
@@ -185,10 +175,10 @@ type Setting struct{ Key, Value string }
 
 // Show returns the settings of c that differ from their zero value, in the order
 // of the table, and no secret.
-func Show[C any](fields []Field[C], c *C) []Setting {
+func Show[C any](fields []Field[C], c C) []Setting {
 	var out []Setting
 	for i := range fields {
-		if text := fields[i].Value.get(c); text != "" {
+		if text := fields[i].Value.in(c).get(); text != "" {
 			out = append(out, Setting{fields[i].Key, text})
 		}
 	}
@@ -207,32 +197,17 @@ func flagName(key string) string {
 
 // Lift converts fields of an A to fields of a B that contains an A. So a program can have them in one table with its own settings. at
 // returns the address of the A.
-func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
+func Lift[A, B any](fields []Field[A], at func(B) A) []Field[B] {
 	lifted := make([]Field[B], len(fields))
 	for i, f := range fields {
-		v := f.Value
 		lifted[i] = Field[B]{
 			Key: f.Key, Prefix: f.Prefix, Shared: f.Shared, Allowed: f.Allowed, Default: f.Default, Doc: f.Doc,
-			Topic: f.Topic, Unit: f.Unit, Example: f.Example, Form: f.Form, Range: lift(f.Range, at),
-			Value: Value[B]{
-				traits: v.traits, set: lift2(v.set, at), get: lift(v.get, at), block: lift2(v.block, at), check: lift(v.check, at),
-				problem: lift(v.problem, at),
-			},
+			Topic: f.Topic, Unit: f.Unit, Example: f.Example, Form: f.Form,
+			Value: Value[B]{f.Value.traits, func(b B) place { return f.Value.in(at(b)) }},
+		}
+		if f.Range != nil {
+			lifted[i].Range = func(b B) bool { return f.Range(at(b)) }
 		}
 	}
 	return lifted
-}
-
-func lift[A, B, R any](of func(*A) R, at func(*B) *A) func(*B) R {
-	if of == nil {
-		return nil
-	}
-	return func(b *B) R { return of(at(b)) }
-}
-
-func lift2[A, B, X, R any](of func(*A, X) R, at func(*B) *A) func(*B, X) R {
-	if of == nil {
-		return nil
-	}
-	return func(b *B, x X) R { return of(at(b), x) }
 }

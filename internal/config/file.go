@@ -62,7 +62,7 @@ func loadFile(settings []setting, without []string, name string, r *Reading) {
 
 // readContent is loadFile for the content of the file.
 func readContent(settings []setting, without []string, name string, content []byte, r *Reading) {
-	root, fault := ParseYAML(content, FileVariable)
+	root, fault := parseYAML(content, FileVariable)
 	switch {
 	case fault != nil:
 	case root == nil:
@@ -77,7 +77,7 @@ func readContent(settings []setting, without []string, name string, content []by
 	known := keysOf(settings)
 	entries, faults := Entries(root, "", math.MaxInt, "")
 	for _, e := range entries {
-		if len(faults) > MaxFaults {
+		if len(faults) > maxFaults {
 			break
 		}
 		if i := slices.Index(known, e.Name); i >= 0 {
@@ -99,9 +99,9 @@ func readContent(settings []setting, without []string, name string, content []by
 		} else {
 			problem += "; there are " + strings.Join(known, ", ")
 		}
-		faults = append(faults, BlockFault{Field: Within("", e.Name), Problem: problem, Line: e.Line})
+		faults = append(faults, BlockFault{Field: fullName("", e.Name), Problem: problem, Line: e.Line})
 	}
-	for _, f := range FirstFaults(faults, FileVariable) {
+	for _, f := range firstFaults(faults, FileVariable) {
 		if f.Field == "" {
 			f.Field = FileVariable
 		}

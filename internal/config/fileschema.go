@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"math"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func (f *Field[C]) form() Schema {
 		return DurationForm(time.Duration(max(v.low, 1)), time.Duration(v.high))
 	case v.form != nil:
 		return maps.Clone(v.form)
-	case v.block != nil:
+	case v.kind == aMapping:
 		return maps.Clone(aStructure)
 	case v.kind == aText, v.kind == aFile:
 		return TextForm(maxText)
@@ -97,11 +98,16 @@ var literal = regexp.MustCompile("^`?([^`:; ]+(?:://)?)`?($|[:;])")
 // DefaultValue returns the default if it is one value independent of other settings; else empty.
 func (f *Field[C]) DefaultValue() string {
 	m := literal.FindStringSubmatch(f.Default)
-	var c C
-	if m == nil || bind([]Field[C]{*f}, &c)[0].put(m[1], "") != nil || m[1] == "none" {
+	if m == nil || bind([]Field[C]{*f}, fresh[C]())[0].put(m[1], "") != nil || m[1] == "none" {
 		return ""
 	}
 	return m[1]
+}
+
+// fresh returns a new configuration.
+func fresh[C any]() C {
+	c, _ := reflect.New(reflect.TypeFor[C]().Elem()).Interface().(C)
+	return c
 }
 
 // Bounds returns the minimum and maximum of a number, or of a duration in nanoseconds; 0 for none. A number of 0 is not set.

@@ -177,11 +177,11 @@ func FuzzValues(f *testing.F) {
 				require.Equal(t, before, s, "a setting with a fault keeps its value")
 				continue
 			}
-			require.True(t, field.ok(&s))
+			require.True(t, bind(table[i:i+1], &s)[0].ok())
 			if field.Value.secret {
 				continue
 			}
-			shown := field.Value.get(&s)
+			shown := field.Value.in(&s).get()
 			again := before
 			if shown == "" { // the zero value
 				require.Contains(t, []string{"0", "false"}, text, field.Key)
@@ -306,8 +306,8 @@ func TestLoadOfAFileFullOfFaults(t *testing.T) {
 			}
 			var s settings
 			faults := loadContent(table, nil, "FILE", []byte(content.String()), &s)
-			require.Len(t, faults, MaxFaults+1)
-			require.ErrorContains(t, faults[MaxFaults], "has more faults")
+			require.Len(t, faults, maxFaults+1)
+			require.ErrorContains(t, faults[maxFaults], "has more faults")
 		})
 	}
 	path := filepath.Join(t.TempDir(), "config.yaml")

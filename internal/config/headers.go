@@ -6,22 +6,24 @@ import (
 )
 
 // HeaderLines is lines of "Name: value", as ParseHeaders reads them. Only the names are printed, because values may be secrets.
-func HeaderLines[C any](at func(*C) *string) Value[C] {
-	v := text(at, someLines, func(text string) bool { _, ok := ParseHeaders(text); return ok })
-	v.secret, v.hidden = true, true
-	v.get = func(c *C) string {
-		var names []string
-		for line := range strings.Lines(*at(c)) {
-			if name, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && isToken(strings.TrimSpace(name)) {
-				names = append(names, strings.TrimSpace(name))
-			}
+func HeaderLines[C any](at func(C) *string) Value[C] {
+	f := ofText(func(text string) bool { _, ok := ParseHeaders(text); return ok })
+	f.show = headerNames
+	return of(at, traits{kind: someLines, secret: true, hidden: true}, f)
+}
+
+// headerNames returns the names in lines of headers; empty for none.
+func headerNames(text string) string {
+	var names []string
+	for line := range strings.Lines(text) {
+		if name, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && isToken(strings.TrimSpace(name)) {
+			names = append(names, strings.TrimSpace(name))
 		}
-		if len(names) == 0 {
-			return ""
-		}
-		return strings.Join(names, ", ") + " (values not shown)"
 	}
-	return v
+	if len(names) == 0 {
+		return ""
+	}
+	return strings.Join(names, ", ") + " (values not shown)"
 }
 
 // ParseHeaders parses lines of "Name: value", and ignores empty lines. It returns false if a name is invalid or duplicate, or a value is

@@ -14,7 +14,7 @@ type program struct {
 	Inner  settings
 }
 
-var programTable = append([]Field[program]{
+var programTable = append([]Field[*program]{
 	{Key: "model", Prefix: "PROGRAM_", Allowed: "a text", Value: Text(func(p *program) *string { return &p.Model })},
 	{Key: "prompt", Prefix: "PROGRAM_", Allowed: "lines", Value: Lines(func(p *program) *string { return &p.Prompt })},
 }, Lift(table, func(p *program) *settings { return &p.Inner })...)
@@ -53,7 +53,7 @@ func TestFaultsOfTwoTablesAreToldTogether(t *testing.T) {
 }
 
 func TestEndpoint(t *testing.T) {
-	field := []Field[program]{{Key: "model", Allowed: "a URL", Value: Endpoint(func(p *program) *string { return &p.Model })}}
+	field := []Field[*program]{{Key: "model", Allowed: "a URL", Value: Endpoint(func(p *program) *string { return &p.Model })}}
 	for _, good := range []string{"http://h", "https://h:8443/v1/", "http://[::1]:80/v1"} {
 		p := program{Model: good}
 		require.Empty(t, Check(field, &p), good)

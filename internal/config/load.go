@@ -16,17 +16,14 @@ const requireStores = Prefix + "REQUIRE_STORES"
 // Load sets c from the file in NUMATHROTTLE_CONFIG, if it is set, and from the variables of environ, which has the form of os.Environ. A
 // variable wins over the file. It returns a *FieldError for each fault: those of the file by line, those of the variables in the order of
 // fields, and unknown (or misspelt) variables by name. A setting with a fault keeps its value.
-func Load[C any](fields []Field[C], environ []string, c *C) []error {
+func Load[C any](fields []Field[C], environ []string, c C) []error {
 	return Read(fields, nil, environ, c).Faults()
 }
 
 // Read is Load for a program that needs the sources of settings, or that excludes some of the library's settings. without lists the keys of
 // excluded settings. Their faults say that they are excluded.
-func Read[C any](fields []Field[C], without, environ []string, c *C) *Reading {
-	return read(bind(fields, c), vocabularyOf(fields), without, environ)
-}
-
-func read(settings []setting, v *vocabulary, without, environ []string) *Reading {
+func Read[C any](fields []Field[C], without, environ []string, c C) *Reading {
+	settings, v := bind(fields, c), vocabularyOf(fields)
 	env := v.pick(environ)
 	r := &Reading{}
 	if name, ok := env[FileVariable]; ok {
@@ -61,30 +58,27 @@ func read(settings []setting, v *vocabulary, without, environ []string) *Reading
 			problem += fmt.Sprintf("; did you mean %s?", v.known[i])
 			r.means(v.keys[i])
 		}
-		r.found(&FieldError{Field: Within("", name), Problem: problem})
+		r.found(&FieldError{Field: fullName("", name), Problem: problem})
 	}
 	return r
 }
 
 // LoadFlags sets c from flags, which holds values by the key of their field. It returns a *FieldError for each wrong one, in the order of
 // the keys; such a setting keeps its value.
-func LoadFlags[C any](fields []Field[C], flags map[string]string, c *C) []error {
+func LoadFlags[C any](fields []Field[C], flags map[string]string, c C) []error {
 	var r Reading
 	ReadFlags(fields, flags, c, &r)
 	return r.Faults()
 }
 
 // ReadFlags is LoadFlags for a configuration already read from other sources; flags win.
-func ReadFlags[C any](fields []Field[C], flags map[string]string, c *C, r *Reading) {
-	readFlags(bind(fields, c), flags, r)
-}
-
-func readFlags(settings []setting, flags map[string]string, r *Reading) {
+func ReadFlags[C any](fields []Field[C], flags map[string]string, c C, r *Reading) {
+	settings := bind(fields, c)
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		source := "--" + flagName(key)
 		i := slices.Index(keysOf(settings), key)
 		if i < 0 || settings[i].hidden {
-			r.found(&FieldError{Field: Within("", key), Problem: "is not a setting that a flag can have", Source: source})
+			r.found(&FieldError{Field: fullName("", key), Problem: "is not a setting that a flag can have", Source: source})
 			continue
 		}
 		r.from(key, source)

@@ -25,7 +25,7 @@ type settings struct {
 	StoreCAFile string
 }
 
-var table = []Field[settings]{
+var table = []Field[*settings]{
 	{
 		Key: "max", Allowed: "0 to 100", Value: Int(func(s *settings) *int { return &s.Max }),
 		Range: func(s *settings) bool { return s.Max >= 0 && s.Max <= 100 },

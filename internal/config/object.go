@@ -9,24 +9,23 @@ import (
 )
 
 // Object is a JSON object, as a text. In the file it may be a mapping, whose numbers keep their spelling.
-func Object[C any](at func(*C) *string) Value[C] {
-	v := text(at, aMapping, func(text string) bool { return len(text) <= maxLines })
-	v.set = func(c *C, text string) bool {
-		object, ok := jsonObject(text)
-		*at(c) = object
-		return ok
-	}
-	v.block = func(c *C, n *yaml.Node) []BlockFault {
-		var b bytes.Buffer
-		if !writeJSON(&b, n) {
-			return []BlockFault{{
-				Problem: "has a part that JSON does not have: a tag, an alias, a name that is not a text, or a number such as .inf", Line: n.Line,
-			}}
+func Object[C any](at func(C) *string) Value[C] {
+	f := format[string]{parse: jsonObject, show: strings.Clone, check: func(text string) bool { return len(text) <= maxLines }}
+	return Value[C]{traits{kind: aMapping}, func(c C) place {
+		text := at(c)
+		p := f.place(text)
+		p.block = func(n *yaml.Node) []BlockFault {
+			var b bytes.Buffer
+			if !writeJSON(&b, n) {
+				return []BlockFault{{
+					Problem: "has a part that JSON does not have: a tag, an alias, a name that is not a text, or a number such as .inf", Line: n.Line,
+				}}
+			}
+			*text = b.String()
+			return nil
 		}
-		*at(c) = b.String()
-		return nil
-	}
-	return v
+		return p
+	}}
 }
 
 // jsonObject converts a text to its JSON object in one line, also from YAML.

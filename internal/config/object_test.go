@@ -9,7 +9,7 @@ import (
 
 type named struct{ text string }
 
-var objectTable = []Field[named]{
+var objectTable = []Field[*named]{
 	{Key: "extra", Allowed: "a JSON object", Default: "none", Doc: "x", Value: Object(func(c *named) *string { return &c.text })},
 }
 
@@ -45,13 +45,13 @@ func TestHeaderLines(t *testing.T) {
 		require.False(t, ok, text)
 	}
 	v := HeaderLines(func(c *named) *string { return &c.text })
-	require.Equal(t, "X-Key, Y (values not shown)", v.get(&named{"X-Key: " + canary + "\nY: z"}))
-	require.Empty(t, v.get(&named{}))
+	require.Equal(t, "X-Key, Y (values not shown)", v.in(&named{"X-Key: " + canary + "\nY: z"}).get())
+	require.Empty(t, v.in(&named{}).get())
 }
 
 // A setting that is that of every program has two variables, of which one may be set.
 func TestSharedFields(t *testing.T) {
-	table := WithPrefix("PROGRAM_", Field[named]{
+	table := WithPrefix("PROGRAM_", Field[*named]{
 		Key: "strict", Shared: true, Allowed: "a text", Default: "none", Doc: "x", Value: Text(func(c *named) *string { return &c.text }),
 	})
 	for _, name := range []string{"NUMATHROTTLE_STRICT", "PROGRAM_STRICT"} {

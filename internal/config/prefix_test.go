@@ -10,8 +10,8 @@ import (
 
 type near struct{ Max, URL string }
 
-func nearFields() []config.Field[near] {
-	return []config.Field[near]{
+func nearFields() []config.Field[*near] {
+	return []config.Field[*near]{
 		{Key: "max", Value: config.Text(func(c *near) *string { return &c.Max })},
 		{Key: "url", Prefix: "HTTP_SINK_", Value: config.Text(func(c *near) *string { return &c.URL })},
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // loadContent reads the content of a file.
-func loadContent[C any](fields []Field[C], without []string, name string, content []byte, c *C) []error {
+func loadContent[C any](fields []Field[C], without []string, name string, content []byte, c C) []error {
 	var r Reading
 	readContent(bind(fields, c), without, name, content, &r)
 	return r.Faults()
@@ -24,8 +24,8 @@ type readSettings struct {
 	key, other string
 }
 
-func readTable() []Field[readSettings] {
-	return []Field[readSettings]{
+func readTable() []Field[*readSettings] {
+	return []Field[*readSettings]{
 		NumberField("max", 0, 100, "0", "", func(c *readSettings) *int { return &c.max }),
 		DurationField("per", time.Second, time.Hour, "1s", "", func(c *readSettings) *time.Duration { return &c.per }),
 		{Key: "store", Value: Store(func(c *readSettings) *string { return &c.store })},

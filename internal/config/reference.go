@@ -59,8 +59,8 @@ func (f Field[C]) Only(allowed string) Field[C] {
 
 // UpTo returns the text with a maximum number of bytes.
 func (f Field[C]) UpTo(most int) Field[C] {
-	text := f.Value.get
-	f.Range = func(c *C) bool { return len(text(c)) <= most }
+	in := f.Value.in
+	f.Range = func(c C) bool { return len(in(c).get()) <= most }
 	f.Form = TextForm(most)
 	return f
 }
@@ -152,8 +152,7 @@ func Incomplete[C any](fields []Field[C]) []error {
 		if strings.ContainsAny(f.example(), "|`\n") {
 			faults = append(faults, fmt.Errorf("the example of setting %s does not fit a table", f.Key))
 		}
-		var c C
-		for _, fault := range bind(fields[i:i+1], &c)[0].put(f.example(), "the example") {
+		for _, fault := range bind(fields[i:i+1], fresh[C]())[0].put(f.example(), "the example") {
 			faults = append(faults, fault)
 		}
 	}

@@ -27,7 +27,7 @@ func SchemaOf[C any](fields []Field[C]) Schema {
 		v := &fields[i].Value
 		form := v.form
 		switch {
-		case v.block != nil:
+		case v.kind == aMapping:
 			form = aStructure
 		case form == nil:
 			form = aScalar

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -15,16 +17,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Value reads, writes and checks one value in a C. The functions below return Values; each takes the address of the value in a C.
+// A Value is one value in a C, and what is allowed there. The functions below return Values; each takes the address of the value in a C.
 type Value[C any] struct {
 	traits
 
-	set func(c *C, text string) bool // false: text does not have the form of a value; nil: see Block
-	get func(c *C) string            // as printed; empty for the zero value
-	// block reads a value with structure; nil: it has none.
-	block   func(c *C, n *yaml.Node) []BlockFault
-	check   func(c *C) bool   // nil: every value of the type is allowed
-	problem func(c *C) string // of a secret: its fault, without the secret; nil: see check
+	in func(c C) place
 }
 
 // traits are what a Value is in any C.
@@ -38,36 +35,67 @@ type traits struct {
 	high   int64
 }
 
-// of returns a Value that parse reads and show prints.
-func of[C any, T comparable](at func(*C) *T, kind string, parse func(text string) (T, bool), show func(T) string) Value[C] {
-	return Value[C]{
-		traits: traits{kind: kind},
-		set: func(c *C, text string) (ok bool) {
-			*at(c), ok = parse(text)
+// A place holds one value of one configuration, without the type of that.
+type place struct {
+	set     func(text string) bool // false: text does not have the form of a value; nil: see Block
+	get     func() string          // as printed; empty for the zero value
+	check   func() bool            // nil: every value of the type is allowed
+	problem func() string          // of a secret: its fault, without the secret; nil: see check
+	// block reads a value with structure; nil: it has none.
+	block func(n *yaml.Node) []BlockFault
+}
+
+// A format is how values of a type are written, and which of them are allowed.
+type format[T comparable] struct {
+	parse func(text string) (T, bool)
+	show  func(T) string
+	check func(T) bool // nil: all
+}
+
+func (f format[T]) place(at *T) place {
+	return place{
+		set: func(text string) (ok bool) {
+			*at, ok = f.parse(text)
 			return ok
 		},
-		get: func(c *C) string {
+		get: func() string {
 			var zero T
-			if *at(c) == zero {
+			if *at == zero {
 				return ""
 			}
-			return show(*at(c))
+			return f.show(*at)
 		},
+		check: func() bool { return f.check == nil || f.check(*at) },
 	}
 }
 
-// text returns a text that satisfies check.
-func text[C any, T ~string](at func(*C) *T, kind string, check func(text T) bool) Value[C] {
-	v := of(at, kind, func(text string) (T, bool) { return T(text), true }, func(text T) string { return string(text) })
-	v.check = func(c *C) bool { return check(*at(c)) }
-	return v
+// within returns a format that allows zero, and values from least to most.
+func within[T cmp.Ordered](f format[T], least, most T) format[T] {
+	f.check = func(v T) bool {
+		var zero T
+		return v == zero || v >= least && v <= most
+	}
+	return f
 }
 
+// of returns a Value in a format.
+func of[C any, T comparable](at func(C) *T, is traits, f format[T]) Value[C] {
+	return Value[C]{is, func(c C) place { return f.place(at(c)) }}
+}
+
+// ofText is the format of a text that satisfies check.
+func ofText[T ~string](check func(text T) bool) format[T] {
+	return format[T]{func(text string) (T, bool) { return T(text), true }, func(text T) string { return string(text) }, check}
+}
+
+var (
+	ofInt      = format[int]{parse: WholeNumber, show: strconv.Itoa}
+	ofDuration = format[time.Duration]{parse: positive, show: limit.ShortDuration}
+)
+
 // Int is an integer: decimal digits without leading zeros, possibly after a minus sign.
-func Int[C any](at func(*C) *int) Value[C] {
-	v := of(at, aNumber, WholeNumber, strconv.Itoa)
-	v.form = anInteger
-	return v
+func Int[C any](at func(C) *int) Value[C] {
+	return of(at, traits{kind: aNumber, form: anInteger}, ofInt)
 }
 
 // WholeNumber parses an unambiguous integer: 010 is octal to some readers, 1_000 a thousand, and 1e3 not an integer.
@@ -77,29 +105,27 @@ func WholeNumber(text string) (int, bool) {
 }
 
 // Duration is a duration above 0, in the format of time.ParseDuration.
-func Duration[C any](at func(*C) *time.Duration) Value[C] {
-	v := of(at, aSpan, func(text string) (time.Duration, bool) {
-		d, err := time.ParseDuration(text)
-		return d, err == nil && d > 0
-	}, limit.ShortDuration)
-	v.form, v.hint = aDuration, durationHint
-	v.check = func(c *C) bool { return *at(c) >= 0 }
-	return v
+func Duration[C any](at func(C) *time.Duration) Value[C] {
+	return of(at, traits{kind: aSpan, form: aDuration, hint: durationHint}, within(ofDuration, 0, math.MaxInt64))
+}
+
+func positive(text string) (time.Duration, bool) {
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d > 0
 }
 
 // Bool is true or false.
-func Bool[C any](at func(*C) *bool) Value[C] {
-	v := of(at, aSwitch, func(text string) (is, ok bool) { return text == "true", text == "true" || text == "false" }, strconv.FormatBool)
-	v.form = aBoolean
-	return v
+func Bool[C any](at func(C) *bool) Value[C] {
+	return of(at, traits{kind: aSwitch, form: aBoolean}, format[bool]{
+		parse: func(text string) (is, ok bool) { return text == "true", text == "true" || text == "false" }, show: strconv.FormatBool,
+	})
 }
 
 // Choice is one of some words; the first is the default.
-func Choice[C any, T ~string](at func(*C) *T, words ...T) Value[C] {
-	v := text(at, aChoice, func(word T) bool { return word == "" || slices.Contains(words, word) })
-	v.form = Schema{"enum": asTexts(words)}
-	v.hint = func(text string) string { return didYouMean(text, asTexts(words)) }
-	return v
+func Choice[C any, T ~string](at func(C) *T, words ...T) Value[C] {
+	all := asTexts(words)
+	is := traits{kind: aChoice, form: Schema{"enum": all}, hint: func(text string) string { return didYouMean(text, all) }}
+	return of(at, is, ofText(func(word T) bool { return word == "" || slices.Contains(words, word) }))
 }
 
 func asTexts[T ~string](words []T) []string {
@@ -111,18 +137,18 @@ func asTexts[T ~string](words []T) []string {
 }
 
 // Custom is a value that set reads, for a field that is never shown.
-func Custom[C any](set func(c *C, text string) bool) Value[C] {
-	return Value[C]{set: set}
+func Custom[C any](set func(c C, text string) bool) Value[C] {
+	return Value[C]{in: func(c C) place { return place{set: func(text string) bool { return set(c, text) }} }}
 }
 
 // maxText is the maximum length of a setting, in bytes.
 const maxText = 4096
 
 // Text is a text of one line, without control characters and outer spaces.
-func Text[C any](at func(*C) *string) Value[C] { return text(at, aText, isLine) }
+func Text[C any](at func(C) *string) Value[C] { return of(at, traits{kind: aText}, ofText(isLine)) }
 
 // Path is the path of a file or a folder.
-func Path[C any](at func(*C) *string) Value[C] { return text(at, aFile, isLine) }
+func Path[C any](at func(C) *string) Value[C] { return of(at, traits{kind: aFile}, ofText(isLine)) }
 
 func isLine(text string) bool {
 	return len(text) <= maxText && utf8.ValidString(text) && strings.TrimSpace(text) == text &&
@@ -133,10 +159,12 @@ func isLine(text string) bool {
 const maxLines = 1 << 16
 
 // Lines is a text that may have several lines, without other control characters.
-func Lines[C any](at func(*C) *string) Value[C] {
-	return text(at, someLines, func(text string) bool {
-		return len(text) <= maxLines && utf8.ValidString(text) && !strings.ContainsFunc(text, isUnprintable)
-	})
+func Lines[C any](at func(C) *string) Value[C] {
+	return of(at, traits{kind: someLines}, ofText(areLines))
+}
+
+func areLines(text string) bool {
+	return len(text) <= maxLines && utf8.ValidString(text) && !strings.ContainsFunc(text, isUnprintable)
 }
 
 // isUnprintable reports whether a text of several lines must not have a character.
@@ -145,38 +173,43 @@ func isUnprintable(r rune) bool { return unicode.IsControl(r) && r != '\n' && r 
 // Unshown returns f with faults that do not show its value, for values that often contain a secret, such as a URL. It ignores one final
 // line end.
 func Unshown[C any](f Field[C]) Field[C] {
-	get := f.Value.get
+	in := f.Value.in
 	f.Value.secret = true
-	f.Value.problem = func(c *C) string {
-		for i, r := range get(c) {
-			if isUnprintable(r) {
-				return fmt.Sprintf("has %s at byte %d", characterName(r), i+1)
-			}
-		}
-		return ""
+	f.Value.in = func(c C) place {
+		p := in(c)
+		p.problem = func() string { return unprintable(p.get()) }
+		return p
 	}
 	return f
 }
 
+// unprintable names the first character that a text of several lines must not have; empty for none.
+func unprintable(text string) string {
+	for i, r := range text {
+		if isUnprintable(r) {
+			return fmt.Sprintf("has %s at byte %d", characterName(r), i+1)
+		}
+	}
+	return ""
+}
+
 // Store is a store URL. It accepts any text; ParseStore finds faults. It is printed without secrets.
-func Store[C any](at func(*C) *string) Value[C] {
-	v := text(at, aURL, func(string) bool { return true })
-	v.secret = true
-	v.get = func(c *C) string { return ShowStore(*at(c)) }
-	return v
+func Store[C any](at func(C) *string) Value[C] {
+	f := ofText[string](nil)
+	f.show = ShowStore
+	return of(at, traits{kind: aURL, secret: true}, f)
 }
 
 // Endpoint is an http or https URL without user, query and fragment. A fault does not show it, because forbidden parts are often secrets.
-func Endpoint[C any](at func(*C) *string) Value[C] {
-	v := text(at, aURL, isEndpoint)
-	v.secret, v.hint = true, endpointHint
-	v.get = func(c *C) string {
-		if !isEndpoint(*at(c)) {
+func Endpoint[C any](at func(C) *string) Value[C] {
+	f := ofText(isEndpoint)
+	f.show = func(text string) string {
+		if !isEndpoint(text) {
 			return Redacted
 		}
-		return *at(c)
+		return text
 	}
-	return v
+	return of(at, traits{kind: aURL, secret: true, hint: endpointHint}, f)
 }
 
 func isEndpoint(text string) bool {
@@ -190,18 +223,19 @@ const Redacted = "(set, not shown)"
 
 // Secret is a text that is never printed, by the rule of CleanSecret. set, which drops one line end, and reveal access the value; empty is
 // not set.
-func Secret[C any](set func(c *C, text string), reveal func(c *C) string) Value[C] {
-	return Value[C]{
-		traits: traits{kind: aSecret, secret: true, hidden: true},
-		set:    func(c *C, text string) bool { set(c, text); return true },
-		get: func(c *C) string {
-			if reveal(c) == "" {
-				return ""
-			}
-			return Redacted
-		},
-		problem: func(c *C) string { return secretProblem(reveal(c)) },
-	}
+func Secret[C any](set func(c C, text string), reveal func(c C) string) Value[C] {
+	return Value[C]{traits{kind: aSecret, secret: true, hidden: true}, func(c C) place {
+		return place{
+			set: func(text string) bool { set(c, text); return true },
+			get: func() string {
+				if reveal(c) == "" {
+					return ""
+				}
+				return Redacted
+			},
+			problem: func() string { return secretProblem(reveal(c)) },
+		}
+	}}
 }
 
 // The functions below make fields of the usual kinds. Each takes the key, texts for the reference (Default is Markdown, too), and the
@@ -223,27 +257,27 @@ func WithPrefix[C any](prefix string, fields ...Field[C]) []Field[C] {
 }
 
 // TextField is a text of one line.
-func TextField[C any](key, allowed, byDefault, doc string, at func(*C) *string) Field[C] {
+func TextField[C any](key, allowed, byDefault, doc string, at func(C) *string) Field[C] {
 	return Field[C]{Key: key, Allowed: allowed, Default: byDefault, Doc: doc, Value: Text(at)}
 }
 
 // LinesField is a text that may have several lines.
-func LinesField[C any](key, allowed, byDefault, doc string, at func(*C) *string) Field[C] {
+func LinesField[C any](key, allowed, byDefault, doc string, at func(C) *string) Field[C] {
 	return Field[C]{Key: key, Allowed: allowed, Default: byDefault, Doc: doc, Value: Lines(at)}
 }
 
 // PathField is the path of a file.
-func PathField[C any](key, byDefault, doc string, at func(*C) *string) Field[C] {
+func PathField[C any](key, byDefault, doc string, at func(C) *string) Field[C] {
 	return Field[C]{Key: key, Allowed: aPath, Default: byDefault, Doc: doc, Value: Path(at)}
 }
 
 // BoolField is true or false; the default is false.
-func BoolField[C any](key, doc string, at func(*C) *bool) Field[C] {
+func BoolField[C any](key, doc string, at func(C) *bool) Field[C] {
 	return Field[C]{Key: key, Allowed: "`true` or `false`", Default: "`false`", Doc: doc, Value: Bool(at)}
 }
 
 // ChoiceField is one of several words; the first is the default.
-func ChoiceField[C any, T ~string](key, doc string, at func(*C) *T, words ...T) Field[C] {
+func ChoiceField[C any, T ~string](key, doc string, at func(C) *T, words ...T) Field[C] {
 	all := asTexts(words)
 	last := len(all) - 1
 	return Field[C]{
@@ -253,27 +287,24 @@ func ChoiceField[C any, T ~string](key, doc string, at func(*C) *T, words ...T) 
 }
 
 // EndpointField is an http or https URL.
-func EndpointField[C any](key, byDefault, doc string, at func(*C) *string) Field[C] {
+func EndpointField[C any](key, byDefault, doc string, at func(C) *string) Field[C] {
 	return Field[C]{Key: key, Allowed: "an http or https URL without user, query and fragment", Default: byDefault, Doc: doc, Value: Endpoint(at)}
 }
 
 // NumberField is a whole number from least to most.
-func NumberField[C any](key string, least, most int, byDefault, doc string, at func(*C) *int) Field[C] {
-	value := Int(at)
-	value.low, value.high = int64(min(least, 0)), int64(most) // 0 is not set
+func NumberField[C any](key string, least, most int, byDefault, doc string, at func(C) *int) Field[C] {
+	is := traits{kind: aNumber, form: anInteger, low: int64(min(least, 0)), high: int64(most)} // 0 is not set
 	return Field[C]{
-		Key: key, Allowed: fmt.Sprintf("%s%d to %d", aWholeNumber, least, most), Default: byDefault, Doc: doc, Value: value,
-		Range: func(c *C) bool { return *at(c) == 0 || *at(c) >= least && *at(c) <= most },
+		Key: key, Allowed: fmt.Sprintf("%s%d to %d", aWholeNumber, least, most), Default: byDefault, Doc: doc,
+		Value: of(at, is, within(ofInt, least, most)),
 	}
 }
 
 // DurationField is a duration from least to most.
-func DurationField[C any](key string, least, most time.Duration, byDefault, doc string, at func(*C) *time.Duration) Field[C] {
-	value := Duration(at)
-	value.low, value.high = int64(least), int64(most)
+func DurationField[C any](key string, least, most time.Duration, byDefault, doc string, at func(C) *time.Duration) Field[C] {
+	is := traits{kind: aSpan, form: aDuration, hint: durationHint, low: int64(least), high: int64(most)}
 	return Field[C]{
 		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", limit.ShortDuration(least), limit.ShortDuration(most)),
-		Default: byDefault, Doc: doc, Value: value,
-		Range: func(c *C) bool { return *at(c) == 0 || *at(c) >= least && *at(c) <= most },
+		Default: byDefault, Doc: doc, Value: of(at, is, within(ofDuration, least, most)),
 	}
 }

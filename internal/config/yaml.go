@@ -33,20 +33,20 @@ func at(name string, line int) string {
 	return fmt.Sprintf("%s:%d", name, line)
 }
 
-// MaxFaults bounds the reported faults of a text: an entirely different text has one in every line.
-const MaxFaults = 100
+// maxFaults bounds the reported faults of a text: an entirely different text has one in every line.
+const maxFaults = 100
 
-// FirstFaults returns the first faults of a text, in the order of its lines. A last one, with this field, says that there are more.
-func FirstFaults(faults []BlockFault, field string) []BlockFault {
+// firstFaults returns the first faults of a text, in the order of its lines. A last one, with this field, says that there are more.
+func firstFaults(faults []BlockFault, field string) []BlockFault {
 	slices.SortStableFunc(faults, func(a, b BlockFault) int { return cmp.Compare(a.Line, b.Line) })
-	if len(faults) > MaxFaults {
-		faults = append(faults[:MaxFaults:MaxFaults], BlockFault{Field: field, Problem: "has more faults", Line: faults[MaxFaults].Line})
+	if len(faults) > maxFaults {
+		faults = append(faults[:maxFaults:maxFaults], BlockFault{Field: field, Problem: "has more faults", Line: faults[maxFaults].Line})
 	}
 	return faults
 }
 
-// ParseYAML returns the only document of a text; nil for an empty one. field is that of a fault.
-func ParseYAML(text []byte, field string) (*yaml.Node, *BlockFault) {
+// parseYAML returns the only document of a text; nil for an empty one. field is that of a fault.
+func parseYAML(text []byte, field string) (*yaml.Node, *BlockFault) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
 	err := decoder.Decode(&document)
@@ -78,13 +78,15 @@ func withoutContent(err error) string {
 
 // Block is a value with structure: mappings, lists. The file contains it directly; a variable, a flag or a string in the file contains the
 // same YAML, or JSON. set reads it and returns all faults of its form; get returns text that set accepts.
-func Block[C any](set func(c *C, n *yaml.Node) []BlockFault, get func(c *C) string) Value[C] {
-	return Value[C]{traits: traits{kind: aMapping}, block: set, get: get}
+func Block[C any](set func(c C, n *yaml.Node) []BlockFault, get func(c C) string) Value[C] {
+	return Value[C]{traits{kind: aMapping}, func(c C) place {
+		return place{block: func(n *yaml.Node) []BlockFault { return set(c, n) }, get: func() string { return get(c) }}
+	}}
 }
 
 // putBlock sets the setting from the text of a Block.
 func (s *setting) putBlock(text, source string) (faults []*FieldError) {
-	n, fault := ParseYAML([]byte(text), s.key)
+	n, fault := parseYAML([]byte(text), s.key)
 	switch {
 	case fault != nil:
 		fault.Allowed = cmp.Or(fault.Allowed, s.allowed)
@@ -164,7 +166,7 @@ func Entries(n *yaml.Node, field string, most int, allowed string) (entries []En
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" || key.Style&yaml.TaggedStyle != 0 {
 			faults = append(faults, BlockFault{field, "has a name that is " + kindName(key), "a text", key.Line})
 		} else if line, twice := lines[key.Value]; twice {
-			faults = append(faults, BlockFault{Within(field, key.Value), fmt.Sprintf("is given twice, first in line %d", line), "", key.Line})
+			faults = append(faults, BlockFault{fullName(field, key.Value), fmt.Sprintf("is given twice, first in line %d", line), "", key.Line})
 		} else {
 			lines[key.Value] = key.Line
 			entries = append(entries, Entry{Name: key.Value, Value: n.Content[i+1], Line: key.Line})
@@ -178,11 +180,8 @@ const mostEntries = 100
 
 // Mapping sets fields of c from a mapping within a Block, whose full name is field. It checks them as Load does; a field with a fault keeps
 // its value.
-func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c *C) []BlockFault {
-	return readMapping(bind(fields, c), n, field)
-}
-
-func readMapping(settings []setting, n *yaml.Node, field string) []BlockFault {
+func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c C) []BlockFault {
+	settings := bind(fields, c)
 	known := keysOf(settings)
 	names := cmp.Or(strings.Join(known, ", "), "nothing")
 	allowed := "nothing" // a mapping without settings
@@ -191,7 +190,7 @@ func readMapping(settings []setting, n *yaml.Node, field string) []BlockFault {
 	}
 	entries, faults := Entries(n, field, mostEntries, "a mapping with "+names)
 	for _, e := range entries {
-		name := Within(field, e.Name)
+		name := fullName(field, e.Name)
 		if i := slices.Index(known, e.Name); i >= 0 {
 			faults = append(faults, settings[i].setNode(e.Value, name)...)
 			continue
@@ -202,8 +201,8 @@ func readMapping(settings []setting, n *yaml.Node, field string) []BlockFault {
 	return faults
 }
 
-// List reads each item of a list within a Block. Nothing (null) is an empty list. The full name of an item is like quotas.match[0].
-func List(n *yaml.Node, field string, most int, read func(item *yaml.Node, name string) []BlockFault) (faults []BlockFault) {
+// listItems reads each item of a list within a Block. Nothing (null) is an empty list. The full name of an item is like quotas.match[0].
+func listItems(n *yaml.Node, field string, most int, read func(item *yaml.Node, name string) []BlockFault) (faults []BlockFault) {
 	n = behindAlias(n)
 	switch {
 	case IsNull(n):
@@ -222,8 +221,8 @@ func List(n *yaml.Node, field string, most int, read func(item *yaml.Node, name 
 // plainName matches names that need no quotes in a field.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,64}$`)
 
-// Within returns the full name of an entry; field is empty for the whole file.
-func Within(field, name string) string {
+// fullName returns the full name of an entry; field is empty for the whole file.
+func fullName(field, name string) string {
 	if !plainName.MatchString(name) {
 		name = quote(name)
 	}

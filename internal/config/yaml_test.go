@@ -12,7 +12,7 @@ type inner struct {
 	Number int
 }
 
-var innerFields = []Field[inner]{
+var innerFields = []Field[*inner]{
 	TextField("text", "a text", "none", "A text", func(c *inner) *string { return &c.Text }),
 	NumberField("number", 1, 9, "none", "A number", func(c *inner) *int { return &c.Number }),
 }
@@ -62,7 +62,7 @@ type blocky struct {
 	Max     int
 }
 
-var blockTable = []Field[blocky]{
+var blockTable = []Field[*blocky]{
 	{
 		Key: "numbers", Allowed: "a mapping of numbers, `one` not among them",
 		Value: Block(func(b *blocky, n *yaml.Node) []BlockFault {

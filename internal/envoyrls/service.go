@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -149,7 +149,7 @@ func headers(d *throttle.Error) []*core.HeaderValue {
 		all = append(all, &core.HeaderValue{Key: "x-numathrottle-tag", Value: d.Tag})
 	}
 	if d.RetryAfter > 0 {
-		all = append(all, &core.HeaderValue{Key: "retry-after", Value: apierror.RetryAfter(d.RetryAfter)})
+		all = append(all, &core.HeaderValue{Key: "retry-after", Value: proxy.RetryAfter(d.RetryAfter)})
 	}
 	return all
 }

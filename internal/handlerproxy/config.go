@@ -52,12 +52,12 @@ type Config struct {
 }
 
 // Fields describes the proxy's own settings.
-func Fields() []config.Field[Config] {
+func Fields() []config.Field[*Config] {
 	fields := slices.Concat(placeFields(), messageFields(), kindFields())
 	return config.About("Handler proxy", config.WithPrefix(Prefix, fields...)...)
 }
 
-type setting = config.Field[Config]
+type setting = config.Field[*Config]
 
 // placeFields are the paths for the platform and the handler.
 func placeFields() []setting {

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/net/netutil"
 
-	"github.com/numaproj-contrib/numathrottle/internal/export"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
@@ -63,7 +62,7 @@ func Open(ctx context.Context, addr string, log *slog.Logger) (*Server, error) {
 }
 
 func start(ctx context.Context, addr string, log *slog.Logger) (*Server, error) {
-	meters, metrics, stop, err := export.Prometheus()
+	meters, metrics, stop, err := Prometheus()
 	if err != nil {
 		return nil, fmt.Errorf("health: %w", err)
 	}

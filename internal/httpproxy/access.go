@@ -6,18 +6,18 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // tokenHeader carries the token as an alternative to Proxy-Authorization, for clients of the reverse proxy. It is not passed on.
 const tokenHeader = "X-Numathrottle-Token" //nolint:gosec // the name of a header
 
 // admit checks whether a request may use the proxy and reach its target. It removes the token from it.
-func (p *proxy) admit(w http.ResponseWriter, r *http.Request, forward bool) *apierror.Error {
+func (p *handler) admit(w http.ResponseWriter, r *http.Request, forward bool) *proxy.Error {
 	// Only a browser configured with this proxy asks it for other hosts: then a page reaches no more than without it.
 	if problem := p.names.Problem(r); problem != "" && !forward {
-		return apierror.New(http.StatusForbidden, apierror.Forbidden, problem)
+		return proxy.NewError(http.StatusForbidden, proxy.Forbidden, problem)
 	}
 	given := r.Header.Values("Proxy-Authorization")
 	for _, value := range r.Header.Values(tokenHeader) {
@@ -31,33 +31,33 @@ func (p *proxy) admit(w http.ResponseWriter, r *http.Request, forward bool) *api
 			status = http.StatusProxyAuthRequired
 			w.Header().Set("Proxy-Authenticate", `Basic realm="numathrottle"`)
 		}
-		return apierror.New(status, apierror.Unauthorized, "the proxy's token is missing or wrong, allowed: the header "+tokenHeader+", or Proxy-Authorization")
+		return proxy.NewError(status, proxy.Unauthorized, "the proxy's token is missing or wrong, allowed: the header "+tokenHeader+", or Proxy-Authorization")
 	}
 	if forward {
 		return p.mayForward(r)
 	}
 	if p.upstream == nil {
-		return apierror.New(http.StatusNotFound, apierror.NotFound, "this is a forward proxy only; set upstream for a reverse proxy")
+		return proxy.NewError(http.StatusNotFound, proxy.NotFound, "this is a forward proxy only; set upstream for a reverse proxy")
 	}
 	return nil
 }
 
 // mayForward checks whether the forward proxy may connect to a request's target.
-func (p *proxy) mayForward(r *http.Request) *apierror.Error {
+func (p *handler) mayForward(r *http.Request) *proxy.Error {
 	name, port := r.URL.Hostname(), r.URL.Port()
 	if port == "" && r.Method != http.MethodConnect {
 		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
 	}
 	switch {
 	case !p.forward.allow(name, port):
-		return apierror.New(http.StatusForbidden, apierror.Forbidden,
+		return proxy.NewError(http.StatusForbidden, proxy.Forbidden,
 			"the proxy may not go to this host and port; the setting forward lists where it may: ports 80 and 443, and those that it names")
 	case p.isEgress(name, port): // it dials the requested address, and is not checked itself
-		return apierror.New(http.StatusForbidden, apierror.Forbidden, "this is the egress proxy, which is used and not called")
+		return proxy.NewError(http.StatusForbidden, proxy.Forbidden, "this is the egress proxy, which is used and not called")
 	case !p.forward.names(name, port) && p.allow.Refuses(name) != "":
-		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)
+		return proxy.NewError(http.StatusForbidden, proxy.Forbidden, notDialled)
 	case r.Method == http.MethodConnect && !p.AllowConnect:
-		return apierror.New(http.StatusForbidden, apierror.Forbidden,
+		return proxy.NewError(http.StatusForbidden, proxy.Forbidden,
 			"the proxy makes no tunnels: a CONNECT counts connections, and not the calls inside; the setting allowConnect allows them")
 	}
 	return nil
@@ -67,7 +67,7 @@ const notDialled = "the host is, or resolves to, an address that is not public; 
 
 // dialChecked connects to the target of a request. It checks the dialled address, after name resolution. Exempt are the targets in the
 // configuration itself: the upstream, addresses in forward, and the egress proxy, which resolves names itself.
-func (p *proxy) dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
+func (p *handler) dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p *proxy) dialChecked(ctx context.Context, network, address string) (net.C
 }
 
 // isUpstream reports whether host and port are those of the upstream service.
-func (p *proxy) isUpstream(host, port string) bool {
+func (p *handler) isUpstream(host, port string) bool {
 	if p.upstream == nil || canonical(host) != canonical(p.upstream.Hostname()) {
 		return false
 	}
@@ -95,9 +95,9 @@ func (p *proxy) isUpstream(host, port string) bool {
 }
 
 // accessProblem returns the response for a refused dial; nil for any other error.
-func accessProblem(err error) *apierror.Error {
+func accessProblem(err error) *proxy.Error {
 	if errors.Is(err, dialguard.ErrAddress) {
-		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)
+		return proxy.NewError(http.StatusForbidden, proxy.Forbidden, notDialled)
 	}
 	return nil
 }

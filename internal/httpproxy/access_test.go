@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestPagesOfOtherSites(t *testing.T) {
 	u := serve(t, hello)
 	l := throttletest.New()
-	p := start(t, Config{Upstream: u.URL, Limiter: l, Serving: proxyconf.Serving{HostNames: "named.example"}})
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Serving: proxy.Serving{HostNames: "named.example"}})
 	for _, c := range []struct{ host, key, value string }{
 		{"evil.example", "X-A", ""},
 		{"evil.example:7080", "Sec-Fetch-Site", "same-origin"},
@@ -83,7 +83,7 @@ func TestATokenThatWasWithdrawn(t *testing.T) {
 	u := serve(t, hello)
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte(canary+"\n"), 0o600))
-	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Serving: proxyconf.Serving{TokenFile: file}})
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Serving: proxy.Serving{TokenFile: file}})
 	res, _ := send(t, "GET", p.url, "", tokenHeader, canary)
 	require.Equal(t, 200, res.StatusCode)
 	require.NoError(t, os.WriteFile(file, []byte("another-"+canary), 0o600))
@@ -148,7 +148,7 @@ func TestABodyThatTricklesEnds(t *testing.T) {
 		w := &slowWriter{httptest.NewRecorder(), in}
 		c := Config{Upstream: "http://h", IdleTimeout: time.Minute}
 		c = c.withDefaults()
-		p := newProxy(&c, throttletest.New(), "", nil)
+		p := newHandler(&c, throttletest.New(), "", nil)
 		r := httptest.NewRequest(http.MethodPost, "/", in)
 		r.ContentLength = 1 << 20
 		began := time.Now()

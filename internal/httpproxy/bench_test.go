@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -25,7 +25,7 @@ func BenchmarkRequest(b *testing.B) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Run(ctx, Config{
-			Upstream: service.URL, Limiter: th, Serving: proxyconf.Serving{Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+			Upstream: service.URL, Limiter: th, Serving: proxy.Serving{Listen: "127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
 			Ready: func(addrs []string) { ready <- "http://" + addrs[0] },
 		})
 	}()

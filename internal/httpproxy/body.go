@@ -18,7 +18,7 @@ type body struct {
 }
 
 // bodyOf returns the unread body of a request; nil for none.
-func (p *proxy) bodyOf(w http.ResponseWriter, r *http.Request) *timedBody {
+func (p *handler) bodyOf(w http.ResponseWriter, r *http.Request) *timedBody {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (p *proxy) bodyOf(w http.ResponseWriter, r *http.Request) *timedBody {
 
 // readBody reads as much of a body as is kept. Errors: *http.MaxBytesError for a body that is too long; errLate for one that does not come
 // in time; those of the connection.
-func (p *proxy) readBody(r *http.Request, in *timedBody) (*body, error) {
+func (p *handler) readBody(r *http.Request, in *timedBody) (*body, error) {
 	if r.ContentLength > int64(p.MaxBody) {
 		return nil, &http.MaxBytesError{Limit: int64(p.MaxBody)}
 	}
@@ -151,7 +151,7 @@ func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 var errSilent = errors.New("httpproxy: nothing came of the answer for longer than idleTimeout")
 
 // watchAnswer ends a response that is silent for too long.
-func (p *proxy) watchAnswer(res *http.Response) error {
+func (p *handler) watchAnswer(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return p.watchTunnel(res)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -47,7 +47,7 @@ var classifiers = map[Provider]httpthrottle.Classifier{
 // A Config configures Run. The zero value of a field is its default.
 type Config struct {
 	// Limits are the limits that requests draw from.
-	Limits proxyconf.LimitConfig
+	Limits proxy.LimitConfig
 	// Limiter, if set, replaces Limits. Run does not close it.
 	Limiter throttle.Limiter
 
@@ -60,7 +60,7 @@ type Config struct {
 	// AllowAddresses are addresses that the forward proxy may dial besides public ones, in the form of dialguard.ParseAddresses.
 	AllowAddresses string
 	// Serving configures the listener. Its Listen defaults to DefaultListen.
-	Serving proxyconf.Serving
+	Serving proxy.Serving
 
 	// Provider is the API whose error format the responses use. Defaults to Generic.
 	Provider Provider
@@ -93,16 +93,16 @@ type Config struct {
 }
 
 // Fields describes the proxy's own settings, in the order of the reference.
-func Fields() []config.Field[Config] {
+func Fields() []config.Field[*Config] {
 	own := config.WithPrefix(
-		proxyconf.Prefix,
+		proxy.Prefix,
 		config.EndpointField("upstream", "none", "The service that the reverse proxy stands for, such as `https://api.openai.com`",
 			func(c *Config) *string { return &c.Upstream }).Like("https://api.openai.com"),
-		proxyconf.Parsed("forward", allowedHosts, "none: no forward proxy", "Where the forward proxy may go",
+		proxy.Parsed("forward", allowedHosts, "none: no forward proxy", "Where the forward proxy may go",
 			func(c *Config) *string { return &c.Forward }, parseHosts).Like("api.openai.com,*.example.com:8443"),
 		config.BoolField("allowConnect", "The forward proxy makes tunnels (`CONNECT`, for `https`) and counts them, not the calls inside",
 			func(c *Config) *bool { return &c.AllowConnect }),
-		proxyconf.Parsed("allowAddresses", dialguard.AllowedAddresses, "none",
+		proxy.Parsed("allowAddresses", dialguard.AllowedAddresses, "none",
 			"Which addresses the forward proxy may dial beside public ones; services in a cluster need `private`. "+
 				"The upstream, and addresses that `forward` names, may be dialled anyway",
 			func(c *Config) *string { return &c.AllowAddresses }, func(text string) (dialguard.Addresses, bool) {
@@ -111,11 +111,11 @@ func Fields() []config.Field[Config] {
 			}).Like("private"),
 		config.ChoiceField("provider", "Whose refusals the answers have; see [http.md](http.md#what-becomes-of-an-answer)",
 			func(c *Config) *Provider { return &c.Provider }, Generic, OpenAI, Azure, Anthropic, Gemini),
-		proxyconf.Parsed("cost", allowedCost, "`1`", "How many tokens a request draws",
+		proxy.Parsed("cost", allowedCost, "`1`", "How many tokens a request draws",
 			func(c *Config) *string { return &c.Cost }, parseCost).Like("json max_tokens"),
-		proxyconf.Parsed("tag", allowedTag, "none", "For which tenant or model a request draws",
+		proxy.Parsed("tag", allowedTag, "none", "For which tenant or model a request draws",
 			func(c *Config) *string { return &c.Tag }, parseTag).Like("header X-Tenant"),
-		proxyconf.Parsed("settle", allowedSettle, "`usage` with the cost `llm`, else `drawn`",
+		proxy.Parsed("settle", allowedSettle, "`usage` with the cost `llm`, else `drawn`",
 			"The final cost of a request: as drawn, the usage in an LLM's answer, or a header of the answer",
 			func(c *Config) *string { return &c.Settle }, func(text string) (meterRule, bool) { return parseSettle(text, nil) }).Like("usage"),
 		config.DurationField("maxWait", time.Millisecond, time.Hour, "`1m`", "How long a request waits for its tokens, and for one refusal",
@@ -138,8 +138,8 @@ func Fields() []config.Field[Config] {
 		config.NumberField("maxRequests", 1, 100_000, "512", "How many requests and tunnels may be open at once",
 			func(c *Config) *int { return &c.MaxRequests }).In("requests").Like("128"),
 	)
-	return slices.Concat(config.About("HTTP proxy", own...), proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
-		proxyconf.ServingFields(DefaultListen, func(c *Config) *proxyconf.Serving { return &c.Serving }))
+	return slices.Concat(config.About("HTTP proxy", own...), proxy.LimitFields(func(c *Config) *proxy.LimitConfig { return &c.Limits }),
+		proxy.ServingFields(DefaultListen, func(c *Config) *proxy.Serving { return &c.Serving }))
 }
 
 func (c *Config) withDefaults() Config {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 func TestCosts(t *testing.T) {
@@ -109,12 +109,12 @@ func TestValidate(t *testing.T) {
 		`settle is "guess", allowed: ` + "`drawn`, `usage` or `header NAME`":         {Upstream: "http://h", Settle: "guess"},
 		`tag is "me"`: {Upstream: "http://h", Tag: "me"},
 		`provider is "x", allowed: ` + "`generic`, `openai`, `azure`, `anthropic` or `gemini`": {Upstream: "http://h", Provider: "x"},
-		`listen is "h", allowed: one or more of ` + "`unix:/PATH`":                             {Upstream: "http://h", Serving: proxyconf.Serving{Listen: "h"}},
+		`listen is "h", allowed: one or more of ` + "`unix:/PATH`":                             {Upstream: "http://h", Serving: proxy.Serving{Listen: "h"}},
 		"listen has 0.0.0.0:80, which can be reached from elsewhere, and there is no token": {
-			Upstream: "http://h", Serving: proxyconf.Serving{Listen: "127.0.0.1:80,0.0.0.0:80"},
+			Upstream: "http://h", Serving: proxy.Serving{Listen: "127.0.0.1:80,0.0.0.0:80"},
 		},
 		"tokenFile is set, and so is token, allowed: one of them": {
-			Upstream: "http://h", Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
+			Upstream: "http://h", Serving: proxy.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
 		},
 	} {
 		err := c.Validate()
@@ -126,7 +126,7 @@ func TestValidate(t *testing.T) {
 
 func TestATokenFromAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	c := Config{Upstream: "http://h", Serving: proxyconf.Serving{Listen: "127.0.0.1:0", TokenFile: file}}
+	c := Config{Upstream: "http://h", Serving: proxy.Serving{Listen: "127.0.0.1:0", TokenFile: file}}
 	require.ErrorContains(t, Run(t.Context(), c), "tokenFile is")
 	require.NoError(t, os.WriteFile(file, []byte(canary+"\n"), 0o600))
 	token, err := c.Serving.Secret()

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -17,7 +17,7 @@ import (
 const dialTimeout = 10 * time.Second
 
 // connect opens a tunnel, which draws once.
-func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
+func (p *handler) connect(w http.ResponseWriter, r *http.Request) {
 	tag := ""
 	if p.tag.of != nil {
 		var err error
@@ -41,7 +41,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	defer out.Close()
 	in, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		p.failed(w, r, apierror.New(http.StatusHTTPVersionNotSupported, apierror.BadRequest, "CONNECT needs HTTP/1.1"))
+		p.failed(w, r, proxy.NewError(http.StatusHTTPVersionNotSupported, proxy.BadRequest, "CONNECT needs HTTP/1.1"))
 		return
 	}
 	defer in.Close()
@@ -62,7 +62,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 }
 
 // drawFor draws one token for a tag.
-func (p *proxy) drawFor(ctx context.Context, tag string) (throttle.Permit, error) {
+func (p *handler) drawFor(ctx context.Context, tag string) (throttle.Permit, error) {
 	l := p.limiter
 	if throttle.Unlimited(l) {
 		return throttle.Permit{}, nil

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // The allowed values in settings and their faults.
@@ -127,14 +127,14 @@ func jsonCost(path costrule.Path) func(m *message) (int, error) {
 // An unreadableError is a cost that cannot be read, with its place and the response to the client.
 type unreadableError struct {
 	place  string
-	answer *apierror.Error
+	answer *proxy.Error
 }
 
 // Error implements error.
 func (e *unreadableError) Error() string { return e.answer.Message }
 
 func noNumber(place, text string) error {
-	return &unreadableError{place, apierror.Field(place, costrule.Shown(text), costrule.AllowedNumber)}
+	return &unreadableError{place, proxy.FieldError(place, costrule.Shown(text), costrule.AllowedNumber)}
 }
 
 // parseTag parses a tag rule; a rule without a function means no tag. ok is false for an invalid text.

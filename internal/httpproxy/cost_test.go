@@ -64,7 +64,7 @@ func TestAnUpgradeToAServiceOverHTTP2(t *testing.T) {
 	defer u.Close()
 	c := Config{Upstream: u.URL, Limiter: l}
 	d := c.withDefaults()
-	p := newProxy(&d, l, "", nil)
+	p := newHandler(&d, l, "", nil)
 	transport, ok := u.Client().Transport.(*http.Transport)
 	require.True(t, ok)
 	p.reverse.Transport = transport

@@ -8,5 +8,5 @@
 // counted: for https the reverse proxy is better.
 //
 // A body that fits into BodyBuffer is read before its request waits, so that it can be sent again and its cost is known. A larger one is
-// streamed, and sent once. Responses are streamed. A call that is not sent gets an error of package apierror.
+// streamed, and sent once. Responses are streamed. A call that is not sent gets an error of package proxy.
 package httpproxy

@@ -72,7 +72,7 @@ func isOwn(u *url.URL, addrs []string) bool {
 }
 
 // isEgress reports whether host and port are those of a proxy in the environment.
-func (p *proxy) isEgress(host, port string) bool {
+func (p *handler) isEgress(host, port string) bool {
 	if p.egress == nil {
 		return false
 	}
@@ -99,7 +99,7 @@ func (e egress) forRequest(r *http.Request) (*url.URL, error) {
 }
 
 // dial connects to a host with its port, for a tunnel.
-func (p *proxy) dial(ctx context.Context, host string) (net.Conn, error) {
+func (p *handler) dial(ctx context.Context, host string) (net.Conn, error) {
 	if p.egress == nil {
 		return p.dialChecked(ctx, "tcp", host)
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // A message is a request as the rules see it.
@@ -89,13 +89,13 @@ func (m *message) field(p costrule.Path) (v costrule.Value, ok bool, fault strin
 
 // notRead returns the response to a request whose read part is too short for a rule.
 func notRead(what, place string) error {
-	return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
+	return proxy.NewError(http.StatusRequestEntityTooLarge, proxy.TooLong,
 		fmt.Sprintf("the %s stands in the body (%s), which is longer than what is read of one (bodyBuffer)", what, place))
 }
 
 // notJSON returns the response to a request whose body does not match a rule.
-func notJSON(what, place, fault string) *apierror.Error {
-	return apierror.New(http.StatusBadRequest, apierror.BadRequest,
+func notJSON(what, place, fault string) *proxy.Error {
+	return proxy.NewError(http.StatusBadRequest, proxy.BadRequest,
 		fmt.Sprintf("the %s stands in the body (%s), and cannot be read there %s, allowed: JSON in UTF-8 with at most one value there", what, place, fault))
 }
 
@@ -107,7 +107,7 @@ func (m *message) checkPacked() error {
 	for _, value := range m.req.Header.Values("Content-Encoding") {
 		for coding := range strings.SplitSeq(value, ",") {
 			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
-				return apierror.New(http.StatusUnsupportedMediaType, apierror.MediaType,
+				return proxy.NewError(http.StatusUnsupportedMediaType, proxy.MediaType,
 					fmt.Sprintf("Content-Encoding is %.40q, and what the request costs, or for whom, stands in its body, allowed: identity", coding))
 			}
 		}

@@ -11,20 +11,20 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // failed answers a request without a response from its service.
-func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+func (p *handler) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p.failedCall(w, r, callOf(r.Context()), err)
 }
 
 // failedCall is failed for a request with a known call c.
-func (p *proxy) failedCall(w http.ResponseWriter, r *http.Request, c call, err error) {
+func (p *handler) failedCall(w http.ResponseWriter, r *http.Request, c call, err error) {
 	if c.isLate(err) {
-		err = apierror.Late("the body")
+		err = proxy.LateError("the body")
 	} else if r.Context().Err() != nil {
 		return // the client has gone and misses nothing
 	}
@@ -32,7 +32,7 @@ func (p *proxy) failedCall(w http.ResponseWriter, r *http.Request, c call, err e
 	if e.Tag == "" {
 		e.Tag = c.tag
 	}
-	if e.Reason == apierror.Upstream || e.Reason == apierror.Internal {
+	if e.Reason == proxy.Upstream || e.Reason == proxy.Internal {
 		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", loggable(err))
 	}
 	closeUnread(w, c.body)
@@ -52,10 +52,10 @@ func loggable(err error) string {
 }
 
 // answerFor returns the response to a client for an error. Details from the service's side go to the log.
-func answerFor(err error) *apierror.Error {
+func answerFor(err error) *proxy.Error {
 	var (
 		tooLong *http.MaxBytesError
-		own     *apierror.Error
+		own     *proxy.Error
 		denied  *throttle.Error
 		broken  *brokenError
 		timeout net.Error
@@ -65,19 +65,19 @@ func answerFor(err error) *apierror.Error {
 	}
 	switch {
 	case errors.As(err, &tooLong):
-		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
+		return proxy.NewError(http.StatusRequestEntityTooLarge, proxy.TooLong,
 			fmt.Sprintf("the body is longer than %d bytes, which is the most (maxBody)", tooLong.Limit))
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &broken):
-		return apierror.New(http.StatusBadRequest, apierror.BadRequest, "the body cannot be read, allowed: as many bytes as Content-Length says, or chunks")
+		return proxy.NewError(http.StatusBadRequest, proxy.BadRequest, "the body cannot be read, allowed: as many bytes as Content-Length says, or chunks")
 	case errors.As(err, &denied), errors.Is(err, throttle.ErrClosed):
-		return apierror.Of(err)
+		return proxy.ErrorOf(err)
 	case errors.Is(err, httpthrottle.ErrUnanswered):
-		return apierror.New(http.StatusBadGateway, apierror.Upstream,
+		return proxy.NewError(http.StatusBadGateway, proxy.Upstream,
 			"the request was sent, and its connection ended before an answer; the service may have acted on it")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return apierror.New(http.StatusGatewayTimeout, apierror.Upstream, "the service did not answer in time; it may have acted on the request")
+		return proxy.NewError(http.StatusGatewayTimeout, proxy.Upstream, "the service did not answer in time; it may have acted on the request")
 	}
-	return apierror.New(http.StatusBadGateway, apierror.Upstream, "the service cannot be reached, or has ended the connection; the proxy's log says why")
+	return proxy.NewError(http.StatusBadGateway, proxy.Upstream, "the service cannot be reached, or has ended the connection; the proxy's log says why")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -75,7 +75,7 @@ func TestARefusedRequestHoldsNoConnection(t *testing.T) {
 		head   string
 		status int
 	}{
-		"no token":     {Config{Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)}}, "POST / HTTP/1.1\r\nHost: localhost\r\n", 401},
+		"no token":     {Config{Serving: proxy.Serving{Token: numathrottle.NewSecret(canary)}}, "POST / HTTP/1.1\r\nHost: localhost\r\n", 401},
 		"another site": {Config{}, "POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n", 403},
 		"no place":     {Config{Forward: "x"}, "POST http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n", 403},
 		"no tunnel":    {Config{Forward: "x"}, "CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n", 403},

@@ -10,17 +10,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// A proxy is the handler of the server.
-type proxy struct {
+// A handler serves the requests of clients.
+type handler struct {
 	*Config
 
 	limiter  throttle.Limiter
@@ -44,11 +43,11 @@ type proxy struct {
 	open  sync.WaitGroup // tunnels
 }
 
-func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
+func newHandler(c *Config, l throttle.Limiter, token string, out egress) *handler {
 	addrs, _ := listen.Parse(c.Serving.Listen)
-	p := &proxy{Config: c, egress: out, token: listen.TokenIn(c.Serving.TokenFile, token, listen.LeastToken(addrs), c.Logger), names: c.Serving.Names()}
+	p := &handler{Config: c, egress: out, token: listen.TokenIn(c.Serving.TokenFile, token, listen.LeastToken(addrs), c.Logger), names: c.Serving.Names()}
 	p.places = make(chan struct{}, c.MaxRequests)
-	p.limiter = withPatience(proxyconf.BoundTags(l, c.MaxRequests), c.MaxWait)
+	p.limiter = withPatience(proxy.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {
 		p.upstream, _ = url.Parse(c.Upstream) // valid, as Validate has checked
@@ -73,7 +72,7 @@ func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
 }
 
 // transport draws for each request and obeys the service's responses.
-func (p *proxy) transport() http.RoundTripper {
+func (p *handler) transport() http.RoundTripper {
 	base := httpthrottle.NewBase()
 	base.Proxy = p.egress.forRequest // nil: HTTP_PROXY may name this very proxy
 	base.DialContext = p.dialChecked
@@ -103,7 +102,7 @@ func (p *proxy) transport() http.RoundTripper {
 }
 
 // close ends the open tunnels.
-func (p *proxy) close() {
+func (p *handler) close() {
 	p.end()
 	p.open.Wait()
 }
@@ -129,7 +128,7 @@ func callOf(ctx context.Context) call {
 }
 
 // ServeHTTP implements http.Handler.
-func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Remove the deadline of an earlier request on the same connection.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	forward := r.Method == http.MethodConnect || r.URL.IsAbs()
@@ -143,7 +142,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.places <- struct{}{}:
 		defer func() { <-p.places }()
 	default:
-		e := apierror.New(http.StatusServiceUnavailable, apierror.TooMany, "as many requests are under way as may be (maxRequests)")
+		e := proxy.NewError(http.StatusServiceUnavailable, proxy.TooMany, "as many requests are under way as may be (maxRequests)")
 		e.RetryAfterSeconds = 1
 		closeUnread(w, in)
 		e.Write(w)
@@ -183,7 +182,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // hostOf returns the target host of a request.
-func (p *proxy) hostOf(r *http.Request) string {
+func (p *handler) hostOf(r *http.Request) string {
 	if r.URL.Host != "" || p.upstream == nil {
 		return r.URL.Host
 	}
@@ -191,7 +190,7 @@ func (p *proxy) hostOf(r *http.Request) string {
 }
 
 // messageOf returns a request as a message for the rules.
-func (p *proxy) messageOf(r *http.Request, b *body) *message {
+func (p *handler) messageOf(r *http.Request, b *body) *message {
 	m := &message{req: r, host: p.hostOf(r), body: b.kept, whole: b.whole, estimates: p.cost.estimates}
 	for _, path := range []costrule.Path{p.cost.path, p.tag.path} {
 		if path != nil {
@@ -202,7 +201,7 @@ func (p *proxy) messageOf(r *http.Request, b *body) *message {
 }
 
 // judge determines the cost and the tag of a request.
-func (p *proxy) judge(m *message) (c call, err error) {
+func (p *handler) judge(m *message) (c call, err error) {
 	if err := m.checkPacked(); err != nil {
 		return c, err
 	}
@@ -224,7 +223,7 @@ func (p *proxy) judge(m *message) (c call, err error) {
 }
 
 // tagOf returns the tag of a request.
-func (p *proxy) tagOf(m *message) (tag string, err error) {
+func (p *handler) tagOf(m *message) (tag string, err error) {
 	if tag, err = p.tag.of(m); err == nil {
 		err = checkTag(tag)
 	}

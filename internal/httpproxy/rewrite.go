@@ -9,7 +9,7 @@ import (
 
 // rewrite sets the target of a request. All except hop-by-hop headers is passed on unchanged, including headers that httputil.ReverseProxy
 // removes.
-func (p *proxy) rewrite(r *httputil.ProxyRequest) {
+func (p *handler) rewrite(r *httputil.ProxyRequest) {
 	raw := rawPath(r.In)
 	if !r.In.URL.IsAbs() {
 		r.SetURL(p.upstream)
@@ -52,7 +52,7 @@ func rawPath(r *http.Request) string {
 }
 
 // keepPath sets a URL's path that net/url would write differently, such as /a|b.
-func (p *proxy) keepPath(u *url.URL, raw string) {
+func (p *handler) keepPath(u *url.URL, raw string) {
 	switch {
 	case raw == "":
 	case strings.HasPrefix(raw, "//"), p.egress != nil && u.Scheme == "http":

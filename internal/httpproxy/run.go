@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // Run serves until ctx has ended and the proxy is no longer in use, or the grace period is over. Errors: those of Validate; an unavailable
@@ -33,14 +33,14 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return errors.Join(err, set.Close())
 	}
-	limits := &proxyconf.Limits{Limiter: c.Limiter}
+	limits := &proxy.Limits{Limiter: c.Limiter}
 	if c.Limiter == nil {
-		if limits, err = proxyconf.OpenLimits(ctx, &c.Limits, c.Logger); err != nil {
+		if limits, err = proxy.OpenLimits(ctx, &c.Limits, c.Logger); err != nil {
 			return errors.Join(err, set.Close())
 		}
 	}
 	defer func() { err = errors.Join(err, limits.Close()) }()
-	p := newProxy(&c, limits.Limiter, token, out)
+	p := newHandler(&c, limits.Limiter, token, out)
 	c.tell(set.Addrs())
 	server := &listen.Server{Set: set, Grace: c.Serving.Grace, Quiet: c.quiet, HTTP: &http.Server{
 		Handler:           p,

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -455,7 +455,7 @@ func TestToken(t *testing.T) {
 	u := serve(t, hello)
 	p := start(t, Config{
 		Upstream: u.URL, Forward: strings.TrimPrefix(u.URL, "http://"), Limiter: throttletest.New(),
-		Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)},
+		Serving: proxy.Serving{Token: numathrottle.NewSecret(canary)},
 	})
 	res, body := send(t, "GET", p.url, "")
 	require.Equal(t, 401, res.StatusCode)

@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // maxTag is the longest tag, in bytes.
@@ -29,7 +29,7 @@ func keyTag(m *message) (string, error) {
 				value = strings.TrimSpace(rest) // one key has one tag, in any form
 			}
 			if value != "" && key != "" && value != key {
-				return "", apierror.New(http.StatusBadRequest, apierror.BadRequest,
+				return "", proxy.NewError(http.StatusBadRequest, proxy.BadRequest,
 					"the request has several keys (not shown), allowed: one, for the limit is told apart by it")
 			}
 			key = cmp.Or(value, key)
@@ -48,7 +48,7 @@ func headerTag(name string) func(m *message) (string, error) {
 		values := m.req.Header.Values(name)
 		for _, value := range values {
 			if value != values[0] {
-				return "", apierror.Field("header "+name, fmt.Sprintf("%.40q and %.40q", values[0], value), "one value")
+				return "", proxy.FieldError("header "+name, fmt.Sprintf("%.40q and %.40q", values[0], value), "one value")
 			}
 		}
 		return m.req.Header.Get(name), nil
@@ -60,5 +60,5 @@ func checkTag(tag string) error {
 	if len(tag) <= maxTag && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl) {
 		return nil
 	}
-	return apierror.Field("tag", fmt.Sprintf("%.40q", tag), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
+	return proxy.FieldError("tag", fmt.Sprintf("%.40q", tag), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
 }

@@ -13,7 +13,7 @@ var (
 )
 
 // watchTunnel watches a connection that became a websocket.
-func (p *proxy) watchTunnel(res *http.Response) error {
+func (p *handler) watchTunnel(res *http.Response) error {
 	if !isHandshake(res.Request) {
 		return errSwitched
 	}

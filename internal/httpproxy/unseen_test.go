@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -117,7 +117,7 @@ func TestABodyThatBreaksOnTheWay(t *testing.T) {
 // A request that costs nothing is a request all the same: it counts for a limit on requests and on calls in flight.
 func TestARequestWithoutACostCounts(t *testing.T) {
 	for _, c := range []Config{
-		{Limits: proxyconf.LimitConfig{RequestsPerMinute: 1}}, {Limits: proxyconf.LimitConfig{InFlight: 1}, MaxAttempts: 1},
+		{Limits: proxy.LimitConfig{RequestsPerMinute: 1}}, {Limits: proxy.LimitConfig{InFlight: 1}, MaxAttempts: 1},
 	} {
 		for _, cost := range []string{"bytes/1000", "0", "header X-Cost", "json n"} {
 			hold := make(chan struct{})

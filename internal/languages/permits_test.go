@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/permitserver"
-	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/permits"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
@@ -41,22 +41,22 @@ func TestPermitsOfOtherLanguages(t *testing.T) {
 				require.NotEqual(t, "1", os.Getenv(testenv.RequireStores), "%s is not installed", c.tool)
 				t.Skip(c.tool + " is not installed")
 			}
-			out, err := c.start(t, permits(t, "permits-"+language)).CombinedOutput()
+			out, err := c.start(t, servePermits(t, "permits-"+language)).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.Equal(t, "refused: in_flight\ndone\n", string(out))
 		})
 	}
 }
 
-// permits serves permits of a limit of one call at once, and returns where.
-func permits(t *testing.T, store string) string {
+// servePermits serves permits of a limit of one call at once, and returns where.
+func servePermits(t *testing.T, store string) string {
 	t.Helper()
 	ready, ended := make(chan string, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
-		ended <- permitserver.Run(ctx, permitserver.Config{
-			Limits:  proxyconf.LimitConfig{Pool: numathrottle.Config{Store: "memory://" + store, Pool: "p", ID: "i"}, InFlight: 1},
-			Serving: proxyconf.Serving{Listen: "127.0.0.1:0", Grace: 10 * time.Millisecond},
+		ended <- permits.Run(ctx, permits.Config{
+			Limits:  proxy.LimitConfig{Pool: numathrottle.Config{Store: "memory://" + store, Pool: "p", ID: "i"}, InFlight: 1},
+			Serving: proxy.Serving{Listen: "127.0.0.1:0", Grace: 10 * time.Millisecond},
 			Logger:  slog.New(slog.DiscardHandler),
 			Ready:   func(addrs []string) { ready <- addrs[0] },
 		})

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/export"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 )
 
@@ -36,7 +35,7 @@ func OpenMeters(ctx context.Context, pool *numathrottle.Config, log *slog.Logger
 		}
 		m.Addr, m.ends, m.Providers = server.Addr(), append(m.ends, server.Close), append(m.Providers, server.Meters())
 	}
-	exporters, release, err := export.FromEnv(ctx, pool.ID)
+	exporters, release, err := health.Exporters(ctx, pool.ID)
 	if release != nil {
 		m.ends = append(m.ends, release)
 	}

@@ -25,7 +25,7 @@ type Program[S any] struct {
 	// Prefix is the prefix of the variables of its own settings.
 	Prefix string
 	// Fields are its own settings, in display order.
-	Fields []config.Field[S]
+	Fields []config.Field[*S]
 	// Pool returns the pool's settings in S.
 	Pool func(s *S) *numathrottle.Config
 	// Finish fills in the defaults of the settings as read, and notes faults that no single field shows.

@@ -29,7 +29,7 @@ var errServed = errors.New("served")
 func greeter() *program.Program[settings] {
 	fields := config.WithPrefix("GREETER_",
 		config.TextField("greeting", "a text", "none", "What it says", func(s *settings) *string { return &s.greeting }),
-		config.Field[settings]{Key: "key", Value: config.Secret(
+		config.Field[*settings]{Key: "key", Value: config.Secret(
 			func(s *settings, text string) { s.key = numathrottle.NewSecret(text) }, func(s *settings) string { return s.key.Reveal() },
 		)},
 	)

@@ -60,7 +60,7 @@ type Credential struct {
 }
 
 // SecretField is a setting that is never printed.
-func SecretField[S any](key, doc string, at func(*S) *numathrottle.Secret) config.Field[S] {
+func SecretField[S any](key, doc string, at func(S) *numathrottle.Secret) config.Field[S] {
 	return open.SecretField(key, doc, at)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-type field = config.Field[Config]
+type field = config.Field[*Config]
 
 // The bounds of a limit.
 const (
@@ -121,8 +121,7 @@ func leaseField() field {
 	f := config.DurationField("lease", consensus.MinLease, consensus.MaxLease, "`10s`",
 		"How long a share is good for without the store; the first pod of a pool settles it", func(c *Config) *time.Duration { return &c.Lease }).Like("5s")
 	f.Allowed = "a duration in whole milliseconds, `3s` to `10s`"
-	inRange := f.Range
-	f.Range = func(c *Config) bool { return inRange(c) && c.Lease%time.Millisecond == 0 }
+	f.Range = func(c *Config) bool { return c.Lease%time.Millisecond == 0 }
 	return f
 }
 
@@ -180,9 +179,9 @@ var credentialFields = []field{
 }
 
 // SecretField is a setting that is never printed, for a program of this module.
-func SecretField[C any](key, doc string, at func(*C) *Secret) config.Field[C] {
+func SecretField[C any](key, doc string, at func(C) *Secret) config.Field[C] {
 	return config.Field[C]{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
-		func(c *C, text string) { *at(c) = NewSecret(text) },
-		func(c *C) string { return at(c).Reveal() },
+		func(c C, text string) { *at(c) = NewSecret(text) },
+		func(c C) string { return at(c).Reveal() },
 	)}
 }

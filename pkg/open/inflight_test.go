@@ -98,7 +98,7 @@ func TestLoadWithReadsTwoTables(t *testing.T) {
 		model string
 		pool  Config
 	}
-	own := []config.Field[program]{
+	own := []config.Field[*program]{
 		{Key: "model", Prefix: "PROGRAM_", Allowed: "a text", Value: config.Text(func(p *program) *string { return &p.model })},
 	}
 	load := func() (p program, err error) {

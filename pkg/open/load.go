@@ -36,7 +36,7 @@ func Load() (Config, error) {
 }
 
 // Fields returns every setting of a Config, for a program of this module that takes them as flags or shows them.
-func Fields() []config.Field[Config] { return slices.Clone(fields) }
+func Fields() []config.Field[*Config] { return slices.Clone(fields) }
 
 // LoadFlags is Load for a program of this module with flags named like the settings. The form of environ is that of os.Environ. The map
 // flags holds the given flags by setting key; they override file and environment. LoadFlags also reads the files with credentials, so the
@@ -69,7 +69,7 @@ func ReadFlags(environ []string, flags map[string]string) (Config, *config.Readi
 // pool(c). It reads the file and the environment once for both. The result has every fault, and accepts faults that the program finds
 // itself. The settings of the limit itself (max, per, burst, ...) are allowed only if own has them, from LimitFields. Otherwise they are a
 // fault that says so.
-func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) *config.Reading {
+func LoadWith[C any](own []config.Field[C], pool func(C) *Config, c C) *config.Reading {
 	has := func(key string) bool {
 		return slices.ContainsFunc(own, func(f config.Field[C]) bool { return f.Variable() == config.Variable(key) })
 	}
@@ -86,14 +86,14 @@ func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) *config
 }
 
 // ProgramFields returns every setting of a program: own, its own settings, and the settings of its pool.
-func ProgramFields[C any](own []config.Field[C], pool func(*C) *Config) []config.Field[C] {
+func ProgramFields[C any](own []config.Field[C], pool func(C) *Config) []config.Field[C] {
 	return append(slices.Clone(own), config.Lift(poolFields(), pool)...)
 }
 
 // LimitFields returns the settings of a limit under the library's own names, all of them or only the given keys. It is for programs of this
 // module that have a limit. They set the Limit of the Config at pool(c), which LoadWith also checks. Without keys, the program also gets
 // settings that the library adds later.
-func LimitFields[C any](pool func(*C) *Config, only ...string) []config.Field[C] {
+func LimitFields[C any](pool func(C) *Config, only ...string) []config.Field[C] {
 	return config.Lift(slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
 		return !slices.Contains(limitKeys, f.Key) || len(only) > 0 && !slices.Contains(only, f.Key)
 	}), pool)

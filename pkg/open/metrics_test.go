@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/export"
+	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
@@ -34,7 +34,7 @@ type series struct {
 // metric's name there by its description.
 func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 	t.Helper()
-	meters, handler, stop, err := export.Prometheus()
+	meters, handler, stop, err := health.Prometheus()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, stop(context.Background())) }()
 	telemetry, err := otelthrottle.New(otelthrottle.WithMeterProvider(meters))

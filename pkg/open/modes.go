@@ -44,7 +44,7 @@ func percentage(key string, at func(*throttle.GoBackN) *int) field {
 	}
 }
 
-func ofMode(set func(m *throttle.GoBackN, text string) bool) config.Value[Config] {
+func ofMode(set func(m *throttle.GoBackN, text string) bool) config.Value[*Config] {
 	return config.Custom(func(c *Config, text string) bool {
 		m, _ := c.Limit.Mode.(throttle.GoBackN)
 		ok := set(&m, text)

@@ -7,22 +7,21 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/quotafile"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // QuotasField is a setting that holds quotas, for a program of this module whose limit has another name. It checks only their form; allowed
 // describes further restrictions.
-func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) config.Field[C] {
+func QuotasField[C any](allowed, doc string, at func(C) *throttle.Quotas) config.Field[C] {
 	return config.Field[C]{
 		Key: "quotas", Allowed: "a mapping with `tags`, `match` and `other`, in the variable too; " + allowed, Default: "none", Doc: doc,
-		Example: "{tags: {acme: {reserved: 200}}, other: {total: 50}}", Form: quotafile.Schema(),
+		Example: "{tags: {acme: {reserved: 200}}, other: {total: 50}}", Form: config.QuotasForm(),
 		Value: config.Block(
-			func(c *C, n *yaml.Node) (faults []config.BlockFault) {
-				*at(c), faults = quotafile.Decode(n)
+			func(c C, n *yaml.Node) (faults []config.BlockFault) {
+				*at(c), faults = config.ReadQuotas(n)
 				return faults
 			},
-			func(c *C) string { return showQuotas(*at(c)) }),
+			func(c C) string { return showQuotas(*at(c)) }),
 	}
 }
 

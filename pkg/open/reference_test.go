@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the tables of docs/configuration.
 const reference = "../../docs/configuration.md"
 
 // TestReference compares the tables of store URLs in the documentation with those that follow from the code. With -update it
-// writes them. The settings are in docs/settings.md, which internal/meta/pages writes.
+// writes them. The settings are in docs/settings.md, which internal/meta writes.
 func TestReference(t *testing.T) {
 	content, err := os.ReadFile(reference)
 	require.NoError(t, err)

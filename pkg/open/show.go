@@ -12,7 +12,7 @@ import (
 
 // Show writes settings without secrets, for a program of this module. Each setting that differs from its zero value is a line of YAML, with
 // a comment about its source. The error is that of w.
-func Show[C any](w io.Writer, fields []config.Field[C], c *C, r *config.Reading) error {
+func Show[C any](w io.Writer, fields []config.Field[C], c C, r *config.Reading) error {
 	var b strings.Builder
 	for _, s := range config.Show(fields, c) {
 		value := s.Value

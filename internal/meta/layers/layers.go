@@ -25,9 +25,9 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
-		"internal/listen", "internal/mutants", "internal/proof", "internal/quotafile", "internal/race", "internal/short",
-		"internal/stopnotice", "internal/tagname", "internal/templatecheck", "internal/version", "pkg/limit",
+		"internal/allocs", "internal/bounded", "internal/costrule", "internal/dialguard",
+		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/race", "internal/short",
+		"internal/stopnotice", "internal/tagname", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{
 		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
@@ -36,14 +36,14 @@ var layers = []layer{
 	{"sides", []string{"internal/gate", "internal/sharing"}},
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
-		"internal/admission", "internal/apierror", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
+		"internal/admission", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
 		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
 		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
 	}},
 	{"opening from a configuration", []string{".", "internal/drivers", "pkg/open"}},
 	{"programs", []string{
-		"cmd", "examples", "internal/cli", "internal/console", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy", "internal/permitapi",
-		"internal/permitserver", "internal/program", "internal/proxyconf",
+		"cmd", "examples", "internal/cli", "internal/console", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy",
+		"internal/permits", "internal/program", "internal/proxy",
 	}},
 	{"test machinery", []string{
 		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/chaos", "internal/dataplane", "internal/demo", "internal/languages", "internal/meta",
@@ -60,7 +60,7 @@ var apart = [][2]string{
 	{"pkg/consensus/redisstore", "pkg/consensus/natsstore"},
 	{"pkg/open", "pkg/consensus/redisstore"},
 	{"pkg/open", "pkg/consensus/natsstore"},
-	{"pkg/open", "internal/export"},
+	{"pkg/open", "internal/health"},
 	{"pkg/consensus/driver", "internal/bucket"},
 }
 

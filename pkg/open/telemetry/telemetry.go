@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
-	"github.com/numaproj-contrib/numathrottle/internal/export"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 )
@@ -22,7 +21,7 @@ func init() { //nolint:gochecknoinits // as the drivers of database/sql do
 }
 
 func fromEnv(ctx context.Context, id string) (metric.MeterProvider, trace.TracerProvider, func(context.Context) error, error) {
-	p, release, err := export.FromEnv(ctx, id)
+	p, release, err := health.Exporters(ctx, id)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -1,4 +1,5 @@
-// Package render makes URLs, headers and bodies of requests from messages, by text/template.
+// Package render makes requests from messages: URLs, headers and bodies by text/template. It groups the bodies by destination, joins them in a
+// format, and compresses them.
 //
 // # Confinement
 //

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/numaproj-contrib/numathrottle/internal/templatecheck"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // A Text is the template of a body, a header or a key. Its methods are safe for concurrent use.
@@ -30,7 +30,7 @@ func parseTemplate(name, source string) (*template.Template, error) {
 	if err != nil {
 		return nil, errors.New("is no template: " + withoutText(err))
 	}
-	if err := templatecheck.Fields(t, messageFields...); err != nil {
+	if err := program.TemplateFields(t, messageFields...); err != nil {
 		return nil, fmt.Errorf("is no template for a message: %w", err)
 	}
 	return t, nil

@@ -1,0 +1,71 @@
+package proxy_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Half of the places may wait for one tag; what comes above is told at once what the tag lacks, and no other tag is.
+func TestATagThatWaitsLeavesPlacesForOthers(t *testing.T) {
+	for _, tag := range []string{quotatest.Total, quotatest.Budget, quotatest.Paused} {
+		t.Run(tag, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th := quotatest.New(t)
+				l, ok := proxy.BoundTags(th, 6).(throttle.Tagger)
+				require.True(t, ok)
+				for range quotatest.Passes(tag, 100) {
+					_, err := l.ForTag(tag).Acquire(t.Context(), 1)
+					require.NoError(t, err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 3)
+				for range 3 {
+					go func() {
+						_, err := l.ForTag(tag).AcquireUpTo(ctx, 1)
+						ended <- err
+					}()
+				}
+				synctest.Wait()
+				for _, acquire := range []func(context.Context, int) (throttle.Permit, error){l.ForTag(tag).Acquire, l.ForTag(tag).AcquireUpTo} {
+					_, err := acquire(t.Context(), 1)
+					require.NoError(t, quotatest.Fault(err, tag))
+				}
+				require.Empty(t, ended)
+				_, err := l.ForTag(quotatest.Free).Acquire(t.Context(), 1)
+				require.NoError(t, err)
+				cancel()
+				for range 3 {
+					require.ErrorIs(t, <-ended, context.Canceled)
+				}
+				ctx, cancel = context.WithTimeout(t.Context(), 48*time.Hour)
+				defer cancel()
+				_, err = l.ForTag(tag).Acquire(ctx, 1)
+				require.Equal(t, tag == quotatest.Paused, err == nil, "they have left, and the pause is over after a day: %v", err)
+			})
+		})
+	}
+}
+
+// What tells no tags apart stays as it is, and what a service says reaches the limit.
+func TestBoundTagsOfOtherLimiters(t *testing.T) {
+	plain, err := throttle.New(throttle.Limit{Max: 10})
+	require.NoError(t, err)
+	defer plain.Close()
+	require.Same(t, plain, proxy.BoundTags(plain, 10))
+	th := quotatest.New(t)
+	l := proxy.BoundTags(th, 10)
+	told, ok := l.(interface {
+		RetryAfter(until time.Time, reason string)
+	})
+	require.True(t, ok)
+	told.RetryAfter(time.Now().Add(time.Minute), "test")
+	require.NotNil(t, th.Status().Paused)
+}
