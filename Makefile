@@ -156,8 +156,8 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 
 # An import that points upwards fails.
 .PHONY: map
-map: ## Write the map of packages in docs/architecture.md, and check that imports run downwards
-	@$(GO) run ./internal/meta/layers -page docs/architecture.md
+map: ## Write the map of packages in internal/meta/layers, and check that imports run downwards
+	@$(GO) run ./internal/meta/layers -page internal/meta/layers/README.md
 
 # The product has no switches for the rules: they come in by go test -overlay.
 .PHONY: mutants

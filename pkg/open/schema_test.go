@@ -291,7 +291,7 @@ func TestSchemaTakesTheExamples(t *testing.T) {
 		}
 		return nil
 	}))
-	require.GreaterOrEqual(t, len(found), 12)
+	require.GreaterOrEqual(t, len(found), 8)
 }
 
 // isSettings tells whether a text is a file of the settings of a limit: most of its names are, and it is none of a ready-made program.

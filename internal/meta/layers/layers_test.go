@@ -13,7 +13,7 @@ import (
 
 const (
 	root = "../../.."
-	page = root + "/docs/architecture.md"
+	page = root + "/internal/meta/layers/README.md"
 )
 
 func TestNoImportPointsUpwards(t *testing.T) {
@@ -27,7 +27,7 @@ func TestNoImportPointsUpwards(t *testing.T) {
 	require.NoError(t, err)
 	want, err := withMap(string(text), all)
 	require.NoError(t, err)
-	require.Equal(t, want, string(text), "make map writes the page anew")
+	require.Equal(t, want, string(text), "make map writes the page")
 }
 
 func TestCheckFindsFaults(t *testing.T) {

@@ -1,5 +1,5 @@
 // Command layers prints the map of this module's packages, by layer, and fails if an import points upwards. `make map` runs it and updates
-// docs/architecture.md.
+// README.md.
 package main
 
 import (
