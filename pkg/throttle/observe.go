@@ -49,9 +49,10 @@ type waitSpan struct {
 	done  []func(Waited)
 }
 
-// watch begins a waitSpan. No lock is held.
-func (o *options) watch(ctx context.Context, r Reason, n int) waitSpan {
-	return o.follow(ctx, Wait{Limit: o.name, Tag: o.common.Tag, Reason: r, Cost: n})
+// watch implements counter.
+func (o *options) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+	v := o.follow(ctx, Wait{Limit: o.name, Tag: o.common.Tag, Reason: r, Cost: n})
+	return v.end
 }
 
 // follow begins a waitSpan over a wait. No lock is held.

@@ -73,7 +73,7 @@ func (t *rateLimiter) draw(n int, now int64) (pos int64, ok bool) {
 func (t *rateLimiter) denyNow(n int, now int64) (Permit, bool) {
 	if n <= t.bucket.Largest { // what can never be granted is no demand
 		if t.issue.from != nil {
-			if p, ok := t.takeIssued(n, now); ok {
+			if p, ok := t.takeIssued(n, now, true); ok {
 				return p, true
 			}
 		}

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"context"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
@@ -221,8 +220,3 @@ func (t *rateLimiter) drawn(w *waiter, n int) {
 
 func (t rateSource) countWait(r Reason)    { t.gate.Waits.CountWait(r) }
 func (t rateSource) countRefusal(r Reason) { t.gate.Waits.CountRefusal(r) }
-
-func (t rateSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	v := t.options.watch(ctx, r, n)
-	return v.end
-}

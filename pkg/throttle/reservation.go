@@ -72,8 +72,9 @@ func (t *rateLimiter) issuedLaw() *bucket.Segment {
 	return s
 }
 
-// takeIssued draws once more, under the lock, for a TryAcquire that found nothing: a slot may have come unnoticed. If not, it asks for one.
-func (t *rateLimiter) takeIssued(n int, now int64) (Permit, bool) {
+// takeIssued looks once more, under the lock, for n tokens that were not found without it: a slot may have come unnoticed. If not, it asks
+// for one. It draws only if draw says so.
+func (t *rateLimiter) takeIssued(n int, now int64, draw bool) (Permit, bool) {
 	if now < t.issue.look.Load() {
 		return Permit{}, false
 	}
@@ -84,32 +85,16 @@ func (t *rateLimiter) takeIssued(n int, now int64) (Permit, bool) {
 	}
 	now = t.gate.Now()
 	t.ripen(now)
-	if pos, ok := t.bucket.Draw(t.bucket.Units(n), now); ok {
-		return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+	if draw {
+		if pos, ok := t.bucket.Draw(t.bucket.Units(n), now); ok {
+			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+		}
 	}
-	if n == 1 { // more than one is never at hand
+	if n == 1 && (draw || t.bucket.Level(now) < t.bucket.Units(1)) { // more than one is never at hand
 		t.issue.asked.Store(true)
 		t.arm(now)
 	}
 	return Permit{}, false
-}
-
-// issueOne is takeIssued without a draw: it brings the bucket up to now, or asks for a slot.
-func (t *rateLimiter) issueOne(n int, now int64) {
-	if now < t.issue.look.Load() {
-		return
-	}
-	t.gate.Lock()
-	defer t.gate.Unlock()
-	if !t.issuing() || t.gate.Closed.Load() {
-		return
-	}
-	now = t.gate.Now()
-	t.ripen(now)
-	if n == 1 && t.bucket.Level(now) < t.bucket.Units(1) {
-		t.issue.asked.Store(true)
-		t.arm(now)
-	}
 }
 
 // looksAgain reports whether a draw that found nothing without a lock may find n tokens under it, because others wait, or a slot has come.
@@ -119,7 +104,7 @@ func (t *rateLimiter) looksAgain(n int, now int64) bool {
 		return false
 	}
 	if t.issue.from != nil {
-		t.issueOne(n, now)
+		t.takeIssued(n, now, false)
 	}
 	return true
 }

@@ -59,12 +59,13 @@ func TestALimitAsksItsReserver(t *testing.T) {
 			go func() { _, _ = th.Acquire(t.Context(), 1) }()
 			time.Sleep(200 * time.Millisecond)
 			comes := rateSource{&th.rateLimiter}
-			for _, r.passing = range []bool{false, true} {
+			for _, passing := range []bool{false, true} {
 				comes.Lock()
+				r.passing = passing
 				w := newcomer(comes, 1)
 				_, taken := comes.Take(&w, 1)
 				comes.Unlock()
-				require.Equal(t, r.passing, taken)
+				require.Equal(t, passing, taken)
 			}
 			require.Equal(t, 1, th.Status().Waiting)
 		},

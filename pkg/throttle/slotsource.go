@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -165,8 +164,3 @@ func (f *InFlight) serve() {
 
 func (f slotSource) countWait(r Reason)    { f.gate.Waits.CountWait(r) }
 func (f slotSource) countRefusal(r Reason) { f.gate.Waits.CountRefusal(r) }
-
-func (f slotSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	v := f.options.watch(ctx, r, n)
-	return v.end
-}

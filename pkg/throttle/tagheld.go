@@ -159,7 +159,26 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 	if s == nil {
 		return worst, false
 	}
-	if worst, ok = s.holdsMost(); ok && worst.tag != nil && worst.retry == 0 {
+	for _, g := range s.all() {
+		is := g.hold()
+		if more := is.callers - worst.callers; more > 0 || more == 0 && is.refused > worst.refused {
+			worst, ok = is, true
+		}
+	}
+	s.held.mu.Lock()
+	for name, callers := range s.held.callers {
+		if more := callers - worst.callers; more > 0 || more == 0 && worst.tag == nil && name < worst.name {
+			worst, ok = hold{name: name, reason: ReasonPause, callers: callers}, true
+		}
+	}
+	s.held.mu.Unlock()
+	switch {
+	case !ok:
+	case worst.tag == nil:
+		if p, held := s.pauseOf(worst.name); held && !p.Until.IsZero() {
+			worst.retry = p.Until.Sub(s.t.gate.Present())
+		}
+	default:
 		if th, held := worst.tag.throttled(); held {
 			worst.retry = th.RetryAfter
 		}
@@ -194,29 +213,6 @@ func (s *tagSet) holds(h hold, own HoldUp, held bool) bool {
 		return h.callers > own.Waiting
 	}
 	return h.callers == 0 && h.refused > 0 && h.refused >= s.limited.Load()
-}
-
-// holdsMost returns the tag that holds back most callers, or else the one that refuses most, mostly without when it would grant a token.
-func (s *tagSet) holdsMost() (worst hold, ok bool) {
-	for _, g := range s.all() {
-		is := g.hold()
-		if more := is.callers - worst.callers; more > 0 || more == 0 && is.refused > worst.refused {
-			worst, ok = is, true
-		}
-	}
-	s.held.mu.Lock()
-	defer s.held.mu.Unlock()
-	for name, callers := range s.held.callers {
-		if more := callers - worst.callers; more > 0 || more == 0 && worst.tag == nil && name < worst.name {
-			worst, ok = hold{name: name, reason: ReasonPause, callers: callers}, true
-		}
-	}
-	if ok && worst.tag == nil {
-		if p, held := s.pauseOf(worst.name); held && !p.Until.IsZero() {
-			worst.retry = p.Until.Sub(s.t.gate.Present())
-		}
-	}
-	return worst, ok
 }
 
 // countWait counts a wait for the limit to each tag.

@@ -29,7 +29,7 @@ func (t *rateLimiter) acquire(ctx context.Context, n int, upTo bool) (Permit, er
 
 // await is stand, watched. Its frame is not that of acquire, on which the look into the queue stands.
 func (t *rateLimiter) await(ctx context.Context, w *waiter) {
-	v := t.watch(ctx, w.Reason, w.N)
+	v := t.follow(ctx, Wait{Limit: t.name, Tag: t.gate.Tag, Reason: w.Reason, Cost: w.N})
 	t.stand(ctx, w)
 	v.end(w.Permit.n, w.Err)
 }
