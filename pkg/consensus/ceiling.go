@@ -100,9 +100,9 @@ func (l *poolCeiling) report(c *core, now time.Duration, req *request) {
 	switch {
 	case l.limit.Max == 0:
 	case !l.law.Ramps && !l.law.Adapts:
-		n.setLimit(l.law.Config, 0, 0)
+		setLimit(n, l.law.Config, 0, 0)
 	default:
-		n.setLimit(l.law.Config, l.used, l.offers)
+		setLimit(n, l.law.Config, l.used, l.offers)
 		l.calls.report(n, l.law.Adapts)
 	}
 }

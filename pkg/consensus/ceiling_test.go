@@ -29,7 +29,7 @@ func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
 }
 
 func noteOf(l throttle.Limit, used, offered int64) (n note) {
-	n.setLimit(l.CeilingConfig(), used, offered)
+	setLimit(&n, l.CeilingConfig(), used, offered)
 	return n
 }
 
@@ -284,7 +284,8 @@ func TestRampMovesOnceASecond(t *testing.T) {
 func TestRampAtTheTopWritesNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}).CeilingConfig()})
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}})
+	p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 	now := time.Duration(0)
 	ask := func(n int) {
 		for range n {

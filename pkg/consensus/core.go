@@ -214,8 +214,7 @@ func (c *core) isIssuing(now time.Duration) bool {
 	return c.state == StateHolding && (c.issuing || c.winding)
 }
 
-// Tick notices that the lease has run out. It is due at the end of what Held returns, and every other
-// method does the same first.
+// Tick notices that the lease has run out. It is due at Until, and every other method does the same first.
 func (c *core) Tick(now time.Duration) {
 	if c.state != StateHolding && c.held == 0 || now < c.until {
 		return

@@ -52,9 +52,9 @@ const (
 	maxNoteCuts   = 78_000_000_000
 )
 
-// setLimit sets the configured limit and its use. A period with a fraction of a microsecond is
+// setLimit sets the configured limit and its use in a note. A period with a fraction of a microsecond is
 // rounded up, so that the limit in the note is never above the real one.
-func (n *note) setLimit(l ceiling.Config, used, offered int64) {
+func setLimit(n *note, l ceiling.Config, used, offered int64) {
 	per := (l.Limit.Per + time.Microsecond - 1).Truncate(time.Microsecond)
 	n.limit, n.hard, n.used, n.offered = ceiling.Rate{Max: l.Limit.Max, Per: per}, l.Hard, used, offered
 }

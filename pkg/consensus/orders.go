@@ -21,8 +21,8 @@ type Orders struct {
 	Forgiven int
 }
 
-// Orders returns what the holder must have in force from now on. The lease holds until ahead from now at least: a falling ceiling counts
-// before it has fallen, a rising one when it has risen. base is the origin of local time.
+// Orders returns what the holder must have in force from now on. base is the origin of local time. The lease holds until ahead from now at
+// least: a falling ceiling counts before it has fallen, a rising one when it has risen.
 func (p *Processor) Orders(now, ahead time.Duration, base time.Time) Orders {
 	p.Tick(now)
 	o := Orders{Pauses: paused(p.pauses.inForce(now), base), Lease: p.leaseOf(now, ahead, base), Forgiven: p.ceiling.forgiving.times}

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -79,6 +82,26 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 	p := &Processor{core: core{cfg: cfg, lease: cfg.Lease}}
 	p.restart(incarnation)
 	return p
+}
+
+// Configure sets the terms of the limiter, which must be valid. The zero Terms, as before the first call, are no limit: no override and
+// no ramp changes the worth of a share. With a Spacing of MinSpacing the processor neither asks for issued tokens nor prevents them. With
+// more Slots than limit.ExactSlots the limit is divided as any other: nobody would miss a fraction of a slot per processor then. The next
+// request reports the terms to the others, and is due at once if one was sent already.
+func (p *Processor) Configure(t sharing.Terms) {
+	p.ceiling.configure(&t)
+	p.permits.strict = t.Strict
+	p.tags.configure(&p.core, &t)
+	p.load.fixed = p.tags.on // tokens of tags are drawn for a usual interval
+	p.split, p.reported.Slots = split{}, max(t.Slots, 0)
+	if t.Slots <= limit.ExactSlots {
+		p.split.slots = p.reported.Slots
+	}
+	// A pool that is to issue tokens must learn it before it gives out shares.
+	issued := t.Spacing > 0 && (t.Strict || t.Spacing > p.interval()/100)
+	if p.seq > 0 && (t.Ceiling.Limit.Max > 0 || issued) {
+		p.urgency = urgencyNow
+	}
 }
 
 // restart begins a new incarnation, which holds and remembers nothing.
@@ -228,8 +251,8 @@ func (p *Processor) granted(now time.Duration, a *driver.Answer) {
 	p.hurry(now, before, due)
 }
 
-// hurry works out how soon the next request goes out after an answer that has changed the
-// share in force from before. due is how soon the parts need it.
+// hurry works out how soon the next request goes out, after an answer that has changed the
+// share in force from before. The parts need it as soon as due says.
 func (p *Processor) hurry(now time.Duration, before Share, due urgency) {
 	t := &p.answer
 	p.urgency = max(p.urgency, due)

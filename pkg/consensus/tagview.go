@@ -182,9 +182,9 @@ func (u *TagUse) add(demand, used float64) {
 	u.Demand, u.Used, u.Processors = u.Demand+demand, u.Used+used, u.Processors+1
 }
 
-// PlanTags adds up the tags that the rows of a pool report, the busiest first, with the targets that the processors work out for a limit of
-// most tokens per second. It names those in the quotas in force, which need no defaults filled in. Reports that no store would keep count as
-// nothing.
+// PlanTags adds up the tags that the rows of a pool report, the busiest first. Their targets are those that the processors work out for a
+// limit of most tokens per second. It names those in the quotas in force, which need no defaults filled in. Reports that no store would keep
+// count as nothing.
 func PlanTags(roster []RosterRow, q limit.Quotas, most float64) []TagUse {
 	q = q.WithDefaults(0)
 	known := map[uint64]TagUse{}

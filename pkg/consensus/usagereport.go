@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -45,33 +44,13 @@ func (p *Processor) observe(o *Observation) {
 }
 
 // Yield lowers the share in force as the next Request with this demand would. A holder with calls under way
-// yields first, puts the lower share in force, and then observes its use: nothing is added to that any more.
-// tags are the reports on its tags. Tokens given back must have left its hands.
+// yields first, puts the lower share in force, and then observes its use. Nothing is added to that any more.
+// Its reports on tags come first: tokens given back have left its hands.
 func (p *Processor) Yield(now time.Duration, demand Share, tags []limit.TagReport) {
 	p.Tick(now)
 	p.reportTags(now, tags)
 	p.demand = min(max(demand, 0), Whole)
 	p.choose(now)
-}
-
-// Configure sets the terms of the limiter, which must be valid. The zero Terms, as before the first call, are no limit: no override and
-// no ramp changes the worth of a share. With a Spacing of MinSpacing the processor neither asks for issued tokens nor prevents them. With
-// more Slots than limit.ExactSlots the limit is divided as any other: nobody would miss a fraction of a slot per processor then. The next
-// request reports the terms to the others, and is due at once if one was sent already.
-func (p *Processor) Configure(t sharing.Terms) {
-	p.ceiling.configure(&t)
-	p.permits.strict = t.Strict
-	p.tags.configure(&p.core, &t)
-	p.load.fixed = p.tags.on // tokens of tags are drawn for a usual interval
-	p.split, p.reported.Slots = split{}, max(t.Slots, 0)
-	if t.Slots <= limit.ExactSlots {
-		p.split.slots = p.reported.Slots
-	}
-	// A pool that is to issue tokens must learn it before it gives out shares.
-	issued := t.Spacing > 0 && (t.Strict || t.Spacing > p.interval()/100)
-	if p.seq > 0 && (t.Ceiling.Limit.Max > 0 || issued) {
-		p.urgency = urgencyNow
-	}
 }
 
 // unreadable returns why nothing is renewed though the store answers: this release cannot read the override

@@ -84,7 +84,7 @@ func (t *takeover) take(c *core, _ time.Duration, _ *driver.Answer) urgency {
 // Inherit gives the processor, once for each incarnation, the wills of dead processes under its ID.
 // The next requests name their deaths until the store has answered, each as soon as its debt would
 // have been earned if the process had left instead. A debt that takes longer than a claim stays is
-// left to the removal. settled: the store knows of all of these deaths, so that nothing need be kept of them.
+// left to the removal. The deaths are settled when the store knows of all: nothing need be kept of them.
 func (p *Processor) Inherit(now time.Duration, wills []Will) (settled bool) {
 	p.takeover.inherit(now, p.incarnation, wills)
 	return len(p.takeover.deaths) == 0
