@@ -124,7 +124,7 @@ func TestTheRoleOfTheContainerChoosesTheSocket(t *testing.T) {
 		{"ns/p/v", "sinker-server-info"}, {"ns/p/v/fallback", "fb-sinker-server-info"}, {"ns/p/v/on-success", "ons-sinker-server-info"},
 	} {
 		require.FileExists(t, filepath.Join(volume, want.info))
-		require.NoError(t, pod[i].Cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, pod[i].Process.Signal(syscall.SIGTERM))
 		require.NoError(t, pod[i].Wait())
 		require.Contains(t, pod[i].Output(), want.pool+" ")
 	}

@@ -87,7 +87,7 @@ func inPEM(kind string, der []byte) string {
 // ClosedPort returns an address on loopback where nobody listens, and that somebody may take.
 func ClosedPort(tb testing.TB) string {
 	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	defer listener.Close()
 	return listener.Addr().String()

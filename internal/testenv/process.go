@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"testing"
@@ -20,12 +21,12 @@ type Process struct {
 	log  string
 }
 
-// Self returns this test binary as a program with these variables more. What it is then, TestMain decides.
+// Self returns this test binary as a program with these variables more. TestMain decides by them which program it is.
 func Self(tb testing.TB, env ...string) *exec.Cmd {
 	tb.Helper()
 	self, err := os.Executable()
 	require.NoError(tb, err)
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(context.WithoutCancel(tb.Context()), self) // the test ends it
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }

@@ -22,7 +22,7 @@ type Queue struct {
 	// Headers are those of all messages.
 	Headers map[string]string
 
-	// Asked is the count of each Read, Acked how often each message was acknowledged, and Refused what was nacked.
+	// Asked is the count of each Read, Acked how often each message was acknowledged. Refused are the nacks.
 	Asked   []uint64
 	Acked   map[string]int
 	Refused []sourcesdk.NackOffset

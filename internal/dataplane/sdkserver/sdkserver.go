@@ -77,8 +77,8 @@ func Start(tb testing.TB, handler any) *Server {
 	return s
 }
 
-// Dir returns a folder for sockets, which ends with the test. tb.TempDir carries the test's name, which can make a path too long for a socket
-// (107 bytes on Linux).
+// Dir returns a folder for sockets, which ends with the test. A socket's path has 107 bytes at most on Linux, and tb.TempDir carries the
+// name of the test.
 func Dir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "sdk") //nolint:usetesting // see above
