@@ -145,9 +145,7 @@ func TestJudgement(t *testing.T) {
 }
 
 func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
-	r := standing(
-		closed(RowLeft, holder("a", "0", 0)), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1", 0),
-	)
+	r := standing(closed(RowLeft, holder("a", "0", 0)), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1", 0))
 	req := follow(Report{Wanted: Whole})
 	req.LastSeq, req.LastNonce = 0, 0
 	ans, _ := r.Sync(&req, after(time.Second))

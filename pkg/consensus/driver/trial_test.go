@@ -66,10 +66,7 @@ const remembers = time.Duration(math.MaxInt64)
 
 func newTrial(tb testing.TB) *trial {
 	tb.Helper()
-	return &trial{
-		t: tb, record: &Record{}, at: At{Identity: "server 1", Longest: longest},
-		storeRate: 1, storeTime: 1_800_000_000_000_000,
-	}
+	return &trial{t: tb, record: &Record{}, at: At{Identity: "server 1", Longest: longest}, storeRate: 1, storeTime: 1_800_000_000_000_000}
 }
 
 // wait lets true time pass.
@@ -106,9 +103,7 @@ func (tr *trial) moment() At {
 
 // actor is a new process.
 func (tr *trial) actor(id string) *actor {
-	a := &actor{
-		trial: tr, id: id, incarnation: fmt.Sprint(len(tr.actors)), rate: 1, lease: longest,
-	}
+	a := &actor{trial: tr, id: id, incarnation: fmt.Sprint(len(tr.actors)), rate: 1, lease: longest}
 	tr.actors = append(tr.actors, a)
 	return a
 }
