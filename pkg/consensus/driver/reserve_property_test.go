@@ -68,14 +68,14 @@ func newIssue(tb testing.TB, seed uint64) *issue {
 func (is *issue) join() {
 	is.keeper = is.actor(fmt.Sprint("keeper ", len(is.actors)))
 	is.keeper.spacing, is.keeper.strict, is.keeper.furthest = is.spacing, true, is.furthest
-	is.keeper.sync(0)
+	is.keeper.sync()
 }
 
 // pass lets time pass. The keeper syncs once a second, or the pool's clock would stand.
 func (is *issue) pass(d time.Duration) {
 	for ; d > 0; d -= time.Second {
 		is.wait(min(d, time.Second))
-		if ans := is.keeper.sync(0); ans.Status != Granted {
+		if ans := is.keeper.sync(); ans.Status != Granted {
 			is.join()
 		}
 		is.seen = max(is.seen, is.keeper.revision)
