@@ -115,9 +115,7 @@ func TestStatusOfSeveralPools(t *testing.T) {
 		join(store, pool+"/silent", "a", "", consensus.Whole, 1).sync(t)
 		gone := join(store, pool+"/gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
 		gone.sync(t)
-		require.NoError(t, store.Leave(t.Context(), driver.Leave{
-			Pool: gone.pool, ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1,
-		}))
+		require.NoError(t, store.Leave(t.Context(), driver.Leave{Pool: gone.pool, ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
 	}, "status", "orders/pipeline/enrich/in-flight", "orders/pipeline/enrich/silent", "orders/pipeline/enrich/gone")
 	requireGolden(t, "status-pools.golden", out)
 }

@@ -77,6 +77,8 @@ func from(k *Console, remote, token string) int {
 // Wrong tokens are throttled per address. The right token always works: behind a proxy all logins come from one address.
 func TestWhoGuessesSlowsDownNobodyElse(t *testing.T) {
 	k, _ := serve(t, memstore.New(), token)
+	now := time.Now()
+	k.sessions.now = func() time.Time { return now }
 	for range mostTries {
 		require.Equal(t, 401, from(k, "127.0.0.1:1", token+"x"))
 	}
@@ -88,6 +90,8 @@ func TestWhoGuessesSlowsDownNobodyElse(t *testing.T) {
 			require.Equal(t, 200, from(k, address, token))
 		}
 	}
+	now = now.Add(2 * triesIn)
+	require.Equal(t, 401, from(k, "127.0.0.1:1", token+"x"))
 }
 
 // However many addresses guess, few are remembered; one that goes on within its IPv6 network is one.

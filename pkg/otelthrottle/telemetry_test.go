@@ -225,7 +225,8 @@ func TestMetricsOfSlots(t *testing.T) {
 func (c *collector) requirePauses(t *testing.T, l interface {
 	throttle.Limiter
 	Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error)
-}) {
+},
+) {
 	t.Helper()
 	pause := func() {
 		_, err := l.Pause(t.Context(), time.Now().Add(time.Minute), "")

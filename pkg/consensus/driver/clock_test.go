@@ -33,9 +33,7 @@ func TestClock(t *testing.T) {
 			r := &Record{}
 			var pool []time.Duration
 			for i, now := range c.store {
-				req := Request{
-					Pool: "pool", ID: "a", Incarnation: "1", Seq: uint64(i + 1), LastSeq: uint64(i), Lease: longest, Report: Report{},
-				}
+				req := Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: uint64(i + 1), LastSeq: uint64(i), Lease: longest, Report: Report{}}
 				ans, _ := r.Sync(&req, after(now))
 				pool = append(pool, time.Duration(ans.Time-t0)*time.Microsecond)
 			}

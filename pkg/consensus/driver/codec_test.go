@@ -233,9 +233,7 @@ func TestRecordWithTillsIsCompact(t *testing.T) {
 	r := smallRecord()
 	r.Clock, r.Wall = 1_795_000_000_000_000, 1_795_000_000_000_000
 	for i := range uint64(1000) {
-		r.Tills = append(r.Tills, Till{
-			Key: i << 54, Version: MaxVersion, Paid: r.Clock + int64(i)*1000, Full: r.Clock + int64(i)*1000 + 100_000,
-		})
+		r.Tills = append(r.Tills, Till{Key: i << 54, Version: MaxVersion, Paid: r.Clock + int64(i)*1000, Full: r.Clock + int64(i)*1000 + 100_000})
 	}
 	without := len(written(t, r))
 	require.Less(t, without, 1000*18)

@@ -12,7 +12,7 @@ func TestAPoolBeginsAnewWhenAllRowsAreRemoved(t *testing.T) {
 	tr.at.Remembers = remembers
 	sync := func(a *actor, after time.Duration) Answer {
 		tr.wait(after)
-		return a.sync(0)
+		return a.sync()
 	}
 	a, b, d := tr.actor("a"), tr.actor("b"), tr.actor("d")
 	sync(a, 0)
@@ -36,11 +36,11 @@ func TestAPoolBeginsAnewWhenAllRowsAreRemoved(t *testing.T) {
 func TestNoTwoLivesBeginAtTheSameTime(t *testing.T) {
 	tr := newTrial(t)
 	tr.at.Remembers = remembers
-	began := tr.actor("a").sync(0).Epoch
+	began := tr.actor("a").sync().Epoch
 	for _, id := range []string{"b", "c", "d"} {
 		tr.record.Rows = nil // all have left and are removed, and the clock has not moved
 		tr.wait(time.Hour)
-		ans := tr.actor(id).sync(0)
+		ans := tr.actor(id).sync()
 		require.Equal(t, began+1, ans.Epoch)
 		require.Equal(t, t0, ans.Time)
 		began = ans.Epoch

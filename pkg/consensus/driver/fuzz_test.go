@@ -410,9 +410,7 @@ func FuzzSync(f *testing.F) {
 		}
 
 		left := copyOf(t, r)
-		leave := Leave{
-			Pool: req.Pool, ID: req.ID, Incarnation: req.Incarnation, Seq: req.Seq + 1, LastSeq: req.Seq, LastNonce: req.Nonce,
-		}
+		leave := Leave{Pool: req.Pool, ID: req.ID, Incarnation: req.Incarnation, Seq: req.Seq + 1, LastSeq: req.Seq, LastNonce: req.Nonce}
 		if leave.Seq == 0 {
 			require.Error(t, leave.Validate())
 			return

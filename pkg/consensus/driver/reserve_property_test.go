@@ -56,10 +56,7 @@ type unread struct {
 func newIssue(tb testing.TB, seed uint64) *issue {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 10))
-	is := &issue{
-		trial: newTrial(tb), rng: rng,
-		spacing: []time.Duration{time.Millisecond, 333_333_334, 20_000_001, 2 * time.Second}[rng.IntN(4)],
-	}
+	is := &issue{trial: newTrial(tb), rng: rng, spacing: []time.Duration{time.Millisecond, 333_333_334, 20_000_001, 2 * time.Second}[rng.IntN(4)]}
 	is.ahead = []int{0, 0, 1, 5, 20}[rng.IntN(5)]
 	is.at.Deferred = rng.IntN(2) == 0
 	is.storeRate = 1 + 0.0833*(2*rng.Float64()-1)
@@ -71,14 +68,14 @@ func newIssue(tb testing.TB, seed uint64) *issue {
 func (is *issue) join() {
 	is.keeper = is.actor(fmt.Sprint("keeper ", len(is.actors)))
 	is.keeper.spacing, is.keeper.strict, is.keeper.furthest = is.spacing, true, is.furthest
-	is.keeper.sync(0)
+	is.keeper.sync()
 }
 
 // pass lets time pass. The keeper syncs once a second, or the pool's clock would stand.
 func (is *issue) pass(d time.Duration) {
 	for ; d > 0; d -= time.Second {
 		is.wait(min(d, time.Second))
-		if ans := is.keeper.sync(0); ans.Status != Granted {
+		if ans := is.keeper.sync(); ans.Status != Granted {
 			is.join()
 		}
 		is.seen = max(is.seen, is.keeper.revision)
@@ -87,10 +84,7 @@ func (is *issue) pass(d time.Duration) {
 
 // reserve reserves as a client does whose answer may be lost.
 func (is *issue) reserve() {
-	req := Reserve{
-		Pool: "pool", Count: 1 + is.rng.IntN(4), Spacing: is.spacing, Ahead: is.ahead * is.rng.IntN(2),
-		Revision: is.seen, Lease: longest,
-	}
+	req := Reserve{Pool: "pool", Count: 1 + is.rng.IntN(4), Spacing: is.spacing, Ahead: is.ahead * is.rng.IntN(2), Revision: is.seen, Lease: longest}
 	if n := len(is.mine); n > 0 && is.rng.IntN(4) == 0 {
 		is.cancel(&req, n-1)
 	}
@@ -172,10 +166,7 @@ func (is *issue) take(req Reserve, res Reserved) {
 	for i := range res.Count {
 		wait := res.Wait + time.Duration(i)*res.Spacing
 		require.LessOrEqual(is.t, wait, time.Duration(req.Ahead)*is.spacing, "too far ahead")
-		slots = append(slots, judged{
-			epoch: is.epoch, at: res.Time*1000 + int64(wait),
-			trueTime: is.now + wait, spacing: res.Spacing,
-		})
+		slots = append(slots, judged{epoch: is.epoch, at: res.Time*1000 + int64(wait), trueTime: is.now + wait, spacing: res.Spacing})
 	}
 	is.slots = append(is.slots, slots...)
 	is.furthest = max(is.furthest, slots[len(slots)-1].trueTime)

@@ -12,9 +12,7 @@ import (
 // that hold nothing unless they are given.
 func issuing(spacing time.Duration, rows ...Row) *Record {
 	r := standing(rows...)
-	r.Permits = Permits{
-		Issuing: true, Spacing: spacing, SpacingUntil: t0 + micros(time.Hour), StrictUntil: t0 + micros(time.Hour),
-	}
+	r.Permits = Permits{Issuing: true, Spacing: spacing, SpacingUntil: t0 + micros(time.Hour), StrictUntil: t0 + micros(time.Hour)}
 	return r
 }
 

@@ -104,8 +104,11 @@ func TestJudgement(t *testing.T) {
 		{"replaced, again", []Row{closed(RowReplaced, live), second}, request{7, 700, 5, 500, nil}, Ticket{}, Replaced, ""},
 		{"replaced by one that left", []Row{closed(RowReplaced, live), closed(RowLeft, second)}, request{8, 800, 7, 700, nil}, Ticket{}, Removed, ""},
 		{
-			"replaced by one that was replaced", []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3", 0)},
-			request{8, 800, 7, 700, nil}, Ticket{}, Replaced, "",
+			"replaced by one that was replaced",
+			[]Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3", 0)},
+			request{8, 800, 7, 700, nil},
+			Ticket{},
+			Replaced, "",
 		},
 
 		{"new", nil, request{1, 100, 0, 0, nil}, Ticket{}, Granted, ""},
@@ -145,9 +148,7 @@ func TestJudgement(t *testing.T) {
 }
 
 func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
-	r := standing(
-		closed(RowLeft, holder("a", "0", 0)), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1", 0),
-	)
+	r := standing(closed(RowLeft, holder("a", "0", 0)), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1", 0))
 	req := follow(Report{Wanted: Whole})
 	req.LastSeq, req.LastNonce = 0, 0
 	ans, _ := r.Sync(&req, after(time.Second))
@@ -184,14 +185,16 @@ func TestLeave(t *testing.T) {
 		{"the answer to the newest request", live, Leave{Seq: 9, LastSeq: 7, LastNonce: 700}, true, RowLeft},
 		{
 			"an answer before, and the newest request", live,
-			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 700}}}, true, RowLeft,
+			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 700}}},
+			true, RowLeft,
 		},
 		{"an answer that the record has forgotten", live, Leave{Seq: 9, LastSeq: 8, LastNonce: 800}, true, RowCloned},
 		{"no answer at all", live, Leave{Seq: 9}, true, RowCloned},
 		{"an answer before", live, Leave{Seq: 9, LastSeq: 5, LastNonce: 500}, true, RowCloned},
 		{
 			"an answer before, and another request under the newest number", live,
-			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 701}}}, true, RowCloned,
+			Leave{Seq: 9, LastSeq: 5, LastNonce: 500, Unanswered: []Ticket{{6, 600}, {7, 701}}},
+			true, RowCloned,
 		},
 		{"the same number with another nonce", live, Leave{Seq: 9, LastSeq: 7, LastNonce: 701}, true, RowCloned},
 	} {

@@ -39,17 +39,13 @@ func TestConformanceOfThree(t *testing.T) {
 	s.Permits = clusterPermits(t)
 	s.Issued = func(t testing.TB, permits, faults int) {
 		t.Helper()
-		proof.Record(t, "permits-nats", proof.Permits{
-			Store: "JetStream on three servers, the leader moved", Permits: permits, Faults: faults,
-		})
+		proof.Record(t, "permits-nats", proof.Permits{Store: "JetStream on three servers, the leader moved", Permits: permits, Faults: faults})
 	}
 	storetest.Run(t, s)
 }
 
 func suite(h *harness) storetest.Harness {
-	s := storetest.Harness{
-		Longest: longest, Deferred: true, KnowsNew: true, New: h.open, Wipe: h.wipe, Snapshot: h.snapshot,
-	}
+	s := storetest.Harness{Longest: longest, Deferred: true, KnowsNew: true, New: h.open, Wipe: h.wipe, Snapshot: h.snapshot}
 	if h.moves != nil {
 		s.Restart = h.restart
 	}

@@ -102,16 +102,9 @@ func TestBucketsOfOperators(t *testing.T) {
 				warned: []string{"discard new with", "max_msgs 2"},
 				later:  []string{"is full", "max_msgs 2"},
 			},
-			"full, discard old": {
-				change: func(c *jetstream.StreamConfig) { c.MaxBytes = minMaxBytes },
-			},
-			"a few pools, discard old": {
-				change: func(c *jetstream.StreamConfig) { c.MaxMsgs = 100 },
-				warned: []string{"max_msgs 100"},
-			},
-			"as wide as need be": {
-				change: func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.Discard = poolMsgSize, jetstream.DiscardNew },
-			},
+			"full, discard old":        {change: func(c *jetstream.StreamConfig) { c.MaxBytes = minMaxBytes }},
+			"a few pools, discard old": {change: func(c *jetstream.StreamConfig) { c.MaxMsgs = 100 }, warned: []string{"max_msgs 100"}},
+			"as wide as need be":       {change: func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.Discard = poolMsgSize, jetstream.DiscardNew }},
 		} {
 			t.Run(server+", "+name, func(t *testing.T) {
 				var log strings.Builder

@@ -32,10 +32,7 @@ func TestFaultyOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := test.store.Sync(t.Context(), request("p", "a", 1, 1))
-			for _, err := range []error{
-				err,
-				test.store.Leave(t.Context(), leaving("p", "a", 1)),
-			} {
+			for _, err := range []error{err, test.store.Leave(t.Context(), leaving("p", "a", 1))} {
 				var bad *driver.RequestError
 				require.ErrorAs(t, err, &bad)
 				require.Equal(t, test.field, bad.Field)

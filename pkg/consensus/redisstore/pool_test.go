@@ -28,9 +28,7 @@ func request(pool, id string, n uint64, wanted driver.Share) driver.Request {
 // leaving returns the leave of the same processor, as its n-th request.
 func leaving(pool, id string, n uint64) driver.Leave {
 	last := request(pool, id, n, 0)
-	return driver.Leave{
-		Pool: pool, ID: id, Incarnation: last.Incarnation, Seq: n, LastSeq: last.LastSeq, LastNonce: last.LastNonce,
-	}
+	return driver.Leave{Pool: pool, ID: id, Incarnation: last.Incarnation, Seq: n, LastSeq: last.LastSeq, LastNonce: last.LastNonce}
 }
 
 // granted makes a sync that must be granted.

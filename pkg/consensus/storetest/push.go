@@ -24,11 +24,7 @@ var pushCases = []testCase{
 
 // pushServerCases are those that disturb the server.
 var pushServerCases = []testCase{
-	{
-		name:  "news are heard again after the server was restarted",
-		needs: func(h *Harness) bool { return h.Restart != nil },
-		run:   newsAgain,
-	},
+	{name: "news are heard again after the server was restarted", needs: func(h *Harness) bool { return h.Restart != nil }, run: newsAgain},
 }
 
 // pusher returns a handle of its own that carries news, or skips the case.

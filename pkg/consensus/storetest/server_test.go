@@ -109,10 +109,7 @@ func (s *server) entry(pool string) *entry {
 }
 
 func (s *server) at(e *entry) driver.At {
-	at := driver.At{
-		Now: time.Now().UnixMicro(), Identity: s.identity,
-		Deferred: s.deferred, Longest: longest,
-	}
+	at := driver.At{Now: time.Now().UnixMicro(), Identity: s.identity, Deferred: s.deferred, Longest: longest}
 	if s.knowsNew {
 		at.Remembers = math.MaxInt64
 	}
