@@ -139,3 +139,14 @@ func TestHoldBackIsBlamed(t *testing.T) {
 		}
 	})
 }
+
+// Calls that are held back before they draw wait for the end of a pause.
+func TestExternalWaitsAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := full(t, 100)
+		over := ExternalWait(t.Context(), th, "", 1)
+		r := rateHolder{th}.Report(time.Second)
+		require.Equal(t, []any{ReasonPause, 1}, []any{r.Throttled, r.Hold.Callers})
+		over(nil)
+	})
+}

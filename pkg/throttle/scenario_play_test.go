@@ -46,14 +46,6 @@ type crew struct {
 	stop              func()
 }
 
-func newPlay(t *testing.T) *play {
-	t.Helper()
-	return &play{
-		t: t, limits: map[string]Limiter{}, sharers: map[string]*script{}, draws: map[string][]*drawing{}, services: map[string]*service{},
-		crews: map[string]*crew{},
-	}
-}
-
 func (p *play) end() {
 	for _, c := range p.crews {
 		c.stop()

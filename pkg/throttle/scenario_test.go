@@ -81,7 +81,10 @@ func playTable(t *testing.T, number int, lines []string) {
 // playLines plays the lines of a scenario, with the words of a row of its table if it has one.
 func playLines(t *testing.T, number int, lines []string, row *strings.Replacer) {
 	t.Helper()
-	p := newPlay(t)
+	p := &play{
+		t: t, limits: map[string]Limiter{}, sharers: map[string]*script{}, draws: map[string][]*drawing{}, services: map[string]*service{},
+		crews: map[string]*crew{},
+	}
 	defer p.end()
 	for i, line := range lines {
 		if line == "" || strings.ContainsAny(line[:1], "#| ") {

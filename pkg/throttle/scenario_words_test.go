@@ -311,20 +311,11 @@ func loop(o *order) {
 	for range callers {
 		go func() {
 			for ctx.Err() == nil && (draw() == nil || every > 0) {
-				if every > 0 {
-					sleepFor(ctx, every)
-				}
+				time.Sleep(every)
 			}
 		}()
 	}
 	o.crews[name] = c
-}
-
-func sleepFor(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // counted is what a crew was granted, or its calls that were accepted or refused: NAME/refused.

@@ -57,6 +57,8 @@ func TestQuotasAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "max 0")
 	_, err = New(Limit{Max: 10}, WithQuotas(tagsOf(map[string]Quota{"a": {Reserved: 11}})))
 	require.ErrorContains(t, err, "reserve 11")
+	th := quotaed(t, Limit{Max: 10}, tagsOf(map[string]Quota{"a": {Total: 5}}))
+	require.Equal(t, th.Limit().Per, rateHolder{th}.Terms().Quotas.Tags["a"].Per, "a sharer gets the defaults filled in")
 }
 
 // What a hard limit grants is less than its max, and depends on its burst: that is what can be reserved.

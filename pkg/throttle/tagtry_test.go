@@ -64,3 +64,21 @@ func TestWhoLeavesTokensIsServedInTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Nothing is kept for callers that wait: who comes later of a tag would overtake those who wait already.
+func TestAcquireIsNoShortage(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 100}, tagsOf(map[string]Quota{"a": {Reserved: 50, Total: 1000}, "hog": {}}))
+		(&load{tag: "hog", callers: 50}).run(ctx, th)
+		time.Sleep(2 * time.Second)
+		h := gather(ctx, 400, &service{}, func(ctx context.Context, who int) (Permit, error) {
+			time.Sleep(time.Duration(who) * 15 * time.Millisecond)
+			return th.ForTag("a").Acquire(ctx, 1)
+		})
+		time.Sleep(30 * time.Second)
+		granted, _ := h.done()
+		require.Equal(t, 400, granted)
+		h.requireOrder(t)
+		require.False(t, th.tags.short.any(th.gate.Now()-lackFor*30), "in all this time")
+	})
+}
