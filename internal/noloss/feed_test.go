@@ -22,10 +22,7 @@ type feed interface {
 	// offer sends messages and waits for the outcome of each; an error is that of
 	// all of them.
 	offer(ctx context.Context, ids []int) ([]outcome, error)
-	Close() error
-	Abort()
-	Broken() <-chan struct{}
-	Stats() dataplane.Stats
+	stream
 }
 
 // openFeed opens the stream that a kind of handler needs.
@@ -33,16 +30,16 @@ func openFeed(ctx context.Context, j job, opts ...dataplane.Option) (feed, error
 	switch j.Kind {
 	case kindMap:
 		m, err := dataplane.Dial(ctx, j.Socket, opts...)
-		return mapFeed{m}, err
+		return singleFeed{m, 1, m.Do}, err
 	case kindBatchMap:
 		m, err := dataplane.DialBatchMap(ctx, j.Socket, opts...)
 		return batchFeed{m}, err
 	case kindMapStream:
 		m, err := dataplane.DialMapStream(ctx, j.Socket, opts...)
-		return streamFeed{m}, err
+		return singleFeed{m, 2, m.Do}, err
 	case kindTransform:
 		m, err := dataplane.DialTransform(ctx, j.Socket, opts...)
-		return transformFeed{m}, err
+		return singleFeed{m, 1, m.Do}, err
 	case kindSink:
 		k, err := dataplane.DialSink(ctx, j.Socket, opts...)
 		return sinkFeed{k}, err
@@ -53,22 +50,33 @@ func openFeed(ctx context.Context, j job, opts ...dataplane.Option) (feed, error
 	return nil, fmt.Errorf("no feed for kind %q", j.Kind)
 }
 
-type mapFeed struct{ *dataplane.Map }
-
-func (f mapFeed) offer(ctx context.Context, ids []int) ([]outcome, error) {
-	return one(ctx, ids, 1, f.Do)
+// A stream is what all streams have.
+type stream interface {
+	Close() error
+	Abort()
+	Broken() <-chan struct{}
+	Stats() dataplane.Stats
 }
 
-type streamFeed struct{ *dataplane.MapStream }
-
-func (f streamFeed) offer(ctx context.Context, ids []int) ([]outcome, error) {
-	return one(ctx, ids, 2, f.Do)
+// A singleStream is one of messages that have an answer each.
+type singleStream interface {
+	stream
+	Stop(g dataplane.Grace) dataplane.End
 }
 
-type transformFeed struct{ *dataplane.Transform }
+// A singleFeed offers single messages to a handler that is to answer with some results.
+type singleFeed struct {
+	singleStream
+	results int
+	do      func(ctx context.Context, m dataplane.Message) ([]dataplane.Result, error)
+}
 
-func (f transformFeed) offer(ctx context.Context, ids []int) ([]outcome, error) {
-	return one(ctx, ids, 1, f.Do)
+func (f singleFeed) offer(ctx context.Context, ids []int) ([]outcome, error) {
+	got, err := f.do(ctx, messages(ids)[0])
+	if err != nil {
+		return nil, err
+	}
+	return []outcome{outcomeOf(ids[0], got, f.results)}, nil
 }
 
 type batchFeed struct{ *dataplane.BatchMap }
@@ -111,15 +119,6 @@ func messages(ids []int) []dataplane.Message {
 		msgs[i] = dataplane.Message{Value: []byte(strconv.Itoa(id))}
 	}
 	return msgs
-}
-
-// one offers a single message to a handler that is to answer with some results.
-func one(ctx context.Context, ids []int, results int, do func(context.Context, dataplane.Message) ([]dataplane.Result, error)) ([]outcome, error) {
-	got, err := do(ctx, messages(ids)[0])
-	if err != nil {
-		return nil, err
-	}
-	return []outcome{outcomeOf(ids[0], got, results)}, nil
 }
 
 // outcomeOf compares with what the handler answers: the last of its results begins

@@ -166,11 +166,9 @@ func (l *lane) stopWith(f feed, calls *sync.WaitGroup, grace dataplane.Grace, st
 		time.Sleep(time.Millisecond)
 	}
 	stopped()
-	stopper, ok := f.(interface {
-		Stop(g dataplane.Grace) dataplane.End
-	})
+	single, ok := f.(singleFeed)
 	require.True(l.t, ok, "a feed that can be stopped: %T", f)
-	return stopper.Stop(grace)
+	return single.Stop(grace)
 }
 
 func batchesOf(chunks [][]int) [][]dataplane.Message {

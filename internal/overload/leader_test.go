@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,18 +26,9 @@ func TestMain(m *testing.M) {
 func TestLeaderChange(t *testing.T) {
 	const members = 100
 	cluster := testenv.NATSProcessCluster(t, 3)
-	var b backend
-	for range members / perConnection {
-		nc, err := nats.Connect(strings.Join(cluster.URLs(), ","), natsstore.ConnectOptions()...)
-		require.NoError(t, err)
-		t.Cleanup(nc.Close)
-		s, err := natsstore.New(nc)
-		require.NoError(t, err)
-		b.stores = append(b.stores, s)
-	}
 	p := &pool{}
 	t.Cleanup(p.leave)
-	p.join(t, b.stores, members, time.Second)
+	p.join(t, natsStores(t, strings.Join(cluster.URLs(), ","), members), members, time.Second)
 	p.settle(t, time.Minute)
 	leader, err := cluster.WaitStreamLeader(t.Context(), "KV_"+natsstore.DefaultBucket)
 	require.NoError(t, err)

@@ -44,16 +44,20 @@ func startRedis(t *testing.T, members int) backend {
 
 func startNATS(t *testing.T, members int) backend {
 	srv := testenv.NATSBinary(t)
-	b := backend{pid: srv.Pid()}
+	return backend{srv.Pid(), natsStores(t, srv.URL(), members)}
+}
+
+func natsStores(t *testing.T, urls string, members int) (stores []consensus.Store) {
+	t.Helper()
 	for range max(1, members/perConnection) {
-		nc, err := nats.Connect(srv.URL(), natsstore.ConnectOptions()...)
+		nc, err := nats.Connect(urls, natsstore.ConnectOptions()...)
 		require.NoError(t, err)
 		t.Cleanup(nc.Close)
 		s, err := natsstore.New(nc)
 		require.NoError(t, err)
-		b.stores = append(b.stores, s)
+		stores = append(stores, s)
 	}
-	return b
+	return stores
 }
 
 // processorTime is what the process has used.

@@ -165,12 +165,6 @@ func TestEmbeddedNATSKeepsItsStore(t *testing.T) {
 	eventually(t, get)
 }
 
-func TestSettingsThatAServerRefusesAreInTheError(t *testing.T) {
-	Redis(t) // skips or fails where there is no redis-server
-	_, err := servers.StartRedis(t.Context(), t.TempDir(), servers.WithRedisConfig("no-such-setting 1"))
-	require.ErrorContains(t, err, "no-such-setting")
-}
-
 // bucket makes a bucket and returns functions that put something in it and look for that.
 func bucket(t *testing.T, url string) (put, get func(ctx context.Context) error) {
 	t.Helper()

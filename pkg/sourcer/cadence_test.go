@@ -90,7 +90,7 @@ func (c cadence) use(t *testing.T) (use float64) {
 			float64(got.reads)/float64(c.pods)/(settle+c.length).Seconds(), got.empty)
 		burst := limiters[0].Limit().Burst
 		for _, window := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
-			require.LessOrEqual(t, float64(got.worst(0, window)), whole*window.Seconds()+float64(burst+c.pods+c.pods*c.batch), window)
+			require.LessOrEqual(t, float64(got.worst(window)), whole*window.Seconds()+float64(burst+c.pods+c.pods*c.batch), window)
 		}
 		require.LessOrEqual(t, float64(got.empty), 1.4*float64(c.pods)*float64(settle+c.length)/float64(c.platform.readTimeout()), "it spins")
 	})

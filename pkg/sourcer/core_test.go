@@ -144,8 +144,8 @@ func (a *arrivals) between(from, to time.Duration) int {
 	return sum
 }
 
-// worst is the most messages in any window of a length that begins at from or later.
-func (a *arrivals) worst(from, length time.Duration) int {
+// worst is the most messages in any window of a length.
+func (a *arrivals) worst(length time.Duration) int {
 	order := make([]int, len(a.at))
 	for i := range order {
 		order[i] = i
@@ -153,10 +153,6 @@ func (a *arrivals) worst(from, length time.Duration) int {
 	slices.SortFunc(order, func(i, j int) int { return int(a.at[i] - a.at[j]) })
 	worst, sum, first := 0, 0, 0
 	for _, i := range order {
-		if a.at[i] < from {
-			first++
-			continue
-		}
 		sum += a.n[i]
 		for a.at[order[first]] <= a.at[i]-length {
 			sum -= a.n[order[first]]

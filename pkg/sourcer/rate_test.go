@@ -41,7 +41,7 @@ func drain(t *testing.T, s sourcesdk.Sourcer, d, busy time.Duration) drained {
 	t.Helper()
 	var got arrivals
 	core{batch: 500, write: busy, slow: true}.run(t, s, d, time.Now(), &got)
-	return drained{got.between(0, 2*d), got.reads, got.empty, got.longest, got.worst(0, time.Second)}
+	return drained{got.between(0, 2*d), got.reads, got.empty, got.longest, got.worst(time.Second)}
 }
 
 func TestASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
