@@ -57,6 +57,8 @@ type tag struct {
 	slow        *tagBackoff      // nil: the limit is not adaptive
 	held        tagHeld          // has a lock of its own
 
+	// Guarded by the set's lock: its part of tagSet.weights.
+	weight int
 	// Guarded by the Throttle's lock.
 	lane *lane
 	// Guarded by the plan's lock.

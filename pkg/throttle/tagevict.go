@@ -92,7 +92,7 @@ func (s *tagSet) drop(g *tag, now int64) bool {
 	g.gone.Store(true)
 	s.gone.count++
 	s.gone.used, s.gone.refused = s.gone.used+g.used.Load(), s.gone.refused+g.refused.Load()
-	delete(s.tags, g.name)
+	s.remove(g)
 	delete(s.limiters, g.name)
 	return true
 }
@@ -114,7 +114,7 @@ func (s *tagSet) revive(g *tag) *tag {
 	case !reflect.DeepEqual(*g.quota(), q): // they were changed
 		return s.tagOf(own, q)
 	}
-	s.tags[g.name] = g
+	s.add(g, *g.quota())
 	g.gone.Store(false)
 	s.gone.used, s.gone.refused = s.gone.used-g.used.Load(), s.gone.refused-g.refused.Load()
 	return g

@@ -166,10 +166,7 @@ func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 // fairPart returns the weight of a tag that no plan has seen. It is the tag's part of the limit by weight among the known tags, and at
 // least its reservation. The lock s.mu is held, or s is not shared yet.
 func (s *tagSet) fairPart(q Quota) float64 {
-	sum := float64(q.Weight)
-	for _, g := range s.tags {
-		sum += float64(g.quota().Weight)
-	}
+	sum := float64(q.Weight + s.weights)
 	w := s.t.limit.Rate() * s.part * float64(q.Weight) / sum
 	if q.Class == Batch {
 		w *= 0.05

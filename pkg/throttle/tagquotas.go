@@ -89,9 +89,10 @@ func (t rateHolder) SetQuotas(q Quotas) {
 		inForce[g], gone[g] = own, !has
 		return has
 	}
-	for name, g := range s.tags {
-		if !find(g) {
-			delete(s.tags, name)
+	for _, g := range s.tags {
+		s.remove(g)
+		if find(g) {
+			s.add(g, inForce[g])
 		}
 	}
 	for i, g := range s.shared {

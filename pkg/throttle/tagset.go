@@ -46,6 +46,7 @@ type tagSet struct {
 
 	mu       sync.RWMutex
 	tags     map[string]*tag
+	weights  int // the sum of their weights
 	most     int // of them: maxTags, fewer in tests
 	shared   [sharedTags]*tag
 	limiters map[string]*tagView
@@ -195,8 +196,21 @@ func (s *tagSet) logOf(name string) *gate.WaitLog {
 func (s *tagSet) tagOf(name string, q Quota) *tag {
 	g := newTag(s, name, q)
 	g.anew = s.gone.count > 0
-	s.tags[name] = g
+	s.add(g, q)
 	return g
+}
+
+// add makes g one of the tags, with the weight of q. The lock mu is held.
+func (s *tagSet) add(g *tag, q Quota) {
+	s.tags[g.name] = g
+	g.weight = q.Weight
+	s.weights += g.weight
+}
+
+// remove reverts add.
+func (s *tagSet) remove(g *tag) {
+	delete(s.tags, g.name)
+	s.weights -= g.weight
 }
 
 func (s *tagSet) forTags(names []string) *tagView {
