@@ -175,9 +175,9 @@ func configured(roster []RosterRow) time.Duration {
 // next sync of a processor clears it. An earlier override that the store has lost does not come back. The pool must have a record: a
 // processor has been in it. SaveOverride blocks until the store has answered; ctx bounds it.
 //
-// Errors: *RequestError when o is invalid, above 64 times the configured limit or above
-// the hard limit of a live processor, or when none of them has a limit of tokens; one that
-// wraps ErrNoPool; *ConflictError when others keep changing it at the same time; those of
+// Errors: *RequestError when o is invalid, or no live processor has a limit of tokens. It is one
+// as well when o is above 64 times the configured limit, or above the hard limit, of a live processor.
+// Others: one that wraps ErrNoPool; *ConflictError when others keep changing it at the same time; those of
 // the store.
 func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	if err := o.Validate(); err != nil {
