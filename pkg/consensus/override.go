@@ -12,9 +12,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// MaxRaise is the largest multiple of the configured limit that an override may be.
-const MaxRaise = ceiling.MaxRaise
-
 // An Override is a limit that the processors of a pool use instead of the configured
 // one. The zero Override is none.
 type Override struct {
@@ -139,7 +136,7 @@ func (o Override) fits(roster []RosterRow) error {
 			continue
 		}
 		heeded = true
-		raise, why := MaxRaise, fmt.Sprint("at most ", MaxRaise, " times ")
+		raise, why := ceiling.MaxRaise, fmt.Sprint("at most ", ceiling.MaxRaise, " times ")
 		if n.hard {
 			raise, why = 1, "at most the hard limit "
 		}
@@ -178,9 +175,9 @@ func configured(roster []RosterRow) time.Duration {
 // next sync of a processor clears it. An earlier override that the store has lost does not come back. The pool must have a record: a
 // processor has been in it. SaveOverride blocks until the store has answered; ctx bounds it.
 //
-// Errors: *RequestError when o is invalid, above MaxRaise times the configured limit or above
-// the hard limit of a live processor, or when none of them has a limit of tokens; one that
-// wraps ErrNoPool; *ConflictError when others keep changing it at the same time; those of
+// Errors: *RequestError when o is invalid, or no live processor has a limit of tokens. It is one
+// as well when o is above 64 times the configured limit, or above the hard limit, of a live processor.
+// Others: one that wraps ErrNoPool; *ConflictError when others keep changing it at the same time; those of
 // the store.
 func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	if err := o.Validate(); err != nil {

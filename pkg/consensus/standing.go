@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -44,7 +45,7 @@ const maxCapped = 2
 const (
 	maxNoteWaiting = 1_000_000_000
 	maxNoteGranted = 1_000_000
-	maxNoteUsed    = 1000 * MaxRaise
+	maxNoteUsed    = 1000 * ceiling.MaxRaise
 	maxNoteFrozen  = int64(MaxLease * 2 / time.Millisecond)
 	maxNoteHold    = 1_000_000_000_000 // as milliseconds, more than thirty years
 )
@@ -173,8 +174,8 @@ func tagOfText(value string) string {
 // hashLength is how many hexadecimal digits a hash of a tag has.
 const hashLength = 10
 
-// HashedTag stands for a tag whose name is not reported.
-func HashedTag(tag string) string { return "#" + hashText(busyKey(tagname.Key(tag))) }
+// hashedTag stands for a tag whose name is not reported.
+func hashedTag(tag string) string { return "#" + hashText(busyKey(tagname.Key(tag))) }
 
 func hashText(key uint64) string { return fmt.Sprintf("%0*x", hashLength, key) }
 
@@ -191,7 +192,7 @@ func (t *tagging) reportedName(tag string) string {
 	case named && len(url.QueryEscape(tag)) <= tagname.MaxLen:
 		return tag
 	}
-	return HashedTag(tag)
+	return hashedTag(tag)
 }
 
 // isWord reports whether a text is a reason or cause as this project names them, so that it can be printed anywhere.

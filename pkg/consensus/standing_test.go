@@ -25,7 +25,7 @@ func TestStanding(t *testing.T) {
 	require.Equal(t, "1 0 600 60000000 0 0 n:30 e:830000 w:7 u:500 why:quota tag:a+b f:new_record.1500 h:5.3200..60000", n.String())
 	require.Equal(t, full, standingOf(n.String()))
 	require.Equal(t, "quota (a b)", full.Why())
-	for _, tag := range []string{"größe 1", "#", "-", "100%", "a:b", TagOthers, HashedTag("free/x"), "(x)"} {
+	for _, tag := range []string{"größe 1", "#", "-", "100%", "a:b", TagOthers, hashedTag("free/x"), "(x)"} {
 		require.Equal(t, tag, standingOf(note{standing: Standing{Tag: tag}}.String()).Tag)
 	}
 	for _, hold := range []limit.Hold{
