@@ -6,11 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParse(t *testing.T) {
+func TestParseStatuses(t *testing.T) {
 	table, err := parseStatuses(" 4xx=drop, 404=fallback\n410-412=ok 500-599=fail,503=wait ")
 	require.NoError(t, err)
 	for status, want := range map[int]class{
-		400: classDrop, 404: classFallback, 409: classDrop, 410: classOK, 412: classOK, 413: classDrop, 429: classDrop, 500: classFail, 503: classWait, 200: classOK, 302: classFail, 0: classFail, 600: classRetry, 999: classRetry,
+		400: classDrop, 404: classFallback, 409: classDrop, 410: classOK, 412: classOK, 413: classDrop, 429: classDrop,
+		500: classFail, 503: classWait, 200: classOK, 302: classFail, 0: classFail, 600: classRetry, 999: classRetry,
 	} {
 		require.Equal(t, want, table.Class(status), status)
 	}

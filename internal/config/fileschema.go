@@ -106,7 +106,7 @@ func (f *Field[C]) DefaultValue() string {
 
 // fresh returns a new configuration.
 func fresh[C any]() C {
-	c, _ := reflect.New(reflect.TypeFor[C]().Elem()).Interface().(C)
+	c, _ := reflect.TypeAssert[C](reflect.New(reflect.TypeFor[C]().Elem()))
 	return c
 }
 
