@@ -23,36 +23,6 @@ func TestRateIsSmooth(t *testing.T) {
 	})
 }
 
-func TestRateOverTime(t *testing.T) {
-	for _, tc := range []struct {
-		limit Limit
-		share float64
-		step  time.Duration // in which no more is earned than the bucket holds
-		want  int           // in a thousand steps
-	}{
-		{Limit{Max: 1000}, 1, 10 * time.Millisecond, 10_000},
-		{Limit{Max: 1000}, 0.25, 10 * time.Millisecond, 2500},
-		{Limit{Max: 60, Per: time.Minute, Burst: 5}, 1, 50 * time.Millisecond, 50},
-		{Limit{Max: 60, Per: time.Minute, Burst: 50}, 0.1, time.Second, 100},
-		{Limit{Max: 1, Per: 744 * time.Hour, Burst: 3}, 1, 7440 * time.Minute, 166},
-		{Limit{Max: 7, Per: 24 * time.Hour, Burst: 2}, 1, 6 * time.Minute, 29},
-		{Limit{Max: 1_000_000_000, Burst: 1000}, 1, time.Microsecond, 1_000_000},
-	} {
-		t.Run(fmt.Sprintf("%+v share %v", tc.limit, tc.share), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				th, _ := scripted(t, tc.limit, tc.share)
-				got := 0
-				for range 1000 {
-					time.Sleep(tc.step)
-					got += drain(th)
-				}
-				require.LessOrEqual(t, got, tc.want)
-				require.GreaterOrEqual(t, got, tc.want-1, "the last token may be a nanosecond away")
-			})
-		})
-	}
-}
-
 // A cost that does not fit into the bucket's units must not wrap around.
 func TestTryAcquireOfHugeCostIsRefused(t *testing.T) {
 	for _, l := range append([]Limit{{Max: 1, Per: time.Hour}}, extremes...) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 var update = flag.Bool("update", false, "write what the scenarios in testdata give")
@@ -28,6 +31,8 @@ var update = flag.Bool("update", false, "write what the scenarios in testdata gi
 //
 // The commands are in scenario_words_test.go. A limiter is a name of limit, slots or all, or a tag of the first limit: a, a+b for both, -
 // for none. tpm:a is a tag of the limit tpm. At the end the invariants of all limits are checked.
+//
+// A scenario with the line "# (it measures)" is skipped with -short and with the race detector.
 //
 // The flag -update rewrites lines with another result, except for ranges and tables.
 func TestScenarios(t *testing.T) {
@@ -55,6 +60,10 @@ func TestScenarios(t *testing.T) {
 // playTable plays a scenario whose first line has this number: once, or once for each row of its table.
 func playTable(t *testing.T, number int, lines []string) {
 	t.Helper()
+	if slices.Contains(lines, "# (it measures)") {
+		race.Skip(t, "it measures")
+		long(t)
+	}
 	var names []string
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "|") {
