@@ -135,16 +135,14 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # What runs in one goroutine, only counts, or tests the judge of other tests, is shorter in make test, or left out: the race detector would
-# make it ten times slower. These tests ask internal/race how much to do, and run here; the others have run whole. Of the simulation make
+# make it ten times slower. These tests ask internal/testkit how much to do, and run here; the others have run whole. Of the simulation make
 # test has a few pools and the seeds that once broke a promise: make sim has the others, and those of real Members. openai-go, which one test calls, takes a minute to compile.
 # What `make memory` runs is not for beside other tests.
-NORACE := {{$$folder := .Dir}}{{range .TestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$folder}}{{end}}{{end -}}\
-	{{range .XTestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$folder}}{{end}}{{end -}}
 .PHONY: norace
 norace: export NUMATHROTTLE_REQUIRE_STORES := 1
 norace: ## Run whole, without the race detector, the tests of which make test has less or nothing
 	@scripts/test-deps.sh
-	folders="$$($(GO) list -f '$(NORACE)' ./... | sort -u)"; \
+	folders="$$(grep -rlE --include='*_test.go' --exclude-dir=meta 'testkit\.(SkipRace|Fewer|Some|Race)\b' ./internal ./pkg | xargs -n 1 dirname | sort -u)"; \
 	asking="$$(scripts/asks-race.sh $$folders)"; \
 	$(GO) test -vet=off -count 1 -p 2 -run "$$asking" -skip 'TestTenThousand|^TestSeeds$$|^TestTagSeeds$$' -timeout $(SIM_TIMEOUT) $$folders
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)

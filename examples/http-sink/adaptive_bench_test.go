@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 // A capped is a service that allows so many calls a second and refuses the others.
@@ -127,7 +126,7 @@ func besideAService(b *testing.B, service *capped, vars env, rate float64, warm,
 	k, err := newSink(b.Context(), &s, slog.New(slog.DiscardHandler))
 	require.NoError(b, err)
 	defer func() { require.NoError(b, k.close()) }()
-	server := sdkserver.Start(b, k.handler)
+	server := dataplane.Serve(b, k.handler)
 	if s.Pool.Store == "memory://" {
 		warm += 16 * time.Second // until a new pool has settled
 	}

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // startCounted starts a service that answers a message "STATUS BYTES" with that status and so many bytes, and
 // counts the connections that are made to it. A status of 503 is answered once; what is sent again is taken.
-func startCounted(t *testing.T) (s *logbook.Service, connections *atomic.Int32) {
+func startCounted(t *testing.T) (s *testkit.Service, connections *atomic.Int32) {
 	t.Helper()
 	connections = &atomic.Int32{}
 	refused := map[string]bool{}
-	s = logbook.NewService(func(w http.ResponseWriter, r seen, _ int) {
+	s = testkit.NewService(func(w http.ResponseWriter, r seen, _ int) {
 		code, size, _ := strings.Cut(r.Body, " ")
 		status, _ := strconv.Atoi(code)
 		bytesOf, _ := strconv.Atoi(size)

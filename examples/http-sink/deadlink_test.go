@@ -11,7 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A connection that dies in silence costs what is under way on it and nothing that comes later: it is found out by a
@@ -20,7 +20,7 @@ func TestAConnectionThatDiesInSilence(t *testing.T) {
 	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(version, func(t *testing.T) {
 			ca := testenv.NewAuthority(t)
-			service := logbook.NewService(nil)
+			service := testkit.NewService(nil)
 			protocols := make(chan string, 1000)
 			inner := service.Config.Handler
 			service.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +75,7 @@ func lostOf(results []dataplane.SinkResult) (n int) {
 // With another attempt nothing is lost at all.
 func TestAnotherAttemptOutlivesADeadConnection(t *testing.T) {
 	ca := testenv.NewAuthority(t)
-	service := logbook.NewService(func(w http.ResponseWriter, _ seen, _ int) { _, _ = io.WriteString(w, "ok") })
+	service := testkit.NewService(func(w http.ResponseWriter, _ seen, _ int) { _, _ = io.WriteString(w, "ok") })
 	service.TLS, service.EnableHTTP2 = ca.Server(t, "127.0.0.1"), true
 	service.StartTLS()
 	t.Cleanup(service.Close)

@@ -17,8 +17,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // canary is in every secret of these tests. It must not come out anywhere.
@@ -61,7 +60,7 @@ type rig struct {
 
 	ctx    context.Context //nolint:containedctx // that of the test
 	socket *dataplane.Sink
-	log    *logbook.Book
+	log    *testkit.Book
 	t      *testing.T
 }
 
@@ -70,7 +69,7 @@ func start(t *testing.T, vars env) *rig {
 	t.Helper()
 	s, err := loaded(t, vars)
 	require.NoError(t, err)
-	r := &rig{ctx: testContext(t), log: &logbook.Book{}, t: t}
+	r := &rig{ctx: testContext(t), log: &testkit.Book{}, t: t}
 	t.Cleanup(func() {
 		require.NotContains(t, r.log.String(), canary)
 		require.NotContains(t, httpSink.Effective(&s, &config.Reading{}), canary)
@@ -78,7 +77,7 @@ func start(t *testing.T, vars env) *rig {
 	r.sink, err = newSink(r.ctx, &s, r.log.Logger())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.close()) })
-	server := sdkserver.Start(t, r.handler)
+	server := dataplane.Serve(t, r.handler)
 	r.socket, err = dataplane.DialSink(r.ctx, server.Socket)
 	require.NoError(t, err)
 	t.Cleanup(r.socket.Abort)
@@ -128,12 +127,12 @@ func all(n int, status dataplane.SinkStatus) []dataplane.SinkStatus {
 }
 
 // startService starts a service. answer gets the number of the request, from 1.
-func startService(t *testing.T, answer func(w http.ResponseWriter, r seen, n int)) *logbook.Service {
+func startService(t *testing.T, answer func(w http.ResponseWriter, r seen, n int)) *testkit.Service {
 	t.Helper()
-	return logbook.StartService(t, answer)
+	return testkit.StartService(t, answer)
 }
 
-type seen = logbook.Request
+type seen = testkit.Request
 
 func file(t *testing.T, name, content string) string {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -62,7 +62,7 @@ func (j *judge) leave(path string) {
 
 // startJudge starts a service with a judge. The first requests to a path stay until want of them are there together, all
 // of them for a while; 0 is not at all. A path that ends in "bad" is answered with a 404.
-func startJudge(t *testing.T, want int) (*logbook.Service, *judge) {
+func startJudge(t *testing.T, want int) (*testkit.Service, *judge) {
 	t.Helper()
 	j := &judge{inside: map[string]int{}, most: map[string]int{}, together: map[string]chan struct{}{}}
 	return startService(t, func(w http.ResponseWriter, r seen, _ int) {

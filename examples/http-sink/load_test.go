@@ -17,9 +17,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -110,7 +109,7 @@ func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
 
 func TestRunServes(t *testing.T) {
 	service := startService(t, nil)
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	for name, value := range map[string]string{
 		"HTTP_SINK_URL": service.URL, "HTTP_SINK_ALLOW_ADDRESSES": "loopback",
 		"HTTP_SINK_SOCKET": filepath.Join(dir, "s"), "HTTP_SINK_SERVER_INFO": filepath.Join(dir, "info"),
@@ -118,7 +117,7 @@ func TestRunServes(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	ctx := testContext(t)
-	log := &logbook.Book{}
+	log := &testkit.Book{}
 	done := make(chan error)
 	serving, stop := context.WithCancel(ctx)
 	go func() { done <- httpSink.Run(serving, nil, log, log) }()

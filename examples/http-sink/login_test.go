@@ -19,7 +19,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 func TestLogins(t *testing.T) {
@@ -248,7 +248,7 @@ func TestTheClientsCertificateIsReadAnew(t *testing.T) {
 	ca := testenv.NewAuthority(t)
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	service := logbook.NewService(nil)
+	service := testkit.NewService(nil)
 	names := make(chan string, 10)
 	inner := service.Config.Handler
 	service.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

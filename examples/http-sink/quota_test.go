@@ -23,7 +23,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -31,7 +31,7 @@ import (
 )
 
 // byDestination are settings by which a message names its destination, which has a path of its own at the service.
-func byDestination(service *logbook.Service, change env) env {
+func byDestination(service *testkit.Service, change env) env {
 	vars := env{
 		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "NUMATHROTTLE_MAX": "1000000",
 		"NUMATHROTTLE_STORE": "memory://" + rand.Text(), "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_ID": "a",
@@ -41,7 +41,7 @@ func byDestination(service *logbook.Service, change env) env {
 }
 
 // seenBy counts the requests to each destination.
-func seenBy(s *logbook.Service) map[string]int {
+func seenBy(s *testkit.Service) map[string]int {
 	counts := map[string]int{}
 	for _, r := range s.Requests() {
 		counts[strings.TrimPrefix(r.Path, "/")]++

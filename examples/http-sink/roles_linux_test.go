@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // socketDir is where numaflow-go's servers have their sockets, and the platform mounts a volume for the containers
@@ -55,7 +54,7 @@ func mountVolume(volume string) error {
 // inPod returns what runs an http-sink with a volume, with nothing else of this process' environment than what is given.
 func inPod(t *testing.T, volume string, vars ...string) *exec.Cmd {
 	t.Helper()
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	cmd := testenv.Self(t)
 	cmd.Env = append([]string{volumeVariable + "=" + volume}, vars...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
@@ -70,7 +69,7 @@ func inPod(t *testing.T, volume string, vars ...string) *exec.Cmd {
 // newVolume returns a folder for sockets. The test is skipped where no process may mount it.
 func newVolume(t *testing.T) string {
 	t.Helper()
-	volume := sdkserver.Dir(t)
+	volume := dataplane.Dir(t)
 	probe := inPod(t, volume)
 	probe.Args = append(probe.Args, "--version")
 	if out, err := probe.CombinedOutput(); err != nil {

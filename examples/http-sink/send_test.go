@@ -160,12 +160,14 @@ func TestBatches(t *testing.T) {
 		"a separator, alone": {env{"FORMAT": "raw", "SEPARATOR": "\n"}, []string{"1", "2", "3"}, []string{"1\n2\n3"}},
 		"no more than fits": {
 			env{"FORMAT": "raw", "BODY_PREFIX": "<", "SEPARATOR": "--", "BODY_SUFFIX": ">", "MAX_BYTES": "6"},
-			[]string{"1", "2", "3"}, []string{"<1--2>", "<3>"},
+			[]string{"1", "2", "3"},
+			[]string{"<1--2>", "<3>"},
 		},
 		"each by itself": {env{"BODY_PREFIX": "<", "BODY_SUFFIX": ">"}, []string{"1", "2"}, []string{"<1>", "<2>"}},
 		"another type than JSON": {
 			env{"FORMAT": "json-array", "BODY_PREFIX": "data=", "CONTENT_TYPE": "application/x-www-form-urlencoded"},
-			[]string{"1", "2"}, []string{"data=[1,2]"},
+			[]string{"1", "2"},
+			[]string{"data=[1,2]"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
@@ -143,7 +143,7 @@ func TestNacksHaveATurnEach(t *testing.T) {
 			require.NoError(t, err)
 			for _, batch := range []int{40, 500} {
 				synctest.Test(t, func(t *testing.T) {
-					var book logbook.Book
+					var book testkit.Book
 					k := virtualSink(t, &s, book.Logger())
 					took, deliveries := play(t, []*sink{k}, batch, 600)
 					use := 600 / (20 * took.Seconds())

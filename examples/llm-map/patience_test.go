@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -107,7 +106,7 @@ func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {
 		says("hi", 1, 1)(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c := startChild(t, sdkserver.Dir(t), "p", "LLM_MAP_BASE_URL="+server.URL, "LLM_MAP_IN_FLIGHT=1", "NUMATHROTTLE_STORE=static://?replicas=1",
+	c := startChild(t, dataplane.Dir(t), "p", "LLM_MAP_BASE_URL="+server.URL, "LLM_MAP_IN_FLIGHT=1", "NUMATHROTTLE_STORE=static://?replicas=1",
 		"LLM_MAP_MAX_WAIT=50ms", "LLM_MAP_ON_DENIED=nack")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -17,9 +17,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A child is a process of llm-map, which this binary is in a test.
@@ -33,7 +32,7 @@ type child struct {
 // cleanup of the test kills it.
 func startChild(t *testing.T, dir, id string, environ ...string) *child {
 	t.Helper()
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	socket := filepath.Join(dir, id+".sock")
 	cmd := testenv.Self(t)
 	cmd.Env = append([]string{
@@ -97,7 +96,7 @@ func TestFourProcesses(t *testing.T) {
 		Provider: fakellm.SelfHosted, RequestsPerMinute: 12_000, TokensPerMinute: 3_000_000, Slice: 10 * time.Second, Latency: 20 * time.Millisecond,
 		APIKey: canary,
 	})
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	var children []*child
 	for i := range 4 {
 		children = append(children, startChild(t, dir, fmt.Sprint("p", i), "LLM_MAP_BASE_URL="+url, "NUMATHROTTLE_STORE=static://?replicas=4",
@@ -120,7 +119,7 @@ func isAnswer(out []dataplane.Result) bool {
 // message has its real answer, or none at all, so that the platform delivers it again.
 func TestSIGTERMInMidCallLosesNothing(t *testing.T) {
 	fake, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 500 * time.Millisecond})
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	c := startChild(t, dir, "p", "LLM_MAP_BASE_URL="+url, "LLM_MAP_IN_FLIGHT=10")
 	const messages = 30 // in flight are ten of them at a time
 	var answered, unanswered, wrong atomic.Int64
@@ -169,7 +168,7 @@ func TestProcessesShareDeploymentsAndABudget(t *testing.T) {
 	const prompts = 60
 	first, urlA := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, RequestsPerMinute: 600, Slice: 5 * time.Second, APIKey: canary})
 	second, urlB := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, RequestsPerMinute: 6000, Slice: 5 * time.Second, APIKey: canary + "-b"})
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	config := filepath.Join(dir, "config.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(`
 deployments:

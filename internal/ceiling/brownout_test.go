@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // The service falls to a quarter for a minute. At least 0.95 of its capacity is used, and less than one call in a hundred is refused. Ten
 // seconds after its return 80 % is in use.
 func TestFallAndReturn(t *testing.T) {
-	for seed := range uint64(race.Fewer(10)) {
+	for seed := range uint64(testkit.Fewer(10)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			used, refused, back := runBrownout(20, 50, seed)
 			require.GreaterOrEqual(t, used, 0.95)
@@ -28,7 +28,7 @@ func TestFallAndReturn(t *testing.T) {
 
 // Other numbers of processors, deeper and shallower falls, and an outage.
 func TestOtherFalls(t *testing.T) {
-	race.Skip(t, "its runs have one goroutine, and TestFallAndReturn has them too")
+	testkit.SkipRace(t, "its runs have one goroutine, and TestFallAndReturn has them too")
 	for _, tc := range []struct {
 		processors int
 		low        float64

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -27,7 +27,7 @@ const canary = "hunter2-canary"
 type terminal struct {
 	*CLI
 
-	out, errOut logbook.Book
+	out, errOut testkit.Book
 }
 
 // newTerminal returns one whose store is given; nil for the real one.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/handlerproxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 

@@ -7,7 +7,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/httpproxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/httpproxy"
 )
 
 func (c *CLI) httpProxyCommand() *ucli.Command {

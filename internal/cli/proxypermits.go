@@ -7,7 +7,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/permits"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/permits"
 )
 
 func (c *CLI) permitsCommand() *ucli.Command {

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 )
 
@@ -148,7 +147,7 @@ func handlerUnderQuotas(t *testing.T, environ, args []string) judgement {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	at := func(name string) string { return filepath.Join(dir, name) }
-	handler := sdkserver.New(mapsdk.MapperFunc(func(_ context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+	handler := dataplane.NewServer(mapsdk.MapperFunc(func(_ context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 		return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage(d.Value()).WithKeys(keys))
 	}), at("h"), at("hi"))
 	begin(t, handler.Start)

@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
-
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 func dialBatch(t *testing.T, socket string, opts ...Option) *BatchMap {
@@ -32,7 +30,7 @@ func TestBatchesGoOneAfterTheOther(t *testing.T) {
 	const callers, each = 8, 20
 	var mu sync.Mutex
 	running, most := 0, 0
-	m := dialBatch(t, sdkserver.Start(t, batchmapsdk.BatchMapperFunc(
+	m := dialBatch(t, Serve(t, batchmapsdk.BatchMapperFunc(
 		func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
 			first, ok := <-in
 			if !ok {
@@ -68,7 +66,7 @@ func TestBatchesGoOneAfterTheOther(t *testing.T) {
 
 func TestBatchMapCallerMayLeaveAndTheBatchStaysInFlight(t *testing.T) {
 	gate := make(chan struct{})
-	m := dialBatch(t, sdkserver.Start(t, batchmapsdk.BatchMapperFunc(
+	m := dialBatch(t, Serve(t, batchmapsdk.BatchMapperFunc(
 		func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
 			<-gate
 			return reverse(ctx, in)

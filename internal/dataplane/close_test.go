@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
-
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 // doneProbe tells when somebody first waits for its context.
@@ -85,7 +83,7 @@ func TestCloseNamesWhatWasNotAnswered(t *testing.T) {
 }
 
 func TestCloseLeavesTheServerRunning(t *testing.T) {
-	server := sdkserver.Start(t, mapsdk.MapperFunc(echo))
+	server := Serve(t, mapsdk.MapperFunc(echo))
 	for range 3 {
 		m := dialMap(t, server.Socket)
 		_, err := m.Do(testContext(t), Message{})

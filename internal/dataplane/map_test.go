@@ -14,8 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
-
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 const testTimeout = 20 * time.Second
@@ -42,7 +40,7 @@ func dialMap(t *testing.T, socket string, opts ...Option) *Map {
 
 func serve(t *testing.T, h mapsdk.MapperFunc, opts ...Option) *Map {
 	t.Helper()
-	return dialMap(t, sdkserver.Start(t, h).Socket, opts...)
+	return dialMap(t, Serve(t, h).Socket, opts...)
 }
 
 func eventually(t *testing.T, condition func() bool, what string) {

@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
-
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 func dialStreamed(t *testing.T, socket string, opts ...Option) *MapStream {
@@ -19,7 +17,7 @@ func dialStreamed(t *testing.T, socket string, opts ...Option) *MapStream {
 func TestMapStreamCallerMayLeaveAmongTheResults(t *testing.T) {
 	gate := make(chan struct{})
 	ctx, cancel := context.WithCancel(testContext(t))
-	m := dialStreamed(t, sdkserver.Start(t, mapstreamsdk.MapStreamerFunc(
+	m := dialStreamed(t, Serve(t, mapstreamsdk.MapStreamerFunc(
 		func(_ context.Context, _ []string, d mapstreamsdk.Datum, out chan<- mapstreamsdk.Message) {
 			defer close(out)
 			out <- mapstreamsdk.NewMessage(d.Value())

@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
-
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 func dialSink(t *testing.T, socket string, opts ...Option) *Sink {
@@ -72,9 +70,9 @@ func (o *obedient) respond(d sinksdk.Datum) sinksdk.Response {
 func TestSinkWriterTriesAgainAndRoutes(t *testing.T) {
 	main, fallback, onSuccess := &obedient{}, &obedient{takesAll: true}, &obedient{}
 	w := &SinkWriter{
-		Main:      dialSink(t, sdkserver.Start(t, main).Socket),
-		Fallback:  dialSink(t, sdkserver.Start(t, fallback).Socket),
-		OnSuccess: dialSink(t, sdkserver.Start(t, onSuccess).Socket),
+		Main:      dialSink(t, Serve(t, main).Socket),
+		Fallback:  dialSink(t, Serve(t, fallback).Socket),
+		OnSuccess: dialSink(t, Serve(t, onSuccess).Socket),
 	}
 	got, err := w.Write(testContext(t), messages("ok", "flaky", "fallback", "success", "nack", "flaky two"))
 	require.NoError(t, err)
@@ -103,9 +101,9 @@ func TestSinkWriterTriesAgainAndRoutes(t *testing.T) {
 
 func TestSinkWriterFailsWhatCannotGoOn(t *testing.T) {
 	ctx := testContext(t)
-	main := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
-	fallback := dialSink(t, sdkserver.Start(t, &obedient{takesAll: true}).Socket)
-	same := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
+	main := dialSink(t, Serve(t, &obedient{}).Socket)
+	fallback := dialSink(t, Serve(t, &obedient{takesAll: true}).Socket)
+	same := dialSink(t, Serve(t, &obedient{}).Socket)
 	for name, c := range map[string]struct {
 		w     *SinkWriter
 		value string

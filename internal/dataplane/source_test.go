@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
-
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 func dialSource(t *testing.T, socket string, opts ...Option) *Source {
@@ -19,9 +17,9 @@ func dialSource(t *testing.T, socket string, opts ...Option) *Source {
 }
 
 func TestSourceReadsAcksAndNacks(t *testing.T) {
-	ctx, q := testContext(t), sdkserver.NewQueue(5)
+	ctx, q := testContext(t), NewQueue(5)
 	q.Headers = map[string]string{"h": "1"}
-	s := dialSource(t, sdkserver.Start(t, q).Socket)
+	s := dialSource(t, Serve(t, q).Socket)
 	pending, err := s.Pending(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 5, pending)
@@ -73,7 +71,7 @@ func TestSourceReadsAcksAndNacks(t *testing.T) {
 }
 
 func TestSourceChecksWhatIsAskedFor(t *testing.T) {
-	s := dialSource(t, sdkserver.Start(t, sdkserver.NewQueue(1)).Socket)
+	s := dialSource(t, Serve(t, NewQueue(1)).Socket)
 	for _, c := range []struct {
 		count   int
 		timeout time.Duration
@@ -90,10 +88,10 @@ func TestSourceCallsGoOneAfterTheOther(t *testing.T) {
 		serial bool
 	}{"as the platform": {nil, true}, "in parallel": {[]Option{WithParallelCalls()}, false}} {
 		t.Run(name, func(t *testing.T) {
-			ctx, q := testContext(t), sdkserver.NewQueue(1)
+			ctx, q := testContext(t), NewQueue(1)
 			entered, gate := make(chan struct{}), make(chan struct{})
 			q.Before = func() { close(entered); <-gate }
-			s := dialSource(t, sdkserver.Start(t, q).Socket, c.opts...)
+			s := dialSource(t, Serve(t, q).Socket, c.opts...)
 			read := make(chan error, 1)
 			go func() {
 				_, err := s.Read(ctx, 1, 0)
@@ -129,10 +127,10 @@ func TestSourceCallsGoOneAfterTheOther(t *testing.T) {
 }
 
 func TestSourceCallerMayLeaveAndTheReadGoesOn(t *testing.T) {
-	q, gate := sdkserver.NewQueue(2), make(chan struct{})
+	q, gate := NewQueue(2), make(chan struct{})
 	var once sync.Once
 	q.Before = func() { once.Do(func() { <-gate }) }
-	s := dialSource(t, sdkserver.Start(t, q).Socket)
+	s := dialSource(t, Serve(t, q).Socket)
 	ctx, cancel := context.WithTimeout(testContext(t), 30*time.Millisecond)
 	defer cancel()
 	_, err := s.Read(ctx, 1, 0)
@@ -150,9 +148,9 @@ func TestSourceCallerMayLeaveAndTheReadGoesOn(t *testing.T) {
 
 func TestSourcePanicsAreSeen(t *testing.T) {
 	t.Run("read", func(t *testing.T) {
-		q := sdkserver.NewQueue(1)
+		q := NewQueue(1)
 		q.Before = func() { panic("boom 23") }
-		s := dialSource(t, sdkserver.Start(t, q).Socket)
+		s := dialSource(t, Serve(t, q).Socket)
 		_, err := s.Read(testContext(t), 1, 0)
 		require.ErrorIs(t, err, ErrBroken)
 		require.ErrorContains(t, err, "boom 23")
@@ -161,7 +159,7 @@ func TestSourcePanicsAreSeen(t *testing.T) {
 		require.ErrorIs(t, s.Close(), ErrBroken)
 	})
 	t.Run("ack", func(t *testing.T) {
-		s := dialSource(t, sdkserver.Start(t, panicking{sdkserver.NewQueue(1)}).Socket)
+		s := dialSource(t, Serve(t, panicking{NewQueue(1)}).Socket)
 		got, err := s.Read(testContext(t), 1, 0)
 		require.NoError(t, err)
 		err = s.Ack(testContext(t), []Offset{got[0].Offset})
@@ -171,7 +169,7 @@ func TestSourcePanicsAreSeen(t *testing.T) {
 		s.Abort()
 	})
 	t.Run("pending", func(t *testing.T) {
-		s := dialSource(t, sdkserver.Start(t, panicking{sdkserver.NewQueue(1)}).Socket)
+		s := dialSource(t, Serve(t, panicking{NewQueue(1)}).Socket)
 		_, err := s.Pending(testContext(t))
 		require.ErrorIs(t, err, ErrBroken)
 		s.Abort()
@@ -179,13 +177,13 @@ func TestSourcePanicsAreSeen(t *testing.T) {
 }
 
 // A panicking source can be read, and that is all.
-type panicking struct{ *sdkserver.Queue }
+type panicking struct{ *Queue }
 
 func (panicking) Ack(context.Context, sourcesdk.AckRequest) { panic("boom 21") }
 func (panicking) Pending(context.Context) int64             { panic("boom 22") }
 
 func TestSourceAbortGivesWhatCameBefore(t *testing.T) {
-	s := dialSource(t, sdkserver.Start(t, sdkserver.NewQueue(2)).Socket)
+	s := dialSource(t, Serve(t, NewQueue(2)).Socket)
 	got := make(chan []SourceMessage, 1)
 	failed := make(chan error, 1)
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A pool is a random input of Divide.
@@ -62,9 +62,9 @@ func (p pool) divide(self int) fairtags.Plan { return fairtags.Divide(p.limit, p
 // each runs a check on many pools, the same ones in each run.
 func each(t *testing.T, check func(r *rand.Rand, p pool)) {
 	t.Helper()
-	race.Skip(t, "it has one goroutine, and TestScenarios runs with it")
+	testkit.SkipRace(t, "it has one goroutine, and TestScenarios runs with it")
 	r := rand.New(rand.NewPCG(1, 2))
-	for range race.Fewer(100_000) {
+	for range testkit.Fewer(100_000) {
 		check(r, draw(r))
 	}
 }
@@ -154,7 +154,7 @@ func TestReservedTokensAreThereWhenTheyAreAskedFor(t *testing.T) {
 			verify(t, target.Rate >= min(target.Demand, p.tags[i].Reserved, p.tags[i].Total)-near, "less than is reserved", p, plan)
 		}
 	})
-	require.Greater(t, fits, race.Fewer(100_000)/3)
+	require.Greater(t, fits, testkit.Fewer(100_000)/3)
 }
 
 func TestTheOrderOfTagsAndRowsIsIrrelevant(t *testing.T) {

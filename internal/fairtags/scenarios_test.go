@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the table of scenarios into the page")
@@ -220,7 +220,7 @@ func (s scenario) play() (took string, err error) {
 // wait lets time pass until the stage is over, and tells when its state was reached.
 func (s stage) wait(w *world) (seconds int, err error) {
 	lasts := s.lasts
-	if race.On {
+	if testkit.Race {
 		lasts = min(lasts, 60) // what lasts longer has one goroutine and many tags
 	}
 	for second := 1; second <= lasts; second++ {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -77,7 +77,7 @@ func (f *File) die() {
 }
 
 func TestWhoComesNextInheritsFromAProcessThatWasKilled(t *testing.T) {
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	folder := t.TempDir()
 	for range 10 { // at whatever moment of its writing
 		p := exec.Command(os.Args[0])

@@ -19,9 +19,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/cli"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // asProxy is set in the environment of a process that is this test binary as the command numathrottle.
@@ -52,7 +51,7 @@ type pod struct {
 // newPod starts both, and waits until the platform could come.
 func newPod(t testing.TB, command []string, kind string, limit ...string) *pod {
 	t.Helper()
-	p := &pod{kind: kind, dir: sdkserver.Dir(t), command: command, limit: limit}
+	p := &pod{kind: kind, dir: dataplane.Dir(t), command: command, limit: limit}
 	p.startHandler(t)
 	p.startProxy(t)
 	return p
@@ -178,7 +177,7 @@ func dialMap(t testing.TB, p *pod) *dataplane.Map {
 // python is the interpreter that scripts/test-deps.sh has made, with pynumaflow.
 func python(t testing.TB) language {
 	t.Helper()
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	interpreter := filepath.Join(root, ".bin", "pynumaflow", "bin", "python")
@@ -209,7 +208,7 @@ func TestPython(t *testing.T) {
 // optional skips a test that make languages runs: what it needs takes minutes to fetch and compile.
 func optional(t *testing.T) (bin string) {
 	t.Helper()
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	if os.Getenv("NUMATHROTTLE_LANGUAGES") == "" {
 		t.Skip("make languages runs it")
 	}
@@ -252,7 +251,7 @@ func TestNothingIsLostWhenASideDies(t *testing.T) {
 	l := python(t)
 	for _, victims := range [][]string{{"handler"}, {"proxy"}, {"proxy", "handler"}} {
 		t.Run(strings.Join(victims, " and "), func(t *testing.T) {
-			p := &pod{kind: "map", dir: sdkserver.Dir(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
+			p := &pod{kind: "map", dir: dataplane.Dir(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
 			sides := map[string]*testenv.Process{"handler": p.startHandler(t), "proxy": p.startProxy(t)}
 			m := dialMap(t, p)
 			todo := map[string]bool{}
@@ -292,7 +291,7 @@ func TestNothingIsLostWhenASideDies(t *testing.T) {
 // A handler that no call is lost at stays when its proxy is killed, and the next proxy is in front of it.
 func TestAHandlerOutlivesItsProxy(t *testing.T) {
 	l := python(t)
-	p := &pod{kind: "map", dir: sdkserver.Dir(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
+	p := &pod{kind: "map", dir: dataplane.Dir(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
 	handler, proxy := p.startHandler(t), p.startProxy(t)
 	proxy.Kill()
 	require.False(t, handler.Ends(time.Second), "the handler has ended")

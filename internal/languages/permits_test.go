@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/permits"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/permits"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 

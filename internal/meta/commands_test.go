@@ -15,14 +15,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // Every command of the pages exists, with its flags, targets, variables and paths. Commands that need no network run.
 func TestPagesCommands(t *testing.T) {
-	short.Skip(t, "it builds and runs the programs")
+	testkit.SkipShort(t, "it builds and runs the programs")
 	j := newJudge(t)
 	t.Run("right", func(t *testing.T) {
 		found, unnamed := snippets(t, commands)

@@ -26,7 +26,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 const (
@@ -53,7 +53,7 @@ type image struct {
 // unpack makes the file system of a program's image, as the Dockerfile says. TLS trusts the authorities in it.
 func unpack(t *testing.T, program string, authorities []byte) *image {
 	t.Helper()
-	short.Skip(t, "it builds and runs the programs")
+	testkit.SkipShort(t, "it builds and runs the programs")
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a program in a root of its own")
 	}
@@ -122,7 +122,7 @@ func soon(t *testing.T) context.Context {
 
 // The programs are static: they need no loader and no library.
 func TestProgramsAreStatic(t *testing.T) {
-	short.Skip(t, "it builds the programs")
+	testkit.SkipShort(t, "it builds the programs")
 	out, err := buildAll()
 	require.NoError(t, err, "%s", out)
 	for _, program := range []string{"llm-map", "http-sink", "numathrottle"} {

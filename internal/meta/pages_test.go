@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // TestMain runs the tests in the root of the repository: the paths in the pages are their paths.
@@ -111,7 +111,7 @@ func deadLetter(string) any                              { return nil }
 
 // Every block of Go in the pages compiles with these declarations. Tests in them pass.
 func TestPagesCompile(t *testing.T) {
-	short.Skip(t, "it compiles every block")
+	testkit.SkipShort(t, "it compiles every block")
 	root, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()

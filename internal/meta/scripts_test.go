@@ -177,12 +177,12 @@ case "$*" in *FuzzEarly*) printf -- '--- FAIL: x\n    context deadline exceeded\
 	require.NoError(t, err, out)
 }
 
-// make norace runs the tests that ask internal/race, directly or by a helper.
+// make norace runs the tests that ask internal/testkit, directly or by a helper.
 func TestAsksRace(t *testing.T) {
 	folder := write(t, map[string]string{
-		"a_test.go": "func TestAsks(t *testing.T) {\n\trace.Skip(t, \"\")\n}\n\nfunc TestByHelper(t *testing.T) { each(t) }\n\n" +
-			"func TestWhole(t *testing.T) {\n\t// No race.Skip here, and nothing from each.\n\teachOne(t)\n}\n",
-		"b_test.go": "func each(t *testing.T) { times() }\n\nfunc times() int { return race.Fewer(10) }\n\nfunc eachOne(t *testing.T) {}\n",
+		"a_test.go": "func TestAsks(t *testing.T) {\n\ttestkit.SkipRace(t, \"\")\n}\n\nfunc TestByHelper(t *testing.T) { each(t) }\n\n" +
+			"func TestWhole(t *testing.T) {\n\t// No testkit.SkipRace here, and nothing from each.\n\teachOne(t)\n}\n",
+		"b_test.go": "func each(t *testing.T) { times() }\n\nfunc times() int { return testkit.Fewer(10) }\n\nfunc eachOne(t *testing.T) {}\n",
 	})
 	out, err := script(t, "scripts/asks-race.sh", folder)
 	require.NoError(t, err, out)

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
-	"github.com/numaproj-contrib/numathrottle/internal/httpproxy"
-	"github.com/numaproj-contrib/numathrottle/internal/permits"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/handlerproxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/httpproxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/permits"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 

@@ -19,11 +19,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -60,8 +59,8 @@ type sample struct {
 // TestMemoryStaysFlat lets handler processes of every kind draw on one Redis for a while, in which processors come and go
 // and the limit is changed. NUMATHROTTLE_FLAT_FOR says for how long.
 func TestMemoryStaysFlat(t *testing.T) {
-	short.Skip(t, "it starts processes")
-	race.Skip(t, "the race detector has memory of its own")
+	testkit.SkipShort(t, "it starts processes")
+	testkit.SkipRace(t, "the race detector has memory of its own")
 	length := 20 * time.Second
 	if text := os.Getenv("NUMATHROTTLE_FLAT_FOR"); text != "" {
 		var err error
@@ -127,7 +126,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 // watch offers messages to a process of its own and samples what it holds.
 func watch(ctx context.Context, t *testing.T, j job, length time.Duration) flatFigures {
 	t.Helper()
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	j.Notes, j.Samples = os.DevNull, filepath.Join(dir, "samples")
 	p := startProcess(t, dir, j)
 	f, err := openFeed(ctx, p.job)

@@ -14,7 +14,7 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
@@ -206,12 +206,12 @@ func (w *worker) sink(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Respon
 
 // newSource returns a source whose acknowledgements are noted, so that the next process delivers again only what was not acknowledged. What was
 // on its way when a stream broke comes again, as in a queue with a visibility timeout.
-func (w *worker) newSource() (*sdkserver.Queue, error) {
+func (w *worker) newSource() (*dataplane.Queue, error) {
 	text, err := os.ReadFile(w.Notes) // it is there: openNotes has made it
 	if err != nil {
 		return nil, err
 	}
-	q := sdkserver.NewQueue(w.Messages, strings.Fields(string(text))...)
+	q := dataplane.NewQueue(w.Messages, strings.Fields(string(text))...)
 	q.Again, q.OnAck = 2*time.Second, w.notes.note
 	q.Before = func() {
 		if w.panicIn.Swap(0) > 0 {

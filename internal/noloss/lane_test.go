@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 // A lane is one kind of handler with its driver: one process after another, and
@@ -48,7 +47,7 @@ type lane struct {
 func newLane(ctx context.Context, t testing.TB, j job, messageCount int, opts ...dataplane.Option) *lane {
 	t.Helper()
 	l := &lane{
-		t: t, ctx: ctx, job: j, dir: sdkserver.Dir(t), opts: opts,
+		t: t, ctx: ctx, job: j, dir: dataplane.Dir(t), opts: opts,
 		messages: make([]message, messageCount), queue: make(chan int, messageCount),
 		changed: make(chan struct{}), all: make(chan struct{}),
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 const (
@@ -83,7 +83,7 @@ func (f *figures) add(l *lane, v verdict, injected map[string]uint64, replay str
 }
 
 func TestNoMessageIsLostOrAnsweredTwice(t *testing.T) {
-	short.Skip(t, "it starts and kills processes")
+	testkit.SkipShort(t, "it starts and kills processes")
 	kills, seed := number(t, "NUMATHROTTLE_LOSS_KILLS", defaultKills), number(t, "NUMATHROTTLE_LOSS_SEED", 1)
 	replay := fmt.Sprintf("NUMATHROTTLE_LOSS_SEED=%d NUMATHROTTLE_LOSS_KILLS=%d go test -run %s ./internal/noloss", seed, kills, t.Name())
 	began := time.Now()

@@ -15,10 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 const (
@@ -38,7 +36,7 @@ const (
 // TestTenThousandMessagesWaitForTenPerSecond: memory, order, and the end. They are
 // offered as the platform does, with inStream of them in the stream at a time.
 func TestTenThousandMessagesWaitForTenPerSecond(t *testing.T) {
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	var w, all, bare waited
 	t.Run("at once", func(t *testing.T) {
 		for name, c := range map[string]struct {
@@ -65,7 +63,7 @@ func TestTenThousandMessagesWaitForTenPerSecond(t *testing.T) {
 	t.Logf("in the stream %d: %s", inStream, w)
 	t.Logf("in the stream %d: %s", offered, all)
 	t.Logf("in the stream %d, handler without wrapper: %s", offered, bare)
-	if runtime.GOOS == "linux" && !race.On {
+	if runtime.GOOS == "linux" && !testkit.Race {
 		require.Less(t, w.grew, int64(maxGrowth), "resident memory grew")
 		require.Less(t, all.grew-bare.grew, int64(maxGrowth), "resident memory grew, beyond what it grows without the wrapper")
 	}
@@ -104,7 +102,7 @@ func offer(t *testing.T, j job, atOnce int) (w waited) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	j.Notes, j.Arrivals = filepath.Join(dir, "notes"), filepath.Join(dir, "arrivals")
 	p := startProcess(t, dir, j)
 	m, err := dataplane.Dial(ctx, p.job.Socket, dataplane.WithConcurrency(atOnce), dataplane.WithDrainTimeout(0))

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -131,7 +131,7 @@ func serve(text string) error {
 	}
 	ctx, stop := numathrottle.StopContext(context.Background())
 	defer stop()
-	return sdkserver.New(handler, j.Socket, j.Socket+".info").Start(ctx)
+	return dataplane.NewServer(handler, j.Socket, j.Socket+".info").Start(ctx)
 }
 
 // limiter is what the handler draws on: a pool, or a limit of its own.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/stopnotice"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // shorter is by what the platform's times are divided: those of the core, whose end the handler does not see before its
@@ -50,7 +50,7 @@ var stopping = []struct {
 //
 // At last, a wrapper that answers for what it has not handled: the judge sees it.
 func TestAPodIsStoppedWhileMessagesWait(t *testing.T) {
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	signalled := map[string]func(*lane){
 		"the core first": func(*lane) {},
 		"all at once":    func(l *lane) { require.NoError(l.t, l.proc.signal(sigterm)) },
@@ -86,7 +86,7 @@ func TestAPodIsStoppedWhileMessagesWait(t *testing.T) {
 // it and ends its streams, so that the platform kills nobody. Times are the platform's own here, for numaflow-go's 15 s
 // cannot be divided.
 func TestAPodIsStoppedWithANotice(t *testing.T) {
-	short.Skip(t, "it starts processes")
+	testkit.SkipShort(t, "it starts processes")
 	if testing.Short() {
 		t.Skip("takes 17 s")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // What a service sends unasked, on a connection that is idle, is not printed by net/http.
@@ -21,7 +21,7 @@ func TestNoAnswerIsPrinted(t *testing.T) {
 	const canary = "hunter2-canary"
 	before := log.Writer()
 	defer log.SetOutput(before)
-	out := &logbook.Book{}
+	out := &testkit.Book{}
 	log.SetOutput(out)
 	program.MuteTransports()
 	log.Print("something else")

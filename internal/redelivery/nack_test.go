@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -57,7 +57,7 @@ func newVertex(kind string, batch int, settings ...setting) (vertex, string) {
 // average (up to one in fifty is denied twice), wherever the platform has a message at hand when there is a token for it.
 // See TestNackUsesTheLimitOfAPool for several pods.
 func TestNackUsesTheLimitWithTwoDeliveries(t *testing.T) {
-	race.Skip(t, "it measures; TestNackUsesTheScarcestOfSeveralLimits runs with it")
+	testkit.SkipRace(t, "it measures; TestNackUsesTheScarcestOfSeveralLimits runs with it")
 	for _, kind := range kinds {
 		for _, batch := range []int{40, 500} {
 			for _, where := range []setting{pipeline, monoVertex, readAhead} {

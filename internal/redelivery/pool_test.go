@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A goal is what a pool reaches in most runs.
@@ -55,7 +55,7 @@ func reaches(t *testing.T, v vertex, name string, want goal) {
 // and less while a message waits at most, and the platform says which pod a message comes to, it is less: a pod that gets four of them
 // at a time denies one, and another one has a token too many.
 func TestNackUsesTheLimitOfAPool(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	for _, c := range []struct {
 		where, how setting
 		chunks     goal // with eight pods: batch map and sink
@@ -96,7 +96,7 @@ func TestNackUsesTheLimitOfAPool(t *testing.T) {
 
 // A pod dies while messages that it has nacked are away: they come when they would have, and the others use the whole limit.
 func TestNackOfAPodThatDies(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	for _, pods := range []int{2, 4} {
 		v, name := newVertex(unaryMap, 40, pipeline, asItIs)
 		v.pods, v.messages, v.offered, v.killed = pods, 3200, 3200, 30*time.Second
@@ -108,7 +108,7 @@ func TestNackOfAPodThatDies(t *testing.T) {
 // while it is paused is delivered once more. After that the limit is used as before; but where a pod has nacked far more messages than
 // the others meanwhile, as a sink can that answers a batch at once, they come at its even part, and the end takes longer.
 func TestNackInAPauseAndInAFreeze(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	pause := setting{"paused for 10 s", func(v *vertex) { v.paused = 30 * time.Second }}
 	freeze := setting{"an empty store", func(v *vertex) { v.emptied = 30 * time.Second }}
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestNackInAPauseAndInAFreeze(t *testing.T) {
 // pods: see the page on the wrappers. With a burst of a second the tokens of that second are not lost; but a MonoVertex reads what is
 // there at once, so that a pod has many messages at a time, and another one none.
 func TestNackOfAPoolWhereThePlatformHoldsMessagesBack(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	for _, c := range []struct {
 		kind       string
 		where, how setting

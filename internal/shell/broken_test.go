@@ -9,8 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -91,8 +90,8 @@ func storing(s brokenStore) wiring {
 // TestBroken breaks something on purpose: the judge has to see it, and would not
 // without.
 func TestBroken(t *testing.T) {
-	short.Skip(t, "many pools of real Members")
-	race.Skip(t, "it tests the judge of TestShell, which runs with it")
+	testkit.SkipShort(t, "many pools of real Members")
+	testkit.SkipRace(t, "it tests the judge of TestShell, which runs with it")
 	for _, c := range []struct {
 		name   string
 		wiring wiring
@@ -168,8 +167,8 @@ func brokenPlan() plan {
 
 // TestBrokenWithoutTheStore does so while all go on without the store.
 func TestBrokenWithoutTheStore(t *testing.T) {
-	short.Skip(t, "many pools of real Members")
-	race.Skip(t, "it tests the judge of TestShell, which runs with it")
+	testkit.SkipShort(t, "many pools of real Members")
+	testkit.SkipRace(t, "it tests the judge of TestShell, which runs with it")
 	p := brokenPlan()
 	p.loss, p.knownNew, p.span = consensus.Degrade, true, 3*time.Minute
 	p.loseTogether()

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -45,8 +44,8 @@ func TestNamesAndTagsByName(t *testing.T) {
 	for _, c := range []nameTrial{{0, 2, 1600, true}, {2000, 3, 1600, true}, {10_000, 1, 1600, false}} {
 		t.Run(c.String(), func(t *testing.T) {
 			if c.names > 2000 {
-				short.Skip(t, "ten thousand names")
-				race.Skip(t, "two thousand names run with it")
+				testkit.SkipShort(t, "ten thousand names")
+				testkit.SkipRace(t, "two thousand names run with it")
 			}
 			synctest.Test(t, c.run)
 		})

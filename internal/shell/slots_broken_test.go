@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -47,8 +46,8 @@ func (l leakyLimiter) Acquire(ctx context.Context, n int) (throttle.Permit, erro
 
 // TestSlotsBroken breaks something on purpose: the judge has to see it, and would not without.
 func TestSlotsBroken(t *testing.T) {
-	short.Skip(t, "many pools of real Members")
-	race.Skip(t, "it tests the judge of TestSlots, which runs with it")
+	testkit.SkipShort(t, "many pools of real Members")
+	testkit.SkipRace(t, "it tests the judge of TestSlots, which runs with it")
 	const slots = 7
 	as, asIs := func(l throttle.Lease) (throttle.Lease, bool) { return l, true }, func(n int64) int64 { return n }
 	for _, c := range []struct {

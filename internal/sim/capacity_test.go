@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -133,7 +133,7 @@ func (s seen) String() string {
 // A store that can do 0.6 or 0.8 of what the pool needs, for 20 s, is not asked for more than before, and the limit is in
 // use again 20 s after it. A store that passes over what has come too late serves well meanwhile, too.
 func TestAnOverloadPasses(t *testing.T) {
-	race.Skip(t, "one goroutine, and large pools")
+	testkit.SkipRace(t, "one goroutine, and large pools")
 	for _, n := range []int{100, 500, 1000} {
 		for _, d := range []discipline{disciplineDrop, disciplineQueue, disciplineSwap} {
 			for _, capacity := range []float64{0.6, 0.8}[:min(2, 1000/n)] { // of the largest pool the worse one
@@ -162,7 +162,7 @@ func TestAnOverloadPasses(t *testing.T) {
 
 // The store has stalled for so long that all leases are over, and then all members are there at once.
 func TestAStallPasses(t *testing.T) {
-	race.Skip(t, "one goroutine, and large pools")
+	testkit.SkipRace(t, "one goroutine, and large pools")
 	for _, d := range []discipline{disciplineDrop, disciplineQueue, disciplineSwap} {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestAStallPasses(t *testing.T) {
 
 // The store is there for three seconds, away for three, and so on: connections are refused, or nothing is answered.
 func TestAFlappingStoreIsBorne(t *testing.T) {
-	race.Skip(t, "one goroutine, and large pools")
+	testkit.SkipRace(t, "one goroutine, and large pools")
 	for name, refuses := range map[string]bool{"refuses": true, "silent": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,7 +201,7 @@ func TestAFlappingStoreIsBorne(t *testing.T) {
 // leases; and when the store can do more, all have a share. A store that lets requests compete cannot promise that: of
 // the 1,500 leases that end in this minute a few are lost.
 func TestHoldersRenewBeforeJoinersJoin(t *testing.T) {
-	race.Skip(t, "one goroutine, and large pools")
+	testkit.SkipRace(t, "one goroutine, and large pools")
 	for d, lost := range map[discipline]int{disciplineDrop: 0, disciplineSwap: 100} {
 		t.Run(d.String(), func(t *testing.T) {
 			t.Parallel()

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A foundSeed is a random run that broke a promise, or seemed to, and that no directed
@@ -128,8 +127,8 @@ var foundSeeds = []foundSeed{
 
 // TestSeedsFound makes each of those runs again, in `make norace`.
 func TestSeedsFound(t *testing.T) {
-	short.Skip(t, "every seed that once broke a promise runs again")
-	race.Skip(t, "a run has one goroutine, and TestSeeds has some with it")
+	testkit.SkipShort(t, "every seed that once broke a promise runs again")
+	testkit.SkipRace(t, "a run has one goroutine, and TestSeeds has some with it")
 	for _, s := range foundSeeds {
 		t.Run(fmt.Sprint(s.seed), func(t *testing.T) {
 			if v := Run(Config{Seed: s.seed, Processors: s.processors}).Violation; v != nil {

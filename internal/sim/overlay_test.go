@@ -70,13 +70,13 @@ var sourceMutants = []sourceMutant{
 		"./pkg/consensus/natsstore", "TestALeaderThatWasCutOffIsLeft",
 	},
 	{
-		"a caller that gives up costs its tag a turn", "internal/waitqueue/lane.go",
+		"a caller that gives up costs its tag a turn", "internal/engine/waitqueue/lane.go",
 		"		heap.Fix(&f.busy, l.at)\n	case first:",
 		"		l.start += float64(w.Least) / l.Weight()\n		heap.Fix(&f.busy, l.at)\n	case first:",
 		"./pkg/throttle", "TestImpatientCallersCostTheirTagNothing/reserved/.*x/1s",
 	},
 	{
-		"who waits for its tag's tokens comes before all others at the limit", "internal/waitqueue/attempt.go",
+		"who waits for its tag's tokens comes before all others at the limit", "internal/engine/waitqueue/attempt.go",
 		"a.stands[i], early = w.Early, early || w.Early", "a.stands[i], early, standing = w.Early, early || w.Early, standing+2",
 		"./pkg/throttle", "TestScenarios/quotas/.*beside_a_hog_with_a_total",
 	},

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -40,7 +40,7 @@ func unlessSet() uint64 {
 	if testing.Short() {
 		return 1
 	}
-	return uint64(race.Fewer(race.Fewer(300)))
+	return uint64(testkit.Fewer(testkit.Fewer(300)))
 }
 
 // TestSeeds makes many runs: none breaks a promise, and every fault meets every state.
@@ -171,7 +171,7 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 }
 
 func TestReplay(t *testing.T) {
-	race.Skip(t, "a run has one goroutine, and TestSeeds has some with it")
+	testkit.SkipRace(t, "a run has one goroutine, and TestSeeds has some with it")
 	cfg := configured(t)
 	cfg.Trace = traceTo(t)
 	res := Run(cfg)

@@ -13,7 +13,7 @@ import (
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
-	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/handlerproxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"

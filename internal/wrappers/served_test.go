@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
-	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/handlerproxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -152,7 +151,7 @@ func (k *kind) connect(t *testing.T, socket string) *link {
 // serveWrapped starts numaflow-go's server for a wrapped handler.
 func (k *kind) serveWrapped(t *testing.T, h *handler, l throttle.Limiter, o options) *link {
 	t.Helper()
-	server := sdkserver.Start(t, k.wrap(k.bare(h), l, o))
+	server := dataplane.Serve(t, k.wrap(k.bare(h), l, o))
 	c := k.connect(t, server.Socket)
 	c.ended = server.Ended()
 	return c
@@ -161,7 +160,7 @@ func (k *kind) serveWrapped(t *testing.T, h *handler, l throttle.Limiter, o opti
 // serveProxied starts numaflow-go's server for a bare handler, and the proxy before it.
 func (k *kind) serveProxied(t *testing.T, h *handler, l throttle.Limiter, o options) *link {
 	t.Helper()
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	c := handlerproxy.Config{
 		Kind: k.proxied, Limiter: l, HandlerWait: testTimeout, Logger: slog.New(slog.DiscardHandler),
 		Socket: filepath.Join(dir, "p.sock"), ServerInfo: filepath.Join(dir, "p-info"),
@@ -174,7 +173,7 @@ func (k *kind) serveProxied(t *testing.T, h *handler, l throttle.Limiter, o opti
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
-	go func() { ended <- sdkserver.New(k.bare(h), c.HandlerSocket, c.HandlerServerInfo).Start(ctx) }()
+	go func() { ended <- dataplane.NewServer(k.bare(h), c.HandlerSocket, c.HandlerServerInfo).Start(ctx) }()
 	go func() { ended <- handlerproxy.Run(ctx, c) }()
 	t.Cleanup(func() {
 		cancel()

@@ -14,10 +14,9 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
-	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy/handlerproxy"
 	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -240,7 +239,7 @@ func TestServedACancelledMessageIsNeverAnsweredAndOthersAre(t *testing.T) {
 	cancelled, exited := make(chan struct{}), make(chan struct{})
 	w, ok := k.wrap(k.bare(&handler{}), l, options{}).(mapsdk.Mapper)
 	require.True(t, ok)
-	server := sdkserver.Start(t, mapsdk.MapperFunc(func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+	server := dataplane.Serve(t, mapsdk.MapperFunc(func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 		if string(d.Value()) == "0" {
 			defer close(exited)
 			var cancel context.CancelFunc
@@ -275,7 +274,7 @@ func TestServedACancelledMessageIsNeverAnsweredAndOthersAre(t *testing.T) {
 
 // A handler panics while others wait for tokens. Only while numaflow-go is sending large answers it has a chance to send what those return.
 func TestServedASiblingsPanicYieldsNoMadeUpAnswers(t *testing.T) {
-	rounds := race.Fewer(100)
+	rounds := testkit.Fewer(100)
 	for _, k := range []*kind{mapKind(), transformKind()} {
 		t.Run(k.name, func(t *testing.T) {
 			for round := range rounds {
@@ -308,7 +307,7 @@ func (k *kind) siblingPanics(t *testing.T, wrap func(bare any, l throttle.Limite
 	}}
 	held := throttletest.New(block)
 	l := tagged{held, map[string]throttle.Limiter{"free": throttletest.New()}}
-	c := k.connect(t, sdkserver.Start(t, wrap(k.bare(h), l, options{tags: "key 1"})).Socket)
+	c := k.connect(t, dataplane.Serve(t, wrap(k.bare(h), l, options{tags: "key 1"})).Socket)
 	send := func(id message) <-chan error {
 		done := make(chan error, 1)
 		go func() {

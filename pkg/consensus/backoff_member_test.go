@@ -12,8 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -93,8 +92,8 @@ var falling = throttle.Limit{Max: 200, Adaptive: true}
 // A service that can do a quarter for a minute of four: the pool uses 0.95 of what it can do, less
 // than one call in a hundred is refused, and 80 % is used again within ten seconds.
 func TestPoolFollowsTheService(t *testing.T) {
-	race.Skip(t, "it measures; TestPoolFollowsAnOverloadedService runs with it")
-	short.Skip(t, "TestPoolFollowsAnOverloadedService runs")
+	testkit.SkipRace(t, "it measures; TestPoolFollowsAnOverloadedService runs with it")
+	testkit.SkipShort(t, "TestPoolFollowsAnOverloadedService runs")
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		p := &provider{rate: 200, at: time.Now()}
@@ -246,7 +245,7 @@ func TestCeilingIsThePools(t *testing.T) {
 
 // A store that was emptied, or falls back to an older copy, gets the ceiling back.
 func TestCeilingOutlivesTheStore(t *testing.T) {
-	for _, loss := range race.Some([]string{"wiped", "older copy", "clock set back"}) {
+	for _, loss := range testkit.Some([]string{"wiped", "older copy", "clock set back"}) {
 		t.Run(loss, func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {
 				p := &provider{rate: 200, at: time.Now()}
@@ -368,7 +367,7 @@ func TestAdaptiveNeverRaises(t *testing.T) {
 
 // A limit too low to be divided, and a hard one, follow the service as well.
 func TestIssuedAndHardLimitsAdapt(t *testing.T) {
-	race.Skip(t, "it measures; TestPoolFollowsAnOverloadedService runs with it")
+	testkit.SkipRace(t, "it measures; TestPoolFollowsAnOverloadedService runs with it")
 	for name, l := range map[string]throttle.Limit{
 		"issued": {Max: 6, Adaptive: true}, "strict": {Max: 6, Adaptive: true, Strict: true, MaxReserved: 8},
 		"hard": {Max: 100, Burst: 40, Hard: true, Adaptive: true},

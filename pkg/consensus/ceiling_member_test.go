@@ -8,8 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -47,7 +46,7 @@ const deferredTime = "time of the last write"
 // eachServer tells a story on a memory store's kind of server, and, without the race detector, on one that learns its time late.
 func eachServer(t *testing.T, story func(t *testing.T, s *server)) {
 	t.Helper()
-	for _, name := range race.Some([]string{"own time", deferredTime}) {
+	for _, name := range testkit.Some([]string{"own time", deferredTime}) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
@@ -254,7 +253,7 @@ func TestOnlyIfUsedNeedsEnoughTraffic(t *testing.T) {
 }
 
 func TestGoBackNFalls(t *testing.T) {
-	race.Skip(t, "it measures; TestRampRisesByItsSlope runs with it")
+	testkit.SkipRace(t, "it measures; TestRampRisesByItsSlope runs with it")
 	eachServer(t, func(t *testing.T, s *server) {
 		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.GoBackN{CoolDownPeriod: 10 * time.Second}}
 		a := limited(t, s, "a", l, 4)
@@ -327,8 +326,8 @@ func TestRampOfAnIssuedLimit(t *testing.T) {
 // Of a hard limit a low ceiling is worth less than a token for each of several processors: the ramp begins where
 // each has one, and rises from there in every mode.
 func TestRampOfAHardLimitBeginsWithATokenEach(t *testing.T) {
-	race.Skip(t, "it measures; TestRampRisesByItsSlope runs with it")
-	short.Skip(t, "TestRampRisesByItsSlope runs")
+	testkit.SkipRace(t, "it measures; TestRampRisesByItsSlope runs with it")
+	testkit.SkipShort(t, "TestRampRisesByItsSlope runs")
 	for _, mode := range []throttle.Mode{throttle.GoBackN{}, throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{}} {
 		t.Run(fmt.Sprintf("%T", mode), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
@@ -185,7 +185,7 @@ func TestSpacingIsByTheOverride(t *testing.T) {
 // configured with what.
 func TestEffectiveSharesAddUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range race.Fewer(1000) {
+	for range testkit.Fewer(1000) {
 		n := 1 + rng.IntN(50)
 		o := Override{Max: rng.IntN(3) * (1 + rng.IntN(1_000_000)), Per: time.Duration(1+rng.IntN(100_000)) * time.Millisecond}
 		left, total, most := Whole, 0.0, 0.0

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
@@ -49,7 +49,7 @@ func TestFair(t *testing.T) {
 // from somebody who has less or the same; and nothing is handed out twice.
 func TestFairIsMaxMinFair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range race.Fewer(2000) {
+	for range testkit.Fewer(2000) {
 		rows := make([]consensus.RosterRow, 1+rng.IntN(40))
 		for i := range rows {
 			rows[i].Demand = consensus.Share(rng.Int64N(int64(consensus.Whole) + 1))

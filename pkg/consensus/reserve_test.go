@@ -12,8 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -187,8 +186,8 @@ func TestStrictAlone(t *testing.T) {
 // Ten processors that all want every slot: none gets less than half its fair share, and
 // the limit is used.
 func TestStrictIsFair(t *testing.T) {
-	race.Skip(t, "it measures; TestLowLimitStarvesNobody runs with it")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures; TestLowLimitStarvesNobody runs with it")
+	testkit.SkipShort(t, "many pools")
 	for _, tc := range []struct {
 		max, reserved int
 		away          time.Duration
@@ -316,7 +315,7 @@ func TestReservedSlotsOutliveIssuing(t *testing.T) {
 // One per minute over ten busy processors: all of it is used, at most it, and nobody
 // starves. With a spacing that is shorter the processors sync less meanwhile.
 func TestLowLimitStarvesNobody(t *testing.T) {
-	for _, tc := range race.Some([]struct {
+	for _, tc := range testkit.Some([]struct {
 		per   time.Duration
 		among int
 		calls int
@@ -359,8 +358,8 @@ func TestLowLimitStarvesNobody(t *testing.T) {
 // A pool grows and shrinks under load, over the size at which its limit is too low to be
 // divided and back: no window sees more than the bound, and the limit is used.
 func TestPoolCrossesTheThreshold(t *testing.T) {
-	race.Skip(t, "it measures; TestLowLimitStarvesNobody and TestShell run with it")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures; TestLowLimitStarvesNobody and TestShell run with it")
+	testkit.SkipShort(t, "many pools")
 	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -267,7 +267,7 @@ func TestTagsTakeTurnsInRequests(t *testing.T) {
 
 // However many names come, memory is bounded, and no account that owes is dropped.
 func TestABookIsBounded(t *testing.T) {
-	race.Skip(t, "it has one goroutine")
+	testkit.SkipRace(t, "it has one goroutine")
 	k := keep(t, limit.Quotas{Match: []limit.QuotaPattern{{Tag: "*", Quota: limit.Quota{Total: 10}}}})
 	k.report(0, sec, false, []limit.TagReport{{Tag: "debtor", Owed: 5}})
 	const each = 2048 // a report copies the book

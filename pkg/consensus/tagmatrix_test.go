@@ -12,8 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -164,8 +163,8 @@ func (p *matrixPool) within(tag string) {
 
 // TestMatrixOfCosts: calls of any cost use the total as one limiter would, whatever the number of pods and callers, and however they come.
 func TestMatrixOfCosts(t *testing.T) {
-	race.Skip(t, "it measures")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
 	second := func(burst int) throttle.Quota { return throttle.Quota{Total: 60, Burst: burst} }
 	minute := func(burst int) throttle.Quota { return throttle.Quota{Total: 20_000, Per: time.Minute, Burst: burst} }
 	loads := []struct {
@@ -214,8 +213,8 @@ func TestMatrixOfCosts(t *testing.T) {
 
 // Small and large calls of one tag on different pods: neither starves, and the total is used.
 func TestSmallCallsNextToLargeOnes(t *testing.T) {
-	race.Skip(t, "it measures")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
 	for _, pods := range []int{2, 4, 16} {
 		t.Run(fmt.Sprint(pods), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -237,8 +236,8 @@ func TestSmallCallsNextToLargeOnes(t *testing.T) {
 
 // TestMatrixNextToAHog: a tag with a total at or above its fair share gets what it would get without a total.
 func TestMatrixNextToAHog(t *testing.T) {
-	race.Skip(t, "it measures")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
 	for i, q := range []throttle.Quota{{Reserved: 80, Total: 120}, {Total: 100}, {Total: 120}, {Reserved: 80, Total: 180}} {
 		for j, pods := range []int{1, 3, 4, 16} {
 			size := []int{1, 4, 4, 1}[(i+j)%4]
@@ -271,8 +270,8 @@ func TestMatrixNextToAHog(t *testing.T) {
 // TestMatrixNextToLargeCalls: a tag gets its reserved rate although large calls of another tag come to the same pod and to a second one. The
 // other tag gets its total, unless the limit is hard: a pod's part of the burst is too small for its calls then.
 func TestMatrixNextToLargeCalls(t *testing.T) {
-	race.Skip(t, "it measures")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
 	for _, c := range []struct {
 		size int
 		hard bool
@@ -322,8 +321,8 @@ func TestMatrixNextToLargeCalls(t *testing.T) {
 // TestMatrixOfFreezes: callers that wait while a pool is frozen, when it is new and when the store has lost its memory, cost a budget nothing
 // but what pods had for calls that waited just then: up to fifteen calls of each.
 func TestMatrixOfFreezes(t *testing.T) {
-	race.Skip(t, "it measures")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
 	const amount = 4000
 	for _, total := range []int{0, 100} {
 		for _, size := range []int{1, 40} {
@@ -351,8 +350,8 @@ func TestMatrixOfFreezes(t *testing.T) {
 
 // What a pod has drawn ahead of a budget is lost when it crashes: at most four intervals' worth.
 func TestWhatACrashCostsABudget(t *testing.T) {
-	race.Skip(t, "it measures")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
 	for _, total := range []int{0, 50} {
 		for _, callers := range []int{0, 8} {
 			for _, size := range []int{1, 10} {
@@ -383,8 +382,8 @@ func TestWhatACrashCostsABudget(t *testing.T) {
 
 // TestMatrixOfNames: names that each ask for a quarter of their total, on one pod or on ten, get it, and a tag with a quota by its name gets its own.
 func TestMatrixOfNames(t *testing.T) {
-	race.Skip(t, "it measures")
-	short.Skip(t, "many pools")
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
 	const names, every = 150, time.Second
 	for _, pods := range []int{1, 10} {
 		t.Run(fmt.Sprint(pods), func(t *testing.T) {
@@ -423,7 +422,7 @@ func TestMatrixOfNames(t *testing.T) {
 
 // Q6: unknown names together have one total over the pool, and the tags by name keep what is reserved for them.
 func TestUnknownNamesShareATotalOverAPool(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	synctest.Test(t, func(t *testing.T) {
 		p := newMatrixPool(t, 2, throttle.Limit{Max: 200}, throttle.Quotas{
 			Tags: map[string]throttle.Quota{"acme": {Reserved: 80}, "beta": {Reserved: 60}}, Other: throttle.Quota{Total: 50},

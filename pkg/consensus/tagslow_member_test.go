@@ -10,8 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -151,8 +150,8 @@ func (p *slowPool) limiting(t *testing.T, q throttle.Quotas, tag string) (n int)
 
 // A tag that the service refuses is slowed down alone over the whole pool. What it cannot use goes to the others, and operators see why.
 func TestATagIsSlowedDownOverThePool(t *testing.T) {
-	race.Skip(t, "it measures; TestOneBadProcessorSlowsNobodyElse runs with it")
-	short.Skip(t, "TestOneBadProcessorSlowsNobodyElse runs")
+	testkit.SkipRace(t, "it measures; TestOneBadProcessorSlowsNobodyElse runs with it")
+	testkit.SkipShort(t, "TestOneBadProcessorSlowsNobodyElse runs")
 	synctest.Test(t, func(t *testing.T) {
 		q := throttle.Quotas{Tags: map[string]throttle.Quota{"a": {}, "b": {}}}
 		p := newSlowPool(t, 3, q)
@@ -189,8 +188,8 @@ func TestATagIsSlowedDownOverThePool(t *testing.T) {
 
 // Whatever the service refuses, a tag gets what is reserved for it, also where it asks at one processor alone.
 func TestASlowTagKeepsWhatIsReserved(t *testing.T) {
-	race.Skip(t, "it measures; TestOneBadProcessorSlowsNobodyElse runs with it")
-	short.Skip(t, "TestOneBadProcessorSlowsNobodyElse runs")
+	testkit.SkipRace(t, "it measures; TestOneBadProcessorSlowsNobodyElse runs with it")
+	testkit.SkipShort(t, "TestOneBadProcessorSlowsNobodyElse runs")
 	synctest.Test(t, func(t *testing.T) {
 		q := throttle.Quotas{Tags: map[string]throttle.Quota{"a": {Reserved: 120}, "b": {}}}
 		p := newSlowPool(t, 3, q)
@@ -275,8 +274,8 @@ func TestThePoolsLimitFallsForAllTags(t *testing.T) {
 
 // A slow tag keeps to its total too, and comes back to it.
 func TestASlowTagKeepsToItsTotal(t *testing.T) {
-	race.Skip(t, "it measures; TestOneBadProcessorSlowsNobodyElse runs with it")
-	short.Skip(t, "TestOneBadProcessorSlowsNobodyElse runs")
+	testkit.SkipRace(t, "it measures; TestOneBadProcessorSlowsNobodyElse runs with it")
+	testkit.SkipShort(t, "TestOneBadProcessorSlowsNobodyElse runs")
 	synctest.Test(t, func(t *testing.T) {
 		q := throttle.Quotas{Tags: map[string]throttle.Quota{"a": {Total: 90}, "b": {}}}
 		p := newSlowPool(t, 3, q)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -51,7 +51,7 @@ func TestSlotsAreDividedInWholeOnes(t *testing.T) {
 // its share, and in as many turns as there are processors everyone that wants slots has had one.
 func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range race.Fewer(2000) {
+	for range testkit.Fewer(2000) {
 		most := 1 + rng.IntN(20)
 		wanted := make([]int, 1+rng.IntN(30))
 		for i := range wanted {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -31,7 +31,7 @@ func (m *meter) add(n int64, rate float64, d time.Duration) {
 // While overrides come and go and processors join and leave, no window sees more than the
 // limits in force allow: in the interval in which an override spreads, the larger one.
 func TestNoWindowExceedsTheOverrides(t *testing.T) {
-	for seed := range uint64(race.Fewer(4)) {
+	for seed := range uint64(testkit.Fewer(4)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1))

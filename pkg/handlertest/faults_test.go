@@ -15,7 +15,7 @@ import (
 
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 )
 
 // A faulty is a unary map with faults, which the value of a message asks for.
@@ -58,7 +58,7 @@ func (faulty) MapFn(stream mappb.Map_MapFnServer) error {
 // dialFaulty serves a faulty, and connects to it.
 func dialFaulty(t *testing.T) *Handler {
 	t.Helper()
-	dir := sdkserver.Dir(t)
+	dir := dataplane.Dir(t)
 	path := filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", path)
 	require.NoError(t, err)

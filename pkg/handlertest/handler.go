@@ -16,7 +16,6 @@ import (
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 )
 
 // Errors to compare with errors.Is.
@@ -63,7 +62,7 @@ func newHandler(socket, kind string) *Handler {
 // earlier Close is allowed, and its error is then the caller's.
 func Start(tb testing.TB, handler any) *Handler {
 	tb.Helper()
-	h := newHandler(sdkserver.Start(tb, handler).Socket, kindOf(handler))
+	h := newHandler(dataplane.Serve(tb, handler).Socket, kindOf(handler))
 	tb.Cleanup(func() {
 		if err := h.close(); err != nil {
 			tb.Errorf("handler %T: %v", handler, err)

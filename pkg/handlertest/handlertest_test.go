@@ -21,7 +21,7 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 )
 
 func TestMain(m *testing.M) {
@@ -163,7 +163,7 @@ func TestSink(t *testing.T) {
 }
 
 func TestSource(t *testing.T) {
-	source := sdkserver.NewQueue(10)
+	source := dataplane.NewQueue(10)
 	h := Start(t, source)
 	read, err := h.Read(within(t), 4, time.Second)
 	require.NoError(t, err)

@@ -11,8 +11,7 @@ import (
 	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
-	"github.com/numaproj-contrib/numathrottle/internal/allocs"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -29,14 +28,14 @@ func spacious(t *testing.T) throttle.Limiter {
 // Garbage costs throughput: a server with a small heap collects it once for about a thousand messages. It is the channel
 // that the handler closes; a pump of its own for each message makes it 464 bytes.
 func TestAStreamedMessageMakesLittleGarbage(t *testing.T) {
-	race.Skip(t, "it makes garbage of its own")
+	testkit.SkipRace(t, "it makes garbage of its own")
 	h := mapstreamsdk.MapStreamerFunc(func(_ context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
 		to <- mapstreamsdk.NewMessage(nil)
 		close(to)
 	})
 	d := mapstreamsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil)
 	of := func(h mapstreamsdk.MapStreamer) float64 {
-		return allocs.Bytes(10_000, func() {
+		return testkit.Allocated(10_000, func() {
 			to := make(chan mapstreamsdk.Message, 1)
 			h.MapStream(t.Context(), nil, d, to)
 			runtime.Gosched() // the wrapper's goroutine ends, as it does beside a real server
@@ -48,7 +47,7 @@ func TestAStreamedMessageMakesLittleGarbage(t *testing.T) {
 
 // A list of its own for each batch makes it 134 bytes a message.
 func TestAMessageOfABatchMakesLittleGarbage(t *testing.T) {
-	race.Skip(t, "it makes garbage of its own")
+	testkit.SkipRace(t, "it makes garbage of its own")
 	const size = 500
 	h := batchmapsdk.BatchMapperFunc(func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
 		out := make(batchmapsdk.BatchResponses, 0, size)
@@ -59,7 +58,7 @@ func TestAMessageOfABatchMakesLittleGarbage(t *testing.T) {
 	})
 	d := batchmapsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil, "id", nil)
 	of := func(h batchmapsdk.BatchMapper) float64 {
-		return allocs.Bytes(200, func() {
+		return testkit.Allocated(200, func() {
 			in := make(chan batchmapsdk.Datum, size)
 			for range size {
 				in <- d

@@ -11,7 +11,6 @@ import (
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -38,7 +37,7 @@ func streamFails(t *testing.T, wrap func(mapstreamsdk.MapStreamer, throttle.Limi
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	m, err := dataplane.DialMapStream(ctx, sdkserver.Start(t, wrap(echoStream, throttletest.New())).Socket)
+	m, err := dataplane.DialMapStream(ctx, dataplane.Serve(t, wrap(echoStream, throttletest.New())).Socket)
 	require.NoError(t, err)
 	defer m.Abort()
 	const waiters = 20

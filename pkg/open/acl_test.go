@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -137,7 +137,7 @@ func TestRedisWithTheDocumentedACL(t *testing.T) {
 			server := startACL(t, kind)
 			data, sentinel := aclOf(t, server.added)
 			server.set(t, data, sentinel)
-			var logs logbook.Book
+			var logs testkit.Book
 			config := func(id, pool string) Config {
 				c := server.config(id)
 				c.Pool, c.Logger = pool, logs.Logger()
@@ -237,7 +237,7 @@ func TestRedisACLThatLacksSomething(t *testing.T) {
 
 func requireNamed(t *testing.T, c Config, lacks string) {
 	t.Helper()
-	var logs logbook.Book
+	var logs testkit.Book
 	c.FailFast, c.Logger = false, logs.Logger()
 	c.Pool = "p-" + strings.Trim(strings.ReplaceAll(lacks, "|", "-"), "+~&{}:*")
 	th, err := Open(t.Context(), c)

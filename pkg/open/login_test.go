@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -35,7 +35,7 @@ func requireLogins(t *testing.T, store string, logins []login) {
 	t.Helper()
 	for _, l := range logins {
 		t.Run(l.name, func(t *testing.T) {
-			var logs logbook.Book
+			var logs testkit.Book
 			c := short(store, "i")
 			c.Logger = logs.Logger()
 			l.set(&c)
@@ -93,7 +93,7 @@ func TestRedisPasswordFileIsReadAnew(t *testing.T) {
 	path := writeFile(t, "password", "wrong-"+canary)
 	c := short("redis://"+addr, "i")
 	c.FailFast, c.StorePasswordFile = false, path
-	var logs logbook.Book
+	var logs testkit.Book
 	c.Logger = logs.Logger()
 	th := mustOpen(t, c)
 	eventually(t, func() bool { return strings.Contains(logs.String(), "WRONGPASS") }, "the refusal in the log")
@@ -212,7 +212,7 @@ func TestNATSPasswordFileIsReadAnew(t *testing.T) {
 	path := writeFile(t, "password", "wrong-"+canary)
 	c := short(url, "i")
 	c.FailFast, c.StoreUsername, c.StorePasswordFile = false, "app", path
-	var logs logbook.Book
+	var logs testkit.Book
 	c.Logger = logs.Logger()
 	th := mustOpen(t, c)
 	// A client left to itself gives up after being refused twice.

@@ -12,18 +12,18 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // redisLog is what the Redis client logs for the whole process.
-var redisLog logbook.Book
+var redisLog testkit.Book
 
 // closing are the Throttles that nobody waits for: where the store does not
 // answer, Close takes five seconds. What it returns goes to closed.
 var (
 	closing sync.WaitGroup
-	closed  logbook.Book
+	closed  testkit.Book
 )
 
 func closeLater(th *throttle.Throttle) {

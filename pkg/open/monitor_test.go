@@ -22,7 +22,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -270,7 +270,7 @@ func TestExportersFromTheEnvironment(t *testing.T) {
 func TestCollectorThatIsSilent(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:"+canary+"@"+silentPort(t))
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization="+canary)
-	var logs logbook.Book
+	var logs testkit.Book
 	old := otel.GetErrorHandler()
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logs.Printf(t.Context(), "%v", err) }))
 	defer otel.SetErrorHandler(old)

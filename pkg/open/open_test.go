@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -92,7 +92,7 @@ func TestFairPolicyIsTheDefault(t *testing.T) {
 // The log and the error of a replaced processor say so.
 func TestTheNewerOfTwoProcessorsWithOneIDWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var logs logbook.Book
+		var logs testkit.Book
 		c := Config{Limit: throttle.Limit{Max: 100}, Store: "memory://" + t.Name(), Pool: "p", ID: "same", Lease: 3 * time.Second, Logger: logs.Logger()}
 		older := mustOpen(t, c)
 		time.Sleep(2 * time.Second)
@@ -129,7 +129,7 @@ func TestMemoryWarnsInAPod(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			clearEnv(t)
 			t.Setenv(tc.variable, "x")
-			var logs logbook.Book
+			var logs testkit.Book
 			mustOpen(t, Config{Limit: throttle.Limit{Max: tc.max}, Store: tc.store, Logger: logs.Logger()})
 			if tc.warns {
 				require.Equal(t, 1, strings.Count(logs.String(), "level=WARN msg=\""+warning), logs.String())
@@ -142,7 +142,7 @@ func TestMemoryWarnsInAPod(t *testing.T) {
 
 func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
 	clearEnv(t)
-	var logs logbook.Book
+	var logs testkit.Book
 	c := Config{
 		Limit: throttle.Limit{Max: 100, Per: time.Minute, Hard: true}, Store: "memory://said", Pool: "ns/pipe/map", ID: "map-0", Logger: logs.Logger(),
 	}
@@ -151,7 +151,7 @@ func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
 	require.Regexp(t, `level=INFO msg="limiter started" limit="100 per 1m, burst \d+, hard" pool=ns/pipe/map store=memory://said processor=map-0 lease=10s`,
 		logs.String())
 
-	var slotLogs logbook.Book
+	var slotLogs testkit.Book
 	f, err := InFlight(t.Context(), 32, Config{Store: "memory://said", Pool: "p", ID: "i", Logger: slotLogs.Logger()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
@@ -171,7 +171,7 @@ func TestNoLimitIsSaidWhereOneWasMeant(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			clearEnv(t)
 			t.Setenv(tc.variable, "x")
-			var logs logbook.Book
+			var logs testkit.Book
 			mustOpen(t, Config{Limit: tc.limit, Store: tc.store, Logger: logs.Logger()})
 			require.NotContains(t, logs.String(), "limiter started")
 			if tc.warns == "" {

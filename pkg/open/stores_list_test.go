@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A list of whole URLs, as every client of NATS takes it, is a store: with servers that are away among them, too.
@@ -22,7 +22,7 @@ func TestAListOfNATSURLs(t *testing.T) {
 		"nats://app:" + canary + "@127.0.0.1:1,nats://app:" + canary + "@" + host + "?bucket=other",
 	} {
 		c := short(list, "i")
-		var logs logbook.Book
+		var logs testkit.Book
 		c.Logger = logs.Logger()
 		th, err := Open(t.Context(), c)
 		require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -50,7 +50,7 @@ func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
 }
 
 func TestAStateDirThatCannotBeUsedIsNoError(t *testing.T) {
-	var log logbook.Book
+	var log testkit.Book
 	th, err := Open(t.Context(), Config{
 		Limit: throttle.Limit{Max: 5}, Pool: "p", StateDir: filepath.Join(t.TempDir(), "none"), Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true,
 		Logger: log.Logger(),

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -59,7 +59,7 @@ type unreachable struct {
 	name string // of the case
 	says string // what the log says of the store: a regular expression
 	th   *throttle.Throttle
-	logs logbook.Book
+	logs testkit.Book
 }
 
 // openUnreachable opens a Throttle on every store with hosts: on ports on which

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
@@ -71,7 +71,7 @@ func TestTags(t *testing.T) {
 
 // What tags used that have made way for others is still counted, or the counter would stand still.
 func TestTagsThatMadeWayAreCounted(t *testing.T) {
-	race.Skip(t, "one goroutine looks through thousands of tags for each new one")
+	testkit.SkipRace(t, "one goroutine looks through thousands of tags for each new one")
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t)
 		th := c.underQuotas(throttle.Limit{Max: 7000, Burst: 7000}, throttle.Quotas{

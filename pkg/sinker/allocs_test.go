@@ -7,8 +7,7 @@ import (
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
-	"github.com/numaproj-contrib/numathrottle/internal/allocs"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -16,13 +15,13 @@ import (
 // Garbage costs throughput: a server with a small heap collects it once for less than a thousand messages. Lists of IDs and
 // permits of its own for each batch make it 46 bytes a message.
 func TestAMessageMakesLittleGarbage(t *testing.T) {
-	race.Skip(t, "it makes garbage of its own")
+	testkit.SkipRace(t, "it makes garbage of its own")
 	l, err := throttle.New(throttle.Limit{Max: 1_000_000_000, Burst: 1_000_000_000})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	bare := sinksdk.SinkerFunc(post)
 	of := func(s sinksdk.Sinker) float64 {
-		return allocs.Bytes(200, func() {
+		return testkit.Allocated(200, func() {
 			in := make(chan sinksdk.Datum, size)
 			for range size {
 				in <- datum{"1"}

@@ -12,7 +12,6 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -27,9 +26,9 @@ func testContext(tb testing.TB) context.Context {
 }
 
 // serve starts a real server for the handler and opens a stream to it.
-func serve(tb testing.TB, s sinksdk.Sinker) (*sdkserver.Server, *dataplane.Sink) {
+func serve(tb testing.TB, s sinksdk.Sinker) (*dataplane.Server, *dataplane.Sink) {
 	tb.Helper()
-	server := sdkserver.Start(tb, s)
+	server := dataplane.Serve(tb, s)
 	k, err := dataplane.DialSink(testContext(tb), server.Socket)
 	require.NoError(tb, err)
 	tb.Cleanup(k.Abort)

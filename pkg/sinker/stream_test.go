@@ -14,13 +14,13 @@ import (
 
 	sinkpb "github.com/numaproj/numaflow-go/pkg/apis/proto/sink/v1"
 
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
 // open opens a stream to the server without the care that a platform takes.
-func open(t *testing.T, server *sdkserver.Server) sinkpb.Sink_SinkFnClient {
+func open(t *testing.T, server *dataplane.Server) sinkpb.Sink_SinkFnClient {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///sink",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -56,7 +56,7 @@ func TestSocketAStreamClosedInMidBatchYieldsNoMadeUpAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := throttletest.New(throttletest.Grant(), throttletest.Block())
 			h := &handler{}
-			stream := open(t, sdkserver.Start(t, sinker.Wrap(h, l, opts...)))
+			stream := open(t, dataplane.Serve(t, sinker.Wrap(h, l, opts...)))
 			for i := range 2 {
 				require.NoError(t, stream.Send(&sinkpb.SinkRequest{Request: &sinkpb.SinkRequest_Request{Id: strconv.Itoa(i)}}))
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
@@ -101,7 +101,7 @@ func (c cadence) use(t *testing.T) (use float64) {
 // seconds lacks up to 5 % (4 of 900 runs of eight pods did): so a run that falls short is averaged with two more.
 func TestASourceDeliversItsLimitInEveryCadence(t *testing.T) {
 	for name, platform := range cadences {
-		for _, limit := range race.Some([]int{10, 50, 200, 1000, 5000}) {
+		for _, limit := range testkit.Some([]int{10, 50, 200, 1000, 5000}) {
 			for _, pods := range []int{1, 2, 8} {
 				for _, batch := range []int{50, 500} {
 					c := cadence{platform: platform(batch), limit: limit, pods: pods, batch: batch, length: 20 * time.Second}

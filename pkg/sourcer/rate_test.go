@@ -12,7 +12,7 @@ import (
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -45,7 +45,7 @@ func drain(t *testing.T, s sourcesdk.Sourcer, d, busy time.Duration) drained {
 }
 
 func TestASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
-	for _, c := range race.Some([]struct {
+	for _, c := range testkit.Some([]struct {
 		max         int
 		per         time.Duration
 		burst       int
@@ -191,7 +191,7 @@ func TestTheDemandOfASource(t *testing.T) {
 
 // Tokens that one source holds while it waits for messages are missing elsewhere.
 func TestAnIdleSourceLeavesTheTokensToOthers(t *testing.T) {
-	for _, c := range race.Some([]struct{ perMinute, perSecond int }{{60, 0}, {150, 0}, {150, 1}, {60_000, 0}, {60_000, 100}}) {
+	for _, c := range testkit.Some([]struct{ perMinute, perSecond int }{{60, 0}, {150, 0}, {150, 1}, {60_000, 0}, {60_000, 100}}) {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, err := throttle.New(throttle.Limit{Max: c.perMinute, Per: time.Minute})

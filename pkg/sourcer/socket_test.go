@@ -11,7 +11,6 @@ import (
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -71,8 +70,8 @@ func deliver(t *testing.T, rate int) float64 {
 	l, err := throttle.New(throttle.Limit{Max: rate, Burst: rate})
 	require.NoError(t, err)
 	defer l.Close()
-	b := sdkserver.NewQueue(100_000)
-	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket)
+	b := dataplane.NewQueue(100_000)
+	s := dialSource(t, dataplane.Serve(t, sourcer.Wrap(b, l)).Socket)
 	ctx := testContext(t)
 	for time.Since(began) < length {
 		batch, err := s.Read(ctx, 500, time.Second)
@@ -100,8 +99,8 @@ func deliver(t *testing.T, rate int) float64 {
 func TestSocketEveryMessageArrivesAndIsAcknowledgedOnce(t *testing.T) {
 	const n = 5000
 	l := throttletest.New(throttletest.GrantUpTo(170))
-	b := sdkserver.NewQueue(n)
-	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket)
+	b := dataplane.NewQueue(n)
+	s := dialSource(t, dataplane.Serve(t, sourcer.Wrap(b, l)).Socket)
 	ctx := testContext(t)
 	acked := 0
 	for acked < n {
@@ -138,9 +137,9 @@ func TestSocketEveryMessageArrivesAndIsAcknowledgedOnce(t *testing.T) {
 // The platform's actor makes one call at a time; a source whose server is asked by
 // several must not be held up by a Read that waits either.
 func TestSocketAWaitingReadHoldsUpNothingElse(t *testing.T) {
-	b := sdkserver.NewQueue(10)
+	b := dataplane.NewQueue(10)
 	l := throttletest.New(throttletest.GrantUpTo(2), throttletest.Block())
-	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket, dataplane.WithParallelCalls())
+	s := dialSource(t, dataplane.Serve(t, sourcer.Wrap(b, l)).Socket, dataplane.WithParallelCalls())
 	ctx := testContext(t)
 	batch, err := s.Read(ctx, 500, time.Second)
 	require.NoError(t, err)
@@ -168,8 +167,8 @@ func TestSocketAWaitingReadHoldsUpNothingElse(t *testing.T) {
 
 func TestSocketALostConnectionEndsTheWaitAndTheServerGoesOn(t *testing.T) {
 	l := throttletest.New(throttletest.GrantUpTo(1), throttletest.Block(), throttletest.GrantUpTo(3))
-	b := sdkserver.NewQueue(10)
-	server := sdkserver.Start(t, sourcer.Wrap(b, l))
+	b := dataplane.NewQueue(10)
+	server := dataplane.Serve(t, sourcer.Wrap(b, l))
 	s := dialSource(t, server.Socket)
 	ctx := testContext(t)
 	batch, err := s.Read(ctx, 500, time.Second)
@@ -200,7 +199,7 @@ func TestSocketALostConnectionEndsTheWaitAndTheServerGoesOn(t *testing.T) {
 
 func TestSocketAPanicOfTheSourceFailsTheStream(t *testing.T) {
 	l := throttletest.New(throttletest.GrantUpTo(9))
-	server := sdkserver.Start(t, sourcer.Wrap(&source{do: func(_ context.Context, _ readRequest, out chan<- sourcesdk.Message) {
+	server := dataplane.Serve(t, sourcer.Wrap(&source{do: func(_ context.Context, _ readRequest, out chan<- sourcesdk.Message) {
 		send(out, 2)
 		panic("boom 17")
 	}}, l))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // Everything at hand: no lock is taken, so it does not matter who holds them.

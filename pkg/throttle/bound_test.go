@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A use is a permit's tokens at the time at which they were granted.
@@ -128,7 +128,7 @@ func TestCancellingInManyProcessorsKeepsTheBound(t *testing.T) {
 // Permits of any size are held for any time, and given back in part or whole:
 // what is really used keeps within the bound in every window.
 func TestRandomSettlingKeepsTheBound(t *testing.T) {
-	for seed := range uint64(race.Fewer(60)) {
+	for seed := range uint64(testkit.Fewer(60)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			l := Limit{Max: 50 + r.IntN(200), Burst: 1 + r.IntN(300)}

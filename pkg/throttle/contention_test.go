@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // Many goroutines at once are granted at most what the limit earns. How much of
@@ -37,7 +37,7 @@ func TestContention(t *testing.T) {
 // that takes longer than all that they do.
 func TestContentionOfMany(t *testing.T) {
 	long(t)
-	race.Skip(t, "TestContention runs with it")
+	testkit.SkipRace(t, "TestContention runs with it")
 	poll(t, 256)
 }
 

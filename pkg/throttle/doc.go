@@ -72,5 +72,5 @@
 //
 // A window of a period may see the burst, a token for each processor and returned tokens on top of Max. With Limit.Hard it never sees more
 // than Max. The rate is lowered by the burst and by how fast clocks may run, no bucket is rounded up to a token, and less is given back.
-// The rules and the proof are in internal/bucket/hard.go.
+// The rules and the proof are in internal/engine/bucket/hard.go.
 package throttle

@@ -3,8 +3,8 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // This file estimates when callers get their tokens, and refuses those whose deadlines come before.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/numaproj-contrib/numathrottle/internal/gate"
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // ExternalWait tells l that its caller holds a call back before drawing n tokens for a tag. Package httpthrottle does so while the called

@@ -3,7 +3,7 @@ package throttle
 import (
 	"math"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 )
 
 // fits reports whether the present share can ever grant so many units at once. Only a hard limit has draws that do not fit: others collect

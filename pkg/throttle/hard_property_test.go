@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // hardDrift is how far clocks are off: 8.33 %.
@@ -315,7 +315,7 @@ func tryHardPool(t testing.TB, seed uint64) (p *hardPool, used int, wrong string
 // At most Max in any window of Per: whatever the number of processors, the burst,
 // the clocks, the shares' ways and what is given back.
 func TestHardPoolKeepsMaxInAnyWindow(t *testing.T) {
-	seeds := uint64(race.Fewer(200))
+	seeds := uint64(testkit.Fewer(200))
 	reached, back := 0, int64(0)
 	for seed := range seeds {
 		p, used, wrong := tryHardPool(t, seed)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // The rate and the default burst of hard limits, worked out by hand: the rate per
@@ -72,7 +72,7 @@ func TestHardValidate(t *testing.T) {
 // Several tags make impatient, large and cancelled calls, alone and with a second limit, while the share moves. Once the share is whole, all
 // calls end and nobody waits.
 func TestHardTagsLoseNobody(t *testing.T) {
-	for seed := range uint64(race.Fewer(300)) {
+	for seed := range uint64(testkit.Fewer(300)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			quotas := map[string]Quota{"a": {Reserved: 10}, "b": {}, "c": {Class: Batch}}

@@ -3,7 +3,7 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // A HoldUp is the one cause that holds most callers back at one moment.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 func TestInFlightWithoutALimit(t *testing.T) {
@@ -52,7 +52,7 @@ func TestInFlightSharesNeverAddUpToMore(t *testing.T) {
 // A model of three processors whose shares move: none grants a slot above its share,
 // and without calls that outlive a fall the pool never has more than max in use.
 func TestInFlightRandomShares(t *testing.T) {
-	for seed := range uint64(race.Fewer(30)) {
+	for seed := range uint64(testkit.Fewer(30)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			const slots = 12

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 )
 
 // A Limit is the number of tokens that a pool may use in a period. The zero Limit

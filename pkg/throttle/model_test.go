@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A model drives a Throttle with random operations in virtual time and has a
@@ -27,7 +27,7 @@ type model struct {
 }
 
 func TestRandomOperationsMatchTwin(t *testing.T) {
-	for seed := range uint64(race.Fewer(200)) {
+	for seed := range uint64(testkit.Fewer(200)) {
 		synctest.Test(t, func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // How long a caller pauses before it retries a draw that it waited for and could not use.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 

@@ -3,7 +3,7 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 

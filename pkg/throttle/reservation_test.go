@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 var perSecond = Limit{Max: 1, Strict: true}
@@ -91,7 +91,7 @@ func TestIssuedTokenIsVoid(t *testing.T) {
 // Callers of all kinds draw, give up and settle, from processors near and far: every
 // call has a slot of its own, within its validity.
 func TestIssuedCallsHaveSlots(t *testing.T) {
-	for seed := range uint64(race.Fewer(30)) {
+	for seed := range uint64(testkit.Fewer(30)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			l := Limit{Max: 1 + r.IntN(200), Strict: true, MaxReserved: []int{0, 1, 5, 40}[r.IntN(4)]}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 )
 
 // DefaultMaxRetryAfter is the longest time that RetryAfter accepts, unless WithMaxRetryAfter sets another.

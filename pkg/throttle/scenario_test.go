@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write what the scenarios in testdata give")
@@ -61,7 +61,7 @@ func TestScenarios(t *testing.T) {
 func playTable(t *testing.T, number int, lines []string) {
 	t.Helper()
 	if slices.Contains(lines, "# (it measures)") {
-		race.Skip(t, "it measures")
+		testkit.SkipRace(t, "it measures")
 		long(t)
 	}
 	var names []string

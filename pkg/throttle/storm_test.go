@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // Many callers give back, settle above their cost, wait, cancel and close while
@@ -181,7 +181,7 @@ func TestStormIsExactWhenEverythingIsCredited(t *testing.T) {
 // Close while callers draw and wait: after it nothing is granted, and everyone
 // who waited is told.
 func TestCloseUnderLoad(t *testing.T) {
-	for range race.Fewer(50) {
+	for range testkit.Fewer(50) {
 		th := whole(t, Limit{Max: 1_000_000, Burst: 1000})
 		var wg sync.WaitGroup
 		for id := range 8 {

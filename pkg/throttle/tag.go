@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/stock"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // A tag is the state that a Throttle keeps for one tag with a quota, or for all others together.

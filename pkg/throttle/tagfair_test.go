@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A load is callers of one tag: so many at a time that wait again and again, or so many calls per second.
@@ -81,7 +81,7 @@ func (l *load) run(ctx context.Context, th Tagger) {
 
 // Draws on several limits with quotas, of several tags, in whatever order, never wait for each other for ever.
 func TestDrawsOnSeveralLimitsWithQuotasAllEnd(t *testing.T) {
-	for seed := range uint64(race.Fewer(100)) {
+	for seed := range uint64(testkit.Fewer(100)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			names := []string{"a", "b", "c", "", "x"}

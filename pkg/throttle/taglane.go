@@ -3,7 +3,7 @@ package throttle
 import (
 	"context"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 

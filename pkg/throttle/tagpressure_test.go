@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -62,7 +62,7 @@ func (p pressure) press(ctx context.Context, of func(tags ...string) Limiter, d 
 // Whatever a tag is offered and whenever its callers give up, it gets what patient callers of it would get. The others
 // ask for more than there is all the time.
 func TestImpatientCallersCostTheirTagNothing(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	long(t)
 	const limit, d = 100, 12 * time.Second
 	kinds := map[string]struct {

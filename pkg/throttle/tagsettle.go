@@ -1,6 +1,6 @@
 package throttle
 
-import "github.com/numaproj-contrib/numathrottle/internal/stock"
+import "github.com/numaproj-contrib/numathrottle/internal/engine/stock"
 
 // A stockOrigin records where the tokens of a permit came from.
 type stockOrigin = *stock.Draw

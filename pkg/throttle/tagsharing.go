@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/stock"
 )
 
 // ReportTags implements Holder.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // requireNobody checks that nobody waits anywhere.
@@ -48,7 +48,7 @@ func (o *noted) Waits(_ context.Context, w Wait) func(Waited) {
 }
 
 // many is how many callers wait in these tests.
-func many() int { return max(race.Fewer(2000), 600) }
+func many() int { return max(testkit.Fewer(2000), 600) }
 
 // one draws one token.
 func one(l Limiter) func(context.Context, int) (Permit, error) {
@@ -319,7 +319,7 @@ func TestObserversOfWhoGoesOnElsewhere(t *testing.T) {
 // Whatever comes to hold tags while callers wait, and in whatever order it goes, everybody gets through in the end or sees the end of its
 // context, and nothing is left behind.
 func TestNobodyIsLostAmongTagsThatAreHeld(t *testing.T) {
-	for seed := range race.Fewer(50) {
+	for seed := range testkit.Fewer(50) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, ctx context.Context) {
 				r := rand.New(rand.NewPCG(uint64(seed), 0))

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/numaproj-contrib/numathrottle/internal/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
 )
 
 // Acquire waits until n tokens of the tags and of the limit are granted; see Limiter and Throttle.Acquire.

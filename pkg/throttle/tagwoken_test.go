@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A countingClock is the machine's clock, and counts the timers that are made with it.
@@ -27,7 +27,7 @@ func (c *countingClock) AfterFunc(d time.Duration, f func()) Timer {
 // Callers of tags with totals that together are more than the limit are woken when their turn comes, and do not look by themselves: however
 // many wait, the limit is used, by all tags alike, and it takes no more timers for a grant.
 func TestWaitersAreWokenAndDoNotPoll(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	long(t)
 	for _, callers := range []int{10, 100} {
 		inBubble(t, func(t *testing.T, ctx context.Context) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 

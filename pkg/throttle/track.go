@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // mostly is the part of a call's time above which its waits for tokens count as the cause of a missed deadline.

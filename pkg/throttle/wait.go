@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // acquire waits in the queue.

@@ -1,8 +1,8 @@
 package throttle
 
 import (
-	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 )
 
 // WaitStats reports how much a limiter has held callers back for one reason since it was made: Waits and Refusals count calls, and Time is

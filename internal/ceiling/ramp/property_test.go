@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // randomConfig returns a valid Config, often one at the bounds.
@@ -108,7 +108,7 @@ func TestSplitInvariance(t *testing.T) {
 // Whatever happens, the ceiling is within Min and Max, moves by at most the slope
 // upwards, and the state can be written and read again.
 func TestBounds(t *testing.T) {
-	seeds(t, uint64(race.Fewer(500)), func(t *testing.T, rng *rand.Rand) {
+	seeds(t, uint64(testkit.Fewer(500)), func(t *testing.T, rng *rand.Rand) {
 		c := randomConfig(rng)
 		var s State
 		now := rng.Int64N(10 * second)

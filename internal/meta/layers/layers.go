@@ -25,15 +25,15 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/allocs", "internal/bounded", "internal/costrule", "internal/dialguard",
-		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/race", "internal/short",
+		"internal/bounded", "internal/costrule", "internal/dialguard",
+		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/testkit",
 		"internal/stopnotice", "internal/tagname", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{
-		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
-		"internal/stock", "internal/waitqueue", "pkg/consensus/driver",
+		"internal/engine/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
+		"internal/engine/stock", "internal/engine/waitqueue", "pkg/consensus/driver",
 	}},
-	{"sides", []string{"internal/gate", "internal/sharing"}},
+	{"sides", []string{"internal/engine/gate", "internal/sharing"}},
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
 		"internal/admission", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
@@ -42,8 +42,8 @@ var layers = []layer{
 	}},
 	{"opening from a configuration", []string{".", "internal/drivers", "pkg/open"}},
 	{"programs", []string{
-		"cmd", "examples", "internal/cli", "internal/console", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy",
-		"internal/permits", "internal/program", "internal/proxy",
+		"cmd", "examples", "internal/cli", "internal/console",
+		"internal/program", "internal/proxy",
 	}},
 	{"test machinery", []string{
 		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/chaos", "internal/dataplane", "internal/demo", "internal/languages", "internal/meta",
@@ -61,7 +61,7 @@ var apart = [][2]string{
 	{"pkg/open", "pkg/consensus/redisstore"},
 	{"pkg/open", "pkg/consensus/natsstore"},
 	{"pkg/open", "internal/health"},
-	{"pkg/consensus/driver", "internal/bucket"},
+	{"pkg/consensus/driver", "internal/engine/bucket"},
 }
 
 // A pkg is a package of this module, with its path below it.

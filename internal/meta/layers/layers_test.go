@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 )
 
 func TestNoImportPointsUpwards(t *testing.T) {
-	short.Skip(t, "it runs the go command")
+	testkit.SkipShort(t, "it runs the go command")
 	all, err := load(t.Context(), root)
 	require.NoError(t, err)
 	require.Greater(t, len(all), 40)
@@ -45,7 +45,7 @@ func TestCheckFindsFaults(t *testing.T) {
 
 // A mapper that opens one store carries that store's client, and no exporter: the limits leave some room for new versions.
 func TestSmallBinaries(t *testing.T) {
-	short.Skip(t, "it runs the go command")
+	testkit.SkipShort(t, "it runs the go command")
 	for _, tc := range []struct {
 		imports []string
 		most    int      // packages outside of the standard library

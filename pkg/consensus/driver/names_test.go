@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // TestNamesKeepToTheirQuotas draws for three times as many names as there is room for, most of them seldom and some in bursts, and counts what
@@ -22,7 +22,7 @@ func TestNamesKeepToTheirQuotas(t *testing.T) {
 	at := make([]int64, names)
 	window := BudgetDraw{Amount: amount, Start: s.at.Now, End: s.at.Now + 3_600_000_000}
 	asked, given := 0, 0
-	for range race.Fewer(120) {
+	for range testkit.Fewer(120) {
 		s.at.Now += 500_000
 		var draws []Draw
 		var who []int
@@ -61,7 +61,7 @@ func TestNamesKeepToTheirQuotas(t *testing.T) {
 // TestSketchOfBudgetsErrsAsPromised: of names whose tills were dropped and that have used N tokens of their windows together, all but one in
 // 64 are taken to have used at most N/1024 more than they have.
 func TestSketchOfBudgetsErrsAsPromised(t *testing.T) {
-	for _, n := range race.Some([]int{1000, 5000, 20_000}) {
+	for _, n := range testkit.Some([]int{1000, 5000, 20_000}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			s, rnd := newTillTrial(), rand.New(rand.NewPCG(7, 7))
 			window := BudgetDraw{Amount: MaxAmount, Start: s.at.Now, End: s.at.Now + 3_600_000_000}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // Variables that make TestPermitsAreSpaced longer, or repeat part of it.
@@ -23,7 +23,7 @@ const (
 // store, its clock and the network.
 func TestPermitsAreSpaced(t *testing.T) {
 	const each, enough = 2_500, 100_000
-	permits, first := race.Fewer(race.Fewer(enough)), uint64(number(t, permitSeedVariable, 0))
+	permits, first := testkit.Fewer(testkit.Fewer(enough)), uint64(number(t, permitSeedVariable, 0))
 	if testing.Short() {
 		permits = min(permits, 10_000)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 // A lot is what a processor has drawn and not used yet.
@@ -199,7 +199,7 @@ func (c *counterTrial) next(d *drawer, now int64) {
 // TestDrawersKeepToTheTotal: whatever is lost, sent again or forgotten, no more is used in any time than the total allows.
 func TestDrawersKeepToTheTotal(t *testing.T) {
 	var used int64
-	seeds := uint64(race.Fewer(300))
+	seeds := uint64(testkit.Fewer(300))
 	for seed := range seeds {
 		c, within := playDrawers(seed)
 		require.True(t, within, "seed %d: %.0f tokens more than were earned", seed, c.worst)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -29,12 +29,12 @@ func TestConformance(t *testing.T) {
 const onSingleServers = "the suite runs with it on single servers"
 
 func TestConformanceOfThreeOld(t *testing.T) {
-	race.Skip(t, onSingleServers)
+	testkit.SkipRace(t, onSingleServers)
 	storetest.Run(t, suite(&harness{target: debianCluster(t)}))
 }
 
 func TestConformanceOfThree(t *testing.T) {
-	race.Skip(t, onSingleServers)
+	testkit.SkipRace(t, onSingleServers)
 	s := suite(&harness{target: cluster(t)})
 	s.Permits = clusterPermits(t)
 	s.Issued = func(t testing.TB, permits, faults int) {

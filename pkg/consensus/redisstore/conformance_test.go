@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -69,7 +69,7 @@ func TestConformanceCluster(t *testing.T) {
 
 // TestConformanceSentinel restarts by a failover to a replica that is in step.
 func TestConformanceSentinel(t *testing.T) {
-	race.Skip(t, "once the client knows its master, all is as in TestConformance; five failovers take a minute")
+	testkit.SkipRace(t, "once the client knows its master, all is as in TestConformance; five failovers take a minute")
 	sentinels := testenv.RedisSentinel(t, 1)
 	h := harness(t, func() *redis.UniversalOptions {
 		opts := ClientOptions(sentinels.Addrs()...)

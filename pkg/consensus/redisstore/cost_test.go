@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -168,7 +168,7 @@ func openConnections(t *testing.T, c *redis.Client, n int) {
 // TestServerTime logs what a sync costs the server, and requires that a hundred
 // processors with one sync per second each take less than 5 % of a core.
 func TestServerTime(t *testing.T) {
-	race.Skip(t, "it measures")
+	testkit.SkipRace(t, "it measures")
 	server := testenv.Redis(t)
 	s := New(client(t, ClientOptions(server.Addr())))
 	for _, of := range []struct{ rows, draws int }{{1, 0}, {10, 0}, {100, 0}, {1000, 0}, {100, driver.MaxDraws}} {

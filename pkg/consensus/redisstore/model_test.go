@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -46,7 +46,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 	server := testenv.Redis(t)
 	c := client(t, ClientOptions(server.Addr()))
 	seen := map[string]int{}
-	for seed := range uint64(race.Fewer(60)) {
+	for seed := range uint64(testkit.Fewer(60)) {
 		m := newModel(t, c, seed)
 		for range 250 {
 			m.step()
@@ -56,7 +56,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 		}
 	}
 	t.Logf("steps by outcome: %v", seen)
-	if race.On {
+	if testkit.Race {
 		return // not all of them come in so few
 	}
 	for _, outcome := range []string{

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -149,7 +149,7 @@ const oneGoroutine = "one goroutine compares thousands of tills after each step"
 
 // TestScriptsDropTheSameTills lets the table get full, of tills of which some can make way.
 func TestScriptsDropTheSameTills(t *testing.T) {
-	race.Skip(t, oneGoroutine)
+	testkit.SkipRace(t, oneGoroutine)
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	for seed := range uint64(4) {
 		m := newModel(t, c, seed)
@@ -183,7 +183,7 @@ func TestScriptsDropTheSameTills(t *testing.T) {
 
 // TestScriptsDropTheSameNames lets the area of names get full, of tills that are drawn from by bursts and budgets.
 func TestScriptsDropTheSameNames(t *testing.T) {
-	race.Skip(t, oneGoroutine)
+	testkit.SkipRace(t, oneGoroutine)
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	early := 0 // chance
 	for seed := range uint64(3) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -371,7 +371,7 @@ const faultVariable = "STORETEST_FAULT"
 // TestTheSuiteFindsFaults runs this program again for each fault: a suite that
 // fails would fail this test, too.
 func TestTheSuiteFindsFaults(t *testing.T) {
-	short.Skip(t, "it runs the suite on each faulty store")
+	testkit.SkipShort(t, "it runs the suite on each faulty store")
 	if name, ok := os.LookupEnv(faultVariable); ok {
 		f, known := faults[name]
 		require.True(t, known, name)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -175,14 +175,14 @@ func TestServer(t *testing.T) {
 }
 
 func TestServerThatKnowsNewPools(t *testing.T) {
-	short.Skip(t, "TestServer runs the suite")
+	testkit.SkipShort(t, "TestServer runs the suite")
 	s := newServer()
 	s.knowsNew = true
 	storetest.Run(t, s.harness())
 }
 
 func TestDeferredServer(t *testing.T) {
-	short.Skip(t, "TestServer runs the suite")
+	testkit.SkipShort(t, "TestServer runs the suite")
 	s := newServer()
 	s.deferred = true
 	storetest.Run(t, s.harness())
@@ -205,7 +205,7 @@ func (s slowServer) Sync(ctx context.Context, req driver.Request) (driver.Answer
 
 // A case that holds only where steps follow each other at once fails on a busy machine.
 func TestTheSuitePassesOnASlowServer(t *testing.T) {
-	short.Skip(t, "it waits for each step")
+	testkit.SkipShort(t, "it waits for each step")
 	t.Parallel()
 	s := newServer()
 	s.knowsNew = true

@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/logbook"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 )
 
 func TestWhatTheRedisClientLogsIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var logs logbook.Book
+		var logs testkit.Book
 		before := slog.Default()
 		slog.SetDefault(logs.Logger())
 		defer slog.SetDefault(before)

@@ -1,0 +1,40 @@
+package envoy
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
+)
+
+// A connection is a stranger's, which does not last, until a call over it has brought the token.
+func TestACallMakesItsConnectionLast(t *testing.T) {
+	const right = "canary-0123456789"
+	set, err := listen.Open(t.Context(), []listen.Addr{{Network: "tcp", Address: "127.0.0.1:0"}}, 1, right, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer set.Close()
+	out, err := net.Dial("tcp", set.Addrs()[0])
+	require.NoError(t, err)
+	defer out.Close()
+	in, err := set.Listeners()[0].Accept()
+	require.NoError(t, err)
+	defer in.Close()
+	conn, info, err := connCredentials{insecure.NewCredentials()}.Clone().ServerHandshake(in)
+	require.NoError(t, err)
+	require.Equal(t, in, conn)
+	call := func(token string) error {
+		ctx := peer.NewContext(context.Background(), &peer.Peer{AuthInfo: info})
+		return checkToken(metadata.NewIncomingContext(ctx, metadata.Pairs("authorization", "Bearer "+token)), listen.NewToken(right))
+	}
+	require.Error(t, call("wrong"))
+	require.Equal(t, 1, set.Strangers())
+	require.NoError(t, call(right))
+	require.Zero(t, set.Strangers())
+}
