@@ -36,19 +36,19 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	if err := s.Check(); err != nil {
 		return limit.PauseReceipts{}, err
 	}
-	p := limit.Paused{Tag: s.Tag, Until: until, Reason: reason}
-	if err := p.Check(time.Now()); err != nil {
+	c, err := m.newPause(limit.Paused{Tag: s.Tag, Until: until, Reason: reason})
+	if err != nil {
 		return limit.PauseReceipts{}, err
 	}
-	c := &pauseCall{stop: stop{tag: s.Tag, reason: reason, by: m.author(), end: forever}, since: Version(s.Since)}
-	if !until.IsZero() {
-		c.stop.until = time.Now().Add(time.Until(until)).Round(0)
-	}
-	if done, err := m.beginPause(c, until); err != nil || done {
+	c.since = Version(s.Since)
+	m.mu.Lock()
+	done, err := m.beginPause(c)
+	m.mu.Unlock()
+	if err != nil || done {
 		return m.receipts(c), err
 	}
 	began := time.Now()
-	err := m.record(ctx, c)
+	err = m.record(ctx, c)
 	if c.late {
 		return m.receipts(c), nil
 	}
@@ -59,10 +59,22 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	return m.receipts(c), err
 }
 
+// newPause returns the call of a pause. The error is a *throttle.PauseError.
+func (m *Member) newPause(p limit.Paused) (*pauseCall, error) {
+	now := time.Now()
+	if err := p.Check(now); err != nil {
+		return nil, err
+	}
+	c := &pauseCall{stop: stop{tag: p.Tag, reason: p.Reason, by: m.author(), end: forever}}
+	if !p.Until.IsZero() {
+		left := time.Until(p.Until)
+		c.stop.end, c.stop.until = m.now()+left, now.Add(left).Round(0)
+	}
+	return c, nil
+}
+
 // author is how this processor signs its pauses: its ID, or "" if that is not valid.
 func (m *Member) author() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	by := m.p.cfg.ID
 	if (&limit.Paused{By: by}).Check(time.Time{}) != nil {
 		return ""
@@ -91,18 +103,12 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	return nil
 }
 
-// beginPause puts a pause in force here. If done is true, nobody needs to be notified.
-func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := m.now()
+// beginPause puts a pause in force here. If done is true, nobody needs to be notified. m.mu is held.
+func (m *Member) beginPause(c *pauseCall) (done bool, err error) {
 	if m.p.left() {
 		return true, limit.ErrClosed
 	}
-	if !until.IsZero() {
-		c.stop.end = now + time.Until(until)
-	}
-	if done, err = m.p.beginPause(now, c); err == nil && !done {
+	if done, err = m.p.beginPause(m.now(), c); err == nil && !done {
 		m.push()
 	}
 	return done, err

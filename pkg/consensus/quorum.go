@@ -74,20 +74,32 @@ func (m *Member) RetryAfter(until time.Time, reason string) {
 	m.Poke() // the others should know soon
 }
 
-// judge pauses the pool if there is a quorum for it. m.mu is held.
+// judge pauses the pool if there is a quorum for it: this processor at once, the others in the
+// background. m.mu is held.
 func (m *Member) judge() {
-	now := m.now()
-	end, reason, due := m.p.retryQuorum(now)
+	end, reason, due := m.p.retryQuorum(m.now())
 	if !due || m.p.left() {
 		return
 	}
 	until := m.base.Add(end)
+	c, err := m.newPause(limit.Paused{Until: until, Reason: reason})
+	done := false
+	if err == nil {
+		done, err = m.beginPause(c)
+	}
+	switch {
+	case err != nil:
+		m.log.Warn("the pause that the called service asked for is refused", "error", err, "until", until)
+		return
+	case done:
+		return
+	}
 	m.judging.Go(func() {
 		life, end := m.lifetime()
 		defer end()
 		ctx, cancel := context.WithTimeout(life, 2*SyncTimeout(MinLease))
 		defer cancel()
-		if _, err := m.Pause(ctx, until, reason, limit.WaitForReceipts(0)); err != nil && ctx.Err() == nil {
+		if err := m.record(ctx, c); err != nil && ctx.Err() == nil {
 			m.log.Warn("the pause that the called service asked for is not on record yet", "error", err, "until", until)
 		}
 	})
