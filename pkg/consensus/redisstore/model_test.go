@@ -95,6 +95,32 @@ func TestScriptsTakeTheNextLease(t *testing.T) {
 	}
 }
 
+// TestScriptsCountNoRemovedRow: rows that a step removes are not live when it decides between shares and permits. Two that have left
+// are rows, too, so that the live ones have to be counted.
+func TestScriptsCountNoRemovedRow(t *testing.T) {
+	m := newModel(t, client(t, ClientOptions(testenv.Redis(t).Addr())), 1)
+	m.at.Remembers = math.MaxInt64
+	request := func(id string, seq uint64, spacing time.Duration) driver.Request {
+		return driver.Request{ID: id, Incarnation: "1", Seq: seq, LastSeq: seq - 1, Lease: 4 * time.Second, Spacing: spacing}
+	}
+	for _, id := range []string{"silent", "silent too"} {
+		m.sync(request(id, 1, time.Millisecond))
+	}
+	for seq := range uint64(6) {
+		m.at.Now += 1_000_000
+		m.sync(request("live", seq+1, time.Millisecond))
+	}
+	for _, id := range []string{"left", "left too"} {
+		m.sync(request(id, 1, time.Millisecond))
+		m.leave(driver.Leave{ID: id, Incarnation: "1", Seq: 2, LastSeq: 1})
+	}
+	require.Len(t, m.record.Rows, 5)
+	m.at.Now += 1_000_000
+	m.sync(request("live", 7, 160*time.Millisecond)) // too long for three, not for one
+	require.Len(t, m.record.Rows, 3)
+	require.False(t, m.record.Permits.Issuing)
+}
+
 // model holds one pool twice.
 type model struct {
 	t      testing.TB
