@@ -17,7 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Value is one value in a C, and what is allowed there. The functions below return Values; each takes the address of the value in a C.
+// A Value is one field of a C, with its allowed range. The functions below return Values; each takes the address of the value in a C.
 type Value[C any] struct {
 	traits
 

@@ -76,7 +76,7 @@ func withoutContent(err error) string {
 	return quoted.ReplaceAllString(text, "(not shown)")
 }
 
-// Block is a value with structure: mappings, lists. The file contains it directly; a variable, a flag or a string in the file contains the
+// Block is a value with structure: mappings, lists. The file contains it directly. A variable, a flag or a string in the file contains the
 // same YAML, or JSON. set reads it and returns all faults of its form; get returns text that set accepts.
 func Block[C any](set func(c C, n *yaml.Node) []BlockFault, get func(c C) string) Value[C] {
 	return Value[C]{traits{kind: aMapping}, func(c C) place {

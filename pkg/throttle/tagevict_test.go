@@ -67,6 +67,41 @@ func TestIdleTagsMakeWay(t *testing.T) {
 	})
 }
 
+// A new tag is weighed against those there are: also after some have made way, have come back, or have got other weights.
+func TestNewTagsAreWeighedAgainstThoseThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := Quotas{Tags: map[string]Quota{"a": {Weight: 2}, "b": {Weight: 3}}, Match: []QuotaPattern{{Tag: "free/*", Quota: Quota{Weight: 5}}}}
+		th := quotaed(t, Limit{Max: 1000}, q)
+		time.Sleep(time.Second)
+		s := th.tags
+		weighed := func(when string) {
+			t.Helper()
+			sum := 0
+			for _, g := range s.tags {
+				sum += g.quota().Weight
+			}
+			require.Equal(t, sum, s.weights, when)
+		}
+		for _, name := range []string{"a", "b", "free/1", "free/2"} {
+			take(t, th.ForTag(name), 1)
+		}
+		weighed("they came")
+		p := take(t, th.ForTag("free/3"), 1)
+		time.Sleep(2 * time.Duration(evictAfter))
+		s.mu.Lock()
+		require.True(t, s.evict())
+		s.mu.Unlock()
+		require.False(t, s.knows("free/3"))
+		weighed("some made way")
+		p.Settle(2)
+		require.True(t, s.knows("free/3"))
+		weighed("one came back")
+		q.Tags = map[string]Quota{"a": {Weight: 7}}
+		rateHolder{th}.SetQuotas(q.WithDefaults(time.Second))
+		weighed("other quotas")
+	})
+}
+
 // Whoever has kept a Limiter of a tag that made way goes on under its name, within its quota.
 func TestALimiterOutlivesItsTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
