@@ -73,12 +73,39 @@ type streamInfo struct {
 	State   struct {
 		LastSeq uint64 `json:"last_seq"`
 	} `json:"state"`
-	Cluster *struct {
-		Leader   string            `json:"leader"`
-		Replicas []json.RawMessage `json:"replicas"`
-	} `json:"cluster"`
+	Cluster *clusterInfo `json:"cluster"`
 	// TimeStamp is set by servers from 2.10 on.
 	TimeStamp *time.Time `json:"ts"`
+}
+
+// clusterInfo is the part of the stream's information about its servers.
+type clusterInfo struct {
+	Leader   string    `json:"leader"`
+	Replicas []replica `json:"replicas"`
+}
+
+// A replica is another server of the stream than its leader.
+type replica struct {
+	Active time.Duration `json:"active"` // how long ago the leader last heard from it
+}
+
+// unheard is how long a leader can be without its followers and still be the only one: they elect another after four seconds at least.
+// Heartbeats come every second.
+const unheard = 3 * time.Second
+
+// isolated reports whether the leader has lost the majority of the stream's servers. For ten seconds it believes that it leads: it answers
+// reads, and takes writes that it can't commit, while another one may lead.
+func (i *streamInfo) isolated() bool {
+	if i.Cluster == nil {
+		return false
+	}
+	heard := 1 // by itself
+	for _, r := range i.Cluster.Replicas {
+		if r.Active < unheard {
+			heard++
+		}
+	}
+	return heard <= (len(i.Cluster.Replicas)+1)/2
 }
 
 // since returns the time from micros, in microseconds, to the server's time stamp; 0 if either is unknown.
@@ -110,11 +137,14 @@ func (i *streamInfo) checksTwice() bool {
 	return !replicated || i.TimeStamp != nil
 }
 
-// info requests the stream's information from its leader.
+// info requests the stream's information from its leader, which must not be isolated.
 func (s line) info(ctx context.Context) (*streamInfo, error) {
 	var info streamInfo
 	if err := s.ask(ctx, callTimeout, s.api("STREAM.INFO"), nil, &info); err != nil {
 		return nil, err
+	}
+	if info.isolated() {
+		return nil, errIsolated
 	}
 	return &info, s.check(&info.Config)
 }

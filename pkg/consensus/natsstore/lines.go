@@ -3,6 +3,7 @@ package natsstore
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -102,7 +103,7 @@ func (c *lines) tend(first, spare *nats.Conn) {
 	switch {
 	case spare == nil && len(first.Servers()) > 1:
 		c.open(spareOptions(first))
-	case spare != nil && spare.IsConnected() && spare.ConnectedUrl() == first.ConnectedUrl():
+	case spare != nil && spare.IsConnected() && spare.ConnectedServerId() == first.ConnectedServerId(): // which may have several URLs
 		_ = spare.ForceReconnect() // fails only on a closed connection
 	}
 	c.mu.Lock()
@@ -110,13 +111,19 @@ func (c *lines) tend(first, spare *nats.Conn) {
 	c.tending = false
 }
 
-// spareOptions returns the options of a connection, changed to reach its other servers.
+// spareOptions returns the options of a connection, changed to try its other servers first. A client that has lost them may know only the
+// URL of its own server and one that leads to any, such as that of a service.
 func spareOptions(first *nats.Conn) nats.Options {
 	o := first.Opts
 	withLogin := func(url string) bool { return strings.Contains(url, "@") }
 	if !withLogin(o.Url) && !slices.ContainsFunc(o.Servers, withLogin) { // Servers leaves the logins out
 		here := first.ConnectedUrl()
-		o.Url, o.Servers = "", slices.DeleteFunc(first.Servers(), func(url string) bool { return url == here })
+		urls := first.Servers()
+		rand.Shuffle(len(urls), func(i, k int) { urls[i], urls[k] = urls[k], urls[i] })
+		if i := slices.Index(urls, here); i >= 0 {
+			urls = append(slices.Delete(urls, i, i+1), here)
+		}
+		o.Url, o.Servers, o.NoRandomize = "", urls, true
 	}
 	o.RetryOnFailedConnect, o.AllowReconnect, o.MaxReconnect = true, true, -1
 	o.ClosedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ConnectedCB, o.DiscoveredServersCB = nil, nil, nil, nil, nil
@@ -153,11 +160,11 @@ func (c *lines) outcome(l line, err error) {
 			c.spare = nil
 		}
 	case serves: // the spare connection serves, the first one does not
-		if now.Sub(c.forced) >= 2*stranded {
+		if !c.failing.IsZero() && now.Sub(c.forced) >= 2*stranded {
 			c.forced = now
 			go func() { _ = l.Store.nc.ForceReconnect() }()
 		}
-	default:
+	case l.nc == l.Store.nc && !errors.Is(err, context.Canceled):
 		c.served = time.Time{}
 		if c.failing.IsZero() {
 			c.failing = now

@@ -171,6 +171,7 @@ var (
 	errCrowded  = passing{error: fmt.Errorf("holders of shares wait to renew them: %w", driver.ErrContention)}
 	errBehind   = passing{error: fmt.Errorf("%w, but the server shows no newer record", driver.ErrContention)}
 	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment"), electionPause}
+	errIsolated = passing{errors.New("the bucket's leader can't reach the other servers"), electionPause}
 	errMade     = passing{error: errors.New("the bucket was just made")}
 	errGone     = passing{error: errors.New("the bucket was just deleted")}
 )
@@ -191,6 +192,7 @@ type step struct {
 	crowded uint64 // number of the entry in which holders waited
 	// info is the stream's information, as read by the first of several tries.
 	info *streamInfo
+	on   *nats.Conn // of the last try
 	// age is how old the record was when read, by the server's clock; 0 if the server does not report it.
 	age  time.Duration
 	lost uint64 // number of the entry that the last try could not replace; 0: there was no conflict
@@ -213,6 +215,9 @@ func (s *Store) carryOut(ctx context.Context, st *step) error {
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		l := s.lines.pick(ctx, s)
+		if l.nc != st.on {
+			st.on, st.info, st.lost = l.nc, nil, 0 // another server may know another stream
+		}
 		err := l.try(ctx, st)
 		if s.tried != nil {
 			s.tried(attempt)

@@ -75,7 +75,7 @@ func TestALeaderThatWasCutOffIsLeft(t *testing.T) {
 	l := line{s, s.nc}
 	info, e, err := l.read(t.Context(), s.prefix+keyOf("p"), nil)
 	require.NoError(t, err)
-	st := &step{pool: "p", mayCreate: true, info: info, lost: e.seq, apply: func(*driver.Record, driver.At) bool {
+	st := &step{pool: "p", mayCreate: true, info: info, on: s.nc, lost: e.seq, apply: func(*driver.Record, driver.At) bool {
 		require.Fail(t, "the record is an old one")
 		return false
 	}}
@@ -87,6 +87,19 @@ func TestALeaderThatWasCutOffIsLeft(t *testing.T) {
 	require.True(t, s.lines.failing.IsZero(), "others wrote")
 	s.lines.outcome(l, noSuccess("p", 2, errBehind))
 	require.False(t, s.lines.failing.IsZero())
+}
+
+// What one server has said of the stream is no basis for a write at another.
+func TestAStepOnAnotherServerAsksForTheStream(t *testing.T) {
+	on := current(t)
+	s, tries := open(t, on), 0
+	mustSync(t, s, request("p", "a", 1))
+	s.tried = func(n int) { tries = n }
+	require.NoError(t, s.carryOut(t.Context(), &step{
+		pool: "p", mayCreate: true, info: &streamInfo{}, on: open(t, on).nc, lost: 1 << 40,
+		apply: func(*driver.Record, driver.At) bool { return false },
+	}))
+	require.Equal(t, 1, tries)
 }
 
 // Who joins stops competing after a quarter of its time, and who holds a share after three quarters.

@@ -1,0 +1,73 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+)
+
+func TestALeaderWithoutAMajorityIsIsolated(t *testing.T) {
+	const now, long = unheard - 1, unheard
+	for name, c := range map[string]struct {
+		followers []time.Duration
+		isolated  bool
+	}{
+		"one replica":            {nil, false},
+		"two, heard":             {[]time.Duration{now}, false},
+		"two, unheard":           {[]time.Duration{long}, true},
+		"three, all heard":       {[]time.Duration{now, now}, false},
+		"three, one heard":       {[]time.Duration{long, now}, false},
+		"three, none heard":      {[]time.Duration{long, long}, true},
+		"five, two heard":        {[]time.Duration{long, now, long, now}, false},
+		"five, one heard":        {[]time.Duration{long, now, long, long}, true},
+		"never heard: it is new": {[]time.Duration{0, 0}, false},
+	} {
+		var info streamInfo
+		require.False(t, info.isolated(), "a server without a cluster")
+		info.Cluster = &clusterInfo{Leader: "a"}
+		for _, active := range c.followers {
+			info.Cluster.Replicas = append(info.Cluster.Replicas, replica{active})
+		}
+		require.Equal(t, c.isolated, info.isolated(), name)
+	}
+}
+
+// The real thing: a leader cut off from the other servers tells its clients so, and they go on at another one.
+func TestAnIsolatedLeaderIsLeft(t *testing.T) {
+	c := testenv.NATSProcessCluster(t, 3)
+	urls := strings.Join(c.URLs(), ",")
+	first := request("p", "a", 1)
+	ans := mustSync(t, open(t, target{urls: urls, bucket: DefaultBucket}), first)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	leader, err := c.WaitStreamWhole(ctx, "KV_"+DefaultBucket)
+	require.NoError(t, err)
+	s, err := New(connect(t, leader.URL()+","+urls, nats.DontRandomize()), WithLogger(silent))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	next := follow(first, ans)
+	next = follow(next, mustSync(t, s, next))
+
+	for _, route := range c.Routes(leader) {
+		route.Swallow(true, true)
+	}
+	alone := line{s, connect(t, leader.URL())}
+	require.Eventually(t, func() bool {
+		_, err := alone.info(t.Context())
+		return errors.Is(err, errIsolated)
+	}, patience, 10*time.Millisecond)
+	_, err = alone.get(t.Context(), s.prefix+"p")
+	require.NoError(t, err, "it answers reads")
+	require.Eventually(t, func() bool {
+		_, err := trySync(s, next)
+		next.Seq, next.Nonce = next.Seq+1, next.Nonce+1
+		return err == nil
+	}, patience, 10*time.Millisecond)
+}
