@@ -96,6 +96,7 @@ type natsFault struct {
 
 // newNATSLane returns a lane whose workers know all three servers.
 func newNATSLane(t *testing.T, g *ledger, outages *spans, c poolConfig) *natsLane {
+	takeTurn(t, clusters)
 	cluster := testenv.NATSProcessCluster(t, 3)
 	url := "nats://" + strings.ReplaceAll(strings.Join(cluster.URLs(), ","), "nats://", "") + "?replicas=3"
 	c.Stores = everyone(url)

@@ -27,8 +27,7 @@ func TestQuotasUnderPressure(t *testing.T) {
 		"redis": func(t *testing.T) string { return "redis://" + testenv.Redis(t).Addr() },
 		"nats":  func(*testing.T) string { return "" }, // one of its own
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, func(t *testing.T) { // one after the other: a hog keeps a processor busy
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			demo := exec.CommandContext(ctx, program)
