@@ -13,6 +13,10 @@
 // In a cluster no server answers a read while the cluster as a whole has no leader, even if the stream has one and accepts writes. If one
 // server led both, the pool waits for two elections.
 //
+// A leader that loses the other servers believes for ten seconds that it leads: it answers reads, and takes writes that it can't commit. The
+// stream's information tells when it last heard from each of them. A Store doesn't use a leader that has heard from no majority for three
+// seconds, and looks for the next one through another server.
+//
 // A write acknowledgement carries no time, so the next step reads the server's time of a step back with the entry (driver.At.Deferred). The
 // time of a saved document counts as the time of the step before, so an unused pool appears idle since that step at most. A write without a
 // timely acknowledgement may have been executed, or may be executed later: Sync returns an error, and the sequence numbers of the next
