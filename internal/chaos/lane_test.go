@@ -180,11 +180,11 @@ func (l *lane) once(f fault) (took time.Duration, ok bool) {
 	began := clock()
 	f.inject(l)
 	reachable := clock()
-	l.pool.away += reachable - began + rampSlack
 	if f.lost {
 		l.frozen = reachable + l.pool.forgotten() + time.Second // one sync later, on a busy machine
 	}
 	took, ok = l.pool.recovery(reachable, f.allowed+patience, f.workers...)
+	l.pool.away += reachable - began + took + rampSlack
 	took = f.sinceServed(reachable, took)
 	l.Logf("%s: %.1fs, recovered after %.2fs", f.name, (reachable - began).Seconds(), took.Seconds())
 	if ok && f.repair != nil {

@@ -113,8 +113,8 @@ func rest(now time.Duration) {
 	}
 }
 
-// rampSlack is for how long a ramp may stand still at a fault beyond the time for which the store is away: what
-// came after the last sync is forgotten.
+// rampSlack is for how long a ramp may stand still at a fault beyond the time for which the store is away and the pool then grants
+// nothing: what came after the last sync is forgotten.
 const rampSlack = 3 * time.Second
 
 // ramp returns the bounds of the ceiling at a moment. It begins to rise with the first sync of the pool.
