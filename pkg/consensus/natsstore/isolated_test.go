@@ -71,3 +71,21 @@ func TestAnIsolatedLeaderIsLeft(t *testing.T) {
 		return err == nil
 	}, patience, 10*time.Millisecond)
 }
+
+func TestASpareConnectionTriesTheSameServerLast(t *testing.T) {
+	on := current(t)
+	first := connect(t, on.urls+",nats://127.0.0.1:1,nats://127.0.0.1:2")
+	o := spareOptions(first)
+	require.Len(t, o.Servers, 3)
+	require.Equal(t, first.ConnectedUrl(), o.Servers[2])
+	require.True(t, o.NoRandomize)
+}
+
+func TestACancelledCallSaysNothingOfTheServer(t *testing.T) {
+	s := open(t, current(t))
+	l := line{s, s.nc}
+	s.lines.outcome(l, context.Canceled)
+	require.True(t, s.lines.failing.IsZero())
+	s.lines.outcome(l, context.DeadlineExceeded)
+	require.False(t, s.lines.failing.IsZero())
+}
