@@ -77,7 +77,7 @@ func withoutContent(err error) string {
 }
 
 // Block is a value with structure: mappings, lists. The file contains it directly. A variable, a flag or a string in the file contains the
-// same YAML, or JSON. set reads it and returns all faults of its form; get returns text that set accepts.
+// same YAML, or JSON. set reads the value, and returns all faults of its form. get returns text that set accepts.
 func Block[C any](set func(c C, n *yaml.Node) []BlockFault, get func(c C) string) Value[C] {
 	return Value[C]{traits{kind: aMapping}, func(c C) place {
 		return place{block: func(n *yaml.Node) []BlockFault { return set(c, n) }, get: func() string { return get(c) }}

@@ -112,6 +112,6 @@
 //
 // # Keys
 //
-// The key of a pool is its name with every byte other than letters, digits, "-", "_" and "/" written as "=" and two hexadecimal digits:
-// ns/pipe/map stays as it is. A key longer than 200 bytes is replaced by "==" and the name's SHA-256.
+// The key of a pool is its name. Letters, digits, "-", "_" and "/" stay as they are, and every other byte is written as "=" and two
+// hexadecimal digits. A key longer than 200 bytes is replaced by "==" and the name's SHA-256.
 package natsstore

@@ -39,7 +39,7 @@ func TestALeaderWithoutAMajorityIsIsolated(t *testing.T) {
 	}
 }
 
-// The real thing: a leader cut off from the other servers tells its clients so, and they go on at another one.
+// A leader that is cut off from the other servers still answers reads, but its clients sync with the next leader.
 func TestAnIsolatedLeaderIsLeft(t *testing.T) {
 	c := testenv.NATSProcessCluster(t, 3)
 	urls := strings.Join(c.URLs(), ",")
@@ -88,4 +88,31 @@ func TestACancelledCallSaysNothingOfTheServer(t *testing.T) {
 	require.True(t, s.lines.failing.IsZero())
 	s.lines.outcome(l, context.DeadlineExceeded)
 	require.False(t, s.lines.failing.IsZero())
+}
+
+// A server may have several URLs, such as its own and that of a service.
+func TestASpareConnectionLeavesTheServerOfTheFirst(t *testing.T) {
+	on := current(t)
+	first, same, another := connect(t, on.urls), connect(t, strings.Replace(on.urls, "127.0.0.1", "localhost", 1)), connect(t, current(t).urls)
+	require.NotEqual(t, first.ConnectedUrl(), same.ConnectedUrl())
+	var c lines
+	c.tend(first, same)
+	require.Eventually(t, func() bool { return same.Stats().Reconnects == 1 }, patience, time.Millisecond)
+	c.tend(first, another)
+	require.True(t, another.IsConnected())
+	require.Zero(t, another.Stats().Reconnects)
+}
+
+// A step that began on the spare connection may end when the first one serves again.
+func TestAServingConnectionIsNotMoved(t *testing.T) {
+	on := current(t)
+	s := open(t, on)
+	spare := line{s, connect(t, on.urls)}
+	s.lines.outcome(spare, nil)
+	require.Zero(t, s.lines.forced)
+	s.lines.outcome(spare, context.DeadlineExceeded)
+	require.Zero(t, s.lines.failing)
+	s.lines.outcome(line{s, s.nc}, context.DeadlineExceeded)
+	s.lines.outcome(spare, nil)
+	require.NotZero(t, s.lines.forced)
 }

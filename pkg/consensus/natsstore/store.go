@@ -57,8 +57,8 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 // It returns a *driver.RequestError for a malformed request or a lease above the longest one (see WithLongestLease), or the context's error
 // when it has ended. The error wraps driver.ErrWrongAnswer if the pool's key has other content, which stays unchanged. It names the setting
 // if the bucket is unfit for pools. Other errors are those of the server or the network: temporary, and the request may have been recorded.
-// If the connected server has not served for a second and the connection knows others, the Store opens a second connection to one of them
-// until the first one serves again.
+// If the connected server hasn't served for a second and the connection knows others, the Store opens a second connection to one of them.
+// It closes that again when the first server serves.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := cmp.Or(req.Validate(), s.checkLease(req.Lease)); err != nil {
 		return driver.Answer{}, err
