@@ -43,11 +43,11 @@ func hoard(t *testing.T) string {
 // wiped lets the store forget what a tag has in hand, and returns what is wrong with what is told of that.
 func wiped(t *testing.T) string {
 	t.Helper()
-	k := keep(t, one(1000))
-	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
-	k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
-	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero})
-	if d := k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3}); d.Back > 0 {
+	k := keep(t, budgeted(limit.Refuse))
+	k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	k.gives(5*sec, 5*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
+	k.take(6*sec, 6*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero + (6 * sec).Microseconds()})
+	if d := k.asks(6*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3, BackSpent: 3}); d.Back > 0 {
 		return fmt.Sprintf("%d tokens are given back that the store knows nothing of", d.Back)
 	}
 	return ""

@@ -172,7 +172,7 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 			a.unearn(back, spent)
 		case now < b.forgot:
 		default:
-			a.gives(back, spent)
+			a.gives(spent)
 		}
 	}
 	for i := range b.accounts {

@@ -61,7 +61,7 @@ func budget(p *pool) {
 	require.InDelta(p, 30*time.Minute, got.Again, float64(time.Minute), "until the window ends")
 
 	back := named(window.Start, window.End, 90)
-	back.Back, back.BackSpent, back.Owed = 50, 30, 5
+	back.Back, back.Owed = 30, 5
 	require.Equal(p, []int64{100}, b.pull(back).Draws[0].Spent, "75, and 25 more")
 
 	ended, ahead := named(window.Start-5e9, window.Start, 0), named(window.End, window.End+5e9, 0)
