@@ -30,6 +30,7 @@ type tagAccount struct {
 	waited   int        // reports in a row with waiting callers
 	active   time.Duration
 
+	named   int64 // of BackSpent: what the newest request named, and any before it that has no answer
 	budgets [driver.MaxBudgets]tagBudget
 	window  int64 // counts the changes of budget windows
 	granted int64 // the window in which the newest lot was granted
@@ -112,10 +113,10 @@ func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	}
 }
 
-// gives adds tokens that the limiter has given up to those that the budgets get back. A total gets none.
-func (a *tagAccount) gives(spent int64) {
-	if len(a.quota.Budgets) > 0 && a.granted == a.window {
-		a.BackSpent = min(a.BackSpent+spent, maxAsk)
+// gives adds tokens of a window that are given up to those that the budgets get back. A total gets none.
+func (a *tagAccount) gives(tokens, window int64) {
+	if len(a.quota.Budgets) > 0 && window == a.window {
+		a.BackSpent = min(a.BackSpent+tokens, maxAsk)
 	}
 }
 

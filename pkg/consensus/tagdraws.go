@@ -85,7 +85,10 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 		b.reportOwn(&d, a, own)
 		return d, true
 	}
-	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, !b.named(a.Tag), a.BackSpent, a.Owed
+	if !b.unsure { // else the same again, of which the store counts the first that it gets
+		a.named = a.BackSpent
+	}
+	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, !b.named(a.Tag), min(a.named, a.BackSpent), a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
 	if !b.barred {
