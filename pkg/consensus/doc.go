@@ -122,8 +122,8 @@
 // An overloaded store must not receive more requests because it is late. Four rules ensure
 // this:
 //
-//   - An answer slower than the quickest so far by a quarter of the sync timeout doubles the
-//     interval. The most is L/2, or with fewer than 16 processors L/4 minus the sync timeout.
+//   - A request that takes a quarter of the sync timeout longer than the quickest answer so far,
+//     or times out, doubles the interval. The most is L/2, or with fewer than 16 processors L/4 minus the sync timeout.
 //     Each quick answer takes a quarter off again. With quotas, intervals stay as they are, because
 //     tokens of tags are drawn for one interval.
 //   - After a failed sync the next one waits an interval, then two, four, up to L/2; half of
