@@ -15,8 +15,8 @@ type Draw struct {
 	Total int64
 	Per   time.Duration
 	Burst int64
-	// Ask is how many tokens the sender would like: 0 to 1e9. It may be given less, as the total or a budget allows. Ahead is how far ahead
-	// it waits in turn for tokens of the total that are not earned yet: 0 to MaxReach. If it has to wait, it is given all of them or none.
+	// Ask is how many tokens the sender would like: 0 to 1e9. Ahead is how far ahead it waits in turn for tokens of the total that are not
+	// earned yet: 0 to MaxReach. With 0 it may be given less, as the total or a budget allows, else it is given all of them or none.
 	Ask   int64
 	Ahead time.Duration
 	// Back is how many tokens of earlier draws in the budget windows named here the sender has given up. The total gets none back, or the

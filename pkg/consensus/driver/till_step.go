@@ -163,14 +163,13 @@ func (t *teller) settleTill(till *Till, d *Draw, older bool) {
 	till.Paid = max(0, min(paid, t.clock+maxLead, MaxMicros))
 }
 
-// give gives as much as the total and the budgets allow. A draw that waits is reserved as a whole or not at all: pods that each hold a part
-// of a call's cost would serve none.
+// give gives as much as the total and the budgets allow. A draw that may wait gets all or nothing: pods that each hold a part of a call's
+// cost would serve none.
 func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 	rest, end := till.rest(d)
 	n := d.earned(t.clock + t.lead - till.Paid)
 	asked := d.cost(d.Ask)
-	whole := n < d.Ask && d.Ahead > 0
-	if whole {
+	if n < d.Ask && d.Ahead > 0 {
 		from := float64(till.Paid-t.clock) + asked
 		if late := from - float64(micros(d.Ahead)); late > 0 {
 			out.Lack, out.Again = LackTotal, again(late)
@@ -179,7 +178,7 @@ func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 		n, out.From = d.Ask, time.Duration(from)*time.Microsecond
 	}
 	out.Tokens = min(n, max(rest, 0))
-	if whole && out.Tokens < d.Ask {
+	if d.Ahead > 0 && out.Tokens < d.Ask {
 		out.Tokens, out.From = 0, 0
 	}
 	till.Paid = min(till.Paid+span(d.cost(out.Tokens)), MaxMicros)

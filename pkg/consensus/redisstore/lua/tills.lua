@@ -358,8 +358,8 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
             while most > 0 and ceil(most * per / total) > room do most = most - 1 end
           end
         end
-        local whole, late = most < ask and ahead > 0, 0
-        if whole then
+        local late = 0
+        if most < ask and ahead > 0 then
           from = paid - clock + asked
           late = from - ahead
           most = ask
@@ -368,7 +368,7 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
           from, lack, again = 0, BY_TOTAL, max(min(late, MAX_LEAD), 1)
         else
           tokens = min(most, max(rest, 0))
-          if whole and tokens < ask then tokens, from = 0, 0 end
+          if ahead > 0 and tokens < ask then tokens, from = 0, 0 end
           if total > 0 then paid = paid + min(ceil(tokens * per / total), MAX_LEAD) end
           if n > 0 then spend(windows, budgets, tokens) end
           if tokens < ask and rest <= most then
