@@ -261,9 +261,10 @@
 // The processor's side of a till:
 //
 //   - Drawn tokens are void two intervals after the request was sent, by the monotonic clock.
-//   - A request returns the tokens that would end before the next one, after the limiter has given them up. They are
-//     reported until a request with them is answered. Tokens drawn before the store lost state, or in an earlier
-//     incarnation, are not returned.
+//   - A request returns the tokens that would end before the next one, after the limiter has given them up. Budgets get
+//     them back, totals do not. While it has no answer, the requests after it return the same tokens and no others.
+//     Tokens drawn before the store lost state, or in an earlier incarnation, are not returned. The last request before a
+//     leave draws none, and returns all that are in hand or set aside.
 //   - Budget windows follow the store's clock, as answers report it. Of several reports of spent tokens the maximum counts.
 //   - Tills serve once every live processor reports its tags: older releases would write a record without them. Until
 //     then, and with Degrade while the store is away, each processor gives a tag total x its own share. During a change

@@ -8,13 +8,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// giveUpFor bounds Member.giveUp. A store that does not answer for so long gets no leave either.
+// giveUpFor bounds Member.giveUp, as does half of the time that Leave has: the leave matters more.
 const giveUpFor = 2 * time.Second
 
-// giveUp gives what the limiter has in hand, and what is set aside for it, back to the budgets of its tags, and reports what it owes, before
-// the processor leaves. A process that dies loses these tokens.
+// giveUp gives the limiter's tokens back to the budgets of its tags before the processor leaves, those that are set aside for it as well. It
+// also reports what the limiter owes. A process that dies loses these tokens.
 func (m *Member) giveUp(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, giveUpFor)
+	most := giveUpFor
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for answered := 0; m.retire(); {
 		if answered == 3 || ctx.Err() != nil { // two may be for what was given up since an earlier request, or granted without the store
@@ -46,8 +50,8 @@ func (m *Member) drawsBudgets() bool {
 	return slices.ContainsFunc(m.p.tags.book.accounts, func(a tagAccount) bool { return len(a.quota.Budgets) > 0 })
 }
 
-// Retire makes the next requests give up all tokens of tags, those that report returns among them, and draw none. It returns whether any of
-// them is needed: the store is to learn of tokens that were given up or used without it. report is called at most once.
+// Retire makes the next requests give up all tokens of tags, including those that report returns, and draw none. It returns true while the
+// store is still to learn of tokens that were given up, or used without it. report is called at most once.
 func (p *Processor) Retire(now time.Duration, report func(keep time.Duration) []limit.TagReport) bool {
 	t := &p.tags
 	if !t.on || !t.policy.capable || p.state == StateReplaced {

@@ -139,7 +139,7 @@ type TagUse struct {
 	Demand, Used float64
 	Processors   int
 	// Target is the rate it should get, and By says why not more. Only PlanTags sets them. Nobody knows how much the tags of a pattern could
-	// get together: its Target is their demand, or their use once one of them uses all of its own total.
+	// get together. Its Target is their demand, or their use if one of them uses all of its own total.
 	Target float64
 	By     string
 }
