@@ -84,8 +84,9 @@
 // draws from it with its sync, ahead for one interval h (Interval, by the lease and the number of rows). A draw is good for two intervals
 // of the processor from the send of the request. A processor that was stopped for longer holds nothing.
 //
-//   - Draw. Paid rises by the cost of tokens owed, and is at least the logical clock less the cost of the burst. Then the till gives the tokens asked for, as far as the time left until h after the clock and the rest of
-//     each budget allow. n tokens cost n x Per / Total, rounded up to microseconds, in doubles.
+//   - Draw. Paid rises by the cost of tokens owed, and is at least the logical clock less the cost of the burst. Then the till gives the
+//     tokens asked for, as far as the time left until h after the clock and the rest of each budget allow. n tokens cost n x Per / Total,
+//     rounded up to microseconds, in doubles.
 //   - A draw with Ahead is served as a whole or not at all. If it cannot be served at once, it is reserved: it can be used when all of it
 //     is earned, in turn with those of others. A processor drops its reservations when an answer says that a freeze has begun.
 //   - Tokens given back count only if the newest request on record is the one whose answer was taken last, nothing has been forgotten
