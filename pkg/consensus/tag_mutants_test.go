@@ -53,10 +53,29 @@ func wiped(t *testing.T) string {
 	return ""
 }
 
+// retired lets a processor give up what is set aside for a tag, and returns what is wrong with what it gives back and uses after that.
+func retired(t *testing.T) string {
+	t.Helper()
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 100, Budgets: []limit.Budget{{Amount: 1000, Per: limit.Day}}}}})
+	d := k.asks(2*sec, limit.TagReport{Tag: "a", Waiting: 100, Head: 100, Line: 100})
+	k.gives(2*sec, 2*sec, driver.Drawn{Key: d.Key, Tokens: 100, From: 2 * sec, Spent: []int64{100}})
+	k.giveUp()
+	d = k.asks(3*sec, limit.TagReport{Tag: "a"})
+	k.gives(3*sec, 3*sec, driver.Drawn{Key: d.Key, Spent: []int64{100 - d.Back}})
+	used := int64(0)
+	for _, g := range k.grants(tagBase, 4*sec) {
+		used += g.Lot.Tokens
+	}
+	if d.Back+used != 100 {
+		return fmt.Sprintf("of 100 tokens %d are given back, and %d are used", d.Back, used)
+	}
+	return ""
+}
+
 // Each rule of tags on the processor's side is needed by a schedule.
 func TestMutantsOfTags(t *testing.T) {
 	for rule, schedule := range map[string]func(*testing.T) string{
-		"till-void": hoard, "till-given-up": hoard, "till-forgotten": wiped,
+		"till-void": hoard, "till-given-up": hoard, "till-forgotten": wiped, "till-retired": retired,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			require.Empty(t, schedule(t), "with all rules")
