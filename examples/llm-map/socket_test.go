@@ -19,6 +19,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // A child is a process of llm-map, which this binary is in a test.
@@ -192,4 +194,43 @@ budget: {amount: 1, per: month}
 	}
 	require.Equal(t, prompts, first.Stats().Served+second.Stats().Served)
 	requireEnds(t, children...)
+}
+
+// What a budget counts as spent is what the calls have cost, once the process has left, and the next one goes on from there.
+func TestAProcessLeavesTheBudgetAsItIsUsed(t *testing.T) {
+	testkit.SkipShort(t, "it starts processes")
+	for name, start := range map[string]func(*testing.T) string{
+		"redis": func(t *testing.T) string { return "redis://" + testenv.Redis(t).Addr() },
+		"nats":  func(t *testing.T) string { return testenv.NATS(t).URL() + "?replicas=1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := start(t)
+			_, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 20 * time.Millisecond})
+			store, err := open.Store(t.Context(), open.Config{Store: at, Pool: "p"})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, store.Close()) }()
+			dir := dataplane.Dir(t)
+			cost := int64(0) // in millionths, by the usage in the answers
+			for _, id := range []string{"a", "b"} {
+				c := startChild(t, dir, id, "LLM_MAP_BASE_URL="+url, "NUMATHROTTLE_STORE="+at, "NUMATHROTTLE_POOL=p",
+					"LLM_MAP_PRICES={m: {input: 1, output: 2}}", "LLM_MAP_BUDGET={amount: 0.006, per: month}")
+				for range 30 {
+					out, err := c.feed.Do(t.Context(), dataplane.Message{Keys: []string{"k"}, Value: []byte("some words to repeat")})
+					require.NoError(t, err)
+					require.True(t, isAnswer(out), "%s", out)
+					var r result
+					require.NoError(t, json.Unmarshal(out[0].Value, &r))
+					cost += int64(r.Usage.PromptTokens + 2*r.Usage.CompletionTokens)
+				}
+				requireEnds(t, c)
+				spent, err := consensus.LoadSpent(t.Context(), store, "p"+moneySuffix, nil)
+				require.NoError(t, err)
+				require.Len(t, spent, 1)
+				require.Len(t, spent[0].Windows, 1)
+				require.Equal(t, cost, spent[0].Windows[0].Tokens)
+				t.Logf("%d of 6000 are spent", cost)
+			}
+		})
+	}
 }

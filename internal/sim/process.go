@@ -339,12 +339,15 @@ func (w *world) take(p *process, m *message) {
 	w.draw(p)
 }
 
-// leave ends a process as a clean shutdown does: it abandons the request under way and repeats its leave until the store has received it or
-// 10 s have passed.
+// leave ends a process as a clean shutdown does: it abandons the request under way, gives up its tags' tokens, and repeats its leave until
+// the store has received it or 10 s have passed. A Member waits for the answers, which may be lost as well.
 func (w *world) leave(p *process) {
 	local := p.clock.read(w.now)
 	if p.outstanding {
 		p.failed(w, local, p.seq)
+	}
+	if p.hands != nil && p.proc.Retire(local, func(time.Duration) []limit.TagReport { return w.reportTags(p, local) }) {
+		w.send(p, local)
 	}
 	debt := p.holder.Report(0).Debt
 	l := p.proc.Leave(local)

@@ -207,21 +207,21 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 		if now := w.store.rec.Wall; now >= req.Budgets[0].Start && now < req.Budgets[0].End {
 			b.told = max(b.told, req.Budgets[0].Seen)
 		}
-		b.spent = max(0, b.spent-req.BackSpent)
+		b.spent = max(0, b.spent-req.Back)
 		return
 	}
 	if d.Lack == driver.LackWindow {
-		b.spent = max(0, b.spent-req.BackSpent) // which may have been counted nevertheless
+		b.spent = max(0, b.spent-req.Back) // which may have been counted nevertheless
 		return
 	}
 	known := d.Spent[0] - d.Tokens - req.Owed
 	if b.over {
 		b.told = 0
 	}
-	if known < b.told-req.BackSpent {
+	if known < b.told-req.Back {
 		w.violatef(CheckTagBudget, "%d tokens of %s are spent on record, and %d were told after the store had forgotten", known, w.plan.tags.budget, b.told)
 	}
-	if gap := b.spent - known - req.BackSpent; gap > 0 {
+	if gap := b.spent - known - req.Back; gap > 0 {
 		if w.store.lost < b.at && !b.over {
 			w.violatef(CheckTagBudget, "%d tokens of %s were spent on record, and %d are", b.spent, w.plan.tags.budget, known)
 		}

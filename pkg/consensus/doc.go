@@ -122,8 +122,8 @@
 // An overloaded store must not receive more requests because it is late. Four rules ensure
 // this:
 //
-//   - An answer slower than the quickest so far by a quarter of the sync timeout doubles the
-//     interval. The most is L/2, or with fewer than 16 processors L/4 minus the sync timeout.
+//   - A request that takes a quarter of the sync timeout longer than the quickest answer so far,
+//     or times out, doubles the interval. The most is L/2, or with fewer than 16 processors L/4 minus the sync timeout.
 //     Each quick answer takes a quarter off again. With quotas, intervals stay as they are, because
 //     tokens of tags are drawn for one interval.
 //   - After a failed sync the next one waits an interval, then two, four, up to L/2; half of
@@ -261,9 +261,10 @@
 // The processor's side of a till:
 //
 //   - Drawn tokens are void two intervals after the request was sent, by the monotonic clock.
-//   - A request returns the tokens that would end before the next one, after the limiter has given them up. They are
-//     reported until a request with them is answered. Tokens drawn before the store lost state, or in an earlier
-//     incarnation, are not returned.
+//   - A request returns the tokens that would end before the next one, after the limiter has given them up. Budgets get
+//     them back, totals do not. While it has no answer, the requests after it return the same tokens and no others.
+//     Tokens drawn before the store lost state, or in an earlier incarnation, are not returned. The last request before a
+//     leave draws none, and returns all that are in hand or set aside.
 //   - Budget windows follow the store's clock, as answers report it. Of several reports of spent tokens the maximum counts.
 //   - Tills serve once every live processor reports its tags: older releases would write a record without them. Until
 //     then, and with Degrade while the store is away, each processor gives a tag total x its own share. During a change

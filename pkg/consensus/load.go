@@ -6,8 +6,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A load stretches the interval between syncs while the store is slow. A slow answer doubles
-// the interval. A quick answer takes a quarter off, down to the usual interval. So a pool
+// A load stretches the interval between syncs while the store is slow. A slow request, answered
+// or not, doubles the interval. A quick answer takes a quarter off, down to the usual interval. So a pool
 // settles at a rate that its store can serve. Intervals shrink slowly on purpose: halving them
 // at each quick answer would overload the store again.
 type load struct {
@@ -16,7 +16,7 @@ type load struct {
 	late   bool          // the newest request was slow, answered or not
 	fixed  bool          // intervals are not stretched
 	halts  bool          // the pool's clock did not count the time between the last two answers
-	slow   int           // slow answers since the interval was as usual
+	slow   int           // slow requests, answered or not, since the interval was as usual
 }
 
 // crowd is the pool size from which intervals stretch to half a lease. In a smaller pool two
@@ -65,9 +65,7 @@ func (l *load) took(d time.Duration, answered bool, lease time.Duration, live in
 	switch {
 	case l.late:
 		l.factor = min(2*l.stretch(), most)
-		if answered {
-			l.slow++
-		}
+		l.slow++
 	case answered:
 		l.factor = max(min(l.stretch(), most)*3/4, 1)
 		if l.factor == 1 {

@@ -121,12 +121,12 @@ func (b *logbook) unread(why error) []logLine {
 	return nil
 }
 
-// slowed logs when a store begins to be slow for more than one answer, and when intervals are as usual again.
+// slowed logs the first answer after more than one slow request, answered or not, and when intervals are as usual again.
 func (b *logbook) slowed(s *situation) []logLine {
 	switch {
 	case s.slow && s.stretched && !b.slow:
 		b.slow = true
-		return []logLine{{slog.LevelWarn, "the pool's store is slow: it is asked less often, and shares follow the load later", []any{
+		return []logLine{{slog.LevelWarn, "the pool's store is slow, or was away: it is asked less often, and shares follow the load later", []any{
 			"interval", s.interval.Round(time.Millisecond), "usual", s.usual,
 		}}}
 	case b.slow && !s.stretched:

@@ -193,13 +193,19 @@ func TestAReplacedProcessorSaysSoOnce(t *testing.T) {
 	require.Empty(t, said(&b, time.Second, situation{err: errors.New("away"), state: StateReplaced}))
 }
 
-// A store that answers late is logged once when it begins and once when intervals are as usual again, and one late
-// answer not at all.
+// A store that answers late, or not at all, is logged once when it begins and once when intervals are as usual again. One slow request
+// isn't.
 func TestASlowStoreIsLogged(t *testing.T) {
-	at := func(answer time.Duration, n int) []situation {
+	const slow = "WARN the pool's store is slow, or was away: it is asked less often, and shares follow the load later"
+	at := func(timeouts int, answer time.Duration, n int) []situation {
 		p := content(t, 0)
 		var all []situation
 		now := 2 * time.Second
+		for range timeouts {
+			req := p.Request(now, uint64(now), Observation{Demand: Whole})
+			p.Failed(now+time.Second, req.Seq)
+			now = p.Next(now+time.Second, 1)
+		}
 		for range n {
 			req := p.Request(now, uint64(now), Observation{Demand: Whole})
 			require.NoError(t, p.Take(now+answer, driver.Answer{
@@ -211,9 +217,13 @@ func TestASlowStoreIsLogged(t *testing.T) {
 		}
 		return all
 	}
-	require.Empty(t, said(&logbook{}, time.Second, at(300*time.Millisecond, 10)...))
+	require.Empty(t, said(&logbook{}, time.Second, at(0, 300*time.Millisecond, 10)...))
+	require.Empty(t, said(&logbook{}, time.Second, at(1, 0, 10)...))
+	after := said(&logbook{}, time.Second, at(3, 0, 10)...)
+	require.Len(t, after, 2, "that intervals stay long after an outage")
+	require.Equal(t, "0s "+slow, after[0])
 	require.Equal(t, []string{
-		"1s WARN the pool's store is slow: it is asked less often, and shares follow the load later",
+		"1s " + slow,
 		"3s INFO the pool's store is quick again: it is asked as often as usual",
-	}, said(&logbook{}, time.Second, at(700*time.Millisecond, 10)...))
+	}, said(&logbook{}, time.Second, at(0, 700*time.Millisecond, 10)...))
 }

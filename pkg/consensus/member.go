@@ -29,6 +29,7 @@ type Member struct {
 	base      time.Time // origin of the processor's local time; monotonic
 	poke      chan struct{}
 	quit      chan struct{} // closed when Leave begins
+	cut       chan struct{} // closed when Leave waits no longer for the answer under way
 	done      chan struct{} // closed when the loop has ended
 	unwatched chan struct{} // closed when news is no longer watched
 
@@ -77,7 +78,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	}
 	m := &Member{
 		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
-		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		poke: make(chan struct{}, 1), quit: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
 		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, lock: witnessLock{witness: o.witness},
 	}
 	m.offset = m.wallOffset()
@@ -133,13 +134,22 @@ func (m *Member) Poke() {
 // not if the store has never answered. When it fails it returns the error, and the
 // others get the claim one removal time later. They also wait that long when the
 // share would not earn the debt (see sharing.Holder) before ctx ends. A smaller
-// debt is earned first. Calling Leave again returns nil at once.
+// debt is earned first. Budgets of tags get back what was drawn and not used, in up
+// to two seconds. Calling Leave again returns nil at once.
 func (m *Member) Leave(ctx context.Context) error {
 	var err error
 	m.leave.Do(func() {
 		close(m.quit)
+		if m.drawsBudgets() {
+			select {
+			case <-m.done:
+			case <-ctx.Done():
+			}
+		}
+		close(m.cut)
 		<-m.done
 		<-m.unwatched
+		m.giveUp(ctx)
 		free := m.payDebt(ctx)
 		m.mu.Lock()
 		unanswered := m.p.last.Seq == 0 && m.p.failures > 0
@@ -231,9 +241,13 @@ func (m *Member) run() {
 		timer.Reset(max(wait, time.Millisecond))
 		select {
 		case <-m.quit:
-			cancel()
 			if syncing {
-				<-answered
+				select {
+				case <-answered:
+				case <-m.cut:
+					cancel()
+					<-answered
+				}
 			}
 			return
 		case <-answered:

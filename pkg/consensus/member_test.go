@@ -25,6 +25,8 @@ type flaky struct {
 	consensus.Store
 	cut, hang    atomic.Bool
 	syncs, takes atomic.Int64
+	lose         atomic.Int64 // so many answers
+	returns      atomic.Int64 // how long an answer is on its way
 	change       atomic.Pointer[func(*driver.Answer)]
 }
 
@@ -45,6 +47,15 @@ func (f *flaky) Sync(ctx context.Context, r driver.Request) (driver.Answer, erro
 	ans, err := f.Store.Sync(ctx, r)
 	if change := f.change.Load(); change != nil && err == nil {
 		(*change)(&ans)
+	}
+	if d := time.Duration(f.returns.Load()); d > 0 {
+		if err := sleep(ctx, d); err != nil {
+			return driver.Answer{}, err
+		}
+	}
+	if f.lose.Load() > 0 {
+		f.lose.Add(-1)
+		return driver.Answer{}, errCut
 	}
 	return ans, err
 }

@@ -58,9 +58,9 @@ type Synced struct {
 }
 
 // WithOnSync adds a function that is called after every sync, except one that Leave cuts
-// short. It runs in the member's background, or in Join's goroutine for the first sync
-// with WithFailFast. Calls do not overlap, and no sync begins before f returns. f may
-// call View.
+// short. It runs in the member's background, in Join's goroutine for the first sync with
+// WithFailFast, or in Leave's for the last one. Calls do not overlap, and no sync begins
+// before f returns. f may call View.
 func WithOnSync(f func(Synced)) Option { return func(o *options) { o.onSync = append(o.onSync, f) } }
 
 func newOptions(pool string, opts []Option) (*options, error) {

@@ -43,12 +43,31 @@ func hoard(t *testing.T) string {
 // wiped lets the store forget what a tag has in hand, and returns what is wrong with what is told of that.
 func wiped(t *testing.T) string {
 	t.Helper()
-	k := keep(t, one(1000))
-	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
-	k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
-	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero})
-	if d := k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3}); d.Back > 0 {
+	k := keep(t, budgeted(limit.Refuse))
+	k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	k.gives(5*sec, 5*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
+	k.take(6*sec, 6*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero + (6 * sec).Microseconds()})
+	if d := k.asks(6*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3, BackSpent: 3}); d.Back > 0 {
 		return fmt.Sprintf("%d tokens are given back that the store knows nothing of", d.Back)
+	}
+	return ""
+}
+
+// retired lets a processor give up what is set aside for a tag, and returns what is wrong with what it gives back and uses after that.
+func retired(t *testing.T) string {
+	t.Helper()
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 100, Budgets: []limit.Budget{{Amount: 1000, Per: limit.Day}}}}})
+	d := k.asks(2*sec, limit.TagReport{Tag: "a", Waiting: 100, Head: 100, Line: 100})
+	k.gives(2*sec, 2*sec, driver.Drawn{Key: d.Key, Tokens: 100, From: 2 * sec, Spent: []int64{100}})
+	k.giveUp()
+	d = k.asks(3*sec, limit.TagReport{Tag: "a"})
+	k.gives(3*sec, 3*sec, driver.Drawn{Key: d.Key, Spent: []int64{100 - d.Back}})
+	used := int64(0)
+	for _, g := range k.grants(tagBase, 4*sec) {
+		used += g.Lot.Tokens
+	}
+	if d.Back+used != 100 {
+		return fmt.Sprintf("of 100 tokens %d are given back, and %d are used", d.Back, used)
 	}
 	return ""
 }
@@ -56,7 +75,7 @@ func wiped(t *testing.T) string {
 // Each rule of tags on the processor's side is needed by a schedule.
 func TestMutantsOfTags(t *testing.T) {
 	for rule, schedule := range map[string]func(*testing.T) string{
-		"till-void": hoard, "till-given-up": hoard, "till-forgotten": wiped,
+		"till-void": hoard, "till-given-up": hoard, "till-forgotten": wiped, "till-retired": retired,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			require.Empty(t, schedule(t), "with all rules")

@@ -11,8 +11,8 @@ import (
 
 // A tagAccount is a processor's account of one of its own tags. It is a value: a copy of it shares nothing.
 type tagAccount struct {
-	// TagReport is the last report of the limiter. But Back, BackSpent and Owed are the amounts that no answered request has reported to
-	// the store yet.
+	// TagReport is the last report of the limiter, without Back. But BackSpent and Owed are the amounts that no answered request has
+	// reported to the store yet.
 	limit.TagReport
 
 	key     uint64
@@ -30,6 +30,7 @@ type tagAccount struct {
 	waited   int        // reports in a row with waiting callers
 	active   time.Duration
 
+	named   int64 // of BackSpent: what the newest request named, and any before it that has no answer
 	budgets [driver.MaxBudgets]tagBudget
 	window  int64 // counts the changes of budget windows
 	granted int64 // the window in which the newest lot was granted
@@ -112,9 +113,11 @@ func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	}
 }
 
-// gives adds tokens that the limiter has given up.
-func (a *tagAccount) gives(back, spent int64) {
-	a.Back, a.BackSpent = min(a.Back+back, maxAsk), min(a.BackSpent+spent, maxAsk)
+// gives adds tokens of a window that are given up to those that the budgets get back. A total gets none.
+func (a *tagAccount) gives(tokens, window int64) {
+	if len(a.quota.Budgets) > 0 && window == a.window {
+		a.BackSpent = min(a.BackSpent+tokens, maxAsk)
+	}
 }
 
 // measure works out the demand: the larger of the last interval's and of the last two intervals'. A

@@ -35,7 +35,8 @@ type tagBook struct {
 	lost   bool // nor may they be given back
 	voided bool // nor can those of the newest request
 	news   bool // grants that the limiter has not received
-	barred bool // nothing of the limit can be drawn until the freeze ends
+	barred bool // nothing of the limit can be drawn until the freeze ends, or ever again
+	unsure bool // the store may have carried out a request that has no answer
 }
 
 // Bounds of a book.
@@ -172,7 +173,7 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 			a.unearn(back, spent)
 		case now < b.forgot:
 		default:
-			a.gives(back, spent)
+			a.gives(spent, a.granted)
 		}
 	}
 	for i := range b.accounts {

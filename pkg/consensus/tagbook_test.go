@@ -167,15 +167,19 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 
 // T4: what is given back, and what is owed, is told until a request that says it is answered.
 func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
-	k := keep(t, one(1000))
-	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 7, Owed: 3})
+	k := keep(t, budgeted(limit.Refuse))
+	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 1})
+	k.gives(10*sec, 10*sec, driver.Drawn{Key: d.Key, Tokens: 1})
+	d = k.asks(10*sec+1, limit.TagReport{Tag: "a", Waiting: 1, Back: 8, BackSpent: 7, Owed: 3})
 	require.Equal(t, []int64{7, 3}, []int64{d.Back, d.Owed})
-	d = k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 2, Owed: 1})
-	require.Equal(t, []int64{9, 4}, []int64{d.Back, d.Owed}, "the one before got no answer")
+	k.unsure = true
+	d = k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 2, BackSpent: 2, Owed: 1})
+	require.Equal(t, []int64{7, 4}, []int64{d.Back, d.Owed}, "the one before got no answer: the store counts the first of both")
 	g := k.gives(11*sec, 11*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 1})
 	require.EqualValues(t, 1, g.Lot.Tokens, "nothing of what was given back")
-	d = k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5})
-	require.Equal(t, []int64{5, 0}, []int64{d.Back, d.Owed})
+	k.unsure = false
+	d = k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5, BackSpent: 5})
+	require.Equal(t, []int64{7, 0}, []int64{d.Back, d.Owed})
 	k.gives(12*sec, 12*sec)
 	d = k.asks(13*sec, limit.TagReport{Tag: "a", Waiting: 1})
 	require.Zero(t, d.Back, "also a repeated answer settles it, which gives nothing")
@@ -185,24 +189,24 @@ func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
 func TestWhatTheStoreHasForgottenIsNotGivenBack(t *testing.T) {
 	for name, forget := range map[string]func(*bookkeeper){
 		"frozen": func(k *bookkeeper) {
-			k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero})
+			k.take(6*sec, 6*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero + (6 * sec).Microseconds()})
 		},
 		"a new incarnation": func(k *bookkeeper) { k.forget() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := keep(t, one(1000))
-			k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
-			k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
-			k.report(11*sec, sec, false, []limit.TagReport{{Tag: "a", Waiting: 1, Back: 4, Owed: 2}})
+			k := keep(t, budgeted(limit.Refuse))
+			k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 50})
+			k.gives(5*sec, 5*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
+			k.report(6*sec, sec, false, []limit.TagReport{{Tag: "a", Waiting: 1, Back: 4, BackSpent: 4, Owed: 2}})
 			forget(k)
-			list := k.grants(tagBase, 11*sec)
+			list := k.grants(tagBase, 6*sec)
 			require.Len(t, list, 1)
 			require.True(t, list[0].Forgotten, "the limiter may keep a permit of it for hours")
-			d := k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3})
+			d := k.asks(6*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3, BackSpent: 3})
 			require.Zero(t, d.Back)
 			require.EqualValues(t, 2, d.Owed, "what is owed counts")
-			k.gives(12*sec, 12*sec)
-			require.EqualValues(t, 5, k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5}).Back, "that cannot be of before")
+			k.gives(7*sec, 7*sec)
+			require.EqualValues(t, 5, k.asks(7*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5, BackSpent: 5}).Back, "that cannot be of before")
 		})
 	}
 }

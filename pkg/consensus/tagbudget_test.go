@@ -33,7 +33,7 @@ func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 	before := g.Lot.Window
 	d = k.asks(6*sec, limit.TagReport{Tag: "a", Waiting: 2, Back: 2, BackSpent: 2})
 	require.EqualValues(t, 98, d.Budgets[0].Seen)
-	require.EqualValues(t, 2, d.BackSpent)
+	require.EqualValues(t, 2, d.Back)
 	g = k.gives(6*sec, 6*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{97, 499}})
 	require.EqualValues(t, 98, g.Spent, "never less than was told")
 
@@ -42,7 +42,7 @@ func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 	require.Equal(t, hour, d.Budgets[0].Start)
 	require.Zero(t, d.Budgets[0].Seen)
 	require.EqualValues(t, 500, d.Budgets[1].Seen)
-	require.Equal(t, []int64{2, 0}, []int64{d.Back, d.BackSpent})
+	require.Zero(t, d.Back)
 	g = k.gives(10*sec, 10*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{2, 501}})
 	require.Greater(t, g.Lot.Window, before)
 }

@@ -13,14 +13,13 @@ import (
 type tagDraw struct {
 	driver.Draw
 
-	tag       string
-	backSpent int64 // settled by an answer, even of another window
-	window    int64
-	covers    int64                    // tokens wanted by the callers it is for, if it is reserved
-	budgets   [driver.MaxBudgets]int   // the index of each budget of the draw
-	own       [driver.MaxBudgets]int64 // granted here of each, as reported
-	known     bool                     // some spending is known
-	ownOnly   bool                     // it reports the tokens granted here, and nothing else
+	tag     string
+	window  int64
+	covers  int64                    // tokens wanted by the callers it is for, if it is reserved
+	budgets [driver.MaxBudgets]int   // the index of each budget of the draw
+	own     [driver.MaxBudgets]int64 // granted here of each, as reported
+	known   bool                     // some spending is known
+	ownOnly bool                     // it reports the tokens granted here, and nothing else
 }
 
 // asks reports whether the store has anything to do for the tag.
@@ -81,21 +80,21 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 	if !hasBucket(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
 		return d, false
 	}
-	d = tagDraw{tag: a.Tag, window: a.window, backSpent: a.BackSpent}
+	d = tagDraw{tag: a.Tag, window: a.window}
 	if own := a.unreported(); own > 0 {
 		b.reportOwn(&d, a, own)
 		return d, true
 	}
-	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, !b.named(a.Tag), a.Back, a.Owed
+	if !b.unsure { // else the same again, of which the store counts the first that it gets
+		a.named = a.BackSpent
+	}
+	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, !b.named(a.Tag), min(a.named, a.BackSpent), a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
 	if !b.barred {
 		d.Ask, d.Ahead = a.ask(now, interval, live)
 		coming, _ := a.coming()
 		d.covers = max(min(a.Line-coming, d.Ask+a.InHand), 0)
-	}
-	if a.granted == a.window {
-		d.BackSpent = min(a.BackSpent, a.Back)
 	}
 	forgotten := frozen && (a.lack == driver.LackFrozen || !d.asks()) // the till gives nothing yet, or nothing is asked for
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
@@ -147,7 +146,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 		c := &b.carried[i]
 		t := b.account(c.tag)
 		if t != nil && !c.ownOnly {
-			t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
+			t.BackSpent, t.Owed = max(0, t.BackSpent-c.Back), max(0, t.Owed-c.Owed)
 		}
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
 			if t != nil { // it was not forgotten meanwhile
@@ -233,7 +232,7 @@ func (b *tagBook) forget() {
 	b.lost, b.news = true, true
 	b.detach()
 	for i := range b.accounts {
-		b.accounts[i].Back, b.accounts[i].BackSpent = 0, 0
+		b.accounts[i].BackSpent = 0
 		b.accounts[i].reserved = nil
 	}
 }

@@ -32,6 +32,7 @@ type tagging struct {
 	spent      spentReader
 	fresh      bool          // the quotas in force have changed since the last call of Quotas
 	rationed   time.Duration // when tags last got tokens without the store
+	retired    bool          // the processor is about to leave; see Retire
 }
 
 // extraSyncs bounds the early requests of tags that are short of tokens: one per interval, and a few saved up, so that quiet tags do not
@@ -139,7 +140,8 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 	t.book.carried = nil
 	if !t.alone(c) && t.policy.capable && c.state != StateReplaced {
 		frozen := c.frozen > now
-		t.book.barred = frozen && c.held == 0 && !c.isIssuing(now) // tokens of a tag would run out unused
+		t.book.barred = t.retired || frozen && c.held == 0 && !c.isIssuing(now) // tokens of a tag would run out unused
+		t.book.unsure = len(c.unanswered) > 0
 		req.Draws = t.book.draws(now, c.interval(), c.answer.Live, frozen)
 	}
 }
@@ -147,7 +149,7 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 // ration gives tags tokens without asking the store, if that does not answer or has no tag bucket for them.
 func (t *tagging) ration(c *core, now time.Duration) {
 	alone := t.alone(c)
-	if !t.on || !alone && c.state != StateHolding {
+	if !t.on || t.retired || !alone && c.state != StateHolding {
 		return
 	}
 	t.rationed = now
@@ -214,5 +216,10 @@ func (p *Processor) Ration(now time.Duration, reports []limit.TagReport) {
 
 // TagKeep is how long tokens of a tag must still be good for the limiter to keep them at a report. Tokens that lapse before the next
 // request are lost to everybody, unless they are given back. Those drawn by the last regular request are kept, so that the hand is not
-// empty until the answer.
-func (p *Processor) TagKeep() time.Duration { return p.tags.interval(&p.core) * 19 / 20 }
+// empty until the answer. Before it leaves, the limiter keeps none.
+func (p *Processor) TagKeep() time.Duration {
+	if p.tags.retired {
+		return driver.MaxReach
+	}
+	return p.tags.interval(&p.core) * 19 / 20
+}

@@ -120,3 +120,32 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 		}
 	})
 }
+
+// Nobody knows how much the tags of a pattern may use together. While nothing holds them back, operators see what they ask for: of the
+// pattern, and of a tag that has no total.
+func TestTheTargetOfAPatternIsItsDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := throttle.Quotas{
+			Tags:  map[string]throttle.Quota{"acme": {}},
+			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 10}}, {Tag: "gold/*", Quota: throttle.Quota{Weight: 5}}},
+		}
+		p := newMatrixPool(t, 1, throttle.Limit{Max: 1000}, q)
+		for _, tag := range []string{"acme", "free/x", "free/y", "gold/x"} {
+			p.open(p.pods[0], tag, 7.5, 1)
+		}
+		time.Sleep(30 * time.Second)
+		o, err := consensus.LoadOverview(context.Background(), p.store, "pool")
+		require.NoError(t, err)
+		roster := []consensus.RosterRow{o.Processors[0].RosterRow}
+		for _, u := range consensus.PlanTags(roster, q, 1000) {
+			want := map[string]float64{"acme": 1000, "free/*": 15, "gold/*": 7.5}[u.Tag]
+			require.InDelta(t, want, u.Target, 2, u.Tag)
+			require.Equal(t, "demand", u.By)
+		}
+		targets := map[string]float64{}
+		for _, s := range p.pods[0].Status().Tags {
+			targets[s.Tag] = s.Target
+		}
+		require.InDeltaMapValues(t, map[string]float64{"acme": 1000, "free/x": 10, "free/y": 10, "gold/x": 7.5}, targets, 2)
+	})
+}

@@ -286,8 +286,8 @@ func (p *tagPolicy) assign(b *tagBook) {
 			// Demand is reported up to the total only, so the policy may say that demand holds the tag there.
 			total := perSecond(int64(a.quota.Total), a.quota.Per)
 			a.target, a.by, a.held = t.Rate, t.By, t.By != fairtags.ByDemand || total > 0 && t.Rate >= total*0.99
-			if t.By == fairtags.ByDemand {
-				a.target = t.Bound // it could have so much
+			if t.By == fairtags.ByDemand && (a.pattern == 0 || a.cap() > 0) {
+				a.target = t.Bound // it could have so much; nobody knows how much all tags of a pattern could have
 			}
 		}
 	}

@@ -173,7 +173,7 @@ func TestBusiestTags(t *testing.T) {
 		free.Match[0].Total, free.Match[0].Shadow = c.total, c.shadow
 		planned = PlanTags([]RosterRow{{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 100, used: c.used}})}}, free, 500)
 		require.Equal(t, c.by, planned[0].By)
-		want := map[string]float64{"total": 60, "demand": 500}[c.by]
+		want := map[string]float64{"total": 60, "demand": 100}[c.by]
 		require.InDelta(t, want, planned[0].Target, 0.5)
 	}
 
@@ -184,7 +184,7 @@ func TestBusiestTags(t *testing.T) {
 	for _, note := range []string{"", note{standing: s}.String()} {
 		row.Note = note
 		planned = PlanTags([]RosterRow{row}, free, 100)
-		want := map[bool]TagUse{true: {Target: 100, By: "demand"}, false: {Target: 10, By: "total"}}[note == ""]
+		want := map[bool]TagUse{true: {Target: 10, By: "demand"}, false: {Target: 10, By: "total"}}[note == ""]
 		require.InDelta(t, want.Target, planned[0].Target, 0.1)
 		require.Equal(t, want.By, planned[0].By)
 	}

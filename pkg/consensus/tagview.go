@@ -138,8 +138,8 @@ type TagUse struct {
 	// accurate to about 1/255 of the demand.
 	Demand, Used float64
 	Processors   int
-	// Target is the rate it should get, and By says why not more. Only PlanTags sets them. For a pattern with a tag that uses all of its
-	// own total, Target is the use of its tags together.
+	// Target is the rate it should get, and By says why not more. Only PlanTags sets them. Nobody knows how much the tags of a pattern could
+	// get together. Its Target is their demand, or their use if one of them uses all of its own total.
 	Target float64
 	By     string
 }
@@ -205,7 +205,9 @@ func PlanTags(roster []RosterRow, q limit.Quotas, most float64) []TagUse {
 		}
 		t := &p.plan.Targets[k]
 		if out[i].Target, out[i].By = t.Rate, t.By; t.By == fairtags.ByDemand {
-			out[i].Target = t.Bound
+			if !out[i].Pattern {
+				out[i].Target = t.Bound
+			}
 			out[i].holdByTotal(&q, capped[out[i].Key])
 		}
 	}

@@ -68,6 +68,7 @@ func TestRealStores(t *testing.T) {
 					requireRecord(t)
 				},
 				"p": testOperators, "ramp": testRamp, "adaptive": testAdaptive, "strict": testStrict, "strict ahead": testStrict,
+				"budgets": testBudgets,
 			} {
 				t.Run(pool, func(t *testing.T) {
 					t.Parallel()
@@ -235,4 +236,40 @@ func TestEveryFormOfRedisAnswers(t *testing.T) {
 		require.NoError(t, mustOpen(t, short("redis+cluster://"+strings.Join(c.Addrs(), ","), "a")).Close())
 		require.NoError(t, mustOpen(t, short("redis+cluster://"+c.Addrs()[2], "a")).Close(), "one node tells the others")
 	})
+}
+
+// testBudgets has one processor after the other leave. What they drew and did not use is not spent.
+func testBudgets(t *testing.T, with func(id string) Config) {
+	month := throttle.Budget{Amount: 100_000, Per: "month"}
+	q := throttle.Quotas{
+		Tags:  map[string]throttle.Quota{"acme": {Budgets: []throttle.Budget{month}}},
+		Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 400, Budgets: []throttle.Budget{month}}}},
+	}
+	store, err := Store(t.Context(), with("cli"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	used := int64(0)
+	for _, id := range []string{"a", "b"} {
+		c := with(id)
+		c.Policy, c.Quotas = "", q
+		th := mustOpen(t, c)
+		for k := range 20 {
+			for _, tag := range []string{"acme", "free/x"} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				permit, err := th.ForTag(tag).Acquire(ctx, 40)
+				cancel()
+				require.NoError(t, err)
+				permit.Settle(25 + 10*(k%3))
+			}
+			used += 25 + 10*(int64(k)%3)
+		}
+		require.NoError(t, th.Close())
+		all, err := consensus.LoadSpent(t.Context(), store, c.Pool, []string{"acme", "free/x"})
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		for _, of := range all {
+			require.Len(t, of.Windows, 1)
+			require.Equal(t, used, of.Windows[0].Tokens, of.Tag)
+		}
+	}
 }

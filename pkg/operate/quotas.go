@@ -120,7 +120,8 @@ type Tag struct {
 	// Demand is the rate that the tag asks for, and Used the granted part.
 	Demand float64 `json:"demand"`
 	Used   float64 `json:"used"`
-	// Target is the rate that the tag may use, and By the cause of it, such as total or limit; 0 and empty: unknown.
+	// Target is the rate that the tag may use, and By the cause of it, such as total or limit; 0 and empty: unknown. Nobody knows it for a
+	// pattern whose tags nothing holds back: there it is their demand.
 	Target float64 `json:"target"`
 	By     string  `json:"by,omitempty"`
 	// Pods counts the pods that report the tag.

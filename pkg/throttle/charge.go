@@ -116,7 +116,8 @@ func probeOther(l Limiter, n int) error {
 // A Limiter of another package is looked through as by Probe. If it shows no inner one, Charge draws n tokens from it, or a single one that
 // it settles with n. If both are refused, nothing is charged there, and the error is ErrNotCharged.
 //
-// Errors: that of Probe for the limiters of this package before the charge, which does not prevent it; ErrNotCharged.
+// Errors: that of Probe for the limiters of this package before the charge, which does not prevent it; ErrNotCharged; both, joined. With
+// n = 0 Charge is Probe, which asks the limiters of other packages too.
 func Charge(l Limiter, n int) error {
 	if n <= 0 {
 		return Probe(l)
@@ -124,7 +125,7 @@ func Charge(l Limiter, n int) error {
 	children := reached(l, maxWraps)
 	err := probeNatives(children)
 	if !book(children, min(n, maxTokens)) {
-		return ErrNotCharged
+		return errors.Join(err, ErrNotCharged)
 	}
 	return err
 }

@@ -72,7 +72,15 @@ func TestChargesOfOddLimiters(t *testing.T) {
 	require.ErrorIs(t, Charge(endless{hidden{th}}, 1), ErrNotCharged, "it has no token")
 	require.NotErrorIs(t, Charge(embedded{th}, 2), ErrNotCharged)
 	require.InDelta(t, -2, th.Status().Tokens, 0.1)
-	Repay(embedded{th}, 3)
+	other := hidden{whole(t, Limit{Max: 1, Per: time.Hour})}
+	both := Charge(All(th, other), 1)
+	require.ErrorIs(t, both, ErrNotCharged, "the other one has no token")
+	e := &Error{}
+	require.ErrorAs(t, both, &e, "and this one had none before")
+	require.Equal(t, ReasonLimit, e.Reason)
+	require.InDelta(t, -3, th.Status().Tokens, 0.1)
+	require.Error(t, Charge(other, 0), "it is a probe, also of other limiters")
+	Repay(embedded{th}, 4)
 	require.InDelta(t, 1, th.Status().Tokens, 0.1)
 	require.NoError(t, Probe(embedded{th}))
 }

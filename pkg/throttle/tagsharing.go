@@ -83,9 +83,9 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	}
 }
 
-// GrantTags implements Holder.
+// GrantTags implements Holder. A closed limiter takes tokens too, and gives them up with its last report.
 func (t rateHolder) GrantTags(grants []TagGrant) {
-	if t.tags == nil || t.gate.Closed.Load() {
+	if t.tags == nil {
 		return
 	}
 	s, now := t.tags, t.gate.Now()

@@ -84,15 +84,15 @@
 // draws from it with its sync, ahead for one interval h (Interval, by the lease and the number of rows). A draw is good for two intervals
 // of the processor from the send of the request. A processor that was stopped for longer holds nothing.
 //
-//   - Draw. Paid rises by the cost of tokens owed, falls by that of tokens given back and not earned yet, and is at least the logical clock
-//     less the cost of the burst. Then the till gives the tokens asked for, as far as the time left until h after the clock and the rest of
-//     each budget allow. n tokens cost n x Per / Total, rounded up to microseconds, in doubles.
-//   - A draw with Ahead that cannot be served at once is reserved as a whole or not at all. It can be used when all of it is earned, in
-//     turn with those of others. A processor drops its reservations when an answer says that a freeze has begun.
+//   - Draw. Paid rises by the cost of tokens owed, and is at least the logical clock less the cost of the burst. Then the till gives the
+//     tokens asked for, as far as the time left until h after the clock and the rest of each budget allow. n tokens cost n x Per / Total,
+//     rounded up to microseconds, in doubles.
+//   - A draw with Ahead is served as a whole or not at all. If it cannot be served at once, it is reserved: it can be used when all of it
+//     is earned, in turn with those of others. A processor drops its reservations when an answer says that a freeze has begun.
 //   - Tokens given back count only if the newest request on record is the one whose answer was taken last, nothing has been forgotten
-//     since, and the store is not held. So they count once. Tokens whose time has passed can be given back to budgets alone, and reserved
-//     ones only while nobody has drawn after them. Else unused tokens could be handed on forever. Tokens owed always count, twice at worst.
-//     Requests that are late, repeated or refused draw nothing. The tokens that a repeated request drew the first time are lost.
+//     since, and the store is not held. So they count once, and for budgets alone: what a total earned in a quiet hour could else be handed
+//     on forever. Tokens owed always count, twice at worst. Requests that are late, repeated or refused draw nothing. The tokens that a
+//     repeated request drew the first time are lost.
 //   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a draw is good, because clocks run apart. The
 //     interval is the longest possible if nothing is known of the pool before, else that of twice the rows on record. Meanwhile nothing is
 //     given or earned. A budget counts the largest of the amounts spent on record and seen by processors. All this follows from

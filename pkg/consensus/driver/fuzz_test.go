@@ -201,7 +201,7 @@ func (d *dice) draws() (draws []Draw) {
 			Back: int64(d.byte()) << (d.byte() % 23), Ahead: time.Duration(d.number() % uint64(MaxReach)),
 		}
 		for range d.byte() % 3 {
-			draw.BackSpent, draw.BackPaid = draw.Back, d.micros()
+			_ = d.micros() // or the seeds on record would mean something else
 			draw.Budgets = append(draw.Budgets, BudgetDraw{
 				Amount: int64(d.number() % (MaxAmount + 1)), Seen: int64(d.byte()),
 				Start: fuzzNow - int64(d.byte())*10_000, End: fuzzNow + 1 + int64(d.byte())*10_000,

@@ -15,18 +15,14 @@ type Draw struct {
 	Total int64
 	Per   time.Duration
 	Burst int64
-	// Ask is how many tokens the sender would like: 0 to 1e9. It may be given less, as the total or a budget allows. Ahead is how far ahead
-	// it waits in turn for tokens of the total that are not earned yet: 0 to MaxReach. If it has to wait, it is given all of them or none.
+	// Ask is how many tokens the sender would like: 0 to 1e9. Ahead is how far ahead it waits in turn for tokens of the total that are not
+	// earned yet: 0 to MaxReach. With 0 it may be given less, as the total or a budget allows, else it is given all of them or none.
 	Ask   int64
 	Ahead time.Duration
-	// Back is how many tokens of earlier draws the sender has given up, BackSpent how many of them were of the budget windows named here.
-	// Owed is how many it used beyond its draws. Each is 0 to 1e9, and BackSpent is at most Back. Tokens drawn before an answer that
-	// reports a new freeze are lost: they are not given back.
-	Back, BackSpent, Owed int64
-	// BackPaid is the least Drawn.Paid of the tokens given back; 0 if they are to count for budgets alone. Of the total, only tokens whose
-	// time has not come can be drawn again. Others are lost, or the tokens of a quiet hour could be handed on until all of them are used at
-	// once.
-	BackPaid int64
+	// Back is how many tokens of earlier draws in the budget windows named here the sender has given up. The total gets none back, or the
+	// tokens of a quiet hour could be handed on until all of them are used at once. Tokens drawn before an answer that reports a new freeze
+	// are not given back. Owed is how many tokens the sender used beyond its draws. Each is 0 to 1e9.
+	Back, Owed int64
 	// Budgets are the amounts of calendar windows: at most MaxBudgets.
 	Budgets []BudgetDraw
 }

@@ -27,15 +27,3 @@ func TestEveryTillScheduleNeedsItsRule(t *testing.T) {
 		}
 	}
 }
-
-// TestMutantsOfTills: random schedules, too, need the rule that what was not used in its time cannot be handed on. The others
-// are hidden from them by each other, and need the schedules above.
-func TestMutantsOfTills(t *testing.T) {
-	mutants.LeaveOut(t, "till-back-earned")
-	for seed := range uint64(400) {
-		if _, within := playDrawers(seed); !within {
-			return
-		}
-	}
-	require.Fail(t, "no schedule needs the rule")
-}

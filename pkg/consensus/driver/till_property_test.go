@@ -18,7 +18,6 @@ type lot struct {
 	tokens      int64
 	from, until int64
 	old         bool // drawn before a freeze: it is not given back
-	paid        int64
 	reserved    bool // used only while the answer taken last is good
 }
 
@@ -163,7 +162,7 @@ func (c *counterTrial) sync(d *drawer, now int64) {
 	for _, got := range ans.Draws {
 		valid := 2 * Interval(ans.Lease, ans.Live).Microseconds()
 		from := d.sent + got.From.Microseconds()
-		d.lots = append(d.lots, lot{tokens: got.Tokens, from: from, until: from + valid, paid: got.Paid, reserved: got.From > 0})
+		d.lots = append(d.lots, lot{tokens: got.Tokens, from: from, until: from + valid, reserved: got.From > 0})
 		d.fresh = d.sent + valid
 	}
 }
@@ -183,9 +182,7 @@ func (c *counterTrial) next(d *drawer, now int64) {
 	}
 	for i := range d.lots {
 		if l := &d.lots[i]; !l.old && c.rnd.IntN(3) == 0 {
-			if draw.Back += l.tokens; draw.BackPaid == 0 || l.paid < draw.BackPaid {
-				draw.BackPaid = l.paid
-			}
+			draw.Back += l.tokens // which the total never gives again
 			l.tokens = 0
 		}
 	}
@@ -205,5 +202,5 @@ func TestDrawersKeepToTheTotal(t *testing.T) {
 		require.True(t, within, "seed %d: %.0f tokens more than were earned", seed, c.worst)
 		used += c.used
 	}
-	require.Greater(t, used, int64(seeds*120*trialTotal/3), "they use something")
+	require.Greater(t, used, int64(seeds*120*trialTotal/4), "they use something")
 }

@@ -155,11 +155,7 @@ func (t *teller) dispensable() int {
 
 // settleTill brings a till up to date before it gives anything.
 func (t *teller) settleTill(till *Till, d *Draw, older bool) {
-	paid := till.Paid + span(d.cost(d.Owed))
-	if t.back {
-		paid -= t.credit(till.Paid, d)
-	}
-	paid = max(paid, t.hold)
+	paid := max(till.Paid+span(d.cost(d.Owed)), t.hold)
 	if !older {
 		till.Version = d.Version
 		paid = max(paid, t.clock-span(d.cost(d.Burst)))
@@ -167,25 +163,13 @@ func (t *teller) settleTill(till *Till, d *Draw, older bool) {
 	till.Paid = max(0, min(paid, t.clock+maxLead, MaxMicros))
 }
 
-// credit returns how much the tokens given back lower Paid: by no more than the part of them that is not earned yet. The earned part
-// was lost unless it was used, but for the burst, which Paid itself tells. Of a reservation nothing comes back once somebody
-// else has reserved or drawn after it, for those would not come any earlier.
-func (t *teller) credit(paid int64, d *Draw) int64 {
-	ahead := d.BackPaid - t.clock
-	if ahead > t.lead && d.BackPaid != paid {
-		return 0
-	}
-	return min(span(d.worth(d.Back)), max(ahead, 0))
-}
-
-// give gives as much as the total and the budgets allow. A draw that waits is reserved as a whole or not at all: pods that each hold a part
-// of a call's cost would serve none.
+// give gives as much as the total and the budgets allow. A draw that may wait gets all or nothing: pods that each hold a part of a call's
+// cost would serve none.
 func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 	rest, end := till.rest(d)
 	n := d.earned(t.clock + t.lead - till.Paid)
 	asked := d.cost(d.Ask)
-	whole := n < d.Ask && d.Ahead > 0
-	if whole {
+	if n < d.Ask && d.Ahead > 0 {
 		from := float64(till.Paid-t.clock) + asked
 		if late := from - float64(micros(d.Ahead)); late > 0 {
 			out.Lack, out.Again = LackTotal, again(late)
@@ -194,7 +178,7 @@ func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 		n, out.From = d.Ask, time.Duration(from)*time.Microsecond
 	}
 	out.Tokens = min(n, max(rest, 0))
-	if whole && out.Tokens < d.Ask {
+	if d.Ahead > 0 && out.Tokens < d.Ask {
 		out.Tokens, out.From = 0, 0
 	}
 	till.Paid = min(till.Paid+span(d.cost(out.Tokens)), MaxMicros)
@@ -242,7 +226,7 @@ func (t *teller) windows(till *Till, d *Draw) (open bool) {
 	till.bound(d)
 	used := d.Owed
 	if t.back {
-		used -= d.BackSpent
+		used -= d.Back
 	}
 	till.spend(d, used)
 	if len(till.Spent) == 0 {
@@ -308,9 +292,8 @@ func (d *Draw) time(n int64) float64 {
 	return float64(float64(n)*float64(micros(d.Per))) / float64(d.Total)
 }
 
-// cost is the price of n tokens in microseconds, rounded up; worth is the credit for them, rounded down.
-func (d *Draw) cost(n int64) float64  { return math.Ceil(d.time(n)) }
-func (d *Draw) worth(n int64) float64 { return math.Floor(d.time(n)) }
+// cost is the price of n tokens in microseconds, rounded up.
+func (d *Draw) cost(n int64) float64 { return math.Ceil(d.time(n)) }
 
 // earned returns how many of the tokens asked for cost at most so many microseconds.
 func (d *Draw) earned(room int64) int64 {

@@ -29,14 +29,10 @@ func (d *Draw) Validate() error {
 	if err := cmp.Or(
 		askedWithin("Draws.Version", d.Version, 0, MaxVersion), askedWithin("Draws.Total", d.Total, 0, MaxTokens),
 		askedWithin("Draws.Burst", d.Burst, 0, MaxTokens), askedWithin("Draws.Ask", d.Ask, 0, MaxTokens),
-		askedWithin("Draws.Back", d.Back, 0, MaxTokens), askedWithin("Draws.BackSpent", d.BackSpent, 0, MaxTokens),
-		askedWithin("Draws.Owed", d.Owed, 0, MaxTokens), askedWithin("Draws.BackPaid", d.BackPaid, 0, MaxMicros),
+		askedWithin("Draws.Back", d.Back, 0, MaxTokens), askedWithin("Draws.Owed", d.Owed, 0, MaxTokens),
 		askedWithin("Draws.Ahead", d.Ahead, 0, MaxReach),
 	); err != nil {
 		return err
-	}
-	if d.BackSpent > d.Back {
-		return &RequestError{"Draws.BackSpent", fmt.Sprint(d.BackSpent), fmt.Sprint("0 to Back, which is ", d.Back)}
 	}
 	if d.Per < 0 || d.Per > MaxSpacing || d.Per%time.Microsecond != 0 || d.Total > 0 && d.Per < MinPer {
 		return &RequestError{"Draws.Per", d.Per.String(), fmt.Sprint("whole microseconds from ", MinPer, " to ", MaxSpacing, ", and 0 without a Total")}

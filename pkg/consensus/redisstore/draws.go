@@ -25,7 +25,7 @@ func appendDraws(args []any, draws []driver.Draw) []any {
 			pattern = 1
 		}
 		b = appendNumbers(b, pattern, d.Total, d.Per.Microseconds(), d.Burst, d.Ask, d.Ahead.Microseconds(),
-			d.Back, d.BackSpent, d.BackPaid, d.Owed, int64(len(d.Budgets)))
+			d.Back, d.Owed, int64(len(d.Budgets)))
 		for _, w := range d.Budgets {
 			b = appendNumbers(b, w.Amount, w.Start, w.End, w.Seen)
 		}

@@ -51,13 +51,6 @@ func (m *model) draw(key uint64) driver.Draw {
 	}
 	if m.rnd.IntN(4) == 0 {
 		d.Back = amount()
-		d.BackSpent = m.rnd.Int64N(d.Back + 1)
-		d.BackPaid = m.record.Clock + pick[int64](m, -m.record.Clock, -1, 1, 500_000, 1_000_000, 2_000_000, 1_000_000_000)
-		if i, ok := slices.BinarySearchFunc(m.record.Tills, key, tillOrder); ok && m.rnd.IntN(3) > 0 {
-			d.BackPaid = m.record.Tills[i].Paid
-		} else if i, ok := slices.BinarySearchFunc(m.record.Names.Tills, key, tillOrder); ok && m.rnd.IntN(3) > 0 {
-			d.BackPaid = m.record.Names.Tills[i].Paid
-		}
 	}
 	if m.rnd.IntN(6) == 0 {
 		d.Owed = amount()
@@ -87,7 +80,9 @@ func (m *model) noteDraws(before *driver.Record, req *driver.Request, drawn []dr
 		}
 		if j, ok := slices.BinarySearchFunc(before.Tills, d.Key, tillOrder); ok {
 			now, _ := slices.BinarySearchFunc(m.record.Tills, d.Key, tillOrder)
-			if m.record.Tills[now].Paid < before.Tills[j].Paid && req.Draws[i].Back > 0 {
+			if len(d.Spent) > 0 && req.Draws[i].Back > 0 && slices.ContainsFunc(before.Tills[j].Spent, func(s driver.Spent) bool {
+				return s.Start == req.Draws[i].Budgets[0].Start && s.Tokens > d.Spent[0]
+			}) {
 				m.seen["back"]++
 			}
 			if len(m.record.Tills[now].Spent) > len(before.Tills[j].Spent) {

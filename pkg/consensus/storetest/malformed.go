@@ -90,7 +90,7 @@ func malformedDraws(p *pool) {
 		"Draws.Version": {uint64(driver.MaxVersion + 1)}, "Draws.Total": {-1, driver.MaxTokens + 1},
 		"Draws.Per":   {driver.MinPer - 1, time.Second + time.Nanosecond, driver.MaxSpacing + time.Second},
 		"Draws.Burst": {-1}, "Draws.Ask": {driver.MaxTokens + 1}, "Draws.Ahead": {-1, driver.MaxReach + 1}, "Draws.Back": {-1},
-		"Draws.BackSpent": {1}, "Draws.BackPaid": {-1}, "Draws.Owed": {-1}, "Draws.Budgets": {make([]driver.BudgetDraw, driver.MaxBudgets+1)},
+		"Draws.Owed": {-1}, "Draws.Budgets": {make([]driver.BudgetDraw, driver.MaxBudgets+1)},
 	}, try)
 	refused(p, driver.BudgetDraw{End: 5}, bad{"Draws.Budgets.Amount": {-1}, "Draws.Budgets.Start": {5}, "Draws.Budgets.Seen": {-1}},
 		func(b driver.BudgetDraw) error {

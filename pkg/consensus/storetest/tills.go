@@ -74,11 +74,6 @@ func (c *till) give(ans driver.Answer) {
 	require.Equal(c, c.paid, ans.Draws[0].Paid)
 }
 
-// giveBack expects that some of the tokens drawn last are given back.
-func (c *till) giveBack(now, tokens int64) {
-	c.paid -= min(tokens*1000, max(c.paid-now, 0))
-}
-
 // makes draws from a till for the first time. It gives the earnings of one interval.
 func (p *pool) makes(a *proc) *till {
 	p.Helper()
@@ -230,45 +225,40 @@ func reserved(p *pool) {
 }
 
 func backDrawn(p *pool) {
-	a, _ := p.open()
+	a, b := p.open()
+	d := p.budgets(a, 100)
+	d.Key, d.Ask = 8, 100
+	require.EqualValues(p, 100, a.pull(d).Draws[0].Tokens)
+	d.Back = 30
+	require.EqualValues(p, 30, a.pull(d).Draws[0].Tokens)
+	d.Ask, d.Back = 0, 200
+	require.Equal(p, []int64{0}, a.pull(d).Draws[0].Spent, "never less than nothing is spent")
+	d.Ask, d.Back = 200, 0
+	require.EqualValues(p, 100, b.pull(d).Draws[0].Tokens)
+
 	c := p.makes(a)
-	d := draw(7, plenty)
-	d.Back, d.BackPaid = 30, c.paid
-	ans := a.pull(d)
-	c.giveBack(ans.Time, 30)
-	c.give(ans)
-	a.ages(c.paid, time.Millisecond)
-	c.give(a.pull(d)) // their time is over
-	d.Ask, d.Ahead, d.Back = 200, time.Minute, 0
-	ans = a.pull(d) // reserved
-	require.Equal(p, c.paid+200_000, ans.Draws[0].Paid)
-	d.Ask, d.Ahead, d.Back, d.BackPaid = plenty, 0, 200, ans.Draws[0].Paid
-	c.paid = ans.Draws[0].Paid
-	ans = a.pull(d)
-	c.giveBack(ans.Time, 200)
-	c.give(ans)
+	d = draw(7, plenty)
+	d.Back = 200
+	c.give(a.pull(d)) // a total gives nothing again
 }
 
 // backTwice: tokens given back are lost if the store cannot know whether the request has counted before.
 func backTwice(p *pool) {
 	a, _ := p.open()
-	c := p.makes(a)
-	d := draw(7, plenty)
-	d.Back, d.BackPaid = 30, c.paid
-	a.draws = []driver.Draw{d}
-	ans := a.drawn(a.request(one(0, 0))) // the answer is lost
-	c.giveBack(ans.Time, 30)
-	c.give(ans)
-	for range 2 {
-		d.BackPaid = c.paid
+	d := p.budgets(a, 100)
+	d.Ask = 100
+	require.EqualValues(p, 100, a.pull(d).Draws[0].Tokens)
+	d.Ask, d.Back = 0, 30
+	for range 3 { // the answers are lost
 		a.draws = []driver.Draw{d}
-		c.give(a.drawn(a.request(one(0, 0))))
+		require.Equal(p, []int64{70}, a.drawn(a.request(one(0, 0))).Draws[0].Spent)
 	}
 	clone := a.clone()
 	a.sync(one(0, 0))
 	clone.draws = []driver.Draw{d}
 	require.Equal(p, driver.Cloned, clone.drawn(clone.request(one(0, 0))).Status)
-	c.give(p.proc("b").pull(draw(7, plenty)))
+	d.Ask, d.Back = 100, 0
+	require.EqualValues(p, 30, p.proc("b").pull(d).Draws[0].Tokens)
 }
 
 // hold returns when a store gives tokens again after a freeze for a revision from the future, by an answer of the time of the freeze.
@@ -282,10 +272,12 @@ func (p *pool) hold(ans driver.Answer) int64 {
 func tillsHeld(p *pool) {
 	a, _ := p.open()
 	c := p.makes(a)
+	back := p.budgets(a, 100)
+	back.Key, back.Ask = 10, 60
+	require.EqualValues(p, 60, a.pull(back).Draws[0].Tokens)
 	a.revision += 1000
-	back := draw(7, plenty)
-	back.Back, back.BackPaid = 20, c.paid
-	for _, d := range a.pull(back, draw(8, 1)).Draws {
+	back.Ask, back.Back = 1, 20
+	for _, d := range a.pull(back, draw(7, plenty), draw(8, 1)).Draws {
 		require.Zero(p, d.Tokens)
 		require.Equal(p, driver.LackFrozen, d.Lack)
 		require.Positive(p, d.Again)
@@ -294,19 +286,16 @@ func tillsHeld(p *pool) {
 	since := c.paid
 	b := p.proc("b")
 	p.eventually("the hold ends", func() bool {
-		back.BackPaid = since // or later
-		ans := a.pull(back)
+		ans := a.pull(draw(7, plenty), back)
 		require.True(p, ans.Time >= since || ans.Draws[0].Lack == driver.LackFrozen)
 		if ans.Draws[0].Lack != driver.LackFrozen {
-			c.give(ans) // earlier draws are not given back
+			c.give(ans)
+			require.Equal(p, []int64{61}, ans.Draws[1].Spent, "earlier draws are not given back")
 			return true
 		}
 		return false
 	})
 	ans := b.pull(draw(9, plenty))
 	require.Equal(p, p.lead().Milliseconds(), ans.Draws[0].Tokens)
-	back.BackPaid = c.paid
-	ans = a.pull(back)
-	c.giveBack(ans.Time, 20)
-	c.give(ans)
+	require.Equal(p, []int64{42}, a.pull(back).Draws[0].Spent, "later ones are")
 }

@@ -61,7 +61,7 @@ func budget(p *pool) {
 	require.InDelta(p, 30*time.Minute, got.Again, float64(time.Minute), "until the window ends")
 
 	back := named(window.Start, window.End, 90)
-	back.Back, back.BackSpent, back.Owed = 50, 30, 5
+	back.Back, back.Owed = 30, 5
 	require.Equal(p, []int64{100}, b.pull(back).Draws[0].Spent, "75, and 25 more")
 
 	ended, ahead := named(window.Start-5e9, window.Start, 0), named(window.End, window.End+5e9, 0)
@@ -76,11 +76,17 @@ func budget(p *pool) {
 	next.Budgets[0].Seen = 1000
 	require.Equal(p, []int64{100}, b.pull(next).Draws[0].Spent, "what is seen counts only when the store may have forgotten")
 
-	next.Total, next.Per, next.Ask, next.Ahead = perSecond, time.Second, 90, time.Minute
-	next.Budgets[0].Amount = 150
-	got = b.pull(next).Draws[0]
-	require.Zero(p, got.Tokens, "a reservation is for all or nothing")
-	require.Equal(p, driver.LackBudget, got.Lack)
+	soon := p.lead().Milliseconds()
+	next.Total, next.Per, next.Ahead, next.Budgets[0].Amount = perSecond, time.Second, time.Minute, 100+soon/2
+	for _, ask := range []int64{3 * soon, soon} { // more than the till has at once, and no more than that
+		next.Ask = ask
+		got = b.pull(next).Draws[0]
+		require.Zero(p, got.Tokens, "a draw that may wait gets all or nothing")
+		require.Equal(p, driver.LackBudget, got.Lack)
+		require.Equal(p, []int64{100}, got.Spent)
+	}
+	next.Ask = soon / 2
+	require.Equal(p, next.Ask, b.pull(next).Draws[0].Tokens, "less can be had")
 }
 
 func seenSpent(p *pool) {

@@ -43,7 +43,7 @@ func spentSet(p *pool) {
 	require.NoError(p, set(p.name, with(0)))
 
 	other := d // tokens given back are taken off
-	other.Ask, other.Back, other.BackSpent = 0, 40, 40
+	other.Ask, other.Back = 0, 40
 	require.NoError(p, set(p.name, with(50)))
 	require.Equal(p, []int64{10}, a.pull(other).Draws[0].Spent)
 

@@ -10,7 +10,7 @@
 local TILLS, MAX_TILLS, MAX_WINDOWS, KEEP_WINDOW = '\0tills', 2048, 6, 600000000
 local NAMES, MAX_NAMES, SKETCH_COLS, FIRST_PAID = '\0names', 4096, 8192, 16384
 local MAX_LEAD, MAX_SPENT = 2686435200000000, 4000000000000000
-local DRAW, TILL = '<c8ddddddddddd', '<c8dd'
+local DRAW, TILL = '<c8ddddddddd', '<c8dd'
 local TILL_BYTES, WINDOW_BYTES = 24, 24
 local NO_WINDOWS = {}
 local NOTHING, BY_TOTAL, BY_BUDGET, BY_WINDOW, BY_FREEZE, BY_VERSION, BY_TABLE = 0, 1, 2, 3, 4, 5, 6
@@ -276,7 +276,7 @@ local function held_until(rec, freeze_time)
 end
 
 -- Serves the draws of a request, of which numbers are packed in blob: version, 1 if it goes by a pattern, total, period in microseconds, burst, ask,
--- ahead in microseconds, back, back_spent, back_paid, owed, the number of budgets, and of each: amount, start, end, seen. newest tells
+-- ahead in microseconds, back, owed, the number of budgets, and of each: amount, start, end, seen. newest tells
 -- whether what is given back can count, and is worked out further here. Returns what is drawn, packed: of each
 -- tokens, from, paid, lack, again, and spent of each budget; what is to be written, and what to be deleted.
 local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newest, last_time)
@@ -290,8 +290,8 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
 
   for i = 1, count do
     local key, value, budgets = ARGV[first + i - 1], tills.values[i], {}
-    local version, pattern, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n
-    version, pattern, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n, pos = read(DRAW, blob, pos)
+    local version, pattern, total, per, burst, ask, ahead, back, owed, n
+    version, pattern, total, per, burst, ask, ahead, back, owed, n, pos = read(DRAW, blob, pos)
     pattern = pattern == 1
     for b = 1, 4 * n, 4 do
       budgets[b], budgets[b + 1], budgets[b + 2], budgets[b + 3], pos = read('<dddd', blob, pos)
@@ -323,12 +323,7 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       local saved = 0 -- what the burst costs
       if total > 0 then
         saved = min(ceil(burst * per / total), MAX_LEAD)
-        local credit = 0 -- see teller.credit
-        if back > 0 and back_counts and back_paid > clock and (back_paid <= clock + lead or back_paid == paid) then
-          credit = min(floor(back * per / total), MAX_LEAD, back_paid - clock)
-        end
         if owed > 0 then paid = paid + min(ceil(owed * per / total), MAX_LEAD) end
-        paid = paid - credit
       end
       paid = max(paid, hold)
       if not older then
@@ -342,7 +337,7 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       if n > 0 or (value and #value > TILL_BYTES) then
         local spent = pattern and function(start) return least_of(tills, st, spent_cells(key, start)) end or nil
         windows, open = update_windows(value, budgets, now, held, spent)
-        spend(windows, budgets, back_counts and owed - back_spent or owed)
+        spend(windows, budgets, back_counts and owed - back or owed)
       end
 
       if held then
@@ -363,8 +358,8 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
             while most > 0 and ceil(most * per / total) > room do most = most - 1 end
           end
         end
-        local whole, late = most < ask and ahead > 0, 0
-        if whole then
+        local late = 0
+        if most < ask and ahead > 0 then
           from = paid - clock + asked
           late = from - ahead
           most = ask
@@ -373,7 +368,7 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
           from, lack, again = 0, BY_TOTAL, max(min(late, MAX_LEAD), 1)
         else
           tokens = min(most, max(rest, 0))
-          if whole and tokens < ask then tokens, from = 0, 0 end
+          if ahead > 0 and tokens < ask then tokens, from = 0, 0 end
           if total > 0 then paid = paid + min(ceil(tokens * per / total), MAX_LEAD) end
           if n > 0 then spend(windows, budgets, tokens) end
           if tokens < ask and rest <= most then

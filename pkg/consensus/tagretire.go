@@ -1,0 +1,78 @@
+package consensus
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+)
+
+// giveUpFor bounds Member.giveUp, as does half of the time that Leave has: the leave matters more.
+const giveUpFor = 2 * time.Second
+
+// giveUp gives the limiter's tokens back to the budgets of its tags before the processor leaves, those that are set aside for it as well. It
+// also reports what the limiter owes. A process that dies loses these tokens.
+func (m *Member) giveUp(ctx context.Context) {
+	most := giveUpFor
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for answered := 0; m.retire(); {
+		if answered == 3 || ctx.Err() != nil { // two may be for what was given up since an earlier request, or granted without the store
+			m.log.Info("left the pool without giving unused tokens back: budgets of tags count them as used")
+			return
+		}
+		if m.sync(ctx) == nil {
+			answered++
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// retire lets the limiter give up its tags' tokens. It reports whether the store is still to learn of any.
+func (m *Member) retire() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.holder != nil && m.p.Retire(m.now(), m.holder.ReportTags)
+}
+
+// drawsBudgets reports whether the answer to a request may bring tokens of budgets, which are lost without it.
+func (m *Member) drawsBudgets() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.p.tags.book.accounts, func(a tagAccount) bool { return len(a.quota.Budgets) > 0 })
+}
+
+// Retire makes the next requests give up all tokens of tags, including those that report returns, and draw none. It returns true while the
+// store is still to learn of tokens that were given up, or used without it. report is called at most once.
+func (p *Processor) Retire(now time.Duration, report func(keep time.Duration) []limit.TagReport) bool {
+	t := &p.tags
+	if !t.on || !t.policy.capable || p.state == StateReplaced {
+		return false
+	}
+	t.retired = true
+	p.reportTags(now, report(p.TagKeep()))
+	t.book.giveUp()
+	return slices.ContainsFunc(t.book.accounts, func(a tagAccount) bool {
+		return len(a.quota.Budgets) > 0 && (a.BackSpent > 0 || a.Owed > 0 || a.unreported() > 0)
+	})
+}
+
+// giveUp gives up the tokens that the limiter does not have yet.
+func (b *tagBook) giveUp() {
+	b.detach()
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		for _, l := range append(slices.Clip(a.reserved), a.lot) {
+			a.gives(l.tokens, l.window)
+		}
+		a.lot, a.reserved = tagLot{}, nil
+	}
+}

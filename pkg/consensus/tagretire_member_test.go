@@ -1,0 +1,134 @@
+package consensus_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// spent returns what the budgets of a tag count as used, by the store's record.
+func (p *matrixPool) spent(tag string) (tokens []int64) {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	for _, tills := range [][]driver.Till{p.store.rec.Tills, p.store.rec.Names.Tills} {
+		for _, till := range tills {
+			for _, s := range till.Spent {
+				if till.Key == tagname.Key(tag) {
+					tokens = append(tokens, s.Tokens)
+				}
+			}
+		}
+	}
+	return tokens
+}
+
+// Budgets count what was used, and no more, once all pods have left: what was in hand or set aside is given back once, whatever the quota is
+// like, and however the store answers at the end.
+func TestWhoLeavesGivesBackToBudgets(t *testing.T) {
+	day, hour := throttle.Budget{Amount: 100_000, Per: "day"}, throttle.Budget{Amount: 90_000, Per: "hour"}
+	budget := throttle.Quota{Budgets: []throttle.Budget{day}}
+	total := throttle.Quota{Total: 60, Budgets: []throttle.Budget{day}}
+	hard := total
+	hard.Hard, hard.Total, hard.Per = true, 600, 10*time.Second
+	lower := throttle.Quota{Budgets: []throttle.Budget{{Amount: 100_000, Per: "day", Then: "batch"}, hour}}
+	lose := func(f *flaky) { f.lose.Store(2) }
+	under := func(f *flaky) { // a sync is under way
+		f.returns.Store(int64(300 * time.Millisecond))
+		for n := f.syncs.Load(); f.syncs.Load() == n; {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	away := func(d time.Duration) func(f *flaky) {
+		return func(f *flaky) {
+			f.cut.Store(true)
+			time.AfterFunc(d, func() { f.cut.Store(false) })
+		}
+	}
+	for name, c := range map[string]struct {
+		quotas throttle.Quotas
+		tag    string
+		sizes  []int
+		end    func(f *flaky) // what happens to a pod's link to the store when it leaves
+		lost   int64
+	}{
+		"a budget alone":          {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}},
+		"large calls":             {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, sizes: []int{150, 1}},
+		"two, one lowers":         {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": lower}}},
+		"with a total":            {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": total}}},
+		"set aside":               {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": total}}, sizes: []int{60}},
+		"hard":                    {lost: 20, quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": hard}}, sizes: []int{3}},
+		"a pattern":               {quotas: throttle.Quotas{Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: budget}}}, tag: "free/x"},
+		"all others":              {quotas: throttle.Quotas{Other: budget}, tag: "-"},
+		"slow answers":            {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: under},
+		"the answers are cut off": {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: away(1500 * time.Millisecond)},
+		"answers are lost":        {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: lose},
+		"answers lost, set aside": {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": total}}, sizes: []int{60}, end: lose},
+		"granted without a store": {lost: 300, quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: func(f *flaky) {
+			away(15 * time.Second)(f)
+			time.Sleep(15 * time.Second)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newMatrixPool(t, 3, throttle.Limit{Max: 400}, c.quotas)
+				tag, sizes := c.tag, c.sizes
+				if tag == "" {
+					tag = "a"
+				}
+				if tag == "-" {
+					tag = ""
+				}
+				above := 2
+				if strings.Contains(name, "lost") {
+					above = 0 // what is owed counts twice
+				}
+				if sizes == nil {
+					sizes = []int{7}
+				}
+				for _, th := range p.pods {
+					p.settling(th, tag, above, sizes...)
+				}
+				time.Sleep(30*time.Second + 777*time.Millisecond)
+				before := p.spent(tag)
+				require.NotEmpty(t, before)
+				for i, th := range p.pods {
+					if c.end != nil {
+						c.end(p.links[i])
+					}
+					require.NoError(t, th.Close())
+				}
+				synctest.Wait()
+				for _, n := range p.spent(tag) {
+					require.GreaterOrEqual(t, n, p.of(tag).sum)
+					require.LessOrEqual(t, n, p.of(tag).sum+c.lost, "of %d when they left", before)
+				}
+				require.Positive(t, p.of(tag).sum)
+			})
+		})
+	}
+}
+
+// settling starts a caller at a pod that draws as fast as it can, and uses all of what it drew, or half, or above more.
+func (p *matrixPool) settling(th *throttle.Throttle, tag string, above int, sizes ...int) {
+	go func() {
+		for k := 0; ; k++ {
+			n := sizes[k%len(sizes)]
+			permit, err := th.ForTag(tag).Acquire(p.ctx, n)
+			if err != nil {
+				assert.ErrorIs(p.t, err, throttle.ErrClosed)
+				return
+			}
+			used := []int{n, n / 2, n + above}[k%3]
+			permit.Settle(used)
+			p.note(tag, used)
+		}
+	}()
+}
