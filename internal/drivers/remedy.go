@@ -53,6 +53,12 @@ type sign struct {
 	remedy func(r *Request) string
 }
 
+// What a driver found out about a server that does not answer.
+var (
+	ErrRedis          = errors.New("the server answers as Redis does")
+	ErrHandshakeFirst = errors.New("the server waits for a TLS handshake before it greets")
+)
+
 func isNATS(k config.Kind) bool { return k == config.NATS }
 
 var (
@@ -66,6 +72,10 @@ var (
 var signs = []sign{
 	{config.Kind.IsRedis, regexp.MustCompile(`can't parse reply|invalid reply: "INFO |"INFO `), natsInstead},
 	{isNATS, regexp.MustCompile(`secure connection not available`), plainInstead},
+	{isNATS, regexp.MustCompile(ErrRedis.Error()), redisInstead},
+	{isNATS, regexp.MustCompile(ErrHandshakeFirst.Error()), func(r *Request) string {
+		return r.where() + " wants TLS before anything else (handshake_first): set the parameter handshakeFirst=true of " + storeVariable
+	}},
 	{config.Kind.IsRedis, regexp.MustCompile(`NOAUTH|Authentication required`), (*Request).noLogin},
 	{config.Kind.IsRedis, regexp.MustCompile(`WRONGPASS|invalid password`), (*Request).wrongLogin},
 	{config.Kind.IsRedis, regexp.MustCompile(`NOPERM`), func(*Request) string {
@@ -96,16 +106,14 @@ var signs = []sign{
 
 // silences are signs of a store that has never answered; once it has, they mean nothing.
 var silences = []sign{
-	{isNATS, regexp.MustCompile(`read tcp .*i/o timeout|expected 'INFO'|nats: protocol error|nats: unknown protocol|EOF`), func(r *Request) string {
-		return r.where() + " does not greet as a NATS server does: if it is a Redis server, set " + storeVariable + " to " + r.scheme("redis://")
-	}},
+	{isNATS, regexp.MustCompile(`expected 'INFO'|nats: protocol error|nats: unknown protocol|EOF`), redisInstead},
 	{config.Kind.IsRedis, regexp.MustCompile(`\bEOF\b|connection reset`), func(r *Request) string {
 		if r.URL.TLS {
 			return ""
 		}
 		return r.where() + " closes plain connections: if it talks TLS, set " + storeVariable + " to " + tlsScheme(r.URL.Kind)
 	}},
-	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|still connecting`), func(r *Request) string {
+	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|still connecting|not connected to NATS`), func(r *Request) string {
 		says := r.where() + " does not answer: see whether it can be reached from here, or correct " + storeVariable
 		if r.URL.TLS && r.URL.Kind.IsRedis() {
 			says += "; if it does not talk TLS, set that to " + r.plainScheme()
@@ -156,6 +164,9 @@ func (r *Request) encrypting(err error) string {
 		if string(record.RecordHeader[:]) == "INFO " && r.URL.Kind.IsRedis() {
 			return natsInstead(r)
 		}
+		if r.URL.HandshakeFirst {
+			return r.where() + " greets before TLS: take the parameter handshakeFirst out of " + storeVariable
+		}
 		return plainInstead(r)
 	}
 	text := err.Error()
@@ -172,6 +183,10 @@ func (r *Request) encrypting(err error) string {
 
 func natsInstead(r *Request) string {
 	return "a NATS server listens at " + r.where() + ": set " + storeVariable + " to nats://"
+}
+
+func redisInstead(r *Request) string {
+	return r.where() + " does not greet as a NATS server does: if it is a Redis server, set " + storeVariable + " to " + r.scheme("redis://")
 }
 
 func plainInstead(r *Request) string {

@@ -28,6 +28,9 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 	encrypted.ClientAuth = tls.NoClientCert
 	overTLS, withCert := unwrap(t, encrypted, redis), unwrap(t, mutual, redis)
 	natsTLS := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.TLS, o.TLSConfig = true, encrypted }).URL(), "nats://")
+	natsFirst := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) {
+		o.TLS, o.TLSConfig, o.TLSTimeout, o.TLSHandshakeFirst = true, encrypted, 5, true
+	}).URL(), "nats://")
 	ca := writeFile(t, "ca.pem", authorities.PEM)
 	other := writeFile(t, "other.pem", testenv.NewAuthority(t).PEM)
 	closed, silent := refusingPort(t), silentPort(t)
@@ -49,7 +52,7 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 			Config{Store: "redis://" + silent},
 			silent + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE: ",
 		},
-		"silent nats": {Config{Store: "nats://" + silent}, silent + " does not greet as a NATS server does"},
+		"silent nats": {Config{Store: "nats://" + silent}, silent + " does not answer: see whether it can be reached from here"},
 
 		"redis at NATS":    {Config{Store: "redis://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
 		"rediss at NATS":   {Config{Store: "rediss://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
@@ -62,6 +65,15 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 		"NATS TLS at redis": {
 			Config{Store: "tls://" + redis},
 			redis + " does not greet as a NATS server does: if it is a Redis server, set NUMATHROTTLE_STORE to rediss://",
+		},
+
+		"NATS that wants TLS first": {
+			Config{Store: "nats://" + natsFirst, StoreCAFile: ca},
+			natsFirst + " wants TLS before anything else (handshake_first): set the parameter handshakeFirst=true of NUMATHROTTLE_STORE",
+		},
+		"NATS that greets before TLS": {
+			Config{Store: "tls://" + natsTLS + "?handshakeFirst=true"},
+			natsTLS + " greets before TLS: take the parameter handshakeFirst out of NUMATHROTTLE_STORE",
 		},
 
 		"redis at TLS": {
