@@ -59,23 +59,21 @@ func (f *Followed[T]) Get(log *slog.Logger) T {
 	return f.last
 }
 
-// FollowAuthorities follows the file with certificates in PEM that the setting key names.
-func FollowAuthorities(key, path string) (*Followed[*x509.CertPool], error) {
-	return Follow(func() (*x509.CertPool, error) {
-		content, err := ReadFile(path)
-		pool := x509.NewCertPool()
-		switch {
-		case err != nil:
-		case isCut(content):
-			err = errors.New("its last block in PEM has no end")
-		case !pool.AppendCertsFromPEM(content):
-			err = errors.New("it holds no certificate in PEM")
-		}
-		if err != nil {
-			return nil, SecretFileFault(key, path, err)
-		}
-		return pool, nil
-	})
+// Authorities returns the certificates in PEM in the file that the setting key names.
+func Authorities(key, path string) (*x509.CertPool, error) {
+	content, err := ReadFile(path)
+	pool := x509.NewCertPool()
+	switch {
+	case err != nil:
+	case isCut(content):
+		err = errors.New("its last block in PEM has no end")
+	case !pool.AppendCertsFromPEM(content):
+		err = errors.New("it holds no certificate in PEM")
+	}
+	if err != nil {
+		return nil, SecretFileFault(key, path, err)
+	}
+	return pool, nil
 }
 
 // isCut reports whether a file in PEM ends within a block.
@@ -87,15 +85,13 @@ func isCut(content []byte) bool {
 	}
 }
 
-// FollowPair follows the files with a certificate and its key that two settings name.
-func FollowPair(certKey, certFile, keyKey, keyFile string) (*Followed[*tls.Certificate], error) {
-	return Follow(func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return nil, &FieldError{
-				Field: certKey + " and " + keyKey, Problem: fmt.Sprintf("are %q and %q, which cannot be used: %v", certFile, keyFile, err),
-			}
+// Pair returns the certificate in one file and its key in another, which two settings name.
+func Pair(certKey, certFile, keyKey, keyFile string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, &FieldError{
+			Field: certKey + " and " + keyKey, Problem: fmt.Sprintf("are %q and %q, which cannot be used: %v", certFile, keyFile, err),
 		}
-		return &pair, nil
-	})
+	}
+	return &pair, nil
 }

@@ -126,12 +126,15 @@ func (c *Credentials) loadTLS(store *config.StoreURL) (faults []error) {
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: store.ServerName}
 	var err error
 	if c.CAFile != "" {
-		if c.authorities, err = config.FollowAuthorities("storeCAFile", c.CAFile); err != nil {
+		c.authorities, err = config.Follow(func() (*x509.CertPool, error) { return config.Authorities("storeCAFile", c.CAFile) })
+		if err != nil {
 			faults = append(faults, err)
 		}
 	}
 	if c.CertFile != "" && c.KeyFile != "" {
-		pair, err := config.FollowPair("storeCertFile", c.CertFile, "storeKeyFile", c.KeyFile)
+		pair, err := config.Follow(func() (*tls.Certificate, error) {
+			return config.Pair("storeCertFile", c.CertFile, "storeKeyFile", c.KeyFile)
+		})
 		if err != nil {
 			faults = append(faults, err)
 		}
