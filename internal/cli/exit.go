@@ -92,5 +92,11 @@ func ofStore(err error) error {
 	if err == nil || unable || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
 		return err
 	}
+	if said, ok := errors.AsType[interface {
+		error
+		Remedy() string
+	}](err); ok {
+		err = said // the remedy comes first
+	}
 	return &storeError{err}
 }

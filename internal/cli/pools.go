@@ -109,6 +109,11 @@ func (s *access) suggest(ctx context.Context, command, pool string, err error) e
 	if failed != nil {
 		return err
 	}
+	if len(names) == 0 {
+		if failed := s.try(ctx); failed != nil { // no pod could make a pool
+			return failed
+		}
+	}
 	return &kindError{fmt.Errorf("%s: the pool %q has no record; %s", command, pool, poolsText(pool, names)), consensus.ErrNoPool}
 }
 

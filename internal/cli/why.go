@@ -38,6 +38,9 @@ type reasonJSON struct {
 func whyHeld(ctx context.Context, s *access) (reply, error) {
 	o, err := s.Overview(ctx)
 	a := explain(&o, time.Now())
+	if err == nil && a.Cause == why.CauseNobody {
+		err = s.try(ctx) // which may be why
+	}
 	return reply{json: reasonJSON{s.Name, a.Sentence, a.Cause, string(a.Level)}, lines: []string{a.Sentence}}, err
 }
 

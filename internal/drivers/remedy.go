@@ -78,7 +78,7 @@ var signs = []sign{
 	}},
 	{config.Kind.IsRedis, regexp.MustCompile(`NOAUTH|Authentication required`), (*Request).noLogin},
 	{config.Kind.IsRedis, regexp.MustCompile(`WRONGPASS|invalid password`), (*Request).wrongLogin},
-	{config.Kind.IsRedis, regexp.MustCompile(`NOPERM`), func(*Request) string {
+	{config.Kind.IsRedis, regexp.MustCompile(`NOPERM|ACL failure|lacks a permission`), func(*Request) string {
 		return "the user of the store may not do all that is needed: give it the rights that docs/stores.md lists"
 	}},
 	{config.Kind.IsRedis, regexp.MustCompile(`cluster support disabled`), func(r *Request) string {
@@ -89,6 +89,39 @@ var signs = []sign{
 	}},
 	{config.Kind.IsRedis, regexp.MustCompile(`READONLY`), func(r *Request) string {
 		return r.where() + " is a replica: set " + storeVariable + " to the master, or to redis+sentinel://"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`\bOOM\b`), func(r *Request) string {
+		return r.where() + " has no memory left: raise its maxmemory"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`MISCONF`), func(r *Request) string {
+		return r.where() + " cannot save to its disk, and takes no writes: see its log, and give its disk room"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`NOREPLICAS`), func(r *Request) string {
+		return r.where() + " has too few replicas in reach (min-replicas-to-write), and takes no writes: bring them back"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`\bLOADING\b`), func(r *Request) string {
+		return r.where() + " still loads its data: wait, it answers when it has"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`CLUSTERDOWN`), func(r *Request) string {
+		return "the Redis Cluster at " + r.where() + " does not serve all slots: see its CLUSTER INFO, and bring its nodes back"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`MASTERDOWN`), func(r *Request) string {
+		return r.where() + " is a replica: set " + storeVariable + " to the master, or to redis+sentinel://"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`DB index is out of range|SELECT is not allowed in cluster mode`), func(r *Request) string {
+		return r.where() + " has no database of that number: correct the database in " + storeVariable
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`max number of clients`), func(r *Request) string {
+		return r.where() + " has as many clients as it takes: raise its maxclients"
+	}},
+	{isNATS, regexp.MustCompile(`(?i)permissions violation`), func(*Request) string {
+		return "the user of the store may not do all that is needed: give it the permissions that docs/stores.md names"
+	}},
+	{isNATS, regexp.MustCompile(`sealed`), func(r *Request) string {
+		return "the bucket takes no writes any more, for it is sealed: set the parameter bucket of " + storeVariable + " to another"
+	}},
+	{isNATS, regexp.MustCompile(`insufficient (storage|memory|resources)|maximum bytes exceeded|no suitable peers`), func(*Request) string {
+		return "the NATS servers have no room for the bucket: raise the limits of JetStream, or those of the account"
 	}},
 	{isNATS, regexp.MustCompile(`(?i)authorization violation|authentication (expired|revoked|timeout)`), func(r *Request) string {
 		if c := r.Credentials; c.HasLogin() || c.Token.IsSet() || c.CredsFile != "" || c.NkeyFile != "" {
@@ -114,7 +147,7 @@ var silences = []sign{
 		return r.where() + " closes plain connections: if it talks TLS, set " + storeVariable + " to " + tlsScheme(r.URL.Kind)
 	}},
 	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|still connecting|not connected to NATS`), func(r *Request) string {
-		says := r.where() + " does not answer: see whether it can be reached from here, or correct " + storeVariable
+		says := r.where() + " does not answer: see whether it runs and can be reached from here, or correct " + storeVariable
 		if r.URL.TLS && r.URL.Kind.IsRedis() {
 			says += "; if it does not talk TLS, set that to " + r.plainScheme()
 		}

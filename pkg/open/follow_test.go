@@ -198,7 +198,7 @@ func turningClients(t *testing.T, o *overTLS) changing {
 func turningPassword(t *testing.T) changing {
 	t.Helper()
 	const first, second = canary + "1", canary + "2"
-	srv := testenv.Redis(t, servers.WithRedisConfig("user app on >" + first + " ~* &* +@all"))
+	srv := testenv.Redis(t, servers.WithRedisConfig("user app on >"+first+" ~* &* +@all"))
 	behind := testenv.Proxy(t, srv.Addr())
 	cut := cutAt(behind)
 	return changing{

@@ -50,9 +50,9 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 
 		"silent redis": {
 			Config{Store: "redis://" + silent},
-			silent + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE: ",
+			silent + " does not answer: see whether it runs and can be reached from here, or correct NUMATHROTTLE_STORE: ",
 		},
-		"silent nats": {Config{Store: "nats://" + silent}, silent + " does not answer: see whether it can be reached from here"},
+		"silent nats": {Config{Store: "nats://" + silent}, silent + " does not answer: see whether it runs and can be reached from here"},
 
 		"redis at NATS":    {Config{Store: "redis://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
 		"rediss at NATS":   {Config{Store: "rediss://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
@@ -82,7 +82,7 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 		},
 		"rediss at plain": {
 			Config{Store: "rediss://" + redis},
-			redis + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE; if it does not talk " +
+			redis + " does not answer: see whether it runs and can be reached from here, or correct NUMATHROTTLE_STORE; if it does not talk " +
 				"TLS, set that to redis://",
 		},
 		"tls at plain NATS": {Config{Store: "tls://" + natsAddr}, natsAddr + " does not talk TLS: set NUMATHROTTLE_STORE to nats://"},

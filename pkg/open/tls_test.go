@@ -89,8 +89,10 @@ func TestTLS(t *testing.T) {
 	}
 
 	for name, set := range map[string]func(*server.Options){
-		"first":       func(o *server.Options) { o.TLSHandshakeFirst = true },
-		"auto":        func(o *server.Options) { o.TLSHandshakeFirst, o.TLSHandshakeFirstFallback = true, server.DEFAULT_TLS_HANDSHAKE_FIRST_FALLBACK_DELAY },
+		"first": func(o *server.Options) { o.TLSHandshakeFirst = true },
+		"auto": func(o *server.Options) {
+			o.TLSHandshakeFirst, o.TLSHandshakeFirstFallback = true, server.DEFAULT_TLS_HANDSHAKE_FIRST_FALLBACK_DELAY
+		},
 		"for a delay": func(o *server.Options) { o.TLSHandshakeFirst, o.TLSHandshakeFirstFallback = true, 200*time.Millisecond },
 	} {
 		t.Run("handshake "+name, func(t *testing.T) {

@@ -117,8 +117,11 @@ func (s *Store) see(ctx context.Context, pool string, read func(rec *driver.Reco
 		found = read(rec)
 		return false
 	}}
-	if err := cmp.Or(s.carryOut(ctx, &st), found); err != nil {
-		return 0, fmt.Errorf("natsstore: pool %q: %w", pool, err)
+	if err := s.carryOut(ctx, &st); err != nil {
+		return 0, err
+	}
+	if found != nil {
+		return 0, fmt.Errorf("natsstore: pool %q: %w", pool, found)
 	}
 	return st.age, nil
 }
