@@ -12,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A RemedyError is an error of a store with its remedy. Its text has no secret.
@@ -137,7 +138,14 @@ var signs = []sign{
 	}},
 }
 
-// silences are signs of a store that has never answered; once it has, they mean nothing.
+// losses are signs of a store that has answered before: it is the right one.
+var losses = []sign{
+	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|nats: timeout|not connected to NATS|\bEOF\b|connection reset`), func(r *Request) string {
+		return r.where() + " has answered, and does not now: see whether it runs and can be reached from here"
+	}},
+}
+
+// silences are signs of a store that has never answered; once it has, they mean something else.
 var silences = []sign{
 	{isNATS, regexp.MustCompile(`expected 'INFO'|nats: protocol error|nats: unknown protocol|EOF`), redisInstead},
 	{config.Kind.IsRedis, regexp.MustCompile(`\bEOF\b|connection reset`), func(r *Request) string {
@@ -157,15 +165,18 @@ var silences = []sign{
 
 // remedy returns the remedy for an error; empty: unknown. The error may contain secrets, the remedy does not.
 func (r *Request) remedy(err error, answered bool) string {
+	if errors.Is(err, consensus.ErrContention) || errors.Is(err, driver.ErrOverdue) {
+		return "" // it is busy
+	}
 	if says := r.connecting(err); says != "" {
 		return says
 	}
 	text := err.Error()
-	all := signs
-	if !answered {
-		all = slices.Concat(signs, silences)
+	late := silences
+	if answered {
+		late = losses
 	}
-	for _, s := range all {
+	for _, s := range slices.Concat(signs, late) {
 		if (s.of == nil || s.of(r.URL.Kind)) && s.text.MatchString(text) {
 			return s.remedy(r)
 		}
