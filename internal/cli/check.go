@@ -72,7 +72,7 @@ func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	if _, err := s.overview(ctx, s.Name); err != nil && !errors.Is(err, consensus.ErrNoPool) {
 		return err
 	}
-	_, err = fmt.Fprintln(c.Out, "# The store answers, and takes what a pod writes.")
+	_, err = fmt.Fprintln(c.Out, "# The store answers.")
 	return err
 }
 

@@ -64,6 +64,10 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 	var errs []error
 	for _, name := range names {
 		o, err := s.overview(ctx, name)
+		if _, away := errors.AsType[*storeError](err); away {
+			errs = append(errs, err)
+			break // the others would wait as long, and say the same
+		}
 		switch {
 		case errors.Is(err, consensus.ErrNoPool): // it was deleted in the meantime
 		case err != nil:
