@@ -34,7 +34,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 		Description: "It reads what numathrottle.FromEnv reads, and the files that are named, and fills in the defaults. " +
 			"It asks no store, but with --connect. " +
 			"With a fault it prints all faults, and nothing else; what is allowed and was hardly meant is a warning.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: connectName, Usage: "join a pool of the store, too, and leave it: does it answer, and may this user do what pods do?"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: connectName, Usage: "do at the store what a pod does, too: join a pool of its own, and leave it"}},
 		Action: func(ctx context.Context, cmd *ucli.Command) error {
 			conf, r := c.read(cmd)
 			r.Note(open.CheckNamed(&conf, r)...)

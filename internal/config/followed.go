@@ -78,10 +78,12 @@ func Authorities(key, path string) (*x509.CertPool, error) {
 
 // isCut reports whether a file in PEM ends within a block.
 func isCut(content []byte) bool {
-	for block := (*pem.Block)(nil); ; {
-		if block, content = pem.Decode(content); block == nil {
-			return bytes.Contains(content, []byte("-----BEGIN "))
+	for {
+		block, rest := pem.Decode(content)
+		if block == nil {
+			return bytes.Contains(rest, []byte("-----BEGIN "))
 		}
+		content = rest
 	}
 }
 

@@ -34,7 +34,7 @@ type Source struct {
 }
 
 // IsSet reports whether there is a text or a file.
-func (s Source) IsSet() bool { return s.Text != "" || s.Path != "" }
+func (s *Source) IsSet() bool { return s.Text != "" || s.Path != "" }
 
 // follow reads the file of a secret, if it has one, which is that of the setting key.
 func (s *Source) follow(key string, faults []error) []error {

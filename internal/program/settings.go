@@ -54,7 +54,7 @@ func OrDefault[T comparable](at *T, value T) {
 }
 
 // A Credential is a secret, given directly or in a file.
-type Credential struct {
+type Credential struct { //nolint:recvcheck // Follow alone changes it
 	Text numathrottle.Secret
 	File string
 	// Lines means that the file has several lines, such as a key in PEM. It is read unchanged.

@@ -54,7 +54,8 @@ type changing struct {
 func TestFilesOfStoresAreFollowed(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) changing{
-		"redis CA": func(t *testing.T) changing { return turningTLS(t, redisOver(t)) }, "nats CA": func(t *testing.T) changing { return turningTLS(t, natsOver(t)) },
+		"redis CA":          func(t *testing.T) changing { return turningTLS(t, redisOver(t)) },
+		"nats CA":           func(t *testing.T) changing { return turningTLS(t, natsOver(t)) },
 		"redis certificate": func(t *testing.T) changing { return turningClients(t, redisOver(t)) },
 		"nats certificate":  func(t *testing.T) changing { return turningClients(t, natsOver(t)) },
 		"redis password":    turningPassword, "nats password": turningUser, "nats token": turningToken, "nats nkey": turningNkey, "nats creds": turningCreds,

@@ -15,6 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // What keeps a store from answering is said with what to do, by real servers.
@@ -149,6 +150,22 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 	}
 }
 
+// A subscription, which the client of NATS takes without a server, is no answer of the store.
+func TestASubscriptionIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	silent := silentPort(t)
+	store, err := Store(t.Context(), Config{Store: "nats://" + silent})
+	require.NoError(t, err)
+	defer func() { _ = store.Close() }()
+	pusher, ok := store.(driver.Pusher)
+	require.True(t, ok)
+	stop, err := pusher.Watch(t.Context(), "p", func([]byte) {})
+	require.NoError(t, err)
+	defer stop()
+	_, _, err = store.Load(t.Context(), "p")
+	require.ErrorContains(t, err, silent+" does not answer: see whether it runs")
+}
+
 // A pod that had its store says the same when the store changes later.
 func TestAPodSaysWhatBecameOfItsStore(t *testing.T) {
 	t.Parallel()
@@ -180,7 +197,8 @@ func TestAPodSaysWhatBecameOfItsStore(t *testing.T) {
 		},
 		"nats hung": func(t *testing.T) store {
 			srv := testenv.NATSBinary(t)
-			return store{srv.URL(), strings.TrimPrefix(srv.URL(), "nats://") + gone, func(t *testing.T) { t.Helper(); require.NoError(t, srv.Stop(t.Context())) }}
+			want := strings.TrimPrefix(srv.URL(), "nats://") + gone
+			return store{srv.URL(), want, func(t *testing.T) { t.Helper(); require.NoError(t, srv.Stop(t.Context())) }}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func probed(err error, handshakeFirst bool) error {
 
 // talks connects to a server and returns what of says about it.
 func talks(addr string, of func(net.Conn) bool) bool {
-	conn, err := net.DialTimeout("tcp", addr, probeTimeout)
+	conn, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return false
 	}
@@ -69,9 +70,12 @@ func isRedis(conn net.Conn) bool {
 // greetsOverTLS reports whether a server begins a TLS handshake that comes first. It ends there, so that the server's certificate need not
 // be checked.
 func greetsOverTLS(conn net.Conn) (seen bool) {
-	_ = tls.Client(conn, &tls.Config{ //nolint:errcheck,gosec // only that a certificate comes counts, and nothing is sent
-		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
-		VerifyConnection: func(tls.ConnectionState) error { seen = true; return errors.New("seen") },
-	}).Handshake()
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	_ = tls.Client(conn, &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // only that a certificate comes counts, and nothing is sent
+		VerifyConnection:   func(tls.ConnectionState) error { seen = true; return errors.New("seen") },
+	}).HandshakeContext(ctx)
 	return seen
 }
