@@ -117,23 +117,18 @@ func (o *overTLS) turn(t *testing.T, conf *tls.Config) {
 func redisOver(t *testing.T) *overTLS {
 	t.Helper()
 	o := &overTLS{conf: &atomic.Pointer[tls.Config]{}}
-	behind := testenv.Proxy(t, testenv.Redis(t).Addr())
-	addr := unwrap(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return o.conf.Load(), nil }}, behind.Addr())
-	o.store, o.cut = "rediss://"+addr+"?serverName="+serverName, cutAt(behind)
+	srv := testenv.Redis(t).Addr()
+	addr := unwrap(t, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return o.conf.Load(), nil }}, srv)
+	o.store, o.cut = "rediss://"+addr+"?serverName="+serverName, func(t *testing.T) { t.Helper(); command(t, srv, "CLIENT", "KILL", "TYPE", "normal") }
 	return o
 }
 
-// cutAt ends the connections of a proxy.
-func cutAt(p interface {
-	Cut()
-	Heal() error
-},
-) func(t *testing.T) {
-	return func(t *testing.T) {
-		t.Helper()
-		p.Cut()
-		require.NoError(t, p.Heal())
-	}
+// command sends a command to a Redis server, beside the store's client.
+func command(t *testing.T, addr string, args ...any) {
+	t.Helper()
+	admin := redis.NewClient(&redis.Options{Addr: addr})
+	defer admin.Close()
+	require.NoError(t, admin.Do(t.Context(), args...).Err())
 }
 
 func natsOver(t *testing.T) *overTLS {
@@ -199,20 +194,16 @@ func turningClients(t *testing.T, o *overTLS) changing {
 func turningPassword(t *testing.T) changing {
 	t.Helper()
 	const first, second = canary + "1", canary + "2"
-	srv := testenv.Redis(t, servers.WithRedisConfig("user app on >"+first+" ~* &* +@all"))
-	behind := testenv.Proxy(t, srv.Addr())
-	cut := cutAt(behind)
+	addr := testenv.Redis(t, servers.WithRedisConfig("user app on >"+first+" ~* &* +@all")).Addr()
 	return changing{
-		store: "redis://" + behind.Addr(), key: "storePasswordFile", first: first, second: second,
+		store: "redis://" + addr, key: "storePasswordFile", first: first, second: second,
 		set: func(c *Config, path string) { c.StoreUsername, c.StorePasswordFile = "app", path },
 		turn: func(t *testing.T, then bool) {
 			t.Helper()
 			if then {
-				admin := redis.NewClient(&redis.Options{Addr: srv.Addr()})
-				defer admin.Close()
-				require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "resetpass", ">"+second).Err())
+				command(t, addr, "ACL", "SETUSER", "app", "resetpass", ">"+second)
 			}
-			cut(t)
+			command(t, addr, "CLIENT", "KILL", "TYPE", "normal")
 		},
 	}
 }

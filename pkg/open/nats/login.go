@@ -61,7 +61,7 @@ func newLogin(creds *drivers.Credentials) (l *login, faults []error) {
 // now returns the user in the file.
 func (l *login) now() user { return l.user.Get(l.creds.Log) }
 
-// connect makes a connection. The client asks for a new signature for each login, but never for the public key of an nkey: it is changed
+// connect makes a connection. The client asks for a new signature for each login, but not for the public key of an nkey. It is changed
 // here, while the client holds its lock, from when ready is called.
 func (l *login) connect(o nats.Options) (nc *nats.Conn, ready func(), err error) {
 	if l.creds.NkeyFile == "" {
