@@ -60,6 +60,9 @@ func destinationOf(req *http.Request) string { return callOf(req).destination }
 
 // newClient returns a client of valid settings, whose attempts draw from l.
 func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*client, error) {
+	for _, secret := range s.credentials() {
+		secret.Follow(secret.key, secret.inHeader, log)
+	}
 	c := &client{settings: s}
 	var err error
 	if c.table, err = parseStatuses(s.Statuses); err != nil {
@@ -67,7 +70,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 	}
 	connection := outbound.Connection{
 		Dial: s.DialTimeout, TLS: s.TLSTimeout, Header: s.HeaderTimeout,
-		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, Idle: s.Concurrency,
+		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, Log: log, Idle: s.Concurrency,
 		PingAfter: s.PingAfter, PingTimeout: s.PingTimeout,
 	}
 	if connection.Allow, err = dialguard.ParseAddresses(s.AllowAddresses); err != nil {
@@ -159,8 +162,12 @@ func (s *settings) tokens(base http.RoundTripper, log *slog.Logger) *outbound.To
 
 // jwt returns the configuration of the JWT for logins.
 func (s *settings) jwt(log *slog.Logger) outbound.JWT {
+	key := program.Credential{File: s.JWTKeyFile, Lines: true}
+	if log != nil {
+		key.Follow("jwtKey", false, log)
+	}
 	return outbound.JWT{
-		Key: program.Credential{File: s.JWTKeyFile, Lines: true}, KeyID: s.JWTKeyID, Issuer: s.JWTIssuer, Subject: s.JWTSubject,
+		Key: key, KeyID: s.JWTKeyID, Issuer: s.JWTIssuer, Subject: s.JWTSubject,
 		Audience: cmp.Or(s.JWTAudience, s.JWTTokenURL), Scopes: strings.Fields(s.JWTScopes), Claims: s.JWTClaims,
 		Lifetime: cmp.Or(s.JWTLifetime, defaultJWTLifetime), TokenURL: s.JWTTokenURL, Timeout: s.Timeout, Told: toldOfTokens(log),
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,10 +60,12 @@ func TestATokenInAFileIsReadAnew(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("two"), 0o600))
 	r.do(messages("b")...)
 	require.NoError(t, os.Remove(path))
-	require.Contains(t, r.do(messages("c")...)[0].Error, "a secret cannot be read")
+	r.do(messages("c", "d")...)
 	requests := service.Requests()
-	require.Len(t, requests, 2)
-	require.Equal(t, "Bearer two", requests[1].Header.Get("Authorization"))
+	require.Len(t, requests, 4)
+	for _, req := range requests[1:] {
+		require.Equal(t, "Bearer two", req.Header.Get("Authorization"), "what the file held last")
+	}
 }
 
 func TestOAuth2(t *testing.T) {
@@ -267,14 +270,40 @@ func TestTheClientsCertificateIsReadAnew(t *testing.T) {
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
 	require.Equal(t, "first HTTP/2.0", <-names)
 	require.NoError(t, os.WriteFile(keyFile, []byte("half of it"), 0o600))
-	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("between")...)))
-	require.Equal(t, "first HTTP/2.0", <-names)
+	for range 2 {
+		require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("between")...)))
+		require.Equal(t, "first HTTP/2.0", <-names)
+	}
+	require.Equal(t, 1, strings.Count(r.log.String(), "the file of a setting cannot be used"), r.log.String())
+	require.Regexp(t, "certFile and keyFile are .*"+keyFile, r.log.String())
 	writePair(t, ca, "second", certFile, keyFile)
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("b")...)))
 	require.Equal(t, "second HTTP/2.0", <-names)
 
 	r = start(t, env{"URL": service.URL, "CERT_FILE": certFile, "KEY_FILE": keyFile, "CA_FILE": file(t, "ca.pem", testenv.NewAuthority(t).PEM)})
 	require.Equal(t, "the server's certificate is not valid", r.do(messages("c")...)[0].Error)
+}
+
+func TestTheAuthoritiesAreReadAnew(t *testing.T) {
+	old, next := testenv.NewAuthority(t), testenv.NewAuthority(t)
+	var conf atomic.Pointer[tls.Config]
+	conf.Store(old.Server(t, "127.0.0.1"))
+	service := testkit.NewService(nil)
+	service.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return conf.Load(), nil }}
+	service.StartTLS()
+	t.Cleanup(service.Close)
+	path := file(t, "ca.pem", old.PEM)
+	r := start(t, env{"URL": service.URL, "CA_FILE": path})
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
+	both := old.PEM + next.PEM
+	require.NoError(t, os.WriteFile(path, []byte(both[:len(both)-100]), 0o600))
+	service.CloseClientConnections()
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("b")...)))
+	require.Regexp(t, "caFile is .*"+path+".*has no end", r.log.String())
+	require.NoError(t, os.WriteFile(path, []byte(both), 0o600))
+	conf.Store(next.Server(t, "127.0.0.1"))
+	service.CloseClientConnections()
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("c")...)))
 }
 
 func TestAddressesAreCheckedWhenTheyAreDialled(t *testing.T) {

@@ -11,20 +11,20 @@ import (
 // A credential is one of the settings, whose text may become the value of a header.
 type credential struct {
 	key string
-	program.Credential
+	*program.Credential
 
 	inHeader bool
 }
 
 func (s *settings) credentials() []credential {
 	return []credential{
-		{"basicPassword", s.BasicPassword, false},
-		{"bearerToken", s.BearerToken, true},
-		{"apiKey", s.APIKey, true},
-		{"oauthSecret", s.OAuthSecret, false},
-		{"signatureKey", s.SignatureKey, false},
-		{"awsSecretKey", s.AWSSecretKey, false},
-		{"awsSessionToken", s.AWSSessionToken, true},
+		{"basicPassword", &s.BasicPassword, false},
+		{"bearerToken", &s.BearerToken, true},
+		{"apiKey", &s.APIKey, true},
+		{"oauthSecret", &s.OAuthSecret, false},
+		{"signatureKey", &s.SignatureKey, false},
+		{"awsSecretKey", &s.AWSSecretKey, false},
+		{"awsSessionToken", &s.AWSSessionToken, true},
 	}
 }
 

@@ -197,7 +197,7 @@ func (s *settings) dump(log *slog.Logger) *outbound.Dump {
 	d.HidePath = s.URLFile != ""
 	d.Hidden = []string{s.APIKeyHeader, s.SignatureHeader}
 	for _, c := range s.credentials() {
-		d.Secrets = append(d.Secrets, c.Credential)
+		d.Secrets = append(d.Secrets, *c.Credential)
 	}
 	return d
 }

@@ -29,6 +29,7 @@ type deployment struct {
 // newDeployment returns the deployment of valid settings. It draws from l and sends through base; nil is a transport of its own. oneOfMany
 // means that there are others: its calls bring their permits.
 func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, oneOfMany bool) (*deployment, error) {
+	s.APIKey.Follow("apiKey", true, log)
 	outputs, err := throttle.NewEstimator(s.OutputTokens, s.OutputTokens)
 	if err != nil {
 		return nil, err

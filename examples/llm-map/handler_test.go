@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -222,6 +223,7 @@ func TestClosedLimiterAnswersNothing(t *testing.T) {
 
 // The key is read for every call, so that a changed Secret needs no restart; a file that
 // is broken for a while is a failure, and names no content.
+// A file that cannot be used leaves the last key in force, and is told once.
 func TestKeyFileIsReadAnew(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	var seen []string
@@ -230,17 +232,16 @@ func TestKeyFileIsReadAnew(t *testing.T) {
 		says("hi", 1, 1)(w, r)
 	})
 	s := testSettings(func(s *settings) { s.APIKey, s.MaxAttempts = program.Credential{File: file}, 1 })
-	h := mustHandler(t, s, nil, e, nil)
-	for _, key := range []string{"one", "two\n"} {
+	var logs testkit.Book
+	h := mustHandler(t, s, nil, e, logs.Logger())
+	for _, key := range []string{"one", "two\n", canary + "\x00", "", "three"} {
 		require.NoError(t, os.WriteFile(file, []byte(key), 0o600))
 		require.Nil(t, ask(t.Context(), t, h, "x").Error)
 	}
-	require.Equal(t, []string{"Bearer one", "Bearer two"}, seen)
-	require.NoError(t, os.WriteFile(file, []byte(canary+"\x00"), 0o600))
-	require.NotNil(t, ask(t.Context(), t, h, "x").Error)
-	_, err := s.APIKey.ReadHeader()
-	require.Error(t, err)
-	require.NotContains(t, err.Error(), canary)
+	require.Equal(t, []string{"Bearer one", "Bearer two", "Bearer two", "Bearer two", "Bearer three"}, seen)
+	require.Equal(t, 2, strings.Count(logs.String(), "cannot be used: what it held before stays"), logs.String())
+	require.Contains(t, logs.String(), "apiKeyFile is")
+	require.NotContains(t, logs.String(), canary)
 }
 
 func TestAnswersThatAreTooLong(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
 // versionCommand prints the version, as --version does.
@@ -33,7 +34,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 		Description: "It reads what numathrottle.FromEnv reads, and the files that are named, and fills in the defaults. " +
 			"It asks no store, but with --connect. " +
 			"With a fault it prints all faults, and nothing else; what is allowed and was hardly meant is a warning.",
-		Flags: []ucli.Flag{&ucli.BoolFlag{Name: connectName, Usage: "ask the store, too, whether it can be reached and takes the login"}},
+		Flags: []ucli.Flag{&ucli.BoolFlag{Name: connectName, Usage: "do at the store what a pod does, too: join a pool of its own, and leave it"}},
 		Action: func(ctx context.Context, cmd *ucli.Command) error {
 			conf, r := c.read(cmd)
 			r.Note(open.CheckNamed(&conf, r)...)
@@ -58,16 +59,24 @@ func (c *CLI) checkCommand() *ucli.Command {
 	}
 }
 
-// tryStore asks the store for the record of the pool, which need not exist yet.
+// tryStore does at the store what a pod does, and reads the record of the pool, which need not exist yet.
 func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	s, err := c.connect(ctx, cmd)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = s.Store.Close() }() // nothing was changed
+	defer func() { _ = s.Store.Close() }() // the trial has left
+	if err := s.try(ctx); err != nil {
+		return err
+	}
 	if _, err := s.overview(ctx, s.Name); err != nil && !errors.Is(err, consensus.ErrNoPool) {
 		return err
 	}
 	_, err = fmt.Fprintln(c.Out, "# The store answers.")
 	return err
+}
+
+// try does at the store what a pod does.
+func (s *access) try(ctx context.Context) error {
+	return s.call(ctx, func(ctx context.Context) error { return operate.Try(ctx, s.Store) })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/drivers"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -91,6 +92,9 @@ func ofStore(err error) error {
 		errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, pooldoc.ErrUnreadable)
 	if err == nil || unable || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
 		return err
+	}
+	if said, ok := errors.AsType[*drivers.RemedyError](err); ok {
+		err = said // the remedy comes first
 	}
 	return &storeError{err}
 }

@@ -65,7 +65,11 @@ func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, expl
 				if err == nil {
 					err = r.write(&page, s.Name, out.json)
 				}
-				errs = append(errs, explain(s.suggest(ctx, cmd.FullName(), s.Name, err)))
+				err = s.suggest(ctx, cmd.FullName(), s.Name, err)
+				errs = append(errs, explain(err))
+				if _, away := errors.AsType[*storeError](err); away {
+					break // the others would wait as long, and say the same
+				}
 			}
 			return errors.Join(append(errs, out.print(page.String()))...)
 		})

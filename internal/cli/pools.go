@@ -64,6 +64,10 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 	var errs []error
 	for _, name := range names {
 		o, err := s.overview(ctx, name)
+		if _, away := errors.AsType[*storeError](err); away {
+			errs = append(errs, err)
+			break // the others would wait as long, and say the same
+		}
 		switch {
 		case errors.Is(err, consensus.ErrNoPool): // it was deleted in the meantime
 		case err != nil:
@@ -108,6 +112,11 @@ func (s *access) suggest(ctx context.Context, command, pool string, err error) e
 	names, failed := s.pools(ctx)
 	if failed != nil {
 		return err
+	}
+	if len(names) == 0 {
+		if failed := s.try(ctx); failed != nil { // no pod could make a pool
+			return failed
+		}
 	}
 	return &kindError{fmt.Errorf("%s: the pool %q has no record; %s", command, pool, poolsText(pool, names)), consensus.ErrNoPool}
 }

@@ -17,7 +17,7 @@ func (c *CLI) whyCommand() *ucli.Command {
 		Usage:     "say in one sentence what holds the callers of a pool back, and what to do about it",
 		ArgsUsage: "[POOL ...]",
 		Description: "Without a POOL it is that of the settings. The console, /statusz and /readyz say the same. All is as of the pool's newest sync, " +
-			"about a second ago.",
+			"about a second ago. If nobody is in the pool, it joins one of its own and leaves it, to see whether a pod could.",
 		Flags:        append(outputFlags("a line of JSON for each pool"), watchFlags()...),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools
 		Action:       c.onPools(always(whyHeld), true, sentence),
@@ -38,6 +38,9 @@ type reasonJSON struct {
 func whyHeld(ctx context.Context, s *access) (reply, error) {
 	o, err := s.Overview(ctx)
 	a := explain(&o, time.Now())
+	if err == nil && a.Cause == why.CauseNobody {
+		err = s.try(ctx) // which may be why
+	}
 	return reply{json: reasonJSON{s.Name, a.Sentence, a.Cause, string(a.Level)}, lines: []string{a.Sentence}}, err
 }
 

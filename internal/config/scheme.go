@@ -119,6 +119,14 @@ var (
 		doc: "NATS: how many servers keep the bucket, if it has to be made",
 		set: numberParam(1, 5, func(u *StoreURL) *int { return &u.Replicas }),
 	}
+	handshakeFirstParam = param{
+		name: "handshakeFirst", allowed: "true or false", byDefault: "`false`",
+		doc: "NATS: TLS comes before anything else, for servers whose `tls` has `handshake_first`; `auto` and delays below a second there need it not",
+		set: func(u *StoreURL, text string) bool {
+			u.HandshakeFirst = text == "true"
+			return u.HandshakeFirst || text == "false"
+		},
+	}
 	serverNameParam = param{
 		name: "serverName", allowed: "a host name", byDefault: "the host connected to",
 		doc: "the name that the server's certificate must hold",
@@ -162,13 +170,13 @@ var schemes = []scheme{
 		form: "rediss+cluster://HOST:PORT,...", doc: "the same over TLS",
 	},
 	{
-		name: "nats", kind: NATS, hosts: manyHosts, port: "4222", params: []param{bucketParam, copiesParam, serverNameParam},
+		name: "nats", kind: NATS, hosts: manyHosts, port: "4222", params: []param{bucketParam, copiesParam, serverNameParam, handshakeFirstParam},
 		form: "nats://HOST:PORT,...",
 		doc: "NATS JetStream, port 4222 by default; a list of URLs, `nats://a,nats://b`, will do; " +
-			"over TLS when the server asks for it, or when a certificate file or `serverName` is set",
+			"over TLS when the server asks for it, or when a certificate file, `serverName` or `handshakeFirst` is set",
 	},
 	{
-		name: "tls", kind: NATS, tls: true, hosts: manyHosts, port: "4222", params: []param{bucketParam, copiesParam, serverNameParam},
+		name: "tls", kind: NATS, tls: true, hosts: manyHosts, port: "4222", params: []param{bucketParam, copiesParam, serverNameParam, handshakeFirstParam},
 		form: "tls://HOST:PORT,...", doc: "the same over TLS only",
 	},
 }

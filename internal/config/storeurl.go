@@ -28,7 +28,7 @@ type StoreURL struct { //nolint:recvcheck // it is printed as a value, too, and 
 	// Parameters; zero when not given.
 	Replicas, DB               int
 	Master, Prefix, Bucket     string
-	Durable                    bool
+	Durable, HandshakeFirst    bool
 	ServerName                 string
 	scheme                     *scheme
 	authority, path, rawParams string

@@ -171,7 +171,7 @@ func TestParseStoreFaults(t *testing.T) {
 		"redis+cluster://h/1":             "has a path, which redis+cluster:// does not, allowed: redis+cluster://HOST:PORT,...",
 		"nats://h?bucket=a.b":             "has the parameter bucket with a value that is not allowed, allowed: 1 to 128 letters, digits, `-` and `_`",
 		"nats://h?replicas=6&a=1&bucket=": "has the parameter replicas with a value that is not allowed, allowed: 1 to 5\n" +
-			"has the unknown parameter a, allowed: bucket, replicas, serverName; secrets have settings of their own\n" +
+			"has the unknown parameter a, allowed: bucket, replicas, serverName, handshakeFirst; secrets have settings of their own\n" +
 			"has the parameter bucket with a value that is not allowed, allowed: 1 to 128 letters, digits, `-` and `_`",
 	} {
 		u, faults := ParseStore(raw)

@@ -3,13 +3,12 @@ package drivers
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
+	"log/slog"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// Credentials are a client's login, and its means to check the server. Zero values are not set.
+// Credentials are a client's login, and its means to check the server. Zero values are not set. Files are read anew for every connection.
 type Credentials struct {
 	Username         string
 	Password         Source
@@ -17,34 +16,40 @@ type Credentials struct {
 	// SentinelPassword is read once, because the client cannot ask for it again. Load sets its Text.
 	SentinelPassword          Source
 	Token                     Source
-	InURL                     bool        // user, password or token were in the store's URL
-	CredsFile, NkeyFile       string      // of NATS
-	CAFile, CertFile, KeyFile string      // in PEM
-	TLS                       *tls.Config // set by Load; nil: no TLS
-	Seen                      Secrets     // every secret that was read
+	InURL                     bool         // user, password or token were in the store's URL
+	CredsFile, NkeyFile       string       // of NATS
+	CAFile, CertFile, KeyFile string       // in PEM
+	Seen                      Secrets      // every secret that was read
+	Log                       *slog.Logger // gets the faults of files that changed; set by Open
+
+	tls         *tls.Config // set by Load; nil: no TLS
+	authorities *config.Followed[*x509.CertPool]
 }
 
-// A Source is a known secret, or one in a file that may change.
-type Source struct{ Text, Path string }
+// A Source is a known secret, or one in a file that is followed.
+type Source struct {
+	Text, Path string
+
+	file *config.Followed[string] // set by Load
+}
 
 // IsSet reports whether there is a text or a file.
-func (s Source) IsSet() bool { return s.Text != "" || s.Path != "" }
+func (s *Source) IsSet() bool { return s.Text != "" || s.Path != "" }
 
-// Read returns the secret and remembers it in seen.
-func (s Source) Read(seen *Secrets) (string, error) {
-	text := s.Text
-	if s.Path != "" {
-		var err error
-		if text, err = config.ReadSecretFile(s.Path); err != nil {
-			return "", err
-		}
+// follow reads the file of a secret, if it has one, which is that of the setting key.
+func (s *Source) follow(key string, faults []error) []error {
+	if s.Path == "" {
+		return faults
 	}
-	seen.Add(text)
-	return text, nil
+	var err error
+	if s.file, err = config.FollowSecret(key, s.Path); err != nil {
+		faults = append(faults, err)
+	}
+	return faults
 }
 
-// Load reads every file that the store's client needs. Files that are reread for each connection are read once here, so that a wrong path
-// is noticed at the start. A store whose driver the program does not import is a fault.
+// Load reads every file that the store's client needs, so that a wrong path is noticed at the start. A store whose driver the program does
+// not import is a fault.
 func (c *Credentials) Load(store *config.StoreURL) (faults []error) {
 	c.InURL = c.InURL || store.HasUser
 	switch {
@@ -54,12 +59,11 @@ func (c *Credentials) Load(store *config.StoreURL) (faults []error) {
 	default:
 		c.Username, c.Password = store.Username, Source{Text: store.Password}
 	}
-	_, err := c.Password.Read(&c.Seen)
-	if err != nil {
-		faults = append(faults, config.SecretFileFault("storePasswordFile", c.Password.Path, err))
-	}
-	if c.SentinelPassword.Text, err = c.SentinelPassword.Read(&c.Seen); err != nil {
-		faults = append(faults, config.SecretFileFault("storeSentinelPasswordFile", c.SentinelPassword.Path, err))
+	faults = c.Password.follow("storePasswordFile", faults)
+	faults = c.SentinelPassword.follow("storeSentinelPasswordFile", faults)
+	faults = c.Token.follow("storeTokenFile", faults)
+	if len(faults) == 0 {
+		c.SentinelPassword.Text = c.Secret(&c.SentinelPassword)
 	}
 	faults = append(faults, c.loadTLS(store)...)
 	driver, err := find(store.Kind)
@@ -76,40 +80,65 @@ func (c *Credentials) Load(store *config.StoreURL) (faults []error) {
 func (c *Credentials) HasLogin() bool { return c.Username != "" || c.Password.IsSet() }
 
 // Login returns the current user name and password.
-func (c *Credentials) Login() (username, password string, err error) {
-	password, err = c.Password.Read(&c.Seen)
-	return c.Username, password, err
+func (c *Credentials) Login() (username, password string) { return c.Username, c.Secret(&c.Password) }
+
+// Secret returns the current text of a source, and remembers it in Seen.
+func (c *Credentials) Secret(s *Source) string {
+	text := s.Text
+	if s.file != nil {
+		text = s.file.Get(c.logger())
+	}
+	c.Seen.Add(text)
+	return text
 }
 
-// loadTLS sets TLS if the connection is to be encrypted.
-func (c *Credentials) loadTLS(store *config.StoreURL) []error {
-	if !store.TLS && c.CAFile == "" && c.CertFile == "" && store.ServerName == "" {
+// logger returns Log; nothing is logged before the store is opened.
+func (c *Credentials) logger() *slog.Logger {
+	if c.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Log
+}
+
+// Authorities returns the ones that the next connection trusts; nil: the system's.
+func (c *Credentials) Authorities() *x509.CertPool {
+	if c.authorities == nil {
 		return nil
 	}
-	var faults []error
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: store.ServerName}
+	return c.authorities.Get(c.logger())
+}
+
+// TLS returns the settings of the next connection; nil: no TLS.
+func (c *Credentials) TLS() *tls.Config {
+	if c.tls == nil {
+		return nil
+	}
+	conf := c.tls.Clone()
+	conf.RootCAs = c.Authorities()
+	return conf
+}
+
+// loadTLS prepares TLS if the connection is to be encrypted.
+func (c *Credentials) loadTLS(store *config.StoreURL) (faults []error) {
+	if !store.TLS && c.CAFile == "" && c.CertFile == "" && store.ServerName == "" && !store.HandshakeFirst {
+		return nil
+	}
+	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: store.ServerName}
+	var err error
 	if c.CAFile != "" {
-		content, err := config.ReadFile(c.CAFile)
-		conf.RootCAs = x509.NewCertPool()
-		if err == nil && !conf.RootCAs.AppendCertsFromPEM(content) {
-			err = errors.New("it holds no certificate in PEM")
-		}
+		c.authorities, err = config.Follow(func() (*x509.CertPool, error) { return config.Authorities("storeCAFile", c.CAFile) })
 		if err != nil {
-			faults = append(faults, config.SecretFileFault("storeCAFile", c.CAFile, err))
+			faults = append(faults, err)
 		}
 	}
-	if certFile, keyFile := c.CertFile, c.KeyFile; certFile != "" && keyFile != "" {
-		if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-			faults = append(faults, &config.FieldError{
-				Field:   "storeCertFile and storeKeyFile",
-				Problem: fmt.Sprintf("are %q and %q, which cannot be used: %v", certFile, keyFile, err),
-			})
+	if c.CertFile != "" && c.KeyFile != "" {
+		pair, err := config.Follow(func() (*tls.Certificate, error) {
+			return config.Pair("storeCertFile", c.CertFile, "storeKeyFile", c.KeyFile)
+		})
+		if err != nil {
+			faults = append(faults, err)
 		}
-		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(certFile, keyFile)
-			return &cert, err
-		}
+		c.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Get(c.logger()), nil }
 	}
-	c.TLS = conf
 	return faults
 }

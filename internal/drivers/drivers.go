@@ -50,6 +50,7 @@ func Open(r *Request) (*Guarded, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Credentials.Log = r.Logger
 	return driver.Open(r), nil
 }
 

@@ -155,7 +155,13 @@ func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
 
 // Watch implements consensus.Pusher.
 func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	return ask(ctx, g, func(s Remote) (func(), error) { return s.Watch(ctx, pool, heard) })
+	s, err := g.Get(ctx)
+	if err == nil {
+		if stop, err = s.Watch(ctx, pool, heard); err == nil {
+			return stop, nil // the server need not have answered
+		}
+	}
+	return nil, g.tell(err)
 }
 
 // Pools implements driver.Lister.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A RemedyError is an error of a store with its remedy. Its text has no secret.
@@ -53,6 +54,12 @@ type sign struct {
 	remedy func(r *Request) string
 }
 
+// What a driver found out about a server that does not answer.
+var (
+	ErrRedis          = errors.New("the server answers as Redis does")
+	ErrHandshakeFirst = errors.New("the server waits for a TLS handshake before it greets")
+)
+
 func isNATS(k config.Kind) bool { return k == config.NATS }
 
 var (
@@ -66,9 +73,13 @@ var (
 var signs = []sign{
 	{config.Kind.IsRedis, regexp.MustCompile(`can't parse reply|invalid reply: "INFO |"INFO `), natsInstead},
 	{isNATS, regexp.MustCompile(`secure connection not available`), plainInstead},
+	{isNATS, regexp.MustCompile(ErrRedis.Error()), redisInstead},
+	{isNATS, regexp.MustCompile(ErrHandshakeFirst.Error()), func(r *Request) string {
+		return r.where() + " wants TLS before anything else (handshake_first): set the parameter handshakeFirst=true of " + storeVariable
+	}},
 	{config.Kind.IsRedis, regexp.MustCompile(`NOAUTH|Authentication required`), (*Request).noLogin},
 	{config.Kind.IsRedis, regexp.MustCompile(`WRONGPASS|invalid password`), (*Request).wrongLogin},
-	{config.Kind.IsRedis, regexp.MustCompile(`NOPERM`), func(*Request) string {
+	{config.Kind.IsRedis, regexp.MustCompile(`NOPERM|ACL failure|lacks a permission`), func(*Request) string {
 		return "the user of the store may not do all that is needed: give it the rights that docs/stores.md lists"
 	}},
 	{config.Kind.IsRedis, regexp.MustCompile(`cluster support disabled`), func(r *Request) string {
@@ -79,6 +90,39 @@ var signs = []sign{
 	}},
 	{config.Kind.IsRedis, regexp.MustCompile(`READONLY`), func(r *Request) string {
 		return r.where() + " is a replica: set " + storeVariable + " to the master, or to redis+sentinel://"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`\bOOM\b`), func(r *Request) string {
+		return r.where() + " has no memory left: raise its maxmemory"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`MISCONF`), func(r *Request) string {
+		return r.where() + " cannot save to its disk, and takes no writes: see its log, and give its disk room"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`NOREPLICAS`), func(r *Request) string {
+		return r.where() + " has too few replicas in reach (min-replicas-to-write), and takes no writes: bring them back"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`\bLOADING\b`), func(r *Request) string {
+		return r.where() + " still loads its data: wait, it answers when it has"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`CLUSTERDOWN`), func(r *Request) string {
+		return "the Redis Cluster at " + r.where() + " does not serve all slots: see its CLUSTER INFO, and bring its nodes back"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`MASTERDOWN`), func(r *Request) string {
+		return r.where() + " is a replica: set " + storeVariable + " to the master, or to redis+sentinel://"
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`DB index is out of range|SELECT is not allowed in cluster mode`), func(r *Request) string {
+		return r.where() + " has no database of that number: correct the database in " + storeVariable
+	}},
+	{config.Kind.IsRedis, regexp.MustCompile(`max number of clients`), func(r *Request) string {
+		return r.where() + " has as many clients as it takes: raise its maxclients"
+	}},
+	{isNATS, regexp.MustCompile(`(?i)permissions violation`), func(*Request) string {
+		return "the user of the store may not do all that is needed: give it the permissions that docs/stores.md names"
+	}},
+	{isNATS, regexp.MustCompile(`sealed`), func(r *Request) string {
+		return "the bucket takes no writes any more, for it is sealed: set the parameter bucket of " + storeVariable + " to another"
+	}},
+	{isNATS, regexp.MustCompile(`insufficient (storage|memory|resources)|maximum bytes exceeded|no suitable peers`), func(*Request) string {
+		return "the NATS servers have no room for the bucket: raise the limits of JetStream, or those of the account"
 	}},
 	{isNATS, regexp.MustCompile(`(?i)authorization violation|authentication (expired|revoked|timeout)`), func(r *Request) string {
 		if c := r.Credentials; c.HasLogin() || c.Token.IsSet() || c.CredsFile != "" || c.NkeyFile != "" {
@@ -94,19 +138,24 @@ var signs = []sign{
 	}},
 }
 
-// silences are signs of a store that has never answered; once it has, they mean nothing.
-var silences = []sign{
-	{isNATS, regexp.MustCompile(`read tcp .*i/o timeout|expected 'INFO'|nats: protocol error|nats: unknown protocol|EOF`), func(r *Request) string {
-		return r.where() + " does not greet as a NATS server does: if it is a Redis server, set " + storeVariable + " to " + r.scheme("redis://")
+// losses are signs of a store that has answered before: it is the right one.
+var losses = []sign{
+	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|nats: timeout|not connected to NATS|\bEOF\b|connection reset`), func(r *Request) string {
+		return r.where() + " has answered, and does not now: see whether it runs and can be reached from here"
 	}},
+}
+
+// silences are signs of a store that has never answered; once it has, they mean something else.
+var silences = []sign{
+	{isNATS, regexp.MustCompile(`expected 'INFO'|nats: protocol error|nats: unknown protocol|EOF`), redisInstead},
 	{config.Kind.IsRedis, regexp.MustCompile(`\bEOF\b|connection reset`), func(r *Request) string {
 		if r.URL.TLS {
 			return ""
 		}
 		return r.where() + " closes plain connections: if it talks TLS, set " + storeVariable + " to " + tlsScheme(r.URL.Kind)
 	}},
-	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|still connecting`), func(r *Request) string {
-		says := r.where() + " does not answer: see whether it can be reached from here, or correct " + storeVariable
+	{nil, regexp.MustCompile(`deadline exceeded|i/o timeout|still connecting|not connected to NATS`), func(r *Request) string {
+		says := r.where() + " does not answer: see whether it runs and can be reached from here, or correct " + storeVariable
 		if r.URL.TLS && r.URL.Kind.IsRedis() {
 			says += "; if it does not talk TLS, set that to " + r.plainScheme()
 		}
@@ -116,15 +165,18 @@ var silences = []sign{
 
 // remedy returns the remedy for an error; empty: unknown. The error may contain secrets, the remedy does not.
 func (r *Request) remedy(err error, answered bool) string {
+	if errors.Is(err, consensus.ErrContention) || errors.Is(err, driver.ErrOverdue) {
+		return "" // it is busy
+	}
 	if says := r.connecting(err); says != "" {
 		return says
 	}
 	text := err.Error()
-	all := signs
-	if !answered {
-		all = slices.Concat(signs, silences)
+	late := silences
+	if answered {
+		late = losses
 	}
-	for _, s := range all {
+	for _, s := range slices.Concat(signs, late) {
 		if (s.of == nil || s.of(r.URL.Kind)) && s.text.MatchString(text) {
 			return s.remedy(r)
 		}
@@ -156,6 +208,9 @@ func (r *Request) encrypting(err error) string {
 		if string(record.RecordHeader[:]) == "INFO " && r.URL.Kind.IsRedis() {
 			return natsInstead(r)
 		}
+		if r.URL.HandshakeFirst {
+			return r.where() + " greets before TLS: take the parameter handshakeFirst out of " + storeVariable
+		}
 		return plainInstead(r)
 	}
 	text := err.Error()
@@ -172,6 +227,10 @@ func (r *Request) encrypting(err error) string {
 
 func natsInstead(r *Request) string {
 	return "a NATS server listens at " + r.where() + ": set " + storeVariable + " to nats://"
+}
+
+func redisInstead(r *Request) string {
+	return r.where() + " does not greet as a NATS server does: if it is a Redis server, set " + storeVariable + " to " + r.scheme("redis://")
 }
 
 func plainInstead(r *Request) string {

@@ -1,9 +1,11 @@
 package program
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/numaproj-contrib/numathrottle"
@@ -52,11 +54,13 @@ func OrDefault[T comparable](at *T, value T) {
 }
 
 // A Credential is a secret, given directly or in a file.
-type Credential struct {
+type Credential struct { //nolint:recvcheck // Follow alone changes it
 	Text numathrottle.Secret
 	File string
 	// Lines means that the file has several lines, such as a key in PEM. It is read unchanged.
 	Lines bool
+
+	now func() string // set by Follow: what the file holds, or held last
 }
 
 // SecretField is a setting that is never printed.
@@ -104,10 +108,42 @@ func readLines(path string) (string, error) {
 	return string(content), err
 }
 
+// Follow keeps the content of the file in force while a replaced file cannot be used, which is logged. key is as in Check; with inHeader the
+// secret must fit into the value of a header.
+func (c *Credential) Follow(key string, inHeader bool, log *slog.Logger) {
+	if c.File == "" {
+		return
+	}
+	file := Credential{File: c.File, Lines: c.Lines}
+	followed, _ := config.Follow(func() (string, error) {
+		text, err := file.ReadRaw()
+		if err != nil {
+			return "", config.SecretFileFault(key+"File", file.File, err)
+		}
+		problem := ""
+		if inHeader {
+			problem = config.HeaderProblem(text)
+		}
+		if block, _ := pem.Decode([]byte(text)); c.Lines && block == nil {
+			problem = "holds no whole block in PEM"
+		}
+		if problem != "" {
+			return "", &config.FieldError{Field: key + "File", Problem: fmt.Sprintf("is %q, which %s", file.File, problem)}
+		}
+		return text, nil
+	}) // a fault of the first time is that of the next reading
+	c.now = func() string { return followed.Get(log) }
+}
+
 // ReadRaw returns the secret. It rereads a file each time, and ignores one final line end. The error is that of config.ReadSecretFile.
 func (c Credential) ReadRaw() (string, error) {
 	if c.File == "" {
 		return c.Text.Reveal(), nil
+	}
+	if c.now != nil {
+		if text := c.now(); text != "" {
+			return text, nil
+		} // it was never usable
 	}
 	if c.Lines {
 		return readLines(c.File)

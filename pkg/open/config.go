@@ -70,7 +70,7 @@ type Config struct {
 	StoreCredsFile string
 	StoreNkeyFile  string
 	// StoreCAFile has the certificates, in PEM, of the authorities for checking the server's certificate. Defaults to the system's
-	// authorities.
+	// authorities. It is reread for every connection.
 	StoreCAFile string
 	// StoreCertFile and StoreKeyFile are the client's certificate and key, in PEM.
 	// They are reread for every connection.

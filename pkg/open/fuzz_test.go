@@ -127,9 +127,7 @@ func FuzzCredentialFiles(f *testing.F) {
 			want := strings.TrimRight(content, " \t\r\n")
 			password := creds.SentinelPassword.Text
 			if key == "storePasswordFile" {
-				var err error
-				_, password, err = creds.Login()
-				require.NoError(t, err)
+				_, password = creds.Login()
 			}
 			require.Equal(t, want, password)
 		}

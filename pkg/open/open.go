@@ -2,6 +2,7 @@ package open
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -161,6 +162,9 @@ func (c Config) join(ctx context.Context, store consensus.Store, opts []consensu
 	member, err := consensus.Join(ctx, store, c.Pool, opts...)
 	if err != nil {
 		_ = store.Close() // the other error matters
+		if said, ok := errors.AsType[*drivers.RemedyError](err); ok {
+			err = said // the remedy comes first
+		}
 		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
 	}
 	return member, nil

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
@@ -84,6 +85,29 @@ func TestTLS(t *testing.T) {
 			requireLogins(t, store, []login{
 				{name: "without the server's name", set: files(servers.PEM, cert, key), fails: "doesn't contain any IP SANs"},
 			})
+		})
+	}
+
+	for name, set := range map[string]func(*server.Options){
+		"first": func(o *server.Options) { o.TLSHandshakeFirst = true },
+		"auto": func(o *server.Options) {
+			o.TLSHandshakeFirst, o.TLSHandshakeFirstFallback = true, server.DEFAULT_TLS_HANDSHAKE_FIRST_FALLBACK_DELAY
+		},
+		"for a delay": func(o *server.Options) { o.TLSHandshakeFirst, o.TLSHandshakeFirstFallback = true, 200*time.Millisecond },
+	} {
+		t.Run("handshake "+name, func(t *testing.T) {
+			addr := strings.TrimPrefix(testenv.NATS(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSTimeout = conf, true, 5; set(o) }).URL(), "nats://")
+			for _, scheme := range []string{"nats://", "tls://"} {
+				logins := []login{{name: scheme + " with handshakeFirst", set: func(c *Config) { c.Store += "&handshakeFirst=true" }}}
+				if name != "first" {
+					logins = append(logins, login{name: scheme + " without", set: func(*Config) {}})
+				}
+				for i := range logins {
+					set := logins[i].set
+					logins[i].set = func(c *Config) { files(servers.PEM, cert, key)(c); set(c) }
+				}
+				requireLogins(t, scheme+addr+"?serverName="+serverName, logins)
+			}
 		})
 	}
 

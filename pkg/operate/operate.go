@@ -46,7 +46,8 @@ func Pools(ctx context.Context, s consensus.Store) ([]string, error) {
 	if !ok {
 		return nil, driver.ErrNoList
 	}
-	return lister.Pools(ctx)
+	names, err := lister.Pools(ctx)
+	return slices.DeleteFunc(names, func(name string) bool { return name == scratch }), err
 }
 
 // Overview reads the record of the pool, as of the newest sync.

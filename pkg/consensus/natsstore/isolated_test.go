@@ -75,7 +75,7 @@ func TestAnIsolatedLeaderIsLeft(t *testing.T) {
 func TestASpareConnectionTriesTheSameServerLast(t *testing.T) {
 	on := current(t)
 	first := connect(t, on.urls+",nats://127.0.0.1:1,nats://127.0.0.1:2")
-	o := spareOptions(first)
+	o := spareOptions(first, first.Opts)
 	require.Len(t, o.Servers, 3)
 	require.Equal(t, first.ConnectedUrl(), o.Servers[2])
 	require.True(t, o.NoRandomize)
@@ -96,9 +96,9 @@ func TestASpareConnectionLeavesTheServerOfTheFirst(t *testing.T) {
 	first, same, another := connect(t, on.urls), connect(t, strings.Replace(on.urls, "127.0.0.1", "localhost", 1)), connect(t, current(t).urls)
 	require.NotEqual(t, first.ConnectedUrl(), same.ConnectedUrl())
 	var c lines
-	c.tend(first, same)
+	c.tend(&Store{nc: first}, same)
 	require.Eventually(t, func() bool { return same.Stats().Reconnects == 1 }, patience, time.Millisecond)
-	c.tend(first, another)
+	c.tend(&Store{nc: first}, another)
 	require.True(t, another.IsConnected())
 	require.Zero(t, another.Stats().Reconnects)
 }

@@ -44,7 +44,7 @@ type lines struct {
 // pick returns the line to try a step on: the caller's connection or, while that does not serve, the first of two to answer.
 func (c *lines) pick(ctx context.Context, s *Store) line {
 	first := line{s, s.nc}
-	spare := c.standIn(s.nc)
+	spare := c.standIn(s)
 	if spare == nil {
 		return first
 	}
@@ -84,7 +84,7 @@ func lastCall(ctx context.Context) time.Time {
 }
 
 // standIn returns the spare connection if it may be needed. It ensures that there is one, to another server than the first connection's.
-func (c *lines) standIn(first *nats.Conn) *nats.Conn {
+func (c *lines) standIn(s *Store) *nats.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failing.IsZero() || time.Since(c.failing) < stranded || c.closed {
@@ -93,16 +93,17 @@ func (c *lines) standIn(first *nats.Conn) *nats.Conn {
 	// In the background: a client that looks for a server does not report anything meanwhile.
 	if !c.tending {
 		c.tending = true
-		go c.tend(first, c.spare)
+		go c.tend(s, c.spare)
 	}
 	return c.spare
 }
 
 // tend opens the spare connection if there is another server, or moves it away from the server of the first connection.
-func (c *lines) tend(first, spare *nats.Conn) {
+func (c *lines) tend(s *Store, spare *nats.Conn) {
+	first := s.nc
 	switch {
 	case spare == nil && len(first.Servers()) > 1:
-		c.open(spareOptions(first))
+		c.open(s.opts.connect, spareOptions(first, s.connOpts))
 	case spare != nil && spare.IsConnected() && spare.ConnectedServerId() == first.ConnectedServerId(): // which may have several URLs
 		_ = spare.ForceReconnect() // fails only on a closed connection
 	}
@@ -111,10 +112,9 @@ func (c *lines) tend(first, spare *nats.Conn) {
 	c.tending = false
 }
 
-// spareOptions returns the options of a connection, changed to try its other servers first. A client that has lost them may know only the
+// spareOptions returns the options o of a connection, changed to try its other servers first. A client that has lost them may know only the
 // URL of its own server and one that leads to any, such as that of a service.
-func spareOptions(first *nats.Conn) nats.Options {
-	o := first.Opts
+func spareOptions(first *nats.Conn, o nats.Options) nats.Options {
 	withLogin := func(url string) bool { return strings.Contains(url, "@") }
 	if !withLogin(o.Url) && !slices.ContainsFunc(o.Servers, withLogin) { // Servers leaves the logins out
 		here := first.ConnectedUrl()
@@ -130,8 +130,8 @@ func spareOptions(first *nats.Conn) nats.Options {
 	return o
 }
 
-func (c *lines) open(o nats.Options) {
-	nc, err := o.Connect()
+func (c *lines) open(connect func(nats.Options) (*nats.Conn, error), o nats.Options) {
+	nc, err := connect(o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -32,6 +34,7 @@ type options struct {
 	maxBytes int64
 	longest  time.Duration
 	log      *slog.Logger
+	connect  func(nats.Options) (*nats.Conn, error)
 	faults   []error
 }
 
@@ -47,6 +50,16 @@ func WithBucket(name string) Option {
 }
 
 var bucketName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// WithConnect sets how the second connection is made, for a login that changes. Defaults to nats.Options.Connect.
+func WithConnect(connect func(nats.Options) (*nats.Conn, error)) Option {
+	return func(o *options) {
+		if connect == nil {
+			o.fault("connect", "nil", "a function")
+		}
+		o.connect = connect
+	}
+}
 
 // WithReplicas sets how many servers keep a bucket that this Store makes: 1 to 5. It does not change an existing bucket. Defaults to 3 in a
 // cluster of servers, else 1.
@@ -100,7 +113,7 @@ func (o *options) fault(field, value, allowed string) {
 }
 
 func newOptions(opts []Option) (*options, error) {
-	o := &options{bucket: DefaultBucket, maxBytes: DefaultMaxBytes, longest: driver.MaxLease, log: slog.Default()}
+	o := &options{bucket: DefaultBucket, maxBytes: DefaultMaxBytes, longest: driver.MaxLease, log: slog.Default(), connect: nats.Options.Connect}
 	for _, opt := range opts {
 		opt(o)
 	}

@@ -22,6 +22,7 @@ const maxAttempts = 100
 // one bucket show the same pools.
 type Store struct {
 	nc       *nats.Conn
+	connOpts nats.Options // of nc, when the Store was made
 	opts     *options
 	stream   string
 	prefix   string // of the subjects of all keys
@@ -49,7 +50,7 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	prefix := "$KV." + o.bucket + "."
-	return &Store{nc: nc, opts: o, stream: "KV_" + o.bucket, prefix: prefix, subjects: prefix + ">"}, nil
+	return &Store{nc: nc, connOpts: nc.Opts, opts: o, stream: "KV_" + o.bucket, prefix: prefix, subjects: prefix + ">"}, nil
 }
 
 // Sync records the report of the request and answers it. It makes the bucket if there is none.
@@ -116,8 +117,11 @@ func (s *Store) see(ctx context.Context, pool string, read func(rec *driver.Reco
 		found = read(rec)
 		return false
 	}}
-	if err := cmp.Or(s.carryOut(ctx, &st), found); err != nil {
-		return 0, fmt.Errorf("natsstore: pool %q: %w", pool, err)
+	if err := s.carryOut(ctx, &st); err != nil {
+		return 0, err
+	}
+	if found != nil {
+		return 0, fmt.Errorf("natsstore: pool %q: %w", pool, found)
 	}
 	return st.age, nil
 }

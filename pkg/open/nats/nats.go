@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,26 +23,38 @@ func init() { //nolint:gochecknoinits // as the drivers of database/sql do
 	drivers.Register(drivers.Driver{Check: check, Open: open}, config.NATS)
 }
 
-// open returns a store on a connection made in the background: nats.Connect tries every server once before it returns.
+// open returns a store on a connection made in the background: the client tries every server once before it returns a connection.
 func open(r *drivers.Request) *drivers.Guarded {
 	store, creds := r.URL, r.Credentials
 	link := &natsLink{made: make(chan struct{}), noted: make(chan struct{}), secrets: &creds.Seen}
-	scheme := "nats://"
-	if store.TLS {
-		scheme = "tls://"
+	o := nats.GetDefaultOptions()
+	for _, host := range store.Hosts {
+		scheme := "nats://"
+		if store.TLS {
+			scheme = "tls://"
+		}
+		o.Servers = append(o.Servers, scheme+host)
 	}
-	servers := scheme + strings.Join(store.Hosts, ","+scheme)
 	connect := append(natsstore.ConnectOptions(),
 		nats.Name("numathrottle "+r.ID),
 		// A password may change on the server before it changes here: do not give up forever.
 		nats.IgnoreAuthErrorAbort(),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { link.note(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { link.note(probed(err, store.HandshakeFirst)) }),
 		nats.ErrorHandler(link.report(r.Logger)),
 	)
-	logins, _ := logins(creds) // check has reported the faults
-	connect = append(connect, logins...)
+	if store.HandshakeFirst {
+		connect = append(connect, nats.TLSHandshakeFirst())
+	}
+	login, _ := newLogin(creds) // check has reported the faults
+	for _, option := range append(connect, login.opts...) {
+		_ = option(&o) // none of these fails
+	}
 
-	opts := []natsstore.Option{natsstore.WithLogger(r.Logger)}
+	opts := []natsstore.Option{natsstore.WithLogger(r.Logger), natsstore.WithConnect(func(o nats.Options) (*nats.Conn, error) {
+		nc, ready, err := login.connect(o)
+		ready()
+		return nc, err
+	})}
 	if store.Bucket != "" {
 		opts = append(opts, natsstore.WithBucket(store.Bucket))
 	}
@@ -53,7 +64,7 @@ func open(r *drivers.Request) *drivers.Guarded {
 	if r.LongestLease > 0 {
 		opts = append(opts, natsstore.WithLongestLease(r.LongestLease))
 	}
-	go link.connect(servers, connect, opts)
+	go link.connect(login, o, opts)
 	return &drivers.Guarded{Get: link.get, Explain: link.explain, End: link.closeWithin, Of: r}
 }
 
@@ -71,14 +82,17 @@ type natsLink struct {
 	reported time.Time // when the server's last error was logged
 }
 
-func (l *natsLink) connect(servers string, connect []nats.Option, opts []natsstore.Option) {
+func (l *natsLink) connect(login *login, o nats.Options, opts []natsstore.Option) {
 	defer close(l.made)
-	if l.conn, l.err = nats.Connect(servers, connect...); l.err != nil {
+	var ready func()
+	if l.conn, ready, l.err = login.connect(o); l.err != nil {
 		return
 	}
 	if l.store, l.err = natsstore.New(l.conn, opts...); l.err != nil {
 		l.conn.Close()
+		return
 	}
+	ready() // the store has copied the options
 }
 
 // get waits for a connection object, connected or not, and returns the store on it.

@@ -5,6 +5,7 @@ package redis
 
 import (
 	"context"
+	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -23,10 +24,15 @@ func open(r *drivers.Request) *drivers.Guarded {
 	store, creds := r.URL, r.Credentials
 	o := redisstore.ClientOptions(store.Hosts...)
 	o.DB = store.DB
-	o.TLSConfig = creds.TLS
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		now := redisstore.ClientOptions()
+		now.TLSConfig = creds.TLS() // from the files as they are now
+		return now.Dialer(ctx, network, addr)
+	}
 	if creds.HasLogin() {
 		o.CredentialsProviderContext = func(context.Context) (username, password string, err error) {
-			return creds.Login()
+			username, password = creds.Login()
+			return username, password, nil
 		}
 	} else {
 		o.OnConnect = wantsNoLogin

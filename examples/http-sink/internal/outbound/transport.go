@@ -1,11 +1,10 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
@@ -29,6 +29,8 @@ type Connection struct {
 	// CAFile contains, in PEM, the authorities that replace the system's. CertFile and KeyFile contain the client's certificate and key.
 	// When one of the files has changed, new requests use new connections; while the files are unusable, the old ones stay.
 	CAFile, CertFile, KeyFile string
+	// Log is told while a changed file cannot be used. Nil is slog.Default().
+	Log *slog.Logger
 	// Idle is how many unused connections are kept per host.
 	Idle int
 	// PingAfter is how long an HTTP/2 connection may be silent before a ping. PingTimeout bounds the ping's response before the connection
@@ -50,39 +52,36 @@ func PingTime(attempt time.Duration) time.Duration {
 
 // NewTransport returns a transport for c. The error says which file is at fault.
 func NewTransport(c Connection) (http.RoundTripper, error) {
+	c.Log = cmp.Or(c.Log, slog.Default())
 	before := c.files()
-	t, err := c.transport()
+	follow, err := config.Follow(c.transport)
 	if err != nil {
 		return nil, err
 	}
+	t := follow.Get(c.Log)
 	if len(before) == 0 {
 		return t, nil
 	}
-	return &reloading{connection: c, current: t, files: before}, nil
+	return &reloading{connection: c, current: t, files: before, follow: follow}, nil
 }
 
 // transport reads the files and makes a transport.
-func (c Connection) transport() (*http.Transport, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+func (c Connection) transport() (_ *http.Transport, err error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("caFile cannot be read: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("caFile is %q, which holds no certificate in PEM", c.CAFile)
+		if conf.RootCAs, err = config.Authorities("caFile", c.CAFile); err != nil {
+			return nil, err
 		}
 	}
 	if c.CertFile != "" {
-		pair, err := loadPair(c.CertFile, c.KeyFile)
+		pair, err := config.Pair("certFile", c.CertFile, "keyFile", c.KeyFile)
 		if err != nil {
 			return nil, err
 		}
-		config.Certificates = []tls.Certificate{pair}
+		conf.Certificates = []tls.Certificate{*pair}
 	}
 	t := &http.Transport{
-		TLSClientConfig:        config,
+		TLSClientConfig:        conf,
 		TLSHandshakeTimeout:    c.TLS,
 		ResponseHeaderTimeout:  c.Header,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -126,6 +125,7 @@ func (c Connection) files() []os.FileInfo {
 // A reloading transport is replaced when its files have changed.
 type reloading struct {
 	connection Connection
+	follow     *config.Followed[*http.Transport]
 
 	mu      sync.Mutex
 	current *http.Transport
@@ -152,7 +152,7 @@ func (r *reloading) transport() *http.Transport {
 		return r.current
 	}
 	// Unusable files are checked again with the next request: a certificate may come before its key.
-	if t, err := r.connection.transport(); err == nil {
+	if t := r.follow.Get(r.connection.Log); t != r.current {
 		r.current.CloseIdleConnections()
 		r.current, r.files = t, files
 	}
@@ -174,15 +174,3 @@ func (e *notSentError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
 func (e *notSentError) Unwrap() error { return e.err }
-
-// loadPair reads a certificate and its key. The error contains nothing of them.
-func loadPair(certFile, keyFile string) (tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-		return pair, fmt.Errorf("certFile or keyFile cannot be read: %w", pathErr)
-	}
-	if err != nil {
-		return pair, fmt.Errorf("certFile %q and keyFile %q are no pair in PEM", certFile, keyFile)
-	}
-	return pair, nil
-}
