@@ -90,7 +90,7 @@ func TestSockets(t *testing.T) {
 	require.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 
 	_, err = open()
-	require.ErrorContains(t, err, "another process serves this socket")
+	require.ErrorContains(t, err, "another process listens on this socket")
 	require.NoError(t, set.Close())
 
 	stale, err := net.Listen("unix", path)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -152,10 +153,10 @@ func (c Config) Validate() error {
 		return config.Join(faults)
 	}
 	c = c.withDefaults()
-	if c.Socket == c.HandlerSocket {
+	if filepath.Clean(c.Socket) == filepath.Clean(c.HandlerSocket) {
 		bad("handlerSocket", fmt.Sprintf("is %q, which is the platform's socket, too", c.HandlerSocket), "another one than socket")
 	}
-	if c.ServerInfo == c.HandlerServerInfo {
+	if filepath.Clean(c.ServerInfo) == filepath.Clean(c.HandlerServerInfo) {
 		bad("handlerServerInfo", fmt.Sprintf("is %q, which is the platform's file, too", c.HandlerServerInfo), "another one than serverInfo")
 	}
 	for _, path := range []struct{ field, path string }{{"socket", c.Socket}, {"handlerSocket", c.HandlerSocket}} {
