@@ -308,9 +308,24 @@ var errFull = errors.New("no space left")
 func TestOutputThatIsLost(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
 		for _, args := range [][]string{
-			{"--help"}, {"--version"}, {"help"}, {"help", "limit"}, {"proxy", "http", "--help"}, {"version"}, {"check"}, {"proxy", "permits", "--check"},
-			{"completion", "bash"}, {"pools"}, {"pools", "--json"}, {"status"}, {"status", "--json"}, {"why"}, {"top"}, {"quota", "get", "acme"},
-			{"limit", "set", "--max", "50"}, {},
+			{"--help"},
+			{"--version"},
+			{"help"},
+			{"help", "limit"},
+			{"proxy", "http", "--help"},
+			{"version"},
+			{"check"},
+			{"proxy", "permits", "--check"},
+			{"completion", "bash"},
+			{"pools"},
+			{"pools", "--json"},
+			{"status"},
+			{"status", "--json"},
+			{"why"},
+			{"top"},
+			{"quota", "get", "acme"},
+			{"limit", "set", "--max", "50"},
+			{},
 		} {
 			tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100")
 			_, err := tm.run(t, args...)

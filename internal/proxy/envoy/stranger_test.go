@@ -43,8 +43,13 @@ func headersOf(n int) []byte {
 	var out bytes.Buffer
 	enc := hpack.NewEncoder(&out)
 	for _, h := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", ratelimit.RateLimitService_ShouldRateLimit_FullMethodName},
-		{":authority", "a"}, {"content-type", "application/grpc"}, {"te", "trailers"}, {"x-filler", strings.Repeat("~", n)},
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":path", ratelimit.RateLimitService_ShouldRateLimit_FullMethodName},
+		{":authority", "a"},
+		{"content-type", "application/grpc"},
+		{"te", "trailers"},
+		{"x-filler", strings.Repeat("~", n)},
 	} {
 		_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
 	}

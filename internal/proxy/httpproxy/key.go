@@ -16,7 +16,8 @@ import (
 var (
 	keyHeaders = names("authorization api_key x_api_key x_goog_api_key x_auth_token x_access_token ocp_apim_subscription_key")
 	// keyQueries are parameters of the query.
-	keyQueries = names("key api_key x_api_key x_goog_api_key access_token auth_token subscription_key ocp_apim_subscription_key x_amz_credential")
+	keyQueries = names("key api_key x_api_key x_goog_api_key token access_token auth_token api_token subscription_key " +
+		"ocp_apim_subscription_key x_amz_credential")
 	// keyParams are those of a scheme that has several, such as Digest or AWS4-HMAC-SHA256.
 	keyParams = names("credential username token key keyid api_key access_token oauth_token oauth_consumer_key")
 )

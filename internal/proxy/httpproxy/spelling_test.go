@@ -83,7 +83,8 @@ func TestOneKeyHasOneTag(t *testing.T) {
 			require.Equal(t, want, tag, name)
 		}
 		escaped := url.QueryEscape(key)
-		for _, query := range []string{"key=" + escaped, "alt=sse&key=" + escaped, "a;key=" + escaped, "%6bey=" + escaped, "api-key=" + escaped, "Access_Token=" + escaped} {
+		for _, name := range []string{"key=", "alt=sse&key=", "a;key=", "%6bey=", "api-key=", "Access_Token="} {
+			query := name + escaped
 			tag, _ := keyOf(t, "", "", query)
 			require.Equal(t, want, tag, query)
 			tag, _ = keyOf(t, "X-Api-Key", key, query)
@@ -177,7 +178,8 @@ func TestFieldsInOtherSpellings(t *testing.T) {
 			`{"options":{"Max_Tokens":5000}}`, `{"options":{"max_tokens":1,"MAX_TOKENS":5000}}`, `{"Options":{"max_tokens":5000}}`,
 			`{"options":{"maxTokens":5000}}`, `{"options":{"max_tokenſ":5000}}`, `{"options":{"max_tokens":1},"options":{}}`,
 			`{"options":{"max_tokens":1},"options":null}`, `{"options":{"max_tokens":"` + zeros + `5000"}}`,
-			`{"options":{"max\_tokens":5000}}`, `{"options":{"max_tokens":"\5000"}}`, `{"options":{"max_tokens":{}}}`, `{"options":{"max\u005Ftokens":5000,"max_tokens":1}}`,
+			`{"options":{"max\_tokens":5000}}`, `{"options":{"max_tokens":"\5000"}}`, `{"options":{"max_tokens":{}}}`,
+			`{"options":{"max\u005Ftokens":5000,"max_tokens":1}}`,
 			`{"options":{"max_tokens":[5000]}}`, `{"options":{"max_tokens":` + "1." + zeros + `}}`,
 		} {
 			res, text := send(t, http.MethodPost, p.url, body)
