@@ -96,7 +96,7 @@ func (p *Place) Take(s *Scanner, v Value) {
 }
 
 // Found returns the value in the text that s has read so far. ok is false for no value and for null. fault says why the value is uncertain,
-// else it is empty: the text is broken, or a service may use another value. Then ok is false, and v is the value that most would use.
+// if it is: the text is broken, or a service may use another value. Then ok is false, and v is the value that most services would use.
 func (p *Place) Found(s *Scanner) (v Value, ok bool, fault string) {
 	switch {
 	case s.Broken():

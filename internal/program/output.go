@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// An Output remembers the first error of a write, for those that print without looking at it: a program whose output is lost, for instance on
-// a full disk, has failed. It is safe for concurrent use.
+// An Output remembers the first error of a write, for callers that ignore it. A program whose output is lost, for instance on a full disk,
+// has failed. It is safe for concurrent use.
 type Output struct {
 	to io.Writer
 
@@ -29,7 +29,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Err returns the error of a program by its name: that which it ended with, else that of its output, if any.
+// Err returns the error with which a program ended, else the remembered one with the program's name, else nil.
 func (o *Output) Err(name string, ended error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

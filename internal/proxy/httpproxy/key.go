@@ -70,8 +70,8 @@ func unescaped(text string) string {
 	return text
 }
 
-// keyIn returns the key in a value such as "Bearer KEY", the same for every spelling: of whatever scheme or without one, with whatever
-// blanks, and with whatever behind it. That of Basic is the user with the password, or the one of them that is there.
+// keyIn returns the key in a value such as "Bearer KEY". It is the same with another scheme or none, with more blanks, and with more words
+// behind it. The key of Basic is the user with the password; if one of them is empty, the other one.
 func keyIn(value string) string {
 	words := strings.Fields(value)
 	if len(words) == 0 {

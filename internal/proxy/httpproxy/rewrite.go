@@ -69,8 +69,8 @@ func isHandshake(r *http.Request) bool {
 		hasToken(r.Header["Connection"], "Upgrade") && len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket")
 }
 
-// dropHops removes the headers that end at the proxy: those that Connection names, and the request for another protocol. What is left is
-// passed on, so that the rules read what the service gets.
+// dropHops removes the headers that end at the proxy: those that Connection names, and the request for another protocol. The rules then read
+// the same headers as the service.
 func dropHops(r *http.Request) {
 	handshake := isHandshake(r)
 	for _, value := range r.Header["Connection"] {
