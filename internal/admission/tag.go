@@ -34,8 +34,8 @@ func ParseTag(text string) (tag TagRule, ok bool) {
 	case word == "json":
 		path, ok := costrule.ParsePath(argument)
 		return func(_ []string, value func() []byte, _ func() map[string]string) string {
-			found, _, _ := costrule.Find(value(), path) // nothing, where nobody can tell
-			return found.Text()
+			found, _, _ := costrule.Find(value(), path) // where it is uncertain, what most handlers read
+			return found.Tag()
 		}, ok
 	}
 	return nil, false

@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
@@ -47,8 +48,16 @@ func New() *CLI {
 }
 
 // Run runs the command in args, which exclude the program's name, until it is done or ctx ends. Errors: wrong usage, with the flag, its
-// value and the allowed ones; a fault of the configuration; those of the store. None shows a secret. ExitCode distinguishes them.
+// value and the allowed ones; a fault of the configuration; those of the store; output that cannot be written. None shows a secret. ExitCode
+// distinguishes them.
 func (c *CLI) Run(ctx context.Context, args []string) error {
+	out := program.NewOutput(c.Out)
+	own := *c
+	own.Out = out
+	return out.Err(name, own.execute(ctx, args))
+}
+
+func (c *CLI) execute(ctx context.Context, args []string) error {
 	if c.completePools(ctx, args) {
 		return nil
 	}

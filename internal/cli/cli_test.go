@@ -16,6 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 var update = flag.Bool("update", false, "write the files in testdata anew")
@@ -294,4 +295,48 @@ func TestErrorsOfTheStore(t *testing.T) {
 		require.ErrorContains(t, err, "the store has no pool at all", args)
 		require.Equal(t, ExitNotFound, ExitCode(err))
 	}
+}
+
+// A full writer has no room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+var errFull = errors.New("no space left")
+
+// Whatever a command prints: when the output is lost, it has failed and says why.
+func TestOutputThatIsLost(t *testing.T) {
+	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+		for _, args := range [][]string{
+			{"--help"},
+			{"--version"},
+			{"help"},
+			{"help", "limit"},
+			{"proxy", "http", "--help"},
+			{"version"},
+			{"check"},
+			{"proxy", "permits", "--check"},
+			{"completion", "bash"},
+			{"pools"},
+			{"pools", "--json"},
+			{"status"},
+			{"status", "--json"},
+			{"why"},
+			{"top"},
+			{"quota", "get", "acme"},
+			{"limit", "set", "--max", "50"},
+			{},
+		} {
+			tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100")
+			_, err := tm.run(t, args...)
+			require.NoError(t, err, args)
+			tm.Out = full{}
+			err = tm.Run(t.Context(), args)
+			require.ErrorIs(t, err, errFull, args)
+			require.Equal(t, ExitFailed, ExitCode(err), args)
+		}
+	})
+	tm := newTerminal(nil)
+	tm.Out = full{}
+	require.EqualError(t, tm.Run(t.Context(), []string{"--help"}), "numathrottle: the output is lost: no space left")
 }

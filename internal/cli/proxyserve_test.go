@@ -78,9 +78,9 @@ func TestTheSettingsOfTheServers(t *testing.T) {
 		"listen has :80, which can be reached from elsewhere":                     {"http", "--upstream=http://h", "--listen=:80"},
 		`maxAttempts is "0x" (--max-attempts), allowed: a whole number, 1 to 100`: {"http", "--upstream=http://h", "--max-attempts=0x"},
 		"--token is no flag": {"http", "--token=x"},
-		"rlsListen has 0.0.0.0:1, which can be reached from elsewhere":                  {"permits", "--rls-listen=0.0.0.0:1"},
-		`permitLease is "5h" (--permit-lease), allowed: a duration, ` + "`1s` to `1h`":  {"permits", "--permit-lease=5h"},
-		`listen is "nowhere" (--listen), allowed: one or more of ` + "`unix:/PATH` and": {"permits", "--listen=nowhere"},
+		"rlsListen has 0.0.0.0:1, which can be reached from elsewhere":                        {"permits", "--rls-listen=0.0.0.0:1"},
+		`permitLease is "5h" (--permit-lease), allowed: a duration, ` + "`1s` to `1h`":        {"permits", "--permit-lease=5h"},
+		`listen is "nowhere" (--listen), allowed: one or more of ` + "`unix:/PATH` (absolute": {"permits", "--listen=nowhere"},
 	} {
 		_, err := newTerminal(nil).run(t, append([]string{"proxy"}, args...)...)
 		require.ErrorContains(t, err, want)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,25 @@ func decimal(text string) (float64, bool) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	return f, err == nil || errors.Is(err, strconv.ErrRange)
+}
+
+// oneForm returns a JSON number in one form for all its spellings. Integers below 1e19 keep all their digits; other numbers become those of
+// a float64, as most services read them.
+func oneForm(text string) string {
+	const short = 15 // digits that need no care
+	if len(text) <= short && strings.Trim(text, "0123456789") == "" {
+		return text
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return text
+	}
+	if f != 0 && f == math.Trunc(f) && math.Abs(f) < 1e19 {
+		if exact, _, err := big.ParseFloat(text, 10, 128, big.ToNearestEven); err == nil && exact.IsInt() {
+			return exact.Text('f', 0)
+		}
+	}
+	return strconv.FormatFloat(f+0, 'g', -1, 64) // -0 is 0
 }
 
 // A Complaint logs costs that cannot be read, at most one a minute. The zero value is ready, and it is safe for concurrent use.

@@ -59,17 +59,33 @@ func (v Value) Shown() string {
 	}
 }
 
-// Number parses a number, or a string that contains one; see the function Number.
+// Number parses a number, or a string that contains one; see the function Number. ok is also false for a string that is not kept completely.
 func (v Value) Number() (n int, ok bool) {
-	if v.Kind != Figure && v.Kind != String {
+	if v.Kind != Figure && v.Kind != String || v.Cut() {
 		return 0, false
 	}
 	return Number(v.Text())
 }
 
+func (v Value) clone() Value {
+	v.Raw = bytes.Clone(v.Raw)
+	return v
+}
+
+// Cut reports whether a string is longer than what is kept of it.
+func (v Value) Cut() bool { return v.Kind == String && len(v.Raw) < v.Len+len(`""`) }
+
+// Tag is Text with one form for all spellings of a number: 43 for 43.0 and 4.3e1.
+func (v Value) Tag() string {
+	if v.Kind == Figure {
+		return oneForm(v.Text())
+	}
+	return v.Text()
+}
+
 // A Scanner reads a JSON text that comes in pieces, once, without keeping it. At the first invalid byte it stops, and Broken reports it. It
-// also accepts a byte order mark at the beginning, and NaN and Infinity, as Python does. It does not check the bytes of strings. It is not
-// safe for concurrent use.
+// also accepts a byte order mark at the beginning, and NaN and Infinity, as Python does. Of strings it checks the escapes alone. It is not safe
+// for concurrent use.
 type Scanner struct {
 	// Value is called with each value, outer ones first. Its argument is valid only during the call.
 	Value func(v Value)
@@ -86,8 +102,10 @@ type Scanner struct {
 	now     Value
 	reading bool
 	isKey   bool
-	escape  bool
+	escape  int // of a string: afterBackslash, or how many hexadecimal digits come; 0: none
 }
+
+const afterBackslash = -1
 
 // A level is an object or list that is open.
 type level struct {
@@ -148,13 +166,12 @@ func (s *Scanner) Unfinished() (Value, bool) {
 func (s *Scanner) text(p []byte) int {
 	for i, b := range p {
 		switch {
-		case s.escape:
-			s.escape = false
-			if b != '/' && b != 'n' && b != 'r' {
-				s.now.Odd++
+		case s.escape != 0:
+			if s.broken = !s.escaped(b); s.broken {
+				return i + 1
 			}
 		case b == '\\':
-			s.escape = true
+			s.escape = afterBackslash
 		case b == '"':
 			s.keep(p[:i+1])
 			s.now.Len += i
@@ -167,6 +184,26 @@ func (s *Scanner) text(p []byte) int {
 	s.keep(p)
 	s.now.Len += len(p)
 	return len(p)
+}
+
+// escaped reads a byte of an escape, and reports whether it is a valid one: some readers accept others, each in its own way.
+func (s *Scanner) escaped(b byte) bool {
+	if s.escape > 0 {
+		s.escape--
+		return b >= '0' && b <= '9' || b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F'
+	}
+	s.escape = 0
+	switch b {
+	case 'u':
+		s.escape = 4
+		s.now.Odd++
+	case '"', '\\', 'b', 'f', 't':
+		s.now.Odd++
+	case '/', 'n', 'r': // may be in base64
+	default:
+		return false
+	}
+	return true
 }
 
 func (s *Scanner) keep(p []byte) {
@@ -266,7 +303,7 @@ func (s *Scanner) begin(b byte) {
 	if s.broken = s.next > atFirstValue && !s.isKey; s.broken {
 		return
 	}
-	s.reading, s.escape = true, false
+	s.reading, s.escape = true, 0
 	s.raw = s.raw[:0]
 	s.now = Value{Kind: Figure, Len: 1}
 	switch b {
@@ -355,19 +392,23 @@ func (s *Scanner) key(i int) []byte {
 	return s.keys[s.levels[i].key:end]
 }
 
-// At reports whether the current value is at a path.
-func (s *Scanner) At(p Path) bool {
+// match reports whether the current value is at a path, exactly or in another spelling of its names. plain has the names of the path in the
+// form of Plain.
+func (s *Scanner) match(p, plain Path) (exact, spelled bool) {
 	if len(p) != len(s.levels) {
-		return false
+		return false, false
 	}
+	exact = true
 	for i := len(p) - 1; i >= 0; i-- {
 		if l := &s.levels[i]; l.list {
 			if n, err := strconv.Atoi(p[i]); err != nil || n != l.index {
-				return false
+				return false, false
 			}
-		} else if string(s.key(i)) != p[i] {
-			return false
+		} else if key := s.key(i); string(key) != p[i] {
+			if exact = false; !isPlain(key, plain[i]) {
+				return false, false
+			}
 		}
 	}
-	return true
+	return exact, !exact
 }

@@ -139,3 +139,72 @@ func FuzzFind(f *testing.F) {
 		}
 	})
 }
+
+// A service may read a field in another spelling, or the second of two objects of one name: its value is uncertain, unless all are the same.
+func TestFieldsThatServicesReadDifferently(t *testing.T) {
+	path := costrule.Path{"options", "max_tokens"}
+	for doc, want := range map[string]string{ // what most services read
+		`{"options":{"Max_Tokens":5}}`:                        "5",
+		`{"options":{"maxTokens":5}}`:                         "5",
+		`{"OPTIONS":{"max_tokens":5}}`:                        "5",
+		`{"options":{"max_tokens":1,"max-tokens":5}}`:         "1",
+		`{"options":{"max_to\u212aens":5,"max_tokens":1}}`:    "1",
+		`{"options":{"max_tokens":1,"max_tokens":5}}`:         "5",
+		`{"options":{"max_tokens":1},"options":{}}`:           "1",
+		`{"options":{"max_tokens":1},"options":7}`:            "1",
+		`{"options":{"max_tokens":1,"maxtokens":1,"MT":0}}`:   "",
+		`{"options":{"max_tokens":1},"option":{}}`:            "",
+		`{"options":{"max_tokens":1},"other":{"options":{}}}`: "",
+	} {
+		v, ok, fault := costrule.Find([]byte(doc), path)
+		if want == "" {
+			require.True(t, ok, doc)
+			require.Empty(t, fault, doc)
+			continue
+		}
+		require.False(t, ok, doc)
+		require.NotEmpty(t, fault, doc)
+		require.Equal(t, want, v.Text(), doc)
+	}
+}
+
+// Some readers accept other escapes than those of JSON, each in its own way.
+func TestEscapesThatAreNone(t *testing.T) {
+	for _, doc := range []string{`{"a\_b":1}`, `{"x":"\x41"}`, `{"x":"\u00g1"}`, `{"x":"\u12"}`, `{"x":"\'"}`, "{\"x\":\"\\\n\"}"} {
+		_, _, fault := costrule.Find([]byte(doc), costrule.Path{"a_b"})
+		require.NotEmpty(t, fault, doc)
+	}
+	v, ok, _ := costrule.Find([]byte(`{"a":"\"\\\/\b\f\n\r\t\u00fF\u0041"}`), costrule.Path{"a"})
+	require.True(t, ok)
+	require.Equal(t, "\"\\/\b\f\n\r\tÿA", v.Text())
+}
+
+// A string that is not kept completely is no number.
+func TestAStringThatIsCut(t *testing.T) {
+	for n, whole := range map[int]bool{100: true, 118: true, 119: false, 500: false} {
+		at := costrule.Place{Path: costrule.Path{"a"}}
+		s := costrule.Scanner{Keep: 120}
+		s.Value = func(v costrule.Value) { at.Take(&s, v) }
+		_, _ = s.Write([]byte(`{"a":"` + strings.Repeat("0", n-1) + `7"}`))
+		s.End()
+		v, ok, _ := at.Found(&s)
+		require.True(t, ok)
+		require.Equal(t, !whole, v.Cut(), n)
+		number, ok := v.Number()
+		require.Equal(t, whole, ok, n)
+		require.Equal(t, whole, number == 7, n)
+	}
+}
+
+func TestTagsOfNumbers(t *testing.T) {
+	for doc, want := range map[string]string{
+		`43`: "43", `43.0`: "43", `4.3e1`: "43", `"43.0"`: "43.0", `-0`: "0", `-43.00`: "-43", `0.5`: "0.5", `5e-1`: "0.5",
+		`9007199254740993`: "9007199254740993", `1234567890123456789.0`: "1234567890123456789", `1e18`: "1000000000000000000",
+		`1e400`: "+Inf", `10e399`: "+Inf", `1e30`: "1e+30", `true`: "true", `NaN`: "NaN", `1e-400`: "0", `{}`: "",
+		`43.` + strings.Repeat("0", 100) + `1`: "43", `4.3e0000001`: "43",
+	} {
+		v, ok, _ := costrule.Find([]byte(`{"a":`+doc+`}`), costrule.Path{"a"})
+		require.True(t, ok, doc)
+		require.Equal(t, want, v.Tag(), doc)
+	}
+}

@@ -20,10 +20,13 @@ var addressWords = map[string][]netip.Prefix{
 	"link-local": prefixes("169.254.0.0/16", "fe80::/10"),
 }
 
-// notPublic are the addresses that are not servers on the internet (IANA's registries of special-purpose addresses).
+// public are the addresses that IANA assigns to servers on the internet, and those that NAT64 reaches them by.
+var public = prefixes("0.0.0.0/0", "2000::/3", "64:ff9b::/96")
+
+// notPublic are those among them that are none (IANA's registries of special-purpose addresses).
 var notPublic = slices.Concat(addressWords["private"], addressWords["loopback"], addressWords["link-local"], prefixes(
 	"0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-	"::/128", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10", "ff00::/8",
+	"2001::/23", "2001:db8::/32", "3fff::/20",
 ))
 
 // metadata are the addresses of clouds' credential services. Only an entry for exactly such an address allows it.
@@ -50,7 +53,11 @@ var embedding = []struct {
 	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}}, // 6to4
 	{netip.MustParsePrefix("::/96"), lastBytes},              // IPv4-compatible
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), lastBytes},    // IPv4-translated
+	{teredo, [4]int{4, 5, 6, 7}},                             // its server
 }
+
+// teredo addresses also embed that of the client, with each bit inverted.
+var teredo = netip.MustParsePrefix("2001::/32")
 
 var lastBytes = [4]int{12, 13, 14, 15}
 
@@ -67,6 +74,9 @@ func embedded(ip netip.Addr) (v4 []netip.Addr) {
 		if e.prefix.Contains(ip) {
 			v4 = append(v4, at(e.at))
 		}
+	}
+	if teredo.Contains(ip) {
+		v4 = append(v4, netip.AddrFrom4([4]byte{^bytes[12], ^bytes[13], ^bytes[14], ^bytes[15]}))
 	}
 	// ISATAP has it after an identifier, below any prefix.
 	if bytes[8]&^2 == 0 && bytes[9] == 0 && bytes[10] == 0x5e && bytes[11] == 0xfe {
@@ -127,7 +137,7 @@ func (a Addresses) Allows(ip netip.Addr) bool {
 	if len(inner) > 0 && slices.ContainsFunc(inner, func(v4 netip.Addr) bool { return !a.Allows(v4) }) {
 		return false
 	}
-	return !within(notPublic, ip)
+	return within(public, ip) && !within(notPublic, ip)
 }
 
 // names reports whether there is an entry for exactly this address.

@@ -94,6 +94,32 @@ func TestLiteralAddressesInEverySpelling(t *testing.T) {
 	require.Equal(t, "is no public address", none.Refuses("0.0.0.0"))
 }
 
+// Of IPv6 only what IANA assigns to servers on the internet is public.
+func TestSpecialAddresses(t *testing.T) {
+	var none Addresses
+	for _, text := range []string{
+		"4000::1", "6000::1", "8000::1", "a000::1", "c000::1", "e000::1", "f000::1", "f800::1", "1000::1", "800::1", "400::1", "200::1", "1::1", "::1:0:0",
+		"100::1", "100:0:0:1::1", "101::1", "64:ff9a::1", "64:ff9b:0:1::1", "64:ff9b:1::808:808", "64:ff9b:2::1", "5f00::1", "5eff::1", "3fff::1",
+		"2001::1", "2001:0:808:808::f7f7:f7f7", "2001:1::1", "2001:2::1", "2001:10::1", "2001:20::1", "2001:30::1", "2001:1ff::1", "2001:db8::1",
+		"fdff::1", "fe7f::1", "febf::1", "fec0::1", "ff0e::1", "::8.8.8.8", "::ffff:0:8.8.8.8", "::2", "ffff:ffff::",
+		"2002:c612:1::", "2002:c000:201::", "64:ff9b::192.0.2.1", "64:ff9b::198.18.0.1", "::ffff:203.0.113.9", "::ffff:0.0.0.1",
+		"0.1.2.3", "192.0.0.8", "192.0.2.1", "192.88.99.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "239.255.255.255", "247.0.0.1", "255.255.255.255",
+	} {
+		ip := netip.MustParseAddr(text)
+		require.False(t, none.Allows(ip), text)
+		require.NotEmpty(t, none.Refuses(text), text)
+	}
+	for _, text := range []string{
+		"2000::1", "2001:200::1", "2003::1", "2400:cb00::1", "2606:4700::1", "2a00::1", "3fff:1000::1", "3ffe::1", "2620:4f:8000::1", "1.0.0.1", "192.0.1.1",
+		"198.17.255.255", "198.20.0.1", "223.255.255.254", "100.63.255.255", "100.128.0.1", "172.15.0.1", "64:ff9b::8.8.8.8", "2002:808:808::1",
+	} {
+		require.True(t, none.Allows(netip.MustParseAddr(text)), text)
+	}
+	one, err := ParseAddresses("4000::/16")
+	require.NoError(t, err)
+	require.True(t, one.Allows(netip.MustParseAddr("4000::1")), "somebody has named it")
+}
+
 // Where credentials are handed out, no form of an address helps, and no prefix does that someone has allowed.
 func TestNoFormOfARefusedAddress(t *testing.T) {
 	metadata := []string{
@@ -101,7 +127,7 @@ func TestNoFormOfARefusedAddress(t *testing.T) {
 		"192.0.0.192",
 		"::ffff:169.254.169.254", "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b::169.254.169.254", "2002:a9fe:a9fe::1",
 		"64:ff9b:1::169.254.169.254", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::", "64:ff9b:1:0:a9:fea9:fe00::", "2001:4860::5efe:a9fe:a9fe",
-		"2001:4860::200:5efe:a9fe:a9fe",
+		"2001:4860::200:5efe:a9fe:a9fe", "2001:0:808:808:0:0:5601:5601", "2001:0:a9fe:a9fe::f7f7:f7f7",
 	}
 	for _, allowed := range []string{"", "private link-local", "0.0.0.0/0 ::/0", "64:ff9b::/96 64:ff9b:1::/48 2002::/16 fd00::/8"} {
 		a, err := ParseAddresses(allowed)

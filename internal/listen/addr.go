@@ -9,10 +9,10 @@ import (
 )
 
 // Allowed describes the addresses that Parse accepts.
-const Allowed = "one or more of `unix:/PATH` and `HOST:PORT`, separated by commas"
+const Allowed = "one or more of `unix:/PATH` (absolute, up to 107 bytes) and `HOST:PORT`, separated by commas"
 
-// longestPath is the longest path of a unix socket that every system accepts, in bytes.
-const longestPath = 100
+// LongestPath is the maximum length of a unix socket's path on Linux, in bytes.
+const LongestPath = 107
 
 // An Addr is an address to listen on.
 type Addr struct {
@@ -57,8 +57,10 @@ func Parse(text string) (addrs []Addr, ok bool) {
 
 func parse(text string) (Addr, bool) {
 	if path, isUnix := strings.CutPrefix(text, "unix:"); isUnix {
-		path = "/" + strings.TrimLeft(path, "/")
-		return Addr{"unix", filepath.Clean(path)}, text != "unix:" && path != "/" && len(path) <= longestPath
+		named := strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "///") // a URL with a host
+		whole := filepath.IsAbs(path) && !named && !strings.ContainsRune(path, 0)
+		path = filepath.Clean("/" + strings.TrimLeft(path, "/"))
+		return Addr{"unix", path}, whole && path != "/" && len(path) <= LongestPath
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || strings.ContainsAny(host, " /@") {

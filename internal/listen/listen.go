@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -67,21 +68,34 @@ func open(ctx context.Context, a Addr) (net.Listener, error) {
 
 // dropStale removes a socket that no process serves.
 func dropStale(ctx context.Context, path string) error {
+	stale, err := Stale(ctx, path)
+	if stale {
+		return os.Remove(path)
+	}
+	return err
+}
+
+// Stale reports whether a path holds a unix socket that no process serves. It is false, without an error, where there is nothing. Errors: a
+// file of another kind; a socket that a process serves, or may serve.
+func Stale(ctx context.Context, path string) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return false, nil
 	case err != nil:
-		return err
-	case info.Mode()&fs.ModeSocket == 0:
-		return errors.New("a file is there that is no socket")
+		return false, err
+	case info.Mode()&fs.ModeType != fs.ModeSocket:
+		return false, errors.New("a file is there that is no socket")
 	}
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, "unix", path)
-	if err == nil {
-		return errors.Join(errors.New("another process serves this socket"), conn.Close())
+	switch {
+	case err == nil:
+		return false, errors.Join(errors.New("another process listens on this socket"), conn.Close())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return true, nil
 	}
-	return os.Remove(path)
+	return false, fmt.Errorf("another process may listen on this socket: %w", err) // it is busy, say, or for datagrams
 }
 
 // Listeners returns the open listeners, in the order of the addresses.

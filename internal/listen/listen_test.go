@@ -25,16 +25,25 @@ func TestParse(t *testing.T) {
 		"unix:///run//x.sock":               "unix:/run/x.sock",
 		"unix:/a , 127.0.0.1:7070":          "unix:/a 127.0.0.1:7070",
 		"":                                  "",
-		"unix:":                             "",
-		"unix:/":                            "",
-		"127.0.0.1":                         "",
-		"127.0.0.1:x":                       "",
-		"127.0.0.1:080":                     "",
-		"127.0.0.1:65536":                   "",
-		"http://127.0.0.1:80":               "",
-		"a b:80":                            "",
-		"127.0.0.1:80,":                     "",
-		"unix:/" + strings.Repeat("a", 200): "",
+		"unix:rel.sock":                     "",
+		"unix:./rel.sock":                   "",
+		"unix:@abstract":                    "",
+		"unix://rel.sock":                   "",
+		"unix://host/x.sock":                "",
+		"unix://":                           "",
+		"unix:/a\x00b":                      "",
+		"unix:/" + strings.Repeat("a", 106): "unix:/" + strings.Repeat("a", 106),
+		"unix:/" + strings.Repeat("a", 107): "",
+		"unix:///" + strings.Repeat("/", 99) + "a/../" + strings.Repeat("a", 106): "unix:/" + strings.Repeat("a", 106),
+		"unix:":               "",
+		"unix:/":              "",
+		"127.0.0.1":           "",
+		"127.0.0.1:x":         "",
+		"127.0.0.1:080":       "",
+		"127.0.0.1:65536":     "",
+		"http://127.0.0.1:80": "",
+		"a b:80":              "",
+		"127.0.0.1:80,":       "",
 	} {
 		addrs, ok := listen.Parse(text)
 		require.Equal(t, want != "", ok, text)
@@ -90,7 +99,7 @@ func TestSockets(t *testing.T) {
 	require.Equal(t, os.FileMode(0o660), info.Mode().Perm())
 
 	_, err = open()
-	require.ErrorContains(t, err, "another process serves this socket")
+	require.ErrorContains(t, err, "another process listens on this socket")
 	require.NoError(t, set.Close())
 
 	stale, err := net.Listen("unix", path)

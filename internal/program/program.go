@@ -50,14 +50,20 @@ func (p *Program[S]) Main() {
 }
 
 // Run obeys the arguments; see the package. Requested output goes to out, help and the log to errOut. Errors: an unknown flag, a fault of
-// the settings, and those of Serve. None shows a secret.
+// the settings, output that cannot be written, and those of Serve. None shows a secret.
 func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	told := NewOutput(out)
+	return told.Err(p.Name, p.run(ctx, args, told, errOut))
+}
+
+func (p *Program[S]) run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
-	flags.SetOutput(errOut)
+	help := NewOutput(errOut)
+	flags.SetOutput(help)
 	check := flags.Bool("check", false, "print the settings in force, without secrets, and where they come from; or what is wrong with them")
 	tell := flags.Bool("version", false, "print which build this is")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil // it was printed
+		return help.Err(p.Name, nil) // it was printed
 	} else if err != nil {
 		return fmt.Errorf("%s: %w%s", p.Name, err, meantFlag(flags, err))
 	}
@@ -74,7 +80,7 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 		return err
 	}
 	if *check {
-		_, _ = io.WriteString(out, p.Effective(&s, r)) // nobody reads it
+		_, _ = io.WriteString(out, p.Effective(&s, r)) // an Output remembers the error
 	}
 	log := open.NewLogger(p.Pool(&s), errOut, slog.LevelInfo)
 	if warning := p.NoLimit(&s); warning != "" {

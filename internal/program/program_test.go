@@ -143,3 +143,16 @@ func TestLogging(t *testing.T) {
 	require.ErrorContains(t, err, "logLevel is \"WARNING\"; did you mean warn? (NUMATHROTTLE_LOG_LEVEL), allowed: `debug`, `info`, `warn` or `error`")
 	require.ErrorContains(t, err, "logFormat is \"xml\" (NUMATHROTTLE_LOG_FORMAT), allowed: `text` or `json`")
 }
+
+// A full writer has no room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+var errFull = errors.New("no space left")
+
+func TestOutputThatIsLost(t *testing.T) {
+	for _, arg := range []string{"--help", "--version", "--check"} {
+		require.ErrorIs(t, greeter().Run(t.Context(), []string{arg}, full{}, full{}), errFull, arg)
+	}
+}

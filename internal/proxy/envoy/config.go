@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -29,7 +30,8 @@ const (
 
 	connections  = 1024
 	streams      = 1024
-	maxMessage   = 4 << 20 // headers of a request may be in several descriptors
+	maxMessage   = 1 << 20 // headers of a request may be in several descriptors
+	maxHeaders   = 16 << 10
 	defaultGrace = 5 * time.Second
 )
 
@@ -80,12 +82,14 @@ func Run(ctx context.Context, c Config) error {
 	server := grpc.NewServer(
 		grpc.Creds(connCredentials{insecure.NewCredentials()}),
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.UnaryInterceptor(guard(token)),
-		grpc.StreamInterceptor(guardStream(token)),
+		grpc.InTapHandle(guard(token)),
+		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(streams),
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: time.Hour, Time: time.Minute, Timeout: 20 * time.Second}),
+		// Envoy's connection_keepalive may ping each millisecond, also while there is no call. A ping is cheaper than a call.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Nanosecond, PermitWithoutStream: true}),
 	)
 	ratelimit.RegisterRateLimitServiceServer(server, &service{
 		limiter: c.Limiter, key: c.Key, askOnly: c.AskOnly, wait: c.MaxWait, log: c.Logger,
@@ -124,29 +128,18 @@ func serve(ctx context.Context, grace time.Duration, server *grpc.Server, set *l
 	return errors.Join(failed, set.Close())
 }
 
+// guard returns what admits or refuses a call when its headers have come, before anything is read of its message.
+func guard(token listen.Token) tap.ServerInHandle {
+	return func(ctx context.Context, _ *tap.Info) (context.Context, error) { return ctx, checkToken(ctx, token) }
+}
+
 func checkToken(ctx context.Context, token listen.Token) error {
 	md, _ := metadata.FromIncomingContext(ctx)
+	conn := connOf(ctx)
 	if token.Matches(md.Get("authorization")) {
-		admit(ctx)
+		conn.admit()
 		return nil
 	}
+	conn.refuse()
 	return status.Error(codes.Unauthenticated, "the token is missing or wrong, allowed: authorization: Bearer TOKEN")
-}
-
-func guard(token listen.Token) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		if err := checkToken(ctx, token); err != nil {
-			return nil, err
-		}
-		return handler(ctx, req)
-	}
-}
-
-func guardStream(token listen.Token) grpc.StreamServerInterceptor {
-	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if err := checkToken(stream.Context(), token); err != nil {
-			return err
-		}
-		return handler(srv, stream)
-	}
 }

@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"net"
+	"sync/atomic"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -17,27 +18,46 @@ type connCredentials struct {
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (c connCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return conn, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, conn}, nil
+	return conn, &connInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, conn: conn}, nil
 }
 
 // Clone implements credentials.TransportCredentials.
 func (c connCredentials) Clone() credentials.TransportCredentials { return c }
 
-// A connInfo is the connection of a call.
+// maxRefused is how many calls without the token a connection may make.
+const maxRefused = 100
+
+// A connInfo is the connection of a call. A nil one does nothing.
 type connInfo struct {
 	credentials.CommonAuthInfo
 
-	conn net.Conn
+	conn    net.Conn
+	refused atomic.Int32 // calls
 }
 
 // AuthType implements credentials.AuthInfo.
-func (connInfo) AuthType() string { return "insecure" }
+func (*connInfo) AuthType() string { return "insecure" }
+
+// connOf returns the connection of a call; nil if it is not known.
+func connOf(ctx context.Context) *connInfo {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	c, _ := p.AuthInfo.(*connInfo)
+	return c
+}
 
 // admit reports the caller as authorised, so that its connection may last.
-func admit(ctx context.Context) {
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(connInfo); ok {
-			listen.AdmitConn(info.conn)
-		}
+func (c *connInfo) admit() {
+	if c != nil {
+		listen.AdmitConn(c.conn)
+	}
+}
+
+// refuse counts a call without the token, and closes the connection after too many.
+func (c *connInfo) refuse() {
+	if c != nil && c.refused.Add(1) > maxRefused {
+		_ = c.conn.Close() // its reader reports that
 	}
 }

@@ -78,7 +78,7 @@ static_resources:
     typed_extension_protocol_options:
       envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
         "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
-        explicit_http_config: {http2_protocol_options: {}}
+        explicit_http_config: {http2_protocol_options: {connection_keepalive: {interval: 0.02s, timeout: 5s}}}
     load_assignment:
       cluster_name: limiter
       endpoints: [{lb_endpoints: [{endpoint: {address: {pipe: {path: %q}}}}]}]

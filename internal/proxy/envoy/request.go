@@ -16,6 +16,7 @@ import (
 const (
 	maxHits        = 1_000_000_000 // higher values count as this
 	maxDescriptors = 64
+	maxEntries     = 1024 // of all descriptors together
 )
 
 // A call is a parsed request. If several descriptors give a number of the same kind, the largest counts.
@@ -37,8 +38,13 @@ type call struct {
 // a header and so of a tag, cause no error.
 func (s *service) read(r *ratelimit.RateLimitRequest) (c call, err error) {
 	all := r.GetDescriptors()
-	if len(all) == 0 || len(all) > maxDescriptors {
-		return c, fmt.Errorf("descriptors has %d items, allowed: 1 to %d", len(all), maxDescriptors)
+	switch {
+	case len(all) == 0:
+		return c, fmt.Errorf("descriptors has 0 items, allowed: 1 to %d", maxDescriptors)
+	case len(all) > maxDescriptors:
+		return c, fmt.Errorf("descriptors has too many items, allowed: 1 to %d", maxDescriptors)
+	case len(all[0].GetEntries()) > maxEntries:
+		return c, fmt.Errorf("entries of all descriptors has too many items, allowed: %d", maxEntries)
 	}
 	for _, d := range all {
 		s.count(&c, r, d, s.tag(d))

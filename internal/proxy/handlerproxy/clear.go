@@ -5,50 +5,61 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"time"
+
+	"github.com/numaproj/numaflow-go/pkg/info"
+
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
-// clear removes the files of an earlier run, so that the platform waits for this one. It deletes only a socket, and a file that can be a
-// server info, in case a setting names a wrong file.
+// clear removes the files of an earlier run, so that the platform waits for this one. A setting may name a wrong file: it deletes nothing
+// unless both are what a run leaves, a socket on which nobody listens and a server info.
 func (p *proxy) clear() error {
-	var d net.Dialer
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if conn, err := d.DialContext(ctx, "unix", p.Socket); err == nil {
-		_ = conn.Close()
-		return fmt.Errorf("handlerproxy: socket is %q, on which another process listens, allowed: one of its own; "+
-			"does the handler listen on the platform's socket?", p.Socket)
+	socket, err := listen.Stale(ctx, p.Socket)
+	if err != nil {
+		err = fmt.Errorf("handlerproxy: socket is %q: %w, which stays, allowed: a path at which there is nothing, or a socket that an earlier "+
+			"run has left; does the handler listen on the platform's socket?", p.Socket, err)
 	}
-	return errors.Join(
-		remove("socket", p.Socket, "a path at which there is a socket or nothing", isSocket),
-		remove("serverInfo", p.ServerInfo, "a path at which there is a server-info file or nothing", isServerInfo),
-	)
+	told, infoErr := p.staleInfo()
+	if err := errors.Join(err, infoErr); err != nil {
+		return err
+	}
+	return errors.Join(remove(p.Socket, socket), remove(p.ServerInfo, told))
 }
 
-// remove deletes the file at the path of a setting, if an earlier run can have left it.
-func remove(setting, path, allowed string, left func(found fs.FileInfo) bool) error {
-	found, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+func remove(path string, stale bool) error {
+	if !stale {
 		return nil
-	case err == nil && !left(found):
-		return fmt.Errorf("handlerproxy: %s is %q, where there is a file of another kind, which is not deleted, allowed: %s", setting, path, allowed)
-	case err == nil:
-		err = os.Remove(path)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("handlerproxy: what an earlier run has left: %w", err)
 	}
 	return nil
 }
 
-func isSocket(found fs.FileInfo) bool { return found.Mode()&fs.ModeType == fs.ModeSocket }
-
 // longestInfo exceeds the size of any server info, in bytes.
 const longestInfo = 64 << 10
 
-func isServerInfo(found fs.FileInfo) bool {
-	return found.Mode().IsRegular() && found.Size() <= longestInfo
+// staleInfo reports whether there is a server info of an earlier run. Errors: a file of another kind, or the handler's own.
+func (p *proxy) staleInfo() (bool, error) {
+	found, err := os.Lstat(p.ServerInfo)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("handlerproxy: serverInfo: %w", err)
+	}
+	if of, err := os.Stat(p.HandlerServerInfo); err == nil && os.SameFile(of, found) {
+		return false, fmt.Errorf("handlerproxy: serverInfo is %q, which is the handler's file, too, allowed: another one than handlerServerInfo", p.ServerInfo)
+	}
+	if found.Mode().IsRegular() && found.Size() <= longestInfo {
+		if _, about, err := readInfo(p.ServerInfo); err == nil && (about.Protocol == info.UDS || about.Protocol == info.TCP) {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("handlerproxy: serverInfo is %q, where there is a file of another kind, which stays, "+
+		"allowed: a path at which there is nothing, or a server info that an earlier run has left", p.ServerInfo)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -152,24 +154,21 @@ func (c Config) Validate() error {
 		return config.Join(faults)
 	}
 	c = c.withDefaults()
-	if c.Socket == c.HandlerSocket {
+	if filepath.Clean(c.Socket) == filepath.Clean(c.HandlerSocket) {
 		bad("handlerSocket", fmt.Sprintf("is %q, which is the platform's socket, too", c.HandlerSocket), "another one than socket")
 	}
-	if c.ServerInfo == c.HandlerServerInfo {
+	if filepath.Clean(c.ServerInfo) == filepath.Clean(c.HandlerServerInfo) {
 		bad("handlerServerInfo", fmt.Sprintf("is %q, which is the platform's file, too", c.HandlerServerInfo), "another one than serverInfo")
 	}
 	for _, path := range []struct{ field, path string }{{"socket", c.Socket}, {"handlerSocket", c.HandlerSocket}} {
-		if len(path.path) > longestSocket {
-			bad(path.field, fmt.Sprintf("is %d bytes long", len(path.path)), fmt.Sprintf("at most %d, which is the system's bound", longestSocket))
+		if len(path.path) > listen.LongestPath {
+			bad(path.field, fmt.Sprintf("is %d bytes long", len(path.path)), fmt.Sprintf("at most %d, which is the system's bound", listen.LongestPath))
 		}
 	}
 	c.checkActions(bad)
 	c.checkOptions(bad)
 	return config.Join(faults)
 }
-
-// longestSocket is the maximum length of a unix socket's path on Linux.
-const longestSocket = 107
 
 func kindNames() string {
 	names := make([]string, 0, len(layouts))

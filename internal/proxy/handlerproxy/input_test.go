@@ -106,12 +106,12 @@ func TestASocketThatSomebodyElseServes(t *testing.T) {
 	lis, err := lc.Listen(t.Context(), "unix", c.Socket)
 	require.NoError(t, err)
 	defer func() { _ = lis.Close() }()
-	require.ErrorContains(t, handlerproxy.Run(within(t), c), "on which another process listens")
+	require.ErrorContains(t, handlerproxy.Run(within(t), c), "another process listens on this socket")
 }
 
 func TestWhatAnEarlierRunHasLeftIsTakenAway(t *testing.T) {
 	c := configured(t, handlerproxy.Map, grantAll())
-	require.NoError(t, os.WriteFile(c.ServerInfo, []byte("old"), 0o600))
+	require.NoError(t, info.Write(about("unary-map"), info.WithServerInfoFilePath(c.ServerInfo)))
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.Socket})
 	require.NoError(t, err)
 	left.SetUnlinkOnClose(false)

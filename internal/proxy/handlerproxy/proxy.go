@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/numaproj-contrib/numathrottle"
@@ -206,6 +207,8 @@ func (p *proxy) listenAndServe(ctx context.Context, raw []byte) error {
 		grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.handle),
 		grpc.MaxRecvMsgSize(p.MaxMessageSize), grpc.MaxSendMsgSize(p.MaxMessageSize),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
+		// The platform may ping as often as it likes.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Nanosecond, PermitWithoutStream: true}),
 	)
 	if err := p.publish(raw); err != nil {
 		return errors.Join(err, lis.Close())

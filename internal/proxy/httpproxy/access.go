@@ -46,7 +46,7 @@ func (p *handler) admit(w http.ResponseWriter, r *http.Request, forward bool) *p
 func (p *handler) mayForward(r *http.Request) *proxy.Error {
 	name, port := r.URL.Hostname(), r.URL.Port()
 	if port == "" && r.Method != http.MethodConnect {
-		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
+		port = defaultPorts[r.URL.Scheme]
 	}
 	switch {
 	case !p.forward.allow(name, port):
@@ -89,7 +89,7 @@ func (p *handler) isUpstream(host, port string) bool {
 	}
 	own := p.upstream.Port()
 	if own == "" {
-		own = map[string]string{"http": "80", "https": "443"}[p.upstream.Scheme]
+		own = defaultPorts[p.upstream.Scheme]
 	}
 	return own == port
 }

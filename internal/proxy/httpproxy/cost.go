@@ -1,6 +1,8 @@
 package httpproxy
 
 import (
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,8 +12,8 @@ import (
 
 // The allowed values in settings and their faults.
 const (
-	allowedCost   = "a whole number, `bytes/N` with N above 0, `header NAME`, `json PATH` such as `options.tokens`, or `llm`"
-	allowedTag    = "`header NAME`, `json PATH` such as `model`, `key` (who the request is from) or `host`"
+	allowedCost   = "a whole number, `bytes/N` with N above 0, `header NAME` (one that is passed on), `json PATH` such as `options.tokens`, or `llm`"
+	allowedTag    = "`header NAME` (one that is passed on), `json PATH` such as `model`, `key` (who the request is from) or `host`"
 	allowedSettle = "`drawn`, `usage` or `header NAME`"
 )
 
@@ -47,7 +49,7 @@ func parseCost(text string) (rule costRule, ok bool) {
 		return fixedCost(1), true
 	case text == "llm":
 		return costRule{draw: llmDraw, passed: func(m *message, _ int64) int { return m.facts().llm.estimate(0) }, estimates: true}, true
-	case word == "header" && isHeaderName(argument):
+	case word == "header" && isRuleHeader(argument):
 		return costRule{draw: headerCost(argument)}, true
 	case word == "json":
 		path, ok := costrule.ParsePath(argument)
@@ -86,9 +88,9 @@ func bytesCost(per int64) costRule {
 // headerCost takes the cost from a header. Without it a request costs one token.
 func headerCost(name string) func(m *message) (int, error) {
 	return func(m *message) (int, error) {
-		values := m.req.Header.Values(name)
-		if len(values) == 0 {
-			return 1, nil
+		values, err := valuesOf(m.req.Header, name)
+		if len(values) == 0 || err != nil {
+			return 1, err
 		}
 		most := 0
 		for _, text := range values {
@@ -145,10 +147,10 @@ func parseTag(text string) (rule tagRule, ok bool) {
 	case text == "":
 		return tagRule{}, true
 	case text == "host":
-		return tagRule{of: func(m *message) (string, error) { return m.host, nil }}, true
+		return tagRule{of: hostTag}, true
 	case text == "key":
 		return tagRule{of: keyTag}, true
-	case word == "header" && isHeaderName(argument):
+	case word == "header" && isRuleHeader(argument):
 		return tagRule{of: headerTag(argument)}, true
 	case word == "json":
 		path, ok := costrule.ParsePath(argument)
@@ -167,9 +169,22 @@ func jsonTag(path costrule.Path) func(m *message) (string, error) {
 			return "", notJSON("tag", place, fault)
 		case !ok && !m.whole:
 			return "", notRead("tag", place)
+		case v.Kind == costrule.Object, v.Kind == costrule.List:
+			return "", proxy.FieldError(place, v.Shown(), "a text, a number, true or false")
 		}
-		return v.Text(), nil
+		return v.Tag(), nil
 	}
+}
+
+// ending are headers that are not passed on as they came, so that no rule can read them.
+var ending = []string{
+	"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade", tokenHeader,
+}
+
+// isRuleHeader reports whether a text is the name of a header that a rule can read.
+func isRuleHeader(text string) bool {
+	return isHeaderName(text) && !slices.Contains(ending, http.CanonicalHeaderKey(text))
 }
 
 func isHeaderName(text string) bool {

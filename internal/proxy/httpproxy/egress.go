@@ -87,7 +87,7 @@ func portOf(u *url.URL) string {
 	if port := u.Port(); port != "" {
 		return port
 	}
-	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return defaultPorts[u.Scheme]
 }
 
 // forRequest is the Proxy function for http.Transport.

@@ -13,8 +13,8 @@ import (
 // A message is a request as the rules see it.
 type message struct {
 	req *http.Request
-	// host is its target.
-	host string
+	// host is its target, and port the one that its scheme has by default; empty for a tunnel.
+	host, port string
 	// body is the read part of its body, and whole reports whether that is all.
 	body  []byte
 	whole bool

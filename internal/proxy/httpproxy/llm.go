@@ -1,18 +1,21 @@
 package httpproxy
 
 import (
+	"fmt"
 	"net/http"
 	"path"
 	"strings"
+	"unicode"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
 // The estimate for a request to an LLM: four bytes of its text are a token, and an answer has its maximum length.
 const (
 	bytesPerToken = 4
 	outputTokens  = 1024
-	// longestLimit is the maximum length of the text of a limit on the answer, in bytes.
+	// longestLimit is the maximum length of the text of a limit on the answer in a form, in bytes.
 	longestLimit = 512
 )
 
@@ -26,11 +29,13 @@ type llm struct {
 
 	output, times int64 // maximum length and number of answers; 0: not in the request
 
+	unread string // a limit that cannot be read, while a service may read it; empty: none
+
 	open  medium // the medium of the unfinished end of a body that is not JSON
 	bytes int64  // read of it
 }
 
-// The names of limits on an answer, and of the number of answers, in the spelling of plain.
+// The names of limits on an answer, and of the number of answers, in the form of costrule.Plain.
 var (
 	outputNames = names("max_tokens max_completion_tokens max_output_tokens max_new_tokens max_token_count " +
 		"max_tokens_to_sample max_gen_len num_predict n_predict")
@@ -42,17 +47,9 @@ var (
 func names(list string) map[string]bool {
 	set := map[string]bool{}
 	for name := range strings.FieldsSeq(list) {
-		set[plain(name)] = true
+		set[costrule.Plain(name)] = true
 	}
 	return set
-}
-
-// spelling removes differences between names. Services in Go accept a long s for an s.
-var spelling = strings.NewReplacer("_", "", "-", "", "ſ", "s")
-
-// plain returns a name in one spelling for snake and camel case.
-func plain(name string) string {
-	return strings.ToLower(spelling.Replace(name))
 }
 
 // newLLM starts the estimate for a request, whose body is fed to it.
@@ -93,7 +90,7 @@ func embeds(p string) bool {
 	if _, verb, ok := strings.Cut(last, ":"); ok && !strings.Contains(p, "/invoke") {
 		last = verb // Gemini: /v1beta/models/gemini-embedding-001:embedContent
 	}
-	last = plain(last)
+	last = costrule.Plain(last)
 	for _, word := range []string{"embed", "rerank", "moderations", "counttokens", "tokenize"} {
 		if strings.Contains(last, word) {
 			return true
@@ -114,16 +111,18 @@ func (l *llm) feed(p []byte) {
 
 // value processes a value of a JSON body.
 func (l *llm) value(v costrule.Value) {
+	if (v.Kind == costrule.Figure || v.Kind == costrule.String) && !l.scanner.InList() && l.isLimit() {
+		l.limit(l.scanner.Key(0), v.Text(), v.Cut())
+	}
 	switch {
-	case v.Kind == costrule.String && v.Len >= shortestMedium:
+	case v.Kind != costrule.String:
+	case v.Len >= shortestMedium:
 		if medium, prefix := l.inside(v); medium != text {
 			l.media += int64(v.Len)
 			l.tokens += medium.tokens(decoded(v.Len - prefix))
 		}
-	case v.Kind == costrule.String && isRemoteImage(l.scanner, v):
+	case isRemoteImage(l.scanner, v):
 		l.tokens += imageTokens
-	case (v.Kind == costrule.Figure || v.Kind == costrule.String && v.Len < longestLimit) && !l.scanner.InList() && l.isLimit():
-		l.limit(l.scanner.Key(0), v.Text())
 	}
 }
 
@@ -131,26 +130,41 @@ func (l *llm) value(v costrule.Value) {
 func (l *llm) isLimit() bool {
 	depth := l.scanner.Depth()
 	for out := 1; out < depth && depth <= 3; out++ {
-		if !groupNames[plain(l.scanner.Key(out))] {
+		if !groupNames[costrule.Plain(l.scanner.Key(out))] {
 			return false
 		}
 	}
 	return depth > 0 && depth <= 3
 }
 
-// limit processes a limit on the answer. Of several the largest counts, and values that are not numbers above 0 are ignored.
-func (l *llm) limit(name, value string) {
-	name = plain(name)
+// limit processes a limit on the answer. Of several the largest counts. Words such as "auto" are ignored. Other texts with digits, which
+// some services read as numbers (5_000), cannot be read, and neither can one that is not kept completely (cut).
+func (l *llm) limit(name, value string, cut bool) {
 	at := &l.output
-	switch {
-	case timesNames[name]:
+	switch plain := costrule.Plain(name); {
+	case timesNames[plain]:
 		at = &l.times
-	case !outputNames[name]:
+	case !outputNames[plain]:
 		return
 	}
-	if n, ok := costrule.Number(value); ok {
+	n, ok := costrule.Number(value)
+	switch {
+	case ok && !cut:
 		*at = max(*at, int64(n))
+	case cut || strings.ContainsFunc(value, unicode.IsDigit) && !strings.Contains(value, "-"):
+		l.unread = name
 	}
+}
+
+// fault returns the answer to a body that cannot be read; nil: it can be, so far.
+func (l *llm) fault(s *costrule.Scanner) *unreadableError {
+	switch {
+	case s.Broken():
+		return &unreadableError{"llm", notJSON("cost", "llm", "(no valid JSON, or too deep)")}
+	case l.unread != "":
+		return &unreadableError{"llm", proxy.FieldError(fmt.Sprintf("%.40q", l.unread), "a text with digits, or a very long one", costrule.AllowedNumber)}
+	}
+	return nil
 }
 
 // estimate returns the cost of a request whose body has rest more bytes, which are assumed to be like its last ones.
@@ -193,8 +207,8 @@ func llmDraw(m *message) (int, error) {
 		rest = max(m.req.ContentLength-int64(len(m.body)), 0)
 	}
 	f := m.facts()
-	if f.scanner.Broken() {
-		return 0, &unreadableError{"llm", notJSON("cost", "llm", "(no valid JSON, or too deep)")}
+	if fault := f.llm.fault(&f.scanner); fault != nil {
+		return 0, fault
 	}
 	return f.llm.estimate(rest), nil
 }

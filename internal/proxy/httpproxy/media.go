@@ -51,19 +51,19 @@ func (m medium) tokens(size int64) int64 {
 // decoded returns the decoded length of n bytes of base64.
 func decoded(n int) int64 { return int64(max(n, 0)) / 4 * 3 }
 
-// mediaNames are the fields in which services accept base64, in the spelling of plain. In all others it counts as text, because a model
+// mediaNames are the fields in which services accept base64, in the form of costrule.Plain. In all others it counts as text, because a model
 // reads it there.
 var mediaNames = names("data bytes url uri image images image_url image_base64 input_image audio video file file_data document " +
 	"base64 b64_json bytes_base64_encoded")
 
 // inside returns the medium of a string in a JSON body, and how many bytes at its beginning are not base64.
 func (l *llm) inside(v costrule.Value) (m medium, prefix int) {
-	name := plain(l.scanner.Key(0))
+	name := costrule.Plain(l.scanner.Key(0))
 	if !mediaNames[name] {
 		return text, 0
 	}
 	head := bytes.TrimPrefix(v.Raw, []byte(`"`))
-	kind := name + " " + plain(l.scanner.Key(1))
+	kind := name + " " + costrule.Plain(l.scanner.Key(1))
 	odd := 0
 	if bytes.HasPrefix(head, []byte("data:")) {
 		i := bytes.IndexByte(head, ',')
@@ -124,7 +124,7 @@ func isRemoteImage(s *costrule.Scanner, v costrule.Value) bool {
 	if !bytes.HasPrefix(v.Raw, []byte(`"http`)) {
 		return false
 	}
-	name, around := plain(s.Key(0)), plain(s.Key(1))
+	name, around := costrule.Plain(s.Key(0)), costrule.Plain(s.Key(1))
 	return name == "imageurl" || name == "url" && (around == "imageurl" || around == "image" || around == "source")
 }
 
@@ -186,8 +186,8 @@ func (l *llm) readForm(body []byte, boundary string) {
 		case m != text:
 			l.media += n
 			l.tokens += m.tokens(n)
-		case n < longestLimit:
-			l.limit(part.FormName(), head.String())
+		default:
+			l.limit(part.FormName(), head.String(), n >= longestLimit)
 		}
 	}
 }

@@ -148,12 +148,12 @@ func (p *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.Write(w)
 		return
 	}
+	dropHops(r)
 	if r.Method == http.MethodConnect {
 		closeUnread(w, in) // it has none, and further bytes are for the other side
 		p.connect(w, r)
 		return
 	}
-	dropUpgrade(r)
 	body, err := p.readBody(r, in)
 	if err != nil {
 		p.failedCall(w, r, call{body: in}, err)
@@ -167,7 +167,7 @@ func (p *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx := context.WithValue(r.Context(), callKey{}, c)
-	if p.cost.passed != nil && !body.whole || p.cost.tunnels && isHandshake(r) {
+	if !body.whole && (p.cost.passed != nil || len(m.paths) > 0) || p.cost.tunnels && isHandshake(r) {
 		sent := &sending{rule: p.cost, m: m}
 		if ctx = sent.with(ctx); !body.whole {
 			body.rest = &sentBody{body.rest, sent}
@@ -181,17 +181,16 @@ func (p *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.reverse.ServeHTTP(&timedWriter{ResponseWriter: w, control: http.NewResponseController(w), idle: p.IdleTimeout}, out)
 }
 
-// hostOf returns the target host of a request.
-func (p *handler) hostOf(r *http.Request) string {
-	if r.URL.Host != "" || p.upstream == nil {
-		return r.URL.Host
-	}
-	return p.upstream.Host
-}
+// defaultPorts are the ports of schemes.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
 // messageOf returns a request as a message for the rules.
 func (p *handler) messageOf(r *http.Request, b *body) *message {
-	m := &message{req: r, host: p.hostOf(r), body: b.kept, whole: b.whole, estimates: p.cost.estimates}
+	to := r.URL
+	if to.Host == "" && p.upstream != nil {
+		to = p.upstream
+	}
+	m := &message{req: r, host: to.Host, port: defaultPorts[to.Scheme], body: b.kept, whole: b.whole, estimates: p.cost.estimates}
 	for _, path := range []costrule.Path{p.cost.path, p.tag.path} {
 		if path != nil {
 			m.paths = append(m.paths, path)

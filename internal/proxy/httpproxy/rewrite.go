@@ -22,7 +22,7 @@ func (p *handler) rewrite(r *httputil.ProxyRequest) {
 		p.keepPath(r.Out.URL, raw)
 	}
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		if values, ok := r.In.Header[name]; ok && !hasToken(r.In.Header["Connection"], name) {
+		if values, ok := r.In.Header[name]; ok {
 			r.Out.Header[name] = values
 		}
 	}
@@ -69,13 +69,23 @@ func isHandshake(r *http.Request) bool {
 		hasToken(r.Header["Connection"], "Upgrade") && len(upgrade) == 1 && strings.EqualFold(upgrade[0], "websocket")
 }
 
-// dropUpgrade removes the request for another protocol, which is a hop-by-hop matter.
-func dropUpgrade(r *http.Request) {
-	if isHandshake(r) {
-		return
+// dropHops removes the headers that end at the proxy: those that Connection names, and the request for another protocol. The rules then read
+// the same headers as the service.
+func dropHops(r *http.Request) {
+	handshake := isHandshake(r)
+	for _, value := range r.Header["Connection"] {
+		for name := range strings.SplitSeq(value, ",") {
+			switch name = http.CanonicalHeaderKey(strings.TrimSpace(name)); {
+			case name == "Connection", name == "Te", name == "Upgrade" && handshake: // the reverse proxy needs them
+			default:
+				delete(r.Header, name)
+			}
+		}
 	}
-	r.Header.Del("Upgrade")
-	r.Header.Del("HTTP2-Settings")
+	if !handshake {
+		r.Header.Del("Upgrade")
+		r.Header.Del("HTTP2-Settings")
+	}
 }
 
 // hasToken reports whether a header, such as Connection, lists a word.

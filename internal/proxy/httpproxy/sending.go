@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
@@ -26,7 +27,11 @@ type sendingKey struct{}
 
 // with returns the context of a request that s measures.
 func (s *sending) with(ctx context.Context) context.Context {
-	return costrule.WithPassed(context.WithValue(ctx, sendingKey{}, s), s.cost)
+	ctx = context.WithValue(ctx, sendingKey{}, s)
+	if s.rule.passed == nil {
+		return ctx
+	}
+	return costrule.WithPassed(ctx, s.cost)
 }
 
 func sendingOf(ctx context.Context) *sending {
@@ -42,11 +47,19 @@ func (s *sending) pass(p []byte) error {
 		return errSettled
 	}
 	s.passed += int64(len(p))
-	if s.rule.estimates {
-		f := s.m.facts()
-		f.feed(p)
-		if f.scanner.Broken() {
-			return notJSON("cost", "llm", "(no valid JSON, or too deep)")
+	if !s.rule.estimates && len(s.m.paths) == 0 {
+		return nil
+	}
+	f := s.m.facts()
+	f.feed(p)
+	if f.llm != nil {
+		if fault := f.llm.fault(&f.scanner); fault != nil {
+			return fault.answer
+		}
+	}
+	for _, place := range f.places { // of the tag: a cost there needs the whole body
+		if _, _, fault := place.Found(&f.scanner); fault != "" {
+			return notJSON("tag", "json "+strings.Join(place.Path, "."), fault)
 		}
 	}
 	return nil

@@ -1,10 +1,8 @@
 package httpproxy
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"unicode"
@@ -16,43 +14,47 @@ import (
 // maxTag is the longest tag, in bytes.
 const maxTag = 256
 
-// keyHeaders are the headers in which services expect a caller's key.
-var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
-
-// keyTag identifies callers by a hash prefix of their keys, which reveals nothing of the key. The proxy does not know which of several keys
-// a service uses, so they must be equal.
-func keyTag(m *message) (string, error) {
-	key := ""
-	for _, name := range keyHeaders {
-		for _, value := range m.req.Header.Values(name) {
-			if scheme, rest, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "Bearer") {
-				value = strings.TrimSpace(rest) // one key has one tag, in any form
-			}
-			if value != "" && key != "" && value != key {
-				return "", proxy.NewError(http.StatusBadRequest, proxy.BadRequest,
-					"the request has several keys (not shown), allowed: one, for the limit is told apart by it")
-			}
-			key = cmp.Or(value, key)
-		}
-	}
-	if key == "" {
-		return "", nil
-	}
-	sum := sha256.Sum256([]byte(key))
-	return "key-" + hex.EncodeToString(sum[:8]), nil
-}
-
 // headerTag takes the tag from a header, which must not occur with different values: a service may use either.
 func headerTag(name string) func(m *message) (string, error) {
 	return func(m *message) (string, error) {
-		values := m.req.Header.Values(name)
+		values, err := valuesOf(m.req.Header, name)
+		if len(values) == 0 || err != nil {
+			return "", err
+		}
 		for _, value := range values {
 			if value != values[0] {
 				return "", proxy.FieldError("header "+name, fmt.Sprintf("%.40q and %.40q", values[0], value), "one value")
 			}
 		}
-		return m.req.Header.Get(name), nil
+		return values[0], nil
 	}
+}
+
+// valuesOf returns the values of a header. It refuses one whose name has underscores for dashes, which many services read as the same.
+func valuesOf(h http.Header, name string) ([]string, error) {
+	dashes := strings.ReplaceAll(name, "_", "-")
+	for other := range h {
+		if !strings.EqualFold(other, name) && strings.EqualFold(strings.ReplaceAll(other, "_", "-"), dashes) {
+			return nil, proxy.FieldError("header "+name, fmt.Sprintf("spelled %.40q", other), name)
+		}
+	}
+	return h.Values(name), nil
+}
+
+// hostTag is the target, in one spelling: without the port of its scheme.
+func hostTag(m *message) (string, error) {
+	name, port, err := net.SplitHostPort(m.host)
+	if err != nil {
+		name, port = strings.TrimSuffix(strings.TrimPrefix(m.host, "["), "]"), ""
+	}
+	name = canonical(name)
+	if port == "" || port == m.port {
+		if strings.Contains(name, ":") {
+			name = "[" + name + "]"
+		}
+		return name, nil
+	}
+	return net.JoinHostPort(name, port), nil
 }
 
 // checkTag returns an error for an invalid tag of a caller.

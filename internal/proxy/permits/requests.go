@@ -1,6 +1,8 @@
 package permits
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -190,6 +192,13 @@ func isOutcome(word string, optional bool) error {
 	return proxy.FieldError("outcome", fmt.Sprintf("%.40q", word), "accepted, refused or overloaded")
 }
 
+// mark is the byte order mark, with which some clients begin UTF-8.
+const mark = "\ufeff"
+
+func packed(problem string) error {
+	return proxy.NewError(http.StatusUnsupportedMediaType, proxy.MediaType, problem+", allowed: JSON that is not packed")
+}
+
 // decode reads the body of a request into r.
 func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error }) error {
 	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
@@ -198,7 +207,19 @@ func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error
 		return proxy.NewError(http.StatusUnsupportedMediaType, proxy.MediaType,
 			fmt.Sprintf("Content-Type is %.60q, allowed: application/json", req.Header.Get("Content-Type")))
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxBody))
+	if coding := strings.Join(req.Header.Values("Content-Encoding"), ", "); coding != "" && !strings.EqualFold(coding, "identity") {
+		return packed(fmt.Sprintf("Content-Encoding is %.40q", coding))
+	}
+	body := bufio.NewReader(http.MaxBytesReader(w, req.Body, maxBody))
+	switch head, _ := body.Peek(len(mark)); {
+	case string(head) == mark:
+		_, _ = body.Discard(len(mark))
+	case bytes.HasPrefix(head, []byte("\x1f\x8b")):
+		return packed("the body is gzip")
+	case bytes.IndexByte(head, 0) >= 0, bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return proxy.NewError(http.StatusBadRequest, proxy.BadRequest, "the body is UTF-16 or UTF-32, allowed: JSON in UTF-8")
+	}
+	dec := json.NewDecoder(body)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(r); err != nil {
 		return badJSON(err)

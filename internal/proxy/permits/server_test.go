@@ -2,6 +2,7 @@ package permits
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -390,6 +391,40 @@ func TestBadRequests(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, 415, res.StatusCode, "a page in a browser can send this to loopback")
+}
+
+// A body that is JSON in another wrapping is either read, or the answer says what is wrong with it.
+func TestBodiesInOtherForms(t *testing.T) {
+	d := newDesk(apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000, Burst: 100})}.withDefaults())
+	var gz bytes.Buffer
+	zip := gzip.NewWriter(&gz)
+	_, err := io.WriteString(zip, `{}`)
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	for _, c := range []struct {
+		body, coding string
+		status       int
+		message      string
+	}{
+		{"\ufeff{}", "", 200, ""},
+		{"\ufeff \n{\"tokens\":0}", "identity", 200, ""},
+		{"\ufeff", "", 400, "is not the JSON object"},
+		{"", "", 400, "is not the JSON object"},
+		{"{", "", 400, "is not the JSON object"},
+		{gz.String(), "gzip", 415, `Content-Encoding is \"gzip\", allowed: JSON that is not packed`},
+		{"{}", "br", 415, `Content-Encoding is \"br\", allowed: JSON that is not packed`},
+		{gz.String(), "", 415, "the body is gzip, allowed: JSON that is not packed"},
+		{"{\x00}\x00", "", 400, "the body is UTF-16 or UTF-32, allowed: JSON in UTF-8"},
+		{"\xff\xfe{\x00}\x00", "", 400, "the body is UTF-16 or UTF-32, allowed: JSON in UTF-8"},
+	} {
+		req := httptest.NewRequest(http.MethodPost, "/v1/acquire", strings.NewReader(c.body))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Encoding", c.coding)
+		w := httptest.NewRecorder()
+		d.handler().ServeHTTP(w, req)
+		require.Equal(t, c.status, w.Code, "%q %s", c.body, w.Body)
+		require.Contains(t, w.Body.String(), c.message, "%q", c.body)
+	}
 }
 
 func TestSoManyPermitsAtMost(t *testing.T) {

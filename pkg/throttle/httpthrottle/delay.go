@@ -31,8 +31,8 @@ func (a Answer) clock() clock {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(a.Header.Get("Age")), 10, 31); err == nil {
 		c.age = time.Duration(seconds) * time.Second
 	}
-	if date, err := http.ParseTime(a.Header.Get("Date")); err == nil {
-		if now := date.Add(c.age); now.Sub(a.At).Abs() <= believedSkew {
+	if made, ok := date(strings.TrimSpace(a.Header.Get("Date"))); ok {
+		if now := made.Add(c.age); now.Sub(a.At).Abs() <= believedSkew {
 			c.now = now
 		}
 	}
@@ -137,22 +137,31 @@ func decimal(s string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(s)
 }
 
-// dates are the forms of a date besides those of HTTP. A date without a zone is in UTC. A fraction of the seconds is read in each.
+// dates are the forms of a date besides those of HTTP, without a day of the week. A date without a zone is in UTC. A fraction of the seconds
+// is read in each.
 var dates = [...]string{
 	time.RFC3339,
 	"2006-01-02T15:04:05",
 	"2006-01-02T15:04:05-0700",
 	"2006-01-02 15:04:05Z07:00",
 	"2006-01-02 15:04:05",
-	"2006-01-02 15:04:05 UTC",
-	time.RFC1123Z,
-	"Mon, 02 Jan 2006 15:04:05 UTC",
+	"2006-01-02 15:04:05 -0700",
+	"2 Jan 2006 15:04:05 -0700",
+	"2-Jan-2006 15:04:05 -0700",
+	"2-Jan-06 15:04:05 -0700",
 }
+
+// weekday finds the day of the week before a date.
+var weekday = regexp.MustCompile(`(?i)^(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?, *`)
+
+// utc finds a word for UTC behind a date.
+var utc = regexp.MustCompile(`(?i) (?:gmt|utc?|z)$`)
 
 func date(s string) (time.Time, bool) {
 	if t, err := http.ParseTime(s); err == nil {
 		return t, true
 	}
+	s = utc.ReplaceAllString(weekday.ReplaceAllString(s, ""), " +0000")
 	for _, form := range dates {
 		if t, err := time.Parse(form, s); err == nil {
 			return t, true
