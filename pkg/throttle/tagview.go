@@ -77,10 +77,10 @@ func (l *tagView) all() *multi {
 // TryAcquire takes n tokens of the tags and of the limit if they are at hand, and nobody already waits for them.
 func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	t := l.t
-	if n <= 0 {
-		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
-	}
 	l.set.plan.tick()
+	if n <= 0 {
+		return l.live().all().TryAcquire(n)
+	}
 	now := t.gate.Now()
 	p, v, why := l.draw(n, now, false)
 	switch v {

@@ -65,7 +65,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 		return t.tags.other.TryAcquire(n)
 	}
 	if n <= 0 || t.limit.Max == 0 {
-		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
+		return t.tryNone(n)
 	}
 	var now int64 // as Gate.Now has it, which is not inlined either
 	if t.gate.Clock == nil {
