@@ -232,6 +232,18 @@ func (f *fair[P]) setAside(l *Lane[P]) {
 	f.aside = append(f.aside, l)
 }
 
+// refit sets lanes aside, or ends that, by whether their first waiters fit.
+func (f *fair[P]) refit(fits func(w *Waiter[P]) bool) {
+	for _, l := range slices.Concat(f.busy, f.aside) {
+		switch ok := fits(l.line.first); {
+		case ok && l.aside.Load():
+			f.readmit(l)
+		case !ok && !l.aside.Load():
+			f.setAside(l)
+		}
+	}
+}
+
 func (f *fair[P]) remove(w *Waiter[P]) {
 	l := f.lane(w)
 	first := l.line.first == w

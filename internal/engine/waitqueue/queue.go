@@ -3,7 +3,6 @@ package waitqueue
 import (
 	"iter"
 	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -86,7 +85,7 @@ type Queue[P any] struct {
 	Collected int64
 
 	line   line[P]  // everybody, or in a fair queue those that stand in several
-	passed line[P]  // those that stand in several and are set aside
+	passed line[P]  // those of the line that are set aside
 	fair   *fair[P] // nil: the order is that of age
 }
 
@@ -128,11 +127,11 @@ func (w *Waiter[P]) Dismiss() {
 // Empty reports whether nobody waits.
 func (q *Queue[P]) Empty() bool { return q.Len == 0 }
 
-// SetAside lets others pass w, the first waiter of its lane or one that stands in several queues, until Refit or until another waiter is the
-// first of its lane. It reports whether it did: it cannot in a queue that is not fair.
+// SetAside lets others pass w, the first waiter of its lane or one without a lane, until Refit or until another waiter is the first of its
+// lane. It reports whether it did.
 func (q *Queue[P]) SetAside(w *Waiter[P]) bool {
 	switch {
-	case q.fair == nil || q.IsAside(w):
+	case q.IsAside(w):
 		return false
 	case !w.inLane:
 		q.line.remove(w)
@@ -152,9 +151,6 @@ func (q *Queue[P]) SetAside(w *Waiter[P]) bool {
 // Refit sets aside what does not fit, and ends that for what does. A lane then starts at the virtual time at the earliest: it has no claim to
 // what others had meanwhile.
 func (q *Queue[P]) Refit(fits func(w *Waiter[P]) bool) {
-	if q.fair == nil {
-		return
-	}
 	for _, w := range append(q.line.all(), q.passed.all()...) {
 		switch ok := fits(w); {
 		case ok && w.passed:
@@ -167,13 +163,8 @@ func (q *Queue[P]) Refit(fits func(w *Waiter[P]) bool) {
 			w.passed = true
 		}
 	}
-	for _, l := range slices.Concat(q.fair.busy, q.fair.aside) {
-		switch ok := fits(l.line.first); {
-		case ok && l.aside.Load():
-			q.fair.readmit(l)
-		case !ok && !l.aside.Load():
-			q.fair.setAside(l)
-		}
+	if q.fair != nil {
+		q.fair.refit(fits)
 	}
 	q.turn()
 }
@@ -181,13 +172,13 @@ func (q *Queue[P]) Refit(fits func(w *Waiter[P]) bool) {
 // Aside iterates over the waiters that others pass: of each lane the first.
 func (q *Queue[P]) Aside() iter.Seq[*Waiter[P]] {
 	return func(yield func(*Waiter[P]) bool) {
-		if q.fair == nil {
-			return
-		}
 		for w := q.passed.first; w != nil; w = w.next {
 			if !yield(w) {
 				return
 			}
+		}
+		if q.fair == nil {
+			return
 		}
 		for _, l := range q.fair.aside {
 			if !yield(l.line.first) {
