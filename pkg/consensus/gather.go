@@ -7,8 +7,9 @@ import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 // much less. It gives that back when the draw was granted, or at the end of the turn. If several processors have such
 // draws, they take turns. What is reserved for tags is not given away: a draw that needs more than the rest waits until less is asked for.
 
-// gather moves shares of a policy to one of the processors that need more, in its turn: as much as its largest draw needs, or else its
-// smallest. needs are these, the smallest first, 0 for none, and floors what each processor must keep; nil: nothing.
+// gather moves shares of a policy to one of the processors that need more, in its turn. needs are the shares that the smallest and the largest
+// draw of each processor need, 0 for none. It gets that for the largest, if the others have so much above their floors, or else for the
+// smallest. Without floors they keep nothing.
 func gather(shares []Share, needs [][2]Share, floors []Share, turn int64) []Share {
 	if turn%2 != 0 {
 		return shares

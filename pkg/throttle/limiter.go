@@ -10,9 +10,9 @@ import (
 // All methods may be called from any number of goroutines at once. The cost n is in tokens. A negative cost is a mistake: TryAcquire
 // refuses it, and the others fail with ErrNegative.
 //
-// A cost of zero is for calls whose cost is known afterwards. Such a draw waits, or is refused, where a draw of one would be, and takes
-// nothing; its permit charges what it is settled with, as Charge does. What counts calls takes one all the same: an InFlight, and a limiter
-// within PerCall. So do FromRate, which cannot look without drawing, and within an All any limiter of another package.
+// A draw of zero tokens is for calls whose cost is known afterwards. It waits or is refused as one of one token would be, and takes nothing.
+// Its permit charges what it is settled with, as Charge does. Limits that count calls still take one: an InFlight, and a limiter within
+// PerCall. So does FromRate, which cannot look without drawing, and within an All each limiter of another package.
 type Limiter interface {
 	// Acquire waits until n tokens are granted. It fails at once if the deadline of ctx comes before the tokens can, and with the cause of
 	// ctx if it ends during the wait. Errors: *Error, which is ErrThrottled or ErrClosed; the error of ctx.
