@@ -42,3 +42,11 @@ func TestSharesGather(t *testing.T) {
 	}
 	require.Empty(t, gather(nil, nil, nil, 0))
 }
+
+// The others read what a processor needs in its note.
+func TestANoteTellsWhatDrawsNeed(t *testing.T) {
+	needs := [2]Share{Whole / 3, Whole}
+	require.Equal(t, needs, noteIn(note{needs: needs}.String()).needs)
+	require.Empty(t, note{}.String())
+	require.Zero(t, noteIn("1 g:zzzzzzzzz.-1").needs)
+}
