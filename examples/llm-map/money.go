@@ -110,7 +110,7 @@ const soon = 30 * time.Second
 
 // draw waits until so many millionths may be spent. Errors: errBudget, and those of throttle.Limiter.
 func (p *purse) draw(ctx context.Context, cost int) (throttle.Permit, error) {
-	if p == nil || p.budget == nil || cost <= 0 {
+	if p == nil || p.budget == nil {
 		return throttle.Permit{}, nil
 	}
 	for {

@@ -28,7 +28,7 @@ func (g *Gate) Batch(budget time.Duration) *Batch { return &Batch{gate: g, budge
 
 // Admit is Gate.Admit, within what the batch has left.
 func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
-	if b.budget <= 0 || cost <= 0 {
+	if b.budget <= 0 {
 		return b.gate.Admit(ctx, tag, cost)
 	}
 	defer b.gate.watch.leave(b.gate.watch.enter())

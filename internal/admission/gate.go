@@ -31,8 +31,8 @@ type Gate struct {
 	watch    watch // tells when the platform idles between batches
 }
 
-// Admit waits until cost tokens are granted for the tag, and returns the permit. A cost of zero or less is free: it never asks a limiter or
-// waits, and the permit is the zero Permit. The empty tag means the limit itself, as does every tag for a limiter that is no
+// Admit waits until cost tokens are granted for the tag, and returns the permit. A cost of zero or less draws none, but waits as
+// a cost of one does. The empty tag means the limit itself, as does every tag for a limiter that is no
 // throttle.Tagger.
 //
 // Errors:
@@ -43,17 +43,11 @@ type Gate struct {
 //     a denial.
 //   - The limiter's other errors: it was closed (throttle.ErrClosed).
 func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
-	if cost > 0 {
-		defer g.watch.leave(g.watch.enter())
-	}
-	switch {
-	case cost <= 0:
-		return throttle.Permit{}, nil
-	case g.MaxWait <= 0:
+	defer g.watch.leave(g.watch.enter())
+	if g.MaxWait <= 0 {
 		return g.admit(ctx, ctx, tag, cost)
-	default:
-		return g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait), func(thaw time.Time) time.Time { return thaw.Add(g.MaxWait) })
 	}
+	return g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait), func(thaw time.Time) time.Time { return thaw.Add(g.MaxWait) })
 }
 
 // sameThaw is how far two estimates of the end of one freeze may differ.
@@ -102,7 +96,7 @@ func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.T
 // admit draws with the context wait, a descendant of ctx. It gives back tokens that came after ctx has ended, and denies costs that can
 // never be granted.
 func (g *Gate) admit(ctx, wait context.Context, tag string, cost int) (throttle.Permit, error) {
-	permit, err := g.limiter(tag).Acquire(wait, cost)
+	permit, err := g.limiter(tag).Acquire(wait, max(cost, 0))
 	if err != nil {
 		return throttle.Permit{}, g.deniedIfTooLarge(err, tag)
 	}

@@ -141,3 +141,19 @@ func TestACostThatCanNeverBeGrantedIsADenial(t *testing.T) {
 		}
 	})
 }
+
+// A message that costs nothing, or less, waits for what holds others of its tag.
+func TestAMessageThatCostsNothingIsHeldLikeOthers(t *testing.T) {
+	th, err := throttle.New(throttle.Limit{Max: 1000, Burst: 100}, throttle.WithQuotas(throttle.Quotas{
+		Tags: map[string]throttle.Quota{"blocked": {Blocked: true}, "free": {}},
+	}))
+	require.NoError(t, err)
+	g := &admission.Gate{Limiter: th, MaxWait: 50 * time.Millisecond}
+	for _, cost := range []int{1, 0, -3} {
+		_, err = g.Admit(t.Context(), "blocked", cost)
+		var denied *admission.Denied
+		require.ErrorAs(t, err, &denied)
+		_, err = g.Admit(t.Context(), "free", cost)
+		require.NoError(t, err)
+	}
+}

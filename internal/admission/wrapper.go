@@ -76,13 +76,13 @@ func Must(err error) {
 // Priced reports whether an option needs to see a message before it draws. Otherwise each draws one token, without a tag.
 func (s *Settings[D, R]) Priced() bool { return s.Cost != nil || s.Tag != nil }
 
-// Price returns the cost of a message and its tag; a free message is not asked for its tag.
+// Price returns the cost of a message and its tag.
 func (s *Settings[D, R]) Price(keys []string, d D) (tag string, cost int) {
 	cost = 1
 	if s.Cost != nil {
 		cost = s.Cost(keys, d)
 	}
-	if s.Tag != nil && cost > 0 {
+	if s.Tag != nil {
 		tag = s.Tag(keys, d)
 	}
 	return tag, cost

@@ -25,7 +25,7 @@ func Divide(limit float64, tags []Terms, rows []Row, self int) Plan {
 	d.demands()
 	d.guarantee()
 	d.share()
-	plan := Plan{Wants: d.wants(), Targets: d.targets(len(tags)), Own: make([]float64, len(tags)), Scale: d.scale}
+	plan := Plan{Wants: d.wants(), Floors: d.floors(), Targets: d.targets(len(tags)), Own: make([]float64, len(tags)), Scale: d.scale}
 	if self >= 0 && self < len(rows) {
 		d.own(&plan, self)
 	}
@@ -245,6 +245,27 @@ func (d *division) wants() []float64 {
 		}
 	}
 	return wants
+}
+
+// floors adds up each row's parts of all guarantees. That of a silent one is its claim.
+func (d *division) floors() []float64 {
+	floors := make([]float64, len(d.rows))
+	for i := range d.tags {
+		t := &d.tags[i]
+		if t.lo == 0 {
+			continue
+		}
+		at := t.level(t.lo)
+		for _, p := range t.parts {
+			floors[p.row] += min(p.rate, at)
+		}
+	}
+	for i, r := range d.rows {
+		if r.Silent {
+			floors[i] = rate(r.Claim)
+		}
+	}
+	return floors
 }
 
 // level returns the most that each row gets of the tag when it gets sum in all.

@@ -61,11 +61,12 @@ type holding struct {
 	degraded    bool
 	degradedEnd time.Duration // end of the degraded hour
 	want        Share
-	even        Share // what it soon holds if it lacks tokens, by the last answer; see evenShare
-	demand      Share // as reported last
-	inUse       Share // what calls under way use, as observed last
-	issuing     bool  // the pool issues tokens, as answered
-	winding     bool  // it no longer does, but has no room for shares yet
+	even        Share    // what it soon holds if it lacks tokens, by the last answer; see evenShare
+	demand      Share    // as reported last
+	needs       [2]Share // for waiting draws; see gather
+	inUse       Share    // what calls under way use, as observed last
+	issuing     bool     // the pool issues tokens, as answered
+	winding     bool     // it no longer does, but has no room for shares yet
 }
 
 // A pace is how often a processor sends requests.
@@ -156,7 +157,7 @@ func (c *core) next(now time.Duration, nonce uint64) *request {
 			Report:    driver.Report{InUse: max(c.held, c.inUse), Wanted: c.want, Demand: c.demand, PoolSize: c.answer.Live},
 			Documents: c.docs.Reports(),
 		},
-		note: note{standing: c.reported},
+		note: note{standing: c.reported, needs: c.needs},
 		at:   now, inUse: c.held, wanted: c.want, lapses: c.lapses, open: true,
 	}
 	s := &c.sent.note.standing

@@ -361,7 +361,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 		r := h.Report(0) // after that: no call begins under the old share any more
 		m.sentFlow = flowAt{r.Usage, now}
 		o = Observation{
-			Demand: Share(asked.Demand), InUse: Share(r.InUse), Served: r.Usage.Served,
+			Demand: Share(asked.Demand), Needs: [2]Share{Share(asked.Needs[0]), Share(asked.Needs[1])}, InUse: Share(r.InUse), Served: r.Usage.Served,
 			Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag, Hold: asked.Hold,
 		}
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.at, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)

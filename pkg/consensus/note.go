@@ -36,6 +36,8 @@ type note struct {
 	// retryAt is the logical time before which the called service wants no other call of
 	// this processor; 0: it has not asked.
 	retryAt int64
+	// needs are the smallest and the largest share that waiting draws need; see gather. 0: there are none.
+	needs [2]Share
 	// standing is for operators. noteIn reads only its Slots; see standingOf.
 	standing Standing
 }
@@ -86,6 +88,7 @@ func (n note) String() string {
 	}
 	t.add("t", dotted(36, n.retryAt))
 	t.add("p", dotted(10, int64(n.paused)))
+	t.add("g", dotted(36, int64(n.needs[0]), int64(n.needs[1])))
 	n.standing.appendTo(&t)
 	if len(t) == len(noteForm) {
 		return "" // it says nothing
@@ -111,6 +114,10 @@ func noteIn(text string) (n note) {
 			undot(value, 36, maxNoteCuts, &s.Generation, &s.Accepted, &s.Refused, &s.Overloaded)
 		case "t":
 			undot(value, 36, driver.MaxMicros, &n.retryAt)
+		case "g":
+			var least, most int64
+			undot(value, 36, int64(Whole), &least, &most)
+			n.needs = [2]Share{Share(least), Share(most)}
 		case "p":
 			n.paused = Version(numeral(value, 10, math.MaxInt64))
 		case "n":

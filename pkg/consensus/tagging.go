@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -185,10 +186,31 @@ func (t *tagging) wants(c *core, now time.Duration, rows []RosterRow, self int) 
 	return wants, true
 }
 
-// rateInForce is the limit in force at now, in tokens per second.
+// floors returns the shares that the processors of the roster need for what the last plan guarantees.
+func (t *tagging) floors() []Share {
+	floors := make([]Share, len(t.policy.plan.Floors))
+	for i, rate := range t.policy.plan.Floors {
+		floors[i] = shareOf(rate, t.most)
+	}
+	return floors
+}
+
+// lower lowers the rates of this processor's tags in the last plan, to a part of what is not guaranteed.
+func (t *tagging) lower(part float64) {
+	own := slices.Clone(t.policy.plan.Own)
+	for k, rate := range own {
+		if kept := t.policy.guaranteed(t.policy.terms[k].Key); rate > kept {
+			own[k] = kept + (rate-kept)*part
+		}
+	}
+	t.policy.plan.Own = own
+	t.policy.assign(&t.book)
+}
+
+// rateInForce is what the limit in force at now grants in the long run, in tokens per second.
 func (p *Processor) rateInForce(now time.Duration) float64 {
 	if per := p.ceiling.limit.Per; per > 0 {
-		return p.ceiling.tokens(&p.core, now, 0) / per.Seconds()
+		return p.ceiling.tokens(&p.core, now, 0) / per.Seconds() * cmp.Or(p.ceiling.law.Config.Granted, 1)
 	}
 	return 0
 }

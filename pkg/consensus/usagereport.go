@@ -11,6 +11,8 @@ import (
 type Observation struct {
 	// Demand is the share that it would use if it could.
 	Demand Share
+	// Needs are the smallest and the largest share that waiting draws need which an even share can never grant; 0: there are none.
+	Needs [2]Share
 	// InUse is the share that calls under way use. It may be above the one in force: share still in use is
 	// not free for others.
 	InUse Share
@@ -32,6 +34,9 @@ type Observation struct {
 // observe sets what the next request reports.
 func (p *Processor) observe(o *Observation) {
 	p.demand, p.inUse = min(max(o.Demand, 0), Whole), min(max(o.InUse, 0), Whole)
+	for i, n := range o.Needs {
+		p.needs[i] = min(max(n, 0), Whole)
+	}
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served

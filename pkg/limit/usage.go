@@ -64,6 +64,9 @@ type Report struct {
 	// the tokens earned in the window were used. It is 0 if nothing happened in the window. With a hard limit, unless it is 0, it is at
 	// least the share that grants the largest draw that lacked tokens.
 	Demand int64
+	// Needs are the smallest and the largest share that a waiting draw needs which the even share of the processor can never grant; 0: there
+	// is none. Only a hard limit has such draws.
+	Needs [2]int64
 	// Debt is how long the share in force takes to earn the usage above estimates that is still owed; 0 if nothing is owed. A limiter that
 	// leaves keeps its claim for that time, so that the others do not use the same tokens again. It is 0 if tokens are issued: nobody can
 	// keep a claim then, and the debt is dropped.

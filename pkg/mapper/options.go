@@ -31,8 +31,8 @@ type streamOption func(*settings)
 
 func (o streamOption) applyStream(s *settings) { o(s) }
 
-// WithCost sets how many tokens a message draws. A message with a cost of zero or less draws none and never waits. cost is called once for
-// each message. Defaults to 1 for every message, also if cost is nil.
+// WithCost sets how many tokens a message draws. A message with a cost of zero or less draws none, but waits as one of one token does. cost
+// is called once for each message. Defaults to 1 for every message, also if cost is nil.
 func WithCost(cost func(keys []string, d mapsdk.Datum) int) Option {
 	return func(s *settings) { s.Cost = cost }
 }

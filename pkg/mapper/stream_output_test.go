@@ -53,7 +53,10 @@ func TestStreamPerOutputEachOutputDraws(t *testing.T) {
 	require.Equal(t, ended(""), <-callStream(t.Context(), mapper.WrapStream(writing(""), none, mapper.PerOutput())))
 	require.Empty(t, none.Draws(), "no output, no draw")
 	free := mapper.WithCost(func([]string, mapsdk.Datum) int { return 0 })
-	require.Equal(t, ended("a b"), <-callStream(t.Context(), mapper.WrapStream(writing("a b"), none, mapper.PerOutput(), free)))
+	asked := throttletest.New()
+	require.Equal(t, ended("a b"), <-callStream(t.Context(), mapper.WrapStream(writing("a b"), asked, mapper.PerOutput(), free)))
+	require.Len(t, asked.Draws(), 2, "what holds others holds these, too")
+	require.Zero(t, asked.Used())
 }
 
 // A nack of the handler's own keeps its options.

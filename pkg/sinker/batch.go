@@ -143,9 +143,6 @@ func (b *batch) serve(ctx context.Context, tag string, l *lane) {
 // tryDraw draws without waiting. It does not try a draw that would have to wait: a refused draw counts as refused and as demand, and the
 // message would count again after its wait.
 func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
-	if it.cost <= 0 {
-		return throttle.Permit{}, true
-	}
 	l := b.Gate.Limiter
 	if t, ok := l.(throttle.Tagger); ok && it.tag != "" {
 		l = t.ForTag(it.tag)
@@ -157,7 +154,7 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 			return throttle.Permit{}, false
 		}
 	}
-	return l.TryAcquire(it.cost)
+	return l.TryAcquire(max(it.cost, 0))
 }
 
 // draw waits for the tokens of a message and hands it on.

@@ -29,8 +29,8 @@ func keyless[T any](of func(d sinksdk.Datum) T) func(keys []string, d sinksdk.Da
 	return func(_ []string, d sinksdk.Datum) T { return of(d) }
 }
 
-// WithCost sets how many tokens a message draws. A message with a cost of zero or less draws none and never waits for tokens. It calls cost
-// once for each message, in the order of the batch, and for several batches at once if the server has several streams. When cost panics,
+// WithCost sets how many tokens a message draws. A message with a cost of zero or less draws none, but waits as one of one token does. It
+// calls cost once for each message, in the order of the batch, and for several batches at once if the server has several streams. When cost panics,
 // the stream fails as if the handler had. Defaults to 1 for every message, also if cost is nil.
 func WithCost(cost func(d sinksdk.Datum) int) Option {
 	return func(s *settings) { s.Cost = keyless(cost) }

@@ -22,8 +22,8 @@ type transformerSettings struct {
 	admission.Settings[transformsdk.Datum, transformsdk.Messages]
 }
 
-// WithCost sets how many tokens a message draws before it is transformed. A message with a cost of zero or less draws none and never waits.
-// It calls cost once for each message, from many goroutines at once. When cost panics, the stream fails as if the handler had. Defaults to
+// WithCost sets how many tokens a message draws before it is transformed. A message with a cost of zero or less draws none, but waits as one
+// of one token does. It calls cost once for each message, from many goroutines at once. When cost panics, the stream fails as if the handler had. Defaults to
 // 1 for every message, also if cost is nil.
 func WithCost(cost func(keys []string, d transformsdk.Datum) int) TransformerOption {
 	return transformerOption(func(s *transformerSettings) { s.Cost = cost })

@@ -38,15 +38,15 @@ func All(limiters ...Limiter) Limiter {
 //	throttle.All(tokens, throttle.PerCall(requests), throttle.Weigh(bytes, func(n int) int { return 4 * n }))
 //
 // cost must depend on n alone and must not fall when n rises. It may be called any number of times, from any goroutine, while limiters are
-// locked, so it must not call them. A cost of zero or less draws nothing. Permit.N is n.
+// locked, so it must not call them. A cost of zero or less of a draw of one or more draws nothing, and waits for nothing. Permit.N is n.
 func Weigh(l Limiter, cost func(n int) int) Limiter {
 	return join(flatten(nil, l, cost))
 }
 
 // PerCall returns a Limiter that takes one token of l for each draw, regardless of size. It puts a limit on requests or on calls in flight
-// beside one on their costs. Only Cancel and Settle(0) give the token back.
+// beside one on their costs. Only Cancel gives the token back, and Settle(0) of a draw of more than zero tokens.
 func PerCall(l Limiter) Limiter {
-	return Weigh(l, func(n int) int { return min(n, 1) })
+	return Weigh(l, func(int) int { return 1 })
 }
 
 // A multi draws from several limiters at once; see All.
@@ -62,25 +62,17 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 	if n < 0 {
 		return Permit{}, false
 	}
-	if n == 0 { // refused only when one is closed
-		for _, p := range j.children {
-			if _, ok := p.limiter.TryAcquire(min(n, 0)); !ok {
-				return Permit{}, false
-			}
-		}
-		return Permit{}, true
-	}
 	p, lacks := j.try(n)
 	if lacks == nil {
 		return p, true
 	}
 	if p := j.never(n); p != nil { // this is no demand on any of them
-		p.native.countRefusal(p.native.why(p.price(n)))
+		p.native.countRefusal(p.native.why(p.asks(n)))
 		return Permit{}, false
 	}
 	if lacks.native != nil {
-		lacks.native.noteRefused(lacks.price(n), false)
-		lacks.native.countRefusal(lacks.native.why(lacks.price(n)))
+		lacks.native.noteRefused(lacks.asks(n), false)
+		lacks.native.countRefusal(lacks.native.why(lacks.asks(n)))
 	}
 	return Permit{}, false
 }
@@ -89,7 +81,7 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 func (j *multi) never(n int) *child {
 	for i := range j.natives {
 		p := &j.children[i]
-		if _, never := j.natives[i].Impossible(p.price(n)); never {
+		if _, never := j.natives[i].Impossible(p.asks(n)); never {
 			return p
 		}
 	}
@@ -100,14 +92,14 @@ func (j *multi) never(n int) *child {
 func (j *multi) try(n int) (Permit, *child) {
 	for i := range j.natives {
 		p := &j.children[i]
-		if price := p.price(n); price > 0 && !p.native.peek(price) || p.native.common().IsClosed() {
+		if asks := p.asks(n); asks > 0 && !p.native.peek(asks) || p.native.common().IsClosed() {
 			return Permit{}, p
 		}
 	}
 	g := newBundle(j.children)
 	for i := range j.children {
 		p := &j.children[i]
-		price := p.price(n)
+		price := p.draws(n)
 		if price <= 0 {
 			g.permits = append(g.permits, Permit{})
 			continue
@@ -144,14 +136,6 @@ func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
-	if n <= 0 { // refused only when one is closed
-		for _, p := range j.children {
-			if _, err := p.limiter.Acquire(ctx, min(n, 0)); err != nil {
-				return Permit{}, err
-			}
-		}
-		return Permit{}, nil
-	}
 	if !upTo {
 		if p, lacks := j.try(n); lacks == nil {
 			return p, nil
@@ -174,19 +158,19 @@ func newBundle(children []child) *bundle {
 	return g
 }
 
-// settle settles each permit with the cost of used there.
+// settle settles each permit with the cost of used there. Where nothing was drawn, it charges that.
 func (g *bundle) settle(_ int64, n, used int) {
 	if !g.done.CompareAndSwap(false, true) {
 		return
 	}
 	for i, p := range g.permits {
-		switch used {
-		case 0:
+		switch cost := g.children[i].price(max(used, 0)); {
+		case used < 0 || used == 0 && n > 0:
 			p.Cancel()
-		case n:
-			p.Settle(p.n)
-		default:
-			p.Settle(g.children[i].price(used))
+		case p.n > 0:
+			p.Settle(cost)
+		case cost > 0 && g.children[i].native != nil:
+			g.children[i].native.book(min(cost, maxTokens))
 		}
 	}
 }

@@ -30,6 +30,23 @@ func (p child) price(n int) int {
 	return sum
 }
 
+// asks returns how many tokens must be at hand for a draw of n; see waitqueue.Part.
+func (p child) asks(n int) int { return p.price(max(n, 1)) }
+
+// draws returns how many tokens a draw of n takes. One of none takes a slot, and a token of a limiter of another package, which may be slots.
+func (p child) draws(n int) int {
+	if price := p.price(n); n > 0 || price > 0 || !p.countsCalls() {
+		return price
+	}
+	return min(p.asks(0), 1)
+}
+
+// countsCalls reports whether a draw of no tokens takes one here.
+func (p child) countsCalls() bool {
+	_, slots := p.native.(slotSource)
+	return slots || p.native == nil
+}
+
 // within returns the child as part of a Weigh.
 func (p child) within(outer func(int) int) child {
 	if outer == nil {
@@ -132,8 +149,8 @@ func multiOf(children []child) *multi {
 	for len(j.natives) < len(children) && children[len(j.natives)].native != nil {
 		p := children[len(j.natives)]
 		child := p.native.part()
-		if len(p.costs) > 0 {
-			child.Price = p.price
+		if len(p.costs) > 0 || p.countsCalls() {
+			child.Price = p.draws
 		}
 		j.natives = append(j.natives, child)
 	}

@@ -14,7 +14,8 @@
 // # Which method to call
 //
 // Acquire waits, and fails at once when the context's deadline is too near. AcquireUpTo waits for one token and takes as many as there are.
-// TryAcquire never waits. Waiters form one queue in the order of their calls; nothing overtakes it.
+// TryAcquire never waits. Waiters form one queue in the order of their calls; nothing overtakes it. Only a hard limit lets others pass a draw
+// that its share can never grant.
 //
 // # Several limits at once
 //

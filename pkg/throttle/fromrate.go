@@ -36,7 +36,7 @@ func FromRate(r RateLimiter) Limiter {
 type rated struct{ r RateLimiter }
 
 func (l rated) TryAcquire(n int) (Permit, bool) {
-	if n == 0 || n > 0 && l.r.AllowN(time.Now(), n) {
+	if n >= 0 && l.r.AllowN(time.Now(), max(n, 1)) {
 		return Permit{n: n}, true
 	}
 	return Permit{}, false
@@ -49,18 +49,15 @@ func (l rated) Acquire(ctx context.Context, n int) (Permit, error) {
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
-	if n <= 0 {
-		return Permit{}, nil
-	}
 	over := waitsFor(ctx, Error{Reason: ReasonLimit, Cost: n})
-	err := l.r.WaitN(ctx, n)
+	err := l.r.WaitN(ctx, max(n, 1))
 	over()
 	switch {
 	case err == nil:
 		return Permit{n: n}, nil
 	case ctx.Err() != nil:
 		return Permit{}, ended(ctx, &Error{Reason: ReasonLimit, Cost: n})
-	case n > l.r.Burst():
+	case max(n, 1) > l.r.Burst():
 		return Permit{}, &Error{Reason: ReasonTooLarge, Cost: n, Cause: err}
 	default:
 		return Permit{}, &Error{Reason: ReasonLimit, Cost: n, Cause: err}

@@ -62,3 +62,21 @@ func (t *rateLimiter) hardDemand(demand int64) int64 {
 	share := float64(t.bucket.HardShare(t.bucket.Units(int(t.usage.Need)))) / t.raised()
 	return max(demand, int64(min(float64(WholeShare), math.Ceil(share))))
 }
+
+// needs returns the smallest and the largest share that waiting draws need which an even share can never grant; see limit.Report. A draw
+// counts until it is granted: the share must not go before. The lock is held.
+func (t *rateLimiter) needs() (least [2]int64) {
+	if !t.limit.Hard {
+		return least
+	}
+	for w := range t.queue.All() {
+		switch n := t.bucket.HardShare(t.units(w)); {
+		case n <= t.bucket.Law().Lease.Even:
+		case least[0] == 0:
+			least = [2]int64{n, n}
+		default:
+			least = [2]int64{min(least[0], n), max(least[1], n)}
+		}
+	}
+	return least
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// An InFlight limits how many calls a pool has in flight at once. It is a Limiter whose tokens are slots. A permit holds its slots until it
-// is settled (with any value) or cancelled; a permit that is never settled holds them for ever. Waiting callers are served first come,
+// An InFlight limits how many calls a pool has in flight at once. It is a Limiter whose tokens are slots. A draw of zero takes a slot, too: the
+// call is in flight. A permit holds its slots until it is settled (with any value) or cancelled; a permit that is never settled holds them for ever. Waiting callers are served first come,
 // first served. Nobody knows when a call will end, so a deadline that is too near fails only when it has passed. All methods may be called
 // from any number of goroutines at once.
 //
@@ -76,16 +76,18 @@ func (f *InFlight) Unlimited() bool { return f.max == 0 }
 
 // TryAcquire takes n slots if they are free and nobody waits. It never waits.
 func (f *InFlight) TryAcquire(n int) (Permit, bool) {
-	if n <= 0 || f.max == 0 {
+	if n < 0 || f.max == 0 {
 		return Permit{n: max(n, 0)}, n >= 0 && !f.gate.Closed.Load()
 	}
-	p, ok := slotSource{f}.take(n)
+	slots := max(n, 1)
+	p, ok := slotSource{f}.take(slots)
 	if !ok {
-		if n <= f.max { // what can never be granted is no demand
-			slotSource{f}.noteRefused(n, false)
+		if slots <= f.max { // what can never be granted is no demand
+			slotSource{f}.noteRefused(slots, false)
 		}
-		f.gate.Waits.CountRefusal(slotSource{f}.why(n))
+		f.gate.Waits.CountRefusal(slotSource{f}.why(slots))
 	}
+	p.n = min(p.n, n)
 	return p, ok
 }
 
@@ -110,23 +112,27 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
-	if n <= 0 || f.max == 0 {
+	if f.max == 0 {
 		if f.gate.Closed.Load() {
 			f.gate.Waits.CountRefusal(ReasonClosed)
 			return Permit{}, f.errorOf(limit.Refusal{Reason: ReasonClosed, Cost: n})
 		}
-		return Permit{n: max(n, 0)}, nil
+		return Permit{n: n}, nil
 	}
+	slots := max(n, 1)
+	p, ok := Permit{}, false
 	if !upTo {
-		if p, ok := (slotSource{f}).take(n); ok {
-			return p, nil
+		p, ok = slotSource{f}.take(slots)
+	}
+	if !ok {
+		a := waitqueue.NewAttempt(ctx, f.alone)
+		if _, err := win(ctx, a, f.alone, slots, upTo); err != nil {
+			return Permit{}, err
 		}
+		p = a.Permits()[0]
 	}
-	a := waitqueue.NewAttempt(ctx, f.alone)
-	if _, err := win(ctx, a, f.alone, n, upTo); err != nil {
-		return Permit{}, err
-	}
-	return a.Permits()[0], nil
+	p.n = min(p.n, n)
+	return p, nil
 }
 
 // Close stops granting, fails all waiting callers with ErrClosed, and then runs the functions of OnClose, for at most five seconds. Permits

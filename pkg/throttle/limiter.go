@@ -7,8 +7,12 @@ import (
 
 // A Limiter hands out permits. This package has *Throttle and *InFlight; others can be written with NewPermit.
 //
-// All methods may be called from any number of goroutines at once. The cost n is in tokens. A cost of zero is granted at once and draws
-// nothing. A negative cost is a mistake: TryAcquire refuses it, and the others fail with ErrNegative.
+// All methods may be called from any number of goroutines at once. The cost n is in tokens. A negative cost is a mistake: TryAcquire
+// refuses it, and the others fail with ErrNegative.
+//
+// A draw of zero tokens is for calls whose cost is known afterwards. It waits or is refused as one of one token would be, and takes nothing.
+// Its permit charges what it is settled with, as Charge does. Limits that count calls still take one: an InFlight, and a limiter within
+// PerCall. So does FromRate, which cannot look without drawing, and within an All each limiter of another package.
 type Limiter interface {
 	// Acquire waits until n tokens are granted. It fails at once if the deadline of ctx comes before the tokens can, and with the cause of
 	// ctx if it ends during the wait. Errors: *Error, which is ErrThrottled or ErrClosed; the error of ctx.
@@ -40,7 +44,7 @@ type Permit struct {
 	by  settler
 }
 
-// A settler books the settlement of the permits that it issued.
+// A settler books the settlement of the permits that it issued. used is below 0 for a cancelled permit of zero tokens.
 type settler interface {
 	settle(pos int64, n, used int)
 }
@@ -57,8 +61,20 @@ func (p Permit) Settle(used int) {
 	p.by.settle(p.pos, p.n, max(used, 0))
 }
 
-// Cancel gives all tokens back. It is Settle(0).
-func (p Permit) Cancel() { p.Settle(0) }
+// Cancel gives everything back, for a call that was not made. It is Settle(0) unless the draw was of zero tokens. Settle(0) of such a permit
+// is a call that cost nothing, and still counts where calls are counted.
+func (p Permit) Cancel() {
+	switch {
+	case p.by == nil:
+	case p.n == 0:
+		p.by.settle(p.pos, 0, cancelled)
+	default:
+		p.by.settle(p.pos, p.n, 0)
+	}
+}
+
+// cancelled is the use of a cancelled permit of zero tokens.
+const cancelled = -1
 
 // NewPermit returns a permit of n tokens for another Limiter implementation. It calls settle at most once, with the settled cost; settle
 // may be nil.
@@ -76,7 +92,7 @@ type onceSettler struct {
 
 func (s *onceSettler) settle(_ int64, _, used int) {
 	if s.done.CompareAndSwap(false, true) {
-		s.f(used)
+		s.f(max(used, 0))
 	}
 }
 

@@ -50,7 +50,7 @@ func (j *multi) wait(ctx context.Context, n int, upTo bool, came uint64) (Permit
 			return Permit{}, err
 		}
 		lacks := -1
-		if k > 0 {
+		if k >= 0 {
 			if lacks = r.tryOthers(k); lacks < 0 {
 				return r.grant(k), nil
 			}
@@ -67,7 +67,7 @@ func (j *multi) wait(ctx context.Context, n int, upTo bool, came uint64) (Permit
 			most = k / 2
 		default:
 			over := waitsFor(ctx, *r.refusal(k))
-			p, err := r.children[lacks].limiter.Acquire(ctx, r.children[lacks].price(k))
+			p, err := r.children[lacks].limiter.Acquire(ctx, r.children[lacks].draws(k))
 			over()
 			if err != nil {
 				if e := shut(ctx); e != nil {
@@ -81,12 +81,12 @@ func (j *multi) wait(ctx context.Context, n int, upTo bool, came uint64) (Permit
 	}
 }
 
-// win draws from the limiters of this package. It does not wait while something is held; 0 then means that they lack tokens.
+// win draws from the limiters of this package. It does not wait while something is held; below 0 then means that they lack tokens.
 func (r *multiAcquire) win(ctx context.Context, n int, upTo bool) (int, error) {
 	switch {
 	case r.attempt == nil:
 		if ctx.Err() != nil {
-			return 0, r.ended(ctx, n)
+			return -1, r.ended(ctx, n)
 		}
 		return n, nil
 	case r.waited < 0:
@@ -94,18 +94,18 @@ func (r *multiAcquire) win(ctx context.Context, n int, upTo bool) (int, error) {
 	case r.attempt.WinNow(n):
 		return n, nil
 	default:
-		return 0, nil
+		return -1, nil
 	}
 }
 
 // tryOthers draws from the limiters of other packages, and returns the first that refuses; -1 if none does.
 func (r *multiAcquire) tryOthers(n int) int {
 	for i := r.others; i < len(r.children); i++ {
-		price := r.children[i].price(n)
-		if i == r.waited || price == 0 {
+		cost := r.children[i].draws(n)
+		if i == r.waited || cost == 0 {
 			continue
 		}
-		p, ok := r.children[i].limiter.TryAcquire(price)
+		p, ok := r.children[i].limiter.TryAcquire(cost)
 		if !ok {
 			return i
 		}

@@ -10,15 +10,15 @@ import (
 
 // A cost below zero is a mistake for every limiter and every way to draw; one of zero is granted.
 func TestNegativeCosts(t *testing.T) {
-	plain := whole(t, Limit{Max: 10})
+	plain := whole(t, Limit{Max: 10, Burst: 10})
 	quotas := quotaed(t, Limit{Max: 10}, Quotas{Tags: map[string]Quota{"a": {Total: 5}}})
 	slots := flight(t, 3)
 	free := whole(t, Limit{})
 	for name, l := range map[string]Limiter{
 		"a limit": plain, "no limit": free, "slots": slots, "quotas": quotas, "a tag": quotas.ForTag("a"), "another tag": quotas.ForTag("b"),
 		"tags": quotas.ForTags("a", "b"), "all": All(plain, slots), "all with a tag": All(quotas.ForTag("a"), slots), "per call": PerCall(plain),
-		"weighed": Weigh(plain, func(n int) int { return 2 * n }), "all of nothing": All(), "a rate": FromRate(rate.NewLimiter(1, 1)),
-		"all with a rate": All(plain, FromRate(rate.NewLimiter(1, 1))), "no rate": FromRate(nil),
+		"weighed": Weigh(plain, func(n int) int { return 2 * n }), "all of nothing": All(), "a rate": FromRate(rate.NewLimiter(1, 9)),
+		"all with a rate": All(plain, FromRate(rate.NewLimiter(1, 9))), "no rate": FromRate(nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range []int{-1, -1 << 63} {
@@ -31,9 +31,11 @@ func TestNegativeCosts(t *testing.T) {
 			}
 			p := acquire(t, l, 0)
 			require.Zero(t, p.N())
-			_, err := l.AcquireUpTo(t.Context(), 0)
+			p.Cancel()
+			p, err := l.AcquireUpTo(t.Context(), 0)
 			require.NoError(t, err)
-			take(t, l, 0)
+			p.Cancel()
+			take(t, l, 0).Cancel()
 		})
 	}
 	_, err := plain.Acquire(t.Context(), -1)

@@ -23,6 +23,7 @@ func (t *rateLimiter) activity(window time.Duration, anyway bool) (r limit.Repor
 		return r, false
 	}
 	r.Demand = t.demand(now, window)
+	r.Needs = t.needs()
 	r.Waiting = t.queue.Len + t.gate.Waits.Beside()
 	if r.Demand == 0 && r.Waiting == 0 && !anyway {
 		return r, false

@@ -163,6 +163,6 @@ func sound(t testing.TB, th *Throttle) {
 		require.LessOrEqual(t, th.bucket.WholeTokens(th.gate.Now()), len(th.issue.Ripe), "every token has a slot")
 		return
 	}
-	open := th.queue.Empty() && !th.gate.Closed.Load()
+	open := th.queue.First == nil && !th.gate.Closed.Load()
 	require.Equal(t, open, th.bucket.Gate() == th.bucket.Law(), "the gate is open exactly when nobody waits")
 }

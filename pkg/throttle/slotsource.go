@@ -11,20 +11,21 @@ import (
 
 // This file makes an InFlight a child of an All; see native.
 
-// slots settles one permit.
+// slots settles one permit, of n slots.
 type slots struct {
 	done atomic.Bool
 	of   *InFlight
+	n    int
 }
 
 // settle gives the slots back, whatever the call used.
-func (s *slots) settle(_ int64, n, _ int) {
+func (s *slots) settle(int64, int, int) {
 	if !s.done.CompareAndSwap(false, true) {
 		return
 	}
 	s.of.gate.Lock()
 	defer s.of.gate.Unlock()
-	s.of.inUse -= n
+	s.of.inUse -= s.n
 	s.of.serve()
 }
 
@@ -128,7 +129,7 @@ func (f slotSource) Take(w *waiter, n int) (Permit, bool) {
 	f.inUse += n
 	f.granted += int64(n)
 	f.note()
-	return Permit{n: n, by: &slots{of: f.InFlight}}, true
+	return Permit{n: n, by: &slots{of: f.InFlight, n: n}}, true
 }
 
 func (f slotSource) Untake(w *waiter, p Permit) {

@@ -35,9 +35,6 @@ func (c laneSource) countRefusal(r Reason) {
 	c.rateSource.countRefusal(r)
 }
 
-// peek lets nobody overtake a caller of the same tag.
-func (c laneSource) peek(n int) bool { return !c.l.first().lane.Aside() && c.rateSource.peek(n) }
-
 func (c laneSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
 
 func (c laneSource) Refusal(w *waiter) limit.Refusal {

@@ -77,10 +77,10 @@ func (l *tagView) all() *multi {
 // TryAcquire takes n tokens of the tags and of the limit if they are at hand, and nobody already waits for them.
 func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	t := l.t
-	if n <= 0 {
-		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
-	}
 	l.set.plan.tick()
+	if n <= 0 {
+		return l.live().all().TryAcquire(n)
+	}
 	now := t.gate.Now()
 	p, v, why := l.draw(n, now, false)
 	switch v {
@@ -140,10 +140,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 	}
 	var p Permit
 	if v == taken {
-		pos, ok, aside := int64(0), false, l.first().lane.Aside() // nobody overtakes a caller of the same tag
-		if !aside {
-			pos, ok = t.draw(n, now)
-		}
+		pos, ok := t.draw(n, now)
 		if ok {
 			for _, g := range l.tags {
 				d, _ := g.stock.Take(now, int64(n))
@@ -155,7 +152,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 			p = Permit{n: n, pos: pos, by: l.cell(t.cell(pos), draws)}
 		} else {
 			v, why = limited, ReasonLimit
-			if lane := l.first(); !waits && !aside && lane.pace.rate > 0 && lane.pace.within(now, n) {
+			if lane := l.first(); !waits && lane.pace.rate > 0 && lane.pace.within(now, n) {
 				l.set.short.lacks(lane, n, now)
 			}
 		}

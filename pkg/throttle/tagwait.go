@@ -32,7 +32,10 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	l.pin()
 	defer l.unpin()
 	came := uint64(0)
-	if n <= 0 || ctx.Err() != nil || !l.isBarred() {
+	if n == 0 {
+		return l.all().acquire(ctx, 0, upTo)
+	}
+	if n < 0 || ctx.Err() != nil || !l.isBarred() {
 		if p, over, err := l.t.atOnce(ctx, n, upTo); over {
 			return p, l.own(n, err)
 		}

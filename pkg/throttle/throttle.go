@@ -65,7 +65,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 		return t.tags.other.TryAcquire(n)
 	}
 	if n <= 0 || t.limit.Max == 0 {
-		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
+		return t.tryNone(n)
 	}
 	var now int64 // as Gate.Now has it, which is not inlined either
 	if t.gate.Clock == nil {
@@ -82,7 +82,8 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 }
 
 // Acquire waits until n tokens are granted; see Limiter. Without a share it waits for one. A draw larger than the bucket is granted when
-// all its tokens have accrued, and nothing else is granted meanwhile. With a hard limit it waits for a share whose bucket holds it.
+// all its tokens have accrued, and nothing else is granted meanwhile. With a hard limit it waits for a share whose bucket holds it,
+// and others pass it.
 //
 // Errors: *Error with ReasonTooLarge when n is above Max and above Burst, or above Burst alone with a hard limit; ErrThrottled at once when
 // the deadline is too near; an error that is both ErrThrottled and context.DeadlineExceeded when the deadline passed in the queue;

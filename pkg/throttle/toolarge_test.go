@@ -17,9 +17,7 @@ func TestADrawThatCanNeverBeGrantedIsNoDemand(t *testing.T) {
 		"one more than the largest": one(11),
 		"any number":                one(math.MaxInt),
 		"waiting":                   func(t *testing.T, l Limiter) { _, _ = l.Acquire(timeout(t, time.Second), 11) },
-		"nothing":                   one(0),
 		"less than nothing":         one(math.MinInt),
-		"up to nothing":             func(t *testing.T, l Limiter) { _, _ = l.AcquireUpTo(t.Context(), 0) },
 		"up to less than nothing":   func(t *testing.T, l Limiter) { _, _ = l.AcquireUpTo(t.Context(), -5) },
 	}
 	limits := map[string]Limit{

@@ -15,6 +15,9 @@ func (t *rateLimiter) acquire(ctx context.Context, n int, upTo bool) (Permit, er
 	if p, over, err := t.atOnce(ctx, n, upTo); over {
 		return p, err
 	}
+	if n == 0 {
+		return t.asOne().acquire(ctx, 0, upTo)
+	}
 	w := t.newWaiter(ctx, n, upTo)
 	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
@@ -41,9 +44,9 @@ func (t *rateLimiter) atOnce(ctx context.Context, n int, upTo bool) (p Permit, o
 		return p, true, err
 	case ctx.Err() != nil:
 		return p, true, context.Cause(ctx)
-	case n > 0 && t.limit.Max > 0 && (n <= t.maxCost || upTo):
+	case t.limit.Max > 0 && (n <= t.maxCost || upTo):
 		return p, false, nil
-	case n > 0 && t.limit.Max > 0:
+	case t.limit.Max > 0:
 		return p, true, t.refuse(ReasonTooLarge, n, 0)
 	case t.gate.Closed.Load():
 		return p, true, t.refuse(ReasonClosed, n, 0)
@@ -350,4 +353,17 @@ func (t *rateLimiter) failAll() {
 		w.Fail(t.refuse(ReasonClosed, w.N, 0))
 	}
 	t.noteHeld()
+}
+
+// tryNone is TryAcquire for a draw of no tokens, or without a limit.
+func (t *rateLimiter) tryNone(n int) (Permit, bool) {
+	if n == 0 && t.limit.Max > 0 {
+		return t.asOne().TryAcquire(0)
+	}
+	return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
+}
+
+// asOne returns the limiter as an All of one, which settles draws of no tokens.
+func (t *rateLimiter) asOne() *multi {
+	return multiOf([]child{{limiter: t.self, native: rateSource{t}}})
 }

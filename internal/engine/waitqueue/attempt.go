@@ -51,7 +51,8 @@ type Attempt[P any] struct {
 	slots    bool         // it waits for slots in use
 	many     bool         // has stood in several queues at once
 	passed   bool         // gave up a place at which it could have been served
-	won      atomic.Int64 // what Serve has drawn
+	drawn    int          // by Serve, once won
+	won      atomic.Bool  // Serve has drawn
 	turn     chan struct{}
 	timer    limit.Timer
 }
@@ -95,8 +96,8 @@ func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (int, *Failure) 
 	listened := func() {}
 	defer func() { listened() }()
 	for at := -1; ; {
-		k, failed := a.look()
-		if k > 0 || failed != nil {
+		k, won, failed := a.look()
+		if won || failed != nil {
 			return k, failed
 		}
 		if at < 0 && len(a.parts) > 1 { // where it does not stand nobody tells it that the limiter is closed
@@ -134,12 +135,8 @@ func (a *Attempt[P]) WinNow(n int) bool {
 	a.seat(n, false)
 	a.lock()
 	defer a.unlock()
-	for a.affordable() > 0 {
-		if a.drawAll(n) {
-			return true
-		}
-	}
-	return false
+	_, won := a.draw()
+	return won
 }
 
 // Undo gives back the tokens won, as if they had never been drawn.
@@ -158,13 +155,13 @@ func (a *Attempt[P]) Undo() {
 // seat prepares the places for a draw of n tokens. A part where the least draw costs nothing gets no place.
 func (a *Attempt[P]) seat(n int, upTo bool) {
 	a.n, a.upTo, a.many = n, upTo, false
-	a.won.Store(0)
+	a.won.Store(false)
 	least := n
 	if upTo {
 		least = 1
 	}
 	for i, p := range a.parts {
-		a.places[i] = p.Place(p.price(n), p.price(least), a.deadline)
+		a.places[i] = p.Place(p.asks(n), p.asks(least), a.deadline)
 		a.places[i].Attempt, a.places[i].Age = a, a.age
 	}
 }
@@ -187,36 +184,34 @@ func (a *Attempt[P]) stop() {
 	}
 }
 
-// look draws if it can, and takes the places to wait at otherwise. It returns 0 and nil while the attempt has to wait.
-func (a *Attempt[P]) look() (n int, failed *Failure) {
-	if n := a.won.Load(); n > 0 {
-		return int(n), nil
+// look draws if it can, and takes the places to wait at otherwise. While the attempt has to wait it has neither won nor failed.
+func (a *Attempt[P]) look() (n int, won bool, failed *Failure) {
+	if a.won.Load() {
+		return a.drawn, true, nil
 	}
 	a.lock()
 	defer a.unlock()
-	if n := a.won.Load(); n > 0 {
-		return int(n), nil
+	if a.won.Load() {
+		return a.drawn, true, nil
 	}
 	for i, p := range a.parts {
 		if r, never := p.Impossible(a.places[i].Least); never {
 			a.leave()
-			return 0, &Failure{At: i, Refusal: limit.Refusal{Reason: r, Cost: a.places[i].Least}}
+			return 0, false, &Failure{At: i, Refusal: limit.Refusal{Reason: r, Cost: a.places[i].Least}}
 		}
 	}
-	for n = a.affordable(); n > 0; n = a.affordable() { // until no draw comes between
-		if a.drawAll(n) {
-			return n, nil
-		}
+	if n, won = a.draw(); won {
+		return n, true, nil
 	}
 	wait, known := a.survey()
 	if a.bounded && wait > a.deadline.Sub(a.parts[a.scarcest].Gate.Present()) {
 		e := a.heldUp()
 		e.RetryAfter = max(wait, e.RetryAfter)
-		return 0, a.giveUp(e)
+		return 0, false, a.giveUp(e)
 	}
 	if a.Fallback {
 		if e := a.heldUp(); e.Fallback {
-			return 0, a.giveUp(e)
+			return 0, false, a.giveUp(e)
 		}
 	}
 	a.reason = a.parts[a.scarcest].Source.Refusal(&a.places[a.scarcest]).Reason
@@ -231,7 +226,7 @@ func (a *Attempt[P]) look() (n int, failed *Failure) {
 		}
 	}
 	a.keep(wait, known)
-	return 0, nil
+	return 0, false, nil
 }
 
 // giveUp leaves every place, because of e at the scarcest part.
@@ -240,27 +235,32 @@ func (a *Attempt[P]) giveUp(e limit.Refusal) *Failure {
 	return &Failure{At: a.scarcest, Refusal: e, Demand: a.places[a.scarcest].N}
 }
 
-// affordable returns how many tokens could be drawn now; 0 for too few.
-func (a *Attempt[P]) affordable() int {
+// affordable returns how many tokens could be drawn now; ok is false for too few.
+func (a *Attempt[P]) affordable() (n int, ok bool) {
 	hand := make([]int, len(a.parts))
 	for i, p := range a.parts {
 		hand[i] = p.Source.AtHand(&a.places[i])
 	}
 	lacking := func(n int) bool {
 		for i, p := range a.parts {
-			if p.price(n) > hand[i] {
+			if p.asks(n) > hand[i] {
 				return true
 			}
 		}
 		return false
 	}
-	if !a.upTo {
-		if lacking(a.n) {
-			return 0
-		}
-		return a.n
+	if !a.upTo || a.n == 0 {
+		return a.n, !lacking(a.n)
 	}
-	return sort.Search(a.n, func(i int) bool { return lacking(i + 1) })
+	n = sort.Search(a.n, func(i int) bool { return lacking(i + 1) })
+	return n, n > 0
+}
+
+// draw draws as many tokens as it can, if that is enough.
+func (a *Attempt[P]) draw() (n int, ok bool) {
+	for n, ok = a.affordable(); ok && !a.drawAll(n); n, ok = a.affordable() { // until no draw comes between
+	}
+	return n, ok
 }
 
 // drawAll draws n tokens from every part or from none. A draw without a lock may come between.
@@ -429,8 +429,8 @@ func (a *Attempt[P]) heldUp() limit.Refusal {
 func (a *Attempt[P]) quit(ctx context.Context) (int, *Failure) {
 	a.lock()
 	defer a.unlock()
-	if n := a.won.Load(); n > 0 {
-		return int(n), nil
+	if a.won.Load() {
+		return a.drawn, nil
 	}
 	a.leave()
 	w := &a.places[a.scarcest]

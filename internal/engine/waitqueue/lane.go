@@ -5,7 +5,6 @@ import (
 	"container/heap"
 	"math"
 	"slices"
-	"sync/atomic"
 )
 
 // leastWeight is the smallest weight of a lane: one with a rate of 0 is served very slowly.
@@ -18,8 +17,6 @@ type Lane[P any] struct {
 	weight float64
 	start  float64 // of the next one that is served, if that is not in the past
 	at     int     // index in the heap
-	// aside: its first waiter is set aside, and all others with it, and it is not in the heap. It is written under the lock.
-	aside atomic.Bool
 }
 
 // NewLane returns an empty lane.
@@ -27,9 +24,6 @@ func NewLane[P any](weight float64) *Lane[P] { return &Lane[P]{weight: weight} }
 
 // Weight is the rate at which the lane is served against the others.
 func (l *Lane[P]) Weight() float64 { return max(l.weight, leastWeight) }
-
-// Aside reports whether the lane is set aside. The lock need not be held.
-func (l *Lane[P]) Aside() bool { return l.aside.Load() }
 
 // Empty reports whether nobody stands in the lane.
 func (l *Lane[P]) Empty() bool { return l.line.first == nil }
@@ -161,8 +155,7 @@ func (b *busy[P]) Pop() any {
 // starts there at the earliest, so that an idle one saves up nothing.
 type fair[P any] struct {
 	busy    busy[P]
-	aside   []*Lane[P] // with waiters, but set aside; see Queue.SetAside
-	plain   Lane[P]    // of waiters without a lane: what they are granted counts for nothing
+	plain   Lane[P] // of waiters without a lane: what they are granted counts for nothing
 	now     float64
 	latest  float64 // the largest start of all lanes
 	weights float64 // sum over the busy lanes
@@ -187,13 +180,10 @@ func (f *fair[P]) next(l *Lane[P]) float64 {
 
 func (f *fair[P]) insert(w *Waiter[P]) {
 	l := f.lane(w)
-	switch l.line.insert(w); {
-	case l.line.first == l.line.last:
+	if l.line.insert(w); l.line.first == l.line.last {
 		f.push(l)
-	case !l.aside.Load():
-		heap.Fix(&f.busy, l.at) // an older one is the first now
-	case l.line.first == w:
-		f.readmit(l)
+	} else {
+		heap.Fix(&f.busy, l.at) // perhaps an older one is the first now
 	}
 }
 
@@ -217,35 +207,15 @@ func (f *fair[P]) pop(l *Lane[P]) {
 	}
 }
 
-// readmit ends that a lane is set aside.
-func (f *fair[P]) readmit(l *Lane[P]) {
-	f.aside = slices.DeleteFunc(f.aside, func(o *Lane[P]) bool { return o == l })
-	if l.aside.Store(false); !l.Empty() {
-		f.push(l)
-	}
-}
-
-// setAside takes a busy lane out of the order.
-func (f *fair[P]) setAside(l *Lane[P]) {
-	f.pop(l)
-	l.aside.Store(true)
-	f.aside = append(f.aside, l)
-}
-
 func (f *fair[P]) remove(w *Waiter[P]) {
 	l := f.lane(w)
-	first := l.line.first == w
-	if !l.aside.Load() && first && l.line.last == w {
+	if l.line.first == w && l.line.last == w {
 		f.pop(l)
 		l.line.remove(w)
 		return
 	}
-	switch l.line.remove(w); {
-	case !l.aside.Load():
-		heap.Fix(&f.busy, l.at)
-	case first:
-		f.readmit(l)
-	}
+	l.line.remove(w)
+	heap.Fix(&f.busy, l.at)
 }
 
 // served counts n tokens that were granted to a waiter of l that has left it. A waiter that came before its lane's turn does not move the
@@ -254,7 +224,7 @@ func (f *fair[P]) served(l *Lane[P], n int) {
 	start := f.next(l)
 	l.start = start + float64(n)/l.Weight()
 	f.latest = max(f.latest, l.start)
-	if l.line.first != nil && !l.aside.Load() {
+	if l.line.first != nil {
 		heap.Fix(&f.busy, l.at)
 	}
 	if len(f.busy) > 0 {
@@ -274,7 +244,7 @@ func (f *fair[P]) weigh(l *Lane[P], w float64) {
 		l.start = f.now + (l.start-f.now)*was/w
 		f.latest = max(f.latest, l.start)
 	}
-	if l.line.first != nil && !l.aside.Load() {
+	if l.line.first != nil {
 		f.weights += w - was
 		heap.Fix(&f.busy, l.at)
 	}
@@ -302,7 +272,7 @@ func (f *fair[P]) about(w *Waiter[P], all int) (tokens int) {
 		return own
 	}
 	others, weights := all-l.line.tokens, f.weights
-	if l.line.first != nil && !l.aside.Load() && l != &f.plain {
+	if l.line.first != nil && l != &f.plain {
 		weights -= l.Weight()
 	}
 	ahead := f.next(l) + float64(own)/l.Weight() - f.busy[0].start
@@ -316,14 +286,14 @@ func ceil(x float64) int {
 	return int(math.Ceil(x))
 }
 
-// each calls yield for the waiters of all lanes in the order in which they would be served if nobody came and none was set aside.
+// each calls yield for the waiters of all lanes in the order in which they would be served if nobody came.
 func (f *fair[P]) each(yield func(w *Waiter[P]) bool) {
 	type place struct {
 		w     *Waiter[P]
 		start float64
 	}
 	var order []place
-	for _, l := range slices.Concat(f.busy, f.aside) {
+	for _, l := range f.busy {
 		start := l.start
 		for w := l.line.first; w != nil; w = w.next {
 			order = append(order, place{w, start})

@@ -74,48 +74,47 @@ func TestIdleLaneSavesUpNothing(t *testing.T) {
 	require.Equal(t, l[0], grant(q).Lane, "they take turns")
 }
 
-// While a lane is set aside, others pass it. Then it goes on as if it had been idle; so it does once another waiter is its first.
-func TestLanesSetAside(t *testing.T) {
-	for name, readmit := range map[string]func(q *Queue[int], w *Waiter[int]){
-		"readmitted":         func(q *Queue[int], _ *Waiter[int]) { q.Refit(func(*Waiter[int]) bool { return true }) },
-		"the first has left": func(q *Queue[int], w *Waiter[int]) { q.Remove(w) },
-		"an older one came":  func(q *Queue[int], _ *Waiter[int]) { q.Insert(&Waiter[int]{Lane: q.fair.aside[0], Least: 1}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			q, l := fairQueue(1, 1)
-			first := push(q, l[0], 1)
-			for range 40 {
-				push(q, l[0], 1)
-			}
-			require.True(t, q.SetAside(q.First))
-			require.Nil(t, q.First)
-			require.False(t, q.Empty())
-			late := &Waiter[int]{Lane: l[0], Age: Latest}
-			require.False(t, q.IsNext(late), "nobody of the same lane passes")
-			require.True(t, q.IsNext(&Waiter[int]{Lane: l[1], Age: Latest}))
-			for range 200 {
-				push(q, l[1], 1)
-			}
-			for range 100 {
-				require.Equal(t, l[1], grant(q).Lane)
-				require.True(t, q.IsAside(late))
-			}
-			require.Equal(t, 100, q.Before(&Waiter[int]{Lane: l[1], Age: Latest}), "the lane set aside is not before others")
-
-			readmit(q, first)
-			require.Empty(t, slices.Collect(q.Aside()))
-			served := 0
-			for range 20 {
-				if grant(q).Lane == l[0] {
-					served++
-				}
-			}
-			require.InDelta(t, 10, served, 1, "they take turns")
-			for !q.Empty() {
-				grant(q)
-			}
-		})
+// While a waiter is set aside, others pass it, those of its lane too. Then it is the first of its lane, which goes on as if it had been idle.
+func TestWaitersSetAside(t *testing.T) {
+	q, l := fairQueue(1, 1)
+	large := push(q, l[0], 5)
+	require.True(t, q.SetAside(large))
+	require.False(t, q.SetAside(large))
+	require.Nil(t, q.First)
+	require.False(t, q.Empty())
+	for i := range 2 {
+		require.True(t, q.IsNext(&Waiter[int]{Lane: l[i], Age: Latest}))
 	}
+	for i := range 2 {
+		for range 100 {
+			push(q, l[i], 1)
+		}
+	}
+	require.InDelta(t, 99, q.Before(&Waiter[int]{Lane: l[1], Age: Latest})-100, 1, "it is not before others")
+	for range 50 {
+		require.NotEqual(t, large, grant(q))
+		require.True(t, q.IsAside(large))
+	}
+	require.Equal(t, []*Waiter[int]{large}, slices.Collect(q.Aside()))
+
+	q.Refit(func(w *Waiter[int]) bool { return w.Least > 1 })
+	require.Equal(t, large, grant(q))
+	require.Nil(t, q.First, "the others do not fit")
+	q.Refit(func(*Waiter[int]) bool { return true })
+	require.Empty(t, slices.Collect(q.Aside()))
+	for i := range 150 {
+		if w := grant(q); i >= 10 && i < 50 {
+			require.NotEqual(t, w.Lane, grant(q).Lane, "they take turns")
+		}
+		if q.Empty() {
+			break
+		}
+	}
+	gone := push(q, l[0], 3)
+	q.SetAside(gone)
+	q.Remove(gone)
+	require.True(t, q.Empty())
+	require.Zero(t, q.Tokens)
 }
 
 // A caller that gives up costs its lane nothing, wherever in the lane it stood: the lane goes on where it was.

@@ -46,7 +46,7 @@ type Waiter[P any] struct {
 	prev, next *Waiter[P]
 	queued     bool
 	inLane     bool // stands in its lane
-	passed     bool // is set aside, and stands in no lane
+	passed     bool // is set aside
 	stood      bool // has stood in a queue
 }
 
@@ -86,7 +86,7 @@ type Queue[P any] struct {
 	Collected int64
 
 	line   line[P]  // everybody, or in a fair queue those that stand in several
-	passed line[P]  // those that stand in several and are set aside
+	passed line[P]  // those that are set aside
 	fair   *fair[P] // nil: the order is that of age
 }
 
@@ -128,79 +128,72 @@ func (w *Waiter[P]) Dismiss() {
 // Empty reports whether nobody waits.
 func (q *Queue[P]) Empty() bool { return q.Len == 0 }
 
-// SetAside lets others pass w, the first waiter of its lane or one that stands in several queues, until Refit or until another waiter is the
-// first of its lane. It reports whether it did: it cannot in a queue that is not fair.
+// SetAside lets others pass w, which stands in the queue, until Refit. It reports whether it did.
 func (q *Queue[P]) SetAside(w *Waiter[P]) bool {
-	switch {
-	case q.fair == nil || q.IsAside(w):
+	if w.passed {
 		return false
-	case !w.inLane:
-		q.line.remove(w)
-		q.passed.insert(w)
-		w.passed = true
-	default:
-		l := q.fair.lane(w)
-		if l.line.first != w {
-			return false
-		}
-		q.fair.setAside(l)
 	}
+	q.pass(w)
 	q.turn()
 	return true
+}
+
+func (q *Queue[P]) pass(w *Waiter[P]) {
+	q.unplace(w)
+	q.passed.insert(w)
+	w.passed = true
+}
+
+// place puts w into its line or its lane.
+func (q *Queue[P]) place(w *Waiter[P]) {
+	if w.inLane {
+		q.fair.insert(w)
+		return
+	}
+	q.line.insert(w)
+}
+
+// unplace takes w from where it stands.
+func (q *Queue[P]) unplace(w *Waiter[P]) {
+	switch {
+	case w.passed:
+		q.passed.remove(w)
+		w.passed = false
+	case w.inLane:
+		q.fair.remove(w)
+	default:
+		q.line.remove(w)
+	}
 }
 
 // Refit sets aside what does not fit, and ends that for what does. A lane then starts at the virtual time at the earliest: it has no claim to
 // what others had meanwhile.
 func (q *Queue[P]) Refit(fits func(w *Waiter[P]) bool) {
-	if q.fair == nil {
-		return
-	}
-	for _, w := range append(q.line.all(), q.passed.all()...) {
+	for _, w := range slices.Collect(q.All()) {
 		switch ok := fits(w); {
 		case ok && w.passed:
-			q.passed.remove(w)
-			q.line.insert(w)
-			w.passed = false
+			q.unplace(w)
+			q.place(w)
 		case !ok && !w.passed:
-			q.line.remove(w)
-			q.passed.insert(w)
-			w.passed = true
-		}
-	}
-	for _, l := range slices.Concat(q.fair.busy, q.fair.aside) {
-		switch ok := fits(l.line.first); {
-		case ok && l.aside.Load():
-			q.fair.readmit(l)
-		case !ok && !l.aside.Load():
-			q.fair.setAside(l)
+			q.pass(w)
 		}
 	}
 	q.turn()
 }
 
-// Aside iterates over the waiters that others pass: of each lane the first.
+// Aside iterates over the waiters that others pass, the oldest first.
 func (q *Queue[P]) Aside() iter.Seq[*Waiter[P]] {
 	return func(yield func(*Waiter[P]) bool) {
-		if q.fair == nil {
-			return
-		}
 		for w := q.passed.first; w != nil; w = w.next {
 			if !yield(w) {
-				return
-			}
-		}
-		for _, l := range q.fair.aside {
-			if !yield(l.line.first) {
 				return
 			}
 		}
 	}
 }
 
-// IsAside reports whether others pass w, or its lane.
-func (q *Queue[P]) IsAside(w *Waiter[P]) bool {
-	return w.passed || q.fair != nil && !w.Many && q.fair.lane(w).aside.Load()
-}
+// IsAside reports whether others pass w.
+func (q *Queue[P]) IsAside(w *Waiter[P]) bool { return w.passed }
 
 // Push puts a new caller into its place: behind all others, or in a fair queue behind its lane.
 func (q *Queue[P]) Push(w *Waiter[P]) {
@@ -210,14 +203,10 @@ func (q *Queue[P]) Push(w *Waiter[P]) {
 
 // Insert puts w into its place. Units that the first waiter had collected pass on to a waiter that takes its place.
 func (q *Queue[P]) Insert(w *Waiter[P]) {
-	if w.inLane = q.fair != nil && !w.Many; w.inLane {
-		if q.Empty() {
-			q.fair.now = max(q.fair.now, q.fair.latest)
-		}
-		q.fair.insert(w)
-	} else {
-		q.line.insert(w)
+	if w.inLane = q.fair != nil && !w.Many; w.inLane && q.Empty() {
+		q.fair.now = max(q.fair.now, q.fair.latest)
 	}
+	q.place(w)
 	w.queued, w.stood = true, true
 	q.Len++
 	if w.Deadline != limit.Never {
@@ -243,9 +232,9 @@ func (q *Queue[P]) first() *Waiter[P] {
 	return q.line.first
 }
 
-// Alone reports whether only waiters of w's lane wait.
+// Alone reports whether only waiters of w's lane wait, beside those that are set aside.
 func (q *Queue[P]) Alone(w *Waiter[P]) bool {
-	return q.First == nil || q.fair != nil && q.line.first == nil && q.fair.lane(w).line.tokens == q.Tokens
+	return q.First == nil || q.fair != nil && q.line.first == nil && q.fair.lane(w).line.tokens == q.Tokens-q.passed.tokens
 }
 
 // Remove takes w out, and returns the units that it had collected.
@@ -253,15 +242,7 @@ func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
 	if q.First == w {
 		collected, q.Collected = q.Collected, 0
 	}
-	switch {
-	case w.inLane:
-		q.fair.remove(w)
-	case w.passed:
-		q.passed.remove(w)
-		w.passed = false
-	default:
-		q.line.remove(w)
-	}
+	q.unplace(w)
 	w.queued = false
 	q.Len--
 	if w.Deadline != limit.Never {
@@ -292,7 +273,7 @@ func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 	switch {
 	case v == w:
 		return true
-	case w.queued || q.IsAside(w):
+	case w.queued:
 		return false
 	case v == nil:
 		return true
@@ -329,7 +310,7 @@ func (q *Queue[P]) About(w *Waiter[P]) (tokens int) {
 	if q.fair == nil || w.Many {
 		return q.line.before(w)
 	}
-	return q.line.tokens + q.fair.about(w, q.Tokens-q.line.tokens)
+	return q.line.tokens + q.fair.about(w, q.Tokens-q.line.tokens-q.passed.tokens)
 }
 
 // All iterates over the waiters in the order in which they would be served if nobody came. Waiters may be taken out meanwhile.

@@ -56,7 +56,7 @@ type Part[P any] struct {
 	Gate   Gate
 	// Lane is that of its callers, in a fair queue.
 	Lane *Lane[P]
-	// Price is what n tokens of the attempt cost here. nil: n.
+	// Price is what n tokens of the attempt cost here, perhaps nothing. nil: n.
 	Price func(n int) int
 	// Of marks the part as a stock whose tokens are drawn together with those of the limit at this position. A caller that waits for that
 	// limit needs no place at the stock, but tokens promised to it. 0: it is no such stock.
@@ -105,3 +105,7 @@ func (p Part[P]) price(n int) int {
 	}
 	return p.Price(n)
 }
+
+// asks returns how many tokens must be at hand for a draw of n. A draw of none asks for those of one: so it passes nothing that would hold
+// that back.
+func (p Part[P]) asks(n int) int { return p.price(max(n, 1)) }

@@ -40,11 +40,12 @@ func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 		}
 		locked++
 	}
-	n := a.affordable()
-	if n == 0 || !a.drawAll(n) {
+	n, ok := a.draw()
+	if !ok {
 		return false
 	}
-	a.won.Store(int64(n))
+	a.drawn = n
+	a.won.Store(true)
 	a.Wake()
 	return true
 }

@@ -50,7 +50,7 @@ func (s *service) ShouldRateLimit(ctx context.Context, r *ratelimit.RateLimitReq
 	case c.ask > 0:
 		err = s.draw(ctx, l, &c)
 	case c.probe:
-		err = throttle.Probe(l)
+		err = probe(ctx, l)
 	}
 	denied, _ := errors.AsType[*throttle.Error](err)
 	switch {
@@ -74,6 +74,13 @@ func (s *service) charge(l throttle.Limiter, c *call) error {
 		return &throttle.Error{Reason: throttle.ReasonLimit, Cost: c.cost}
 	}
 	s.drawn.add(c.tags, c.cost, time.Now())
+	return err
+}
+
+// probe reports whether a draw of one token would be refused.
+func probe(ctx context.Context, l throttle.Limiter) error {
+	permit, err := admission.DrawFor(ctx, l, 0, false, 0)
+	permit.Cancel()
 	return err
 }
 

@@ -198,3 +198,27 @@ func TestTagsInABody(t *testing.T) {
 		require.True(t, strings.HasPrefix(r.Body, `{"tenant":42`))
 	}
 }
+
+// A request that costs nothing waits for what holds others: an operator's pause, and a limit on requests.
+func TestARequestThatCostsNothingIsHeldLikeOthers(t *testing.T) {
+	u := serve(t, hello)
+	th, err := throttle.New(throttle.Limit{Max: 1_000_000})
+	require.NoError(t, err)
+	requests, err := throttle.New(throttle.Limit{Max: 1, Per: time.Hour, Burst: 1})
+	require.NoError(t, err)
+	throttle.Repay(requests, 2)
+	p := start(t, Config{Upstream: u.URL, Limiter: throttle.All(th, throttle.PerCall(requests)), Cost: "bytes/1", MaxWait: 200 * time.Millisecond})
+	get := func(want int) string {
+		res, body := send(t, http.MethodGet, p.url, "")
+		require.Equal(t, want, res.StatusCode, body)
+		return body
+	}
+	_, err = th.Pause(t.Context(), time.Time{}, "maintenance")
+	require.NoError(t, err)
+	require.Equal(t, "pause", reason(t, get(429)))
+	require.NoError(t, th.Resume(t.Context()))
+	require.Eventually(t, func() bool { _, held := th.Throttled(); return !held }, 5*time.Second, time.Millisecond)
+	get(200)
+	require.Equal(t, "limit", reason(t, get(429)), "it was the only request of this hour")
+	require.Len(t, u.Requests(), 1)
+}

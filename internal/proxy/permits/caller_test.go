@@ -45,7 +45,7 @@ func TestAPermitOfNoTokensIsShort(t *testing.T) {
 func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000, Burst: 10})
 	a := start(t, apiConfig{Limiter: th})
-	for _, end := range []string{`"used":400000`, `"used":0`, ``} {
+	for _, end := range []string{`"used":0`, ``, `"used":400000`} {
 		p := a.ok("/v1/acquire", `{"tokens":0}`)
 		if end != "" {
 			end = "," + end
@@ -53,6 +53,7 @@ func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 		a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`"`+end+`}`)
 	}
 	require.Less(t, th.Status().Tokens, -100_000.0)
+	require.Equal(t, "limit", a.fails(429, "/v1/acquire", `{"tokens":0}`)["reason"], "it is for calls that cost something in the end")
 }
 
 // Who settles when the lease is over pays what was used above the draw, once; nothing comes back.
@@ -66,9 +67,7 @@ func TestALateSettlementIsCharged(t *testing.T) {
 	}
 	for _, tokens := range []whole{0, 1} {
 		r := &acquireRequest{Tokens: &tokens}
-		if tokens > 0 {
-			throttle.Repay(th, 1) // there is a token
-		}
+		throttle.Repay(th, 5) // there is a token
 		g, err := d.acquire(t.Context(), r)
 		require.NoError(t, err)
 		d.locked(func(b *book) int { b.entries[g.id].until = time.Now(); return b.sweep(time.Now()) })

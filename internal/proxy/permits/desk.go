@@ -181,10 +181,11 @@ func (d *desk) finish(id string, as state, used int) (before state, ok bool) {
 	before = e.state
 	switch {
 	case before == open:
-		if e.tokens == 0 && used > 0 {
-			e.charge(used)
+		if as == cancelled {
+			e.permit.Cancel()
+		} else {
+			e.permit.Settle(used)
 		}
-		e.permit.Settle(used)
 		d.book.end(e, as, now)
 	case before == expired && as == settled && used > e.tokens && e.charge != nil:
 		e.charge(used - e.tokens)

@@ -33,8 +33,8 @@ type settings struct {
 	faultsFound []error
 }
 
-// WithCost sets how many tokens each attempt of a request draws. At zero or less it draws none and never waits for any. cost is called once
-// for each request. The default, also for nil, is 1 for every request.
+// WithCost sets how many tokens each attempt of a request draws. At zero or less it draws none, but waits as for one, and is charged
+// what it is settled with. cost is called once for each request. The default, also for nil, is 1 for every request.
 func WithCost(cost func(*http.Request) int) Option {
 	return func(s *settings) { s.cost = cost }
 }

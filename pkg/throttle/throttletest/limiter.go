@@ -39,8 +39,8 @@ type Draw struct {
 
 // A Limiter is a scripted throttle.Limiter. Each call takes the next step of the
 // script, in the order of the calls; the last step goes on for ever. A call with a
-// cost of zero or less is granted and takes no step. All methods may be called
-// from any number of goroutines at once.
+// cost below zero is granted and takes no step. All methods may be called from any
+// number of goroutines at once.
 type Limiter struct {
 	closed chan struct{}
 
@@ -127,7 +127,7 @@ func (l *Limiter) begin(m Method, n int) (*Draw, Step) {
 	defer l.mu.Unlock()
 	d := &Draw{Method: m, Cost: n, Waiting: true}
 	l.draws = append(l.draws, d)
-	if n <= 0 {
+	if n < 0 {
 		return d, Grant()
 	}
 	step := l.script[0]

@@ -67,16 +67,19 @@ func TestStepsAreTakenInOrderAndTheLastGoesOn(t *testing.T) {
 	require.Equal(t, 1, l.Used())
 }
 
-func TestACostOfZeroOrLessIsGrantedAndTakesNoStep(t *testing.T) {
+func TestACostOfZeroTakesAStepAndOneBelowTakesNone(t *testing.T) {
 	l := throttletest.New(throttletest.Deny(nil), throttletest.Grant())
-	for _, n := range []int{0, -3} {
-		p, err := l.Acquire(t.Context(), n)
-		require.NoError(t, err)
-		require.Zero(t, p.N())
-	}
-	_, ok := l.TryAcquire(1)
+	p, err := l.Acquire(t.Context(), -3)
+	require.NoError(t, err)
+	require.Zero(t, p.N())
+	_, ok := l.TryAcquire(0)
 	require.False(t, ok, "the first step")
+	p, err = l.Acquire(t.Context(), 0)
+	require.NoError(t, err)
+	require.Zero(t, p.N())
 	require.Zero(t, l.Used())
+	p.Settle(4)
+	require.Equal(t, 4, l.Used())
 }
 
 func TestGrantUpToBoundsOnlyAcquireUpTo(t *testing.T) {

@@ -1,0 +1,262 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+)
+
+// A bench has one limit of each kind, as all of them are in use together.
+type bench struct {
+	plain, hard, quotas *Throttle
+	strict              *Throttle
+	slots               *InFlight
+	sharers             []*script
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{}
+	sharer := func() Option {
+		s := &script{first: Lease{Share: WholeShare}}
+		b.sharers = append(b.sharers, s)
+		return WithSharer(s)
+	}
+	b.plain = whole(t, Limit{Max: 100, Burst: 10}, sharer())
+	b.hard = whole(t, Limit{Max: 100, Burst: 10, Hard: true}, sharer())
+	b.strict = whole(t, Limit{Max: 10, Strict: true})
+	b.quotas = whole(t, Limit{Max: 100, Burst: 10}, WithQuotas(benchQuotas(false)))
+	b.slots = flight(t, 4, sharer())
+	time.Sleep(time.Second)
+	return b
+}
+
+func benchQuotas(blocked bool) Quotas {
+	acme := Quota{Total: 50, Budgets: []Budget{{Amount: 20, Per: limit.Hour}}}
+	if blocked {
+		acme = Quota{Blocked: true}
+	}
+	return Quotas{Tags: map[string]Quota{"acme": acme, "globex": {}}}
+}
+
+func (b *bench) throttles() []*Throttle { return []*Throttle{b.plain, b.hard, b.strict, b.quotas} }
+
+// limiters are the ways to put these limits around a call.
+var benchLimiters = map[string]func(b *bench) Limiter{
+	"plain":           func(b *bench) Limiter { return b.plain },
+	"hard":            func(b *bench) Limiter { return b.hard },
+	"strict":          func(b *bench) Limiter { return b.strict },
+	"slots":           func(b *bench) Limiter { return b.slots },
+	"quotas":          func(b *bench) Limiter { return b.quotas },
+	"a tag":           func(b *bench) Limiter { return b.quotas.ForTag("acme") },
+	"two tags":        func(b *bench) Limiter { return b.quotas.ForTags("globex", "acme") },
+	"calls":           func(b *bench) Limiter { return All(b.plain, PerCall(b.slots)) },
+	"requests":        func(b *bench) Limiter { return All(b.plain, PerCall(b.strict)) },
+	"weighed":         func(b *bench) Limiter { return Weigh(b.plain, func(n int) int { return 4 * n }) },
+	"all":             func(b *bench) Limiter { return All(b.plain, b.hard, b.strict, b.slots, b.quotas.ForTag("acme")) },
+	"all of a tag":    func(b *bench) Limiter { return ForTags(All(b.quotas, PerCall(b.slots), b.hard), "acme") },
+	"shown":           func(b *bench) Limiter { return shown{b.quotas.ForTag("acme")} },
+	"all of a hidden": func(b *bench) Limiter { return All(b.plain, hidden{b.quotas.ForTag("acme")}) },
+	"all of hidden":   func(b *bench) Limiter { return All(hidden{b.plain}, hidden{b.slots}) },
+}
+
+// benchStates are what can hold a call back. Each returns how it ends, if not by itself.
+var benchStates = map[string]func(t *testing.T, b *bench) (end func()){
+	"nothing": func(*testing.T, *bench) func() { return func() {} },
+	"paused": func(t *testing.T, b *bench) func() {
+		type pauser interface {
+			Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
+			Resume(ctx context.Context, opts ...PauseOption) error
+		}
+		all := []pauser{b.plain, b.hard, b.strict, b.quotas, b.slots}
+		for _, p := range all {
+			_, err := p.Pause(t.Context(), time.Time{}, "maintenance")
+			require.NoError(t, err)
+		}
+		return func() {
+			for _, p := range all {
+				require.NoError(t, p.Resume(context.Background()))
+			}
+		}
+	},
+	"tag paused": func(t *testing.T, b *bench) func() {
+		_, err := b.quotas.Pause(t.Context(), time.Time{}, "maintenance", PauseTag("acme"))
+		require.NoError(t, err)
+		return func() { require.NoError(t, b.quotas.Resume(context.Background(), PauseTag("acme"))) }
+	},
+	"in debt": func(t *testing.T, b *bench) func() {
+		for _, th := range b.throttles() {
+			require.NotErrorIs(t, Charge(th.ForTag("acme"), 40), ErrNotCharged)
+		}
+		return func() {}
+	},
+	"empty": func(_ *testing.T, b *bench) func() {
+		for _, th := range b.throttles() {
+			drain(th)
+		}
+		return func() {}
+	},
+	"blocked": func(_ *testing.T, b *bench) func() { // for ever
+		rateHolder{b.quotas}.SetQuotas(benchQuotas(true).WithDefaults(time.Second))
+		return func() {}
+	},
+	"budget spent": func(t *testing.T, b *bench) func() {
+		require.NotErrorIs(t, Charge(b.quotas.ForTag("acme"), 20), ErrNotCharged)
+		time.Sleep(time.Second)
+		return func() {}
+	},
+	"no share": func(_ *testing.T, b *bench) func() {
+		give := func(share float64) {
+			for _, s := range b.sharers {
+				s.give(share)
+			}
+		}
+		give(0)
+		return func() { give(1) }
+	},
+	"full": func(t *testing.T, b *bench) func() {
+		p := take(t, b.slots, 4)
+		return p.Cancel
+	},
+	"others wait": func(_ *testing.T, b *bench) func() {
+		for _, th := range b.throttles() {
+			drain(th)
+			beginWith(th.ForTag("acme").Acquire, 5, 0)
+		}
+		return func() {}
+	},
+	"closed": func(t *testing.T, b *bench) func() {
+		require.NoError(t, b.quotas.Close())
+		require.NoError(t, b.strict.Close())
+		require.NoError(t, b.slots.Close())
+		return func() {}
+	},
+}
+
+// benchWays are the ways to draw.
+var benchWays = map[string]func(ctx context.Context, l Limiter, n int) (Permit, error){
+	"Acquire":     func(ctx context.Context, l Limiter, n int) (Permit, error) { return l.Acquire(ctx, n) },
+	"AcquireUpTo": func(ctx context.Context, l Limiter, n int) (Permit, error) { return l.AcquireUpTo(ctx, n) },
+	"TryAcquire": func(_ context.Context, l Limiter, n int) (p Permit, err error) {
+		p, ok := l.TryAcquire(n)
+		if !ok {
+			err = errors.New("refused")
+		}
+		return p, err
+	},
+	"deadline": func(ctx context.Context, l Limiter, n int) (Permit, error) {
+		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		return l.Acquire(ctx, n)
+	},
+	"ended": func(ctx context.Context, l Limiter, n int) (Permit, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(errors.New("gone"))
+		return l.Acquire(ctx, n)
+	},
+}
+
+// A draw of no tokens passes nothing that a draw of one would not pass. It is granted and refused at the same moment, for the same reason.
+func TestADrawOfNothingWaitsAsOneOfOne(t *testing.T) {
+	held := map[string]int{}
+	for of, around := range benchLimiters {
+		for state, hold := range benchStates {
+			for way, draw := range benchWays {
+				if state == "budget spent" || state == "closed" || state == "blocked" {
+					if way == "ended" {
+						continue
+					}
+				}
+				each := time.Nanosecond
+				if strings.Contains(state, "paused") {
+					each = time.Second // callers are let go one after the other, at random
+				}
+				outcome := func(n int) (told string) {
+					synctest.Test(t, func(t *testing.T) {
+						b := newBench(t)
+						end, began := hold(t, b), time.Now()
+						time.AfterFunc(time.Second, end)
+						c := beginWith(func(ctx context.Context, n int) (Permit, error) { return draw(ctx, around(b), n) }, n, 0)
+						if c.waits() {
+							held[state]++
+						}
+						time.Sleep(2 * time.Hour) // a budget comes again
+						if c.waits() {
+							told = "waits"
+							c.cancel()
+						}
+						if told != "" {
+							return
+						}
+						r := c.end(t)
+						told = fmt.Sprint(r.at.Sub(began).Truncate(each), " ")
+						if e, ok := errors.AsType[*Error](r.err); ok {
+							told += fmt.Sprint(e.Reason, e.Limit, e.Tag, e.RetryAfter, " ", e.Frozen)
+						} else {
+							told += fmt.Sprint(r.err)
+						}
+						if r.err == nil {
+							require.Equal(t, n, r.permit.N())
+						}
+					})
+					return told
+				}
+				if one, none := outcome(1), outcome(0); one != none {
+					t.Errorf("%s, %s, %s: a draw of one %q, of none %q", of, state, way, one, none)
+				}
+			}
+		}
+	}
+	for state := range benchStates {
+		if state != "nothing" && state != "closed" {
+			require.NotZero(t, held[state], state)
+		}
+	}
+}
+
+// A draw of no tokens takes none, except where calls are counted. It is charged what it is settled with, at all limiters, once.
+func TestADrawOfNothingIsChargedWhenItIsSettled(t *testing.T) {
+	type figures struct{ tokens, requests, slots int }
+	for how, want := range map[string]struct {
+		end        func(p Permit)
+		took, left figures
+	}{
+		"held":        {func(Permit) {}, figures{0, 1, 1}, figures{0, 1, 1}},
+		"cancelled":   {Permit.Cancel, figures{0, 1, 1}, figures{0, 0, 0}},
+		"for nothing": {func(p Permit) { p.Settle(0); p.Cancel() }, figures{0, 1, 1}, figures{0, 1, 0}},
+		"for many":    {func(p Permit) { p.Settle(30); p.Settle(50); p.Cancel() }, figures{0, 1, 1}, figures{30, 1, 0}},
+		"for less":    {func(p Permit) { p.Settle(-7) }, figures{0, 1, 1}, figures{0, 1, 0}},
+	} {
+		for _, way := range []string{"Acquire", "AcquireUpTo", "TryAcquire"} {
+			t.Run(how+" "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					th := full(t, 100, WithQuotas(Quotas{Tags: map[string]Quota{"acme": {Total: 100, Burst: 100}}}))
+					plain, requests, slots := full(t, 1000), full(t, 1000), flight(t, 3)
+					tag := th.ForTag("acme")
+					l := All(tag, plain, PerCall(requests), PerCall(slots))
+					at := func() []int {
+						tokens := as[interface{ Status() Status }](t, tag).Status().Tokens
+						return []int{int(tokens), int(th.Status().Tokens), int(plain.Status().Tokens), int(requests.Status().Tokens), freeSlots(slots)}
+					}
+					less := func(before []int, f figures) []int {
+						return []int{before[0] - f.tokens, before[1] - f.tokens, before[2] - f.tokens, before[3] - f.requests, before[4] - f.slots}
+					}
+					before := at()
+					p, err := benchWays[way](t.Context(), l, 0)
+					require.NoError(t, err)
+					require.Equal(t, less(before, want.took), at())
+					want.end(p)
+					require.Equal(t, less(before, want.left), at())
+				})
+			})
+		}
+	}
+}
