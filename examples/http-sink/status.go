@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // A class is the treatment of a status.
@@ -91,7 +93,17 @@ func (t statusTable) Has(class class) bool {
 	return false
 }
 
-// class returns the class of a status.
+// Of returns the class of a response: that of its status, but a refusal is classWait with each status that is not changed.
+func (t statusTable) Of(a httpthrottle.Answer) class {
+	if _, changed := t.changed[a.Status]; !changed {
+		if _, refused := httpthrottle.Generic(a); refused {
+			return classWait
+		}
+	}
+	return t.Class(a.Status)
+}
+
+// Class returns the class of a status.
 func (t statusTable) Class(status int) class {
 	if c, ok := t.changed[status]; ok {
 		return c

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,20 +118,20 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 		return answer, err
 	}
 	c.hide(f, d.key)
-	if f.Kind == chat.Provider && f.Status != 0 {
+	if f.Kind == chat.Provider {
 		return chat.Answer{}, c.inBody(res, f)
 	}
 	return chat.Answer{}, f
 }
 
-// inBody returns the error of a response whose body names or implies a status. It is interpreted as for any provider: Anthropic always says
-// when to retry, but a gateway in front of it may not.
+// inBody returns the error of a response whose body is an error, by the status that it names or implies.
 func (c *client) inBody(res *http.Response, f *chat.Fault) error {
-	r, refused := httpthrottle.OpenAI(httpthrottle.Answer{Status: f.Status, Header: res.Header, Body: f.Body, At: time.Now()})
+	status := cmp.Or(f.Status, http.StatusBadRequest)
+	r, refused := httpthrottle.OpenAI(httpthrottle.Answer{Status: status, Header: res.Header, Body: f.Body, At: time.Now()})
 	if !refused {
 		return f
 	}
-	r.Status = f.Status
+	r.Status = status
 	return &hiddenError{status: res.StatusCode, refusal: r, fault: f}
 }
 

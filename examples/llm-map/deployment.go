@@ -116,16 +116,16 @@ func (d *deployment) note(resp *chat.Answer, o *outcome) {
 		if u := resp.Usage; u != nil && u.Completion > 0 {
 			d.outputs.Observe(u.Completion)
 		}
-		d.gate.report(false)
+		d.gate.report(false, 0)
 	case stop:
-		if d.gate.report(true) {
+		if d.gate.report(true, o.after) {
 			d.log.Error("the provider refuses all calls until somebody mends it", "code", o.code, "cause", o.text, "onStop", string(d.settings.OnStop))
 		}
 	case wait, overload:
-		d.gate.report(false)
+		d.gate.report(false, 0)
 		d.log.Warn("the provider refused a call", "class", string(o.verdict), "code", o.code, "cause", o.text)
 	case invalid:
-		d.gate.report(false) // only this message is at fault
+		d.gate.report(false, 0) // only this message is at fault
 	case failed:
 		d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
 	case ended, denied:
