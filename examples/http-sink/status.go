@@ -18,6 +18,8 @@ const (
 	classOK class = "ok"
 	// classRetry: the request is sent again, within the limit; then the message counts as one that the service could not accept for now.
 	classRetry class = "retry"
+	// classEach: the answer says for each message of the request whether the service has it.
+	classEach class = "each"
 	// classWait: like Retry, and everything to the same destination waits as long as the service says.
 	classWait class = "wait"
 	// classDrop: the message is acknowledged, and not stored.
@@ -28,7 +30,7 @@ const (
 	classFail class = "fail"
 )
 
-var classes = []class{classOK, classRetry, classWait, classDrop, classFallback, classFail}
+var classes = []class{classOK, classEach, classRetry, classWait, classDrop, classFallback, classFail}
 
 const (
 	leastStatus, mostStatus = 100, 599
@@ -117,6 +119,8 @@ func (t statusTable) Class(status int) class {
 		return classFail
 	}
 	switch {
+	case status == http.StatusMultiStatus:
+		return classEach
 	case status >= 200 && status < 300:
 		return classOK
 	case status >= 500:
