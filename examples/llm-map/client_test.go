@@ -397,9 +397,16 @@ func TestACallWithoutAKeyDrawsNothing(t *testing.T) {
 	s := testSettings(func(s *settings) { s.APIKey, s.MaxAttempts = program.Credential{File: file}, 1 })
 	r := ask(t.Context(), t, mustHandler(t, s, l, e, nil), "x")
 	require.Equal(t, "no_key", r.Error.Code)
+	require.Contains(t, r.Error.Message, "apiKeyFile")
 	require.Contains(t, r.Error.Message, "was not sent")
 	require.Empty(t, l.Draws())
 	require.Zero(t, e.count())
+
+	s = testSettings(func(s *settings) {
+		s.APIKey, s.MaxAttempts = program.Credential{Text: numathrottle.NewSecret("k\u00e4y")}, 1
+	})
+	r = ask(t.Context(), t, mustHandler(t, s, l, e, nil), "x")
+	require.Contains(t, r.Error.Message, "the setting apiKey gives")
 }
 
 // The message goes on beside its result, where that is asked for: also beside an error.

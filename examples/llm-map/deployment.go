@@ -104,7 +104,11 @@ func (d *deployment) tooLarge(prompt int) *fault {
 
 // noKey returns the outcome of a call whose key cannot be read.
 func (d *deployment) noKey(err error) outcome {
-	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the file of the setting apiKeyFile holds no key", err: err}
+	setting := d.settings.APIKey.Key("apiKey")
+	if d.settings.APIKeyEnv != "" {
+		setting = "apiKeyEnv"
+	}
+	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the setting " + setting + " gives no key that can be sent", err: err}
 	d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", err.Error())
 	return o
 }

@@ -2,6 +2,7 @@ package httpthrottle
 
 import (
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -31,3 +32,13 @@ func NewBase() *http.Transport {
 	base.HTTP2.SendPingTimeout, base.HTTP2.PingTimeout = quiet, pingTime
 	return base
 }
+
+// sharedBase returns the base of transports without one. A transport of the user's own in the place of http.DefaultTransport stays.
+func sharedBase() http.RoundTripper {
+	if _, ok := http.DefaultTransport.(*http.Transport); !ok {
+		return http.DefaultTransport
+	}
+	return madeBase()
+}
+
+var madeBase = sync.OnceValue(NewBase)
