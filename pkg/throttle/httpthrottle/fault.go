@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -46,7 +48,7 @@ func (f *faultReader) word(word string) {
 	}
 }
 
-// The fields of an object about a fault, in the spelling of plain: those with a word, and those with a further object, or with a list of them.
+// The fields of an object about a fault, in the spelling of plain: those with a word, and those with objects.
 var (
 	faultCodes = map[string]bool{
 		"code": true, "type": true, "status": true, "reason": true, "errorcode": true, "errortype": true, "errcode": true, "errorname": true,
@@ -79,8 +81,8 @@ func (f *faultReader) json(raw []byte, depth int) {
 	if json.Unmarshal(raw, &o) != nil {
 		return
 	}
-	for key, value := range o {
-		name := strings.TrimLeft(plain(key), "@$")
+	for _, key := range slices.Sorted(maps.Keys(o)) { // of several words for a refusal the first is its code
+		name, value := strings.TrimLeft(plain(key), "@$"), o[key]
 		switch text := scalarOf(value); {
 		case name == "code" && o["message"] != nil && o["details"] != nil && grpcNames[text] != "": // google.rpc.Status
 			f.word(grpcNames[text])
@@ -151,7 +153,7 @@ func (r *remarks) refusal() (class Class, word string) {
 			switch name := plain(part); {
 			case rateWord.MatchString(name):
 				return Wait, part
-			case overloadWord.MatchString(name):
+			case class == "" && overloadWord.MatchString(name):
 				class, word = Overload, part
 			}
 		}

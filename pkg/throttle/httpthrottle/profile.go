@@ -14,9 +14,9 @@ const (
 	statusOverloaded = 529
 )
 
-// Generic is the Classifier for any service: 429 and 420 are Wait, 503 and 529 are Overload. Others are refusals when a field for programs
-// says so: a code such as ThrottlingException or rate_limit_exceeded with any status from 400 on, in JSON, XML or AWS's header; and with 403
-// Retry-After or a limit of which nothing remains. A refusal for a rate is taken for not processed. An overload is only if it's a 529 or says
+// Generic is the Classifier for any service: 429 and 420 are Wait, 503 and 529 are Overload. Any status from 400 on is a refusal with a code
+// such as ThrottlingException or rate_limit_exceeded, in JSON, XML or AWS's header. A 403 is one with Retry-After, or when nothing remains of
+// a limit. A refusal for a rate is taken for not processed. An overload is only if it's a 529 or says
 // when to come back: proxies also answer 503 when a call broke off in the middle.
 func Generic(a Answer) (Refusal, bool) {
 	r, _, refused := generic(a)
@@ -109,7 +109,7 @@ func Anthropic(a Answer) (Refusal, bool) { return OpenAI(a) }
 
 // Gemini is the Classifier for the Gemini API and Vertex AI: as OpenAI, and a 429 is Stop as well when a limit is 0, which means never. It
 // is also Stop when the quota of a day is used up, for which the service gives a delay of seconds that does not help: RetryAfter is then the
-// time until midnight of the Pacific time zone, when such quotas begin anew, if the zone is known.
+// time until midnight in the Pacific time zone, if that is known: then such quotas begin anew.
 func Gemini(a Answer) (Refusal, bool) {
 	r, said, refused := generation(a)
 	if r.Class != Wait {
