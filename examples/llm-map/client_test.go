@@ -217,9 +217,10 @@ func TestNoKeyComesBack(t *testing.T) {
 	for name, text := range encoded {
 		quoted, err := json.Marshal(text)
 		require.NoError(t, err)
+		message := `{"error":{"message":"no key ` + strings.Trim(string(quoted), `"`) + `","code":"x"}}`
 		for place, raw := range map[string]string{
-			"message":     "HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" + `{"error":{"message":"no key ` + strings.Trim(string(quoted), `"`) + `","code":"x"}}`,
-			"in a 200":    "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" + `{"error":{"message":"no key ` + strings.Trim(string(quoted), `"`) + `","code":"x"}}`,
+			"message":     "HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" + message,
+			"in a 200":    "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" + message,
 			"status line": "HTTP/1.1 " + text + "\r\n\r\n",
 			"version":     text + "\r\n\r\n",
 			"header":      "HTTP/1.1 200 OK\r\n" + text + "\r\n\r\n",

@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 		{"openai, overloaded", openAI, refuses(503, "", `{"error":{"message":"overloaded","type":"server_error"}}`), overload, "server_error"},
 		{"azure, a limit", azure, refuses(429, "Retry-After-Ms: 900", `{"error":{"code":"429","message":"exceeded token rate limit"}}`), wait, "429"},
 		{"anthropic, a limit", anthropic, refuses(429, "Retry-After: 3", `{"error":{"type":"rate_limit_error","message":"x"}}`), wait, "rate_limit_error"},
-		{"anthropic, a limit, for how long is not told", anthropic, refuses(429, "", `{"error":{"type":"rate_limit_error","message":"x"}}`), wait, "rate_limit_error"},
+		{"anthropic, a limit without a time", anthropic, refuses(429, "", `{"error":{"type":"rate_limit_error","message":"x"}}`), wait, "rate_limit_error"},
 		{
 			"anthropic, spend limit", anthropic,
 			refuses(429, "", `{"error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}`),
@@ -51,12 +51,15 @@ func TestJudge(t *testing.T) {
 		{"a limit told by 403", openAI, refuses(403, "", `{"error":{"status":"RESOURCE_EXHAUSTED","code":403}}`), wait, "RESOURCE_EXHAUSTED"},
 		{"a limit told by 403 and a time", selfHosted, refuses(403, "Retry-After: 3", ""), wait, "rate_limited"},
 		{"overload told by 500", openAI, refuses(500, "", `{"error":{"code":"server_is_overloaded"}}`), overload, "server_is_overloaded"},
-		{"money in flight", selfHosted, refuses(402, "Retry-After: 3", `{"error":{"metadata":{"limit_source":"openrouter_in_flight_budget"}}}`), wait, "rate_limited"},
+		{
+			"money in flight", selfHosted,
+			refuses(402, "Retry-After: 3", `{"error":{"metadata":{"limit_source":"openrouter_in_flight_budget"}}}`), wait, "rate_limited",
+		},
 		{
 			"a call above the budget", selfHosted,
 			refuses(402, "", `{"error":{"code":"too_expensive","metadata":{"reason":"weight_exceeds_budget"}}}`), invalid, "too_expensive",
 		},
-		{"a limit in an answer, by code", selfHosted, refuses(200, "", `{"error":{"code":"ProvisionedThroughputExceededException"}}`), overload, "ProvisionedThroughputExceededException"},
+		{"a limit in an answer, by code", selfHosted, refuses(200, "", `{"error":{"code":"RequestLimitExceeded"}}`), overload, "RequestLimitExceeded"},
 		{"anthropic, overloaded", anthropic, refuses(529, "", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`), overload, "overloaded_error"},
 		{"self-hosted, a limit", selfHosted, refuses(429, "", "too many requests"), wait, "rate_limited"},
 		{"wrong key", openAI, refuses(401, "", `{"error":{"message":"Incorrect key: `+canary+`","code":"invalid_api_key"}}`), stop, "invalid_api_key"},

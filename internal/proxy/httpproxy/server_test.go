@@ -294,7 +294,8 @@ func TestTheTypeOfAnAnswerSaysWhetherItsUsageCounts(t *testing.T) {
 	const drawn = 2 // 8 bytes
 	for kind, used := range map[string]int{
 		"application/json": 7, "application/json; charset=utf-8": 7, "application/vnd.api+json": 7, "application/x-ndjson": 7,
-		"text/plain": drawn, "text/plain; charset=utf-8": drawn, "text/html": drawn, "application/octet-stream": drawn, "image/svg+json": drawn, "json": drawn, "": drawn,
+		"text/plain": drawn, "text/plain; charset=utf-8": drawn, "text/html": drawn, "application/octet-stream": drawn,
+		"image/svg+json": drawn, "json": drawn, "": drawn,
 	} {
 		u := serve(t, func(w http.ResponseWriter, _ testkit.Request, _ int) {
 			w.Header()["Content-Type"] = []string{kind}

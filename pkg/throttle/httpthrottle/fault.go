@@ -138,7 +138,8 @@ func (f *faultReader) xml(body []byte) {
 
 // Words for a refusal, in the spelling of plain.
 var (
-	rateWord = regexp.MustCompile(`^(?:429|420|ratelimit|.*ratelimit(?:ed|error|exceeded|exceedederror|exceededexception|exception|reached|reachederror|violation)` +
+	rateWord = regexp.MustCompile(`^(?:429|420|ratelimit` +
+		`|.*ratelimit(?:ed|error|exceeded|exceedederror|exceededexception|exception|reached|reachederror|violation)` +
 		`|.*throttl(?:ed|ing)(?:exception|error)?|toomany(?:requests|tokens)(?:exception|error)?|provisionedthroughputexceeded(?:exception)?` +
 		`|(?:request|bandwidth)limitexceeded|limitexceededexception|slowdown|spikearrestviolation|resourceexhausted` +
 		`|priorrequestnotcomplete|transactioninprogressexception)$`)

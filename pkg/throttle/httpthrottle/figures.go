@@ -86,21 +86,14 @@ const mostDoubted = 10_000_000
 
 // Usage returns the usage; false if no figure was above 0, or one for the prompt, the output or the total is impossible: below 0 or above 1e9.
 //
-// Figures that contradict each other never lower the cost of what was surely used: more cached tokens than the prompt has stand beside it,
-// and more reasoning than the output has beside that. What the total holds beyond the other figures is output, such as thoughts; without a
+// Figures that contradict each other never lower the cost of what was surely used. More cached tokens than the prompt has stand beside it,
+// and more reasoning than the output has stands beside that. What the total holds beyond the other figures is output, such as thoughts; without a
 // prompt it is the prompt.
 func (r *UsageReader) Usage() (Usage, bool) {
 	if *r == (UsageReader{}) || r.wrong {
 		return Usage{}, false
 	}
-	prompt := max(r.prompt+r.tools, r.input)
-	if r.missed > 0 {
-		prompt = max(prompt, r.missed+r.inside.reads)
-	}
-	output := max(r.output, r.candidates+r.thoughts)
-	if r.reasoning > r.output && r.reasoning <= mostDoubted {
-		output = max(output, r.output+r.reasoning)
-	}
+	prompt, output := r.sides()
 	cached := r.inside
 	named := cached.reads+cached.writes == 0 && r.beside.reads+r.beside.writes > 0
 	if named {
@@ -127,6 +120,19 @@ func (r *UsageReader) Usage() (Usage, bool) {
 	}
 	u.Total = r.counted(u, native, rest > mostDoubted && known)
 	return u, true
+}
+
+// sides returns the tokens of the prompt, as the service counts it, and of the answer.
+func (r *UsageReader) sides() (prompt, output int) {
+	prompt = max(r.prompt+r.tools, r.input)
+	if r.missed > 0 {
+		prompt = max(prompt, r.missed+r.inside.reads)
+	}
+	output = max(r.output, r.candidates+r.thoughts)
+	if r.reasoning > r.output && r.reasoning <= mostDoubted {
+		output = max(output, r.output+r.reasoning)
+	}
+	return prompt, output
 }
 
 // counted returns Usage.Total: the reported total if it is believed, but no less than the sum. The cache reads of Anthropic and Bedrock are

@@ -22,6 +22,7 @@ func TestProfiles(t *testing.T) {
 		quotaByType = `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":"tier_1"}}`
 		azure       = `{"error":{"code":"429","message":"Requests have exceeded token rate limit. Please retry after 45 seconds."}}`
 
+		twoWords   = `{"error":{"type":"rate_limit_error","code":"rate_limit_exceeded"}}`
 		throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"x"}`
 
 		anthropicReset    = "anthropic-ratelimit-requests-remaining: 0\nanthropic-ratelimit-requests-reset: 2026-11-22T10:00:09Z"
@@ -60,7 +61,7 @@ func TestProfiles(t *testing.T) {
 		{"generic 500", httpthrottle.Generic, 500, "Retry-After: 3", "", "", 0, false, ""},
 		{"generic 500 of DynamoDB", httpthrottle.Generic, 500, "", throttling, wait, 0, true, "ThrottlingException"},
 		{"generic 503 of DynamoDB", httpthrottle.Generic, 503, "", throttling, wait, 0, true, "ThrottlingException"},
-		{"generic 400 with two words", httpthrottle.Generic, 400, "", `{"error":{"type":"rate_limit_error","code":"rate_limit_exceeded"}}`, wait, 0, true, "rate_limit_exceeded"},
+		{"generic 400 with two words", httpthrottle.Generic, 400, "", twoWords, wait, 0, true, "rate_limit_exceeded"},
 		{"generic 500, overloaded", httpthrottle.Generic, 500, "", anthropicOverload, overload, 0, false, "overloaded_error"},
 		{"generic 403 with a time", httpthrottle.Generic, 403, "Retry-After: 3", "", wait, 3 * time.Second, true, ""},
 		{"generic 403", httpthrottle.Generic, 403, "", "{}", "", 0, false, ""},
