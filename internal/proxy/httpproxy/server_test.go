@@ -289,6 +289,17 @@ func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 	require.Equal(t, 7, l.Draws()[0].Used)
 }
 
+// A dead connection over HTTP/2 is noticed before its first request has timed out.
+func TestPingsFitTheTimeout(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		2 * time.Second: 500 * time.Millisecond, 100 * time.Millisecond: 250 * time.Millisecond, time.Hour: 10 * time.Second,
+	} {
+		p := &handler{Config: &Config{AnswerTimeout: timeout}}
+		require.Equal(t, want, p.base().HTTP2.SendPingTimeout)
+		require.Equal(t, min(want, 5*time.Second), p.base().HTTP2.PingTimeout)
+	}
+}
+
 // Only answers that can be those of an LLM settle by their usage.
 func TestTheTypeOfAnAnswerSaysWhetherItsUsageCounts(t *testing.T) {
 	const drawn = 2 // 8 bytes

@@ -88,6 +88,14 @@ func (q queued) Write(p []byte) (int, error) {
 // silence reads what comes, and says nothing.
 func silence(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
+func TestPingTime(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		0: 250 * time.Millisecond, 2 * time.Second: 500 * time.Millisecond, 30 * time.Second: 7500 * time.Millisecond, time.Hour: 15 * time.Second,
+	} {
+		require.Equal(t, want, httpthrottle.PingTime(timeout))
+	}
+}
+
 // A transport without a base notices dead connections, too. One that the user has put in the place of net/http's stays.
 func TestBaseOfTransportsWithoutOne(t *testing.T) {
 	base, ok := httpthrottle.SharedBase().(*http.Transport)
