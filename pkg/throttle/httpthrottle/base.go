@@ -19,8 +19,8 @@ const (
 // dead connection, and are lost, until the kernel gives it up after a quarter of an hour. Over HTTP/1.1 each lost call is the end of its
 // connection.
 //
-// A transport of the user's own gets the same by its field HTTP2, with times of PingTime. Where http.DefaultTransport is no *http.Transport, the new one is a plain
-// one.
+// A transport of the user's own gets the same by its field HTTP2, with times of PingTime. Where http.DefaultTransport is no
+// *http.Transport, the new one is a plain one.
 func NewBase() *http.Transport {
 	base := &http.Transport{}
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
