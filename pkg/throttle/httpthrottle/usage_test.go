@@ -196,8 +196,12 @@ func TestUsageReader(t *testing.T) {
 		want         usage // empty: none
 		tokens       int
 	}{
-		{"OpenAI chat", `{"prompt_tokens":2000,"completion_tokens":300,"total_tokens":2300,` +
-			`"prompt_tokens_details":{"cached_tokens":1920,"cache_write_tokens":10},"completion_tokens_details":{"reasoning_tokens":200}}`, usage{70, 300, 10, 1920, 2300}, 2300},
+		{
+			"OpenAI chat", `{"prompt_tokens":2000,"completion_tokens":300,"total_tokens":2300,` +
+				`"prompt_tokens_details":{"cached_tokens":1920,"cache_write_tokens":10},"completion_tokens_details":{"reasoning_tokens":200}}`,
+			usage{70, 300, 10, 1920, 2300},
+			2300,
+		},
 		{"OpenAI responses", `{"input_tokens":2000,"output_tokens":300,"input_tokens_details":{"cached_tokens":1920}}`, usage{80, 300, 0, 1920, 2300}, 2300},
 		{"OpenAI embeddings", `{"prompt_tokens":8,"total_tokens":8}`, usage{Input: 8, Total: 8}, 8},
 		{
