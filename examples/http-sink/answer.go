@@ -40,7 +40,7 @@ func (b *batch) answer(a *answer, res result, err error, again comeback) {
 	switch res.class {
 	case classOK:
 		b.stored(a, res)
-	case classRetry, classWait:
+	case classRetry, classWait, classEach:
 		b.act(a, b.settings.OnUnavailable, unavailability(res, nil), again)
 	case classDrop:
 		b.act(a, dropAction, statusText(res.status), soon)

@@ -98,7 +98,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 		c.breakers = outbound.NewBreakers(s.BreakerFailures, s.BreakerOpen, s.Destinations, m.breaker)
 	}
 	guarded := c.breakers.Guard(m.attempts(attempt), destinationOf, func(res *http.Response) (failed, counts bool) {
-		class := c.table.Class(res.StatusCode)
+		class := c.table.Of(httpthrottle.Answer{Status: res.StatusCode, Header: res.Header, At: time.Now()})
 		if noToken, ok := errors.AsType[*outbound.TokenError](outbound.FailureOf(res)); ok && noToken != nil {
 			return false, false // it says nothing about the service
 		}
@@ -258,7 +258,7 @@ func (s *settings) checkRedirect(req *http.Request, via []*http.Request) error {
 // classify decides how the transport treats a response.
 func (c *client) classify(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
 	r, _ := httpthrottle.Generic(a)
-	switch class := c.table.Class(a.Status); {
+	switch class := c.table.Of(a); {
 	case a.Status == 0 && a.Header.Get(outbound.NoRetry) != "":
 		return httpthrottle.Refusal{Class: httpthrottle.Stop}, true
 	case a.Status == 0:
@@ -333,11 +333,13 @@ func (c *client) read(res *http.Response) (result, error) {
 		}
 		return result{class: classRetry, err: err}, nil
 	}
-	r := result{class: c.table.Class(res.StatusCode), status: res.StatusCode}
+	r := result{status: res.StatusCode}
 	body, err := io.ReadAll(io.LimitReader(res.Body, int64(c.settings.MaxResponse)+1))
 	// The status has come: a broken body does not change it.
 	r.complete = err == nil && len(body) <= c.settings.MaxResponse
 	r.body = body[:min(len(body), c.settings.MaxResponse)]
-	r.retryAfter, _, _ = httpthrottle.Answer{Status: res.StatusCode, Header: res.Header, Body: r.body, At: time.Now()}.RetryAfter()
+	a := httpthrottle.Answer{Status: res.StatusCode, Header: res.Header, Body: r.body, At: time.Now()}
+	r.class = c.table.Of(a)
+	r.retryAfter, _, _ = a.RetryAfter()
 	return r, nil
 }

@@ -12,7 +12,6 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
@@ -316,7 +315,7 @@ func (s *settings) setDefaults() {
 	program.OrDefault(&s.DialTimeout, 5*time.Second)
 	program.OrDefault(&s.TLSTimeout, 5*time.Second)
 	program.OrDefault(&s.HeaderTimeout, 20*time.Second)
-	ping := outbound.PingTime(min(s.Timeout, s.HeaderTimeout))
+	ping := httpthrottle.PingTime(min(s.Timeout, s.HeaderTimeout))
 	program.OrDefault(&s.PingAfter, ping)
 	program.OrDefault(&s.PingTimeout, ping)
 }

@@ -34,6 +34,10 @@ func (b *batch) send(ctx context.Context, g group) {
 		b.send(ctx, second)
 		return
 	}
+	if err == nil && res.class == classEach {
+		b.each(g, res)
+		return
+	}
 	again := sync.OnceValues(func() (time.Duration, bool) { return b.comesAgain(len(g.Items), res, err) })
 	for _, a := range g.Items {
 		b.answer(a, res, err, again)

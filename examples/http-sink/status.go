@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // A class is the treatment of a status.
@@ -16,6 +18,8 @@ const (
 	classOK class = "ok"
 	// classRetry: the request is sent again, within the limit; then the message counts as one that the service could not accept for now.
 	classRetry class = "retry"
+	// classEach: the answer says for each message of the request whether the service has it.
+	classEach class = "each"
 	// classWait: like Retry, and everything to the same destination waits as long as the service says.
 	classWait class = "wait"
 	// classDrop: the message is acknowledged, and not stored.
@@ -26,7 +30,7 @@ const (
 	classFail class = "fail"
 )
 
-var classes = []class{classOK, classRetry, classWait, classDrop, classFallback, classFail}
+var classes = []class{classOK, classEach, classRetry, classWait, classDrop, classFallback, classFail}
 
 const (
 	leastStatus, mostStatus = 100, 599
@@ -91,7 +95,17 @@ func (t statusTable) Has(class class) bool {
 	return false
 }
 
-// class returns the class of a status.
+// Of returns the class of a response: that of its status, but a refusal is classWait with each status that is not changed.
+func (t statusTable) Of(a httpthrottle.Answer) class {
+	if _, changed := t.changed[a.Status]; !changed {
+		if _, refused := httpthrottle.Generic(a); refused {
+			return classWait
+		}
+	}
+	return t.Class(a.Status)
+}
+
+// Class returns the class of a status.
 func (t statusTable) Class(status int) class {
 	if c, ok := t.changed[status]; ok {
 		return c
@@ -105,6 +119,8 @@ func (t statusTable) Class(status int) class {
 		return classFail
 	}
 	switch {
+	case status == http.StatusMultiStatus:
+		return classEach
 	case status >= 200 && status < 300:
 		return classOK
 	case status >= 500:

@@ -112,3 +112,39 @@ func TestAMessageThatCannotBeSent(t *testing.T) {
 		})
 	}
 }
+
+// A throttled batch waits and is sent again, whatever the status: AWS has 400 for it. Nothing is halved.
+func TestRefusalsThatTheStatusDoesNotTell(t *testing.T) {
+	for name, refuse := range map[string]func(w http.ResponseWriter){
+		"a code, JSON": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"__type":"com.amazonaws.kinesis#ProvisionedThroughputExceededException","message":"x"}`))
+		},
+		"a header": func(w http.ResponseWriter) {
+			w.Header().Set("X-Amzn-Errortype", "ThrottlingException:http://internal.amazon.com/")
+			w.WriteHeader(http.StatusBadRequest)
+		},
+		"a code, XML": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`<ErrorResponse><Error><Code>Throttling</Code></Error></ErrorResponse>`))
+		},
+		"403 with a time": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusForbidden)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
+				if n <= 2 {
+					refuse(w)
+				}
+			})
+			r := start(t, env{
+				"URL": service.URL, "FORMAT": "json-array", "MAX_MESSAGES": "64", "MAX_ATTEMPTS": "4",
+				"SIGNATURE": "aws-sigv4", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_KEY": canary, "AWS_REGION": "eu-central-1", "AWS_SERVICE": "kinesis",
+			})
+			require.Equal(t, all(64, dataplane.SinkSuccess), statuses(r.do(numbered(64)...)))
+			require.Len(t, service.Requests(), 3)
+		})
+	}
+}

@@ -133,6 +133,12 @@ func TestNextDeploymentServesWhenTheFirstFails(t *testing.T) {
 		"broken":      {refuses(500, "", ""), nil},
 		"wrong key":   {refuses(401, "", ""), nil},
 		"stop, told":  {refuses(401, "", ""), func(s *settings) { s.OnStop = resultOnStop }},
+		"no capacity": {refuses(498, "", ""), nil},
+		"424":         {refuses(424, "", ""), nil},
+		"499":         {refuses(499, "", ""), nil},
+		"420":         {refuses(420, "", ""), nil},
+		"throttled":   {refuses(400, "", `{"__type":"ThrottlingException"}`), nil},
+		"a rate, 403": {refuses(403, "", `{"error":{"code":"rate_limit_exceeded"}}`), nil},
 		"spent quota": {refuses(429, "", `{"error":{"message":"x","code":"insufficient_quota"}}`), nil},
 		"in the body": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"error":{"code":429,"message":"slow down"}}`))

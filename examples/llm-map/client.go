@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/redact"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -96,7 +98,7 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 		if !d.tried {
 			err = &unsentError{err}
 		}
-		return chat.Answer{}, err
+		return chat.Answer{}, hush(err, c.redactor(d.key))
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 == 3 && res.Header.Get("Location") != "" {
@@ -105,46 +107,32 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 	content, err := io.ReadAll(res.Body)
 	if res.StatusCode >= http.StatusMultipleChoices {
 		f := chat.ReadError(content)
-		c.hide(f, d.key)
+		hide(f, c.redactor(d.key))
 		return chat.Answer{}, &statusError{status: res.StatusCode, fault: f}
 	}
 	if err != nil {
-		return chat.Answer{}, &cutError{err}
+		return chat.Answer{}, &cutError{hush(err, c.redactor(d.key))}
 	}
 	answer, err := chat.Read(content, res.Header.Get("Content-Type"))
 	f, isFault := errors.AsType[*chat.Fault](err)
 	if !isFault {
 		return answer, err
 	}
-	c.hide(f, d.key)
-	if f.Kind == chat.Provider && f.Status != 0 {
-		return chat.Answer{}, c.inBody(res, f)
+	secrets := c.redactor(d.key)
+	hide(f, secrets)
+	if f.Kind == chat.Provider {
+		return chat.Answer{}, inBody(res, f, secrets)
 	}
 	return chat.Answer{}, f
 }
 
-// inBody returns the error of a response whose body names or implies a status. It is interpreted as for any provider: Anthropic always says
-// when to retry, but a gateway in front of it may not.
-func (c *client) inBody(res *http.Response, f *chat.Fault) error {
-	r, refused := httpthrottle.OpenAI(httpthrottle.Answer{Status: f.Status, Header: res.Header, Body: f.Body, At: time.Now()})
+// inBody returns the error of a response whose body is an error, by the status that it names or implies.
+func inBody(res *http.Response, f *chat.Fault, secrets *redact.Redactor) error {
+	status := cmp.Or(f.Status, http.StatusBadRequest)
+	r, refused := httpthrottle.OpenAI(httpthrottle.Answer{Status: status, Header: res.Header, Body: f.Body, At: time.Now()})
 	if !refused {
 		return f
 	}
-	r.Status = f.Status
+	r.Status, r.Code, r.Dimension = status, secrets.Word(r.Code), secrets.Word(r.Dimension)
 	return &hiddenError{status: res.StatusCode, refusal: r, fault: f}
-}
-
-// hide removes secrets from the words of a provider or a model.
-func (c *client) hide(f *chat.Fault, key string) {
-	secrets := []string{key}
-	for name, values := range c.header {
-		if name != "Accept" && name != "Content-Type" {
-			secrets = append(secrets, values...)
-		}
-	}
-	words := hideSecrets(f.Words, secrets)
-	if f.Kind == chat.Provider { // a model may write with stars
-		words = keyLike.ReplaceAllString(words, hidden)
-	}
-	f.Words = chat.Line(words)
 }

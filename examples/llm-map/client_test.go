@@ -1,12 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +27,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -196,6 +205,92 @@ func TestWordsOfTheProvider(t *testing.T) {
 	}
 }
 
+// A key that the provider repeats, in whatever encoding, and also in an answer that can't be read, is in neither the result nor the log.
+func TestNoKeyComesBack(t *testing.T) {
+	const key = "zz/hunter2+canary=&0123456789"
+	encoded := map[string]string{
+		"plain": key, "query": url.QueryEscape(key), "lower": strings.ToLower(url.QueryEscape(key)), "path": url.PathEscape(key),
+		"base64": base64.StdEncoding.EncodeToString([]byte(key)), "base64 url": base64.RawURLEncoding.EncodeToString([]byte("user:" + key)),
+		"base64, another place": base64.StdEncoding.EncodeToString([]byte("us:" + key)),
+	}
+	const left = "hunter2" // of the key
+	for name, text := range encoded {
+		quoted, err := json.Marshal(text)
+		require.NoError(t, err)
+		message := `{"error":{"message":"no key ` + strings.Trim(string(quoted), `"`) + `","code":"x"}}`
+		for place, raw := range map[string]string{
+			"message":     "HTTP/1.1 400 Bad Request\r\nContent-Length: %d\r\n\r\n" + message,
+			"in a 200":    "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" + message,
+			"status line": "HTTP/1.1 " + text + "\r\n\r\n",
+			"version":     text + "\r\n\r\n",
+			"header":      "HTTP/1.1 200 OK\r\n" + text + "\r\n\r\n",
+			"length":      "HTTP/1.1 200 OK\r\nContent-Length: " + text + "\r\n\r\n",
+			"coding":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: " + text + "\r\n\r\n",
+		} {
+			t.Run(name+", "+place, func(t *testing.T) {
+				if head, body, ok := strings.Cut(raw, "\r\n\r\n"); ok && body != "" {
+					raw = fmt.Sprintf(head, len(body)) + "\r\n\r\n" + body
+				}
+				at := brokenServer(t, raw)
+				log := &testkit.Book{}
+				s := testSettings(func(s *settings) {
+					s.BaseURL, s.MaxAttempts, s.APIKey = at, 1, program.Credential{Text: numathrottle.NewSecret(key)}
+				})
+				h, err := newHandler(s, throttletest.New(), nil, log.Logger())
+				require.NoError(t, err)
+				r := ask(t.Context(), t, h, "x")
+				require.NotNil(t, r.Error)
+				all := fmt.Sprint(*r.Error) + log.String()
+				for _, part := range append(slices.Collect(maps.Values(encoded)), left) {
+					require.NotContains(t, all, part)
+				}
+			})
+		}
+	}
+}
+
+// A code that is the key isn't shown.
+func TestNoKeyIsACode(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		kind   string
+	}{{200, "x"}, {400, "x"}, {403, "x"}, {500, "x"}, {200, "insufficient_quota"}, {403, "insufficient_quota"}, {429, "insufficient_quota"}} {
+		body := `{"model":"` + canary + `","error":{"code":"` + canary + `","param":"` + canary + `","type":"` + c.kind + `"}}`
+		server := httptest.NewServer(answers(refuses(c.status, "", body)))
+		log := &testkit.Book{}
+		s := testSettings(func(s *settings) { s.MaxAttempts, s.OnStop, s.BaseURL = 1, resultOnStop, server.URL })
+		h, err := newHandler(s, nil, nil, log.Logger())
+		require.NoError(t, err)
+		r := ask(t.Context(), t, h, "x")
+		require.NotNil(t, r.Error)
+		require.NotContains(t, fmt.Sprint(*r.Error, r.Model, log.String()), "hunter2", c)
+		server.Close()
+	}
+}
+
+// brokenServer answers each connection with a text.
+func brokenServer(t *testing.T, text string) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = lis.Close() })
+	go func() {
+		for {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					_, _ = io.WriteString(conn, text)
+				}
+			}()
+		}
+	}()
+	return "http://" + lis.Addr().String()
+}
+
 // A limit that only the body tells of is waited for, as the answer says or with a backoff, for as long as it takes.
 func TestLimitsInTheBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -303,9 +398,16 @@ func TestACallWithoutAKeyDrawsNothing(t *testing.T) {
 	s := testSettings(func(s *settings) { s.APIKey, s.MaxAttempts = program.Credential{File: file}, 1 })
 	r := ask(t.Context(), t, mustHandler(t, s, l, e, nil), "x")
 	require.Equal(t, "no_key", r.Error.Code)
+	require.Contains(t, r.Error.Message, "apiKeyFile")
 	require.Contains(t, r.Error.Message, "was not sent")
 	require.Empty(t, l.Draws())
 	require.Zero(t, e.count())
+
+	s = testSettings(func(s *settings) {
+		s.APIKey, s.MaxAttempts = program.Credential{Text: numathrottle.NewSecret("k\u00e4y")}, 1
+	})
+	r = ask(t.Context(), t, mustHandler(t, s, l, e, nil), "x")
+	require.Contains(t, r.Error.Message, "the setting apiKey gives")
 }
 
 // The message goes on beside its result, where that is asked for: also beside an error.

@@ -304,7 +304,7 @@ func (s *settings) checkTogether(bad program.Complaint) {
 	}
 	bad.OneOf("one of them", program.Given("maxTokens", s.MaxTokens != 0), program.Given("outputTokens", s.OutputTokens != 0))
 	s.APIKey.Check("apiKey", true, bad)
-	if !s.APIKey.IsSet() && s.Provider != selfHosted && s.loginHeader() == "" {
+	if !s.APIKey.IsSet() && s.APIKeyEnv == "" && s.Provider != selfHosted && s.loginHeader() == "" {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
 	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {

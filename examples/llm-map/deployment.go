@@ -105,7 +105,11 @@ func (d *deployment) tooLarge(prompt int) *fault {
 
 // noKey returns the outcome of a call whose key cannot be read.
 func (d *deployment) noKey(err error) outcome {
-	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the file of the setting apiKeyFile holds no key", err: err}
+	setting := d.settings.APIKey.Key("apiKey")
+	if d.settings.APIKeyEnv != "" {
+		setting = "apiKeyEnv"
+	}
+	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the setting " + setting + " gives no key that can be sent", err: err}
 	d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", err.Error())
 	return o
 }
@@ -117,16 +121,16 @@ func (d *deployment) note(resp *chat.Answer, o *outcome) {
 		if u := resp.Usage; u != nil && u.Completion > 0 {
 			d.outputs.Observe(u.Completion)
 		}
-		d.gate.report(false)
+		d.gate.report(false, 0)
 	case stop:
-		if d.gate.report(true) {
+		if d.gate.report(true, o.after) {
 			d.log.Error("the provider refuses all calls until somebody mends it", "code", o.code, "cause", o.text, "onStop", string(d.settings.OnStop))
 		}
 	case wait, overload:
-		d.gate.report(false)
+		d.gate.report(false, 0)
 		d.log.Warn("the provider refused a call", "class", string(o.verdict), "code", o.code, "cause", o.text)
 	case invalid:
-		d.gate.report(false) // only this message is at fault
+		d.gate.report(false, 0) // only this message is at fault
 	case failed:
 		d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
 	case ended, denied:

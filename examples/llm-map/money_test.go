@@ -118,6 +118,14 @@ func TestCallsCostWhatTheyUsed(t *testing.T) {
 		"the model's own": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"choices":[{"message":{"refusal":"no"}}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`)
 		}, []int{20}},
+		"thoughts only in the total": {refuses(200, "", `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":8,"completion_tokens":40,"total_tokens":129}}`), []int{8 + 2*121}},
+		"a cache beside the prompt": {refuses(200, "", `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":13,"completion_tokens":50,"prompt_tokens_details":{"cached_tokens":12304}}}`), []int{12317 + 2*50}},
+		"an impossible usage": {refuses(200, "", `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":8,"completion_tokens":1e12}}`), []int{201}},
+		"a stream, thoughts only in the total": {refuses(200, "", `data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\n"+
+			`data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":40,"total_tokens":129}}`+"\n\ndata: [DONE]\n\n"), []int{8 + 2*121}},
 		"a failure":    {refuses(500, "", ""), []int{201, 201}},
 		"one above it": {says("hi", 1000, 50), []int{1100}},
 	} {

@@ -42,7 +42,7 @@ const (
 // An outcome is the result of one call.
 type outcome struct {
 	verdict verdict
-	// after is the transport's wait before the next call; 0 for none.
+	// after is the transport's wait before the next call, or when a stop ends; 0 for none.
 	after time.Duration
 	// code is a word for the fault, and text describes it for people. Neither contains a secret or sent data.
 	code, text string
@@ -112,7 +112,7 @@ func judgeRefusal(r httpthrottle.Refusal, err error) outcome {
 	case httpthrottle.Overload:
 		o.verdict, o.code, o.after = overload, "overloaded", r.RetryAfter
 	case httpthrottle.Stop:
-		o.verdict, o.code = stop, "quota_spent"
+		o.verdict, o.code, o.after = stop, "quota_spent", r.RetryAfter
 	case httpthrottle.Wait: // unchanged; the transport's pause holds the message back
 	}
 	if r.Code != "" {
@@ -168,15 +168,19 @@ func spentIn(f *chat.Fault) (code string, spent bool) {
 	return cmp.Or(r.Code, "quota_spent"), r.Class == httpthrottle.Stop
 }
 
-// verdictOf returns the verdict for a status that is not a refusal.
+// verdictOf returns the verdict for a status that is not a refusal. A status of 400 to 499 that doesn't say that the message is at fault, such
+// as 424 and 499, may be another one the next time.
 func verdictOf(status int) verdict {
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound, status == http.StatusPaymentRequired:
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
 		return stop // the key, the model or the URL is wrong, for all messages
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly, status >= http.StatusInternalServerError:
-		return failed
-	case status >= http.StatusBadRequest:
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone, http.StatusLengthRequired,
+		http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnsupportedMediaType,
+		http.StatusRequestedRangeNotSatisfiable, http.StatusExpectationFailed, http.StatusUnprocessableEntity,
+		http.StatusRequestHeaderFieldsTooLarge, http.StatusUnavailableForLegalReasons:
 		return invalid
+	case http.StatusPaymentRequired:
+		return invalid // the classifier finds budgets: this call alone is too expensive
 	}
 	return failed
 }

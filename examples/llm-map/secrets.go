@@ -1,24 +1,60 @@
 package main
 
 import (
+	"net/url"
 	"regexp"
-	"strings"
-)
 
-// hidden replaces a secret.
-const hidden = "(not shown)"
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/redact"
+)
 
 // keyLike matches keys and parts of them: text with the prefix of a key, text after Bearer, and text masked with stars.
 var keyLike = regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(sk|pk|rk|gsk|xai|hf|key)[-_][A-Za-z0-9_*.-]{4,}|[^\s"',;:]*\*{2,}[^\s"',;:]*`)
 
-// hideSecrets removes secrets from a text.
-func hideSecrets(text string, secrets []string) string {
-	for _, secret := range secrets {
-		for _, word := range append(strings.Fields(secret), secret) { // only the key of "Bearer KEY", too
-			if len(word) >= 6 && !strings.EqualFold(word, "bearer") && !strings.EqualFold(word, "basic") {
-				text = strings.ReplaceAll(text, word, hidden)
-			}
+// redactor returns the redactor of what a call was sent with: the key, and the user's headers.
+func (c *client) redactor(key string) *redact.Redactor {
+	secrets := []string{key}
+	for name, values := range c.header {
+		if name != "Accept" && name != "Content-Type" {
+			secrets = append(secrets, values...)
 		}
 	}
-	return text
+	return redact.New(secrets...)
+}
+
+// hide removes secrets from the words of a provider or a model.
+func hide(f *chat.Fault, r *redact.Redactor) {
+	f.Code, f.Param = r.Word(f.Code), r.Word(f.Param)
+	f.Answer.Model, f.Answer.FinishReason = r.Text(f.Answer.Model), r.Text(f.Answer.FinishReason)
+	words := r.Text(f.Words)
+	if f.Kind == chat.Provider { // a model may write with stars
+		words = keyLike.ReplaceAllString(words, redact.Hidden)
+	}
+	f.Words = chat.Line(words)
+}
+
+// A hushed error has a text without secrets: net/http repeats lines of a broken response.
+type hushed struct {
+	error
+
+	text string
+}
+
+func (e *hushed) Error() string { return e.text }
+func (e *hushed) Unwrap() error { return e.error }
+
+// hush removes secrets from the text of an error of the connection.
+func hush(err error, r *redact.Redactor) error {
+	at, ok := err.(*url.Error) //nolint:errorlint // what http.Client returns
+	if ok {
+		err = at.Err
+	}
+	if text := r.Text(err.Error()); text != err.Error() {
+		err = &hushed{err, text}
+	}
+	if ok {
+		at.Err = err
+		return at
+	}
+	return err
 }

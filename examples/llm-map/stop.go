@@ -16,8 +16,12 @@ type gate struct {
 	changed chan struct{} // closed at the next change; nil without waiting callers
 }
 
-// tryEvery is how long the gate is shut before the next call tries.
-const tryEvery = time.Minute
+const (
+	// tryEvery is how long the gate is shut before the next call tries, unless the provider names a later end.
+	tryEvery = time.Minute
+	// longestStop bounds that end: a day with a change of the clock.
+	longestStop = 25 * time.Hour
+)
 
 // pass waits until a call may be made. If trial is true, the gate is shut and this call is the one that tries: call leave when it has
 // ended.
@@ -62,13 +66,14 @@ func (g *gate) tryPass() (trial, open bool) {
 	return g.shut, true
 }
 
-// report reports the result of the call: shut if no waiting helps. It returns whether the gate was open until now.
-func (g *gate) report(shut bool) (wasOpen bool) {
+// report reports the result of the call: shut if no waiting helps, and after what time it ends; 0 if unknown. It returns whether the gate was
+// open until now.
+func (g *gate) report(shut bool, after time.Duration) (wasOpen bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	wasOpen = !g.shut
 	if shut {
-		g.until = time.Now().Add(tryEvery)
+		g.until = time.Now().Add(min(max(after, tryEvery), longestStop))
 	}
 	if g.shut != shut {
 		g.shut = shut

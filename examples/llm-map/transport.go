@@ -32,7 +32,8 @@ func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *
 		opts = append(opts, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil))) //nolint:bodyclose // it is handed a response, and makes none
 	}
 	if base == nil {
-		base = newBase(pingAfter, pingTimeout)
+		// A dead connection is noticed before its first call has timed out.
+		base = newBase(min(pingAfter, httpthrottle.PingTime(s.Timeout)), min(pingTimeout, httpthrottle.PingTime(s.Timeout)))
 	}
 	// The timeout covers only the attempt: it is below the throttle, which waits.
 	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.APIKey}

@@ -140,15 +140,18 @@ var ErrNotCharged = errors.New("numathrottle: a limiter that is not of package t
 
 // book books n tokens at all limiters; a negative n gives tokens back. It returns false if a limiter could not be charged.
 func book(children []child, n int) bool {
-	all := true
+	all, dropped := true, 0
 	for i := range children {
 		p := &children[i]
+		if !p.attached {
+			dropped = 0
+		}
 		switch price := min(p.price(max(n, -n)), maxTokens); {
 		case price <= 0:
 		case p.native != nil && n > 0:
-			p.native.book(price)
+			dropped = p.native.book(price, dropped)
 		case p.native != nil:
-			p.native.book(-price)
+			p.native.book(-price, 0)
 		case n > 0 && !chargeOther(p.limiter, price):
 			all = false
 		}
@@ -165,13 +168,13 @@ func chargeOther(l Limiter, n int) bool {
 	return ok
 }
 
-func (t rateSource) book(n int) {
+func (t rateSource) book(n, _ int) (dropped int) {
 	t.gate.Lock()
 	if t.gate.Closed.Load() {
 		t.gate.Unlock()
-		return
+		return 0
 	}
-	now, dropped := t.gate.Now(), 0
+	now := t.gate.Now()
 	t.level(now)
 	if n > 0 {
 		dropped = t.bucket.Charge(now, n)
@@ -187,4 +190,5 @@ func (t rateSource) book(n int) {
 	t.serve(now)
 	t.gate.Unlock()
 	t.noteDropped(t.gate.Tag, dropped)
+	return dropped
 }

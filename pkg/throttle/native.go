@@ -28,8 +28,9 @@ type native interface {
 	position() uint64
 	// common returns the gate of the limiter.
 	common() *gate.Gate
-	// book books n tokens used without a draw; a negative n gives tokens back.
-	book(n int)
+	// book books n tokens used without a draw; a negative n gives tokens back. unbooked is how many of them the limit dropped as debt before
+	// its tags; book returns that with its own.
+	book(n, unbooked int) (dropped int)
 	// part returns the limiter as a part of an attempt.
 	part() part
 }

@@ -49,9 +49,9 @@ func (c laneSource) watch(ctx context.Context, r Reason, n int) (over func(n int
 
 func (c laneSource) errorOf(r limit.Refusal) *Error { return c.l.errorOf(r) }
 
-func (c laneSource) book(n int) {
+func (c laneSource) book(n, _ int) (dropped int) {
 	c.l.set.plan.tick()
-	c.rateSource.book(n)
+	return c.rateSource.book(n, 0)
 }
 
 // Throttled reports whether a draw of one token of the limiter's tags would have to wait, and why.

@@ -20,9 +20,10 @@ func (p *tagPage) settle(pos int64, n, used int) {
 	}
 	used = min(used, maxTokens)
 	t := p.page.t
-	name, dropped := "", t.correct(pos, n, used)
+	unbooked := t.correct(pos, n, used)
+	name, dropped := "", unbooked
 	for i, g := range p.tags {
-		if over := g.settled(p.draws[i], n, used); over > dropped {
+		if over := g.settled(p.draws[i], n, used, unbooked); over > dropped {
 			name, dropped = g.name, over
 		}
 	}
@@ -47,15 +48,18 @@ func (p *tagPage) same(page *page, draws []stockOrigin) bool {
 }
 
 // settled books the difference between drawn and used tokens, and returns how many tokens of debt it does not book. One settlement makes no
-// more debt than the limit itself may owe, also where only budgets count.
-func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
+// more debt than the limit itself may owe, also where only budgets count. What the limit drops doesn't count as used; unbooked is what it has
+// dropped already.
+func (g *tag) settled(d stockOrigin, n, used, unbooked int) (dropped int) {
 	if n == used {
 		return 0
 	}
 	used = min(used, maxTokens)
+	more := used - n
 	if most := n + g.t.limit.owable(); used > most {
 		used, dropped = most, used-most
 	}
+	more -= max(dropped, unbooked)
 	g.mu.Lock()
 	if g.gone.Load() {
 		g.mu.Unlock()
@@ -69,26 +73,27 @@ func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 	defer g.mu.Unlock()
 	g.last = g.t.gate.Now()
 	now := g.t.gate.Now()
-	if g.used.Add(int64(used - n)); used == 0 {
-		g.calls--
-	}
-	g.pace.spend(now, used-n)
 	if used > n {
 		dropped += int(g.stock.Owe(now, int64(used-n)))
 	} else {
 		g.stock.Return(now, d, int64(n-used))
 	}
+	if g.used.Add(int64(more)); used == 0 {
+		g.calls--
+	}
+	g.pace.spend(now, more)
 	g.changed(now)
 	return dropped
 }
 
-func (g stockSource) book(n int) {
+func (g stockSource) book(n, unbooked int) (dropped int) {
 	if n > 0 {
 		g.mu.Lock()
 		g.calls++
 		g.mu.Unlock()
-		g.t.noteDropped(g.name, g.settled(&stock.Draw{}, 0, n))
-		return
+		dropped = g.settled(&stock.Draw{}, 0, n, unbooked)
+		g.t.noteDropped(g.name, dropped-unbooked) // the limit has noted its own
+		return max(dropped, unbooked)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,4 +102,5 @@ func (g stockSource) book(n int) {
 	g.pace.spend(now, n)
 	g.stock.Repay(now, int64(-n))
 	g.changed(now)
+	return 0
 }

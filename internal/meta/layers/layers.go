@@ -26,7 +26,7 @@ type layer struct {
 var layers = []layer{
 	{"words and tools", []string{
 		"internal/bounded", "internal/costrule", "internal/dialguard",
-		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/testkit",
+		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/redact", "internal/testkit",
 		"internal/stopnotice", "internal/tagname", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{

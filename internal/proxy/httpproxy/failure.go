@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/internal/redact"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -33,7 +34,7 @@ func (p *handler) failedCall(w http.ResponseWriter, r *http.Request, c call, err
 		e.Tag = c.tag
 	}
 	if e.Reason == proxy.Upstream || e.Reason == proxy.Internal {
-		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", loggable(err))
+		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", redact.Request(r).Text(loggable(err)))
 	}
 	closeUnread(w, c.body)
 	e.Write(w)

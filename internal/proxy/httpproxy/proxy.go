@@ -71,9 +71,12 @@ func newHandler(c *Config, l throttle.Limiter, token string, out egress) *handle
 	return p
 }
 
-// transport draws for each request and obeys the service's responses.
-func (p *handler) transport() http.RoundTripper {
+// base makes the connections to services.
+func (p *handler) base() *http.Transport {
 	base := httpthrottle.NewBase()
+	// A dead connection is noticed before its first request has timed out.
+	base.HTTP2.SendPingTimeout = min(base.HTTP2.SendPingTimeout, httpthrottle.PingTime(p.AnswerTimeout))
+	base.HTTP2.PingTimeout = min(base.HTTP2.PingTimeout, httpthrottle.PingTime(p.AnswerTimeout))
 	base.Proxy = p.egress.forRequest // nil: HTTP_PROXY may name this very proxy
 	base.DialContext = p.dialChecked
 	base.MaxIdleConnsPerHost = 256
@@ -81,6 +84,11 @@ func (p *handler) transport() http.RoundTripper {
 	base.ResponseHeaderTimeout = p.AnswerTimeout
 	base.DisableCompression = true // the encoding that the client requested is passed on
 	base.MaxResponseHeaderBytes = 256 << 10
+	return base
+}
+
+// transport draws for each request and obeys the service's responses.
+func (p *handler) transport() http.RoundTripper {
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(func(r *http.Request) int { return callOf(r.Context()).cost }),
 		httpthrottle.WithClassifier(classifiers[p.Provider]),
@@ -98,7 +106,7 @@ func (p *handler) transport() http.RoundTripper {
 	if p.RetryFailures {
 		opts = append(opts, httpthrottle.RetryFailures())
 	}
-	return httpthrottle.NewTransport(base, p.limiter, opts...)
+	return httpthrottle.NewTransport(p.base(), p.limiter, opts...)
 }
 
 // close ends the open tunnels.

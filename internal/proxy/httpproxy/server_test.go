@@ -289,6 +289,41 @@ func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 	require.Equal(t, 7, l.Draws()[0].Used)
 }
 
+// A dead connection over HTTP/2 is noticed before its first request has timed out.
+func TestPingsFitTheTimeout(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		2 * time.Second: 500 * time.Millisecond, 100 * time.Millisecond: 250 * time.Millisecond, time.Hour: 10 * time.Second,
+	} {
+		p := &handler{Config: &Config{AnswerTimeout: timeout}}
+		require.Equal(t, want, p.base().HTTP2.SendPingTimeout)
+		require.Equal(t, min(want, 5*time.Second), p.base().HTTP2.PingTimeout)
+	}
+}
+
+// Only answers that can be those of an LLM settle by their usage.
+func TestTheTypeOfAnAnswerSaysWhetherItsUsageCounts(t *testing.T) {
+	const drawn = 2 // 8 bytes
+	for kind, used := range map[string]int{
+		"application/json": 7, "application/json; charset=utf-8": 7, "application/vnd.api+json": 7, "application/x-ndjson": 7,
+		"text/plain": drawn, "text/plain; charset=utf-8": drawn, "text/html": drawn, "application/octet-stream": drawn,
+		"image/svg+json": drawn, "json": drawn, "": drawn,
+	} {
+		u := serve(t, func(w http.ResponseWriter, _ testkit.Request, _ int) {
+			w.Header()["Content-Type"] = []string{kind}
+			_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`)
+		})
+		l := throttletest.New()
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/4", Settle: "usage"})
+		res, err := http.Post(p.url, "application/json", strings.NewReader(`{"a":12}`))
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, res.Body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Eventually(t, func() bool { return len(l.Draws()) == 1 && l.Draws()[0].Settled }, 5*time.Second, time.Millisecond)
+		require.Equal(t, used, l.Draws()[0].Used, kind)
+	}
+}
+
 func TestTheAnswerSaysTheCost(t *testing.T) {
 	u := serve(t, func(w http.ResponseWriter, r testkit.Request, n int) {
 		w.Header().Set("X-Cost", []string{"9", "cheap", "8.5", "-1", "2e9", "0"}[n-1])

@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"log/slog"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -24,7 +25,13 @@ func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 	case text == "", text == "drawn":
 		return nil, true
 	case text == settleUsage:
-		return httpthrottle.UsageMeter(nil), true //nolint:bodyclose // it is handed a response, and makes none
+		usage := httpthrottle.UsageMeter(nil) //nolint:bodyclose // it is handed a response, and makes none
+		return func(res *http.Response) httpthrottle.Meter {
+			if !reportsUsage(res.Header.Get("Content-Type")) {
+				return nil // a file or a page, which may hold anything
+			}
+			return usage(res)
+		}, true
 	case word == "header" && isHeaderName(argument):
 		var complaint costrule.Complaint
 		return func(res *http.Response) httpthrottle.Meter {
@@ -41,6 +48,17 @@ func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 		}, true
 	}
 	return nil, false
+}
+
+// reportsUsage reports whether an answer of a type can be that of an LLM: JSON, lines of it, or events.
+func reportsUsage(contentType string) bool {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	switch kind {
+	case "application/json", "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines",
+		"application/json-lines":
+		return true
+	}
+	return strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
 // told is the meter of an answer whose header states its cost.

@@ -2,6 +2,7 @@ package httpthrottle
 
 import (
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -18,8 +19,8 @@ const (
 // dead connection, and are lost, until the kernel gives it up after a quarter of an hour. Over HTTP/1.1 each lost call is the end of its
 // connection.
 //
-// A transport of the user's own gets the same by its field HTTP2. Where http.DefaultTransport is no *http.Transport, the new one is a plain
-// one.
+// A transport of the user's own gets the same by its field HTTP2, with times of PingTime. Where http.DefaultTransport is no
+// *http.Transport, the new one is a plain one.
 func NewBase() *http.Transport {
 	base := &http.Transport{}
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
@@ -31,3 +32,26 @@ func NewBase() *http.Transport {
 	base.HTTP2.SendPingTimeout, base.HTTP2.PingTimeout = quiet, pingTime
 	return base
 }
+
+// The least and the longest PingTime.
+const (
+	leastPing   = 250 * time.Millisecond
+	longestPing = 15 * time.Second
+)
+
+// PingTime returns a good http.HTTP2Config.SendPingTimeout and PingTimeout for calls with a timeout: a quarter of it, 250 ms to 15 s. Both
+// together take half of it, so that a silently dead connection is noticed before the first call on it has ended, and the next one has
+// another.
+func PingTime(timeout time.Duration) time.Duration {
+	return min(max(timeout/4, leastPing), longestPing)
+}
+
+// sharedBase returns the base of transports without one. A transport of the user's own in the place of http.DefaultTransport stays.
+func sharedBase() http.RoundTripper {
+	if _, ok := http.DefaultTransport.(*http.Transport); !ok {
+		return http.DefaultTransport
+	}
+	return madeBase()
+}
+
+var madeBase = sync.OnceValue(NewBase)

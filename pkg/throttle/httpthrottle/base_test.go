@@ -87,3 +87,27 @@ func (q queued) Write(p []byte) (int, error) {
 
 // silence reads what comes, and says nothing.
 func silence(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+
+func TestPingTime(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		0: 250 * time.Millisecond, 2 * time.Second: 500 * time.Millisecond, 30 * time.Second: 7500 * time.Millisecond, time.Hour: 15 * time.Second,
+	} {
+		require.Equal(t, want, httpthrottle.PingTime(timeout))
+	}
+}
+
+// A transport without a base notices dead connections, too. One that the user has put in the place of net/http's stays.
+func TestBaseOfTransportsWithoutOne(t *testing.T) {
+	base, ok := httpthrottle.SharedBase().(*http.Transport)
+	require.True(t, ok)
+	require.NotNil(t, base.HTTP2)
+	require.Positive(t, base.HTTP2.SendPingTimeout)
+	require.Positive(t, base.HTTP2.PingTimeout)
+	require.Same(t, base, httpthrottle.SharedBase(), "connections are shared")
+	require.NotSame(t, http.DefaultTransport, base)
+
+	before := http.DefaultTransport
+	defer func() { http.DefaultTransport = before }()
+	http.DefaultTransport = httpthrottle.NewTransport(base, nil)
+	require.Equal(t, http.DefaultTransport, httpthrottle.SharedBase())
+}

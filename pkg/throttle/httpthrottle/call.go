@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/redact"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -125,18 +126,24 @@ func (c *call) try() (o outcome) {
 		}
 		return c.failed(nil, err)
 	}
+	sent := res.Request // with what a transport below has logged in with
+	if sent == nil {
+		sent = req
+	}
 	res.Request = c.req
-	return c.answered(g, res)
+	return c.answered(g, res, sent)
 }
 
-// answered decides what becomes of an attempt that has an answer.
-func (c *call) answered(g *guard, res *http.Response) outcome {
+// answered decides what becomes of an attempt that has an answer. sent is the request as it was sent.
+func (c *call) answered(g *guard, res *http.Response, sent *http.Request) outcome {
 	a, r, refused, end := c.judge(res)
 	defer end()
 	if refused {
 		r.Status, r.Sent, r.At = a.Status, g.sent, a.At
 		r.Tag, r.Cost, r.Attempt = c.name, c.cost, c.attempt
-		c.warn(a, r)
+		secrets := redact.Request(sent)
+		r.Code, r.Dimension = secrets.Word(r.Code), secrets.Word(r.Dimension)
+		c.warn(a, r, secrets)
 		c.feedback.Refused(c.ctx, r)
 		if o, ok := r.outcome(); ok {
 			g.permit.Report(o)

@@ -6,3 +6,6 @@ func Tags(p *Pause) int {
 	defer p.mu.Unlock()
 	return len(p.tags)
 }
+
+// SharedBase is sharedBase.
+var SharedBase = sharedBase

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/redact"
 )
 
 // A Feedback receives what a service says about its limits, so that it can slow others down. Its methods are called from any number of
@@ -127,7 +129,7 @@ func (p *Pause) Paused(tag string) time.Duration {
 }
 
 // warn logs the words of a service that asks for a longer pause than is believed.
-func (t *transport) warn(a Answer, r Refusal) {
+func (t *transport) warn(a Answer, r Refusal, secrets *redact.Redactor) {
 	if r.RetryAfter <= t.maxPause || r.Class == Stop {
 		return
 	}
@@ -136,7 +138,7 @@ func (t *transport) warn(a Answer, r Refusal) {
 		return
 	}
 	h, told := a.hint(nil)
-	said := shown(h.raw)
+	said := shown(secrets.Text(h.raw))
 	if !told || h.delay != r.RetryAfter {
 		said = "what the classifier made of the answer"
 	}

@@ -2,89 +2,127 @@ package httpthrottle
 
 import (
 	"net/http"
+	"time"
 )
 
-// statusOverloaded is the status of Anthropic and others when they are overloaded, for any caller.
-const statusOverloaded = 529
+const (
+	// statusCalm is the status of some services instead of 429.
+	statusCalm = 420
+	// statusNoCapacity is the status of Groq when it has no capacity for the flexible tier.
+	statusNoCapacity = 498
+	// statusOverloaded is the status of Anthropic and others when they are overloaded, for any caller.
+	statusOverloaded = 529
+)
 
-// Generic is the Classifier for any service: 429 is Wait, 503 and 529 are
-// Overload. A 429 or 529 is taken for not processed, a 503 only if it says when to
-// come back: proxies also answer 503 when a call broke off in the middle.
+// Generic is the Classifier for any service: 429 and 420 are Wait, 503 and 529 are Overload. Any status from 400 on is a refusal with a code
+// such as ThrottlingException or rate_limit_exceeded, in JSON, XML or AWS's header. A 403 is one with Retry-After, or when nothing remains of
+// a limit. A refusal for a rate is taken for not processed. An overload is only if it's a 529 or says
+// when to come back: proxies also answer 503 when a call broke off in the middle.
 func Generic(a Answer) (Refusal, bool) {
 	r, _, refused := generic(a)
 	return r, refused
 }
 
-// generic is Generic, with the remarks in the body of a refusal.
+// generic is Generic, with the remarks in the body of an answer with a status from 400 on.
 func generic(a Answer) (r Refusal, said *remarks, refused bool) {
+	if a.Status < http.StatusBadRequest {
+		return Refusal{}, &remarks{}, false
+	}
+	said = a.read()
 	switch a.Status {
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, statusCalm:
 		r.Class = Wait
 	case http.StatusServiceUnavailable, statusOverloaded:
 		r.Class = Overload
-	default:
-		return Refusal{}, nil, false
+	case http.StatusForbidden:
+		if a.announcesRefusal() {
+			r.Class = Wait
+		}
 	}
-	said = a.read()
+	r.Code = said.name()
+	if class, word := said.refusal(); class != "" && r.Class != Wait && r.Class != class {
+		r.Class, r.Code = class, clean(word)
+	}
+	if r.Class == "" {
+		return Refusal{}, said, false
+	}
 	h, told := a.hint(said)
 	r.RetryAfter, r.Dimension = h.delay, h.dimension
-	r.Code = said.name()
-	r.NotProcessed = told || a.Status != http.StatusServiceUnavailable
+	r.NotProcessed = told || r.Class == Wait || a.Status == statusOverloaded
 	return r, said, true
 }
 
-// generation is Generic for services that generate text. A 503 may be repeated as
-// well, because a call leaves nothing behind but its cost. A 402, and a 429 that says
-// that a budget is spent, is Stop.
+// generation is Generic for services that generate text. Any refusal may be repeated, because a call leaves nothing behind but its cost. A
+// 402 is Stop, and so is a code for a spent budget with any status, or a sentence for it with 429.
 func generation(a Answer) (r Refusal, said *remarks, refused bool) {
 	r, said, refused = generic(a)
-	if a.Status == http.StatusPaymentRequired {
-		said = a.read()
+	switch {
+	case a.Status == http.StatusPaymentRequired && said.says("weightexceedsbudget"): // OpenRouter: this call is too expensive
+		return Refusal{}, said, false
+	case a.Status == http.StatusPaymentRequired && said.says("openrouterinflightbudget"):
+		h, _ := a.hint(said)
+		r, refused = Refusal{Class: Wait, RetryAfter: h.delay, Code: said.name()}, true
+	case a.Status == http.StatusPaymentRequired:
 		r, refused = Refusal{Class: Stop, Code: said.name()}, true
+	case a.Status == statusNoCapacity && !refused:
+		h, _ := a.hint(said)
+		r, refused = Refusal{Class: Overload, RetryAfter: h.delay, Code: said.name()}, true
 	}
 	r.NotProcessed = refused
-	if r.Class == Overload || !refused {
+	if r.Class == Overload {
 		return r, said, refused
 	}
-	if code, spent := said.spent(); spent {
-		r.Class = Stop
+	code, spent := said.spentByCode()
+	if !spent && refused {
+		code, spent = said.spent()
+	}
+	if spent {
+		r.Class, r.NotProcessed = Stop, true
 		if code != "" && (r.Code == "" || !said.specific(r.Code)) {
 			r.Code = code
 		}
 	}
-	return r, said, refused
+	return r, said, refused || spent
 }
 
-// OpenAI is the Classifier for the OpenAI API and APIs that follow it, such as vLLM, OpenRouter and LiteLLM. It is as Generic, but 402, and
-// a 429 for a quota or budget that is spent, is Stop, wherever the body says so. A refused call may be repeated in any case. services.md
-// lists the refusals that are taken for spent.
+// OpenAI is the Classifier for the OpenAI API and APIs that follow it, such as vLLM, Groq, OpenRouter and LiteLLM. It is as Generic, but 498
+// is Overload, and Stop are 402 and a quota or budget that is spent, wherever the body says so. A 402 is Wait for money in flight, and no
+// refusal if it concerns this call alone (OpenRouter). A refused call may be repeated in any case. services.md lists refusals with their
+// classes.
 func OpenAI(a Answer) (Refusal, bool) {
 	r, _, refused := generation(a)
 	return r, refused
 }
 
-// Azure is the Classifier for Azure OpenAI: as OpenAI. Its delays come in Retry-After-Ms
-// or Retry-After; remainders of -1, which it sends for some models, do not count.
-func Azure(a Answer) (Refusal, bool) { return OpenAI(a) }
-
-// Anthropic is the Classifier for the Anthropic API: as OpenAI, and a 429 is Stop as well when it says that a spend limit is reached. It is
-// also Stop when it does not say at all when to come back, which refusals for rates always do.
-func Anthropic(a Answer) (Refusal, bool) {
-	r, said, refused := generation(a)
-	if r.Class != Wait {
-		return r, refused
-	}
-	if _, told := a.hint(said); !told {
+// Azure is the Classifier for Azure OpenAI: as OpenAI, and a wait of more than an hour is Stop. Its delays come in Retry-After-Ms or
+// Retry-After; remainders of -1, which it sends for some models, do not count.
+func Azure(a Answer) (Refusal, bool) {
+	r, refused := OpenAI(a)
+	if r.Class == Wait && r.RetryAfter > time.Hour {
 		r.Class = Stop
 	}
 	return r, refused
 }
 
+// Anthropic is the Classifier for the Anthropic API: as OpenAI. A 429 is Stop when it says that a spend limit is reached.
+func Anthropic(a Answer) (Refusal, bool) { return OpenAI(a) }
+
 // Gemini is the Classifier for the Gemini API and Vertex AI: as OpenAI, and a 429 is Stop as well when a limit is 0, which means never. It
-// is also Stop when the quota of a day is used up, for which the service gives a delay of seconds that does not help.
+// is also Stop when the quota of a day is used up, for which the service gives a delay of seconds that does not help: RetryAfter is then the
+// time until midnight in the Pacific time zone, if that is known: then such quotas begin anew.
 func Gemini(a Answer) (Refusal, bool) {
 	r, said, refused := generation(a)
-	if r.Class == Wait && (said.daily() || said.never()) {
+	if r.Class != Wait {
+		return r, refused
+	}
+	if said.daily() {
+		r.Class = Stop
+		if zone, err := time.LoadLocation("America/Los_Angeles"); err == nil {
+			year, month, day := a.At.In(zone).Date()
+			r.RetryAfter = time.Date(year, month, day+1, 0, 0, 0, 0, zone).Sub(a.At)
+		}
+	}
+	if said.never() {
 		r.Class = Stop
 	}
 	return r, refused

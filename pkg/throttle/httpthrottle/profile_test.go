@@ -22,6 +22,9 @@ func TestProfiles(t *testing.T) {
 		quotaByType = `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":"tier_1"}}`
 		azure       = `{"error":{"code":"429","message":"Requests have exceeded token rate limit. Please retry after 45 seconds."}}`
 
+		twoWords   = `{"error":{"type":"rate_limit_error","code":"rate_limit_exceeded"}}`
+		throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"x"}`
+
 		anthropicReset    = "anthropic-ratelimit-requests-remaining: 0\nanthropic-ratelimit-requests-reset: 2026-11-22T10:00:09Z"
 		anthropicRate     = `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your rate limit."}}`
 		anthropicSpent    = `{"type":"error","error":{"type":"rate_limit_error","message":"...","details":{"error_code":"enforced_spend_limit_reached"}}}`
@@ -56,6 +59,12 @@ func TestProfiles(t *testing.T) {
 		{"generic 503 that may come at once", httpthrottle.Generic, 503, "Retry-After: 0", "", overload, 0, true, ""},
 		{"generic 529", httpthrottle.Generic, 529, "", "", overload, 0, true, ""},
 		{"generic 500", httpthrottle.Generic, 500, "Retry-After: 3", "", "", 0, false, ""},
+		{"generic 500 of DynamoDB", httpthrottle.Generic, 500, "", throttling, wait, 0, true, "ThrottlingException"},
+		{"generic 503 of DynamoDB", httpthrottle.Generic, 503, "", throttling, wait, 0, true, "ThrottlingException"},
+		{"generic 400 with two words", httpthrottle.Generic, 400, "", twoWords, wait, 0, true, "rate_limit_exceeded"},
+		{"generic 500, overloaded", httpthrottle.Generic, 500, "", anthropicOverload, overload, 0, false, "overloaded_error"},
+		{"generic 403 with a time", httpthrottle.Generic, 403, "Retry-After: 3", "", wait, 3 * time.Second, true, ""},
+		{"generic 403", httpthrottle.Generic, 403, "", "{}", "", 0, false, ""},
 		{"generic 200", httpthrottle.Generic, 200, "Retry-After: 3", "", "", 0, false, ""},
 		{"generic 429 of OpenAI", httpthrottle.Generic, 429, "", quota, wait, 0, true, "insufficient_quota"},
 
@@ -65,22 +74,24 @@ func TestProfiles(t *testing.T) {
 		{"OpenAI quota with another code", httpthrottle.OpenAI, 429, "", quotaByType, stop, 0, true, "tier_1"},
 		{"OpenAI overloaded", httpthrottle.OpenAI, 503, "", `{"error":{"message":"The engine is currently overloaded"}}`, overload, 0, true, ""},
 		{"OpenAI 503 is no quota", httpthrottle.OpenAI, 503, "", quota, overload, 0, true, "insufficient_quota"},
-		{"OpenAI 400", httpthrottle.OpenAI, 400, "", quota, "", 0, false, ""},
+		{"OpenAI 400", httpthrottle.OpenAI, 400, "", quota, stop, 0, true, "insufficient_quota"},
+		{"generic 400 of OpenAI", httpthrottle.Generic, 400, "", quota, "", 0, false, ""},
 		{"vLLM text", httpthrottle.OpenAI, 429, "", "busy", wait, 0, true, ""},
 		{"an error that is text", httpthrottle.OpenAI, 429, "", `{"error":"busy"}`, wait, 0, true, ""},
 		{"a code that is not fit for a label", httpthrottle.OpenAI, 429, "", `{"error":{"code":"key sk-12 34"}}`, wait, 0, true, ""},
 
 		{"Azure rate", httpthrottle.Azure, 429, "retry-after-ms: 45100\nRetry-After: 45", azure, wait, 45100 * time.Millisecond, true, "429"},
+		{"Azure, a day", httpthrottle.Azure, 429, "Retry-After: 86400", azure, stop, 24 * time.Hour, true, "429"},
 		{"Azure quota", httpthrottle.Azure, 429, "", quota, stop, 0, true, "insufficient_quota"},
 
 		{"Anthropic rate", httpthrottle.Anthropic, 429, "retry-after: 12", anthropicRate, wait, 12 * time.Second, true, "rate_limit_error"},
 		{"Anthropic rate told by its reset", httpthrottle.Anthropic, 429, anthropicReset, anthropicRate, wait, 9 * time.Second, true, "rate_limit_error"},
-		{"Anthropic without a time", httpthrottle.Anthropic, 429, "", anthropicRate, stop, 0, true, "rate_limit_error"},
+		{"Anthropic without a time", httpthrottle.Anthropic, 429, "", anthropicRate, wait, 0, true, "rate_limit_error"},
 		{"Anthropic spend limit", httpthrottle.Anthropic, 429, "retry-after: 12", anthropicSpent, stop, 12 * time.Second, true, "enforced_spend_limit_reached"},
 		{"Anthropic overloaded", httpthrottle.Anthropic, 529, "", anthropicOverload, overload, 0, true, "overloaded_error"},
 
 		{"Gemini minute", httpthrottle.Gemini, 429, "", geminiMinute, wait, 10 * time.Second, true, ""},
-		{"Gemini day", httpthrottle.Gemini, 429, "", geminiDay, stop, 22 * time.Second, true, ""},
+		{"Gemini day", httpthrottle.Gemini, 429, "", geminiDay, stop, 22 * time.Hour, true, ""},
 		{"Gemini never", httpthrottle.Gemini, 429, "", geminiNever, stop, 0, true, ""},
 		{"Gemini part", httpthrottle.Gemini, 429, "", geminiPart, wait, 0, true, ""},
 		{"Vertex", httpthrottle.Gemini, 429, "", vertex, wait, 0, true, ""},

@@ -21,6 +21,7 @@ type remarks struct {
 	words         []string // codes, types and the like
 	texts         []string // for people
 	quotas        []string // Google's quotaId
+	faults        []string // words for the fault, only from where services have them; see faultWords
 	info, pauses  []pause  // google.rpc.RetryInfo; other fields that say when to come back
 	values, depth int
 }
@@ -43,6 +44,7 @@ const (
 func (a Answer) read() *remarks {
 	r := &remarks{}
 	body := readable(a.Body, a.Header)
+	r.faults = a.faultWords(body)
 	switch {
 	case len(body) == 0:
 	case body[0] == '{' || body[0] == '[' || body[0] == '"':

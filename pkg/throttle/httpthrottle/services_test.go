@@ -38,15 +38,30 @@ func TestServices(t *testing.T) {
 				a.Body = []byte(s[1])
 			}
 		}
-		if status, _, _ := strings.Cut(said, " "); want == "stop" || want == "wait" {
+		status, _, _ := strings.Cut(said, " ")
+		switch want {
+		case "no refusal", "stop", "wait", "overload":
 			classes++
 			a.Status, err = strconv.Atoi(status)
 			require.NoError(t, err, said)
-			r, refused := httpthrottle.OpenAI(a)
-			require.True(t, refused)
-			require.Equal(t, want, string(r.Class), "%s: %s", who, said)
-			if want == "stop" {
+			classify := httpthrottle.OpenAI
+			switch {
+			case strings.HasPrefix(who, "Gemini"):
+				classify = httpthrottle.Gemini
+			case strings.HasPrefix(who, "Anthropic"):
+				classify = httpthrottle.Anthropic
+			}
+			r, refused := classify(a)
+			require.Equal(t, want != "no refusal", refused, "%s: %s", who, said)
+			require.Equal(t, strings.TrimPrefix(want, "no refusal"), string(r.Class), "%s: %s", who, said)
+			if want == "stop" && a.Status != http.StatusPaymentRequired && !strings.Contains(said, "PerDay") {
 				require.NotEmpty(t, r.Code, said)
+			}
+			if want == "wait" && !strings.HasPrefix(said, "402") {
+				g, refused := httpthrottle.Generic(a)
+				require.True(t, refused, "%s: %s", who, said)
+				require.Equal(t, httpthrottle.Wait, g.Class)
+				require.True(t, g.NotProcessed)
 			}
 			continue
 		}
@@ -59,5 +74,5 @@ func TestServices(t *testing.T) {
 		require.Equal(t, want, got, "%s: %s", who, said)
 	}
 	require.Greater(t, hints, 35)
-	require.Greater(t, classes, 20)
+	require.Greater(t, classes, 75)
 }

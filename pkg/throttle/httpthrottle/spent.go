@@ -65,6 +65,16 @@ var spentPhrases = [...]struct{ phrase, code string }{
 // soon finds that a text speaks of a limit for a time short enough to wait for.
 var soon = regexp.MustCompile(`(?i)(?:\b(?:per|a|each)|/)[ -]?(?:second|minute|hour)\b`)
 
+// spentByCode reports whether a code where services have theirs says that a quota or budget is spent.
+func (r *remarks) spentByCode() (code string, ok bool) {
+	for _, word := range r.faults {
+		if isSpent(word) && strings.Trim(word, "0123456789") != "" { // numbers mean it only in a refusal
+			return spelt(word), true
+		}
+	}
+	return "", false
+}
+
 // spent reports whether the body says that a quota or budget is spent, and with what code.
 func (r *remarks) spent() (code string, ok bool) {
 	for _, word := range r.words {

@@ -9,9 +9,9 @@ import (
 )
 
 // NewTransport returns an http.RoundTripper that draws from l for each request that it sends through base. It waits and tries again as the
-// service's refusals ask for; see the package documentation. A nil base is http.DefaultTransport; NewBase makes one that notices dead
-// connections. If l is throttle.Unlimited, which includes nil, nothing is drawn, and refusals are still obeyed. The outcome of each attempt
-// is reported to l (throttle.Permit.Report), so that an adaptive limit follows the service.
+// service's refusals ask for; see the package documentation. A nil base is one of NewBase, which notices dead connections and which all such
+// transports share; it's http.DefaultTransport if that is no *http.Transport. If l is throttle.Unlimited, which includes nil, nothing is
+// drawn, and refusals are still obeyed. The outcome of each attempt is reported to l (throttle.Permit.Report), so that an adaptive limit follows the service.
 //
 // RoundTrip may be called from any number of goroutines at once, if base may. It blocks until the tokens are there and an attempt has its
 // answer, or the request's context ends. Errors of l are *throttle.Error or the cause of the context. When a pause lasts longer than the
@@ -33,7 +33,7 @@ import (
 // NewTransport panics when an option is wrong. A program whose options come from a configuration calls Check first.
 func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) http.RoundTripper {
 	if base == nil {
-		base = http.DefaultTransport
+		base = sharedBase()
 	}
 	t := &transport{settings: newSettings(opts), base: base}
 	if !throttle.Unlimited(l) {

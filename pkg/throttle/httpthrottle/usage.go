@@ -1,28 +1,26 @@
 package httpthrottle
 
 import (
-	"encoding/json"
-	"math"
 	"mime"
 	"net/http"
-	"strconv"
-	"strings"
 )
 
-// A Usage is the cost of a call according to the answer of an LLM, in tokens. A field that an API does not have is 0.
+// A Usage is the cost of a call according to the answer of an LLM, in tokens. No token is in two of the first four. A field that an API does
+// not have is 0.
 type Usage struct {
-	// Input counts the tokens read: OpenAI's prompt or input, with those from a cache; Anthropic's input without those; Gemini's prompt.
+	// Input counts the tokens read that neither came from a cache nor were put into one.
 	Input int
 	// Output is what was written, with what was thought.
 	Output int
-	// CacheWrites and CacheReads are Anthropic's: input that was put into the cache, and that came from it.
+	// CacheWrites and CacheReads are input that was put into a cache, and that came from it.
 	CacheWrites, CacheReads int
-	// Total is the sum, where the API reports it.
+	// Total is the sum, or what the API reports if that is more. It leaves out the cache reads of Anthropic and Amazon Bedrock. With those and
+	// without a report it is 0.
 	Total int
 }
 
-// Tokens returns how many tokens the call counts for: the total where it is known, else input, cache writes and output. Anthropic's cache
-// reads do not count; most of its limits leave them out, too.
+// Tokens returns how many tokens the call counts for: the total where it is known, else input, cache writes and output. The cache reads of
+// Anthropic and Amazon Bedrock do not count; most of their limits leave them out, too.
 func (u Usage) Tokens() int {
 	if u.Total > 0 {
 		return u.Total
@@ -32,8 +30,8 @@ func (u Usage) Tokens() int {
 
 // UsageMeter returns a function for WithMeter that settles the calls of an LLM by the usage in its answer, streamed or not. It knows the
 // objects "usage" of OpenAI (chat, responses, embeddings), of APIs that follow it, of Anthropic, Cohere and Amazon Bedrock. It also knows
-// "usageMetadata" of Gemini. Where several come, as in a stream, the largest figure of each field counts, for they are sums. A stream of
-// OpenAI has one only when the request asks for it, by stream_options.include_usage.
+// "usageMetadata" of Gemini and the headers of Bedrock's InvokeModel; see UsageReader. A stream of OpenAI has one only when the request asks
+// for it, by stream_options.include_usage.
 //
 // tokens returns the cost of a usage; nil is Usage.Tokens. An answer without a usage costs the drawn tokens. The same holds for an answer
 // in a compression that net/http has not undone.
@@ -56,7 +54,8 @@ func UsageMeter(tokens func(Usage) int) func(*http.Response) Meter {
 	}
 	return func(res *http.Response) Meter {
 		m := &usageMeter{tokens: tokens}
-		m.scan.take, m.scan.lines = m.take, textEachLine(res.Header.Get("Content-Type"))
+		m.scan.take, m.scan.lines = m.usage.Add, textEachLine(res.Header.Get("Content-Type"))
+		m.usage.AddHeader(res.Header)
 		return m
 	}
 }
@@ -74,8 +73,7 @@ func textEachLine(contentType string) bool {
 type usageMeter struct {
 	tokens func(Usage) int
 	scan   usageScanner
-	usage  Usage
-	found  bool
+	usage  UsageReader
 }
 
 var _ EndMeter = (*usageMeter)(nil)
@@ -96,53 +94,9 @@ func (m *usageMeter) Used() (int, bool) {
 
 // UsedUntil implements EndMeter.
 func (m *usageMeter) UsedUntil(complete bool) (tokens int, final bool) {
-	if !m.found {
+	u, found := m.usage.Usage()
+	if !found {
 		return 0, false
 	}
-	return m.tokens(m.usage), m.scan.status.whole(complete, m.scan.json.depth > 0)
-}
-
-// take reads one usage object.
-func (m *usageMeter) take(object []byte) bool {
-	f := figures{}
-	if json.Unmarshal(object, &f) != nil {
-		return false
-	}
-	for _, part := range [...]string{"tokens", "billed_units"} { // Cohere
-		if inner := (figures{}); json.Unmarshal(f[part], &inner) == nil && f.most("input_tokens", "output_tokens") == 0 {
-			f = inner
-		}
-	}
-	u := &m.usage
-	u.Input = max(u.Input, f.most("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens"))
-	u.Output = max(u.Output, f.most("completion_tokens", "output_tokens", "outputTokens"),
-		believable(float64(f.most("candidatesTokenCount"))+float64(f.most("thoughtsTokenCount"))))
-	u.CacheWrites = max(u.CacheWrites, f.most("cache_creation_input_tokens", "cacheWriteInputTokens"))
-	u.CacheReads = max(u.CacheReads, f.most("cache_read_input_tokens", "cacheReadInputTokens"))
-	u.Total = max(u.Total, f.most("total_tokens", "totalTokenCount", "totalTokens"))
-	m.found = m.found || *u != Usage{}
-	return true
-}
-
-// figures are the fields of a usage object.
-type figures map[string]json.RawMessage
-
-// most returns the largest of some fields; 0 for one that is missing or no number of tokens.
-func (f figures) most(names ...string) (n int) {
-	for _, name := range names {
-		text := strings.TrimSpace(unquote(string(f[name])))
-		if v, err := strconv.ParseFloat(text, 64); err == nil {
-			n = max(n, believable(v))
-		}
-	}
-	return n
-}
-
-// believable returns a number of tokens, rounded up; 0 for an impossible one: a service that reports more than 1e9 is not believed.
-func believable(n float64) int {
-	const most = 1_000_000_000
-	if n >= 0 && n <= most {
-		return int(math.Ceil(n))
-	}
-	return 0
+	return m.tokens(u), m.scan.status.whole(complete, m.scan.json.depth > 0)
 }

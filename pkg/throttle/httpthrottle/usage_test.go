@@ -188,6 +188,129 @@ func TestUsageMeter(t *testing.T) {
 	}
 }
 
+// Each dialect, in the four numbers; and figures that contradict each other or can't be.
+func TestUsageReader(t *testing.T) {
+	type usage = httpthrottle.Usage
+	for _, tc := range []struct {
+		name, object string
+		want         usage // empty: none
+		tokens       int
+	}{
+		{
+			"OpenAI chat", `{"prompt_tokens":2000,"completion_tokens":300,"total_tokens":2300,` +
+				`"prompt_tokens_details":{"cached_tokens":1920,"cache_write_tokens":10},"completion_tokens_details":{"reasoning_tokens":200}}`,
+			usage{70, 300, 10, 1920, 2300},
+			2300,
+		},
+		{"OpenAI responses", `{"input_tokens":2000,"output_tokens":300,"input_tokens_details":{"cached_tokens":1920}}`, usage{80, 300, 0, 1920, 2300}, 2300},
+		{"OpenAI embeddings", `{"prompt_tokens":8,"total_tokens":8}`, usage{Input: 8, Total: 8}, 8},
+		{
+			"Anthropic", `{"input_tokens":50,"cache_creation_input_tokens":1000,"cache_read_input_tokens":200000,"output_tokens":300}`,
+			usage{Input: 50, Output: 300, CacheWrites: 1000, CacheReads: 200000},
+			1350,
+		},
+		{
+			"Anthropic, writes by duration", `{"input_tokens":50,"cache_creation":{"ephemeral_5m_input_tokens":400,"ephemeral_1h_input_tokens":600}}`,
+			usage{Input: 50, CacheWrites: 1000},
+			1050,
+		},
+		{
+			"Anthropic, fewer reads than input", `{"input_tokens":50,"cache_read_input_tokens":20,"output_tokens":300}`,
+			usage{Input: 50, Output: 300, CacheReads: 20},
+			350,
+		},
+		{
+			"Anthropic behind a gateway", `{"prompt_tokens":12417,"completion_tokens":100,"total_tokens":12517,"cache_read_input_tokens":12304}`,
+			usage{113, 100, 0, 12304, 12517},
+			12517,
+		},
+		{"Gemini", `{"promptTokenCount":1000,"cachedContentTokenCount":800,"candidatesTokenCount":100,"thoughtsTokenCount":60,"toolUsePromptTokenCount":40,` +
+			`"totalTokenCount":1200}`, usage{240, 160, 0, 800, 1200}, 1200},
+		{
+			"Bedrock converse", `{"inputTokens":3000,"outputTokens":1000,"cacheReadInputTokens":4000,"cacheWriteInputTokens":1000,"totalTokens":9000}`,
+			usage{3000, 1000, 1000, 4000, 9000},
+			9000,
+		},
+		{
+			"DeepSeek", `{"prompt_tokens":1000,"prompt_cache_hit_tokens":900,"prompt_cache_miss_tokens":100,"completion_tokens":5,"total_tokens":1005}`,
+			usage{100, 5, 0, 900, 1005},
+			1005,
+		},
+		{
+			"DeepSeek, without the sum", `{"prompt_cache_hit_tokens":900,"prompt_cache_miss_tokens":100,"completion_tokens":5}`,
+			usage{100, 5, 0, 900, 1005},
+			1005,
+		},
+		{"Cohere", `{"billed_units":{"input_tokens":5,"output_tokens":4},"tokens":{"input_tokens":71,"output_tokens":8}}`, usage{71, 8, 0, 0, 79}, 79},
+		{"thoughts only in the total", `{"prompt_tokens":8,"completion_tokens":40,"total_tokens":129}`, usage{8, 121, 0, 0, 129}, 129},
+		{
+			"thoughts beside the output", `{"prompt_tokens":8,"completion_tokens":40,"completion_tokens_details":{"reasoning_tokens":81}}`,
+			usage{8, 121, 0, 0, 129},
+			129,
+		},
+		{
+			"a cache beside the prompt", `{"prompt_tokens":13,"completion_tokens":100,"total_tokens":113,"prompt_tokens_details":{"cached_tokens":12304}}`,
+			usage{13, 100, 0, 12304, 12417},
+			12417,
+		},
+		{
+			"a cache beside the prompt, by another name", `{"prompt_tokens":13,"completion_tokens":100,"cache_read_input_tokens":12304}`,
+			usage{13, 100, 0, 12304, 12417},
+			12417,
+		},
+		{
+			"a short cache beside the prompt", `{"prompt_tokens":13,"completion_tokens":100,"total_tokens":123,"cache_read_input_tokens":10}`,
+			usage{13, 100, 0, 10, 123},
+			123,
+		},
+		{
+			"a cache as long as the prompt", `{"prompt_tokens":13,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":13}}`,
+			usage{0, 100, 0, 13, 113},
+			113,
+		},
+		{"a total below the sum", `{"prompt_tokens":13,"completion_tokens":100,"total_tokens":20}`, usage{13, 100, 0, 0, 113}, 113},
+		{"a total alone", `{"total_tokens":31}`, usage{Input: 31, Total: 31}, 31},
+		{"no prompt", `{"completion_tokens":40,"total_tokens":129}`, usage{89, 40, 0, 0, 129}, 129},
+		{"negative caches", `{"prompt_tokens":13,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":-5}}`, usage{13, 100, 0, 0, 113}, 113},
+		{
+			"an absurd cache", `{"prompt_tokens":13,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":900000000}}`,
+			usage{13, 100, 0, 0, 113},
+			113,
+		},
+		{"an absurd total", `{"prompt_tokens":13,"completion_tokens":100,"total_tokens":900000000}`, usage{13, 100, 0, 0, 113}, 113},
+		{
+			"absurd thoughts", `{"prompt_tokens":13,"completion_tokens":100,"completion_tokens_details":{"reasoning_tokens":900000000}}`,
+			usage{13, 100, 0, 0, 113},
+			113,
+		},
+		{"a negative output", `{"prompt_tokens":13,"completion_tokens":-100}`, usage{}, 0},
+		{"an impossible output", `{"prompt_tokens":13,"completion_tokens":1e12}`, usage{}, 0},
+		{"an infinite output", `{"prompt_tokens":13,"completion_tokens":1e999}`, usage{}, 0},
+		{"zeros", `{"prompt_tokens":0,"completion_tokens":0}`, usage{}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var r httpthrottle.UsageReader
+			require.True(t, r.Add([]byte(tc.object)))
+			u, ok := r.Usage()
+			require.Equal(t, tc.want, u)
+			require.Equal(t, tc.want != usage{}, ok)
+			require.Equal(t, tc.tokens, u.Tokens())
+			require.True(t, r.Add([]byte(tc.object)), "twice, as in a stream")
+			again, _ := r.Usage()
+			require.Equal(t, u, again)
+		})
+	}
+	var r httpthrottle.UsageReader
+	require.False(t, r.Add([]byte(`[]`)))
+	r.AddHeader(http.Header{
+		"X-Amzn-Bedrock-Input-Token-Count": {"3000"}, "X-Amzn-Bedrock-Output-Token-Count": {"1000"},
+		"X-Amzn-Bedrock-Cache-Read-Input-Token-Count": {"4000"}, "X-Amzn-Bedrock-Cache-Write-Input-Token-Count": {"1000"},
+	})
+	u, ok := r.Usage()
+	require.True(t, ok)
+	require.Equal(t, usage{Input: 3000, Output: 1000, CacheWrites: 1000, CacheReads: 4000}, u)
+}
+
 func TestUsageMeterWithACostOfOnesOwn(t *testing.T) {
 	var seen httpthrottle.Usage
 	m := httpthrottle.UsageMeter(func(u httpthrottle.Usage) int {

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/redact"
 )
 
 // A Dump logs requests as they are sent, for debugging, without known secrets and texts that look like secrets. It logs a few a second, and
@@ -47,16 +47,6 @@ func NewDump(log *slog.Logger, most int) *Dump {
 // longestSecret is how many bytes beyond the shown part of a body are searched for secrets.
 const longestSecret = 4096
 
-// unshown replaces a secret.
-const unshown = "(not shown)"
-
-// secretName matches names of headers and parameters that contain secrets.
-var secretName = regexp.MustCompile(`(?i)auth|token|secret|passw|pwd|key|sign|sig$|credential|cookie|session|jwt|assertion`)
-
-func isSecretName(name string) bool {
-	return secretName.MatchString(name) && !strings.EqualFold(name, "Idempotency-Key")
-}
-
 // Sent logs a request that is about to be sent, with the body before compression. A nil Dump logs nothing.
 func (d *Dump) Sent(req *http.Request, body []byte) {
 	if d == nil {
@@ -83,10 +73,11 @@ func (d *Dump) hider() func(string) string {
 			secrets = append(secrets, text)
 		}
 	}
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	r := redact.New(secrets...)
 	return func(text string) string {
+		text = r.Text(text)
 		for _, secret := range secrets {
-			text = strings.ReplaceAll(text, secret, unshown)
+			text = strings.ReplaceAll(text, secret, redact.Hidden) // one that is too short for a Redactor
 		}
 		return text
 	}
@@ -95,15 +86,15 @@ func (d *Dump) hider() func(string) string {
 // url returns a URL without the values of secret parameters.
 func (d *Dump) url(u *url.URL) string {
 	if d.HidePath {
-		return u.Scheme + "://" + u.Host + "/" + unshown
+		return u.Scheme + "://" + u.Host + "/" + redact.Hidden
 	}
 	shown := *u
 	shown.User, shown.RawQuery = nil, ""
 	var parts []string
 	for part := range strings.SplitSeq(u.RawQuery, "&") {
 		name, _, found := strings.Cut(part, "=")
-		if decoded, err := url.QueryUnescape(name); found && (err != nil || isSecretName(decoded)) {
-			part = name + "=" + unshown
+		if decoded, err := url.QueryUnescape(name); found && (err != nil || redact.IsSecretName(decoded)) {
+			part = name + "=" + redact.Hidden
 		}
 		parts = append(parts, part)
 	}
@@ -118,8 +109,8 @@ func (d *Dump) url(u *url.URL) string {
 func (d *Dump) headers(h http.Header) string {
 	shown := http.Header{}
 	for name, values := range h {
-		if isSecretName(name) || slices.ContainsFunc(d.Hidden, func(hidden string) bool { return strings.EqualFold(hidden, name) }) {
-			values = []string{unshown}
+		if redact.IsSecretName(name) || slices.ContainsFunc(d.Hidden, func(hidden string) bool { return strings.EqualFold(hidden, name) }) {
+			values = []string{redact.Hidden}
 		}
 		shown[name] = values
 	}

@@ -38,18 +38,6 @@ type Connection struct {
 	PingAfter, PingTimeout time.Duration
 }
 
-// The least and the longest default of a ping's times.
-const (
-	leastPing   = 250 * time.Millisecond
-	longestPing = 15 * time.Second
-)
-
-// PingTime is the default of PingAfter and PingTimeout for attempts with that timeout. Both together take half of it, so that a silently
-// dead connection is noticed before the first request on it has ended, and the next one has another.
-func PingTime(attempt time.Duration) time.Duration {
-	return min(max(attempt/4, leastPing), longestPing)
-}
-
 // NewTransport returns a transport for c. The error says which file is at fault.
 func NewTransport(c Connection) (http.RoundTripper, error) {
 	c.Log = cmp.Or(c.Log, slog.Default())

@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // A reading is the state of parsing an answer, after each of its objects.
 type reading struct {
 	known    Answer
+	usage    httpthrottle.UsageReader
 	pieces   speech // the deltas of a stream, else the answer
 	messages messages
 	choice   bool // there was one
@@ -33,9 +36,7 @@ func (r *reading) take(o object) {
 	if model := textOf(o["model"]); model != "" {
 		r.known.Model = model
 	}
-	if u := usageOf(o["usage"]); u != nil {
-		r.known.Usage = u
-	}
+	r.counts(o["usage"])
 	c := r.choose(listOf(o["choices"]))
 	if c == nil {
 		c = ownOfOllama(o)
@@ -50,9 +51,7 @@ func (r *reading) take(o object) {
 	if reason := endOf(c); reason != "" {
 		r.known.FinishReason = reason
 	}
-	if u := usageOf(c["usage"]); u != nil && r.known.Usage == nil {
-		r.known.Usage = u
-	}
+	r.counts(c["usage"])
 	r.fail(inError(c["error"], 0))
 	r.filtered(c["content_filter_results"])
 	r.say(c)

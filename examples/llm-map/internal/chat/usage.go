@@ -2,22 +2,15 @@ package chat
 
 import "encoding/json"
 
-// A Usage is the cost of a call according to the provider, in tokens.
+// A Usage is the cost of a call according to the provider, in tokens: the prompt with what came from a cache and went into it, and the answer
+// with what was thought.
 type Usage struct{ Prompt, Completion, Total int }
 
-// usageOf parses a usage; nil if it is empty.
-func usageOf(raw json.RawMessage) *Usage {
-	o := objectOf(raw)
-	u := Usage{
-		Prompt:     whole(first(o, "prompt_tokens", "input_tokens", "promptTokenCount")),
-		Completion: whole(first(o, "completion_tokens", "output_tokens", "candidatesTokenCount")),
-		Total:      whole(first(o, "total_tokens", "totalTokenCount")),
+// counts adds a usage to those of the answer so far.
+func (r *reading) counts(raw json.RawMessage) {
+	r.usage.Add(raw)
+	if u, ok := r.usage.Usage(); ok {
+		prompt := u.Input + u.CacheWrites + u.CacheReads
+		r.known.Usage = &Usage{Prompt: prompt, Completion: u.Output, Total: prompt + u.Output}
 	}
-	if u == (Usage{}) {
-		return nil
-	}
-	if u.Total == 0 {
-		u.Total = u.Prompt + u.Completion
-	}
-	return &u
 }

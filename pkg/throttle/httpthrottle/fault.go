@@ -1,0 +1,195 @@
+package httpthrottle
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// This file finds refusals that only the body or a header tells, whatever the status. Only fields for programs count, where services have
+// them. Prose doesn't: it may quote the request.
+
+// faultWords returns the words for the fault of an answer: codes, types and statuses.
+func (a Answer) faultWords(body []byte) []string {
+	f := faultReader{}
+	for _, name := range [...]string{"X-Amzn-Errortype", "X-Amzn-Query-Error", "X-Ms-Error-Code"} {
+		f.word(a.Header.Get(name))
+	}
+	switch a.Header.Get("Grpc-Status") {
+	case "8", "14":
+		f.word(grpcNames[a.Header.Get("Grpc-Status")])
+	}
+	switch {
+	case len(body) == 0:
+	case body[0] == '<':
+		f.xml(body)
+	case body[0] == '{' || body[0] == '[':
+		f.json(body, 0)
+	default: // server-sent events
+		for line := range bytes.Lines(body) {
+			if data, is := bytes.CutPrefix(line, []byte("data:")); is {
+				f.json(data, 0)
+			}
+		}
+	}
+	return f.words
+}
+
+// A faultReader collects words, mostRemarks at most.
+type faultReader struct{ words []string }
+
+func (f *faultReader) word(word string) {
+	if word != "" && len(word) <= longestValue && len(f.words) < mostRemarks {
+		f.words = append(f.words, word)
+	}
+}
+
+// The fields of an object about a fault, in the spelling of plain: those with a word, and those with objects.
+var (
+	faultCodes = map[string]bool{
+		"code": true, "type": true, "status": true, "reason": true, "errorcode": true, "errortype": true, "errcode": true, "errorname": true,
+		"statuscode": true, "httpstatus": true, "limitsource": true,
+	}
+	faultParts = map[string]bool{
+		"error": true, "errors": true, "fault": true, "detail": true, "details": true, "innererror": true, "extensions": true, "metadata": true,
+	}
+)
+
+// grpcNames are the names of the codes of gRPC that are refusals.
+var grpcNames = map[string]string{"8": "RESOURCE_EXHAUSTED", "14": "UNAVAILABLE"}
+
+// deepestFault is how deep the words can be: {"error":{"errors":[{"reason"}]}}.
+const deepestFault = 3
+
+// json reads an object about a fault, or a list of them.
+func (f *faultReader) json(raw []byte, depth int) {
+	var list []json.RawMessage
+	var o map[string]json.RawMessage
+	if depth > deepestFault {
+		return
+	}
+	if json.Unmarshal(raw, &list) == nil {
+		for _, item := range list[:min(len(list), mostRemarks)] {
+			f.json(item, depth+1)
+		}
+		return
+	}
+	if json.Unmarshal(raw, &o) != nil {
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(o)) { // of several words for a refusal the first is its code
+		name, value := strings.TrimLeft(plain(key), "@$"), o[key]
+		switch text := scalarOf(value); {
+		case name == "code" && o["message"] != nil && o["details"] != nil && grpcNames[text] != "": // google.rpc.Status
+			f.word(grpcNames[text])
+		case faultCodes[name]:
+			f.word(text)
+		case name == "error" && !strings.Contains(text, " "): // else a sentence
+			f.word(text)
+			f.json(value, depth+1)
+		case faultParts[name]:
+			f.json(value, depth+1)
+		case name == "documentationurl" && strings.Contains(text, "rate-limit"): // GitHub
+			f.word("rate_limited")
+		}
+	}
+}
+
+// scalarOf returns a text, or the digits of a number; empty for others.
+func scalarOf(raw json.RawMessage) string {
+	var text string
+	var number json.Number
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		return text
+	case json.Unmarshal(raw, &number) == nil:
+		return number.String()
+	}
+	return ""
+}
+
+// xml reads the elements Code of elements Error, as AWS and Azure have them.
+func (f *faultReader) xml(body []byte) {
+	d := xml.NewDecoder(bytes.NewReader(body))
+	var path []string
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if path = append(path, t.Name.Local); len(path) > deepest {
+				return
+			}
+		case xml.EndElement:
+			path = path[:max(len(path)-1, 0)]
+		case xml.CharData:
+			if n := len(path); n >= 2 && path[n-2] == "Error" && path[n-1] == "Code" {
+				f.word(strings.TrimSpace(string(t)))
+			}
+		}
+	}
+}
+
+// Words for a refusal, in the spelling of plain.
+var (
+	rateWord = regexp.MustCompile(`^(?:429|420|ratelimit` +
+		`|.*ratelimit(?:ed|error|exceeded|exceedederror|exceededexception|exception|reached|reachederror|violation)` +
+		`|.*throttl(?:ed|ing)(?:exception|error)?|toomany(?:requests|tokens)(?:exception|error)?|provisionedthroughputexceeded(?:exception)?` +
+		`|(?:request|bandwidth)limitexceeded|limitexceededexception|slowdown|spikearrestviolation|resourceexhausted` +
+		`|priorrequestnotcomplete|transactioninprogressexception)$`)
+	overloadWord = regexp.MustCompile(`^(?:503|529|.*overloaded(?:error|exception)?|capacityexceeded|serverbusy|modelnotreadyexception` +
+		`|(?:service)?unavailable(?:exception|error)?)$`)
+)
+
+// refusal returns the class that the words of an answer tell, and the word; empty if they tell none. A rate counts before an overload.
+func (r *remarks) refusal() (class Class, word string) {
+	for _, said := range r.faults {
+		for _, part := range partsOf(said) {
+			switch name := plain(part); {
+			case rateWord.MatchString(name):
+				return Wait, part
+			case class == "" && overloadWord.MatchString(name):
+				class, word = Overload, part
+			}
+		}
+	}
+	return class, word
+}
+
+// partsOf splits a word that has a name in front or behind: com.amazon.coral.service#ThrottlingException:http://... or Throttling.User.
+func partsOf(word string) []string {
+	if at := strings.IndexAny(word, ":;,"); at > 0 {
+		word = word[:at]
+	}
+	word = word[strings.LastIndexByte(word, '#')+1:]
+	return strings.Split(word, ".")
+}
+
+// says reports whether one of the words of an answer is name, in the spelling of plain.
+func (r *remarks) says(name string) bool {
+	for _, word := range r.faults {
+		if plain(word) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// announcesRefusal reports whether a header says when to come back, or that nothing is left of a limit.
+func (a Answer) announcesRefusal() bool {
+	if _, told := a.hint(&remarks{}); told {
+		return true
+	}
+	for name, values := range a.Header {
+		if _, is := remainingField(strings.ToLower(name)); is && usedUp(strings.Join(values, ",")) != nil {
+			return true
+		}
+	}
+	return false
+}
