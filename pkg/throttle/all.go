@@ -163,14 +163,19 @@ func (g *bundle) settle(_ int64, n, used int) {
 	if !g.done.CompareAndSwap(false, true) {
 		return
 	}
+	dropped := 0 // of the charge, by the limit of the tags that follow it
 	for i, p := range g.permits {
-		switch cost := g.children[i].price(max(used, 0)); {
+		c := &g.children[i]
+		if !c.attached {
+			dropped = 0
+		}
+		switch cost := c.price(max(used, 0)); {
 		case used < 0 || used == 0 && n > 0:
 			p.Cancel()
 		case p.n > 0:
 			p.Settle(cost)
-		case cost > 0 && g.children[i].native != nil:
-			g.children[i].native.book(min(cost, maxTokens))
+		case cost > 0 && c.native != nil:
+			dropped = c.native.book(min(cost, maxTokens), dropped)
 		}
 	}
 }
