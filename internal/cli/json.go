@@ -29,7 +29,7 @@ type status struct {
 	PoolSize   int        `json:"poolSize"`
 	Pods       []pod      `json:"pods"`
 	Documents  []document `json:"documents"`
-	Unreadable []string   `json:"unreadable"` // documents of a later version
+	Unreadable []string   `json:"unreadable"` // documents of a later version, and damaged ones
 }
 
 // A rate is a limit: Max per Per, or Max calls in flight at once.

@@ -39,7 +39,9 @@ func (c *CLI) quotaCommand() *ucli.Command {
 				Flags: one(quotaFlags()...), ArgValidator: anyArguments, Action: c.onPool(c.quotaSet),
 			},
 			{
-				Name: "clear", Usage: "end the change of a tag: what is configured counts again", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments,
+				Name: "clear", Usage: "end the change of a tag: what is configured counts again", ArgsUsage: "TAG",
+				Description: "Changes that this command cannot read end together.",
+				Flags:       one(&ucli.BoolFlag{Name: allName, Usage: "in the place of TAG: all changes"}), ArgValidator: anyArguments,
 				Action: c.onPool(c.quotaClear),
 			},
 			{
@@ -79,6 +81,17 @@ func (c *CLI) quotaGet(cmd *ucli.Command) (act, error) {
 }
 
 func (c *CLI) quotaClear(cmd *ucli.Command) (act, error) {
+	if cmd.Bool(allName) {
+		if cmd.Args().Present() || cmd.Bool(otherName) {
+			return nil, wrongArguments("%s: --%s is set, and so is a tag, allowed: one of them", cmd.FullName(), allName)
+		}
+		return func(ctx context.Context, s *access) (reply, error) {
+			if err := s.ClearQuotas(ctx); err != nil {
+				return reply{}, err
+			}
+			return quotaList(ctx, s)
+		}, nil
+	}
 	tag, err := c.tagOf(cmd)
 	return func(ctx context.Context, s *access) (reply, error) {
 		if err := s.ClearQuota(ctx, tag); err != nil {

@@ -12,7 +12,7 @@ import (
 // Explain says what limits callers. Of several causes it names the one that stops everything, else the cause that affects most callers. It
 // is a pure function, and its sentence is plain text.
 func Explain(s State) Answer {
-	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofPause, ofPool} {
+	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofStopping, ofPause, ofPool, ofIgnored} {
 		if a, ok := of(&s); ok {
 			return a
 		}
@@ -48,8 +48,10 @@ func ofProcess(s *State) (Answer, bool) {
 		return broken(limit.ReasonReplaced,
 			"another process has joined the pool as %s, and this one gets nothing: give each process an ID of its own (NUMATHROTTLE_ID)", plain(s.Self.ID))
 	case limit.ReasonUnreadable:
-		return broken(limit.ReasonUnreadable, "the limit was changed by a later release, which this pod cannot read: update it%s",
-			s.inPool(", or ", "limit clear", ""))
+		if a, ok := s.ofUnreadable(true); ok {
+			return a, ok
+		}
+		return s.cannotRead("this pod", "")
 	}
 	return Answer{}, false
 }
@@ -78,6 +80,10 @@ func ofStore(s *State) (Answer, bool) {
 	}
 	return broken(limit.ReasonStoreLost, "%s", text)
 }
+
+// ofStopping explains a document that stops pods that cannot read it, and ofIgnored one that does not.
+func ofStopping(s *State) (Answer, bool) { return s.ofUnreadable(true) }
+func ofIgnored(s *State) (Answer, bool)  { return s.ofUnreadable(false) }
 
 // ofPause explains a pause of everything.
 func ofPause(s *State) (Answer, bool) {

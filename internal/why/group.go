@@ -45,8 +45,7 @@ func ofGroup(s *State, g *group) (Answer, bool) {
 	case limit.ReasonStoreLost:
 		return broken(g.reason, "%s cannot reach the store: look at its log%s", pods(g.ids, len(s.Pods)), wait)
 	case limit.ReasonUnreadable:
-		return broken(g.reason, "the limit was changed by a later release, which %s cannot read: update it%s%s", pods(g.ids, len(s.Pods)),
-			s.inPool(", or ", "limit clear", ""), wait)
+		return s.cannotRead(pods(g.ids, len(s.Pods)), wait)
 	case limit.ReasonReplaced:
 		return broken(g.reason, "two processes are %s: give each an ID of its own (NUMATHROTTLE_ID)%s", pods(g.ids, len(s.Pods)), wait)
 	case limit.ReasonTooLarge:

@@ -11,7 +11,7 @@ import (
 // Pool returns the state of a pool as its record shows it to an observer.
 func Pool(o *consensus.Overview, now time.Time) State {
 	s := State{
-		Pool: o.Pool, Now: now, Slots: o.Slots, Lowered: o.Lowered, Pauses: o.Pauses, Frozen: o.Frozen, FrozenBy: o.FrozenBy,
+		Pool: o.Pool, Now: now, Slots: o.Slots, Lowered: o.Lowered, Pauses: o.Pauses, Unreadable: o.Unreadable, Frozen: o.Frozen, FrozenBy: o.FrozenBy,
 		Unknown: o.Max == 0 && o.Slots == 0, // the note of another release, or of a pod without a limit
 	}
 	if o.Max > 0 {

@@ -25,9 +25,11 @@ type State struct {
 	Disagree bool
 	Override *Order
 	Pauses   []limit.Paused
-	Frozen   time.Duration
-	FrozenBy driver.FreezeCause
-	Pods     []Pod
+	// Unreadable names the documents of the pool that the asking process cannot read.
+	Unreadable []string
+	Frozen     time.Duration
+	FrozenBy   driver.FreezeCause
+	Pods       []Pod
 	// Silent is how long ago the last of the now silent pods was active.
 	Silent time.Duration
 	// Self is the asking process; nil: an observer.

@@ -113,7 +113,7 @@ func (b *logbook) unread(why error) []logLine {
 	case b.blind && !was:
 		return []logLine{{
 			slog.LevelError, "this release cannot read what the pool says: the share is not renewed, and this process draws nothing once it has ended; " +
-				"a newer release, or the command that changed it, can", []any{"error", why},
+				"a newer release can; numathrottle why names the command that ends it", []any{"error", why},
 		}}
 	case was && !b.blind:
 		return []logLine{{slog.LevelInfo, "what the pool says can be read again", nil}}

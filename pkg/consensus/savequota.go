@@ -13,8 +13,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// SaveQuota makes q the quota of one tag of a pool, in place of the configured one; nil restores that. The tag "" is all other tags
-// together. Every processor uses the quota from its next sync on, without a restart. The pool must have a record: a processor has been in
+// SaveQuota makes q the quota of one tag of a pool, in place of the configured one; nil restores that, and ends all changes if this release
+// cannot read them. The tag "" is all other tags together. Every processor uses the quota from its next sync on, without a restart. The pool must have a record: a processor has been in
 // it. SaveQuota blocks until the store has answered; ctx bounds it.
 //
 // All tags together must not reserve more than the limit of a live processor grants in the long run, unless force is set. Then everything
@@ -31,8 +31,11 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, f
 		}
 	}
 	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
-		if r.Err != nil {
-			return r.Value, false, r.Err // it may change something unknown to this release
+		switch {
+		case r.Err != nil && q == nil:
+			return QuotaChanges{}, true, nil
+		case r.Err != nil: // it may change something unknown to this release
+			return r.Value, false, unreadableQuotas(r.Err)
 		}
 		next := r.Value.with(tag, q)
 		if q == nil {
@@ -44,6 +47,17 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, f
 		return next, true, fitsQuota(r.Roster, &r.Value, &next, tag, force)
 	})
 	return saving(err, "consensus: saving a quota of pool %q: %w", pool)
+}
+
+// unreadableQuotas adds the remedy to the error of changes that this release cannot read.
+func unreadableQuotas(err error) error { return fmt.Errorf("%w; numathrottle quota clear --all ends all changes", err) }
+
+// ClearQuotas ends all changes of the quotas of a pool, even those that this release cannot read. Errors are those of SaveQuota.
+func ClearQuotas(ctx context.Context, s Store, pool string) error {
+	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
+		return QuotaChanges{}, r.Err != nil || len(r.Value.Tags) > 0 || r.Value.Other != nil, nil
+	})
+	return saving(err, "consensus: ending the changes of quotas of pool %q: %w", pool)
 }
 
 // outOfBounds returns the error of a quota as a fault of the request. For a single problem it states the allowed value once.
@@ -116,7 +130,7 @@ func quotaChangesIn(docs []driver.Document) (QuotaChanges, error) {
 	doc := quotaDoc.In(docs)
 	c, err := quotaDoc.Read(doc)
 	if err != nil {
-		return QuotaChanges{}, err
+		return QuotaChanges{}, unreadableQuotas(err)
 	}
 	c.Version = doc.Version
 	return c, nil

@@ -57,6 +57,8 @@ type View struct {
 	Tags         []TagView
 	QuotaVersion Version
 	QuotaError   error
+	// Unreadable names the documents of the pool that this processor cannot read; see Overview.Unreadable.
+	Unreadable []string
 	// Revision is the newest revision of the record seen.
 	Revision uint64
 }
@@ -75,6 +77,9 @@ func (p *Processor) View(now time.Duration) View {
 		Ceiling: p.ceiling.tokens(&p.core, now, 0), Override: p.ceiling.override,
 		Tags: p.tagViews(), QuotaVersion: p.tags.changesVersion(), QuotaError: p.tags.unreadable,
 	}
+	docs := Overview{Documents: p.docs.All()}
+	docs.readDocuments()
+	v.Unreadable = docs.Unreadable
 	v.Adapted, v.Cuts, _ = p.ceiling.adapted(p.clock.logical(now))
 	if p.held > 0 {
 		v.LeaseLeft = p.until - now

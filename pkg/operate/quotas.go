@@ -70,6 +70,11 @@ func (p *Pool) ClearQuota(ctx context.Context, tag string) error {
 	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, nil, false)
 }
 
+// ClearQuotas ends all changes of quotas, even those that this release cannot read.
+func (p *Pool) ClearQuotas(ctx context.Context) error {
+	return consensus.ClearQuotas(ctx, p.Store, p.Name)
+}
+
 // InForce returns Pool.Quotas with the changes of the pool. It adds entries for names, so that Tags and Spent show these tags by name even
 // without a quota of their own. It fails for a document that this release cannot read.
 func (p *Pool) InForce(o *consensus.Overview, names ...string) (throttle.Quotas, error) {
