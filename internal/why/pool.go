@@ -26,6 +26,8 @@ func Pool(o *consensus.Overview, now time.Time) State {
 	if o.Override.Max > 0 {
 		s.Override = &Order{o.Override.By, o.Override.Until}
 	}
+	changes, _ := o.QuotaChanges() // else they are unreadable
+	s.Quotas = orders(&changes)
 	for i := range o.Settings {
 		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
 	}
@@ -39,6 +41,18 @@ func Pool(o *consensus.Overview, now time.Time) State {
 		s.Pods = append(s.Pods, pod(o, &o.Processors[i]))
 	}
 	return s
+}
+
+// orders returns the orders of changed quotas.
+func orders(c *consensus.QuotaChanges) map[string]Order {
+	list := map[string]Order{}
+	for tag := range c.Tags {
+		list[tag] = Order{c.Orders[tag].By, c.Orders[tag].Until}
+	}
+	if c.Other != nil {
+		list[consensus.TagOthers] = Order{c.Orders[""].By, c.Orders[""].Until}
+	}
+	return list
 }
 
 func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {

@@ -24,7 +24,9 @@ type State struct {
 	// Disagree reports whether pods are configured with different limits: the lowest is in force.
 	Disagree bool
 	Override *Order
-	Pauses   []limit.Paused
+	// Quotas are the orders of changed quotas by tag, as Pod.Tag names them.
+	Quotas map[string]Order
+	Pauses []limit.Paused
 	// Unreadable names the documents of the pool that the asking process cannot read.
 	Unreadable []string
 	Frozen     time.Duration
@@ -38,7 +40,7 @@ type State struct {
 	Failure, Remedy string
 }
 
-// An Order is an override: its author and its end; the zero Time: until it is cleared.
+// An Order is an override, or the change of a quota: its author and its end; the zero Time: until it is cleared.
 type Order struct {
 	By    string
 	Until time.Time

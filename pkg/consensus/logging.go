@@ -32,6 +32,7 @@ type logbook struct {
 	slow      bool      // a slow store was logged
 	settings  string    // those that disagreed when last logged
 	targets   time.Time // when the targets of tags may be logged next
+	orders    orders    // logged last
 }
 
 // A situation is a Processor after a sync, as far as it is logged.
@@ -53,6 +54,7 @@ type situation struct {
 	stopped   error         // why a document that stops this processor cannot be read
 	settings  string        // of processors whose settings disagree; empty: they agree
 	spent     spentList     // corrections of spent budgets that were not logged yet
+	orders    orders        // in force
 }
 
 // A logLine is one line to log.
@@ -99,6 +101,10 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 		lines = append(lines, logLine{slog.LevelWarn, "what is spent of a budget was set by an operator", []any{
 			"tag", tagName(c.Tag), "tokens", c.Tokens, "window", c.Start.UTC().Format(time.RFC3339), "by", c.By, "reason", c.Reason,
 		}})
+	}
+	if s.stopped == nil { // else not all orders are known
+		lines = append(lines, s.orders.since(&b.orders)...)
+		b.orders = s.orders
 	}
 	b.quotas = s.quotas != nil
 	b.replaced = s.state == StateReplaced

@@ -62,15 +62,21 @@ func (o Override) lasting(now time.Time) (Override, error) {
 		o.Until = time.Time{}
 		return o, nil
 	}
-	left := o.Until.Sub(now)
+	left, err := timeLeft("of the override", o.Until, now)
+	o.ending.left, o.Until = left, o.Until.UTC().Truncate(time.Second)
+	return o, err
+}
+
+// timeLeft returns how long something lasts that ends at until. The error is a *RequestError.
+func timeLeft(of string, until, now time.Time) (time.Duration, error) {
+	left := until.Sub(now)
 	if left <= 0 || left > limit.MaxPause {
-		return o, &RequestError{
-			Field: "Until of the override", Value: "in " + limit.ShortDuration(left),
+		return 0, &RequestError{
+			Field: "Until " + of, Value: "in " + limit.ShortDuration(left),
 			Allowed: "the zero Time (until it is cleared), or within " + limit.ShortDuration(limit.MaxPause) + " from now",
 		}
 	}
-	o.ending.left, o.Until = max(left.Truncate(time.Microsecond), time.Microsecond), o.Until.UTC().Truncate(time.Second)
-	return o, nil
+	return max(left.Truncate(time.Microsecond), time.Microsecond), nil
 }
 
 // rate is the override as the law takes it.

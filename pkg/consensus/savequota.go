@@ -25,19 +25,29 @@ import (
 // quotas; one that wraps ErrNoPool; *ConflictError when others keep changing them at the same time; those of the store; and one for a
 // document that this release cannot read.
 func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, force bool) error {
+	return SaveQuotaFor(ctx, s, pool, tag, q, QuotaOrder{}, force)
+}
+
+// SaveQuotaFor is SaveQuota with an end, an author and a reason. After its end, the next sync of a processor ends the change. When the
+// document is full, authors and reasons of changes without an end give way. A *RequestError is also for an order out of bounds.
+func SaveQuotaFor(ctx context.Context, s Store, pool, tag string, q *limit.Quota, o QuotaOrder, force bool) error {
 	if tag != "" && !tagname.Valid(tag) {
 		return &RequestError{
 			Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", tagname.MaxLen, " bytes of text; empty for all other tags"),
 		}
 	}
-	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
+	o, err := o.lasting(time.Now())
+	if err != nil {
+		return err
+	}
+	_, err = quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
 		switch {
 		case r.Err != nil && q == nil:
 			return QuotaChanges{}, true, nil
 		case r.Err != nil: // it may change something unknown to this release
 			return r.Value, false, unreadableQuotas(r.Err)
 		}
-		next := r.Value.with(tag, q)
+		next := r.Value.with(tag, q, o)
 		if q == nil {
 			return next, len(next.Tags) < len(r.Value.Tags) || next.Other != r.Value.Other, nil
 		}
@@ -50,7 +60,9 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, f
 }
 
 // unreadableQuotas adds the remedy to the error of changes that this release cannot read.
-func unreadableQuotas(err error) error { return fmt.Errorf("%w; numathrottle quota clear --all ends all changes", err) }
+func unreadableQuotas(err error) error {
+	return fmt.Errorf("%w; numathrottle quota clear --all ends all changes", err)
+}
 
 // ClearQuotas ends all changes of the quotas of a pool, even those that this release cannot read. Errors are those of SaveQuota.
 func ClearQuotas(ctx context.Context, s Store, pool string) error {

@@ -62,7 +62,12 @@ func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
 // SetQuota replaces the whole quota of a tag. To change a field of it, start from the result of Quota. With force the tags may reserve more
 // than the limit. See consensus.SaveQuota.
 func (p *Pool) SetQuota(ctx context.Context, tag string, q throttle.Quota, force bool) error {
-	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, &q, force)
+	return p.SetQuotaFor(ctx, tag, q, consensus.QuotaOrder{}, force)
+}
+
+// SetQuotaFor is SetQuota with an end, an author and a reason.
+func (p *Pool) SetQuotaFor(ctx context.Context, tag string, q throttle.Quota, o consensus.QuotaOrder, force bool) error {
+	return consensus.SaveQuotaFor(ctx, p.Store, p.Name, tag, &q, o, force)
 }
 
 // ClearQuota ends the change of a tag's quota. Its configured quota is in force again.
