@@ -23,8 +23,9 @@ type status struct {
 	Cause      string     `json:"cause"`
 	Level      string     `json:"level"`
 	Paused     []pause    `json:"paused"`
-	Frozen     *freeze    `json:"frozen"`   // null: not frozen
-	Settings   []setting  `json:"settings"` // more than one: they disagree
+	Frozen     *freeze    `json:"frozen"`              // null: not frozen
+	Settings   []setting  `json:"settings"`            // more than one: they disagree
+	Differing  []string   `json:"differing,omitempty"` // the names of the settings that disagree
 	Agreed     bool       `json:"agreed"`
 	PoolSize   int        `json:"poolSize"`
 	Pods       []pod      `json:"pods"`
@@ -112,6 +113,7 @@ func newStatus(o *consensus.Overview) status {
 		set := &o.Settings[i]
 		s.Settings = append(s.Settings, setting{*rateOf(set.Max, set.Per, set.Hard, set.Slots), set.Counts, set.Quotas, set.IDs})
 	}
+	s.Differing = consensus.Differing(o.Settings)
 	for i := range o.Processors {
 		p := &o.Processors[i]
 		s.Pods = append(s.Pods, pod{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -17,7 +18,11 @@ func Explain(s State) Answer {
 			return a
 		}
 	}
-	return Answer{CauseNone, Usual, "nothing holds callers back"}
+	text := "nothing holds callers back"
+	if len(s.Differing) > 0 {
+		text += ", but pods are configured with a different " + strings.Join(s.Differing, ", ") + s.inPool(": ", "status", "")
+	}
+	return Answer{CauseNone, Usual, text}
 }
 
 func broken(cause limit.Reason, format string, args ...any) (Answer, bool) {

@@ -31,6 +31,7 @@ func Pool(o *consensus.Overview, now time.Time) State {
 	for i := range o.Settings {
 		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
 	}
+	s.Differing = consensus.Differing(o.Settings)
 	for i := range o.Processors {
 		if row := &o.Processors[i]; row.Gone() { // its reports are outdated
 			if s.Silent == 0 || row.Silent < s.Silent {

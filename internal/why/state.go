@@ -23,7 +23,9 @@ type State struct {
 	Lowered float64
 	// Disagree reports whether pods are configured with different limits: the lowest is in force.
 	Disagree bool
-	Override *Order
+	// Differing names settings in which pods differ, such as burst.
+	Differing []string
+	Override  *Order
 	// Quotas are the orders of changed quotas by tag, as Pod.Tag names them.
 	Quotas map[string]Order
 	Pauses []limit.Paused

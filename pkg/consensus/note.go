@@ -36,6 +36,8 @@ type note struct {
 	// retryAt is the logical time before which the called service wants no other call of
 	// this processor; 0: it has not asked.
 	retryAt int64
+	// settings is how the processor is configured beside its limit.
+	settings digest
 	// standing is for operators. noteIn reads only its Slots; see standingOf.
 	standing Standing
 }
@@ -86,6 +88,7 @@ func (n note) String() string {
 	}
 	t.add("t", dotted(36, n.retryAt))
 	t.add("p", dotted(10, int64(n.paused)))
+	t.add("s", string(n.settings))
 	n.standing.appendTo(&t)
 	if len(t) == len(noteForm) {
 		return "" // it says nothing
@@ -115,6 +118,10 @@ func noteIn(text string) (n note) {
 			n.paused = Version(numeral(value, 10, math.MaxInt64))
 		case "n":
 			n.standing.Slots = int(numeral(value, 10, maxNoteTokens))
+		case "s":
+			if d := digest(value); d.valid() {
+				n.settings = d
+			}
 		}
 	}
 	readLimit(&n, numbers[:])
