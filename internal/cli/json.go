@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -25,7 +26,7 @@ type status struct {
 	Paused     []pause    `json:"paused"`
 	Frozen     *freeze    `json:"frozen"`              // null: not frozen
 	Settings   []setting  `json:"settings"`            // more than one: they disagree
-	Differing  []string   `json:"differing,omitempty"` // the names of the settings that disagree
+	Differing  []string   `json:"differing,omitempty"` // the names of settings that disagree and are not shown there
 	Agreed     bool       `json:"agreed"`
 	PoolSize   int        `json:"poolSize"`
 	Pods       []pod      `json:"pods"`
@@ -113,7 +114,7 @@ func newStatus(o *consensus.Overview) status {
 		set := &o.Settings[i]
 		s.Settings = append(s.Settings, setting{*rateOf(set.Max, set.Per, set.Hard, set.Slots), set.Counts, set.Quotas, set.IDs})
 	}
-	s.Differing = consensus.Differing(o.Settings)
+	s.Differing = slices.DeleteFunc(consensus.Differing(o.Settings), func(name string) bool { return name == "limit" || name == "hard" })
 	for i := range o.Processors {
 		p := &o.Processors[i]
 		s.Pods = append(s.Pods, pod{
