@@ -51,11 +51,11 @@ func (o *orders) since(before *orders) (lines []logLine) {
 			say("a pause of the pool has ended", "tag", p.Tag, "by", p.By, "reason", p.Reason)
 		}
 	}
-	return append(lines, o.quotas.since(&before.quotas)...)
+	return append(lines, o.quotas.since(before.quotas)...)
 }
 
 // since returns a line for each quota that has changed since others.
-func (c *QuotaChanges) since(before *QuotaChanges) (lines []logLine) {
+func (c QuotaChanges) since(before QuotaChanges) (lines []logLine) {
 	names := map[string]bool{"": true}
 	for name := range c.Tags {
 		names[name] = true

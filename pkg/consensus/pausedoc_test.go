@@ -82,7 +82,9 @@ func TestRoomForPauses(t *testing.T) {
 			var n pauseList
 			fill := func(by string, spare int) (added int) {
 				for {
-					next, ok := n.with(entry{tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(), reason: reason, by: by}, spare)
+					next, ok := n.with(entry{
+						tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(), reason: reason, by: by,
+					}, spare)
 					if !ok {
 						return added
 					}

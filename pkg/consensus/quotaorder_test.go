@@ -42,7 +42,10 @@ func TestOrdersOfQuotasAreReadByTheReleaseBefore(t *testing.T) {
 	plain, err := QuotaChanges{}.with("acme", &limit.Quota{Total: 50}, QuotaOrder{}).body()
 	require.NoError(t, err)
 	require.JSONEq(t, `{"tags":{"acme":{"total":50}}}`, string(plain))
-	for _, bad := range []string{`\u0001`, `\u0001{`, `\u0001{\"tag\":\"acme\",\"more\":1}`, `\u0001{\"tag\":\"acme\",\"left_us\":-1}`, `\u0001{\"by\":\"a\\nb\"}`} {
+	for _, bad := range []string{
+		`\u0001`, `\u0001{`, `\u0001{\"tag\":\"acme\",\"more\":1}`,
+		`\u0001{\"tag\":\"acme\",\"left_us\":-1}`, `\u0001{\"by\":\"a\\nb\"}`,
+	} {
 		_, err := parseQuotaChanges([]byte(`{"tags":{"acme":{"total":50},"` + bad + `":null}}`))
 		require.Error(t, err, bad)
 	}

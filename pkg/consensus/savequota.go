@@ -14,7 +14,8 @@ import (
 )
 
 // SaveQuota makes q the quota of one tag of a pool, in place of the configured one; nil restores that, and ends all changes if this release
-// cannot read them. The tag "" is all other tags together. Every processor uses the quota from its next sync on, without a restart. The pool must have a record: a processor has been in
+// cannot read them. The tag "" is all other tags together. Every processor uses the quota from its next sync on, without a restart.
+// The pool must have a record: a processor has been in
 // it. SaveQuota blocks until the store has answered; ctx bounds it.
 //
 // All tags together must not reserve more than the limit of a live processor grants in the long run, unless force is set. Then everything
@@ -67,7 +68,8 @@ func unreadableQuotas(err error) error {
 // ClearQuotas ends all changes of the quotas of a pool, even those that this release cannot read. Errors are those of SaveQuota.
 func ClearQuotas(ctx context.Context, s Store, pool string) error {
 	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
-		return QuotaChanges{}, r.Err != nil || len(r.Value.Tags) > 0 || r.Value.Other != nil, nil
+		changed := r.Err != nil || r.Value.Len() > 0
+		return QuotaChanges{}, changed, nil //nolint:nilerr // what cannot be read ends, too
 	})
 	return saving(err, "consensus: ending the changes of quotas of pool %q: %w", pool)
 }

@@ -39,7 +39,8 @@ type SpentChange struct {
 //
 // The pool must have a record: a processor has been in it. SetSpent blocks until the store has answered; ctx bounds it. After an error it
 // can be called again. Errors: *RequestError for a field out of bounds, a window without the store's clock, and a lower number while the
-// pool is frozen; *ConflictError when others keep changing it at the same time; those of the store. Others wrap ErrNoPool, driver.ErrNoTills for a store that is no driver.TillSetter, or driver.ErrTillsLost.
+// pool is frozen; *ConflictError when others keep changing it at the same time; those of the store. Others
+// wrap ErrNoPool, driver.ErrNoTills for a store that is no driver.TillSetter, or driver.ErrTillsLost.
 func SetSpent(ctx context.Context, s Store, pool string, c SpentChange) error {
 	report := driver.SpentReport{Key: tagname.Key(c.Tag), Start: c.Start.UnixMicro(), End: c.End.UnixMicro(), Tokens: c.Tokens}
 	if err := cmp.Or(c.validate(), report.Validate(pool)); err != nil {

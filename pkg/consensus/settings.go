@@ -109,7 +109,8 @@ func compareSettings(a, b Setting) int {
 		return 1
 	}
 	hard := map[bool]int{true: 1}
-	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]), cmp.Compare(a.Quotas, b.Quotas), cmp.Compare(a.digest, b.digest))
+	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]),
+		cmp.Compare(a.Quotas, b.Quotas), cmp.Compare(a.digest, b.digest))
 }
 
 // String returns the limit without its processors, such as "600 per 1m, hard".

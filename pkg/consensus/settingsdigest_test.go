@@ -43,7 +43,9 @@ func TestDifferingSettings(t *testing.T) {
 		"loss":    {row("b", ten, ProcessorConfig{OnStoreLoss: Stop}, nil), []string{"onStoreLoss"}},
 		"ramp":    {row("b", throttle.Limit{Max: 10, Per: time.Second, Min: 1, RampUpDuration: time.Minute}, ProcessorConfig{}, nil), []string{"ramp"}},
 		"quotas":  {row("b", ten, ProcessorConfig{}, &throttle.Quotas{}), []string{"quotas"}},
-		"several": {row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{Policy: Even, Lease: MinLease}, nil), []string{"limit", "policy", "lease"}},
+		"several": {
+			row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{Policy: Even, Lease: MinLease}, nil), []string{"limit", "policy", "lease"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, roster := range [][]RosterRow{{usual, c.other}, {c.other, usual}} {
