@@ -33,16 +33,16 @@ func TestDifferingSettings(t *testing.T) {
 		other RosterRow
 		want  []string
 	}{
-		"equal":   {row("b", ten, ProcessorConfig{Lease: DefaultLease, Policy: Fair, OnStoreLoss: Degrade}, nil), nil},
-		"before":  {RosterRow{ID: "b", Note: "1 0 10 1000000 0 0"}, nil},
-		"broken":  {RosterRow{ID: "b", Note: "1 0 10 1000000 0 0 s:x"}, nil},
-		"limit":   {row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{}, nil), []string{"limit"}},
-		"burst":   {row("b", throttle.Limit{Max: 10, Per: time.Second, Burst: 7}, ProcessorConfig{}, nil), []string{"burst"}},
-		"policy":  {row("b", ten, ProcessorConfig{Policy: Even}, nil), []string{"policy"}},
-		"lease":   {row("b", ten, ProcessorConfig{Lease: 5 * time.Second}, nil), []string{"lease"}},
-		"loss":    {row("b", ten, ProcessorConfig{OnStoreLoss: Stop}, nil), []string{"onStoreLoss"}},
-		"ramp":    {row("b", throttle.Limit{Max: 10, Per: time.Second, Min: 1, RampUpDuration: time.Minute}, ProcessorConfig{}, nil), []string{"ramp"}},
-		"quotas":  {row("b", ten, ProcessorConfig{}, &throttle.Quotas{}), []string{"quotas"}},
+		"equal":  {row("b", ten, ProcessorConfig{Lease: DefaultLease, Policy: Fair, OnStoreLoss: Degrade}, nil), nil},
+		"before": {RosterRow{ID: "b", Note: "1 0 10 1000000 0 0"}, nil},
+		"broken": {RosterRow{ID: "b", Note: "1 0 10 1000000 0 0 s:x"}, nil},
+		"limit":  {row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{}, nil), []string{"limit"}},
+		"burst":  {row("b", throttle.Limit{Max: 10, Per: time.Second, Burst: 7}, ProcessorConfig{}, nil), []string{"burst"}},
+		"policy": {row("b", ten, ProcessorConfig{Policy: Even}, nil), []string{"policy"}},
+		"lease":  {row("b", ten, ProcessorConfig{Lease: 5 * time.Second}, nil), []string{"lease"}},
+		"loss":   {row("b", ten, ProcessorConfig{OnStoreLoss: Stop}, nil), []string{"onStoreLoss"}},
+		"ramp":   {row("b", throttle.Limit{Max: 10, Per: time.Second, Min: 1, RampUpDuration: time.Minute}, ProcessorConfig{}, nil), []string{"ramp"}},
+		"quotas": {row("b", ten, ProcessorConfig{}, &throttle.Quotas{}), []string{"quotas"}},
 		"several": {
 			row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{Policy: Even, Lease: MinLease}, nil), []string{"limit", "policy", "lease"},
 		},
