@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -23,13 +24,14 @@ type status struct {
 	Cause      string     `json:"cause"`
 	Level      string     `json:"level"`
 	Paused     []pause    `json:"paused"`
-	Frozen     *freeze    `json:"frozen"`   // null: not frozen
-	Settings   []setting  `json:"settings"` // more than one: they disagree
+	Frozen     *freeze    `json:"frozen"`              // null: not frozen
+	Settings   []setting  `json:"settings"`            // more than one: they disagree
+	Differing  []string   `json:"differing,omitempty"` // the names of settings that disagree and are not shown there
 	Agreed     bool       `json:"agreed"`
 	PoolSize   int        `json:"poolSize"`
 	Pods       []pod      `json:"pods"`
 	Documents  []document `json:"documents"`
-	Unreadable []string   `json:"unreadable"` // documents of a later version
+	Unreadable []string   `json:"unreadable"` // documents of a later version, and damaged ones
 }
 
 // A rate is a limit: Max per Per, or Max calls in flight at once.
@@ -112,6 +114,7 @@ func newStatus(o *consensus.Overview) status {
 		set := &o.Settings[i]
 		s.Settings = append(s.Settings, setting{*rateOf(set.Max, set.Per, set.Hard, set.Slots), set.Counts, set.Quotas, set.IDs})
 	}
+	s.Differing = slices.DeleteFunc(consensus.Differing(o.Settings), func(name string) bool { return name == "limit" || name == "hard" })
 	for i := range o.Processors {
 		p := &o.Processors[i]
 		s.Pods = append(s.Pods, pod{

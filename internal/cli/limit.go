@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"slices"
@@ -123,9 +124,23 @@ func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
 			return reply{}, err
 		}
 		saved, err := s.SetLimit(ctx, o)
+		if err == nil {
+			s.warnOfReserved(ctx, c.Err)
+		}
 		return say("%s%s, from the next sync of each pod on; a higher rate of a strict limit within 15 s",
 			operate.LimitText(&consensus.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", "")), err
 	}, err
+}
+
+// warnOfReserved warns of a limit below what tags have reserved.
+func (s *access) warnOfReserved(ctx context.Context, out io.Writer) {
+	o, err := s.Overview(ctx)
+	if err != nil {
+		return // the limit is set
+	}
+	if r := s.Reserved(&o); r != nil && r.Rate > r.Limit*(1+0x1p-10) {
+		_, _ = fmt.Fprintf(out, "warning: %s: all that is reserved is scaled down\n", r)
+	}
 }
 
 // mustBeNamed refuses a pool that the settings do not name: a limit set there would surprise later users.

@@ -53,6 +53,9 @@ func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, expl
 		if many && cmd.Args().Present() {
 			pools = cmd.Args().Slice()
 		}
+		if many {
+			defer s.hintNear(ctx, pools, c.Err)
+		}
 		return out.run(ctx, func(ctx context.Context) error {
 			var errs []error
 			var page bytes.Buffer

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -88,6 +90,11 @@ func (c *CLI) resumeCommand() *ucli.Command {
 func pauseClear(cmd *ucli.Command) (act, error) {
 	tag := cmd.String(tagName)
 	return func(ctx context.Context, s *access) (reply, error) {
+		o, err := s.Overview(ctx)
+		if err != nil {
+			return reply{}, err
+		}
+		lost := slices.Contains(o.Unreadable, operate.PauseDocument)
 		ended, err := s.Resume(ctx, tag)
 		if err != nil {
 			return reply{}, err
@@ -96,7 +103,10 @@ func pauseClear(cmd *ucli.Command) (act, error) {
 		for _, p := range ended {
 			lines = append(lines, "ended: "+pauseLine(&p))
 		}
-		if len(ended) == 0 {
+		if lost {
+			lines = append(lines, "pauses that this command cannot read have ended")
+		}
+		if len(ended) == 0 && !lost {
 			what := "the pool"
 			if tag != "" {
 				what = "tag " + printable(tag)

@@ -49,7 +49,9 @@ func (c *CLI) poolsCommand() *ucli.Command {
 				}
 				return nil
 			}
-			return c.printPools(ctx, s, names, asJSON, cmd.Bool(allName))
+			err = c.printPools(ctx, s, names, asJSON, cmd.Bool(allName))
+			s.hintNear(ctx, names, c.Err)
+			return err
 		},
 	}
 }

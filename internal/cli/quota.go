@@ -39,7 +39,9 @@ func (c *CLI) quotaCommand() *ucli.Command {
 				Flags: one(quotaFlags()...), ArgValidator: anyArguments, Action: c.onPool(c.quotaSet),
 			},
 			{
-				Name: "clear", Usage: "end the change of a tag: what is configured counts again", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments,
+				Name: "clear", Usage: "end the change of a tag: what is configured counts again", ArgsUsage: "TAG",
+				Description: "Changes that this command cannot read end together.",
+				Flags:       one(&ucli.BoolFlag{Name: allName, Usage: "in the place of TAG: all changes"}), ArgValidator: anyArguments,
 				Action: c.onPool(c.quotaClear),
 			},
 			{
@@ -71,6 +73,18 @@ type quotaJSON struct {
 	Pool  string          `json:"pool"`
 	Tag   string          `json:"tag"`   // empty: all others
 	Quota *throttle.Quota `json:"quota"` // null: nothing is changed
+	quotaOrder
+}
+
+// A quotaOrder is the order of a changed quota in JSON.
+type quotaOrder struct {
+	Until  string `json:"until,omitempty"` // without: until it is cleared
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func quotaOrderOf(o consensus.QuotaOrder) quotaOrder {
+	return quotaOrder{timeText(o.Until), o.By, o.Reason}
 }
 
 func (c *CLI) quotaGet(cmd *ucli.Command) (act, error) {
@@ -79,6 +93,17 @@ func (c *CLI) quotaGet(cmd *ucli.Command) (act, error) {
 }
 
 func (c *CLI) quotaClear(cmd *ucli.Command) (act, error) {
+	if cmd.Bool(allName) {
+		if cmd.Args().Present() || cmd.Bool(otherName) {
+			return nil, wrongArguments("%s: --%s is set, and so is a tag, allowed: one of them", cmd.FullName(), allName)
+		}
+		return func(ctx context.Context, s *access) (reply, error) {
+			if err := s.ClearQuotas(ctx); err != nil {
+				return reply{}, err
+			}
+			return quotaList(ctx, s)
+		}, nil
+	}
 	tag, err := c.tagOf(cmd)
 	return func(ctx context.Context, s *access) (reply, error) {
 		if err := s.ClearQuota(ctx, tag); err != nil {
@@ -92,7 +117,7 @@ func (c *CLI) quotaClear(cmd *ucli.Command) (act, error) {
 func changeOf(ctx context.Context, s *access, tag string) (reply, error) {
 	changes, err := consensus.LoadQuotas(ctx, s.Store, s.Name)
 	q := changes.Of(tag)
-	return reply{json: quotaJSON{s.Name, tag, q}, lines: []string{tagText(tag) + " " + quotaText(q)}}, err
+	return reply{json: quotaJSON{s.Name, tag, q, quotaOrderOf(changes.Orders[tag])}, lines: []string{changeText(&changes, tag)}}, err
 }
 
 func quotaList(ctx context.Context, s *access) (reply, error) {
@@ -106,21 +131,32 @@ func quotaList(ctx context.Context, s *access) (reply, error) {
 	}
 	var lines []string
 	for _, tag := range slices.Sorted(maps.Keys(changes.Tags)) {
-		lines = append(lines, tagText(tag)+" "+quotaText(changes.Of(tag)))
+		lines = append(lines, changeText(&changes, tag))
 	}
 	if changes.Other != nil {
-		lines = append(lines, tagText("")+" "+quotaText(changes.Other))
+		lines = append(lines, changeText(&changes, ""))
 	}
 	if len(lines) == 0 {
 		lines = []string{empty + ": no quota is changed"}
+	}
+	orders := map[string]quotaOrder{}
+	for tag, o := range changes.Orders {
+		orders[tag] = quotaOrderOf(o)
 	}
 	reserved := s.Reserved(&o)
 	return reply{json: struct {
 		Pool     string                    `json:"pool"`
 		Tags     map[string]throttle.Quota `json:"tags"`
-		Other    *throttle.Quota           `json:"other"` // null: nothing is changed
+		Other    *throttle.Quota           `json:"other"`            // null: nothing is changed
+		Orders   map[string]quotaOrder     `json:"orders,omitempty"` // by tag; empty: all others
 		Reserved *operate.Reserved         `json:"reserved"`
-	}{s.Name, changes.Tags, changes.Other, reserved}, lines: append(lines, reserved.String())}, err
+	}{s.Name, changes.Tags, changes.Other, orders, reserved}, lines: append(lines, reserved.String())}, err
+}
+
+// changeText describes the change of a tag's quota.
+func changeText(c *consensus.QuotaChanges, tag string) string {
+	o := c.Orders[tag]
+	return tagText(tag) + " " + quotaText(c.Of(tag)) + endText(o.Until, o.By, o.Reason)
 }
 
 // tagText names a tag.

@@ -13,6 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -50,7 +51,9 @@ var quotaFields = []quotaField{
 }
 
 func quotaFlags() []ucli.Flag {
-	flags := []ucli.Flag{&ucli.BoolFlag{Name: forceName, Usage: "reserve more than the limit, which scales down all that is reserved"}}
+	flags := []ucli.Flag{&ucli.BoolFlag{Name: forceName, Usage: "reserve more than the limit, which scales down all that is reserved"},
+		&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
+		reasonFlag("why: whoever looks at the pool is told"), byFlag()}
 	for i := range quotaFields {
 		flags = append(flags, &ucli.StringFlag{Name: quotaFields[i].name, Usage: quotaFields[i].usage})
 	}
@@ -120,6 +123,11 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 		return nil, err
 	}
 	given, set, err := readQuota(cmd)
+	if err != nil {
+		return nil, err
+	}
+	order := consensus.QuotaOrder{Reason: cmd.String(reasonName), By: c.author(cmd)}
+	order.Until, err = endOf(cmd)
 	return func(ctx context.Context, s *access) (reply, error) {
 		if _, named := s.Quotas.Tags[tag]; strings.Contains(tag, "*") && !named {
 			return reply{}, wrongArguments("%s: TAG is %.60q, a pattern, allowed: the name of a tag; patterns are changed where the pods are configured",
@@ -140,7 +148,7 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 			_, _ = fmt.Fprintf(c.Err, "warning: pod %s has other quotas than this command knows: what is configured there for %s is replaced "+
 				"as a whole; give the pods' file with --%s to keep the rest of it\n", printable(before.Stranger), tagText(tag), configName)
 		}
-		if err := s.SetQuota(ctx, tag, q, cmd.Bool(forceName)); err != nil {
+		if err := s.SetQuotaFor(ctx, tag, q, order, cmd.Bool(forceName)); err != nil {
 			return reply{}, err
 		}
 		o, err := s.Overview(ctx) // it includes the change
@@ -152,8 +160,8 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 			quotaJSON
 
 			Reserved *operate.Reserved `json:"reserved"`
-		}{quotaJSON{s.Name, tag, &q}, reserved}, lines: []string{
-			fmt.Sprintf("%s %s, from the next sync of each pod on; %s%s", tagText(tag), quotaText(&q), reserved, hard),
+		}{quotaJSON{s.Name, tag, &q, quotaOrderOf(order)}, reserved}, lines: []string{
+			fmt.Sprintf("%s %s%s, from the next sync of each pod on; %s%s", tagText(tag), quotaText(&q), endText(order.Until, "", ""), reserved, hard),
 		}}, err
 	}, err
 }

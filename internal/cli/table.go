@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -51,7 +52,9 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 		line("documents", "%s", strings.Join(names, ", "))
 	}
 	if len(o.Unreadable) > 0 {
-		line("not readable", "%s: from a later version than this command", strings.Join(o.Unreadable, ", "))
+		for _, name := range o.Unreadable {
+			line("not readable", "%s: from a later version than this command, or damaged; %s replaces it", name, why.Replacement(name))
+		}
 	}
 	if still > 0 {
 		line("still", "nothing has changed for %s: nobody syncs", limit.ShortDuration(still.Round(100*time.Millisecond)))

@@ -33,6 +33,15 @@ func (c *Cache) Find(name string) Held {
 	return Held{Document: driver.Document{Name: name}}
 }
 
+// All returns the documents as they were last loaded, by rising name.
+func (c *Cache) All() []driver.Document {
+	docs := make([]driver.Document, len(c.held))
+	for i := range c.held {
+		docs[i] = c.held[i].Document
+	}
+	return docs
+}
+
 // Put replaces the document held under its name by one on record.
 func (c *Cache) Put(d driver.Document) { c.put(Held{Document: d}) }
 

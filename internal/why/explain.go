@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -12,12 +13,16 @@ import (
 // Explain says what limits callers. Of several causes it names the one that stops everything, else the cause that affects most callers. It
 // is a pure function, and its sentence is plain text.
 func Explain(s State) Answer {
-	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofPause, ofPool} {
+	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofStopping, ofPause, ofPool, ofIgnored} {
 		if a, ok := of(&s); ok {
 			return a
 		}
 	}
-	return Answer{CauseNone, Usual, "nothing holds callers back"}
+	text := "nothing holds callers back"
+	if len(s.Differing) > 0 {
+		text += ", but pods are configured with a different " + strings.Join(s.Differing, ", ") + s.inPool(": ", "status", "")
+	}
+	return Answer{CauseNone, Usual, text}
 }
 
 func broken(cause limit.Reason, format string, args ...any) (Answer, bool) {
@@ -48,8 +53,10 @@ func ofProcess(s *State) (Answer, bool) {
 		return broken(limit.ReasonReplaced,
 			"another process has joined the pool as %s, and this one gets nothing: give each process an ID of its own (NUMATHROTTLE_ID)", plain(s.Self.ID))
 	case limit.ReasonUnreadable:
-		return broken(limit.ReasonUnreadable, "the limit was changed by a later release, which this pod cannot read: update it%s",
-			s.inPool(", or ", "limit clear", ""))
+		if a, ok := s.ofUnreadable(true); ok {
+			return a, ok
+		}
+		return s.cannotRead("this pod", "")
 	}
 	return Answer{}, false
 }
@@ -78,6 +85,10 @@ func ofStore(s *State) (Answer, bool) {
 	}
 	return broken(limit.ReasonStoreLost, "%s", text)
 }
+
+// ofStopping explains a document that stops pods that cannot read it, and ofIgnored one that does not.
+func ofStopping(s *State) (Answer, bool) { return s.ofUnreadable(true) }
+func ofIgnored(s *State) (Answer, bool)  { return s.ofUnreadable(false) }
 
 // ofPause explains a pause of everything.
 func ofPause(s *State) (Answer, bool) {

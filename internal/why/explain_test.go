@@ -135,6 +135,15 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonPause, "", two), "pod-0 holds calls back: the called service wants to be left alone; 2 callers wait", "pause", Held,
 		},
 		"a reason of a later release": {only("tides", "", two), "pod-0 holds calls back (tides); 2 callers wait", "other", Held},
+		"cap that was changed": {
+			with(only(limit.ReasonQuota, "acme", acme), func(s *State) { s.Quotas = map[string]Order{"acme": {"ann", noon}} }),
+			"acme is held at its cap of 60/s, a change by ann until 12:00 UTC; 12 callers wait, the longest for 3.2 s: " +
+				"numathrottle quota clear acme --pool p", "quota", Held,
+		},
+		"cap of all others that was changed": {
+			with(only(limit.ReasonQuota, consensus.TagOthers, two), func(s *State) { s.Quotas = map[string]Order{consensus.TagOthers: {}} }),
+			"all other tags are held at their cap, a change; 2 callers wait: numathrottle quota clear --other --pool p", "quota", Held,
+		},
 		"cap": {
 			only(limit.ReasonQuota, "acme", acme), "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
 		},
@@ -272,7 +281,23 @@ func TestExplain(t *testing.T) {
 		},
 		"unreadable": {
 			self(pool(full), Self{Reason: limit.ReasonUnreadable}),
-			"the limit was changed by a later release, which this pod cannot read: update it, or numathrottle limit clear --pool p", "unreadable", Broken,
+			"this pod cannot read the override or the pauses of the pool, which a later release wrote: update it, or numathrottle limit clear --pool p",
+			"unreadable", Broken,
+		},
+		"unreadable pauses": {
+			self(with(pool(full), func(s *State) { s.Unreadable = []string{"pause"} }), Self{Reason: limit.ReasonUnreadable}),
+			"the document of pauses cannot be read, for a later release wrote it or it is damaged; pods that cannot read it grant nothing: " +
+				"update them, or numathrottle resume --pool p", "unreadable", Broken,
+		},
+		"unreadable pauses, for a later pod": {
+			with(only(limit.ReasonUnreadable, "", two), func(s *State) { s.Pauses = []limit.Paused{{Tag: "acme"}} }),
+			"pod-0 cannot read the document of pauses, which a later release wrote: update it, or numathrottle resume --pool p; 2 callers wait",
+			"unreadable", Broken,
+		},
+		"unreadable quotas": {
+			with(pool(idle), func(s *State) { s.Unreadable = []string{"quota"} }),
+			"the document of changed quotas cannot be read, for a later release wrote it or it is damaged; pods that cannot read it keep the quotas " +
+				"they know: update them, or numathrottle quota clear --all --pool p", "unreadable", Held,
 		},
 		"closed": {
 			self(State{Now: now, Limit: "400/s"}, Self{Reason: limit.ReasonClosed}),

@@ -1,8 +1,10 @@
 package why
 
 import (
+	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -45,8 +47,7 @@ func ofGroup(s *State, g *group) (Answer, bool) {
 	case limit.ReasonStoreLost:
 		return broken(g.reason, "%s cannot reach the store: look at its log%s", pods(g.ids, len(s.Pods)), wait)
 	case limit.ReasonUnreadable:
-		return broken(g.reason, "the limit was changed by a later release, which %s cannot read: update it%s%s", pods(g.ids, len(s.Pods)),
-			s.inPool(", or ", "limit clear", ""), wait)
+		return s.cannotRead(pods(g.ids, len(s.Pods)), wait)
 	case limit.ReasonReplaced:
 		return broken(g.reason, "two processes are %s: give each an ID of its own (NUMATHROTTLE_ID)%s", pods(g.ids, len(s.Pods)), wait)
 	case limit.ReasonTooLarge:
@@ -87,10 +88,24 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 	return held(cause, "%s is used in full%s", s.limitText(), wait)
 }
 
+// changed says that the quota of a tag is a change, and how to end it; both empty: it is as configured.
+func (s *State) changed(tag string) (order, remedy string) {
+	o, ok := s.Quotas[tag]
+	if !ok {
+		return "", ""
+	}
+	of := argument(tag)
+	if tag == consensus.TagOthers {
+		of = "--other"
+	}
+	return ", a change" + by(o.By) + until(o.Until, s.Now) + ",", s.inPool(": ", "quota clear "+of, "")
+}
+
 // ofTag explains the quota of a tag, or its pause, as the cause.
 func ofTag(s *State, g *group) (Answer, bool) {
 	wait := waits(g.hold.Callers, g.hold.Longest)
 	tag, is, has := named(g.tag)
+	order, remedy := s.changed(g.tag)
 	switch g.reason { //nolint:exhaustive // the others are none of a tag
 	case limit.ReasonPause:
 		for i := range s.Pauses {
@@ -101,19 +116,19 @@ func ofTag(s *State, g *group) (Answer, bool) {
 		return broken(g.reason, "%s %s paused%s", tag, is, wait)
 	case limit.ReasonQuota:
 		if g.hold.Blocked {
-			return broken(g.reason, "%s %s blocked by a total of 0%s", tag, is, wait)
+			return broken(g.reason, "%s %s blocked by a total of 0%s%s%s", tag, is, strings.TrimSuffix(order, ","), wait, remedy)
 		}
 		of := ""
 		if g.hold.Rate > 0 {
 			of = " of " + rate(g.hold.Rate)
 		}
-		return held(g.reason, "%s %s held at %s cap%s%s", tag, is, its(is), of, wait)
+		return held(g.reason, "%s %s held at %s cap%s%s%s%s", tag, is, its(is), of, strings.TrimSuffix(order, ","), wait, remedy)
 	case limit.ReasonBudget:
 		end := ""
 		if g.hold.Left > 0 {
 			end = until(s.Now.Add(g.hold.Left), s.Now)
 		}
-		return held(g.reason, "%s %s spent %s budget%s%s", tag, has, its(is), end, wait)
+		return held(g.reason, "%s %s spent %s budget%s%s%s%s", tag, has, its(is), order, end, wait, remedy)
 	case limit.ReasonNames:
 		return held(g.reason, "more names of a pattern are in use than are told apart: %s shares a quota with others%s", tag, wait)
 	case limit.ReasonAdaptive:

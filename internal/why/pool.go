@@ -11,7 +11,7 @@ import (
 // Pool returns the state of a pool as its record shows it to an observer.
 func Pool(o *consensus.Overview, now time.Time) State {
 	s := State{
-		Pool: o.Pool, Now: now, Slots: o.Slots, Lowered: o.Lowered, Pauses: o.Pauses, Frozen: o.Frozen, FrozenBy: o.FrozenBy,
+		Pool: o.Pool, Now: now, Slots: o.Slots, Lowered: o.Lowered, Pauses: o.Pauses, Unreadable: o.Unreadable, Frozen: o.Frozen, FrozenBy: o.FrozenBy,
 		Unknown: o.Max == 0 && o.Slots == 0, // the note of another release, or of a pod without a limit
 	}
 	if o.Max > 0 {
@@ -26,9 +26,12 @@ func Pool(o *consensus.Overview, now time.Time) State {
 	if o.Override.Max > 0 {
 		s.Override = &Order{o.Override.By, o.Override.Until}
 	}
+	changes, _ := o.QuotaChanges() // else they are unreadable
+	s.Quotas = orders(&changes)
 	for i := range o.Settings {
 		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
 	}
+	s.Differing = consensus.Differing(o.Settings)
 	for i := range o.Processors {
 		if row := &o.Processors[i]; row.Gone() { // its reports are outdated
 			if s.Silent == 0 || row.Silent < s.Silent {
@@ -39,6 +42,18 @@ func Pool(o *consensus.Overview, now time.Time) State {
 		s.Pods = append(s.Pods, pod(o, &o.Processors[i]))
 	}
 	return s
+}
+
+// orders returns the orders of changed quotas.
+func orders(c *consensus.QuotaChanges) map[string]Order {
+	list := map[string]Order{}
+	for tag := range c.Tags {
+		list[tag] = Order{c.Orders[tag].By, c.Orders[tag].Until}
+	}
+	if c.Other != nil {
+		list[consensus.TagOthers] = Order{c.Orders[""].By, c.Orders[""].Until}
+	}
+	return list
 }
 
 func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {

@@ -23,11 +23,17 @@ type State struct {
 	Lowered float64
 	// Disagree reports whether pods are configured with different limits: the lowest is in force.
 	Disagree bool
-	Override *Order
-	Pauses   []limit.Paused
-	Frozen   time.Duration
-	FrozenBy driver.FreezeCause
-	Pods     []Pod
+	// Differing names settings in which pods differ, such as burst.
+	Differing []string
+	Override  *Order
+	// Quotas are the orders of changed quotas by tag, as Pod.Tag names them.
+	Quotas map[string]Order
+	Pauses []limit.Paused
+	// Unreadable names the documents of the pool that the asking process cannot read.
+	Unreadable []string
+	Frozen     time.Duration
+	FrozenBy   driver.FreezeCause
+	Pods       []Pod
 	// Silent is how long ago the last of the now silent pods was active.
 	Silent time.Duration
 	// Self is the asking process; nil: an observer.
@@ -36,7 +42,7 @@ type State struct {
 	Failure, Remedy string
 }
 
-// An Order is an override: its author and its end; the zero Time: until it is cleared.
+// An Order is an override, or the change of a quota: its author and its end; the zero Time: until it is cleared.
 type Order struct {
 	By    string
 	Until time.Time

@@ -23,6 +23,8 @@ type poolCeiling struct {
 	limit   ceiling.Rate // as configured; the zero Rate: there is nothing to move
 	law     ceiling.Law
 	spacing time.Duration // of the configured limit; see Processor.Configure
+	strict  bool
+	digest  digest // of the configuration; empty: not computed yet
 
 	override   Override
 	ending     ending
@@ -35,7 +37,7 @@ type poolCeiling struct {
 
 // configure sets the limit of this processor.
 func (l *poolCeiling) configure(t *sharing.Terms) {
-	l.limit, l.law.Config, l.spacing = t.Ceiling.Limit, t.Ceiling, t.Spacing
+	l.limit, l.law.Config, l.spacing, l.strict, l.digest = t.Ceiling.Limit, t.Ceiling, t.Spacing, t.Strict, ""
 }
 
 // restart drops what an incarnation has seen. The override, the ramp and the backoff stay.
@@ -97,6 +99,12 @@ func (l *poolCeiling) report(c *core, now time.Duration, req *request) {
 	req.Spacing, req.SpacingBy = l.paced(l.spacing), l.pacedFor(l.spacing)
 	n := &req.note
 	n.standing.Granted = l.law.Config.Granted
+	if l.limit.Max > 0 || n.standing.Slots > 0 {
+		if l.digest == "" {
+			l.digest = digestOf(&c.cfg, &l.law.Config, l.strict)
+		}
+		n.settings = l.digest
+	}
 	switch {
 	case l.limit.Max == 0:
 	case !l.law.Ramps && !l.law.Adapts:

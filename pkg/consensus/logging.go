@@ -32,6 +32,7 @@ type logbook struct {
 	slow      bool      // a slow store was logged
 	settings  string    // those that disagreed when last logged
 	targets   time.Time // when the targets of tags may be logged next
+	orders    orders    // logged last
 }
 
 // A situation is a Processor after a sync, as far as it is logged.
@@ -53,6 +54,7 @@ type situation struct {
 	stopped   error         // why a document that stops this processor cannot be read
 	settings  string        // of processors whose settings disagree; empty: they agree
 	spent     spentList     // corrections of spent budgets that were not logged yet
+	orders    orders        // in force
 }
 
 // A logLine is one line to log.
@@ -100,6 +102,10 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 			"tag", tagName(c.Tag), "tokens", c.Tokens, "window", c.Start.UTC().Format(time.RFC3339), "by", c.By, "reason", c.Reason,
 		}})
 	}
+	if s.stopped == nil { // else not all orders are known
+		lines = append(lines, s.orders.since(&b.orders)...)
+		b.orders = s.orders
+	}
 	b.quotas = s.quotas != nil
 	b.replaced = s.state == StateReplaced
 	return append(lines, b.disagreed(s.settings)...)
@@ -113,7 +119,7 @@ func (b *logbook) unread(why error) []logLine {
 	case b.blind && !was:
 		return []logLine{{
 			slog.LevelError, "this release cannot read what the pool says: the share is not renewed, and this process draws nothing once it has ended; " +
-				"a newer release, or the command that changed it, can", []any{"error", why},
+				"a newer release can; numathrottle why names the command that ends it", []any{"error", why},
 		}}
 	case was && !b.blind:
 		return []logLine{{slog.LevelInfo, "what the pool says can be read again", nil}}

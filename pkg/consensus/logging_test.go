@@ -98,7 +98,7 @@ func TestADocumentThatStopsAProcessorIsAnError(t *testing.T) {
 	var b logbook
 	lines := said(&b, time.Second, fine, blind, blind, gone, away, gone, fine, fine, gone)
 	const stops = " ERROR this release cannot read what the pool says: the share is not renewed, and this process draws nothing once it has ended; " +
-		"a newer release, or the command that changed it, can"
+		"a newer release can; numathrottle why names the command that ends it"
 	require.Equal(t, []string{"1s" + stops, "6s INFO what the pool says can be read again", "8s" + stops}, lines)
 }
 

@@ -38,6 +38,8 @@ type note struct {
 	retryAt int64
 	// needs are the smallest and the largest share that waiting draws need; see gather. 0: there are none.
 	needs [2]Share
+	// settings is how the processor is configured beside its limit.
+	settings digest
 	// standing is for operators. noteIn reads only its Slots; see standingOf.
 	standing Standing
 }
@@ -89,6 +91,7 @@ func (n note) String() string {
 	t.add("t", dotted(36, n.retryAt))
 	t.add("p", dotted(10, int64(n.paused)))
 	t.add("g", dotted(36, int64(n.needs[0]), int64(n.needs[1])))
+	t.add("s", string(n.settings))
 	n.standing.appendTo(&t)
 	if len(t) == len(noteForm) {
 		return "" // it says nothing
@@ -122,6 +125,10 @@ func noteIn(text string) (n note) {
 			n.paused = Version(numeral(value, 10, math.MaxInt64))
 		case "n":
 			n.standing.Slots = int(numeral(value, 10, maxNoteTokens))
+		case "s":
+			if d := digest(value); d.valid() {
+				n.settings = d
+			}
 		}
 	}
 	readLimit(&n, numbers[:])

@@ -95,6 +95,7 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 		quotas:   p.tags.unreadable,
 		stopped:  p.unreadable(),
 		spent:    spent,
+		orders:   p.orders(now),
 		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -61,15 +62,21 @@ func (o Override) lasting(now time.Time) (Override, error) {
 		o.Until = time.Time{}
 		return o, nil
 	}
-	left := o.Until.Sub(now)
+	left, err := timeLeft("of the override", o.Until, now)
+	o.ending.left, o.Until = left, o.Until.UTC().Truncate(time.Second)
+	return o, err
+}
+
+// timeLeft returns how long something lasts that ends at until. The error is a *RequestError.
+func timeLeft(of string, until, now time.Time) (time.Duration, error) {
+	left := until.Sub(now)
 	if left <= 0 || left > limit.MaxPause {
-		return o, &RequestError{
-			Field: "Until of the override", Value: "in " + limit.ShortDuration(left),
+		return 0, &RequestError{
+			Field: "Until " + of, Value: "in " + limit.ShortDuration(left),
 			Allowed: "the zero Time (until it is cleared), or within " + limit.ShortDuration(limit.MaxPause) + " from now",
 		}
 	}
-	o.ending.left, o.Until = max(left.Truncate(time.Microsecond), time.Microsecond), o.Until.UTC().Truncate(time.Second)
-	return o, nil
+	return max(left.Truncate(time.Microsecond), time.Microsecond), nil
 }
 
 // rate is the override as the law takes it.
@@ -212,9 +219,24 @@ func saving(err error, format, pool string) error {
 // ClearOverride ends the override of a pool, if there is one. The limit is again the lowest
 // configured limit of a live processor. Where the store issues permits and the override was
 // lower, that takes a removal time. An override that the store has lost does not come back.
-// Errors are those of SaveOverride.
+// A ramp, or what refusals have left of the limit, begins anew if this release cannot read its state. Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s Store, pool string) error {
-	return SaveOverride(ctx, s, pool, Override{})
+	err := SaveOverride(ctx, s, pool, Override{})
+	if err == nil {
+		err = renew(ctx, s, pool, &rampDoc)
+	}
+	if err == nil {
+		err = renew(ctx, s, pool, &backoffDoc)
+	}
+	return saving(err, "consensus: ending what the limit of pool %q cannot be read from: %w", pool)
+}
+
+// renew replaces a state that cannot be read by none, from which processors begin anew.
+func renew[S state.Moving[S]](ctx context.Context, s Store, pool string, doc *pooldoc.Doc[state.Shared[S]]) error {
+	_, err := doc.Change(ctx, s, pool, func(r pooldoc.Recorded[state.Shared[S]]) (none state.Shared[S], save bool, err error) {
+		return none, r.Err != nil, nil
+	})
+	return err
 }
 
 // LoadOverride returns the override of a pool; the zero Override if there is none.

@@ -44,7 +44,7 @@ type Overview struct {
 	// Settings are the settings of the processors; more than one: they disagree. See Disagreement.
 	Settings []Setting
 	// Unreadable names the known documents of the pool that cannot be read: they are from
-	// a later version.
+	// a later version, or damaged.
 	Unreadable []string
 	// Granted is what the limit in force grants in the long run, in tokens per second: less than Max per Per if it is hard.
 	Granted float64
@@ -146,7 +146,7 @@ func (o *Overview) setGranted(part float64) {
 func (v *View) Overview() Overview {
 	o, part := overviewOf(v.Pool, v.Roster)
 	o.setOverride(v.Override)
-	o.Pauses = v.Paused
+	o.Pauses, o.Unreadable, o.changes = v.Paused, v.Unreadable, v.Quotas
 	if o.Frozen, o.FrozenBy = v.Frozen, v.FrozenBy; v.Frozen == 0 {
 		o.FrozenBy = ""
 	}
@@ -202,7 +202,12 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 
 // QuotaChanges returns the changes of the pool's quotas, as LoadQuotas returns them. The error is one for a document that this release
 // cannot read.
-func (o *Overview) QuotaChanges() (QuotaChanges, error) { return quotaChangesIn(o.Documents) }
+func (o *Overview) QuotaChanges() (QuotaChanges, error) {
+	if o.Documents == nil { // of a View
+		return o.changes, nil
+	}
+	return quotaChangesIn(o.Documents)
+}
 
 // Reserved returns the rate reserved for all tags together, in tokens per second: by the quotas of the processors, with the
 // changes of the pool's document. Without any processor that has quotas, ok is false. The rate is exact for processors that
@@ -234,6 +239,7 @@ func (o *Overview) readDocuments() {
 		o.Lowered = part
 	}
 	o.Pauses = n.paused()
+	_, _ = readIn(o, &spentDoc), readIn(o, &debtDoc)
 }
 
 // readIn reads one document of the pool, and notes whether it is unreadable.

@@ -142,6 +142,9 @@ func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *p
 	m.mu.Lock()
 	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
 	pool, timeout := m.pool, SyncTimeout(m.p.lease)
+	if err != nil {
+		m.push() // a pause without room has ended here
+	}
 	m.mu.Unlock()
 	if err != nil {
 		return false, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -78,8 +79,8 @@ func (t *endTime) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// body returns the document's body. The error is a *throttle.PauseError if it is too large.
-func (n *pauseList) body() ([]byte, error) {
+// text returns the document's body, of any size.
+func (n *pauseList) text() ([]byte, error) {
 	j := pauseListJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
 	for _, e := range n.entries {
 		j.Pauses = append(j.Pauses, entryJSON{e.tag, e.end()})
@@ -90,7 +91,15 @@ func (n *pauseList) body() ([]byte, error) {
 	if err := enc.Encode(j); err != nil {
 		return nil, fmt.Errorf("consensus: the document %q: %w", pauseDocument, err)
 	}
-	body := bytes.TrimSpace(b.Bytes())
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// body returns the document's body. The error is a *throttle.PauseError if it is too large.
+func (n *pauseList) body() ([]byte, error) {
+	body, err := n.text()
+	if err != nil {
+		return nil, err
+	}
 	if len(n.entries) > limit.MaxPausedTags || len(body) > driver.MaxDocumentBytes {
 		return nil, &limit.PauseError{
 			Field: "number", Value: fmt.Sprint(len(n.entries)),
@@ -150,6 +159,71 @@ func (j *endJSON) read(document string) (e entry, err error) {
 	}
 	left := time.Duration(j.Left) * time.Microsecond
 	return entry{reason: j.Reason, by: j.By, at: j.At, left: left, until: time.Time(j.Until).UTC()}, nil
+}
+
+// The document has places for MaxPausedTags pauses. The last one is for the pause of the whole pool, and pods leave some to operators, so
+// that their callers' pauses keep nobody from stopping the pool.
+const (
+	placesOfPool      = 1
+	placesOfOperators = 4 // the pool's included
+	// placeBytes is the size of a place: that of the largest pause of the pool.
+	placeBytes = 512
+)
+
+// with returns the list with one more pause, in place of an older one of its tag. ok is false if fewer places than spare would stay free.
+// The pause of the whole pool always has room: in a full list of an earlier release it replaces the pause that ends first.
+func (n *pauseList) with(e entry, spare int) (next pauseList, ok bool) {
+	next = *n
+	next.drop(e.tag)
+	had := len(next.entries) < len(n.entries)
+	next.entries = append(next.entries, e)
+	if e.tag == "" {
+		for len(next.entries) > 1 {
+			if _, err := next.body(); err == nil {
+				break
+			}
+			next.drop(next.firstToEnd())
+		}
+		return next, true
+	}
+	if had {
+		spare = placesOfPool // it has its place
+	}
+	tags := next
+	tags.drop("")
+	text, err := tags.text()
+	ok = err == nil && (had || len(tags.entries) <= limit.MaxPausedTags-spare) && len(text) <= driver.MaxDocumentBytes-spare*placeBytes
+	return next, ok
+}
+
+// firstToEnd returns the paused tag whose pause ends first.
+func (n *pauseList) firstToEnd() (tag string) {
+	end := time.Duration(math.MaxInt64)
+	for i := range n.entries {
+		e := &n.entries[i]
+		at := e.left + time.Duration(e.at)*time.Microsecond
+		if e.left == 0 {
+			at = math.MaxInt64
+		}
+		if e.tag != "" && (tag == "" || at < end) {
+			tag, end = e.tag, at
+		}
+	}
+	return tag
+}
+
+// full is the error for the pause of a tag that finds no room.
+func (n *pauseList) full(tag, why string) error {
+	paused := 0
+	for i := range n.entries {
+		if n.entries[i].tag != "" {
+			paused++
+		}
+	}
+	return &limit.PauseError{
+		Field: "tag", Value: fmt.Sprintf("%.40q", tag),
+		Allowed: fmt.Sprintf("one that is paused already, or none for the whole pool: %d tags are paused, and %s", paused, why),
+	}
 }
 
 // drop removes the pause of a tag.

@@ -75,6 +75,46 @@ func TestNoticeIsBounded(t *testing.T) {
 	require.Less(t, len(text)+driver.MaxDocumentBytes, driver.MaxNewsBytes)
 }
 
+// Pauses of tags leave room for others: those of pods for operators, and all of them for the pause of the whole pool.
+func TestRoomForPauses(t *testing.T) {
+	for name, reason := range map[string]string{"many": "", "large": strings.Repeat("r", 128), "larger": strings.Repeat(`"`, 128)} {
+		t.Run(name, func(t *testing.T) {
+			var n pauseList
+			fill := func(by string, spare int) (added int) {
+				for {
+					next, ok := n.with(entry{
+						tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(), reason: reason, by: by,
+					}, spare)
+					if !ok {
+						return added
+					}
+					n, added = next, added+1
+				}
+			}
+			require.Positive(t, fill("pod", placesOfOperators))
+			require.Positive(t, fill("ann", placesOfPool))
+			tags := len(n.entries)
+			pool := entry{at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(), reason: strings.Repeat(`"`, 128), by: strings.Repeat(`"`, 64)}
+			next, ok := n.with(pool, 0)
+			require.True(t, ok)
+			require.Len(t, next.entries, tags+1, "nothing gave way")
+			_, err := next.body()
+			require.NoError(t, err)
+			_, ok = next.with(n.entries[0], placesOfOperators)
+			require.True(t, ok, "one that has its place keeps it")
+		})
+	}
+	// Earlier releases also gave the last place to a tag.
+	var n pauseList
+	for i := range limit.MaxPausedTags {
+		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), at: 1, left: time.Duration(100-i) * time.Second})
+	}
+	next, ok := n.with(entry{}, 0)
+	require.True(t, ok)
+	require.Len(t, next.entries, limit.MaxPausedTags)
+	require.False(t, next.pauses("15"), "it would have ended first")
+}
+
 func FuzzParsePauseList(f *testing.F) {
 	f.Add(`{"pauses":[{"tag":"gpt","at_us":1,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429"}],"resumed":7}`)
 	f.Add(`{"pauses":[]}`)

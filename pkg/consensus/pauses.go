@@ -42,6 +42,7 @@ type wish struct {
 	resumed  []Version     // versions of earlier resumptions, from notifications
 	quiet    time.Duration // not proposed before: it is being saved
 	proposed bool          // or saved
+	own      bool          // it was requested here, and not read from a record
 }
 
 // notifiedFor is how long a notification counts although answers do not show it. The process that
@@ -282,7 +283,7 @@ func slack(left time.Duration) time.Duration { return min(left/40, 125*time.Mill
 
 // ask requests a pause now. It is not proposed before quiet.
 func (p *pausing) ask(s stop, quiet time.Duration) {
-	p.wish(wish{stop: s, base: p.version, resumed: p.resumed, quiet: quiet})
+	p.wish(wish{stop: s, base: p.version, resumed: p.resumed, quiet: quiet, own: true})
 }
 
 // wish requests a pause, which counts at once. A later wish for the same tag takes its place.
@@ -344,20 +345,35 @@ func (p *pausing) written(m moment, again bool) pauseList {
 		if !p.lacks(m, w) {
 			continue
 		}
-		n.entries = slices.DeleteFunc(n.entries, func(e entry) bool { return e.tag == w.tag })
-		n.entries = append(n.entries, w.entry(m))
+		spare := placesOfPool
+		if w.own {
+			spare = placesOfOperators
+		}
+		if next, ok := n.with(w.entry(m), spare); ok {
+			n = next
+		}
 	}
 	return n
+}
+
+// pauses reports whether the list has the pause of a tag.
+func (n *pauseList) pauses(tag string) bool {
+	return slices.ContainsFunc(n.entries, func(e entry) bool { return e.tag == tag })
 }
 
 // propose returns what a request says of the document beyond the held version, if anything. random
 // is drawn for this request.
 func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d driver.DocumentReport, ok bool) {
-	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) })
-	if p.unreadable != nil || !p.stale && !held.Lost && !wished {
+	due := func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) }
+	again := p.stale || held.Lost
+	if p.unreadable != nil || !again && !slices.ContainsFunc(p.wishes, due) {
 		return d, false
 	}
-	d, ok = pauseDoc.Propose(held, p.written(m, held.Lost), random)
+	n := p.written(m, held.Lost)
+	if !again && !slices.ContainsFunc(p.wishes, func(w wish) bool { return due(w) && n.pauses(w.tag) }) {
+		return d, false // there is no room
+	}
+	d, ok = pauseDoc.Propose(held, n, random)
 	if !ok {
 		return d, false // there are too many
 	}

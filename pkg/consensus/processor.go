@@ -91,7 +91,7 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 func (p *Processor) Configure(t sharing.Terms) {
 	p.ceiling.configure(&t)
 	p.permits.strict = t.Strict
-	p.tags.configure(&p.core, &t)
+	p.tags.configure(&t)
 	p.load.fixed = p.tags.on // tokens of tags are drawn for a usual interval
 	p.split, p.reported.Slots = split{}, max(t.Slots, 0)
 	if t.Slots <= limit.ExactSlots {

@@ -1,10 +1,7 @@
 package consensus
 
 import (
-	"fmt"
 	"time"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -45,6 +42,9 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 		if c.resume {
 			n.resumed = version
 			n.drop(c.stop.tag)
+		} else if k.has(now, c.stop.tag) && !n.pauses(c.stop.tag) {
+			k.forget(c.stop.tag)
+			return d, nil, n.full(c.stop.tag, keptForOperators)
 		}
 	}
 	body, err := n.body()
@@ -83,15 +83,21 @@ func (p *Processor) beginPause(now time.Duration, c *pauseCall) (done bool, err 
 		c.made = append(c.made, k.version)
 		return false, nil
 	}
-	if len(k.inForce(now)) >= limit.MaxPausedTags && !k.has(now, c.stop.tag) {
-		return true, &limit.PauseError{
-			Field: "tag", Value: fmt.Sprintf("%.40q", c.stop.tag),
-			Allowed: fmt.Sprint("one that is paused already, for ", limit.MaxPausedTags, " tags are"),
+	if c.stop.tag != "" && !k.has(now, c.stop.tag) {
+		var n pauseList
+		for _, s := range k.inForce(now) {
+			n.entries = append(n.entries, entry{tag: s.tag})
+		}
+		if _, ok := n.with(entry{tag: c.stop.tag}, placesOfOperators); !ok {
+			return true, n.full(c.stop.tag, keptForOperators)
 		}
 	}
 	k.ask(c.stop, forever)
 	return false, nil
 }
+
+// keptForOperators is why a pod may not pause one more tag.
+const keptForOperators = "the rest of the room is for operators and the whole pool"
 
 // isLate reports whether the call comes too late by the record.
 func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.recorded.resumed > c.since }

@@ -19,6 +19,8 @@ type QuotaChanges struct {
 	// Tags are the changed quotas by name, and Other that of all other tags; nil: as configured.
 	Tags  map[string]limit.Quota `json:"tags,omitempty"`
 	Other *limit.Quota           `json:"other,omitempty"`
+	// Orders says of changed quotas by tag, "" for Other, until when they last, who changed them and why.
+	Orders map[string]QuotaOrder `json:"-"`
 	// Version counts the changes; 0: there were none.
 	Version Version `json:"-"`
 }
@@ -32,6 +34,14 @@ func (c QuotaChanges) Of(tag string) *limit.Quota {
 		return &q
 	}
 	return nil
+}
+
+// Len is how many quotas are changed.
+func (c QuotaChanges) Len() int {
+	if c.Other != nil {
+		return len(c.Tags) + 1
+	}
+	return len(c.Tags)
 }
 
 // Over returns configured quotas with the changes: those that processors with these quotas use. q stays as it is.
@@ -65,9 +75,16 @@ func (c QuotaChanges) leaves(q limit.Quotas) limit.Quotas {
 	return q
 }
 
-// with returns the changes with another one; q nil: as configured. The tag "" is all other tags.
-func (c QuotaChanges) with(tag string, q *limit.Quota) QuotaChanges {
-	next := QuotaChanges{Tags: maps.Clone(c.Tags), Other: c.Other}
+// with returns the changes with another one, and its order; q nil: as configured. The tag "" is all other tags.
+func (c QuotaChanges) with(tag string, q *limit.Quota, o QuotaOrder) QuotaChanges {
+	next := QuotaChanges{Tags: maps.Clone(c.Tags), Other: c.Other, Orders: maps.Clone(c.Orders)}
+	delete(next.Orders, tag)
+	if q != nil && o != (QuotaOrder{}) {
+		if next.Orders == nil {
+			next.Orders = map[string]QuotaOrder{}
+		}
+		next.Orders[tag] = o
+	}
 	switch {
 	case tag == "":
 		next.Other = q
@@ -90,7 +107,10 @@ func (c QuotaChanges) body() ([]byte, error) {
 			Allowed: fmt.Sprint("at most ", maxChangedTags, "; put the others into the configuration"),
 		}
 	}
-	body, err := json.Marshal(c)
+	body, err := c.text(true)
+	if err == nil && (len(body) > maxDocumentBytes || len(c.Tags)+len(c.Orders) > maxChangedTags) {
+		body, err = c.text(false)
+	}
 	if err == nil && len(body) > maxDocumentBytes {
 		err = &RequestError{
 			Field: "Tag", Value: fmt.Sprint(len(body), " bytes of changes"),
@@ -100,12 +120,34 @@ func (c QuotaChanges) body() ([]byte, error) {
 	return body, err
 }
 
+// text returns the document's body, of any size. Without all, authors and reasons of changes without an end give way.
+func (c QuotaChanges) text(all bool) ([]byte, error) {
+	j := quotaChangesJSON{map[string]*limit.Quota{}, c.Other}
+	for name, q := range c.Tags {
+		j.Tags[name] = &q
+	}
+	for tag, o := range c.Orders {
+		if !all && o.ending.left == 0 {
+			continue
+		}
+		name, err := o.name(tag)
+		if err != nil {
+			return nil, err
+		}
+		j.Tags[name] = nil
+	}
+	return json.Marshal(j)
+}
+
+// The form of the document.
+type quotaChangesJSON struct {
+	Tags  map[string]*limit.Quota `json:"tags,omitempty"`
+	Other *limit.Quota            `json:"other,omitempty"`
+}
+
 // parseQuotaChanges reads a document's body. null is as if it were not there. An unknown field is an error: a later release may count by it.
 func parseQuotaChanges(body []byte) (QuotaChanges, error) {
-	var j struct {
-		Tags  map[string]*limit.Quota `json:"tags"`
-		Other *limit.Quota            `json:"other"`
-	}
+	var j quotaChangesJSON
 	if err := decodeStrictly(body, &j); err != nil {
 		return QuotaChanges{}, fmt.Errorf("consensus: the document %q has no changes of quotas: %.200s", quotaDocument, err.Error())
 	}
@@ -118,6 +160,22 @@ func parseQuotaChanges(body []byte) (QuotaChanges, error) {
 	for name, q := range j.Tags {
 		if q != nil {
 			c.Tags[name] = *q
+			continue
+		}
+		tag, o, ok, err := parseOrder(name)
+		if err != nil {
+			return QuotaChanges{}, err
+		}
+		if ok {
+			if c.Orders == nil {
+				c.Orders = map[string]QuotaOrder{}
+			}
+			c.Orders[tag] = o
+		}
+	}
+	for tag := range c.Orders {
+		if c.Of(tag) == nil {
+			delete(c.Orders, tag)
 		}
 	}
 	return c, c.validate(limit.Quotas{}, 0, 0)

@@ -16,13 +16,16 @@ import (
 // pause saved for an empty pool begins when a processor joins. SavePause blocks until the store has
 // answered; ctx bounds it.
 //
-// Errors: *throttle.PauseError when p is invalid, or too many tags are paused; one that wraps
+// The pause of the whole pool always has room, and replaces a document that this release cannot read. Too many tags,
+// or too many bytes of their reasons, leave no room for one more tag.
+//
+// Errors: *throttle.PauseError when p is invalid, or there is no room; one that wraps
 // ErrNoPool; *ConflictError when others keep changing it at the same time; those of the store.
 func SavePause(ctx context.Context, s Store, pool string, p limit.Paused) error {
 	if err := p.Check(time.Now()); err != nil {
 		return err
 	}
-	err := changePauses(ctx, s, pool, func(n *pauseList, _ Version) (changed bool) {
+	err := changePauses(ctx, s, pool, p.Tag, func(n *pauseList, _ Version) (changed bool, err error) {
 		e := entry{tag: p.Tag, reason: p.Reason, by: p.By}
 		if !p.Until.IsZero() {
 			e.left, e.until = max(time.Until(p.Until), time.Microsecond), p.Until.Round(0)
@@ -30,12 +33,15 @@ func SavePause(ctx context.Context, s Store, pool string, p limit.Paused) error 
 		for _, o := range n.entries {
 			// The time left is not known here, but it is at most this.
 			if o.tag == p.Tag && (o.left == 0 || e.left > 0 && o.until.After(e.until)) {
-				return false
+				return false, nil
 			}
 		}
-		n.drop(p.Tag)
-		n.entries = append(n.entries, e)
-		return true
+		next, ok := n.with(e, placesOfPool)
+		if !ok {
+			return false, n.full(p.Tag, "no more fit: end one first (numathrottle pause clear --tag TAG), or shorten the reasons")
+		}
+		*n = next
+		return true, nil
 	})
 	if err != nil {
 		return fmt.Errorf("consensus: pausing pool %q: %w", pool, err)
@@ -44,16 +50,17 @@ func SavePause(ctx context.Context, s Store, pool string, p limit.Paused) error 
 }
 
 // ClearPause ends the pause of a pool, with an empty tag, or that of one tag, if there is one.
-// Processors go on at their next sync. Errors are those of SavePause.
+// Processors go on at their next sync. With an empty tag it also ends all pauses in a document that this release cannot read. Errors are
+// those of SavePause.
 func ClearPause(ctx context.Context, s Store, pool, tag string) error {
 	if err := (&limit.Paused{Tag: tag}).Check(time.Now()); err != nil {
 		return err
 	}
-	err := changePauses(ctx, s, pool, func(n *pauseList, version Version) (changed bool) {
+	err := changePauses(ctx, s, pool, tag, func(n *pauseList, version Version) (changed bool, err error) {
 		before := len(n.entries)
 		n.drop(tag)
 		n.resumed = version
-		return len(n.entries) < before
+		return len(n.entries) < before, nil
 	})
 	if err != nil {
 		return fmt.Errorf("consensus: resuming pool %q: %w", pool, err)
@@ -84,16 +91,17 @@ func (n *pauseList) paused() (list []limit.Paused) {
 	return list
 }
 
-// changePauses changes the document of a pool, and pushes the result.
-func changePauses(ctx context.Context, s Store, pool string, change func(*pauseList, Version) bool) error {
+// changePauses changes the document of a pool, and pushes the result. tag is whose pause changes. A document that cannot be read is one
+// of pauses of a later release, or damaged, and stops the processors that cannot read it: a change for the whole pool replaces it.
+func changePauses(ctx context.Context, s Store, pool, tag string, change func(*pauseList, Version) (bool, error)) error {
 	var n pauseList
 	version, err := pauseDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[pauseList]) (pauseList, bool, error) {
-		if r.Err != nil {
-			return n, false, r.Err
+		if r.Err != nil && tag != "" {
+			return n, false, fmt.Errorf("%w; a change for the whole pool, such as numathrottle resume without a tag, replaces it", r.Err)
 		}
 		n = r.Value
-		changed := change(&n, r.Next)
-		return n, changed, nil
+		changed, err := change(&n, r.Next)
+		return n, changed || r.Err != nil, err
 	})
 	if err == nil && version > 0 {
 		n := notification{from: rand.Text(), version: version, pauses: &n}

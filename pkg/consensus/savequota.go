@@ -13,8 +13,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// SaveQuota makes q the quota of one tag of a pool, in place of the configured one; nil restores that. The tag "" is all other tags
-// together. Every processor uses the quota from its next sync on, without a restart. The pool must have a record: a processor has been in
+// SaveQuota makes q the quota of one tag of a pool, in place of the configured one; nil restores that, and ends all changes if this release
+// cannot read them. The tag "" is all other tags together. Every processor uses the quota from its next sync on, without a restart.
+// The pool must have a record: a processor has been in
 // it. SaveQuota blocks until the store has answered; ctx bounds it.
 //
 // All tags together must not reserve more than the limit of a live processor grants in the long run, unless force is set. Then everything
@@ -25,16 +26,29 @@ import (
 // quotas; one that wraps ErrNoPool; *ConflictError when others keep changing them at the same time; those of the store; and one for a
 // document that this release cannot read.
 func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, force bool) error {
+	return SaveQuotaFor(ctx, s, pool, tag, q, QuotaOrder{}, force)
+}
+
+// SaveQuotaFor is SaveQuota with an end, an author and a reason. After its end, the next sync of a processor ends the change. When the
+// document is full, authors and reasons of changes without an end give way. A *RequestError is also for an order out of bounds.
+func SaveQuotaFor(ctx context.Context, s Store, pool, tag string, q *limit.Quota, o QuotaOrder, force bool) error {
 	if tag != "" && !tagname.Valid(tag) {
 		return &RequestError{
 			Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", tagname.MaxLen, " bytes of text; empty for all other tags"),
 		}
 	}
-	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
-		if r.Err != nil {
-			return r.Value, false, r.Err // it may change something unknown to this release
+	o, err := o.lasting(time.Now())
+	if err != nil {
+		return err
+	}
+	_, err = quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
+		switch {
+		case r.Err != nil && q == nil:
+			return QuotaChanges{}, true, nil
+		case r.Err != nil: // it may change something unknown to this release
+			return r.Value, false, unreadableQuotas(r.Err)
 		}
-		next := r.Value.with(tag, q)
+		next := r.Value.with(tag, q, o)
 		if q == nil {
 			return next, len(next.Tags) < len(r.Value.Tags) || next.Other != r.Value.Other, nil
 		}
@@ -44,6 +58,20 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *limit.Quota, f
 		return next, true, fitsQuota(r.Roster, &r.Value, &next, tag, force)
 	})
 	return saving(err, "consensus: saving a quota of pool %q: %w", pool)
+}
+
+// unreadableQuotas adds the remedy to the error of changes that this release cannot read.
+func unreadableQuotas(err error) error {
+	return fmt.Errorf("%w; numathrottle quota clear --all ends all changes", err)
+}
+
+// ClearQuotas ends all changes of the quotas of a pool, even those that this release cannot read. Errors are those of SaveQuota.
+func ClearQuotas(ctx context.Context, s Store, pool string) error {
+	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[QuotaChanges]) (QuotaChanges, bool, error) {
+		changed := r.Err != nil || r.Value.Len() > 0
+		return QuotaChanges{}, changed, nil //nolint:nilerr // what cannot be read ends, too
+	})
+	return saving(err, "consensus: ending the changes of quotas of pool %q: %w", pool)
 }
 
 // outOfBounds returns the error of a quota as a fault of the request. For a single problem it states the allowed value once.
@@ -116,7 +144,7 @@ func quotaChangesIn(docs []driver.Document) (QuotaChanges, error) {
 	doc := quotaDoc.In(docs)
 	c, err := quotaDoc.Read(doc)
 	if err != nil {
-		return QuotaChanges{}, err
+		return QuotaChanges{}, unreadableQuotas(err)
 	}
 	c.Version = doc.Version
 	return c, nil

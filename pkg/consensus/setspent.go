@@ -39,8 +39,8 @@ type SpentChange struct {
 //
 // The pool must have a record: a processor has been in it. SetSpent blocks until the store has answered; ctx bounds it. After an error it
 // can be called again. Errors: *RequestError for a field out of bounds, a window without the store's clock, and a lower number while the
-// pool is frozen; *ConflictError when others keep changing it at the same time; those of the store; and one for a document that this
-// release cannot read. Others wrap ErrNoPool, driver.ErrNoTills for a store that is no driver.TillSetter, or driver.ErrTillsLost.
+// pool is frozen; *ConflictError when others keep changing it at the same time; those of the store. Others
+// wrap ErrNoPool, driver.ErrNoTills for a store that is no driver.TillSetter, or driver.ErrTillsLost.
 func SetSpent(ctx context.Context, s Store, pool string, c SpentChange) error {
 	report := driver.SpentReport{Key: tagname.Key(c.Tag), Start: c.Start.UnixMicro(), End: c.End.UnixMicro(), Tokens: c.Tokens}
 	if err := cmp.Or(c.validate(), report.Validate(pool)); err != nil {
@@ -58,7 +58,7 @@ func SetSpent(ctx context.Context, s Store, pool string, c SpentChange) error {
 		return saving(err, "consensus: setting what is spent in pool %q: %w", pool)
 	}
 	_, err := spentDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[spentList]) (spentList, bool, error) {
-		return r.Value.with(spentEntry{SpentChange: c, at: r.Next}), true, r.Err
+		return r.Value.with(spentEntry{SpentChange: c, at: r.Next}), true, nil // earlier ones that cannot be read have been taken, or never will be
 	})
 	return saving(err, "consensus: setting what is spent in pool %q: %w", pool)
 }

@@ -26,6 +26,8 @@ type Setting struct {
 	Quotas string
 	// IDs are the processors, in rising order.
 	IDs []string
+
+	digest digest // of other settings
 }
 
 // Settings returns the settings of the processors of a roster, equal ones together and the lowest limit first. More than one means that
@@ -42,8 +44,9 @@ func Settings(roster []RosterRow) []Setting {
 func settingsOf(roster []RosterRow, notes []note) []Setting {
 	var list []Setting
 	type setting struct {
-		limit reportedLimit
-		sum   quotaSum
+		limit  reportedLimit
+		sum    quotaSum
+		digest digest
 	}
 	var known []setting // of the list
 	for i := range notes {
@@ -51,11 +54,16 @@ func settingsOf(roster []RosterRow, notes []note) []Setting {
 		if of == (reportedLimit{}) {
 			continue
 		}
-		s := setting{of, quotaSumOf(roster[i].Busy)}
-		at := slices.Index(known, s)
-		if at < 0 {
+		s := setting{of, quotaSumOf(roster[i].Busy), notes[i].settings}
+		at := slices.IndexFunc(known, func(k setting) bool {
+			return k.limit == s.limit && k.sum == s.sum && (k.digest == s.digest || k.digest == "" || s.digest == "")
+		})
+		switch {
+		case at >= 0 && known[at].digest == "":
+			known[at].digest, list[at].digest = s.digest, s.digest
+		case at < 0:
 			at, known = len(list), append(known, s)
-			list = append(list, Setting{Max: int(of.rate.Max), Per: of.rate.Per, Hard: of.hard, Slots: of.slots, Quotas: s.sum.String()})
+			list = append(list, Setting{Max: int(of.rate.Max), Per: of.rate.Per, Hard: of.hard, Slots: of.slots, Quotas: s.sum.String(), digest: s.digest})
 		}
 		list[at].IDs = append(list[at].IDs, roster[i].ID)
 	}
@@ -101,7 +109,8 @@ func compareSettings(a, b Setting) int {
 		return 1
 	}
 	hard := map[bool]int{true: 1}
-	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]), cmp.Compare(a.Quotas, b.Quotas))
+	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]),
+		cmp.Compare(a.Quotas, b.Quotas), cmp.Compare(a.digest, b.digest))
 }
 
 // String returns the limit without its processors, such as "600 per 1m, hard".
@@ -117,6 +126,30 @@ func (s *Setting) String() string {
 
 // mostNamed is how many processors of the same settings are named.
 const mostNamed = 3
+
+// Differing names what differs between settings: limit, hard, quotas, burst, policy and others; empty: no two differ.
+func Differing(settings []Setting) (names []string) {
+	add := func(name string, differs bool) {
+		if differs && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i := range settings {
+		for k := range settings[:i] {
+			a, b := &settings[i], &settings[k]
+			add("limit", a.Max != b.Max || a.Per != b.Per || a.Slots != b.Slots)
+			add("hard", a.Hard != b.Hard)
+			add("quotas", a.Quotas != b.Quotas)
+			names = a.digest.differences(b.digest, a.sameLimit(b), names)
+		}
+	}
+	return names
+}
+
+// others names what differs beside the limit and quotas.
+func others(settings []Setting) []string {
+	return slices.DeleteFunc(Differing(settings), func(name string) bool { return name == "limit" || name == "hard" || name == "quotas" })
+}
 
 // Disagreement describes the settings, their processors, and which settings count; empty: no two differ. overridden says that an override
 // is in force. Quotas appear as hashes, and only if they differ.
@@ -151,6 +184,9 @@ func Disagreement(settings []Setting, overridden bool) string {
 	}
 	if quotas {
 		parts = append(parts, "each goes by its own quotas")
+	}
+	if names := others(settings); len(names) > 0 {
+		parts = append(parts, "each goes by its own "+strings.Join(names, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -28,6 +28,7 @@ type tagging struct {
 
 	version    Version // of the document that was read last
 	changes    QuotaChanges
+	ends       quotaEnding
 	unreadable error   // why the document cannot be read; the previous changes stay
 	unchanged  float64 // the configured reserved rates of tags without changes, in tokens per second
 	spent      spentReader
@@ -56,10 +57,9 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 }
 
 // configure sets the limiter's quotas.
-func (t *tagging) configure(c *core, terms *sharing.Terms) {
+func (t *tagging) configure(terms *sharing.Terms) {
 	if t.on = terms.Quotas != nil && terms.Ceiling.Limit.Max > 0; t.on {
 		t.configured, t.per, t.hash = *terms.Quotas, terms.Ceiling.Limit.Per, hashOfQuotas(terms.Quotas)
-		t.load(c.docs.Find(quotaDocument))
 		t.apply()
 	}
 }
@@ -83,7 +83,7 @@ func (t *tagging) apply() {
 func (t *tagging) changesVersion() Version { return t.changes.Version }
 
 // load reads a new version of the pool's document, and reports whether the quotas have changed.
-func (t *tagging) load(held pooldoc.Held) bool {
+func (t *tagging) load(m moment, held pooldoc.Held) bool {
 	if held.Version == t.version {
 		return false
 	}
@@ -93,7 +93,7 @@ func (t *tagging) load(held pooldoc.Held) bool {
 		return false
 	}
 	next.Version = held.Version
-	t.changes = next
+	t.changes, t.ends = next, endsOf(m, &next)
 	return true
 }
 
@@ -132,6 +132,9 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 	if !t.on {
 		return
 	}
+	if next, due := t.stepChanges(c, now); due {
+		req.Documents = propose(req.Documents, &quotaDoc, &c.docs, next, uint16(req.Nonce))
+	}
 	req.note.standing.capped = t.cappedPatterns()
 	req.Busy = packBusy(byte(c.seq), t.hash, t.unchanged, t.own)
 	if len(t.policy.plan.Own) > 0 {
@@ -160,7 +163,7 @@ func (t *tagging) ration(c *core, now time.Duration) {
 
 // take takes the parts of an answer about tags.
 func (t *tagging) take(c *core, now time.Duration, a *driver.Answer) urgency {
-	if t.load(c.docs.Find(quotaDocument)) {
+	if t.load(c.clock.moment(now), c.docs.Find(quotaDocument)) {
 		t.apply()
 	}
 	if !t.on {

@@ -53,10 +53,13 @@ type View struct {
 	Generation   uint64
 	PauseMissing []string
 	// Tags are this processor's own tags by name; nil without quotas. QuotaVersion is the version of the pool's document that changes them,
-	// 0 if none does. QuotaError is why a newer one cannot be read; the previous one stays in force.
+	// 0 if none does. Quotas are the changes. QuotaError is why a newer one cannot be read; the previous one stays in force.
 	Tags         []TagView
 	QuotaVersion Version
+	Quotas       QuotaChanges
 	QuotaError   error
+	// Unreadable names the documents of the pool that this processor cannot read; see Overview.Unreadable.
+	Unreadable []string
 	// Revision is the newest revision of the record seen.
 	Revision uint64
 }
@@ -73,8 +76,11 @@ func (p *Processor) View(now time.Duration) View {
 		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
 		Failures: p.failures, Revision: p.revision,
 		Ceiling: p.ceiling.tokens(&p.core, now, 0), Override: p.ceiling.override,
-		Tags: p.tagViews(), QuotaVersion: p.tags.changesVersion(), QuotaError: p.tags.unreadable,
+		Tags: p.tagViews(), QuotaVersion: p.tags.changesVersion(), Quotas: p.tags.changes, QuotaError: p.tags.unreadable,
 	}
+	docs := Overview{Documents: p.docs.All()}
+	docs.readDocuments()
+	v.Unreadable = docs.Unreadable
 	v.Adapted, v.Cuts, _ = p.ceiling.adapted(p.clock.logical(now))
 	if p.held > 0 {
 		v.LeaseLeft = p.until - now

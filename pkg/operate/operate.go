@@ -55,8 +55,11 @@ func (p *Pool) Overview(ctx context.Context) (consensus.Overview, error) {
 	return consensus.LoadOverview(ctx, p.Store, p.Name)
 }
 
-// LimitDocument is the name of an override among Overview.Unreadable.
-const LimitDocument = "limit"
+// The names of an override and of the pauses among Overview.Unreadable.
+const (
+	LimitDocument = "limit"
+	PauseDocument = "pause"
+)
 
 // Limit is Overview that fails for an override that this release cannot read.
 func (p *Pool) Limit(ctx context.Context) (consensus.Overview, error) {
@@ -117,15 +120,17 @@ func (p *Pool) Pause(ctx context.Context, pause throttle.Paused) error {
 	return consensus.SavePause(ctx, p.Store, p.Name, pause)
 }
 
-// Resume ends the pause of one tag, or of the whole pool for the tag "". It returns the ended pause, if there was one.
+// Resume ends the pause of one tag, or of the whole pool for the tag "". It returns the ended pause, if there was one. For the whole pool it
+// also ends all pauses if this release cannot read them.
 func (p *Pool) Resume(ctx context.Context, tag string) (ended []throttle.Paused, err error) {
-	if ended, err = p.Pauses(ctx); err != nil {
+	o, err := p.Overview(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := consensus.ClearPause(ctx, p.Store, p.Name, tag); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(ended, func(o throttle.Paused) bool { return o.Tag != tag }), nil
+	return slices.DeleteFunc(PausesAt(o.Pauses, time.Now()), func(o throttle.Paused) bool { return o.Tag != tag }), nil
 }
 
 // PausesAt filters pauses: it keeps those in force at now.

@@ -62,12 +62,22 @@ func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
 // SetQuota replaces the whole quota of a tag. To change a field of it, start from the result of Quota. With force the tags may reserve more
 // than the limit. See consensus.SaveQuota.
 func (p *Pool) SetQuota(ctx context.Context, tag string, q throttle.Quota, force bool) error {
-	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, &q, force)
+	return p.SetQuotaFor(ctx, tag, q, consensus.QuotaOrder{}, force)
+}
+
+// SetQuotaFor is SetQuota with an end, an author and a reason.
+func (p *Pool) SetQuotaFor(ctx context.Context, tag string, q throttle.Quota, o consensus.QuotaOrder, force bool) error {
+	return consensus.SaveQuotaFor(ctx, p.Store, p.Name, tag, &q, o, force)
 }
 
 // ClearQuota ends the change of a tag's quota. Its configured quota is in force again.
 func (p *Pool) ClearQuota(ctx context.Context, tag string) error {
 	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, nil, false)
+}
+
+// ClearQuotas ends all changes of quotas, even those that this release cannot read.
+func (p *Pool) ClearQuotas(ctx context.Context) error {
+	return consensus.ClearQuotas(ctx, p.Store, p.Name)
 }
 
 // InForce returns Pool.Quotas with the changes of the pool. It adds entries for names, so that Tags and Spent show these tags by name even

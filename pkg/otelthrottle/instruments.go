@@ -189,6 +189,26 @@ var observed = []Instrument{
 			func(s *throttle.InFlightStatus) float64 { return float64(s.Pauses) }),
 	},
 	{
+		Name: "numathrottle.overridden", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
+		Doc:  "1 while an override is in force in place of the configured limit, else 0",
+		read: pooled(func(v *consensus.View) float64 { return number(v.Override.Max > 0) }),
+	},
+	{
+		Name: "numathrottle.quotas.changed", Kind: Gauge, Unit: "{tag}", Labels: byLimit,
+		Doc:  "Tags whose quota an operator has changed",
+		read: pooled(func(v *consensus.View) float64 { return float64(v.Quotas.Len()) }),
+	},
+	{
+		Name: "numathrottle.pool.settings", Kind: Gauge, Unit: "{setting}", Labels: byLimit,
+		Doc:  "Different settings that processors of the pool are configured with; more than 1: they disagree",
+		read: pooled(func(v *consensus.View) float64 { return float64(len(consensus.Settings(v.Roster))) }),
+	},
+	{
+		Name: "numathrottle.pool.unreadable", Kind: Gauge, Unit: "{document}", Labels: byLimit,
+		Doc:  "Documents of the pool that this processor cannot read",
+		read: pooled(func(v *consensus.View) float64 { return float64(len(v.Unreadable)) }),
+	},
+	{
 		Name: "numathrottle.pause.receipts.missing", Kind: Gauge, Unit: "{processor}", Labels: byLimit,
 		Doc:  "Live processors that have not said yet that they go by the newest change of what is paused",
 		read: pooled(func(v *consensus.View) float64 { return float64(len(v.PauseMissing)) }),

@@ -39,12 +39,16 @@ func TestPauseOfTooManyTags(t *testing.T) {
 		p, ok := th.Paused("b")
 		require.True(t, ok)
 		require.Equal(t, Paused{Tag: "b", Until: time.Now().Add(time.Minute), Reason: "told so"}, p)
-		for i := range limit.MaxPausedTags - 1 {
+		for i := range limit.MaxPausedTags - 2 {
 			pauseFor(t, th, time.Minute, PauseTag(fmt.Sprint(i)))
 		}
 		_, err := th.Pause(t.Context(), time.Time{}, "", PauseTag("one more"))
 		require.ErrorContains(t, err, `tag of the pause is "one more"`)
 		pauseFor(t, th, 2*time.Minute, PauseTag("3"))
+		pauseFor(t, th, time.Minute) // always has room
+		require.NotNil(t, th.Status().Paused)
+		_, err = th.Pause(t.Context(), time.Time{}, "", PauseTag("one more"))
+		require.ErrorContains(t, err, "15 tags are paused")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -78,10 +79,11 @@ func (g *Gate) pauseSingle(e limit.Paused, opts []limit.PauseOption) (limit.Paus
 	defer g.pausing.Unlock()
 	known := g.known()
 	list, inForce := known.add(e, g.Present())
-	if len(list) > limit.MaxPausedTags {
+	tags := len(list) - len(slices.DeleteFunc(slices.Clone(list), func(p limit.Paused) bool { return p.Tag != "" }))
+	if e.Tag != "" && tags >= limit.MaxPausedTags { // one place is for the pause of everything
 		return limit.PauseReceipts{}, &limit.PauseError{
 			Field: "tag", Value: fmt.Sprintf("%.40q", e.Tag),
-			Allowed: fmt.Sprint("one that is paused already, for ", limit.MaxPausedTags, " tags are"),
+			Allowed: fmt.Sprint("one that is paused already, or none for everything: ", limit.MaxPausedTags-1, " tags are paused"),
 		}
 	}
 	g.SetPauses(list)

@@ -13,6 +13,8 @@ type caller struct {
 	name string
 	// local reports whether it is on this host.
 	local bool
+	// authorization holds the request's headers of that name.
+	authorization []string
 }
 
 type callerKey struct{}
@@ -27,6 +29,7 @@ func withCaller(r *http.Request) context.Context {
 			c.name = netip.PrefixFrom(addr, 64).Masked().String()
 		}
 	}
+	c.authorization = r.Header.Values("Authorization")
 	return context.WithValue(r.Context(), callerKey{}, c)
 }
 

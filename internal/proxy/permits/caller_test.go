@@ -135,7 +135,7 @@ func TestWhoIsACaller(t *testing.T) {
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
 		r.RemoteAddr = c.remote
-		require.Equal(t, caller{c.name, c.local}, callerOf(withCaller(r)), c.remote)
+		require.Equal(t, caller{name: c.name, local: c.local}, callerOf(withCaller(r)), c.remote)
 	}
 	d := newDesk(apiConfig{Limiter: throttle.All(), MaxPermits: 10}.withDefaults())
 	remote := func(n int) context.Context {
@@ -160,6 +160,12 @@ func TestPausesCanBeTurnedOff(t *testing.T) {
 	a := start(t, apiConfig{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), NoPause: true})
 	require.Equal(t, "forbidden", a.fails(403, "/v1/pause", `{"seconds":10}`)["reason"])
 	require.Equal(t, "forbidden", a.fails(403, "/v1/pause", `{"resume":true}`)["reason"])
+	require.Equal(t, "forbidden", a.fails(403, "/v1/report", `{"retry_after_seconds":60}`)["reason"])
+	p := a.ok("/v1/acquire", `{}`)
+	a.fails(403, "/v1/report", fmt.Sprintf(`{"permit":%q,"outcome":"refused","retry_after_seconds":60}`, p["permit"]))
+	again := a.ok("/v1/report", fmt.Sprintf(`{"permit":%q,"outcome":"refused"}`, p["permit"]))
+	require.Equal(t, true, again["already"], "the outcome counts")
+	a.ok("/v1/acquire", `{}`)
 }
 
 func TestPausesCanHaveATokenOfTheirOwn(t *testing.T) {
@@ -171,11 +177,14 @@ func TestPausesCanHaveATokenOfTheirOwn(t *testing.T) {
 			require.NoError(t, res.Body.Close())
 			require.NotEqual(t, 200, res.StatusCode, path)
 		}
-		require.Nil(t, th.Status().Paused)
-		a.ok("/v1/acquire", `{"tokens":0}`)
+		require.Equal(t, "forbidden", a.fails(403, "/v1/report", `{"retry_after_seconds":60}`)["reason"])
+		a.ok("/v1/acquire", `{"tokens":0,"timeout_seconds":5}`)
 		operator := *a
 		operator.token = "a-token-of-operators"
 		operator.ok("/v1/pause", `{"seconds":10}`)
+		operator.ok("/v1/pause", `{"resume":true}`)
+		operator.ok("/v1/report", `{"retry_after_seconds":60}`)
+		require.NotNil(t, th.Status().Paused)
 		operator.ok("/v1/pause", `{"resume":true}`)
 		if token != "" {
 			require.Equal(t, "unauthorized", operator.fails(401, "/v1/acquire", `{}`)["reason"])

@@ -60,7 +60,7 @@ type apiConfig struct {
 	// MaxPermitsPerCaller bounds them for one caller: one address, or all unix sockets together. Defaults to half of MaxPermits for each
 	// address of another host, and to MaxPermits for those of this host.
 	MaxPermitsPerCaller int
-	// NoPause disables /v1/pause. PauseToken, if not empty, replaces Token for its callers. PauseTokenFile is the file that holds it, if
+	// NoPause disables /v1/pause, and waits in reports. PauseToken, if not empty, replaces Token for them. PauseTokenFile is the file that holds it, if
 	// any, and is reread when it changes.
 	NoPause        bool
 	PauseToken     string

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -16,16 +15,20 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-const pausePath = "/v1/pause"
+// The calls that can stop the pool.
+const (
+	pausePath  = "/v1/pause"
+	reportPath = "/v1/report"
+)
 
 // routes returns the handlers of the API, by method and path.
 func (d *desk) routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
-		"POST /v1/acquire":  answer(d.postAcquire),
-		"POST /v1/settle":   answer(d.postSettle),
-		"POST /v1/cancel":   answer(d.postCancel),
-		"POST /v1/report":   answer(d.postReport),
-		"POST " + pausePath: answer(d.postPause),
+		"POST /v1/acquire":   answer(d.postAcquire),
+		"POST /v1/settle":    answer(d.postSettle),
+		"POST /v1/cancel":    answer(d.postCancel),
+		"POST " + reportPath: answer(d.postReport),
+		"POST " + pausePath:  answer(d.postPause),
 		"GET /v1/openapi.yaml": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/yaml")
 			_, _ = w.Write(openAPI)
@@ -43,7 +46,7 @@ func (d *desk) handler() http.Handler {
 			proxy.NewError(http.StatusForbidden, proxy.Forbidden, problem).Write(w)
 			return
 		}
-		if !d.tokenFor(r).Lets(r.Context(), r.Header.Values("Authorization")) {
+		if !d.lets(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			w.Header().Set("Connection", "close")
 			proxy.NewError(http.StatusUnauthorized, proxy.Unauthorized, "the token is missing or wrong, allowed: Authorization: Bearer TOKEN").Write(w)
@@ -57,12 +60,16 @@ func (d *desk) handler() http.Handler {
 	})
 }
 
-// tokenFor returns the token that the caller of a request needs.
-func (d *desk) tokenFor(r *http.Request) listen.Token {
-	if r.URL.Path == pausePath {
-		return d.pauser
+// lets reports whether the caller of a request has the token that it needs. A report may have the token of pauses as well.
+func (d *desk) lets(r *http.Request) bool {
+	values := r.Header.Values("Authorization")
+	switch r.URL.Path {
+	case pausePath:
+		return d.pauser.Lets(r.Context(), values)
+	case reportPath:
+		return d.token.Lets(r.Context(), values) || d.pauser.Lets(r.Context(), values)
 	}
-	return d.token
+	return d.token.Lets(r.Context(), values)
 }
 
 // noRoute answers a call without a route, in the form of all errors.
@@ -163,7 +170,8 @@ type told interface {
 
 var _ told = (*throttle.Throttle)(nil)
 
-func (d *desk) postReport(_ context.Context, r *reportRequest) (any, error) {
+// postReport records an outcome, and a wait from callers who may pause the pool: a wait can do so.
+func (d *desk) postReport(ctx context.Context, r *reportRequest) (any, error) {
 	already := false
 	if r.Permit != "" {
 		var ok bool
@@ -172,6 +180,9 @@ func (d *desk) postReport(_ context.Context, r *reportRequest) (any, error) {
 		}
 	}
 	if wait := duration(r.RetryAfter, 0); wait > 0 && !already {
+		if problem := d.mayNotPause(ctx); problem != "" {
+			return nil, proxy.NewError(http.StatusForbidden, proxy.Forbidden, problem+", and retry_after_seconds would be one: only the outcome counts")
+		}
 		if l, ok := d.limiterFor(r.Tag).(told); ok {
 			l.RetryAfter(time.Now().Add(wait), r.Reason)
 		}
@@ -179,9 +190,20 @@ func (d *desk) postReport(_ context.Context, r *reportRequest) (any, error) {
 	return reportResponse{Already: already}, nil
 }
 
+// mayNotPause says why a caller may not pause the pool; empty: it may.
+func (d *desk) mayNotPause(ctx context.Context) string {
+	switch {
+	case d.NoPause:
+		return "pauses are turned off here"
+	case !d.pauser.Matches(callerOf(ctx).authorization):
+		return "pauses need a token of their own here"
+	}
+	return ""
+}
+
 func (d *desk) postPause(ctx context.Context, r *pauseRequest) (any, error) {
-	if d.NoPause {
-		return nil, proxy.NewError(http.StatusForbidden, proxy.Forbidden, "pauses are turned off here")
+	if problem := d.mayNotPause(ctx); problem != "" {
+		return nil, proxy.NewError(http.StatusForbidden, proxy.Forbidden, problem)
 	}
 	if d.Pauser == nil {
 		return nil, proxy.NewError(http.StatusNotImplemented, proxy.Internal, "this limit cannot be paused")
