@@ -108,11 +108,27 @@ func (s *State) waiting() (callers int) {
 	return callers
 }
 
-// ofPool explains the reports of the pool's pods.
+// ofPool explains the reports of the pool's pods, and the silence of others.
 func ofPool(s *State) (Answer, bool) {
+	a, some := ofReports(s)
+	text := s.silence()
 	switch {
-	case len(s.Pods) == 0 && s.Silent > 0:
-		return Answer{CauseNobody, Nobody, "no pod has asked the store for " + span(s.Silent) + ": they have ended, or cannot reach it"}, true
+	case text == "":
+		return a, some
+	case !some || len(s.Pods) == 0:
+		return Answer{CauseSilent, Broken, text}, true
+	case a.Cause == string(limit.ReasonLimit) && s.used() < fullUse:
+		return Answer{CauseSilent, Broken, text + waits(s.waiting(), 0)}, true
+	}
+	a.Sentence = text + "; " + a.Sentence
+	return a, true
+}
+
+// ofReports explains the reports of the pool's pods.
+func ofReports(s *State) (Answer, bool) {
+	switch {
+	case len(s.Pods) == 0 && s.Gone > 0:
+		return Answer{CauseNobody, Nobody, "no pod has asked the store for " + span(s.Gone) + ": they have ended, or cannot reach it"}, true
 	case len(s.Pods) == 0:
 		return Answer{CauseNobody, Nobody, "nobody is in the pool"}, true
 	case s.Limit == "" && s.Slots == 0 && !s.Unknown && (s.Self == nil || s.Self.Reason == ""):

@@ -31,6 +31,15 @@ func stand(id string, r limit.Reason, tag string, waiting int, h limit.Hold) Pod
 	return Pod{ID: id, Share: .5, Used: .5, Waiting: waiting, Reason: r, Tag: tag, Hold: h}
 }
 
+func hung(id string, share float64) SilentPod {
+	return SilentPod{id, share, 11 * time.Second, 3200 * time.Millisecond}
+}
+
+func silent(s State, pods ...SilentPod) State {
+	s.Silent = pods
+	return s
+}
+
 func TestExplain(t *testing.T) {
 	idle := Pod{ID: "pod-9", Share: .25}
 	full := stand("pod-0", limit.ReasonLimit, "", 9, limit.Hold{Callers: 9})
@@ -54,8 +63,46 @@ func TestExplain(t *testing.T) {
 		},
 		"nobody": {pool(), "nobody is in the pool", "nobody", Nobody},
 		"all have died": {
-			with(pool(), func(s *State) { s.Silent = 3 * time.Minute }),
+			with(pool(), func(s *State) { s.Gone = 3 * time.Minute }),
 			"no pod has asked the store for 3 min: they have ended, or cannot reach it", "nobody", Nobody,
+		},
+		"a silent pod, and the rest of the limit is used": {
+			silent(pool(stand("a", limit.ReasonLimit, "", 40, limit.Hold{Callers: 40})), hung("enrich-1", .26)),
+			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; 40 callers wait", "silent", Broken,
+		},
+		"a silent pod, and nobody waits": {
+			silent(pool(idle), hung("enrich-1", .26)), "enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more", "silent", Broken,
+		},
+		"a silent pod without a share": {silent(pool(idle), hung("enrich-1", 0)), "enrich-1 has been silent for 11 s", "silent", Broken},
+		"a silent pod, and another cause": {
+			silent(only(limit.ReasonQuota, "acme", acme), hung("enrich-1", .26)),
+			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; acme is held at its cap of 60/s; 12 callers wait, " +
+				"the longest for 3.2 s", "quota", Held,
+		},
+		"a silent pod, and a joiner without a share": {
+			silent(pool(stand("pod-0", limit.ReasonNoShare, "", 2, two)), hung("enrich-1", 1)),
+			"enrich-1 has been silent for 11 s; its share of 100 % is unused for 4 s more; " +
+				"pod-0 has no share of the limit yet, and gets one with its next syncs; 2 callers wait", "no_share", Broken,
+		},
+		"silent pods": {
+			silent(pool(full), hung("b", .2), SilentPod{"c", .1, 5 * time.Second, 10 * time.Second}),
+			"b and c have been silent for up to 11 s; their shares of 30 % are unused for up to 10 s more; 9 callers wait", "silent", Broken,
+		},
+		"many silent pods": {
+			silent(pool(full), hung("b", .1), hung("c", .1), hung("d", .1), hung("e", .1)),
+			"4 of 5 pods have been silent for up to 11 s; their shares of 40 % are unused for up to 4 s more; 9 callers wait", "silent", Broken,
+		},
+		"the only pod is silent": {
+			silent(pool(), hung("a", 1)),
+			"a, the only pod, has been silent for 11 s: it hangs, was killed, or cannot reach the store", "silent", Broken,
+		},
+		"all pods are silent": {
+			silent(pool(), hung("a", .5), hung("b", .5)),
+			"all 2 pods have been silent for up to 11 s: they hang, were killed, or cannot reach the store", "silent", Broken,
+		},
+		"a silent pod, and a pause": {
+			with(silent(pool(full), hung("b", .2)), func(s *State) { s.Pauses = []limit.Paused{{By: "ann"}} }),
+			"paused by ann; 9 callers wait: numathrottle resume --pool p", "pause", Broken,
 		},
 		"no limit": {State{Now: now, Pods: []Pod{idle}}, "there is no limit: everything passes at once", "none", Usual},
 		"exempt calls alone": {

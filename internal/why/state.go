@@ -28,8 +28,10 @@ type State struct {
 	Frozen   time.Duration
 	FrozenBy driver.FreezeCause
 	Pods     []Pod
-	// Silent is how long ago the last of the now silent pods was active.
-	Silent time.Duration
+	// Silent are the pods that should have synced by now, and are not among Pods. Gone is how long ago the last of those was active that
+	// have died.
+	Silent []SilentPod
+	Gone   time.Duration
 	// Self is the asking process; nil: an observer.
 	Self *Self
 	// Failure is the error of the store in its own words, and Remedy the remedy, if known; see FailureOf.
@@ -52,6 +54,13 @@ type Pod struct {
 	Reason  limit.Reason
 	Tag     string
 	Hold    limit.Hold
+}
+
+// A SilentPod has not synced For so long. Its Share is nobody else's for Left more.
+type SilentPod struct {
+	ID        string
+	Share     float64
+	For, Left time.Duration
 }
 
 // A Self is a process's view of itself.
@@ -102,4 +111,5 @@ type Answer struct {
 const (
 	CauseNone   = "none"   // nothing holds callers back
 	CauseNobody = "nobody" // nobody is in the pool
+	CauseSilent = "silent" // a pod is silent, and its share is unused
 )

@@ -114,6 +114,49 @@ func waits(callers int, longest time.Duration) string {
 	return fmt.Sprintf("; %d callers wait", callers)
 }
 
+// mostNamed is how many silent pods a sentence names.
+const mostNamed = 3
+
+// silence says which pods are silent, for how long, and what that costs; empty: none is.
+func (s *State) silence() string {
+	n := len(s.Silent)
+	if n == 0 {
+		return ""
+	}
+	var ids []string
+	var share float64
+	var longest, left time.Duration
+	for _, p := range s.Silent {
+		ids, longest = append(ids, plain(p.ID)), max(longest, p.For)
+		if share += p.Share; p.Share > 0 {
+			left = max(left, p.Left)
+		}
+	}
+	has, their, is, upTo, fate := "has", "its share", "is", "", "it hangs, was killed"
+	if n > 1 {
+		has, their, is, upTo, fate = "have", "their shares", "are", "up to ", "they hang, were killed"
+	}
+	who := fmt.Sprintf("%d of %d pods", n, n+len(s.Pods))
+	switch {
+	case len(s.Pods) == 0 && n == 1:
+		who = ids[0] + ", the only pod,"
+	case len(s.Pods) == 0:
+		who = fmt.Sprintf("all %d pods", n)
+	case n == 1:
+		who = ids[0]
+	case n <= mostNamed:
+		who = strings.Join(ids[:n-1], ", ") + " and " + ids[n-1]
+	}
+	text := fmt.Sprintf("%s %s been silent for %s%s", who, has, upTo, span(longest))
+	switch {
+	case len(s.Pods) == 0: // without syncs the store removes nobody
+		return text + ": " + fate + ", or cannot reach the store"
+	case percent(share) == percent(0):
+		return text
+	}
+	return fmt.Sprintf("%s; %s of %s %s unused for %s%s more", text, their, percent(share), is, upTo, whole(left))
+}
+
 // pods names some of the pods of a group.
 func pods(ids []string, all int) string {
 	if len(ids) == 1 {

@@ -52,6 +52,7 @@ type situation struct {
 	quotas    error         // why a document of quotas cannot be read
 	stopped   error         // why a document that stops this processor cannot be read
 	settings  string        // of processors whose settings disagree; empty: they agree
+	removed   []RosterRow   // processors that the store has removed since the last answer
 	spent     spentList     // corrections of spent budgets that were not logged yet
 }
 
@@ -87,6 +88,12 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	case s.frozen <= 0 && b.frozen && s.state == StateHolding:
 		b.frozen = false
 		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
+	}
+	for i := range s.removed {
+		r := &s.removed[i]
+		lines = append(lines, logLine{slog.LevelInfo, "a pod that has not left was removed from the pool: it was silent for too long", []any{
+			"removed", r.ID, "silent", r.Silent.Round(time.Millisecond), "share", r.Claim,
+		}})
 	}
 	lines = append(lines, b.slowed(s)...)
 	lines = append(lines, b.unread(s.stopped)...)
