@@ -195,13 +195,12 @@ func (c *core) receive(now time.Duration, a *driver.Answer) {
 	c.changed = c.docs.Take(c.sent.Documents, a.Documents)
 }
 
-// removedBy returns the processors that the store has removed between two answers: they had become silent, and did not leave.
+// removedBy returns the processors that the store has removed between two answers, because they were silent for too long. Others have left.
 func removedBy(was, is *driver.Answer) (removed []RosterRow) {
+	more := time.Duration(is.Time-was.Time) * time.Microsecond
 	for _, row := range was.Roster {
-		left := !slices.ContainsFunc(is.Roster, func(r RosterRow) bool { return r.ID == row.ID })
-		more := time.Duration(is.Time-was.Time) * time.Microsecond
-		if left && overdue(&row, len(was.Roster)) && more > row.Left {
-			row.Silent += more
+		listed := slices.ContainsFunc(is.Roster, func(r RosterRow) bool { return r.ID == row.ID })
+		if row.Silent += more; !listed && more > row.Left {
 			removed = append(removed, row)
 		}
 	}
