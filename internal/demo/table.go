@@ -13,7 +13,7 @@ func (d *demo) row() {
 	now := time.Now()
 	if d.granted == nil {
 		d.granted = map[string]int64{}
-		_, _ = fmt.Fprintln(d.out, " time  total/limit  pool          per processor: granted per second, share            phase")
+		_, _ = fmt.Fprintln(d.out, " time  total/limit  pool          per pod: granted per second, share                  phase")
 		d.tableAt = now
 	}
 	since := now.Sub(d.tableAt)

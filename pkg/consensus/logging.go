@@ -80,7 +80,7 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	case s.state == StateReplaced && !b.replaced:
 		lines = append(lines, logLine{
 			slog.LevelError,
-			"another process joined the pool under this processor's ID; this one draws nothing: give each its own ID", nil,
+			"another process joined the pool under this pod's ID; this one draws nothing: give each its own ID", nil,
 		})
 	case s.frozen > 0 && !b.frozen && s.state != StateReplaced:
 		b.frozen = true
@@ -150,9 +150,9 @@ func (b *logbook) disagreed(settings string) []logLine {
 	}
 	b.settings = settings
 	if settings == "" {
-		return []logLine{{slog.LevelInfo, "all processors of the pool have the same settings again", nil}}
+		return []logLine{{slog.LevelInfo, "all pods of the pool have the same settings again", nil}}
 	}
-	return []logLine{{slog.LevelWarn, "processors of the pool have settings that disagree", []any{"settings", settings}}}
+	return []logLine{{slog.LevelWarn, "pods of the pool have settings that disagree", []any{"settings", settings}}}
 }
 
 // failed records a failed sync. A single lost sync is not worth a line: the next one follows before the lease ends.
@@ -176,7 +176,7 @@ func (b *logbook) failed(now time.Time, s *situation) []logLine {
 	b.unknown = timedOut(s.err)
 	message := "syncs with the pool's store fail"
 	if contended {
-		message = "syncs with the pool's store come too late: more processors write than it can serve"
+		message = "syncs with the pool's store come too late: more pods write than it can serve"
 	}
 	return []logLine{{slog.LevelWarn, message, []any{
 		"effect", b.effect(s), "error", s.err, "for", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,

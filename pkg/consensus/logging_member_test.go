@@ -40,12 +40,12 @@ func TestAMemberLogsFreezeAndLoss(t *testing.T) {
 			lines = append(lines, message)
 		}
 		require.Len(t, lines, 5, text.String())
-		require.Contains(t, lines[0], `"the pool is new to the store: nothing is granted yet" pool=p processor=a for=15s because=`)
-		require.Contains(t, lines[1], `"the pool is no longer frozen" pool=p processor=a share=`)
-		require.Contains(t, lines[2], `"syncs with the pool's store fail" pool=p processor=a effect="what was granted is good for `)
+		require.Contains(t, lines[0], `"the pool is new to the store: nothing is granted yet" pool=p pod=a for=15s because=`)
+		require.Contains(t, lines[1], `"the pool is no longer frozen" pool=p pod=a share=`)
+		require.Contains(t, lines[2], `"syncs with the pool's store fail" pool=p pod=a effect="what was granted is good for `)
 		require.Contains(t, lines[2], `error="connection refused"`)
 		require.Contains(t, lines[3], `effect="nothing is granted until the store answers"`)
-		require.Contains(t, lines[4], `"the pool's store answers again" pool=p processor=a after=`)
+		require.Contains(t, lines[4], `"the pool's store answers again" pool=p pod=a after=`)
 	})
 }
 

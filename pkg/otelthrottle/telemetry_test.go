@@ -294,7 +294,7 @@ func TestMetricsOfAPool(t *testing.T) {
 			"numathrottle.share":           1,
 			"numathrottle.wanted":          1,
 			"numathrottle.demand":          0,
-			"numathrottle.pool.processors": 1,
+			"numathrottle.pool.pods": 1,
 			"numathrottle.pool.size":       1,
 			"numathrottle.pool.agreed":     1,
 			"numathrottle.frozen":          0,
@@ -338,7 +338,7 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		c.watch(otelthrottle.Watched{Throttle: th, Member: member})
 		_, _, link := join("b")
 		time.Sleep(5 * time.Second)
-		c.requireValues(map[string]float64{"pool.processors": 2, "pool.size": 2, "pool.agreed": 1, "pause.receipts.missing": 0})
+		c.requireValues(map[string]float64{"pool.pods": 2, "pool.size": 2, "pool.agreed": 1, "pause.receipts.missing": 0})
 
 		gone := errors.New("gone")
 		link.err.Store(&gone)
@@ -347,7 +347,7 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(3 * time.Second)
 		c.requireValues(map[string]float64{
-			"pool.processors": 3, "pool.size": 3, "pool.agreed": 0, "paused": 1, "pauses": 1, "pause.receipts.missing": 1,
+			"pool.pods": 3, "pool.size": 3, "pool.agreed": 0, "paused": 1, "pauses": 1, "pause.receipts.missing": 1,
 		})
 		link.err.Store(nil)
 		time.Sleep(5 * time.Second)
