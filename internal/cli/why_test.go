@@ -16,7 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-const acmeHeld = "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s"
+const acmeHeld = "acme is held at its rate cap of 60/s; 12 of 15 callers wait for it, the longest for 3.2 s"
 
 func TestWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

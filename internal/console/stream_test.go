@@ -77,7 +77,7 @@ func TestThePageSaysWhy(t *testing.T) {
 	_, c := serve(t, store, "")
 	var got update
 	follow(t, c, "/api/pool?name=p", func(u update) bool { got = u; return u.Pool != nil })
-	require.Equal(t, "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", got.Why)
+	require.Equal(t, "acme is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", got.Why)
 	require.Equal(t, why.Held, got.Level)
 	require.Equal(t, []any{400, 1.0}, []any{got.Pool.Max, got.Pool.Per}, "what the form of the limit begins with")
 	store.away.Store(true)

@@ -31,6 +31,16 @@ func stand(id string, r limit.Reason, tag string, waiting int, h limit.Hold) Pod
 	return Pod{ID: id, Share: .5, Used: .5, Waiting: waiting, Reason: r, Tag: tag, Hold: h}
 }
 
+func with4(h limit.Hold) limit.Hold {
+	h.Tags = 4
+	return h
+}
+
+func of(pattern string, p Pod) Pod {
+	p.Pattern = pattern
+	return p
+}
+
 func hung(id string, share float64) SilentPod {
 	return SilentPod{id, share, 11 * time.Second, 3200 * time.Millisecond}
 }
@@ -76,7 +86,7 @@ func TestExplain(t *testing.T) {
 		"a silent pod without a share": {silent(pool(idle), hung("enrich-1", 0)), "enrich-1 has been silent for 11 s", "silent", Broken},
 		"a silent pod, and another cause": {
 			silent(only(limit.ReasonQuota, "acme", acme), hung("enrich-1", .26)),
-			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; acme is held at its cap of 60/s; 12 callers wait, " +
+			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; acme is held at its rate cap of 60/s; 12 callers wait, " +
 				"the longest for 3.2 s", "quota", Held,
 		},
 		"a silent pod, and a joiner without a share": {
@@ -183,13 +193,13 @@ func TestExplain(t *testing.T) {
 		},
 		"a reason of a later release": {only("tides", "", two), "pod-0 holds calls back (tides); 2 callers wait", "other", Held},
 		"cap": {
-			only(limit.ReasonQuota, "acme", acme), "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+			only(limit.ReasonQuota, "acme", acme), "acme is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
 		},
 		"cap of a hash": {
 			only(limit.ReasonQuota, "#0d5f3a9c21", limit.Hold{Callers: 1, Longest: 90 * time.Second}),
-			"tag #0d5f3a9c21 is held at its cap; 1 caller waits, for 2 min", "quota", Held,
+			"tag #0d5f3a9c21 is held at its rate cap; 1 caller waits, for 2 min", "quota", Held,
 		},
-		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their cap; 2 callers wait", "quota", Held},
+		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their rate cap; 2 callers wait", "quota", Held},
 		"blocked": {
 			only(limit.ReasonQuota, "acme", limit.Hold{Callers: 2, Blocked: true}),
 			"acme is blocked by a total of 0; 2 callers wait", "quota", Broken,
@@ -212,18 +222,47 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonNoShare, "acme", two),
 			"acme has no share of its budgets yet, which are not spent; 2 callers wait", "no_share", Broken,
 		},
-		"a name with escape": {only(limit.ReasonQuota, "\x1b[2J", two), `"\x1b[2J" is held at its cap; 2 callers wait`, "quota", Held},
+		"a name with escape": {only(limit.ReasonQuota, "\x1b[2J", two), `"\x1b[2J" is held at its rate cap; 2 callers wait`, "quota", Held},
 		"pods that disagree: most callers": {
 			pool(full, stand("pod-1", limit.ReasonQuota, "acme", 12, acme), stand("pod-2", limit.ReasonNoShare, "", 1, limit.Hold{Callers: 1})),
-			"acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+			"acme is held at its rate cap of 60/s; 12 of 22 callers wait for it, the longest for 3.2 s", "quota", Held,
 		},
 		"the same tag at two pods": {
 			pool(stand("a", limit.ReasonQuota, "acme", 12, acme),
 				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3, Longest: 5 * time.Second, Rate: 60})),
-			"acme is held at its cap of 60/s; 15 callers wait, the longest for 5.0 s", "quota", Held,
+			"acme is held at its rate cap of 60/s; 15 callers wait, the longest for 5.0 s", "quota", Held,
+		},
+		"several tags": {
+			pool(stand("a", limit.ReasonQuota, "acme", 12, acme), stand("b", limit.ReasonQuota, "zeta", 3, limit.Hold{Callers: 3, Rate: 7, Tags: 1})),
+			"acme and zeta are held at their rate caps; 15 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"more tags than pods name": {
+			pool(stand("a", limit.ReasonQuota, "acme", 12, with4(acme)), idle),
+			"4 tags, such as acme, are held at their rate caps; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"a tag of a pattern": {
+			pool(of("free/*", stand("a", limit.ReasonQuota, "#0d5f3a9c21", 12, acme)), idle),
+			"a tag of free/* is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"tags of a pattern": {
+			pool(of("free/*", stand("a", limit.ReasonQuota, "#0d5f3a9c21", 12, with4(acme))), idle),
+			"4 tags of free/* are held at their rate caps; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"budgets of several tags": {
+			pool(stand("a", limit.ReasonBudget, "acme", 2, two), stand("b", limit.ReasonBudget, "zeta", 2, two)),
+			"acme and zeta have spent their budgets; 4 callers wait", "budget", Held,
+		},
+		"the limit at the moment of a sync alone": {
+			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 5}},
+				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3})),
+			"acme is held at its rate cap; 3 of 8 callers wait for it", "quota", Held,
+		},
+		"the limit at a moment, and nothing else": {
+			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 5}}, idle),
+			"calls at a wait for their next tokens, while the pool uses 20 % of the limit of 400/s; 5 callers wait", "limit", Held,
 		},
 		"a pod of an earlier release": {
-			pool(stand("a", limit.ReasonQuota, "acme", 12, limit.Hold{})), "acme is held at its cap; 12 callers wait", "quota", Held,
+			pool(stand("a", limit.ReasonQuota, "acme", 12, limit.Hold{})), "acme is held at its rate cap; 12 callers wait", "quota", Held,
 		},
 		"pause": {
 			with(pool(full, full2), func(s *State) {

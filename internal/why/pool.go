@@ -46,7 +46,8 @@ func Pool(o *consensus.Overview, now time.Time) State {
 
 func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
 	p := Pod{
-		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row), Waiting: row.Waiting, Reason: row.Throttled, Tag: row.Tag, Hold: row.Hold,
+		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row), Waiting: row.Waiting, Reason: row.Throttled, Tag: row.Tag, Pattern: row.Pattern,
+		Hold: row.Hold,
 	}
 	if p.Hold.Left > 0 {
 		p.Hold.Left = max(p.Hold.Left-row.Silent, 0)

@@ -291,15 +291,15 @@ func TestMetricsOfAPool(t *testing.T) {
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		got := c.collect()
 		for name, want := range map[string]float64{
-			"numathrottle.share":           1,
-			"numathrottle.wanted":          1,
-			"numathrottle.demand":          0,
-			"numathrottle.pool.pods": 1,
-			"numathrottle.pool.size":       1,
-			"numathrottle.pool.agreed":     1,
-			"numathrottle.frozen":          0,
-			"numathrottle.sync.failures":   0,
-			"numathrottle.sync.stretch":    1,
+			"numathrottle.share":         1,
+			"numathrottle.wanted":        1,
+			"numathrottle.demand":        0,
+			"numathrottle.pool.pods":     1,
+			"numathrottle.pool.size":     1,
+			"numathrottle.pool.agreed":   1,
+			"numathrottle.frozen":        0,
+			"numathrottle.sync.failures": 0,
+			"numathrottle.sync.stretch":  1,
 		} {
 			require.InDelta(t, want, got[name+" limit=llm"], 0, name)
 			require.Contains(t, got, name+" limit=llm")
