@@ -89,7 +89,7 @@ func writePods(out io.Writer, o *consensus.Overview, all bool) {
 		if p.Gone() && !all {
 			continue
 		}
-		demand, use, waiting, throttled := percent(p.Demand), fraction(operate.UseOf(o, p)), strconv.Itoa(p.Waiting), cmp.Or(printable(p.Why()), "-")
+		demand, use, waiting, throttled := percent(p.Demand), fraction(operate.UseOf(o, p)), strconv.Itoa(p.Waiting), cmp.Or(printable(whyText(p)), "-")
 		if p.Overdue { // what it reported is outdated
 			demand, use, waiting, throttled = "-", "-", "-", why.CauseSilent
 		}
@@ -97,6 +97,13 @@ func writePods(out io.Writer, o *consensus.Overview, all bool) {
 			p.PoolSize, configured(p), seconds(p.Silent))
 	}
 	_ = table.Flush()
+}
+
+// whyText says what holds a pod's callers back, in a word and the tag.
+func whyText(p *consensus.OverviewRow) string {
+	s := p.Standing
+	s.Throttled = limit.Reason(operate.Word(string(s.Throttled)))
+	return s.Why()
 }
 
 // seconds formats a duration in tenths of a second.

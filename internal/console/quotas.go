@@ -92,7 +92,7 @@ func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaT
 	t.Known, _ = s.Knows(o)
 	q := s.inForce(t.Known).WithDefaults(o.Per)
 	rows := map[string]*tagRow{}
-	for _, u := range operate.Tags(o, q) {
+	for _, u := range operate.Tags(o, q, s.spent) {
 		r := newTagRow(&u, t.Known)
 		rows[r.ID] = &r
 	}
