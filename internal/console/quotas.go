@@ -138,7 +138,7 @@ func newTagRow(u *operate.Tag, known bool) tagRow {
 		r.named(u.Tag, u.Hash)
 	}
 	if known && u.By != "" {
-		r.By = u.By
+		r.By = operate.Word(u.By)
 		if u.Target > 0 || !u.Pattern {
 			r.Target = &u.Target
 		}

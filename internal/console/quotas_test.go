@@ -126,7 +126,7 @@ func TestHeldByItsTotal(t *testing.T) {
 	join(t, store, "p", "a", ofHundred, consensus.Whole).withTags(t, tenants, map[string]int64{"beta": 50})
 	r := rowOf(t, table(t, store, tenants), "tag beta")
 	require.InDelta(t, 40, r.Demand, 0.1)
-	require.Equal(t, "total", r.By)
+	require.Equal(t, "rate_cap", r.By)
 }
 
 // A console with other quotas, or none, tells no targets and no names but those that were changed. A pool with quotas that bound

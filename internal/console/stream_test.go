@@ -122,10 +122,10 @@ func TestPoolAsItMoves(t *testing.T) {
 	until("", nil)
 	require.InDelta(t, 10, last.PerSecond, 1e-9)
 	require.InDelta(t, 0.5, last.Use, 1e-9)
-	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m"}, last.Processors[0])
+	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m", Left: 15000}, last.Processors[0])
 	var b *member
 	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", consensus.Whole/4) })
-	until("b left, or its claim was removed", func() { b.leave(t) })
+	until("b left", func() { b.leave(t) })
 	until("paused: everything by ann: night", func() {
 		require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "night", By: "ann"}))
 	})
@@ -184,7 +184,7 @@ func TestThePastIsBounded(t *testing.T) {
 	read := 0
 	for i := range 3 * mostSamples {
 		o := consensus.Overview{Pool: "p", Slots: i + 1}
-		f.take(&o, nil, nil, time.UnixMilli(int64(i)))
+		f.take(&o, nil, nil, time.UnixMilli(int64(i)), true)
 		if i%100 == 0 {
 			read += len(f.news(&reader, time.Now()).Samples)
 		}
