@@ -107,7 +107,7 @@ func (r *tagRow) text() string {
 
 // text describes a quota.
 func (q *quotaInForce) text() string {
-	text := fmt.Sprintf("%s reserved, total %s, weight %d, %s",
+	text := fmt.Sprintf("%s reserved, rate cap %s, weight %d, %s",
 		cmp.Or(q.ReservedText, "nothing"), cmp.Or(q.TotalText, "none"), q.Weight, q.Class)
 	if q.Shadow {
 		text += ", shadow"

@@ -207,8 +207,8 @@ func joins(p *Pod) bool {
 	return p.Reason == limit.ReasonQuota && !p.Hold.Blocked || p.Reason == limit.ReasonBudget
 }
 
-// isMomentary reports whether the limit held the pods of a group back only for the moment of their last syncs: in the last second or two
-// they have used clearly less than their shares, as far as so few tokens can show that.
+// isMomentary reports whether the limit held a group back only for a moment: in the last second or two its pods used clearly less than
+// their shares.
 func (s *State) isMomentary(g group) bool {
 	if g.reason != limit.ReasonLimit || g.tag != "" || g.hold.Owed >= leastOwed || s.Ramp > 0 {
 		return false
