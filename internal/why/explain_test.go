@@ -244,9 +244,9 @@ func TestExplain(t *testing.T) {
 			pool(of("free/*", stand("a", limit.ReasonQuota, "#0d5f3a9c21", 12, acme)), idle),
 			"a tag of free/* is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
 		},
-		"tags of a pattern": {
+		"more tags, and the worst goes by a pattern": {
 			pool(of("free/*", stand("a", limit.ReasonQuota, "#0d5f3a9c21", 12, with4(acme))), idle),
-			"4 tags of free/* are held at their rate caps; 12 callers wait, the longest for 3.2 s", "quota", Held,
+			"4 tags, such as a tag of free/*, are held at their rate caps; 12 callers wait, the longest for 3.2 s", "quota", Held,
 		},
 		"budgets of several tags": {
 			pool(stand("a", limit.ReasonBudget, "acme", 2, two), stand("b", limit.ReasonBudget, "zeta", 2, two)),

@@ -50,11 +50,9 @@ func (p *Pod) tagName() string {
 // subject names the tags of a group as the subject of a sentence; many: there are several.
 func (g *group) subject() (text string, many bool) {
 	n := max(len(g.tags), g.hold.Tags)
-	switch pattern, of := strings.CutPrefix(g.tags[0], "a tag of "); {
+	switch {
 	case n == 1:
 		return g.tags[0], false
-	case len(g.tags) == 1 && of:
-		return fmt.Sprintf("%d tags of %s", n, pattern), true
 	case n > mostNamed || n > len(g.tags):
 		return fmt.Sprintf("%d tags, such as %s,", n, g.tags[0]), true
 	}
