@@ -349,9 +349,12 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		c.requireValues(map[string]float64{
 			"pool.pods": 3, "pool.size": 3, "pool.agreed": 0, "paused": 1, "pauses": 1, "pause.receipts.missing": 1,
 		})
+		c.requireValues(map[string]float64{"pool.silent": 0})
+		time.Sleep(5 * time.Second)
+		c.requireValues(map[string]float64{"pool.pods": 3, "pool.silent": 1})
 		link.err.Store(nil)
 		time.Sleep(5 * time.Second)
-		c.requireValues(map[string]float64{"pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
+		c.requireValues(map[string]float64{"pool.silent": 0, "pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
 	})
 }
 
