@@ -122,7 +122,9 @@ func TestPoolAsItMoves(t *testing.T) {
 	until("", nil)
 	require.InDelta(t, 10, last.PerSecond, 1e-9)
 	require.InDelta(t, 0.5, last.Use, 1e-9)
-	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m", Left: 15000}, last.Processors[0])
+	require.Equal(t, processor{
+		ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m", Left: 15000,
+	}, last.Processors[0])
 	var b *member
 	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", consensus.Whole/4) })
 	until("b left", func() { b.leave(t) })

@@ -74,7 +74,8 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 	case s.Ramp > 0 && s.Ramp < s.PerSecond*(1-1e-6):
 		return held(cause, "%s ramps up, and is at %s%s", s.limitText(), rate(s.Ramp), wait)
 	case s.isMomentary(*g):
-		return held(cause, "calls at %s wait for their next tokens, while the pool uses %s of %s%s", pods(g.ids, len(s.Pods)), percent(used), s.limitText(), wait)
+		return held(cause, "calls at %s wait for their next tokens, while the pool uses %s of %s%s", pods(g.ids, len(s.Pods)),
+			percent(used), s.limitText(), wait)
 	case used < fullUse && len(g.ids) < len(s.Pods):
 		verb := "has used its share"
 		if len(g.ids) > 1 {
