@@ -16,7 +16,7 @@ type status struct {
 	Limit    *rate         `json:"limit"`    // in force; null: no pod reports one
 	Override *overrideRate `json:"override"` // null: none
 	Ramp     *standing     `json:"ramp"`     // null: none
-	// Use is the used fraction of the limit in force. Waiting counts the waiting callers.
+	// Use is the used fraction of the limit in force. Waiting counts the waiting callers. Both leave out silent pods.
 	Use     float64 `json:"use"`
 	Waiting int     `json:"waiting"`
 	// Why says what limits callers, as the command why does, and Cause is that in a word.
@@ -88,6 +88,9 @@ type pod struct {
 	Limit  *rate  `json:"limit"` // as configured; null: it reports none
 	Note   string `json:"note"`
 	Silent string `json:"silent"`
+	// Overdue says that it should have synced by now: what it reported is outdated, and its share is unused. UnusedFor is for how much longer.
+	Overdue   bool   `json:"overdue,omitempty"`
+	UnusedFor string `json:"unusedFor,omitempty"`
 }
 
 type document struct {
@@ -117,11 +120,15 @@ func newStatus(o *consensus.Overview) status {
 	s.Differing = slices.DeleteFunc(consensus.Differing(o.Settings), func(name string) bool { return name == "limit" || name == "hard" })
 	for i := range o.Processors {
 		p := &o.Processors[i]
-		s.Pods = append(s.Pods, pod{
+		is := pod{
 			ID: p.ID, Share: p.Claim.Fraction(), Demand: p.Demand.Fraction(), PoolSize: p.PoolSize,
 			Use: operate.UseOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
-			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: limit.ShortDuration(p.Silent),
-		})
+			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: limit.ShortDuration(p.Silent), Overdue: p.Overdue,
+		}
+		if p.Overdue {
+			is.UnusedFor = limit.ShortDuration(p.Left)
+		}
+		s.Pods = append(s.Pods, is)
 	}
 	for _, d := range o.Documents {
 		s.Documents = append(s.Documents, document{d.Name, uint64(d.Version)})

@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -220,7 +225,7 @@ func TestTop(t *testing.T) {
 			tags, by = append(tags, fields[0]), append(by, fields[4])
 		}
 		require.Equal(t, []string{"other", "beta", "acme", "free/*"}, tags, out)
-		require.Equal(t, []string{"limit", "total", "demand", "demand"}, by, out)
+		require.Equal(t, []string{"limit", "rate_cap", "demand", "demand"}, by, out)
 
 		out, err = tm.run(t, "top", "--json")
 		require.NoError(t, err)
@@ -245,6 +250,105 @@ func TestTop(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, out, "beta")
 	})
+}
+
+// What stops a tag is said whatever the plan gives it, and a tag whose budget is spent stands in the list though it reports no demand.
+func TestTopSaysWhatStopsTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		quotas := throttle.Quotas{Tags: map[string]throttle.Quota{
+			"acme": {Total: 50}, "beta": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.Day}}},
+			"gamma": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.Day, Then: limit.Lower}}},
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {total: 50}, "+
+			"beta: {budgets: [{amount: 30, per: day}]}, gamma: {budgets: [{amount: 30, per: day, then: batch}]}}}")
+		var ended sync.WaitGroup
+		var links []*cutStore
+		for _, id := range []string{"a", "b"} {
+			link := &cutStore{Store: store}
+			links = append(links, link)
+			m, err := consensus.Join(ctx, link, "p", consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m), throttle.WithQuotas(quotas))
+			require.NoError(t, err)
+			for _, tag := range []string{"acme", "beta", "gamma"} {
+				ended.Go(func() {
+					for l := th.ForTag(tag); ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+						l.TryAcquire(1)
+					}
+				})
+			}
+			defer func() {
+				link.cut.Store(false)
+				require.NoError(t, th.Close())
+				require.NoError(t, m.Leave(context.Background()))
+			}()
+		}
+		defer ended.Wait()
+		defer cancel()
+		limitedBy := func(want map[string]string) {
+			t.Helper()
+			time.Sleep(10 * time.Second)
+			out, err := tm.run(t, "top")
+			require.NoError(t, err)
+			got := map[string]string{}
+			for _, line := range strings.Split(out, "\n")[3:] {
+				if f := strings.Fields(line); len(f) == 6 {
+					got[f[0]] = f[3] + " " + f[4]
+				}
+			}
+			for tag, by := range want {
+				require.Equal(t, by, got[tag], out)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		limitedBy(map[string]string{"acme": "50/s rate_cap", "beta": "0/s budget"})
+		out, err := tm.run(t, "top")
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^gamma .* (limit|demand|class) +2$`, out, "a spent budget that only lowers its class")
+
+		_, err = tm.run(t, "pause", "set", "--for=20s", "--reason=x", "--tag=acme")
+		require.NoError(t, err)
+		limitedBy(map[string]string{"acme": "0/s pause", "beta": "0/s budget"})
+		time.Sleep(30 * time.Second)
+		_, err = tm.run(t, "pause", "set", "--for=20s", "--reason=x")
+		require.NoError(t, err)
+		limitedBy(map[string]string{"acme": "0/s pause", "beta": "0/s pause"})
+		time.Sleep(30 * time.Second)
+		limitedBy(map[string]string{"acme": "50/s rate_cap", "beta": "0/s budget"})
+		links[1].cut.Store(true)
+		limitedBy(map[string]string{"acme": "50/s rate_cap", "beta": "0/s budget"})
+		out, err = tm.run(t, "top")
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^acme .* 1$`, out, "a silent pod asks for nothing")
+	})
+}
+
+// A cutStore is the way of one pod to the store.
+type cutStore struct {
+	consensus.Store
+	cut atomic.Bool
+}
+
+func (s *cutStore) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
+	if s.cut.Load() {
+		return driver.Answer{}, errors.New("connection refused")
+	}
+	return s.Store.Sync(ctx, r)
+}
+
+// In the first seconds of a new pool nothing is granted, whatever a tag may use.
+func TestTopWhileAPoolIsFrozen(t *testing.T) {
+	for note, want := range map[string]string{" f:new_record.9000": "0/s +frozen", " why:no_share": "0/s +no_share"} {
+		out := show(t, func(store consensus.Store, pool string) {
+			m := join(store, pool, "a", "1 0 100 1000000 0 0 w:3 u:0"+note, consensus.Whole, 1)
+			m.req.Wanted, m.req.Demand = 0, consensus.Whole
+			m.sync(t)
+			require.NoError(t, consensus.SavePause(context.Background(), store, pool, throttle.Paused{Tag: "acme", Until: time.Now().Add(time.Minute)}))
+		}, "top")
+		require.Regexp(t, `(?m)^acme +0/s +0/s +`+want+" +0$", out, "a tag that is known for its pause")
+	}
 }
 
 // A watch of the tags goes on until it is interrupted, below a clock.

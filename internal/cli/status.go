@@ -18,7 +18,7 @@ func (c *CLI) statusCommand() *ucli.Command {
 		ArgsUsage: "[POOL ...]",
 		Description: "Without a POOL it is that of the settings. llm-map and http-sink have a pool for each of their limits, below that of " +
 			"the vertex, such as NAMESPACE/PIPELINE/VERTEX/requests.\n\nAll is as of the pool's newest sync. " +
-			"Pods that were not heard for a lease count as dead. --watch tells when nothing moves.",
+			"A SILENT pod hangs, was killed, or cannot reach the store. --watch tells when nothing moves.",
 		Flags: append(append(outputFlags("a line of JSON for each pool"), watchFlags()...),
 			&ucli.BoolFlag{Name: allName, Usage: "also documents that have ended, and pods that have died"}),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools

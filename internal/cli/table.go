@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -32,7 +33,12 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 		line("PAUSED", "%s", pauseText(&p))
 	}
 	if o.Frozen > 0 {
-		line("FROZEN", "no share grows for %s: %s", limit.ShortDuration(o.Frozen.Round(100*time.Millisecond)), printable(o.FrozenBy.Explain()))
+		line("FROZEN", "no share grows for %s: %s", seconds(o.Frozen), printable(o.FrozenBy.Explain()))
+	}
+	for i := range o.Processors {
+		if p := &o.Processors[i]; p.Overdue && !p.Gone() {
+			line("SILENT", "%s for %s; its share of %s is unused for %s more", printable(p.ID), seconds(p.Silent), percent(p.Claim), seconds(p.Left))
+		}
 	}
 	line("pods", "%s", podsText(o, all))
 	if len(o.Processors) > 0 {
@@ -57,7 +63,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 		}
 	}
 	if still > 0 {
-		line("still", "nothing has changed for %s: nobody syncs", limit.ShortDuration(still.Round(100*time.Millisecond)))
+		line("still", "nothing has changed for %s: nobody syncs", seconds(still))
 	}
 	_ = head.Flush()
 	writePods(out, o, all)
@@ -85,17 +91,37 @@ func writePods(out io.Writer, o *consensus.Overview, all bool) {
 		if p.Gone() && !all {
 			continue
 		}
-		throttled := cmp.Or(printable(p.Why()), "-")
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s ago\n", printable(p.ID), percent(p.Claim), percent(p.Demand),
-			fraction(operate.UseOf(o, p)), p.Waiting, throttled, p.PoolSize, configured(p), limit.ShortDuration(p.Silent.Round(100*time.Millisecond)))
+		demand, use, waiting, throttled := percent(p.Demand), fraction(operate.UseOf(o, p)), strconv.Itoa(p.Waiting), cmp.Or(printable(whyText(p)), "-")
+		if p.Overdue { // what it reported is outdated
+			demand, use, waiting, throttled = "-", "-", "-", why.CauseSilent
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s ago\n", printable(p.ID), percent(p.Claim), demand, use, waiting, throttled,
+			p.PoolSize, configured(p), seconds(p.Silent))
 	}
 	_ = table.Flush()
 }
 
+// whyText says what holds a pod's callers back, in a word and the tag.
+func whyText(p *consensus.OverviewRow) string {
+	s := p.Standing
+	s.Throttled = limit.Reason(operate.Word(string(s.Throttled)))
+	return s.Why()
+}
+
+// seconds formats a duration in tenths of a second.
+func seconds(d time.Duration) string { return limit.ShortDuration(d.Round(100 * time.Millisecond)) }
+
 // dead counts the dead pods.
-func dead(o *consensus.Overview) (n int) {
+func dead(o *consensus.Overview) int { return count(o, (*consensus.OverviewRow).Gone) }
+
+// silent counts the pods that should have synced by now, without the dead ones.
+func silent(o *consensus.Overview) int {
+	return count(o, func(p *consensus.OverviewRow) bool { return p.Overdue && !p.Gone() })
+}
+
+func count(o *consensus.Overview, is func(*consensus.OverviewRow) bool) (n int) {
 	for i := range o.Processors {
-		if o.Processors[i].Gone() {
+		if is(&o.Processors[i]) {
 			n++
 		}
 	}
@@ -116,8 +142,11 @@ func podsText(o *consensus.Overview, all bool) string {
 		claimed += o.Processors[i].Claim
 	}
 	more := ""
+	if n := silent(o); n > 0 {
+		more = fmt.Sprintf(", %d silent", n)
+	}
 	if n := dead(o); n > 0 {
-		more = fmt.Sprintf(", %d dead", n)
+		more += fmt.Sprintf(", %d dead", n)
 		if !all {
 			more += " (--" + allName + ")"
 		}
@@ -187,6 +216,7 @@ func stateOf(o *consensus.Overview, now time.Time) string {
 	}
 	add(len(operate.PausesAt(o.Pauses, now)) > 0, "PAUSED")
 	add(o.Frozen > 0, "FROZEN")
+	add(silent(o) > 0, "SILENT")
 	add(o.Override.Max > 0, "override")
 	add(len(o.Settings) > 1, "DISAGREE")
 	add(len(o.Unreadable) > 0, "not readable")

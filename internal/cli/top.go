@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -40,7 +42,11 @@ func top(cmd *ucli.Command) (act, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		uses, more := operate.Tags(&o, q), 0
+		spent, err := s.Spent(ctx, q)
+		if err != nil && !errors.Is(err, driver.ErrNoTills) { // then there are no budgets
+			return reply{}, err
+		}
+		uses, more := operate.Tags(&o, q, spent), 0
 		if !cmd.Bool(allName) && len(uses) > topTags {
 			uses, more = uses[:topTags], len(uses)-topTags
 		}
@@ -87,9 +93,9 @@ func writeTop(out io.Writer, pool string, r *operate.Reserved, uses []operate.Ta
 		}
 		target, by := "-", "-"
 		if u.By != "" {
-			by = u.By
+			by = operate.Word(u.By)
 		}
-		if u.Target > 0 {
+		if u.Target > 0 || throttle.Reason(u.By).Listed() {
 			target = fmt.Sprintf("%.4g/s", u.Target)
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%.3g/s\t%s\t%s\t%d\n", name, u.Demand, u.Used, target, by, u.Pods)

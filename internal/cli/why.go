@@ -31,7 +31,7 @@ func explain(o *consensus.Overview, now time.Time) why.Answer { return why.Expla
 type reasonJSON struct {
 	Pool  string `json:"pool"`
 	Why   string `json:"why"`
-	Cause string `json:"cause"` // a reason of the metrics, or none or nobody
+	Cause string `json:"cause"` // a reason of the metrics, or none, nobody or silent
 	Level string `json:"level"` // broken, held, usual or nobody
 }
 

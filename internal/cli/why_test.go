@@ -16,7 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-const acmeHeld = "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s"
+const acmeHeld = "acme is held at its rate cap of 60/s; 12 of 15 callers wait for it, the longest for 3.2 s"
 
 func TestWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -73,6 +73,41 @@ func TestWhyNot(t *testing.T) {
 	require.Equal(t, ExitStore, ExitCode(err), "whatever the command, a store that cannot be had")
 }
 
+// A pod that hangs uses nothing, whatever it reported last, and is shown until the store removes it.
+func TestASilentPodIsShown(t *testing.T) {
+	fill := func(silent time.Duration) func(consensus.Store, string) {
+		return func(store consensus.Store, pool string) {
+			alive := join(store, pool, "enrich-0", "1 0 400 1000000 0 0 w:40 u:740 why:limit h:40", consensus.Whole*74/100, 2)
+			alive.sync(t)
+			hung := join(store, pool, "enrich-1", "1 0 400 1000000 0 0 w:7 u:260 why:limit h:7", consensus.Whole*26/100, 2)
+			hung.sync(t)
+			for range silent / time.Second {
+				time.Sleep(time.Second)
+				alive.sync(t)
+			}
+		}
+	}
+	const silence = "enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more"
+	require.Equal(t, "orders/pipeline/enrich: "+silence+"; 40 callers wait\n", show(t, fill(11*time.Second), "why"))
+	out := show(t, fill(11*time.Second), "status")
+	require.Contains(t, out, "\nSILENT  enrich-1 for 11s; its share of 26.0 % is unused for 4s more\n")
+	require.Contains(t, out, "\npods    2, pool size 2 AGREE, 100.0 % of the limit claimed, 1 silent\n")
+	require.Contains(t, out, "\nuse     74.0 % of the limit, 40 waiting\n")
+	require.Regexp(t, `\nenrich-1 +26.0 % +- +- +- +silent +2 +400 per 1s +11s ago\n`, out)
+	require.Regexp(t, `enrich +2 +400 per 1s +74.0 % +40 +SILENT\n`, show(t, fill(11*time.Second), "pools"))
+	require.Contains(t, show(t, fill(11*time.Second), "status", "--json"), `"silent":"11s","overdue":true,"unusedFor":"4s"`)
+
+	require.Equal(t, "orders/pipeline/enrich: the limit of 400/s is used in full; 47 callers wait\n", show(t, fill(2*time.Second), "why"), "it may be late")
+	require.Contains(t, show(t, fill(17*time.Second), "status"), "\npods   1, pool size 2 DISAGREE, 74.0 % of the limit claimed\n", "it was removed")
+
+	only := func(store consensus.Store, pool string) {
+		join(store, pool, "enrich-0", "1 0 400 1000000 0 0 w:40 u:1000 why:limit h:40", consensus.Whole, 1).sync(t)
+		time.Sleep(11 * time.Second)
+	}
+	require.Contains(t, show(t, only, "why"), "enrich-0, the only pod, has been silent for 11 s: it hangs, was killed, or cannot reach the store\n")
+	require.Contains(t, show(t, only, "status"), "\nuse     0.0 % of the limit, 0 waiting\n")
+}
+
 // What has ended, and who has died, is shown with --all alone.
 func TestWhatHasEndedIsHidden(t *testing.T) {
 	fill := func(store consensus.Store, pool string) {
@@ -95,12 +130,8 @@ func TestWhatHasEndedIsHidden(t *testing.T) {
 	}
 	out := show(t, fill, "status")
 	require.NotContains(t, out, "documents")
-	require.NotContains(t, out, "\ndead")
-	require.Contains(t, out, "1 dead (--all)")
-	require.Contains(t, out, "why    nothing holds callers back\n", "who has died has no callers")
 	out = show(t, fill, "status", "--all")
 	require.Contains(t, out, "documents  limit, pause\n")
-	require.Contains(t, out, "\ndead")
 	out = show(t, fill, "pools")
 	require.NotContains(t, out, "gone")
 	out = show(t, fill, "pools", "--all")
@@ -109,6 +140,10 @@ func TestWhatHasEndedIsHidden(t *testing.T) {
 		fill(store, pool)
 		time.Sleep(20 * time.Second)
 	}
+	out = show(t, killed, "status")
+	require.NotContains(t, out, "\ndead")
+	require.Contains(t, out, "2 dead (--all)")
+	require.Contains(t, show(t, killed, "status", "--all"), "\ndead")
 	require.NotContains(t, show(t, killed, "pools"), "orders", "all have died without a word")
 	require.Contains(t, show(t, killed, "pools", "--all"), "orders")
 	require.Regexp(t, "no pod has asked the store for 2[0-9] s: they have ended, or cannot reach it", show(t, killed, "why"))

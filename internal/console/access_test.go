@@ -139,12 +139,12 @@ func TestATokenThatWasWithdrawnEndsItsSessions(t *testing.T) {
 	require.Equal(t, 200, code)
 }
 
-// The past is kept for a while, of so many pools at most; what somebody looks at is never forgotten.
+// Samples are kept for a while, and events of so many pools at most; what somebody looks at is never forgotten.
 func TestAFeedIsForgotten(t *testing.T) {
 	now := time.Now()
 	h := &hub{feeds: map[string]*feed{}}
 	add := func(pool string, left time.Duration, looks bool) {
-		h.feeds[pool] = &feed{pool: pool, wake: map[chan struct{}]bool{}, left: now.Add(-left)}
+		h.feeds[pool] = &feed{pool: pool, wake: map[chan struct{}]bool{}, left: now.Add(-left), samples: make([]sample, 5), events: make([]event, 2)}
 		if looks {
 			h.feeds[pool].wake[make(chan struct{})] = true
 		}
@@ -152,12 +152,14 @@ func TestAFeedIsForgotten(t *testing.T) {
 	add("looked at", 10*linger, true)
 	add("left", linger-1, false)
 	add("left long ago", linger, false)
-	h.forget(now)
-	require.Contains(t, h.feeds, "looked at")
-	require.Contains(t, h.feeds, "left", "a page that is loaded again shows the past")
-	require.NotContains(t, h.feeds, "left long ago")
+	h.forget(now, true)
+	kept := func(pool string) []int { return []int{len(h.feeds[pool].samples), len(h.feeds[pool].events)} }
+	require.Equal(t, []int{5, 2}, kept("looked at"))
+	require.Equal(t, []int{5, 2}, kept("left"), "a page that is loaded again shows the past")
+	require.Equal(t, []int{0, 2}, kept("left long ago"))
+	require.Equal(t, 5, h.feeds["left long ago"].droppedSamples)
 	for i := range 3 * mostFeeds {
-		h.forget(now)
+		h.forget(now, true)
 		add(fmt.Sprint(i), time.Second-time.Duration(i), false)
 	}
 	require.Len(t, h.feeds, mostFeeds)
@@ -214,11 +216,11 @@ func TestOnlyPoolsThatExistArePolledWhileSomebodyLooks(t *testing.T) {
 // What was known of a pool before is not shown for what is known of it now.
 func TestAPoolThatIsLookedAtAgainShowsNothingOld(t *testing.T) {
 	f := &feed{pool: "p"}
-	f.take(&consensus.Overview{Pool: "p"}, nil, nil, time.Now())
+	f.take(&consensus.Overview{Pool: "p"}, nil, nil, time.Now(), true)
 	var at position
 	require.NotNil(t, f.news(&at, time.Now()).Pool)
 	f.stale = true
 	require.Nil(t, f.news(&at, time.Now()).Pool)
-	f.take(&consensus.Overview{Pool: "p"}, nil, nil, time.Now())
+	f.take(&consensus.Overview{Pool: "p"}, nil, nil, time.Now(), true)
 	require.NotNil(t, f.news(&at, time.Now()).Pool)
 }

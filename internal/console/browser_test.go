@@ -1,6 +1,8 @@
 package console
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,4 +185,74 @@ func TestConsoleOnAPhone(t *testing.T) {
 	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`))
 	p.resize(t, size{width: 1000, height: 800, dark: true})
 	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`), "somebody has said so")
+}
+
+// Pools, pods and tags can be searched and sorted, and what is chosen stands in the address.
+func TestSearchAndSortInABrowser(t *testing.T) {
+	store := newCounted()
+	for i, waiting := range []int{0, 5, 90, 7} {
+		note := fmt.Sprintf("1 0 400 1000000 0 0 w:%d u:%d why:limit h:%d", waiting, 100*i, waiting)
+		join(t, store, fmt.Sprint("orders/", []string{"b", "a", "d", "c"}[i]), fmt.Sprint("pod-", i), note, consensus.Whole/2)
+		join(t, store, "many", fmt.Sprint("pod-", i), note, consensus.Whole/4)
+	}
+	_, c := serveEvery(t, store, "", 100*time.Millisecond)
+	p := chromium(t, c.url, size{width: 1000, height: 900})
+	p.text(t, "count", "5 pools")
+	names := func(table string) string {
+		return `[...document.querySelectorAll("` + table + ` td:first-child")].map(e => e.innerText.replace("orders/", "")).join(" ")`
+	}
+	enter := func(id, value string) {
+		p.eval(t, `(() => { const e = document.getElementById("`+id+`"); if (e.type === "checkbox") e.checked = `+strconv.FormatBool(value == "yes")+
+			`; else e.value = "`+value+`"; e.dispatchEvent(new Event("input")) })()`)
+	}
+	enter("q", "ORDERS/")
+	p.text(t, "count", "4 of 5 pools")
+	enter("sort", "name")
+	p.until(t, names("#pools")+` === "a b c d"`)
+	enter("sort", "waiting")
+	p.until(t, names("#pools")+` === "d c a b"`)
+	enter("waits", "yes")
+	p.until(t, names("#pools")+` === "d c a"`)
+	require.Equal(t, "#q=ORDERS%2F&sort=waiting&waits", p.eval(t, "location.hash"))
+	p.eval(t, "location.reload()")
+	p.until(t, names("#pools")+` === "d c a"`)
+	p.click(t, "#pools a")
+	p.until(t, `location.hash === "#pool=orders%2Fd&q=ORDERS%2F&sort=waiting&waits"`)
+	p.eval(t, `location.hash = "#pool=many&sort=use&waits"`)
+	p.until(t, names("#processors")+` === "pod-3 pod-2 pod-1"`)
+	enter("q", "2")
+	p.until(t, names("#processors")+` === "pod-2"`)
+	enter("q", "")
+	enter("waits", "no")
+	enter("sort", "")
+	p.until(t, names("#processors")+` === "pod-0 pod-1 pod-2 pod-3"`)
+	require.Equal(t, "#pool=many", p.eval(t, "location.hash"))
+	p.eval(t, `location.hash = "#pool=%E0%A4%A&sort=nonsense"`) // no page of a wrong address is broken
+	p.text(t, "banners", "the store has no record of this pool")
+
+	store.age.Store(int64(11 * time.Second))
+	p.eval(t, `location.hash = "#pool=many"`)
+	p.text(t, "banners", "Silent: pod-1 for 11 s; its share of 25.0 % is unused for 4.0 s more")
+	p.text(t, "t-granted", "0")
+	p.until(t, `document.querySelector("#processors tr").innerText.includes("silent")`)
+}
+
+// A line has a gap where a tag was not among the busiest, and no two lines have the same colour, whatever was drawn before.
+func TestTheChartOfTagsInABrowser(t *testing.T) {
+	_, c := serveEvery(t, newCounted(), "", time.Hour)
+	p := chromium(t, c.url, size{width: 1000, height: 900})
+	p.until(t, `!document.getElementById("list").hidden`)
+	p.eval(t, `samples = Array.from({length: 60}, (_, i) => ({at: 1e9 + 1000 * i, tags: {steady: 5, ...(i < 20 || i > 40 ? {comes: 3} : {}), toString: 1}}))`)
+	p.eval(t, `document.getElementById("quotacard").hidden = false; tags(1e9 + 60000)`)
+	parts := func(name string) string {
+		return p.eval(t, `(() => { const p = [...document.querySelectorAll("#tags path")].find(p => p.textContent === "`+name+`").getAttribute("d");
+			return p.split("M").length - 1 + " " + /NaN|undefined/.test(p) })()`)
+	}
+	require.Equal(t, "1 false", parts("steady"))
+	require.Equal(t, "2 false", parts("comes"))
+	for from := range 40 { // the busiest change all the time
+		p.eval(t, fmt.Sprintf(`samples = Array.from({length: 9}, (_, i) => ({at: 1e9 + 1000 * i,
+			tags: Object.fromEntries(Array.from({length: 8}, (_, k) => ["t" + (%d + k), 5 + k]))})); tags(1e9 + 9000)`, 3*from))
+		require.Equal(t, "8", p.eval(t, `String(new Set([...document.querySelectorAll("#tags path")].map(p => p.getAttribute("stroke"))).size)`))
+	}
 }

@@ -127,6 +127,7 @@ func Serve(ctx context.Context, c Config, listening func(addr net.Addr)) error {
 		ErrorLog:    slog.NewLogLogger(k.c.Logger.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
 	}}
+	go k.hub.record(ctx)
 	listening(set.Listeners()[0].Addr())
 	if err := server.Run(ctx); err != nil {
 		return fmt.Errorf("console: %w", err)

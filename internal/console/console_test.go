@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -450,4 +454,73 @@ func TestServe(t *testing.T) {
 	defer func() { require.NoError(t, taken.Close()) }()
 	err = Serve(t.Context(), Config{Store: memstore.New(), Listen: taken.Addr().String(), Logger: quiet}, func(net.Addr) {})
 	require.ErrorContains(t, err, "address already in use")
+}
+
+// Text has a contrast of 4.5 to what it stands on, and what is drawn one of 3, as WCAG AA has it.
+func TestContrast(t *testing.T) {
+	page, err := os.ReadFile("console.html")
+	require.NoError(t, err)
+	for name, rule := range map[string]string{"light": `:root \{`, "dark": `:root\[data-theme="dark"\] \{`} {
+		_, rest, _ := strings.Cut(string(page), strings.ReplaceAll(rule, `\`, ""))
+		block, _, _ := strings.Cut(rest, "}")
+		colours := map[string][4]float64{}
+		for _, m := range regexp.MustCompile(`--([a-z0-9-]+): #([0-9a-f]{6})([0-9a-f]{2})?;`).FindAllStringSubmatch(block, -1) {
+			n, err := strconv.ParseUint(m[2], 16, 32)
+			require.NoError(t, err)
+			alpha := uint64(255)
+			if m[3] != "" {
+				alpha, err = strconv.ParseUint(m[3], 16, 8)
+				require.NoError(t, err)
+			}
+			colours[m[1]] = [4]float64{float64(n >> 16), float64(n >> 8 & 255), float64(n & 255), float64(alpha) / 255}
+		}
+		requireContrast := func(least float64, of string, opacity float64, on ...string) {
+			under := colours[on[0]]
+			for _, more := range on[1:] {
+				under = mixed(colours[more], under, colours[more][3])
+			}
+			require.GreaterOrEqual(t, contrast(mixed(colours[of], under, opacity), under), least, "%s: %s on %s", name, of, on)
+		}
+		for _, text := range []string{"ink", "soft", "waiting", "bad", "warn", "good", "focus"} {
+			requireContrast(4.5, text, 1, "page")
+			requireContrast(4.5, text, 1, "card")
+		}
+		for _, text := range []string{"ink", "bad", "warn"} {
+			requireContrast(4.5, text, 1, "page", "warn-fill")
+			requireContrast(4.5, text, 1, "page", "bad-fill")
+		}
+		requireContrast(4.5, "card", 1, "focus") // the main button
+		for _, graphic := range []string{"granted", "waiting", "edge", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"} {
+			requireContrast(3, graphic, 1, "card")
+			if graphic != "edge" {
+				requireContrast(3, graphic, 1, "grid") // a bar
+				requireContrast(3, graphic, .9, "card")
+			}
+		}
+	}
+}
+
+// mixed returns a colour with an opacity over another.
+func mixed(over, under [4]float64, opacity float64) (c [4]float64) {
+	for i := range 3 {
+		c[i] = over[i]*opacity + under[i]*(1-opacity)
+	}
+	return c
+}
+
+// contrast is that of WCAG 2.
+func contrast(a, b [4]float64) float64 {
+	light := func(c [4]float64) (sum float64) {
+		for i, part := range []float64{.2126, .7152, .0722} {
+			v := c[i] / 255
+			if v <= .03928 {
+				v /= 12.92
+			} else {
+				v = math.Pow((v+.055)/1.055, 2.4)
+			}
+			sum += part * v
+		}
+		return sum
+	}
+	return (max(light(a), light(b)) + .05) / (min(light(a), light(b)) + .05)
 }

@@ -18,15 +18,24 @@ func changes(was, is *snapshot, now time.Time) (list []event) {
 	add := func(kind, format string, args ...any) {
 		list = append(list, event{now.UnixMilli(), kind, fmt.Sprintf(format, args...)})
 	}
-	before, after := ids(was), ids(is)
+	before, after := byID(was), byID(is)
 	for _, p := range is.Processors {
-		if !before[p.ID] {
+		switch old := before[p.ID]; {
+		case old == nil:
 			add("join", "%s joined", p.ID)
+		case p.Overdue && !old.Overdue:
+			add("leave", "%s is silent: it hangs, was killed, or cannot reach the store", p.ID)
+		case old.Overdue && !p.Overdue:
+			add("join", "%s is back", p.ID)
 		}
 	}
 	for _, p := range was.Processors {
-		if !after[p.ID] {
-			add("leave", "%s left, or its claim was removed", p.ID)
+		switch {
+		case after[p.ID] != nil:
+		case p.Overdue:
+			add("leave", "%s was removed: it was silent, and has not left", p.ID)
+		default:
+			add("leave", "%s left", p.ID)
 		}
 	}
 	list = append(list, pauseChanges(was, is, now)...)
@@ -98,7 +107,7 @@ func (r *tagRow) text() string {
 
 // text describes a quota.
 func (q *quotaInForce) text() string {
-	text := fmt.Sprintf("%s reserved, total %s, weight %d, %s",
+	text := fmt.Sprintf("%s reserved, rate cap %s, weight %d, %s",
 		cmp.Or(q.ReservedText, "nothing"), cmp.Or(q.TotalText, "none"), q.Weight, q.Class)
 	if q.Shadow {
 		text += ", shadow"
@@ -134,12 +143,12 @@ func limitChanges(was, is *snapshot, now time.Time) (list []event) {
 	return list
 }
 
-func ids(s *snapshot) map[string]bool {
-	set := map[string]bool{}
-	for _, p := range s.Processors {
-		set[p.ID] = true
+func byID(s *snapshot) map[string]*processor {
+	pods := map[string]*processor{}
+	for i := range s.Processors {
+		pods[s.Processors[i].ID] = &s.Processors[i]
 	}
-	return set
+	return pods
 }
 
 func pauseOf(s *snapshot, tag string) (order, bool) {

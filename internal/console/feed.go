@@ -9,6 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -79,8 +80,8 @@ func (f *feed) news(at *position, now time.Time) update {
 	return u
 }
 
-// take records the answer of the store. q is nil for a pool without quotas.
-func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Time) {
+// take records the answer of the store: what has changed, and with sampled a sample. q is nil for a pool without quotas.
+func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Time, sampled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.rouse()
@@ -101,8 +102,14 @@ func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Ti
 	if f.last != nil {
 		f.note(changes(f.last, &s, now)...)
 	}
-	f.last = &s
-	f.samples = append(f.samples, newSample(&s, now))
+	if f.last = &s; !sampled {
+		return
+	}
+	var before *sample
+	if n := len(f.samples); n > 0 {
+		before = &f.samples[n-1]
+	}
+	f.samples = append(f.samples, newSample(&s, before, now))
 	if more := len(f.samples) - mostSamples; more > 0 {
 		f.samples, f.droppedSamples = append([]sample{}, f.samples[more:]...), f.droppedSamples+more
 	}
@@ -135,7 +142,7 @@ func (f *feed) rouse() {
 	}
 }
 
-// A hub has the feeds of the pools that are being viewed, or were lately. It polls only those being viewed.
+// A hub has the feeds of pools. It polls those being viewed. The others it asks now and then, for events.
 type hub struct {
 	store      consensus.Store
 	every      time.Duration
@@ -145,22 +152,70 @@ type hub struct {
 	feeds map[string]*feed
 }
 
-// The history of a pool is kept for linger after the last viewer left, so that a reloaded page shows it. At most mostFeeds feeds are kept.
+// The samples of a pool are kept for linger after the last viewer left, so that a reloaded page shows them. Its events stay. At most
+// mostFeeds feeds are kept.
 const (
 	linger    = 2 * time.Minute
-	mostFeeds = 2 * mostStreams
+	mostFeeds = mostListed + mostStreams
 )
+
+// recordEvery is how many polling intervals pass between two looks at a pool that nobody views.
+const recordEvery = 10
+
+// record records the events of all pools, as far as the list shows them, until ctx ends.
+func (h *hub) record(ctx context.Context) {
+	tick := time.NewTicker(recordEvery * h.every)
+	defer tick.Stop()
+	for {
+		h.recordAll(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *hub) recordAll(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, askTimeout)
+	names, err := operate.Pools(within, h.store)
+	cancel()
+	if err != nil { // a viewer is told
+		return
+	}
+	for _, name := range names[:min(len(names), mostListed)] {
+		h.mu.Lock()
+		f := h.feed(name)
+		h.mu.Unlock()
+		if !f.viewed() {
+			h.ask(ctx, f, false)
+			h.gone(f)
+		}
+	}
+}
+
+func (f *feed) viewed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.wake) > 0
+}
+
+// feed returns the feed of a pool, made if need be. h.mu is held.
+func (h *hub) feed(pool string) *feed {
+	f := h.feeds[pool]
+	h.forget(time.Now(), f == nil)
+	if f == nil {
+		f = &feed{pool: pool, wake: map[chan struct{}]bool{}}
+		h.feeds[pool] = f
+	}
+	return f
+}
 
 // look starts viewing a pool. wake receives when there is news, until stop is called.
 func (h *hub) look(ctx context.Context, pool string) (f *feed, wake chan struct{}, stop func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f = h.feeds[pool]
-	if f == nil {
-		h.forget(time.Now())
-		f = &feed{pool: pool, wake: map[chan struct{}]bool{}}
-		h.feeds[pool] = f
-	}
+	f = h.feed(pool)
 	wake = make(chan struct{}, 1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,20 +236,27 @@ func (h *hub) look(ctx context.Context, pool string) (f *feed, wake chan struct{
 	}
 }
 
-// forget drops the feeds that had no viewer for long, and the surplus ones. h.mu is held.
-func (h *hub) forget(now time.Time) {
+// forget drops the samples of feeds that had no viewer for long, and feeds beyond the most that are kept, to make room for one more if need
+// be. h.mu is held.
+func (h *hub) forget(now time.Time, more bool) {
+	tooMany := len(h.feeds) - mostFeeds
+	if more {
+		tooMany++
+	}
 	var idle []*feed
 	for _, f := range h.feeds {
 		f.mu.Lock()
 		if len(f.wake) == 0 {
 			idle = append(idle, f)
+			if now.Sub(f.left) >= linger {
+				f.samples, f.droppedSamples = nil, f.droppedSamples+len(f.samples)
+			}
 		}
 		f.mu.Unlock()
 	}
-	slices.SortFunc(idle, func(a, b *feed) int { return a.left.Compare(b.left) })
-	tooMany := len(h.feeds) + 1 - mostFeeds
-	for i, f := range idle {
-		if i < tooMany || now.Sub(f.left) >= linger {
+	if tooMany > 0 {
+		slices.SortFunc(idle, func(a, b *feed) int { return a.left.Compare(b.left) })
+		for _, f := range idle[:min(tooMany, len(idle))] {
 			delete(h.feeds, f.pool)
 		}
 	}
@@ -204,7 +266,7 @@ func (h *hub) forget(now time.Time) {
 func (h *hub) poll(ctx context.Context, f *feed) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
-	for h.ask(ctx, f); !h.gone(f); h.ask(ctx, f) {
+	for h.ask(ctx, f, true); !h.gone(f); h.ask(ctx, f, true) {
 		select {
 		case <-ctx.Done():
 			return
@@ -231,7 +293,8 @@ func (h *hub) gone(f *feed) bool {
 // askTimeout bounds one request to the store.
 const askTimeout = 5 * time.Second
 
-func (h *hub) ask(ctx context.Context, f *feed) {
+// ask asks the store for a pool, and records the answer; with sampled also as a sample.
+func (h *hub) ask(ctx context.Context, f *feed, sampled bool) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
 	within, cancel := context.WithTimeout(ctx, askTimeout)
@@ -244,7 +307,7 @@ func (h *hub) ask(ctx context.Context, f *feed) {
 	if ctx.Err() != nil {
 		return // nobody has waited for the answer
 	}
-	f.take(&o, q, err, time.Now())
+	f.take(&o, q, err, time.Now(), sampled)
 }
 
 // note adds an event to the feed of a pool, if it has one.
@@ -266,7 +329,7 @@ func (h *hub) hurry(ctx context.Context, pool string) {
 	f := h.feeds[pool]
 	h.mu.Unlock()
 	if f != nil {
-		h.ask(ctx, f)
+		h.ask(ctx, f, true)
 	}
 }
 

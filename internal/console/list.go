@@ -36,6 +36,7 @@ type summary struct {
 	Frozen     bool    `json:"frozen"`
 	Override   bool    `json:"override"`
 	Disagree   bool    `json:"disagree"`
+	Silent     bool    `json:"silent"` // a pod of it is
 	// Why and Level are as in a snapshot.
 	Why   string    `json:"why"`
 	Level why.Level `json:"level"`
@@ -45,7 +46,8 @@ func summaryOf(s *snapshot) summary {
 	return summary{
 		Pool: s.Pool, Known: true, Limit: s.Limit, Use: s.Use, Waiting: s.Waiting, Processors: len(s.Processors), Paused: len(s.Pauses) > 0,
 		Frozen: s.Frozen > 0, Override: s.Override != nil, Disagree: s.Disagree != "",
-		Why: s.Why, Level: s.Level,
+		Silent: slices.ContainsFunc(s.Processors, func(p processor) bool { return p.Overdue }),
+		Why:    s.Why, Level: s.Level,
 	}
 }
 

@@ -92,7 +92,7 @@ func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaT
 	t.Known, _ = s.Knows(o)
 	q := s.inForce(t.Known).WithDefaults(o.Per)
 	rows := map[string]*tagRow{}
-	for _, u := range operate.Tags(o, q) {
+	for _, u := range operate.Tags(o, q, s.spent) {
 		r := newTagRow(&u, t.Known)
 		rows[r.ID] = &r
 	}
@@ -138,7 +138,7 @@ func newTagRow(u *operate.Tag, known bool) tagRow {
 		r.named(u.Tag, u.Hash)
 	}
 	if known && u.By != "" {
-		r.By = u.By
+		r.By = operate.Word(u.By)
 		if u.Target > 0 || !u.Pattern {
 			r.Target = &u.Target
 		}

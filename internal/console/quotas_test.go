@@ -126,7 +126,7 @@ func TestHeldByItsTotal(t *testing.T) {
 	join(t, store, "p", "a", ofHundred, consensus.Whole).withTags(t, tenants, map[string]int64{"beta": 50})
 	r := rowOf(t, table(t, store, tenants), "tag beta")
 	require.InDelta(t, 40, r.Demand, 0.1)
-	require.Equal(t, "total", r.By)
+	require.Equal(t, "rate_cap", r.By)
 }
 
 // A console with other quotas, or none, tells no targets and no names but those that were changed. A pool with quotas that bound
@@ -314,13 +314,13 @@ func TestChangeAQuota(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"ann changes the quota of tag acme: a sale",
-		"the quota of tag acme was changed: 30 per 1s reserved, total 50 per 1s, weight 1, interactive",
+		"the quota of tag acme was changed: 30 per 1s reserved, rate cap 50 per 1s, weight 1, interactive",
 		"ann changes the quota of tag acme: over",
-		"the quota of tag acme was changed: 30 per 1s reserved, total 50 per 1s, weight 2, batch",
+		"the quota of tag acme was changed: 30 per 1s reserved, rate cap 50 per 1s, weight 2, batch",
 		"ann changes the quota of tag free/y: trial",
-		"the quota of tag free/y was changed: 120 per 1m reserved, total 120 per 1m, weight 1, interactive",
+		"the quota of tag free/y was changed: 120 per 1m reserved, rate cap 120 per 1m, weight 1, interactive",
 		"ann changes the quota of all other tags: flood",
-		"the quota of all other tags was changed: nothing reserved, total 9 per 1s, weight 1, interactive",
+		"the quota of all other tags was changed: nothing reserved, rate cap 9 per 1s, weight 1, interactive",
 		"ann clears the quota of tag acme: enough",
 		"the quota of tag acme is as configured again",
 	}, events)

@@ -61,6 +61,9 @@ type processor struct {
 	Tag        string  `json:"tag"`
 	Configured string  `json:"configured"`
 	Silent     int64   `json:"silent"`
+	// Overdue says that it should have synced by now: what it reported is outdated, and its share is unused for Left more.
+	Overdue bool  `json:"overdue"`
+	Left    int64 `json:"left"`
 }
 
 // newSnapshot returns the snapshot of an overview at now.
@@ -92,7 +95,8 @@ func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
 		row := &o.Processors[i]
 		s.Processors = append(s.Processors, processor{
 			ID: row.ID, Share: row.Claim.Fraction(), Demand: row.Demand.Fraction(), Use: operate.UseOf(o, row), Waiting: row.Waiting,
-			Throttled: string(row.Throttled), Tag: row.Tag, Configured: operate.Configured(row), Silent: row.Silent.Milliseconds(),
+			Throttled: operate.Word(string(row.Throttled)), Tag: cmp.Or(row.Pattern, row.Tag), Configured: operate.Configured(row),
+			Silent: row.Silent.Milliseconds(), Overdue: row.Overdue, Left: row.Left.Milliseconds(),
 		})
 	}
 	return s
@@ -120,14 +124,15 @@ type sample struct {
 	Granted float64            `json:"granted"` // per second, or calls in flight
 	Waiting int                `json:"waiting"`
 	Shares  map[string]float64 `json:"shares"`
-	// Tags holds the use of the busiest tags, in tokens per second; nil without quotas.
+	// Tags holds the use of the busiest tags, and of those that were among them before, in tokens per second; nil without quotas.
 	Tags map[string]float64 `json:"tags,omitempty"`
 }
 
-// mostCharted bounds the tags of a sample.
+// mostCharted is how many of the busiest tags a sample has. At most as many more have been among them.
 const mostCharted = 8
 
-func newSample(s *snapshot, now time.Time) sample {
+// newSample returns the sample of a snapshot. before is the sample before it.
+func newSample(s *snapshot, before *sample, now time.Time) sample {
 	at := sample{At: now.UnixMilli(), Limit: s.PerSecond, Granted: s.PerSecond * s.Use, Waiting: s.Waiting, Shares: map[string]float64{}}
 	if s.Ramp > 0 {
 		at.Limit = min(at.Limit, s.Ramp)
@@ -136,19 +141,24 @@ func newSample(s *snapshot, now time.Time) sample {
 		at.Shares[p.ID] = p.Share
 	}
 	if s.Quotas != nil {
-		at.Tags = s.Quotas.busiest()
+		at.Tags = s.Quotas.busiest(before)
 	}
 	return at
 }
 
-// busiest returns the use of the busiest tags.
-func (t *quotaTable) busiest() map[string]float64 {
+// busiest returns the use of the busiest tags, and of those of them that a sample before has charted, so that their lines go on.
+func (t *quotaTable) busiest(before *sample) map[string]float64 {
 	rows := slices.Clone(t.Tags)
 	slices.SortStableFunc(rows, func(a, b tagRow) int { return cmp.Compare(b.Used, a.Used) })
 	used := map[string]float64{}
-	for i := range rows[:min(len(rows), mostCharted)] {
-		if rows[i].Used > 0 {
-			used[rows[i].Name] = rows[i].Used
+	for i := range rows {
+		r := &rows[i]
+		charted := false
+		if before != nil {
+			_, charted = before.Tags[r.Name]
+		}
+		if charted && len(used) < 2*mostCharted || i < mostCharted && r.Used > 0 {
+			used[r.Name] = r.Used
 		}
 	}
 	return used

@@ -77,7 +77,7 @@ func TestThePageSaysWhy(t *testing.T) {
 	_, c := serve(t, store, "")
 	var got update
 	follow(t, c, "/api/pool?name=p", func(u update) bool { got = u; return u.Pool != nil })
-	require.Equal(t, "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", got.Why)
+	require.Equal(t, "acme is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", got.Why)
 	require.Equal(t, why.Held, got.Level)
 	require.Equal(t, []any{400, 1.0}, []any{got.Pool.Max, got.Pool.Per}, "what the form of the limit begins with")
 	store.away.Store(true)
@@ -122,10 +122,12 @@ func TestPoolAsItMoves(t *testing.T) {
 	until("", nil)
 	require.InDelta(t, 10, last.PerSecond, 1e-9)
 	require.InDelta(t, 0.5, last.Use, 1e-9)
-	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m"}, last.Processors[0])
+	require.Equal(t, processor{
+		ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m", Left: 15000,
+	}, last.Processors[0])
 	var b *member
 	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", consensus.Whole/4) })
-	until("b left, or its claim was removed", func() { b.leave(t) })
+	until("b left", func() { b.leave(t) })
 	until("paused: everything by ann: night", func() {
 		require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "night", By: "ann"}))
 	})
@@ -184,7 +186,7 @@ func TestThePastIsBounded(t *testing.T) {
 	read := 0
 	for i := range 3 * mostSamples {
 		o := consensus.Overview{Pool: "p", Slots: i + 1}
-		f.take(&o, nil, nil, time.UnixMilli(int64(i)))
+		f.take(&o, nil, nil, time.UnixMilli(int64(i)), true)
 		if i%100 == 0 {
 			read += len(f.news(&reader, time.Now()).Samples)
 		}

@@ -175,6 +175,7 @@ type Pool struct {
 	ID         string   `json:"id"`
 	State      string   `json:"state"`
 	Processors int      `json:"processors"`
+	Silent     int      `json:"silent,omitempty"` // those of them that should have synced by now
 	PoolSize   int      `json:"poolSize"`
 	Agreed     bool     `json:"agreed"`
 	Wanted     float64  `json:"wanted"`
@@ -200,6 +201,8 @@ type Processor struct {
 	Claim    float64 `json:"claim"`
 	Demand   float64 `json:"demand"`
 	PoolSize int     `json:"poolSize"`
+	// Silent is how long ago it synced, as of this pod's last sync.
+	Silent Duration `json:"silent"`
 }
 
 // A Store is the pool's store.

@@ -40,7 +40,7 @@ func New(folder, pool, id string, log *slog.Logger) *File {
 	sum := sha256.Sum256([]byte(pool + "\x00" + id))
 	return &File{
 		path: filepath.Join(folder, "numathrottle-"+hex.EncodeToString(sum[:12])+".lock"),
-		is:   form{Pool: pool, ID: id}, log: log.With("pool", pool, "processor", id),
+		is:   form{Pool: pool, ID: id}, log: log.With("pool", pool, "pod", id),
 	}
 }
 

@@ -119,11 +119,27 @@ func (s *State) waiting() (callers int) {
 	return callers
 }
 
-// ofPool explains the reports of the pool's pods.
+// ofPool explains the reports of the pool's pods, and the silence of others.
 func ofPool(s *State) (Answer, bool) {
+	a, some := ofReports(s)
+	text := s.silence()
 	switch {
-	case len(s.Pods) == 0 && s.Silent > 0:
-		return Answer{CauseNobody, Nobody, "no pod has asked the store for " + span(s.Silent) + ": they have ended, or cannot reach it"}, true
+	case text == "":
+		return a, some
+	case !some || len(s.Pods) == 0:
+		return Answer{CauseSilent, Broken, text}, true
+	case a.Cause == string(limit.ReasonLimit) && s.used() < fullUse:
+		return Answer{CauseSilent, Broken, text + waits(s.waiting(), 0)}, true
+	}
+	a.Sentence = text + "; " + a.Sentence
+	return a, true
+}
+
+// ofReports explains the reports of the pool's pods.
+func ofReports(s *State) (Answer, bool) {
+	switch {
+	case len(s.Pods) == 0 && s.Gone > 0:
+		return Answer{CauseNobody, Nobody, "no pod has asked the store for " + span(s.Gone) + ": they have ended, or cannot reach it"}, true
 	case len(s.Pods) == 0:
 		return Answer{CauseNobody, Nobody, "nobody is in the pool"}, true
 	case s.Limit == "" && s.Slots == 0 && !s.Unknown && (s.Self == nil || s.Self.Reason == ""):
@@ -149,9 +165,11 @@ func ofPool(s *State) (Answer, bool) {
 type group struct {
 	reason limit.Reason
 	tag    string
+	tags   []string // those of its pods, each once, as a sentence names them
 	ids    []string
 	hold   limit.Hold // of all its pods
 	share  float64
+	used   float64
 }
 
 // fullUse is the fraction from which a limit counts as used in full, because measurements lag behind.
@@ -165,10 +183,16 @@ func (s *State) dominant() (worst group, some bool) {
 		if p.Reason == "" {
 			continue
 		}
-		at := slices.IndexFunc(groups, func(g group) bool { return g.reason == p.Reason && g.tag == p.Tag })
+		tag := p.Tag
+		if joins(p) {
+			tag = ""
+		}
+		at := slices.IndexFunc(groups, func(g group) bool {
+			return g.reason == p.Reason && g.tag == tag && g.hold.Blocked == p.Hold.Blocked
+		})
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, group{reason: p.Reason, tag: p.Tag})
+			groups = append(groups, group{reason: p.Reason, tag: tag})
 		}
 		groups[at].add(p)
 	}
@@ -177,6 +201,9 @@ func (s *State) dominant() (worst group, some bool) {
 		passing := (g.reason == limit.ReasonLimit || g.reason == limit.ReasonAdaptive) && g.tag == ""
 		return passing && g.hold.Callers == 0 && g.hold.Owed < leastOwed && s.used() < fullUse
 	})
+	if others := slices.DeleteFunc(slices.Clone(groups), s.isMomentary); len(others) > 0 {
+		groups = others
+	}
 	if len(groups) == 0 {
 		return group{}, false
 	}
@@ -186,10 +213,30 @@ func (s *State) dominant() (worst group, some bool) {
 	}), true
 }
 
+// joins reports whether a pod is in one group with all that are held back for its reason, whatever their tags.
+func joins(p *Pod) bool {
+	return p.Reason == limit.ReasonQuota && !p.Hold.Blocked || p.Reason == limit.ReasonBudget
+}
+
+// isMomentary reports whether the limit held a group back only for a moment: in the last second or two its pods used clearly less than
+// their shares.
+func (s *State) isMomentary(g group) bool {
+	if g.reason != limit.ReasonLimit || g.tag != "" || g.hold.Owed >= leastOwed || s.Ramp > 0 {
+		return false
+	}
+	return g.used > 0 && g.used < fullUse*g.share && g.share*s.PerSecond >= leastJudged && s.used() < fullUse
+}
+
+// leastJudged is the rate, in tokens per second, from which use in a second or two shows whether a limit binds.
+const leastJudged = 10
+
 // add adds a pod to a group. If the pod does not report whom it holds back, that is all its waiting callers.
 func (g *group) add(p *Pod) {
 	g.ids = append(g.ids, p.ID)
-	g.share += p.Share
+	g.share, g.used = g.share+p.Share, g.used+p.Used
+	if name := p.tagName(); !slices.Contains(g.tags, name) {
+		g.tags = append(g.tags, name)
+	}
 	h := p.Hold
 	if h == (limit.Hold{}) {
 		h.Callers = p.Waiting
@@ -197,7 +244,7 @@ func (g *group) add(p *Pod) {
 	g.hold.Callers += h.Callers
 	g.hold.Longest, g.hold.Left = max(g.hold.Longest, h.Longest), max(g.hold.Left, h.Left)
 	g.hold.Rate, g.hold.Owed = max(g.hold.Rate, h.Rate), max(g.hold.Owed, h.Owed)
-	g.hold.Blocked = g.hold.Blocked || h.Blocked
+	g.hold.Blocked, g.hold.Tags = h.Blocked, max(g.hold.Tags, h.Tags)
 }
 
 // used returns the fraction of the limit that the pods use together.
@@ -241,5 +288,5 @@ func ofTagPause(s *State) (Answer, bool) {
 
 func (s *State) tagPaused(p *limit.Paused, g *group) (Answer, bool) {
 	return broken(limit.ReasonPause, "tag %s is paused%s%s%s%s%s", plain(p.Tag), by(p.By), until(p.Until, s.Now), because(p.Reason),
-		waits(g.hold.Callers, g.hold.Longest), s.inPool(": ", "resume", " --tag "+argument(p.Tag)))
+		s.waitsOf(g), s.inPool(": ", "resume", " --tag "+argument(p.Tag)))
 }

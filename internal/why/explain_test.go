@@ -31,6 +31,25 @@ func stand(id string, r limit.Reason, tag string, waiting int, h limit.Hold) Pod
 	return Pod{ID: id, Share: .5, Used: .5, Waiting: waiting, Reason: r, Tag: tag, Hold: h}
 }
 
+func with4(h limit.Hold) limit.Hold {
+	h.Tags = 4
+	return h
+}
+
+func of(pattern string, p Pod) Pod {
+	p.Pattern = pattern
+	return p
+}
+
+func hung(id string, share float64) SilentPod {
+	return SilentPod{id, share, 11 * time.Second, 3200 * time.Millisecond}
+}
+
+func silent(s State, pods ...SilentPod) State {
+	s.Silent = pods
+	return s
+}
+
 func TestExplain(t *testing.T) {
 	idle := Pod{ID: "pod-9", Share: .25}
 	full := stand("pod-0", limit.ReasonLimit, "", 9, limit.Hold{Callers: 9})
@@ -54,8 +73,46 @@ func TestExplain(t *testing.T) {
 		},
 		"nobody": {pool(), "nobody is in the pool", "nobody", Nobody},
 		"all have died": {
-			with(pool(), func(s *State) { s.Silent = 3 * time.Minute }),
+			with(pool(), func(s *State) { s.Gone = 3 * time.Minute }),
 			"no pod has asked the store for 3 min: they have ended, or cannot reach it", "nobody", Nobody,
+		},
+		"a silent pod, and the rest of the limit is used": {
+			silent(pool(stand("a", limit.ReasonLimit, "", 40, limit.Hold{Callers: 40})), hung("enrich-1", .26)),
+			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; 40 callers wait", "silent", Broken,
+		},
+		"a silent pod, and nobody waits": {
+			silent(pool(idle), hung("enrich-1", .26)), "enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more", "silent", Broken,
+		},
+		"a silent pod without a share": {silent(pool(idle), hung("enrich-1", 0)), "enrich-1 has been silent for 11 s", "silent", Broken},
+		"a silent pod, and another cause": {
+			silent(only(limit.ReasonQuota, "acme", acme), hung("enrich-1", .26)),
+			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; acme is held at its rate cap of 60/s; 12 callers wait, " +
+				"the longest for 3.2 s", "quota", Held,
+		},
+		"a silent pod, and a joiner without a share": {
+			silent(pool(stand("pod-0", limit.ReasonNoShare, "", 2, two)), hung("enrich-1", 1)),
+			"enrich-1 has been silent for 11 s; its share of 100 % is unused for 4 s more; " +
+				"pod-0 has no share of the limit yet, and gets one with its next syncs; 2 callers wait", "no_share", Broken,
+		},
+		"silent pods": {
+			silent(pool(full), hung("b", .2), SilentPod{"c", .1, 5 * time.Second, 10 * time.Second}),
+			"b and c have been silent for up to 11 s; their shares of 30 % are unused for up to 10 s more; 9 callers wait", "silent", Broken,
+		},
+		"many silent pods": {
+			silent(pool(full), hung("b", .1), hung("c", .1), hung("d", .1), hung("e", .1)),
+			"4 of 5 pods have been silent for up to 11 s; their shares of 40 % are unused for up to 4 s more; 9 callers wait", "silent", Broken,
+		},
+		"the only pod is silent": {
+			silent(pool(), hung("a", 1)),
+			"a, the only pod, has been silent for 11 s: it hangs, was killed, or cannot reach the store", "silent", Broken,
+		},
+		"all pods are silent": {
+			silent(pool(), hung("a", .5), hung("b", .5)),
+			"all 2 pods have been silent for up to 11 s: they hang, were killed, or cannot reach the store", "silent", Broken,
+		},
+		"a silent pod, and a pause": {
+			with(silent(pool(full), hung("b", .2)), func(s *State) { s.Pauses = []limit.Paused{{By: "ann"}} }),
+			"paused by ann; 9 callers wait: numathrottle resume --pool p", "pause", Broken,
 		},
 		"no limit": {State{Now: now, Pods: []Pod{idle}}, "there is no limit: everything passes at once", "none", Usual},
 		"exempt calls alone": {
@@ -145,13 +202,13 @@ func TestExplain(t *testing.T) {
 			"all other tags are held at their cap, a change; 2 callers wait: numathrottle quota clear --other --pool p", "quota", Held,
 		},
 		"cap": {
-			only(limit.ReasonQuota, "acme", acme), "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+			only(limit.ReasonQuota, "acme", acme), "acme is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
 		},
 		"cap of a hash": {
 			only(limit.ReasonQuota, "#0d5f3a9c21", limit.Hold{Callers: 1, Longest: 90 * time.Second}),
-			"tag #0d5f3a9c21 is held at its cap; 1 caller waits, for 2 min", "quota", Held,
+			"tag #0d5f3a9c21 is held at its rate cap; 1 caller waits, for 2 min", "quota", Held,
 		},
-		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their cap; 2 callers wait", "quota", Held},
+		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their rate cap; 2 callers wait", "quota", Held},
 		"blocked": {
 			only(limit.ReasonQuota, "acme", limit.Hold{Callers: 2, Blocked: true}),
 			"acme is blocked by a total of 0; 2 callers wait", "quota", Broken,
@@ -174,18 +231,47 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonNoShare, "acme", two),
 			"acme has no share of its budgets yet, which are not spent; 2 callers wait", "no_share", Broken,
 		},
-		"a name with escape": {only(limit.ReasonQuota, "\x1b[2J", two), `"\x1b[2J" is held at its cap; 2 callers wait`, "quota", Held},
+		"a name with escape": {only(limit.ReasonQuota, "\x1b[2J", two), `"\x1b[2J" is held at its rate cap; 2 callers wait`, "quota", Held},
 		"pods that disagree: most callers": {
 			pool(full, stand("pod-1", limit.ReasonQuota, "acme", 12, acme), stand("pod-2", limit.ReasonNoShare, "", 1, limit.Hold{Callers: 1})),
-			"acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+			"acme is held at its rate cap of 60/s; 12 of 22 callers wait for it, the longest for 3.2 s", "quota", Held,
 		},
 		"the same tag at two pods": {
 			pool(stand("a", limit.ReasonQuota, "acme", 12, acme),
 				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3, Longest: 5 * time.Second, Rate: 60})),
-			"acme is held at its cap of 60/s; 15 callers wait, the longest for 5.0 s", "quota", Held,
+			"acme is held at its rate cap of 60/s; 15 callers wait, the longest for 5.0 s", "quota", Held,
+		},
+		"several tags": {
+			pool(stand("a", limit.ReasonQuota, "acme", 12, acme), stand("b", limit.ReasonQuota, "zeta", 3, limit.Hold{Callers: 3, Rate: 7, Tags: 1})),
+			"acme and zeta are held at their rate caps; 15 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"more tags than pods name": {
+			pool(stand("a", limit.ReasonQuota, "acme", 12, with4(acme)), idle),
+			"4 tags, such as acme, are held at their rate caps; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"a tag of a pattern": {
+			pool(of("free/*", stand("a", limit.ReasonQuota, "#0d5f3a9c21", 12, acme)), idle),
+			"a tag of free/* is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"more tags, and the worst goes by a pattern": {
+			pool(of("free/*", stand("a", limit.ReasonQuota, "#0d5f3a9c21", 12, with4(acme))), idle),
+			"4 tags, such as a tag of free/*, are held at their rate caps; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"budgets of several tags": {
+			pool(stand("a", limit.ReasonBudget, "acme", 2, two), stand("b", limit.ReasonBudget, "zeta", 2, two)),
+			"acme and zeta have spent their budgets; 4 callers wait", "budget", Held,
+		},
+		"the limit at the moment of a sync alone": {
+			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 5}},
+				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3})),
+			"acme is held at its rate cap; 3 of 8 callers wait for it", "quota", Held,
+		},
+		"the limit at a moment, and nothing else": {
+			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 5}}, idle),
+			"calls at a wait for their next tokens, while the pool uses 20 % of the limit of 400/s; 5 callers wait", "limit", Held,
 		},
 		"a pod of an earlier release": {
-			pool(stand("a", limit.ReasonQuota, "acme", 12, limit.Hold{})), "acme is held at its cap; 12 callers wait", "quota", Held,
+			pool(stand("a", limit.ReasonQuota, "acme", 12, limit.Hold{})), "acme is held at its rate cap; 12 callers wait", "quota", Held,
 		},
 		"pause": {
 			with(pool(full, full2), func(s *State) {

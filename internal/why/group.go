@@ -13,7 +13,7 @@ const leastOwed = time.Second
 
 // ofGroup explains the cause of a group.
 func ofGroup(s *State, g *group) (Answer, bool) {
-	wait := waits(g.hold.Callers, g.hold.Longest)
+	wait := s.waitsOf(g)
 	if g.tag != "" {
 		return ofTag(s, g)
 	}
@@ -73,6 +73,9 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 			s.inPool(": ", "debt forgive", ""))
 	case s.Ramp > 0 && s.Ramp < s.PerSecond*(1-1e-6):
 		return held(cause, "%s ramps up, and is at %s%s", s.limitText(), rate(s.Ramp), wait)
+	case s.isMomentary(*g):
+		return held(cause, "calls at %s wait for their next tokens, while the pool uses %s of %s%s", pods(g.ids, len(s.Pods)),
+			percent(used), s.limitText(), wait)
 	case used < fullUse && len(g.ids) < len(s.Pods):
 		verb := "has used its share"
 		if len(g.ids) > 1 {
@@ -103,8 +106,12 @@ func (s *State) changed(tag string) (order, remedy string) {
 
 // ofTag explains the quota of a tag, or its pause, as the cause.
 func ofTag(s *State, g *group) (Answer, bool) {
-	wait := waits(g.hold.Callers, g.hold.Longest)
-	tag, is, has := named(g.tag)
+	wait := s.waitsOf(g)
+	tag, many := g.subject()
+	is, has, its := "is", "has", "its"
+	if many || g.tag == consensus.TagOthers || len(g.tags) > 0 && g.tags[0] == allOthers {
+		is, has, its = "are", "have", "their"
+	}
 	order, remedy := s.changed(g.tag)
 	switch g.reason { //nolint:exhaustive // the others are none of a tag
 	case limit.ReasonPause:
@@ -119,16 +126,22 @@ func ofTag(s *State, g *group) (Answer, bool) {
 			return broken(g.reason, "%s %s blocked by a total of 0%s%s%s", tag, is, strings.TrimSuffix(order, ","), wait, remedy)
 		}
 		of := ""
-		if g.hold.Rate > 0 {
+		switch {
+		case many:
+			of = "s"
+		case g.hold.Rate > 0:
 			of = " of " + rate(g.hold.Rate)
 		}
-		return held(g.reason, "%s %s held at %s cap%s%s%s%s", tag, is, its(is), of, strings.TrimSuffix(order, ","), wait, remedy)
+		return held(g.reason, "%s %s held at %s rate cap%s%s%s%s", tag, is, its, of, strings.TrimSuffix(order, ","), wait, remedy)
 	case limit.ReasonBudget:
-		end := ""
+		end, budget := "", "budget"
+		if many {
+			budget = "budgets"
+		}
 		if g.hold.Left > 0 {
 			end = until(s.Now.Add(g.hold.Left), s.Now)
 		}
-		return held(g.reason, "%s %s spent %s budget%s%s%s%s", tag, has, its(is), order, end, wait, remedy)
+		return held(g.reason, "%s %s spent %s %s%s%s%s%s", tag, has, its, budget, order, end, wait, remedy)
 	case limit.ReasonNames:
 		return held(g.reason, "more names of a pattern are in use than are told apart: %s shares a quota with others%s", tag, wait)
 	case limit.ReasonAdaptive:
@@ -136,14 +149,7 @@ func ofTag(s *State, g *group) (Answer, bool) {
 	case limit.ReasonClass:
 		return held(g.reason, "%s waits while tags of a higher class use %s%s", tag, s.limitText(), wait)
 	case limit.ReasonNoShare:
-		return broken(g.reason, "%s %s no share of %s budgets yet, which are not spent%s", tag, has, its(is), wait)
+		return broken(g.reason, "%s %s no share of %s budgets yet, which are not spent%s", tag, has, its, wait)
 	}
 	return held(limit.ReasonOther, "%s %s held back (%s)%s", tag, is, plain(string(g.reason)), wait)
-}
-
-func its(is string) string {
-	if is == "are" {
-		return "their"
-	}
-	return "its"
 }

@@ -33,13 +33,16 @@ func Pool(o *consensus.Overview, now time.Time) State {
 	}
 	s.Differing = consensus.Differing(o.Settings)
 	for i := range o.Processors {
-		if row := &o.Processors[i]; row.Gone() { // its reports are outdated
-			if s.Silent == 0 || row.Silent < s.Silent {
-				s.Silent = row.Silent
+		switch row := &o.Processors[i]; {
+		case row.Gone():
+			if s.Gone == 0 || row.Silent < s.Gone {
+				s.Gone = row.Silent
 			}
-			continue
+		case row.Overdue:
+			s.Silent = append(s.Silent, SilentPod{row.ID, row.Claim.Fraction(), row.Silent, row.Left})
+		default:
+			s.Pods = append(s.Pods, pod(o, row))
 		}
-		s.Pods = append(s.Pods, pod(o, &o.Processors[i]))
 	}
 	return s
 }
@@ -58,7 +61,8 @@ func orders(c *consensus.QuotaChanges) map[string]Order {
 
 func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
 	p := Pod{
-		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row), Waiting: row.Waiting, Reason: row.Throttled, Tag: row.Tag, Hold: row.Hold,
+		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row), Waiting: row.Waiting, Reason: row.Throttled, Tag: row.Tag, Pattern: row.Pattern,
+		Hold: row.Hold,
 	}
 	if p.Hold.Left > 0 {
 		p.Hold.Left = max(p.Hold.Left-row.Silent, 0)
@@ -66,9 +70,11 @@ func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
 	return p
 }
 
-// PartOf returns the fraction of the limit in force that a pod uses. The pod reports its use of its configured limit.
+// PartOf returns the fraction of the limit in force that a pod uses; 0 for a silent one. The pod reports its use of its configured limit.
 func PartOf(o *consensus.Overview, row *consensus.OverviewRow) float64 {
 	switch {
+	case row.Overdue:
+		return 0
 	case row.Max > 0 && o.Max > 0 && o.Per > 0:
 		return row.Used * float64(row.Max) / row.Per.Seconds() / (float64(o.Max) / o.Per.Seconds())
 	case row.Slots > 0 && o.Slots > 0:

@@ -110,7 +110,7 @@ func (s *State) setOwn(self *Self, own *Own) {
 
 // hold returns the hold-up of callers here, as a pod reports it.
 func (o *Own) hold() limit.Hold {
-	h := limit.Hold{Callers: o.Hold.Waiting, Rate: o.Hold.Rate, Blocked: o.Hold.Blocked, Owed: o.Hold.Owed}
+	h := limit.Hold{Callers: o.Hold.Waiting, Rate: o.Hold.Rate, Blocked: o.Hold.Blocked, Owed: o.Hold.Owed, Tags: o.Hold.Tags}
 	if o.Hold.OfTag { // for the limit itself, only the time of continuous waiting is known
 		h.Longest = o.Hold.Longest
 	}

@@ -92,7 +92,7 @@ func TestOneSentence(t *testing.T) {
 
 		a.begin(ctx, "acme", 12)
 		time.Sleep(20 * time.Second)
-		same(`^acme is held at its cap of 1/s; 1[0-2] callers wait, the longest for [0-9]`)
+		same(`^acme is held at its rate cap of 1/s; 1[0-2] callers wait, the longest for [0-9]`)
 
 		_, err := b.m.Pause(ctx, time.Now().Add(time.Hour), "night")
 		require.NoError(t, err)
@@ -100,15 +100,15 @@ func TestOneSentence(t *testing.T) {
 		same(`^paused by b until [0-9:]+ UTC \(night\); 1[23] callers wait: numathrottle resume --pool p$`)
 		require.NoError(t, consensus.ClearPause(ctx, store, "p", ""))
 		time.Sleep(3 * time.Second)
-		same(`^acme is held at its cap`)
+		same(`^acme is held at its rate cap`)
 
 		a.begin(ctx, "beta", 40)
 		b.begin(ctx, "beta", 40)
 		time.Sleep(10 * time.Second)
-		same(`^the limit of 400/s is used in full; [0-9]+ callers wait`)
+		same(`^the limit of 400/s is used in full; [0-9]+ (of [0-9]+ )?callers wait`)
 		require.NoError(t, consensus.SaveOverride(ctx, store, "p", consensus.Override{Max: 200, By: "ann"}))
 		time.Sleep(10 * time.Second)
-		same(`^the limit of 200/s, an override by ann, is used in full; [0-9]+ callers wait: numathrottle limit clear --pool p$`)
+		same(`^the limit of 200/s, an override by ann, is used in full; [0-9]+ (of [0-9]+ )?callers wait( for it)?: numathrottle limit clear --pool p$`)
 	})
 }
 
@@ -190,12 +190,12 @@ func TestAProcessThatGrantsNothingSpeaksForItself(t *testing.T) {
 		Held: true, Hold: throttle.HoldUp{Reason: limit.ReasonNoShare, Waiting: 1},
 	}
 	require.False(t, own.Ready())
-	require.Equal(t, Answer{"no_share", Broken, "b has no share of the limit yet, and gets one with its next syncs; 1 caller waits"},
+	require.Equal(t, Answer{"no_share", Broken, "b has no share of the limit yet, and gets one with its next syncs; 1 of 13 callers waits for it"},
 		Explain(Process(&v, own, now)))
 	own.Lease = limit.Lease{Share: limit.WholeShare / 2}
 	require.True(t, own.Ready())
 	own.Held = false
-	require.Equal(t, "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", Explain(Process(&v, own, now)).Sentence)
+	require.Equal(t, "acme is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", Explain(Process(&v, own, now)).Sentence)
 }
 
 // A told error knows what to do about it.

@@ -34,8 +34,10 @@ type State struct {
 	Frozen     time.Duration
 	FrozenBy   driver.FreezeCause
 	Pods       []Pod
-	// Silent is how long ago the last of the now silent pods was active.
-	Silent time.Duration
+	// Silent are the pods that should have synced by now, and are not among Pods. Gone is how long ago the last of those was active that
+	// have died.
+	Silent []SilentPod
+	Gone   time.Duration
 	// Self is the asking process; nil: an observer.
 	Self *Self
 	// Failure is the error of the store in its own words, and Remedy the remedy, if known; see FailureOf.
@@ -53,11 +55,19 @@ type Pod struct {
 	ID          string
 	Share, Used float64
 	// Waiting counts all its waiting callers. Reason says why a call would have to wait; empty: it would not. Tag is the tag whose quota or
-	// pause that is, as in consensus.Standing.
+	// pause that is, and Pattern that of its quota, as in consensus.Standing.
 	Waiting int
 	Reason  limit.Reason
 	Tag     string
+	Pattern string
 	Hold    limit.Hold
+}
+
+// A SilentPod has not synced For so long. Its Share is nobody else's for Left more.
+type SilentPod struct {
+	ID        string
+	Share     float64
+	For, Left time.Duration
 }
 
 // A Self is a process's view of itself.
@@ -108,4 +118,5 @@ type Answer struct {
 const (
 	CauseNone   = "none"   // nothing holds callers back
 	CauseNobody = "nobody" // nobody is in the pool
+	CauseSilent = "silent" // a pod is silent, and its share is unused
 )

@@ -30,17 +30,39 @@ func argument(name string) string {
 	return "'" + strings.ReplaceAll(strings.Trim(strconv.Quote(name), `"`), "'", `'\''`) + "'"
 }
 
-// named returns a tag as the subject of a sentence, with "is" or "are", and "has" or "have".
-func named(tag string) (subject, is, has string) {
+const allOthers = "all other tags"
+
+// tagName names the tag of a pod: by the pattern of its quota if only a hash of it is known.
+func (p *Pod) tagName() string {
 	switch {
-	case tag == "": // it was not reported
-		return "a tag", "is", "has"
-	case tag == consensus.TagOthers:
-		return "all other tags", "are", "have"
-	case strings.HasPrefix(tag, "#"):
-		return "tag " + plain(tag), "is", "has"
+	case p.Tag == "": // it was not reported
+		return "a tag"
+	case p.Tag == consensus.TagOthers:
+		return allOthers
+	case p.Pattern != "":
+		return "a tag of " + plain(p.Pattern)
+	case strings.HasPrefix(p.Tag, "#"):
+		return "tag " + plain(p.Tag)
 	}
-	return plain(tag), "is", "has"
+	return plain(p.Tag)
+}
+
+// subject names the tags of a group as the subject of a sentence; many: there are several.
+func (g *group) subject() (text string, many bool) {
+	n := max(len(g.tags), g.hold.Tags)
+	switch {
+	case n == 1:
+		return g.tags[0], false
+	case n > mostNamed || n > len(g.tags):
+		return fmt.Sprintf("%d tags, such as %s,", n, g.tags[0]), true
+	}
+	return list(g.tags), true
+}
+
+// list lists names.
+func list(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // clock formats a moment, without the date if it is on the day of now.
@@ -112,6 +134,65 @@ func waits(callers int, longest time.Duration) string {
 		return fmt.Sprintf("; %d callers wait, the longest for %s", callers, span(longest))
 	}
 	return fmt.Sprintf("; %d callers wait", callers)
+}
+
+// mostNamed is how many pods or tags a sentence names.
+const mostNamed = 3
+
+// silence says which pods are silent, for how long, and what that costs; empty: none is.
+func (s *State) silence() string {
+	n := len(s.Silent)
+	if n == 0 {
+		return ""
+	}
+	var ids []string
+	var share float64
+	var longest, left time.Duration
+	for _, p := range s.Silent {
+		ids, longest = append(ids, plain(p.ID)), max(longest, p.For)
+		if share += p.Share; p.Share > 0 {
+			left = max(left, p.Left)
+		}
+	}
+	has, their, is, upTo, fate := "has", "its share", "is", "", "it hangs, was killed"
+	if n > 1 {
+		has, their, is, upTo, fate = "have", "their shares", "are", "up to ", "they hang, were killed"
+	}
+	who := fmt.Sprintf("%d of %d pods", n, n+len(s.Pods))
+	switch {
+	case len(s.Pods) == 0 && n == 1:
+		who = ids[0] + ", the only pod,"
+	case len(s.Pods) == 0:
+		who = fmt.Sprintf("all %d pods", n)
+	case n == 1:
+		who = ids[0]
+	case n <= mostNamed:
+		who = list(ids)
+	}
+	text := fmt.Sprintf("%s %s been silent for %s%s", who, has, upTo, span(longest))
+	switch {
+	case len(s.Pods) == 0: // without syncs the store removes nobody
+		return text + ": " + fate + ", or cannot reach the store"
+	case percent(share) == percent(0):
+		return text
+	}
+	return fmt.Sprintf("%s; %s of %s %s unused for %s%s more", text, their, percent(share), is, upTo, whole(left))
+}
+
+// waitsOf says how many of the waiting callers wait for the cause of a group.
+func (s *State) waitsOf(g *group) string {
+	all, n := s.waiting(), g.hold.Callers
+	if n <= 0 || n >= all {
+		return waits(min(n, all), g.hold.Longest)
+	}
+	text, verb := "", "wait"
+	if n == 1 {
+		verb = "waits"
+	}
+	if g.hold.Longest > 0 {
+		text = ", the longest for " + span(g.hold.Longest)
+	}
+	return fmt.Sprintf("; %d of %d callers %s for it%s", n, all, verb, text)
 }
 
 // pods names some of the pods of a group.

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
@@ -20,6 +21,7 @@ type core struct {
 	pace
 
 	answer   driver.Answer // the last one
+	removed  []RosterRow   // by the store, between the last two; not logged yet
 	notes    []note        // of its roster, in the same order
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause
@@ -179,6 +181,7 @@ func (c *core) receive(now time.Duration, a *driver.Answer) {
 	c.last, c.lastTime, c.unanswered, c.recalled = driver.Ticket{Seq: c.sent.Seq, Nonce: c.sent.Nonce}, a.Time, nil, driver.Ticket{}
 	c.history.add(c.last)
 	c.revision = max(c.revision, a.Revision)
+	c.removed = append(c.removed, removedBy(&c.answer, a)...)
 	c.lease, c.answer = a.Lease, *a
 	c.frozen, c.frozenBy = 0, a.FrozenBy
 	if a.Frozen > 0 {
@@ -191,6 +194,18 @@ func (c *core) receive(now time.Duration, a *driver.Answer) {
 	}
 	c.lacked = c.docs.Lost()
 	c.changed = c.docs.Take(c.sent.Documents, a.Documents)
+}
+
+// removedBy returns the processors that the store has removed between two answers, because they were silent for too long. Others have left.
+func removedBy(was, is *driver.Answer) (removed []RosterRow) {
+	more := time.Duration(is.Time-was.Time) * time.Microsecond
+	for _, row := range was.Roster {
+		listed := slices.ContainsFunc(is.Roster, func(r RosterRow) bool { return r.ID == row.ID })
+		if row.Silent += more; !listed && more > row.Left {
+			removed = append(removed, row)
+		}
+	}
+	return removed
 }
 
 // others iterates over the notes of all other live processors.

@@ -53,6 +53,7 @@ type situation struct {
 	quotas    error         // why a document of quotas cannot be read
 	stopped   error         // why a document that stops this processor cannot be read
 	settings  string        // of processors whose settings disagree; empty: they agree
+	removed   []RosterRow   // processors that the store has removed since the last answer
 	spent     spentList     // corrections of spent budgets that were not logged yet
 	orders    orders        // in force
 }
@@ -81,7 +82,7 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	case s.state == StateReplaced && !b.replaced:
 		lines = append(lines, logLine{
 			slog.LevelError,
-			"another process joined the pool under this processor's ID; this one draws nothing: give each its own ID", nil,
+			"another process joined the pool under this pod's ID; this one draws nothing: give each its own ID", nil,
 		})
 	case s.frozen > 0 && !b.frozen && s.state != StateReplaced:
 		b.frozen = true
@@ -89,6 +90,12 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	case s.frozen <= 0 && b.frozen && s.state == StateHolding:
 		b.frozen = false
 		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
+	}
+	for i := range s.removed {
+		r := &s.removed[i]
+		lines = append(lines, logLine{slog.LevelInfo, "a pod that has not left was removed from the pool: it was silent for too long", []any{
+			"removed", r.ID, "silent", r.Silent.Round(time.Millisecond), "share", r.Claim,
+		}})
 	}
 	lines = append(lines, b.slowed(s)...)
 	lines = append(lines, b.unread(s.stopped)...)
@@ -149,9 +156,9 @@ func (b *logbook) disagreed(settings string) []logLine {
 	}
 	b.settings = settings
 	if settings == "" {
-		return []logLine{{slog.LevelInfo, "all processors of the pool have the same settings again", nil}}
+		return []logLine{{slog.LevelInfo, "all pods of the pool have the same settings again", nil}}
 	}
-	return []logLine{{slog.LevelWarn, "processors of the pool have settings that disagree", []any{"settings", settings}}}
+	return []logLine{{slog.LevelWarn, "pods of the pool have settings that disagree", []any{"settings", settings}}}
 }
 
 // failed records a failed sync. A single lost sync is not worth a line: the next one follows before the lease ends.
@@ -175,7 +182,7 @@ func (b *logbook) failed(now time.Time, s *situation) []logLine {
 	b.unknown = timedOut(s.err)
 	message := "syncs with the pool's store fail"
 	if contended {
-		message = "syncs with the pool's store come too late: more processors write than it can serve"
+		message = "syncs with the pool's store come too late: more pods write than it can serve"
 	}
 	return []logLine{{slog.LevelWarn, message, []any{
 		"effect", b.effect(s), "error", s.err, "for", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,

@@ -2,6 +2,7 @@ package consensus_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -40,11 +41,61 @@ func TestAMemberLogsFreezeAndLoss(t *testing.T) {
 			lines = append(lines, message)
 		}
 		require.Len(t, lines, 5, text.String())
-		require.Contains(t, lines[0], `"the pool is new to the store: nothing is granted yet" pool=p processor=a for=15s because=`)
-		require.Contains(t, lines[1], `"the pool is no longer frozen" pool=p processor=a share=`)
-		require.Contains(t, lines[2], `"syncs with the pool's store fail" pool=p processor=a effect="what was granted is good for `)
+		require.Contains(t, lines[0], `"the pool is new to the store: nothing is granted yet" pool=p pod=a for=15s because=`)
+		require.Contains(t, lines[1], `"the pool is no longer frozen" pool=p pod=a share=`)
+		require.Contains(t, lines[2], `"syncs with the pool's store fail" pool=p pod=a effect="what was granted is good for `)
 		require.Contains(t, lines[2], `error="connection refused"`)
 		require.Contains(t, lines[3], `effect="nothing is granted until the store answers"`)
-		require.Contains(t, lines[4], `"the pool's store answers again" pool=p processor=a after=`)
+		require.Contains(t, lines[4], `"the pool's store answers again" pool=p pod=a after=`)
+	})
+}
+
+// The others see that a pod is silent, and say once each that the store has removed it. A pod that leaves is no news.
+func TestASilentPodIsSeenAndItsRemovalLogged(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		var logs [2]bytes.Buffer
+		var nodes []*node
+		for i, id := range []string{"a", "b"} {
+			nodes = append(nodes, limited(t, s, id, thousand, 2, consensus.WithLogger(slog.New(slog.NewTextHandler(&logs[i], nil)))))
+		}
+		hung, leaver := limited(t, s, "hung", thousand, 2), limited(t, s, "leaver", thousand, 2)
+		time.Sleep(20 * time.Second)
+		require.Zero(t, nodes[0].m.View().Silent)
+		hung.link.cut.Store(true)
+		require.NoError(t, leaver.th.Close())
+		time.Sleep(8 * time.Second)
+		for _, n := range nodes {
+			v := n.m.View()
+			require.Equal(t, 1, v.Silent)
+			rows := v.Overview().Processors
+			require.Len(t, rows, 3)
+			require.Equal(t, []bool{false, false, true}, []bool{rows[0].Overdue, rows[1].Overdue, rows[2].Overdue})
+			require.InDelta(t, 8, rows[2].Silent.Seconds(), 2.1)
+			require.InDelta(t, 7, rows[2].Left.Seconds(), 2.1)
+		}
+		time.Sleep(20 * time.Second)
+		for i, n := range nodes {
+			require.Zero(t, n.m.View().Silent)
+			require.Equal(t, 1, strings.Count(logs[i].String(), "was removed from the pool"), logs[i].String())
+			const line = `level=INFO msg="a pod that has not left was removed [^"]*" pool=pool pod=%s removed=hung silent=1[5-7]`
+			require.Regexp(t, fmt.Sprintf(line, n.m.View().ID), logs[i].String())
+		}
+	})
+}
+
+// A process that was stopped itself does not take those who left meanwhile for removed.
+func TestWhoWasStoppedTakesNobodyForRemoved(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		var log bytes.Buffer
+		stopped := limited(t, s, "a", thousand, 2, consensus.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		leaver, _ := limited(t, s, "b", thousand, 2), limited(t, s, "c", thousand, 2)
+		time.Sleep(20 * time.Second)
+		stopped.link.cut.Store(true)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, leaver.th.Close())
+		time.Sleep(25 * time.Second)
+		stopped.link.cut.Store(false)
+		time.Sleep(5 * time.Second)
+		require.NotContains(t, log.String(), "was removed from the pool")
 	})
 }

@@ -131,7 +131,7 @@ func TestContentionIsNotSaidWhileTheShareIsGood(t *testing.T) {
 	require.Empty(t, said(&b, 250*time.Millisecond, repeat(1000, good)...))
 	gone := situation{err: behind, state: StateLost, onLoss: Stop}
 	require.Equal(t, []string{
-		"0s WARN syncs with the pool's store come too late: more processors write than it can serve: nothing is granted until the store answers",
+		"0s WARN syncs with the pool's store come too late: more pods write than it can serve: nothing is granted until the store answers",
 	}, said(&b, 250*time.Millisecond, repeat(100, gone)...))
 }
 

@@ -77,7 +77,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		return nil, err
 	}
 	m := &Member{
-		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
+		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.log.With("pool", pool, "pod", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
 		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, lock: witnessLock{witness: o.witness},
 	}

@@ -83,9 +83,9 @@ func (p *Processor) settings() []Setting {
 
 // situation returns the input of a logbook after a sync that ended with err.
 func (p *Processor) situation(now time.Duration, err error) situation {
-	spent := p.tags.spent.news
+	spent, removed := p.tags.spent.news, p.removed
 	if err == nil {
-		p.tags.spent.news = nil
+		p.tags.spent.news, p.removed = nil, nil
 	}
 	usual := driver.Interval(p.lease, p.answer.Live)
 	return situation{
@@ -96,6 +96,7 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 		stopped:  p.unreadable(),
 		spent:    spent,
 		orders:   p.orders(now),
+		removed:  removed,
 		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),
 	}
 }

@@ -64,11 +64,24 @@ type OverviewRow struct {
 	Max  int
 	Per  time.Duration
 	Hard bool
+
+	// Overdue says that it hangs, has died, or cannot reach the store: its silence is longer than the interval between syncs, also with a
+	// slow store. All that it has reported is outdated. The others get its claim once Left is over.
+	Overdue bool
 }
 
-// Gone reports whether the processor has died, as far as a record shows that. The others have then synced for longer than any lease
-// since its last request.
-func (r *OverviewRow) Gone() bool { return r.Silent > MaxLease }
+// Gone reports whether the processor has died, and nobody was there since to remove it.
+func (r *OverviewRow) Gone() bool { return r.Overdue && r.Left <= 0 }
+
+// overdue reports whether a processor of a pool of so many should have synced by now, or lost a sync, or both.
+func overdue(row *RosterRow, live int) bool {
+	lease := (row.Silent + row.Left) * 2 / 3
+	longest := driver.Clamp(lease) // two steps of a small pool are less apart
+	if live >= crowd {
+		longest = lease / 2
+	}
+	return row.Silent > longest+SyncTimeout(lease)
+}
 
 // LoadOverview returns what the record of a pool shows. It changes nothing. ctx bounds the
 // call. Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool; those of the
@@ -80,7 +93,7 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	}
 	o, part := overviewOf(pool, roster)
 	if ager, ok := s.(driver.Ager); ok {
-		if age, err := ager.Age(ctx, pool); err == nil && age > silentPool { // without it all is as of the newest sync
+		if age, err := ager.Age(ctx, pool); err == nil { // without it all is as of the newest sync
 			o.addSilence(age)
 		}
 	}
@@ -90,14 +103,12 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	return o, nil
 }
 
-// silentPool is the silence after which all processors have died or cannot reach the store: a lease, and half of one until the next
-// attempt.
-const silentPool = MaxLease * 3 / 2
-
 // addSilence records that nobody has synced for age.
 func (o *Overview) addSilence(age time.Duration) {
 	for i := range o.Processors {
-		o.Processors[i].Silent += age
+		p := &o.Processors[i]
+		p.Silent, p.Left = p.Silent+age, max(0, p.Left-age)
+		p.Overdue = overdue(&p.RosterRow, len(o.Processors))
 	}
 	if o.Frozen = max(0, o.Frozen-age); o.Frozen == 0 {
 		o.FrozenBy = ""
@@ -110,7 +121,7 @@ func overviewOf(pool string, roster []RosterRow) (o Overview, part float64) {
 	var lowest ceiling.Rate
 	part = 1
 	for _, row := range roster {
-		r := OverviewRow{RosterRow: row, Standing: standingOf(row.Note)}
+		r := OverviewRow{RosterRow: row, Standing: standingOf(row.Note), Overdue: overdue(&row, len(roster))}
 		if left := r.Frozen - row.Silent; left > o.Frozen {
 			o.Frozen, o.FrozenBy = left, r.FrozenBy
 		}

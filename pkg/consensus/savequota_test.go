@@ -159,7 +159,7 @@ func TestQuotasThatDisagreeAreNamed(t *testing.T) {
 		text := consensus.Disagreement(settings, false)
 		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[0])+" (a, b)")
 		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[2])+" (c)")
-		require.Contains(t, log.String(), "level=WARN msg=\"processors of the pool have settings that disagree\"")
+		require.Contains(t, log.String(), "level=WARN msg=\"pods of the pool have settings that disagree\"")
 		require.Contains(t, log.String(), text)
 	})
 }

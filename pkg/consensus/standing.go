@@ -1,11 +1,13 @@
 package consensus
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
@@ -28,6 +30,8 @@ type Standing struct {
 	// Tag is the tag with that quota or pause. It is the name of a tag with its own quota, TagOthers, or # and the hash of another name, as
 	// TagUse has it. Empty: it is the limit.
 	Tag string
+	// Pattern is the pattern whose quota a Tag without a quota by name has; empty: none, or not reported.
+	Pattern string
 	// Hold has more about what holds its callers back. Processors of an earlier release do not report it.
 	Hold limit.Hold
 	// Frozen is how long no share could grow yet, and FrozenBy why.
@@ -59,6 +63,9 @@ func (s *Standing) appendTo(t *noteText) {
 	t.add("u", number(s.Used*1000+0.5, maxNoteUsed)) // in thousandths
 	t.add("why", string(s.Throttled))
 	t.add("tag", s.tagText())
+	if pattern := url.QueryEscape(s.Pattern); len(pattern) <= tagname.MaxLen {
+		t.add("of", pattern)
+	}
 	if s.Frozen > 0 && s.FrozenBy != "" {
 		t.add("f", string(s.FrozenBy)+"."+number(float64(s.Frozen.Milliseconds()), maxNoteFrozen))
 	}
@@ -88,6 +95,10 @@ func standingOf(text string) (s Standing) {
 			}
 		case "tag":
 			s.Tag = tagOfText(value)
+		case "of":
+			if pattern, err := url.QueryUnescape(value); err == nil && utf8.ValidString(pattern) && len(value) <= tagname.MaxLen {
+				s.Pattern = pattern
+			}
 		case "f":
 			cause, left, _ := strings.Cut(value, ".")
 			if n := numeral(left, 10, maxNoteFrozen); n > 0 && isWord(cause) {
@@ -107,11 +118,11 @@ func standingOf(text string) (s Standing) {
 // blocked ends the text of a Hold by a total of 0.
 const blocked = "b"
 
-// holdText writes callers, the longest wait, the time left, the rate in thousandths and the time owed, times in milliseconds.
+// holdText writes callers, the longest wait, the time left, the rate in thousandths, the time owed and the tags, times in milliseconds.
 func holdText(h limit.Hold) string {
 	number := func(n int64) int64 { return min(n, maxNoteHold) }
 	text := dotted(10, number(int64(h.Callers)), number(h.Longest.Milliseconds()), number(h.Left.Milliseconds()),
-		number(int64(h.Rate*1000+0.5)), number(h.Owed.Milliseconds()))
+		number(int64(h.Rate*1000+0.5)), number(h.Owed.Milliseconds()), number(int64(h.Tags)))
 	if h.Blocked {
 		text += blocked
 	}
@@ -121,9 +132,9 @@ func holdText(h limit.Hold) string {
 // holdOf reads the output of holdText. Unreadable fields count as missing.
 func holdOf(text string) (h limit.Hold) {
 	text, h.Blocked = strings.CutSuffix(text, blocked)
-	var callers, longest, left, rate, owed int64
-	undot(text, 10, maxNoteHold, &callers, &longest, &left, &rate, &owed)
-	h.Callers, h.Rate = int(min(callers, maxNoteWaiting)), float64(rate)/1000
+	var callers, longest, left, rate, owed, tags int64
+	undot(text, 10, maxNoteHold, &callers, &longest, &left, &rate, &owed, &tags)
+	h.Callers, h.Rate, h.Tags = int(min(callers, maxNoteWaiting)), float64(rate)/1000, int(min(tags, maxNoteWaiting))
 	h.Longest, h.Left, h.Owed = time.Duration(longest)*time.Millisecond, time.Duration(left)*time.Millisecond, time.Duration(owed)*time.Millisecond
 	return h
 }
@@ -139,7 +150,7 @@ func (s *Standing) Why() string {
 	case s.Tag == TagOthers:
 		return string(s.Throttled) + " " + TagOthers
 	}
-	return string(s.Throttled) + " (" + s.Tag + ")"
+	return string(s.Throttled) + " (" + cmp.Or(s.Pattern, s.Tag) + ")"
 }
 
 // tagText returns Tag in the form of the note.
@@ -193,6 +204,14 @@ func (t *tagging) reportedName(tag string) string {
 		return tag
 	}
 	return hashedTag(tag)
+}
+
+// reportedPattern returns the pattern of a tag as reported to operators; empty: it goes by none.
+func (t *tagging) reportedPattern(tag string) string {
+	if _, of := t.book.find(tag); of > 0 {
+		return t.book.quotas.Match[of-1].Tag
+	}
+	return ""
 }
 
 // isWord reports whether a text is a reason or cause as this project names them, so that it can be printed anywhere.

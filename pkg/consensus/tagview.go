@@ -60,7 +60,7 @@ func (p *Processor) tagViews() (out []TagView) {
 			v.Target, v.By = 0, fairtags.ByTotal
 		}
 		if v.Spent, v.Budget = a.nearest(); a.exhausted() {
-			v.By = "budget"
+			v.Target, v.By = 0, "budget"
 		}
 		p.tags.inputs(a, &v)
 		out = append(out, v)

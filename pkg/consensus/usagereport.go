@@ -42,9 +42,10 @@ func (p *Processor) observe(o *Observation) {
 	p.ceiling.calls.served = o.Served
 	p.reported.Used = max(o.Lately, 0)
 	p.reported.Waiting, p.reported.Throttled, p.reported.Tag = max(o.Waiting, 0), o.Throttled, ""
+	p.reported.Pattern = ""
 	p.reported.Hold = o.Hold
 	if o.OfTag && o.Throttled != "" {
-		p.reported.Tag = p.tags.reportedName(o.Tag)
+		p.reported.Tag, p.reported.Pattern = p.tags.reportedName(o.Tag), p.tags.reportedPattern(o.Tag)
 	}
 }
 

@@ -22,6 +22,8 @@ type View struct {
 	// of them reported, and Agreed is consensus: all report the same, and it is Live.
 	Live, PoolSize int
 	Agreed         bool
+	// Silent counts the live processors that should have synced by now; see OverviewRow.Overdue.
+	Silent int
 	// Roster is the pool by rising ID, as of the last answer.
 	Roster []RosterRow
 	// TookOver says that a previous process under the same ID has died, and that its holdings were free at once; see Witness.
@@ -88,6 +90,9 @@ func (p *Processor) View(now time.Duration) View {
 	k := &p.pauses
 	v.Generation = uint64(k.version)
 	for i, row := range p.answer.Roster {
+		if overdue(&row, len(p.answer.Roster)) {
+			v.Silent++
+		}
 		if row.ID != p.cfg.ID && p.notes[i].paused < k.version {
 			v.PauseMissing = append(v.PauseMissing, row.ID)
 		}

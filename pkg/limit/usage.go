@@ -92,6 +92,8 @@ type Hold struct {
 	// Callers counts the callers held back, and Longest is how long the first has waited; 0 means unknown.
 	Callers int
 	Longest time.Duration
+	// Tags counts the tags that hold them back for the reason; 0 means unknown.
+	Tags int
 	// Left is how long a spent budget still holds them back; 0 means unknown.
 	Left time.Duration
 	// Rate is the tag's total in tokens per second if that holds them back; 0 means unknown. Blocked says that the total is 0.

@@ -16,7 +16,7 @@ func (c Config) announce(log *slog.Logger, limit string) {
 	effective := c.Effective()
 	log.LogAttrs(context.Background(), slog.LevelInfo, "limiter started",
 		slog.String("limit", limit), slog.String("pool", c.Pool), slog.String("store", config.ShowStore(effective.Store)),
-		slog.String("processor", c.ID), slog.Duration("lease", effective.Lease))
+		slog.String("pod", c.ID), slog.Duration("lease", effective.Lease))
 }
 
 // noLimit says that everything passes.

@@ -52,7 +52,7 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 		c.announce(j.logger, fmt.Sprintf("%d calls in flight", slots))
 		c.Limit.Max = slots // mark that there is a limit
 		for _, warning := range c.Warnings() {
-			j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // each is a constant sentence
+			j.logger.Warn(warning, "pool", c.Pool, "pod", c.ID) //nolint:sloglint // each is a constant sentence
 		}
 	}
 	return f, nil

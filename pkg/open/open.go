@@ -53,10 +53,10 @@ func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle,
 	case limit.Max != 0:
 		c.announce(j.logger, describe(limit))
 	case len(warnings) == 0:
-		j.logger.Info(noLimit, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // it is a constant sentence
+		j.logger.Info(noLimit, "pool", c.Pool, "pod", c.ID) //nolint:sloglint // it is a constant sentence
 	}
 	for _, warning := range warnings {
-		j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // each is a constant sentence
+		j.logger.Warn(warning, "pool", c.Pool, "pod", c.ID) //nolint:sloglint // each is a constant sentence
 	}
 	return th, nil
 }

@@ -101,7 +101,7 @@ func TestTheNewerOfTwoProcessorsWithOneIDWins(t *testing.T) {
 		time.Sleep(10 * time.Second) // a sync of each, and the older one's claim is over
 		require.True(t, grants(newer)())
 		require.Equal(t, throttle.ReasonReplaced, reason(older))
-		require.Contains(t, logs.String(), "another process joined the pool under this processor's ID")
+		require.Contains(t, logs.String(), "another process joined the pool under this pod's ID")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := older.Acquire(ctx, 1)
@@ -148,7 +148,7 @@ func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
 	}
 	mustOpen(t, c)
 	require.Equal(t, 1, strings.Count(logs.String(), "limiter started"))
-	require.Regexp(t, `level=INFO msg="limiter started" limit="100 per 1m, burst \d+, hard" pool=ns/pipe/map store=memory://said processor=map-0 lease=10s`,
+	require.Regexp(t, `level=INFO msg="limiter started" limit="100 per 1m, burst \d+, hard" pool=ns/pipe/map store=memory://said pod=map-0 lease=10s`,
 		logs.String())
 
 	var slotLogs testkit.Book

@@ -164,14 +164,15 @@ func Configured(row *consensus.OverviewRow) string {
 	return (&consensus.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}).String()
 }
 
-// Use returns the used part of the limit in force, 1 for all of it, and the number of waiting callers.
+// Use returns the used part of the limit in force, 1 for all of it, and the number of waiting callers. Silent pods use nothing.
 func Use(o *consensus.Overview) (part float64, waiting int) {
 	for i := range o.Processors {
-		part += UseOf(o, &o.Processors[i])
-		waiting += o.Processors[i].Waiting
+		if row := &o.Processors[i]; !row.Overdue {
+			part, waiting = part+UseOf(o, row), waiting+row.Waiting
+		}
 	}
 	return part, waiting
 }
 
-// UseOf returns the part of the limit in force that one pod uses.
+// UseOf returns the part of the limit in force that one pod uses; 0 for a silent one.
 func UseOf(o *consensus.Overview, row *consensus.OverviewRow) float64 { return why.PartOf(o, row) }

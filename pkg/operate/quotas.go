@@ -130,7 +130,8 @@ type Tag struct {
 	// Demand is the rate that the tag asks for, and Used the granted part.
 	Demand float64 `json:"demand"`
 	Used   float64 `json:"used"`
-	// Target is the rate that the tag may use, and By the cause of it, such as total or limit; 0 and empty: unknown. Nobody knows it for a
+	// Target is the rate that the tag may use, and By the cause of it, such as total or limit; 0 and empty: unknown. It may use nothing for
+	// the causes pause, frozen, no_share and budget. Nobody knows it for a
 	// pattern whose tags nothing holds back: there it is their demand.
 	Target float64 `json:"target"`
 	By     string  `json:"by,omitempty"`
@@ -138,26 +139,30 @@ type Tag struct {
 	Pods int `json:"pods"`
 }
 
-// Tags returns the tags with a demand, the busiest first. q are the quotas in force, from InForce; names, patterns and targets come from
-// them.
-func Tags(o *consensus.Overview, q throttle.Quotas) []Tag {
+// Tags returns the tags with a demand, the busiest first, and then those that are stopped by a pause or a spent budget. q are the quotas in
+// force, from InForce; names, patterns and targets come from them. spent is the result of Spent, empty if that is not known.
+func Tags(o *consensus.Overview, q throttle.Quotas, spent []Spent) []Tag {
 	tags := []Tag{}
 	limit := 0.0 // the limit that the pods divide
 	if o.Per > 0 {
 		limit = float64(o.Max) / o.Per.Seconds()
 	}
-	roster := make([]consensus.RosterRow, len(o.Processors))
-	for i := range roster {
-		roster[i] = o.Processors[i].RosterRow
+	var roster []consensus.RosterRow
+	for i := range o.Processors {
+		if p := &o.Processors[i]; !p.Overdue {
+			roster = append(roster, p.RosterRow)
+		}
 	}
+	stopped := stoppageOf(o, &q, spent, time.Now())
 	for _, u := range consensus.PlanTags(roster, q.WithDefaults(o.Per), limit) {
 		t := Tag{Tag: u.Tag, Unnamed: u.Unnamed, Pattern: u.Pattern, Demand: u.Demand, Used: u.Used, Target: u.Target, By: u.By, Pods: u.Processors}
 		if u.Tag == "" && u.Key != 0 {
 			t.Hash = fmt.Sprintf("%010x", u.Key)
 		}
+		stopped.hold(&t)
 		tags = append(tags, t)
 	}
-	return tags
+	return append(tags, stopped.rest(tags)...)
 }
 
 // Spent is the spending of one tag.

@@ -121,7 +121,7 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.rate", Kind: Gauge, Unit: "{token}/s", Labels: byLimit,
-		Doc:  "This processor's part of it",
+		Doc:  "This pod's part of it",
 		read: either(func(s *throttle.Status) float64 { return s.Rate }, nil),
 	},
 	{
@@ -131,7 +131,7 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.adaptive.part", Kind: Gauge, Unit: "1", Labels: byLimit,
-		Doc:  "Part of its share that this processor uses, from 0 to 1: less than 1 after refusals that the pool does not hold against all",
+		Doc:  "Part of its share that this pod uses, from 0 to 1: less than 1 after refusals that the pool does not hold against all",
 		read: adaptive(func(s *throttle.Status) float64 { return s.Backoff.Part }),
 	},
 	{
@@ -156,7 +156,7 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.slots.allowed", Kind: Gauge, Unit: "{call}", Labels: byLimit,
-		Doc:  "Calls in flight that this processor's share allows",
+		Doc:  "Calls in flight that this pod's share allows",
 		read: either(nil, func(s *throttle.InFlightStatus) float64 { return float64(s.Slots) }),
 	},
 	{
@@ -166,7 +166,7 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.share", Kind: Gauge, Unit: "1", Labels: byLimit,
-		Doc:  "Part of the configured limit that this processor may use: 0 to 1, and more with an override above it",
+		Doc:  "Part of the configured limit that this pod may use: 0 to 1, and more with an override above it",
 		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(fraction(s.lease.Share), "") },
 	},
 	{
@@ -176,14 +176,14 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.paused", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
-		Doc: "1 while a pause holds this processor, else 0",
+		Doc: "1 while a pause holds this pod, else 0",
 		read: either(
 			func(s *throttle.Status) float64 { return number(s.Paused != nil) },
 			func(s *throttle.InFlightStatus) float64 { return number(s.Paused != nil) }),
 	},
 	{
 		Name: "numathrottle.pauses", Kind: Counter, Unit: "{pause}", Labels: byLimit,
-		Doc: "Pauses that have held this processor",
+		Doc: "Pauses that have held this pod",
 		read: either(
 			func(s *throttle.Status) float64 { return float64(s.Pauses) },
 			func(s *throttle.InFlightStatus) float64 { return float64(s.Pauses) }),
@@ -200,17 +200,17 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.pool.settings", Kind: Gauge, Unit: "{setting}", Labels: byLimit,
-		Doc:  "Different settings that processors of the pool are configured with; more than 1: they disagree",
+		Doc:  "Different settings that pods of the pool are configured with; more than 1: they disagree",
 		read: pooled(func(v *consensus.View) float64 { return float64(len(consensus.Settings(v.Roster))) }),
 	},
 	{
 		Name: "numathrottle.pool.unreadable", Kind: Gauge, Unit: "{document}", Labels: byLimit,
-		Doc:  "Documents of the pool that this processor cannot read",
+		Doc:  "Documents of the pool that this pod cannot read",
 		read: pooled(func(v *consensus.View) float64 { return float64(len(v.Unreadable)) }),
 	},
 	{
-		Name: "numathrottle.pause.receipts.missing", Kind: Gauge, Unit: "{processor}", Labels: byLimit,
-		Doc:  "Live processors that have not said yet that they go by the newest change of what is paused",
+		Name: "numathrottle.pause.receipts.missing", Kind: Gauge, Unit: "{pod}", Labels: byLimit,
+		Doc:  "Live pods that have not said yet that they go by the newest change of what is paused",
 		read: pooled(func(v *consensus.View) float64 { return float64(len(v.PauseMissing)) }),
 	},
 	{
@@ -220,7 +220,7 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.demand", Kind: Gauge, Unit: "1", Labels: byLimit,
-		Doc:  "Part of the limit that this processor would use if it could, as reported last",
+		Doc:  "Part of the limit that this pod would use if it could, as reported last",
 		read: pooled(func(v *consensus.View) float64 { return v.Demand.Fraction() }),
 	},
 	{
@@ -234,18 +234,23 @@ var observed = []Instrument{
 		read: pooled(func(v *consensus.View) float64 { return v.Frozen.Seconds() }),
 	},
 	{
-		Name: "numathrottle.pool.processors", Kind: Gauge, Unit: "{processor}", Labels: byLimit,
-		Doc:  "Live processors of the pool, as this one sees it",
+		Name: "numathrottle.pool.pods", Kind: Gauge, Unit: "{pod}", Labels: byLimit,
+		Doc:  "Live pods of the pool, as this one sees it",
 		read: pooled(func(v *consensus.View) float64 { return float64(v.Live) }),
 	},
 	{
-		Name: "numathrottle.pool.size", Kind: Gauge, Unit: "{processor}", Labels: byLimit,
-		Doc:  "The largest pool size that a processor reported",
+		Name: "numathrottle.pool.silent", Kind: Gauge, Unit: "{pod}", Labels: byLimit,
+		Doc:  "Pods of these that hang, were killed, or cannot reach the store: nobody can use their shares until the store removes them",
+		read: pooled(func(v *consensus.View) float64 { return float64(v.Silent) }),
+	},
+	{
+		Name: "numathrottle.pool.size", Kind: Gauge, Unit: "{pod}", Labels: byLimit,
+		Doc:  "The largest pool size that a pod reported",
 		read: pooled(func(v *consensus.View) float64 { return float64(v.PoolSize) }),
 	},
 	{
 		Name: "numathrottle.pool.agreed", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
-		Doc:  "1 while all processors report the same pool size and it is their number, else 0",
+		Doc:  "1 while all pods report the same pool size and it is their number, else 0",
 		read: pooled(func(v *consensus.View) float64 { return number(v.Agreed) }),
 	},
 	{

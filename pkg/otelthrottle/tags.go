@@ -78,7 +78,7 @@ var tagged = []Instrument{
 	},
 	{
 		Name: "numathrottle.quota.demand", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
-		Doc:    "What a tag asks for at this processor, as reported last",
+		Doc:    "What a tag asks for at this pod, as reported last",
 		perTag: func(s *tagSum) (float64, bool) { return s.demand, s.pooled },
 	},
 	{
@@ -88,7 +88,7 @@ var tagged = []Instrument{
 	},
 	{
 		Name: "numathrottle.quota.limiting", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
-		Doc:    "What a tag may use at this processor at most, because the called service refuses its calls; only while it does, and of an adaptive limit",
+		Doc:    "What a tag may use at this pod at most, because the called service refuses its calls; only while it does, and of an adaptive limit",
 		perTag: func(s *tagSum) (float64, bool) { return s.limiting, s.limiting > 0 },
 	},
 	{

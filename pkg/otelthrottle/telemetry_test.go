@@ -291,15 +291,15 @@ func TestMetricsOfAPool(t *testing.T) {
 		time.Sleep(5*time.Second + 500*time.Millisecond)
 		got := c.collect()
 		for name, want := range map[string]float64{
-			"numathrottle.share":           1,
-			"numathrottle.wanted":          1,
-			"numathrottle.demand":          0,
-			"numathrottle.pool.processors": 1,
-			"numathrottle.pool.size":       1,
-			"numathrottle.pool.agreed":     1,
-			"numathrottle.frozen":          0,
-			"numathrottle.sync.failures":   0,
-			"numathrottle.sync.stretch":    1,
+			"numathrottle.share":         1,
+			"numathrottle.wanted":        1,
+			"numathrottle.demand":        0,
+			"numathrottle.pool.pods":     1,
+			"numathrottle.pool.size":     1,
+			"numathrottle.pool.agreed":   1,
+			"numathrottle.frozen":        0,
+			"numathrottle.sync.failures": 0,
+			"numathrottle.sync.stretch":  1,
 		} {
 			require.InDelta(t, want, got[name+" limit=llm"], 0, name)
 			require.Contains(t, got, name+" limit=llm")
@@ -338,7 +338,7 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		c.watch(otelthrottle.Watched{Throttle: th, Member: member})
 		_, _, link := join("b")
 		time.Sleep(5 * time.Second)
-		c.requireValues(map[string]float64{"pool.processors": 2, "pool.size": 2, "pool.agreed": 1, "pause.receipts.missing": 0})
+		c.requireValues(map[string]float64{"pool.pods": 2, "pool.size": 2, "pool.agreed": 1, "pause.receipts.missing": 0})
 
 		gone := errors.New("gone")
 		link.err.Store(&gone)
@@ -347,11 +347,14 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(3 * time.Second)
 		c.requireValues(map[string]float64{
-			"pool.processors": 3, "pool.size": 3, "pool.agreed": 0, "paused": 1, "pauses": 1, "pause.receipts.missing": 1,
+			"pool.pods": 3, "pool.size": 3, "pool.agreed": 0, "paused": 1, "pauses": 1, "pause.receipts.missing": 1,
 		})
+		c.requireValues(map[string]float64{"pool.silent": 0})
+		time.Sleep(5 * time.Second)
+		c.requireValues(map[string]float64{"pool.pods": 3, "pool.silent": 1})
 		link.err.Store(nil)
 		time.Sleep(5 * time.Second)
-		c.requireValues(map[string]float64{"pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
+		c.requireValues(map[string]float64{"pool.silent": 0, "pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
 	})
 }
 

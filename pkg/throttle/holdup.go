@@ -12,8 +12,10 @@ type HoldUp struct {
 	Reason Reason
 	Limit  string
 	// OfTag says that the cause is the quota or a pause of Tag, not the limit. Tag is empty for the quota of all tags without their own.
+	// Tags counts the tags that hold callers for the reason; 0: not known. Tag is the one that holds most.
 	OfTag bool
 	Tag   string
+	Tags  int
 	// Waiting counts the callers that it holds; 0: it only refuses calls, or would. Longest is how long the first of them has waited. For
 	// the limit itself, it is how long callers have waited there without a break. 0: not known.
 	Waiting int
@@ -38,9 +40,9 @@ func (t *rateLimiter) holdUp() (own HoldUp, held, passed bool) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()
-	own = HoldUp{Reason: th.Reason, Limit: t.name, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
+	own = HoldUp{Reason: th.Reason, Limit: t.name, Waiting: t.lined(), RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
 	if first := t.head(); !held && first != nil {
-		own.Reason, own.Waiting, held, passed = t.reason(now, t.units(first)), t.queue.Len, true, true
+		own.Reason, held, passed = t.reason(now, t.units(first)), true, true
 	}
 	if own.Waiting > 0 {
 		own.Longest = time.Duration(t.gate.Waits.Held(now))

@@ -101,6 +101,8 @@ func win(ctx context.Context, a *attempt, parts []part, n int, upTo bool) (int, 
 			l.countWait(r)
 			counted = true
 		}
+		_, aside := l.(interface{ waitsAside() })
+		a.Aside.Store(aside)
 		over = l.watch(ctx, r, n)
 	}
 	k, failed := a.Win(ctx, n, upTo)

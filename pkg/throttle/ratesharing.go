@@ -24,14 +24,36 @@ func (t *rateLimiter) activity(window time.Duration, anyway bool) (r limit.Repor
 	}
 	r.Demand = t.demand(now, window)
 	r.Needs = t.needs()
-	r.Waiting = t.queue.Len + t.gate.Waits.Beside()
+	lined := t.lined()
+	r.Waiting = lined + t.gate.Waits.Beside()
 	if r.Demand == 0 && r.Waiting == 0 && !anyway {
 		return r, false
 	}
 	if r.Throttled = t.whyOneWaits(now); r.Throttled != "" {
-		r.Hold = limit.Hold{Callers: t.queue.Len, Owed: t.owedFor(now)}
+		r.Hold = limit.Hold{Callers: lined, Owed: t.owedFor(now)}
 	}
 	return r, t.queue.First == nil && !t.queue.Empty()
+}
+
+// waiting returns how many callers wait.
+func (t *rateLimiter) waiting() int {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	return t.lined() + t.gate.Waits.Beside()
+}
+
+// lined returns how many callers wait in the queue, without those that are counted beside it. The lock is held.
+func (t *rateLimiter) lined() int {
+	n := t.queue.Len
+	if n == 0 || t.gate.Waits.Beside() == 0 {
+		return n
+	}
+	for w := range t.queue.All() {
+		if w.Attempt != nil && w.Attempt.Aside.Load() {
+			n--
+		}
+	}
+	return n
 }
 
 // setLease replaces the share in force. When it returns no draw uses the old share any more.

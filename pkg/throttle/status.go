@@ -27,7 +27,7 @@ func (t *rateLimiter) status() Status {
 		held = min(held, 0) // nothing is at hand; debt stays
 	}
 	st.Tokens = t.bucket.Tokens(held)
-	st.Waiting = t.queue.Len + t.gate.Waits.Beside()
+	st.Waiting = t.lined() + t.gate.Waits.Beside()
 	st.Granted = (t.bucket.Drawn() - t.queue.Collected) >> t.bucket.Shift
 	st.Returned = t.bucket.Credited() >> t.bucket.Shift
 	st.Refused = t.gate.Refused.Load()

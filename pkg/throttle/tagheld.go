@@ -21,6 +21,7 @@ type tagHeld struct {
 	reason  Reason     // why the callers wait at present
 	callers list.List  // when each of them began to, in nanoseconds; the first one waits longest
 	ended   int64      // when the last of them stopped waiting; 0: none did
+	peak    int        // of how many callers that was one
 	refused int64      // calls that the tag refused for a lack of its own
 	// lane is how many calls wait for the limit, and laneReason why.
 	lane       int
@@ -43,6 +44,9 @@ func (g *tag) wait(r Reason) (end func()) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		now := g.t.gate.Now()
+		if n := h.callers.Len(); n >= h.peak || !h.isRecent(now) {
+			h.peak = n
+		}
 		h.callers.Remove(at)
 		h.ended = now
 		h.log.Apart(now, -1, h.reason)
@@ -127,12 +131,17 @@ func (s *tagSet) lookLimited(now int64) Reason {
 	return s.t.reason(now, s.t.bucket.Units(1))
 }
 
-// A hold describes the calls that a tag holds back at present.
+// isRecent reports whether callers have stopped waiting in the last second. h.mu is held.
+func (h *tagHeld) isRecent(now int64) bool { return h.ended > 0 && now-h.ended < int64(time.Second) }
+
+// A hold describes the calls that a tag holds back. Tokens of a pool come in batches, and all who wait for a tag may have theirs at one
+// moment: what has ended in the last second counts.
 type hold struct {
 	tag     *tag // nil: it is a pause
 	name    string
 	reason  Reason
-	callers int // that wait
+	callers int // that wait, or did
+	tags    int // that hold callers for the same reason; the fields above are of the worst of them, callers of all
 	refused int64
 	since   int64 // when the one that waits longest began to; 0: not known
 	retry   time.Duration
@@ -144,30 +153,38 @@ func (g *tag) hold() hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	is := hold{tag: g, name: g.name, reason: h.reason, callers: h.callers.Len(), refused: h.turnedAway}
-	switch first := h.callers.Front(); {
-	case first != nil:
+	if first := h.callers.Front(); first != nil {
 		is.since, _ = first.Value.(int64)
-	case h.ended > 0 && g.t.gate.Now()-h.ended < int64(time.Second): // tokens come in lots, and callers that were held draw them at once
-		is.refused = max(is.refused, 1)
+	}
+	if h.isRecent(g.t.gate.Now()) {
+		is.callers, is.refused = max(is.callers, h.peak), max(is.refused, 1)
 	}
 	return is
 }
 
-// worst returns the tag that holds back most callers, or else the one that refuses most, with when it would grant one token; ok: there is
-// one. The nil tagSet has none.
+// worst returns the tag that holds back most callers, or else the one that refuses most, with when it would grant one token, and all the
+// callers that tags hold for its reason; ok: there is one. The nil tagSet has none.
 func (s *tagSet) worst() (worst hold, ok bool) {
 	if s == nil {
 		return worst, false
 	}
+	callers, tags := map[Reason]int{}, map[Reason]int{}
 	for _, g := range s.all() {
 		is := g.hold()
+		if callers[is.reason] += is.callers; is.callers > 0 || is.refused > 0 {
+			tags[is.reason]++
+		}
 		if more := is.callers - worst.callers; more > 0 || more == 0 && is.refused > worst.refused {
 			worst, ok = is, true
 		}
 	}
 	s.held.mu.Lock()
 	for name, callers := range s.held.callers {
-		if more := callers - worst.callers; more > 0 || more == 0 && worst.tag == nil && name < worst.name {
+		before := name < worst.name
+		if worst.tag != nil {
+			before = worst.since == 0 // nobody waits there any more
+		}
+		if more := callers - worst.callers; more > 0 || more == 0 && before {
 			worst, ok = hold{name: name, reason: ReasonPause, callers: callers}, true
 		}
 	}
@@ -182,13 +199,14 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 		if th, held := worst.tag.throttled(); held {
 			worst.retry = th.RetryAfter
 		}
+		worst.callers, worst.tags = callers[worst.reason], tags[worst.reason]
 	}
 	return worst, ok
 }
 
-// told returns what operators see of a tag that holds callers back.
-func (h *hold) told(now int64) limit.Hold {
-	told := limit.Hold{Callers: h.callers}
+// told returns what operators see of a tag that holds callers back, of so many that wait.
+func (h *hold) told(now int64, waiting int) limit.Hold {
+	told := limit.Hold{Callers: min(h.callers, waiting), Tags: h.tags}
 	if h.callers > 0 && h.since > 0 {
 		told.Longest = time.Duration(now - h.since)
 	}
@@ -209,10 +227,10 @@ func (s *tagSet) holds(h hold, own HoldUp, held bool) bool {
 	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
 		return false // a pause, or no share: nobody gets anything
 	}
-	if h.callers != own.Waiting {
-		return h.callers > own.Waiting
+	if h.callers > 0 || own.Waiting > 0 {
+		return h.callers >= own.Waiting // as many may be the same callers, with tokens of the tag at last
 	}
-	return h.callers == 0 && h.refused > 0 && h.refused >= s.limited.Load()
+	return h.refused > 0 && h.refused >= s.limited.Load()
 }
 
 // countWait counts a wait for the limit to each tag.

@@ -204,6 +204,9 @@ func (l pauseSource) countRefusal(r Reason) {
 	l.t.gate.Waits.CountRefusal(r)
 }
 
+// waitsAside is as that of a stockSource.
+func (l pauseSource) waitsAside() {}
+
 func (l pauseSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	p, _ := l.paused()
 	v := l.t.follow(ctx, l.waitFor(r, n))

@@ -148,7 +148,8 @@ type TagStatus struct {
 	// InHand is how many tokens of its quota can be drawn now; -1: any number.
 	InHand int64
 	// Rate is how many tokens per second the tag should get here while others lack tokens. Target is how many it may use over the whole
-	// pool. 0: not known yet. By names what holds Target there: "demand", "reserved", "total", "limiting", "class", "limit" or "budget".
+	// pool. 0: not known yet, or it gets nothing. By names what holds Target there: "demand", "reserved", "total", "limiting", "class" or
+	// "limit"; or the Reason for which it gets nothing, such as "pause", "frozen" or "budget".
 	Rate, Target float64
 	By           string
 	// Limiting is the most that the tag may use here, in tokens per second, because the called service refuses its calls; 0: nothing limits
@@ -190,12 +191,48 @@ func (s *tagSet) status() []TagStatus {
 		return nil
 	}
 	var list []TagStatus
+	stopped := s.stopped()
 	for _, g := range s.all() {
-		if st := g.status(); st.Used != 0 || st.Refused > 0 || st.Waiting > 0 || st.Spent > 0 {
+		st := g.status()
+		if r := g.stoppedBy(stopped); r != "" {
+			st.Target, st.By = 0, string(r)
+		}
+		if st.Used != 0 || st.Refused > 0 || st.Waiting > 0 || st.Spent > 0 {
 			list = append(list, st)
 		}
 	}
 	return list
+}
+
+// stopped returns why the limit grants nothing at all, such as a pause; empty: it grants.
+func (s *tagSet) stopped() Reason {
+	if s.t.limit.Max == 0 {
+		return ""
+	}
+	s.t.gate.Lock()
+	defer s.t.gate.Unlock()
+	switch r := s.t.reason(s.t.gate.Now(), s.t.bucket.Units(1)); r { //nolint:exhaustive // the others hold some callers back, or for a moment
+	case ReasonPause, ReasonNoShare, ReasonFrozen, ReasonStoreLost, ReasonReplaced, ReasonUnreadable, ReasonClosed:
+		return r
+	}
+	return ""
+}
+
+// stoppedBy returns why nothing at all is granted for the tag, given why the limit grants nothing; empty: it is granted tokens.
+func (g *tag) stoppedBy(all Reason) Reason {
+	if all != "" {
+		return all
+	}
+	if _, held := g.set.pauseOf(g.name); held {
+		return ReasonPause
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch _, why, _ := g.stock.Due(g.t.gate.Now(), 1); why { //nolint:exhaustive // as above
+	case ReasonNoShare, ReasonFrozen, ReasonStoreLost, ReasonBudget:
+		return why
+	}
+	return ""
 }
 
 // capped names the total as the reason where the plan says that the tag's demand is met in full. The plan sees no demand above the total,
@@ -237,8 +274,5 @@ func (g *tag) status() TagStatus {
 	st.Cost, _ = g.average.Cost()
 	g.capped(&st)
 	st.Spent, st.Budget = g.stock.Spent(now)
-	if _, why, _ := g.stock.Due(now, 1); why == ReasonBudget {
-		st.By = "budget"
-	}
 	return st
 }

@@ -266,6 +266,9 @@ func (g stockSource) watch(ctx context.Context, r Reason, n int) (over func(n in
 	}
 }
 
+// waitsAside says that watch counts callers beside the limit's queue.
+func (g stockSource) waitsAside() {}
+
 // label is the tag in errors.
 func (g *tag) label() string {
 	if g.name == "" {

@@ -223,9 +223,9 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	if !some || !t.tags.holds(worst, own, held && !passed) {
 		return own, held
 	}
-	told := worst.told(t.gate.Now())
+	told := worst.told(t.gate.Now(), t.waiting())
 	return HoldUp{
-		Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Waiting: worst.callers, RetryAfter: worst.retry,
+		Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Tags: told.Tags, Waiting: told.Callers, RetryAfter: worst.retry,
 		Longest: told.Longest, Rate: told.Rate, Blocked: told.Blocked,
 	}, true
 }
@@ -277,7 +277,7 @@ func (t rateHolder) Report(window time.Duration) limit.Report {
 	r, passed := t.activity(window, worst.refused > 0)
 	switch own := (HoldUp{Reason: r.Throttled, Waiting: r.Hold.Callers}); {
 	case some && t.tags.holds(worst, own, r.Throttled != "" && !passed):
-		r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(t.gate.Now())
+		r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(t.gate.Now(), r.Waiting)
 	case r.Throttled == "" && r.Waiting > 0: // they are held back before they draw
 		r.Throttled, r.Hold = ReasonPause, limit.Hold{Callers: r.Waiting}
 	}

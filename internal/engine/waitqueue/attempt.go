@@ -39,6 +39,8 @@ type Attempt[P any] struct {
 	Fallback bool
 	// Waits is called when the attempt begins to wait for n tokens of a part, or of another one than before; nil: never. No lock is held.
 	Waits func(at int, r limit.Reason, n int)
+	// Aside says that its caller is counted where it waits, beside the queues in which it may have a place too.
+	Aside atomic.Bool
 
 	age      uint64
 	deadline time.Time // when bounded

@@ -184,22 +184,7 @@ func (r *Record) Load() ([]Document, []RosterRow, error) {
 	if r.Revision == 0 {
 		return nil, nil, ErrNoPool
 	}
-	roster := r.consensus().Roster
-	for i := range roster {
-		roster[i].Silent = r.silent(roster[i].ID)
-	}
-	return r.unreported(nil), roster, nil
-}
-
-// silent returns how long the live row of a processor has had no request. A row of the last step counts as not silent, though a Deferred
-// store does not know its time yet.
-func (r *Record) silent(id string) time.Duration {
-	for i := range r.Rows {
-		if row := &r.Rows[i]; row.ID == id && row.State == RowLive && row.RowKey != r.Unstamped {
-			return time.Duration(max(0, r.Clock-row.LastSeen)) * time.Microsecond
-		}
-	}
-	return 0
+	return r.unreported(nil), r.Grant(r.Clock).Roster, nil
 }
 
 func tooManyDocuments(name string) *RequestError {

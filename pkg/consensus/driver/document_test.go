@@ -92,7 +92,7 @@ func TestLoadShowsTheLiveRows(t *testing.T) {
 	docs, roster, err := r.Load()
 	require.NoError(t, err)
 	require.Empty(t, docs)
-	require.Equal(t, []RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 2, Note: "max 10", Silent: 3 * time.Second}}, roster)
+	require.Equal(t, []RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 2, Note: "max 10", Silent: 3 * time.Second, Left: 12 * time.Second}}, roster)
 	r.Unstamped = r.Rows[1].RowKey
 	_, roster, err = r.Load()
 	require.NoError(t, err)

@@ -237,9 +237,9 @@ type RosterRow struct {
 	PoolSize int
 	Note     string
 	Busy     string
-	// Silent is the time on the pool's logical clock between its newest request and the pool's last step. Only Store.Load sets it; 0
-	// elsewhere.
-	Silent time.Duration
+	// Silent is the time on the pool's logical clock from its newest request to this answer; from Store.Load, to the pool's last step. Left
+	// is how much longer its claim stays on record if it remains silent.
+	Silent, Left time.Duration
 }
 
 // A Leave tells the store that an incarnation uses nothing any more.

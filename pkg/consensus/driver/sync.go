@@ -251,12 +251,12 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	}
 	ans.Documents = r.unreported(req.Documents)
 	ans.Issuing = r.Permits.Issuing
-	ans.Grant = r.consensus()
+	ans.Grant = r.Grant(ans.Time)
 	ans.Share = row.Answered
 }
 
-// consensus returns the live processors, and whether they agree on the pool size.
-func (r *Record) consensus() (g Grant) {
+// Grant returns the live processors as of a logical time, and whether they agree on the pool size. Its Share is 0.
+func (r *Record) Grant(clock int64) (g Grant) {
 	agreed := true
 	g.Roster = make([]RosterRow, 0, len(r.Rows))
 	for i := range r.Rows {
@@ -267,7 +267,14 @@ func (r *Record) consensus() (g Grant) {
 		g.Live++
 		agreed = agreed && (g.Live == 1 || row.PoolSize == g.PoolSize)
 		g.PoolSize = max(g.PoolSize, row.PoolSize)
-		g.Roster = append(g.Roster, RosterRow{ID: row.ID, Claim: row.Claim, Demand: row.Demand, PoolSize: row.PoolSize, Note: row.Note, Busy: row.Busy})
+		silent := time.Duration(max(0, clock-row.LastSeen)) * time.Microsecond
+		if row.RowKey == r.Unstamped { // it made the last step, whenever that was
+			silent = 0
+		}
+		g.Roster = append(g.Roster, RosterRow{
+			ID: row.ID, Claim: row.Claim, Demand: row.Demand, PoolSize: row.PoolSize, Note: row.Note, Busy: row.Busy,
+			Silent: silent, Left: max(0, Removal(r.Lease)-silent),
+		})
 	}
 	g.Agreed = agreed && g.PoolSize == g.Live
 	return g

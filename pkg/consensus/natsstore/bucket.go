@@ -198,7 +198,7 @@ func (s *Store) check(c *streamConfig) error {
 	fault(c.Retention != retentionLimits, "its retention is %q, allowed: %q", c.Retention, retentionLimits)
 	fault(c.MaxAge != 0 && c.MaxAge < minRecordAge, "its max_age is %v, allowed: 0 or %v and more", c.MaxAge, minRecordAge)
 	fault(c.MaxMsgSize > 0 && c.MaxMsgSize < leastMsgSize, "its max_msg_size (max_value_size of a bucket) is %d, "+
-		"allowed: -1, or %d and more for a pool of a hundred processors", c.MaxMsgSize, poolMsgSize)
+		"allowed: -1, or %d and more for a pool of a hundred pods", c.MaxMsgSize, poolMsgSize)
 	fault(c.MaxBytes > 0 && c.MaxBytes < minMaxBytes, "its max_bytes is %d, allowed: -1, or %d and more", c.MaxBytes, minMaxBytes)
 	fault(c.Discard == discardNew && c.DiscardNewPer, "it refuses updates (discard_new_per_subject)")
 	fault(c.Sealed, "it is sealed")
@@ -209,7 +209,7 @@ func (s *Store) check(c *streamConfig) error {
 	fault(isSet(c.SubjectTransform), "it changes subjects (subject_transform)")
 	fault(c.MsgCounter, "it keeps counters (allow_msg_counter)")
 	if len(faults) > 0 {
-		return fmt.Errorf("natsstore: the stream %s cannot keep pools: %s; change it (nats stream edit %s), or delete it and let the first processor make it",
+		return fmt.Errorf("natsstore: the stream %s cannot keep pools: %s; change it (nats stream edit %s), or delete it and let the first pod make it",
 			s.stream, strings.Join(faults, "; "), s.stream)
 	}
 	s.warnOnce(c)
@@ -225,7 +225,7 @@ func (s *Store) warnOnce(c *streamConfig) {
 		odd = append(odd, fmt.Sprintf("max_msgs_per_subject %d: old values are kept", c.MaxMsgsPerSubject))
 	}
 	if c.MaxMsgSize > 0 && c.MaxMsgSize < poolMsgSize {
-		odd = append(odd, fmt.Sprintf("max_msg_size %d: enough for about %d processors in a pool, and no more can join; set it to -1, or to %d and more",
+		odd = append(odd, fmt.Sprintf("max_msg_size %d: enough for about %d pods in a pool, and no more can join; set it to -1, or to %d and more",
 			c.MaxMsgSize, (c.MaxMsgSize-valueBase)/valueOfRow, poolMsgSize))
 	}
 	if c.Discard == discardNew && (c.MaxBytes > 0 || c.MaxMsgs > 0) {
@@ -248,7 +248,7 @@ func (s *Store) refused(err error, size int, c *streamConfig) error {
 	full := errors.As(err, &api) && api.ErrCode == codeStoreFailed && strings.Contains(api.Description, "maximum")
 	switch {
 	case is(err, codeTooLarge):
-		return fmt.Errorf("natsstore: the record of the pool has %d bytes and grows with its processors, and the stream %s takes no more than its "+
+		return fmt.Errorf("natsstore: the record of the pool has %d bytes and grows with its pods, and the stream %s takes no more than its "+
 			"max_msg_size of %d: set that to -1, or to %d and more (nats stream edit %s --max-msg-size=-1): %w",
 			size, s.stream, c.MaxMsgSize, poolMsgSize, s.stream, err)
 	case errors.Is(err, nats.ErrMaxPayload):

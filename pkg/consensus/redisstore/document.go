@@ -74,7 +74,7 @@ func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow,
 	if len(fields) == 0 {
 		return nil, nil, driver.ErrNoPool
 	}
-	clock, ok := clockOf(fields)
+	clock, lease, ok := clockOf(fields)
 	if !ok {
 		return nil, nil, wrongAnswer("the pool is not of format 1")
 	}
@@ -91,23 +91,25 @@ func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow,
 	if err != nil {
 		return nil, nil, err
 	}
-	rec := driver.Record{Revision: 1, Clock: clock, Rows: c.rows, Documents: docs}
+	rec := driver.Record{Revision: 1, Clock: clock, Lease: lease, Rows: c.rows, Documents: docs}
 	return rec.Load()
 }
 
-// clockOf returns the pool's logical clock; see lua/record.lua and lua/permit.lua.
-func clockOf(fields map[string]string) (micros int64, ok bool) {
+// clockOf returns the pool's logical clock and its lease; see lua/record.lua and lua/permit.lua.
+func clockOf(fields map[string]string) (micros int64, lease time.Duration, ok bool) {
 	words := strings.Fields(fields[metaField])
 	if len(words) != metaWords || words[0] != "1" {
-		return 0, false
+		return 0, 0, false
 	}
 	clock, err := strconv.ParseUint(words[3], 10, 53)
+	millis, err2 := strconv.ParseUint(words[8], 10, 32)
+	micros, lease, ok = int64(clock), time.Duration(millis)*time.Millisecond, err == nil && err2 == nil
 	if packed := fields[permitsField]; len(packed) > 8*permitsNumbers {
 		if newer := permitsNumber(packed, clockNumber); newer >= 0 && newer <= maxTime { // also false for a NaN
-			return int64(newer), err == nil
+			micros = int64(newer)
 		}
 	}
-	return int64(clock), err == nil
+	return micros, lease, ok
 }
 
 // metaWords is the number of words in the field meta.

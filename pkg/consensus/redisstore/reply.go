@@ -71,7 +71,8 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 		return driver.Answer{}, "", err
 	}
 	answer.Issuing = issues(fields)
-	answer.Grant = consensus(c.rows)
+	rec := driver.Record{Lease: answer.Lease, Rows: c.rows}
+	answer.Grant = rec.Grant(answer.Time)
 	answer.Share = c.rows[own].Answered
 	return answer, policy, nil
 }
@@ -210,22 +211,6 @@ func parseRow(value string) (r driver.Row, live bool, err error) {
 		return driver.Row{}, false, wrongAnswer("a row is malformed")
 	}
 	return r, true, nil
-}
-
-// consensus returns the live rows, and whether they agree on the pool size.
-func consensus(rows []driver.Row) driver.Grant {
-	g := driver.Grant{Live: len(rows), Roster: make([]driver.RosterRow, 0, len(rows))}
-	agreed := true
-	for i := range rows {
-		r := &rows[i]
-		agreed = agreed && (i == 0 || r.PoolSize == g.PoolSize)
-		g.PoolSize = max(g.PoolSize, r.PoolSize)
-		g.Roster = append(g.Roster, driver.RosterRow{
-			ID: r.ID, Claim: r.Claim, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note, Busy: r.Busy,
-		})
-	}
-	g.Agreed = agreed && g.PoolSize == g.Live
-	return g
 }
 
 // fieldReader reads the parts of a value, separated by blanks. After the first fault it returns zeros.

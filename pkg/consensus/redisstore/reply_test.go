@@ -35,8 +35,11 @@ func TestParseSync(t *testing.T) {
 		Grant: driver.Grant{
 			Share: 8, Live: 2, PoolSize: 2, Agreed: true,
 			Roster: []driver.RosterRow{
-				{ID: "a", Claim: 9, Demand: driver.Whole, PoolSize: 2},
-				{ID: "b", Claim: 30, Demand: 40, PoolSize: 2, Note: "a 1 ", Busy: "busy\x00"},
+				{ID: "a", Claim: 9, Demand: driver.Whole, PoolSize: 2, Left: 15 * time.Second},
+				{
+					ID: "b", Claim: 30, Demand: 40, PoolSize: 2, Note: "a 1 ", Busy: "busy\x00",
+					Silent: 456 * time.Microsecond, Left: 15*time.Second - 456*time.Microsecond,
+				},
 			},
 		},
 		Documents: []driver.Document{{Name: "limit", Version: 65536, Body: []byte("{\"max\": 7}\x00")}, {Name: "lost"}},

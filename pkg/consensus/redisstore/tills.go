@@ -96,7 +96,7 @@ func parseTills(fields, values, names map[string]string) ([]driver.Till, error) 
 	if len(fields) == 0 {
 		return nil, driver.ErrNoPool
 	}
-	if _, ok := clockOf(fields); !ok {
+	if _, _, ok := clockOf(fields); !ok {
 		return nil, wrongAnswer("the pool is not of format 1")
 	}
 	var rec driver.Record

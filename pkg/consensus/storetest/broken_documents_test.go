@@ -185,7 +185,16 @@ var documentFaults = map[string]fault{
 		found:  "a store that has forgotten something does not know when the pool began",
 		answer: granted(func(_ driver.Request, ans *driver.Answer) { ans.Epoch = max(ans.Epoch, 1) }),
 	},
-	"a silence is not shown":        {found: "loading shows documents and live processors", roster: func(w *driver.RosterRow) { w.Silent = 0 }},
+	"a silence is not shown":     {found: "loading shows documents and live processors", roster: func(w *driver.RosterRow) { w.Silent = 0 }},
+	"a claim is removed at once": {found: "loading shows documents and live processors", roster: func(w *driver.RosterRow) { w.Left = 0 }},
+	"processors see no silence": {
+		found: "loading shows documents and live processors",
+		answer: granted(func(_ driver.Request, ans *driver.Answer) {
+			for i := range ans.Roster {
+				ans.Roster[i].Silent, ans.Roster[i].Left = 0, 0
+			}
+		}),
+	},
 	"who has just spoken is silent": {found: "loading shows documents and live processors", roster: func(w *driver.RosterRow) { w.Silent += time.Second }},
 	"a document is saved over another": {
 		found: "a document is saved if nobody has changed it",

@@ -57,7 +57,7 @@ func unusualNames(p *pool) {
 			for _, pr := range []*proc{a, b} {
 				ans := pr.sync(one(0, whole/8))
 				require.Equal(p, whole/8, ans.Share, "ID %q", pr.id)
-				require.Contains(p, ans.Roster, driver.RosterRow{ID: pr.id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1})
+				require.Contains(p, timeless(ans.Roster), driver.RosterRow{ID: pr.id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1})
 			}
 			a.sync(one(whole/8, whole/8))
 			b.sync(one(whole/8, whole/8))
@@ -106,7 +106,7 @@ var callCases = []testCase{
 		req.Report = one(whole, whole)
 		a.take(ans)
 		again := a.sync(one(half, half))
-		require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Roster)
+		require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, timeless(again.Roster))
 	}},
 	{name: "many processors at once never hold more than the whole, nor have one revision", run: crowd},
 }

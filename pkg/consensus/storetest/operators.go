@@ -122,7 +122,9 @@ func loads(p *pool) {
 		docs, roster, err := p.load()
 		require.NoError(p, err)
 		require.Empty(p, docs)
-		require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10"}}, roster, "it made the last step")
+		require.Equal(p, []driver.RosterRow{
+			{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10", Left: driver.Removal(p.lease)},
+		}, roster, "it made the last step")
 	}
 	require.Equal(p, before.Revision+1, b.exchange(change("b", 0, 7, "two"), change("a", 0, 9, "one")).Revision, "loading changes nothing")
 	other := *p
@@ -136,11 +138,13 @@ func loads(p *pool) {
 	silence := driver.Clamp(p.lease) / 2
 	for range 100 {
 		pause(silence / 4)
-		b.exchange()
+		answered := b.exchange().Roster
 		_, roster, err = other.load()
 		require.NoError(p, err)
 		require.Len(p, roster, 2)
+		require.Equal(p, answered, roster, "processors are shown the same silence")
 		require.Zero(p, roster[1].Silent, "it made the last step")
+		require.Equal(p, driver.Removal(p.lease), roster[0].Silent+roster[0].Left)
 		if roster[0].Silent >= silence {
 			break
 		}

@@ -30,7 +30,7 @@ var rosterCases = []testCase{
 		require.Equal(p, []driver.RosterRow{
 			{ID: "a", Claim: 5, Demand: whole, PoolSize: 1_000_000},
 			{ID: "b", Claim: half, Demand: 7, PoolSize: 3},
-		}, ans.Roster)
+		}, timeless(ans.Roster))
 	}},
 	{name: "pools know nothing of each other", run: func(p *pool) {
 		names := []string{"", "*", ".", ">", " ", "/", ":", "{", "}", "{}", "{x}", "\\", "$", "\n", "%00", "ü", "u\u0308", "A", "a", "\xff", "\xfe"}
@@ -74,4 +74,13 @@ func consents(p *pool) {
 	got := b.sync(sizes(2)).Grant
 	require.True(p, got.Agreed, "who has left has no say")
 	require.Equal(p, 2, got.Live)
+}
+
+// timeless returns a roster without silences, which depend on the machine.
+func timeless(roster []driver.RosterRow) []driver.RosterRow {
+	roster = slices.Clone(roster)
+	for i := range roster {
+		roster[i].Silent, roster[i].Left = 0, 0
+	}
+	return roster
 }

@@ -171,7 +171,7 @@ func replaces(p *pool) {
 	ans := b.sync(one(0, whole))
 	require.Equal(p, half, ans.Share, "the process of the first may still draw")
 	require.Equal(p, 1, ans.Live)
-	require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: whole, PoolSize: 1}}, ans.Roster)
+	require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: whole, PoolSize: 1}}, timeless(ans.Roster))
 	a.refused(driver.Replaced, half, half)
 	a.leave() // it has no say any more
 

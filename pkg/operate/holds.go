@@ -1,0 +1,124 @@
+package operate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A stoppage is what stops tags of a pool altogether, whatever the plan of their targets says.
+type stoppage struct {
+	all    throttle.Reason            // it stops all tags; empty: nothing does
+	frozen bool                       // the store gives no tokens of tags
+	tags   map[string]throttle.Reason // by name, or # and the hash of an unknown one
+}
+
+// stoppageOf returns what stops the tags of a pool with quotas q at now. Silent pods have no say.
+func stoppageOf(o *consensus.Overview, q *throttle.Quotas, spent []Spent, now time.Time) stoppage {
+	s := stoppage{frozen: o.Frozen > 0, tags: map[string]throttle.Reason{}}
+	var claimed consensus.Share
+	lacking := throttle.Reason("")
+	for i := range o.Processors {
+		p := &o.Processors[i]
+		if p.Overdue {
+			continue
+		}
+		if claimed += p.Claim; p.Throttled == throttle.ReasonNoShare || p.Throttled == throttle.ReasonFrozen {
+			lacking = throttle.ReasonNoShare
+		}
+		if p.Throttled == throttle.ReasonBudget && p.Tag != "" {
+			s.tags[keyOf(p.Tag, "")] = p.Throttled
+		}
+	}
+	for i := range spent {
+		t := &spent[i]
+		if _, own := q.Find(t.Tag); t.Hash == "" && !own.Shadow && slices.ContainsFunc(own.Budgets, func(b throttle.Budget) bool { return t.stops(b, now) }) {
+			s.tags[keyOf(t.Tag, t.Hash)] = throttle.ReasonBudget
+		}
+	}
+	for _, p := range PausesAt(o.Pauses, now) {
+		if p.Tag == "" {
+			s.all = throttle.ReasonPause
+		} else {
+			s.tags[p.Tag] = throttle.ReasonPause
+		}
+	}
+	switch {
+	case s.all != "" || claimed > 0:
+	case s.frozen:
+		s.all = throttle.ReasonFrozen
+	default:
+		s.all = lacking // without shares the pool may issue tokens one by one
+	}
+	return s
+}
+
+// stops reports whether a budget of the tag is spent in its present window, and that stops the tag.
+func (s *Spent) stops(b throttle.Budget, now time.Time) bool {
+	start, end := b.Window(now)
+	return b.Then != limit.Lower && slices.ContainsFunc(s.Windows, func(w SpentWindow) bool {
+		return w.Start.Equal(start) && w.End.Equal(end) && w.Tokens >= b.Amount
+	})
+}
+
+// keyOf returns the key of a tag in a stoppage. The name TagOthers, and neither name nor hash, are all tags without a quota of their own.
+func keyOf(tag, hash string) string {
+	switch {
+	case hash != "":
+		return "#" + hash[:min(len(hash), hashLength)]
+	case tag == consensus.TagOthers:
+		return ""
+	}
+	return tag
+}
+
+// hashLength is how many digits of a hash pods report.
+const hashLength = 10
+
+// hold sets why nothing, or no more, is granted to a tag, where that is not what the plan says.
+func (s *stoppage) hold(t *Tag) {
+	by := s.all
+	if own := s.tags[keyOf(t.Tag, t.Hash)]; by == "" && own != "" && !t.Pattern && !t.Unnamed {
+		by = own
+	}
+	if least := min(t.Demand, max(t.Target, 0)); by == "" && s.frozen && t.By != "" && t.Used < 0.9*least {
+		by = throttle.ReasonFrozen
+	}
+	if by != "" {
+		t.Target, t.By = 0, string(by)
+	}
+}
+
+// rest returns a tag for each that is stopped and asks for nothing that is counted, by rising name.
+func (s *stoppage) rest(tags []Tag) (more []Tag) {
+	for key := range s.tags {
+		if slices.ContainsFunc(tags, func(t Tag) bool { return !t.Pattern && !t.Unnamed && keyOf(t.Tag, t.Hash) == key }) {
+			continue
+		}
+		t := Tag{Tag: key}
+		if len(key) == 1+hashLength && key[0] == '#' {
+			t = Tag{Hash: key[1:]}
+		}
+		s.hold(&t)
+		more = append(more, t)
+	}
+	slices.SortFunc(more, func(a, b Tag) int {
+		if keyOf(a.Tag, a.Hash) < keyOf(b.Tag, b.Hash) {
+			return -1
+		}
+		return 1
+	})
+	return more
+}
+
+// Word returns a reason, or what limits a tag, as columns show it: the rate cap of a tag goes by one word.
+func Word(by string) string {
+	if by == fairtags.ByTotal || by == string(throttle.ReasonQuota) {
+		return "rate_cap"
+	}
+	return by
+}
