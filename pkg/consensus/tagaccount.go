@@ -327,9 +327,12 @@ func (a *tagAccount) spare() (tokens int64) {
 	return tokens
 }
 
-// comes is how many tokens the total gives in d, if nobody else has drawn since the last answer.
+// comes is how many tokens the till gives in d, if nobody else has drawn since the last answer: any number without a total.
 func (a *tagAccount) comes(now, d time.Duration) float64 {
 	total, per, _ := a.quota.Enforced()
+	if total == 0 {
+		return maxAsk
+	}
 	return perSecond(total, per) * (d - max(a.paid-now, 0)).Seconds()
 }
 

@@ -25,6 +25,7 @@ type matrixPool struct {
 	store *server
 	limit throttle.Limit
 	quota throttle.Quotas
+	plain bool // without quotas
 	pods  []*throttle.Throttle
 	links []*flaky
 	ctx   context.Context //nolint:containedctx // it ends with the pool, before its limiters are closed
@@ -69,7 +70,11 @@ func (p *matrixPool) join(opts ...consensus.Option) *throttle.Throttle {
 	opts = append([]consensus.Option{consensus.WithID(fmt.Sprintf("p%02d", len(p.pods))), consensus.WithLogger(quiet)}, opts...)
 	m, err := consensus.Join(p.ctx, link, "pool", opts...)
 	require.NoError(p.t, err)
-	th, err := throttle.New(p.limit, throttle.WithSharer(m), throttle.WithQuotas(p.quota), throttle.OnClose(m.Leave))
+	with := []throttle.Option{throttle.WithSharer(m), throttle.OnClose(m.Leave)}
+	if !p.plain {
+		with = append(with, throttle.WithQuotas(p.quota))
+	}
+	th, err := throttle.New(p.limit, with...)
 	require.NoError(p.t, err)
 	p.pods, p.links = append(p.pods, th), append(p.links, link)
 	return th
