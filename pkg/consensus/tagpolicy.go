@@ -99,7 +99,7 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 		}
 		k := p.index[termKey(a, &b.quotas)]
 		t := &rates[k]
-		if a.reported = a.demand; a.slow {
+		if a.reported = a.wants; a.slow {
 			reserved := p.terms[k].Reserved
 			if k < len(p.elsewhere) {
 				reserved -= p.elsewhere[k]
