@@ -25,7 +25,7 @@ type matrixPool struct {
 	store *server
 	limit throttle.Limit
 	quota throttle.Quotas
-	plain bool // without quotas
+	plain bool // there are no quotas
 	pods  []*throttle.Throttle
 	links []*flaky
 	ctx   context.Context //nolint:containedctx // it ends with the pool, before its limiters are closed
