@@ -61,8 +61,8 @@ func (p *matrixPool) by(deadline time.Duration, th *throttle.Throttle, tag strin
 	return o
 }
 
-// make makes the call beside a hog on the pool's other pod, after one whose deadline comes at once.
-func (c rareCall) make(t *testing.T, q *throttle.Quotas) (hopeless, call outcome) {
+// make makes the call beside a hog on the pool's other pod, and then one that has no time to wait.
+func (c rareCall) make(t *testing.T, q *throttle.Quotas, deadline time.Duration) (call, hopeless outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := newMatrixPool(t, 0, throttle.Limit{Max: 100}, throttle.Quotas{})
@@ -82,10 +82,10 @@ func (c rareCall) make(t *testing.T, q *throttle.Quotas) (hopeless, call outcome
 			time.Sleep(time.Second)
 			th = p.join(consensus.WithID("p01"))
 		}
+		call = p.by(deadline, th, "acme/1", c.n)
 		hopeless = p.by(time.Millisecond, th, "acme/1", c.n)
-		call = p.by(4*time.Second, th, "acme/1", c.n)
 	})
-	return hopeless, call
+	return call, hopeless
 }
 
 // TestMatrixOfRareCalls: at a pod without demand a call with a deadline fares with quotas as without. None is refused because of the share or
@@ -97,19 +97,20 @@ func TestMatrixOfRareCalls(t *testing.T) {
 		{"idle", consensus.DefaultLease, 1}, {"idle", consensus.DefaultLease, 5},
 		{"new", 0, 1}, {"new", 0, 5}, {"killed", time.Second, 1}, {"killed", 10 * time.Second, 5},
 	} {
-		_, plain := c.make(t, nil)
+		plain, _ := c.make(t, nil, 4*time.Second)
 		require.NoError(t, plain.err)
 		for kind, q := range kindsOfQuotas() {
 			t.Run(fmt.Sprintf("%s/%s/%s/%d", kind, c.state, c.idle, c.n), func(t *testing.T) {
-				hopeless, call := c.make(t, &q)
+				call, hopeless := c.make(t, &q, 4*time.Second)
 				require.NoError(t, call.err)
 				require.LessOrEqual(t, call.waited, plain.waited+2*interval)
 				if plain.waited == 0 && kind != "all" { // a floor would take from what is reserved there
 					require.Less(t, call.waited, interval/4, "tokens are there for a first call")
 				}
-				if hopeless.err != nil {
-					require.ErrorIs(t, hopeless.err, throttle.ErrThrottled)
-					require.LessOrEqual(t, hopeless.retry, time.Duration(c.n)*time.Second/50+2*interval)
+				soon, _ := c.make(t, &q, interval)
+				require.True(t, soon.err == nil || soon.waited == interval, "it is refused after %s: %v", soon.waited, soon.err)
+				for _, o := range []outcome{soon, hopeless} {
+					require.LessOrEqual(t, o.retry, time.Duration(c.n)*time.Second/50+2*interval)
 				}
 			})
 		}
