@@ -134,7 +134,7 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 		m := &a.marks[i]
 		over := max(now-m.at, least).Seconds()
 		used := float64(a.Used - m.used)
-		if i == last && used == 0 { // who waited for a sync is not to wait for another interval's earnings
+		if i == last && used <= float64(a.Waiting) { // who waited for a sync is not to wait for another interval's earnings
 			a.wants = float64(a.Waiting) / (interval / 4).Seconds()
 		}
 		a.demand = max(a.demand, (used+float64(a.Refused-m.refused)+float64(a.Waiting))/over)

@@ -107,10 +107,11 @@ func TestMatrixOfRareCalls(t *testing.T) {
 				if plain.waited == 0 && kind != "all" { // a floor would take from what is reserved there
 					require.Less(t, call.waited, interval/4, "tokens are there for a first call")
 				}
+				takes := time.Duration(c.n) * time.Second / 50 // by the tag's total
 				soon, _ := c.make(t, &q, interval)
-				require.True(t, soon.err == nil || soon.waited == interval, "it is refused after %s: %v", soon.waited, soon.err)
+				require.True(t, soon.err == nil || soon.waited >= interval-takes, "it is refused after %s: %v", soon.waited, soon.err)
 				for _, o := range []outcome{soon, hopeless} {
-					require.LessOrEqual(t, o.retry, time.Duration(c.n)*time.Second/50+2*interval)
+					require.LessOrEqual(t, o.retry, takes+2*interval)
 				}
 			})
 		}
