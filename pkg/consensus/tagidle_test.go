@@ -93,9 +93,16 @@ func (c rareCall) make(t *testing.T, q *throttle.Quotas, deadline time.Duration)
 func TestMatrixOfRareCalls(t *testing.T) {
 	testkit.SkipRace(t, "it measures")
 	for _, c := range []rareCall{
-		{"idle", time.Second, 1}, {"idle", time.Second, 5}, {"idle", 10 * time.Second, 1}, {"idle", 10 * time.Second, 20},
-		{"idle", consensus.DefaultLease, 1}, {"idle", consensus.DefaultLease, 5},
-		{"new", 0, 1}, {"new", 0, 5}, {"killed", time.Second, 1}, {"killed", 10 * time.Second, 5},
+		{"idle", time.Second, 1},
+		{"idle", time.Second, 5},
+		{"idle", 10 * time.Second, 1},
+		{"idle", 10 * time.Second, 20},
+		{"idle", consensus.DefaultLease, 1},
+		{"idle", consensus.DefaultLease, 5},
+		{"new", 0, 1},
+		{"new", 0, 5},
+		{"killed", time.Second, 1},
+		{"killed", 10 * time.Second, 5},
 	} {
 		plain, _ := c.make(t, nil, 4*time.Second)
 		require.NoError(t, plain.err)
