@@ -215,3 +215,18 @@ func TestMatrixOfSmallBesideLarge(t *testing.T) {
 		}
 	}
 }
+
+// A share that earns no token in its lease is none: its pod says so, although it holds the floor of an idle one.
+func TestAShareBelowATokenIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newMatrixPool(t, 6, throttle.Limit{Max: 10}, throttle.Quotas{Tags: map[string]throttle.Quota{"a": {}}})
+		p.closed(p.pods[0], "hog", 8, 1)
+		time.Sleep(40 * time.Second)
+		o := p.by(time.Millisecond, p.pods[5], "a", 2)
+		e, ok := errors.AsType[*throttle.Error](o.err)
+		require.True(t, ok)
+		require.Equal(t, throttle.ReasonNoShare, e.Reason)
+		require.Positive(t, p.pods[5].Status().Lease.Share)
+		require.NoError(t, p.by(5*time.Second, p.pods[5], "a", 2).err)
+	})
+}
