@@ -9,6 +9,10 @@ import (
 // classMinimum is the part of the limit that each lower class keeps while it asks for tokens, on top of its tags' reservations.
 const classMinimum = 0.05
 
+// idleFloor is the part of the limit that all rows together keep for a first call, as far as it is not guaranteed to tags. So a row without
+// demand has tokens at once, and not only after it has reported that call.
+const idleFloor = 1.0 / 200
+
 // near is one but for rounding: a value above this part of a bound has reached it.
 const near = 1 - 1e-9
 
@@ -24,6 +28,7 @@ func Divide(limit float64, tags []Terms, rows []Row, self int) Plan {
 	d := newDivision(limit, tags, rows)
 	d.demands()
 	d.guarantee()
+	d.keepFloors()
 	d.share()
 	plan := Plan{Wants: d.wants(), Floors: d.floors(), Targets: d.targets(len(tags)), Own: make([]float64, len(tags)), Scale: d.scale}
 	if self >= 0 && self < len(rows) {
@@ -38,6 +43,7 @@ type division struct {
 	limit, room float64 // room is the limit without what silent rows have claimed
 	scale       float64
 	rows        []Row
+	floors      []float64 // kept for idle rows, beyond their demand
 	tags        []tag
 	index       map[uint64]int
 	other, rest int
@@ -147,6 +153,31 @@ func (d *division) guarantee() {
 	}
 }
 
+// keepFloors takes the floors of idle rows out of the room that is not guaranteed.
+func (d *division) keepFloors() {
+	live, demands := 0, make([]float64, len(d.rows))
+	left := d.room
+	for i := range d.tags {
+		left -= d.tags[i].lo
+		for _, p := range d.tags[i].parts {
+			demands[p.row] += p.rate
+		}
+	}
+	for _, r := range d.rows {
+		if !r.Silent {
+			live++
+		}
+	}
+	asked := make([]float64, len(d.rows))
+	for i, r := range d.rows {
+		if !r.Silent {
+			asked[i] = max(d.limit*idleFloor/float64(live)-demands[i], 0)
+		}
+	}
+	d.floors = make([]float64, len(d.rows))
+	d.room -= give(d.floors, asked, left)
+}
+
 // share gives the room to the classes, the first one first. Each lower one keeps a twentieth of the room for demand that is not guaranteed.
 // All lower ones together keep at most half of the room that is not guaranteed, so that they never starve the first.
 func (d *division) share() {
@@ -237,7 +268,7 @@ func (d *division) wants() []float64 {
 	for i, r := range d.rows {
 		switch {
 		case !r.Silent:
-			wants[i] += max(spare, 0) / float64(live)
+			wants[i] += d.floors[i] + max(spare, 0)/float64(live)
 		case claimed > d.limit:
 			wants[i] = rate(r.Claim) * (d.limit / claimed)
 		default:

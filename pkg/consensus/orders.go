@@ -32,6 +32,9 @@ func (p *Processor) Orders(now, ahead time.Duration, base time.Time) Orders {
 			o.Quotas, p.tags.fresh = &q, false
 		}
 		o.Grants = p.tags.book.grants(base, now)
+		for i := range o.Grants {
+			o.Grants[i].Soon = o.Lease.Soon
+		}
 	}
 	return o
 }
@@ -44,6 +47,7 @@ func (p *Processor) leaseOf(now, ahead time.Duration, base time.Time) limit.Leas
 	if l.Share > 0 && !l.Degraded && p.frozen <= now {
 		l.Even, _ = p.ceiling.apply(&p.core, p.even, now, ahead)
 	}
+	l.Soon = p.tags.soon(&p.core)
 	l.Issuing = p.isIssuing(now)
 	if l.Share > 0 || l.Issuing {
 		l.Until = base.Add(p.until)

@@ -23,6 +23,7 @@ type tagAccount struct {
 	size     int64      // of the largest recent call that came first
 	sizeOf   int        // how many reports ago
 	demand   float64    // tokens per second
+	wants    float64    // of the limit, in tokens per second: demand, or more for callers that come after a pause
 	slow     bool       // the called service takes less
 	reported float64    // demand reported to the others: no more than the service takes, but for reserved tokens
 	recent   float64    // highest recent use, in tokens per second
@@ -131,11 +132,14 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 	if now-a.marks[0].at < least {
 		last = 1
 	}
-	a.demand, a.recent = 0, 0
+	a.demand, a.recent, a.wants = 0, 0, 0
 	for i := last; i < min(last+2, len(a.marks)); i++ {
 		m := &a.marks[i]
 		over := max(now-m.at, least).Seconds()
 		used := float64(a.Used - m.used)
+		if i == last && used <= float64(a.Waiting) { // who waited for a sync is not to wait for another interval's earnings
+			a.wants = float64(a.Waiting) / (interval / 4).Seconds()
+		}
 		a.demand = max(a.demand, (used+float64(a.Refused-m.refused)+float64(a.Waiting))/over)
 		a.recent = max(a.recent, used/over)
 	}
@@ -146,8 +150,10 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 		// and twice their use.
 		a.demand = max(a.demand, 2*a.recent, perSecond(int64(a.quota.Reserved), a.quota.Per))
 	}
+	a.wants = max(a.wants, a.demand)
 	if (a.quota.Total > 0 || a.quota.Blocked) && !a.quota.Shadow {
-		a.demand = min(a.demand, perSecond(int64(a.quota.Total), a.quota.Per))
+		total := perSecond(int64(a.quota.Total), a.quota.Per)
+		a.demand, a.wants = min(a.demand, total), min(a.wants, total)
 	}
 	a.slow = a.Limiting > 0 && (a.demand >= a.Limiting*near || a.Held && a.demand >= a.Limiting/2)
 	if last == 0 {
@@ -330,9 +336,12 @@ func (a *tagAccount) spare() (tokens int64) {
 	return tokens
 }
 
-// comes is how many tokens the total gives in d, if nobody else has drawn since the last answer.
+// comes is how many tokens the till gives in d, if nobody else has drawn since the last answer: any number without a total.
 func (a *tagAccount) comes(now, d time.Duration) float64 {
 	total, per, _ := a.quota.Enforced()
+	if total == 0 {
+		return maxAsk
+	}
 	return perSecond(total, per) * (d - max(a.paid-now, 0)).Seconds()
 }
 

@@ -119,6 +119,15 @@ func (t *tagging) interval(c *core) time.Duration {
 	return c.interval()
 }
 
+// soon is how long it takes until the tags of this processor have what they should get: it reports their demand in one request, and the
+// others give way in theirs. 0: there are no quotas.
+func (t *tagging) soon(c *core) time.Duration {
+	if !t.on {
+		return 0
+	}
+	return 2 * c.interval()
+}
+
 // share is this processor's part of the pool.
 func (*tagging) share(c *core, now time.Duration) float64 {
 	if c.isIssuing(now) {

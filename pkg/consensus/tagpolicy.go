@@ -99,7 +99,7 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 		}
 		k := p.index[termKey(a, &b.quotas)]
 		t := &rates[k]
-		if a.reported = a.demand; a.slow {
+		if a.reported = a.wants; a.slow {
 			reserved := p.terms[k].Reserved
 			if k < len(p.elsewhere) {
 				reserved -= p.elsewhere[k]
@@ -257,12 +257,13 @@ func (p *tagPolicy) guaranteed(key uint64) float64 {
 	return 0
 }
 
-// shareOf returns a rate as a part of another, rounded down by more than floating-point error.
+// shareOf returns a rate as a part of another, rounded down, but not by a floating-point error: the shares of rates that add up to most do
+// not add up to more than Whole.
 func shareOf(rate, most float64) Share {
 	if most <= 0 {
 		return 0
 	}
-	return min(Share(math.Floor(max(rate/most, 0)*(1-0x1p-40)*float64(Whole))), Whole)
+	return min(Share(math.Floor(max(rate/most, 0)*(1+0x1p-40)*float64(Whole))), Whole)
 }
 
 // assign writes the plan into the accounts.

@@ -20,6 +20,9 @@ type Lease struct {
 	// Even is the share that this processor soon gets if it lacks tokens, however small its share is now for lack of demand. It is at most
 	// this processor's equal part of the pool, in the unit of Share. 0 means unknown.
 	Even int64
+	// Soon is set where a pool divides the limit by quotas: how long it takes until this processor has what its tags should get, which may be
+	// all of the limit, however small Share is now. 0 means unknown.
+	Soon time.Duration
 	// Ceiling is the most that the whole pool may use now, in tokens per Per of the configured limit. It is below Max while the limit ramps
 	// up or an override lowers it. 0 means Max. Share already includes it.
 	Ceiling float64

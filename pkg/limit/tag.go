@@ -35,6 +35,8 @@ type TagGrant struct {
 	Tag string
 	// Rate is the rate that the tag should get at this limiter while others lack tokens, in tokens per second. It is a weight, not a bound.
 	Rate float64
+	// Soon is how long it takes until Rate is what the tag's demand here deserves, which may be all of its total. 0 means unknown.
+	Soon time.Duration
 	// Target is how much the tag may use over the whole pool now, in tokens per second. By names its cause: "reserved", "total",
 	// "limiting", "limit", "class", "demand" or "budget".
 	Target float64

@@ -104,6 +104,20 @@ func (t rateSource) Due(w *waiter) (time.Duration, bool) {
 	return wait, ok
 }
 
+// soonestFor is soonest for w at its place. The lock is held.
+func (t rateSource) soonestFor(w *waiter) time.Duration {
+	wait, ok := t.Due(w)
+	if !ok {
+		return wait
+	}
+	now := t.gate.Now()
+	soonest := t.soonest(now, t.queue.About(w)+w.Least, wait)
+	if w.Misses(now, soonest) { // an estimate: look exactly
+		soonest = t.soonest(now, t.queue.Before(w)+w.Least, wait)
+	}
+	return soonest
+}
+
 // dueBehind is due for w behind so many tokens of others. The lock is held.
 func (t *rateLimiter) dueBehind(now int64, w *waiter, before int) (time.Duration, bool) {
 	if stay := t.kept(now, w); stay > 0 {

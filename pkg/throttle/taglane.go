@@ -17,7 +17,7 @@ type laneSource struct {
 var _ native = laneSource{}
 
 func (c laneSource) part() part {
-	return part{Source: c, Gate: &c.gate, Position: c.rank, Lane: c.l.first().lane, Alone: c.queue.Alone}
+	return part{Source: c, Gate: &c.gate, Position: c.rank, Lane: c.l.first().lane, Alone: c.queue.Alone, Soonest: c.soonestFor}
 }
 
 func (c laneSource) noteRefused(n int, waited bool) {

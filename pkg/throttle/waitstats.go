@@ -40,6 +40,8 @@ func (t *rateLimiter) outlook(s *bucket.Segment, units int64) gate.Outlook {
 	switch {
 	case !t.fitsIn(s, units):
 		during = ReasonShareTooSmall
+	case t.scant(s):
+		during = ReasonNoShare
 	case s.Lease.Adapted:
 		during = ReasonAdaptive
 	}

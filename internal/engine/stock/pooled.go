@@ -145,15 +145,19 @@ func (s *Stock) coming(now, n int64) (have, from int64) {
 }
 
 // expectLots is Expect for tokens that come in lots. Missing tokens come at the rate that the tag should get here, or at that of the total
-// while none is known.
+// while none is known. The rate here may soon be all of the total.
 func (s *Stock) expectLots(now, n int64) time.Duration {
 	have, _ := s.coming(now, n)
 	if have >= n || s.terms.Quota.Total == 0 {
 		return 0
 	}
 	rest, wait := n-have, time.Duration(s.worth(n-have))
+	most := time.Duration(limit.Never / 2)
+	if s.grant.Soon > 0 {
+		most = wait + s.grant.Soon
+	}
 	if s.grant.Rate > 0 {
-		wait = max(wait, time.Duration(min(float64(rest)/s.grant.Rate*float64(time.Second), limit.Never/2)))
+		wait = max(wait, time.Duration(min(float64(rest)/s.grant.Rate*float64(time.Second), float64(most))))
 	}
 	return wait
 }

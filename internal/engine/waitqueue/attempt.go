@@ -206,8 +206,9 @@ func (a *Attempt[P]) look() (n int, won bool, failed *Failure) {
 		return n, true, nil
 	}
 	wait, known := a.survey()
-	if a.bounded && wait > a.deadline.Sub(a.parts[a.scarcest].Gate.Present()) {
+	if left := a.left(); wait > left && a.misses(left) {
 		e := a.heldUp()
+		wait, _ = a.parts[a.scarcest].Source.Due(&a.places[a.scarcest])
 		e.RetryAfter = max(wait, e.RetryAfter)
 		return 0, false, a.giveUp(e)
 	}
@@ -229,6 +230,29 @@ func (a *Attempt[P]) look() (n int, won bool, failed *Failure) {
 	}
 	a.keep(wait, known)
 	return 0, false, nil
+}
+
+// left returns the time until the deadline.
+func (a *Attempt[P]) left() time.Duration {
+	if !a.bounded {
+		return limit.Never
+	}
+	return a.deadline.Sub(a.parts[a.scarcest].Gate.Present())
+}
+
+// misses reports whether a part certainly has too few tokens for that long, and makes it the scarcest: the present one if it is one of them.
+func (a *Attempt[P]) misses(left time.Duration) bool {
+	late := func(i int) bool { return a.places[i].Least > 0 && a.parts[i].soonest(&a.places[i]) > left }
+	if late(a.scarcest) {
+		return true
+	}
+	for i := range a.parts {
+		if late(i) {
+			a.scarcest = i
+			return true
+		}
+	}
+	return false
 }
 
 // giveUp leaves every place, because of e at the scarcest part.

@@ -64,6 +64,8 @@ type Part[P any] struct {
 	// Position is that of a limit, for Of. Alone reports whether only callers of the same tag wait there. The lock is held.
 	Position uint64
 	Alone    func(w *Waiter[P]) bool
+	// Soonest returns the shortest possible wait, by which deadlines are judged. nil: that of Due. The lock is held.
+	Soonest func(w *Waiter[P]) time.Duration
 	// TryLock is Lock if nobody holds the lock. It is set where Of is.
 	TryLock func() bool
 	// Stock is the source, if it is a stock of tokens; nil: it has none.
@@ -97,6 +99,14 @@ func (p Part[P]) Impossible(n int) (r limit.Reason, never bool) {
 		return limit.ReasonTooLarge, true
 	}
 	return "", false
+}
+
+func (p Part[P]) soonest(w *Waiter[P]) time.Duration {
+	if p.Soonest != nil {
+		return p.Soonest(w)
+	}
+	d, _ := p.Source.Due(w)
+	return d
 }
 
 func (p Part[P]) price(n int) int {

@@ -1,0 +1,232 @@
+package consensus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// kindsOfQuotas are quotas of each kind alone, for the tag acme/1. The tag hog has none that could hold it.
+func kindsOfQuotas() map[string]throttle.Quotas {
+	one := func(q throttle.Quota) throttle.Quotas {
+		return throttle.Quotas{Tags: map[string]throttle.Quota{"acme/1": q}}
+	}
+	hog := map[string]throttle.Quota{"hog": {}}
+	day := []throttle.Budget{{Amount: 1_000_000, Per: limit.Day}}
+	return map[string]throttle.Quotas{
+		"empty":    one(throttle.Quota{}),
+		"weight":   one(throttle.Quota{Weight: 3}),
+		"reserved": one(throttle.Quota{Reserved: 50}),
+		"total":    one(throttle.Quota{Total: 50}),
+		"budget":   one(throttle.Quota{Budgets: day}),
+		"pattern":  {Match: []limit.QuotaPattern{{Tag: "acme/*", Quota: throttle.Quota{Total: 50}}}, Tags: hog},
+		"other":    {Other: throttle.Quota{Total: 50, Budgets: day}, Tags: hog},
+		"all":      {Tags: map[string]throttle.Quota{"acme/1": {Reserved: 50}, "hog": {Reserved: 50}}},
+	}
+}
+
+// A rareCall is a call of n tokens with a deadline, at a pod that was idle, has just started, or was killed just before.
+type rareCall struct {
+	state string
+	idle  time.Duration // since the pod's last call, of one token
+	n     int
+}
+
+// outcome is what became of a call: err is nil if it got its tokens.
+type outcome struct {
+	waited, retry time.Duration
+	err           error
+}
+
+// by draws n tokens with a deadline.
+func (p *matrixPool) by(deadline time.Duration, th *throttle.Throttle, tag string, n int) outcome {
+	ctx, cancel := context.WithTimeout(p.ctx, deadline)
+	defer cancel()
+	began := time.Now()
+	_, err := th.ForTag(tag).Acquire(ctx, n)
+	o := outcome{waited: time.Since(began), err: err}
+	if e, ok := errors.AsType[*throttle.Error](err); ok {
+		o.retry = e.RetryAfter
+	}
+	return o
+}
+
+// make makes the call beside a hog on the pool's other pod, and then one that has no time to wait.
+func (c rareCall) make(t *testing.T, q *throttle.Quotas, deadline time.Duration) (call, hopeless outcome) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := newMatrixPool(t, 0, throttle.Limit{Max: 100}, throttle.Quotas{})
+		if p.bare = q == nil; q != nil {
+			p.quota = *q
+		}
+		p.closed(p.join(), "hog", 8, 1)
+		time.Sleep(20 * time.Second)
+		th := p.join()
+		if c.state != "new" {
+			time.Sleep(20 * time.Second)
+			require.NoError(t, p.by(10*time.Second, th, "acme/1", 1).err)
+			time.Sleep(c.idle)
+		}
+		if c.state == "killed" {
+			p.links[1].hang.Store(true)
+			time.Sleep(time.Second)
+			th = p.join(consensus.WithID("p01"))
+		}
+		call = p.by(deadline, th, "acme/1", c.n)
+		hopeless = p.by(time.Millisecond, th, "acme/1", c.n)
+	})
+	return call, hopeless
+}
+
+// TestMatrixOfRareCalls: at a pod without demand a call with a deadline fares with quotas as without. None is refused because of the share or
+// the rate in force, and none is told to come again later than the whole limit or total takes, and two intervals.
+func TestMatrixOfRareCalls(t *testing.T) {
+	testkit.SkipRace(t, "it measures")
+	for _, c := range []rareCall{
+		{"idle", time.Second, 1},
+		{"idle", time.Second, 5},
+		{"idle", 10 * time.Second, 1},
+		{"idle", 10 * time.Second, 20},
+		{"idle", consensus.DefaultLease, 1},
+		{"idle", consensus.DefaultLease, 5},
+		{"new", 0, 1},
+		{"new", 0, 5},
+		{"killed", time.Second, 1},
+		{"killed", 10 * time.Second, 5},
+	} {
+		plain, _ := c.make(t, nil, 4*time.Second)
+		require.NoError(t, plain.err)
+		for kind, q := range kindsOfQuotas() {
+			t.Run(fmt.Sprintf("%s/%s/%s/%d", kind, c.state, c.idle, c.n), func(t *testing.T) {
+				call, hopeless := c.make(t, &q, 4*time.Second)
+				require.NoError(t, call.err)
+				require.LessOrEqual(t, call.waited, plain.waited+2*interval)
+				if plain.waited == 0 && kind != "all" { // a floor would take from what is reserved there
+					require.Less(t, call.waited, interval/4, "tokens are there for a first call")
+				}
+				takes := time.Duration(c.n) * time.Second / 50 // by the tag's total
+				soon, _ := c.make(t, &q, interval)
+				require.True(t, soon.err == nil || soon.waited >= interval-takes, "it is refused after %s: %v", soon.waited, soon.err)
+				for _, o := range []outcome{soon, hopeless} {
+					require.LessOrEqual(t, o.retry, takes+2*interval)
+				}
+			})
+		}
+	}
+}
+
+// A call behind a queue at a pod that was idle is told to come again when the whole limit or total has served the queue, or two intervals
+// later; one with a spent budget when the window ends.
+func TestRetryAfterAtAnIdlePod(t *testing.T) {
+	const queue = 300
+	for kind, q := range kindsOfQuotas() {
+		synctest.Test(t, func(t *testing.T) {
+			p := newMatrixPool(t, 0, throttle.Limit{Max: 100}, q)
+			p.closed(p.join(), "hog", 8, 1)
+			th := p.join()
+			time.Sleep(40 * time.Second)
+			for range queue {
+				go p.by(time.Hour, th, "acme/1", 1)
+			}
+			synctest.Wait()
+			most := (queue+2)*time.Second/50 + 2*interval
+			for _, deadline := range []time.Duration{time.Millisecond, time.Second} {
+				o := p.by(deadline, th, "acme/1", 1)
+				require.ErrorIs(t, o.err, throttle.ErrThrottled, kind)
+				require.LessOrEqual(t, o.retry, most, kind)
+			}
+			h, held := th.HoldUp()
+			require.True(t, held)
+			require.LessOrEqual(t, h.RetryAfter, most, kind)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := newMatrixPool(t, 2, throttle.Limit{Max: 100}, throttle.Quotas{Tags: map[string]throttle.Quota{
+			"a": {Budgets: []throttle.Budget{{Amount: 50, Per: limit.Hour}}},
+		}})
+		p.closed(p.pods[0], "a", 4, 1)
+		time.Sleep(30 * time.Second)
+		require.EqualValues(t, 50, p.of("a").sum)
+		p.by(time.Second, p.pods[1], "a", 1)
+		o := p.by(time.Second, p.pods[1], "a", 1)
+		require.ErrorIs(t, o.err, throttle.ErrThrottled)
+		end := time.Now().Truncate(time.Hour).Add(time.Hour)
+		require.InDelta(t, time.Until(end).Seconds(), o.retry.Seconds(), 1)
+	})
+}
+
+// TestMatrixOfClosedLoops: callers that each wait for their tokens before they come again use the limit, or the tag's own total, however few
+// they are.
+func TestMatrixOfClosedLoops(t *testing.T) {
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
+	for kind, q := range kindsOfQuotas() {
+		for _, shape := range []struct{ pods, callers int }{{1, 1}, {1, 20}, {4, 1}, {4, 3}, {4, 20}} {
+			t.Run(fmt.Sprintf("%s/%dx%d", kind, shape.pods, shape.callers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := newMatrixPool(t, shape.pods, throttle.Limit{Max: 200}, q)
+					for _, th := range p.pods {
+						p.closed(th, "acme/1", shape.callers, 1)
+					}
+					time.Sleep(15 * time.Second)
+					least := 0.99 * 200
+					if kind == "total" || kind == "pattern" || kind == "other" {
+						least = 0.9 * 50
+					}
+					require.GreaterOrEqual(t, p.over(20*time.Second, "acme/1"), least)
+				})
+			})
+		}
+	}
+}
+
+// TestMatrixOfSmallBesideLarge: calls of one token and of the whole total come to each pod, from a caller each. Both are served, and most of the
+// total is used.
+func TestMatrixOfSmallBesideLarge(t *testing.T) {
+	testkit.SkipRace(t, "it measures")
+	testkit.SkipShort(t, "many pools")
+	for _, pods := range []int{1, 4, 16} {
+		for _, large := range []int{30, 60} {
+			t.Run(fmt.Sprintf("%d/%d", pods, large), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := newMatrixPool(t, pods, throttle.Limit{Max: 20_000}, throttle.Quotas{Tags: map[string]throttle.Quota{"a": {Total: 60}}})
+					for _, th := range p.pods {
+						p.closed(th, "a", 1, 1)
+						p.closed(th, "a", 1, large)
+					}
+					time.Sleep(20 * time.Second)
+					got := p.over(100*time.Second, "a")
+					p.within("a")
+					t.Log(got/60, p.of("a").bySize)
+					require.GreaterOrEqual(t, got, 0.8*60)
+					require.GreaterOrEqual(t, p.of("a").bySize[1], int64(pods))
+				})
+			})
+		}
+	}
+}
+
+// A share that earns no token in its lease is none: its pod says so, although it holds the floor of an idle one.
+func TestAShareBelowATokenIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newMatrixPool(t, 6, throttle.Limit{Max: 10}, throttle.Quotas{Tags: map[string]throttle.Quota{"a": {}}})
+		p.closed(p.pods[0], "hog", 8, 1)
+		time.Sleep(40 * time.Second)
+		o := p.by(time.Millisecond, p.pods[5], "a", 2)
+		e, ok := errors.AsType[*throttle.Error](o.err)
+		require.True(t, ok)
+		require.Equal(t, throttle.ReasonNoShare, e.Reason)
+		require.Positive(t, p.pods[5].Status().Lease.Share)
+		require.NoError(t, p.by(5*time.Second, p.pods[5], "a", 2).err)
+	})
+}
