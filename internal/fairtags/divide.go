@@ -30,7 +30,7 @@ func Divide(limit float64, tags []Terms, rows []Row, self int) Plan {
 	d.guarantee()
 	d.keepFloors()
 	d.share()
-	plan := Plan{Wants: d.wants(), Floors: d.floors(), Targets: d.targets(len(tags)), Own: make([]float64, len(tags)), Scale: d.scale}
+	plan := Plan{Wants: d.wants(), Guaranteed: d.guaranteed(), Targets: d.targets(len(tags)), Own: make([]float64, len(tags)), Scale: d.scale}
 	if self >= 0 && self < len(rows) {
 		d.own(&plan, self)
 	}
@@ -278,9 +278,9 @@ func (d *division) wants() []float64 {
 	return wants
 }
 
-// floors adds up each row's parts of all guarantees. That of a silent one is its claim.
-func (d *division) floors() []float64 {
-	floors := make([]float64, len(d.rows))
+// guaranteed adds up each row's parts of all guarantees. That of a silent one is its claim.
+func (d *division) guaranteed() []float64 {
+	sums := make([]float64, len(d.rows))
 	for i := range d.tags {
 		t := &d.tags[i]
 		if t.lo == 0 {
@@ -288,15 +288,15 @@ func (d *division) floors() []float64 {
 		}
 		at := t.level(t.lo)
 		for _, p := range t.parts {
-			floors[p.row] += min(p.rate, at)
+			sums[p.row] += min(p.rate, at)
 		}
 	}
 	for i, r := range d.rows {
 		if r.Silent {
-			floors[i] = rate(r.Claim)
+			sums[i] = rate(r.Claim)
 		}
 	}
-	return floors
+	return sums
 }
 
 // level returns the most that each row gets of the tag when it gets sum in all.

@@ -58,8 +58,8 @@ const (
 type Plan struct {
 	// Wants lists the amount that each row should ask for, in the order of the rows. That of a silent one is its claim.
 	Wants []float64
-	// Floors lists the part of Wants that is guaranteed.
-	Floors []float64
+	// Guaranteed lists the part of Wants that is guaranteed to tags.
+	Guaranteed []float64
 	// Targets are those of the tags. Own is the amount of each that the processor that asks should get. Both are in the order of the terms.
 	Targets []Target
 	Own     []float64

@@ -200,8 +200,8 @@ func (t *tagging) wants(c *core, now time.Duration, rows []RosterRow, self int) 
 
 // floors returns the shares that the processors of the roster need for what the last plan guarantees.
 func (t *tagging) floors() []Share {
-	floors := make([]Share, len(t.policy.plan.Floors))
-	for i, rate := range t.policy.plan.Floors {
+	floors := make([]Share, len(t.policy.plan.Guaranteed))
+	for i, rate := range t.policy.plan.Guaranteed {
 		floors[i] = shareOf(rate, t.most)
 	}
 	return floors
