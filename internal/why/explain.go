@@ -165,6 +165,7 @@ func ofReports(s *State) (Answer, bool) {
 type group struct {
 	reason limit.Reason
 	tag    string
+	first  string   // the tag of its first pod
 	tags   []string // those of its pods, each once, as a sentence names them
 	ids    []string
 	hold   limit.Hold // of all its pods
@@ -192,7 +193,7 @@ func (s *State) dominant() (worst group, some bool) {
 		})
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, group{reason: p.Reason, tag: tag})
+			groups = append(groups, group{reason: p.Reason, tag: tag, first: p.Tag})
 		}
 		groups[at].add(p)
 	}

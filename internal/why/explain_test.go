@@ -194,12 +194,12 @@ func TestExplain(t *testing.T) {
 		"a reason of a later release": {only("tides", "", two), "pod-0 holds calls back (tides); 2 callers wait", "other", Held},
 		"cap that was changed": {
 			with(only(limit.ReasonQuota, "acme", acme), func(s *State) { s.Quotas = map[string]Order{"acme": {"ann", noon}} }),
-			"acme is held at its cap of 60/s, a change by ann until 12:00 UTC; 12 callers wait, the longest for 3.2 s: " +
+			"acme is held at its rate cap of 60/s, a change by ann until 12:00 UTC; 12 callers wait, the longest for 3.2 s: " +
 				"numathrottle quota clear acme --pool p", "quota", Held,
 		},
 		"cap of all others that was changed": {
 			with(only(limit.ReasonQuota, consensus.TagOthers, two), func(s *State) { s.Quotas = map[string]Order{consensus.TagOthers: {}} }),
-			"all other tags are held at their cap, a change; 2 callers wait: numathrottle quota clear --other --pool p", "quota", Held,
+			"all other tags are held at their rate cap, a change; 2 callers wait: numathrottle quota clear --other --pool p", "quota", Held,
 		},
 		"cap": {
 			only(limit.ReasonQuota, "acme", acme), "acme is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,

@@ -112,7 +112,10 @@ func ofTag(s *State, g *group) (Answer, bool) {
 	if many || g.tag == consensus.TagOthers || len(g.tags) > 0 && g.tags[0] == allOthers {
 		is, has, its = "are", "have", "their"
 	}
-	order, remedy := s.changed(g.tag)
+	order, remedy := "", ""
+	if !many {
+		order, remedy = s.changed(g.first)
+	}
 	switch g.reason { //nolint:exhaustive // the others are none of a tag
 	case limit.ReasonPause:
 		for i := range s.Pauses {

@@ -134,12 +134,7 @@ var promises = map[string]promise{
 			require.Equal(t, answered("handled"), k.one(t, l, h, o))
 			require.Equal(t, []string{"a"}, h.Taken())
 			require.Equal(t, want, l.Used(), cost)
-			switch {
-			case k.source: // knows it later
-			case want == 0:
-				require.Empty(t, l.Draws())
-				require.Equal(t, answered("handled"), k.one(t, throttletest.New(block), &handler{}, o), "it never waits")
-			default:
+			if !k.source { // which knows it later
 				method := map[bool]throttletest.Method{false: throttletest.Acquire, true: throttletest.TryAcquire}[k.lanes]
 				require.Equal(t, []throttletest.Draw{{Method: method, Cost: want, Granted: want, Used: want}}, l.Draws())
 			}
@@ -162,6 +157,7 @@ var promises = map[string]promise{
 			{"blue:7", options{tags: "key 1"}, 1, "blue"},
 			{"b", options{tags: "key 1"}, 1, ""},
 			{"blue:7", options{tag: func(id message) string { return string(id) }}, 1, "blue:7"},
+			{"blue:7", options{tags: "key 1", cost: func(message) int { return 0 }}, 0, "blue"},
 		} {
 			if k.tags() {
 				c.o.tags, c.o.tag, c.tag = "", nil, c.id.tag()
@@ -173,20 +169,20 @@ var promises = map[string]promise{
 				of = whole
 			}
 			require.Equal(t, c.cost, of.Used(), "%s %+v", c.id, c.o)
-		}
-		free := options{cost: func(message) int { return 0 }, tag: func(message) string { panic("asked") }}
-		if !k.sink {
-			require.Equal(t, answered("handled"), k.one(t, throttletest.New(), &handler{}, free), "a free message is not asked for its tag")
+			require.NotEmpty(t, of.Draws(), "also a message that costs nothing waits for its tag")
 		}
 	}},
 	"a wait has no limit of its own": {every, func(t *testing.T, k *kind) {
 		tokens := make(chan struct{})
-		l := throttletest.New(throttletest.GrantOn(tokens))
-		done := k.start(t.Context(), k.wrap(k.bare(&handler{}), l, options{}), "a")
-		time.Sleep(30 * 24 * time.Hour)
-		require.Equal(t, 1, l.Waiting())
-		close(tokens)
-		require.Equal(t, answered("handled"), <-done)
+		for _, o := range []options{{}, {cost: func(message) int { return 0 }}} {
+			l := throttletest.New(throttletest.GrantOn(tokens))
+			done := k.start(t.Context(), k.wrap(k.bare(&handler{}), l, o), "a")
+			time.Sleep(30 * 24 * time.Hour)
+			require.Equal(t, 1, l.Waiting())
+			close(tokens)
+			require.Equal(t, answered("handled"), <-done)
+			tokens = make(chan struct{})
+		}
 	}},
 	"a cancelled wait ends without an answer of the handler": {every, func(t *testing.T, k *kind) {
 		for _, o := range k.bounds() {

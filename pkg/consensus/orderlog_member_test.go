@@ -52,7 +52,7 @@ func TestOrdersLeaveTraces(t *testing.T) {
 		end := func(d time.Duration) string { return at(d).UTC().Format(time.RFC3339) }
 		until := end(time.Minute)
 		require.NoError(t, consensus.SaveOverride(ctx, store, "pool", consensus.Override{Max: 30, Until: at(time.Minute), By: "ann", Reason: "a sale"}))
-		logged(`"the pool's limit is overridden" pool=pool processor=`, "max=30 per=1s until="+until+` by=ann reason="a sale"`)
+		logged(`"the pool's limit is overridden" pool=pool pod=`, "max=30 per=1s until="+until+` by=ann reason="a sale"`)
 		require.NoError(t, consensus.ClearOverride(ctx, store, "pool"))
 		logged(`"the override of the pool's limit has ended"`)
 		until = end(time.Minute)
