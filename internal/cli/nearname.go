@@ -22,7 +22,8 @@ func (s *access) hintNear(ctx context.Context, pools []string, out io.Writer) {
 		for _, other := range all {
 			// Of two that were asked for, the first one's hint is enough.
 			if known := slices.Index(pools, other); near(name, other) && (known < 0 || known > slices.Index(pools, name)) {
-				_, _ = fmt.Fprintf(out, "hint: the names of the pools %s and %s differ by one letter: each has a whole limit\n", printable(name), printable(other))
+				_, _ = fmt.Fprintf(out, "hint: the names of the pools %s and %s differ by one letter: each has a whole limit\n",
+					printable(name), printable(other))
 				return
 			}
 		}

@@ -257,11 +257,11 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		quotas := throttle.Quotas{Tags: map[string]throttle.Quota{
-			"acme": {Total: 50}, "beta": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.Day}}},
+			"acme": {Total: 40}, "beta": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.Day}}},
 			"gamma": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.Day, Then: limit.Lower}}},
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
-		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {total: 50}, "+
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {total: 40}, "+
 			"beta: {budgets: [{amount: 30, per: day}]}, gamma: {budgets: [{amount: 30, per: day, then: batch}]}}}")
 		var ended sync.WaitGroup
 		var links []*cutStore
@@ -303,7 +303,7 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 			}
 		}
 		time.Sleep(20 * time.Second)
-		limitedBy(map[string]string{"acme": "50/s rate_cap", "beta": "0/s budget"})
+		limitedBy(map[string]string{"acme": "40/s rate_cap", "beta": "0/s budget"})
 		out, err := tm.run(t, "top")
 		require.NoError(t, err)
 		require.Regexp(t, `(?m)^gamma .* (limit|demand|class) +2$`, out, "a spent budget that only lowers its class")
@@ -316,9 +316,9 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 		require.NoError(t, err)
 		limitedBy(map[string]string{"acme": "0/s pause", "beta": "0/s pause"})
 		time.Sleep(30 * time.Second)
-		limitedBy(map[string]string{"acme": "50/s rate_cap", "beta": "0/s budget"})
+		limitedBy(map[string]string{"acme": "40/s rate_cap", "beta": "0/s budget"})
 		links[1].cut.Store(true)
-		limitedBy(map[string]string{"acme": "50/s rate_cap", "beta": "0/s budget"})
+		limitedBy(map[string]string{"acme": "40/s rate_cap", "beta": "0/s budget"})
 		out, err = tm.run(t, "top")
 		require.NoError(t, err)
 		require.Regexp(t, `(?m)^acme .* 1$`, out, "a silent pod asks for nothing")

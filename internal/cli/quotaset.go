@@ -51,9 +51,11 @@ var quotaFields = []quotaField{
 }
 
 func quotaFlags() []ucli.Flag {
-	flags := []ucli.Flag{&ucli.BoolFlag{Name: forceName, Usage: "reserve more than the limit, which scales down all that is reserved"},
+	flags := []ucli.Flag{
+		&ucli.BoolFlag{Name: forceName, Usage: "reserve more than the limit, which scales down all that is reserved"},
 		&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
-		reasonFlag("why: whoever looks at the pool is told"), byFlag()}
+		reasonFlag("why: whoever looks at the pool is told"), byFlag(),
+	}
 	for i := range quotaFields {
 		flags = append(flags, &ucli.StringFlag{Name: quotaFields[i].name, Usage: quotaFields[i].usage})
 	}

@@ -104,14 +104,19 @@ func (s *State) changed(tag string) (order, remedy string) {
 	return ", a change" + by(o.By) + until(o.Until, s.Now) + ",", s.inPool(": ", "quota clear "+of, "")
 }
 
+// verbs returns the words that follow the subject.
+func (g *group) verbs(many bool) (is, has, its string) {
+	if many || g.tag == consensus.TagOthers || len(g.tags) > 0 && g.tags[0] == allOthers {
+		return "are", "have", "their"
+	}
+	return "is", "has", "its"
+}
+
 // ofTag explains the quota of a tag, or its pause, as the cause.
 func ofTag(s *State, g *group) (Answer, bool) {
 	wait := s.waitsOf(g)
 	tag, many := g.subject()
-	is, has, its := "is", "has", "its"
-	if many || g.tag == consensus.TagOthers || len(g.tags) > 0 && g.tags[0] == allOthers {
-		is, has, its = "are", "have", "their"
-	}
+	is, has, its := g.verbs(many)
 	order, remedy := "", ""
 	if !many {
 		order, remedy = s.changed(g.first)

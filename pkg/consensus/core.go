@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
@@ -197,12 +198,18 @@ func (c *core) receive(now time.Duration, a *driver.Answer) {
 }
 
 // removedBy returns the processors that the store has removed between two answers, because they were silent for too long. Others have left.
+// Rosters are by rising ID.
 func removedBy(was, is *driver.Answer) (removed []RosterRow) {
 	more := time.Duration(is.Time-was.Time) * time.Microsecond
-	for _, row := range was.Roster {
-		listed := slices.ContainsFunc(is.Roster, func(r RosterRow) bool { return r.ID == row.ID })
-		if row.Silent += more; !listed && more > row.Left {
-			removed = append(removed, row)
+	for i := range was.Roster {
+		row := &was.Roster[i]
+		if more <= row.Left { // cheap, and true of nearly all
+			continue
+		}
+		if _, listed := slices.BinarySearchFunc(is.Roster, row.ID, func(r RosterRow, id string) int { return strings.Compare(r.ID, id) }); !listed {
+			r := *row
+			r.Silent += more
+			removed = append(removed, r)
 		}
 	}
 	return removed

@@ -1,10 +1,14 @@
 package consensus
 
-import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
 
 // A hard limit grants a draw only from a share whose part of the burst holds it. While all processors are busy none has such a share for a
 // draw above its even part. So shares gather: in every other turn one processor with such a draw wants what that needs, and the others want so
-// much less. It gives that back when the draw was granted, or at the end of the turn. If several processors have such
+// much less. It gives that back once the draw is granted, or at the end of the turn. If several processors have such
 // draws, they take turns. What is reserved for tags is not given away: a draw that needs more than the rest waits until less is asked for.
 
 // gather moves shares of a policy to one of the processors that need more, in its turn. needs are the shares that the smallest and the largest
@@ -79,8 +83,12 @@ func (p *Processor) draws(rows []RosterRow, self int) [][2]Share {
 	return needs
 }
 
-// gatherTurn counts the turns since the pool's clock began, of four intervals each. The others sync in one, the processor that gets their
-// shares in another, and then the tokens come. Processors with the same answer agree on it.
+// gatherTurn counts the turns since the pool's clock began. A turn takes four intervals, in which the others give their shares and the one
+// gets them, and as long as a full bucket takes to be earned. Processors with the same answer and limit agree on it.
 func (p *Processor) gatherTurn() int64 {
-	return p.clock.time / max(4*driver.Interval(p.lease, p.answer.Live).Microseconds(), 1)
+	turn := 4 * driver.Interval(p.lease, p.answer.Live)
+	if c := &p.ceiling.law.Config; c.Limit.Max > 0 && c.Granted > 0 {
+		turn += min(time.Duration(float64(c.Burst)/(float64(c.Limit.Max)*c.Granted)*float64(c.Limit.Per)), 24*time.Hour)
+	}
+	return p.clock.time / max(turn.Microseconds(), 1)
 }

@@ -173,7 +173,7 @@ func (p *Processor) choose(now time.Duration) {
 		return
 	}
 	// An excess below 5 % of the wanted share may be kept while no other processor lacks it.
-	if (p.held-p.want)*20 < p.want && !p.ceiling.law.Config.Hard && !lacking(p.answer.Roster, wants, self) {
+	if (p.held-p.want)*20 < p.want && !p.ceiling.law.Hard && !lacking(p.answer.Roster, wants, self) {
 		p.want = p.held
 		return
 	}
@@ -203,7 +203,7 @@ func (p *Processor) wants(now time.Duration) (wants []Share, self int) {
 	if n := p.split.slots; n > 0 {
 		p.split.wants = wholeSlots(p.split.wants, rows, n, p.turn())
 	}
-	if p.ceiling.law.Config.Hard {
+	if self >= 0 && p.ceiling.law.Hard {
 		p.gather(rows, ok)
 	}
 	return p.split.wants, self

@@ -83,7 +83,8 @@ func TestRoomForPauses(t *testing.T) {
 			fill := func(by string, spare int) (added int) {
 				for {
 					next, ok := n.with(entry{
-						tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(), reason: reason, by: by,
+						tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(),
+						reason: reason, by: by,
 					}, spare)
 					if !ok {
 						return added

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"reflect"
-	"runtime"
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
@@ -28,7 +27,12 @@ const digestLetters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTU
 
 // digestOf returns the digest of a configuration.
 func digestOf(cfg *ProcessorConfig, c *ceiling.Config, strict bool) digest {
-	policy := runtime.FuncForPC(reflect.ValueOf(cfg.Policy).Pointer()).Name()
+	policy := "own"
+	for name, known := range map[string]Policy{"fair": Fair, "even": Even} {
+		if reflect.ValueOf(cfg.Policy).Pointer() == reflect.ValueOf(known).Pointer() {
+			policy = name
+		}
+	}
 	adaptive := int64(-1)
 	if c.Adapts {
 		adaptive = c.Reserved

@@ -11,6 +11,10 @@ import (
 // giveUpFor bounds Member.giveUp, as does half of the time that Leave has: the leave matters more.
 const giveUpFor = 2 * time.Second
 
+// mostRetiring bounds the requests of Member.giveUp. One names some hundred tags, and two may be for tokens that were given up since an
+// earlier request, or granted without the store.
+const mostRetiring = 16
+
 // giveUp gives the limiter's tokens back to the budgets of its tags before the processor leaves, those that are set aside for it as well. It
 // also reports what the limiter owes. A process that dies loses these tokens.
 func (m *Member) giveUp(ctx context.Context) {
@@ -21,7 +25,7 @@ func (m *Member) giveUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for answered := 0; m.retire(); {
-		if answered == 3 || ctx.Err() != nil { // two may be for what was given up since an earlier request, or granted without the store
+		if answered == mostRetiring || ctx.Err() != nil {
 			m.log.Info("left the pool without giving unused tokens back: budgets of tags count them as used")
 			return
 		}

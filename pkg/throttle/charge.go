@@ -133,7 +133,11 @@ func Charge(l Limiter, n int) error {
 // Repay gives back n tokens that were drawn or charged but not used. They pay debt, and the rest goes into the bucket, up to its capacity.
 // A hard limit, or one whose tokens are issued, only pays debt. How much a pool's quota gets back depends on its pool. The caller must know
 // that n were drawn. Limiters of other packages are looked through as by Probe; those without an inner one are left out.
-func Repay(l Limiter, n int) { book(reached(l, maxWraps), -min(n, maxTokens)) }
+func Repay(l Limiter, n int) {
+	if n > 0 {
+		book(reached(l, maxWraps), -min(n, maxTokens))
+	}
+}
 
 // ErrNotCharged says that a limiter of another package refused a charge; see Charge.
 var ErrNotCharged = errors.New("numathrottle: a limiter that is not of package throttle cannot be charged")

@@ -67,8 +67,8 @@ func (t *rateLimiter) atLimit(now, units int64) time.Duration {
 // the pool's next answer is no reason to refuse a call. The lock is held.
 func (t *rateLimiter) soonest(now int64, n int, wait time.Duration) time.Duration {
 	s := t.bucket.Law()
-	if t.reserver == nil || s.Lease.Soon == 0 || t.issuing() || !s.Valid(now) {
-		return wait
+	if t.reserver == nil || s.Lease.Soon == 0 || s.Lease.Degraded || t.issuing() || !s.Valid(now) {
+		return wait // without the store no answer comes that raises a share
 	}
 	over, _ := t.gate.PauseLeft(now)
 	return min(wait, over+t.atLimit(now, t.missing(now+int64(over), n)))

@@ -70,8 +70,13 @@ func (t *rateLimiter) needs() (least [2]int64) {
 		return least
 	}
 	for w := range t.queue.All() {
-		switch n := t.bucket.HardShare(t.units(w)); {
-		case n <= t.bucket.Law().Lease.Even:
+		n := t.bucket.HardShare(t.units(w))
+		if n <= t.bucket.Law().Lease.Even {
+			continue
+		}
+		// The share in force is that of the pool times what is left of the limit.
+		switch n = int64(min(math.Ceil(float64(n)/t.raised()), float64(2*WholeShare))); {
+		case n > WholeShare: // not under the ceiling in force
 		case least[0] == 0:
 			least = [2]int64{n, n}
 		default:

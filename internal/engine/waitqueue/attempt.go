@@ -284,9 +284,11 @@ func (a *Attempt[P]) affordable() (n int, ok bool) {
 
 // draw draws as many tokens as it can, if that is enough.
 func (a *Attempt[P]) draw() (n int, ok bool) {
-	for n, ok = a.affordable(); ok && !a.drawAll(n); n, ok = a.affordable() { // until no draw comes between
+	for {
+		if n, ok = a.affordable(); !ok || a.drawAll(n) {
+			return n, ok
+		} // else a draw came between
 	}
-	return n, ok
 }
 
 // drawAll draws n tokens from every part or from none. A draw without a lock may come between.

@@ -74,14 +74,6 @@ func (l *line[P]) before(w *Waiter[P]) (tokens int) {
 	return 0
 }
 
-// all returns the waiters of the line.
-func (l *line[P]) all() (list []*Waiter[P]) {
-	for w := l.first; w != nil; w = w.next {
-		list = append(list, w)
-	}
-	return list
-}
-
 func (l *line[P]) insert(w *Waiter[P]) {
 	prev, next := l.behind(w), l.first
 	if prev != nil {

@@ -61,7 +61,8 @@ func Fields() []config.Field[*Config] {
 			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }).In("permits").Like("100"),
 		config.BoolField("noPause", "`/v1/pause` is turned off, and so is `retry_after_seconds` in reports", func(c *Config) *bool { return &c.NoPause }),
 		program.SecretField("pauseToken",
-			"What callers of `/v1/pause`, and of reports with `retry_after_seconds`, send in place of `token`; at least 16 bytes at an address that isn't local",
+			"What callers of `/v1/pause`, and of reports with `retry_after_seconds`, send in place of `token`; "+
+				"at least 16 bytes at an address that isn't local",
 			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
 		config.PathField("pauseTokenFile", "none", "That token in a file; reread when it changes",
 			func(c *Config) *string { return &c.PauseTokenFile }),

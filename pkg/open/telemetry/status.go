@@ -139,7 +139,8 @@ func poolOf(v *consensus.View) *health.Pool {
 	}
 	for _, row := range v.Roster {
 		p.Roster = append(p.Roster, health.Processor{
-			ID: row.ID, Claim: row.Claim.Fraction(), Demand: row.Demand.Fraction(), PoolSize: row.PoolSize, Silent: health.Duration(row.Silent.Round(time.Millisecond)),
+			ID: row.ID, Claim: row.Claim.Fraction(), Demand: row.Demand.Fraction(), PoolSize: row.PoolSize,
+			Silent: health.Duration(row.Silent.Round(time.Millisecond)),
 		})
 	}
 	return p
