@@ -12,8 +12,8 @@ import (
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter whose tokens are slots. A draw of zero takes a slot, too:
 // the call is in flight. A permit holds its slots until it is settled (with any value) or cancelled; a permit that is never settled holds
-// them for ever. Waiting callers are served first come, first served. Nobody knows when a call will end, so a deadline that is too near fails only when it has passed. All methods may be called
-// from any number of goroutines at once.
+// them for ever. Waiting callers are served first come, first served. Nobody knows when a call will end, so a deadline that is too near
+// fails only when it has passed. All methods may be called from any number of goroutines at once.
 //
 // # Shares
 //
