@@ -270,8 +270,10 @@ func TestRareCalls(t *testing.T) {
 	require.Empty(t, wrong)
 	if runs >= 7 {
 		require.NotZero(t, refusals)
-		for _, state := range []string{"idle", "new", "killed"} {
-			require.NotZero(t, judged[state], state)
-		}
+		require.NotZero(t, judged["idle"])
+	}
+	if runs >= 20 { // few runs may have none
+		require.NotZero(t, judged["new"])
+		require.NotZero(t, judged["killed"])
 	}
 }
