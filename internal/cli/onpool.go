@@ -53,9 +53,12 @@ func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, expl
 		if many && cmd.Args().Present() {
 			pools = cmd.Args().Slice()
 		}
-		if many {
-			defer s.hintNear(ctx, pools, c.Err)
-		}
+		hung := false
+		defer func() {
+			if many && !hung { // it would wait for the store once more
+				s.hintNear(ctx, pools, c.Err)
+			}
+		}()
 		return out.run(ctx, func(ctx context.Context) error {
 			var errs []error
 			var page bytes.Buffer
@@ -70,7 +73,7 @@ func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, expl
 				}
 				err = s.suggest(ctx, cmd.FullName(), s.Name, err)
 				errs = append(errs, explain(err))
-				if _, away := errors.AsType[*storeError](err); away {
+				if _, hung = errors.AsType[*storeError](err); hung {
 					break // the others would wait as long, and say the same
 				}
 			}
