@@ -22,7 +22,7 @@ import (
 // whose ID it has in a field such as id: Numaflow's, or one in a field of the same name of the record. Else it belongs to the message that its
 // field index names. Only if no result has any of these, it belongs to the message of its place, if there is one for each.
 //
-// What is unknown never makes a message stored: not a word, not a failure whose message is unknown, not a result that is left out.
+// An unknown word, a failure of an unknown message or a result that is left out never makes a message count as stored.
 
 // A record is what an answer says about one message.
 type record struct {
