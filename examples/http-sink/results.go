@@ -207,8 +207,10 @@ var (
 	failedWord = regexp.MustCompile(`^(?:false|.*(?:error|fail|reject|invalid|denied|throttl|refused|forbidden|unauthori[sz]ed|timeout|unavailable|exceeded|limited).*)$`)
 )
 
+var separators = strings.NewReplacer("_", "", "-", "", " ", "")
+
 func plainName(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
+	return strings.ToLower(separators.Replace(name))
 }
 
 // isNothing reports whether a value is one for "no failure": null, false, 0, or an empty text, list or object.
