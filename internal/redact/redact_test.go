@@ -64,6 +64,17 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Long runs of what may be encoding cost no more per byte than other texts.
+func TestRunsAreCheap(t *testing.T) {
+	r := New("sk-hunter2-canary")
+	for _, unit := range []string{`\`, "%25", "&", "s", "sk-"} {
+		for _, n := range []int{1 << 10, 1 << 19} {
+			text := strings.Repeat(unit, n/len(unit)) + "."
+			require.Equal(t, text+Hidden, r.Text(text+"sk-hunter2-canary"), unit)
+		}
+	}
+}
+
 func percentAll(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
