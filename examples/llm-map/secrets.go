@@ -22,11 +22,14 @@ func (c *client) redactor(key string) *redact.Redactor {
 	return redact.New(secrets...)
 }
 
+// longestSearched is how much of a provider's words is searched for secrets: far more than is shown.
+const longestSearched = 16 << 10
+
 // hide removes secrets from the words of a provider or a model.
 func hide(f *chat.Fault, r *redact.Redactor) {
 	f.Code, f.Param = r.Word(f.Code), r.Word(f.Param)
 	f.Answer.Model, f.Answer.FinishReason = r.Text(f.Answer.Model), r.Text(f.Answer.FinishReason)
-	words := r.Text(f.Words)
+	words := r.Text(f.Words[:min(len(f.Words), longestSearched)])
 	if f.Kind == chat.Provider { // a model may write with stars
 		words = keyLike.ReplaceAllString(words, redact.Hidden)
 	}
