@@ -90,6 +90,28 @@ func escape(text string, want byte, code bool) int {
 	return 0
 }
 
+// lineBreak returns the length of a line break at the beginning of a text, escaped or not, with the blanks behind it; 0 for none.
+func lineBreak(text string) int {
+	const longest = 64
+	text = text[:min(len(text), longest)]
+	n := 0
+	for n < len(text) {
+		at := n
+		for at < min(len(text), n+longestEscape) && text[at] == '\\' {
+			at++
+		}
+		switch {
+		case at < len(text) && (text[at] == '\r' || text[at] == '\n' || at > n && (text[at] == 'r' || text[at] == 'n')):
+			n = at + 1
+		case n > 0 && (text[n] == ' ' || text[n] == '\t'):
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
 func hexByte(text string) (b byte, ok bool) {
 	if len(text) < 2 {
 		return 0, false
