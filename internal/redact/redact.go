@@ -35,22 +35,42 @@ const (
 	leastPart = 8
 )
 
-// New returns a Redactor of secrets, such as values of headers: "Bearer KEY" hides KEY too, and "Basic CREDENTIALS" the password. Secrets of
-// less than 6 bytes are left out.
+// New returns a Redactor of secrets, such as values of headers: "Bearer KEY" hides KEY too, and "Basic CREDENTIALS" the password, but no
+// scheme. Secrets of less than 6 bytes are left out.
 func New(secrets ...string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
-		scheme, rest, _ := strings.Cut(s, " ")
-		if decoded, err := base64.StdEncoding.DecodeString(rest); strings.EqualFold(scheme, "basic") && err == nil {
+		name, rest, _ := strings.Cut(s, " ")
+		if decoded, err := base64.StdEncoding.DecodeString(rest); strings.EqualFold(name, "basic") && err == nil {
 			_, password, _ := strings.Cut(string(decoded), ":")
 			r.add(string(decoded), password)
 		}
 		r.add(s)
-		r.add(strings.Fields(s)...)
+		words := strings.Fields(s)
+		if len(words) > 1 && scheme.MatchString(words[0]) {
+			words = words[1:]
+		}
+		r.add(words...)
 	}
+	r.sort()
+	return r
+}
+
+// scheme matches the name of a scheme of Authorization.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z-]{0,15}$`)
+
+// With returns a Redactor that also removes some texts, but not their single words.
+func (r *Redactor) With(texts ...string) *Redactor {
+	more := &Redactor{secrets: slices.Clone(r.secrets)}
+	more.add(texts...)
+	more.sort()
+	return more
+}
+
+// sort puts longer secrets first.
+func (r *Redactor) sort() {
 	slices.SortStableFunc(r.secrets, func(a, b secret) int { return cmp.Compare(len(b.plain), len(a.plain)) })
 	r.secrets = slices.CompactFunc(r.secrets, func(a, b secret) bool { return a.plain == b.plain })
-	return r
 }
 
 func (r *Redactor) add(secrets ...string) {

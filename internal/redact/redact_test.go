@@ -123,6 +123,11 @@ func TestTextsWithoutASecretStay(t *testing.T) {
 	require.Equal(t, "key (not shown), password (not shown)", r.Text("key sk-hunter2-canary, password pass-word-1"))
 	require.Equal(t, "cut: (not shown)***", New("sk-proj-0123456789abcdef").Text("cut: sk-proj-0123456789***"))
 	require.Equal(t, "x", New().Text("x"))
+	for _, scheme := range []string{"Digest", "ApiKey", "Negotiate"} {
+		require.Equal(t, scheme+" needs (not shown)", New(scheme+" sk-hunter2").Text(scheme+" needs sk-hunter2"))
+	}
+	require.Equal(t, "(not shown) (not shown)", New("session=1; other=2").Text("other=2 session=1;"))
+	require.Equal(t, "an analysis (not shown)", r.With("Sentiment analysis").Text("an analysis Sentiment analysis"))
 }
 
 func TestWord(t *testing.T) {
