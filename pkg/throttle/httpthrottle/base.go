@@ -56,11 +56,16 @@ func sharedBase() http.RoundTripper {
 	if !ok {
 		return http.DefaultTransport
 	}
-	if base, made := madeBases.Load(t); made {
-		return base.(*http.Transport) //nolint:forcetypeassert // nothing else is stored
+	madeBases.Lock()
+	defer madeBases.Unlock()
+	if madeBases.of[t] == nil {
+		madeBases.of[t] = NewBase()
 	}
-	base, _ := madeBases.LoadOrStore(t, NewBase())
-	return base.(*http.Transport) //nolint:forcetypeassert // nothing else is stored
+	return madeBases.of[t]
 }
 
-var madeBases sync.Map // by *http.Transport
+var madeBases = struct {
+	sync.Mutex
+
+	of map[*http.Transport]*http.Transport
+}{of: map[*http.Transport]*http.Transport{}}

@@ -55,6 +55,7 @@ var (
 		"code": true, "type": true, "status": true, "reason": true, "errorcode": true, "errortype": true, "errcode": true, "errorname": true,
 		"statuscode": true, "httpstatus": true, "limitsource": true,
 	}
+	errorNames = map[string]bool{"error": true, "errors": true, "fault": true}
 	faultParts = map[string]bool{
 		"error": true, "errors": true, "fault": true, "detail": true, "details": true, "innererror": true, "extensions": true,
 	}
@@ -93,7 +94,7 @@ func (f *faultReader) json(raw []byte, depth int, inError bool) {
 			f.word(text)
 			f.json(value, depth+1, true)
 		case faultParts[name] || inError && name == "metadata":
-			f.json(value, depth+1, inError || name == "error" || name == "errors" || name == "fault")
+			f.json(value, depth+1, inError || errorNames[name])
 		case name == "documentationurl" && strings.Contains(text, "rate-limit"): // GitHub
 			f.word("rate_limited")
 		}
