@@ -128,7 +128,7 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 
 // inBody returns the error of a response whose body is an error, by the status that it names or implies.
 func inBody(res *http.Response, f *chat.Fault, secrets *redact.Redactor) error {
-	status := cmp.Or(f.Status, http.StatusBadRequest)
+	status := cmp.Or(f.Status, http.StatusInternalServerError)
 	r, refused := httpthrottle.OpenAI(httpthrottle.Answer{Status: status, Header: res.Header, Body: f.Body, At: time.Now()})
 	if !refused {
 		return f

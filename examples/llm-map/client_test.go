@@ -190,6 +190,8 @@ func TestWordsOfTheProvider(t *testing.T) {
 		"no\nway":                             "no way",
 		"key " + canary:                       "key (not shown)",
 		"header secret-of-the-gateway":        "header (not shown)",
+		"an analysis failed":                  "an analysis failed",
+		"the Sentiment analysis failed":       "the (not shown) failed",
 		"Bearer abc is wrong":                 "(not shown) is wrong",
 		"provided: sk-hun**********nary.":     "provided: (not shown)",
 		"provided: abcd****wxyz":              "provided: (not shown)",
@@ -198,7 +200,7 @@ func TestWordsOfTheProvider(t *testing.T) {
 		"model gpt-4o-mini-2024-07-18 is new": "model gpt-4o-mini-2024-07-18 is new",
 	} {
 		e := answers(refuses(400, "", say(said)))
-		s := testSettings(func(s *settings) { s.Headers = "X-Gateway: Bearer secret-of-the-gateway" })
+		s := testSettings(func(s *settings) { s.Headers = "X-Gateway: Bearer secret-of-the-gateway\nX-Title: Sentiment analysis" })
 		r := ask(t.Context(), t, mustHandler(t, s, nil, e, nil), "x")
 		require.Equal(t, "the endpoint answered with status 400, code x (see the setting maxTokensField): "+want, r.Error.Message)
 		require.Equal(t, "x", r.Error.Code)

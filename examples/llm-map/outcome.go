@@ -133,7 +133,9 @@ func judgeStatus(status int, f *chat.Fault, err error) outcome {
 	} else {
 		o.text += ", code " + f.Code
 	}
-	o = o.orSpent(f)
+	if status != http.StatusPaymentRequired { // the classifier has judged it: this call alone is too expensive
+		o = o.orSpent(f)
+	}
 	if f.Param == "max_tokens" || f.Param == "max_completion_tokens" {
 		o.text += " (see the setting maxTokensField)"
 	}
@@ -180,7 +182,7 @@ func verdictOf(status int) verdict {
 		http.StatusRequestHeaderFieldsTooLarge, http.StatusUnavailableForLegalReasons:
 		return invalid
 	case http.StatusPaymentRequired:
-		return invalid // the classifier finds budgets: this call alone is too expensive
+		return invalid // this call alone is too expensive
 	}
 	return failed
 }

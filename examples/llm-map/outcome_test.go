@@ -60,6 +60,17 @@ func TestJudge(t *testing.T) {
 			refuses(402, "", `{"error":{"code":"too_expensive","metadata":{"reason":"weight_exceeds_budget"}}}`), invalid, "too_expensive",
 		},
 		{"a limit in an answer, by code", selfHosted, refuses(200, "", `{"error":{"code":"RequestLimitExceeded"}}`), overload, "RequestLimitExceeded"},
+		{"an overload in an answer", selfHosted, refuses(200, "", `{"error":{"type":"overloaded_error"}}`), overload, "overloaded_error"},
+		{
+			"above the limit of a minute", selfHosted,
+			refuses(413, "", `{"error":{"message":"Request too large: Limit 6000, Requested 9163","type":"tokens","code":"rate_limit_exceeded"}}`),
+			invalid, "rate_limit_exceeded",
+		},
+		{
+			"a call above the budget, with a sentence", selfHosted,
+			refuses(402, "", `{"error":{"message":"Insufficient credits","code":"too_expensive","metadata":{"reason":"weight_exceeds_budget"}}}`),
+			invalid, "too_expensive",
+		},
 		{"anthropic, overloaded", anthropic, refuses(529, "", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`), overload, "overloaded_error"},
 		{"self-hosted, a limit", selfHosted, refuses(429, "", "too many requests"), wait, "rate_limited"},
 		{"wrong key", openAI, refuses(401, "", `{"error":{"message":"Incorrect key: `+canary+`","code":"invalid_api_key"}}`), stop, "invalid_api_key"},

@@ -11,22 +11,33 @@ import (
 // keyLike matches keys and parts of them: text with the prefix of a key, text after Bearer, and text masked with stars.
 var keyLike = regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(sk|pk|rk|gsk|xai|hf|key)[-_][A-Za-z0-9_*.-]{4,}|[^\s"',;:]*\*{2,}[^\s"',;:]*`)
 
-// redactor returns the redactor of what a call was sent with: the key, and the user's headers.
+// redactor returns the redactor of what a call was sent with: the key, and the user's headers. Single words count only of a login.
 func (c *client) redactor(key string) *redact.Redactor {
-	secrets := []string{key}
+	logins, others := []string{key}, []string(nil)
 	for name, values := range c.header {
-		if name != "Accept" && name != "Content-Type" {
-			secrets = append(secrets, values...)
+		for _, value := range values {
+			switch {
+			case redact.IsSecretName(name) || login.MatchString(value):
+				logins = append(logins, value)
+			case name != "Accept" && name != "Content-Type":
+				others = append(others, value)
+			}
 		}
 	}
-	return redact.New(secrets...)
+	return redact.New(logins...).With(others...)
 }
+
+// login matches the value of a header that logs in, whatever the header's name.
+var login = regexp.MustCompile(`(?i)^(bearer|basic|digest|token|key|api-?key)\s`)
+
+// longestSearched is how much of a provider's words is searched for secrets: far more than is shown.
+const longestSearched = 16 << 10
 
 // hide removes secrets from the words of a provider or a model.
 func hide(f *chat.Fault, r *redact.Redactor) {
 	f.Code, f.Param = r.Word(f.Code), r.Word(f.Param)
 	f.Answer.Model, f.Answer.FinishReason = r.Text(f.Answer.Model), r.Text(f.Answer.FinishReason)
-	words := r.Text(f.Words)
+	words := r.Text(f.Words[:min(len(f.Words), longestSearched)])
 	if f.Kind == chat.Provider { // a model may write with stars
 		words = keyLike.ReplaceAllString(words, redact.Hidden)
 	}

@@ -29,26 +29,48 @@ const (
 	shortestCode = 8
 	// leastPrefix is how much of a secret's beginning counts as the secret.
 	leastPrefix = 16
+	// leastCode is the same for base64 and hex.
+	leastCode = 24
 	// leastPart is the least part of a secret that a Word may not be.
 	leastPart = 8
 )
 
-// New returns a Redactor of secrets, such as values of headers: "Bearer KEY" hides KEY too, and "Basic CREDENTIALS" the password. Secrets of
-// less than 6 bytes are left out.
+// New returns a Redactor of secrets, such as values of headers: "Bearer KEY" hides KEY too, and "Basic CREDENTIALS" the password, but no
+// scheme. Secrets of less than 6 bytes are left out.
 func New(secrets ...string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
-		scheme, rest, _ := strings.Cut(s, " ")
-		if decoded, err := base64.StdEncoding.DecodeString(rest); strings.EqualFold(scheme, "basic") && err == nil {
+		name, rest, _ := strings.Cut(s, " ")
+		if decoded, err := base64.StdEncoding.DecodeString(rest); strings.EqualFold(name, "basic") && err == nil {
 			_, password, _ := strings.Cut(string(decoded), ":")
 			r.add(string(decoded), password)
 		}
 		r.add(s)
-		r.add(strings.Fields(s)...)
+		words := strings.Fields(s)
+		if len(words) > 1 && scheme.MatchString(words[0]) {
+			words = words[1:]
+		}
+		r.add(words...)
 	}
+	r.sort()
+	return r
+}
+
+// scheme matches the name of a scheme of Authorization.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z-]{0,15}$`)
+
+// With returns a Redactor that also removes some texts, but not their single words.
+func (r *Redactor) With(texts ...string) *Redactor {
+	more := &Redactor{secrets: slices.Clone(r.secrets)}
+	more.add(texts...)
+	more.sort()
+	return more
+}
+
+// sort puts longer secrets first.
+func (r *Redactor) sort() {
 	slices.SortStableFunc(r.secrets, func(a, b secret) int { return cmp.Compare(len(b.plain), len(a.plain)) })
 	r.secrets = slices.CompactFunc(r.secrets, func(a, b secret) bool { return a.plain == b.plain })
-	return r
 }
 
 func (r *Redactor) add(secrets ...string) {
@@ -98,7 +120,8 @@ func Request(req *http.Request) *Redactor {
 }
 
 // Text returns a text without the secrets. It finds them as they are; with some or all characters encoded as in URLs, JSON, Go or HTML; in
-// base64 of any alphabet, alone or as a part; and in hex. The first 16 bytes of a longer one count, too.
+// base64 of any alphabet, alone or as a part; in hex; and wrapped into lines. The first 16 bytes of a longer one count, too, and the first 24 of
+// its code.
 func (r *Redactor) Text(text string) string {
 	var out strings.Builder
 	from := 0
@@ -140,7 +163,7 @@ func (r *Redactor) find(text string, at int) (begin, end int) {
 		}
 		for _, code := range s.codes {
 			n, size := match(text[at:], code, true)
-			if size < len(code) {
+			if size < min(len(code), leastCode) {
 				continue
 			}
 			begin, end = at, at+n
@@ -171,10 +194,9 @@ func match(text, secret string, code bool) (n, size int) {
 	for size < len(secret) {
 		var next []int
 		for _, end := range ends {
-			for _, n := range step(text[end:], secret[size], code) {
-				if n > 0 && !slices.Contains(next, end+n) {
-					next = append(next, end+n)
-				}
+			next = after(next, text, end, secret[size], code)
+			if broken := lineBreak(text[end:]); size > 0 && broken > 0 {
+				next = after(next, text, end+broken, secret[size], code)
 			}
 		}
 		if next == nil {
@@ -184,4 +206,14 @@ func match(text, secret string, code bool) (n, size int) {
 		size++
 	}
 	return slices.Max(ends), size
+}
+
+// after adds to ends where one byte of a secret may end that begins at a place in a text.
+func after(ends []int, text string, at int, want byte, code bool) []int {
+	for _, n := range step(text[at:], want, code) {
+		if n > 0 && !slices.Contains(ends, at+n) {
+			ends = append(ends, at+n)
+		}
+	}
+	return ends
 }

@@ -64,6 +64,42 @@ func TestText(t *testing.T) {
 	}
 }
 
+// A secret that is wrapped into lines, or a code of one that is cut, is found too.
+func TestWrapped(t *testing.T) {
+	secret := "sk-proj-" + strings.Repeat("aB3dE6gH9/", 12)
+	r := New(secret)
+	for _, text := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), hex.EncodeToString([]byte(secret))} {
+		for _, width := range []int{76, 64, 20} {
+			for _, end := range []string{"\n", "\r\n", "\n  ", "\r\n\t", `\n`, `\r\n`, `\\n`} {
+				got := r.Text("before: " + wrap(text, width, end) + " .")
+				require.Equal(t, 1, strings.Count(got, Hidden), "%q", got)
+				require.LessOrEqual(t, len(got), len("before: "+Hidden+" .")+4+len(end), "%q: the end of a code may stay", got)
+			}
+		}
+		require.Equal(t, "cut: "+Hidden+"...", r.Text("cut: "+text[:len(text)/2]+"..."))
+	}
+	require.Equal(t, "a\nb", r.Text("a\nb"))
+}
+
+func wrap(text string, width int, end string) string {
+	var lines []string
+	for ; len(text) > width; text = text[width:] {
+		lines = append(lines, text[:width])
+	}
+	return strings.Join(append(lines, text), end)
+}
+
+// Long runs of what may be encoding cost no more per byte than other texts.
+func TestRunsAreCheap(t *testing.T) {
+	r := New("sk-hunter2-canary")
+	for _, unit := range []string{`\`, "%25", "&", "s", "sk-"} {
+		for _, n := range []int{1 << 10, 1 << 18} {
+			text := strings.Repeat(unit, n/len(unit)) + "."
+			require.Equal(t, text+Hidden, r.Text(text+"sk-hunter2-canary"), unit)
+		}
+	}
+}
+
 func percentAll(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -87,6 +123,11 @@ func TestTextsWithoutASecretStay(t *testing.T) {
 	require.Equal(t, "key (not shown), password (not shown)", r.Text("key sk-hunter2-canary, password pass-word-1"))
 	require.Equal(t, "cut: (not shown)***", New("sk-proj-0123456789abcdef").Text("cut: sk-proj-0123456789***"))
 	require.Equal(t, "x", New().Text("x"))
+	for _, scheme := range []string{"Digest", "ApiKey", "Negotiate"} {
+		require.Equal(t, scheme+" needs (not shown)", New(scheme+" sk-hunter2").Text(scheme+" needs sk-hunter2"))
+	}
+	require.Equal(t, "(not shown) (not shown)", New("session=1; other=2").Text("other=2 session=1;"))
+	require.Equal(t, "an analysis (not shown)", r.With("Sentiment analysis").Text("an analysis Sentiment analysis"))
 }
 
 func TestWord(t *testing.T) {

@@ -10,6 +10,12 @@ import (
 // for a backslash, which is 1, 2 or 4 of them.
 type steps [3]int
 
+// Longest runs that are read as encoding: of backslashes, and of 25s behind a percent sign. Without a bound a run costs its square.
+const (
+	longestEscape  = 16
+	longestPercent = 9
+)
+
 // step returns the steps for one byte of a secret: as it is, encoded, and a backslash encoded twice.
 func step(text string, want byte, code bool) (all steps) {
 	plain, encoded, twice := &all[0], &all[1], &all[2]
@@ -44,7 +50,7 @@ func step(text string, want byte, code bool) (all steps) {
 // percent is step for %41, and for %2541, which was encoded twice.
 func percent(text string, want byte, code bool) int {
 	n := 1
-	for strings.HasPrefix(text[n:], "25") && len(text) >= n+4 {
+	for n < 2*longestPercent && strings.HasPrefix(text[n:], "25") && len(text) >= n+4 {
 		n += 2
 	}
 	if b, ok := hexByte(text[n:]); ok && (same(b, want, code) || b == '+' && want == ' ') {
@@ -59,7 +65,7 @@ func percent(text string, want byte, code bool) int {
 // escape is step for \u0041, \x41, \/ and \\, whose backslash may be escaped as well.
 func escape(text string, want byte, code bool) int {
 	n := 1
-	for n < len(text)-1 && text[n] == '\\' {
+	for n < min(len(text)-1, longestEscape) && text[n] == '\\' {
 		n++
 	}
 	rest := text[n:]
@@ -82,6 +88,28 @@ func escape(text string, want byte, code bool) int {
 		return n + 1
 	}
 	return 0
+}
+
+// lineBreak returns the length of a line break at the beginning of a text, escaped or not, with the blanks behind it; 0 for none.
+func lineBreak(text string) int {
+	const longest = 64
+	text = text[:min(len(text), longest)]
+	n := 0
+	for n < len(text) {
+		at := n
+		for at < min(len(text), n+longestEscape) && text[at] == '\\' {
+			at++
+		}
+		switch {
+		case at < len(text) && (text[at] == '\r' || text[at] == '\n' || at > n && (text[at] == 'r' || text[at] == 'n')):
+			n = at + 1
+		case n > 0 && (text[n] == ' ' || text[n] == '\t'):
+			n++
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 func hexByte(text string) (b byte, ok bool) {

@@ -39,19 +39,33 @@ const (
 	longestPing = 15 * time.Second
 )
 
-// PingTime returns a good http.HTTP2Config.SendPingTimeout and PingTimeout for calls with a timeout: a quarter of it, 250 ms to 15 s. Both
-// together take half of it, so that a silently dead connection is noticed before the first call on it has ended, and the next one has
-// another.
+// PingTime returns a good http.HTTP2Config.SendPingTimeout and PingTimeout for calls with a timeout: a quarter of it, 250 ms to 15 s; 15 s
+// without a timeout. Both together take half of it, so that a silently dead connection is noticed before the first call on it has ended, and
+// the next one has another.
 func PingTime(timeout time.Duration) time.Duration {
+	if timeout <= 0 {
+		return longestPing
+	}
 	return min(max(timeout/4, leastPing), longestPing)
 }
 
-// sharedBase returns the base of transports without one. A transport of the user's own in the place of http.DefaultTransport stays.
+// sharedBase returns the base of transports without one: one for each *http.Transport that http.DefaultTransport has been. Later changes of
+// the fields of that transport don't count. Another type in the place of http.DefaultTransport stays.
 func sharedBase() http.RoundTripper {
-	if _, ok := http.DefaultTransport.(*http.Transport); !ok {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
 		return http.DefaultTransport
 	}
-	return madeBase()
+	madeBases.Lock()
+	defer madeBases.Unlock()
+	if madeBases.of[t] == nil {
+		madeBases.of[t] = NewBase()
+	}
+	return madeBases.of[t]
 }
 
-var madeBase = sync.OnceValue(NewBase)
+var madeBases = struct {
+	sync.Mutex
+
+	of map[*http.Transport]*http.Transport
+}{of: map[*http.Transport]*http.Transport{}}

@@ -90,7 +90,8 @@ func silence(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
 func TestPingTime(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{
-		0: 250 * time.Millisecond, 2 * time.Second: 500 * time.Millisecond, 30 * time.Second: 7500 * time.Millisecond, time.Hour: 15 * time.Second,
+		0: 15 * time.Second, time.Second: 250 * time.Millisecond,
+		2 * time.Second: 500 * time.Millisecond, 30 * time.Second: 7500 * time.Millisecond, time.Hour: 15 * time.Second,
 	} {
 		require.Equal(t, want, httpthrottle.PingTime(timeout))
 	}
@@ -107,6 +108,10 @@ func TestBaseOfTransportsWithoutOne(t *testing.T) {
 	require.NotSame(t, http.DefaultTransport, base)
 
 	before := http.DefaultTransport
+	other := base.Clone()
+	http.DefaultTransport = other
+	require.NotSame(t, base, httpthrottle.SharedBase(), "another default transport has a base of its own")
+	require.NotSame(t, other, httpthrottle.SharedBase())
 	defer func() { http.DefaultTransport = before }()
 	http.DefaultTransport = httpthrottle.NewTransport(base, nil)
 	require.Equal(t, http.DefaultTransport, httpthrottle.SharedBase())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,11 +29,11 @@ func (a Answer) faultWords(body []byte) []string {
 	case body[0] == '<':
 		f.xml(body)
 	case body[0] == '{' || body[0] == '[':
-		f.json(body, 0)
+		f.json(body, 0, false)
 	default: // server-sent events
 		for line := range bytes.Lines(body) {
 			if data, is := bytes.CutPrefix(line, []byte("data:")); is {
-				f.json(data, 0)
+				f.json(data, 0, false)
 			}
 		}
 	}
@@ -54,8 +55,9 @@ var (
 		"code": true, "type": true, "status": true, "reason": true, "errorcode": true, "errortype": true, "errcode": true, "errorname": true,
 		"statuscode": true, "httpstatus": true, "limitsource": true,
 	}
+	errorNames = map[string]bool{"error": true, "errors": true, "fault": true}
 	faultParts = map[string]bool{
-		"error": true, "errors": true, "fault": true, "detail": true, "details": true, "innererror": true, "extensions": true, "metadata": true,
+		"error": true, "errors": true, "fault": true, "detail": true, "details": true, "innererror": true, "extensions": true,
 	}
 )
 
@@ -65,8 +67,8 @@ var grpcNames = map[string]string{"8": "RESOURCE_EXHAUSTED", "14": "UNAVAILABLE"
 // deepestFault is how deep the words can be: {"error":{"errors":[{"reason"}]}}.
 const deepestFault = 3
 
-// json reads an object about a fault, or a list of them.
-func (f *faultReader) json(raw []byte, depth int) {
+// json reads an object about a fault, or a list of them. Metadata counts only inside an error: elsewhere it may be the caller's.
+func (f *faultReader) json(raw []byte, depth int, inError bool) {
 	var list []json.RawMessage
 	var o map[string]json.RawMessage
 	if depth > deepestFault {
@@ -74,7 +76,7 @@ func (f *faultReader) json(raw []byte, depth int) {
 	}
 	if json.Unmarshal(raw, &list) == nil {
 		for _, item := range list[:min(len(list), mostRemarks)] {
-			f.json(item, depth+1)
+			f.json(item, depth+1, inError)
 		}
 		return
 	}
@@ -90,9 +92,9 @@ func (f *faultReader) json(raw []byte, depth int) {
 			f.word(text)
 		case name == "error" && !strings.Contains(text, " "): // else a sentence
 			f.word(text)
-			f.json(value, depth+1)
-		case faultParts[name]:
-			f.json(value, depth+1)
+			f.json(value, depth+1, true)
+		case faultParts[name] || inError && name == "metadata":
+			f.json(value, depth+1, inError || errorNames[name])
 		case name == "documentationurl" && strings.Contains(text, "rate-limit"): // GitHub
 			f.word("rate_limited")
 		}
@@ -138,23 +140,37 @@ func (f *faultReader) xml(body []byte) {
 
 // Words for a refusal, in the spelling of plain.
 var (
-	rateWord = regexp.MustCompile(`^(?:429|420|ratelimit` +
+	rateWord = regexp.MustCompile(`^(?:429|ratelimit` +
 		`|.*ratelimit(?:ed|error|exceeded|exceedederror|exceededexception|exception|reached|reachederror|violation)` +
-		`|.*throttl(?:ed|ing)(?:exception|error)?|toomany(?:requests|tokens)(?:exception|error)?|provisionedthroughputexceeded(?:exception)?` +
+		`|.*throttl(?:ed|ing)(?:exception|error)?|toomanyrequests(?:exception|error)?|toomanytokensexception|provisionedthroughputexceeded(?:exception)?` +
 		`|(?:request|bandwidth)limitexceeded|limitexceededexception|slowdown|spikearrestviolation|resourceexhausted` +
 		`|priorrequestnotcomplete|transactioninprogressexception)$`)
 	overloadWord = regexp.MustCompile(`^(?:503|529|.*overloaded(?:error|exception)?|capacityexceeded|serverbusy|modelnotreadyexception` +
 		`|(?:service)?unavailable(?:exception|error)?)$`)
 )
 
-// refusal returns the class that the words of an answer tell, and the word; empty if they tell none. A rate counts before an overload.
-func (r *remarks) refusal() (class Class, word string) {
+// deaf reports whether no word makes an answer with a status a refusal: the same call gets it again, however long it waits.
+func deaf(status int) bool {
+	switch status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+		http.StatusUnsupportedMediaType, http.StatusRequestHeaderFieldsTooLarge, http.StatusUnavailableForLegalReasons:
+		return true
+	}
+	return false
+}
+
+// refusal returns the class that the words of an answer tell, and the word; empty if they tell none. A rate counts before an overload. With a
+// status below 500 only the exceptions of AWS are an overload: other words may be about what the caller asked for.
+func (r *remarks) refusal(status int) (class Class, word string) {
+	if deaf(status) {
+		return "", ""
+	}
 	for _, said := range r.faults {
 		for _, part := range partsOf(said) {
 			switch name := plain(part); {
 			case rateWord.MatchString(name):
 				return Wait, part
-			case class == "" && overloadWord.MatchString(name):
+			case class == "" && overloadWord.MatchString(name) && (status >= http.StatusInternalServerError || strings.HasSuffix(name, "exception")):
 				class, word = Overload, part
 			}
 		}
@@ -162,9 +178,13 @@ func (r *remarks) refusal() (class Class, word string) {
 	return class, word
 }
 
-// partsOf splits a word that has a name in front or behind: com.amazon.coral.service#ThrottlingException:http://... or Throttling.User.
+// partsOf splits a word that has a name in front or behind: com.amazon.coral.service#ThrottlingException:http://... or Throttling.User. Of a
+// URL, as in RFC 9457, the last part counts.
 func partsOf(word string) []string {
-	if at := strings.IndexAny(word, ":;,"); at > 0 {
+	switch at := strings.IndexAny(word, ":;,"); {
+	case at > 0 && strings.HasPrefix(word[at:], "://"):
+		word = word[strings.LastIndexByte(word, '/')+1:]
+	case at > 0:
 		word = word[:at]
 	}
 	word = word[strings.LastIndexByte(word, '#')+1:]

@@ -94,11 +94,9 @@ func (r *UsageReader) Usage() (Usage, bool) {
 		return Usage{}, false
 	}
 	prompt, output := r.sides()
-	cached := r.inside
+	cached := r.inside // a gateway may give the same figures in both dialects
 	named := cached.reads+cached.writes == 0 && r.beside.reads+r.beside.writes > 0
-	if named {
-		cached = r.beside
-	}
+	cached.reads, cached.writes = max(cached.reads, r.beside.reads), max(cached.writes, r.beside.writes)
 	sum := cached.reads + cached.writes
 	native := named && (r.prompt < r.input || r.prompt == 0) // Anthropic, Bedrock
 	apart := sum > prompt || native || named && r.total >= prompt+sum+output

@@ -17,7 +17,8 @@ const (
 // Generic is the Classifier for any service: 429 and 420 are Wait, 503 and 529 are Overload. Any status from 400 on is a refusal with a code
 // such as ThrottlingException or rate_limit_exceeded, in JSON, XML or AWS's header. A 403 is one with Retry-After, or when nothing remains of
 // a limit. A refusal for a rate is taken for not processed. An overload is only if it's a 529 or says
-// when to come back: proxies also answer 503 when a call broke off in the middle.
+// when to come back: proxies also answer 503 when a call broke off in the middle. A 500, 502 or 504 never is. A status that any repetition
+// would get again, such as 404 or 413, is no refusal, whatever its code.
 func Generic(a Answer) (Refusal, bool) {
 	r, _, refused := generic(a)
 	return r, refused
@@ -40,7 +41,7 @@ func generic(a Answer) (r Refusal, said *remarks, refused bool) {
 		}
 	}
 	r.Code = said.name()
-	if class, word := said.refusal(); class != "" && r.Class != Wait && r.Class != class {
+	if class, word := said.refusal(a.Status); class != "" && r.Class != Wait && r.Class != class {
 		r.Class, r.Code = class, clean(word)
 	}
 	if r.Class == "" {
@@ -48,7 +49,11 @@ func generic(a Answer) (r Refusal, said *remarks, refused bool) {
 	}
 	h, told := a.hint(said)
 	r.RetryAfter, r.Dimension = h.delay, h.dimension
-	r.NotProcessed = told || r.Class == Wait || a.Status == statusOverloaded
+	switch a.Status {
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout: // it may have acted before it failed
+	default:
+		r.NotProcessed = told || r.Class == Wait || a.Status == statusOverloaded
+	}
 	return r, said, true
 }
 
@@ -61,7 +66,7 @@ func generation(a Answer) (r Refusal, said *remarks, refused bool) {
 		return Refusal{}, said, false
 	case a.Status == http.StatusPaymentRequired && said.says("openrouterinflightbudget"):
 		h, _ := a.hint(said)
-		r, refused = Refusal{Class: Wait, RetryAfter: h.delay, Code: said.name()}, true
+		return Refusal{Class: Wait, RetryAfter: h.delay, Code: said.name(), NotProcessed: true}, said, true // whatever its sentence says
 	case a.Status == http.StatusPaymentRequired:
 		r, refused = Refusal{Class: Stop, Code: said.name()}, true
 	case a.Status == statusNoCapacity && !refused:
@@ -69,11 +74,8 @@ func generation(a Answer) (r Refusal, said *remarks, refused bool) {
 		r, refused = Refusal{Class: Overload, RetryAfter: h.delay, Code: said.name()}, true
 	}
 	r.NotProcessed = refused
-	if r.Class == Overload {
-		return r, said, refused
-	}
 	code, spent := said.spentByCode()
-	if !spent && refused {
+	if !spent && refused && r.Class != Overload {
 		code, spent = said.spent()
 	}
 	if spent {

@@ -210,6 +210,18 @@ func TestUsageReader(t *testing.T) {
 			1350,
 		},
 		{
+			"both dialects, the caches beside the prompt", `{"prompt_tokens":50,"prompt_tokens_details":{"cached_tokens":200000},` +
+				`"cache_creation_input_tokens":1000,"cache_read_input_tokens":200000,"completion_tokens":300}`,
+			usage{50, 300, 1000, 200000, 201350},
+			201350,
+		},
+		{
+			"both dialects, the caches in the prompt", `{"prompt_tokens":201050,"prompt_tokens_details":{"cached_tokens":200000},` +
+				`"cache_creation_input_tokens":1000,"cache_read_input_tokens":200000,"completion_tokens":300}`,
+			usage{50, 300, 1000, 200000, 201350},
+			201350,
+		},
+		{
 			"Anthropic, writes by duration", `{"input_tokens":50,"cache_creation":{"ephemeral_5m_input_tokens":400,"ephemeral_1h_input_tokens":600}}`,
 			usage{Input: 50, CacheWrites: 1000},
 			1050,
