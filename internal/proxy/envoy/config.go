@@ -30,7 +30,7 @@ const (
 
 	connections  = 1024
 	streams      = 1024
-	maxMessage   = 1 << 20 // headers of a request may be in several descriptors
+	maxMessage   = 4 << 20 // far above what Envoy accepts as headers: it lets a request pass if its call is refused as too long
 	maxHeaders   = 16 << 10
 	defaultGrace = 5 * time.Second
 )

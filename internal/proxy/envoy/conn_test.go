@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/credentials/insecure"
@@ -37,4 +38,15 @@ func TestACallMakesItsConnectionLast(t *testing.T) {
 	require.Equal(t, 1, set.Strangers())
 	require.NoError(t, call(right))
 	require.Zero(t, set.Strangers())
+
+	// Envoy sends the calls of several routes over one connection: those without the token end it only if no other comes between.
+	for range 2 * maxRefused {
+		require.Error(t, call("wrong"))
+		require.NoError(t, call(right))
+	}
+	require.NoError(t, in.SetDeadline(time.Time{}), "it is open")
+	for range maxRefused + 1 {
+		require.Error(t, call("wrong"))
+	}
+	require.ErrorIs(t, in.SetDeadline(time.Time{}), net.ErrClosed)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	descriptor "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/envoy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -131,6 +133,8 @@ func TestItemsAreCountedOnTheWire(t *testing.T) {
 		one := append([]byte{0x12, byte(len(half)&0x7f | 0x80), byte(len(half)>>7&0x7f | 0x80), byte(len(half) >> 14)}, half...)
 		return bytes.Repeat(one, 2)
 	}
+	long, _ := proto.Marshal(&ratelimit.RateLimitRequest{Domain: "d", Descriptors: []*descriptor.RateLimitDescriptor{describe("k", strings.Repeat("x", 3<<20))}})
+	require.NoError(t, send(long), "Envoy lets a request pass that is refused as too long")
 	require.NoError(t, send(descriptors(64)))
 	require.NoError(t, send(entries(1024)))
 	for _, raw := range [][]byte{descriptors(65), descriptors(500_000), entries(1026), entries(500_000)} {
