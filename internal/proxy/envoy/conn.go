@@ -59,6 +59,12 @@ func (c *connInfo) admit() {
 // refuse counts a call without the token, and closes the connection after too many in a row.
 func (c *connInfo) refuse() {
 	if c != nil && c.refused.Add(1) > maxRefused {
+		c.close()
+	}
+}
+
+func (c *connInfo) close() {
+	if c != nil {
 		_ = c.conn.Close() // its reader reports that
 	}
 }

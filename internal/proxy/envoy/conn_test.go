@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -50,3 +51,28 @@ func TestACallMakesItsConnectionLast(t *testing.T) {
 	}
 	require.ErrorIs(t, in.SetDeadline(time.Time{}), net.ErrClosed)
 }
+
+// A call without the token whose deadline is distant is not refused when its headers have come, but before it does anything.
+func TestACallWithADistantDeadlineDoesNothing(t *testing.T) {
+	for wait, passes := range map[time.Duration]bool{LongestWait - time.Second: false, 2 * LongestWait: true} {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		ctx, err := guard(listen.NewToken("canary-0123456789"))(ctx, nil)
+		if !passes {
+			require.ErrorIs(t, err, errToken)
+			continue
+		}
+		require.NoError(t, err)
+		_, err = refuseUnary(ctx, nil, nil, nil)
+		require.ErrorIs(t, err, errToken)
+		require.ErrorIs(t, refuseStream(nil, streamIn{ctx: ctx}, nil, nil), errToken)
+	}
+}
+
+type streamIn struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // as that of a grpc.ServerStream
+}
+
+func (s streamIn) Context() context.Context { return s.ctx }
