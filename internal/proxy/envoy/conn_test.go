@@ -56,7 +56,7 @@ func TestACallMakesItsConnectionLast(t *testing.T) {
 func TestACallWithADistantDeadlineDoesNothing(t *testing.T) {
 	for wait, passes := range map[time.Duration]bool{LongestWait - time.Second: false, 2 * LongestWait: true} {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		defer cancel()
+		t.Cleanup(cancel)
 		ctx, err := guard(listen.NewToken("canary-0123456789"))(ctx, nil)
 		if !passes {
 			require.ErrorIs(t, err, errToken)

@@ -171,7 +171,9 @@ func TestItemsAreCountedOnTheWire(t *testing.T) {
 		one := append([]byte{0x12, byte(len(half)&0x7f | 0x80), byte(len(half)>>7&0x7f | 0x80), byte(len(half) >> 14)}, half...)
 		return bytes.Repeat(one, 2)
 	}
-	long, _ := proto.Marshal(&ratelimit.RateLimitRequest{Domain: "d", Descriptors: []*descriptor.RateLimitDescriptor{describe("k", strings.Repeat("x", 3<<20))}})
+	one := describe("k", strings.Repeat("x", 3<<20))
+	long, err := proto.Marshal(&ratelimit.RateLimitRequest{Domain: "d", Descriptors: []*descriptor.RateLimitDescriptor{one}})
+	require.NoError(t, err)
 	require.NoError(t, send(long), "Envoy lets a request pass that is refused as too long")
 	require.NoError(t, send(descriptors(64)))
 	require.NoError(t, send(entries(1024)))

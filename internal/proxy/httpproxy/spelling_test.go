@@ -82,7 +82,7 @@ func TestOneKeyHasOneTag(t *testing.T) {
 			tag, _ := keyOf(t, name, key, "")
 			require.Equal(t, want, tag, name)
 		}
-		for _, value := range []string{"Bearer Bearer " + key, "bearer token " + key, "Token Bearer  " + key} {
+		for _, value := range []string{"Bearer bearer\t" + key, "bearer token " + key, "Token Bearer  " + key} {
 			tag, _ := keyOf(t, "Authorization", value, "")
 			require.Equal(t, want, tag, value)
 			tag, _ = keyOf(t, "X-Api-Key", value, "")
@@ -139,7 +139,9 @@ func TestOneUserHasOneTag(t *testing.T) {
 		{`OAuth oauth_consumer_key="c",oauth_token="1"`, `OAuth token="x", oauth_token="2", oauth_consumer_key="c"`},
 		{`Signature keyId="k",signature="1"`, `Signature username="1",signature="2",keyId="k"`},
 		{`Hawk id="h", mac="1"`, `hawk key="1", mac="2", id="h"`},
-		{"AWS AKIA1:1", "aws AKIA1:2"}, {"SharedKey acct:1", "SharedKey acct:2"}, {"GOOG1 AKIA1:1", "GOOG1 AKIA1:2"},
+		{"AWS AKIA1:1", "aws AKIA1:2"},
+		{"SharedKey acct:1", "SharedKey acct:2"},
+		{"GOOG1 AKIA1:1", "GOOG1 AKIA1:2"},
 		{"SharedKeyLite acct:1", "SharedKeyLite acct:2"},
 	} {
 		one, _ := keyOf(t, "Authorization", values[0], "")
