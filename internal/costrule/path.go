@@ -20,15 +20,19 @@ func ParsePath(text string) (p Path, ok bool) {
 	return p, true
 }
 
-// Plain returns a name in one form for all spellings that a service may accept: any case, snake and camel case.
+// Plain returns a name in one form for all spellings that a service may accept: any case, snake and camel case. A leading underscore remains:
+// _id is another name than id.
 func Plain(name string) string {
+	begun := false
 	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' {
+		if begun = begun || !isHyphen(r); begun && isHyphen(r) {
 			return -1
 		}
 		return plainRune(r)
 	}, name)
 }
+
+func isHyphen(r rune) bool { return r == '_' || r == '-' }
 
 // plainRune returns a character in lower case. Services in Go accept a long s for an s.
 func plainRune(r rune) rune {
@@ -40,8 +44,9 @@ func plainRune(r rune) rune {
 
 // isPlain reports whether the form of Plain of a name is plain.
 func isPlain(name []byte, plain string) bool {
+	begun := false
 	for _, r := range string(name) { // copies nothing
-		if r == '_' || r == '-' {
+		if begun = begun || !isHyphen(r); begun && isHyphen(r) {
 			continue
 		}
 		want, n := utf8.DecodeRuneInString(plain)

@@ -154,6 +154,10 @@ func TestFieldsThatServicesReadDifferently(t *testing.T) {
 		`{"options":{"max_tokens":1},"options":7}`:            "1",
 		`{"options":{"max_tokens":1,"maxtokens":1,"MT":0}}`:   "",
 		`{"options":{"max_tokens":1},"option":{}}`:            "",
+		`{"options":{"max_tokens":1,"_max_tokens":0}}`:        "",
+		`{"options":{"max_tokens":1,"$maxTokens":0,"@m":0}}`:  "",
+		`{"options":{"max_tokens":1},"_options":{}}`:          "",
+		`{"options":{"max_tokens":1,"max_tokens_":5}}`:        "1",
 		`{"options":{"max_tokens":1},"other":{"options":{}}}`: "",
 	} {
 		v, ok, fault := costrule.Find([]byte(doc), path)

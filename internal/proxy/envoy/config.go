@@ -10,14 +10,10 @@ import (
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -30,7 +26,7 @@ const (
 
 	connections  = 1024
 	streams      = 1024
-	maxMessage   = 1 << 20 // headers of a request may be in several descriptors
+	maxMessage   = 4 << 20 // far above what Envoy accepts as headers: it lets a request pass if its call is refused as too long
 	maxHeaders   = 16 << 10
 	defaultGrace = 5 * time.Second
 )
@@ -83,6 +79,8 @@ func Run(ctx context.Context, c Config) error {
 		grpc.Creds(connCredentials{insecure.NewCredentials()}),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.InTapHandle(guard(token)),
+		grpc.ChainUnaryInterceptor(refuseUnary),
+		grpc.ChainStreamInterceptor(refuseStream),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(streams),
@@ -126,20 +124,4 @@ func serve(ctx context.Context, grace time.Duration, server *grpc.Server, set *l
 	force.Stop()
 	wg.Wait()
 	return errors.Join(failed, set.Close())
-}
-
-// guard returns what admits or refuses a call when its headers have come, before anything is read of its message.
-func guard(token listen.Token) tap.ServerInHandle {
-	return func(ctx context.Context, _ *tap.Info) (context.Context, error) { return ctx, checkToken(ctx, token) }
-}
-
-func checkToken(ctx context.Context, token listen.Token) error {
-	md, _ := metadata.FromIncomingContext(ctx)
-	conn := connOf(ctx)
-	if token.Matches(md.Get("authorization")) {
-		conn.admit()
-		return nil
-	}
-	conn.refuse()
-	return status.Error(codes.Unauthenticated, "the token is missing or wrong, allowed: authorization: Bearer TOKEN")
 }

@@ -24,7 +24,7 @@ func (c connCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 // Clone implements credentials.TransportCredentials.
 func (c connCredentials) Clone() credentials.TransportCredentials { return c }
 
-// maxRefused is how many calls without the token a connection may make.
+// maxRefused is how many calls without the token a connection may make in a row.
 const maxRefused = 100
 
 // A connInfo is the connection of a call. A nil one does nothing.
@@ -32,7 +32,7 @@ type connInfo struct {
 	credentials.CommonAuthInfo
 
 	conn    net.Conn
-	refused atomic.Int32 // calls
+	refused atomic.Int32 // calls since the last admitted one
 }
 
 // AuthType implements credentials.AuthInfo.
@@ -51,13 +51,20 @@ func connOf(ctx context.Context) *connInfo {
 // admit reports the caller as authorised, so that its connection may last.
 func (c *connInfo) admit() {
 	if c != nil {
+		c.refused.Store(0)
 		listen.AdmitConn(c.conn)
 	}
 }
 
-// refuse counts a call without the token, and closes the connection after too many.
+// refuse counts a call without the token, and closes the connection after too many in a row.
 func (c *connInfo) refuse() {
 	if c != nil && c.refused.Add(1) > maxRefused {
+		c.close()
+	}
+}
+
+func (c *connInfo) close() {
+	if c != nil {
 		_ = c.conn.Close() // its reader reports that
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -37,4 +39,40 @@ func TestACallMakesItsConnectionLast(t *testing.T) {
 	require.Equal(t, 1, set.Strangers())
 	require.NoError(t, call(right))
 	require.Zero(t, set.Strangers())
+
+	// Envoy sends the calls of several routes over one connection: those without the token end it only if no other comes between.
+	for range 2 * maxRefused {
+		require.Error(t, call("wrong"))
+		require.NoError(t, call(right))
+	}
+	require.NoError(t, in.SetDeadline(time.Time{}), "it is open")
+	for range maxRefused + 1 {
+		require.Error(t, call("wrong"))
+	}
+	require.ErrorIs(t, in.SetDeadline(time.Time{}), net.ErrClosed)
 }
+
+// A call without the token whose deadline is distant is not refused when its headers have come, but before it does anything.
+func TestACallWithADistantDeadlineDoesNothing(t *testing.T) {
+	for wait, passes := range map[time.Duration]bool{LongestWait - time.Second: false, 2 * LongestWait: true} {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		t.Cleanup(cancel)
+		ctx, err := guard(listen.NewToken("canary-0123456789"))(ctx, nil)
+		if !passes {
+			require.ErrorIs(t, err, errToken)
+			continue
+		}
+		require.NoError(t, err)
+		_, err = refuseUnary(ctx, nil, nil, nil)
+		require.ErrorIs(t, err, errToken)
+		require.ErrorIs(t, refuseStream(nil, streamIn{ctx: ctx}, nil, nil), errToken)
+	}
+}
+
+type streamIn struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // as that of a grpc.ServerStream
+}
+
+func (s streamIn) Context() context.Context { return s.ctx }

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	descriptor "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
@@ -19,6 +21,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/envoy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -38,8 +41,35 @@ func wire(t *testing.T, target string) (*http2.Framer, net.Conn) {
 	return f, c
 }
 
-// headersOf encodes the headers of a call, with n bytes more.
-func headersOf(n int) []byte {
+// strangersCalls makes calls until n are made or the server ends the connection, waits for its end, and returns how many were made.
+func strangersCalls(t *testing.T, target string, block []byte, n int) (made int) {
+	t.Helper()
+	f, c := wire(t, target)
+	defer c.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	for err := error(nil); made < n && err == nil; made++ {
+		id := uint32(2*made + 1)
+		first := block[:min(len(block), 16<<10)]
+		err = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first, EndHeaders: len(first) == len(block)})
+		for rest := block[len(first):]; len(rest) > 0 && err == nil; {
+			n := min(len(rest), 16<<10)
+			err = f.WriteContinuation(id, n == len(rest), rest[:n])
+			rest = rest[n:]
+		}
+	}
+	if half, ok := c.(*net.TCPConn); ok {
+		_ = half.CloseWrite()
+	}
+	<-ended
+	return made
+}
+
+// headersOf encodes the headers of a call, with n bytes and other headers more.
+func headersOf(n int, more ...string) []byte {
 	var out bytes.Buffer
 	enc := hpack.NewEncoder(&out)
 	for _, h := range [][2]string{
@@ -51,6 +81,9 @@ func headersOf(n int) []byte {
 		{"te", "trailers"},
 		{"x-filler", strings.Repeat("~", n)},
 	} {
+		_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
+	}
+	for h := range slices.Chunk(more, 2) {
 		_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
 	}
 	return out.Bytes()
@@ -78,24 +111,31 @@ func TestHeadersOfStrangersCostLittle(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			for left := sent; left > 0; { // over as many connections as it takes
-				f, c := wire(t, conn.Target())
-				go func() { _, _ = io.Copy(io.Discard, c) }()
-				var err error
-				for id := uint32(1); left > 0 && err == nil; id += 2 {
-					left -= len(block)
-					first := block[:min(len(block), 16<<10)]
-					err = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: first, EndHeaders: len(first) == len(block)})
-					for rest := block[len(first):]; len(rest) > 0 && err == nil; {
-						n := min(len(rest), 16<<10)
-						err = f.WriteContinuation(id, n == len(rest), rest[:n])
-						rest = rest[n:]
-					}
-				}
-				_ = c.Close()
+				left -= len(block) * strangersCalls(t, conn.Target(), block, left/len(block)+1)
 			}
 			runtime.ReadMemStats(&after)
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2*sent))
 		})
+	}
+}
+
+// Nothing remains of a stranger's calls when their connections have ended, however long they might have taken.
+func TestCallsOfStrangersLeaveNothing(t *testing.T) {
+	conn := start(t, envoy.Config{Limiter: throttletest.New(), Token: "canary-0123456789"})
+	for _, timeout := range []string{"99999999H", "61S", "1S"} {
+		block := headersOf(0, "grpc-timeout", timeout)
+		calls := func(connections int) uint64 {
+			for range connections {
+				strangersCalls(t, conn.Target(), block, 90)
+			}
+			var now runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&now)
+			return now.HeapAlloc
+		}
+		before := calls(10)
+		calls(100)
+		require.Eventually(t, func() bool { return calls(0) < before+2<<20 }, 10*time.Second, 100*time.Millisecond, timeout)
 	}
 }
 
@@ -131,6 +171,10 @@ func TestItemsAreCountedOnTheWire(t *testing.T) {
 		one := append([]byte{0x12, byte(len(half)&0x7f | 0x80), byte(len(half)>>7&0x7f | 0x80), byte(len(half) >> 14)}, half...)
 		return bytes.Repeat(one, 2)
 	}
+	one := describe("k", strings.Repeat("x", 3<<20))
+	long, err := proto.Marshal(&ratelimit.RateLimitRequest{Domain: "d", Descriptors: []*descriptor.RateLimitDescriptor{one}})
+	require.NoError(t, err)
+	require.NoError(t, send(long), "Envoy lets a request pass that is refused as too long")
 	require.NoError(t, send(descriptors(64)))
 	require.NoError(t, send(entries(1024)))
 	for _, raw := range [][]byte{descriptors(65), descriptors(500_000), entries(1026), entries(500_000)} {

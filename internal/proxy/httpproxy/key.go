@@ -17,9 +17,17 @@ var (
 	keyHeaders = names("authorization api_key x_api_key x_goog_api_key x_auth_token x_access_token ocp_apim_subscription_key")
 	// keyQueries are parameters of the query.
 	keyQueries = names("key api_key x_api_key x_goog_api_key token access_token auth_token api_token subscription_key " +
-		"ocp_apim_subscription_key x_amz_credential")
-	// keyParams are those of a scheme that has several, such as Digest or AWS4-HMAC-SHA256.
-	keyParams = names("credential username token key keyid api_key access_token oauth_token oauth_consumer_key")
+		"ocp_apim_subscription_key x_amz_credential x_goog_credential x_oss_credential aws_access_key_id google_access_id oss_access_key_id")
+	// plainSchemes have nothing but a key.
+	plainSchemes = names("bearer token api_key basic")
+	// schemeParams are the parameters with the key, of schemes that have others too. With any other scheme or none it is the first one of
+	// keyParams that is there, whatever the order in the header is.
+	schemeParams = map[string][]string{
+		"token": {"token"}, "digest": {"username"}, "oauth": {"oauthconsumerkey"}, "signature": {"keyid"}, "hawk": {"id"},
+	}
+	keyParams = []string{"credential", "username", "token", "keyid", "key", "apikey", "accesstoken", "oauthconsumerkey", "oauthtoken"}
+	// signedSchemes have the key and a signature: KEY:SIGNATURE.
+	signedSchemes = names("aws goog1 shared_key shared_key_lite")
 )
 
 // keyTag identifies callers by a hash prefix of their keys, which reveals nothing of the key. The proxy does not know which of several keys
@@ -31,7 +39,9 @@ func keyTag(m *message) (string, error) {
 			continue
 		}
 		for _, value := range values {
-			keys[keyIn(value)] = true
+			for _, key := range keysIn(value, costrule.Plain(name) == "authorization") {
+				keys[key] = true
+			}
 		}
 	}
 	for name, value := range parameters(m.req.URL.RawQuery) {
@@ -70,31 +80,54 @@ func unescaped(text string) string {
 	return text
 }
 
-// keyIn returns the key in a value such as "Bearer KEY". It is the same with another scheme or none, with more blanks, and with more words
-// behind it. The key of Basic is the user with the password; if one of them is empty, the other one.
-func keyIn(value string) string {
-	words := strings.Fields(value)
-	if len(words) == 0 {
-		return ""
-	}
-	if len(words) > 1 {
-		if strings.EqualFold(words[0], "Basic") {
-			return basicKey(words[1])
-		}
-		words = words[1:]
-	}
-	for part := range strings.SplitSeq(strings.Join(words, " "), ",") {
-		name, param, ok := strings.Cut(part, "=")
-		if ok && keyParams[costrule.Plain(strings.TrimSpace(name))] {
-			return accessKey(strings.Trim(strings.TrimSpace(param), `"`))
+// keysIn returns the key in a header such as "Bearer KEY"; several if a parameter is there several times. It is the same with another scheme
+// or none, with more blanks, and in Authorization with more words behind it. The key of Basic is the user with the password; if one of them
+// is empty, the other one.
+func keysIn(header string, authorization bool) []string {
+	words := strings.Fields(header)
+	scheme := ""
+	for len(words) > 1 && (plainSchemes[costrule.Plain(words[0])] || authorization && scheme == "") {
+		scheme, words = costrule.Plain(words[0]), words[1:]
+		if scheme == "basic" {
+			return []string{basicKey(words[0])}
 		}
 	}
-	return words[0]
+	switch {
+	case len(words) == 0:
+		return nil
+	case !authorization:
+		return []string{strings.Join(words, " ")}
+	case signedSchemes[scheme]:
+		key, _, _ := strings.Cut(words[0], ":")
+		return []string{key}
+	}
+	params := schemeParams[scheme]
+	if params == nil && !plainSchemes[scheme] {
+		params = keyParams
+	}
+	for _, param := range params {
+		if keys := valuesOfParam(strings.Join(words, " "), param); len(keys) > 0 {
+			return keys
+		}
+	}
+	return words[:1]
 }
 
-// accessKey returns the key of AWS in a credential KEY/DATE/REGION/..., and any other text unchanged.
+// valuesOfParam returns the values of a parameter in a list such as a="1", b=2.
+func valuesOfParam(list, param string) (values []string) {
+	for part := range strings.SplitSeq(list, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		name = strings.TrimSuffix(strings.TrimSpace(name), "*") // in the notation with a charset
+		if ok && costrule.Plain(name) == param {
+			values = append(values, accessKey(strings.Trim(strings.TrimSpace(value), `"`)))
+		}
+	}
+	return values
+}
+
+// accessKey returns the key in a credential KEY/DATE/REGION/.../aws4_request or its like, and any other text unchanged.
 func accessKey(text string) string {
-	if key, _, ok := strings.Cut(text, "/"); ok && strings.HasSuffix(text, "/aws4_request") {
+	if key, _, ok := strings.Cut(text, "/"); ok && strings.HasSuffix(text, "_request") {
 		return key
 	}
 	return text

@@ -47,8 +47,8 @@ func (s *sending) pass(p []byte) error {
 		return errSettled
 	}
 	s.passed += int64(len(p))
-	if !s.rule.estimates && len(s.m.paths) == 0 {
-		return nil
+	if s.m.whole || !s.rule.estimates && len(s.m.paths) == 0 {
+		return nil // no rule reads what a tunnel carries
 	}
 	f := s.m.facts()
 	f.feed(p)

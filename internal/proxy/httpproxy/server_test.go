@@ -300,27 +300,30 @@ func TestPingsFitTheTimeout(t *testing.T) {
 	}
 }
 
-// Only answers that can be those of an LLM settle by their usage.
+// Only answers that can be those of an LLM settle by the usage in their bodies, and all by that in their headers.
 func TestTheTypeOfAnAnswerSaysWhetherItsUsageCounts(t *testing.T) {
 	const drawn = 2 // 8 bytes
 	for kind, used := range map[string]int{
 		"application/json": 7, "application/json; charset=utf-8": 7, "application/vnd.api+json": 7, "application/x-ndjson": 7,
+		"application/json; charset": 7, "Application/JSON ;": 7, "text/json": 7, "application/x-json": 7, "application/vnd.amazon.eventstream": 7,
 		"text/plain": drawn, "text/plain; charset=utf-8": drawn, "text/html": drawn, "application/octet-stream": drawn,
 		"image/svg+json": drawn, "json": drawn, "": drawn,
 	} {
-		u := serve(t, func(w http.ResponseWriter, _ testkit.Request, _ int) {
+		u := serve(t, func(w http.ResponseWriter, _ testkit.Request, n int) {
 			w.Header()["Content-Type"] = []string{kind}
+			if n == 2 {
+				w.Header().Set("X-Amzn-Bedrock-Input-Token-Count", "5")
+				w.Header().Set("X-Amzn-Bedrock-Output-Token-Count", "4")
+			}
 			_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`)
 		})
 		l := throttletest.New()
 		p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/4", Settle: "usage"})
-		res, err := http.Post(p.url, "application/json", strings.NewReader(`{"a":12}`))
-		require.NoError(t, err)
-		_, err = io.Copy(io.Discard, res.Body)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
-		require.Eventually(t, func() bool { return len(l.Draws()) == 1 && l.Draws()[0].Settled }, 5*time.Second, time.Millisecond)
-		require.Equal(t, used, l.Draws()[0].Used, kind)
+		for i, used := range []int{used, 9} {
+			post(t, p.url, `{"a":12}`, false)
+			require.Eventually(t, func() bool { return len(l.Draws()) == i+1 && l.Draws()[i].Settled }, 5*time.Second, time.Millisecond)
+			require.Equal(t, used, l.Draws()[i].Used, kind)
+		}
 	}
 }
 

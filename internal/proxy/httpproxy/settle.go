@@ -2,7 +2,6 @@ package httpproxy
 
 import (
 	"log/slog"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -27,10 +26,11 @@ func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 	case text == settleUsage:
 		usage := httpthrottle.UsageMeter(nil) //nolint:bodyclose // it is handed a response, and makes none
 		return func(res *http.Response) httpthrottle.Meter {
-			if !reportsUsage(res.Header.Get("Content-Type")) {
-				return nil // a file or a page, which may hold anything
+			m := usage(res)
+			if m, ok := m.(httpthrottle.EndMeter); ok && !reportsUsage(res.Header.Get("Content-Type")) {
+				return headOnly{m} // a file or a page, which may hold anything
 			}
-			return usage(res)
+			return m
 		}, true
 	case word == "header" && isHeaderName(argument):
 		var complaint costrule.Complaint
@@ -50,12 +50,24 @@ func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 	return nil, false
 }
 
+// headOnly is a meter that reads only the head of the answer.
+type headOnly struct{ httpthrottle.EndMeter }
+
+// Write implements io.Writer.
+func (headOnly) Write(p []byte) (int, error) { return len(p), nil }
+
+// UsedUntil implements httpthrottle.EndMeter.
+func (h headOnly) UsedUntil(complete bool) (tokens int, final bool) {
+	tokens, _ = h.EndMeter.UsedUntil(complete)
+	return tokens, complete && tokens > 0
+}
+
 // reportsUsage reports whether an answer of a type can be that of an LLM: JSON, lines of it, or events.
 func reportsUsage(contentType string) bool {
-	kind, _, _ := mime.ParseMediaType(contentType)
-	switch kind {
-	case "application/json", "text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines",
-		"application/json-lines":
+	kind, _, _ := strings.Cut(contentType, ";")
+	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
+	case "application/json", "text/json", "application/x-json", "text/event-stream", "application/vnd.amazon.eventstream", "application/x-ndjson",
+		"application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines":
 		return true
 	}
 	return strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")

@@ -82,6 +82,12 @@ func TestOneKeyHasOneTag(t *testing.T) {
 			tag, _ := keyOf(t, name, key, "")
 			require.Equal(t, want, tag, name)
 		}
+		for _, value := range []string{"Bearer bearer\t" + key, "bearer token " + key, "Token Bearer  " + key} {
+			tag, _ := keyOf(t, "Authorization", value, "")
+			require.Equal(t, want, tag, value)
+			tag, _ = keyOf(t, "X-Api-Key", value, "")
+			require.Equal(t, want, tag, value)
+		}
 		escaped := url.QueryEscape(key)
 		for _, name := range []string{"key=", "alt=sse&key=", "a;key=", "%6bey=", "api-key=", "Access_Token="} {
 			query := name + escaped
@@ -93,6 +99,11 @@ func TestOneKeyHasOneTag(t *testing.T) {
 			require.True(t, refused, "the service may go by the one in the query: %s", query)
 		}
 	}
+	one, _ := keyOf(t, "X-Api-Key", "acme one", "")
+	two, _ := keyOf(t, "X-Api-Key", "beta one", "")
+	require.NotEqual(t, one, two, "keys with a blank")
+	spaced, _ := keyOf(t, "X-Api-Key", " acme  one\t", "")
+	require.Equal(t, one, spaced)
 	_, refused := keyOf(t, "", "", "key=a&key=b")
 	require.True(t, refused)
 	tag, refused := keyOf(t, "", "", "keys=a&pageToken=b&key=")
@@ -120,14 +131,35 @@ func TestOneUserHasOneTag(t *testing.T) {
 			"AWS4-HMAC-SHA256 Credential=AKIA1/20260101/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=1",
 			"AWS4-HMAC-SHA256 SignedHeaders=host,Credential=AKIA1/20260102/eu-west-1/bedrock/aws4_request,Signature=2",
 		},
-		{`Digest username="u", realm="r", nonce="1"`, `Digest realm="r",username="u",nonce="2"`},
+		{`Digest username="u", realm="r", nonce="1"`, `Digest realm="r",username="u",nonce="2"`, `digest key=1, token="2" ,username = "u"`},
+		{
+			"GOOG4-RSA-SHA256 Credential=a@b.iam/20260101/auto/storage/goog4_request, Signature=1",
+			"GOOG4-RSA-SHA256 Username=x,Credential=a@b.iam/20260102/auto/storage/goog4_request,Signature=2",
+		},
+		{`OAuth oauth_consumer_key="c",oauth_token="1"`, `OAuth token="x", oauth_token="2", oauth_consumer_key="c"`},
+		{`Signature keyId="k",signature="1"`, `Signature username="1",signature="2",keyId="k"`},
+		{`Hawk id="h", mac="1"`, `hawk key="1", mac="2", id="h"`},
+		{"AWS AKIA1:1", "aws AKIA1:2"},
+		{"SharedKey acct:1", "SharedKey acct:2"},
+		{"GOOG1 AKIA1:1", "GOOG1 AKIA1:2"},
+		{"SharedKeyLite acct:1", "SharedKeyLite acct:2"},
 	} {
 		one, _ := keyOf(t, "Authorization", values[0], "")
-		two, _ := keyOf(t, "Authorization", values[1], "")
-		require.Equal(t, one, two)
+		for _, value := range values[1:] {
+			two, _ := keyOf(t, "Authorization", value, "")
+			require.Equal(t, one, two, value)
+		}
+		require.NotEmpty(t, one)
 	}
 	aws, _ := keyOf(t, "Authorization", "AWS4-HMAC-SHA256 Credential=AKIA1/20260101/us-east-1/bedrock/aws4_request", "")
 	query, _ := keyOf(t, "", "", "X-Amz-Credential=AKIA1%2F20260101%2Fus-east-1%2Fs3%2Faws4_request")
+	require.Equal(t, aws, query)
+	google, _ := keyOf(t, "Authorization", "GOOG4-RSA-SHA256 Credential=a@b.iam/20260101/auto/storage/goog4_request", "")
+	query, _ = keyOf(t, "", "", "X-Goog-Credential=a%40b.iam%2F20260102%2Fauto%2Fstorage%2Fgoog4_request&X-Goog-Signature=1")
+	require.Equal(t, google, query)
+	query, _ = keyOf(t, "", "", "GoogleAccessId=a%40b.iam&Expires=1&Signature=1")
+	require.Equal(t, google, query)
+	query, _ = keyOf(t, "", "", "AWSAccessKeyId=AKIA1&Expires=1&Signature=1")
 	require.Equal(t, aws, query)
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,18 +72,19 @@ func TestATunnelThatIsUsedGoesOn(t *testing.T) {
 	require.Equal(t, "xxxxxxxx", string(all))
 }
 
-// With a cost by bytes what is sent through a tunnel counts, also when its handshake was refused at first.
+// With a cost by bytes what is sent through a tunnel counts, also when its handshake was refused at first. It need not be JSON.
 func TestTheBytesOfATunnelCount(t *testing.T) {
-	for refused := range 2 {
+	for i, tag := range []string{"", "", "json model"} {
+		refused := i % 2
 		u := switching(t, refused, func(conn net.Conn, in *bufio.Reader) {
 			_, _ = io.CopyN(io.Discard, in, 12_345)
 			_, _ = io.WriteString(conn, "x")
 		})
 		l := throttletest.New()
-		p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", Provider: OpenAI})
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", Tag: tag, Provider: OpenAI})
 		conn, in := dialTunnel(t, p)
 		require.Equal(t, 1, l.Draws()[refused].Cost)
-		_, err := conn.Write(make([]byte, 12_345))
+		_, err := conn.Write([]byte(strings.Repeat(",{\"", 12_345/3)))
 		require.NoError(t, err)
 		_, err = in.ReadByte()
 		require.NoError(t, err)
