@@ -85,7 +85,7 @@ func TestBucketsOfOperators(t *testing.T) {
 			},
 			"max_msg_size": {
 				change: func(c *jetstream.StreamConfig) { c.MaxMsgSize = 5000 },
-				warned: []string{"max_msg_size 5000", "about 19 processors", "set it to -1, or to 131072 and more"},
+				warned: []string{"max_msg_size 5000", "about 19 pods", "set it to -1, or to 131072 and more"},
 				later:  []string{"max_msg_size of 5000", "--max-msg-size=-1", "KV_numathrottle"},
 			},
 			"max_bytes of nothing": {
