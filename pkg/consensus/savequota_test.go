@@ -126,6 +126,7 @@ func TestQuotasThatDisagreeAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		var log strings.Builder
+		logged := func() string { synctest.Wait(); return log.String() }
 		join := func(id string, to io.Writer, reserved int) *consensus.Member {
 			drop := slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 				if a.Key == slog.TimeKey {
@@ -147,7 +148,7 @@ func TestQuotasThatDisagreeAreNamed(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Reserved: 5}, false))
 		time.Sleep(5 * time.Second)
-		require.NotContains(t, log.String(), "disagree")
+		require.NotContains(t, logged(), "disagree")
 		require.Empty(t, consensus.Disagreement(overview(t, store).Settings, false))
 
 		join("c", io.Discard, 40)
@@ -159,8 +160,8 @@ func TestQuotasThatDisagreeAreNamed(t *testing.T) {
 		text := consensus.Disagreement(settings, false)
 		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[0])+" (a, b)")
 		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[2])+" (c)")
-		require.Contains(t, log.String(), "level=WARN msg=\"pods of the pool have settings that disagree\"")
-		require.Contains(t, log.String(), text)
+		require.Contains(t, logged(), "level=WARN msg=\"pods of the pool have settings that disagree\"")
+		require.Contains(t, logged(), text)
 	})
 }
 

@@ -156,6 +156,7 @@ func TestRetryAfterAtAnIdlePod(t *testing.T) {
 		}})
 		p.closed(p.pods[0], "a", 4, 1)
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		require.EqualValues(t, 50, p.of("a").sum)
 		p.by(time.Second, p.pods[1], "a", 1)
 		o := p.by(time.Second, p.pods[1], "a", 1)
