@@ -1,0 +1,285 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// This file finds the results in an answer, and judges one.
+
+const deepestResult = 4 // what is below is unknown
+
+// object looks for results in an object, and in objects in it; failures if all in it are.
+func (r *results) object(o fieldsOf, failures bool, depth int) {
+	if r.open = r.open || depth > deepestResult; depth > deepestResult {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		r.member(name, o[name], failures, depth)
+	}
+}
+
+// member looks for results in a field of an object.
+func (r *results) member(name string, value json.RawMessage, failures bool, depth int) {
+	plain := plainName(name)
+	list, inner, failing := listIn(value), objectIn(value), failures || failureName.MatchString(plain)
+	of, _ := r.named(name)
+	one := judgeResult(value)
+	one.failed = one.failed || failing
+	switch {
+	case failing && isNothing(value):
+		r.noneFailed = r.noneFailed || noneName.MatchString(plain) && string(value) != "null" && string(value) != `""`
+	case list != nil:
+		r.list(name, list, failing, depth)
+	case of >= 0 && (one.told || failing): // {"a":{"status":201}}
+		r.listed = r.listed || !failures
+		r.note(of, one)
+	case failures && !faultName.MatchString(plain): // {"errors":{"a":"x"}} with another ID
+		r.open = true
+	case inner != nil:
+		r.object(inner, failing, depth+1)
+	default:
+		r.flag(plain, value, depth == 0)
+	}
+	if failing && !isNothing(value) {
+		r.failures = max(r.failures, 1)
+	}
+}
+
+// flag notes what a field says about all messages: {"success":false}, or, at the top, how many failed or are stored.
+func (r *results) flag(name string, value json.RawMessage, top bool) {
+	count, err := strconv.Atoi(scalarIn(value))
+	isCount := top && err == nil && count >= 0 && count <= len(r.records)
+	var one record
+	one.field(name, value)
+	switch {
+	case isCount && successName.MatchString(name):
+		r.failures = max(r.failures, len(r.records)-count)
+	case isCount && failureName.MatchString(name):
+		r.failures = max(r.failures, count)
+	case one.failed:
+		r.failures = max(r.failures, 1)
+	}
+}
+
+// list takes a list of results, if it is one.
+func (r *results) list(name string, items []json.RawMessage, failures bool, depth int) {
+	if r.open = r.open || depth > deepestResult; depth > deepestResult {
+		return
+	}
+	plain := plainName(name)
+	records, told, graded := make([]record, len(items)), goodList.MatchString(plain), false
+	for i, item := range items {
+		if records[i] = judgeResult(item); objectIn(item) == nil && wordsName.MatchString(plain) {
+			records[i].word(item)
+		}
+		told, graded = told || records[i].told, graded || records[i].graded
+	}
+	for i, of := range r.messagesOf(items) {
+		one, o := records[i], objectIn(items[i])
+		one.failed = one.failed || failures
+		one.told = one.told || failures || told && !graded // where others have an error, or in a list such as stored
+		r.listed = r.listed || one.told && !failures
+		switch {
+		case string(items[i]) == "null": // no failure
+		case of >= 0 && one.told:
+			r.note(of, one)
+		case one.failed:
+			r.open = true
+		case o != nil:
+			r.object(o, false, depth+1)
+		default:
+			r.list(name, listIn(items[i]), false, depth+1)
+		}
+	}
+}
+
+// note notes what a result says about a message; a failure counts more than a success.
+func (r *results) note(of int, one record) {
+	one.told = true
+	if before := r.records[of]; !before.told || one.failed && !before.failed {
+		r.records[of] = one
+	}
+}
+
+// messagesOf returns the message of each result in a list; -1 for unknown.
+func (r *results) messagesOf(items []json.RawMessage) []int {
+	of := make([]int, len(items))
+	byName, byIndex, outside := false, make([]bool, len(items)), false
+	for i, item := range items {
+		var is bool
+		if of[i], is = r.messageOf(item, 0); !is {
+			of[i], byIndex[i] = r.indexIn(item)
+			outside = outside || byIndex[i] && of[i] < 0
+		}
+		byName = byName || is || byIndex[i]
+	}
+	for i := range of {
+		switch {
+		case !byName && len(of) == len(r.records):
+			of[i] = i
+		case byIndex[i] && outside: // they seem to count from another number than 0
+			of[i] = -1
+		}
+	}
+	return of
+}
+
+// messageOf returns the message whose ID is in a result, and whether one is; -1 if it isn't the ID of one message.
+func (r *results) messageOf(item json.RawMessage, depth int) (of int, is bool) {
+	of = -1
+	add := func(at int, known bool) {
+		switch {
+		case !known || is && at < 0:
+		case of >= 0 && at != of:
+			of = len(r.records)
+		default:
+			of, is = at, true
+		}
+	}
+	o := objectIn(item)
+	if o == nil {
+		if n, err := strconv.Atoi(string(item)); err == nil && n < len(r.records) {
+			return -1, false // it may be an index
+		}
+		return r.named(scalarIn(item))
+	}
+	for name, value := range o {
+		if id := scalarIn(value); id != "" && idName.MatchString(plainName(name)) {
+			at, known := r.ids[id]
+			add(at, known)
+			at, known = r.ids[plainName(name)+"="+id]
+			add(at, known)
+		}
+	}
+	const deepest = 2
+	if direct := is; !direct && depth < deepest {
+		for _, value := range o {
+			if objectIn(value) != nil {
+				add(r.messageOf(value, depth+1))
+			}
+		}
+	}
+	if of == len(r.records) {
+		of = -1
+	}
+	return of, is
+}
+
+// named returns the message with an ID, whatever the field, and whether it is one; -1 if several have it.
+func (r *results) named(id string) (of int, is bool) {
+	of = -1
+	for key, at := range r.ids {
+		if _, value, _ := strings.Cut(key, "="); id == "" || key != id && value != id {
+			continue
+		}
+		if is && at != of {
+			return -1, true
+		}
+		of, is = at, true
+	}
+	return of, is
+}
+
+// indexIn returns the message that a field index names, and whether there is one; -1 for none of the group.
+func (r *results) indexIn(item json.RawMessage) (of int, is bool) {
+	for _, o := range [...]fieldsOf{objectIn(item), objectIn(unwrapped(item))} {
+		for name, value := range o {
+			if text := scalarIn(value); text != "" && indexName.MatchString(name) {
+				if n, err := strconv.Atoi(text); err == nil && n >= 0 && n < len(r.records) {
+					return n, true
+				}
+				is = true
+			}
+		}
+	}
+	return -1, is
+}
+
+// unwrapped returns the object in an object that has nothing else, as in {"create":{...}}.
+func unwrapped(item json.RawMessage) json.RawMessage {
+	o := objectIn(item)
+	for name, value := range o {
+		if len(o) == 1 && !failureName.MatchString(plainName(name)) && objectIn(value) != nil {
+			return value
+		}
+	}
+	return item
+}
+
+// judgeResult returns what a result says: with its fields, else with those of the objects in it.
+func judgeResult(item json.RawMessage) record {
+	r := record{body: unwrapped(item)}
+	o := objectIn(r.body)
+	for name, value := range o {
+		r.field(plainName(name), value)
+	}
+	if r.told {
+		return r
+	}
+	for _, value := range o {
+		for name, value := range objectIn(value) {
+			r.field(plainName(name), value)
+		}
+	}
+	return r
+}
+
+// field adds what a field of a result says.
+func (r *record) field(name string, value json.RawMessage) {
+	text := scalarIn(value)
+	number, err := strconv.Atoi(text)
+	isNumber := err == nil
+	status := statusIn(value)
+	isFlag := string(value) == "true" || string(value) == "false"
+	good := string(value) == "true" || goodWord.MatchString(plainName(text))
+	switch {
+	case failureName.MatchString(name):
+		if !isNothing(value) {
+			r.told, r.failed = true, true
+		}
+		return
+	case name == "code" && (string(value) == `""` || strings.EqualFold(text, "none")):
+		good = true
+	case text == "" && !isFlag:
+		return
+	case successName.MatchString(name):
+		good = good && !isNumber || number == 1
+	case !statusName.MatchString(name) || status == http.StatusMultiStatus: // that says nothing about one message
+		return
+	case status != 0:
+		r.status = max(r.status, status)
+		good = status >= http.StatusOK && status < http.StatusMultipleChoices
+	case strings.Contains(name, "status"): // 0 isn't one of success
+		good = good && !isNumber
+	}
+	r.told, r.graded, r.failed = true, true, r.failed || !good
+}
+
+// word adds what a text, a number or a boolean in a list says.
+func (r *record) word(value json.RawMessage) {
+	text := plainName(strings.Trim(string(value), `"`))
+	if statusIn(value) != 0 || goodWord.MatchString(text) || failedWord.MatchString(text) {
+		r.field("status", value)
+	}
+}
+
+// statusIn returns an HTTP status: a number, or a text such as 201 Created or HTTP/1.1 201 Created; 0 for none.
+func statusIn(raw json.RawMessage) int {
+	fields := strings.Fields(scalarIn(raw))
+	if len(fields) > 1 && strings.HasPrefix(fields[0], "HTTP/") {
+		fields = fields[1:]
+	}
+	if len(fields) == 0 {
+		return 0
+	}
+	n, err := strconv.Atoi(fields[0])
+	if err != nil || n < leastStatus || n > mostStatus {
+		return 0
+	}
+	return n
+}
