@@ -90,10 +90,11 @@ func TestWhatReplacesAnUnreadableDocumentOnRealStores(t *testing.T) {
 		store, err := numathrottle.OpenStore(t.Context(), numathrottle.Config{Store: url})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, store.Close()) }()
-		join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+		pod := join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
 		tm := newTerminal(nil, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_STORE="+url)
 		for _, document := range []string{"limit", "pause", "ramp", "backoff", "quota", "spent", "debt"} {
 			for _, body := range damaged {
+				pod.sync(t) // a silent pod is another cause
 				damage(t, store, document, body)
 				requireReplaced(t, tm, document)
 			}
