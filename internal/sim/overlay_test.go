@@ -71,8 +71,8 @@ var sourceMutants = []sourceMutant{
 	},
 	{
 		"a caller that gives up costs its tag a turn", "internal/engine/waitqueue/lane.go",
-		"		heap.Fix(&f.busy, l.at)\n	case first:",
-		"		l.start += float64(w.Least) / l.Weight()\n		heap.Fix(&f.busy, l.at)\n	case first:",
+		"	l.line.remove(w)\n	heap.Fix(&f.busy, l.at)",
+		"	l.line.remove(w)\n	l.start += float64(w.Least) / l.Weight()\n	heap.Fix(&f.busy, l.at)",
 		"./pkg/throttle", "TestImpatientCallersCostTheirTagNothing/reserved/.*x/1s",
 	},
 	{
