@@ -41,7 +41,7 @@ func FollowSecret(key, path string) (*Followed[string], error) {
 	})
 }
 
-// Get returns the content of the file. While the file cannot be used, it returns what was read last, and log gets the reason once.
+// Get returns the content of the file. While the file cannot be used, it returns the last content that was usable, and log gets the reason once.
 func (f *Followed[T]) Get(log *slog.Logger) T {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -80,7 +80,7 @@ func (f *feed) news(at *position, now time.Time) update {
 	return u
 }
 
-// take records the answer of the store: what has changed, and with sampled a sample. q is nil for a pool without quotas.
+// take records the changes in an answer of the store, and with sampled a sample. q is nil for a pool without quotas.
 func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Time, sampled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

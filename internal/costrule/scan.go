@@ -72,7 +72,7 @@ func (v Value) clone() Value {
 	return v
 }
 
-// Cut reports whether a string is longer than what is kept of it.
+// Cut reports whether only a part of a long string is kept.
 func (v Value) Cut() bool { return v.Kind == String && len(v.Raw) < v.Len+len(`""`) }
 
 // Tag is Text with one form for all spellings of a number: 43 for 43.0 and 4.3e1.

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-// Credentials are a client's login, and its means to check the server. Zero values are not set. Files are read anew for every connection.
+// Credentials are a client's login, and its means to check the server. Zero values are not set. Files are read again for every connection.
 type Credentials struct {
 	Username         string
 	Password         Source
