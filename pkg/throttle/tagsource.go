@@ -19,7 +19,7 @@ var _ native = stockSource{}
 func (g stockSource) position() uint64   { return g.rank }
 func (g stockSource) common() *gate.Gate { return &g.t.gate }
 func (g stockSource) part() part {
-	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, Stock: g, TryLock: g.mu.TryLock}
+	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, Stock: g, Soonest: g.soonest, TryLock: g.mu.TryLock}
 }
 
 // Lock and Unlock are those of the tag.
@@ -80,6 +80,21 @@ func (g stockSource) before(w *waiter) int64 {
 func (g stockSource) Due(w *waiter) (time.Duration, bool) {
 	d, _, known := g.stock.Due(g.t.gate.Now(), g.before(w)+int64(w.Least))
 	return d, known
+}
+
+// soonest is Due for a caller that lets nobody pass. The lock is held.
+func (g stockSource) soonest(w *waiter) time.Duration {
+	first := *w
+	first.Late = false
+	wait, _ := g.Due(&first)
+	return wait
+}
+
+// LetPass implements waitqueue.Stock. The lock is held.
+func (g stockSource) LetPass(w *waiter, late bool) {
+	if w.Late = late; w.Queued() && g.queue.Move(w) {
+		g.serve(g.t.gate.Now())
+	}
 }
 
 // Promised reports whether tokens are promised to others than w. The lock is held.

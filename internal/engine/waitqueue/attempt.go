@@ -206,7 +206,9 @@ func (a *Attempt[P]) look() (n int, won bool, failed *Failure) {
 		return n, true, nil
 	}
 	wait, known := a.survey()
-	if left := a.left(); wait > left && a.misses(left) {
+	left := a.left()
+	a.letPass(left)
+	if wait > left && a.misses(left) {
 		e := a.heldUp()
 		wait, _ = a.parts[a.scarcest].Source.Due(&a.places[a.scarcest])
 		e.RetryAfter = max(wait, e.RetryAfter)

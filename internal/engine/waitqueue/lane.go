@@ -40,6 +40,9 @@ func (l *line[P]) sooner(v, w *Waiter[P]) bool {
 	if l.several && v.Many != w.Many {
 		return v.Many
 	}
+	if v.Late != w.Late {
+		return w.Late
+	}
 	return v.Age < w.Age
 }
 

@@ -35,6 +35,8 @@ type Waiter[P any] struct {
 	// Dismissed says that a waiter that is no attempt was taken out of the queue because it is Held. It has neither a permit nor an error,
 	// and goes on elsewhere.
 	Dismissed bool
+	// Late: it stands behind all that are not; see Attempt.
+	Late bool
 	// Promised is how many tokens are promised to it; see Part.
 	Promised int
 

@@ -76,6 +76,8 @@ type Part[P any] struct {
 type Stock[P any] interface {
 	// Promise promises the tokens of w to it, so that others do not find them at hand, or ends that.
 	Promise(w *Waiter[P], on bool)
+	// LetPass sets Late of w, and finds its place anew if it has one.
+	LetPass(w *Waiter[P], late bool)
 	// Promised reports whether tokens are promised to others than w, and First whether w comes next.
 	Promised(w *Waiter[P]) bool
 	First(w *Waiter[P]) bool

@@ -2,6 +2,8 @@ package waitqueue
 
 import (
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // This file is about limits and the stocks of tokens that are drawn together with theirs; see Attempt.
@@ -48,6 +50,23 @@ func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 	a.won.Store(true)
 	a.Wake()
 	return true
+}
+
+// letPass lets others of its tags pass an attempt that a limit serves only after its deadline, which comes after left, as things stand now.
+// It stays, because that may change, but others can use what a stock has until then. If it kept that, the tokens would lapse with it.
+func (a *Attempt[P]) letPass(left time.Duration) {
+	late := false
+	for i, p := range a.parts {
+		if p.Stock == nil && a.places[i].Least > 0 && left < limit.Never {
+			wait, known := p.Source.Due(&a.places[i])
+			late = late || known && wait > left
+		}
+	}
+	for i, p := range a.parts {
+		if w := &a.places[i]; p.Stock != nil && w.Least > 0 && w.Late != late {
+			p.Stock.LetPass(w, late)
+		}
+	}
 }
 
 // promises reports whether the part is a stock whose tokens are to be promised: the attempt waits for the limit that they are drawn with.
