@@ -154,7 +154,9 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 	for i, w := range c.Windows {
 		require.Greater(t, w.Ratio, 0.7, "no window of %v comes near the bound", windowLengths[i])
 	}
-	require.GreaterOrEqual(t, c.Hard.Ratio, 0.95, "no second comes near a hard limit")
+	// The best second follows a rest in a run whose hard limit changes. It is one second of few runs, so each change to what pods draw moves it:
+	// from 0.96 to 0.94 when shares began to gather for large draws, while the mean of such runs' best seconds rose from 0.57 to 0.58.
+	require.GreaterOrEqual(t, c.Hard.Ratio, 0.9, "no second comes near a hard limit")
 	require.GreaterOrEqual(t, c.Lowered.Ratio, 0.85, "no second comes near a hard limit that is lowered")
 	require.Greater(t, c.Changed.Ratio, 0.7, "no window with a changed limit comes near the bound")
 	require.NotZero(t, c.Ramping, "no processor went by a ceiling below the limit")
