@@ -45,8 +45,10 @@ func TestMatrixOfImpatientLargeCalls(t *testing.T) {
 	testkit.SkipRace(t, "it measures")
 	testkit.SkipShort(t, "many pools")
 	offers := []map[string]float64{
-		{"hog": 400, "acme": 160, "a": 2}, {"hog": 400, "beta": 200, "dash": 50},
-		{"hog": 400, "beta": 100, "gamma": 20, "dash": 50}, {"hog": 400, "gamma": 20, "a": 4},
+		{"hog": 400, "acme": 160, "a": 2},
+		{"hog": 400, "beta": 200, "dash": 50},
+		{"hog": 400, "beta": 100, "gamma": 20, "dash": 50},
+		{"hog": 400, "gamma": 20, "a": 4},
 	}
 	for _, apart := range []time.Duration{7 * time.Millisecond, 213 * time.Millisecond} {
 		t.Run(fmt.Sprint(apart), func(t *testing.T) {

@@ -27,10 +27,15 @@ type job struct {
 
 const jobVariable = "NUMATHROTTLE_QUOTA_DEMO_JOB"
 
-// A report is a process's report on itself, a line of JSON on its standard output: its granted tokens by tag.
+// A report is a process's report on itself, a line of JSON on its standard output: its granted tokens by tag, and how often the machine has
+// not let it run for longer than stall.
 type report struct {
 	Granted map[string]int64 `json:"granted"`
+	Stalls  int64            `json:"stalls"`
 }
+
+// stall is how long a process may be held up by the machine without an effect on what its tags get.
+const stall = 100 * time.Millisecond
 
 const reportEvery = 200 * time.Millisecond
 
@@ -61,11 +66,13 @@ func work(encoded string, out, logs io.Writer) error {
 		}
 		go calls.offer(ctx, th.ForTag(tag), granted[tag])
 	}
+	var stalls atomic.Int64
+	go countStalls(ctx, &stalls)
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		<-tick.C
-		r := report{Granted: map[string]int64{}}
+		r := report{Granted: map[string]int64{}, Stalls: stalls.Load()}
 		for tag, n := range granted {
 			r.Granted[tag] = n.Load()
 		}
@@ -74,6 +81,19 @@ func work(encoded string, out, logs io.Writer) error {
 		}
 	}
 	return th.Close()
+}
+
+// countStalls counts the ticks of a short period that come late by more than stall, until ctx ends.
+func countStalls(ctx context.Context, n *atomic.Int64) {
+	tick := time.NewTicker(stall / 10)
+	defer tick.Stop()
+	for last := time.Now(); ctx.Err() == nil; <-tick.C {
+		now := time.Now()
+		if now.Sub(last) > stall {
+			n.Add(1)
+		}
+		last = now
+	}
 }
 
 // A caller makes calls of one tag: rate per second, of cost tokens each. A call waits for at most its patience.
@@ -89,8 +109,11 @@ func (c caller) offer(ctx context.Context, l throttle.Limiter, granted *atomic.I
 	waiting := make(chan struct{}, int(c.rate*max(c.patience, time.Second).Seconds())+1)
 	tick := time.NewTicker(step)
 	defer tick.Stop()
-	for due := 0.0; ctx.Err() == nil; <-tick.C {
-		for due += c.rate * step.Seconds(); due >= 1; due-- {
+	due, last := 0.0, time.Now()
+	for ; ctx.Err() == nil; <-tick.C { // ticks are left out on a busy machine, calls are not
+		now := time.Now()
+		due += c.rate * now.Sub(last).Seconds()
+		for last = now; due >= 1; due-- {
 			select {
 			case waiting <- struct{}{}:
 			default:
