@@ -15,7 +15,7 @@
 //
 // Acquire waits, and fails at once when the context's deadline is too near. AcquireUpTo waits for one token and takes as many as there are.
 // TryAcquire never waits. Waiters form one queue in the order of their calls; nothing overtakes it. Only a hard limit lets others pass a draw
-// that its share can never grant.
+// that its share can never grant, and with quotas a draw that the limit's present share grants too late lets others of its tag pass.
 //
 // # Several limits at once
 //
