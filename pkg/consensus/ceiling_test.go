@@ -43,6 +43,17 @@ func TestNote(t *testing.T) {
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.Equal(t, largest, noteIn(largest.String()), "it all has room")
+	full := largest
+	full.needs, full.settings = [2]Share{Whole, Whole}, digest("YYYYYYYY")
+	require.True(t, full.settings.valid())
+	require.Equal(t, largest, noteIn(full.String()), "these have none beside the rest")
+	full.retryAt = 0
+	less := full
+	less.settings = ""
+	require.Equal(t, less, noteIn(full.String()), "what draws need only gives way to a time that the service told")
+	full.reports, full.served = false, backoff.Report{}
+	full.retryAt = driver.MaxMicros
+	require.Equal(t, full, noteIn(full.String()), "without an adaptive limit it all has room")
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
 	for _, text := range []string{

@@ -116,3 +116,19 @@ func TestAReservedRateOfAHardLimit(t *testing.T) {
 		require.Greater(t, p.over(60*time.Second, "acme"), 0.99*70)
 	})
 }
+
+// With a limit so slow that a draw takes many syncs to earn, the share of its pod stays until it is earned.
+func TestLargeDrawsOfASlowHardLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newMatrixPool(t, 0, throttle.Limit{Max: 60, Per: time.Minute, Burst: 30, Hard: true}, throttle.Quotas{})
+		p.bare = true
+		for range 4 {
+			p.closed(p.join(), "small", 3, 1)
+		}
+		p.closed(p.pods[0], "large", 1, 20)
+		time.Sleep(20 * time.Minute)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		require.GreaterOrEqual(t, p.of("large").calls, int64(3))
+	})
+}

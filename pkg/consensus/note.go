@@ -73,7 +73,8 @@ func (t *noteText) add(name, value string) {
 	}
 }
 
-// String returns the text of a note. What other processors need comes first, and always has room.
+// String returns the text of a note. What other processors need comes first. The limit, r, t and p always have room. So has g, unless both r and
+// t are there: while the service wants no calls, a large draw may wait longer. The other words have it if there is some left.
 func (n note) String() string {
 	t := append(make(noteText, 0, maxNoteBytes), noteForm...)
 	if n.limit.Max > 0 {

@@ -140,7 +140,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 		b.forget()
 	}
 	b.freeze = ends
-	b.good = sent + 2*interval
+	b.clock, b.good = a.Time, sent+2*interval
 	drawn := a.Draws
 	for i := range b.carried {
 		c := &b.carried[i]
@@ -151,16 +151,35 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
 			if t != nil { // it was not forgotten meanwhile
 				t.paid = sent + time.Duration(min(drawn[0].Paid-a.Time, maxAsk))*time.Microsecond
-				b.drawn(t, c, &drawn[0], now, sent, interval)
+				b.drawn(t, c, &drawn[0], now, sent)
 			}
 			drawn = drawn[1:]
 		}
 	}
 	b.carried = nil
+	b.retime(now)
+}
+
+// retime works out when reservations can be used, by the store's clock in the newest answer: not before the store's time, and until two
+// intervals after it. This processor's own clock drifts in a long wait by more than a draw is good for. Reservations made one after the
+// other would then be used together.
+func (b *tagBook) retime(now time.Duration) {
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		if len(a.reserved) == 0 {
+			continue
+		}
+		a.reserved = slices.Clone(a.reserved)
+		for k := range a.reserved {
+			l := &a.reserved[k]
+			left := time.Duration(l.due-b.clock) * time.Microsecond
+			l.from, l.until = now+left, b.good+left
+		}
+	}
 }
 
 // drawn takes the answer of one till.
-func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
+func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent time.Duration) {
 	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and the earnings of that
 		if t.lack, t.again = d.Lack, 0; !c.ownOnly {
 			t.owes(c.Owed)
@@ -183,15 +202,12 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 		}
 	}
 	t.refused(c, d)
-	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval, window: c.window}
-	if d.From > 0 {
-		l.from = now + d.From // never before the store's time: the answer came later
-	}
-	if l.tokens == 0 || max(l.from, now) >= l.until || b.voided {
+	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: b.good, window: c.window}
+	if l.tokens == 0 || now >= l.until || b.voided {
 		return
 	}
 	if d.From > 0 {
-		l.covers = c.covers
+		l.due, l.covers = b.clock+d.From.Microseconds(), c.covers
 		t.reserved = append(slices.Clip(t.reserved), l)
 		return
 	}

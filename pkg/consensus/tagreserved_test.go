@@ -27,7 +27,7 @@ func reserves(t *testing.T) *bookkeeper {
 func (k *bookkeeper) answered(now time.Duration, frozen time.Duration) (lots int64) {
 	k.report(now, sec, false, []limit.TagReport{{Tag: "a", Waiting: 45, Head: 40}})
 	require.Empty(k.t, k.draws(now, sec, 1, false), "one at a time")
-	k.take(now, now, sec, &driver.Answer{Wall: wallZero, Frozen: frozen})
+	k.take(now, now, sec, &driver.Answer{Time: now.Microseconds(), Wall: wallZero, Frozen: frozen})
 	return k.lots(now)
 }
 
@@ -61,6 +61,26 @@ func TestAReservationEndsWithTheNewestAnswer(t *testing.T) {
 	list := k.grants(tagBase, 14*sec)
 	require.Len(t, list, 1)
 	require.Equal(t, limit.Lot{Tokens: 40, From: tagBase.Add(14 * sec), Until: tagBase.Add(15 * sec)}, list[0].Lot)
+}
+
+// A reservation is used at the store's time, even if this processor's clock runs apart from the store's.
+func TestAReservationGoesByTheStoresClock(t *testing.T) {
+	for rate, at := range map[float64]time.Duration{1.25: 13 * sec, 1: 14 * sec, 0.75: 15 * sec} { // of the store's clock
+		since := func(now time.Duration) time.Duration { return time.Duration(rate * float64(now-10*sec)) }
+		k := reserves(t)
+		for now := 11 * sec; now < at; now += sec {
+			k.report(now, sec, false, nil)
+			k.draws(now, sec, 1, false)
+			k.take(now, now, sec, &driver.Answer{Time: (10*sec + since(now)).Microseconds(), Wall: wallZero})
+			require.Zero(t, k.lots(now))
+		}
+		newest := at - sec
+		due := newest + 4*sec - since(newest) // what the store's clock lacks
+		require.Zero(t, k.lots(due-1), rate)
+		list := k.grants(tagBase, due)
+		require.Len(t, list, 1, rate)
+		require.Equal(t, tagBase.Add(due), list[0].Lot.From, rate)
+	}
 }
 
 // A reservation is over when the store has forgotten something, or a clone may have it as well.

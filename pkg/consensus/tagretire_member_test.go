@@ -1,6 +1,7 @@
 package consensus_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,4 +132,35 @@ func (p *matrixPool) settling(th *throttle.Throttle, tag string, above int, size
 			p.note(tag, used)
 		}
 	}()
+}
+
+// A pod that leaves gives back for all of its tags, however many requests they take.
+func TestWhoLeavesWithManyTagsGivesBackForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const tags = 1500
+		name := func(i int) string { return fmt.Sprintf("free/%d", i) }
+		free := throttle.Quota{Budgets: []throttle.Budget{{Amount: 100_000, Per: "day"}}}
+		p := newMatrixPool(t, 1, throttle.Limit{Max: 100 * tags}, throttle.Quotas{Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: free}}})
+		for range 3 {
+			for i := range tags {
+				go func() {
+					if _, err := p.pods[0].ForTag(name(i)).Acquire(p.ctx, 1); err == nil {
+						p.note(name(i), 1)
+					}
+				}()
+			}
+			time.Sleep(5 * time.Second)
+		}
+		require.NoError(t, p.pods[0].Close())
+		synctest.Wait()
+		used, spent := int64(0), int64(0)
+		for i := range tags {
+			used += p.of(name(i)).sum
+			for _, n := range p.spent(name(i)) {
+				spent += n
+			}
+		}
+		require.Greater(t, used, int64(tags))
+		require.Equal(t, used, spent)
+	})
 }

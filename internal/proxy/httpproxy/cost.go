@@ -12,8 +12,9 @@ import (
 
 // The allowed values in settings and their faults.
 const (
-	allowedCost   = "a whole number, `bytes/N` with N above 0, `header NAME` (one that is passed on), `json PATH` such as `options.tokens`, or `llm`"
-	allowedTag    = "`header NAME` (one that is passed on), `json PATH` such as `model`, `key` (who the request is from) or `host`"
+	allowedCost = "a whole number, `bytes/N` with N above 0, `header NAME` (one that is passed on), `json PATH` such as `options.tokens`, or `llm`"
+	allowedTag  = "`header NAME` (one that is passed on), `json PATH` such as `model`, " +
+		"`key` (who the request is from; `key headers` or `key query`: only by a key there) or `host`"
 	allowedSettle = "`drawn`, `usage` or `header NAME`"
 )
 
@@ -148,8 +149,9 @@ func parseTag(text string) (rule tagRule, ok bool) {
 		return tagRule{}, true
 	case text == "host":
 		return tagRule{of: hostTag}, true
-	case text == "key":
-		return tagRule{of: keyTag}, true
+	case word == "key":
+		_, ok := keyPlaces[argument]
+		return tagRule{of: keyTag(argument)}, ok
 	case word == "header" && isRuleHeader(argument):
 		return tagRule{of: headerTag(argument)}, true
 	case word == "json":

@@ -30,11 +30,28 @@ var (
 	signedSchemes = names("aws goog1 shared_key shared_key_lite")
 )
 
+// keyPlaces are where a rule reads keys: in all places, or only in these.
+var keyPlaces = map[string]struct{ headers, query bool }{"": {true, true}, "headers": {headers: true}, "query": {query: true}}
+
 // keyTag identifies callers by a hash prefix of their keys, which reveals nothing of the key. The proxy does not know which of several keys
-// a service uses, so they must be equal.
-func keyTag(m *message) (string, error) {
-	keys := map[string]bool{}
-	for name, values := range m.req.Header {
+// a service uses, so they must be equal: else callers would choose their tags by keys that the service ignores. Where the query has other data
+// by the name of a key, or requests need two keys, the operator says in which place the one is.
+func keyTag(place string) func(m *message) (string, error) {
+	read := keyPlaces[place]
+	return func(m *message) (string, error) {
+		keys := map[string]bool{}
+		if read.headers {
+			headerKeys(m.req.Header, keys)
+		}
+		if read.query {
+			queryKeys(m.req.URL.RawQuery, keys)
+		}
+		return tagOfKeys(keys)
+	}
+}
+
+func headerKeys(h http.Header, keys map[string]bool) {
+	for name, values := range h {
 		if !keyHeaders[costrule.Plain(name)] {
 			continue
 		}
@@ -44,15 +61,22 @@ func keyTag(m *message) (string, error) {
 			}
 		}
 	}
-	for name, value := range parameters(m.req.URL.RawQuery) {
+}
+
+func queryKeys(query string, keys map[string]bool) {
+	for name, value := range parameters(query) {
 		if keyQueries[costrule.Plain(name)] {
 			keys[accessKey(value)] = true
 		}
 	}
+}
+
+func tagOfKeys(keys map[string]bool) (string, error) {
 	delete(keys, "")
 	if len(keys) > 1 {
 		return "", proxy.NewError(http.StatusBadRequest, proxy.BadRequest,
-			"the request has several keys (not shown) in its headers and query, allowed: one, for the limit is told apart by it")
+			"the request has several keys (not shown), allowed: one, for it tells callers apart. "+
+				"With tag: key headers, or tag: key query, the proxy reads them only there")
 	}
 	for key := range keys {
 		sum := sha256.Sum256([]byte(key))

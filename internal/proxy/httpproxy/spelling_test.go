@@ -57,11 +57,19 @@ func TestAHeaderInAnotherSpelling(t *testing.T) {
 // keyOf returns the tag of a request with a header and a query, and whether it is refused.
 func keyOf(t *testing.T, name, value, query string) (tag string, refused bool) {
 	t.Helper()
+	return keyBy(t, "key", name, value, query)
+}
+
+// keyBy is keyOf with a rule.
+func keyBy(t *testing.T, text, name, value, query string) (tag string, refused bool) {
+	t.Helper()
+	rule, ok := parseTag(text)
+	require.True(t, ok)
 	r := &http.Request{Header: http.Header{}, URL: &url.URL{RawQuery: query}}
 	if name != "" {
 		r.Header[http.CanonicalHeaderKey(name)] = []string{value}
 	}
-	tag, err := keyTag(&message{req: r})
+	tag, err := rule.of(&message{req: r})
 	return tag, err != nil
 }
 
@@ -109,6 +117,28 @@ func TestOneKeyHasOneTag(t *testing.T) {
 	tag, refused := keyOf(t, "", "", "keys=a&pageToken=b&key=")
 	require.False(t, refused)
 	require.Empty(t, tag)
+}
+
+// Where an operator says in which place the key is, anything elsewhere neither makes a tag nor refuses a request.
+func TestAKeyInOnePlace(t *testing.T) {
+	for _, c := range []struct{ rule, name, value, query, sameAs string }{
+		{"key headers", "Authorization", "Bearer sk-1", "key=PROJ-7&token=next", "sk-1"},
+		{"key headers", "X-Api-Key", "sk-1", "api_key=made-up", "sk-1"},
+		{"key headers", "", "", "key=PROJ-7", ""},
+		{"key query", "Authorization", "Bearer made-up", "alt=sse&key=sk-1", "sk-1"}, // Google: a key for the project, a token for the user
+		{"key query", "X-Api-Key", "made-up", "", ""},
+	} {
+		want, _ := keyOf(t, "X-Api-Key", c.sameAs, "")
+		tag, refused := keyBy(t, c.rule, c.name, c.value, c.query)
+		require.False(t, refused, c)
+		require.Equal(t, want, tag, c)
+	}
+	_, refused := keyBy(t, "key query", "", "", "key=a&key=b")
+	require.True(t, refused)
+	for _, text := range []string{"key Headers", "key body", "key headers query", "keys"} {
+		_, ok := parseTag(text)
+		require.False(t, ok, text)
+	}
 }
 
 func TestOneUserHasOneTag(t *testing.T) {
