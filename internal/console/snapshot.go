@@ -42,7 +42,7 @@ type snapshot struct {
 	Quotas     *quotaTable `json:"quotas"` // nil: no processor has any
 }
 
-// An order is a pause or an override: its effect, duration and reason.
+// An order is a pause, an override or a changed quota: its effect, duration and reason.
 type order struct {
 	What   string `json:"what"`
 	Tag    string `json:"tag"`
