@@ -240,7 +240,7 @@ func TestSearchAndSortInABrowser(t *testing.T) {
 
 	store.age.Store(int64(11 * time.Second))
 	p.eval(t, `location.hash = "#pool=many"`)
-	p.text(t, "banners", "Silent: pod-1 for 11 s; its share of 25.0 % is unused for 4.0 s more")
+	p.text(t, "banners", "Silent: pod-1 for 11 s; its share of 25.0 % may be unused for 4.0 s more")
 	p.text(t, "t-granted", "0")
 	p.until(t, `document.querySelector("#processors tr").innerText.includes("silent")`)
 }

@@ -61,7 +61,7 @@ type processor struct {
 	Tag        string  `json:"tag"`
 	Configured string  `json:"configured"`
 	Silent     int64   `json:"silent"`
-	// Overdue says that it should have synced by now: its report is outdated, and its share is unused for Left more.
+	// Overdue says that it should have synced by now: its report is outdated. Its share is nobody else's for Left more.
 	Overdue bool  `json:"overdue"`
 	Left    int64 `json:"left"`
 }
