@@ -20,7 +20,7 @@ type field = config.Field[*settings]
 const prefix = "HTTP_SINK_"
 
 const (
-	aQuarter   = "a quarter of `timeout` or `headerTimeout`, whichever is shorter, `250ms` to `15s`: 5s"
+	aQuarter   = "a quarter of `timeout` or `headerTimeout`, whichever is shorter, `1s` to `15s`: 5s"
 	aTemplate  = "a text/template over the message"
 	mostTokens = 1_000_000_000
 )

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -30,7 +31,7 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 	defer server.Close()
 	proxy := testenv.Proxy(t, server.Listener.Addr().String())
 
-	base, ok := newBase(100*time.Millisecond, 200*time.Millisecond).(*http.Transport)
+	base, ok := newBase(200 * time.Millisecond).(*http.Transport)
 	require.True(t, ok)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
@@ -59,7 +60,7 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 
 // What is used in earnest has a time for both.
 func TestPingsAreSet(t *testing.T) {
-	base, ok := newBase(pingAfter, pingTimeout).(*http.Transport)
+	base, ok := newBase(httpthrottle.PingTime(time.Minute)).(*http.Transport)
 	require.True(t, ok)
 	require.Equal(t, &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}, base.HTTP2)
 	require.True(t, base.ForceAttemptHTTP2)

@@ -33,29 +33,23 @@ func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *
 	}
 	if base == nil {
 		// A dead connection is noticed before its first call has timed out.
-		base = newBase(min(pingAfter, httpthrottle.PingTime(s.Timeout)), min(pingTimeout, httpthrottle.PingTime(s.Timeout)))
+		base = newBase(httpthrottle.PingTime(s.Timeout))
 	}
 	// The timeout covers only the attempt: it is below the throttle, which waits.
 	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.APIKey}
 	return httpthrottle.NewTransport(base, l, append(opts, more...)...)
 }
 
-// Over HTTP/2 all calls share a connection. A silently dead one is noticed when it was silent for pingAfter and a ping is not answered for
-// pingTimeout. While a model thinks the connection is silent, too, so pings are usual.
-const (
-	pingAfter   = 15 * time.Second
-	pingTimeout = 15 * time.Second
-)
-
-// newBase returns a transport for many calls to one host.
-func newBase(pingAfter, pingTimeout time.Duration) http.RoundTripper {
+// newBase returns a transport for many calls to one host. Over HTTP/2 they share a connection. A silently dead one is noticed when it was
+// silent for ping, and a ping is not answered for as long. While a model thinks the connection is silent, too, so pings are usual.
+func newBase(ping time.Duration) http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return http.DefaultTransport
 	}
 	t = t.Clone()
 	t.MaxIdleConnsPerHost = 256
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping}
 	return t
 }
 

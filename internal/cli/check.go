@@ -59,7 +59,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 	}
 }
 
-// tryStore does at the store what a pod does, and reads the record of the pool, which need not exist yet.
+// tryStore does at the store what a pod does, also with news, and reads the record of the pool, which need not exist yet.
 func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	s, err := c.connect(ctx, cmd)
 	if err != nil {
@@ -67,6 +67,9 @@ func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	}
 	defer func() { _ = s.Store.Close() }() // the trial has left
 	if err := s.try(ctx); err != nil {
+		return err
+	}
+	if err := s.call(ctx, func(ctx context.Context) error { return operate.TryNews(ctx, s.Store) }); err != nil {
 		return err
 	}
 	if _, err := s.overview(ctx, s.Name); err != nil && !errors.Is(err, consensus.ErrNoPool) {

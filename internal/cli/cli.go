@@ -190,6 +190,7 @@ type access struct {
 
 	named   bool // the settings name a pool
 	timeout time.Duration
+	listed  []string // the pools of the store; nil: nobody has asked for them yet
 }
 
 // connect opens the store for a command. Close its store.

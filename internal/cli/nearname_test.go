@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,18 +22,33 @@ func TestNamesThatDifferByALetter(t *testing.T) {
 	require.False(t, near("in", "an"))
 }
 
+// listed counts how often its pools are listed.
+type listed struct {
+	*memstore.Store
+
+	times int
+}
+
+func (l *listed) Pools(ctx context.Context) ([]string, error) {
+	l.times++
+	return l.Store.Pools(ctx)
+}
+
 // A mistyped pool is hinted at once by each command that shows pools, beside the output.
 func TestMistypedPools(t *testing.T) {
 	store := memstore.New()
 	for _, name := range []string{"orders/enrich", "orders/enrch", "other"} {
 		join(store, name, "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
 	}
-	tm := newTerminal(store, "NUMATHROTTLE_POOL=orders/enrich")
+	asked := &listed{Store: store}
+	tm := newTerminal(asked, "NUMATHROTTLE_POOL=orders/enrich")
 	for args, hint := range map[string]string{
 		"why": "orders/enrich and orders/enrch", "status": "orders/enrich and orders/enrch", "pools": "orders/enrch and orders/enrich",
 	} {
+		before := asked.times
 		_, err := tm.run(t, args)
 		require.NoError(t, err)
+		require.Equal(t, before+1, asked.times, "the store is asked once")
 		require.Equal(t, "hint: the names of the pools "+hint+" differ by one letter: each has a whole limit\n", tm.errOut.String())
 	}
 	_, err := tm.run(t, "why", "other")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
@@ -93,10 +94,16 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 
 // pools returns the names of the pools of the store.
 func (s *access) pools(ctx context.Context) (names []string, err error) {
+	if s.listed != nil {
+		return s.listed, nil
+	}
 	err = s.call(ctx, func(ctx context.Context) error {
 		names, err = operate.Pools(ctx, s.Store)
 		return err
 	})
+	if err == nil {
+		s.listed = append([]string{}, names...)
+	}
 	return names, err
 }
 
@@ -115,7 +122,7 @@ func (s *access) suggest(ctx context.Context, command, pool string, err error) e
 	if failed != nil {
 		return err
 	}
-	if len(names) == 0 {
+	if len(names) == 0 && !errors.Is(err, driver.ErrNoBucket) { // a trial would make one
 		if failed := s.try(ctx); failed != nil { // no pod could make a pool
 			return failed
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +26,7 @@ type storeFault struct {
 	store    string
 	user     string
 	does, at string
+	make     bool // the fault is that a pod could not make or fill the bucket: who only reads does not try
 }
 
 // What keeps a pod from its store is said first, and once, also where reading works: by check, by why, by status, and in the pod's log.
@@ -85,7 +88,7 @@ func TestStoreFaultsAreSaidFirstAndOnce(t *testing.T) {
 		},
 		"nats without room": func(t *testing.T) storeFault {
 			srv := testenv.NATS(t, func(o *server.Options) { o.JetStreamMaxStore = 1 << 10 })
-			return storeFault{store: srv.URL(), does: "the NATS servers have no room for the bucket"}
+			return storeFault{store: srv.URL(), does: "the NATS servers have no room for the bucket", make: true}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +102,10 @@ func TestStoreFaultsAreSaidFirstAndOnce(t *testing.T) {
 			for _, args := range []string{"check --connect --timeout=3s", "why --timeout=3s", "status --timeout=3s"} {
 				out, err := newTerminal(nil, environ...).run(t, strings.Fields(args)...)
 				require.Error(t, err, "%s: %s", args, out)
+				if fault.make && args[0] != 'c' {
+					require.ErrorContains(t, err, "the store has no pool at all", args)
+					continue
+				}
 				requireOnce(t, want, err.Error())
 				require.Equal(t, ExitStore, ExitCode(err), args)
 			}
@@ -153,5 +160,37 @@ func lacks(t *testing.T, subject string) storeFault {
 			Publish: &server.SubjectPermission{Deny: []string{subject}},
 		}}}
 	})
-	return storeFault{store: srv.URL(), user: "app", does: "the user of the store may not do all that is needed"}
+	return storeFault{store: srv.URL(), user: "app", does: "the user of the store may not do all that is needed", make: subject == "$JS.API.STREAM.CREATE.>"}
+}
+
+// Who only reads makes no bucket. A pod's trial does, and finds out that its user gets no news.
+func TestOnlyATrialMakesABucket(t *testing.T) {
+	srv := testenv.NATS(t, func(o *server.Options) {
+		o.Users = []*server.User{{Username: "admin", Password: canary}, {Username: "app", Password: canary, Permissions: &server.Permissions{
+			Subscribe: &server.SubjectPermission{Deny: []string{"$KV.*.push.>"}},
+		}}}
+	})
+	nc, err := nats.Connect(srv.URL(), nats.UserInfo("admin", canary))
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := nc.JetStream()
+	require.NoError(t, err)
+	buckets := func() (n int) {
+		for range js.StreamNames() {
+			n++
+		}
+		return n
+	}
+	tm := newTerminal(nil, "NUMATHROTTLE_STORE="+srv.URL(), "NUMATHROTTLE_STORE_USERNAME=app", "NUMATHROTTLE_STORE_PASSWORD="+canary,
+		"NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=5")
+	for _, command := range []string{"why", "status", "pools"} {
+		_, err := tm.run(t, command)
+		require.Equal(t, command == "pools", err == nil, err)
+		require.Contains(t, fmt.Sprint(err, tm.errOut.String()), "the store has no pool at all")
+		require.Zero(t, buckets(), command)
+	}
+	_, err = tm.run(t, "check", "--connect")
+	require.ErrorContains(t, err, "the store delivers no news")
+	require.Equal(t, ExitStore, ExitCode(err))
+	require.Equal(t, 1, buckets())
 }

@@ -37,7 +37,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 	}
 	for i := range o.Processors {
 		if p := &o.Processors[i]; p.Overdue && !p.Gone() {
-			line("SILENT", "%s for %s; its share of %s is unused for %s more", printable(p.ID), seconds(p.Silent), percent(p.Claim), seconds(p.Left))
+			line("SILENT", "%s for %s; its share of %s may be unused for %s more", printable(p.ID), seconds(p.Silent), percent(p.Claim), seconds(p.Left))
 		}
 	}
 	line("pods", "%s", podsText(o, all))

@@ -87,10 +87,10 @@ func TestASilentPodIsShown(t *testing.T) {
 			}
 		}
 	}
-	const silence = "enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more"
+	const silence = "enrich-1 has been silent for 11 s; its share of 26 % may be unused for 4 s more"
 	require.Equal(t, "orders/pipeline/enrich: "+silence+"; 40 callers wait\n", show(t, fill(11*time.Second), "why"))
 	out := show(t, fill(11*time.Second), "status")
-	require.Contains(t, out, "\nSILENT  enrich-1 for 11s; its share of 26.0 % is unused for 4s more\n")
+	require.Contains(t, out, "\nSILENT  enrich-1 for 11s; its share of 26.0 % may be unused for 4s more\n")
 	require.Contains(t, out, "\npods    2, pool size 2 AGREE, 100.0 % of the limit claimed, 1 silent\n")
 	require.Contains(t, out, "\nuse     74.0 % of the limit, 40 waiting\n")
 	require.Regexp(t, `\nenrich-1 +26.0 % +- +- +- +silent +2 +400 per 1s +11s ago\n`, out)

@@ -217,7 +217,15 @@ func TestSearchAndSortInABrowser(t *testing.T) {
 	p.eval(t, "location.reload()")
 	p.until(t, names("#pools")+` === "d c a"`)
 	p.click(t, "#pools a")
-	p.until(t, `location.hash === "#pool=orders%2Fd&q=ORDERS%2F&sort=waiting&waits"`)
+	p.until(t, `location.hash === "#pool=orders%2Fd"`)
+	p.until(t, names("#processors")+` === "pod-2"`)
+	require.Equal(t, " false", p.eval(t, `(id => id("q").value + id("sort").value + " " + id("waits").checked)(id => document.getElementById(id))`),
+		"a choice is of one page")
+	enter("sort", "name")
+	p.until(t, `location.hash === "#pool=orders%2Fd&sort=name"`)
+	p.click(t, "#up")
+	p.until(t, `location.hash === "#q=ORDERS%2F&sort=waiting&waits"`)
+	p.until(t, names("#pools")+` === "d c a"`)
 	p.eval(t, `location.hash = "#pool=many&sort=use&waits"`)
 	p.until(t, names("#processors")+` === "pod-3 pod-2 pod-1"`)
 	enter("q", "2")
@@ -232,7 +240,7 @@ func TestSearchAndSortInABrowser(t *testing.T) {
 
 	store.age.Store(int64(11 * time.Second))
 	p.eval(t, `location.hash = "#pool=many"`)
-	p.text(t, "banners", "Silent: pod-1 for 11 s; its share of 25.0 % is unused for 4.0 s more")
+	p.text(t, "banners", "Silent: pod-1 for 11 s; its share of 25.0 % may be unused for 4.0 s more")
 	p.text(t, "t-granted", "0")
 	p.until(t, `document.querySelector("#processors tr").innerText.includes("silent")`)
 }

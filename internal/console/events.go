@@ -74,8 +74,8 @@ func quotaChanges(was, is *quotaTable, now time.Time) (list []event) {
 	before, after := was.changed(), is.changed()
 	for i := range is.Tags {
 		r := &is.Tags[i]
-		if old := before[r.ID]; r.Changed && (old == nil || *old.Quota != *r.Quota) {
-			add("the quota of %s was changed: %s", r.text(), r.Quota.text())
+		if old := before[r.ID]; r.Changed && (old == nil || *old.Quota != *r.Quota || *old.Order != *r.Order) {
+			add("the quota of %s was changed: %s", r.text(), r.Order.text())
 		}
 	}
 	for i := range was.Tags {

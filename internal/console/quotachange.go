@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -46,7 +47,7 @@ func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
 	return q
 }
 
-// quota changes the quota of a tag. Other fields stay as last changed, or as configured.
+// quota changes the quota of a tag. Other fields stay as last changed, or as configured, and so does the end unless a new one is given.
 func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
 	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
 		before, err := p.Quota(ctx, a.Tag)
@@ -56,28 +57,23 @@ func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
 		if !before.Changed && !before.Known { // the page shows no such quota
 			before.Quota = throttle.Quota{}
 		}
-		if err := p.SetQuota(ctx, a.Tag, a.over(before.Quota, seconds(a.PerSeconds)), a.Force); err != nil {
-			return err
+		o := consensus.QuotaOrder{Until: before.Order.Until, By: s.by, Reason: a.Reason}
+		if a.Seconds != 0 {
+			o.Until = a.until(time.Now())
 		}
-		k.noteQuota(a, s, "changes")
-		return nil
+		return p.SetQuotaFor(ctx, a.Tag, a.over(before.Quota, seconds(a.PerSeconds)), o, a.Force)
 	})
 }
 
-// clearQuota ends the change of a tag's quota.
+// clearQuota ends the change of a tag's quota. No document says who did it and why, so an event does.
 func (k *Console) clearQuota(w http.ResponseWriter, r *http.Request, s session) {
 	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
 		if err := p.ClearQuota(ctx, a.Tag); err != nil {
 			return err
 		}
-		k.noteQuota(a, s, "clears")
+		var r tagRow
+		r.named(a.Tag, "")
+		k.hub.note(a.Pool, event{time.Now().UnixMilli(), "quota", s.by + " clears the quota of " + r.text() + ": " + a.Reason})
 		return nil
 	})
-}
-
-// noteQuota shows who changes a quota and why, which the document cannot hold.
-func (k *Console) noteQuota(a *asked, s session, does string) {
-	var r tagRow
-	r.named(a.Tag, "")
-	k.hub.note(a.Pool, event{time.Now().UnixMilli(), "quota", s.by + " " + does + " the quota of " + r.text() + ": " + a.Reason})
 }

@@ -43,9 +43,10 @@ type tagRow struct {
 	Target     *float64 `json:"target"`
 	By         string   `json:"by"`
 	Processors int      `json:"processors"`
-	// Quota is the quota in force. Changed reports whether it was changed at run time.
+	// Quota is the quota in force. Changed reports whether it was changed at run time, and Order until when, by whom and why.
 	Quota   *quotaInForce `json:"quota"`
 	Changed bool          `json:"changed"`
+	Order   *order        `json:"order"`
 	Budgets []budgetRow   `json:"budgets"`
 }
 
@@ -171,7 +172,7 @@ func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, kno
 	for tag, own := range q.Tags {
 		r := row(tag)
 		r.goesBy(&own, now)
-		_, r.Changed = s.changes.Tags[tag]
+		s.ordered(r, tag)
 	}
 	for i := range q.Match {
 		if r := rows[idPattern+q.Match[i].Tag]; r != nil {
@@ -182,7 +183,15 @@ func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, kno
 	if known || s.changes.Other != nil {
 		r := row("")
 		r.goesBy(&q.Other, now)
-		r.Changed = s.changes.Other != nil
+		s.ordered(r, "")
+	}
+}
+
+// ordered sets whether the quota of a row was changed, and its order.
+func (s *quotaSource) ordered(r *tagRow, tag string) {
+	if r.Changed = s.changes.Of(tag) != nil; r.Changed {
+		o := s.changes.Orders[tag]
+		r.Order = &order{What: r.Quota.text(), Tag: tag, Until: millis(o.Until), By: o.By, Reason: o.Reason}
 	}
 }
 

@@ -270,6 +270,11 @@ func TestChangeAQuota(t *testing.T) {
 	f, _, stop := k.hub.look(k.ctx, "p")
 	defer stop()
 	require.Eventually(t, func() bool { return k.hub.recent("p") != nil }, 10*time.Second, time.Millisecond)
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	pool := operate.Pool{Store: store, Name: "p", Quotas: tenants}
+	own := consensus.QuotaOrder{Until: until, By: "bob", Reason: "trial"}
+	require.NoError(t, pool.SetQuotaFor(t.Context(), "free/y", throttle.Quota{Total: 1}, own, false))
+	k.hub.hurry(t.Context(), "p")
 	for _, step := range []struct {
 		path, body string
 		code       int
@@ -286,8 +291,8 @@ func TestChangeAQuota(t *testing.T) {
 		{"/api/quota", `{"pool":"none","tag":"acme","total":5,"reason":"r"}`, 404, "no record"},
 		{"/api/quota", `{"pool":"p","tag":"acme","total":50,"reason":"a sale"}`, 200, ""},
 		{"/api/quota", `{"pool":"p","tag":"acme","weight":2,"class":"batch","reason":"over"}`, 200, ""},
-		{"/api/quota", `{"pool":"p","tag":"free/y","reserved":120,"total":120,"perSeconds":60,"reason":"trial"}`, 200, ""},
-		{"/api/quota", `{"pool":"p","tag":"","total":9,"reason":"flood"}`, 200, ""},
+		{"/api/quota", `{"pool":"p","tag":"free/y","reserved":120,"total":120,"perSeconds":60,"reason":"more"}`, 200, ""},
+		{"/api/quota", `{"pool":"p","tag":"","total":9,"seconds":7200,"reason":"flood"}`, 200, ""},
 	} {
 		code, text := c.post(t, step.path, step.body)
 		require.Equal(t, step.code, code, "%s %s: %s", step.path, step.body, text)
@@ -300,6 +305,12 @@ func TestChangeAQuota(t *testing.T) {
 		"free/y": {Reserved: 120, Total: 120, Per: time.Minute},
 	}, changes.Tags)
 	require.Equal(t, throttle.Quota{Total: 9}, *changes.Other)
+	for tag, want := range map[string]consensus.QuotaOrder{"acme": {By: "ann", Reason: "over"}, "free/y": {Until: until, By: "ann", Reason: "more"}} {
+		got := changes.Orders[tag]
+		require.Equal(t, want, consensus.QuotaOrder{Until: got.Until, By: got.By, Reason: got.Reason}, "%s: an end stays", tag)
+	}
+	other := changes.Orders[""].Until
+	require.WithinDuration(t, until.Add(time.Hour), other, time.Minute)
 
 	code, text := c.post(t, "/api/quota/clear", `{"pool":"p","tag":"acme","reason":"enough"}`)
 	require.Equal(t, 200, code, text)
@@ -312,15 +323,13 @@ func TestChangeAQuota(t *testing.T) {
 		require.Equal(t, "quota", e.Kind)
 		events = append(events, e.Text)
 	}
+	const clock = " until 15:04:05 UTC by "
 	require.Equal(t, []string{
-		"ann changes the quota of tag acme: a sale",
-		"the quota of tag acme was changed: 30 per 1s reserved, rate cap 50 per 1s, weight 1, interactive",
-		"ann changes the quota of tag acme: over",
-		"the quota of tag acme was changed: 30 per 1s reserved, rate cap 50 per 1s, weight 2, batch",
-		"ann changes the quota of tag free/y: trial",
-		"the quota of tag free/y was changed: 120 per 1m reserved, rate cap 120 per 1m, weight 1, interactive",
-		"ann changes the quota of all other tags: flood",
-		"the quota of all other tags was changed: nothing reserved, rate cap 9 per 1s, weight 1, interactive",
+		"the quota of tag free/y was changed: nothing reserved, rate cap 1 per 1s, weight 1, interactive" + until.Format(clock) + "bob: trial",
+		"the quota of tag acme was changed: 30 per 1s reserved, rate cap 50 per 1s, weight 1, interactive by ann: a sale",
+		"the quota of tag acme was changed: 30 per 1s reserved, rate cap 50 per 1s, weight 2, batch by ann: over",
+		"the quota of tag free/y was changed: 120 per 1m reserved, rate cap 120 per 1m, weight 1, interactive" + until.Format(clock) + "ann: more",
+		"the quota of all other tags was changed: nothing reserved, rate cap 9 per 1s, weight 1, interactive" + other.Format(clock) + "ann: flood",
 		"ann clears the quota of tag acme: enough",
 		"the quota of tag acme is as configured again",
 	}, events)
@@ -404,7 +413,8 @@ func TestQuotasInABrowser(t *testing.T) {
 	p.key(t, "Enter")
 	cell("beta", 7, "20 per 1s")
 	cell("beta", 0, "changed")
-	p.text(t, "events", "ann changes the quota of tag beta: they pay less")
+	cell("beta", 0, "by ann: they pay less")
+	p.text(t, "events", "weight 1, batch by ann: they pay less")
 	changes, err := consensus.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Equal(t, map[string]throttle.Quota{"beta": {Total: 20, Class: limit.Batch}}, changes.Tags)

@@ -42,7 +42,7 @@ type snapshot struct {
 	Quotas     *quotaTable `json:"quotas"` // nil: no processor has any
 }
 
-// An order is a pause or an override: its effect, duration and reason.
+// An order is a pause, an override or a changed quota: its effect, duration and reason.
 type order struct {
 	What   string `json:"what"`
 	Tag    string `json:"tag"`
@@ -61,7 +61,7 @@ type processor struct {
 	Tag        string  `json:"tag"`
 	Configured string  `json:"configured"`
 	Silent     int64   `json:"silent"`
-	// Overdue says that it should have synced by now: its report is outdated, and its share is unused for Left more.
+	// Overdue says that it should have synced by now: its report is outdated. Its share is nobody else's for Left more.
 	Overdue bool  `json:"overdue"`
 	Left    int64 `json:"left"`
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -165,8 +166,9 @@ func ofReports(s *State) (Answer, bool) {
 type group struct {
 	reason limit.Reason
 	tag    string
-	first  string   // the tag of its first pod
-	tags   []string // those of its pods, each once, as a sentence names them
+	first  string          // the tag of its first pod
+	tags   []string        // those of its pods, each once, as a sentence names them
+	left   []time.Duration // of their spent budgets
 	ids    []string
 	hold   limit.Hold // of all its pods
 	share  float64
@@ -235,16 +237,17 @@ const leastJudged = 10
 func (g *group) add(p *Pod) {
 	g.ids = append(g.ids, p.ID)
 	g.share, g.used = g.share+p.Share, g.used+p.Used
-	if name := p.tagName(); !slices.Contains(g.tags, name) {
-		g.tags = append(g.tags, name)
+	at := slices.Index(g.tags, p.tagName())
+	if at < 0 {
+		at, g.tags, g.left = len(g.tags), append(g.tags, p.tagName()), append(g.left, 0)
 	}
+	g.left[at] = max(g.left[at], p.Hold.Left)
 	h := p.Hold
 	if h == (limit.Hold{}) {
 		h.Callers = p.Waiting
 	}
 	g.hold.Callers += h.Callers
-	g.hold.Longest, g.hold.Left = max(g.hold.Longest, h.Longest), max(g.hold.Left, h.Left)
-	g.hold.Rate, g.hold.Owed = max(g.hold.Rate, h.Rate), max(g.hold.Owed, h.Owed)
+	g.hold.Longest, g.hold.Rate, g.hold.Owed = max(g.hold.Longest, h.Longest), max(g.hold.Rate, h.Rate), max(g.hold.Owed, h.Owed)
 	g.hold.Blocked, g.hold.Tags = h.Blocked, max(g.hold.Tags, h.Tags)
 }
 

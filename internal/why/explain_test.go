@@ -78,29 +78,29 @@ func TestExplain(t *testing.T) {
 		},
 		"a silent pod, and the rest of the limit is used": {
 			silent(pool(stand("a", limit.ReasonLimit, "", 40, limit.Hold{Callers: 40})), hung("enrich-1", .26)),
-			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; 40 callers wait", "silent", Broken,
+			"enrich-1 has been silent for 11 s; its share of 26 % may be unused for 4 s more; 40 callers wait", "silent", Broken,
 		},
 		"a silent pod, and nobody waits": {
-			silent(pool(idle), hung("enrich-1", .26)), "enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more", "silent", Broken,
+			silent(pool(idle), hung("enrich-1", .26)), "enrich-1 has been silent for 11 s; its share of 26 % may be unused for 4 s more", "silent", Broken,
 		},
 		"a silent pod without a share": {silent(pool(idle), hung("enrich-1", 0)), "enrich-1 has been silent for 11 s", "silent", Broken},
 		"a silent pod, and another cause": {
 			silent(only(limit.ReasonQuota, "acme", acme), hung("enrich-1", .26)),
-			"enrich-1 has been silent for 11 s; its share of 26 % is unused for 4 s more; acme is held at its rate cap of 60/s; 12 callers wait, " +
+			"enrich-1 has been silent for 11 s; its share of 26 % may be unused for 4 s more; acme is held at its rate cap of 60/s; 12 callers wait, " +
 				"the longest for 3.2 s", "quota", Held,
 		},
 		"a silent pod, and a joiner without a share": {
 			silent(pool(stand("pod-0", limit.ReasonNoShare, "", 2, two)), hung("enrich-1", 1)),
-			"enrich-1 has been silent for 11 s; its share of 100 % is unused for 4 s more; " +
+			"enrich-1 has been silent for 11 s; its share of 100 % may be unused for 4 s more; " +
 				"pod-0 has no share of the limit yet, and gets one with its next syncs; 2 callers wait", "no_share", Broken,
 		},
 		"silent pods": {
 			silent(pool(full), hung("b", .2), SilentPod{"c", .1, 5 * time.Second, 10 * time.Second}),
-			"b and c have been silent for up to 11 s; their shares of 30 % are unused for up to 10 s more; 9 callers wait", "silent", Broken,
+			"b and c have been silent for up to 11 s; their shares of 30 % may be unused for up to 10 s more; 9 callers wait", "silent", Broken,
 		},
 		"many silent pods": {
 			silent(pool(full), hung("b", .1), hung("c", .1), hung("d", .1), hung("e", .1)),
-			"4 of 5 pods have been silent for up to 11 s; their shares of 40 % are unused for up to 4 s more; 9 callers wait", "silent", Broken,
+			"4 of 5 pods have been silent for up to 11 s; their shares of 40 % may be unused for up to 4 s more; 9 callers wait", "silent", Broken,
 		},
 		"the only pod is silent": {
 			silent(pool(), hung("a", 1)),
@@ -260,6 +260,16 @@ func TestExplain(t *testing.T) {
 		"budgets of several tags": {
 			pool(stand("a", limit.ReasonBudget, "acme", 2, two), stand("b", limit.ReasonBudget, "zeta", 2, two)),
 			"acme and zeta have spent their budgets; 4 callers wait", "budget", Held,
+		},
+		"budgets of several tags that end at other times": {
+			pool(stand("a", limit.ReasonBudget, "acme", 2, limit.Hold{Callers: 2, Left: time.Hour}),
+				stand("b", limit.ReasonBudget, "zeta", 2, limit.Hold{Callers: 2, Left: 13 * time.Hour})),
+			"acme (until 12:00 UTC) and zeta (until 2026-03-05 00:00 UTC) have spent their budgets; 4 callers wait", "budget", Held,
+		},
+		"one budget at several pods, and more tags": {
+			pool(stand("a", limit.ReasonBudget, "acme", 2, limit.Hold{Callers: 2, Left: time.Hour}),
+				stand("b", limit.ReasonBudget, "acme", 2, with4(limit.Hold{Callers: 2, Left: time.Hour}))),
+			"4 tags, such as acme (until 12:00 UTC), have spent their budgets; 4 callers wait", "budget", Held,
 		},
 		"the limit at the moment of a sync alone": {
 			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 5}},

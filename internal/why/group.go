@@ -144,10 +144,10 @@ func ofTag(s *State, g *group) (Answer, bool) {
 	case limit.ReasonBudget:
 		end, budget := "", "budget"
 		if many {
-			budget = "budgets"
-		}
-		if g.hold.Left > 0 {
-			end = until(s.Now.Add(g.hold.Left), s.Now)
+			g.tags, budget = g.spent(s.Now), "budgets"
+			tag, _ = g.subject()
+		} else if g.left[0] > 0 {
+			end = until(s.Now.Add(g.left[0]), s.Now)
 		}
 		return held(g.reason, "%s %s spent %s %s%s%s%s%s", tag, has, its, budget, order, end, wait, remedy)
 	case limit.ReasonNames:

@@ -118,5 +118,5 @@ type Answer struct {
 const (
 	CauseNone   = "none"   // nothing holds callers back
 	CauseNobody = "nobody" // nobody is in the pool
-	CauseSilent = "silent" // a pod is silent, and its share is unused
+	CauseSilent = "silent" // a pod is silent, and its share may be unused
 )

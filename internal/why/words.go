@@ -59,6 +59,17 @@ func (g *group) subject() (text string, many bool) {
 	return list(g.tags), true
 }
 
+// spent returns the names of tags with the ends of their spent budgets, which differ.
+func (g *group) spent(now time.Time) (names []string) {
+	for i, name := range g.tags {
+		if g.left[i] > 0 {
+			name += " (" + until(now.Add(g.left[i]), now)[1:] + ")"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
 // list lists names.
 func list(names []string) string {
 	last := len(names) - 1
@@ -154,9 +165,9 @@ func (s *State) silence() string {
 			left = max(left, p.Left)
 		}
 	}
-	has, their, is, upTo, fate := "has", "its share", "is", "", "it hangs, was killed"
+	has, their, upTo, fate := "has", "its share", "", "it hangs, was killed"
 	if n > 1 {
-		has, their, is, upTo, fate = "have", "their shares", "are", "up to ", "they hang, were killed"
+		has, their, upTo, fate = "have", "their shares", "up to ", "they hang, were killed"
 	}
 	who := fmt.Sprintf("%d of %d pods", n, n+len(s.Pods))
 	switch {
@@ -176,7 +187,8 @@ func (s *State) silence() string {
 	case percent(share) == percent(0):
 		return text
 	}
-	return fmt.Sprintf("%s; %s of %s %s unused for %s%s more", text, their, percent(share), is, upTo, whole(left))
+	// One that is cut off uses its share until its lease ends.
+	return fmt.Sprintf("%s; %s of %s may be unused for %s%s more", text, their, percent(share), upTo, whole(left))
 }
 
 // waitsOf says how many of the waiting callers wait for the cause of a group.

@@ -99,29 +99,35 @@ func (c QuotaChanges) with(tag string, q *limit.Quota, o QuotaOrder) QuotaChange
 	return next
 }
 
-// body returns the document's body: {"tags":{"acme":{"reserved":200}},"other":{"total":50}}. The error is a *RequestError if it is too large.
+// body returns the document's body: {"tags":{"acme":{"reserved":200}},"other":{"total":50}}. The error is a *RequestError if it is larger
+// than parseQuotaChanges reads.
 func (c QuotaChanges) body() ([]byte, error) {
-	if len(c.Tags) > maxChangedTags {
+	body, entries, err := c.text(true)
+	fits := func() bool { return len(body) <= maxDocumentBytes && entries <= maxChangedTags }
+	if err == nil && !fits() {
+		body, entries, err = c.text(false)
+	}
+	switch {
+	case err != nil || fits():
+		return body, err
+	case entries > maxChangedTags:
+		value := fmt.Sprint(len(c.Tags), " changed tags")
+		if ends := entries - len(c.Tags); ends > 0 {
+			value += fmt.Sprint(", and ends of ", ends)
+		}
 		return nil, &RequestError{
-			Field: "Tag", Value: fmt.Sprint(len(c.Tags), " changed tags"),
-			Allowed: fmt.Sprint("at most ", maxChangedTags, "; put the others into the configuration"),
+			Field: "Tag", Value: value, Allowed: fmt.Sprint("at most ", maxChangedTags, " together; put the others into the configuration"),
 		}
 	}
-	body, err := c.text(true)
-	if err == nil && (len(body) > maxDocumentBytes || len(c.Tags)+len(c.Orders) > maxChangedTags) {
-		body, err = c.text(false)
+	return nil, &RequestError{
+		Field: "Tag", Value: fmt.Sprint(len(body), " bytes of changes"),
+		Allowed: fmt.Sprint("at most ", maxDocumentBytes, " bytes; put some into the configuration"),
 	}
-	if err == nil && len(body) > maxDocumentBytes {
-		err = &RequestError{
-			Field: "Tag", Value: fmt.Sprint(len(body), " bytes of changes"),
-			Allowed: fmt.Sprint("at most ", maxDocumentBytes, " bytes; put some into the configuration"),
-		}
-	}
-	return body, err
 }
 
-// text returns the document's body, of any size. Without all, authors and reasons of changes without an end give way.
-func (c QuotaChanges) text(all bool) ([]byte, error) {
+// text returns the document's body, of any size, and how many entries it has. Without all, authors and reasons of changes without an end
+// give way.
+func (c QuotaChanges) text(all bool) (body []byte, entries int, err error) {
 	j := quotaChangesJSON{map[string]*limit.Quota{}, c.Other}
 	for name, q := range c.Tags {
 		j.Tags[name] = &q
@@ -132,11 +138,12 @@ func (c QuotaChanges) text(all bool) ([]byte, error) {
 		}
 		name, err := o.name(tag)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		j.Tags[name] = nil
 	}
-	return json.Marshal(j)
+	body, err = json.Marshal(j)
+	return body, len(j.Tags), err
 }
 
 // The form of the document.

@@ -71,3 +71,27 @@ func TestOrdersOfQuotasGiveWay(t *testing.T) {
 	require.Len(t, back.Orders, 1)
 	require.Equal(t, time.Hour, back.Orders["tag0"].ending.left)
 }
+
+// Ends do not give way: what no processor could read is refused, with what is allowed.
+func TestTooManyOrdersOfQuotasAreRefused(t *testing.T) {
+	var c QuotaChanges
+	refused := 0
+	for i := range maxChangedTags {
+		o := QuotaOrder{Reason: "r"}
+		if i < 12 {
+			o.ending.left = time.Hour
+		}
+		c = c.with(fmt.Sprint(i), &limit.Quota{Total: 1}, o)
+		body, err := c.body()
+		if err != nil {
+			require.EqualError(t, err, fmt.Sprintf("consensus: Tag is %d changed tags, and ends of 12, allowed: at most 100 together; "+
+				"put the others into the configuration", i+1))
+			refused++
+			continue
+		}
+		back, err := parseQuotaChanges(body)
+		require.NoError(t, err, i)
+		require.GreaterOrEqual(t, len(back.Orders), min(i+1, 12))
+	}
+	require.Equal(t, 12, refused)
+}

@@ -84,10 +84,11 @@ func TestASilentProcessorHasNoDemand(t *testing.T) {
 		require.InDelta(t, 0.5, wants[0].Fraction(), 0.2)
 		require.Less(t, p.plan.Own[p.index[acmeKey()]], 310.0, "shared with b")
 	}
-	for i := range 3 {
+	for i := range 3 { // two are no silence: a sync may be late
 		now := time.Duration(5+i) * sec
 		p.receive(now, "a", roster(4))
 		p.divide(now, sec, 1000, roster(4), 0, own)
+		require.Equal(t, i == 2, p.plan.Own[p.index[acmeKey()]] > 310, "after %d s of silence", i+1)
 	}
 	require.InDelta(t, 450, p.plan.Own[p.index[acmeKey()]], 1, "all of it")
 	p.receive(9*sec, "a", roster(5))

@@ -15,8 +15,9 @@ import (
 type TagQuota struct {
 	// Quota is the newest change, else the tag's quota in Pool.Quotas, by name or pattern; else the zero Quota.
 	Quota throttle.Quota
-	// Changed says that an operator has changed it.
+	// Changed says that an operator has changed it, and Order until when, who and why.
 	Changed bool
+	Order   consensus.QuotaOrder
 	// Known and Stranger are the results of Knows.
 	Known    bool
 	Stranger string
@@ -34,7 +35,7 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 	}
 	t.Known, t.Stranger = p.Knows(&o)
 	if changed := changes.Of(tag); changed != nil {
-		t.Quota, t.Changed = *changed, true
+		t.Quota, t.Changed, t.Order = *changed, true, changes.Orders[tag]
 	} else if tag == "" {
 		t.Quota = p.Quotas.Other
 	} else if name, own := p.Quotas.Find(tag); name != "" {

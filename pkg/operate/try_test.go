@@ -1,10 +1,15 @@
 package operate_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
@@ -24,4 +29,31 @@ func TestATrialLeavesNothing(t *testing.T) {
 	names, err := operate.Pools(t.Context(), store)
 	require.NoError(t, err)
 	require.Empty(t, names)
+}
+
+// A deaf store takes news and delivers none, and a mute one has no channel for them.
+type (
+	deaf struct{ *memstore.Store }
+	mute struct{ consensus.Store }
+)
+
+func (deaf) Push(context.Context, string, []byte) error { return nil }
+
+// refusing refuses slots.
+type refusing struct{ *memstore.Store }
+
+func (refusing) Reserve(context.Context, driver.Reserve) (driver.Reserved, error) {
+	return driver.Reserved{}, errRefused
+}
+
+var errRefused = errors.New("no")
+
+// A trial asks for slots, and tries whether news come back.
+func TestATrialDoesAllThatAPodDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		require.ErrorIs(t, operate.Try(t.Context(), refusing{memstore.New()}), errRefused)
+		require.NoError(t, operate.TryNews(t.Context(), memstore.New()))
+		require.NoError(t, operate.TryNews(t.Context(), mute{memstore.New()}))
+		require.ErrorIs(t, operate.TryNews(t.Context(), deaf{memstore.New()}), operate.ErrNoNews)
+	})
 }

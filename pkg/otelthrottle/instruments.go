@@ -182,6 +182,16 @@ var observed = []Instrument{
 			func(s *throttle.InFlightStatus) float64 { return number(s.Paused != nil) }),
 	},
 	{
+		Name: "numathrottle.paused.tags", Kind: Gauge, Unit: "{tag}", Labels: byLimit,
+		Doc: "Tags of the pool that are paused, each by itself",
+		read: pooled(func(v *consensus.View) (tags float64) {
+			for i := range v.Paused {
+				tags += number(v.Paused[i].Tag != "")
+			}
+			return tags
+		}),
+	},
+	{
 		Name: "numathrottle.pauses", Kind: Counter, Unit: "{pause}", Labels: byLimit,
 		Doc: "Pauses that have held this pod",
 		read: either(

@@ -75,8 +75,8 @@ func newHandler(c *Config, l throttle.Limiter, token string, out egress) *handle
 func (p *handler) base() *http.Transport {
 	base := httpthrottle.NewBase()
 	// A dead connection is noticed before its first request has timed out.
-	base.HTTP2.SendPingTimeout = min(base.HTTP2.SendPingTimeout, httpthrottle.PingTime(p.AnswerTimeout))
-	base.HTTP2.PingTimeout = min(base.HTTP2.PingTimeout, httpthrottle.PingTime(p.AnswerTimeout))
+	ping := httpthrottle.PingTime(p.AnswerTimeout)
+	base.HTTP2.SendPingTimeout, base.HTTP2.PingTimeout = min(base.HTTP2.SendPingTimeout, ping), min(base.HTTP2.PingTimeout, ping)
 	base.Proxy = p.egress.forRequest // nil: HTTP_PROXY may name this very proxy
 	base.DialContext = p.dialChecked
 	base.MaxIdleConnsPerHost = 256

@@ -292,7 +292,7 @@ func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 // A dead connection over HTTP/2 is noticed before its first request has timed out.
 func TestPingsFitTheTimeout(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{
-		2 * time.Second: 500 * time.Millisecond, 100 * time.Millisecond: 250 * time.Millisecond, time.Hour: 10 * time.Second,
+		8 * time.Second: 2 * time.Second, 100 * time.Millisecond: time.Second, time.Hour: 10 * time.Second,
 	} {
 		p := &handler{Config: &Config{AnswerTimeout: timeout}}
 		require.Equal(t, want, p.base().HTTP2.SendPingTimeout)

@@ -74,6 +74,9 @@ type DocumentReport struct {
 // ErrNoPool is wrapped by the error for a pool that has no record.
 var ErrNoPool = errors.New("consensus: the pool has no record")
 
+// ErrNoBucket is ErrNoPool of a store that has not even the bucket for pools. The first sync makes it.
+var ErrNoBucket = fmt.Errorf("%w, nor has the store a bucket for it", ErrNoPool)
+
 // ConflictError is the error for a document that was not saved because the version on record is not the one that the change was made from.
 type ConflictError struct {
 	Name string

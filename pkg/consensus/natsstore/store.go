@@ -112,7 +112,7 @@ func (s *Store) see(ctx context.Context, pool string, read func(rec *driver.Reco
 	if err := driver.ValidatePool(pool); err != nil {
 		return 0, err
 	}
-	found := driver.ErrNoPool // without a bucket nothing is applied
+	found := driver.ErrNoBucket // then nothing is applied
 	st := step{pool: pool, apply: func(rec *driver.Record, _ driver.At) bool {
 		found = read(rec)
 		return false

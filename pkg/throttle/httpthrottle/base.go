@@ -35,13 +35,13 @@ func NewBase() *http.Transport {
 
 // The least and the longest PingTime.
 const (
-	leastPing   = 250 * time.Millisecond
+	leastPing   = time.Second // less would end good connections over a slow network
 	longestPing = 15 * time.Second
 )
 
-// PingTime returns a good http.HTTP2Config.SendPingTimeout and PingTimeout for calls with a timeout: a quarter of it, 250 ms to 15 s; 15 s
-// without a timeout. Both together take half of it, so that a silently dead connection is noticed before the first call on it has ended, and
-// the next one has another.
+// PingTime returns a good http.HTTP2Config.SendPingTimeout and PingTimeout for calls with a timeout: a quarter of it, 1 s to 15 s; 15 s
+// without a timeout. Of timeouts of 4 s and more both together take at most half, so that a silently dead connection is noticed before the
+// first call on it has ended, and the next one has another.
 func PingTime(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		return longestPing

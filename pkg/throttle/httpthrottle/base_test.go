@@ -90,8 +90,8 @@ func silence(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
 func TestPingTime(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{
-		0: 15 * time.Second, time.Second: 250 * time.Millisecond,
-		2 * time.Second: 500 * time.Millisecond, 30 * time.Second: 7500 * time.Millisecond, time.Hour: 15 * time.Second,
+		0: 15 * time.Second, time.Second: time.Second,
+		2 * time.Second: time.Second, 8 * time.Second: 2 * time.Second, 30 * time.Second: 7500 * time.Millisecond, time.Hour: 15 * time.Second,
 	} {
 		require.Equal(t, want, httpthrottle.PingTime(timeout))
 	}

@@ -1,0 +1,70 @@
+package operate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// What stops a tag: each cause with its counterpart that does not.
+func TestWhatStopsTags(t *testing.T) {
+	now := time.Date(2026, 3, 4, 11, 0, 0, 0, time.UTC)
+	hourly := throttle.Budget{Amount: 10, Per: limit.Hour}
+	lower := hourly
+	lower.Then = limit.Lower
+	q := throttle.Quotas{Tags: map[string]throttle.Quota{
+		"acme": {Budgets: []throttle.Budget{hourly}}, "shadow": {Budgets: []throttle.Budget{hourly}, Shadow: true},
+		"lower": {Budgets: []throttle.Budget{lower}},
+	}}
+	start, end := hourly.Window(now)
+	spent := func(tag, hash string, tokens int64, start time.Time) []Spent {
+		return []Spent{{Tag: tag, Hash: hash, Windows: []SpentWindow{{Start: start, End: end, Tokens: tokens}}}}
+	}
+	pod := func(claim consensus.Share, reason throttle.Reason, overdue bool) consensus.OverviewRow {
+		row := consensus.OverviewRow{Overdue: overdue}
+		row.Claim, row.Throttled, row.Tag = claim, reason, "acme"
+		return row
+	}
+	for name, c := range map[string]struct {
+		spent  []Spent
+		pods   []consensus.OverviewRow
+		frozen time.Duration
+		tag    Tag
+		want   throttle.Reason
+	}{
+		"spent":                       {spent: spent("acme", "", 10, start), want: throttle.ReasonBudget},
+		"not spent":                   {spent: spent("acme", "", 9, start)},
+		"spent in another window":     {spent: spent("acme", "", 10, start.Add(-time.Hour))},
+		"spent, and goes on as batch": {spent: spent("lower", "", 10, start), tag: Tag{Tag: "lower"}},
+		"spent, in shadow":            {spent: spent("shadow", "", 10, start), tag: Tag{Tag: "shadow"}},
+		"told by a pod":               {pods: []consensus.OverviewRow{pod(1, throttle.ReasonBudget, false)}, want: throttle.ReasonBudget},
+		"told by a silent pod":        {pods: []consensus.OverviewRow{pod(1, throttle.ReasonBudget, true), pod(1, "", false)}},
+		"no share":                    {pods: []consensus.OverviewRow{pod(0, throttle.ReasonNoShare, false)}, want: throttle.ReasonNoShare},
+		"no share of a silent pod":    {pods: []consensus.OverviewRow{pod(0, throttle.ReasonNoShare, true), pod(0, "", false)}},
+		"no share of one of two":      {pods: []consensus.OverviewRow{pod(0, throttle.ReasonNoShare, false), pod(1, "", false)}},
+		"frozen":                      {frozen: time.Second, pods: []consensus.OverviewRow{pod(0, "", false)}, want: throttle.ReasonFrozen},
+		"frozen with a silent claim":  {frozen: time.Second, pods: []consensus.OverviewRow{pod(1, "", true)}, want: throttle.ReasonFrozen},
+		"frozen, and the tag gets less": {
+			frozen: time.Second, pods: []consensus.OverviewRow{pod(1, "", false)},
+			tag: Tag{Tag: "acme", By: "limit", Demand: 10, Target: 10, Used: 8}, want: throttle.ReasonFrozen,
+		},
+		"frozen, and the tag gets all": {
+			frozen: time.Second, pods: []consensus.OverviewRow{pod(1, "", false)}, tag: Tag{Tag: "acme", By: "limit", Demand: 10, Target: 10, Used: 9.5},
+			want: "limit",
+		},
+		"a pattern of that name": {spent: spent("acme", "", 10, start), tag: Tag{Tag: "acme", Pattern: true}},
+	} {
+		o := consensus.Overview{Processors: c.pods, Frozen: c.frozen}
+		if c.tag == (Tag{}) {
+			c.tag.Tag = "acme"
+		}
+		s := stoppageOf(&o, &q, c.spent, now)
+		s.hold(&c.tag)
+		require.Equal(t, string(c.want), c.tag.By, name)
+	}
+}
