@@ -80,6 +80,8 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 	successor := joined(t, &r, &now, "a", "2", dead.Will(2*time.Second))
 	require.Zero(t, successor.Held(now), "the claim earns what is owed")
 	now += 2 * time.Second
+	syncOnce(t, &r, &now, successor) // frees the claim
+	require.Equal(t, urgencyNow, successor.urgency)
 	syncOnce(t, &r, &now, successor)
 	require.Equal(t, Whole, successor.Held(now))
 
@@ -125,4 +127,48 @@ func TestATestamentIsForWhoHoldsIt(t *testing.T) {
 	require.Equal(t, []Will{will("3"), will("4"), will("5"), will("6")}, tm.Inherit(true), "the oldest are left out")
 	tm.Write(nil, will("6"))
 	require.Equal(t, []Will{will("6")}, tm.Inherit(true))
+}
+
+// A process that was killed and has started again under its ID gets a share although nobody knows of the death: the others leave it a part of
+// what the dead one's claim leaves.
+func TestTheOthersLeaveAShareToASuccessor(t *testing.T) {
+	var r driver.Record
+	now := time.Minute
+	rounds := func(n time.Duration, ps ...*Processor) {
+		for range n {
+			for _, p := range ps {
+				now += time.Second / 4
+				syncOnce(t, &r, &now, p)
+			}
+		}
+	}
+	other, dead := joined(t, &r, &now, "b", "1"), joined(t, &r, &now, "a", "1")
+	rounds(3, other, dead)
+	require.Equal(t, Whole/2, dead.Held(now))
+	successor := joined(t, &r, &now, "a", "2")
+	require.Zero(t, successor.Held(now))
+	rounds(3, other, successor)
+	require.Equal(t, Whole/4, successor.Held(now))
+	require.Equal(t, Whole/4, other.Held(now))
+	require.LessOrEqual(t, successor.even, Whole/4)
+	require.Equal(t, Whole, r.Claims())
+	rounds(2*Removal(DefaultLease)/time.Second, other, successor) // its claim is removed
+	require.Equal(t, Whole/2, successor.Held(now))
+	require.Equal(t, Whole/2, other.Held(now))
+}
+
+func TestLeaveOfAPolicyTheLargestSharesPay(t *testing.T) {
+	for _, c := range []struct {
+		closed       Share
+		shares, want []Share
+	}{
+		{0, []Share{Whole / 2, Whole / 2}, []Share{Whole / 2, Whole / 2}},
+		{Whole / 10, []Share{Whole / 2, Whole / 4}, []Share{Whole / 2, Whole / 4}}, // there is room
+		{Whole / 2, []Share{Whole / 10, Whole / 10 * 9}, []Share{Whole / 10, Whole / 10 * 4}},
+		{Whole / 2, []Share{Whole / 10 * 2, Whole / 10 * 5, Whole / 10 * 3}, []Share{Whole / 6, Whole / 6, Whole / 6}},
+		{Whole, []Share{Whole / 2, Whole / 2}, []Share{0, 0}},
+		{Whole, nil, nil},
+	} {
+		require.Equal(t, c.want, leave(c.closed, c.shares))
+	}
 }

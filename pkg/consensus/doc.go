@@ -237,9 +237,12 @@
 //
 // # Deaths
 //
-// A claim of a dead process stays until its removal, unless a request reports the death. A
-// request may list incarnations of its own ID whose processes are known to be dead, and the
-// step removes their claims.
+// A claim of a dead process stays until its removal. An answer has the sum of the claims of
+// rows that are no longer live (Grant.Closed), and the others divide what it leaves: so a
+// process that was killed and has started again under its ID gets a share before then.
+//
+// The claim is free at once if a request reports the death. A request may list incarnations
+// of its own ID whose processes are known to be dead, and the step removes their claims.
 //
 // The proof is a lock that the kernel releases only when its holder dies; see Witness. The
 // successor finds the will of the dead process: its incarnation and the requests it had sent.

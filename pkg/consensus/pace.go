@@ -197,7 +197,7 @@ func (p *Processor) wants(now time.Duration) (wants []Share, self int) {
 	}
 	byTags, ok := p.tags.wants(&p.core, now, rows, self)
 	if !ok {
-		byTags = p.cfg.Policy(rows)
+		byTags = leave(p.answer.Closed, p.cfg.Policy(rows))
 	}
 	p.split.wants, p.split.self, p.split.demand = byTags, self, p.demand
 	if n := p.split.slots; n > 0 {
@@ -218,7 +218,7 @@ func (p *Processor) evenShare() Share {
 		return 0
 	}
 	rows[self].Demand = Whole
-	return min(p.cfg.Policy(rows)[self], Whole/Share(len(rows)))
+	return min(leave(p.answer.Closed, p.cfg.Policy(rows))[self], Whole/Share(len(rows)))
 }
 
 // lacking reports whether another processor holds over 5 % less than it should.
@@ -241,7 +241,7 @@ func (p *Processor) hope(now time.Duration) bool {
 		return p.held == 0 && p.demand > 0 // nothing is known yet
 	}
 	wants, self := p.wants(now)
-	spare := Whole
+	spare := Whole - p.answer.Closed
 	for i, row := range p.answer.Roster {
 		if i == self {
 			continue
@@ -261,7 +261,7 @@ func (p *Processor) unasked(now time.Duration) bool {
 		return false
 	}
 	_, self := p.wants(now)
-	free := Whole
+	free := Whole - p.answer.Closed
 	for i, row := range p.answer.Roster {
 		if i != self {
 			free -= row.Claim

@@ -56,3 +56,30 @@ func Fair(rows []RosterRow) []Share {
 	}
 	return out
 }
+
+// leave lowers the shares of a policy to what rows that are no longer live leave of the limit: the largest ones, to one level. So no small
+// share is lost, and a processor that was killed and has started again gets one, although the claim of its earlier process stays until its
+// removal.
+func leave(closed Share, shares []Share) []Share {
+	sum := Share(0)
+	for _, s := range shares {
+		sum += s
+	}
+	left := Whole - closed
+	if closed == 0 || sum <= left {
+		return shares
+	}
+	level := Whole
+	for k, s := range slices.Sorted(slices.Values(shares)) {
+		if even := left / Share(len(shares)-k); s > even {
+			level = even
+			break
+		}
+		left -= s
+	}
+	out := make([]Share, len(shares))
+	for i, s := range shares {
+		out[i] = min(s, level)
+	}
+	return out
+}

@@ -181,6 +181,7 @@ func (t *tagging) take(c *core, now time.Duration, a *driver.Answer) urgency {
 	knew := t.policy.capable
 	t.spent.take(c.docs.Find(spentDocument), &t.book)
 	t.policy.receive(now, c.cfg.ID, a.Roster)
+	t.policy.closed = a.Closed
 	t.book.take(now, c.sent.at, driver.Interval(a.Lease, a.Live), a)
 	if !knew && t.policy.capable && len(t.own) > 0 {
 		return urgencyFast // the store can be asked only now

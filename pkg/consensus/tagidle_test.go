@@ -37,6 +37,7 @@ func kindsOfQuotas() map[string]throttle.Quotas {
 
 // A rareCall is a call of n tokens with a deadline, at a pod that was idle, has just started, or was killed just before.
 type rareCall struct {
+	pods  int
 	state string
 	idle  time.Duration // since the pod's last call, of one token
 	n     int
@@ -61,7 +62,38 @@ func (p *matrixPool) by(deadline time.Duration, th *throttle.Throttle, tag strin
 	return o
 }
 
-// make makes the call beside a hog on the pool's other pod, and then one that has no time to wait.
+// start returns a pod that is idle, new, or was killed and has started again under its ID: it was idle, or busy. A witness has seen the death.
+func (p *matrixPool) start(state string, idle time.Duration) *throttle.Throttle {
+	p.t.Helper()
+	if state == "new" {
+		return p.join()
+	}
+	last := len(p.pods)
+	opts := []consensus.Option{consensus.WithID(fmt.Sprintf("p%02d", last))}
+	at, before := &desk{}, &clerk{}
+	if state == "witness" {
+		*before = clerk{desk: at}
+		opts = append(opts, consensus.WithWitness(before))
+	}
+	th := p.join(opts...)
+	if state == "busy" || state == "witness" {
+		p.closed(th, "hog", 8, 1)
+	}
+	time.Sleep(20 * time.Second)
+	require.NoError(p.t, p.by(10*time.Second, th, "acme/1", 1).err)
+	if time.Sleep(idle); state == "idle" {
+		return th
+	}
+	p.links[last].hang.Store(true)
+	time.Sleep(time.Second)
+	if state == "witness" {
+		before.Release(true)
+		opts[1] = consensus.WithWitness(&clerk{desk: at})
+	}
+	return p.join(opts...)
+}
+
+// make makes the call beside hogs on the pool's other pods, and then one that has no time to wait.
 func (c rareCall) make(t *testing.T, q *throttle.Quotas, deadline time.Duration) (call, hopeless outcome) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,19 +101,11 @@ func (c rareCall) make(t *testing.T, q *throttle.Quotas, deadline time.Duration)
 		if p.bare = q == nil; q != nil {
 			p.quota = *q
 		}
-		p.closed(p.join(), "hog", 8, 1)
+		for range c.pods - 1 {
+			p.closed(p.join(), "hog", 8, 1)
+		}
 		time.Sleep(20 * time.Second)
-		th := p.join()
-		if c.state != "new" {
-			time.Sleep(20 * time.Second)
-			require.NoError(t, p.by(10*time.Second, th, "acme/1", 1).err)
-			time.Sleep(c.idle)
-		}
-		if c.state == "killed" {
-			p.links[1].hang.Store(true)
-			time.Sleep(time.Second)
-			th = p.join(consensus.WithID("p01"))
-		}
+		th := p.start(c.state, c.idle)
 		call = p.by(deadline, th, "acme/1", c.n)
 		hopeless = p.by(time.Millisecond, th, "acme/1", c.n)
 	})
@@ -89,35 +113,54 @@ func (c rareCall) make(t *testing.T, q *throttle.Quotas, deadline time.Duration)
 }
 
 // TestMatrixOfRareCalls: at a pod without demand a call with a deadline fares with quotas as without. None is refused because of the share or
-// the rate in force, and none is told to come again later than the whole limit or total takes, and two intervals.
+// the rate in force, and none is told to come again later than the whole limit or total takes, and two intervals. None waits until the claim
+// of a killed process is removed.
 func TestMatrixOfRareCalls(t *testing.T) {
 	testkit.SkipRace(t, "it measures")
 	for _, c := range []rareCall{
-		{"idle", time.Second, 1},
-		{"idle", time.Second, 5},
-		{"idle", 10 * time.Second, 1},
-		{"idle", 10 * time.Second, 20},
-		{"idle", consensus.DefaultLease, 1},
-		{"idle", consensus.DefaultLease, 5},
-		{"new", 0, 1},
-		{"new", 0, 5},
-		{"killed", time.Second, 1},
-		{"killed", 10 * time.Second, 5},
+		{2, "idle", time.Second, 1},
+		{2, "idle", time.Second, 5},
+		{2, "idle", 10 * time.Second, 1},
+		{2, "idle", 10 * time.Second, 20},
+		{4, "idle", consensus.DefaultLease, 1},
+		{4, "idle", consensus.DefaultLease, 5},
+		{2, "new", 0, 1},
+		{4, "new", 0, 5},
+		{2, "killed", time.Second, 1},
+		{4, "killed", 10 * time.Second, 5},
+		{2, "busy", time.Second, 5},
+		{4, "busy", 10 * time.Second, 1},
+		{4, "busy", time.Second, 20},
+		{2, "witness", time.Second, 5},
+		{4, "witness", 10 * time.Second, 1},
 	} {
-		plain, _ := c.make(t, nil, 4*time.Second)
-		require.NoError(t, plain.err)
+		c.judge(t)
+	}
+}
+
+// judge makes the call with each kind of quota and each deadline, and compares it with the same call without quotas.
+func (c rareCall) judge(t *testing.T) {
+	t.Helper()
+	deadlines := []time.Duration{5 * time.Second, interval / 2, 2 * time.Second, 30 * time.Second}
+	if testing.Short() {
+		deadlines = deadlines[:1]
+	}
+	for _, deadline := range deadlines {
+		plain, _ := c.make(t, nil, deadline)
+		require.LessOrEqual(t, plain.waited, 3*time.Second, "%v", c)
 		for kind, q := range kindsOfQuotas() {
-			t.Run(fmt.Sprintf("%s/%s/%s/%d", kind, c.state, c.idle, c.n), func(t *testing.T) {
-				call, hopeless := c.make(t, &q, 4*time.Second)
-				require.NoError(t, call.err)
+			t.Run(fmt.Sprintf("%d/%s/%s/%d/%s/%s", c.pods, c.state, c.idle, c.n, deadline, kind), func(t *testing.T) {
+				call, hopeless := c.make(t, &q, deadline)
+				takes := time.Duration(c.n) * time.Second / 50 // by the tag's total
+				if call.err != nil {
+					require.GreaterOrEqual(t, call.waited, deadline-takes, "it is refused at once: %v", call.err)
+					require.True(t, plain.err != nil || plain.waited+2*interval > deadline, call.err)
+				}
 				require.LessOrEqual(t, call.waited, plain.waited+2*interval)
 				if plain.waited == 0 && kind != "all" { // a floor would take from what is reserved there
 					require.Less(t, call.waited, interval/4, "tokens are there for a first call")
 				}
-				takes := time.Duration(c.n) * time.Second / 50 // by the tag's total
-				soon, _ := c.make(t, &q, interval)
-				require.True(t, soon.err == nil || soon.waited >= interval-takes, "it is refused after %s: %v", soon.waited, soon.err)
-				for _, o := range []outcome{soon, hopeless} {
+				for _, o := range []outcome{call, hopeless} {
 					require.LessOrEqual(t, o.retry, takes+2*interval)
 				}
 			})
@@ -125,45 +168,61 @@ func TestMatrixOfRareCalls(t *testing.T) {
 	}
 }
 
-// A call behind a queue at a pod that was idle is told to come again when the whole limit or total has served the queue, or two intervals
-// later; one with a spent budget when the window ends.
+// A call behind a queue at a pod that is idle, new or was killed and has started again is told to come again when the whole limit or total has
+// served the queue, or two intervals later.
 func TestRetryAfterAtAnIdlePod(t *testing.T) {
 	const queue = 300
-	for kind, q := range kindsOfQuotas() {
+	for _, state := range []string{"idle", "new", "killed", "busy", "witness"} {
+		for kind, q := range kindsOfQuotas() {
+			synctest.Test(t, func(t *testing.T) {
+				p := newMatrixPool(t, 0, throttle.Limit{Max: 100}, q)
+				p.closed(p.join(), "hog", 8, 1)
+				time.Sleep(20 * time.Second)
+				th := p.start(state, 10*time.Second)
+				for range queue {
+					go p.by(time.Hour, th, "acme/1", 1)
+				}
+				synctest.Wait()
+				most := (queue+2)*time.Second/50 + 2*interval
+				for _, deadline := range []time.Duration{time.Millisecond, time.Second} {
+					o := p.by(deadline, th, "acme/1", 1)
+					require.ErrorIs(t, o.err, throttle.ErrThrottled, kind, state)
+					require.LessOrEqual(t, o.retry, most, kind, state)
+				}
+				h, held := th.HoldUp()
+				require.True(t, held)
+				require.LessOrEqual(t, h.RetryAfter, most, kind, state)
+			})
+		}
+	}
+}
+
+// A call whose budget is spent is told to come again when the window ends, also at a pod that is new or was killed and has started again.
+func TestRetryAfterABudgetIsSpent(t *testing.T) {
+	for _, state := range []string{"idle", "new", "killed"} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newMatrixPool(t, 0, throttle.Limit{Max: 100}, q)
-			p.closed(p.join(), "hog", 8, 1)
-			th := p.join()
-			time.Sleep(40 * time.Second)
-			for range queue {
-				go p.by(time.Hour, th, "acme/1", 1)
-			}
+			p := newMatrixPool(t, 2, throttle.Limit{Max: 100}, throttle.Quotas{Tags: map[string]throttle.Quota{
+				"a": {Budgets: []throttle.Budget{{Amount: 50, Per: limit.Hour}}},
+			}})
+			p.closed(p.pods[0], "a", 4, 1)
+			time.Sleep(30 * time.Second)
 			synctest.Wait()
-			most := (queue+2)*time.Second/50 + 2*interval
-			for _, deadline := range []time.Duration{time.Millisecond, time.Second} {
-				o := p.by(deadline, th, "acme/1", 1)
-				require.ErrorIs(t, o.err, throttle.ErrThrottled, kind)
-				require.LessOrEqual(t, o.retry, most, kind)
+			require.EqualValues(t, 50, p.of("a").sum)
+			th := p.pods[1]
+			switch state {
+			case "new":
+				th = p.join()
+			case "killed":
+				p.links[1].hang.Store(true)
+				th = p.join(consensus.WithID("p01"))
 			}
-			h, held := th.HoldUp()
-			require.True(t, held)
-			require.LessOrEqual(t, h.RetryAfter, most, kind)
+			p.by(time.Second, th, "a", 1)
+			o := p.by(time.Second, th, "a", 1)
+			require.ErrorIs(t, o.err, throttle.ErrThrottled)
+			end := time.Now().Truncate(time.Hour).Add(time.Hour)
+			require.InDelta(t, time.Until(end).Seconds(), o.retry.Seconds(), 1, state)
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		p := newMatrixPool(t, 2, throttle.Limit{Max: 100}, throttle.Quotas{Tags: map[string]throttle.Quota{
-			"a": {Budgets: []throttle.Budget{{Amount: 50, Per: limit.Hour}}},
-		}})
-		p.closed(p.pods[0], "a", 4, 1)
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
-		require.EqualValues(t, 50, p.of("a").sum)
-		p.by(time.Second, p.pods[1], "a", 1)
-		o := p.by(time.Second, p.pods[1], "a", 1)
-		require.ErrorIs(t, o.err, throttle.ErrThrottled)
-		end := time.Now().Truncate(time.Hour).Add(time.Hour)
-		require.InDelta(t, time.Until(end).Seconds(), o.retry.Seconds(), 1)
-	})
 }
 
 // TestMatrixOfClosedLoops: callers that each wait for their tokens before they come again use the limit, or the tag's own total, however few

@@ -26,6 +26,7 @@ type tagPolicy struct {
 	// capable: every live processor knows quotas. Until then tills do not serve, because a processor without quotas may write a record
 	// without them.
 	capable bool
+	closed  Share // claimed by processes that are gone, as answered
 }
 
 // A receivedRow is the time of a processor's last new report.
@@ -176,6 +177,9 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 		k, found := slices.BinarySearchFunc(p.rows, roster[i].ID, byID)
 		row.Silent = found && now-p.rows[k].since > silentAfter(interval)
 	}
+	if p.closed > 0 {
+		rows = append(rows, fairtags.Row{Claim: p.closed.Fraction() * most, Silent: true})
+	}
 	p.limited = p.limitedTerms(rows, slow)
 	p.plan = fairtags.Divide(most, p.limited, rows, self)
 	if self >= 0 && len(own) > maxBusyTags {
@@ -185,9 +189,9 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 		p.elsewhere = p.reportedElsewhere(rows, self)
 		p.held = p.plan.Held
 	}
-	wants := make([]Share, len(rows))
-	for i, w := range p.plan.Wants {
-		wants[i] = shareOf(w, most)
+	wants := make([]Share, len(roster))
+	for i := range wants {
+		wants[i] = shareOf(p.plan.Wants[i], most)
 	}
 	return wants
 }

@@ -98,6 +98,18 @@ func TestASilentProcessorHasNoDemand(t *testing.T) {
 	require.Equal(t, 10*sec, p.rows[0].since, "heard of again")
 }
 
+// What a process that is gone has claimed is divided among nobody: reserved rates come out of the rest.
+func TestClaimsOfTheDeadAreNotDivided(t *testing.T) {
+	p := policyOf(acme(300, 0))
+	p.closed = Whole / 2
+	roster := []RosterRow{row("a", 0, 0, 400, 0), row("b", 0.5, 0, 0, 900)}
+	wants := p.divide(0, sec, 1000, roster, 0, []busyTag{{key: acmeKey(), rate: 400}})
+	require.Len(t, wants, 2)
+	require.InDelta(t, 0.3, wants[0].Fraction(), 0.01)
+	require.InDelta(t, 0.2, wants[1].Fraction(), 0.01)
+	require.InDelta(t, 300, p.plan.Own[p.index[acmeKey()]], 5)
+}
+
 // Tills serve once every live processor knows quotas.
 func TestEveryProcessorMustKnowQuotas(t *testing.T) {
 	p := policyOf(acme(0, 400))

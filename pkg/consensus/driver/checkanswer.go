@@ -21,6 +21,9 @@ func (a *Answer) Check() error {
 	if a.Share < 0 || a.Share > Whole {
 		return fmt.Errorf("%w: it holds no share from 0 to %d", ErrWrongAnswer, int64(Whole))
 	}
+	if a.Closed < 0 || a.Closed > Whole {
+		return fmt.Errorf("%w: rows that are not live claim %d", ErrWrongAnswer, int64(a.Closed))
+	}
 	if a.Lease < time.Millisecond || a.Lease > MaxLease {
 		return fmt.Errorf("%w: the pool's lease is %s, this release knows leases up to %s", ErrWrongAnswer, a.Lease, MaxLease)
 	}

@@ -227,6 +227,9 @@ type Grant struct {
 	Agreed bool
 	// Roster lists the live processors by rising ID.
 	Roster []RosterRow
+	// Closed is what rows claim that are no longer live, such as that of a process that was killed and started again under its ID. Nobody
+	// can have it before their removal.
+	Closed Share
 }
 
 // A RosterRow is one live processor as the others see it.

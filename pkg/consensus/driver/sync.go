@@ -255,13 +255,15 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	ans.Share = row.Answered
 }
 
-// Grant returns the live processors as of a logical time, and whether they agree on the pool size. Its Share is 0.
+// Grant returns the live processors as of a logical time, what other rows claim, and whether the live ones agree on the pool size. Its
+// Share is 0.
 func (r *Record) Grant(clock int64) (g Grant) {
 	agreed := true
 	g.Roster = make([]RosterRow, 0, len(r.Rows))
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if row.State != RowLive {
+			g.Closed = min(g.Closed+row.Claim, Whole)
 			continue
 		}
 		g.Live++

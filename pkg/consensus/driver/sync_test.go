@@ -161,6 +161,7 @@ func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
 		{"a", "0"}: RowLeft, {"a", "00"}: RowReplaced, {"a", "1"}: RowLive, {"a", "2"}: RowCloned, {"b", "1"}: RowLive,
 	}, states)
 	require.Equal(t, 2, ans.Live, "a and b")
+	require.Equal(t, half+half/2, ans.Closed)
 }
 
 // A leave of one that cannot have sent the newest request comes from a clone. It does not speak for the other process, which may still draw.

@@ -73,6 +73,7 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 	answer.Issuing = issues(fields)
 	rec := driver.Record{Lease: answer.Lease, Rows: c.rows}
 	answer.Grant = rec.Grant(answer.Time)
+	answer.Closed = min(c.closed, driver.Whole)
 	answer.Share = c.rows[own].Answered
 	return answer, policy, nil
 }
@@ -127,10 +128,11 @@ func parseHead(parts []any, answer *driver.Answer) error {
 	return nil
 }
 
-// contents are the fields of a pool: its live rows, sorted by ID, and its documents.
+// contents are the fields of a pool: its live rows, sorted by ID, what all others claim, and its documents.
 type contents struct {
-	rows []driver.Row
-	docs []document
+	rows   []driver.Row
+	closed driver.Share
+	docs   []document
 }
 
 // parseFields returns the contents of a pool's fields, and the index of the requester's row, which must exist.
@@ -171,11 +173,13 @@ func (c *contents) add(name, value string) error {
 	case !ok || incarnation == "":
 		return wrongAnswer("field %.40q names no row", name)
 	}
-	r, live, err := parseRow(value)
-	if live {
-		r.RowKey = driver.RowKey{ID: id, Incarnation: incarnation}
-		c.rows = append(c.rows, r)
+	r, err := parseRow(value)
+	if r.State != driver.RowLive {
+		c.closed += r.Claim
+		return err
 	}
+	r.RowKey = driver.RowKey{ID: id, Incarnation: incarnation}
+	c.rows = append(c.rows, r)
 	return err
 }
 
@@ -194,23 +198,24 @@ func (c *contents) sort() error {
 	return nil
 }
 
-// parseRow reads the value of a row. It does not parse rows that are not live.
-func parseRow(value string) (r driver.Row, live bool, err error) {
+// parseRow reads the value of a row: of one that is not live only what it claims.
+func parseRow(value string) (r driver.Row, err error) {
 	f := fieldReader{rest: value}
-	if state := f.number(uint64(driver.RowLeft)); f.ok() && driver.RowState(state) != driver.RowLive {
-		return driver.Row{}, false, nil
-	}
+	r.State = driver.RowState(f.number(uint64(driver.RowLeft)))
 	r.LastSeen = int64(f.number(maxTime))
-	f.share() // the claim, which is the larger of the next two
+	r.Claim = f.share() // the larger of the next two
+	if f.ok() && r.State != driver.RowLive {
+		return r, nil
+	}
 	r.Seq, r.Nonce = f.number(1<<64-1), f.number(1<<64-1)
 	r.InUse, r.Answered, r.Demand, r.PoolSize = f.share(), f.share(), f.share(), int(f.number(maxPoolSize))
 	r.Claim = max(r.InUse, r.Answered)
 	var more bool
 	r.Note, r.Busy, more = strings.Cut(f.rest, "\x00")
 	if !f.ok() || more && r.Busy == "" || len(r.Busy) > driver.MaxBusyBytes || driver.ValidateNote(r.Note) != nil {
-		return driver.Row{}, false, wrongAnswer("a row is malformed")
+		return driver.Row{}, wrongAnswer("a row is malformed")
 	}
-	return r, true, nil
+	return r, nil
 }
 
 // fieldReader reads the parts of a value, separated by blanks. After the first fault it returns zeros.

@@ -18,6 +18,8 @@ func goodReply() []any {
 		"b\x001", "0 1763718400123000 30 4 5 10 30 40 2 a 1 \x00busy\x00",
 		"a\x001", "0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 ",
 		"c\x001", "3 1 0 9 9 0 0 0 0 ",
+		"c\x002", "1 1 500000000 9 9 500000000 0 0 0 ",
+		"d\x001", "2 1 600000000 9 9 0 600000000 0 0 ",
 		"\x00doc\x00limit", "65536 {\"max\": 7}\x00",
 		"\x00doc\x00known", "9223372036854775807",
 		"\x00tills", "1",
@@ -33,7 +35,7 @@ func TestParseSync(t *testing.T) {
 		Seq: 1, Nonce: 9223372036854775810, Time: 1763718400123456, Revision: 7, Lease: 10 * time.Second,
 		Frozen: 1500 * time.Microsecond, FrozenBy: driver.FreezeLostRow,
 		Grant: driver.Grant{
-			Share: 8, Live: 2, PoolSize: 2, Agreed: true,
+			Share: 8, Live: 2, PoolSize: 2, Agreed: true, Closed: driver.Whole,
 			Roster: []driver.RosterRow{
 				{ID: "a", Claim: 9, Demand: driver.Whole, PoolSize: 2, Left: 15 * time.Second},
 				{

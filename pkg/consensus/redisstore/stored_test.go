@@ -113,7 +113,7 @@ func (m *model) storedRow(name, value string) driver.Row {
 		State:  driver.RowState(m.int(part[0])), LastSeen: m.int(part[1]),
 		Seq: m.uint(part[3]), Nonce: m.uint(part[4]),
 	}
-	parsed, _, err := parseRow("0" + value[1:])
+	parsed, err := parseRow("0" + value[1:])
 	require.NoError(m.t, err)
 	w.Holding = parsed.Holding
 	require.Equal(m.t, int64(w.Claim), m.int(part[2]), "the claim")
