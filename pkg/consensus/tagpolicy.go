@@ -157,7 +157,7 @@ func silentAfter(interval time.Duration) time.Duration { return interval * 5 / 2
 
 // divide works out the plan for a limit of most tokens per second, and returns the share of it that each processor of the roster wants.
 func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []RosterRow, self int, own []busyTag) []Share {
-	rows, slow := make([]fairtags.Row, len(roster)), make([][]bool, len(roster))
+	rows, slow := make([]fairtags.Row, len(roster)+1), make([][]bool, len(roster))
 	for i := range roster {
 		row := &rows[i]
 		row.Claim = roster[i].Claim.Fraction() * most
@@ -177,9 +177,7 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 		k, found := slices.BinarySearchFunc(p.rows, roster[i].ID, byID)
 		row.Silent = found && now-p.rows[k].since > silentAfter(interval)
 	}
-	if p.closed > 0 {
-		rows = append(rows, fairtags.Row{Claim: p.closed.Fraction() * most, Silent: true})
-	}
+	rows[len(roster)] = fairtags.Row{Claim: p.closed.Fraction() * most, Silent: true}
 	p.limited = p.limitedTerms(rows, slow)
 	p.plan = fairtags.Divide(most, p.limited, rows, self)
 	if self >= 0 && len(own) > maxBusyTags {
