@@ -64,6 +64,7 @@ type tagLot struct {
 	tokens      int64
 	from, until time.Duration
 	window      int64 // in which it was granted
+	due         int64 // of a reservation: when all of it is earned, on the logical clock
 	covers      int64 // of a reservation: tokens wanted by the callers it is for
 }
 

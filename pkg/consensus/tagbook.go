@@ -28,6 +28,7 @@ type tagBook struct {
 	wallAt time.Duration
 	latest time.Duration // the latest end of a lot
 	freeze int64         // the end of the pool's freeze, on the logical clock, by the newest answer; 0: it is not frozen
+	clock  int64         // the logical clock of the newest answer
 	good   time.Duration // until when a lot of the newest answer is good
 	// forgot: tokens given back until then may be of draws that the store has lost.
 	forgot time.Duration

@@ -54,7 +54,7 @@ func valid(draws []driver.Draw) error {
 // gives takes an answer to a request that was sent at a time, and returns what the limiter gets.
 func (k *bookkeeper) gives(now, sent time.Duration, drawn ...driver.Drawn) limit.TagGrant {
 	k.t.Helper()
-	k.take(now, sent, sec, &driver.Answer{Wall: wallZero + now.Microseconds(), Draws: drawn})
+	k.take(now, sent, sec, &driver.Answer{Time: now.Microseconds(), Wall: wallZero + now.Microseconds(), Draws: drawn})
 	list := k.grants(tagBase, now)
 	require.Len(k.t, list, 1)
 	return list[0]

@@ -140,7 +140,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 		b.forget()
 	}
 	b.freeze = ends
-	b.good = sent + 2*interval
+	b.clock, b.good = a.Time, sent+2*interval
 	drawn := a.Draws
 	for i := range b.carried {
 		c := &b.carried[i]
@@ -151,16 +151,33 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
 			if t != nil { // it was not forgotten meanwhile
 				t.paid = sent + time.Duration(min(drawn[0].Paid-a.Time, maxAsk))*time.Microsecond
-				b.drawn(t, c, &drawn[0], now, sent, interval)
+				b.drawn(t, c, &drawn[0], now, sent)
 			}
 			drawn = drawn[1:]
 		}
 	}
 	b.carried = nil
+	b.retime(now)
+}
+
+// retime works out anew, with each answer, when what is set aside can be used: not before it is earned by the store's clock, because the
+// answer came later, and no longer than two intervals after that. By the clock that was read when it was set aside, it would be used too
+// late or too early: in a long wait clocks run apart by more than a draw is good for, and tokens earned one after the other would be used
+// together. An answer that is lost changes little: nothing is used without one that is as young as a draw that is used; see ripen.
+func (b *tagBook) retime(now time.Duration) {
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		a.reserved = slices.Clone(a.reserved) // no allocation for the many that have none
+		for k := range a.reserved {
+			l := &a.reserved[k]
+			left := time.Duration(min(l.due-b.clock, driver.MaxReach.Microseconds())) * time.Microsecond
+			l.from, l.until = now+left, b.good+left
+		}
+	}
 }
 
 // drawn takes the answer of one till.
-func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
+func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent time.Duration) {
 	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and the earnings of that
 		if t.lack, t.again = d.Lack, 0; !c.ownOnly {
 			t.owes(c.Owed)
@@ -183,15 +200,12 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 		}
 	}
 	t.refused(c, d)
-	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval, window: c.window}
-	if d.From > 0 {
-		l.from = now + d.From // never before the store's time: the answer came later
-	}
-	if l.tokens == 0 || max(l.from, now) >= l.until || b.voided {
+	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: b.good, window: c.window}
+	if l.tokens == 0 || now >= l.until || b.voided {
 		return
 	}
 	if d.From > 0 {
-		l.covers = c.covers
+		l.due, l.covers = b.clock+d.From.Microseconds(), c.covers
 		t.reserved = append(slices.Clip(t.reserved), l)
 		return
 	}
