@@ -232,12 +232,19 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 
 // noteTagStarts records the budget windows of the lots of an answer.
 func (p *process) noteTagStarts(m *message) {
-	for k := range m.req.Draws {
-		d := &m.req.Draws[k]
-		for i := range p.hands {
-			if len(d.Budgets) > 0 && tagname.Key(p.hands[i].Tag) == d.Key {
-				p.hands[i].start = d.Budgets[0].Start
-			}
+	for k := range m.ans.Draws {
+		drawn := &m.ans.Draws[k]
+		at := slices.IndexFunc(m.req.Draws, func(d driver.Draw) bool { return d.Key == drawn.Key })
+		i := slices.IndexFunc(p.hands, func(h tagHand) bool { return tagname.Key(h.Tag) == drawn.Key })
+		if at < 0 || i < 0 || len(m.req.Draws[at].Budgets) == 0 {
+			continue
+		}
+		h := &p.hands[i]
+		h.start, h.fresh = m.req.Draws[at].Budgets[0].Start, 0
+		if drawn.From > 0 {
+			h.reserved = append(h.reserved, tagReservation{drawn.Tokens, h.start})
+		} else {
+			h.fresh = drawn.Tokens
 		}
 	}
 }

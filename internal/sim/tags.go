@@ -67,7 +67,27 @@ type tagHand struct {
 
 	lots  []tagLot
 	keeps bool // its callers use tokens at the last moment
-	start int64
+	// start is that of the budget window of the newest answered draw, on the store's clock, and fresh its tokens that can be used at once.
+	start, fresh int64
+	reserved     []tagReservation // set aside and not received, in turn
+}
+
+// A tagReservation is a number of tokens that were set aside, and the start of the budget window in which that was.
+type tagReservation struct{ tokens, start int64 }
+
+// startOf returns the start of the budget window in which a lot that comes now was granted. When it was set aside, the store's clock may have
+// been in another window.
+func (h *tagHand) startOf(tokens int64) int64 {
+	if h.fresh == tokens {
+		h.fresh = 0
+		return h.start
+	}
+	if k := slices.IndexFunc(h.reserved, func(r tagReservation) bool { return r.tokens == tokens }); k >= 0 {
+		r := h.reserved[k]
+		h.reserved = h.reserved[k+1:]
+		return r.start
+	}
+	return h.start
 }
 
 // A tagLot is a lot (a batch of tokens drawn ahead), and the error of the machine's clock at that time: see process.lag.
@@ -97,7 +117,7 @@ func (w *world) prepareTags(p *process) {
 func (p *process) copyHands() {
 	p.hands = slices.Clone(p.hands)
 	for i := range p.hands {
-		p.hands[i].lots = slices.Clone(p.hands[i].lots)
+		p.hands[i].lots, p.hands[i].reserved = slices.Clone(p.hands[i].lots), slices.Clone(p.hands[i].reserved)
 	}
 }
 
@@ -174,7 +194,7 @@ func (w *world) takeTags(p *process, grants []limit.TagGrant) {
 			h.lots = nil
 		}
 		if g.Lot.Tokens > 0 && g.Needed {
-			h.lots = append(h.lots, tagLot{g.Lot, p.leaseLag, h.start})
+			h.lots = append(h.lots, tagLot{g.Lot, p.leaseLag, h.startOf(g.Lot.Tokens)})
 			w.comeBack(p, g.Lot)
 		}
 	}

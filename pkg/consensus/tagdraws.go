@@ -160,19 +160,17 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	b.retime(now)
 }
 
-// retime works out when reservations can be used, by the store's clock in the newest answer: not before the store's time, and until two
-// intervals after it. This processor's own clock drifts in a long wait by more than a draw is good for. Reservations made one after the
-// other would then be used together.
+// retime works out anew, with each answer, when what is set aside can be used: not before it is earned by the store's clock, because the
+// answer came later, and no longer than two intervals after that. By the clock that was read when it was set aside, it would be used too
+// late or too early: in a long wait clocks run apart by more than a draw is good for, and tokens earned one after the other would be used
+// together. An answer that is lost changes little: nothing is used without one that is as young as a draw that is used; see ripen.
 func (b *tagBook) retime(now time.Duration) {
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		if len(a.reserved) == 0 {
-			continue
-		}
-		a.reserved = slices.Clone(a.reserved)
+		a.reserved = slices.Clone(a.reserved) // no allocation for the many that have none
 		for k := range a.reserved {
 			l := &a.reserved[k]
-			left := time.Duration(l.due-b.clock) * time.Microsecond
+			left := time.Duration(min(l.due-b.clock, driver.MaxReach.Microseconds())) * time.Microsecond
 			l.from, l.until = now+left, b.good+left
 		}
 	}

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -63,26 +64,6 @@ func TestAReservationEndsWithTheNewestAnswer(t *testing.T) {
 	require.Equal(t, limit.Lot{Tokens: 40, From: tagBase.Add(14 * sec), Until: tagBase.Add(15 * sec)}, list[0].Lot)
 }
 
-// A reservation is used at the store's time, even if this processor's clock runs apart from the store's.
-func TestAReservationGoesByTheStoresClock(t *testing.T) {
-	for rate, at := range map[float64]time.Duration{1.25: 13 * sec, 1: 14 * sec, 0.75: 15 * sec} { // of the store's clock
-		since := func(now time.Duration) time.Duration { return time.Duration(rate * float64(now-10*sec)) }
-		k := reserves(t)
-		for now := 11 * sec; now < at; now += sec {
-			k.report(now, sec, false, nil)
-			k.draws(now, sec, 1, false)
-			k.take(now, now, sec, &driver.Answer{Time: (10*sec + since(now)).Microseconds(), Wall: wallZero})
-			require.Zero(t, k.lots(now))
-		}
-		newest := at - sec
-		due := newest + 4*sec - since(newest) // what the store's clock lacks
-		require.Zero(t, k.lots(due-1), rate)
-		list := k.grants(tagBase, due)
-		require.Len(t, list, 1, rate)
-		require.Equal(t, tagBase.Add(due), list[0].Lot.From, rate)
-	}
-}
-
 // A reservation is over when the store has forgotten something, or a clone may have it as well.
 func TestAReservationDoesNotOutliveAFreeze(t *testing.T) {
 	k := reserves(t)
@@ -101,6 +82,41 @@ func TestAReservationDoesNotOutliveAFreeze(t *testing.T) {
 	k.answered(13*sec, 0)
 	k.distrust()
 	require.Zero(t, k.lots(14*sec))
+}
+
+// Two reservations are used when the store's clock says so, four seconds apart, however the clock of this pod runs: each in its time, but
+// for what clocks run apart between two answers. By the clock read when they were made, they would be used eight seconds too early or late.
+func TestReservationsGoByTheClockOfTheStore(t *testing.T) {
+	for _, rate := range []float64{0.92, 1, 1.08} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			k := keep(t, one(10))
+			k.report(0, sec, false, []limit.TagReport{{Tag: "a"}})
+			store := func(local time.Duration) time.Duration { return time.Duration(float64(local) * rate) }
+			dues := []time.Duration{100 * sec, 104 * sec}
+			var used []limit.Lot
+			for now := sec / 10; now < 130*sec; now += sec / 10 {
+				if second := now % sec; second == 0 && (now/sec)%7 != 0 { // some answers are lost
+					var drawn []driver.Drawn
+					if n := int(now/sec) - 1; n < len(dues) {
+						k.carried = []tagDraw{{Draw: driver.Draw{Key: tagname.Key("a"), Ask: 40, Ahead: driver.MaxReach}, tag: "a", covers: 40}}
+						drawn = []driver.Drawn{{Key: tagname.Key("a"), Tokens: 40, From: dues[n] - store(now)}}
+					}
+					k.take(now, now, sec, &driver.Answer{Time: store(now).Microseconds(), Wall: wallZero, Draws: drawn})
+				}
+				for _, g := range k.grants(tagBase, now) {
+					if g.Lot.Tokens > 0 {
+						used = append(used, g.Lot)
+					}
+				}
+			}
+			require.Len(t, used, len(dues))
+			for i, l := range used {
+				from, until := store(l.From.Sub(tagBase)), store(l.Until.Sub(tagBase))
+				require.InDelta(t, 0, (from - dues[i]).Seconds(), 0.2)
+				require.Less(t, until-dues[i], 2*sec+sec/4)
+			}
+		})
+	}
 }
 
 // Without the store a large draw gets its tokens when this processor's part has earned all of them.
