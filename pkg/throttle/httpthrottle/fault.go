@@ -29,6 +29,9 @@ func (a Answer) faultWords(body []byte) []string {
 	case body[0] == '<':
 		f.xml(body)
 	case body[0] == '{' || body[0] == '[':
+		if !json.Valid(body) {
+			body = completed(body)
+		}
 		f.json(body, 0, false)
 	default: // server-sent events
 		for line := range bytes.Lines(body) {
@@ -38,6 +41,34 @@ func (a Answer) faultWords(body []byte) []string {
 		}
 	}
 	return f.words
+}
+
+// completed returns a JSON text that was cut off with its ends: what came whole is in it. A text that is nested deeply has nothing to say.
+func completed(cut []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(cut))
+	var open, ends []byte // the ends of what is open now, and after the last value
+	whole := int64(0)     // the end of that value
+	for key := false; len(open) <= deepest; {
+		token, err := d.Token()
+		if _, number := token.(float64); err != nil || number && int(d.InputOffset()) == len(cut) { // digits may be missing
+			break
+		}
+		switch token {
+		case json.Delim('{'):
+			open, key = append(open, '}'), false
+		case json.Delim('['):
+			open = append(open, ']')
+		case json.Delim('}'), json.Delim(']'):
+			open, key = open[:len(open)-1], false
+		default:
+			if key = !key && len(open) > 0 && open[len(open)-1] == '}'; key {
+				continue // its value comes
+			}
+		}
+		whole, ends = d.InputOffset(), append(ends[:0], open...)
+	}
+	slices.Reverse(ends)
+	return append(bytes.Clone(cut[:whole]), ends...)
 }
 
 // A faultReader collects words, mostRemarks at most.
@@ -140,10 +171,10 @@ func (f *faultReader) xml(body []byte) {
 
 // Words for a refusal, in the spelling of plain.
 var (
-	rateWord = regexp.MustCompile(`^(?:429|ratelimit` +
-		`|.*ratelimit(?:ed|error|exceeded|exceedederror|exceededexception|exception|reached|reachederror|violation)` +
+	rateWord = regexp.MustCompile(`^(?:429` +
+		`|.*ratelimit(?:ed|error|exceeded|exceedederror|exceededexception|exception|reached|reachederror|violation)?` +
 		`|.*throttl(?:ed|ing)(?:exception|error)?|toomanyrequests(?:exception|error)?|toomanytokensexception|provisionedthroughputexceeded(?:exception)?` +
-		`|(?:request|bandwidth)limitexceeded|limitexceededexception|slowdown|spikearrestviolation|resourceexhausted` +
+		`|(?:requests?|bandwidth)limitexceeded|limitexceededexception|slowdown|spikearrestviolation|resourceexhausted` +
 		`|priorrequestnotcomplete|transactioninprogressexception)$`)
 	overloadWord = regexp.MustCompile(`^(?:503|529|.*overloaded(?:error|exception)?|capacityexceeded|serverbusy|modelnotreadyexception` +
 		`|(?:service)?unavailable(?:exception|error)?)$`)
