@@ -5,10 +5,13 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Hidden replaces a secret.
@@ -87,7 +90,27 @@ func (r *Redactor) add(secrets ...string) {
 		digits := hex.EncodeToString([]byte(text))
 		s.codes = append(s.codes, digits, strings.ToUpper(digits))
 		r.secrets = append(r.secrets, s)
+		for _, escape := range []string{`\u%04x`, `\u%04X`} {
+			if ascii := escaped(text, escape); ascii != text {
+				r.secrets = append(r.secrets, secret{plain: ascii})
+			}
+		}
 	}
+}
+
+// escaped returns a text in ASCII, as JSON can have it: others are escaped in UTF-16.
+func escaped(text, escape string) string {
+	var out strings.Builder
+	for _, char := range text {
+		if char < utf8.RuneSelf {
+			out.WriteRune(char)
+			continue
+		}
+		for _, code := range utf16.Encode([]rune{char}) {
+			fmt.Fprintf(&out, escape, code)
+		}
+	}
+	return out.String()
 }
 
 // secretName matches the names of headers and parameters that hold secrets.

@@ -17,7 +17,7 @@ import (
 // Nothing of a secret is left in a text, however a service encodes it; and the rest of the text stays.
 func TestText(t *testing.T) {
 	for _, secret := range []string{
-		"sk-hunter2/can+ary==", "hunter2-canary", `back\\sl"ash&<key>%41`, "hunter two canary", "hunter2", strings.Repeat("k3y/", 40), "ünïcödé-hunter2",
+		"sk-hunter2/can+ary==", "hunter2-canary", `back\\sl"ash&<key>%41`, "hunter two canary", "hunter2", strings.Repeat("k3y/", 40), "ünïcödé-hunter2", "pässwörd",
 	} {
 		r := New(secret)
 		encoded := map[string]string{
@@ -36,9 +36,8 @@ func TestText(t *testing.T) {
 			"hex":              hex.EncodeToString([]byte(secret)),
 			"upper hex":        strings.ToUpper(hex.EncodeToString([]byte(secret))),
 			"in Authorization": "Bearer " + secret,
-		}
-		if secret == "ünïcödé-hunter2" {
-			encoded["quoted by Go"] = fmt.Sprintf("%q", secret)
+			"JSON in ASCII":    escaped(quoteJSON(t, secret), `\u%04x`),
+			"the same in JSON": quoteJSON(t, escaped(secret, `\u%04X`)),
 		}
 		if len(secret) >= 8 {
 			for _, user := range []string{"", "u", "us", "use", "user"} {
