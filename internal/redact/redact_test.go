@@ -17,7 +17,8 @@ import (
 // Nothing of a secret is left in a text, however a service encodes it; and the rest of the text stays.
 func TestText(t *testing.T) {
 	for _, secret := range []string{
-		"sk-hunter2/can+ary==", "hunter2-canary", `back\\sl"ash&<key>%41`, "hunter two canary", "hunter2", strings.Repeat("k3y/", 40), "ünïcödé-hunter2", "pässwörd",
+		"sk-hunter2/can+ary==", "hunter2-canary", `back\\sl"ash&<key>%41`, "hunter two canary", "hunter2", strings.Repeat("k3y/", 40),
+		"ünïcödé-hunter2", "pässwörd",
 	} {
 		r := New(secret)
 		encoded := map[string]string{
