@@ -28,7 +28,7 @@ func (r *results) member(name string, value json.RawMessage, failures bool, dept
 	plain := plainName(name)
 	list, inner, failing := listIn(value), objectIn(value), failures || failureName.MatchString(plain)
 	of, _ := r.named(name)
-	one := judgeResult(value)
+	one := judgeMember(value, of >= 0)
 	one.failed = one.failed || failing
 	switch {
 	case failing && isNothing(value):
@@ -48,6 +48,15 @@ func (r *results) member(name string, value json.RawMessage, failures bool, dept
 	if failing && !isNothing(value) {
 		r.failures = max(r.failures, 1)
 	}
+}
+
+// judgeMember returns what a field says; with an ID for its name a scalar does, too: {"a":"ok"}.
+func judgeMember(value json.RawMessage, isID bool) record {
+	one := judgeResult(value)
+	if isID && objectIn(value) == nil && listIn(value) == nil {
+		one.field("status", value)
+	}
+	return one
 }
 
 // flag notes what a field says about all messages: {"success":false}, or, at the top, how many failed or are stored.
@@ -72,17 +81,17 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 		return
 	}
 	plain := plainName(name)
-	records, told, graded := make([]record, len(items)), goodList.MatchString(plain), false
+	records, all := make([]record, len(items)), listKind{good: goodList.MatchString(plain)}
 	for i, item := range items {
 		if records[i] = judgeResult(item); objectIn(item) == nil && wordsName.MatchString(plain) {
 			records[i].word(item)
 		}
-		told, graded = told || records[i].told, graded || records[i].graded
+		all.told, all.graded = all.told || records[i].told, all.graded || records[i].graded
 	}
 	for i, of := range r.messagesOf(items) {
 		one, o := records[i], objectIn(items[i])
 		one.failed = one.failed || failures
-		one.told = one.told || failures || told && !graded // where others have an error, or in a list such as stored
+		one.told = one.told || failures || all.stores(o)
 		r.listed = r.listed || one.told && !failures
 		switch {
 		case string(items[i]) == "null": // no failure
@@ -96,6 +105,24 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 			r.list(name, listIn(items[i]), false, depth+1)
 		}
 	}
+}
+
+// A listKind is what the results of a list have: a name such as stored, at least one that says something, or a grade.
+type listKind struct{ good, told, graded bool }
+
+// stores reports whether a result that says nothing by itself counts as stored: where only others have an error, and in a list such as stored
+// if it has nothing but IDs and positions.
+func (k listKind) stores(o fieldsOf) bool {
+	return !k.graded && (k.told || k.good && isBare(o))
+}
+
+func isBare(o fieldsOf) bool {
+	for name, value := range o {
+		if !idName.MatchString(plainName(name)) && !indexName.MatchString(name) && !isNothing(value) {
+			return false
+		}
+	}
+	return true
 }
 
 // note notes what a result says about a message; a failure counts more than a success.

@@ -130,6 +130,9 @@ func readRecords(res result, ids map[string]int, n int) ([]record, error) {
 		text := scalarIn(values[0])
 		r.open = text != "" && !goodWord.MatchString(plainName(text)) || string(values[0]) == "false"
 	}
+	for _, value := range values {
+		r.mentioned(value, "", r.single(), 0)
+	}
 	rest := r.rest(res.status)
 	if !rest && !slices.ContainsFunc(r.records, func(one record) bool { return one.told }) {
 		return nil, errNoResults
@@ -150,6 +153,49 @@ func (r *results) rest(status int) bool {
 		}
 	}
 	return !r.open && !r.listed && failed >= r.failures && (r.noneFailed || failed > 0 || status != http.StatusMultiStatus)
+}
+
+// single returns the messages by what only one of them has as an ID.
+func (r *results) single() map[string]int {
+	of := map[string]int{}
+	for key, at := range r.ids {
+		id := key
+		if _, value, is := strings.Cut(key, "="); is {
+			id = value
+		}
+		if before, is := of[id]; is && before != at {
+			at = -1
+		}
+		of[id] = at
+	}
+	maps.DeleteFunc(of, func(_ string, at int) bool { return at < 0 })
+	return of
+}
+
+// mentioned looks for the IDs of messages anywhere in an answer. Who names a message says something about it: where that was not understood
+// it may be a refusal, so that nothing can be said about the rest.
+func (r *results) mentioned(value json.RawMessage, name string, of map[string]int, depth int) {
+	note := func(id string) {
+		at, is := of[id]
+		r.open = r.open || is && !r.records[at].told
+	}
+	if o := objectIn(value); o != nil && depth <= deepestResult {
+		for name, value := range o {
+			note(name)
+			r.mentioned(value, name, of, depth+1)
+		}
+		return
+	}
+	if list := listIn(value); list != nil && depth <= deepestResult {
+		for _, item := range list {
+			r.mentioned(item, "", of, depth+1)
+		}
+		return
+	}
+	var text string
+	if json.Unmarshal(value, &text) == nil || name == "" || idName.MatchString(plainName(name)) { // other numbers are no IDs
+		note(scalarIn(value))
+	}
 }
 
 // readValues returns the JSON values of a body.
@@ -195,7 +241,7 @@ var (
 	faultName   = regexp.MustCompile(`^(?:code|message|msg|type|status|reason|title|details?|description|count|total)$`)
 	statusName  = regexp.MustCompile(`^(?:http)?(?:status|statuscode|responsecode|code)$|^(?:result|outcome|state)$`)
 	wordsName   = regexp.MustCompile(`^$|status|code|result|response|outcome`) // of a list of words or statuses
-	successName = regexp.MustCompile(`^(?:success|successful|succeeded|ok|stored|accepted)$`)
+	successName = regexp.MustCompile(`^(?:success|successful|succeeded|ok|stored|accepted|ack|acked|acknowledged|written|delivered|processed)$`)
 	idName      = regexp.MustCompile(`id$`)
 	indexName   = regexp.MustCompile(`(?i)^(?:(?:item|record|row|event|message|entry|request)[_-]?)?(?:index|position)$`) // not _index
 	goodWord    = regexp.MustCompile(`^(?:0+|true|yes|ok|okay|noerrors?|noop|nochange|(?:un|not)modified|unchanged|successful(?:ly)?|success|succeeded` +
