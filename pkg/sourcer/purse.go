@@ -52,8 +52,11 @@ func (p purse) spend(used int) purse {
 // trim gives back the tokens above most, the newest first. A note goes back as a whole, so less than most may be left.
 func (p purse) trim(most int) purse {
 	for over := p.n() - most; over > 0; over = p.n() - most {
-		last := p[len(p)-1]
-		last.permit.Settle(last.used)
+		if last := p[len(p)-1]; last.used > 0 {
+			last.permit.Settle(last.used)
+		} else {
+			last.permit.Cancel() // no read was made with it
+		}
 		p = p[:len(p)-1]
 	}
 	return p

@@ -38,13 +38,13 @@ func All(limiters ...Limiter) Limiter {
 //	throttle.All(tokens, throttle.PerCall(requests), throttle.Weigh(bytes, func(n int) int { return 4 * n }))
 //
 // cost must depend on n alone and must not fall when n rises. It may be called any number of times, from any goroutine, while limiters are
-// locked, so it must not call them. A cost of zero or less of a draw of one or more draws nothing, and waits for nothing. Permit.N is n.
+// locked, so it must not call them. A cost of zero or less is a draw of zero tokens of l; see Limiter. Permit.N is n.
 func Weigh(l Limiter, cost func(n int) int) Limiter {
 	return join(flatten(nil, l, cost))
 }
 
 // PerCall returns a Limiter that takes one token of l for each draw, regardless of size. It puts a limit on requests or on calls in flight
-// beside one on their costs. Only Cancel gives the token back, and Settle(0) of a draw of more than zero tokens.
+// beside one on their costs. Only Cancel gives the token back: a call that was made counts, even if Settle(0) says that it cost nothing.
 func PerCall(l Limiter) Limiter {
 	return Weigh(l, func(int) int { return 1 })
 }
@@ -92,7 +92,7 @@ func (j *multi) never(n int) *child {
 func (j *multi) try(n int) (Permit, *child) {
 	for i := range j.natives {
 		p := &j.children[i]
-		if asks := p.asks(n); asks > 0 && !p.native.peek(asks) || p.native.common().IsClosed() {
+		if !p.native.peek(p.asks(n)) || p.native.common().IsClosed() {
 			return Permit{}, p
 		}
 	}
@@ -159,7 +159,7 @@ func newBundle(children []child) *bundle {
 }
 
 // settle settles each permit with the cost of used there. Where nothing was drawn, it charges that.
-func (g *bundle) settle(_ int64, n, used int) {
+func (g *bundle) settle(_ int64, _, used int) {
 	if !g.done.CompareAndSwap(false, true) {
 		return
 	}
@@ -170,7 +170,7 @@ func (g *bundle) settle(_ int64, n, used int) {
 			dropped = 0
 		}
 		switch cost := c.price(max(used, 0)); {
-		case used < 0 || used == 0 && n > 0:
+		case used < 0:
 			p.Cancel()
 		case p.n > 0:
 			p.Settle(cost)

@@ -31,17 +31,18 @@ func (p child) price(n int) int {
 }
 
 // asks returns how many tokens must be at hand for a draw of n; see waitqueue.Part.
-func (p child) asks(n int) int { return p.price(max(n, 1)) }
+func (p child) asks(n int) int { return max(p.price(max(n, 1)), 1) }
 
-// draws returns how many tokens a draw of n takes. One of none takes a slot, and a token of a limiter of another package, which may be slots.
+// draws returns how many tokens a draw of n takes. One that costs none takes a slot, and a token of a limiter of another package, which may
+// be slots.
 func (p child) draws(n int) int {
-	if price := p.price(n); n > 0 || price > 0 || !p.countsCalls() {
-		return price
+	if p.countsCalls() {
+		return max(p.price(n), 1)
 	}
-	return min(p.asks(0), 1)
+	return p.price(n)
 }
 
-// countsCalls reports whether a draw of no tokens takes one here.
+// countsCalls reports whether a draw that costs no tokens takes one here.
 func (p child) countsCalls() bool {
 	_, slots := p.native.(slotSource)
 	return slots || p.native == nil

@@ -35,6 +35,14 @@ func (w weight) price(n int) int {
 	return w.factor * n
 }
 
+// draws returns what a draw of n takes of the ledger: a draw that costs nothing takes a slot, or a token of another package's limiter.
+func (w weight) draws(l *ledger, n int) int {
+	if _, tokens := l.limiter.(*Throttle); tokens {
+		return w.price(n)
+	}
+	return max(w.price(n), 1)
+}
+
 // A group is a model's All.
 type group struct {
 	all     Limiter
@@ -184,8 +192,9 @@ func (m *allModel) book(g group, p Permit, back bool) {
 	defer m.mu.Unlock()
 	m.served++
 	for _, w := range g.weights {
-		m.members[w.of].granted += int64(w.price(p.N()))
-		m.members[w.of].held += w.price(p.N())
+		l := m.members[w.of]
+		l.granted += int64(w.draws(l, p.N()))
+		l.held += w.draws(l, p.N())
 	}
 	used := p.N()
 	if back {
@@ -195,8 +204,9 @@ func (m *allModel) book(g group, p Permit, back bool) {
 		p.Settle(used)
 		p.Cancel() // settled
 		for _, w := range g.weights {
-			m.members[w.of].held -= w.price(p.N())
-			m.members[w.of].used += w.price(used)
+			l := m.members[w.of]
+			l.held -= w.draws(l, p.N())
+			l.used += w.price(used)
 		}
 	})
 }

@@ -18,10 +18,8 @@ import (
 func Probe(l Limiter) error {
 	children := reached(l, maxWraps)
 	for i := range children {
-		p := &children[i]
-		n := max(p.price(1), 0)
-		if p.native == nil {
-			if err := probeOther(p.limiter, n); err != nil {
+		if p := &children[i]; p.native == nil {
+			if err := probeOther(p.limiter, p.asks(1)); err != nil {
 				return err
 			}
 		}
@@ -67,12 +65,12 @@ func probeNatives(children []child) error {
 		if p.native == nil {
 			continue
 		}
-		n := max(p.price(1), 0)
+		n := p.asks(1)
 		if r, never := p.native.part().Impossible(n); never {
 			p.native.countRefusal(r)
 			return p.native.errorOf(limit.Refusal{Reason: r, Cost: n})
 		}
-		if n > 0 && !p.native.peek(n) {
+		if !p.native.peek(n) {
 			return refuseProbe(p.native, n)
 		}
 	}

@@ -44,7 +44,7 @@ type Permit struct {
 	by  settler
 }
 
-// A settler books the settlement of the permits that it issued. used is below 0 for a cancelled permit of zero tokens.
+// A settler books the settlement of the permits that it issued. used is cancelled for a call that was not made.
 type settler interface {
 	settle(pos int64, n, used int)
 }
@@ -53,7 +53,8 @@ type settler interface {
 func (p Permit) N() int { return p.n }
 
 // Settle ends the permit with its real cost. Unused tokens are given back (a limiter may refuse to credit them). Tokens used above N are
-// debt that later callers wait for. A negative used counts as 0.
+// debt that later callers wait for. A negative used counts as 0. Settle(0) is for a call that was made and cost nothing: it still counts
+// where calls are counted, and frees the slots of an InFlight.
 func (p Permit) Settle(used int) {
 	if p.by == nil {
 		return
@@ -61,23 +62,18 @@ func (p Permit) Settle(used int) {
 	p.by.settle(p.pos, p.n, max(used, 0))
 }
 
-// Cancel gives everything back, for a call that was not made. It is Settle(0) unless the draw was of zero tokens. Settle(0) of such a permit
-// is a call that cost nothing, and still counts where calls are counted.
+// Cancel gives everything back, for a call that was not made. It differs from Settle(0) only where calls are counted, as by PerCall.
 func (p Permit) Cancel() {
-	switch {
-	case p.by == nil:
-	case p.n == 0:
-		p.by.settle(p.pos, 0, cancelled)
-	default:
-		p.by.settle(p.pos, p.n, 0)
+	if p.by != nil {
+		p.by.settle(p.pos, p.n, cancelled)
 	}
 }
 
-// cancelled is the use of a cancelled permit of zero tokens.
+// cancelled is the use of a cancelled permit.
 const cancelled = -1
 
-// NewPermit returns a permit of n tokens for another Limiter implementation. It calls settle at most once, with the settled cost; settle
-// may be nil.
+// NewPermit returns a permit of n tokens for another Limiter implementation. It calls settle at most once, with the settled cost, 0 for a
+// cancelled permit; settle may be nil.
 func NewPermit(n int, settle func(used int)) Permit {
 	if settle == nil {
 		return Permit{n: n}

@@ -164,7 +164,8 @@ var benchWays = map[string]func(ctx context.Context, l Limiter, n int) (Permit, 
 	},
 }
 
-// A draw of no tokens passes nothing that a draw of one would not pass. It is granted and refused at the same moment, for the same reason.
+// A draw of no tokens, or one that weighs nothing, passes nothing that a draw of one would not pass. It is granted and refused at the same
+// moment, for the same reason.
 func TestADrawOfNothingWaitsAsOneOfOne(t *testing.T) {
 	held := map[string]int{}
 	for of, around := range benchLimiters {
@@ -179,7 +180,7 @@ func TestADrawOfNothingWaitsAsOneOfOne(t *testing.T) {
 				if strings.Contains(state, "paused") {
 					each = time.Second // callers are let go one after the other, at random
 				}
-				outcome := func(n int) (told string) {
+				outcome := func(n int, around func(b *bench) Limiter) (told string) {
 					synctest.Test(t, func(t *testing.T) {
 						b := newBench(t)
 						end, began := hold(t, b), time.Now()
@@ -209,8 +210,13 @@ func TestADrawOfNothingWaitsAsOneOfOne(t *testing.T) {
 					})
 					return told
 				}
-				if one, none := outcome(1), outcome(0); one != none {
+				light := func(b *bench) Limiter { return Weigh(around(b), func(n int) int { return n / 4 }) }
+				one := outcome(1, around)
+				if none := outcome(0, around); one != none {
 					t.Errorf("%s, %s, %s: a draw of one %q, of none %q", of, state, way, one, none)
+				}
+				if none := outcome(1, light); of != "weighed" && one != none { // which asks for four
+					t.Errorf("%s, %s, %s: a draw of one %q, of one that weighs nothing %q", of, state, way, one, none)
 				}
 			}
 		}
@@ -222,41 +228,86 @@ func TestADrawOfNothingWaitsAsOneOfOne(t *testing.T) {
 	}
 }
 
-// A draw of no tokens takes none, except where calls are counted. It is charged what it is settled with, at all limiters, once.
-func TestADrawOfNothingIsChargedWhenItIsSettled(t *testing.T) {
+// A draw is charged what it is settled with, at all limiters, once. Where calls are counted, one that was made counts, whatever it cost.
+func TestADrawIsChargedWhatItIsSettledWith(t *testing.T) {
 	type figures struct{ tokens, requests, slots int }
-	for how, want := range map[string]struct {
-		end        func(p Permit)
-		took, left figures
+	for how, of := range map[string]struct {
+		end  func(p Permit)
+		left func(n int) figures
 	}{
-		"held":        {func(Permit) {}, figures{0, 1, 1}, figures{0, 1, 1}},
-		"cancelled":   {Permit.Cancel, figures{0, 1, 1}, figures{0, 0, 0}},
-		"for nothing": {func(p Permit) { p.Settle(0); p.Cancel() }, figures{0, 1, 1}, figures{0, 1, 0}},
-		"for many":    {func(p Permit) { p.Settle(30); p.Settle(50); p.Cancel() }, figures{0, 1, 1}, figures{30, 1, 0}},
-		"for less":    {func(p Permit) { p.Settle(-7) }, figures{0, 1, 1}, figures{0, 1, 0}},
+		"held":        {func(Permit) {}, func(n int) figures { return figures{n, 1, 1} }},
+		"cancelled":   {Permit.Cancel, func(int) figures { return figures{} }},
+		"for nothing": {func(p Permit) { p.Settle(0); p.Cancel() }, func(int) figures { return figures{0, 1, 0} }},
+		"for many":    {func(p Permit) { p.Settle(30); p.Settle(50); p.Cancel() }, func(int) figures { return figures{30, 1, 0} }},
+		"for less":    {func(p Permit) { p.Settle(-7) }, func(int) figures { return figures{0, 1, 0} }},
 	} {
-		for _, way := range []string{"Acquire", "AcquireUpTo", "TryAcquire"} {
-			t.Run(how+" "+way, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					th := full(t, 100, WithQuotas(Quotas{Tags: map[string]Quota{"acme": {Total: 100, Burst: 100}}}))
-					plain, requests, slots := full(t, 1000), full(t, 1000), flight(t, 3)
-					tag := th.ForTag("acme")
-					l := All(tag, plain, PerCall(requests), PerCall(slots))
-					at := func() []int {
-						tokens := as[interface{ Status() Status }](t, tag).Status().Tokens
-						return []int{int(tokens), int(th.Status().Tokens), int(plain.Status().Tokens), int(requests.Status().Tokens), freeSlots(slots)}
-					}
-					less := func(before []int, f figures) []int {
-						return []int{before[0] - f.tokens, before[1] - f.tokens, before[2] - f.tokens, before[3] - f.requests, before[4] - f.slots}
-					}
-					before := at()
-					p, err := benchWays[way](t.Context(), l, 0)
-					require.NoError(t, err)
-					require.Equal(t, less(before, want.took), at())
-					want.end(p)
-					require.Equal(t, less(before, want.left), at())
+		for _, n := range []int{0, 1, 5} {
+			for _, way := range []string{"Acquire", "AcquireUpTo", "TryAcquire"} {
+				for _, hide := range []func(l Limiter) Limiter{func(l Limiter) Limiter { return l }, func(l Limiter) Limiter { return hidden{l} }} {
+					t.Run(fmt.Sprint(how, n, way), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							th := full(t, 100, WithQuotas(Quotas{Tags: map[string]Quota{"acme": {Total: 100, Burst: 100}}}))
+							plain, requests, slots := full(t, 1000), full(t, 1000), flight(t, 3)
+							tag := th.ForTag("acme")
+							l := All(All(tag, plain), hide(PerCall(All(requests, slots))))
+							at := func() []int {
+								tokens := as[interface{ Status() Status }](t, tag).Status().Tokens
+								return []int{int(tokens), int(th.Status().Tokens), int(plain.Status().Tokens), int(requests.Status().Tokens), freeSlots(slots)}
+							}
+							less := func(before []int, f figures) []int {
+								return []int{before[0] - f.tokens, before[1] - f.tokens, before[2] - f.tokens, before[3] - f.requests, before[4] - f.slots}
+							}
+							before := at()
+							p, err := benchWays[way](t.Context(), l, n)
+							require.NoError(t, err)
+							require.Equal(t, less(before, figures{n, 1, 1}), at())
+							of.end(p)
+							require.Equal(t, less(before, of.left(n)), at())
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// No settlement makes a call one that was not made: a limit on calls lets through what it has, and all the calls that are cancelled.
+func TestCallsThatCostNothingAreCounted(t *testing.T) {
+	for name, around := range map[string]func(th *Throttle, calls, slots Limiter) Limiter{
+		"all":      func(th *Throttle, calls, slots Limiter) Limiter { return All(th, calls, slots) },
+		"a tag":    func(th *Throttle, calls, slots Limiter) Limiter { return ForTags(All(th, calls, slots), "acme") },
+		"two tags": func(th *Throttle, calls, slots Limiter) Limiter { return ForTags(All(th, calls, slots), "acme", "eu") },
+		"weighed": func(th *Throttle, calls, slots Limiter) Limiter {
+			return All(Weigh(th, func(n int) int { return 2 * n }), calls, slots)
+		},
+		"nested": func(th *Throttle, calls, slots Limiter) Limiter { return All(th, PerCall(hidden{All(calls, slots)})) },
+		"hidden": func(th *Throttle, calls, slots Limiter) Limiter { return hidden{All(th, calls, slots)} },
+	} {
+		for _, n := range []int{0, 1, 3} {
+			for end, want := range map[int]int{0: 10, cancelled: 1000} {
+				t.Run(fmt.Sprint(name, n, end), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						th := full(t, 100, WithQuotas(benchQuotas(false)))
+						calls, slots := full(t, 10), flight(t, 1)
+						time.Sleep(time.Second)
+						l, passed := around(th, PerCall(calls), PerCall(slots)), 0
+						for range 1000 {
+							p, ok := l.TryAcquire(n)
+							if !ok {
+								continue
+							}
+							passed++
+							if end == cancelled {
+								p.Cancel()
+							}
+							p.Settle(end)
+						}
+						require.Equal(t, want, passed)
+						require.Zero(t, slots.Status().InUse)
+						require.InDelta(t, 100, th.Status().Tokens, 0.01)
+					})
 				})
-			})
+			}
 		}
 	}
 }

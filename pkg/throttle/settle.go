@@ -46,7 +46,7 @@ func (t *rateLimiter) turnPage(old *page, pos int64) *page {
 // settle is called by Permit.Settle.
 func (p *page) settle(pos int64, n, used int) {
 	if p.once(pos) && used != n {
-		p.t.noteDropped("", p.t.correct(pos, n, min(used, maxTokens)))
+		p.t.noteDropped("", p.t.correct(pos, n, min(max(used, 0), maxTokens)))
 	}
 }
 

@@ -18,7 +18,7 @@ func (p *tagPage) settle(pos int64, n, used int) {
 	if !p.page.once(pos) || used == n {
 		return
 	}
-	used = min(used, maxTokens)
+	used = min(max(used, 0), maxTokens)
 	t := p.page.t
 	unbooked := t.correct(pos, n, used)
 	name, dropped := "", unbooked

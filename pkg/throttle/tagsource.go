@@ -321,5 +321,5 @@ type stockDraw struct {
 }
 
 func (d *stockDraw) settle(_ int64, n, used int) {
-	d.tag.t.noteDropped(d.tag.name, d.tag.settled(d.draw, n, used, 0))
+	d.tag.t.noteDropped(d.tag.name, d.tag.settled(d.draw, n, max(used, 0), 0))
 }

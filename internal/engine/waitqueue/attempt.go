@@ -154,7 +154,7 @@ func (a *Attempt[P]) Undo() {
 	}
 }
 
-// seat prepares the places for a draw of n tokens. A part where the least draw costs nothing gets no place.
+// seat prepares the places for a draw of n tokens.
 func (a *Attempt[P]) seat(n int, upTo bool) {
 	a.n, a.upTo, a.many = n, upTo, false
 	a.won.Store(false)
@@ -244,7 +244,7 @@ func (a *Attempt[P]) left() time.Duration {
 
 // misses reports whether a part certainly has too few tokens for that long, and makes it the scarcest: the present one if it is one of them.
 func (a *Attempt[P]) misses(left time.Duration) bool {
-	late := func(i int) bool { return a.places[i].Least > 0 && a.parts[i].soonest(&a.places[i]) > left }
+	late := func(i int) bool { return a.parts[i].soonest(&a.places[i]) > left }
 	if late(a.scarcest) {
 		return true
 	}
@@ -327,9 +327,6 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 	a.slots = false
 	for i, p := range a.parts {
 		w := &a.places[i]
-		if w.Least == 0 {
-			continue
-		}
 		d, ok := p.Source.Due(w)
 		if !ok {
 			a.scarcest = i
@@ -370,7 +367,6 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		w, lead := &a.places[i], a.lead(i)
 		w.Early = false
 		switch {
-		case w.Least == 0:
 		case a.together(i):
 			w.Early = a.early(i, wait, known) // in its lane, as if it stood there alone
 			a.stands[i], early = w.Early, early || w.Early
@@ -419,10 +415,9 @@ func (a *Attempt[P]) place(many bool) {
 		if p.Stock != nil && a.promises(i) { // before it leaves: a stock keeps a large draw's tokens for who waits there, or has them promised
 			p.Stock.Promise(w, true)
 		}
-		switch {
-		case a.stands[i]:
+		if a.stands[i] {
 			p.Source.Stand(w)
-		case w.Least > 0:
+		} else {
 			p.Source.Leave(w, gaveUp)
 		}
 		if p.Stock != nil && !a.promises(i) {
@@ -447,7 +442,7 @@ func (a *Attempt[P]) leave() {
 func (a *Attempt[P]) heldUp() limit.Refusal {
 	e := a.parts[a.scarcest].Source.Refusal(&a.places[a.scarcest])
 	for i, p := range a.parts {
-		if a.places[i].Least > 0 && i != a.scarcest {
+		if i != a.scarcest {
 			e.Frozen = max(e.Frozen, p.Source.Refusal(&a.places[i]).Frozen)
 		}
 	}

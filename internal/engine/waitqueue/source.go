@@ -118,6 +118,6 @@ func (p Part[P]) price(n int) int {
 	return p.Price(n)
 }
 
-// asks returns how many tokens must be at hand for a draw of n. A draw of none asks for those of one: so it passes nothing that would hold
-// that back.
-func (p Part[P]) asks(n int) int { return p.price(max(n, 1)) }
+// asks returns how many tokens must be at hand for a draw of n. A draw of none asks for those of one, and one that costs none here asks for
+// a token: so it passes nothing that would hold back the least draw.
+func (p Part[P]) asks(n int) int { return max(p.price(max(n, 1)), 1) }

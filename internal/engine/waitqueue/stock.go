@@ -57,13 +57,13 @@ func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 func (a *Attempt[P]) letPass(left time.Duration) {
 	late := false
 	for i, p := range a.parts {
-		if p.Stock == nil && a.places[i].Least > 0 && left < limit.Never {
+		if p.Stock == nil && left < limit.Never {
 			wait, known := p.Source.Due(&a.places[i])
 			late = late || known && wait > left
 		}
 	}
 	for i, p := range a.parts {
-		if w := &a.places[i]; p.Stock != nil && w.Least > 0 && w.Late != late {
+		if w := &a.places[i]; p.Stock != nil && w.Late != late {
 			p.Stock.LetPass(w, late)
 		}
 	}
@@ -72,7 +72,7 @@ func (a *Attempt[P]) letPass(left time.Duration) {
 // promises reports whether the part is a stock whose tokens are to be promised: the attempt waits for the limit that they are drawn with.
 func (a *Attempt[P]) promises(i int) bool {
 	of := a.parts[i].Of
-	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
+	return of != 0 && of == a.parts[a.scarcest].Position
 }
 
 // early reports whether the attempt may join the queue of a limit before it has the tokens of its tag, which come after wait if that is

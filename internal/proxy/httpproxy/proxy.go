@@ -220,9 +220,6 @@ func (p *handler) judge(m *message) (c call, err error) {
 	if err != nil {
 		return c, err
 	}
-	if p.Limits.RequestsPerMinute > 0 || p.Limits.InFlight > 0 {
-		c.cost = max(c.cost, 1) // a draw of nothing would not count there
-	}
 	if p.tag.of != nil {
 		c.tag, err = p.tagOf(m)
 	}

@@ -341,6 +341,26 @@ func TestTheAnswerSaysTheCost(t *testing.T) {
 	}
 }
 
+// A request whose answer says that it cost nothing is one of a limit on requests all the same.
+func TestAnAnswerForNothingIsCounted(t *testing.T) {
+	u := serve(t, func(w http.ResponseWriter, r testkit.Request, n int) {
+		w.Header().Set("X-Used", "0")
+		hello(w, r, n)
+	})
+	requests, err := throttle.New(throttle.Limit{Max: 1_000_000})
+	require.NoError(t, err)
+	tokens, err := throttle.New(throttle.Limit{Max: 1_000_000}) // later, and so settled later
+	require.NoError(t, err)
+	p := start(t, Config{Upstream: u.URL, Limiter: throttle.All(tokens, throttle.PerCall(requests)), Cost: "3", Settle: "header X-Used"})
+	for i := range 4 {
+		res, _ := send(t, "GET", p.url, "")
+		require.Equal(t, 200, res.StatusCode)
+		require.Eventually(t, func() bool { return tokens.Status().Returned == int64(3*(i+1)) }, 5*time.Second, time.Millisecond)
+		require.EqualValues(t, i+1, requests.Status().Granted)
+		require.Zero(t, requests.Status().Returned)
+	}
+}
+
 func TestAClientThatLeavesGivesItsSlotBack(t *testing.T) {
 	cancelled := make(chan struct{})
 	u := serve(t, func(w http.ResponseWriter, r testkit.Request, _ int) {

@@ -162,6 +162,18 @@ func TestARequestWithoutACostCounts(t *testing.T) {
 	}
 }
 
+// Beside a limit on requests, a request that costs nothing takes nothing of the limit on costs.
+func TestARequestWithoutACostDrawsNothing(t *testing.T) {
+	u := serve(t, hello)
+	for _, limits := range []proxy.LimitConfig{{}, {RequestsPerMinute: 1}, {InFlight: 1}} {
+		l := throttletest.New()
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Limits: limits, Cost: "bytes/1000"})
+		res, _ := send(t, http.MethodGet, p.url, "")
+		require.Equal(t, 200, res.StatusCode)
+		require.Zero(t, l.Draws()[0].Cost)
+	}
+}
+
 // Of two tags a service may go by either one.
 func TestTwoTags(t *testing.T) {
 	u := serve(t, hello)

@@ -198,6 +198,24 @@ func TestWhatIsSettledReachesTheLimiter(t *testing.T) {
 	}
 }
 
+// A call that was made and cost nothing counts where calls are counted. One that was cancelled does not.
+func TestACallThatCostsNothingIsCounted(t *testing.T) {
+	tokens, requests := newThrottle(t, throttle.Limit{Max: 1_000_000}), newThrottle(t, throttle.Limit{Max: 1_000_000})
+	slots := newSlots(t, 1)
+	a := start(t, apiConfig{Limiter: throttle.All(tokens, throttle.PerCall(requests), throttle.PerCall(slots))})
+	for i, draw := range []string{`{"tokens":1}`, `{"tokens":0}`, `{"tokens":3}`, `{"tokens":3,"up_to":true}`} {
+		id := `{"permit":"` + text(t, a.ok("/v1/acquire", draw)["permit"]) + `"`
+		a.ok("/v1/settle", id+`,"used":0}`)
+		require.EqualValues(t, i, requests.Status().Returned, draw)
+		require.Zero(t, slots.Status().InUse, draw)
+
+		a.ok("/v1/cancel", `{"permit":"`+text(t, a.ok("/v1/acquire", draw)["permit"])+`"}`)
+		require.EqualValues(t, 2*(i+1), requests.Status().Granted, draw)
+		require.EqualValues(t, i+1, requests.Status().Returned, draw)
+	}
+	require.Equal(t, tokens.Status().Granted, tokens.Status().Returned)
+}
+
 // A recorder grants everything and tells what is settled.
 type recorder struct {
 	used chan int
