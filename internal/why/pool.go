@@ -72,8 +72,8 @@ func grantedPart(o *consensus.Overview) float64 {
 
 func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
 	p := Pod{
-		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row) / grantedPart(o), Waiting: row.Waiting, Reason: row.Throttled, Tag: row.Tag, Pattern: row.Pattern,
-		Hold: row.Hold,
+		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row) / grantedPart(o), Waiting: row.Waiting,
+		Reason: row.Throttled, Tag: row.Tag, Pattern: row.Pattern, Hold: row.Hold,
 	}
 	if p.Hold.Left > 0 {
 		p.Hold.Left = max(p.Hold.Left-row.Silent, 0)
