@@ -11,6 +11,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
 // Each value stands with where it came from.
@@ -36,6 +38,24 @@ func TestCheckShowsWhereValuesComeFrom(t *testing.T) {
 }
 
 // With --connect the store is asked, and what keeps it from answering is said with what to do.
+// The commands of operators need no limit beside the quotas of the shell: it is with the pool. What a pod would refuse, check still does.
+func TestQuotasWithoutALimit(t *testing.T) {
+	store := memstore.New()
+	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	set := func(quotas string) *terminal {
+		return newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_QUOTAS="+quotas)
+	}
+	for _, args := range [][]string{{"why"}, {"top"}, {"status"}, {"pause", "set"}, {"quota", "list"}} {
+		_, err := set("{tags: {acme: {total: 5}}}").run(t, args...)
+		require.NoError(t, err, args)
+		_, err = set("{tags: {acme: {reserved: -1}}}").run(t, args...)
+		require.ErrorContains(t, err, "quotas.tags.acme.reserved is -1", args)
+	}
+	_, err := set("{tags: {acme: {total: 5}}}").run(t, "check")
+	require.ErrorContains(t, err, "quotas are set, but there is no limit")
+	require.Equal(t, ExitUsage, ExitCode(err))
+}
+
 func TestCheckConnects(t *testing.T) {
 	locked := testenv.Redis(t, servers.WithPassword(canary)).Addr()
 	nats := testenv.NATS(t).URL()

@@ -124,21 +124,24 @@ func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
 			return reply{}, err
 		}
 		saved, err := s.SetLimit(ctx, o)
-		if err == nil {
-			s.warnOfReserved(ctx, c.Err)
+		if err != nil {
+			return reply{}, err
 		}
-		return say("%s%s, from the next sync of each pod on; a higher rate of a strict limit within 15 s",
-			operate.LimitText(&consensus.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", "")), err
+		strict := ""
+		if pool, err := s.Overview(ctx); err == nil { // the limit is set anyway
+			s.warnOfReserved(&pool, c.Err)
+			if pool.Strict {
+				strict = "; a higher rate of this strict limit within 15 s"
+			}
+		}
+		return say("%s%s, from the next sync of each pod on%s",
+			operate.LimitText(&consensus.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", ""), strict), nil
 	}, err
 }
 
 // warnOfReserved warns of a limit below what tags have reserved.
-func (s *access) warnOfReserved(ctx context.Context, out io.Writer) {
-	o, err := s.Overview(ctx)
-	if err != nil {
-		return // the limit is set
-	}
-	if r := s.Reserved(&o); r != nil && r.Rate > r.Limit*(1+0x1p-10) {
+func (s *access) warnOfReserved(o *consensus.Overview, out io.Writer) {
+	if r := s.Reserved(o); r != nil && r.Rate > r.Limit*(1+0x1p-10) {
 		_, _ = fmt.Fprintf(out, "warning: %s: all that is reserved is scaled down\n", r)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 )
 
 // fromThenOn is when what was saved is in force.
-const fromThenOn = ", from the next sync of each pod on; a higher rate of a strict limit within 15 s\n"
+const fromThenOn = ", from the next sync of each pod on\n"
 
 func TestLimit(t *testing.T) { synctest.Test(t, testLimit) }
 
@@ -68,6 +69,27 @@ func testLimit(t *testing.T) {
 	out, err := tm.run(t, "limit", "clear", "--pool=p")
 	require.NoError(t, err, "whatever is on record")
 	require.Equal(t, "p: an override that this command cannot read has ended; 600 per 1m\n", out)
+}
+
+// Only where tokens are issued one by one a higher rate takes longer.
+func TestLimitOfAStrictPool(t *testing.T) {
+	for strict, want := range map[bool]string{
+		false: "p: 20 per 1s" + fromThenOn,
+		true:  "p: 20 per 1s, from the next sync of each pod on; a higher rate of this strict limit within 15 s\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			m, err := consensus.Join(t.Context(), store, "p", consensus.WithLogger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			th, err := throttle.New(throttle.Limit{Max: 10, Strict: strict}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+			require.NoError(t, err)
+			time.Sleep(3 * time.Second)
+			out, err := newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "limit", "set", "--max=20")
+			require.NoError(t, err)
+			require.Equal(t, want, out)
+			require.NoError(t, th.Close())
+		})
+	}
 }
 
 // A limit is set where somebody named the pool, and where somebody is in it.

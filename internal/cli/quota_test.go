@@ -99,10 +99,14 @@ func TestQuota(t *testing.T) {
 		tm = newTerminal(store, "NUMATHROTTLE_POOL=p") // knows nothing of what is configured
 		out, err := tm.run(t, "quota", "set", "new", "--reserved=20")
 		require.NoError(t, err)
-		require.Equal(t, "p: tag new {reserved: 20}"+then+"50 of 100 tokens per second are reserved\n", out)
+		require.Equal(t, "p: tag new {reserved: 20}"+then+"at most 50 of 100 tokens per second are reserved, what was configured for this one included\n", out)
 		out, err = tm.run(t, "quota", "set", "newer", "--reserved=10")
 		require.NoError(t, err)
-		require.Equal(t, "p: tag newer {reserved: 10}"+then+"60 of 100 tokens per second are reserved\n", out, "the change before counts")
+		require.Equal(t, "p: tag newer {reserved: 10}"+then+"at most 60 of 100 tokens per second are reserved, what was configured for this one included\n",
+			out, "the change before counts")
+		out, err = tm.run(t, "quota", "set", "newer", "--reserved=5")
+		require.NoError(t, err)
+		require.Equal(t, "p: tag newer {reserved: 5}"+then+"55 of 100 tokens per second are reserved\n", out, "it is known")
 	})
 }
 

@@ -146,7 +146,8 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 		if err := checkQuota(cmd, q); err != nil {
 			return reply{}, err
 		}
-		if !before.Changed && before.Stranger != "" { // the user may not intend to lose the configured quota
+		replaces := !before.Changed && before.Stranger != "" // a configured quota that this command may not know
+		if replaces {                                        // the user may not intend to lose it
 			_, _ = fmt.Fprintf(c.Err, "warning: pod %s has other quotas than this command knows: what is configured there for %s is replaced "+
 				"as a whole; give the pods' file with --%s to keep the rest of it\n", printable(before.Stranger), tagText(tag), configName)
 		}
@@ -155,6 +156,10 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 		}
 		o, err := s.Overview(ctx) // it includes the change
 		reserved, hard := s.Reserved(&o), ""
+		sum := reserved.String()
+		if replaces && reserved != nil { // pods tell the sum without it from their next sync on
+			sum = "at most " + sum + ", what was configured for this one included"
+		}
 		if kept := q.Kept(); kept < 1 {
 			hard = fmt.Sprintf("; hard leaves it %.3g %% of its total in the long run", 100*kept)
 		}
@@ -163,7 +168,7 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 
 			Reserved *operate.Reserved `json:"reserved"`
 		}{quotaJSON{s.Name, tag, &q, quotaOrderOf(order)}, reserved}, lines: []string{
-			fmt.Sprintf("%s %s%s, from the next sync of each pod on; %s%s", tagText(tag), quotaText(&q), endText(order.Until, "", ""), reserved, hard),
+			fmt.Sprintf("%s %s%s, from the next sync of each pod on; %s%s", tagText(tag), quotaText(&q), endText(order.Until, "", ""), sum, hard),
 		}}, err
 	}, err
 }

@@ -24,6 +24,8 @@ func TestWhy(t *testing.T) {
 		join(store, "p", "a", "1 0 400 1000000 0 0 w:14 u:500 why:quota tag:acme h:12.3200..60000", consensus.Whole/2, 2).sync(t)
 		join(store, "p", "b", "1 0 400 1000000 0 0 w:1 u:500 why:limit h:1", consensus.Whole/2, 2).sync(t)
 		join(store, "full", "a", "1 0 400 1000000 0 0 w:14 u:1000 why:limit h:14", consensus.Whole, 1).sync(t)
+		join(store, "hard", "a", "1 0 100 1000000 0 0 w:3 u:150 e:193800 why:limit h:3", consensus.Whole, 1).sync(t)
+		join(store, "hardest", "a", "1 0 100 1000000 0 0 w:3 u:180 e:193800 why:limit h:3", consensus.Whole, 1).sync(t)
 		join(store, "idle", "a", "1 0 400 1000000 0 0", consensus.Whole, 1).sync(t)
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		said := func(want string, args ...string) {
@@ -34,6 +36,8 @@ func TestWhy(t *testing.T) {
 		}
 		said("p: "+acmeHeld+"\n", "why")
 		said("full: the limit of 400/s is used in full; 14 callers wait\nidle: nothing holds callers back\n", "why", "full", "idle")
+		said("hard: calls at a wait for their next tokens, while the pool uses 77 % of the limit of 100/s (hard: 19.38/s in the long run); 3 callers wait\n"+
+			"hardest: the limit of 100/s (hard: 19.38/s in the long run) is used in full; 3 callers wait\n", "why", "hard", "hardest")
 		said(`{"pool":"p","why":"`+acmeHeld+`","cause":"quota","level":"held"}`+"\n", "why", "--json")
 		out, err := tm.run(t, "status")
 		require.NoError(t, err)

@@ -19,6 +19,9 @@ func Pool(o *consensus.Overview, now time.Time) State {
 		if s.Limit = LimitText(o.Max, o.Per); o.Per > 0 {
 			s.PerSecond = float64(o.Max) / o.Per.Seconds()
 		}
+		if part := grantedPart(o); part < 1 {
+			s.Limit += " (hard: " + rate(o.Granted) + " in the long run)"
+		}
 	}
 	if o.Ramp > 0 && o.RampPer > 0 {
 		s.Ramp = o.Ramp / o.RampPer.Seconds()
@@ -59,10 +62,18 @@ func orders(c *consensus.QuotaChanges) map[string]Order {
 	return list
 }
 
+// grantedPart is the part of the limit in force that it can grant in the long run: 1, or less for a hard limit.
+func grantedPart(o *consensus.Overview) float64 {
+	if o.Granted <= 0 || o.Per <= 0 {
+		return 1
+	}
+	return min(o.Granted*o.Per.Seconds()/float64(o.Max), 1)
+}
+
 func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
 	p := Pod{
-		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row), Waiting: row.Waiting, Reason: row.Throttled, Tag: row.Tag, Pattern: row.Pattern,
-		Hold: row.Hold,
+		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row) / grantedPart(o), Waiting: row.Waiting,
+		Reason: row.Throttled, Tag: row.Tag, Pattern: row.Pattern, Hold: row.Hold,
 	}
 	if p.Hold.Left > 0 {
 		p.Hold.Left = max(p.Hold.Left-row.Silent, 0)

@@ -50,7 +50,7 @@ type Order struct {
 	Until time.Time
 }
 
-// A Pod is one process of the pool. Share and Used are fractions of the limit in force.
+// A Pod is one process of the pool. Share is a fraction of the limit in force, and Used of what that can grant in the long run.
 type Pod struct {
 	ID          string
 	Share, Used float64

@@ -41,6 +41,8 @@ type Overview struct {
 	FrozenBy FreezeCause
 	// Slots is how many calls may be in flight, if the pool limits those: the lowest number configured by a processor.
 	Slots int
+	// Strict says that a processor's limit is strict, as far as they report it: the pool issues slots to all.
+	Strict bool
 	// Settings are the settings of the processors; more than one: they disagree. See Disagreement.
 	Settings []Setting
 	// Unreadable names the known documents of the pool that cannot be read: they are from
@@ -128,7 +130,9 @@ func overviewOf(pool string, roster []RosterRow) (o Overview, part float64) {
 		if r.Slots > 0 && (o.Slots == 0 || r.Slots < o.Slots) {
 			o.Slots = r.Slots
 		}
-		if n := noteIn(row.Note); n.limit.Max > 0 {
+		n := noteIn(row.Note)
+		o.Strict = o.Strict || n.settings.strict()
+		if n.limit.Max > 0 {
 			r.Max, r.Per, r.Hard = int(n.limit.Max), n.limit.Per, n.hard
 			if lowest.Max == 0 || n.limit.Below(lowest) {
 				if lowest, part = n.limit, 1; r.Granted > 0 {

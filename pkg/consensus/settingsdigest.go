@@ -64,6 +64,18 @@ func (d digest) valid() bool {
 	return d == "" || len(d) == letters
 }
 
+// strict reports whether d is of a strict limit.
+func (d digest) strict() bool {
+	at := 0
+	for _, p := range digestParts {
+		if p.name == "strict" {
+			return d != "" && d[at] == digestLetters[hashOf(true)%uint64(len(digestLetters))]
+		}
+		at += p.letters
+	}
+	return false
+}
+
 // differences adds the settings in which two digests differ to a list of their names, each once. same says that their limits do not.
 func (d digest) differences(o digest, same bool, names []string) []string {
 	if d == "" || o == "" {

@@ -28,6 +28,12 @@ func TestDifferingSettings(t *testing.T) {
 		return RosterRow{ID: id, Note: req.Note, Busy: req.Busy}
 	}
 	ten := throttle.Limit{Max: 10, Per: time.Second}
+	strict := row("c", throttle.Limit{Max: 10, Per: time.Second, Strict: true}, ProcessorConfig{}, nil)
+	soft, before := row("a", ten, ProcessorConfig{}, nil), RosterRow{ID: "b", Note: "1 0 10 1000000 0 0"}
+	for _, roster := range [][]RosterRow{{soft}, {soft, strict}, {before}} {
+		o, _ := overviewOf("p", roster)
+		require.Equal(t, len(roster) > 1, o.Strict)
+	}
 	usual := row("a", ten, ProcessorConfig{}, nil)
 	for name, c := range map[string]struct {
 		other RosterRow

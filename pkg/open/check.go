@@ -68,9 +68,13 @@ func (c Config) checkPool(store *config.StoreURL) []error {
 	}}
 }
 
-// CheckNamed makes Open's check of a limit that ReadFlags has read: on a store that services share, it rejects a missing pool name.
+// CheckNamed makes Open's checks that ReadFlags leaves out: it rejects quotas without a limit, and a limit without a pool name on a store
+// that services share.
 func CheckNamed(c *Config, r *config.Reading) []error {
-	if c.Limit.Max == 0 || r.Source("pool") != "" || vertexPool() != "" {
+	if c.Limit.Max == 0 {
+		return CheckQuotas(c)
+	}
+	if r.Source("pool") != "" || vertexPool() != "" {
 		return nil
 	}
 	store, _ := config.ParseStore(c.Store)

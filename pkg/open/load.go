@@ -46,15 +46,22 @@ func LoadFlags(environ []string, flags map[string]string) (Config, error) {
 	return c, r.Err()
 }
 
-// ReadFlags is LoadFlags for a program that shows where settings came from. A missing pool name is no fault: the program inspects pools
-// from outside.
+// ReadFlags is LoadFlags for a program that shows where settings came from. A missing pool name is no fault, and neither are quotas without
+// a limit: the program inspects pools from outside. CheckNamed finds both.
 func ReadFlags(environ []string, flags map[string]string) (Config, *config.Reading) {
 	var c Config
 	r := config.Read(fields, nil, environ, &c)
 	config.ReadFlags(fields, flags, &c, r)
 	c = c.withEnvironment()
 	c.Pool = cmp.Or(c.Pool, unnamedPool)
-	store, wrong := c.check()
+	checked := c
+	if c.Limit.Max == 0 {
+		checked.Quotas = throttle.Quotas{}
+	}
+	store, wrong := checked.check()
+	if c.Limit.Max == 0 {
+		wrong = append(wrong, quotaFaults(c.Quotas.Validate(mostTokens, c.Limit.Per))...)
+	}
 	if len(wrong) == 0 {
 		_, wrong = c.loadCredentials(&store)
 	}

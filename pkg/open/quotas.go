@@ -43,10 +43,7 @@ func CheckQuotas(c *Config) []error {
 	if !c.Quotas.Given() {
 		return nil
 	}
-	var faults []error
-	for _, err := range config.Split(c.Limit.CheckQuotas(c.Quotas)) {
-		faults = append(faults, &config.SettingError{Key: "quotas", Err: fmt.Errorf("numathrottle: %w", err)})
-	}
+	faults := quotaFaults(c.Limit.CheckQuotas(c.Quotas))
 	if c.Policy == PolicyEven {
 		faults = append(faults, &config.FieldError{
 			Field: "policy", Problem: "is even, but quotas divide the limit by what tags ask for", Allowed: "`fair` with quotas",
@@ -56,6 +53,14 @@ func CheckQuotas(c *Config) []error {
 		faults = append(faults, &config.FieldError{
 			Field: "quotas", Problem: "are set, but the store is static", Allowed: "none with static://, whose replicas do not know of each other",
 		})
+	}
+	return faults
+}
+
+// quotaFaults are the faults in an error of quotas.
+func quotaFaults(err error) (faults []error) {
+	for _, err := range config.Split(err) {
+		faults = append(faults, &config.SettingError{Key: "quotas", Err: fmt.Errorf("numathrottle: %w", err)})
 	}
 	return faults
 }

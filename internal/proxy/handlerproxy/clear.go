@@ -8,13 +8,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/numaproj/numaflow-go/pkg/info"
-
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
 // clear removes the files of an earlier run, so that the platform waits for this one. A setting may name a wrong file: it deletes nothing
-// unless both are what a run leaves, a socket on which nobody listens and a server info.
+// unless both are what a run leaves, a socket on which nobody listens and a server info with this proxy's mark.
 func (p *proxy) clear() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -43,7 +41,7 @@ func remove(path string, stale bool) error {
 // longestInfo exceeds the size of any server info, in bytes.
 const longestInfo = 64 << 10
 
-// staleInfo reports whether there is a server info of an earlier run. Errors: a file of another kind, or the handler's own.
+// staleInfo reports whether there is a server info that this proxy has written, in this run or an earlier one. Errors: any other file.
 func (p *proxy) staleInfo() (bool, error) {
 	found, err := os.Lstat(p.ServerInfo)
 	switch {
@@ -56,10 +54,11 @@ func (p *proxy) staleInfo() (bool, error) {
 		return false, fmt.Errorf("handlerproxy: serverInfo is %q, which is the handler's file, too, allowed: another one than handlerServerInfo", p.ServerInfo)
 	}
 	if found.Mode().IsRegular() && found.Size() <= longestInfo {
-		if _, about, err := readInfo(p.ServerInfo); err == nil && (about.Protocol == info.UDS || about.Protocol == info.TCP) {
+		if _, about, err := readInfo(p.ServerInfo); err == nil && about.Metadata[markKey] == p.Socket {
 			return true, nil
 		}
 	}
-	return false, fmt.Errorf("handlerproxy: serverInfo is %q, where there is a file of another kind, which stays, "+
-		"allowed: a path at which there is nothing, or a server info that an earlier run has left", p.ServerInfo)
+	return false, fmt.Errorf("handlerproxy: serverInfo is %q, where there is a file that is not this proxy's, which stays, "+
+		"allowed: a path at which there is nothing, or the server info of an earlier run with the same socket; "+
+		"delete the file if an earlier release of this proxy has left it", p.ServerInfo)
 }

@@ -111,7 +111,7 @@ func TestASocketThatSomebodyElseServes(t *testing.T) {
 
 func TestWhatAnEarlierRunHasLeftIsTakenAway(t *testing.T) {
 	c := configured(t, handlerproxy.Map, grantAll())
-	require.NoError(t, info.Write(about("unary-map"), info.WithServerInfoFilePath(c.ServerInfo)))
+	require.NoError(t, info.Write(leftBy(c), info.WithServerInfoFilePath(c.ServerInfo)))
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.Socket})
 	require.NoError(t, err)
 	left.SetUnlinkOnClose(false)

@@ -34,7 +34,7 @@ type proxy struct {
 	serve map[string]func(platform grpc.ServerStream, method string) error
 
 	mu     sync.Mutex
-	info   []byte          // the server-info file as published to the platform
+	info   []byte          // the handler's server-info file as published to the platform
 	strays map[string]bool // unknown methods, which are logged once
 }
 
@@ -228,14 +228,21 @@ func (p *proxy) listenAndServe(ctx context.Context, raw []byte) error {
 	return err
 }
 
-// publish gives the platform the handler's server info.
+// publish gives the platform the handler's server info, unless somebody else has put a file there meanwhile.
 func (p *proxy) publish(raw []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if bytes.Equal(raw, p.info) {
 		return nil
 	}
-	if err := writeInfo(p.ServerInfo, raw); err != nil {
+	if _, err := p.staleInfo(); err != nil {
+		return err
+	}
+	text, err := marked(raw, p.Socket)
+	if err == nil {
+		err = writeInfo(p.ServerInfo, text)
+	}
+	if err != nil {
 		return fmt.Errorf("handlerproxy: serverInfo is %q: %w", p.ServerInfo, err)
 	}
 	p.info = raw

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/numaproj/numaflow-go/pkg/info"
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	"github.com/stretchr/testify/require"
 
@@ -98,11 +99,12 @@ func TestMap(t *testing.T) {
 		require.Equal(t, []dataplane.Result{{Keys: []string{"k1", "k2"}, Value: []byte("echo a"), Tags: []string{"7"}}}, results)
 	}
 	require.Len(t, l.Draws(), 10)
-	handler, err := os.ReadFile(s.HandlerServerInfo)
+	handler, err := info.Read(info.WithServerInfoFilePath(s.HandlerServerInfo))
 	require.NoError(t, err)
-	platform, err := os.ReadFile(s.ServerInfo)
+	platform, err := info.Read(info.WithServerInfoFilePath(s.ServerInfo))
 	require.NoError(t, err)
-	require.Equal(t, string(handler), string(platform))
+	handler.Metadata["NUMATHROTTLE_PROXY"] = s.Socket
+	require.Equal(t, handler, platform)
 }
 
 // waitSocket waits until the proxy has said that it is there, and returns its socket.

@@ -73,6 +73,28 @@ func recent(version string) bool {
 	return major > oldestMajor || major == oldestMajor && minor >= oldestMinor
 }
 
+// markKey is the key in the metadata of a server info by which a proxy knows its own; the value is its socket. Numaflow's core takes any
+// keys, and reads only those that it knows.
+const markKey = "NUMATHROTTLE_PROXY"
+
+// marked returns a handler's server info with the mark of the proxy on a socket. Unknown fields stay.
+func marked(raw []byte, socket string) ([]byte, error) {
+	var fields map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(raw)) // it stops before the end mark
+	decoder.UseNumber()
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, err
+	}
+	metadata, ok := fields["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		fields["metadata"] = metadata
+	}
+	metadata[markKey] = socket
+	text, err := json.Marshal(fields)
+	return append(text, info.END...), err
+}
+
 // writeInfo writes a server-info file atomically, so that the platform never reads a part of one.
 func writeInfo(path string, raw []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")

@@ -139,16 +139,21 @@ func decimal(s string) (*big.Rat, bool) {
 
 // dates are the forms of a date besides those of HTTP, without a day of the week. A date without a zone is in UTC. A fraction of the seconds
 // is read in each.
-var dates = [...]string{
-	time.RFC3339,
-	"2006-01-02T15:04:05",
-	"2006-01-02T15:04:05-0700",
-	"2006-01-02 15:04:05Z07:00",
-	"2006-01-02 15:04:05",
-	"2006-01-02 15:04:05 -0700",
-	"2 Jan 2006 15:04:05 -0700",
-	"2-Jan-2006 15:04:05 -0700",
-	"2-Jan-06 15:04:05 -0700",
+var dates = dateForms()
+
+func dateForms() (forms []string) {
+	for _, clock := range [...]string{"15:04:05", "15:04"} {
+		for _, zone := range [...]string{"Z07:00", "-0700", ""} {
+			forms = append(forms, "2006-01-02T"+clock+zone, "2006-01-02 "+clock+zone)
+		}
+		forms = append(forms, "2006-01-02 "+clock+" -0700")
+		for _, day := range [...]string{
+			"2 Jan 2006 ", "2 January 2006 ", "2 Jan 06 ", "2 January 06 ", "2-Jan-2006 ", "2-January-2006 ", "2-Jan-06 ", "2-January-06 ",
+		} {
+			forms = append(forms, day+clock+" -0700")
+		}
+	}
+	return forms
 }
 
 // weekday finds the day of the week before a date.
@@ -161,7 +166,7 @@ func date(s string) (time.Time, bool) {
 	if t, err := http.ParseTime(s); err == nil {
 		return t, true
 	}
-	s = utc.ReplaceAllString(weekday.ReplaceAllString(s, ""), " +0000")
+	s = strings.ToUpper(utc.ReplaceAllString(weekday.ReplaceAllString(s, ""), " +0000")) // names are read in any case, but T and Z are not
 	for _, form := range dates {
 		if t, err := time.Parse(form, s); err == nil {
 			return t, true
