@@ -138,6 +138,13 @@ func TestWhatReplacesADocumentWithoutAVersion(t *testing.T) {
 		_, err = tm.run(t, strings.Fields(command)...)
 		require.ErrorContains(t, err, "a row is malformed: \"b\\x001\"; delete the pool's key")
 	}
+	require.NoError(t, c.Del(t.Context(), keys[0]).Err())
+	ans, err := store.Sync(t.Context(), driver.Request{
+		Pool: "p", ID: "c", Incarnation: "1", Seq: 1, Nonce: 1, Lease: consensus.DefaultLease, Report: driver.Report{Wanted: consensus.Whole},
+	})
+	require.NoError(t, err)
+	require.Equal(t, driver.FreezeNewRecord, ans.FrozenBy)
+	require.Zero(t, ans.Share)
 }
 
 // Without its pauses nobody knows which tag is paused. The whole pool can be stopped even so.
