@@ -15,7 +15,7 @@ local function document_fields(first, count)
   return fields
 end
 
--- The value of a field as it counts; also the addDocument of package redisstore.
+-- The value of a field as it counts, as addDocument of package redisstore reads it.
 local function document_value(value)
   if not value then return value end
   local version, body = string.match(value, '^([1-9]%d*) ()')
@@ -46,7 +46,7 @@ end
 -- the sender has the rest. fields lists names and values of a pool in turn.
 local function shorten_documents(fields, first, count)
   for i = 1, #fields, 2 do
-    if string.sub(fields[i], 1, #DOCUMENT) == DOCUMENT then
+    if string.byte(fields[i]) == 0 and string.sub(fields[i], 1, #DOCUMENT) == DOCUMENT then
       local value = document_value(fields[i + 1])
       fields[i + 1] = value
       for at = first, first + 4 * (count - 1), 4 do
