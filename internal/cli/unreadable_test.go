@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -100,6 +102,49 @@ func TestWhatReplacesAnUnreadableDocumentOnRealStores(t *testing.T) {
 			}
 		}
 	})
+}
+
+// spoiled are values of a document's field on Redis whose head is damaged: no version can be read, or nothing stands behind it.
+var spoiled = map[string]string{"empty": "", "version alone": "319", "first byte": "x19 {}"}
+
+// On Redis each document has a field of its own. If not even its version can be read, the same commands help, whatever else the hash has.
+func TestWhatReplacesADocumentWithoutAVersion(t *testing.T) {
+	server := testenv.Redis(t)
+	c := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer func() { require.NoError(t, c.Close()) }()
+	url := "redis://" + server.Addr()
+	store, err := numathrottle.OpenStore(t.Context(), numathrottle.Config{Store: url})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	pod := join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+	pod.sync(t)
+	keys, err := c.Keys(t.Context(), "*:pool:p").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 1)
+	require.NoError(t, c.HSet(t.Context(), keys[0], "foreign", "x", "\x00foreign", "x", "foreign\x00", "x").Err())
+	tm := newTerminal(nil, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_STORE="+url)
+	for _, document := range []string{"limit", "pause", "ramp", "backoff", "quota", "spent", "debt"} {
+		for name, value := range spoiled {
+			t.Run(document+"/"+name, func(t *testing.T) {
+				require.NoError(t, c.HSet(t.Context(), keys[0], "\x00doc\x00"+document, value).Err())
+				pod.sync(t)
+				requireReplaced(t, tm, document)
+				pod.sync(t)
+			})
+		}
+	}
+	require.NoError(t, c.HSet(t.Context(), keys[0], "b\x001", "0 1 x").Err())
+	for _, command := range []string{"status", "why", "pause clear"} {
+		_, err = tm.run(t, strings.Fields(command)...)
+		require.ErrorContains(t, err, "a row is malformed: \"b\\x001\"; delete the pool's key")
+	}
+	require.NoError(t, c.Del(t.Context(), keys[0]).Err())
+	ans, err := store.Sync(t.Context(), driver.Request{
+		Pool: "p", ID: "c", Incarnation: "1", Seq: 1, Nonce: 1, Lease: consensus.DefaultLease, Report: driver.Report{Wanted: consensus.Whole},
+	})
+	require.NoError(t, err)
+	require.Equal(t, driver.FreezeNewRecord, ans.FrozenBy)
+	require.Zero(t, ans.Share)
 }
 
 // Without its pauses nobody knows which tag is paused. The whole pool can be stopped even so.

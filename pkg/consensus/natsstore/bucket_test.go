@@ -58,6 +58,7 @@ func TestForeignValues(t *testing.T) {
 			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 			require.ErrorContains(t, err, tt.want)
 			require.ErrorContains(t, err, "$KV.numathrottle.p")
+			require.ErrorContains(t, err, "nats kv del numathrottle p")
 			require.ErrorIs(t, s.Leave(t.Context(), driver.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 1}), driver.ErrWrongAnswer)
 			_, _, err = s.Load(t.Context(), "p")
 			require.ErrorIs(t, err, driver.ErrWrongAnswer)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,7 +140,8 @@ func (s *Store) moment(g *glance, subject string) (*driver.Record, driver.At, er
 	rec := &driver.Record{}
 	if g.entry.value != nil {
 		if rec, err = driver.ParseRecord(g.entry.value); err != nil {
-			return nil, driver.At{}, fmt.Errorf("natsstore: the value at %s: %w", subject, err)
+			return nil, driver.At{}, fmt.Errorf("natsstore: the value at %s: %w; unless a newer release wrote it, delete the key (nats kv del %s %s), "+
+				"then the pool begins anew, with a freeze", subject, err, s.opts.bucket, strings.TrimPrefix(subject, s.prefix))
 		}
 	}
 	// A pool may have a longer lease than this Store knows. Then its promises may last longer, too.

@@ -87,11 +87,7 @@ func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow,
 	if err := c.sort(); err != nil {
 		return nil, nil, err
 	}
-	docs, err := c.unreported(nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	rec := driver.Record{Revision: 1, Clock: clock, Lease: lease, Rows: c.rows, Documents: docs}
+	rec := driver.Record{Revision: 1, Clock: clock, Lease: lease, Rows: c.rows, Documents: c.unreported(nil)}
 	return rec.Load()
 }
 
@@ -163,31 +159,36 @@ func parseSave(reply any, d *driver.DocumentReport) (driver.Version, error) {
 // A document is a document on record, without its body if it is as reported.
 type document = driver.Document
 
-// addDocument adds the field of a document.
-func (c *contents) addDocument(field, value string) error {
+// A document whose field has another form counts as the oldest version, with a body that no reader can read; see lua/document.lua.
+const (
+	damagedVersion = 1
+	damagedBody    = "damaged"
+)
+
+// addDocument adds the field of a document. One of another name is left out.
+func (c *contents) addDocument(field, value string) {
 	name, ok := strings.CutPrefix(field, documentField)
 	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }
 	if !ok || name == "" || len(name) > 32 || strings.ContainsFunc(name, other) {
-		return wrongAnswer("field %.40q names no row and no document", field)
+		return
 	}
 	digits, body, whole := strings.Cut(value, " ")
 	version, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || version == 0 || whole && body == "" || len(body) > driver.MaxDocumentBytes {
-		return wrongAnswer("the document %q is malformed", name)
+	if err != nil || digits[0] == '0' || whole && body == "" || len(body) > driver.MaxDocumentBytes {
+		version, body = damagedVersion, damagedBody
 	}
 	c.docs = append(c.docs, document{Name: name, Version: driver.Version(version), Body: []byte(body)})
-	return nil
 }
 
 // unreported lists the documents that differ from those reported in the request, including reported documents that the store lacks.
-func (c *contents) unreported(reports []driver.DocumentReport) (docs []document, err error) {
+func (c *contents) unreported(reports []driver.DocumentReport) (docs []document) {
 	for _, d := range c.docs {
 		reported := func(r driver.DocumentReport) bool { return r.Name == d.Name && r.Version == d.Version }
 		switch {
 		case len(d.Body) > 0:
 			docs = append(docs, d)
 		case !slices.ContainsFunc(reports, reported):
-			return nil, wrongAnswer("the document %q has no body", d.Name)
+			docs = append(docs, document{Name: d.Name, Version: damagedVersion, Body: []byte(damagedBody)})
 		}
 	}
 	for i := range reports {
@@ -197,5 +198,5 @@ func (c *contents) unreported(reports []driver.DocumentReport) (docs []document,
 		}
 	}
 	slices.SortFunc(docs, func(a, b document) int { return strings.Compare(a.Name, b.Name) })
-	return docs, nil
+	return docs
 }

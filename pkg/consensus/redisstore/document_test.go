@@ -83,25 +83,48 @@ func TestOneRequestPerSync(t *testing.T) {
 	}))
 }
 
-// A document that nothing can be made of stops those who ask about it, and stays.
-func TestMalformedDocument(t *testing.T) {
+// unversioned are values of a document's field that no release writes.
+var unversioned = []string{
+	"", " ", "x", "one x", "319", "319 ", " 319 x", "0 x", "00 x", "0319 x", "-1 x", "+1 x", "1.5 x", "1e3 x", "x19 body", "319\x00x",
+	"9223372036854775808 x", "99999999999999999999 x", strings.Repeat("9", 400) + " x", "319 " + strings.Repeat("x", driver.MaxDocumentBytes+1),
+}
+
+// Without a version a document counts as the oldest one, with a body that nobody can read. Changes replace it, and so do those who have a
+// later version.
+func TestDocumentsWithoutAVersion(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c)
 	pool, _ := s.keys("p")
-	granted(t, s, with(request("p", "a", 1, 1), driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}))
-	require.NoError(t, c.HSet(t.Context(), pool, documentField+"limit", "one").Err())
-	change := driver.DocumentReport{Name: "limit", Version: 9, Base: 1, Body: []byte("x")}
-	_, err := s.Save(t.Context(), "p", change)
-	require.ErrorIs(t, err, driver.ErrWrongAnswer)
-	require.ErrorContains(t, err, `pool "p"`)
-	require.ErrorContains(t, err, "a document is not of format 1")
-	_, _, err = s.Load(t.Context(), "p")
-	require.ErrorIs(t, err, driver.ErrWrongAnswer)
-	before := everything(t, c)
-	_, err = s.Sync(t.Context(), with(request("p", "a", 2, 1), change))
-	require.ErrorIs(t, err, driver.ErrWrongAnswer)
-	require.ErrorContains(t, err, "a document is not of format 1")
-	require.Equal(t, before, everything(t, c), "nothing is written")
+	n := uint64(0)
+	sync := func(report driver.DocumentReport) []driver.Document {
+		n++
+		return granted(t, s, with(request("p", "a", n, 1), report)).Documents
+	}
+	sync(driver.DocumentReport{Name: "limit"})
+	want := []driver.Document{{Name: "limit", Version: 1, Body: []byte("damaged")}}
+	for _, value := range unversioned {
+		spoil := func() { require.NoError(t, c.HSet(t.Context(), pool, documentField+"limit", value).Err()) }
+		spoil()
+		require.Equal(t, want, sync(driver.DocumentReport{Name: "limit"}), "%.40q", value)
+		require.Equal(t, want, sync(driver.DocumentReport{Name: "limit", Version: 319}), "%.40q", value)
+		require.Empty(t, sync(driver.DocumentReport{Name: "limit", Version: 1}), "%.40q", value)
+		docs, _, err := s.Load(t.Context(), "p")
+		require.NoError(t, err)
+		require.Equal(t, want, docs, "%.40q", value)
+
+		change := driver.DocumentReport{Name: "limit", Version: 65536, Base: 319, Body: []byte("x")}
+		_, err = s.Save(t.Context(), "p", change)
+		require.ErrorContains(t, err, `the document "limit" has version 1, expected: 319`, "%.40q", value)
+		require.Equal(t, want, sync(change))
+		change.Base = 1
+		_, err = s.Save(t.Context(), "p", change)
+		require.NoError(t, err, "%.40q", value)
+		require.Equal(t, "65536 x", c.HGet(t.Context(), pool, documentField+"limit").Val())
+
+		spoil()
+		require.Empty(t, sync(driver.DocumentReport{Name: "limit", Version: 319, Base: 319, Body: []byte("y")}), "%.40q", value)
+		require.Equal(t, "319 y", c.HGet(t.Context(), pool, documentField+"limit").Val())
+	}
 }
 
 func TestParseSave(t *testing.T) {
@@ -180,7 +203,9 @@ func FuzzParseLoad(f *testing.F) {
 			// What is loaded can be changed.
 			change := driver.DocumentReport{Name: d.Name, Version: d.Version, Base: d.Version - 1, Body: d.Body}
 			require.NoError(t, change.ValidateSave("p"), "%+v", d)
-			require.Equal(t, strconv.FormatUint(uint64(d.Version), 10)+" "+string(d.Body), fields[documentField+d.Name])
+			if string(d.Body) != damagedBody {
+				require.Equal(t, strconv.FormatUint(uint64(d.Version), 10)+" "+string(d.Body), fields[documentField+d.Name])
+			}
 		}
 		require.True(t, slices.IsSortedFunc(roster, func(a, b driver.RosterRow) int { return strings.Compare(a.ID, b.ID) }))
 	})

@@ -82,6 +82,20 @@ func (m *model) noteDocuments(before *driver.Record, req *driver.Request) {
 	}
 }
 
+// unknownFields are names that no field of a pool has.
+var unknownFields = []string{"x", "x\x00", "\x00x"}
+
+// damage spoils a document on record, and adds a field that nobody knows.
+func (m *model) damage() {
+	if len(m.record.Documents) == 0 {
+		return
+	}
+	d := &m.record.Documents[m.rnd.IntN(len(m.record.Documents))]
+	d.Version, d.Body = damagedVersion, []byte(damagedBody)
+	require.NoError(m.t, m.client.HSet(m.t.Context(), m.key, documentField+d.Name, pick(m, unversioned...), pick(m, unknownFields...), "0 1 0").Err())
+	m.seen["damaged"]++
+}
+
 // saving is a document that an operator saves.
 func (m *model) saving() driver.DocumentReport {
 	for {

@@ -64,7 +64,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 		"dead", "death of a clone", "dead again", "frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
 		"changed", "given back", "not taken", "began anew", "beginning forgotten", "saved", "conflict", "too many", "no pool",
 		"issuing", "issuing ended", "slots", "fewer slots", "no slots", "held", "given back", "shares and slots",
-		"drawn", "reserved", "lack 1", "lack 2", "lack 3", "lack 4", "lack 5", "window began", "back", "spent set", "no such window",
+		"damaged", "drawn", "reserved", "lack 1", "lack 2", "lack 3", "lack 4", "lack 5", "window began", "back", "spent set", "no such window",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
 	}
@@ -191,6 +191,8 @@ func (m *model) step() {
 		m.rollBack()
 	case 5:
 		m.at.Longest = pick(m, 5*time.Second, driver.MaxLease)
+	case 6, 7:
+		m.damage()
 	}
 	m.brink = driver.RowKey{}
 	if m.rnd.IntN(8) == 0 {

@@ -64,9 +64,7 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 	if err != nil {
 		return driver.Answer{}, "", err
 	}
-	if answer.Documents, err = c.unreported(req.Documents); err != nil {
-		return driver.Answer{}, "", err
-	}
+	answer.Documents = c.unreported(req.Documents)
 	if answer.Draws, err = parseDraws(parts[10], req); err != nil {
 		return driver.Answer{}, "", err
 	}
@@ -166,21 +164,25 @@ func (c *contents) add(name, value string) error {
 	if name == metaField || name == permitsField || name == tillsField || name == namesField {
 		return nil
 	}
-	id, incarnation, ok := strings.Cut(name, "\x00")
+	id, incarnation, _ := strings.Cut(name, "\x00")
 	switch {
-	case ok && id == "":
-		return c.addDocument(name, value)
-	case !ok || incarnation == "":
-		return wrongAnswer("field %.40q names no row", name)
+	case id == "":
+		c.addDocument(name, value)
+		return nil
+	case incarnation == "":
+		return nil // whatever it is, no step looks at it
 	}
 	r, err := parseRow(value)
+	if err != nil {
+		return fmt.Errorf("%w: %.40q; delete the pool's key, then the pool begins anew, with a freeze", err, name)
+	}
 	if r.State != driver.RowLive {
 		c.closed += r.Claim
-		return err
+		return nil
 	}
 	r.RowKey = driver.RowKey{ID: id, Incarnation: incarnation}
 	c.rows = append(c.rows, r)
-	return err
+	return nil
 }
 
 // sort sorts the rows and documents. It returns an error for a duplicate document, and for too many documents.

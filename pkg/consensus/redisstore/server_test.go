@@ -104,7 +104,8 @@ func TestMalformedRow(t *testing.T) {
 		n++
 		_, err := s.Sync(t.Context(), request("p", "a", n, 1))
 		require.ErrorIs(t, err, driver.ErrWrongAnswer)
-		return strings.Contains(err.Error(), "a row is not of format 1")
+		require.ErrorContains(t, err, "; delete the pool's key")
+		return strings.Contains(err.Error(), "a row is not of format 1: b/1; delete the pool's key "+pool)
 	})
 	require.Equal(t, "0 -1 2 3", c.HGet(t.Context(), pool, "b\x001").Val())
 }

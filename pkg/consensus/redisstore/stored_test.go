@@ -48,7 +48,13 @@ func (m *model) stored() driver.Record {
 		}
 		if document, ok := strings.CutPrefix(name, documentField); ok {
 			version, body, _ := strings.Cut(value, " ")
+			if slices.Contains(unversioned, value) {
+				version, body = strconv.Itoa(damagedVersion), damagedBody
+			}
 			r.Documents = append(r.Documents, driver.Document{Name: document, Version: driver.Version(m.uint(version)), Body: []byte(body)})
+			continue
+		}
+		if slices.Contains(unknownFields, name) {
 			continue
 		}
 		r.Rows = append(r.Rows, m.storedRow(name, value))

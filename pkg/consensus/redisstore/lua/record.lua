@@ -33,7 +33,17 @@ local function less(a, b)
   return a1 < b1 or (a1 == b1 and a2 < b2)
 end
 
-local function is_row(field) return field ~= META and field ~= PERMITS and string.byte(field) ~= 0 end
+-- What to do about a row that nothing can be made of: nobody knows what it claims.
+local function wrong_row(field)
+  return wrong('a row is not of format 1: ' .. string.gsub(field, '%c', '/') ..
+    "; delete the pool's key " .. KEYS[1] .. ', then the pool begins anew, with a freeze')
+end
+
+-- Fields that name neither a row nor anything else that is known are left alone.
+local function is_row(field)
+  local zero = string.find(field, '\0', 1, true)
+  return zero and zero > 1 and zero < #field
+end
 
 local function successor(u)
   if u == '18446744073709551615' then return '0' end
@@ -78,7 +88,7 @@ local function load_record(own, asked)
   if value then
     local row = {}
     row.state, row.seen, row.claim, row.seq, row.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
-    if not row.state then return nil, wrong('a row is not of format 1') end
+    if not row.state then return nil, wrong_row(own) end
     rec.row = row
   end
   return rec, got
@@ -158,7 +168,7 @@ local function advance(rec, st)
   for i = 1, #fields, 2 do
     if is_row(fields[i]) then
       local seen, claims = match(fields[i + 1], '^%d (%d+) (%d+) ')
-      if not seen then return nil, wrong('a row is not of format 1') end
+      if not seen then return nil, wrong_row(fields[i]) end
       seen = tonumber(seen)
       if gone(st, seen) then
         silent[#silent + 1] = fields[i]

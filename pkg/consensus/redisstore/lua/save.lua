@@ -6,10 +6,9 @@ local name, version, base, body = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local rec, got = load_record('', document_fields(1, 1))
 if not rec then return got end
 if rec.revision == '0' then return { 'no pool', '0' } end
-if got[4] == version .. ' ' .. body then return { 'saved', version } end -- before
+if document_value(got[4]) == version .. ' ' .. body then return { 'saved', version } end -- before
 local changed = {}
 local taken, current = take_document(rec, got[4], changed, name, version, base, body)
-if taken == nil then return current end
 if taken then
   save_record(rec, changed, {})
   return { 'saved', version }

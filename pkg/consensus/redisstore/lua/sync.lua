@@ -43,7 +43,7 @@ if ARGV[20] == '0' and not rec.row and rec.rows >= LARGE then return { 'expired'
 local function granted(seen, drawn)
   local policy = wants_policy and eviction_policy(server_info('memory') or '') or ''
   local fields = redis.call('HGETALL', KEYS[1])
-  if rec.documents > 0 then shorten_documents(fields, first_document, documents) end
+  shorten_documents(fields, first_document, documents)
   return { 'granted', seen, rec.revision, number(rec.lease), number(math.max(rec.frozen_until - rec.clock, 0)), rec.cause,
     policy, fields, rec.began, rec.slept, drawn, number(rec.wall) }
 end
@@ -75,7 +75,7 @@ end
 local function spacing_by_newest()
   for i = 1, documents do
     local at = first_document + 4 * (i - 1)
-    if spacing_by ~= '' and ARGV[at] == spacing_by then return not less(ARGV[at + 1], version_of(got[i + 3]) or '0') end
+    if spacing_by ~= '' and ARGV[at] == spacing_by then return not less(ARGV[at + 1], version_of(got[i + 3])) end
   end
   return false
 end
@@ -148,7 +148,7 @@ if verdict == 'behind' then
   local row = rec.row
   local used, answered, its_demand, its_size, its_note =
     string.match(rec.own_value, '^%d %d+ %d+ %d+ %d+ (%d+) (%d+) (%d+) (%d+) (.*)$')
-  if not used then return wrong('a row is not of format 1') end
+  if not used then return wrong_row(own) end
   local more = math.max(tonumber(used), in_use)
   local text, claim = row_text(LIVE, row.seen, row.seq, row.nonce, more, tonumber(answered), its_demand, its_size, its_note)
   rec.claims = rec.claims - row.claim + claim
@@ -188,7 +188,7 @@ for i = first_dead, first_document - 1, 2 do
   if value then
     local dead = {}
     dead.state, dead.seen, dead.claim, dead.seq, dead.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
-    if not dead.state then return wrong('a row is not of format 1') end
+    if not dead.state then return wrong_row(field) end
     if (dead.state == LIVE or dead.state == REPLACED) and not gone(st, dead.seen) then
       changed[#changed + 1] = field -- after what closed it above: the last of both counts
       if sent_by(dead, ARGV[i + 1]) then
@@ -221,8 +221,7 @@ rec.claims = rec.claims + claim
 
 for i = 1, documents do
   local at = first_document + 4 * (i - 1)
-  local taken, failed = take_document(rec, got[i + 3], changed, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
-  if taken == nil then return failed end
+  take_document(rec, got[i + 3], changed, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
 end
 
 local drawn, written, dropped = '', {}, {}
