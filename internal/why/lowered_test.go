@@ -2,7 +2,6 @@ package why
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,8 +31,7 @@ func TestALoweredTotalIsTheCause(t *testing.T) {
 		}
 		for range 10 {
 			var e *throttle.Error
-			err := draw()
-			require.True(t, errors.As(err, &e), "%v", err)
+			require.ErrorAs(t, draw(), &e)
 			require.Equal(t, throttle.ReasonQuota, e.Reason)
 			require.LessOrEqual(t, e.RetryAfter, 8*time.Minute+2*time.Second)
 			time.Sleep(time.Second)
