@@ -91,14 +91,17 @@ func writeTop(out io.Writer, pool string, r *operate.Reserved, uses []operate.Ta
 		case u.Tag == "":
 			name = "(all others)"
 		}
-		target, by := "-", "-"
+		demand, target, by := fmt.Sprintf("%.4g/s", u.Demand), "-", "-"
+		if u.Demand == 0 && u.Pods > 0 && u.By == string(throttle.ReasonBudget) {
+			demand = "refused" // pods do not count these calls
+		}
 		if u.By != "" {
 			by = operate.Word(u.By)
 		}
 		if u.Target > 0 || throttle.Reason(u.By).Listed() {
 			target = fmt.Sprintf("%.4g/s", u.Target)
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%.3g/s\t%s\t%s\t%d\n", name, u.Demand, u.Used, target, by, u.Pods)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%.3g/s\t%s\t%s\t%d\n", name, demand, u.Used, target, by, u.Pods)
 	}
 	_ = table.Flush()
 	if more > 0 {

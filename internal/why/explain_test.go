@@ -192,10 +192,14 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonPause, "", two), "pod-0 holds calls back: the called service wants to be left alone; 2 callers wait", "pause", Held,
 		},
 		"a reason of a later release": {only("tides", "", two), "pod-0 holds calls back (tides); 2 callers wait", "other", Held},
-		"quota that was changed so that calls are too large": {
-			with(only(limit.ReasonTooLarge, "acme", two), func(s *State) { s.Quotas = map[string]Order{"acme": {"ann", noon}} }),
-			"calls of acme cost more than its quota can ever grant at once, a change by ann until 12:00 UTC; 2 callers wait: " +
-				"numathrottle quota clear acme --pool p", "too_large", Broken,
+		"call above a quota that was changed": {
+			with(only(limit.ReasonTooLarge, "acme", limit.Hold{}), func(s *State) { s.Quotas = map[string]Order{"acme": {"ann", noon}} }),
+			"a call of acme costs more than its quota can ever grant, a change by ann until 12:00 UTC: numathrottle quota clear acme --pool p",
+			"too_large", Broken,
+		},
+		"call above a quota": {
+			only(limit.ReasonTooLarge, "acme", limit.Hold{}),
+			"a call of acme costs more than its quota can ever grant: raise its total, burst or budget", "too_large", Broken,
 		},
 		"cap that was changed": {
 			with(only(limit.ReasonQuota, "acme", acme), func(s *State) { s.Quotas = map[string]Order{"acme": {"ann", noon}} }),

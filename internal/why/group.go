@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -150,10 +151,11 @@ func ofTag(s *State, g *group) (Answer, bool) {
 			end = until(s.Now.Add(g.left[0]), s.Now)
 		}
 		return held(g.reason, "%s %s spent %s %s%s%s%s%s", tag, has, its, budget, order, end, wait, remedy)
+	case limit.ReasonTooLarge:
+		return broken(g.reason, "a call of %s costs more than its quota can ever grant%s%s%s", tag, strings.TrimSuffix(order, ","), wait,
+			cmp.Or(remedy, ": raise its total, burst or budget"))
 	case limit.ReasonNames:
 		return held(g.reason, "more names of a pattern are in use than are told apart: %s shares a quota with others%s", tag, wait)
-	case limit.ReasonTooLarge:
-		return broken(g.reason, "calls of %s cost more than %s quota can ever grant at once%s%s%s", tag, its, strings.TrimSuffix(order, ","), wait, remedy)
 	case limit.ReasonAdaptive:
 		return held(g.reason, "the called service refuses calls of %s%s", tag, wait)
 	case limit.ReasonClass:

@@ -15,11 +15,12 @@ type stoppage struct {
 	all    throttle.Reason            // it stops all tags; empty: nothing does
 	frozen bool                       // the store gives no tokens of tags
 	tags   map[string]throttle.Reason // by name, or # and the hash of an unknown one
+	pods   map[string]int             // that report to refuse or hold back calls of the tag for it
 }
 
 // stoppageOf returns what stops the tags of a pool with quotas q at now. Silent pods have no say.
 func stoppageOf(o *consensus.Overview, q *throttle.Quotas, spent []Spent, now time.Time) stoppage {
-	s := stoppage{frozen: o.Frozen > 0, tags: map[string]throttle.Reason{}}
+	s := stoppage{frozen: o.Frozen > 0, tags: map[string]throttle.Reason{}, pods: map[string]int{}}
 	var claimed consensus.Share
 	lacking := throttle.Reason("")
 	for i := range o.Processors {
@@ -32,6 +33,7 @@ func stoppageOf(o *consensus.Overview, q *throttle.Quotas, spent []Spent, now ti
 		}
 		if p.Throttled == throttle.ReasonBudget && p.Tag != "" {
 			s.tags[keyOf(p.Tag, "")] = p.Throttled
+			s.pods[keyOf(p.Tag, "")]++
 		}
 	}
 	for i := range spent {
@@ -103,6 +105,7 @@ func (s *stoppage) rest(tags []Tag) (more []Tag) {
 		if len(key) == 1+hashLength && key[0] == '#' {
 			t = Tag{Hash: key[1:]}
 		}
+		t.Pods = s.pods[key]
 		s.hold(&t)
 		more = append(more, t)
 	}

@@ -68,3 +68,11 @@ func TestWhatStopsTags(t *testing.T) {
 		require.Equal(t, string(c.want), c.tag.By, name)
 	}
 }
+
+// A tag that has spent its budget names the pods that refuse its calls, although it reports no demand.
+func TestASpentTagNamesThePodsThatRefuse(t *testing.T) {
+	row := consensus.OverviewRow{}
+	row.Claim, row.Throttled, row.Tag = 1, throttle.ReasonBudget, "acme"
+	o := consensus.Overview{Processors: []consensus.OverviewRow{row, row}}
+	require.Equal(t, []Tag{{Tag: "acme", By: "budget", Pods: 2}}, Tags(&o, throttle.Quotas{}, nil))
+}

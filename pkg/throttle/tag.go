@@ -25,7 +25,8 @@ type tag struct {
 	barred atomic.Int64
 	// holds reports whether a draw can lack tokens of the tag. It is set under the lock.
 	holds atomic.Bool
-	// largest is the most that one draw can ever take. It is set under the lock.
+	// largest is the most that one draw can ever take, by the configured quota or, if that allows more, the one in force: a change may end.
+	// It is set under the lock.
 	largest atomic.Int64
 	// largestFrom names the field of the quota that largest comes from, as a string. It is set with largest.
 	largestFrom atomic.Value
@@ -97,8 +98,14 @@ func (g *tag) changed(now int64) {
 
 // putLargest records the most that one draw can take. The tag's lock is held, or g is not shared yet.
 func (g *tag) putLargest() {
-	if most := g.stock.Largest(); g.largest.Swap(most) != most || g.largestFrom.Load() == nil {
-		g.largestFrom.Store(g.stock.LargestBy())
+	most, by := g.stock.Largest()
+	if _, q := g.set.configuration.Find(g.name); most < stock.Endless {
+		if n, of := stock.Largest(q); n > most {
+			most, by = n, of
+		}
+	}
+	if g.largest.Swap(most) != most || g.largestFrom.Load() == nil {
+		g.largestFrom.Store(by)
 	}
 }
 

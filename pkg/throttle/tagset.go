@@ -34,15 +34,16 @@ type tagSet struct {
 	part   float64 // of the quotas, without a pool
 	seed   maphash.Seed
 
-	other  *tagView
-	named  map[string]Quota         // those of the configuration
-	others *gate.WaitLog            // of all tags that have no quota by name there
-	logs   map[string]*gate.WaitLog // of those that have, as far as they were in use; guarded by mu
-	pauses atomic.Pointer[[]Paused] // of tags; nil: there are none
-	short  shortages
-	blame  tagBlame
-	plan   tagPlan
-	waits  atomic.Int64 // see coming
+	other         *tagView
+	named         map[string]Quota // those of the configuration
+	configuration *Quotas
+	others        *gate.WaitLog            // of all tags that have no quota by name there
+	logs          map[string]*gate.WaitLog // of those that have, as far as they were in use; guarded by mu
+	pauses        atomic.Pointer[[]Paused] // of tags; nil: there are none
+	short         shortages
+	blame         tagBlame
+	plan          tagPlan
+	waits         atomic.Int64 // see coming
 
 	mu       sync.RWMutex
 	tags     map[string]*tag
@@ -77,6 +78,7 @@ func newTagSet(face *Throttle) *tagSet {
 		s.pooled = true
 	}
 	s.plan.set = s
+	s.configuration = q
 	s.named, s.others, s.logs = q.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
 	t.queue.MakeFair()
 	s.other = newTagView(s, "", []*tag{s.tagOf("", q.Other)})

@@ -56,7 +56,8 @@ const (
 	ReasonUnreadable = limit.ReasonUnreadable
 	// ReasonReplaced: another process joined the pool under the same ID.
 	ReasonReplaced = limit.ReasonReplaced
-	// ReasonTooLarge: the cost is above what one draw may ever take.
+	// ReasonTooLarge: the cost is above what one draw may ever take. A changed quota that allows less than the configured one gives
+	// ReasonQuota or ReasonBudget instead, for the change may end.
 	ReasonTooLarge = limit.ReasonTooLarge
 	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
 	ReasonInFlight = limit.ReasonInFlight

@@ -94,22 +94,18 @@ func (s *Stock) Holds() bool { return s.quotaHolds() || s.bound.rate > 0 }
 // quotaHolds reports whether a lack of tokens of the quota holds draws back.
 func (s *Stock) quotaHolds() bool { return s.needed && !s.terms.Quota.Shadow }
 
-// Largest returns the most tokens that one draw can ever take.
-func (s *Stock) Largest() int64 {
-	most, _ := s.largest()
-	return most
+// Largest returns the most tokens that one draw can take by the quota in force, and the field of the quota that bounds it; empty: none does.
+func (s *Stock) Largest() (most int64, by string) {
+	if !s.needed {
+		return Endless, ""
+	}
+	return Largest(s.terms.Quota)
 }
 
-// LargestBy names the field of the quota that Largest is from; empty: none bounds it.
-func (s *Stock) LargestBy() string {
-	_, by := s.largest()
-	return by
-}
-
-func (s *Stock) largest() (most int64, by string) {
-	q := s.terms.Quota
+// Largest is Stock.Largest for a quota.
+func Largest(q limit.Quota) (most int64, by string) {
 	most = Endless
-	if !s.needed || q.Shadow {
+	if q.Shadow {
 		return most, ""
 	}
 	if q.Total > 0 {
