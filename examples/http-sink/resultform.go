@@ -111,14 +111,14 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 type listKind struct{ good, told, graded bool }
 
 // stores reports whether a result that says nothing by itself counts as stored: where only others have an error, and in a list such as stored
-// if it has nothing but IDs and positions.
+// without a reason.
 func (k listKind) stores(o fieldsOf) bool {
-	return !k.graded && (k.told || k.good && isBare(o))
+	return !k.graded && (k.told || k.good && hasNoReason(o))
 }
 
-func isBare(o fieldsOf) bool {
+func hasNoReason(o fieldsOf) bool {
 	for name, value := range o {
-		if !idName.MatchString(plainName(name)) && !indexName.MatchString(name) && !isNothing(value) {
+		if reasonName.MatchString(plainName(name)) && !isNothing(value) {
 			return false
 		}
 	}

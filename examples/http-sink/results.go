@@ -38,7 +38,7 @@ var (
 
 // each answers the messages of a group by what the answer says about them; see results.rest for those that it doesn't tell about.
 func (b *batch) each(g group, res result) {
-	records, err := readRecords(res, knownIDs(g), len(g.Items))
+	records, err := readRecords(res, knownIDs(g), g.Records)
 	for i, a := range g.Items {
 		one := result{class: classRetry, status: res.status, err: err, retryAfter: res.retryAfter}
 		if err == nil {
@@ -106,8 +106,9 @@ func scalarIn(raw json.RawMessage) string {
 	return text
 }
 
-// readRecords returns a record for each of n messages with these IDs.
-func readRecords(res result, ids map[string]int, n int) ([]record, error) {
+// readRecords returns a record for each of the sent messages, which have these IDs.
+func readRecords(res result, ids map[string]int, sent [][]byte) ([]record, error) {
+	n := len(sent)
 	if !res.complete {
 		return nil, errLongResults
 	}
@@ -115,7 +116,7 @@ func readRecords(res result, ids map[string]int, n int) ([]record, error) {
 	if err != nil || len(values) == 0 {
 		return nil, errNoResults
 	}
-	r := results{ids: ids, records: make([]record, n)}
+	r := results{ids: ids, sent: sent, records: make([]record, n)}
 	switch o := objectIn(values[0]); {
 	case len(values) > 1:
 		r.list("", values, false, 0)
@@ -173,13 +174,16 @@ func (r *results) single() map[string]int {
 }
 
 // mentioned looks for the IDs of messages anywhere in an answer. Who names a message says something about it: where that was not understood
-// it may be a refusal, so that nothing can be said about the rest.
+// it may be a refusal, so that nothing can be said about the rest. An echo of what was sent says nothing.
 func (r *results) mentioned(value json.RawMessage, name string, of map[string]int, depth int) {
 	note := func(id string) {
 		at, is := of[id]
 		r.open = r.open || is && !r.records[at].told
 	}
 	if o := objectIn(value); o != nil && depth <= deepestResult {
+		if r.isEcho(value, o) {
+			return
+		}
 		for name, value := range o {
 			note(name)
 			r.mentioned(value, name, of, depth+1)
@@ -196,6 +200,21 @@ func (r *results) mentioned(value json.RawMessage, name string, of map[string]in
 	if json.Unmarshal(value, &text) == nil || name == "" || idName.MatchString(plainName(name)) { // other numbers are no IDs
 		note(scalarIn(value))
 	}
+}
+
+// isEcho reports whether an object is the record of the message whose ID it has, or has all of at least two fields of it.
+func (r *results) isEcho(value json.RawMessage, o fieldsOf) bool {
+	at, is := r.messageOf(value, 0)
+	if !is || at < 0 {
+		return false
+	}
+	sent := objectIn(r.sent[at])
+	for name, value := range sent {
+		if !bytes.Equal(bytes.Join(bytes.Fields(o[name]), nil), bytes.Join(bytes.Fields(value), nil)) {
+			return false
+		}
+	}
+	return len(sent) >= 2 || len(sent) == len(o) && len(sent) > 0
 }
 
 // readValues returns the JSON values of a body.
@@ -215,6 +234,7 @@ func readValues(body []byte) (values []json.RawMessage, err error) {
 // results collects what an answer says.
 type results struct {
 	ids        map[string]int // see knownIDs
+	sent       [][]byte
 	records    []record
 	listed     bool // it has a list of results that isn't one of failures
 	noneFailed bool // it says so
@@ -242,6 +262,7 @@ var (
 	statusName  = regexp.MustCompile(`^(?:http)?(?:status|statuscode|responsecode|code)$|^(?:result|outcome|state)$`)
 	wordsName   = regexp.MustCompile(`^$|status|code|result|response|outcome`) // of a list of words or statuses
 	successName = regexp.MustCompile(`^(?:success|successful|succeeded|ok|stored|accepted|ack|acked|acknowledged|written|delivered|processed)$`)
+	reasonName  = regexp.MustCompile(`^(?:reason|message|msg|details?|description|cause|why|title|notes?|warnings?|retry.*)$`) // of a refusal
 	idName      = regexp.MustCompile(`id$`)
 	indexName   = regexp.MustCompile(`(?i)^(?:(?:item|record|row|event|message|entry|request)[_-]?)?(?:index|position)$`) // not _index
 	goodWord    = regexp.MustCompile(`^(?:0+|true|yes|ok|okay|noerrors?|noop|nochange|(?:un|not)modified|unchanged|successful(?:ly)?|success|succeeded` +

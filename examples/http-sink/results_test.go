@@ -142,6 +142,13 @@ func TestResultsThatAreUnknown(t *testing.T) {
 		{200, `{"processed":[{"id":"a","reason":"quota"},{"id":"b"},{"id":"c"}]}`, "-ss"},
 		{207, `{"processed":[{"id":"a","reason":"quota"},{"id":"b"},{"id":"c"}]}`, "-ss"},
 		{200, `{"took":3,"host":"x"}`, "sss"},
+		{200, `{"Successful":[{"Id":"a","MessageId":"9","MD5OfMessageBody":"x"},{"Id":"c"}],"Failed":[{"Id":"b","Code":"x"}]}`, "s-s"}, // SQS
+		// Echoes say nothing.
+		{200, `[{"id":"a"},{"n":1,"id":"b"},{"id":"c","n":{"x":2},"at":"now"}]`, "sss"},
+		{200, `{"data":[{"id":"a"},{"n":1,"id":"b","at":"now"}]}`, "sss"},
+		{207, `{"data":[{"id":"a"},{"n":1,"id":"b","at":"now"}]}`, "---"},
+		{200, `[{"id":"a"},{"n":2,"id":"b"},{"id":"c","n":{"x":2}}]`, "---"},
+		{200, `[{"id":"a","kept":false},{"n":1,"id":"b"}]`, "---"},
 		{200, `{"failed":[{"id":"b"}],"took":3}`, "s-s"},
 		// Unknown words and numbers.
 		{207, `[{"id":"b","status":"rate_limited"},` + in + `]`, "s-s"},
@@ -195,7 +202,8 @@ func TestResultsThatAreUnknown(t *testing.T) {
 		{200, `false`, "---"},
 	} {
 		records, err := readRecords(result{status: c.status, body: []byte(c.body), complete: true},
-			map[string]int{"m-1": 0, "m-2": 1, "m-3": 2, "id=a": 0, "id=b": 1, "id=c": 2}, 3)
+			map[string]int{"m-1": 0, "m-2": 1, "m-3": 2, "id=a": 0, "id=b": 1, "id=c": 2},
+			[][]byte{[]byte(`{"id":"a"}`), []byte(`{"id":"b","n":1}`), []byte(`{"id":"c","n":{"x": 2}}`)})
 		got := ""
 		for i := range 3 {
 			if err == nil && records[i].told && !records[i].failed {
@@ -243,7 +251,7 @@ func FuzzResults(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		read := func(status int, body []byte) (stored [2]bool) {
-			records, err := readRecords(result{status: status, body: body, complete: true}, map[string]int{"a": 0, "id=b": 1}, 2)
+			records, err := readRecords(result{status: status, body: body, complete: true}, map[string]int{"a": 0, "id=b": 1}, make([][]byte, 2))
 			require.Equal(t, err == nil, len(records) == 2)
 			for i, one := range records {
 				stored[i] = one.told && !one.failed
