@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 	page, err := os.ReadFile("page.md")
 	require.NoError(t, err)
 	require.Regexp(t, "^before\n"+begin+`The newest step ran with go1[^\n]+\n\n\| step \| commit \| began \(UTC\) \| took \| ended \| figures \|`, string(page))
-	require.Regexp(t, `\n\| simulation \| `+tested+` \| \d+ \w+ \d+, \d\d:\d\d \| 0s \| ok \| LENGTH=7; 7 of a\\\|b \|\n`+
+	require.Regexp(t, `\n\| simulation \| `+tested+` \| \d+ \w+ \d+, \d\d:\d\d \| \d+s \| ok \| LENGTH=7; 7 of a\\\|b \|\n`+
 		`\| tags \| \| \| \| \*\*not run\*\* \| \|\n\| redis \| abc \| 1 May 2026, 06:53 \| 4m \| ok \| \|\n\| nats \| `+tested, string(page))
 	require.Contains(t, string(page), "| **failed**: exit status 1 |")
 	require.Contains(t, string(page), end+"after\n")
