@@ -37,7 +37,7 @@ func TestAConnectionThatDiesInSilence(t *testing.T) {
 			// One connection and one attempt for each request, whose timeout ends it: the row of losses is the measure.
 			r := start(t, env{
 				"URL": "https://" + way.Addr(), "CA_FILE": file(t, "ca.pem", ca.PEM), "CONCURRENCY": strconv.Itoa(concurrency),
-				"TIMEOUT": "1s", "HEADER_TIMEOUT": "1s",
+				"TIMEOUT": "1s", "HEADER_TIMEOUT": "1s", "PING_AFTER": "250ms", "PING_TIMEOUT": "250ms",
 			})
 			require.Equal(t, all(4*concurrency, dataplane.SinkSuccess), statuses(r.do(numbered(4*concurrency)...)))
 			require.Equal(t, version, <-protocols)

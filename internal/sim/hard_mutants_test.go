@@ -16,7 +16,7 @@ func TestMutantsUnderALoweredLimit(t *testing.T) {
 	for _, rule := range []string{"hard-clocks", "fall-clamps"} {
 		t.Run(rule, func(t *testing.T) {
 			mutants.LeaveOut(t, rule)
-			for seed := range uint64(100) {
+			for seed := range uint64(400) {
 				p := planOf(seed, 0)
 				if !p.limit.Hard || p.changes == 0 {
 					continue
