@@ -173,8 +173,8 @@ func (r *results) single() map[string]int {
 	return of
 }
 
-// mentioned looks for the IDs of messages anywhere in an answer. Who names a message says something about it: where that was not understood
-// it may be a refusal, so that nothing can be said about the rest. An echo of what was sent says nothing.
+// mentioned looks for the IDs of messages anywhere in an answer. An answer that names a message says something about it. If that wasn't
+// understood it may be a refusal, and then messages that it doesn't name don't count as stored. An echo of a record has no such meaning.
 func (r *results) mentioned(value json.RawMessage, name string, of map[string]int, depth int) {
 	note := func(id string) {
 		at, is := of[id]

@@ -160,10 +160,9 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	b.retime(now)
 }
 
-// retime works out anew, with each answer, when what is set aside can be used: not before it is earned by the store's clock, because the
-// answer came later, and no longer than two intervals after that. By the clock that was read when it was set aside, it would be used too
-// late or too early: in a long wait clocks run apart by more than a draw is good for, and tokens earned one after the other would be used
-// together. An answer that is lost changes little: nothing is used without one that is as young as a draw that is used; see ripen.
+// retime sets from when and until when reservations can be used, by the store's clock in the newest answer: once they're earned, and for two
+// intervals. This processor's clock drifts in a long wait by more than a draw is good for, and reservations made one after the other would be
+// used together. A lost answer changes little: ripen uses nothing without an answer that is as young as a usable draw.
 func (b *tagBook) retime(now time.Duration) {
 	for i := range b.accounts {
 		a := &b.accounts[i]

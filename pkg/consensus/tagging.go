@@ -208,7 +208,7 @@ func (t *tagging) floors() []Share {
 	return floors
 }
 
-// lower lowers the rates of this processor's tags in the last plan, to a part of what is not guaranteed.
+// lower reduces the rates of this processor's tags in the last plan: they keep their guarantees, and a part of the rest.
 func (t *tagging) lower(part float64) {
 	own := slices.Clone(t.policy.plan.Own)
 	for k, rate := range own {
