@@ -108,7 +108,8 @@ func (s *jsonScanner) byte(b byte) {
 			s.inString = true
 		}
 	case ':':
-		s.key, s.keyed = append(s.key[:0], s.word...), true
+		s.key, s.keyed = append(s.key[:0], s.word...), s.quoted // {usage: 1} is no JSON
+		s.broken = s.broken || s.depth > 0 && !s.quoted
 		s.clear()
 	case '{', '[':
 		s.open(b == '[')
