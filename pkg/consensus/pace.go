@@ -196,7 +196,9 @@ func (p *Processor) wants(now time.Duration) (wants []Share, self int) {
 		}
 	}
 	byTags, ok := p.tags.wants(&p.core, now, rows, self)
-	if !ok {
+	if ok {
+		byTags = firstShares(p.answer.Closed, p.tags.token(p.interval()), byTags, rows, p.tags.floors())
+	} else {
 		byTags = leave(p.answer.Closed, p.cfg.Policy(rows))
 	}
 	p.split.wants, p.split.self, p.split.demand = byTags, self, p.demand

@@ -83,3 +83,33 @@ func leave(closed Share, shares []Share) []Share {
 	}
 	return out
 }
+
+// firstShares lowers shares of a division so that a processor that lacks a first token gets it at its next request. It need not wait until
+// another gives up what it claims above its share, for that one may be dead. Those that claim no more than their shares pay alike, but not
+// out of their floors. token is the share of one token per interval.
+func firstShares(closed, token Share, wants []Share, rows []RosterRow, floors []Share) []Share {
+	n := Share(len(rows))
+	over, free, lacks := closed-Whole, Share(0), false
+	pays := make([]Share, n)
+	for i, row := range rows {
+		switch {
+		case row.Claim > wants[i]:
+			over += row.Claim
+		case row.Claim < max(idleFloors/n, min(wants[i], token)):
+			over += min(wants[i], Whole/n)
+			lacks = lacks || row.Claim < wants[i]
+		default:
+			over += wants[i]
+			pays[i] = max(wants[i]-floors[i], 0)
+			free += pays[i]
+		}
+	}
+	if !lacks || over <= 0 || free == 0 {
+		return wants
+	}
+	out := make([]Share, n)
+	for i, w := range wants {
+		out[i] = w - Share(float64(pays[i])*float64(min(over, free))/float64(free))
+	}
+	return out
+}

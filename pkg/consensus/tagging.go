@@ -208,6 +208,9 @@ func (t *tagging) floors() []Share {
 	return floors
 }
 
+// token is the share that earns one token in an interval.
+func (t *tagging) token(interval time.Duration) Share { return shareOf(1/interval.Seconds(), t.most) }
+
 // lower reduces the rates of this processor's tags in the last plan: they keep their guarantees, and a part of the rest.
 func (t *tagging) lower(part float64) {
 	own := slices.Clone(t.policy.plan.Own)

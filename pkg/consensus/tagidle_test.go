@@ -168,6 +168,34 @@ func (c rareCall) judge(t *testing.T) {
 	}
 }
 
+// A pod that was killed while it used most of a tag is replaced by one with another ID, which the limit knows nothing of. Its first call need
+// not wait until the dead pod's demand is silent: it is served within two seconds, as without quotas, unless all the rest is reserved.
+func TestTheFirstCallOfAReplacement(t *testing.T) {
+	testkit.SkipRace(t, "it measures")
+	for kind, q := range kindsOfQuotas() {
+		for _, others := range []int{1, 3} {
+			for _, after := range []time.Duration{0, 300 * time.Millisecond, 1100 * time.Millisecond, 4 * time.Second} {
+				if kind == "all" {
+					continue
+				}
+				synctest.Test(t, func(t *testing.T) {
+					p := newMatrixPool(t, others, throttle.Limit{Max: 100}, q)
+					for _, th := range p.pods {
+						p.closed(th, "hog", 2, 1)
+					}
+					time.Sleep(20 * time.Second)
+					p.closed(p.join(), "acme/1", 8, 1)
+					time.Sleep(20 * time.Second)
+					p.links[others].hang.Store(true)
+					time.Sleep(after)
+					o := p.by(2*time.Second, p.join(), "acme/1", 1)
+					require.NoError(t, o.err, "%s, %d others, %s after the kill", kind, others, after)
+				})
+			}
+		}
+	}
+}
+
 // A call behind a queue at a pod that is idle, new or was killed and has started again is told to come again when the whole limit or total has
 // served the queue, or two intervals later.
 func TestRetryAfterAtAnIdlePod(t *testing.T) {
