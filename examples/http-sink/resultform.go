@@ -41,9 +41,10 @@ func (r *results) member(name string, value json.RawMessage, failures bool, dept
 	case failures && !faultName.MatchString(plain): // {"errors":{"a":"x"}} with another ID
 		r.open = true
 	case inner != nil:
+		r.open = r.open || hasRefusal(plain, inner)
 		r.object(inner, failing, depth+1)
 	default:
-		r.flag(plain, value, depth == 0)
+		r.flag(plain, value)
 	}
 	if failing && !isNothing(value) {
 		r.failures = max(r.failures, 1)
@@ -59,14 +60,31 @@ func judgeMember(value json.RawMessage, isID bool) record {
 	return one
 }
 
-// flag notes what a field says about all messages: {"success":false}, or, at the top, how many failed or are stored.
-func (r *results) flag(name string, value json.RawMessage, top bool) {
+// hasRefusal reports whether results by unknown names have a word for a failure: {"results":{"0":"ok","1":"rejected"}}.
+func hasRefusal(of string, results fieldsOf) bool {
+	if of == "" || !wordsName.MatchString(of) {
+		return false
+	}
+	for name, value := range results {
+		plain, text := plainName(name), ""
+		known := failureName.MatchString(plain) || reasonName.MatchString(plain)
+		if !known && json.Unmarshal(value, &text) == nil && failedWord.MatchString(plainName(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// flag notes what a field says about all messages: {"success":false}, or how many failed or are stored.
+func (r *results) flag(name string, value json.RawMessage) {
 	count, err := strconv.Atoi(scalarIn(value))
-	isCount := top && err == nil && count >= 0 && count <= len(r.records)
+	isCount := err == nil && count >= 0 && count <= len(r.records)
 	var one record
 	one.field(name, value)
 	switch {
-	case isCount && successName.MatchString(name):
+	case isCount && partName.MatchString(name):
+		r.parts = append(r.parts, count)
+	case isCount && countName.MatchString(name):
 		r.failures = max(r.failures, len(r.records)-count)
 	case isCount && failureName.MatchString(name):
 		r.failures = max(r.failures, count)
@@ -80,14 +98,7 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 	if r.open = r.open || depth > deepestResult; depth > deepestResult {
 		return
 	}
-	plain := plainName(name)
-	records, all := make([]record, len(items)), listKind{good: goodList.MatchString(plain)}
-	for i, item := range items {
-		if records[i] = judgeResult(item); objectIn(item) == nil && wordsName.MatchString(plain) {
-			records[i].word(item)
-		}
-		all.told, all.graded = all.told || records[i].told, all.graded || records[i].graded
-	}
+	records, all := judgeItems(plainName(name), items)
 	for i, of := range r.messagesOf(items) {
 		one, o := records[i], objectIn(items[i])
 		one.failed = one.failed || failures
@@ -105,6 +116,40 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 			r.list(name, listIn(items[i]), false, depth+1)
 		}
 	}
+}
+
+// judgeItems returns what the items of a list say, each by itself, and of what kind the list is.
+func judgeItems(name string, items []json.RawMessage) (records []record, all listKind) {
+	records, all.good = make([]record, len(items)), goodList.MatchString(name)
+	flags := all.good && areFlags(items)
+	for i, item := range items {
+		switch records[i] = judgeResult(item); {
+		case flags:
+			records[i].field("success", item)
+		case objectIn(item) == nil && (all.good && !isIndex(item) || wordsName.MatchString(name)):
+			records[i].word(item)
+		}
+		all.told, all.graded = all.told || records[i].told, all.graded || records[i].graded
+	}
+	return records, all
+}
+
+// areFlags reports whether a list has 0 and 1, some of them twice, which are no indexes then: {"accepted":[1,0,1]}.
+func areFlags(items []json.RawMessage) bool {
+	ones := 0
+	for _, item := range items {
+		if string(item) != "0" && string(item) != "1" {
+			return false
+		}
+		ones += int(item[0] - '0')
+	}
+	return ones > 1 || len(items)-ones > 1
+}
+
+// isIndex reports whether an item may be an index: a number that is no HTTP status.
+func isIndex(item json.RawMessage) bool {
+	_, err := strconv.Atoi(string(item))
+	return err == nil && statusIn(item) == 0
 }
 
 // A listKind is what the results of a list have: a name such as stored, at least one that says something, or a grade.

@@ -153,6 +153,13 @@ func (r *results) rest(status int) bool {
 			failed++
 		}
 	}
+	if r.parts != nil {
+		sum := 0
+		for _, part := range r.parts {
+			sum += part
+		}
+		r.failures = max(r.failures, len(r.records)-sum)
+	}
 	return !r.open && !r.listed && failed >= r.failures && (r.noneFailed || failed > 0 || status != http.StatusMultiStatus)
 }
 
@@ -209,6 +216,11 @@ func (r *results) isEcho(value json.RawMessage, o fieldsOf) bool {
 		return false
 	}
 	sent := objectIn(r.sent[at])
+	for name, value := range o {
+		if _, was := sent[name]; !was && reasonName.MatchString(plainName(name)) && !isNothing(value) && !goodWord.MatchString(plainName(scalarIn(value))) {
+			return false
+		}
+	}
 	for name, value := range sent {
 		if !bytes.Equal(bytes.Join(bytes.Fields(o[name]), nil), bytes.Join(bytes.Fields(value), nil)) {
 			return false
@@ -236,10 +248,11 @@ type results struct {
 	ids        map[string]int // see knownIDs
 	sent       [][]byte
 	records    []record
-	listed     bool // it has a list of results that isn't one of failures
-	noneFailed bool // it says so
-	failures   int  // so many messages failed, at least
-	open       bool // a failure's message is unknown
+	listed     bool  // it has a list of results that isn't one of failures
+	noneFailed bool  // it says so
+	failures   int   // so many messages failed, at least
+	parts      []int // of the messages: so many are new, changed and the like
+	open       bool  // a failure's message is unknown
 }
 
 type fieldsOf = map[string]json.RawMessage
@@ -254,6 +267,8 @@ func listIn(raw json.RawMessage) (list []json.RawMessage) {
 	return list
 }
 
+const countEnd = `(?:counts?|records|items|rows|documents|docs|messages|events|total)?$`
+
 // The names of fields and words, as of plainName.
 var (
 	failureName = regexp.MustCompile(`fail|error|reject|invalid|unprocessed|exception|denied|refused|throttl|dropped|discard|abort|skipped|conflict|notstored`)
@@ -262,10 +277,14 @@ var (
 	statusName  = regexp.MustCompile(`^(?:http)?(?:status|statuscode|responsecode|code)$|^(?:result|outcome|state)$`)
 	wordsName   = regexp.MustCompile(`^$|status|code|result|response|outcome`) // of a list of words or statuses
 	successName = regexp.MustCompile(`^(?:success|successful|succeeded|ok|stored|accepted|ack|acked|acknowledged|written|delivered|processed)$`)
-	reasonName  = regexp.MustCompile(`^(?:reason|message|msg|details?|description|cause|why|title|notes?|warnings?|retry.*)$`) // of a refusal
-	idName      = regexp.MustCompile(`id$`)
-	indexName   = regexp.MustCompile(`(?i)^(?:(?:item|record|row|event|message|entry|request)[_-]?)?(?:index|position)$`) // not _index
-	goodWord    = regexp.MustCompile(`^(?:0+|true|yes|ok|okay|noerrors?|noop|nochange|(?:un|not)modified|unchanged|successful(?:ly)?|success|succeeded` +
+	// Of a field that says how many messages are stored. Those of partName are added up.
+	countName = regexp.MustCompile(`^(?:success|successful|succeeded|ok|stored|saved|accepted|ack(?:ed|nowledged)?|processed|written|delivered|done|completed` +
+		`|ingested|indexed|published|added|queued)` + countEnd)
+	partName   = regexp.MustCompile(`^(?:created|inserted|updated|upserted|modified|replaced|unchanged|deleted|matched|affected)` + countEnd)
+	reasonName = regexp.MustCompile(`^(?:reason|message|msg|details?|description|cause|why|title|notes?|warnings?|retry.*)$`) // of a refusal
+	idName     = regexp.MustCompile(`id$`)
+	indexName  = regexp.MustCompile(`(?i)^(?:(?:item|record|row|event|message|entry|request)[_-]?)?(?:index|position)$`) // not _index
+	goodWord   = regexp.MustCompile(`^(?:0+|true|yes|ok|okay|noerrors?|noop|nochange|(?:un|not)modified|unchanged|successful(?:ly)?|success|succeeded` +
 		`|(?:creat|updat|replac|sav|delet|complet|queu|enqueu|deliver|stor|persist|insert|upsert|modifi|accept|process|publish|index` +
 		`|ingest|append|add|commit|acknowledg|ack)ed|written|sent|done|complete|ack)$`)
 	goodList = regexp.MustCompile(`^(?:success|succeed|stored|saved|accepted|created|updated|inserted|upserted|processed|written|delivered|done|completed` +
