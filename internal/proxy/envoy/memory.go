@@ -98,11 +98,12 @@ func (d *drawn) take(tags []string, n int, now time.Time) int {
 	d.before.all -= old
 	d.lately.all -= n - old
 	for _, tag := range names {
-		if old := min(n, d.before.tags[tag]); old > 0 {
+		old := min(n, d.before.tags[tag])
+		if old > 0 {
 			d.before.tags[tag] -= old
+		}
+		if n > old {
 			d.lately.tags[tag] -= n - old
-		} else if n > 0 {
-			d.lately.tags[tag] -= n
 		}
 	}
 	return n

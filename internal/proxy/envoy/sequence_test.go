@@ -338,6 +338,10 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	d.add(tag, 1, now)
 	require.Equal(t, 8, d.take(tag, 100, now))
 	d.add(tag, 7, now)
+	now = now.Add(drawnFor + time.Minute)
+	require.Equal(t, 4, d.take(tag, 4, now), "nothing was drawn since")
+	require.Equal(t, 3, d.take(tag, 100, now))
+	d.add(tag, 7, now)
 	require.Zero(t, d.take(tag, 100, now.Add(2*drawnFor)), "it is too old")
 	require.Empty(t, d.lately.tags)
 }
