@@ -72,6 +72,7 @@ func TestHosts(t *testing.T) {
 		"*":                          {"anything:443": true, "anything:80": true, "anything:1": false, "anything:": false, "10.0.0.1:22": false},
 		"*:*, h:*":                   {"anything:1": true},
 		"h:*":                        {"h:1": true, "other:443": false},
+		"*:*":                        {"h:80": true, "h:080": false, "h:0": false, "h:65536": false, "h:+80": false, "h:": false},
 		"*:443":                      {"anything:443": true, "anything:80": false},
 		"[::1]:80":                   {"::1|80": true},
 		"[fd00::10]":                 {"fd00::10|443": true, "FD00:0:0::0010|80": true, "fd00::10|22": false, "fd00::1|443": false},

@@ -30,7 +30,7 @@ func parseHosts(text string) (list hosts, ok bool) {
 		h := host{name: strings.TrimSpace(part)}
 		if name, port, err := net.SplitHostPort(h.name); err == nil {
 			h.name, h.port = name, port
-			if n, err := strconv.ParseUint(port, 10, 16); port != everyPort && (err != nil || n == 0 || strconv.FormatUint(n, 10) != port) {
+			if port != everyPort && !isPort(port) {
 				return nil, false
 			}
 		}
@@ -91,5 +91,11 @@ func (h *host) takes(port string) bool {
 	if h.port == "" {
 		return port == "443" || port == "80"
 	}
-	return port != "" && (h.port == everyPort || h.port == port)
+	return isPort(port) && (h.port == everyPort || h.port == port)
+}
+
+// isPort reports whether a port is a number in its usual spelling: 080 would be another tag for the same service.
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0 && strconv.FormatUint(n, 10) == port
 }
