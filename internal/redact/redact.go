@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -38,8 +39,8 @@ const (
 	leastPart = 8
 )
 
-// New returns a Redactor of secrets, such as values of headers: "Bearer KEY" hides KEY too, and "Basic CREDENTIALS" the password, but no
-// scheme. Secrets of less than 6 bytes are left out.
+// New returns a Redactor of secrets, such as values of headers: "Bearer KEY" hides KEY too, "session=KEY" and `token="KEY"` likewise, and
+// "Basic CREDENTIALS" the password, but no scheme. Secrets of less than 6 bytes are left out.
 func New(secrets ...string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {
@@ -54,6 +55,10 @@ func New(secrets ...string) *Redactor {
 			words = words[1:]
 		}
 		r.add(words...)
+		for _, pair := range strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || c == ';' || c == ',' }) {
+			_, value, _ := strings.Cut(pair, "=")
+			r.add(strings.Trim(value, `"`))
+		}
 	}
 	r.sort()
 	return r

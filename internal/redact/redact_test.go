@@ -131,6 +131,8 @@ func TestTextsWithoutASecretStay(t *testing.T) {
 		require.Equal(t, text, r.Text(text))
 	}
 	require.Equal(t, "key (not shown), password (not shown)", r.Text("key sk-hunter2-canary, password pass-word-1"))
+	r = New(`token="abcdef0123", x=abcdef4567`, "a=1;session=abcdef89")
+	require.Equal(t, "(not shown) (not shown) (not shown) d4", r.Text("abcdef0123 abcdef4567 abcdef89 d4"))
 	require.Equal(t, "cut: (not shown)***", New("sk-proj-0123456789abcdef").Text("cut: sk-proj-0123456789***"))
 	require.Equal(t, "x", New().Text("x"))
 	for _, scheme := range []string{"Digest", "ApiKey", "Negotiate"} {
