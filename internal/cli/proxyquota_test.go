@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,15 +19,17 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // quotasOfTheTest let acme have two tokens in a month, and everybody else as much as there is.
 const quotasOfTheTest = "{tags: {acme: {budgets: [{amount: 2, per: month}]}, beta: {}}}"
 
-// A judgement is what a proxy makes of a request: whether it lets it through, and what it says if not.
-type judgement func(t *testing.T, tag string) (passed bool, said string)
+// A judgement is what a proxy makes of a request: whether it lets it through, and if not, what it says and when to come again.
+type judgement func(t *testing.T, tag string) (passed bool, said string, again time.Duration)
 
 // Each proxy takes quotas from its file and from the environment, bounds the tags of what passes by them, says why when it refuses,
 // and shows the tag and what holds it at /statusz.
@@ -51,11 +54,12 @@ func TestTheProxiesGoByQuotas(t *testing.T) {
 				passed := map[string]int{}
 				for range 4 {
 					for _, tag := range []string{"acme", "beta"} {
-						ok, said := ask(t, tag)
+						ok, said, again := ask(t, tag)
 						if ok {
 							passed[tag]++
 							continue
 						}
+						require.Positive(t, again)
 						require.Contains(t, said, "budget")
 						require.Contains(t, said, "acme")
 					}
@@ -68,6 +72,53 @@ func TestTheProxiesGoByQuotas(t *testing.T) {
 				require.EqualValues(t, 4, rows["beta"].Used)
 			})
 		}
+	}
+}
+
+// A pod that was idle beside a busy one tells those that cannot wait to come again when the whole limit has served the queue, or two intervals
+// later. So do a Retry-After and the delay of a nack.
+func TestTheProxiesOfAnIdlePod(t *testing.T) {
+	const callers, perSecond = 16, 40
+	for name, begin := range map[string]func(t *testing.T, environ, args []string) judgement{
+		"http": httpUnderQuotas, "permits": permitsUnderQuotas, "handler": handlerUnderQuotas,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			environ := []string{"NUMATHROTTLE_QUOTAS={tags: {acme: {}}}"}
+			store := "memory://" + rand.Text()
+			args := func(more ...string) []string {
+				return append(more, "--state-dir=none", "--store="+store, "--pool=p", fmt.Sprint("--max=", perSecond))
+			}
+			busy, err := numathrottle.Open(t.Context(), numathrottle.Config{
+				Limit: throttle.Limit{Max: perSecond}, Quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {}}},
+				Store: store, Pool: "p", ID: "busy", StateDir: "none",
+			})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, busy.Close()) })
+			for range 8 {
+				go func() {
+					for {
+						if _, err := busy.ForTag("hog").Acquire(t.Context(), 1); err != nil {
+							return
+						}
+					}
+				}()
+			}
+			idle := begin(t, environ, args("--max-wait=20ms"))
+			told := 0
+			for _, pause := range []time.Duration{0, 4 * time.Second} {
+				time.Sleep(pause)
+				for range callers {
+					if passed, said, again := idle(t, "acme"); !passed {
+						if again > 0 {
+							told++
+						}
+						require.LessOrEqual(t, again, callers*time.Second/perSecond+3*time.Second, said)
+					}
+				}
+			}
+			require.Positive(t, told)
+		})
 	}
 }
 
@@ -103,7 +154,7 @@ func httpUnderQuotas(t *testing.T, environ, args []string) judgement {
 		"http", "--upstream", service.URL, "--listen=127.0.0.1:0", "--grace=10ms", "--tag=header X-Tenant", "--max-wait=15s",
 	}, args...)...)
 	t.Cleanup(end)
-	return func(t *testing.T, tag string) (bool, string) {
+	return func(t *testing.T, tag string) (bool, string, time.Duration) {
 		t.Helper()
 		req, err := http.NewRequest(http.MethodGet, "http://"+addr, http.NoBody)
 		require.NoError(t, err)
@@ -116,7 +167,7 @@ func permitsUnderQuotas(t *testing.T, environ, args []string) judgement {
 	t.Helper()
 	addr, end := servedWith(t, environ, append([]string{"permits", "--listen=127.0.0.1:0", "--grace=10ms", "--max-wait=15s"}, args...)...)
 	t.Cleanup(end)
-	return func(t *testing.T, tag string) (bool, string) {
+	return func(t *testing.T, tag string) (bool, string, time.Duration) {
 		t.Helper()
 		req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/v1/acquire", strings.NewReader(fmt.Sprintf(`{"tag":%q}`, tag)))
 		require.NoError(t, err)
@@ -125,8 +176,8 @@ func permitsUnderQuotas(t *testing.T, environ, args []string) judgement {
 	}
 }
 
-// answer sends a request; what is refused has a Retry-After.
-func answer(t *testing.T, req *http.Request) (passed bool, said string) {
+// answer sends a request.
+func answer(t *testing.T, req *http.Request) (passed bool, said string, again time.Duration) {
 	t.Helper()
 	res, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
@@ -134,11 +185,15 @@ func answer(t *testing.T, req *http.Request) (passed bool, said string) {
 	body, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
 	if res.StatusCode == http.StatusOK {
-		return true, ""
+		return true, "", 0
 	}
 	require.Equal(t, http.StatusTooManyRequests, res.StatusCode)
-	require.NotEmpty(t, res.Header.Get("Retry-After"))
-	return false, string(body)
+	seconds := 0
+	if after := res.Header.Get("Retry-After"); after != "" {
+		seconds, err = strconv.Atoi(after)
+		require.NoError(t, err)
+	}
+	return false, string(body), time.Duration(seconds) * time.Second
 }
 
 func handlerUnderQuotas(t *testing.T, environ, args []string) judgement {
@@ -164,16 +219,15 @@ func handlerUnderQuotas(t *testing.T, environ, args []string) judgement {
 	m, err := dataplane.Dial(ctx, at("p"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	return func(t *testing.T, tag string) (bool, string) {
+	return func(t *testing.T, tag string) (bool, string, time.Duration) {
 		t.Helper()
 		results, err := m.Do(ctx, dataplane.Message{Value: []byte("x"), Headers: map[string]string{"tenant": tag}})
 		require.NoError(t, err)
 		require.Len(t, results, 1)
 		if !results[0].Nack {
-			return true, ""
+			return true, "", 0
 		}
-		require.Positive(t, results[0].NackOptions.Delay)
-		return false, results[0].NackOptions.Reason
+		return false, results[0].NackOptions.Reason, results[0].NackOptions.Delay
 	}
 }
 

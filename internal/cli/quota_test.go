@@ -110,6 +110,38 @@ func TestQuota(t *testing.T) {
 	})
 }
 
+// A change that ends by itself says when, who made it and why; a limit below what is reserved is set, with a warning.
+func TestQuotaForAWhile(t *testing.T) {
+	withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
+			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
+		_, err := tm.run(t, "quota", "set", "acme", "--reserved=60", "--for=1h", "--by=ann", "--reason=a sale")
+		require.NoError(t, err)
+		for _, args := range [][]string{{"quota", "get", "acme"}, {"quota", "list"}} {
+			out, err := tm.run(t, args...)
+			require.NoError(t, err)
+			require.Contains(t, out, "2000-01-01T01:00:30Z by ann: a sale", args)
+		}
+		out, err := tm.run(t, "quota", "get", "acme", "--json")
+		require.NoError(t, err)
+		require.Contains(t, out, `"until":"2000-01-01T01:00:30Z"`)
+		require.Contains(t, out, `"by":"ann"`)
+		require.Contains(t, out, `"reason":"a sale"`)
+
+		_, err = tm.run(t, "limit", "set", "--max=61")
+		require.NoError(t, err)
+		require.Empty(t, tm.errOut.String())
+		out, err = tm.run(t, "limit", "set", "--max=59")
+		require.NoError(t, err)
+		require.Contains(t, tm.errOut.String(), "warning: 60 of 59 tokens per second are reserved: all that is reserved is scaled down\n")
+		require.Contains(t, out, "p: 59 per 1s")
+		time.Sleep(time.Hour + 5*time.Second)
+		out, err = tm.run(t, "quota", "get", "acme")
+		require.NoError(t, err)
+		require.Equal(t, "p: tag acme <empty>\n", out, "it has ended")
+	})
+}
+
 // Who changes a quota without the processors' settings is told what is lost.
 func TestQuotaSetWarns(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
