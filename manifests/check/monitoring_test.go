@@ -117,7 +117,12 @@ func TestAlerts(t *testing.T) {
 	text, known, runbook := file("manifests/monitoring/alerts.yaml"), documented(t), file("docs/operations.md")
 	groups, faults := rulefmt.Parse([]byte(text), false, model.UTF8Validation)
 	require.Empty(t, faults)
+	lasts := map[string]time.Duration{"NumathrottlePaused": 15 * time.Minute, "NumathrottleOverridden": 24 * time.Hour}
 	for _, r := range groups.Groups[0].Rules {
+		if want, forgotten := lasts[r.Alert]; forgotten {
+			require.Equal(t, want, time.Duration(r.For), r.Alert)
+			delete(lasts, r.Alert)
+		}
 		require.Empty(t, known.faults(r.Expr), r.Alert)
 		require.Contains(t, []string{"info", "warning", "critical"}, r.Labels["severity"], r.Alert)
 		require.Contains(t, runbook, "\n### "+r.Alert+"\n", "docs/operations.md does not say what to do")
@@ -139,6 +144,7 @@ func TestAlerts(t *testing.T) {
 		spec := must(b.of("PrometheusRule")[0].node.Pipe(kyaml.Lookup("spec")))
 		require.YAMLEq(t, text, spec.MustString(), "%s has other rules", b.name)
 	}
+	require.Empty(t, lasts, "what operators have forgotten is told")
 }
 
 // The operator's monitor scrapes every port of the programs in Numaflow's pods.

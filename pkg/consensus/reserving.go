@@ -16,7 +16,7 @@ type reserver struct {
 	begun bool // guarded by Member.mu
 }
 
-var errLeft = errors.New("consensus: the processor has left its pool")
+var errLeft = errors.New("consensus: the pod has left its pool")
 
 type order struct {
 	limit.Order

@@ -49,6 +49,8 @@ func TestDifferingSettings(t *testing.T) {
 		"loss":   {row("b", ten, ProcessorConfig{OnStoreLoss: Stop}, nil), []string{"onStoreLoss"}},
 		"ramp":   {row("b", throttle.Limit{Max: 10, Per: time.Second, Min: 1, RampUpDuration: time.Minute}, ProcessorConfig{}, nil), []string{"ramp"}},
 		"quotas": {row("b", ten, ProcessorConfig{}, &throttle.Quotas{}), []string{"quotas"}},
+		"strict": {row("b", throttle.Limit{Max: 10, Per: time.Second, Strict: true}, ProcessorConfig{}, nil), []string{"strict"}},
+		"adapts": {row("b", throttle.Limit{Max: 10, Per: time.Second, Adaptive: true}, ProcessorConfig{}, nil), []string{"adaptive"}},
 		"several": {
 			row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{Policy: Even, Lease: MinLease}, nil), []string{"limit", "policy", "lease"},
 		},

@@ -332,7 +332,8 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 			link := &brokenStore{Store: store} // has no channel for news
 			m, err := consensus.Join(t.Context(), link, "p", consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)))
 			require.NoError(t, err)
-			return newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(m), throttle.OnClose(m.Leave)), m, link
+			quotas := throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {}}})
+			return newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(m), throttle.OnClose(m.Leave), quotas), m, link
 		}
 		th, member, _ := join("a")
 		c.watch(otelthrottle.Watched{Throttle: th, Member: member})
@@ -358,7 +359,11 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		c.requireValues(map[string]float64{"pool.silent": 0, "pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
 		require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Tag: "acme"}))
 		time.Sleep(2 * time.Second)
-		c.requireValues(map[string]float64{"paused.tags": 1, "paused": 1})
+		c.requireValues(map[string]float64{"paused.tags": 1, "paused": 1, "overridden": 0, "quotas.changed": 0, "pool.settings": 1, "pool.unreadable": 0})
+		require.NoError(t, consensus.SaveOverride(t.Context(), store, "p", consensus.Override{Max: 5, Per: time.Second}))
+		require.NoError(t, consensus.SaveQuota(t.Context(), store, "p", "acme", &throttle.Quota{Total: 3}, true))
+		time.Sleep(2 * time.Second)
+		c.requireValues(map[string]float64{"overridden": 1, "quotas.changed": 1})
 	})
 }
 

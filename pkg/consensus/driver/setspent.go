@@ -34,7 +34,7 @@ type TillSetter interface {
 
 // ErrTillsLost is wrapped by the error of a TillSetter that has lost its tills while no draw has noticed that yet. The next draw of any tag
 // notices it. Then the amounts that processors have seen count.
-var ErrTillsLost = errors.New("consensus: the store has lost what its tills hold, and no processor has drawn since")
+var ErrTillsLost = errors.New("consensus: the store has lost what its tills hold, and no pod has drawn since")
 
 // Validate returns a *RequestError for the first field that no store accepts, or nil. Every TillSetter calls it first.
 func (s *SpentReport) Validate(pool string) error {

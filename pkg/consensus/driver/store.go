@@ -297,7 +297,7 @@ var ErrWrongAnswer = errors.New("consensus: the store's reply is not an answer t
 
 // ErrContention is wrapped by the error of a Store whose step was not recorded because other processors wrote first each time that it
 // tried. The store answers but is overloaded. A Member counts such a sync as failed, and does not log it while its share is still good.
-var ErrContention = errors.New("other processors wrote first")
+var ErrContention = errors.New("other pods wrote first")
 
 // ErrOverdue is wrapped by the error of an overloaded Store that came to a request too late for its sender, and did not carry it out. It is
 // a timeout, as net.Error has it.
