@@ -175,7 +175,7 @@ faults: ## Kill, stop and cut off real servers and processes while they draw
 	@scripts/test-deps.sh
 	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -vet=off -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
 
-# Members and store share the machine, so not beside anything else. `make overload OVERLOAD_SIZES=100,500,1000` has the sizes that docs/operations.md names.
+# Members and store share the machine, so not beside anything else. docs/benchmarks.md has the figures of a run. `make overload OVERLOAD_SIZES=100,500,1000` takes more sizes.
 OVERLOAD_SIZES ?= 100
 .PHONY: overload
 overload: ## Slow real stores down under large pools: the pool must not ask for more, and must recover
@@ -230,7 +230,7 @@ image: ## Build the images of the programs, with docker, podman or buildah
 
 .PHONY: bench
 bench: export GO := $(GO)
-bench: ## Run the benchmarks, most of an hour on an idle machine; writes their output into docs/benchmarks.md
+bench: ## Run the benchmarks, 25 minutes on an idle machine; writes their output into docs/benchmarks.md
 	@scripts/test-deps.sh
 	@scripts/bench.sh $(BENCH_FLAGS)
 
