@@ -65,6 +65,12 @@ func LateError(what string) *Error {
 	return NewError(http.StatusRequestTimeout, TooLate, what+" of the request did not arrive in time")
 }
 
+// GoneError returns the error for a request whose client ended the connection, or its side of it, before the answer.
+func GoneError() *Error {
+	return NewError(http.StatusRequestTimeout, TooLate,
+		"the connection ended on the client's side before the answer, allowed: open until the answer has come")
+}
+
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
@@ -79,6 +85,8 @@ func ErrorOf(err error) *Error {
 		return denial(denied)
 	case errors.Is(err, throttle.ErrClosed):
 		return NewError(http.StatusServiceUnavailable, string(throttle.ReasonClosed), "the limiter is closed")
+	case errors.Is(err, context.Canceled):
+		return GoneError()
 	case errors.Is(err, context.DeadlineExceeded):
 		return NewError(http.StatusTooManyRequests, string(throttle.ReasonLimit), "the time for waiting is over")
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// BoundTags returns a limiter at which at most half of places callers, but at least one, wait for one tag. Further callers are refused at
-// once, with the reason that holds the tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter without tags
+// BoundTags returns a limiter at which at most half of places callers, but at least one, wait for one tag; all tags without a quota of their
+// own are one, so that callers cannot take more places by inventing names. Further callers are refused at once, with the reason that holds the tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter without tags
 // is returned unchanged.
 func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 	tags, ok := l.(throttle.Tagger)
@@ -102,5 +102,9 @@ func (b *bounded) RetryAfter(until time.Time, reason string) {
 
 // ForTag implements throttle.Tagger.
 func (b *bounded) ForTag(tag string) throttle.Limiter {
-	return &bounded{b.tags.ForTag(tag), b.tags, b.waiting, tagname.Short(tag)}
+	l, name := b.tags.ForTag(tag), tagname.Short(tag)
+	if of, ok := l.(interface{ QuotaTag() string }); ok {
+		name = of.QuotaTag()
+	}
+	return &bounded{l, b.tags, b.waiting, name}
 }

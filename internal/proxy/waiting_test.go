@@ -2,6 +2,9 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +55,42 @@ func TestATagThatWaitsLeavesPlacesForOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Invented names wait for one quota, that of all other tags: they leave half of the places, of a limit and of several.
+func TestInventedTagsLeavePlacesForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{"acme": {}}, Other: throttle.Quota{Total: 1},
+		}))
+		require.NoError(t, err)
+		defer th.Close()
+		calls, err := throttle.NewInFlight(100)
+		require.NoError(t, err)
+		defer calls.Close()
+		for _, limiter := range []throttle.Limiter{th, throttle.All(th, calls)} {
+			l, ok := proxy.BoundTags(limiter, 10).(throttle.Tagger)
+			require.True(t, ok)
+			ctx, cancel := context.WithCancel(t.Context())
+			var waiting, refused atomic.Int32
+			for i := range 20 {
+				go func() {
+					waiting.Add(1)
+					defer waiting.Add(-1)
+					if _, err := l.ForTag(fmt.Sprint("u", i)).Acquire(ctx, 1); errors.Is(err, throttle.ErrThrottled) {
+						refused.Add(1)
+					}
+				}()
+			}
+			synctest.Wait()
+			require.LessOrEqual(t, waiting.Load(), int32(5))
+			require.GreaterOrEqual(t, refused.Load(), int32(14)) // one may have got its token
+			_, err := l.ForTag("acme").Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			cancel()
+			synctest.Wait()
+		}
+	})
 }
 
 // What tells no tags apart stays as it is, and what a service says reaches the limit.

@@ -59,6 +59,17 @@ func (t *tagged) ForTag(tag string) Limiter {
 	return l
 }
 
+// QuotaTag is that of its limiters; see tagView.QuotaTag.
+func (m *multi) QuotaTag() string {
+	var names []string
+	for _, p := range m.children {
+		if l, ok := p.limiter.(*tagView); ok && !p.attached {
+			names = append(names, l.QuotaTag())
+		}
+	}
+	return strings.Trim(strings.Join(names, "\x00"), "\x00")
+}
+
 // A knownTag is a result of ForTag in one era of quotas.
 type knownTag struct {
 	limiter Limiter

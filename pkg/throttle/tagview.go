@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -44,6 +45,15 @@ func newTagView(s *tagSet, name string, tags []*tag) *tagView {
 
 // first returns the tag whose lane it uses.
 func (l *tagView) first() *tag { return l.tags[0] }
+
+// QuotaTag is the tag whose quota it draws from; empty for tags without one of their own. Several are joined by a NUL.
+func (l *tagView) QuotaTag() string {
+	var names []string
+	for _, g := range l.live().tags {
+		names = append(names, g.name)
+	}
+	return strings.Join(names, "\x00")
+}
 
 // Unwrap returns the Throttle, for everything beside draws.
 func (l *tagView) Unwrap() Limiter { return l.set.face }

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,11 +77,20 @@ func (d *drawn) add(tags []string, n int, now time.Time) {
 	defer d.mu.Unlock()
 	d.turn(now)
 	d.lately.all += n
-	for _, tag := range tags {
-		tag = tagname.Short(tag)
+	for _, tag := range shortNames(tags) {
 		makeRoom(&d.lately.tags, tag, maxDrawn)
 		d.lately.tags[tag] += n
 	}
+}
+
+// shortNames returns the names under which tags are kept, each once: a long tag's is the same as that of the text of its hash.
+func shortNames(tags []string) []string {
+	names := make([]string, len(tags))
+	for i, tag := range tags {
+		names[i] = tagname.Short(tag)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // take subtracts at most n tokens from the draws of all the tags, and returns how many.
@@ -89,10 +99,9 @@ func (d *drawn) take(tags []string, n int, now time.Time) int {
 	defer d.mu.Unlock()
 	d.turn(now)
 	n = min(n, d.lately.all+d.before.all)
-	names := make([]string, len(tags))
-	for i, tag := range tags {
-		names[i] = tagname.Short(tag)
-		n = min(n, d.lately.tags[names[i]]+d.before.tags[names[i]])
+	names := shortNames(tags)
+	for _, tag := range names {
+		n = min(n, d.lately.tags[tag]+d.before.tags[tag])
 	}
 	old := min(n, d.before.all)
 	d.before.all -= old

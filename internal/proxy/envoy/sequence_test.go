@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -341,6 +342,11 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	now = now.Add(drawnFor + time.Minute)
 	require.Equal(t, 4, d.take(tag, 4, now), "nothing was drawn since")
 	require.Equal(t, 3, d.take(tag, 100, now))
+	long := strings.Repeat("x", 129)
+	twice := []string{long, tagname.Short(long)}
+	d.add(twice, 7, now)
+	now = now.Add(drawnFor + time.Minute)
+	require.Equal(t, 7, d.take(twice, 10, now), "both are the same tag")
 	d.add(tag, 7, now)
 	require.Zero(t, d.take(tag, 100, now.Add(2*drawnFor)), "it is too old")
 	require.Empty(t, d.lately.tags)

@@ -99,7 +99,7 @@ func notJSON(what, place, fault string) *proxy.Error {
 		fmt.Sprintf("the %s stands in the body (%s), and cannot be read there %s, allowed: JSON in UTF-8 with at most one value there", what, place, fault))
 }
 
-// checkPacked returns an error for a compressed body that rules need to read.
+// checkPacked returns an error for a body in a compression or a charset that rules cannot read, if they need to.
 func (m *message) checkPacked() error {
 	if !m.estimates && len(m.paths) == 0 || m.whole && len(m.body) == 0 {
 		return nil
@@ -112,5 +112,18 @@ func (m *message) checkPacked() error {
 			}
 		}
 	}
+	for _, value := range m.req.Header.Values("Content-Type") {
+		for part := range strings.SplitSeq(value, ";") {
+			name, charset, _ := strings.Cut(part, "=")
+			charset = strings.Trim(strings.TrimSpace(charset), `"'`)
+			if strings.EqualFold(strings.TrimSpace(name), "charset") && !readCharsets[costrule.Plain(charset)] {
+				return proxy.NewError(http.StatusUnsupportedMediaType, proxy.MediaType,
+					fmt.Sprintf("the charset is %.40q, and what the request costs, or for whom, stands in its body, allowed: utf-8", charset))
+			}
+		}
+	}
 	return nil
 }
+
+// readCharsets are those in which rules read a body, in the form of costrule.Plain.
+var readCharsets = names("utf8 ascii usascii")

@@ -27,7 +27,7 @@ func (p *handler) failedCall(w http.ResponseWriter, r *http.Request, c call, err
 	if c.isLate(err) {
 		err = proxy.LateError("the body")
 	} else if r.Context().Err() != nil {
-		return // the client has gone and misses nothing
+		err = proxy.GoneError() // or it has only ended its side: without an answer it would read 200
 	}
 	e := answerFor(err)
 	if e.Tag == "" {

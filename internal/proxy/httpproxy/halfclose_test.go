@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +77,28 @@ func TestAHalfClosedWebsocket(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client that ends its half before the answer is told so: what net/http makes of a handler that writes nothing reads like success.
+func TestAHalfClosedRequest(t *testing.T) {
+	came := make(chan struct{})
+	u := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(came)
+		<-r.Context().Done()
+	}))
+	defer u.Close()
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+	<-came
+	require.NoError(t, tcp(conn).CloseWrite())
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "HTTP/1.1 408 ")
+	require.Contains(t, string(answer), "ended on the client's side")
 }
 
 // The same through CONNECT.

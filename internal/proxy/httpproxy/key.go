@@ -23,7 +23,7 @@ var (
 	// schemeParams are the parameters with the key, of schemes that have others too. With any other scheme or none it is the first one of
 	// keyParams that is there, whatever the order in the header is.
 	schemeParams = map[string][]string{
-		"token": {"token"}, "digest": {"username"}, "oauth": {"oauthconsumerkey"}, "signature": {"keyid"}, "hawk": {"id"},
+		"token": {"token"}, "bearer": {"token"}, "digest": {"username"}, "oauth": {"oauthconsumerkey"}, "signature": {"keyid"}, "hawk": {"id"},
 	}
 	keyParams = []string{"credential", "username", "token", "keyid", "key", "apikey", "accesstoken", "oauthconsumerkey", "oauthtoken"}
 	// signedSchemes have the key and a signature: KEY:SIGNATURE.
@@ -63,9 +63,12 @@ func headerKeys(h http.Header, keys map[string]bool) {
 	}
 }
 
+// inPHP drops what PHP takes for an underscore in the name of a parameter.
+var inPHP = strings.NewReplacer(".", "", " ", "")
+
 func queryKeys(query string, keys map[string]bool) {
 	for name, value := range parameters(query) {
-		if keyQueries[costrule.Plain(name)] {
+		if keyQueries[costrule.Plain(inPHP.Replace(name))] {
 			keys[accessKey(value)] = true
 		}
 	}
@@ -134,16 +137,27 @@ func keysIn(header string, authorization bool) []string {
 			return keys
 		}
 	}
+	if plainSchemes[scheme] { // Rails has parameters behind a key, too
+		words[0], _, _ = strings.Cut(words[0], ",")
+		words[0], _, _ = strings.Cut(words[0], ";")
+	}
 	return words[:1]
 }
 
-// valuesOfParam returns the values of a parameter in a list such as a="1", b=2.
+// valuesOfParam returns the values of a parameter in a list such as a="1", b=2, or with semicolons.
 func valuesOfParam(list, param string) (values []string) {
-	for part := range strings.SplitSeq(list, ",") {
+	for part := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ';' }) {
 		name, value, ok := strings.Cut(part, "=")
 		name = strings.TrimSuffix(strings.TrimSpace(name), "*") // in the notation with a charset
 		if ok && costrule.Plain(name) == param {
-			values = append(values, accessKey(strings.Trim(strings.TrimSpace(value), `"`)))
+			end := " \t"
+			if value = strings.TrimSpace(value); strings.HasPrefix(value, `"`) {
+				value, end = value[1:], `"`
+			}
+			if i := strings.IndexAny(value, end); i >= 0 {
+				value = value[:i]
+			}
+			values = append(values, accessKey(value))
 		}
 	}
 	return values

@@ -79,6 +79,7 @@ func TestOneKeyHasOneTag(t *testing.T) {
 		want, _ := keyOf(t, "Authorization", "Bearer "+key, "")
 		require.Regexp(t, `^key-[0-9a-f]{16}$`, want)
 		for _, value := range []string{
+			"Bearer " + key + ";1", "Bearer " + key + ",n=1", `Token token="` + key + `"; n=1`, "Token token=\"" + key + "\"\tn=1", `Bearer token="` + key + `",n=1`,
 			key, "bearer  " + key, "BEARER\t" + key + " ", "Token " + key, "ApiKey " + key, "Bearer " + key + " more", `Token token="` + key + `", nonce="x"`,
 			"token=" + key, "Basic " + base64.StdEncoding.EncodeToString([]byte(key+":")), "basic " + base64.StdEncoding.EncodeToString([]byte(":"+key)),
 		} {
@@ -97,7 +98,7 @@ func TestOneKeyHasOneTag(t *testing.T) {
 			require.Equal(t, want, tag, value)
 		}
 		escaped := url.QueryEscape(key)
-		for _, name := range []string{"key=", "alt=sse&key=", "a;key=", "%6bey=", "api-key=", "Access_Token="} {
+		for _, name := range []string{"key=", "alt=sse&key=", "a;key=", "%6bey=", "api-key=", "api.key=", "api+key=", "+key=", "Access_Token="} {
 			query := name + escaped
 			tag, _ := keyOf(t, "", "", query)
 			require.Equal(t, want, tag, query)

@@ -47,7 +47,8 @@ func TestWhatTheProxyCannotSeeDoesNotLeave(t *testing.T) {
 		"too deep":        {400, `{"a":` + deep + `,` + body[1:], nil},
 		"cut off":         {400, body[:len(body)-1], nil},
 		"behind another":  {400, `{}` + body, nil},
-		"UTF-16":          {400, utf16, []string{"Content-Type", "application/json; charset=utf-16"}},
+		"UTF-16":          {415, utf16, []string{"Content-Type", "application/json; charset=utf-16"}},
+		"UTF-7":           {415, `{"max_tokens":1,"+AG0-ax_tokens":5000,"model":"m"}`, []string{"Content-Type", `application/json;CHARSET = "utf-7"`}},
 		"UTF-16, big":     {400, "\x00" + utf16, []string{"Content-Type", "application/octet-stream"}},
 		"UTF-16, mark":    {400, "\xff\xfe" + utf16, []string{"Content-Type", "text/plain"}},
 		"quotes":          {400, strings.ReplaceAll(body, `"`, `'`), nil},
@@ -69,6 +70,10 @@ func TestWhatTheProxyCannotSeeDoesNotLeave(t *testing.T) {
 		require.Empty(t, u.Requests())
 		if c.Cost != "" {
 			require.Contains(t, p.log.String(), "a cost cannot be read")
+		}
+		for _, kind := range []string{`application/json; charset="UTF-8"`, "text/plain;charset=us-ascii;x=y", "application/json"} {
+			res, text := send(t, http.MethodPost, p.url, body, "Content-Type", kind)
+			require.Equal(t, 200, res.StatusCode, text)
 		}
 		for _, coding := range []string{"identity", "", " Identity , identity"} {
 			res, text := send(t, http.MethodPost, p.url, "\ufeff"+body+"\n", "Content-Encoding", coding)

@@ -220,8 +220,16 @@ func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error
 		return proxy.NewError(http.StatusBadRequest, proxy.BadRequest, "the body is UTF-16 or UTF-32, allowed: JSON in UTF-8")
 	}
 	dec := json.NewDecoder(body)
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(r); err != nil {
+	var object json.RawMessage // null would be none, and no error
+	if err := dec.Decode(&object); err != nil {
+		return badJSON(err)
+	}
+	if object[0] != '{' {
+		return badJSON(errNoObject)
+	}
+	of := json.NewDecoder(bytes.NewReader(object))
+	of.DisallowUnknownFields()
+	if err := of.Decode(r); err != nil {
 		return badJSON(err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
@@ -241,6 +249,8 @@ func first(err error) error {
 	}
 	return err
 }
+
+var errNoObject = errors.New("it is no object")
 
 func badJSON(err error) error {
 	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -428,6 +428,8 @@ func TestBodiesInOtherForms(t *testing.T) {
 		{"\ufeff \n{\"tokens\":0}", "identity", 200, ""},
 		{"\ufeff", "", 400, "is not the JSON object"},
 		{"", "", 400, "is not the JSON object"},
+		{" null", "", 400, "is not the JSON object"},
+		{"[]", "", 400, "is not the JSON object"},
 		{"{", "", 400, "is not the JSON object"},
 		{gz.String(), "gzip", 415, `Content-Encoding is \"gzip\", allowed: JSON that is not packed`},
 		{"{}", "br", 415, `Content-Encoding is \"br\", allowed: JSON that is not packed`},
