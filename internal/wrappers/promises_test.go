@@ -25,6 +25,7 @@ type promise struct {
 func every(*kind) bool        { return true }
 func drawing(k *kind) bool    { return !k.source } // for messages that have come
 func denying(k *kind) bool    { return !k.source && !k.outputs }
+func calling(k *kind) bool    { return drawing(k) && !k.batches && !k.sink && !k.outputs } // one call of the handler for each message
 func forwarding(k *kind) bool { return denying(k) && !k.sink && k.name != "stream map, direct" }
 
 func try(t *testing.T, promises map[string]promise) {
@@ -124,6 +125,14 @@ var promises = map[string]promise{
 			require.Equal(t, answered("x/k,l#t y"), e)
 		}
 	}},
+	"a call in flight ends with its handler": {calling, func(t *testing.T, k *kind) {
+		slots, err := throttle.NewInFlight(2)
+		require.NoError(t, err)
+		defer slots.Close()
+		for range 5 {
+			require.Equal(t, answered("handled"), k.one(t, slots, &handler{}, options{}))
+		}
+	}},
 	"a message draws what it costs, before it is handled": {every, func(t *testing.T, k *kind) {
 		for _, cost := range []int{1, 7, 0, -1} {
 			l, o, want := throttletest.New(), options{}, max(cost, 0)
@@ -136,7 +145,7 @@ var promises = map[string]promise{
 			require.Equal(t, want, l.Used(), cost)
 			if !k.source { // which knows it later
 				method := map[bool]throttletest.Method{false: throttletest.Acquire, true: throttletest.TryAcquire}[k.lanes]
-				require.Equal(t, []throttletest.Draw{{Method: method, Cost: want, Granted: want, Used: want}}, l.Draws())
+				require.Equal(t, []throttletest.Draw{{Method: method, Cost: want, Granted: want, Used: want, Settled: calling(k)}}, l.Draws())
 			}
 		}
 	}},

@@ -61,6 +61,7 @@ func (w *stream) MapStream(ctx context.Context, keys []string, d mapstreamsdk.Da
 	case !ok:
 	case w.direct:
 		w.next.MapStream(ctx, keys, d, to)
+		permit.Settle(permit.N())
 	default:
 		w.mapAdmitted(ctx, keys, d, to, permit)
 	}
@@ -129,6 +130,8 @@ func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
 	}
 	if w.ExemptDropped && p.onlyDrops() {
 		w.Gate.Exempt(permit) // the zero permit with PerOutput
+	} else {
+		permit.Settle(permit.N()) // a call in flight has ended
 	}
 	close(p.to)
 }

@@ -44,6 +44,8 @@ func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.M
 	out := w.next.Map(ctx, keys, d)
 	if w.ExemptDropped && admission.OnlyDrops(out.Items()) {
 		w.Gate.Exempt(permit)
+	} else {
+		permit.Settle(permit.N()) // a call in flight has ended
 	}
 	return out
 }

@@ -61,6 +61,8 @@ func (t *transformer) Transform(ctx context.Context, keys []string, d transforms
 	out := t.next.Transform(ctx, keys, d)
 	if t.ExemptDropped && admission.OnlyDrops(out.Items()) {
 		t.Gate.Exempt(permit)
+	} else {
+		permit.Settle(permit.N()) // a call in flight has ended
 	}
 	return out
 }
