@@ -95,7 +95,7 @@ func newRareWorld(t *testing.T, seed uint64) *rareWorld {
 func (w *rareWorld) join(id, state string, busy, steady bool) {
 	w.pods++
 	r := rand.New(rand.NewPCG(w.plan.seed, uint64(1000+w.pods)))
-	p := &rarePod{id: id, busy: busy, link: newLink(w.server, &w.plan, r)}
+	p := &rarePod{id: id, busy: busy, link: newLink(w.server, &w.plan, rand.New(rand.NewPCG(w.plan.seed, uint64(2000+w.pods))))}
 	m, err := consensus.Join(w.ctx, p.link, "pool", consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(w.t, err)
 	p.th, err = throttle.New(w.plan.limit, throttle.WithSharer(m), throttle.OnClose(m.Leave), throttle.WithQuotas(w.quotas))
