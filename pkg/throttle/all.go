@@ -126,7 +126,7 @@ func (j *multi) Acquire(ctx context.Context, n int) (Permit, error) { return j.a
 // AcquireUpTo waits until one token of each limiter is granted, and takes as many
 // as all have, at most n; see Limiter and All.
 func (j *multi) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
-	return j.acquire(ctx, n, true)
+	return j.acquire(ctx, min(n, maxTokens), true)
 }
 
 func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
