@@ -332,8 +332,9 @@ func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known
 	}
 	s.roll(now)
 	d, why = s.till.due(now, n), limit.ReasonQuota
-	if left, by := s.budget(); by != nil && left < n {
-		if wait := by.end.Sub(s.wall(now)); wait > d {
+	for i := range s.budgets {
+		b := &s.budgets[i]
+		if wait := b.end.Sub(s.wall(now)); b.Then != limit.Lower && b.left() < n && wait > d {
 			d, why = wait, limit.ReasonBudget
 		}
 	}
