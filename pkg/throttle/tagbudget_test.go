@@ -32,3 +32,22 @@ func TestSpentBudgetsRefuseUntilTheLastWindowEnds(t *testing.T) {
 		require.InDelta(t, 13*time.Hour, throttled(t, err).RetryAfter, float64(time.Second))
 	})
 }
+
+// Processors that know nothing of each other share no budget: a draw above the part of one would wait for ever.
+func TestReplicasRefuseBudgets(t *testing.T) {
+	half, err := Replicas(2)
+	require.NoError(t, err)
+	alone, err := Replicas(1)
+	require.NoError(t, err)
+	some := Quota{Total: 10, Budgets: []Budget{{Amount: 100, Per: limit.Day}}}
+	for setting, q := range map[string]Quotas{
+		"tags.a":   {Tags: map[string]Quota{"a": some}},
+		"match[1]": {Match: []QuotaPattern{{Tag: "b/*"}, {Tag: "c/*", Quota: some}}},
+		"other":    {Other: some},
+	} {
+		_, err := New(Limit{Max: 100}, WithSharer(half), WithQuotas(q))
+		require.EqualError(t, err, "throttle: quotas."+setting+".budgets has length 1, allowed: 0 with Replicas above 1, which share no budget")
+		whole(t, Limit{Max: 100}, WithSharer(alone), WithQuotas(q))
+	}
+	whole(t, Limit{Max: 100}, WithSharer(half), WithQuotas(Quotas{Other: Quota{Total: 10}}))
+}
