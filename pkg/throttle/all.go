@@ -126,7 +126,7 @@ func (j *multi) Acquire(ctx context.Context, n int) (Permit, error) { return j.a
 // AcquireUpTo waits until one token of each limiter is granted, and takes as many
 // as all have, at most n; see Limiter and All.
 func (j *multi) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
-	return j.acquire(ctx, n, true)
+	return j.acquire(ctx, min(n, maxTokens), true)
 }
 
 func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
@@ -163,19 +163,22 @@ func (g *bundle) settle(_ int64, _, used int) {
 	if !g.done.CompareAndSwap(false, true) {
 		return
 	}
-	dropped := 0 // of the charge, by the limit of the tags that follow it
+	var dropped drops
 	for i, p := range g.permits {
 		c := &g.children[i]
-		if !c.attached {
-			dropped = 0
-		}
 		switch cost := c.price(max(used, 0)); {
 		case used < 0:
 			p.Cancel()
+		case p.n == 0 && cost > 0 && c.native != nil:
+			of := c.native.common()
+			dropped.put(of, c.native.book(min(cost, maxTokens), dropped[of]))
 		case p.n > 0:
+			if by, ok := p.by.(debtor); ok && c.native != nil {
+				of := c.native.common()
+				dropped.put(of, by.settleBeside(p.pos, p.n, cost, dropped[of]))
+				continue
+			}
 			p.Settle(cost)
-		case cost > 0 && c.native != nil:
-			dropped = c.native.book(min(cost, maxTokens), dropped)
 		}
 	}
 }

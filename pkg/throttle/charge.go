@@ -142,18 +142,16 @@ var ErrNotCharged = errors.New("numathrottle: a limiter that is not of package t
 
 // book books n tokens at all limiters; a negative n gives tokens back. It returns false if a limiter could not be charged.
 func book(children []child, n int) bool {
-	all, dropped := true, 0
+	all, dropped := true, drops(nil)
 	for i := range children {
 		p := &children[i]
-		if !p.attached {
-			dropped = 0
-		}
 		switch price := min(p.price(max(n, -n)), maxTokens); {
 		case price <= 0:
 		case p.native != nil && n > 0:
-			dropped = p.native.book(price, dropped)
+			of := p.native.common()
+			dropped.put(of, p.native.book(price, dropped[of]))
 		case p.native != nil:
-			p.native.book(-price, 0)
+			p.native.book(-price, drop{})
 		case n > 0 && !chargeOther(p.limiter, price):
 			all = false
 		}
@@ -170,11 +168,12 @@ func chargeOther(l Limiter, n int) bool {
 	return ok
 }
 
-func (t rateSource) book(n, _ int) (dropped int) {
+func (t rateSource) book(n int, _ drop) drop {
+	dropped := 0
 	t.gate.Lock()
 	if t.gate.Closed.Load() {
 		t.gate.Unlock()
-		return 0
+		return drop{}
 	}
 	now := t.gate.Now()
 	t.level(now)
@@ -191,6 +190,5 @@ func (t rateSource) book(n, _ int) (dropped int) {
 	t.retime(now)
 	t.serve(now)
 	t.gate.Unlock()
-	t.noteDropped(t.gate.Tag, dropped)
-	return dropped
+	return t.droppedBy(t.gate.Tag, dropped)
 }

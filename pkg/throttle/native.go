@@ -28,9 +28,9 @@ type native interface {
 	position() uint64
 	// common returns the gate of the limiter.
 	common() *gate.Gate
-	// book books n tokens used without a draw; a negative n gives tokens back. unbooked is how many of them the limit dropped as debt before
-	// its tags; book returns that with its own.
-	book(n, unbooked int) (dropped int)
+	// book books n tokens used without a draw; a negative n gives tokens back. of is what the limit and other tags of it have dropped as
+	// debt; book returns that with its own.
+	book(n int, of drop) drop
 	// part returns the limiter as a part of an attempt.
 	part() part
 }

@@ -70,15 +70,20 @@ func (j *multi) closedPart(ctx context.Context) error {
 			}
 			continue
 		}
-		if _, ok := p.limiter.TryAcquire(0); ok {
+		if _, is := unwrapTo[rated](p.limiter); is { // it never closes, and takes no token back
 			continue
 		}
-		brief, cancel := context.WithTimeout(ctx, askEvery) // bounds a limiter that waits against its promise
-		_, err := p.limiter.Acquire(brief, 0)
-		cancel()
-		if errors.Is(err, ErrClosed) {
-			return err
+		q, ok := p.limiter.TryAcquire(0)
+		if !ok {
+			brief, cancel := context.WithTimeout(ctx, askEvery) // bounds a limiter that waits against its promise
+			var err error
+			q, err = p.limiter.Acquire(brief, 0)
+			cancel()
+			if errors.Is(err, ErrClosed) {
+				return err
+			}
 		}
+		q.Cancel() // a draw of nothing may hold a slot
 	}
 	return nil
 }

@@ -178,3 +178,47 @@ func TestWhatALimiterShows(t *testing.T) {
 		require.True(t, paused)
 	})
 }
+
+// calling is a type that embeds an *InFlight.
+type calling struct{ *InFlight }
+
+// To learn whether a limiter of elsewhere is closed, a waiting caller takes nothing from it for longer than the question.
+func TestAWaiterInAllKeepsNothingOfAnotherLimiter(t *testing.T) {
+	for name, busy := range map[string]time.Duration{"free": 0, "freed while it is asked": 1500 * time.Millisecond} {
+		t.Run("slots, "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, slots := whole(t, Limit{Max: 1, Per: 3 * time.Second, Burst: 1}), flight(t, 1)
+				if busy > 0 {
+					p := take(t, slots, 1)
+					time.AfterFunc(busy, p.Cancel)
+				}
+				began := time.Now()
+				wait := beginWith(All(th, calling{slots}).Acquire, 1, 0)
+				time.Sleep(2500 * time.Millisecond)
+				require.Equal(t, 1, freeSlots(slots))
+				time.Sleep(time.Second)
+				r := wait.end(t)
+				require.NoError(t, r.err)
+				require.InDelta(t, 3*time.Second, r.at.Sub(began), float64(longestPause))
+				r.permit.Settle(1)
+				require.Equal(t, 1, freeSlots(slots))
+			})
+		})
+	}
+	for name, around := range map[string]func(Limiter) Limiter{
+		"as it is": func(l Limiter) Limiter { return l },
+		"shown":    func(l Limiter) Limiter { return shown{l} },
+	} {
+		t.Run("a rate, "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &handRate{tokens: 10, burst: 10}
+				l := All(whole(t, Limit{Max: 1, Per: time.Hour}), around(FromRate(r)))
+				for range 3 {
+					defer beginWith(l.Acquire, 1, 0).cancel()
+				}
+				time.Sleep(5 * time.Second)
+				require.Equal(t, 10, r.tokens)
+			})
+		})
+	}
+}

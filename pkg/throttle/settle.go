@@ -45,9 +45,14 @@ func (t *rateLimiter) turnPage(old *page, pos int64) *page {
 
 // settle is called by Permit.Settle.
 func (p *page) settle(pos int64, n, used int) {
-	if p.once(pos) && used != n {
-		p.t.noteDropped("", p.t.correct(pos, n, min(max(used, 0), maxTokens)))
+	p.settleBeside(pos, n, max(used, 0), drop{})
+}
+
+func (p *page) settleBeside(pos int64, n, used int, _ drop) drop {
+	if !p.once(pos) || used == n {
+		return drop{}
 	}
+	return p.t.droppedBy("", p.t.correct(pos, n, min(used, maxTokens)))
 }
 
 // once reports whether the permit at a position is settled now for the first time.

@@ -140,7 +140,7 @@ func (f slotSource) Untake(w *waiter, p Permit) {
 	}
 }
 
-func (f slotSource) book(int, int) int { return 0 } // a finished call has no slot
+func (f slotSource) book(int, drop) drop { return drop{} } // a finished call has no slot
 
 func (f slotSource) noteRefused(n int, _ bool) {
 	f.gate.Refused.Add(int64(min(n, f.max)))

@@ -49,9 +49,9 @@ func (c laneSource) watch(ctx context.Context, r Reason, n int) (over func(n int
 
 func (c laneSource) errorOf(r limit.Refusal) *Error { return c.l.errorOf(r) }
 
-func (c laneSource) book(n, _ int) (dropped int) {
+func (c laneSource) book(n int, of drop) drop {
 	c.l.set.plan.tick()
-	return c.rateSource.book(n, 0)
+	return c.rateSource.book(n, of)
 }
 
 // Throttled reports whether a draw of one token of the limiter's tags would have to wait, and why.

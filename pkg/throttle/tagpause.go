@@ -190,7 +190,7 @@ func (l pauseSource) peek(int) bool                        { return l.AtHand(nil
 func (l pauseSource) take(n int) (Permit, bool)            { return l.Take(nil, n) }
 func (l pauseSource) untake(Permit)                        {}
 func (l pauseSource) why(n int) Reason                     { return whyNow(l, n) }
-func (l pauseSource) book(_, unbooked int) int             { return unbooked }
+func (l pauseSource) book(_ int, of drop) drop             { return of }
 
 func (l pauseSource) noteRefused(n int, _ bool) { l.noteHeld(n) }
 

@@ -1,7 +1,10 @@
 package throttle
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -36,6 +39,7 @@ const (
 
 // WithQuotas gives tags quotas inside the limit: see Throttle.ForTag. Without it tags are only names, and all share the limit as they come.
 // New returns an error that names every field of q out of bounds. Max 0 is an error too: there is nothing to divide.
+// So are budgets with Replicas above 1, whose processors do not know what the others have spent.
 //
 // With quotas the draws of the Throttle itself have no tag: they count for Quotas.Other.
 func WithQuotas(q Quotas) Option { return func(o *settings) { o.quotas = &q } }
@@ -60,9 +64,32 @@ func (t *Throttle) checkQuotas() error {
 	if err := t.limit.CheckQuotas(*t.quotas); err != nil {
 		return err
 	}
+	if s, is := t.sharer.(*Static); is && s.share < WholeShare {
+		if err := refuseBudgets(t.quotas); err != nil {
+			return err
+		}
+	}
 	q := t.quotas.WithDefaults(t.limit.Per)
 	t.quotas = &q
 	return nil
+}
+
+// refuseBudgets returns an error that names every budget of q, for processors that don't know what the others have spent; nil: there is none.
+func refuseBudgets(q *Quotas) error {
+	var errs []error
+	refuse := func(setting string, q Quota) {
+		if n := len(q.Budgets); n > 0 {
+			errs = append(errs, fmt.Errorf("throttle: quotas.%s.budgets has length %d, allowed: 0 with Replicas above 1, which share no budget", setting, n))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Tags)) {
+		refuse("tags."+name, q.Tags[name])
+	}
+	for i := range q.Match {
+		refuse(fmt.Sprintf("match[%d]", i), q.Match[i].Quota)
+	}
+	refuse("other", q.Other)
+	return errors.Join(errs...)
 }
 
 // SetQuotas replaces the quotas in force, because a pool has changed them. The new ones are valid and have their defaults filled in. The

@@ -86,14 +86,19 @@ func (g *tag) settled(d stockOrigin, n, used, unbooked int) (dropped int) {
 	return dropped
 }
 
-func (g stockSource) book(n, unbooked int) (dropped int) {
+// dropped counts what the tag drops beyond of: n tokens in all.
+func (g *tag) dropped(n int, of drop) drop {
+	g.t.noteDropped(g.name, n-of.most)
+	of.most = max(of.most, n)
+	return of
+}
+
+func (g stockSource) book(n int, of drop) drop {
 	if n > 0 {
 		g.mu.Lock()
 		g.calls++
 		g.mu.Unlock()
-		dropped = g.settled(&stock.Draw{}, 0, n, unbooked)
-		g.t.noteDropped(g.name, dropped-unbooked) // the limit has noted its own
-		return max(dropped, unbooked)
+		return g.dropped(g.settled(&stock.Draw{}, 0, n, of.own), of)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,5 +107,5 @@ func (g stockSource) book(n, unbooked int) (dropped int) {
 	g.pace.spend(now, n)
 	g.stock.Repay(now, int64(-n))
 	g.changed(now)
-	return 0
+	return of
 }

@@ -321,5 +321,9 @@ type stockDraw struct {
 }
 
 func (d *stockDraw) settle(_ int64, n, used int) {
-	d.tag.t.noteDropped(d.tag.name, d.tag.settled(d.draw, n, max(used, 0), 0))
+	d.settleBeside(0, n, max(used, 0), drop{})
+}
+
+func (d *stockDraw) settleBeside(_ int64, n, used int, of drop) drop {
+	return d.tag.dropped(d.tag.settled(d.draw, n, used, of.own), of)
 }

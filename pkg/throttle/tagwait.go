@@ -23,7 +23,7 @@ func (l *tagView) Acquire(ctx context.Context, n int) (Permit, error) {
 // AcquireUpTo waits until at least one token is granted; see Limiter and Throttle.AcquireUpTo.
 func (l *tagView) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 	l.set.plan.tick()
-	return l.wait(ctx, n, true)
+	return l.wait(ctx, min(n, maxTokens), true)
 }
 
 // wait waits for all that the draw needs, or for the limit alone while nothing else may hold it back.

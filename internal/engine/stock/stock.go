@@ -14,7 +14,7 @@ type Terms struct {
 	Quota limit.Quota
 	// Pooled says that the tokens come in lots.
 	Pooled bool
-	// Part is the part of the quota that is this process's own, without a pool: above 0 to 1.
+	// Part is the part of the quota that is this process's own, without a pool: above 0 to 1, and 1 with budgets.
 	Part float64
 	// Debt is for how long debt can hold draws back. 0: three times Per of the quota, and at least ten minutes.
 	Debt time.Duration
@@ -79,7 +79,6 @@ func New(t Terms) *Stock {
 		s.till = till{total: part(total), per: per, burst: part(burst)}
 	}
 	for _, b := range q.Budgets {
-		b.Amount = part(b.Amount)
 		s.budgets = append(s.budgets, localBudget{Budget: b})
 	}
 	return s
@@ -332,8 +331,9 @@ func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known
 	}
 	s.roll(now)
 	d, why = s.till.due(now, n), limit.ReasonQuota
-	if left, by := s.budget(); by != nil && left < n {
-		if wait := by.end.Sub(s.wall(now)); wait > d {
+	for i := range s.budgets {
+		b := &s.budgets[i]
+		if wait := b.end.Sub(s.wall(now)); b.Then != limit.Lower && b.left() < n && wait > d {
 			d, why = wait, limit.ReasonBudget
 		}
 	}

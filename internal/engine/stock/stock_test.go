@@ -167,3 +167,19 @@ func TestABudgetIsSpentOnlyIfThePoolSaysSo(t *testing.T) {
 	s.Grant(limit.TagGrant{Needed: true}, 0, 0, 0)
 	require.Equal(t, limit.ReasonQuota, why(), "it has a total")
 }
+
+// Two budgets that are spent are both over when the later one ends.
+func TestDueAfterTheLastOfSpentBudgets(t *testing.T) {
+	for name, order := range map[string][]limit.Period{"short first": {limit.Hour, limit.Day}, "long first": {limit.Day, limit.Hour}} {
+		var q limit.Quota
+		for _, per := range order {
+			q.Budgets = append(q.Budgets, limit.Budget{Amount: 10, Per: per, Zone: "UTC"})
+		}
+		q.Budgets = append(q.Budgets, limit.Budget{Amount: 1, Per: limit.Month, Zone: "UTC", Then: limit.Lower})
+		s := New(Terms{Quota: q.WithDefaults(0), Part: 1, Wall: time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)})
+		_, ok := s.Take(0, 10)
+		require.True(t, ok)
+		wait, why, known := s.Due(0, 1)
+		require.Equal(t, []any{13 * time.Hour, limit.ReasonBudget, true}, []any{wait, why, known}, name)
+	}
+}
