@@ -153,6 +153,21 @@ func TestCallsCostWhatTheyUsed(t *testing.T) {
 	}
 }
 
+// A call that was sent, and has no answer, may have cost something, whatever becomes of calls that are not sent.
+func TestCallsWithoutAnAnswerCostWhatTheyDrew(t *testing.T) {
+	at := brokenServer(t, "")
+	for _, action := range []deniedAction{waitOnDenied, nackOnDenied} {
+		s := priced(func(s *settings) { s.BaseURL, s.MaxAttempts, s.OnDenied, s.MaxWait = at, 1, action, time.Minute })
+		budget := throttletest.New()
+		h, err := newHandler(s, throttletest.New(), nil, discard())
+		require.NoError(t, err)
+		h.purse = &purse{prices: s.Prices, budget: budget, log: discard()}
+		require.Equal(t, "failed", ask(t.Context(), t, h, "x").Error.Code, action)
+		require.Len(t, budget.Draws(), 1)
+		require.Equal(t, 201, budget.Draws()[0].Used, action)
+	}
+}
+
 // While a call waits for its own limits and is given up, its money goes back.
 func TestMoneyOfCallsThatAreNotSentGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
