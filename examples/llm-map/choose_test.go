@@ -261,6 +261,30 @@ func TestNackWhenNoDeploymentCanServe(t *testing.T) {
 	})
 }
 
+// Frozen pools are waited for, of the deployments or of the budget.
+func TestFrozenPoolsOfManyDeploymentsAreWaitedFor(t *testing.T) {
+	frozen := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonFrozen, RetryAfter: 15 * time.Second})
+	for _, budget := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			script := []throttletest.Step{frozen, frozen, throttletest.Grant()}
+			money := throttletest.New()
+			if budget {
+				script, money = nil, throttletest.New(script...)
+			}
+			c := newChoice(t, answers(says("a", 1, 1)), answers(says("b", 1, 1)), throttletest.New(script...), throttletest.New(script...),
+				func(s *settings) { s.OnDenied, s.MaxWait = nackOnDenied, 5*time.Second })
+			c.purse = &purse{prices: map[string]price{"m": {Input: "1", Output: "2"}}, budget: money, log: discard()}
+			began := time.Now()
+			require.Equal(t, "a", ask(t.Context(), t, c.handler, "x").Deployment)
+			require.Equal(t, 15*time.Second, time.Since(began))
+			c.requirePermits(t)
+			for _, d := range money.Draws() {
+				require.True(t, d.Settled || d.Err != nil)
+			}
+		})
+	}
+}
+
 // A wait for the first deployment leaves time for the others.
 func TestMaxWaitIsEnoughForAllDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
