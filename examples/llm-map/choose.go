@@ -65,7 +65,10 @@ func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (
 			}
 			return result{}, o.err
 		case invalid:
-			return o.resultOf(d, attempts), nil
+			if !o.tooLarge {
+				return o.resultOf(d, attempts), nil
+			}
+			s.lost[d] = o
 		case stop:
 			if errors.Is(o.err, errBudget) {
 				return o.resultOf(d, attempts-1), nil

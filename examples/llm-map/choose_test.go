@@ -235,6 +235,32 @@ func TestPromptsThatAreTooLargeForADeployment(t *testing.T) {
 	c.requirePermits(t)
 }
 
+// A call above the whole limit of a deployment goes to the next, and holds nobody back; for all, it is an error.
+func TestCallsAboveTheLimitOfADeployment(t *testing.T) {
+	for _, status := range []int{413, 429, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newChoice(t, answers(refuses(status, "", aboveLimit), says("a", 1, 1)), answers(says("b", 1, 1), refuses(status, "", aboveLimit)),
+				throttletest.New(), throttletest.New(), nil)
+			began := time.Now()
+			require.Equal(t, "b 2", deploymentOf(ask(t.Context(), t, c.handler, "x")), status)
+			require.Equal(t, "a 1", deploymentOf(ask(t.Context(), t, c.handler, "x")), status)
+			c.a.answers = c.a.answers[:1]
+			r := ask(t.Context(), t, c.handler, "x")
+			require.Equal(t, "rate_limit_exceeded", r.Error.Code)
+			require.Equal(t, "a 2", deploymentOf(r))
+			require.Zero(t, time.Since(began))
+			c.requirePermits(t)
+
+			one := mustHandler(t, testSettings(nil), nil, answers(refuses(status, "", aboveLimit)), nil)
+			r = ask(t.Context(), t, one, "x")
+			require.Equal(t, "rate_limit_exceeded 1", fmt.Sprint(r.Error.Code, " ", r.Attempts))
+			require.Zero(t, time.Since(began))
+		})
+	}
+}
+
+func deploymentOf(r result) string { return fmt.Sprint(r.Deployment, " ", r.Attempts) }
+
 // A deployment without a key sends nothing, and keeps no permit.
 func TestADeploymentWithoutAKey(t *testing.T) {
 	c := newChoice(t, answers(says("a", 1, 1)), answers(says("b", 1, 1)), throttletest.New(), throttletest.New(), nil)

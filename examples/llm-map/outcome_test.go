@@ -18,6 +18,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
+// aboveLimit is what OpenAI says of a request above the limit of a minute, with 429.
+const aboveLimit = `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000. ` +
+	`The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}`
+
 // Every kind of answer, through the real client and a real connection.
 func TestJudge(t *testing.T) {
 	const rate = `{"error":{"message":"Rate limit reached","type":"tokens","code":"rate_limit_exceeded"}}`
@@ -66,6 +70,8 @@ func TestJudge(t *testing.T) {
 			refuses(413, "", `{"error":{"message":"Request too large: Limit 6000, Requested 9163","type":"tokens","code":"rate_limit_exceeded"}}`),
 			invalid, "rate_limit_exceeded",
 		},
+		{"above the limit of a minute, with 429", openAI, refuses(429, "", aboveLimit), invalid, "rate_limit_exceeded"},
+		{"above the limit of a minute, in an answer", openAI, refuses(200, "", aboveLimit), invalid, "rate_limit_exceeded"},
 		{
 			"a call above the budget, with a sentence", selfHosted,
 			refuses(402, "", `{"error":{"message":"Insufficient credits","code":"too_expensive","metadata":{"reason":"weight_exceeds_budget"}}}`),
