@@ -170,7 +170,7 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	if denial := h.denial(w, err); denial != nil {
 		return nil, resp, outcome{verdict: denied, err: denial}
 	}
-	o = judge(ctx, err)
+	o = p.judge(ctx, err)
 	p.note(&resp, &o)
 	return p.deployment, resp, o
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -124,6 +125,51 @@ func TestJudge(t *testing.T) {
 			require.NotContains(t, o.text, canary)
 			require.Equal(t, c.verdict == answered, o.text == "")
 		})
+	}
+}
+
+// A limit that follows the service holds nobody else back for a short time, or an unknown one. The refused message itself waits.
+func TestARefusedMessageWaitsWithAnAdaptiveLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		after string
+		waits []time.Duration // at least; at most half as long again
+	}{
+		"told":     {"Retry-After: 2", []time.Duration{2 * time.Second, 2 * time.Second}},
+		"not told": {"", []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}},
+	} {
+		for n := 1; n <= 2; n++ { // deployments
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var script []answer
+					for range c.waits {
+						script = append(script, refuses(429, c.after, ""))
+					}
+					hosts := byHost{}
+					var targets []target
+					for i := range n {
+						host := fmt.Sprint(i)
+						hosts[host] = answers(append(script, says("hi", 1, 1))...)
+						l, err := throttle.New(throttle.Limit{Max: 1_000_000, Per: time.Minute, Adaptive: true})
+						require.NoError(t, err)
+						defer func() { require.NoError(t, l.Close()) }()
+						s := testSettings(func(s *settings) { s.Deployment, s.BaseURL = host, "http://"+host })
+						targets = append(targets, target{s, l})
+					}
+					time.Sleep(time.Minute) // the limits start slowly
+					h, err := newHandlerOf(targets[0].settings, targets, inMemory{hosts}, discard())
+					require.NoError(t, err)
+					require.Equal(t, "hi", ask(t.Context(), t, h, "x").Text)
+					e, ok := hosts["0"].(*endpoint)
+					require.True(t, ok)
+					require.GreaterOrEqual(t, e.count(), len(c.waits), "of several deployments another may answer first")
+					for i, wait := range c.waits[:e.count()-1] {
+						waited := e.at[i+1].Sub(e.at[i])
+						require.GreaterOrEqual(t, waited, wait)
+						require.LessOrEqual(t, waited, wait*3/2+100*time.Millisecond)
+					}
+				})
+			})
+		}
 	}
 }
 
