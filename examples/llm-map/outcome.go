@@ -127,7 +127,7 @@ func judgeRefusal(r httpthrottle.Refusal, err error) outcome {
 // judgeStatus judges a response that is not a refusal, by its status.
 func judgeStatus(status int, f *chat.Fault, err error) outcome {
 	o := outcome{
-		verdict: verdictOf(status), tooLarge: tooLargeFor(status), code: f.Code, words: f.Words, err: err,
+		verdict: verdictOf(statusBy(status, f.Code)), tooLarge: tooLargeFor(status), code: f.Code, words: f.Words, err: err,
 		text: fmt.Sprintf("the endpoint answered with status %d", status),
 	}
 	if o.code == "" {
@@ -142,6 +142,20 @@ func judgeStatus(status int, f *chat.Fault, err error) outcome {
 		o.text += " (see the setting maxTokensField)"
 	}
 	return o
+}
+
+// statusBy returns the status that a code implies beside one that providers use for several faults; else the same status.
+func statusBy(status int, code string) int {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+	default:
+		return status
+	}
+	switch implied := chat.StatusOf(code); implied {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
+		return implied
+	}
+	return status
 }
 
 // orSpent returns the outcome of a spent budget if the error indicates one, else the same outcome.
