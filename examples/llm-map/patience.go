@@ -46,7 +46,7 @@ func begin(ctx context.Context) context.Context {
 
 // A sending context is that of a message, with the values of a request.
 type sending struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 
 	values context.Context //nolint:containedctx // only for its values
 }

@@ -115,7 +115,7 @@ func TestASentCallEndsWithItsAttempt(t *testing.T) {
 				time.AfterFunc(time.Minute, endMessage)
 			}
 			began := time.Now()
-			_, err := a.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)) //nolint:bodyclose // it has none
+			_, err := a.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 			require.ErrorIs(t, err, context.Canceled)
 			require.Equal(t, []time.Duration{s.MaxWait / 2, time.Minute}[by], time.Since(began))
 			endAttempt()
