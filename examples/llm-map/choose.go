@@ -65,7 +65,10 @@ func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (
 			}
 			return result{}, o.err
 		case invalid:
-			return o.resultOf(d, attempts), nil
+			if !o.tooLarge {
+				return o.resultOf(d, attempts), nil
+			}
+			s.lost[d] = o
 		case stop:
 			if errors.Is(o.err, errBudget) {
 				return o.resultOf(d, attempts-1), nil
@@ -81,6 +84,12 @@ func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (
 			}
 			s.notBefore(d, 0)
 		case overload, wait:
+			if d == nil { // no deployment was called
+				if err := sleep(ctx, o.after); err != nil {
+					return result{}, err
+				}
+				continue
+			}
 			s.notBefore(d, o.after)
 		}
 	}
@@ -126,7 +135,7 @@ func (o outcome) resultOf(d *deployment, attempts int) result {
 	return r
 }
 
-// callAnywhere makes one call, to the deployment that can take it first.
+// callAnywhere makes one call, to the deployment that can take it first; d is nil if no call can be made now.
 func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, resp chat.Answer, o outcome) {
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
@@ -140,11 +149,14 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	if denial := h.denial(w, err); denial != nil {
 		return nil, resp, outcome{verdict: denied, err: denial}
 	}
+	_, throttled := errors.AsType[*throttle.Error](err)
 	switch {
 	case errors.Is(err, errBudget):
 		return h.deployments[0], resp, spentOutcome()
 	case tooLarge(err):
 		return h.deployments[0], resp, judge(ctx, err)
+	case throttled:
+		return nil, resp, judge(ctx, err)
 	case err != nil:
 		return nil, resp, outcome{verdict: ended, err: err}
 	}
@@ -158,7 +170,7 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	if denial := h.denial(w, err); denial != nil {
 		return nil, resp, outcome{verdict: denied, err: denial}
 	}
-	o = judge(ctx, err)
+	o = p.judge(ctx, err)
 	p.note(&resp, &o)
 	return p.deployment, resp, o
 }

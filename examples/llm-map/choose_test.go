@@ -235,6 +235,32 @@ func TestPromptsThatAreTooLargeForADeployment(t *testing.T) {
 	c.requirePermits(t)
 }
 
+// A call above the whole limit of a deployment goes to the next, and holds nobody back; for all, it is an error.
+func TestCallsAboveTheLimitOfADeployment(t *testing.T) {
+	for _, status := range []int{413, 429, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newChoice(t, answers(refuses(status, "", aboveLimit), says("a", 1, 1)), answers(says("b", 1, 1), refuses(status, "", aboveLimit)),
+				throttletest.New(), throttletest.New(), nil)
+			began := time.Now()
+			require.Equal(t, "b 2", deploymentOf(ask(t.Context(), t, c.handler, "x")), status)
+			require.Equal(t, "a 1", deploymentOf(ask(t.Context(), t, c.handler, "x")), status)
+			c.a.answers = c.a.answers[:1]
+			r := ask(t.Context(), t, c.handler, "x")
+			require.Equal(t, "rate_limit_exceeded", r.Error.Code)
+			require.Equal(t, "a 2", deploymentOf(r))
+			require.Zero(t, time.Since(began))
+			c.requirePermits(t)
+
+			one := mustHandler(t, testSettings(nil), nil, answers(refuses(status, "", aboveLimit)), nil)
+			r = ask(t.Context(), t, one, "x")
+			require.Equal(t, "rate_limit_exceeded 1", fmt.Sprint(r.Error.Code, " ", r.Attempts))
+			require.Zero(t, time.Since(began))
+		})
+	}
+}
+
+func deploymentOf(r result) string { return fmt.Sprint(r.Deployment, " ", r.Attempts) }
+
 // A deployment without a key sends nothing, and keeps no permit.
 func TestADeploymentWithoutAKey(t *testing.T) {
 	c := newChoice(t, answers(says("a", 1, 1)), answers(says("b", 1, 1)), throttletest.New(), throttletest.New(), nil)
@@ -259,6 +285,30 @@ func TestNackWhenNoDeploymentCanServe(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), 7*time.Second)
 		c.requirePermits(t)
 	})
+}
+
+// Frozen pools are waited for, of the deployments or of the budget.
+func TestFrozenPoolsOfManyDeploymentsAreWaitedFor(t *testing.T) {
+	frozen := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonFrozen, RetryAfter: 15 * time.Second})
+	for _, budget := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			script := []throttletest.Step{frozen, frozen, throttletest.Grant()}
+			money := throttletest.New()
+			if budget {
+				script, money = nil, throttletest.New(script...)
+			}
+			c := newChoice(t, answers(says("a", 1, 1)), answers(says("b", 1, 1)), throttletest.New(script...), throttletest.New(script...),
+				func(s *settings) { s.OnDenied, s.MaxWait = nackOnDenied, 5*time.Second })
+			c.purse = &purse{prices: map[string]price{"m": {Input: "1", Output: "2"}}, budget: money, log: discard()}
+			began := time.Now()
+			require.Equal(t, "a", ask(t.Context(), t, c.handler, "x").Deployment)
+			require.Equal(t, 15*time.Second, time.Since(began))
+			c.requirePermits(t)
+			for _, d := range money.Draws() {
+				require.True(t, d.Settled || d.Err != nil)
+			}
+		})
+	}
 }
 
 // A wait for the first deployment leaves time for the others.

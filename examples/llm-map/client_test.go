@@ -234,17 +234,20 @@ func TestNoKeyComesBack(t *testing.T) {
 					raw = fmt.Sprintf(head, len(body)) + "\r\n\r\n" + body
 				}
 				at := brokenServer(t, raw)
-				log := &testkit.Book{}
-				s := testSettings(func(s *settings) {
-					s.BaseURL, s.MaxAttempts, s.APIKey = at, 1, program.Credential{Text: numathrottle.NewSecret(key)}
-				})
-				h, err := newHandler(s, throttletest.New(), nil, log.Logger())
-				require.NoError(t, err)
-				r := ask(t.Context(), t, h, "x")
-				require.NotNil(t, r.Error)
-				all := fmt.Sprint(*r.Error) + log.String()
-				for _, part := range append(slices.Collect(maps.Values(encoded)), left) {
-					require.NotContains(t, all, part)
+				for _, denied := range []deniedAction{waitOnDenied, nackOnDenied} {
+					log := &testkit.Book{}
+					s := testSettings(func(s *settings) {
+						s.BaseURL, s.MaxAttempts, s.APIKey = at, 1, program.Credential{Text: numathrottle.NewSecret(key)}
+						s.OnDenied, s.MaxWait = denied, time.Minute
+					})
+					h, err := newHandler(s, throttletest.New(), nil, log.Logger())
+					require.NoError(t, err)
+					r := ask(t.Context(), t, h, "x")
+					require.NotNil(t, r.Error)
+					all := fmt.Sprint(*r.Error) + log.String()
+					for _, part := range append(slices.Collect(maps.Values(encoded)), left) {
+						require.NotContains(t, all, part, denied)
+					}
 				}
 			})
 		}

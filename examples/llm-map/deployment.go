@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ type deployment struct {
 	settings settings
 	client   *client
 	limiter  throttle.Limiter // nil: no limit
+	adaptive bool             // the limit follows the provider
 	// outputs learns the length of answers if they are unbounded.
 	outputs *throttle.Estimator
 	gate    gate
@@ -40,14 +42,14 @@ func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *
 	if s.Deployment != "" {
 		log = log.With("deployment", s.Deployment)
 	}
-	d := &deployment{settings: s, outputs: outputs, log: log}
+	adaptive := throttle.Adaptive(l)
+	d := &deployment{settings: s, adaptive: adaptive, outputs: outputs, log: log}
 	if !throttle.Unlimited(l) {
 		d.limiter = l
 	}
 	drawn := d.limiter
 	var opts []httpthrottle.Option
 	if oneOfMany {
-		adaptive := throttle.Adaptive(l)
 		d.pause = &httpthrottle.Pause{ToldOnly: adaptive, Max: s.MaxPause}
 		opts = append(opts, httpthrottle.WithFeedback(&told{pause: d.pause, limiter: d.limiter, most: s.MaxPause, adaptive: adaptive}))
 		if drawn != nil {
@@ -111,6 +113,16 @@ func (d *deployment) noKey(err error) outcome {
 	}
 	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the setting " + setting + " gives no key that can be sent", err: err}
 	d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", err.Error())
+	return o
+}
+
+// judge is judge. With a limit that follows the provider the message itself waits for a short time, or an unknown one: nobody is held back
+// then; see httpthrottle.Pause.ToldOnly.
+func (d *deployment) judge(ctx context.Context, err error) outcome {
+	o := judge(ctx, err)
+	if r, refused := errors.AsType[*httpthrottle.RefusedError](err); refused && o.verdict == wait && d.adaptive && r.Refusal.RetryAfter <= brief {
+		o.verdict, o.after = overload, r.Refusal.RetryAfter
+	}
 	return o
 }
 

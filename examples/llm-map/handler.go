@@ -187,7 +187,7 @@ func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Messa
 	if errors.Is(err, errBudget) {
 		return resp, spentOutcome()
 	}
-	o = judge(ctx, err)
+	o = d.judge(ctx, err)
 	d.note(&resp, &o)
 	return resp, o
 }

@@ -157,10 +157,10 @@ func (p *purse) settle(permit throttle.Permit, drawn int, d *deployment, answer 
 		answer = &fault.Answer
 	}
 	switch {
-	case free(err):
-		cost = 0
 	case answer.Usage != nil:
 		cost = int(min(p.prices[d.settings.Model].of(answer.Usage.Prompt, answer.Usage.Completion), int64(moneyLimit.Max)))
+	case free(err):
+		cost = 0
 	}
 	permit.Settle(cost)
 	for _, c := range p.spent {
@@ -176,8 +176,14 @@ func free(err error) bool {
 	if _, refused := errors.AsType[*httpthrottle.RefusedError](err); refused {
 		return true
 	}
-	status, ok := errors.AsType[*statusError](err)
-	return ok && status.status < 500
+	if _, hidden := errors.AsType[*hiddenError](err); hidden {
+		return true
+	}
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.status < 500
+	}
+	fault, ok := errors.AsType[*chat.Fault](err)
+	return ok && fault.Kind == chat.Provider && fault.Status/100 == 4
 }
 
 // spentOutcome returns the outcome of a message that must not wait for a spent budget.

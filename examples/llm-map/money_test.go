@@ -114,7 +114,12 @@ func TestCallsCostWhatTheyUsed(t *testing.T) {
 		"without a usage": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"hi"}}]}`)
 		}, []int{201}},
-		"a refusal": {refuses(400, "", ""), []int{0}},
+		"a refusal":                  {refuses(400, "", ""), []int{0}},
+		"a refusal at 200":           {limitedOnce(), []int{0, 200}},
+		"a fault at 200":             {refuses(200, "", `{"error":{"code":"context_length_exceeded"}}`), []int{0}},
+		"a fault at 200 with usage":  {refuses(200, "", `{"error":{"code":400},"usage":{"prompt_tokens":10,"completion_tokens":5}}`), []int{20}},
+		"a failure at 200":           {refuses(200, "", `{"error":{"code":500}}`), []int{201, 201}},
+		"a failure without a status": {refuses(200, "", `{"error":{"message":"x"}}`), []int{201, 201}},
 		"the model's own": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"choices":[{"message":{"refusal":"no"}}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`)
 		}, []int{20}},
@@ -150,6 +155,33 @@ func TestCallsCostWhatTheyUsed(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// limitedOnce says in the body that a limit is used up, once for each message.
+func limitedOnce() answer {
+	calls := 0
+	return func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls%2 == 1 {
+			refuses(200, "", `{"error":{"code":429,"message":"slow down"}}`)(w, r)
+			return
+		}
+		says("hi", 100, 50)(w, r)
+	}
+}
+
+// A call that was sent, and has no answer, may have cost something, whatever becomes of calls that are not sent.
+func TestCallsWithoutAnAnswerCostWhatTheyDrew(t *testing.T) {
+	at := brokenServer(t, "")
+	for _, action := range []deniedAction{waitOnDenied, nackOnDenied} {
+		s := priced(func(s *settings) { s.BaseURL, s.MaxAttempts, s.OnDenied, s.MaxWait = at, 1, action, time.Minute })
+		budget := throttletest.New()
+		h, err := newHandler(s, throttletest.New(), nil, discard())
+		require.NoError(t, err)
+		h.purse = &purse{prices: s.Prices, budget: budget, log: discard()}
+		require.Equal(t, "failed", ask(t.Context(), t, h, "x").Error.Code, action)
+		require.Len(t, budget.Draws(), 1)
+		require.Equal(t, 201, budget.Draws()[0].Used, action)
 	}
 }
 

@@ -51,6 +51,8 @@ type outcome struct {
 	words string
 	// known is the known part of an unusable answer.
 	known chat.Answer
+	// tooLarge: the call is too large for this deployment. Another may take it.
+	tooLarge bool
 	// detail is only for the log: the reason why a call did not reach the endpoint. It is empty if the endpoint answered.
 	detail string
 	err    error
@@ -125,7 +127,7 @@ func judgeRefusal(r httpthrottle.Refusal, err error) outcome {
 // judgeStatus judges a response that is not a refusal, by its status.
 func judgeStatus(status int, f *chat.Fault, err error) outcome {
 	o := outcome{
-		verdict: verdictOf(status), code: f.Code, words: f.Words, err: err,
+		verdict: verdictOf(statusBy(status, f.Code)), tooLarge: tooLargeFor(status), code: f.Code, words: f.Words, err: err,
 		text: fmt.Sprintf("the endpoint answered with status %d", status),
 	}
 	if o.code == "" {
@@ -140,6 +142,20 @@ func judgeStatus(status int, f *chat.Fault, err error) outcome {
 		o.text += " (see the setting maxTokensField)"
 	}
 	return o
+}
+
+// statusBy returns the status that a code implies beside one that providers use for several faults; else the same status.
+func statusBy(status int, code string) int {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+	default:
+		return status
+	}
+	switch implied := chat.StatusOf(code); implied {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
+		return implied
+	}
+	return status
 }
 
 // orSpent returns the outcome of a spent budget if the error indicates one, else the same outcome.
@@ -181,10 +197,15 @@ func verdictOf(status int) verdict {
 		http.StatusRequestedRangeNotSatisfiable, http.StatusExpectationFailed, http.StatusUnprocessableEntity,
 		http.StatusRequestHeaderFieldsTooLarge, http.StatusUnavailableForLegalReasons:
 		return invalid
-	case http.StatusPaymentRequired:
-		return invalid // this call alone is too expensive
+	case http.StatusPaymentRequired, http.StatusTooManyRequests:
+		return invalid // this call alone is too expensive, or larger than the limit
 	}
 	return failed
+}
+
+// tooLargeFor reports whether a status that is not a refusal says that a call is too large for its deployment.
+func tooLargeFor(status int) bool {
+	return status == http.StatusRequestEntityTooLarge || status == http.StatusTooManyRequests
 }
 
 // judgeInBody judges a refusal without an error status. The transport does not know of it, so the message itself waits.
@@ -219,7 +240,7 @@ func judgeFault(f *chat.Fault) outcome {
 		verdict: faults[f.Kind].verdict, text: faults[f.Kind].text, code: string(f.Kind), words: f.Words, known: f.Answer, err: f,
 	}
 	if f.Kind == chat.Provider && f.Status != 0 {
-		o.verdict = verdictOf(f.Status)
+		o.verdict, o.tooLarge = verdictOf(f.Status), tooLargeFor(f.Status)
 		o.code = strconv.Itoa(f.Status)
 	}
 	if f.Code != "" {

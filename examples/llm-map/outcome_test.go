@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
+
+// aboveLimit is what OpenAI says of a request above the limit of a minute, with 429.
+const aboveLimit = `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000. ` +
+	`The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}`
 
 // Every kind of answer, through the real client and a real connection.
 func TestJudge(t *testing.T) {
@@ -66,6 +71,8 @@ func TestJudge(t *testing.T) {
 			refuses(413, "", `{"error":{"message":"Request too large: Limit 6000, Requested 9163","type":"tokens","code":"rate_limit_exceeded"}}`),
 			invalid, "rate_limit_exceeded",
 		},
+		{"above the limit of a minute, with 429", openAI, refuses(429, "", aboveLimit), invalid, "rate_limit_exceeded"},
+		{"above the limit of a minute, in an answer", openAI, refuses(200, "", aboveLimit), invalid, "rate_limit_exceeded"},
 		{
 			"a call above the budget, with a sentence", selfHosted,
 			refuses(402, "", `{"error":{"message":"Insufficient credits","code":"too_expensive","metadata":{"reason":"weight_exceeds_budget"}}}`),
@@ -74,6 +81,21 @@ func TestJudge(t *testing.T) {
 		{"anthropic, overloaded", anthropic, refuses(529, "", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`), overload, "overloaded_error"},
 		{"self-hosted, a limit", selfHosted, refuses(429, "", "too many requests"), wait, "rate_limited"},
 		{"wrong key", openAI, refuses(401, "", `{"error":{"message":"Incorrect key: `+canary+`","code":"invalid_api_key"}}`), stop, "invalid_api_key"},
+		{"wrong key told by 400", openAI, refuses(400, "", `{"error":{"message":"x","code":"invalid_api_key"}}`), stop, "invalid_api_key"},
+		{"no such model told by 400", selfHosted, refuses(400, "", `{"error":{"message":"x","type":"not_found_error"}}`), stop, "not_found_error"},
+		{"a filter told by 403", openAI, refuses(403, "", `{"error":{"message":"x","code":"content_filter"}}`), invalid, "content_filter"},
+		{"a prompt too long told by 404", openAI, refuses(404, "", `{"error":{"code":"context_length_exceeded"}}`), invalid, "context_length_exceeded"},
+		{"a code told by 422", openAI, refuses(422, "", `{"error":{"code":"invalid_api_key"}}`), invalid, "invalid_api_key"},
+		{"a code and a number", openAI, refuses(403, "", `{"error":{"code":403,"type":"invalid_request_error"}}`), stop, "invalid_request_error"},
+		{"a code and its type", openAI, refuses(401, "", `{"error":{"code":"invalid_api_key","type":"invalid_request_error"}}`), stop, "invalid_api_key"},
+		{"a key told by a general type", openAI, refuses(401, "", `{"error":{"message":"x","type":"invalid_request_error"}}`), stop, "invalid_request_error"},
+		{"a model told by a general type", openAI, refuses(404, "", `{"error":{"message":"x","type":"invalid_request_error"}}`), stop, "invalid_request_error"},
+		{
+			"a country told by 403", openAI, refuses(403, "", `{"error":{"code":"unsupported_country_region_territory"}}`),
+			stop, "unsupported_country_region_territory",
+		},
+		{"words told by 400", openAI, refuses(400, "", `{"error":{"message":"invalid api key"}}`), invalid, "400"},
+		{"a timeout told by 400", openAI, refuses(400, "", `{"error":{"message":"x","code":"timeout"}}`), invalid, "timeout"},
 		{"forbidden", azure, refuses(403, "", "Traffic is not from an approved private endpoint."), stop, "403"},
 		{"no such model", openAI, refuses(404, "", `{"error":{"message":"no such model","code":"model_not_found"}}`), stop, "model_not_found"},
 		{"spent credit", selfHosted, refuses(402, "", `{"error":{"message":"x","code":"payment_required"}}`), stop, "payment_required"},
@@ -118,6 +140,51 @@ func TestJudge(t *testing.T) {
 			require.NotContains(t, o.text, canary)
 			require.Equal(t, c.verdict == answered, o.text == "")
 		})
+	}
+}
+
+// A limit that follows the service holds nobody else back for a short time, or an unknown one. The refused message itself waits.
+func TestARefusedMessageWaitsWithAnAdaptiveLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		after string
+		waits []time.Duration // at least; at most half as long again
+	}{
+		"told":     {"Retry-After: 2", []time.Duration{2 * time.Second, 2 * time.Second}},
+		"not told": {"", []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second}},
+	} {
+		for n := 1; n <= 2; n++ { // deployments
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var script []answer
+					for range c.waits {
+						script = append(script, refuses(429, c.after, ""))
+					}
+					hosts := byHost{}
+					var targets []target
+					for i := range n {
+						host := fmt.Sprint(i)
+						hosts[host] = answers(append(script, says("hi", 1, 1))...)
+						l, err := throttle.New(throttle.Limit{Max: 1_000_000, Per: time.Minute, Adaptive: true})
+						require.NoError(t, err)
+						defer func() { require.NoError(t, l.Close()) }()
+						s := testSettings(func(s *settings) { s.Deployment, s.BaseURL = host, "http://"+host })
+						targets = append(targets, target{s, l})
+					}
+					time.Sleep(time.Minute) // the limits start slowly
+					h, err := newHandlerOf(targets[0].settings, targets, inMemory{hosts}, discard())
+					require.NoError(t, err)
+					require.Equal(t, "hi", ask(t.Context(), t, h, "x").Text)
+					e, ok := hosts["0"].(*endpoint)
+					require.True(t, ok)
+					require.GreaterOrEqual(t, e.count(), len(c.waits), "of several deployments another may answer first")
+					for i, wait := range c.waits[:e.count()-1] {
+						waited := e.at[i+1].Sub(e.at[i])
+						require.GreaterOrEqual(t, waited, wait)
+						require.LessOrEqual(t, waited, wait*3/2+100*time.Millisecond)
+					}
+				})
+			})
+		}
 	}
 }
 

@@ -34,15 +34,25 @@ func (h *handler) wait(ctx context.Context) (w *waiter, waiting context.Context,
 	return w, waiting, cancel
 }
 
-// begin records that a call is sent, and returns the context in which it continues.
+// begin records that a call is sent, and returns the context in which it continues: what ctx carries, without the end of maxWait.
 func begin(ctx context.Context) context.Context {
 	w := waiterOf(ctx)
 	if w == nil {
 		return ctx
 	}
 	w.sent = true
-	return w.message
+	return sending{w.message, ctx}
 }
+
+// A sending context is that of a message, with the values of a request.
+type sending struct {
+	context.Context //nolint:containedctx // it is one
+
+	values context.Context //nolint:containedctx // only for its values
+}
+
+// Value implements context.Context.
+func (s sending) Value(key any) any { return s.values.Value(key) }
 
 // denial returns the reason why a call was not sent within maxWait; nil if err has another cause. Time in which the pool is frozen does not
 // count: that is an ordinary wait.

@@ -94,6 +94,42 @@ func TestWhatMaxWaitDoesNotBound(t *testing.T) {
 	}
 }
 
+// A call that was sent goes on beyond maxWait, until the message's end or that of the attempt, with all that its request carries.
+func TestASentCallEndsWithItsAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type name struct{}
+		h := mustHandler(t, testSettings(impatience), nil, answers(says("hi", 1, 1)), nil)
+		s := h.settings
+		for by := range 2 {
+			message, endMessage := context.WithCancel(t.Context())
+			_, waiting, done := h.wait(message)
+			ctx, endAttempt := context.WithCancel(context.WithValue(waiting, name{}, "x"))
+			a := &attempt{base: trip(func(r *http.Request) (*http.Response, error) {
+				require.Equal(t, "x", r.Context().Value(name{}))
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}), timeout: time.Hour, login: providers[s.Provider].login, key: s.APIKey}
+			if by == 0 { // before maxWait: later the transport's context has ended already
+				time.AfterFunc(s.MaxWait/2, endAttempt)
+			} else {
+				time.AfterFunc(time.Minute, endMessage)
+			}
+			began := time.Now()
+			_, err := a.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, []time.Duration{s.MaxWait / 2, time.Minute}[by], time.Since(began))
+			endAttempt()
+			endMessage()
+			done()
+		}
+	})
+}
+
+// trip is a transport.
+type trip func(*http.Request) (*http.Response, error)
+
+func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
 // Over the real socket: while the only slot is taken, a message is given back; delivered again, it is answered. The call
 // under way lasts for longer than maxWait, and is not cut short.
 func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {

@@ -93,7 +93,8 @@ var errTimeout = errors.New("the call took longer than the setting timeout allow
 
 // RoundTrip implements http.RoundTripper.
 func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
-	begun := begin(req.Context())
+	outer := req.Context()
+	begun := begin(outer)
 	key, err := a.key.ReadHeader() // reread each time: a changed Secret needs no restart
 	if err != nil {
 		if req.Body != nil {
@@ -102,6 +103,11 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("apiKey: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(begun, a.timeout, errTimeout)
+	context.AfterFunc(outer, func() {
+		if errors.Is(outer.Err(), context.Canceled) { // by the throttle; the end of maxWait does not concern a call that was sent
+			cancel()
+		}
+	})
 	req = req.Clone(ctx)
 	if key != "" {
 		a.login(req.Header, key)

@@ -58,7 +58,8 @@ func generic(a Answer) (r Refusal, said *remarks, refused bool) {
 }
 
 // generation is Generic for services that generate text. Any refusal may be repeated, because a call leaves nothing behind but its cost. A
-// 402 is Stop, and so is a code for a spent budget with any status, or a sentence for it with 429.
+// 402 is Stop, and so is a code for a spent budget with any status, or a sentence for it with 429. A call that is larger than the limit itself
+// is not refused for a while: it never passes.
 func generation(a Answer) (r Refusal, said *remarks, refused bool) {
 	r, said, refused = generic(a)
 	switch {
@@ -84,13 +85,16 @@ func generation(a Answer) (r Refusal, said *remarks, refused bool) {
 			r.Code = code
 		}
 	}
+	if r.Class == Wait && said.tooLarge() {
+		return Refusal{}, said, false
+	}
 	return r, said, refused || spent
 }
 
 // OpenAI is the Classifier for the OpenAI API and APIs that follow it, such as vLLM, Groq, OpenRouter and LiteLLM. It is as Generic, but 498
 // is Overload, and Stop are 402 and a quota or budget that is spent, wherever the body says so. A 402 is Wait for money in flight, and no
-// refusal if it concerns this call alone (OpenRouter). A refused call may be repeated in any case. services.md lists refusals with their
-// classes.
+// refusal if it concerns this call alone (OpenRouter). A 429 is no refusal either if the body says that the request is larger than a limit:
+// it would get the same again. A refused call may be repeated in any case. services.md lists refusals with their classes.
 func OpenAI(a Answer) (Refusal, bool) {
 	r, _, refused := generation(a)
 	return r, refused

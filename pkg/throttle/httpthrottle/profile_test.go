@@ -23,6 +23,8 @@ func TestProfiles(t *testing.T) {
 		azure       = `{"error":{"code":"429","message":"Requests have exceeded token rate limit. Please retry after 45 seconds."}}`
 
 		twoWords   = `{"error":{"type":"rate_limit_error","code":"rate_limit_exceeded"}}`
+		tooLarge   = `{"error":{"message":"Request too large for x: Limit 30000, Requested 40000.","code":"rate_limit_exceeded"}}`
+		spentLarge = `{"error":{"message":"Request too large for x: Limit 30000, Requested 40000.","code":"insufficient_quota"}}`
 		throttling = `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"x"}`
 
 		anthropicReset    = "anthropic-ratelimit-requests-remaining: 0\nanthropic-ratelimit-requests-reset: 2026-11-22T10:00:09Z"
@@ -81,6 +83,18 @@ func TestProfiles(t *testing.T) {
 		{"vLLM text", httpthrottle.OpenAI, 429, "", "busy", wait, 0, true, ""},
 		{"an error that is text", httpthrottle.OpenAI, 429, "", `{"error":"busy"}`, wait, 0, true, ""},
 		{"a code that is not fit for a label", httpthrottle.OpenAI, 429, "", `{"error":{"code":"key sk-12 34"}}`, wait, 0, true, ""},
+
+		{"OpenAI, too large", httpthrottle.OpenAI, 429, "", `{"error":{"message":"Request too large: Limit 30000, Requested 40000."}}`, "", 0, false, ""},
+		{"OpenAI, too large, with a time", httpthrottle.OpenAI, 429, "Retry-After: 3", `{"error":{"message":"Request too large for x."}}`, "", 0, false, ""},
+		{"OpenAI, too large told by 400", httpthrottle.OpenAI, 400, "", tooLarge, "", 0, false, ""},
+		{"OpenAI, not too large", httpthrottle.OpenAI, 429, "", `{"error":{"message":"x: Limit 30000, Requested 30000."}}`, wait, 0, true, ""},
+		{"OpenAI, above what is used", httpthrottle.OpenAI, 429, "", `{"error":{"message":"Limit 9, Used 8, Requested 10."}}`, "", 0, false, ""},
+		{
+			"OpenAI, told when to come", httpthrottle.OpenAI, 429, "",
+			`{"error":{"message":"Limit 9, Requested 10. Please try again in 4s."}}`, wait, 4 * time.Second, true, "",
+		},
+		{"OpenAI, spent and too large", httpthrottle.OpenAI, 429, "", spentLarge, stop, 0, true, "insufficient_quota"},
+		{"generic 429, too large", httpthrottle.Generic, 429, "", tooLarge, wait, 0, true, "rate_limit_exceeded"},
 
 		{"Azure rate", httpthrottle.Azure, 429, "retry-after-ms: 45100\nRetry-After: 45", azure, wait, 45100 * time.Millisecond, true, "429"},
 		{"Azure, a day", httpthrottle.Azure, 429, "Retry-After: 86400", azure, stop, 24 * time.Hour, true, "429"},

@@ -2,6 +2,8 @@ package httpthrottle
 
 import (
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -102,6 +104,29 @@ func (r *remarks) spent() (code string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// limitAndAsked finds the limit and what a request would take of it.
+var limitAndAsked = regexp.MustCompile(`\bLimit (\d+),(?: Used \d+,)? Requested (\d+)\b`)
+
+// tooLarge reports whether the body says that the request is larger than a limit, so that no wait helps.
+func (r *remarks) tooLarge() bool {
+	return slices.ContainsFunc(r.texts, func(text string) bool {
+		text = text[:min(len(text), longestText)]
+		if _, _, told := (clock{}).inText(text); told {
+			return false
+		}
+		if strings.HasPrefix(text, "Request too large") {
+			return true
+		}
+		n := limitAndAsked.FindStringSubmatch(text)
+		if n == nil {
+			return false
+		}
+		limit, err := strconv.Atoi(n[1])
+		asked, failed := strconv.Atoi(n[2])
+		return err == nil && failed == nil && asked > limit
+	})
 }
 
 // spelt returns a code in a form fit for errors and labels: a sentence becomes lower case, without blanks.

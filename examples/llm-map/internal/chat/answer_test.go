@@ -141,7 +141,7 @@ func TestStatusOfAnError(t *testing.T) {
 		`{"error":{"type":"insufficient_quota","message":"x"}}`:              429,
 		`{"error":{"type":"overloaded_error","message":"x"}}`:                503,
 		`{"error":{"code":"x","type":"authentication_error","message":"x"}}`: 401,
-		`{"error":{"code":"context_length_exceeded","message":"x"}}`:         400,
+		`{"error":{"code":"context_length_exceeded","message":"x"}}`:         422,
 		`{"error":{"code":"model_not_found","message":"x"}}`:                 404,
 		`{"error":{"code":1302,"message":"x"}}`:                              0,
 		`{"error":{"message":"x"}}`:                                          0,

@@ -119,7 +119,7 @@ func withRest(f *Fault, o object) *Fault {
 		f.Code = codeIn(object{"code": o["code"], "error_type": o["error_type"]})
 	}
 	if f.Status == 0 || f.guessed {
-		if status := max(statusIn(o), statusOf(f.Code)); status != 0 {
+		if status := max(statusIn(o), StatusOf(f.Code)); status != 0 {
 			f.Status, f.guessed = status, false
 		}
 	}
@@ -183,7 +183,7 @@ func fault(o object) *Fault {
 	f := &Fault{Kind: Provider, Status: statusIn(o), Code: codeIn(o), Words: messageIn(o)}
 	for _, code := range []string{f.Code, textOf(o["type"])} {
 		if f.Status == 0 {
-			f.Status = statusOf(code)
+			f.Status = StatusOf(code)
 		}
 	}
 	if f.Status == 0 {

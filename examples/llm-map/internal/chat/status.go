@@ -7,7 +7,8 @@ import (
 )
 
 // statuses are words that providers use in a response with a success status, and the statuses that they imply. The first one contained in a
-// code counts.
+// code counts. 422 is for what is wrong with the content of the message; 400 says nothing, because many errors have a type such as
+// invalid_request_error.
 var statuses = []struct {
 	word   string
 	status int
@@ -44,16 +45,16 @@ var statuses = []struct {
 	{"invalidparameter", http.StatusBadRequest},
 	{"bad_request", http.StatusBadRequest},
 	{"badrequest", http.StatusBadRequest},
-	{"context_length", http.StatusBadRequest},
+	{"context_length", http.StatusUnprocessableEntity},
 	{"unsupported", http.StatusBadRequest},
-	{"content_filter", http.StatusBadRequest},
-	{"content_policy", http.StatusBadRequest},
-	{"moderation", http.StatusBadRequest},
+	{"content_filter", http.StatusUnprocessableEntity},
+	{"content_policy", http.StatusUnprocessableEntity},
+	{"moderation", http.StatusUnprocessableEntity},
 	{"validation", http.StatusBadRequest},
 }
 
-// statusOf returns the status that a code implies; 0 for none.
-func statusOf(word string) int {
+// StatusOf returns the status that a code implies; 0 for none.
+func StatusOf(word string) int {
 	word = strings.ToLower(word)
 	for _, s := range statuses {
 		if strings.Contains(word, s.word) {
