@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -28,10 +29,10 @@ func (r *results) member(name string, value json.RawMessage, failures bool, dept
 	plain := plainName(name)
 	list, inner, failing := listIn(value), objectIn(value), failures || failureName.MatchString(plain)
 	of, _ := r.named(name)
-	one := judgeMember(value, of >= 0)
+	one := judgeMember(value, r.sentAs(of), of >= 0)
 	one.failed = one.failed || failing
 	switch {
-	case failing && isNothing(value):
+	case failing && noFailure(plain, value):
 		r.noneFailed = r.noneFailed || noneName.MatchString(plain) && string(value) != "null" && string(value) != `""`
 	case list != nil:
 		r.list(name, list, failing, depth)
@@ -46,14 +47,14 @@ func (r *results) member(name string, value json.RawMessage, failures bool, dept
 	default:
 		r.flag(plain, value)
 	}
-	if failing && !isNothing(value) {
+	if failing && !noFailure(plain, value) {
 		r.failures = max(r.failures, 1)
 	}
 }
 
 // judgeMember returns what a field says; with an ID for its name a scalar does, too: {"a":"ok"}.
-func judgeMember(value json.RawMessage, isID bool) record {
-	one := judgeResult(value)
+func judgeMember(value json.RawMessage, sent fieldsOf, isID bool) record {
+	one := judgeResult(value, sent)
 	if isID && objectIn(value) == nil && listIn(value) == nil {
 		one.field("status", value)
 	}
@@ -83,7 +84,11 @@ func (r *results) flag(name string, value json.RawMessage) {
 	one.field(name, value)
 	switch {
 	case isCount && partName.MatchString(name):
-		r.parts = append(r.parts, count)
+		if r.parts == nil {
+			r.parts = map[string]int{}
+		}
+		part := partName.FindStringSubmatch(name)[1]
+		r.parts[part] = max(r.parts[part], count)
 	case isCount && countName.MatchString(name):
 		r.failures = max(r.failures, len(r.records)-count)
 	case isCount && failureName.MatchString(name):
@@ -98,8 +103,9 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 	if r.open = r.open || depth > deepestResult; depth > deepestResult {
 		return
 	}
-	records, all := judgeItems(plainName(name), items)
-	for i, of := range r.messagesOf(items) {
+	messages := r.messagesOf(items)
+	records, all := r.judgeItems(plainName(name), items, messages)
+	for i, of := range messages {
 		one, o := records[i], objectIn(items[i])
 		one.failed = one.failed || failures
 		one.told = one.told || failures || all.stores(o)
@@ -118,15 +124,28 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 	}
 }
 
+// sentAs returns the fields of a message's record; nil for -1.
+func (r *results) sentAs(of int) fieldsOf {
+	if of < 0 {
+		return nil
+	}
+	return objectIn(r.sent[of])
+}
+
 // judgeItems returns what the items of a list say, each by itself, and of what kind the list is.
-func judgeItems(name string, items []json.RawMessage) (records []record, all listKind) {
+func (r *results) judgeItems(name string, items []json.RawMessage, messages []int) (records []record, all listKind) {
 	records, all.good = make([]record, len(items)), goodList.MatchString(name)
 	flags := all.good && areFlags(items)
 	for i, item := range items {
-		switch records[i] = judgeResult(item); {
+		switch records[i] = judgeResult(item, r.sentAs(messages[i])); {
 		case flags:
 			records[i].field("success", item)
-		case objectIn(item) == nil && (all.good && !isIndex(item) || wordsName.MatchString(name)):
+		case scalarIn(item) == "" && string(item) != "true" && string(item) != "false":
+		case strings.Contains(name, "status"):
+			records[i].field("status", item)
+		case strings.Contains(name, "code"), strings.Contains(name, "outcome"):
+			records[i].field("code", item)
+		case all.good && !isIndex(item), wordsName.MatchString(name):
 			records[i].word(item)
 		}
 		all.told, all.graded = all.told || records[i].told, all.graded || records[i].graded
@@ -284,25 +303,37 @@ func unwrapped(item json.RawMessage) json.RawMessage {
 }
 
 // judgeResult returns what a result says: with its fields, else with those of the objects in it.
-func judgeResult(item json.RawMessage) record {
+// A field that repeats one of the sent record says nothing.
+func judgeResult(item json.RawMessage, sent fieldsOf) record {
 	r := record{body: unwrapped(item)}
-	o := objectIn(r.body)
-	for name, value := range o {
-		r.field(plainName(name), value)
+	judge := func(o fieldsOf) {
+		for name, value := range o {
+			if !sameJSON(sent[name], value) {
+				r.field(plainName(name), value)
+			}
+		}
 	}
-	if r.told {
+	o := objectIn(r.body)
+	if judge(o); r.told {
 		return r
 	}
 	for _, value := range o {
-		for name, value := range objectIn(value) {
-			r.field(plainName(name), value)
-		}
+		judge(objectIn(value))
 	}
 	return r
 }
 
+// sameJSON reports whether two values are the same but for blanks.
+func sameJSON(a, b json.RawMessage) bool {
+	return bytes.Equal(bytes.Join(bytes.Fields(a), nil), bytes.Join(bytes.Fields(b), nil))
+}
+
 // field adds what a field of a result says.
 func (r *record) field(name string, value json.RawMessage) {
+	if failureName.MatchString(name) {
+		r.failure(name, value)
+		return
+	}
 	text := scalarIn(value)
 	number, err := strconv.Atoi(text)
 	isNumber := err == nil
@@ -310,11 +341,6 @@ func (r *record) field(name string, value json.RawMessage) {
 	isFlag := string(value) == "true" || string(value) == "false"
 	good := string(value) == "true" || goodWord.MatchString(plainName(text))
 	switch {
-	case failureName.MatchString(name):
-		if !isNothing(value) {
-			r.told, r.failed = true, true
-		}
-		return
 	case name == "code" && (string(value) == `""` || strings.EqualFold(text, "none")):
 		good = true
 	case text == "" && !isFlag:
@@ -330,6 +356,26 @@ func (r *record) field(name string, value json.RawMessage) {
 		good = good && !isNumber
 	}
 	r.told, r.graded, r.failed = true, true, r.failed || !good
+}
+
+// failure adds what a field such as error says.
+func (r *record) failure(name string, value json.RawMessage) {
+	status := statusIn(value)
+	if noFailure(name, value) {
+		r.told = r.told || status != 0
+		return
+	}
+	if r.told, r.failed = true, true; strings.HasSuffix(name, "code") {
+		r.status = max(r.status, status)
+	}
+}
+
+// noFailure reports whether the value of a field such as error says that there is none: also "OK", and a code such as 200.
+func noFailure(name string, value json.RawMessage) bool {
+	text, status := scalarIn(value), statusIn(value)
+	_, err := strconv.Atoi(text)
+	return isNothing(value) || err != nil && goodWord.MatchString(plainName(text)) ||
+		strings.HasSuffix(name, "code") && status >= http.StatusOK && status < http.StatusMultipleChoices
 }
 
 // word adds what a text, a number or a boolean in a list says.

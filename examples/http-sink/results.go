@@ -113,8 +113,11 @@ func readRecords(res result, ids map[string]int, sent [][]byte) ([]record, error
 		return nil, errLongResults
 	}
 	values, err := readValues(res.body)
-	if err != nil || len(values) == 0 {
+	if err != nil {
 		return nil, errNoResults
+	}
+	if len(values) == 0 {
+		values = []json.RawMessage{[]byte("{}")} // it tells nothing
 	}
 	r := results{ids: ids, sent: sent, records: make([]record, n)}
 	switch o := objectIn(values[0]); {
@@ -122,7 +125,7 @@ func readRecords(res result, ids map[string]int, sent [][]byte) ([]record, error
 		r.list("", values, false, 0)
 	case o != nil:
 		r.object(o, false, 0)
-		if one := judgeResult(values[0]); n == 1 && one.told && (one.failed || !r.open && r.failures == 0) {
+		if one := judgeResult(values[0], r.sentAs(0)); n == 1 && one.told && (one.failed || !r.open && r.failures == 0) {
 			r.note(0, one)
 		}
 	case listIn(values[0]) != nil:
@@ -145,7 +148,7 @@ func readRecords(res result, ids map[string]int, sent [][]byte) ([]record, error
 }
 
 // rest reports whether messages count as stored that the answer doesn't tell about: if it has no list of results, and says that none failed,
-// lists the failures, or has another status than 207. It must have told the messages of all the failures that it knows of.
+// lists the failures, or has another 2xx than 206 and 207. It must have told the messages of all the failures that it knows of.
 func (r *results) rest(status int) bool {
 	failed := 0
 	for _, one := range r.records {
@@ -155,12 +158,20 @@ func (r *results) rest(status int) bool {
 	}
 	if r.parts != nil {
 		sum := 0
-		for _, part := range r.parts {
-			sum += part
+		_, found := r.parts["matched"]
+		for name, part := range r.parts {
+			if !found || !ofMatched[name] {
+				sum += part
+			}
 		}
 		r.failures = max(r.failures, len(r.records)-sum)
 	}
-	return !r.open && !r.listed && failed >= r.failures && (r.noneFailed || failed > 0 || status != http.StatusMultiStatus)
+	return !r.open && !r.listed && failed >= r.failures && (r.noneFailed || failed > 0 || status < http.StatusMultipleChoices && !isPartial(status))
+}
+
+// isPartial reports whether a status says that only a part may be stored.
+func isPartial(status int) bool {
+	return status == http.StatusMultiStatus || status == http.StatusPartialContent
 }
 
 // single returns the messages by what only one of them has as an ID.
@@ -222,7 +233,7 @@ func (r *results) isEcho(value json.RawMessage, o fieldsOf) bool {
 		}
 	}
 	for name, value := range sent {
-		if !bytes.Equal(bytes.Join(bytes.Fields(o[name]), nil), bytes.Join(bytes.Fields(value), nil)) {
+		if !sameJSON(o[name], value) {
 			return false
 		}
 	}
@@ -248,11 +259,11 @@ type results struct {
 	ids        map[string]int // see knownIDs
 	sent       [][]byte
 	records    []record
-	listed     bool  // it has a list of results that isn't one of failures
-	noneFailed bool  // it says so
-	failures   int   // so many messages failed, at least
-	parts      []int // of the messages: so many are new, changed and the like
-	open       bool  // a failure's message is unknown
+	listed     bool           // it has a list of results that isn't one of failures
+	noneFailed bool           // it says so
+	failures   int            // so many messages failed, at least
+	parts      map[string]int // of the messages: so many are new, changed and the like
+	open       bool           // a failure's message is unknown
 }
 
 type fieldsOf = map[string]json.RawMessage
@@ -267,24 +278,29 @@ func listIn(raw json.RawMessage) (list []json.RawMessage) {
 	return list
 }
 
+// ofMatched are parts of those that were found.
+var ofMatched = map[string]bool{"updated": true, "modified": true, "replaced": true, "unchanged": true}
+
 const countEnd = `(?:counts?|records|items|rows|documents|docs|messages|events|total)?$`
 
 // The names of fields and words, as of plainName.
 var (
-	failureName = regexp.MustCompile(`fail|error|reject|invalid|unprocessed|exception|denied|refused|throttl|dropped|discard|abort|skipped|conflict|notstored`)
+	failureName = regexp.MustCompile(`fail|^err|error|reject|invalid|unprocessed|exception|denied|refused|throttl|dropped|discard|abort|skipped` +
+		`|conflict|notstored`)
 	noneName    = regexp.MustCompile(`fail|error|reject|unprocessed`) // of a field that is empty if all is stored
 	faultName   = regexp.MustCompile(`^(?:code|message|msg|type|status|reason|title|details?|description|count|total)$`)
-	statusName  = regexp.MustCompile(`^(?:http)?(?:status|statuscode|responsecode|code)$|^(?:result|outcome|state)$`)
+	statusName  = regexp.MustCompile(`^(?:http)?(?:status|statuscode|(?:response|result|return|ret)?code)$|^(?:result|outcome|state)$`)
 	wordsName   = regexp.MustCompile(`^$|status|code|result|response|outcome`) // of a list of words or statuses
 	successName = regexp.MustCompile(`^(?:success|successful|succeeded|ok|stored|accepted|ack|acked|acknowledged|written|delivered|processed)$`)
 	// Of a field that says how many messages are stored. Those of partName are added up.
 	countName = regexp.MustCompile(`^(?:success|successful|succeeded|ok|stored|saved|accepted|ack(?:ed|nowledged)?|processed|written|delivered|done|completed` +
-		`|ingested|indexed|published|added|queued)` + countEnd)
-	partName   = regexp.MustCompile(`^(?:created|inserted|updated|upserted|modified|replaced|unchanged|deleted|matched|affected)` + countEnd)
+		`|ingested|indexed|published|added|queued|affected)` + countEnd)
+	partName   = regexp.MustCompile(`^(created|inserted|updated|upserted|modified|replaced|unchanged|deleted|matched)` + countEnd)
 	reasonName = regexp.MustCompile(`^(?:reason|message|msg|details?|description|cause|why|title|notes?|warnings?|retry.*)$`) // of a refusal
 	idName     = regexp.MustCompile(`id$`)
-	indexName  = regexp.MustCompile(`(?i)^(?:(?:item|record|row|event|message|entry|request)[_-]?)?(?:index|position)$`) // not _index
-	goodWord   = regexp.MustCompile(`^(?:0+|true|yes|ok|okay|noerrors?|noop|nochange|(?:un|not)modified|unchanged|successful(?:ly)?|success|succeeded` +
+	// indexName does not match _index.
+	indexName = regexp.MustCompile(`(?i)^(?:(?:item|record|row|event|message|entry|request|batch|failed)[_-]?)?(?:index|position|elementnumber)$`)
+	goodWord  = regexp.MustCompile(`^(?:0+|true|yes|ok|okay|noerrors?|noop|nochange|(?:un|not)modified|unchanged|successful(?:ly)?|success|succeeded` +
 		`|(?:creat|updat|replac|sav|delet|complet|queu|enqueu|deliver|stor|persist|insert|upsert|modifi|accept|process|publish|index` +
 		`|ingest|append|add|commit|acknowledg|ack)ed|written|sent|done|complete|ack)$`)
 	goodList = regexp.MustCompile(`^(?:success|succeed|stored|saved|accepted|created|updated|inserted|upserted|processed|written|delivered|done|completed` +
@@ -299,10 +315,24 @@ func plainName(name string) string {
 	return strings.ToLower(separators.Replace(name))
 }
 
-// isNothing reports whether a value is one for "no failure": null, false, 0, or an empty text, list or object.
+// isNothing reports whether a value is one for "no failure": null, false, 0, or an empty text, a list of null or nothing, or an object of such
+// values.
 func isNothing(raw json.RawMessage) bool {
+	for _, value := range objectIn(raw) {
+		if !isNothing(value) {
+			return false
+		}
+	}
+	for _, item := range listIn(raw) {
+		if string(item) != "null" {
+			return false
+		}
+	}
+	if objectIn(raw) != nil || listIn(raw) != nil {
+		return true
+	}
 	switch string(bytes.Join(bytes.Fields(raw), nil)) {
-	case "", "null", "false", "0", `""`, `"0"`, "[]", "{}":
+	case "", "null", "false", "0", "0.0", `""`, `"0"`:
 		return true
 	}
 	return false

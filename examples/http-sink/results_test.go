@@ -146,6 +146,29 @@ func TestResultsThatAreUnknown(t *testing.T) {
 		{207, `{"accepted":[0,1,2]}`, "sss"},
 		{207, `{"created":["n1","n2","n3"]}`, "sss"},
 		{200, `{"inserted":2}`, "---"},
+		{400, `{"message":"Bad Request"}`, "---"},
+		{429, `{"message":"Too Many Requests"}`, "---"},
+		{400, `{"errors":[{"index":1,"message":"x"}]}`, "s-s"},
+		{206, `{"itemsReceived":3,"itemsAccepted":2,"errors":[{"index":1,"statusCode":429}]}`, "s-s"},
+		{206, `{"took":3}`, "---"},
+		{200, ``, "sss"},
+		{207, ``, "---"},
+		{200, `{"errcode":45009,"errmsg":"api freq out of limit"}`, "---"},
+		{200, `{"errcode":0,"errmsg":"ok"}`, "sss"},
+		{200, `{"results":[{"errcode":0},{"errcode":40003,"errmsg":"x"},{"errcode":0}]}`, "s-s"},
+		{200, `{"statuses":["QUOTA","ok","ok"]}`, "-ss"},
+		{200, `{"codes":[0,7,200]}`, "s-s"},
+		{200, `{"matchedCount":2,"modifiedCount":2,"upsertedCount":0}`, "---"},
+		{200, `{"inserted":2,"affectedRows":2}`, "---"},
+		{200, `{"inserted":2,"summary":{"inserted":2}}`, "---"},
+		{200, `{"error_code":200,"offset":1}{"error_code":503,"offset":1}{"error_code":200}`, "s-s"},
+		{200, `{"successCount":3,"failCount":0,"failedUpdates":{"invalidEmails":[],"notFoundEmails":[]}}`, "sss"},
+		{200, `{"errors":{"count":0,"items":[]}}`, "sss"},
+		{200, `{"errors":[null,null,null]}`, "sss"},
+		{200, `{"failed":[0]}`, "---"},
+		{200, `{"failed":250}`, "---"},
+		{207, `{"errors":[{"batch_index":1,"reason":"invalid"}]}`, "s-s"},
+		{201, `{"issues":[{"id":"10000"}],"errors":[{"status":400,"failedElementNumber":1}]}`, "s-s"},
 		{200, `{"inserted":3}`, "sss"},
 		{200, `{"inserted":1,"updated":2}`, "sss"},
 		{200, `{"inserted":1,"updatedCount":1}`, "---"},
@@ -234,6 +257,23 @@ func TestResultsThatAreUnknown(t *testing.T) {
 			}
 		}
 		require.Equal(t, c.want, got, "%d %s", c.status, c.body)
+	}
+}
+
+// What a result repeats of its record is no verdict: a status of the record's own, or an error in its text.
+func TestFieldsOfTheRecordSayNothing(t *testing.T) {
+	sent := [][]byte{[]byte(`{"id":"a","status":"done"}`), []byte(`{"id":"b","status":"done"}`), []byte(`{"id":"c","error":"x"}`)}
+	for body, want := range map[string]string{
+		`[{"id":"a","status":"done","code":0},{"id":"b","status":"done","reason":"quota exceeded"},{"id":"c","error":"x","code":0}]`: "s-s",
+		`[{"item":{"id":"a","status":"done"},"state":"stored"},{"item":{"id":"b","status":"done"},"verdict":"over quota"}]`:          "s--",
+	} {
+		records, err := readRecords(result{status: 207, body: []byte(body), complete: true}, map[string]int{"id=a": 0, "id=b": 1, "id=c": 2}, sent)
+		require.NoError(t, err)
+		got := ""
+		for i := range records {
+			got += map[bool]string{true: "s", false: "-"}[records[i].told && !records[i].failed]
+		}
+		require.Equal(t, want, got, body)
 	}
 }
 

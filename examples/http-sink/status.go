@@ -119,7 +119,7 @@ func (t statusTable) Class(status int) class {
 		return classFail
 	}
 	switch {
-	case status == http.StatusMultiStatus:
+	case isPartial(status):
 		return classEach
 	case status >= 200 && status < 300:
 		return classOK
