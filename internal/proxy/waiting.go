@@ -10,8 +10,8 @@ import (
 )
 
 // BoundTags returns a limiter at which at most half of places callers, but at least one, wait for one tag; all tags without a quota of their
-// own are one, so that callers cannot take more places by inventing names. Further callers are refused at once, with the reason that holds the tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter without tags
-// is returned unchanged.
+// own are one, so that callers cannot take more places by inventing names. Further callers are refused at once, with the reason that holds the
+// tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter without tags is returned unchanged.
 func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 	tags, ok := l.(throttle.Tagger)
 	if !ok || !throttle.TellsTags(l) {

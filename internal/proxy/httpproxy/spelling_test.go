@@ -79,7 +79,8 @@ func TestOneKeyHasOneTag(t *testing.T) {
 		want, _ := keyOf(t, "Authorization", "Bearer "+key, "")
 		require.Regexp(t, `^key-[0-9a-f]{16}$`, want)
 		for _, value := range []string{
-			"Bearer " + key + ";1", "Bearer " + key + ",n=1", `Token token="` + key + `"; n=1`, "Token token=\"" + key + "\"\tn=1", `Bearer token="` + key + `",n=1`,
+			"Bearer " + key + ";1", "Bearer " + key + ",n=1", `Token token="` + key + `"; n=1`,
+			"Token token=\"" + key + "\"\tn=1", `Bearer token="` + key + `",n=1`,
 			key, "bearer  " + key, "BEARER\t" + key + " ", "Token " + key, "ApiKey " + key, "Bearer " + key + " more", `Token token="` + key + `", nonce="x"`,
 			"token=" + key, "Basic " + base64.StdEncoding.EncodeToString([]byte(key+":")), "basic " + base64.StdEncoding.EncodeToString([]byte(":"+key)),
 		} {
