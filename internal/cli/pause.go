@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
@@ -55,11 +56,35 @@ var pauseFields = []config.Field[*time.Duration]{
 	config.DurationField(forName, time.Millisecond, longestPause, "", "", func(d *time.Duration) *time.Duration { return d }),
 }
 
+// flagTag returns the value of --tag. An empty one would be the whole pool, by mistake.
+func flagTag(cmd *ucli.Command) (string, error) {
+	tag := cmd.String(tagName)
+	if cmd.IsSet(tagName) && tag == "" {
+		return "", wrongArguments("%s: --%s is empty, allowed: the name of a tag", cmd.FullName(), tagName)
+	}
+	return tag, nil
+}
+
+// noPattern refuses a pattern in place of a tag, which would be the name of a tag that nobody has.
+func (s *access) noPattern(cmd *ucli.Command, what, tag string) error {
+	if _, named := s.Quotas.Tags[tag]; strings.Contains(tag, "*") && !named {
+		return wrongArguments("%s: %s is %.60q, a pattern, allowed: the name of a tag; patterns are changed where the pods are configured",
+			cmd.FullName(), what, tag)
+	}
+	return nil
+}
+
 func (c *CLI) pauseSet(cmd *ucli.Command) (act, error) {
-	p := throttle.Paused{Tag: cmd.String(tagName), Reason: cmd.String(reasonName), By: c.author(cmd)}
-	var err error
+	tag, err := flagTag(cmd)
+	if err != nil {
+		return nil, err
+	}
+	p := throttle.Paused{Tag: tag, Reason: cmd.String(reasonName), By: c.author(cmd)}
 	p.Until, err = endOf(cmd)
 	return func(ctx context.Context, s *access) (reply, error) {
+		if err := s.noPattern(cmd, "--"+tagName, tag); err != nil {
+			return reply{}, err
+		}
 		if err := s.Pause(ctx, p); err != nil {
 			return reply{}, err
 		}
@@ -88,7 +113,7 @@ func (c *CLI) resumeCommand() *ucli.Command {
 }
 
 func pauseClear(cmd *ucli.Command) (act, error) {
-	tag := cmd.String(tagName)
+	tag, err := flagTag(cmd)
 	return func(ctx context.Context, s *access) (reply, error) {
 		o, err := s.Overview(ctx)
 		if err != nil {
@@ -115,7 +140,7 @@ func pauseClear(cmd *ucli.Command) (act, error) {
 		}
 		left, err := pauseShow(ctx, s)
 		return reply{lines: append(lines, left.lines...)}, err
-	}, nil
+	}, err
 }
 
 // pauseShow prints a line for each pause on record.

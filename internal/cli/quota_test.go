@@ -128,6 +128,20 @@ func TestQuotaForAWhile(t *testing.T) {
 		require.Contains(t, out, `"by":"ann"`)
 		require.Contains(t, out, `"reason":"a sale"`)
 
+		_, err = tm.run(t, "quota", "set", "acme", "--weight=3")
+		require.NoError(t, err)
+		out, err = tm.run(t, "quota", "get", "acme")
+		require.NoError(t, err)
+		require.Equal(t, "p: tag acme {reserved: 60, weight: 3} until 2000-01-01T01:00:30Z: a sale\n", out)
+		for _, args := range [][]string{
+			{"pause", "set", "--tag", ""}, {"resume", "--tag="}, {"pause", "clear", "--tag="},
+			{"pause", "set", "--tag=free/*"}, {"quota", "set", "free/*", "--weight=2"}, {"quota", "spent", "set", "free/*", "--per=day", "--amount=0"},
+		} {
+			_, err := tm.run(t, args...)
+			require.ErrorContains(t, err, "allowed: the name of a tag", args)
+			require.Equal(t, ExitUsage, ExitCode(err), args)
+		}
+
 		_, err = tm.run(t, "limit", "set", "--max=61")
 		require.NoError(t, err)
 		require.Empty(t, tm.errOut.String())
@@ -139,6 +153,13 @@ func TestQuotaForAWhile(t *testing.T) {
 		out, err = tm.run(t, "quota", "get", "acme")
 		require.NoError(t, err)
 		require.Equal(t, "p: tag acme <empty>\n", out, "it has ended")
+		for _, args := range [][]string{{"--for=1h"}, {"--for=none", "--by=ann"}} {
+			_, err = tm.run(t, append([]string{"quota", "set", "acme", "--weight=2"}, args...)...)
+			require.NoError(t, err)
+		}
+		out, err = tm.run(t, "quota", "get", "acme")
+		require.NoError(t, err)
+		require.NotContains(t, out, "until")
 	})
 }
 

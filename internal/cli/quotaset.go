@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ var quotaFields = []quotaField{
 func quotaFlags() []ucli.Flag {
 	flags := []ucli.Flag{
 		&ucli.BoolFlag{Name: forceName, Usage: "reserve more than the limit, which scales down all that is reserved"},
-		&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
+		&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h, or none: until it is cleared", DefaultText: "as the last change of the tag, or none"},
 		reasonFlag("why: whoever looks at the pool is told"), byFlag(),
 	}
 	for i := range quotaFields {
@@ -119,6 +120,9 @@ func flagFaults(cmd *ucli.Command, err error) error {
 	return errors.Join(errs...)
 }
 
+// noEnd in --for is a change without an end, also after one with an end.
+const noEnd = "none"
+
 func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 	tag, err := c.tagOf(cmd)
 	if err != nil {
@@ -129,15 +133,20 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 		return nil, err
 	}
 	order := consensus.QuotaOrder{Reason: cmd.String(reasonName), By: c.author(cmd)}
-	order.Until, err = endOf(cmd)
+	if cmd.String(forName) != noEnd {
+		order.Until, err = endOf(cmd)
+	}
 	return func(ctx context.Context, s *access) (reply, error) {
-		if _, named := s.Quotas.Tags[tag]; strings.Contains(tag, "*") && !named {
-			return reply{}, wrongArguments("%s: TAG is %.60q, a pattern, allowed: the name of a tag; patterns are changed where the pods are configured",
-				cmd.FullName(), tag)
+		if err := s.noPattern(cmd, "TAG", tag); err != nil {
+			return reply{}, err
 		}
 		before, err := s.Quota(ctx, tag)
 		if err != nil {
 			return reply{}, err
+		}
+		if !cmd.IsSet(forName) && before.Order.Until.After(time.Now()) { // what no flag names stays
+			order.Until = before.Order.Until
+			order.Reason = cmp.Or(order.Reason, before.Order.Reason)
 		}
 		q := before.Quota
 		for _, f := range set {

@@ -53,6 +53,9 @@ func (c *CLI) quotaSpentSet(cmd *ucli.Command) (act, error) {
 	}
 	budget, tokens, err := spentFlags(cmd)
 	return func(ctx context.Context, s *access) (reply, error) {
+		if err := s.noPattern(cmd, "TAG", tag); err != nil {
+			return reply{}, err
+		}
 		_, q, err := s.read(ctx, []string{tag})
 		if err != nil {
 			return reply{}, err

@@ -129,7 +129,7 @@ func ofPool(s *State) (Answer, bool) {
 		return a, some
 	case !some || len(s.Pods) == 0:
 		return Answer{CauseSilent, Broken, text}, true
-	case a.Cause == string(limit.ReasonLimit) && s.used() < fullUse:
+	case (a.Cause == string(limit.ReasonLimit) || a.Cause == string(limit.ReasonInFlight)) && s.used() < fullUse:
 		return Answer{CauseSilent, Broken, text + waits(s.waiting(), 0)}, true
 	}
 	a.Sentence = text + "; " + a.Sentence
@@ -266,7 +266,7 @@ func ofFreeze(s *State, g *group, some bool) (Answer, bool) {
 		shares += s.Pods[i].Share
 	}
 	stuck := some && (g.reason == limit.ReasonFrozen || g.reason == limit.ReasonNoShare ||
-		g.reason == limit.ReasonLimit && g.tag == "" && s.used() < fullUse)
+		(g.reason == limit.ReasonLimit || g.reason == limit.ReasonInFlight) && g.tag == "" && s.used() < fullUse)
 	switch {
 	case s.Frozen <= 0 || shares > 0 && !stuck:
 		return Answer{}, false

@@ -170,6 +170,12 @@ func TestExplain(t *testing.T) {
 			State{Pool: "p", Now: now, Slots: 30, Pods: []Pod{stand("a", limit.ReasonInFlight, "", 3, limit.Hold{Callers: 3})}},
 			"all 30 calls in flight are taken; 3 callers wait", "in_flight", Held,
 		},
+		"in flight, on one of two pods": {
+			State{Pool: "p", Now: now, Slots: 10, Pods: []Pod{
+				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: limit.Hold{Callers: 3}}, {ID: "b", Share: .5},
+			}},
+			"a has used its share of 50 %, while the pool uses 50 % of 10 calls in flight; 3 callers wait", "in_flight", Held,
+		},
 		"strict": {
 			only(limit.ReasonSlotsTaken, "", two), "as many tokens are reserved ahead as may be, of the limit of 400/s; 2 callers wait", "slots_taken", Held,
 		},

@@ -2,6 +2,7 @@ package why
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ func ofGroup(s *State, g *group) (Answer, bool) {
 		}
 		return held(g.reason, "the called service refuses calls, and %s%s%s", s.limitText(), to, wait)
 	case limit.ReasonInFlight:
+		if used := s.used(); used < fullUse && len(g.ids) < len(s.Pods) {
+			return held(g.reason, "%s, while the pool uses %s of %d calls in flight%s", s.sharesUsed(g), percent(used), s.Slots, wait)
+		}
 		return held(g.reason, "all %d calls in flight are taken%s", s.Slots, wait)
 	case limit.ReasonSlotsTaken:
 		return held(g.reason, "as many tokens are reserved ahead as may be, of %s%s", s.limitText(), wait)
@@ -78,11 +82,7 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 		return held(cause, "calls at %s wait for their next tokens, while the pool uses %s of %s%s", pods(g.ids, len(s.Pods)),
 			percent(used), s.limitText(), wait)
 	case used < fullUse && len(g.ids) < len(s.Pods):
-		verb := "has used its share"
-		if len(g.ids) > 1 {
-			verb = "have used their shares"
-		}
-		return held(cause, "%s %s of %s, while the pool uses %s of %s%s", pods(g.ids, len(s.Pods)), verb, percent(g.share), percent(used), s.limitText(), wait)
+		return held(cause, "%s, while the pool uses %s of %s%s", s.sharesUsed(g), percent(used), s.limitText(), wait)
 	case s.Override != nil:
 		return held(cause, "%s, an override%s%s, is used in full%s%s", s.limitText(), by(s.Override.By), until(s.Override.Until, s.Now), wait,
 			s.inPool(": ", "limit clear", ""))
@@ -90,6 +90,15 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 		return held(cause, "%s, the lowest that pods are configured with, is used in full%s", s.limitText(), wait)
 	}
 	return held(cause, "%s is used in full%s", s.limitText(), wait)
+}
+
+// sharesUsed says that the pods of a group have used their shares.
+func (s *State) sharesUsed(g *group) string {
+	verb := "has used its share"
+	if len(g.ids) > 1 {
+		verb = "have used their shares"
+	}
+	return fmt.Sprintf("%s %s of %s", pods(g.ids, len(s.Pods)), verb, percent(g.share))
 }
 
 // changed says that the quota of a tag is a change, and how to end it; both empty: it is as configured.

@@ -103,7 +103,8 @@ func (p *Pool) ForgiveDebt(ctx context.Context, reason, by string) error {
 
 func (p *Pool) inhabited(ctx context.Context) error {
 	o, err := p.Overview(ctx)
-	if err == nil && len(o.Processors) == 0 {
+	lives := func(row consensus.OverviewRow) bool { return !row.Gone() } // not only the row of a pod that was killed
+	if err == nil && !slices.ContainsFunc(o.Processors, lives) {
 		return &EmptyPoolError{p.Name}
 	}
 	return err
