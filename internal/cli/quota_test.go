@@ -134,8 +134,12 @@ func TestQuotaForAWhile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "p: tag acme {reserved: 60, weight: 3} until 2000-01-01T01:00:30Z: a sale\n", out)
 		for _, args := range [][]string{
-			{"pause", "set", "--tag", ""}, {"resume", "--tag="}, {"pause", "clear", "--tag="},
-			{"pause", "set", "--tag=free/*"}, {"quota", "set", "free/*", "--weight=2"}, {"quota", "spent", "set", "free/*", "--per=day", "--amount=0"},
+			{"pause", "set", "--tag", ""},
+			{"resume", "--tag="},
+			{"pause", "clear", "--tag="},
+			{"pause", "set", "--tag=free/*"},
+			{"quota", "set", "free/*", "--weight=2"},
+			{"quota", "spent", "set", "free/*", "--per=day", "--amount=0"},
 		} {
 			_, err := tm.run(t, args...)
 			require.ErrorContains(t, err, "allowed: the name of a tag", args)

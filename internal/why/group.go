@@ -32,10 +32,7 @@ func ofGroup(s *State, g *group) (Answer, bool) {
 		}
 		return held(g.reason, "the called service refuses calls, and %s%s%s", s.limitText(), to, wait)
 	case limit.ReasonInFlight:
-		if used := s.used(); used < fullUse && len(g.ids) < len(s.Pods) {
-			return held(g.reason, "%s, while the pool uses %s of %d calls in flight%s", s.sharesUsed(g), percent(used), s.Slots, wait)
-		}
-		return held(g.reason, "all %d calls in flight are taken%s", s.Slots, wait)
+		return ofInFlight(s, g, wait)
 	case limit.ReasonSlotsTaken:
 		return held(g.reason, "as many tokens are reserved ahead as may be, of %s%s", s.limitText(), wait)
 	case limit.ReasonPause: // of a process, after a refusal
@@ -99,6 +96,14 @@ func (s *State) sharesUsed(g *group) string {
 		verb = "have used their shares"
 	}
 	return fmt.Sprintf("%s %s of %s", pods(g.ids, len(s.Pods)), verb, percent(g.share))
+}
+
+// ofInFlight explains a limit of calls in flight as the cause.
+func ofInFlight(s *State, g *group, wait string) (Answer, bool) {
+	if used := s.used(); used < fullUse && len(g.ids) < len(s.Pods) {
+		return held(g.reason, "%s, while the pool uses %s of %d calls in flight%s", s.sharesUsed(g), percent(used), s.Slots, wait)
+	}
+	return held(g.reason, "all %d calls in flight are taken%s", s.Slots, wait)
 }
 
 // changed says that the quota of a tag is a change, and how to end it; both empty: it is as configured.

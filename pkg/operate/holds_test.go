@@ -76,3 +76,27 @@ func TestASpentTagNamesThePodsThatRefuse(t *testing.T) {
 	o := consensus.Overview{Processors: []consensus.OverviewRow{row, row}}
 	require.Equal(t, []Tag{{Tag: "acme", By: "budget", Pods: 2}}, Tags(&o, throttle.Quotas{}, nil))
 }
+
+// A tag has one row, also where only its pause or a pod knows its name, and where only this command does.
+func TestAStoppedTagHasOneRow(t *testing.T) {
+	const hash = "47b8d15e60" // of acme
+	require.Equal(t, hash, keyOf("acme", ""))
+	row := consensus.OverviewRow{}
+	row.Claim, row.Throttled, row.Tag = 1, throttle.ReasonBudget, "acme"
+	unnamed := row
+	unnamed.Tag = "#" + hash
+	for name, o := range map[string]consensus.Overview{
+		"a pause":                {Pauses: []throttle.Paused{{Tag: "acme"}}},
+		"a pod":                  {Processors: []consensus.OverviewRow{row}},
+		"a pod without a name":   {Processors: []consensus.OverviewRow{unnamed}},
+		"a pause and such a pod": {Pauses: []throttle.Paused{{Tag: "acme"}}, Processors: []consensus.OverviewRow{unnamed}},
+	} {
+		for _, tag := range []Tag{{Tag: "acme"}, {Hash: hash}} {
+			s := stoppageOf(&o, &throttle.Quotas{}, nil, time.Now())
+			s.hold(&tag)
+			require.NotEmpty(t, tag.By, name)
+			require.Empty(t, s.rest([]Tag{tag}), name)
+			require.True(t, tag.Tag == "acme" || name == "a pod without a name", name)
+		}
+	}
+}
