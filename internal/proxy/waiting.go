@@ -18,7 +18,7 @@ func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 		return l
 	}
 	w := &waiting{most: max(places/2, 1), by: map[string]int{}}
-	return &bounded{l, tags, w, ""}
+	return &bounded{l, tags, w, "", ""}
 }
 
 // waiting counts waiting callers by tag.
@@ -54,24 +54,25 @@ type bounded struct {
 
 	tags    throttle.Tagger
 	waiting *waiting
-	tag     string
+	tag     string // in errors
+	quota   string // the tag whose callers are counted
 }
 
 // Acquire implements throttle.Limiter.
 func (b *bounded) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
-	if !b.waiting.enter(b.tag) {
+	if !b.waiting.enter(b.quota) {
 		return throttle.Permit{}, b.refusal(n)
 	}
-	defer b.waiting.leave(b.tag)
+	defer b.waiting.leave(b.quota)
 	return b.Limiter.Acquire(ctx, n)
 }
 
 // AcquireUpTo implements throttle.Limiter.
 func (b *bounded) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, error) {
-	if !b.waiting.enter(b.tag) {
+	if !b.waiting.enter(b.quota) {
 		return throttle.Permit{}, b.refusal(n)
 	}
-	defer b.waiting.leave(b.tag)
+	defer b.waiting.leave(b.quota)
 	return b.Limiter.AcquireUpTo(ctx, n)
 }
 
@@ -102,9 +103,10 @@ func (b *bounded) RetryAfter(until time.Time, reason string) {
 
 // ForTag implements throttle.Tagger.
 func (b *bounded) ForTag(tag string) throttle.Limiter {
-	l, name := b.tags.ForTag(tag), tagname.Short(tag)
-	if of, ok := l.(interface{ QuotaTag() string }); ok {
-		name = of.QuotaTag()
+	name := tagname.Short(tag)
+	one := &bounded{b.tags.ForTag(tag), b.tags, b.waiting, name, name}
+	if of, ok := one.Limiter.(interface{ QuotaTag() string }); ok {
+		one.quota = of.QuotaTag()
 	}
-	return &bounded{l, b.tags, b.waiting, name}
+	return one
 }

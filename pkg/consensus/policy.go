@@ -84,9 +84,9 @@ func leave(closed Share, shares []Share) []Share {
 	return out
 }
 
-// firstShares lowers shares of a division so that a processor that lacks a first token gets it at its next request. It need not wait until
-// another gives up what it claims above its share, for that one may be dead. Those that claim no more than their shares pay alike, but not
-// out of their floors. token is the share of one token per interval.
+// firstShares lowers the shares of a division so that a processor without a first token gets it at its next request. Without this it waits
+// until another processor gives up the excess of its claim over its share, and that one may be dead. Processors whose claims do not exceed
+// their shares pay alike, down to their floors. token is the share of one token per interval.
 func firstShares(closed, token Share, wants []Share, rows []RosterRow, floors []Share) []Share {
 	n := Share(len(rows))
 	over, free, lacks := closed-Whole, Share(0), false

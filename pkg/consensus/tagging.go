@@ -119,8 +119,8 @@ func (t *tagging) interval(c *core) time.Duration {
 	return c.interval()
 }
 
-// soon is how long it takes until the tags of this processor have what they should get: it reports their demand in one request, and the
-// others give way in theirs. 0: there are no quotas.
+// soon is the time until the tags of this processor have their parts of the limit: it reports their demand in one request, and the others
+// give way in theirs. It is 0 without quotas.
 func (t *tagging) soon(c *core) time.Duration {
 	if !t.on {
 		return 0

@@ -48,8 +48,8 @@ func (p *tagPage) same(page *page, draws []stockOrigin) bool {
 }
 
 // settled books the difference between drawn and used tokens, and returns how many tokens of debt it does not book. One settlement makes no
-// more debt than the limit itself may owe, also where only budgets count. What the limit drops doesn't count as used; unbooked is what it has
-// dropped already.
+// more debt than the limit itself may owe, also where only budgets count. Tokens that the limit drops do not count as used; unbooked is how many
+// it has dropped already.
 func (g *tag) settled(d stockOrigin, n, used, unbooked int) (dropped int) {
 	if n == used {
 		return 0

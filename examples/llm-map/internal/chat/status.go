@@ -7,8 +7,7 @@ import (
 )
 
 // statuses are words that providers use in a response with a success status, and the statuses that they imply. The first one contained in a
-// code counts. 422 is for what is wrong with the content of the message; 400 says nothing, because many errors have a type such as
-// invalid_request_error.
+// code counts. 422 blames the content of the message. 400 blames nothing, because many errors have a type such as invalid_request_error.
 var statuses = []struct {
 	word   string
 	status int
