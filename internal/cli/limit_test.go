@@ -71,6 +71,20 @@ func testLimit(t *testing.T) {
 	require.Equal(t, "p: an override that this command cannot read has ended; 600 per 1m\n", out)
 }
 
+// Where all pods were killed their rows stay, for nobody removes them. A limit that is set there would surprise those that join later.
+func TestLimitOfAPoolWhosePodsAreDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+		time.Sleep(time.Hour)
+		for _, args := range [][]string{{"limit", "set", "--max=5"}, {"debt", "forgive"}} {
+			_, err := newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, args...)
+			require.ErrorContains(t, err, "nobody is in the pool")
+			require.NotEqual(t, 0, ExitCode(err))
+		}
+	})
+}
+
 // Only where tokens are issued one by one a higher rate takes longer.
 func TestLimitOfAStrictPool(t *testing.T) {
 	for strict, want := range map[bool]string{

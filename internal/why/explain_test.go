@@ -80,6 +80,18 @@ func TestExplain(t *testing.T) {
 			silent(pool(stand("a", limit.ReasonLimit, "", 40, limit.Hold{Callers: 40})), hung("enrich-1", .26)),
 			"enrich-1 has been silent for 11 s; its share of 26 % may be unused for 4 s more; 40 callers wait", "silent", Broken,
 		},
+		"a silent pod, and the other slots are taken": {
+			silent(State{Pool: "p", Now: now, Slots: 10, Pods: []Pod{
+				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: limit.Hold{Callers: 3}},
+			}}, hung("enrich-1", .5)),
+			"enrich-1 has been silent for 11 s; its share of 50 % may be unused for 4 s more; 3 callers wait", "silent", Broken,
+		},
+		"frozen, and one pod's slots are taken": {
+			State{Pool: "p", Now: now, Slots: 10, Frozen: 9 * time.Second, FrozenBy: driver.FreezeLostRow, Pods: []Pod{
+				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: limit.Hold{Callers: 3}}, {ID: "b", Share: .5},
+			}},
+			"no share grows for 9 s, for the store has lost what it promised to a pod; 3 callers wait", "frozen", Broken,
+		},
 		"a silent pod, and nobody waits": {
 			silent(pool(idle), hung("enrich-1", .26)), "enrich-1 has been silent for 11 s; its share of 26 % may be unused for 4 s more", "silent", Broken,
 		},

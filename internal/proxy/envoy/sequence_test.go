@@ -345,6 +345,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 129)
 	twice := []string{long, tagname.Short(long)}
 	d.add(twice, 7, now)
+	d.add([]string{"b"}, 100, now)
 	now = now.Add(drawnFor + time.Minute)
 	require.Equal(t, 7, d.take(twice, 10, now), "both are the same tag")
 	d.add(tag, 7, now)

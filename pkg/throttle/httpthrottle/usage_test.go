@@ -89,6 +89,8 @@ var answersOfLLMs = []struct {
 	{"no usage", `{"choices":[]}`, 0},
 	{"null", `{"usage":null}`, 0},
 	{"an empty one", `{"usage":{}}`, 0},
+	{"a key without quotes", `{usage:{"total_tokens":3}}`, 0},
+	{"beside a key without quotes", `{id:1,"usage":{"total_tokens":3}}`, 0},
 	{"a text", `{"usage":"{\"total_tokens\":3}"}`, 0},
 	{"a value of that name", `{"kind":"usage","x":{"total_tokens":3}}`, 0},
 	{"an item of that name", `["usage",{"total_tokens":3}]`, 0},
