@@ -194,12 +194,13 @@ func TestFirstSharesComeFromThoseThatClaimNoMoreThanTheirs(t *testing.T) {
 		wants, floors, want []Share
 		rows                []RosterRow
 	}{
-		"one that may be dead keeps its claim": {0, shares(50, 40, 10), none, shares(40, 40, 10), rows(50, 50, 0)},
-		"the others pay alike":                 {0, shares(32, 8, 40, 20), make([]Share, 4), shares(16, 4, 40, 20), rows(32, 8, 60, 0)},
-		"not out of their floors":              {0, shares(50, 40, 10), shares(45, 0, 0), shares(45, 40, 10), rows(50, 50, 0)},
+		"one that may be dead keeps its claim": {0, shares(50, 45, 5), none, shares(45, 45, 5), rows(50, 50, 0)},
+		"the others pay alike":                 {0, shares(32, 8, 45, 5), make([]Share, 4), shares(28, 7, 45, 5), rows(32, 8, 60, 0)},
+		"a quarter of an even share":           {50 * percent, shares(50, 30), none[:2], []Share{Whole * 3 / 8, 30 * percent}, rows(50, 0)},
+		"not out of their floors":              {0, shares(50, 45, 5), shares(48, 0, 0), shares(48, 45, 5), rows(50, 50, 0)},
 		"one that has a token lacks none":      {0, shares(50, 40, 10), none, shares(50, 40, 10), rows(50, 49, 1)},
 		"there is room":                        {0, shares(50, 20, 10), none, shares(50, 20, 10), rows(50, 30, 0)},
-		"the claims of removed processes":      {20 * percent, shares(75, 15), none[:2], shares(65, 15), rows(75, 0)},
+		"the claims of removed processes":      {20 * percent, shares(80, 10), none[:2], shares(70, 10), rows(80, 0)},
 		"all claim more than their shares":     {0, shares(40, 40, 20), none, shares(40, 40, 20), rows(50, 50, 0)},
 	} {
 		require.Equal(t, c.want, firstShares(c.closed, percent, c.wants, c.rows, c.floors), name)

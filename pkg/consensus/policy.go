@@ -86,7 +86,8 @@ func leave(closed Share, shares []Share) []Share {
 
 // firstShares lowers the shares of a division so that a processor without a first token gets it at its next request. Without this it waits
 // until another processor gives up the excess of its claim over its share, and that one may be dead. Processors whose claims do not exceed
-// their shares pay alike, down to their floors. token is the share of one token per interval.
+// their shares pay alike, down to their floors, up to a quarter of its even share: in a pool that grows, live processors give up their excess
+// soon, and what is paid beside that is unused for an interval. token is the share of one token per interval.
 func firstShares(closed, token Share, wants []Share, rows []RosterRow, floors []Share) []Share {
 	n := Share(len(rows))
 	over, free, lacks := closed-Whole, Share(0), false
@@ -96,7 +97,7 @@ func firstShares(closed, token Share, wants []Share, rows []RosterRow, floors []
 		case row.Claim > wants[i]:
 			over += row.Claim
 		case row.Claim < max(idleFloors/n, min(wants[i], token)):
-			over += min(wants[i], Whole/n)
+			over += min(wants[i], Whole/n/4)
 			lacks = lacks || row.Claim < wants[i]
 		default:
 			over += wants[i]
