@@ -13,7 +13,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -53,20 +52,20 @@ func (*office) RetryAfter(time.Time, string) {}
 var _ sharing.Pool = (*office)(nil)
 
 // Reserve implements sharing.Pool.
-func (o *office) Reserve(order limit.Order, done func(limit.Slots, error)) {
+func (o *office) Reserve(order sharing.Order, done func(sharing.Slots, error)) {
 	go func() { done(o.reserve(order)) }()
 }
 
-func (o *office) reserve(order limit.Order) (limit.Slots, error) {
+func (o *office) reserve(order sharing.Order) (sharing.Slots, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	s := limit.Slots{Spacing: order.Spacing, Part: order.Ahead + 1}
+	s := sharing.Slots{Spacing: order.Spacing, Part: order.Ahead + 1}
 	thaw := max(o.lease.Frozen.Sub(now), 0)
 	next := max(o.next.Sub(now), thaw, 0)
 	switch {
 	case o.broken != nil:
-		return limit.Slots{Again: time.Second}, o.broken
+		return sharing.Slots{Again: time.Second}, o.broken
 	case o.empty, thaw > 0, next > time.Duration(order.Ahead)*order.Spacing:
 		s.Next, s.Again = next, max(next-time.Duration(order.Ahead)*order.Spacing, time.Second/10)
 	case order.Count > 0:

@@ -6,12 +6,11 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 const (
 	// MaxRaise is the maximum of an override relative to the configured limit.
-	MaxRaise = limit.MaxShare / limit.WholeShare
+	MaxRaise int64 = 64
 	// maxTokens is the largest Max of a ramp.
 	maxTokens = 1_000_000_000
 	// margin keeps a bucket that holds just one token from losing it to rounding.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -107,11 +107,11 @@ func newStatus(o *consensus.Overview) status {
 		Pods: []pod{}, Documents: []document{}, Unreadable: append([]string{}, o.Unreadable...),
 	}
 	if o.Ramp > 0 {
-		s.Ramp = &standing{o.Ramp, limit.ShortDuration(o.RampPer)}
+		s.Ramp = &standing{o.Ramp, duration.Short(o.RampPer)}
 	}
 	s.Use, s.Waiting = operate.Use(o)
 	if o.Frozen > 0 {
-		s.Frozen = &freeze{limit.ShortDuration(o.Frozen), string(o.FrozenBy)}
+		s.Frozen = &freeze{duration.Short(o.Frozen), string(o.FrozenBy)}
 	}
 	for i := range o.Settings {
 		set := &o.Settings[i]
@@ -123,10 +123,10 @@ func newStatus(o *consensus.Overview) status {
 		is := pod{
 			ID: p.ID, Share: p.Claim.Fraction(), Demand: p.Demand.Fraction(), PoolSize: p.PoolSize,
 			Use: operate.UseOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
-			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: limit.ShortDuration(p.Silent), Overdue: p.Overdue,
+			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: duration.Short(p.Silent), Overdue: p.Overdue,
 		}
 		if p.Overdue {
-			is.UnusedFor = limit.ShortDuration(p.Left)
+			is.UnusedFor = duration.Short(p.Left)
 		}
 		s.Pods = append(s.Pods, is)
 	}
@@ -140,7 +140,7 @@ func newStatus(o *consensus.Overview) status {
 func rateOf(tokens int, per time.Duration, hard bool, slots int) *rate {
 	switch {
 	case tokens > 0 && per > 0:
-		return &rate{Max: tokens, Per: limit.ShortDuration(per), Hard: hard}
+		return &rate{Max: tokens, Per: duration.Short(per), Hard: hard}
 	case tokens > 0:
 		return &rate{Max: tokens, Hard: hard}
 	case slots > 0:

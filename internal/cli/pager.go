@@ -9,7 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 )
 
 // The flags of commands that can watch.
@@ -94,7 +94,7 @@ func (s *pager) heading() string {
 	if !s.clock {
 		return ""
 	}
-	line := fmt.Sprintf("%s, every %s\n\n", time.Now().UTC().Format(time.RFC3339), limit.ShortDuration(s.every))
+	line := fmt.Sprintf("%s, every %s\n\n", time.Now().UTC().Format(time.RFC3339), duration.Short(s.every))
 	switch {
 	case s.redraw:
 		return clearScreen + line

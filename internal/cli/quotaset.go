@@ -11,6 +11,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -208,7 +209,7 @@ func quotaText(q *throttle.Quota) string {
 	add("reserved", q.Reserved != 0, q.Reserved)
 	add("total", q.Total != 0 || q.Blocked, q.Total)
 	add("burst", q.Burst != 0, q.Burst)
-	add(perName, q.Per != 0, limit.ShortDuration(q.Per))
+	add(perName, q.Per != 0, duration.Short(q.Per))
 	add("weight", q.Weight != 0, q.Weight)
 	add("class", q.Class != "", q.Class)
 	var budgets []string

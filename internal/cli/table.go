@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -27,7 +28,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 	line("why", "%s", explain(o, now).Sentence)
 	line("limit", "%s", limitText(o))
 	if o.Ramp > 0 {
-		line("ramp", "at %.4g per %s", o.Ramp, limit.ShortDuration(o.RampPer))
+		line("ramp", "at %.4g per %s", o.Ramp, duration.Short(o.RampPer))
 	}
 	for _, p := range operate.PausesAt(o.Pauses, now) {
 		line("PAUSED", "%s", pauseText(&p))
@@ -109,7 +110,7 @@ func whyText(p *consensus.OverviewRow) string {
 }
 
 // seconds formats a duration in tenths of a second.
-func seconds(d time.Duration) string { return limit.ShortDuration(d.Round(100 * time.Millisecond)) }
+func seconds(d time.Duration) string { return duration.Short(d.Round(100 * time.Millisecond)) }
 
 // dead counts the dead pods.
 func dead(o *consensus.Overview) int { return count(o, (*consensus.OverviewRow).Gone) }

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 )
 
 // A Value is one field of a C, with its allowed range. The functions below return Values; each takes the address of the value in a C.
@@ -90,7 +90,7 @@ func ofText[T ~string](check func(text T) bool) format[T] {
 
 var (
 	ofInt      = format[int]{parse: WholeNumber, show: strconv.Itoa}
-	ofDuration = format[time.Duration]{parse: positive, show: limit.ShortDuration}
+	ofDuration = format[time.Duration]{parse: positive, show: duration.Short}
 )
 
 // Int is an integer: decimal digits without leading zeros, possibly after a minus sign.
@@ -304,7 +304,7 @@ func NumberField[C any](key string, least, most int, byDefault, doc string, at f
 func DurationField[C any](key string, least, most time.Duration, byDefault, doc string, at func(C) *time.Duration) Field[C] {
 	is := traits{kind: aSpan, form: aDuration, hint: durationHint, low: int64(least), high: int64(most)}
 	return Field[C]{
-		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", limit.ShortDuration(least), limit.ShortDuration(most)),
+		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", duration.Short(least), duration.Short(most)),
 		Default: byDefault, Doc: doc, Value: of(at, is, within(ofDuration, least, most)),
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 )
 
 // Status is the content of /statusz.
@@ -22,7 +22,7 @@ func (d Duration) String() string {
 	if time.Duration(d) >= time.Second {
 		to = time.Millisecond
 	}
-	return limit.ShortDuration(time.Duration(d).Round(to))
+	return duration.Short(time.Duration(d).Round(to))
 }
 
 // MarshalJSON formats it as a string.

@@ -28,8 +28,8 @@ type holder struct {
 
 func (h *holder) Terms() sharing.Terms { return sharing.Terms{} }
 
-func (h *holder) Report(time.Duration) limit.Report {
-	return limit.Report{Demand: int64(driver.Whole), InUse: int64(h.share(time.Now()))}
+func (h *holder) Report(time.Duration) sharing.Report {
+	return sharing.Report{Demand: int64(driver.Whole), InUse: int64(h.share(time.Now()))}
 }
 
 func (h *holder) Lease(l limit.Lease) {
@@ -41,9 +41,9 @@ func (h *holder) Lease(l limit.Lease) {
 	h.lease = l
 }
 
-func (h *holder) ReportTags(time.Duration) []limit.TagReport { return nil }
-func (h *holder) GrantTags([]limit.TagGrant)                 {}
-func (h *holder) SetPauses([]limit.Paused)                   {}
+func (h *holder) ReportTags(time.Duration) []sharing.TagReport { return nil }
+func (h *holder) GrantTags([]sharing.TagGrant)                 {}
+func (h *holder) SetPauses([]limit.Paused)                     {}
 
 func (h *holder) share(now time.Time) driver.Share {
 	h.mu.Lock()

@@ -30,7 +30,7 @@ type Pool interface {
 	// Reserve asks for permit slots. The store keeps them at least Spacing apart for the whole pool. While a Lease says Issuing there are
 	// no shares, and every token is a slot that was reserved here. It never blocks and never calls the limiter; done is called once, later,
 	// from another goroutine. A limiter asks again only after the answer. An error means that slots may have been reserved in vain.
-	Reserve(o limit.Order, done func(limit.Slots, error))
+	Reserve(o Order, done func(Slots, error))
 
 	// Pause and Resume are as those of Throttle, for all processors of the pool.
 	Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error)
@@ -48,7 +48,7 @@ type Holder interface {
 
 	// Report reports the limiter's activity. The demand is computed over the window, usually two sync intervals, and remembered for the
 	// next. With a window of 0 there is none.
-	Report(window time.Duration) limit.Report
+	Report(window time.Duration) Report
 
 	// Lease puts a share in force, in place of the previous one.
 	Lease(l limit.Lease)
@@ -56,10 +56,10 @@ type Holder interface {
 	// ReportTags reports the limiter's activity, tag by tag: every tag that has drawn, waited or been refused since the last call, or has
 	// something in hand. It gives up tokens in hand of earlier grants that end within keep, so that the pool can have them back. A limiter
 	// without quotas returns none.
-	ReportTags(keep time.Duration) []limit.TagReport
+	ReportTags(keep time.Duration) []TagReport
 
 	// GrantTags puts the pool's grants to tags in force. For a tag that is not named only its Rate changes, to 0.
-	GrantTags(grants []limit.TagGrant)
+	GrantTags(grants []TagGrant)
 
 	// SetPauses puts pauses in force in place of the previous ones, at most one for each tag. When it returns, no paused draw is granted
 	// any more.

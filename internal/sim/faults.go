@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // faultsOf injects those of the faults from first up to last that are on, for the rest of the run. One in four follows soon after the
@@ -167,7 +167,7 @@ func (w *world) clone(p *process) *process {
 	machine := *p.proc
 	q.proc = &machine
 	q.inbox, q.mirror = nil, nil
-	q.ask, q.due, q.flow = nil, nil, limit.Usage{}
+	q.ask, q.due, q.flow = nil, nil, sharing.Usage{}
 	q.waking, q.gen = false, 0
 	lease := max(p.lease, w.store.rec.Lease) // which the answer under way may bring
 	p.cloned, p.clonedAs, p.promised = w.now+slowest(lease), p.incarnation, driver.Whole

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -65,20 +65,20 @@ func (issuer) Resume(context.Context, ...throttle.PauseOption) error { return er
 func (issuer) RetryAfter(time.Time, string) {}
 
 // Reserve implements sharing.Pool.
-func (i issuer) Reserve(o limit.Order, done func(limit.Slots, error)) {
+func (i issuer) Reserve(o sharing.Order, done func(sharing.Slots, error)) {
 	i.w.reserve(i.p, o, done)
 }
 
 // An ask is an order under way.
 type ask struct {
-	order limit.Order
+	order sharing.Order
 	req   driver.Reserve
 	sent  time.Duration // local
-	done  func(limit.Slots, error)
+	done  func(sharing.Slots, error)
 }
 
 // reserve sends an order to the store. Slots returned with it are no longer used.
-func (w *world) reserve(p *process, o limit.Order, done func(limit.Slots, error)) {
+func (w *world) reserve(p *process, o sharing.Order, done func(sharing.Slots, error)) {
 	if p.gone || p.left || p.ask != nil {
 		return
 	}
@@ -329,7 +329,7 @@ func (w *world) lastWill(p *process) {
 	n := 1 + w.rng.more.IntN(min(coming, len(s.held[reservation{p, s.life, name}])))
 	m := w.message(p, messageReserve)
 	m.ask = nil
-	m.reserve, _ = p.proc.Reserve(p.clock.read(w.now), limit.Order{
+	m.reserve, _ = p.proc.Reserve(p.clock.read(w.now), sharing.Order{
 		Spacing: spacing(p.limit), Ahead: p.limit.MaxReserved, Return: name, Unused: n,
 	})
 	w.giveBack(p, name, n)

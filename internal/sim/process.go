@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -54,8 +54,8 @@ type process struct {
 
 	limit          throttle.Limit // as configured
 	ceiling        float64        // that it applies, in tokens per period
-	flow           limit.Usage    // at the request answered last, which was sent at flowAt
-	sentFlow       limit.Usage
+	flow           sharing.Usage  // at the request answered last, which was sent at flowAt
+	sentFlow       sharing.Usage
 	flowAt, sentAt time.Duration
 	ask            *ask           // the order for slots under way
 	term           int            // rises when its received slots are lost
@@ -346,7 +346,7 @@ func (w *world) leave(p *process) {
 	if p.outstanding {
 		p.failed(w, local, p.seq)
 	}
-	if p.hands != nil && p.proc.Retire(local, func(time.Duration) []limit.TagReport { return w.reportTags(p, local) }) {
+	if p.hands != nil && p.proc.Retire(local, func(time.Duration) []sharing.TagReport { return w.reportTags(p, local) }) {
 		w.send(p, local)
 	}
 	debt := p.holder.Report(0).Debt

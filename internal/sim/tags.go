@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -63,7 +64,7 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 
 // A tagHand is the callers of one tag at one process: they use the tokens it receives.
 type tagHand struct {
-	limit.TagReport
+	sharing.TagReport
 
 	lots  []tagLot
 	keeps bool // its callers use tokens at the last moment
@@ -92,7 +93,7 @@ func (h *tagHand) startOf(tokens int64) int64 {
 
 // A tagLot is a lot (a batch of tokens drawn ahead), and the error of the machine's clock at that time: see process.lag.
 type tagLot struct {
-	limit.Lot
+	sharing.Lot
 
 	lag   time.Duration
 	start int64 // of the budget window in which it was granted, on the store's clock; 0: none
@@ -143,14 +144,14 @@ func (w *world) changeWants(p *process, i int) {
 }
 
 // reportTags reports tags, as the Throttle of a consensus.Member does: lots that would expire before the answer are given back.
-func (w *world) reportTags(p *process, local time.Duration) (reports []limit.TagReport) {
+func (w *world) reportTags(p *process, local time.Duration) (reports []sharing.TagReport) {
 	if p.hands == nil {
 		return nil
 	}
 	w.useTags(p)
 	keep := p.proc.TagKeep()
 	at := epoch.Add(local)
-	reports = make([]limit.TagReport, len(p.hands))
+	reports = make([]sharing.TagReport, len(p.hands))
 	for i := range p.hands {
 		h := &p.hands[i]
 		if w.calm { // all ask for the same, so that all get the same share
@@ -183,7 +184,7 @@ func (w *world) reportTags(p *process, local time.Duration) (reports []limit.Tag
 
 // takeTags hands the processor's grants for tags to their callers. The clock was not more ahead when it requested them than when it made
 // the request that the lease rests on.
-func (w *world) takeTags(p *process, grants []limit.TagGrant) {
+func (w *world) takeTags(p *process, grants []sharing.TagGrant) {
 	if p.hands == nil {
 		return
 	}
@@ -202,7 +203,7 @@ func (w *world) takeTags(p *process, grants []limit.TagGrant) {
 }
 
 // comeBack lets the callers check again when a lot becomes valid, and at its last moment.
-func (w *world) comeBack(p *process, l limit.Lot) {
+func (w *world) comeBack(p *process, l sharing.Lot) {
 	look := func() { w.useTags(p) }
 	w.at(max(w.now, p.clock.when(l.Until.Sub(epoch)-lastMoment)), look)
 	if from := l.From.Sub(epoch); from > p.clock.read(w.now) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -170,7 +171,7 @@ type group struct {
 	tags   []string        // those of its pods, each once, as a sentence names them
 	left   []time.Duration // of their spent budgets
 	ids    []string
-	hold   limit.Hold // of all its pods
+	hold   sharing.Hold // of all its pods
 	share  float64
 	used   float64
 }
@@ -243,7 +244,7 @@ func (g *group) add(p *Pod) {
 	}
 	g.left[at] = max(g.left[at], p.Hold.Left)
 	h := p.Hold
-	if h == (limit.Hold{}) {
+	if h == (sharing.Hold{}) {
 		h.Callers = p.Waiting
 	}
 	g.hold.Callers += h.Callers

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -27,11 +28,11 @@ func with(s State, change func(s *State)) State {
 }
 
 // A stand is a pod that holds callers back.
-func stand(id string, r limit.Reason, tag string, waiting int, h limit.Hold) Pod {
+func stand(id string, r limit.Reason, tag string, waiting int, h sharing.Hold) Pod {
 	return Pod{ID: id, Share: .5, Used: .5, Waiting: waiting, Reason: r, Tag: tag, Hold: h}
 }
 
-func with4(h limit.Hold) limit.Hold {
+func with4(h sharing.Hold) sharing.Hold {
 	h.Tags = 4
 	return h
 }
@@ -52,13 +53,13 @@ func silent(s State, pods ...SilentPod) State {
 
 func TestExplain(t *testing.T) {
 	idle := Pod{ID: "pod-9", Share: .25}
-	full := stand("pod-0", limit.ReasonLimit, "", 9, limit.Hold{Callers: 9})
-	full2 := stand("pod-1", limit.ReasonLimit, "", 5, limit.Hold{Callers: 5})
-	acme := limit.Hold{Callers: 12, Longest: 3200 * time.Millisecond, Rate: 60}
-	only := func(r limit.Reason, tag string, h limit.Hold) State {
+	full := stand("pod-0", limit.ReasonLimit, "", 9, sharing.Hold{Callers: 9})
+	full2 := stand("pod-1", limit.ReasonLimit, "", 5, sharing.Hold{Callers: 5})
+	acme := sharing.Hold{Callers: 12, Longest: 3200 * time.Millisecond, Rate: 60}
+	only := func(r limit.Reason, tag string, h sharing.Hold) State {
 		return pool(stand("pod-0", r, tag, h.Callers, h), idle)
 	}
-	two := limit.Hold{Callers: 2}
+	two := sharing.Hold{Callers: 2}
 	self := func(s State, me Self) State { return with(s, func(s *State) { me.ID = "pod-0"; s.Self = &me }) }
 	failed := func(s State, text string) State { return with(s, func(s *State) { s.Failure = text }) }
 	for name, c := range map[string]struct {
@@ -69,7 +70,7 @@ func TestExplain(t *testing.T) {
 	}{
 		"no demand": {pool(idle, idle), "nothing holds callers back", "none", Usual},
 		"busy, and nobody waits": {
-			pool(stand("pod-0", limit.ReasonLimit, "", 0, limit.Hold{}), idle), "nothing holds callers back", "none", Usual,
+			pool(stand("pod-0", limit.ReasonLimit, "", 0, sharing.Hold{}), idle), "nothing holds callers back", "none", Usual,
 		},
 		"nobody": {pool(), "nobody is in the pool", "nobody", Nobody},
 		"all have died": {
@@ -77,18 +78,18 @@ func TestExplain(t *testing.T) {
 			"no pod has asked the store for 3 min: they have ended, or cannot reach it", "nobody", Nobody,
 		},
 		"a silent pod, and the rest of the limit is used": {
-			silent(pool(stand("a", limit.ReasonLimit, "", 40, limit.Hold{Callers: 40})), hung("enrich-1", .26)),
+			silent(pool(stand("a", limit.ReasonLimit, "", 40, sharing.Hold{Callers: 40})), hung("enrich-1", .26)),
 			"enrich-1 has been silent for 11 s; its share of 26 % may be unused for 4 s more; 40 callers wait", "silent", Broken,
 		},
 		"a silent pod, and the other slots are taken": {
 			silent(State{Pool: "p", Now: now, Slots: 10, Pods: []Pod{
-				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: limit.Hold{Callers: 3}},
+				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: sharing.Hold{Callers: 3}},
 			}}, hung("enrich-1", .5)),
 			"enrich-1 has been silent for 11 s; its share of 50 % may be unused for 4 s more; 3 callers wait", "silent", Broken,
 		},
 		"frozen, and one pod's slots are taken": {
 			State{Pool: "p", Now: now, Slots: 10, Frozen: 9 * time.Second, FrozenBy: driver.FreezeLostRow, Pods: []Pod{
-				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: limit.Hold{Callers: 3}}, {ID: "b", Share: .5},
+				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: sharing.Hold{Callers: 3}}, {ID: "b", Share: .5},
 			}},
 			"no share grows for 9 s, for the store has lost what it promised to a pod; 3 callers wait", "frozen", Broken,
 		},
@@ -133,7 +134,7 @@ func TestExplain(t *testing.T) {
 		"callers that pods give no reason for": {pool(Pod{ID: "a", Waiting: 3}), "3 callers wait, and pods do not say what for", "other", Held},
 		"limit":                                {pool(full, full2), "the limit of 400/s is used in full; 14 callers wait", "limit", Held},
 		"limit, and callers that do not wait": {
-			pool(stand("a", limit.ReasonLimit, "", 0, limit.Hold{}), stand("b", limit.ReasonLimit, "", 0, limit.Hold{})),
+			pool(stand("a", limit.ReasonLimit, "", 0, sharing.Hold{}), stand("b", limit.ReasonLimit, "", 0, sharing.Hold{})),
 			"the limit of 400/s is used in full", "limit", Held,
 		},
 		"override": {
@@ -153,8 +154,8 @@ func TestExplain(t *testing.T) {
 		},
 		"two hot pods of three": {
 			pool(
-				Pod{ID: "a", Share: .2, Used: .2, Waiting: 1, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 1}},
-				Pod{ID: "b", Share: .2, Used: .2, Waiting: 1, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 1}}, idle,
+				Pod{ID: "a", Share: .2, Used: .2, Waiting: 1, Reason: limit.ReasonLimit, Hold: sharing.Hold{Callers: 1}},
+				Pod{ID: "b", Share: .2, Used: .2, Waiting: 1, Reason: limit.ReasonLimit, Hold: sharing.Hold{Callers: 1}}, idle,
 			),
 			"2 of 3 pods have used their shares of 40 %, while the pool uses 40 % of the limit of 400/s; 2 callers wait", "limit", Held,
 		},
@@ -167,7 +168,7 @@ func TestExplain(t *testing.T) {
 			"the limit of 400/s is used in full; 14 callers wait", "limit", Held,
 		},
 		"debt": {
-			only(limit.ReasonLimit, "", limit.Hold{Callers: 2, Owed: 12 * time.Second}),
+			only(limit.ReasonLimit, "", sharing.Hold{Callers: 2, Owed: 12 * time.Second}),
 			"calls at pod-0 used more than they drew, which takes 12 s to earn; 2 callers wait: numathrottle debt forgive --pool p", "limit", Held,
 		},
 		"adaptive": {
@@ -179,12 +180,12 @@ func TestExplain(t *testing.T) {
 			"the called service refuses calls, and the limit of 400/s is lower than configured; 2 callers wait", "adaptive", Held,
 		},
 		"in flight": {
-			State{Pool: "p", Now: now, Slots: 30, Pods: []Pod{stand("a", limit.ReasonInFlight, "", 3, limit.Hold{Callers: 3})}},
+			State{Pool: "p", Now: now, Slots: 30, Pods: []Pod{stand("a", limit.ReasonInFlight, "", 3, sharing.Hold{Callers: 3})}},
 			"all 30 calls in flight are taken; 3 callers wait", "in_flight", Held,
 		},
 		"in flight, on one of two pods": {
 			State{Pool: "p", Now: now, Slots: 10, Pods: []Pod{
-				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: limit.Hold{Callers: 3}}, {ID: "b", Share: .5},
+				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: sharing.Hold{Callers: 3}}, {ID: "b", Share: .5},
 			}},
 			"a has used its share of 50 %, while the pool uses 50 % of 10 calls in flight; 3 callers wait", "in_flight", Held,
 		},
@@ -192,7 +193,7 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonSlotsTaken, "", two), "as many tokens are reserved ahead as may be, of the limit of 400/s; 2 callers wait", "slots_taken", Held,
 		},
 		"a small share of a hard limit": {
-			only(limit.ReasonShareTooSmall, "", limit.Hold{Callers: 1}),
+			only(limit.ReasonShareTooSmall, "", sharing.Hold{Callers: 1}),
 			"the share of pod-0 is too small to grant a call at once, for the limit is hard: run fewer pods, or use a longer period; 1 caller waits",
 			"share_too_small", Broken,
 		},
@@ -211,12 +212,12 @@ func TestExplain(t *testing.T) {
 		},
 		"a reason of a later release": {only("tides", "", two), "pod-0 holds calls back (tides); 2 callers wait", "other", Held},
 		"call above a quota that was changed": {
-			with(only(limit.ReasonTooLarge, "acme", limit.Hold{}), func(s *State) { s.Quotas = map[string]Order{"acme": {"ann", noon}} }),
+			with(only(limit.ReasonTooLarge, "acme", sharing.Hold{}), func(s *State) { s.Quotas = map[string]Order{"acme": {"ann", noon}} }),
 			"a call of acme costs more than its quota can ever grant, a change by ann until 12:00 UTC: numathrottle quota clear acme --pool p",
 			"too_large", Broken,
 		},
 		"call above a quota": {
-			only(limit.ReasonTooLarge, "acme", limit.Hold{}),
+			only(limit.ReasonTooLarge, "acme", sharing.Hold{}),
 			"a call of acme costs more than its quota can ever grant: raise its total, burst or budget", "too_large", Broken,
 		},
 		"cap that was changed": {
@@ -232,19 +233,19 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonQuota, "acme", acme), "acme is held at its rate cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
 		},
 		"cap of a hash": {
-			only(limit.ReasonQuota, "#0d5f3a9c21", limit.Hold{Callers: 1, Longest: 90 * time.Second}),
+			only(limit.ReasonQuota, "#0d5f3a9c21", sharing.Hold{Callers: 1, Longest: 90 * time.Second}),
 			"tag #0d5f3a9c21 is held at its rate cap; 1 caller waits, for 2 min", "quota", Held,
 		},
 		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their rate cap; 2 callers wait", "quota", Held},
 		"blocked": {
-			only(limit.ReasonQuota, "acme", limit.Hold{Callers: 2, Blocked: true}),
+			only(limit.ReasonQuota, "acme", sharing.Hold{Callers: 2, Blocked: true}),
 			"acme is blocked by a total of 0; 2 callers wait", "quota", Broken,
 		},
 		"budget": {
-			only(limit.ReasonBudget, "acme", limit.Hold{Callers: 2, Left: 13 * time.Hour}),
+			only(limit.ReasonBudget, "acme", sharing.Hold{Callers: 2, Left: 13 * time.Hour}),
 			"acme has spent its budget until 2026-03-05 00:00 UTC; 2 callers wait", "budget", Held,
 		},
-		"budget of all others": {only(limit.ReasonBudget, consensus.TagOthers, limit.Hold{}), "all other tags have spent their budget", "budget", Held},
+		"budget of all others": {only(limit.ReasonBudget, consensus.TagOthers, sharing.Hold{}), "all other tags have spent their budget", "budget", Held},
 		"names": {
 			only(limit.ReasonNames, "#0d5f3a9c21", two),
 			"more names of a pattern are in use than are told apart: tag #0d5f3a9c21 shares a quota with others; 2 callers wait", "names", Held,
@@ -260,16 +261,16 @@ func TestExplain(t *testing.T) {
 		},
 		"a name with escape": {only(limit.ReasonQuota, "\x1b[2J", two), `"\x1b[2J" is held at its rate cap; 2 callers wait`, "quota", Held},
 		"pods that disagree: most callers": {
-			pool(full, stand("pod-1", limit.ReasonQuota, "acme", 12, acme), stand("pod-2", limit.ReasonNoShare, "", 1, limit.Hold{Callers: 1})),
+			pool(full, stand("pod-1", limit.ReasonQuota, "acme", 12, acme), stand("pod-2", limit.ReasonNoShare, "", 1, sharing.Hold{Callers: 1})),
 			"acme is held at its rate cap of 60/s; 12 of 22 callers wait for it, the longest for 3.2 s", "quota", Held,
 		},
 		"the same tag at two pods": {
 			pool(stand("a", limit.ReasonQuota, "acme", 12, acme),
-				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3, Longest: 5 * time.Second, Rate: 60})),
+				stand("b", limit.ReasonQuota, "acme", 3, sharing.Hold{Callers: 3, Longest: 5 * time.Second, Rate: 60})),
 			"acme is held at its rate cap of 60/s; 15 callers wait, the longest for 5.0 s", "quota", Held,
 		},
 		"several tags": {
-			pool(stand("a", limit.ReasonQuota, "acme", 12, acme), stand("b", limit.ReasonQuota, "zeta", 3, limit.Hold{Callers: 3, Rate: 7, Tags: 1})),
+			pool(stand("a", limit.ReasonQuota, "acme", 12, acme), stand("b", limit.ReasonQuota, "zeta", 3, sharing.Hold{Callers: 3, Rate: 7, Tags: 1})),
 			"acme and zeta are held at their rate caps; 15 callers wait, the longest for 3.2 s", "quota", Held,
 		},
 		"more tags than pods name": {
@@ -289,26 +290,26 @@ func TestExplain(t *testing.T) {
 			"acme and zeta have spent their budgets; 4 callers wait", "budget", Held,
 		},
 		"budgets of several tags that end at other times": {
-			pool(stand("a", limit.ReasonBudget, "acme", 2, limit.Hold{Callers: 2, Left: time.Hour}),
-				stand("b", limit.ReasonBudget, "zeta", 2, limit.Hold{Callers: 2, Left: 13 * time.Hour})),
+			pool(stand("a", limit.ReasonBudget, "acme", 2, sharing.Hold{Callers: 2, Left: time.Hour}),
+				stand("b", limit.ReasonBudget, "zeta", 2, sharing.Hold{Callers: 2, Left: 13 * time.Hour})),
 			"acme (until 12:00 UTC) and zeta (until 2026-03-05 00:00 UTC) have spent their budgets; 4 callers wait", "budget", Held,
 		},
 		"one budget at several pods, and more tags": {
-			pool(stand("a", limit.ReasonBudget, "acme", 2, limit.Hold{Callers: 2, Left: time.Hour}),
-				stand("b", limit.ReasonBudget, "acme", 2, with4(limit.Hold{Callers: 2, Left: time.Hour}))),
+			pool(stand("a", limit.ReasonBudget, "acme", 2, sharing.Hold{Callers: 2, Left: time.Hour}),
+				stand("b", limit.ReasonBudget, "acme", 2, with4(sharing.Hold{Callers: 2, Left: time.Hour}))),
 			"4 tags, such as acme (until 12:00 UTC), have spent their budgets; 4 callers wait", "budget", Held,
 		},
 		"the limit at the moment of a sync alone": {
-			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 5}},
-				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3})),
+			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: sharing.Hold{Callers: 5}},
+				stand("b", limit.ReasonQuota, "acme", 3, sharing.Hold{Callers: 3})),
 			"acme is held at its rate cap; 3 of 8 callers wait for it", "quota", Held,
 		},
 		"the limit at a moment, and nothing else": {
-			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 5}}, idle),
+			pool(Pod{ID: "a", Share: .5, Used: .2, Waiting: 5, Reason: limit.ReasonLimit, Hold: sharing.Hold{Callers: 5}}, idle),
 			"calls at a wait for their next tokens, while the pool uses 20 % of the limit of 400/s; 5 callers wait", "limit", Held,
 		},
 		"a pod of an earlier release": {
-			pool(stand("a", limit.ReasonQuota, "acme", 12, limit.Hold{})), "acme is held at its rate cap; 12 callers wait", "quota", Held,
+			pool(stand("a", limit.ReasonQuota, "acme", 12, sharing.Hold{})), "acme is held at its rate cap; 12 callers wait", "quota", Held,
 		},
 		"pause": {
 			with(pool(full, full2), func(s *State) {
@@ -348,7 +349,7 @@ func TestExplain(t *testing.T) {
 			"new pool: first tokens in 9 s", "frozen", Broken,
 		},
 		"freeze, and a pod without a share": {
-			with(pool(full, Pod{ID: "b", Waiting: 20, Reason: limit.ReasonFrozen, Hold: limit.Hold{Callers: 20}}), func(s *State) {
+			with(pool(full, Pod{ID: "b", Waiting: 20, Reason: limit.ReasonFrozen, Hold: sharing.Hold{Callers: 20}}), func(s *State) {
 				s.Frozen, s.FrozenBy = 9*time.Second, driver.FreezeLostRow
 			}),
 			"no share grows for 9 s, for the store has lost what it promised to a pod; 29 callers wait", "frozen", Broken,
@@ -442,7 +443,7 @@ func TestExplain(t *testing.T) {
 func TestExplainKnowsAllReasons(t *testing.T) {
 	seen := map[string]string{}
 	for _, r := range limit.Reasons() {
-		s := pool(stand("pod-0", r, "", 2, limit.Hold{Callers: 2}))
+		s := pool(stand("pod-0", r, "", 2, sharing.Hold{Callers: 2}))
 		if r == limit.ReasonClosed {
 			s.Self = &Self{Reason: r}
 		}

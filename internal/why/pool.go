@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Pool returns the state of a pool as its record shows it to an observer.
@@ -102,5 +102,5 @@ func LimitText(tokens int, per time.Duration) string {
 	if per == time.Second {
 		return fmt.Sprintf("%d/s", tokens)
 	}
-	return fmt.Sprintf("%d per %s", tokens, limit.ShortDuration(per))
+	return fmt.Sprintf("%d per %s", tokens, duration.Short(per))
 }

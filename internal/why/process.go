@@ -3,6 +3,7 @@ package why
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -109,8 +110,8 @@ func (s *State) setOwn(self *Self, own *Own) {
 }
 
 // hold returns the hold-up of callers here, as a pod reports it.
-func (o *Own) hold() limit.Hold {
-	h := limit.Hold{Callers: o.Hold.Waiting, Rate: o.Hold.Rate, Blocked: o.Hold.Blocked, Owed: o.Hold.Owed, Tags: o.Hold.Tags}
+func (o *Own) hold() sharing.Hold {
+	h := sharing.Hold{Callers: o.Hold.Waiting, Rate: o.Hold.Rate, Blocked: o.Hold.Blocked, Owed: o.Hold.Owed, Tags: o.Hold.Tags}
 	if o.Hold.OfTag { // for the limit itself, only the time of continuous waiting is known
 		h.Longest = o.Hold.Longest
 	}

@@ -3,6 +3,7 @@ package why
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -60,7 +61,7 @@ type Pod struct {
 	Reason  limit.Reason
 	Tag     string
 	Pattern string
-	Hold    limit.Hold
+	Hold    sharing.Hold
 }
 
 // A SilentPod has not synced For so long. Its Share is nobody else's for Left more.

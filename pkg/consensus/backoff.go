@@ -6,14 +6,14 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // ownCalls holds what a processor with an adaptive limit reports about its own calls. It is a
 // part of poolCeiling.
 type ownCalls struct {
 	lag    time.Duration // of a cut that is made now
-	served limit.Served
+	served sharing.Served
 	haste  haste
 }
 
@@ -74,7 +74,7 @@ func (l *poolCeiling) reported(c *core) (out []backoff.Report) {
 }
 
 // reportOf converts s to parts of a rate in tokens per second.
-func reportOf(s limit.Served, of float64) backoff.Report {
+func reportOf(s sharing.Served, of float64) backoff.Report {
 	part := func(rate float64) int64 { return int64(max(0, min(rate/of*float64(Whole), float64(maxNoteFlow)))) }
 	return backoff.Report{
 		Generation: int64(min(s.Cuts, maxNoteCuts)), Accepted: part(s.Accepted), Refused: part(s.Refused), Overloaded: part(s.Overloaded),
@@ -106,7 +106,7 @@ func (o *ownCalls) hurries(now time.Duration, generation int64) bool {
 
 // heed records how the called service treats this processor's calls, between two requests.
 // Refusals bring the next request forward, so that the others learn of them soon.
-func (p *Processor) heed(now time.Duration, s limit.Served) {
+func (p *Processor) heed(now time.Duration, s sharing.Served) {
 	p.Tick(now)
 	p.ceiling.calls.served = s
 	if p.state == StateHolding && p.urgency != urgencyNow && p.ceiling.calls.hurries(now, p.ceiling.law.Backoff.State.Generation) {

@@ -9,7 +9,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -27,13 +26,13 @@ func TestOneCutForAllReports(t *testing.T) {
 		p.ask(t, r, 0, Observation{})
 	}
 	now := time.Second
-	round := func(s limit.Served) {
+	round := func(s sharing.Served) {
 		for _, p := range procs {
 			p.ask(t, r, now, Observation{Used: 1, Served: s})
 			now += 5 * time.Millisecond
 		}
 	}
-	old := limit.Served{Accepted: 50, Refused: 50, Active: true}
+	old := sharing.Served{Accepted: 50, Refused: 50, Active: true}
 	for range 8 {
 		round(old)
 	}
@@ -68,7 +67,7 @@ func TestHeedIsBounded(t *testing.T) {
 	p.ask(t, r, 0, Observation{})
 	now := time.Second
 	brought := 0
-	brings := func(s limit.Served) {
+	brings := func(s sharing.Served) {
 		p.urgency = urgencyNone
 		if p.heed(now, s); p.urgency == urgencyNow {
 			brought++
@@ -76,14 +75,14 @@ func TestHeedIsBounded(t *testing.T) {
 		now += 100 * time.Millisecond
 	}
 	for range 20 {
-		brings(limit.Served{Refused: 1, Active: true})
+		brings(sharing.Served{Refused: 1, Active: true})
 	}
 	require.Equal(t, mostHaste, brought)
-	brings(limit.Served{Accepted: 1, Active: true})
-	brings(limit.Served{Cuts: 7, Refused: 1, Active: true})
+	brings(sharing.Served{Accepted: 1, Active: true})
+	brings(sharing.Served{Cuts: 7, Refused: 1, Active: true})
 	require.Equal(t, mostHaste, brought, "nothing was refused, or of calls under another ceiling")
 	now += calmHaste
-	brings(limit.Served{Overloaded: 1, Active: true})
+	brings(sharing.Served{Overloaded: 1, Active: true})
 	require.Equal(t, mostHaste+1, brought, "after a while")
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -178,7 +177,7 @@ func (l *poolCeiling) apply(c *core, held Share, now, ahead time.Duration) (shar
 	}
 	// Less by more than floating-point numbers are rounded.
 	share = int64(float64(held) * tokens / float64(l.limit.Max) * (1 - 0x1p-50))
-	return max(0, min(share, limit.MaxShare)), tokens
+	return max(0, min(share, sharing.MaxShare)), tokens
 }
 
 // readable returns why the override cannot be read; nil: it can.

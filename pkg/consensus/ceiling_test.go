@@ -14,7 +14,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -212,7 +211,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 			}
 			left -= held
 			share, tokens := c.apply(&core{}, held, 0, 0)
-			require.LessOrEqual(t, share, limit.MaxShare)
+			require.LessOrEqual(t, share, sharing.MaxShare)
 			require.GreaterOrEqual(t, share, int64(0))
 			perSecond := float64(l.Max) / l.Per.Seconds()
 			if tokens == 0 {
@@ -260,7 +259,7 @@ func TestForeignCeilingsAreLeftAlone(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for i := range 20 {
-		p.ask(t, r, time.Duration(i+1)*time.Second, Observation{Served: limit.Served{Refused: 20, Active: true}})
+		p.ask(t, r, time.Duration(i+1)*time.Second, Observation{Served: sharing.Served{Refused: 20, Active: true}})
 	}
 	require.Equal(t, strange, string(recorded(r, rampDocument).Body))
 	require.Equal(t, strange, string(recorded(r, backoffDocument).Body))

@@ -275,10 +275,10 @@
 //     granted later than two intervals after the last answer of the store.
 //   - A processor whose row brings nothing new for two and a half intervals keeps its claim, but its demand no longer counts.
 //   - The tags of a pattern are one tag for the policy, and each has its own till.
-//   - With an adaptive limit, a limiter slows down a tag whose calls the service refuses (limit.TagReport.Limiting). The
+//   - With an adaptive limit, a limiter slows down a tag whose calls the service refuses (sharing.TagReport.Limiting). The
 //     processor asks for no more for it, and reports the tag as slow. A tag that is slow on every processor that asks for
 //     it is limited to the sum of their demands. A processor still asks for tokens reserved for it that no other row asks
-//     for. The limiter does not go below the part that the plan guarantees the tag here (limit.TagGrant.Reserved).
+//     for. The limiter does not go below the part that the plan guarantees the tag here (sharing.TagGrant.Reserved).
 //
 // The document "quota" changes quotas in use; see SaveQuota. A document that cannot be read changes nothing, but a till
 // that knows a newer version gives nothing by an older one.

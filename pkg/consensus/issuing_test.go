@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -89,7 +88,7 @@ func TestReservesAhead(t *testing.T) {
 			}
 			p.permits.take(&p.core, 0, &answer)
 			require.Equal(t, tc.contenders, p.permits.contenders)
-			require.Equal(t, tc.want, p.permits.ahead(limit.Order{Spacing: tc.spacing, Ahead: tc.ahead}, p.lease))
+			require.Equal(t, tc.want, p.permits.ahead(sharing.Order{Spacing: tc.spacing, Ahead: tc.ahead}, p.lease))
 		})
 	}
 }
@@ -98,12 +97,12 @@ func TestReservesAhead(t *testing.T) {
 // alone, or when there is a slot for each, at that time exactly.
 func TestWhoeverMissesASlotComesBackAtATimeOfItsOwn(t *testing.T) {
 	const spacing, retry = time.Second, 300 * time.Millisecond
-	s := func(count int) *limit.Slots {
-		return &limit.Slots{Count: count, Wait: 200 * time.Millisecond, Spacing: spacing}
+	s := func(count int) *sharing.Slots {
+		return &sharing.Slots{Count: count, Wait: 200 * time.Millisecond, Spacing: spacing}
 	}
 	near, far := 10*time.Millisecond, 3*spacing
 	for name, c := range map[string]struct {
-		slots             *limit.Slots
+		slots             *sharing.Slots
 		ahead, contenders int
 		took              time.Duration
 		least             time.Duration
@@ -117,9 +116,9 @@ func TestWhoeverMissesASlotComesBackAtATimeOfItsOwn(t *testing.T) {
 		"has one, a store far away":    {s(1), 0, 10, far, far + 200*time.Millisecond, true},
 		"alone, and has what it wants": {s(1), 0, 1, near, retry, false},
 	} {
-		first, middle, last := again(c.slots, retry, limit.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 0),
-			again(c.slots, retry, limit.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 0.5),
-			again(c.slots, retry, limit.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 1)
+		first, middle, last := again(c.slots, retry, sharing.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 0),
+			again(c.slots, retry, sharing.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 0.5),
+			again(c.slots, retry, sharing.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 1)
 		require.Equal(t, c.least, first, name)
 		require.Equal(t, c.spread, last > first, name)
 		require.InDelta(t, float64(first+last)/2, float64(middle), 1, name)

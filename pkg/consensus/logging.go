@@ -8,8 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -200,7 +199,7 @@ func timedOut(err error) bool {
 func (b *logbook) effect(s *situation) string {
 	switch {
 	case s.degraded:
-		return fmt.Sprintf("goes on with %v of the limit, at most %s without the store", s.share, limit.ShortDuration(degradeFor))
+		return fmt.Sprintf("goes on with %v of the limit, at most %s without the store", s.share, duration.Short(degradeFor))
 	case s.state == StateJoining && !b.hasJoined:
 		return "nothing is granted until the store answers for the first time"
 	case s.state == StateJoining || s.state == StateLost:

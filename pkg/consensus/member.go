@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -59,7 +58,7 @@ type Member struct {
 
 // A flowAt is what a holder had done at a local time.
 type flowAt struct {
-	limit.Usage
+	sharing.Usage
 	at time.Duration
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -24,13 +24,13 @@ type note struct {
 	limit ceiling.Rate
 	// hard: the limit must not be raised.
 	hard bool
-	// used and offered are rates in 1e-9 of the limit; see limit.Usage.
+	// used and offered are rates in 1e-9 of the limit; see sharing.Usage.
 	used, offered int64
 	// paused is the version of the document "pause" that the processor has in force: its
 	// receipt. 0: it has none.
 	paused Version
 	// reports says that the processor makes calls. served then says how the called service
-	// treats them, in 1e-9 of the limit; see limit.Served.
+	// treats them, in 1e-9 of the limit; see sharing.Served.
 	reports bool
 	served  backoff.Report
 	// retryAt is the logical time before which the called service wants no other call of
@@ -52,7 +52,7 @@ const (
 	maxNoteTokens = 1_000_000_000
 	minNotePer    = int64(time.Millisecond / time.Microsecond)
 	maxNotePer    = int64(31 * 24 * time.Hour / time.Microsecond)
-	maxNoteFlow   = limit.MaxShare
+	maxNoteFlow   = sharing.MaxShare
 	maxNoteCuts   = 78_000_000_000
 )
 

@@ -6,8 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -79,7 +78,7 @@ func newOptions(pool string, opts []Option) (*options, error) {
 		o.cfg.ID = host
 	}
 	if l := o.cfg.Lease; l < MinLease || l > MaxLease || l%time.Millisecond != 0 {
-		return nil, &RequestError{Field: "Lease", Value: limit.ShortDuration(l), Allowed: fmt.Sprintf("%s to %s in whole milliseconds", MinLease, MaxLease)}
+		return nil, &RequestError{Field: "Lease", Value: duration.Short(l), Allowed: fmt.Sprintf("%s to %s in whole milliseconds", MinLease, MaxLease)}
 	}
 	if err := driver.ValidateNames(pool, o.cfg.ID, "incarnation"); err != nil {
 		return nil, err

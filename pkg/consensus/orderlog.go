@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -37,9 +38,9 @@ func (o *orders) since(before *orders) (lines []logLine) {
 	switch {
 	case now == was:
 	case now.Max > 0:
-		say("the pool's limit is overridden", append([]any{"max", now.Max, "per", limit.ShortDuration(now.Per)}, who(now.Until, now.By, now.Reason)...)...)
+		say("the pool's limit is overridden", append([]any{"max", now.Max, "per", duration.Short(now.Per)}, who(now.Until, now.By, now.Reason)...)...)
 	case was.Max > 0:
-		say("the override of the pool's limit has ended", "max", was.Max, "per", limit.ShortDuration(was.Per), "by", was.By, "reason", was.Reason)
+		say("the override of the pool's limit has ended", "max", was.Max, "per", duration.Short(was.Per), "by", was.By, "reason", was.Reason)
 	}
 	for _, p := range o.pauses {
 		if !slices.Contains(before.pauses, p) {

@@ -3,6 +3,7 @@ package consensus
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -14,7 +15,7 @@ type Orders struct {
 	// Quotas are those in force; nil: they are the same as at the last call.
 	Quotas *limit.Quotas
 	// Grants are the grants for tags that are new since the last call; nil: there are none.
-	Grants []limit.TagGrant
+	Grants []sharing.TagGrant
 	// Lease has the share in force.
 	Lease limit.Lease
 	// Forgiven is how often debt was forgiven. A holder forgets its debt each time that it rises.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -37,9 +38,9 @@ func (o Override) Validate() error {
 	case o.Max < 0 || o.Max > maxNoteTokens:
 		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0 (no override) to 1000000000"}
 	case o.Per != 0 && (o.Per.Microseconds() < minNotePer || o.Per.Microseconds() > maxNotePer || o.Per%time.Microsecond != 0):
-		return &RequestError{Field: "Per", Value: limit.ShortDuration(o.Per), Allowed: "1ms to 744h in whole microseconds, or 0 for the configured period"}
+		return &RequestError{Field: "Per", Value: duration.Short(o.Per), Allowed: "1ms to 744h in whole microseconds, or 0 for the configured period"}
 	case o.Per != 0 && o.Max > int(o.Per):
-		return &RequestError{Field: "Max per " + limit.ShortDuration(o.Per), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
+		return &RequestError{Field: "Max per " + duration.Short(o.Per), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
 	}
 	if err := (&limit.Paused{Reason: o.Reason, By: o.By}).Check(time.Time{}); err != nil {
 		return badWords("of the override", err)
@@ -72,8 +73,8 @@ func timeLeft(of string, until, now time.Time) (time.Duration, error) {
 	left := until.Sub(now)
 	if left <= 0 || left > limit.MaxPause {
 		return 0, &RequestError{
-			Field: "Until " + of, Value: "in " + limit.ShortDuration(left),
-			Allowed: "the zero Time (until it is cleared), or within " + limit.ShortDuration(limit.MaxPause) + " from now",
+			Field: "Until " + of, Value: "in " + duration.Short(left),
+			Allowed: "the zero Time (until it is cleared), or within " + duration.Short(limit.MaxPause) + " from now",
 		}
 	}
 	return max(left.Truncate(time.Microsecond), time.Microsecond), nil
@@ -150,8 +151,8 @@ func (o Override) fits(roster []RosterRow) error {
 		top := ceiling.Rate{Max: n.limit.Max * raise, Per: n.limit.Per}
 		if top.Below(o.rate()) {
 			return &RequestError{
-				Field: "Max per " + limit.ShortDuration(o.Per), Value: fmt.Sprint(o.Max),
-				Allowed: fmt.Sprintf("%s%d per %s, which pod %q is configured with", why, n.limit.Max, limit.ShortDuration(n.limit.Per), roster[i].ID),
+				Field: "Max per " + duration.Short(o.Per), Value: fmt.Sprint(o.Max),
+				Allowed: fmt.Sprintf("%s%d per %s, which pod %q is configured with", why, n.limit.Max, duration.Short(n.limit.Per), roster[i].ID),
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -86,7 +85,7 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 
 // Configure sets the terms of the limiter, which must be valid. The zero Terms, as before the first call, are no limit: no override and
 // no ramp changes the worth of a share. With a Spacing of MinSpacing the processor neither asks for issued tokens nor prevents them. With
-// more Slots than limit.ExactSlots the limit is divided as any other: nobody would miss a fraction of a slot per processor then. The next
+// more Slots than sharing.ExactSlots the limit is divided as any other: nobody would miss a fraction of a slot per processor then. The next
 // request reports the terms to the others, and is due at once if one was sent already.
 func (p *Processor) Configure(t sharing.Terms) {
 	p.ceiling.configure(&t)
@@ -94,7 +93,7 @@ func (p *Processor) Configure(t sharing.Terms) {
 	p.tags.configure(&t)
 	p.load.fixed = p.tags.on // tokens of tags are drawn for a usual interval
 	p.split, p.reported.Slots = split{}, max(t.Slots, 0)
-	if t.Slots <= limit.ExactSlots {
+	if t.Slots <= sharing.ExactSlots {
 		p.split.slots = p.reported.Slots
 	}
 	// A pool that is to issue tokens must learn it before it gives out shares.

@@ -4,8 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -59,7 +58,7 @@ func (s *reservations) take(c *core, _ time.Duration, a *driver.Answer) urgency 
 // limit is low, it is at least one per contender, so that nobody asks in vain. But no slot is
 // further away than counts as time between two syncs: a processor's reservations die with it, and
 // lengthen a freeze.
-func (s *reservations) ahead(o limit.Order, lease time.Duration) int {
+func (s *reservations) ahead(o sharing.Order, lease time.Duration) int {
 	if s.strict || o.Spacing <= 0 {
 		return o.Ahead
 	}
@@ -68,7 +67,7 @@ func (s *reservations) ahead(o limit.Order, lease time.Duration) int {
 
 // Reserve returns the request for an order at now, and the order as sent. The order is spaced by
 // the limit in force, with as many slots ahead as the pool needs.
-func (p *Processor) Reserve(now time.Duration, o limit.Order) (driver.Reserve, limit.Order) {
+func (p *Processor) Reserve(now time.Duration, o sharing.Order) (driver.Reserve, sharing.Order) {
 	o.Spacing = p.ceiling.pacedAt(&p.core, now, o.Spacing)
 	o.Ahead = p.permits.ahead(o, p.lease)
 	p.permits.asked = now
@@ -81,7 +80,7 @@ func (p *Processor) Reserve(now time.Duration, o limit.Order) (driver.Reserve, l
 // Reserved turns the store's answer to an order, or the error in its place, into slots for a
 // Throttle. The order is as sent, and the answer took so long. The random number chance is from 0
 // to 1. The error wraps err, or ErrWrongAnswer for an impossible answer.
-func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Duration, chance float64, err error) (limit.Slots, error) {
+func (p *Processor) Reserved(o sharing.Order, res driver.Reserved, took time.Duration, chance float64, err error) (sharing.Slots, error) {
 	s := &p.permits
 	if err == nil {
 		err = res.Check(o.Count)
@@ -89,13 +88,13 @@ func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Durat
 	if err != nil { // nothing of the answer is believed
 		s.failures++
 		wait := min(p.fast()<<min(s.failures-1, 10), p.interval())
-		return limit.Slots{Again: wait/2 + time.Duration(chance*float64(wait/2))}, err
+		return sharing.Slots{Again: wait/2 + time.Duration(chance*float64(wait/2))}, err
 	}
 	s.failures = 0
 	if p.state != StateLeft {
 		p.revision = max(p.revision, res.Revision)
 	}
-	slots := limit.Slots{
+	slots := sharing.Slots{
 		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
 		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/s.contenders),
 	}
@@ -117,7 +116,7 @@ func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Durat
 
 // again returns how long after a request, which took so long, the next one should go out. Nothing
 // can be had before retry. chance is a random number from 0 to 1.
-func again(s *limit.Slots, retry time.Duration, o limit.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
+func again(s *sharing.Slots, retry time.Duration, o sharing.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
 	scarce := contenders > o.Ahead+1 // there is not one for each
 	if !scarce && s.Count > 0 {
 		return retry

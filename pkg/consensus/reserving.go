@@ -5,7 +5,7 @@ import (
 	"errors"
 	mathrand "math/rand/v2"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A reserver holds a Member's requests for slots.
@@ -19,8 +19,8 @@ type reserver struct {
 var errLeft = errors.New("consensus: the pod has left its pool")
 
 type order struct {
-	limit.Order
-	done func(limit.Slots, error)
+	sharing.Order
+	done func(sharing.Slots, error)
 }
 
 func newReserver() reserver {
@@ -28,7 +28,7 @@ func newReserver() reserver {
 }
 
 // Reserve asks the store for slots in the background; see sharing.Pool.
-func (m *Member) Reserve(o limit.Order, done func(limit.Slots, error)) {
+func (m *Member) Reserve(o sharing.Order, done func(sharing.Slots, error)) {
 	m.slots.orders <- order{o, done} // has room: there is one order at a time
 }
 
@@ -54,11 +54,11 @@ func (m *Member) beginReserving() {
 	}()
 }
 
-func (m *Member) reserve(ctx context.Context, o limit.Order) (limit.Slots, error) {
+func (m *Member) reserve(ctx context.Context, o sharing.Order) (sharing.Slots, error) {
 	m.mu.Lock()
 	if m.p.left() {
 		m.mu.Unlock()
-		return limit.Slots{}, errLeft
+		return sharing.Slots{}, errLeft
 	}
 	ctx, cancel := context.WithTimeout(ctx, SyncTimeout(m.p.lease))
 	defer cancel()

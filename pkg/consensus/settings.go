@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 )
 
 // A Setting is the configuration of one or several processors of a pool.
@@ -119,9 +119,9 @@ func (s *Setting) String() string {
 	case s.Slots > 0:
 		return fmt.Sprintf("%d calls in flight", s.Slots)
 	case s.Hard:
-		return fmt.Sprintf("%d per %s, hard", s.Max, limit.ShortDuration(s.Per))
+		return fmt.Sprintf("%d per %s, hard", s.Max, duration.Short(s.Per))
 	}
-	return fmt.Sprintf("%d per %s", s.Max, limit.ShortDuration(s.Per))
+	return fmt.Sprintf("%d per %s", s.Max, duration.Short(s.Per))
 }
 
 // mostNamed is how many processors of the same settings are named.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -33,7 +34,7 @@ type Standing struct {
 	// Pattern is the pattern whose quota a Tag without a quota by name has; empty: none, or not reported.
 	Pattern string
 	// Hold has more about what holds its callers back. Processors of an earlier release do not report it.
-	Hold limit.Hold
+	Hold sharing.Hold
 	// Frozen is how long no share could grow yet, and FrozenBy why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
@@ -119,7 +120,7 @@ func standingOf(text string) (s Standing) {
 const blocked = "b"
 
 // holdText writes callers, the longest wait, the time left, the rate in thousandths, the time owed and the tags, times in milliseconds.
-func holdText(h limit.Hold) string {
+func holdText(h sharing.Hold) string {
 	number := func(n int64) int64 { return min(n, maxNoteHold) }
 	text := dotted(10, number(int64(h.Callers)), number(h.Longest.Milliseconds()), number(h.Left.Milliseconds()),
 		number(int64(h.Rate*1000+0.5)), number(h.Owed.Milliseconds()), number(int64(h.Tags)))
@@ -130,7 +131,7 @@ func holdText(h limit.Hold) string {
 }
 
 // holdOf reads the output of holdText. Unreadable fields count as missing.
-func holdOf(text string) (h limit.Hold) {
+func holdOf(text string) (h sharing.Hold) {
 	text, h.Blocked = strings.CutSuffix(text, blocked)
 	var callers, longest, left, rate, owed, tags int64
 	undot(text, 10, maxNoteHold, &callers, &longest, &left, &rate, &owed, &tags)

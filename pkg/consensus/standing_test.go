@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -18,7 +18,7 @@ func TestStanding(t *testing.T) {
 	require.Equal(t, "1 0 600 60000000 0 0", n.String(), "an idle processor says no more")
 	full := Standing{
 		Slots: 30, Granted: 0.83, Used: 0.5, Waiting: 7, Throttled: throttle.ReasonQuota, Tag: "a b",
-		Hold:   limit.Hold{Callers: 5, Longest: 3200 * time.Millisecond, Rate: 60},
+		Hold:   sharing.Hold{Callers: 5, Longest: 3200 * time.Millisecond, Rate: 60},
 		Frozen: 1500 * time.Millisecond, FrozenBy: driver.FreezeNewRecord,
 	}
 	n.standing = full
@@ -28,7 +28,7 @@ func TestStanding(t *testing.T) {
 	for _, tag := range []string{"größe 1", "#", "-", "100%", "a:b", TagOthers, hashedTag("free/x"), "(x)"} {
 		require.Equal(t, tag, standingOf(note{standing: Standing{Tag: tag}}.String()).Tag)
 	}
-	for _, hold := range []limit.Hold{
+	for _, hold := range []sharing.Hold{
 		{},
 		{Callers: 1},
 		{Callers: 2, Blocked: true},
@@ -40,7 +40,7 @@ func TestStanding(t *testing.T) {
 		s := Standing{Throttled: throttle.ReasonQuota, Hold: hold}
 		require.Equal(t, s, standingOf(note{standing: s}.String()))
 	}
-	require.Empty(t, note{standing: Standing{Hold: limit.Hold{Callers: 1}}}.String(), "nothing holds callers back")
+	require.Empty(t, note{standing: Standing{Hold: sharing.Hold{Callers: 1}}}.String(), "nothing holds callers back")
 	n.standing = Standing{Slots: 30}
 	require.Equal(t, n, noteIn(n.String()), "the others read the rest")
 	alone := note{standing: Standing{Slots: 30}}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/mutants"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -44,10 +45,10 @@ func hoard(t *testing.T) string {
 func wiped(t *testing.T) string {
 	t.Helper()
 	k := keep(t, budgeted(limit.Refuse))
-	k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 50})
 	k.gives(5*sec, 5*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 	k.take(6*sec, 6*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero + (6 * sec).Microseconds()})
-	if d := k.asks(6*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3, BackSpent: 3}); d.Back > 0 {
+	if d := k.asks(6*sec+sec/2, sharing.TagReport{Tag: "a", Waiting: 1, Back: 3, BackSpent: 3}); d.Back > 0 {
 		return fmt.Sprintf("%d tokens are given back that the store knows nothing of", d.Back)
 	}
 	return ""
@@ -57,10 +58,10 @@ func wiped(t *testing.T) string {
 func retired(t *testing.T) string {
 	t.Helper()
 	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 100, Budgets: []limit.Budget{{Amount: 1000, Per: limit.Day}}}}})
-	d := k.asks(2*sec, limit.TagReport{Tag: "a", Waiting: 100, Head: 100, Line: 100})
+	d := k.asks(2*sec, sharing.TagReport{Tag: "a", Waiting: 100, Head: 100, Line: 100})
 	k.gives(2*sec, 2*sec, driver.Drawn{Key: d.Key, Tokens: 100, From: 2 * sec, Spent: []int64{100}})
 	k.giveUp()
-	d = k.asks(3*sec, limit.TagReport{Tag: "a"})
+	d = k.asks(3*sec, sharing.TagReport{Tag: "a"})
 	k.gives(3*sec, 3*sec, driver.Drawn{Key: d.Key, Spent: []int64{100 - d.Back}})
 	used := int64(0)
 	for _, g := range k.grants(tagBase, 4*sec) {

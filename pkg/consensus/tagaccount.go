@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -13,7 +14,7 @@ import (
 type tagAccount struct {
 	// TagReport is the last report of the limiter, without Back. But BackSpent and Owed are the amounts that no answered request has
 	// reported to the store yet.
-	limit.TagReport
+	sharing.TagReport
 
 	key     uint64
 	quota   limit.Quota
@@ -59,7 +60,7 @@ type tagMark struct {
 	used, refused int64
 }
 
-// A tagLot is a limit.Lot in local time.
+// A tagLot is a sharing.Lot in local time.
 type tagLot struct {
 	tokens      int64
 	from, until time.Duration
@@ -94,7 +95,7 @@ func perSecond(tokens int64, per time.Duration) float64 {
 
 // take takes the limiter's report of the tag, except for tokens given back. local says that its tokens are granted without the store: owed
 // tokens count against these.
-func (a *tagAccount) take(r *limit.TagReport, local bool) {
+func (a *tagAccount) take(r *sharing.TagReport, local bool) {
 	if r.Anew {
 		a.Used, a.Refused = 0, 0
 		for i := range a.marks {

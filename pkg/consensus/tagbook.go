@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
@@ -93,7 +94,7 @@ func (b *tagBook) account(tag string) *tagAccount {
 
 // admit makes accounts for tags that have none. Tags with a quota by name always get one, and names of patterns get one while there is
 // room.
-func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) {
+func (b *tagBook) admit(now, interval time.Duration, reports []sharing.TagReport) {
 	var named, names []tagAccount
 	for i := range reports {
 		tag := reports[i].Tag
@@ -142,7 +143,7 @@ func (b *tagBook) named(tag string) bool {
 }
 
 // forgetIdle drops the accounts of names that were last in use at a time or before, owe nothing, and are not reported now.
-func (b *tagBook) forgetIdle(since time.Duration, reports []limit.TagReport, which func(*tagAccount) bool) {
+func (b *tagBook) forgetIdle(since time.Duration, reports []sharing.TagReport, which func(*tagAccount) bool) {
 	reported := make(map[string]bool, len(reports))
 	for i := range reports {
 		reported[reports[i].Tag] = true
@@ -153,7 +154,7 @@ func (b *tagBook) forgetIdle(since time.Duration, reports []limit.TagReport, whi
 }
 
 // report takes the limiter's reports, before a request. local says that returned tokens were granted without the store.
-func (b *tagBook) report(now, interval time.Duration, local bool, reports []limit.TagReport) {
+func (b *tagBook) report(now, interval time.Duration, local bool, reports []sharing.TagReport) {
 	b.detach()
 	for i := range b.accounts {
 		a := &b.accounts[i]
@@ -238,7 +239,7 @@ func reasonOf(l driver.Lack) limit.Reason {
 
 // grants returns the grants that the limiter has not received, nil if there are none. base is the origin of local time. Every tag with a
 // rate is named, because a limiter takes others to have none.
-func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
+func (b *tagBook) grants(base time.Time, now time.Duration) []sharing.TagGrant {
 	for i := range b.accounts {
 		if l := b.accounts[i].reserved; len(l) > 0 && now >= l[0].from {
 			b.detach()
@@ -250,15 +251,15 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 	}
 	b.news = false
 	b.detach()
-	out := make([]limit.TagGrant, 0, len(b.accounts))
+	out := make([]sharing.TagGrant, 0, len(b.accounts))
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		g := limit.TagGrant{
+		g := sharing.TagGrant{
 			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Reserved: a.reserves, Needed: hasBucket(&a.quota), Void: b.void, Forgotten: b.lost,
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
 		if l := a.lot; l.tokens > 0 {
-			g.Lot = limit.Lot{Tokens: l.tokens, From: base.Add(l.from), Until: base.Add(l.until), Window: l.window}
+			g.Lot = sharing.Lot{Tokens: l.tokens, From: base.Add(l.from), Until: base.Add(l.until), Window: l.window}
 		}
 		if a.again > 0 {
 			g.Again, g.AgainFor = base.Add(a.again), a.againFor

@@ -28,7 +28,7 @@ type clockedPod struct {
 	rate  float64 // of its clock
 	waits int64   // tokens that its call waits for
 	late  bool    // the call uses its tokens at the last moment
-	lots  []limit.Lot
+	lots  []sharing.Lot
 }
 
 // clockedPods are processors on one record. The store's clock is true, and messages take no time.
@@ -81,11 +81,11 @@ func (c *clockedPods) run(d time.Duration) {
 func (c *clockedPods) sync(p *clockedPod, local time.Duration) {
 	c.t.Helper()
 	c.nonce++
-	report := limit.TagReport{Tag: "a", Waiting: p.waits, Head: p.waits, Line: p.waits}
+	report := sharing.TagReport{Tag: "a", Waiting: p.waits, Head: p.waits, Line: p.waits}
 	for _, l := range p.lots {
 		report.InHand += l.Tokens
 	}
-	p.Yield(local, Whole, []limit.TagReport{report})
+	p.Yield(local, Whole, []sharing.TagReport{report})
 	req := p.Request(local, c.nonce, Observation{Demand: Whole})
 	require.NoError(c.t, req.Validate())
 	ans, _ := c.record.Sync(&req, driver.At{Now: tagBase.UnixMicro() + c.now.Microseconds()})
@@ -182,7 +182,7 @@ func TestWhatIsSetAsideFollowsTheStoresClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := keep(t, one(10))
-			k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 200, Head: 200})
+			k.asks(10*sec, sharing.TagReport{Tag: "a", Waiting: 200, Head: 200})
 			k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 200, From: 20 * sec}) // at 30 s, on the store's clock
 			copied := k.tagBook
 			k.take(c.local, c.local-sec/10, sec, &driver.Answer{Time: c.store.Microseconds(), Wall: wallZero})
@@ -191,7 +191,7 @@ func TestWhatIsSetAsideFollowsTheStoresClock(t *testing.T) {
 			require.Zero(t, k.lots(c.local+2*sec-1))
 			k.take(c.local+sec, c.local+sec, sec, &driver.Answer{Time: (c.store + sec).Microseconds(), Wall: wallZero})
 			g = k.grants(tagBase, c.local+2*sec)[0]
-			require.Equal(t, limit.Lot{Tokens: 200, From: tagBase.Add(c.local + 2*sec), Until: tagBase.Add(c.local + 3*sec)}, g.Lot, "a fresh answer too")
+			require.Equal(t, sharing.Lot{Tokens: 200, From: tagBase.Add(c.local + 2*sec), Until: tagBase.Add(c.local + 3*sec)}, g.Lot, "a fresh answer too")
 			require.Equal(t, 30*sec, copied.accounts[0].reserved[0].from, "a copy keeps its state")
 		})
 	}

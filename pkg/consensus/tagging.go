@@ -100,7 +100,7 @@ func (t *tagging) load(m moment, held pooldoc.Held) bool {
 func (t *tagging) restart() { t.book.forget() } // a clone may hold the same tokens
 
 // observe takes the limiter's reports on its tags. The limit in force is most tokens per second.
-func (t *tagging) observe(c *core, now time.Duration, most float64, reports []limit.TagReport) {
+func (t *tagging) observe(c *core, now time.Duration, most float64, reports []sharing.TagReport) {
 	t.book.report(now, t.interval(c), t.alone(c), reports)
 	t.own, t.most = t.policy.busy(&t.book), most
 }
@@ -232,7 +232,7 @@ func (p *Processor) rateInForce(now time.Duration) float64 {
 }
 
 // reportTags takes the limiter's reports on its tags.
-func (p *Processor) reportTags(now time.Duration, reports []limit.TagReport) {
+func (p *Processor) reportTags(now time.Duration, reports []sharing.TagReport) {
 	if p.tags.on {
 		p.tags.observe(&p.core, now, p.rateInForce(now), reports)
 		p.split.wants = nil
@@ -247,7 +247,7 @@ func (p *Processor) RationDue(now time.Duration) bool {
 }
 
 // Ration gives tags tokens without the store. reports are as for Yield. The newest request has been answered or has failed.
-func (p *Processor) Ration(now time.Duration, reports []limit.TagReport) {
+func (p *Processor) Ration(now time.Duration, reports []sharing.TagReport) {
 	p.reportTags(now, reports)
 	p.tags.ration(&p.core, now)
 }

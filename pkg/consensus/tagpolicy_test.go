@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -125,7 +126,7 @@ func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
 	q := limit.Quotas{Match: []limit.QuotaPattern{{Tag: "free/*", Quota: limit.Quota{Total: 100, Class: limit.Batch}}}}
 	k := keep(t, q)
 	p := policyOf(q)
-	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 100}, {Tag: "free/y", Used: 900}, {Tag: "", Used: 50}})
+	k.report(10*sec, sec, false, []sharing.TagReport{{Tag: "free/x", Used: 100}, {Tag: "free/y", Used: 900}, {Tag: "", Used: 50}})
 	own := p.busy(&k.tagBook)
 	require.Equal(t, []busyTag{{rate: 5, used: 5}, {key: patternKey(&q.Match[0]), rate: 100, used: 100, limited: true}}, own)
 	p.divide(0, sec, 65, []RosterRow{{ID: "a", Claim: Whole}}, 0, own)

@@ -51,7 +51,7 @@ type tagMember struct {
 type tagStock struct {
 	throttle.TagReport
 
-	lots    []limit.Lot
+	lots    []sharing.Lot
 	needed  bool
 	rate    float64 // by which it is served while the limit is short
 	finish  float64 // the virtual time at which its last draw ends
@@ -184,7 +184,7 @@ func (m *tagMember) inOrder() (list []*tagStock) {
 }
 
 func (s *tagStock) trim(now time.Duration) {
-	s.lots = slices.DeleteFunc(s.lots, func(l limit.Lot) bool { return !tagBase.Add(now).Before(l.Until) || l.Tokens == 0 })
+	s.lots = slices.DeleteFunc(s.lots, func(l sharing.Lot) bool { return !tagBase.Add(now).Before(l.Until) || l.Tokens == 0 })
 }
 
 // report gives up what ends within keep, as a limiter does.
@@ -255,7 +255,7 @@ func (m *tagMember) before(a, b *tagStock) bool {
 // usable is the place of the lot that is drawn from next, -1 for none.
 func (s *tagStock) usable(now time.Duration) int {
 	at := tagBase.Add(now)
-	return slices.IndexFunc(s.lots, func(l limit.Lot) bool { return l.Tokens > 0 && !at.Before(l.From) && at.Before(l.Until) })
+	return slices.IndexFunc(s.lots, func(l sharing.Lot) bool { return l.Tokens > 0 && !at.Before(l.From) && at.Before(l.Until) })
 }
 
 func (s *tagStock) has(now time.Duration) bool { return !s.needed || s.usable(now) >= 0 }

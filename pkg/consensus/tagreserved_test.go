@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // reserves lets tag a, which has 10 tokens per second, reserve 40 at 10 s for 14 s.
 func reserves(t *testing.T) *bookkeeper {
 	t.Helper()
 	k := keep(t, one(10))
-	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
+	k.asks(10*sec, sharing.TagReport{Tag: "a", Waiting: 45, Head: 40})
 	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 40, From: 4 * sec})
 	require.Zero(t, g.Lot, "it stays here until it can be used")
 	require.Equal(t, tagBase.Add(14*sec), g.Again)
@@ -26,7 +26,7 @@ func reserves(t *testing.T) *bookkeeper {
 
 // answered takes an empty answer to a request that is made now.
 func (k *bookkeeper) answered(now time.Duration, frozen time.Duration) (lots int64) {
-	k.report(now, sec, false, []limit.TagReport{{Tag: "a", Waiting: 45, Head: 40}})
+	k.report(now, sec, false, []sharing.TagReport{{Tag: "a", Waiting: 45, Head: 40}})
 	require.Empty(k.t, k.draws(now, sec, 1, false), "one at a time")
 	k.take(now, now, sec, &driver.Answer{Time: now.Microseconds(), Wall: wallZero, Frozen: frozen})
 	return k.lots(now)
@@ -52,7 +52,7 @@ func TestAReservationNeedsAFreshAnswer(t *testing.T) {
 	k = reserves(t)
 	require.Zero(t, k.answered(11*sec, 0))
 	require.Zero(t, k.lots(14*sec), "the newest answer is three intervals old")
-	require.NotZero(t, k.asks(14*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40}).Ask)
+	require.NotZero(t, k.asks(14*sec, sharing.TagReport{Tag: "a", Waiting: 45, Head: 40}).Ask)
 }
 
 // It ends no later than the newest answer is good for.
@@ -61,7 +61,7 @@ func TestAReservationEndsWithTheNewestAnswer(t *testing.T) {
 	k.answered(13*sec, 0)
 	list := k.grants(tagBase, 14*sec)
 	require.Len(t, list, 1)
-	require.Equal(t, limit.Lot{Tokens: 40, From: tagBase.Add(14 * sec), Until: tagBase.Add(15 * sec)}, list[0].Lot)
+	require.Equal(t, sharing.Lot{Tokens: 40, From: tagBase.Add(14 * sec), Until: tagBase.Add(15 * sec)}, list[0].Lot)
 }
 
 // A reservation is over when the store has forgotten something, or a clone may have it as well.
@@ -90,10 +90,10 @@ func TestReservationsGoByTheClockOfTheStore(t *testing.T) {
 	for _, rate := range []float64{0.92, 1, 1.08} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {
 			k := keep(t, one(10))
-			k.report(0, sec, false, []limit.TagReport{{Tag: "a"}})
+			k.report(0, sec, false, []sharing.TagReport{{Tag: "a"}})
 			store := func(local time.Duration) time.Duration { return time.Duration(float64(local) * rate) }
 			dues := []time.Duration{100 * sec, 104 * sec}
-			var used []limit.Lot
+			var used []sharing.Lot
 			for now := sec / 10; now < 130*sec; now += sec / 10 {
 				if second := now % sec; second == 0 && (now/sec)%7 != 0 { // some answers are lost
 					var drawn []driver.Drawn
@@ -125,7 +125,7 @@ func TestALargeDrawWithoutTheStoreAddsUp(t *testing.T) {
 	got := int64(0)
 	for i := range 41 {
 		now := 10*sec + time.Duration(i)*sec
-		k.report(now, sec, true, []limit.TagReport{{Tag: "a", Used: got, Waiting: 500, Head: 50}})
+		k.report(now, sec, true, []sharing.TagReport{{Tag: "a", Used: got, Waiting: 500, Head: 50}})
 		k.grantLocally(now, sec, time.Hour, 4, 0.5, func(*tagAccount) bool { return true })
 		n := k.lots(now)
 		require.True(t, n == 0 || n >= 50, n)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // giveUpFor bounds Member.giveUp, as does half of the time that Leave has: the leave matters more.
@@ -56,7 +56,7 @@ func (m *Member) drawsBudgets() bool {
 
 // Retire makes the next requests give up all tokens of tags, including those that report returns, and draw none. It returns true while the
 // store is still to learn of tokens that were given up, or used without it. report is called at most once.
-func (p *Processor) Retire(now time.Duration, report func(keep time.Duration) []limit.TagReport) bool {
+func (p *Processor) Retire(now time.Duration, report func(keep time.Duration) []sharing.TagReport) bool {
 	t := &p.tags
 	if !t.on || !t.policy.capable || p.state == StateReplaced {
 		return false

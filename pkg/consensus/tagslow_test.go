@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Which tags are slow is told with their names.
@@ -58,22 +58,22 @@ func TestASlowTagIsLimitedToTheSum(t *testing.T) {
 // A processor asks neither the others nor the till for more of a tag than the service takes of it.
 func TestASlowTagAsksForWhatTheServiceTakes(t *testing.T) {
 	k, p := keep(t, one(1000)), policyOf(one(1000))
-	d := k.asks(10*sec, limit.TagReport{Tag: "a", Used: 500, Waiting: 300, Limiting: 50})
+	d := k.asks(10*sec, sharing.TagReport{Tag: "a", Used: 500, Waiting: 300, Limiting: 50})
 	require.EqualValues(t, 63, d.Ask, "for an interval and a quarter")
 	told := p.busy(&k.tagBook)
 	require.Equal(t, []busyTag{{key: busyKey(tagname.Key("a")), rate: 50, used: 50, limited: true, slow: true}}, told)
 	require.Greater(t, k.accounts[0].demand, 79., "what it asks for is still known")
 
 	k.gives(10*sec, 10*sec)
-	k.asks(11*sec, limit.TagReport{Tag: "a", Used: 520, Limiting: 200})
+	k.asks(11*sec, sharing.TagReport{Tag: "a", Used: 520, Limiting: 200})
 	told = p.busy(&k.tagBook)
 	require.False(t, told[0].slow, "it asks for less than the service takes")
 	require.Less(t, told[0].rate, 100.)
 	k.gives(11*sec, 11*sec)
-	k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Used: 530, Limiting: k.accounts[0].demand * 1.5, Held: true})
+	k.asks(11*sec+sec/2, sharing.TagReport{Tag: "a", Used: 530, Limiting: k.accounts[0].demand * 1.5, Held: true})
 	require.True(t, p.busy(&k.tagBook)[0].slow, "it is held back, and what the service takes is told ahead")
 	k.gives(11*sec+sec/2, 11*sec+sec/2)
-	k.asks(12*sec, limit.TagReport{Tag: "b", Waiting: 1})
+	k.asks(12*sec, sharing.TagReport{Tag: "b", Waiting: 1})
 	require.Zero(t, k.accounts[0].Limiting, "whom the limiter does not name")
 }
 
@@ -82,7 +82,7 @@ func TestASlowTagAsksForWhatIsReserved(t *testing.T) {
 	k, p := keep(t, acme(120, 0)), policyOf(acme(120, 0))
 	asks := func(elsewhere float64, demand int64) float64 {
 		*k = *keep(t, acme(120, 0))
-		k.report(10*sec, sec, false, []limit.TagReport{{Tag: "acme", Waiting: 10 * demand, Limiting: 20}})
+		k.report(10*sec, sec, false, []sharing.TagReport{{Tag: "acme", Waiting: 10 * demand, Limiting: 20}})
 		p.elsewhere = make([]float64, len(p.terms))
 		p.elsewhere[p.index[acmeKey()]] = elsewhere
 		return p.busy(&k.tagBook)[0].rate

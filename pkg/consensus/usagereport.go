@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -17,18 +18,18 @@ type Observation struct {
 	// not free for others.
 	InUse Share
 	// Used and Offered are the amounts used and usable since the last answered request, in 1e-9 of the
-	// limit; see limit.Usage.
+	// limit; see sharing.Usage.
 	Used, Offered int64
-	// Served is what the called service makes of the calls; see limit.Served.
-	Served limit.Served
+	// Served is what the called service makes of the calls; see sharing.Served.
+	Served sharing.Served
 	// Lately is the part of the limit that was used in the last seconds. It and the fields below are for
-	// operators; see limit.Report.
+	// operators; see sharing.Report.
 	Lately    float64
 	Waiting   int
 	Throttled limit.Reason
 	OfTag     bool
 	Tag       string
-	Hold      limit.Hold
+	Hold      sharing.Hold
 }
 
 // observe sets what the next request reports.
@@ -52,7 +53,7 @@ func (p *Processor) observe(o *Observation) {
 // Yield lowers the share in force as the next Request with this demand would. A holder with calls under way
 // yields first, puts the lower share in force, and then observes its use. Nothing is added to that any more.
 // Its reports on tags come first: tokens given back have left its hands.
-func (p *Processor) Yield(now time.Duration, demand Share, tags []limit.TagReport) {
+func (p *Processor) Yield(now time.Duration, demand Share, tags []sharing.TagReport) {
 	p.Tick(now)
 	p.reportTags(now, tags)
 	p.demand = min(max(demand, 0), Whole)

@@ -3,7 +3,7 @@ package consensus
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // wholeSlots rounds the shares of a policy to whole slots of most, so that none is lost and their sum is as
@@ -16,8 +16,8 @@ func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share 
 	var needy, content []int
 	for i := range rows {
 		share := min(max(shares[i], 0), Whole)
-		counts[i] = limit.SlotsOf(int64(share), most)
-		over := (share+1)*m - Share(counts[i])*Whole // it is rounded down; see limit.ExactSlots
+		counts[i] = sharing.SlotsOf(int64(share), most)
+		over := (share+1)*m - Share(counts[i])*Whole // it is rounded down; see sharing.ExactSlots
 		left += max(over, 0)
 		switch {
 		case over <= 0 || counts[i] == most:
@@ -40,7 +40,7 @@ func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share 
 	}
 	out := make([]Share, len(rows))
 	for i, n := range counts {
-		if out[i] = Share(limit.ShareOf(n, most)); n == most {
+		if out[i] = Share(sharing.ShareOf(n, most)); n == most {
 			out[i] = Whole
 		}
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // divide returns what processors have that want so many slots each.
@@ -17,7 +17,7 @@ func divide(policy Policy, most int, turn int64, wanted ...int) (out []int) {
 		rows[i].Demand = min((Share(n)*Whole+Share(most)-1)/Share(most), Whole)
 	}
 	for _, w := range wholeSlots(policy(rows), rows, most, turn) {
-		out = append(out, limit.SlotsOf(int64(w), most))
+		out = append(out, sharing.SlotsOf(int64(w), most))
 	}
 	return out
 }
@@ -67,12 +67,12 @@ func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
 			exact := policy(rows)
 			sum, given := Share(0), 0
 			for i, w := range wholeSlots(exact, rows, most, int64(turn)) {
-				n := limit.SlotsOf(int64(w), most)
-				if least := limit.SlotsOf(int64(exact[i]), most); n < least { // millions of times: require would take most of the time
+				n := sharing.SlotsOf(int64(w), most)
+				if least := sharing.SlotsOf(int64(exact[i]), most); n < least { // millions of times: require would take most of the time
 					require.GreaterOrEqual(t, n, least)
 				}
-				if n < most && limit.ShareOf(n, most) != int64(w) {
-					require.Equal(t, limit.ShareOf(n, most), int64(w), "no share beyond its slots")
+				if n < most && sharing.ShareOf(n, most) != int64(w) {
+					require.Equal(t, sharing.ShareOf(n, most), int64(w), "no share beyond its slots")
 				}
 				sum, given, had[i] = sum+w, given+n, had[i] || n > 0
 			}

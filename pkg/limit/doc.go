@@ -7,8 +7,3 @@
 // The other types connect a limiter with its Sharer. A Lease is a share of the limit, valid until a given time. A Report says how much a
 // limiter used and could use. TagReport and TagGrant are the same for one tag.
 package limit
-
-import "math"
-
-// Never is a time, in nanoseconds, that no clock reaches.
-const Never = math.MaxInt64

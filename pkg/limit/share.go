@@ -9,9 +9,6 @@ import (
 // that are parts of a limit use the same unit.
 const WholeShare = 1_000_000_000
 
-// MaxShare is the largest possible share: an override may raise a limit to 64 times the value configured at this processor.
-const MaxShare int64 = 64 * WholeShare
-
 // A Lease is a share of the limit, valid until a given time.
 type Lease struct {
 	// Share is the usable fraction of the configured limit in 1e-9: 0 to MaxShare, and at most WholeShare unless an override has raised the
@@ -46,17 +43,6 @@ type Lease struct {
 	// Issuing says that the pool has no shares now: tokens are issued one by one, because the limit is strict or too low to be divided.
 	// Share is 0 then. A sharer that returns such leases is an Issuer.
 	Issuing bool
-}
-
-// A Refusal says why a draw was refused.
-type Refusal struct {
-	Reason Reason
-	// Cost is the number of tokens asked for.
-	Cost int
-	// RetryAfter is how long the tokens would have taken; 0 if unknown. Frozen is how long the store's freeze goes on.
-	RetryAfter, Frozen time.Duration
-	// Fallback says that a budget of the tag is spent, and that its messages go to a fallback then.
-	Fallback bool
 }
 
 // A Timer is the result of a clock's AfterFunc; *time.Timer is one.

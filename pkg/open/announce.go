@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	words "github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -45,7 +45,7 @@ func (c Config) Warnings() []string {
 
 // describe names a limit in one line.
 func describe(l throttle.Limit) string {
-	parts := []string{fmt.Sprintf("%d per %s", l.Max, words.ShortDuration(l.Per)), fmt.Sprintf("burst %d", l.Burst)}
+	parts := []string{fmt.Sprintf("%d per %s", l.Max, duration.Short(l.Per)), fmt.Sprintf("burst %d", l.Burst)}
 	for _, word := range []struct {
 		text string
 		is   bool
@@ -53,7 +53,7 @@ func describe(l throttle.Limit) string {
 		{"hard", l.Hard},
 		{"strict", l.Strict},
 		{"adaptive", l.Adaptive},
-		{fmt.Sprintf("from %d on over %s", l.Min, words.ShortDuration(l.RampUpDuration)), l.RampUpDuration > 0},
+		{fmt.Sprintf("from %d on over %s", l.Min, duration.Short(l.RampUpDuration)), l.RampUpDuration > 0},
 	} {
 		if word.is {
 			parts = append(parts, word.text)

@@ -5,11 +5,11 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // This file handles refusals for a Throttle with an adaptive limit. It reports them to its sharer, which lowers the ceiling of the whole
-// pool (limit.Served). That takes a moment, and one processor alone lowers nothing where there are others. So a Throttle also reduces its
+// pool (sharing.Served). That takes a moment, and one processor alone lowers nothing where there are others. So a Throttle also reduces its
 // own use at once to a part of its share, by the same law (ceiling.Part). Without a pool, and while the store is lost, that is all there
 // is. A cut by the pool is based on more knowledge, so the Throttle then starts over (Lease.Cuts).
 //
@@ -28,7 +28,7 @@ type localBackoff struct {
 	reported backoff.Totals
 
 	// Use of the share. flow is the usage at time at, where the next measurement starts; used and offered are of the last one.
-	flow          limit.Usage
+	flow          sharing.Usage
 	at            int64
 	used, offered int64
 
@@ -237,18 +237,18 @@ func (b *localBackoff) stop() {
 }
 
 // served returns the reported outcomes for the pool's law. The lock is held.
-func (t *rateLimiter) served(now int64) limit.Served {
+func (t *rateLimiter) served(now int64) sharing.Served {
 	b := t.backoff
 	if b == nil {
-		return limit.Served{}
+		return sharing.Served{}
 	}
 	if !b.pool.Active(now / 1000) {
-		return limit.Served{Cuts: b.leased.Cuts}
+		return sharing.Served{Cuts: b.leased.Cuts}
 	}
 	const unit = backoff.Whole / 1e6 // a Report's numbers are then millionths of a token per second
 	r := b.pool.Report(unit, 0, now/1000)
 	rate := func(n int64) float64 { return float64(n) * unit / backoff.Whole }
-	return limit.Served{Cuts: b.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
+	return sharing.Served{Cuts: b.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
 }
 
 // A Backoff describes how an adaptive Throttle responds to the called service; the zero value for another limit.

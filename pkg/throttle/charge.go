@@ -3,7 +3,7 @@ package throttle
 import (
 	"errors"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // This file is for calls that draw nothing in advance, and whose cost is known afterwards.
@@ -68,7 +68,7 @@ func probeNatives(children []child) error {
 		n := p.asks(1)
 		if r, never := p.native.part().Impossible(n); never {
 			p.native.countRefusal(r)
-			return p.native.errorOf(limit.Refusal{Reason: r, Cost: n})
+			return p.native.errorOf(sharing.Refusal{Reason: r, Cost: n})
 		}
 		if !p.native.peek(n) {
 			return refuseProbe(p.native, n)

@@ -63,7 +63,7 @@ func (t *rateLimiter) hardDemand(demand int64) int64 {
 	return max(demand, int64(min(float64(WholeShare), math.Ceil(share))))
 }
 
-// needs returns the smallest and the largest share that waiting draws need which an even share can never grant; see limit.Report. A draw
+// needs returns the smallest and the largest share that waiting draws need which an even share can never grant; see sharing.Report. A draw
 // counts until it is granted: the share must not go before. The lock is held.
 func (t *rateLimiter) needs() (least [2]int64) {
 	if !t.limit.Hard {

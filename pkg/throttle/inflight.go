@@ -7,7 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter whose tokens are slots. A draw of zero takes a slot, too:
@@ -115,7 +115,7 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	if f.max == 0 {
 		if f.gate.Closed.Load() {
 			f.gate.Waits.CountRefusal(ReasonClosed)
-			return Permit{}, f.errorOf(limit.Refusal{Reason: ReasonClosed, Cost: n})
+			return Permit{}, f.errorOf(sharing.Refusal{Reason: ReasonClosed, Cost: n})
 		}
 		return Permit{n: n}, nil
 	}
@@ -202,7 +202,7 @@ func (f *InFlight) allowed() int {
 	if !f.valid() {
 		return 0
 	}
-	return limit.SlotsOf(f.lease.Share, f.max)
+	return sharing.SlotsOf(f.lease.Share, f.max)
 }
 
 // valid reports whether the share is in force. The lock is held.
@@ -220,7 +220,7 @@ func (f *InFlight) reason() Reason {
 }
 
 // errorOf makes an error of a refusal.
-func (f *InFlight) errorOf(r limit.Refusal) *Error {
+func (f *InFlight) errorOf(r sharing.Refusal) *Error {
 	e := &Error{Reason: r.Reason, Limit: f.name, Tag: f.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: f}
 	if e.Reason == ReasonTooLarge {
 		e.Largest = f.max

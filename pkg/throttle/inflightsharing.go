@@ -3,7 +3,7 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A slotHolder is an InFlight as its sharer sees it.
@@ -15,13 +15,13 @@ var _ Holder = slotHolder{}
 func (f slotHolder) Terms() Terms { return Terms{Slots: f.max} }
 
 // Report implements Holder. Slots do not ramp, so there is no usage.
-func (f slotHolder) Report(window time.Duration) (r limit.Report) {
+func (f slotHolder) Report(window time.Duration) (r sharing.Report) {
 	if f.max == 0 {
 		return r
 	}
 	f.gate.Lock()
 	defer f.gate.Unlock()
-	r.InUse = limit.ShareOf(min(f.inUse, f.max), f.max)
+	r.InUse = sharing.ShareOf(min(f.inUse, f.max), f.max)
 	if f.inUse > 0 {
 		r.Debt = never // nobody knows when calls end: a claim is kept for ever
 	}
@@ -46,10 +46,10 @@ func (f slotHolder) Lease(l Lease) {
 }
 
 // ReportTags implements Holder: calls in flight have no quotas.
-func (slotHolder) ReportTags(time.Duration) []limit.TagReport { return nil }
+func (slotHolder) ReportTags(time.Duration) []sharing.TagReport { return nil }
 
 // GrantTags implements Holder.
-func (slotHolder) GrantTags([]limit.TagGrant) {}
+func (slotHolder) GrantTags([]sharing.TagGrant) {}
 
 // SetPauses implements Holder. Calls under way go on.
 func (f slotHolder) SetPauses(list []Paused) { f.gate.SetPauses(list) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/duration"
 )
 
 // String returns the limit in a few words, such as "600 per 1m, burst 10, hard". Settings left at zero are omitted, except Per.
@@ -15,7 +15,7 @@ func (l Limit) String() string {
 		return "no limit"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d per %s", l.Max, limit.ShortDuration(cmp.Or(l.Per, time.Second)))
+	fmt.Fprintf(&b, "%d per %s", l.Max, duration.Short(cmp.Or(l.Per, time.Second)))
 	add := func(there bool, format string, args ...any) {
 		if there {
 			fmt.Fprintf(&b, ", "+format, args...)
@@ -26,7 +26,7 @@ func (l Limit) String() string {
 	add(l.Strict, "strict")
 	add(l.MaxReserved != 0, "%d reserved ahead", l.MaxReserved)
 	add(l.Min != 0, "from %d", l.Min)
-	add(l.RampUpDuration != 0, "ramp of %s", limit.ShortDuration(l.RampUpDuration))
+	add(l.RampUpDuration != 0, "ramp of %s", duration.Short(l.RampUpDuration))
 	add(l.Mode != nil, "%s", l.Mode)
 	add(l.Adaptive, "adaptive")
 	return b.String()

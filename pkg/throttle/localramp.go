@@ -5,7 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // rampEvery is how often a moving ceiling is updated.
@@ -17,7 +17,7 @@ type localRamp struct {
 	t     *rateLimiter
 	law   ceiling.Law
 	share int64
-	flow  limit.Usage
+	flow  sharing.Usage
 	at    time.Duration
 	timer Timer
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A mint issues the slots of one pool, as a store does, on the virtual clock.
@@ -29,12 +28,12 @@ type mint struct {
 var errDown = errors.New("down")
 
 // reserve is one step of the store.
-func (m *mint) reserve(o limit.Order) (limit.Slots, error) {
+func (m *mint) reserve(o sharing.Order) (sharing.Slots, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.orders++
 	if m.down {
-		return limit.Slots{}, errDown
+		return sharing.Slots{}, errDown
 	}
 	now := time.Now()
 	var rest int64
@@ -44,7 +43,7 @@ func (m *mint) reserve(o limit.Order) (limit.Slots, error) {
 		m.returns += o.Unused
 		rest = m.next.UnixNano()
 	}
-	s := limit.Slots{Last: rest, Spacing: o.Spacing, Part: max(1, (o.Ahead+1)/m.live)}
+	s := sharing.Slots{Last: rest, Spacing: o.Spacing, Part: max(1, (o.Ahead+1)/m.live)}
 	first := m.next
 	if first.Before(now) {
 		first = now
@@ -73,7 +72,7 @@ type clerk struct {
 	up, back time.Duration
 }
 
-func (c *clerk) Reserve(o limit.Order, done func(limit.Slots, error)) {
+func (c *clerk) Reserve(o sharing.Order, done func(sharing.Slots, error)) {
 	go func() {
 		time.Sleep(c.up)
 		s, err := c.mint.reserve(o)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A waiter is a caller in the queue of a limiter; a queue holds the waiters of one limiter.
@@ -57,7 +57,7 @@ type counter interface {
 	// watch begins to watch a wait; over is called when it has ended.
 	watch(ctx context.Context, r Reason, n int) (over func(n int, err error))
 	// errorOf makes the error of a refusal.
-	errorOf(r limit.Refusal) *Error
+	errorOf(r sharing.Refusal) *Error
 }
 
 var ranks atomic.Uint64

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // onClosing calls ring once when the limiter is closed, also for types that embed it.
@@ -66,7 +66,7 @@ func (j *multi) closedPart(ctx context.Context) error {
 		p := &j.children[i]
 		if p.native != nil {
 			if r, never := p.native.part().Impossible(0); never {
-				return p.native.errorOf(limit.Refusal{Reason: r})
+				return p.native.errorOf(sharing.Refusal{Reason: r})
 			}
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A rateLimiter grants tokens at one processor's share of a limit: it is a Throttle without quotas. It knows nothing of tags. These use
@@ -136,7 +136,7 @@ func (t *rateLimiter) put(now int64, l Lease) {
 
 // inForce returns the part of a lease that concerns this limit.
 func (t *rateLimiter) inForce(l Lease) Lease {
-	l.Share = min(max(l.Share, 0), limit.MaxShare)
+	l.Share = min(max(l.Share, 0), sharing.MaxShare)
 	if t.limit.Hard {
 		l.Share = min(l.Share, WholeShare)
 	}
@@ -192,7 +192,7 @@ func (t *rateLimiter) lawRate() float64 {
 }
 
 // errorOf makes an error of a refusal.
-func (t *rateLimiter) errorOf(r limit.Refusal) *Error {
+func (t *rateLimiter) errorOf(r sharing.Refusal) *Error {
 	e := &Error{Reason: r.Reason, Limit: t.name, Tag: t.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: t.self}
 	if e.Reason == ReasonTooLarge {
 		e.Largest = t.limit.maxCost()
@@ -205,5 +205,5 @@ func (t *rateLimiter) errorOf(r limit.Refusal) *Error {
 //go:noinline
 func (t *rateLimiter) refuse(r Reason, n int, retry time.Duration) *Error {
 	t.gate.Waits.CountRefusal(r)
-	return t.errorOf(limit.Refusal{Reason: r, Cost: n, RetryAfter: retry})
+	return t.errorOf(sharing.Refusal{Reason: r, Cost: n, RetryAfter: retry})
 }

@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // activity describes the limit itself, in the form of Holder.Report. It says why callers would have to wait only if some ask, or with
 // anyway. passed: all waiting callers are passed by others.
-func (t *rateLimiter) activity(window time.Duration, anyway bool) (r limit.Report, passed bool) {
+func (t *rateLimiter) activity(window time.Duration, anyway bool) (r sharing.Report, passed bool) {
 	if t.limit.Max == 0 {
 		return r, false
 	}
@@ -30,7 +30,7 @@ func (t *rateLimiter) activity(window time.Duration, anyway bool) (r limit.Repor
 		return r, false
 	}
 	if r.Throttled = t.whyOneWaits(now); r.Throttled != "" {
-		r.Hold = limit.Hold{Callers: lined, Owed: t.owedFor(now)}
+		r.Hold = sharing.Hold{Callers: lined, Owed: t.owedFor(now)}
 	}
 	return r, t.queue.First == nil && !t.queue.Empty()
 }
@@ -67,7 +67,7 @@ func (t *rateLimiter) setLease(l Lease) {
 	t.put(now, t.lower(now, l))
 }
 
-// demand returns how much this processor would use if it could; see limit.Report. The lock is held.
+// demand returns how much this processor would use if it could; see sharing.Report. The lock is held.
 func (t *rateLimiter) demand(now int64, window time.Duration) int64 {
 	wanted := t.queue.Tokens
 	if t.reserver != nil {
@@ -107,9 +107,9 @@ func (t *Throttle) NoteAway(n int, after time.Duration) {
 }
 
 // usageAt returns the totals without the reported outcomes. The lock is held.
-func (t *rateLimiter) usageAt(now int64) limit.Usage {
+func (t *rateLimiter) usageAt(now int64) sharing.Usage {
 	drawn := t.bucket.Drawn() - t.queue.Collected
-	return limit.Usage{
+	return sharing.Usage{
 		Paused: t.gate.Paused(now),
 		Used:   t.bucket.Tokens(drawn - t.bucket.Credited()), Offered: t.bucket.Tokens(t.bucket.Law().By(now)),
 		Granted: drawn >> t.bucket.Shift, Refused: t.gate.Refused.Load(),

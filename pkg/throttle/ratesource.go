@@ -5,7 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A rateSource is a rateLimiter as a child of an All.
@@ -135,10 +135,10 @@ func (t rateSource) Earns(n int) (takes, ahead time.Duration) {
 	return takes, takes
 }
 
-func (t rateSource) Refusal(w *waiter) limit.Refusal {
+func (t rateSource) Refusal(w *waiter) sharing.Refusal {
 	now := t.gate.Now()
 	thaw := t.thaw(now)
-	return limit.Refusal{Reason: t.reason(now, t.units(w)), Cost: w.N, RetryAfter: thaw, Frozen: thaw}
+	return sharing.Refusal{Reason: t.reason(now, t.units(w)), Cost: w.N, RetryAfter: thaw, Frozen: thaw}
 }
 
 func (t rateSource) Stand(w *waiter) {

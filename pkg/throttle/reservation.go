@@ -6,7 +6,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // maxOrder is the most slots that one order asks for.
@@ -134,7 +133,7 @@ func (t *rateLimiter) order(now int64) {
 	if !t.issuing() || d.ordered || t.gate.Closed.Load() || !t.bucket.Law().Valid(now) {
 		return
 	}
-	o := limit.Order{Held: len(d.Pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
+	o := sharing.Order{Held: len(d.Pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
 	switch n := t.lacking(now); {
 	case n > 0 && now >= d.again:
 		if o.Count = min(n, maxOrder, max(d.part, 1)-len(d.Pending)); o.Count <= 0 {
@@ -148,11 +147,11 @@ func (t *rateLimiter) order(now int64) {
 		return
 	}
 	d.ordered = true
-	d.from.Reserve(o, func(s limit.Slots, err error) { t.issued(now, o, s, err) })
+	d.from.Reserve(o, func(s sharing.Slots, err error) { t.issued(now, o, s, err) })
 }
 
 // issued books the result of an order that went out at sent.
-func (t *rateLimiter) issued(sent int64, o limit.Order, s limit.Slots, err error) {
+func (t *rateLimiter) issued(sent int64, o sharing.Order, s sharing.Slots, err error) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	d := &t.issue

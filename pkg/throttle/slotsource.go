@@ -6,7 +6,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // This file makes an InFlight a child of an All; see native.
@@ -77,8 +77,8 @@ func (f slotSource) Due(w *waiter) (time.Duration, bool) {
 
 func (f slotSource) Earns(int) (takes, ahead time.Duration) { return 0, 0 }
 
-func (f slotSource) Refusal(w *waiter) limit.Refusal {
-	return limit.Refusal{Reason: f.reason(), Cost: w.N, RetryAfter: f.retryAfter(), Frozen: f.thawing()}
+func (f slotSource) Refusal(w *waiter) sharing.Refusal {
+	return sharing.Refusal{Reason: f.reason(), Cost: w.N, RetryAfter: f.retryAfter(), Frozen: f.thawing()}
 }
 
 // retryAfter returns for how long there are certainly no slots. It covers a pause with a known end, and a freeze of the pool while no share

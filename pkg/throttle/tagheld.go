@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A tagHeld records the callers that a tag's own quota, bound or pause holds back, and all calls that wait for it.
@@ -205,8 +205,8 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 }
 
 // told returns what operators see of a tag that holds callers back, of so many that wait.
-func (h *hold) told(now int64, waiting int) limit.Hold {
-	told := limit.Hold{Callers: min(h.callers, waiting), Tags: h.tags}
+func (h *hold) told(now int64, waiting int) sharing.Hold {
+	told := sharing.Hold{Callers: min(h.callers, waiting), Tags: h.tags}
 	if h.callers > 0 && h.since > 0 {
 		told.Longest = time.Duration(now - h.since)
 	}

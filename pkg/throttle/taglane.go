@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A laneSource is the limit of a tagView as a child of an All: a rateSource whose callers stand in the lane of the limiter's
@@ -37,7 +37,7 @@ func (c laneSource) countRefusal(r Reason) {
 
 func (c laneSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
 
-func (c laneSource) Refusal(w *waiter) limit.Refusal {
+func (c laneSource) Refusal(w *waiter) sharing.Refusal {
 	r := c.rateSource.Refusal(w)
 	r.Reason = c.l.reason(r.Reason)
 	return r
@@ -47,7 +47,7 @@ func (c laneSource) watch(ctx context.Context, r Reason, n int) (over func(n int
 	return c.l.watch(ctx, r, n)
 }
 
-func (c laneSource) errorOf(r limit.Refusal) *Error { return c.l.errorOf(r) }
+func (c laneSource) errorOf(r sharing.Refusal) *Error { return c.l.errorOf(r) }
 
 func (c laneSource) book(n int, of drop) drop {
 	c.l.set.plan.tick()

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A pauseSource stands for the pauses of single tags in a tagView, as a child of an All. It has nothing to draw and keeps no order: callers
@@ -157,9 +157,9 @@ func (l pauseSource) Due(*waiter) (time.Duration, bool) { return l.pauseLeft() }
 // Earns is not 0, because calls do not give a pause back.
 func (l pauseSource) Earns(int) (takes, ahead time.Duration) { return 1, 0 }
 
-func (l pauseSource) Refusal(w *waiter) limit.Refusal {
+func (l pauseSource) Refusal(w *waiter) sharing.Refusal {
 	d, _ := l.pauseLeft()
-	return limit.Refusal{Reason: ReasonPause, Cost: w.N, RetryAfter: d}
+	return sharing.Refusal{Reason: ReasonPause, Cost: w.N, RetryAfter: d}
 }
 
 func (l pauseSource) Stand(w *waiter) {

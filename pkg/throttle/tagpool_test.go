@@ -12,12 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // limitLot is a lot that is good from one time from now on until another.
-func limitLot(tokens int64, from, until time.Duration, window int64) limit.Lot {
-	return limit.Lot{Tokens: tokens, From: time.Now().Add(from), Until: time.Now().Add(until), Window: window}
+func limitLot(tokens int64, from, until time.Duration, window int64) sharing.Lot {
+	return sharing.Lot{Tokens: tokens, From: time.Now().Add(from), Until: time.Now().Add(until), Window: window}
 }
 
 // lot is a grant of tokens that are good from now on for d.

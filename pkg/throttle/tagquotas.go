@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -25,10 +26,10 @@ type (
 	Budget = limit.Budget
 
 	// A TagReport is a limiter's report on one tag to its pool.
-	TagReport = limit.TagReport
+	TagReport = sharing.TagReport
 
 	// A TagGrant is a pool's grant to one tag at a limiter.
-	TagGrant = limit.TagGrant
+	TagGrant = sharing.TagGrant
 )
 
 // The classes of a Quota.

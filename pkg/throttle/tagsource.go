@@ -7,7 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A stockSource is the stock of a tag as a child of an All. Callers that lack tokens of the tag stand in its queue, first come first served,
@@ -125,9 +125,9 @@ func (g stockSource) Earns(n int) (takes, ahead time.Duration) {
 	return takes, ahead
 }
 
-func (g stockSource) Refusal(w *waiter) limit.Refusal {
+func (g stockSource) Refusal(w *waiter) sharing.Refusal {
 	now, n := g.t.gate.Now(), g.before(w)+int64(w.Least)
-	r := limit.Refusal{Reason: g.lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
+	r := sharing.Refusal{Reason: g.lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
 	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
 	return r
 }
@@ -213,7 +213,7 @@ func (g *tag) serve(now int64) {
 		return
 	}
 	d, _, known := g.stock.Due(now, promised+int64(w.Least))
-	if !known || d >= limit.Never || promised+int64(w.Least) > g.stock.Room() {
+	if !known || d >= sharing.Never || promised+int64(w.Least) > g.stock.Room() {
 		if g.timer != nil {
 			g.timer.Stop()
 		}
@@ -293,7 +293,7 @@ func (g *tag) label() string {
 }
 
 // errorOf makes an error of a refusal by the tag's quota.
-func (g *tag) errorOf(r limit.Refusal) *Error {
+func (g *tag) errorOf(r sharing.Refusal) *Error {
 	e := g.t.errorOf(r)
 	e.Tag, e.by = g.label(), g.set.viewOf(g)
 	e.Fallback = r.Fallback

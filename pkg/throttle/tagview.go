@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A tagView is the Limiter of ForTag and ForTags: it draws for some tags within the limit of a Throttle.
@@ -326,7 +326,7 @@ func (l *tagView) reason(r Reason) Reason {
 }
 
 // errorOf makes an error of a refusal.
-func (l *tagView) errorOf(r limit.Refusal) *Error {
+func (l *tagView) errorOf(r sharing.Refusal) *Error {
 	r.Reason = l.reason(r.Reason)
 	e := l.t.errorOf(r)
 	e.Tag = l.label()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A Throttle grants tokens at one processor's share of a limit. It is a Limiter.
@@ -268,7 +268,7 @@ func (t rateHolder) Terms() Terms {
 }
 
 // Report implements Holder.
-func (t rateHolder) Report(window time.Duration) limit.Report {
+func (t rateHolder) Report(window time.Duration) sharing.Report {
 	if window == 0 {
 		r, _ := t.activity(0, false)
 		return r
@@ -279,7 +279,7 @@ func (t rateHolder) Report(window time.Duration) limit.Report {
 	case some && t.tags.holds(worst, own, r.Throttled != "" && !passed):
 		r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(t.gate.Now(), r.Waiting)
 	case r.Throttled == "" && r.Waiting > 0: // they are held back before they draw
-		r.Throttled, r.Hold = ReasonPause, limit.Hold{Callers: r.Waiting}
+		r.Throttled, r.Hold = ReasonPause, sharing.Hold{Callers: r.Waiting}
 	}
 	return r
 }

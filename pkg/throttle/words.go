@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -12,7 +13,7 @@ import (
 const WholeShare int64 = limit.WholeShare
 
 // never is a time that no clock reaches.
-const never = limit.Never
+const never = sharing.Never
 
 type (
 	// A Lease is a share of the limit that is good until a time.
@@ -22,7 +23,7 @@ type (
 	Reason = limit.Reason
 
 	// A Report describes a limiter to its pool at one moment.
-	Report = limit.Report
+	Report = sharing.Report
 
 	// A Paused is a pause: an order to grant nothing, with its tag, end and reason.
 	Paused = limit.Paused

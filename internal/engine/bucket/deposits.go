@@ -3,7 +3,7 @@ package bucket
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // Validity is how long after its slot a token can be granted that was issued for slots so far apart. It covers the way of the answer and a
@@ -29,7 +29,7 @@ type Deposits struct {
 
 // Add books count slots that follow each other by spacing. The first is wait after an unknown moment between sent and now. So its token can
 // be granted from now plus wait on, and is void a Validity after sent plus wait: that holds for any such moment.
-func (d *Deposits) Add(sent, now int64, s limit.Slots) {
+func (d *Deposits) Add(sent, now int64, s sharing.Slots) {
 	lasts := int64(Validity(s.Spacing))
 	for i := range s.Count {
 		after := int64(s.Wait) + int64(i)*int64(s.Spacing)

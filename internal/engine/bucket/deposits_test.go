@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 func TestValidity(t *testing.T) {
@@ -25,7 +25,7 @@ func TestDepositsKeepToTheirSlots(t *testing.T) {
 		sent := r.Int64N(1e9)
 		step := sent + r.Int64N(3e8) // when the store took the step
 		now := step + r.Int64N(3e8)
-		s := limit.Slots{Count: 1 + r.IntN(5), Wait: time.Duration(r.Int64N(1e9)), Spacing: time.Duration(1 + r.Int64N(5e9)), Last: 7}
+		s := sharing.Slots{Count: 1 + r.IntN(5), Wait: time.Duration(r.Int64N(1e9)), Spacing: time.Duration(1 + r.Int64N(5e9)), Last: 7}
 		d.Add(sent, now, s)
 		require.Len(t, d.Pending, s.Count)
 		for i, p := range d.Pending {
@@ -33,7 +33,7 @@ func TestDepositsKeepToTheirSlots(t *testing.T) {
 			require.GreaterOrEqual(t, p.At, slot)
 			require.LessOrEqual(t, p.Until, slot+int64(Validity(s.Spacing)))
 		}
-		d.Add(sent, now+1e12, limit.Slots{Count: 1, Spacing: 1, Last: 8})
+		d.Add(sent, now+1e12, sharing.Slots{Count: 1, Spacing: 1, Last: 8})
 		name, n := d.Withdraw(3)
 		require.Equal(t, []int64{8, 1}, []int64{name, int64(n)}, "from one reservation at a time")
 		name, n = d.Withdraw(2)

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -65,7 +66,7 @@ func (s *Segment) By(now int64) int64 { return s.At(max(s.Start, min(now, s.Unti
 func (s *Segment) Valid(now int64) bool { return now < s.Until }
 
 // Wait returns how long it takes to earn units, rounded up; ok is false when the segment never does. A wait longer than a clock can show is
-// limit.Never.
+// sharing.Never.
 func (s *Segment) Wait(units int64) (d time.Duration, ok bool) {
 	if units <= 0 {
 		return 0, true
@@ -75,11 +76,11 @@ func (s *Segment) Wait(units int64) (d time.Duration, ok bool) {
 	}
 	hi, lo := bits.Mul64(uint64(units), 1<<RateBits)
 	if hi >= s.Rate {
-		return limit.Never, true // centuries
+		return sharing.Never, true // centuries
 	}
 	q, r := bits.Div64(hi, lo, s.Rate)
 	if r > 0 {
 		q++
 	}
-	return time.Duration(min(q, limit.Never)), true
+	return time.Duration(min(q, sharing.Never)), true
 }

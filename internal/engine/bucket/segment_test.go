@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -47,7 +48,7 @@ func withDefaults(c Config) Config {
 
 func law(c Config, share int64) (*Segment, Scale) {
 	b := made(c)
-	return b.segment(limit.Lease{Share: share}, 0, limit.Never, 0), b.Scale
+	return b.segment(limit.Lease{Share: share}, 0, sharing.Never, 0), b.Scale
 }
 
 // Bounds of what a limit may be.
@@ -99,9 +100,9 @@ func randomLimit(r *rand.Rand) Config {
 
 func randomShare(r *rand.Rand) int64 {
 	if r.IntN(8) == 0 {
-		return []int64{1, 2, limit.WholeShare - 1, limit.WholeShare, limit.MaxShare - 1, limit.MaxShare}[r.IntN(6)]
+		return []int64{1, 2, limit.WholeShare - 1, limit.WholeShare, sharing.MaxShare - 1, sharing.MaxShare}[r.IntN(6)]
 	}
-	return int64(math.Exp(r.Float64() * math.Log(float64(limit.MaxShare))))
+	return int64(math.Exp(r.Float64() * math.Log(float64(sharing.MaxShare))))
 }
 
 // checkLaw compares a segment with the twin: what it has earned after d, and how
@@ -129,7 +130,7 @@ func checkLaw(t testing.TB, c Config, share, d, u int64) {
 		require.Zero(t, wait)
 		return
 	}
-	if !ok || int64(wait) > limit.Never-d {
+	if !ok || int64(wait) > sharing.Never-d {
 		return // further away than the clock reaches
 	}
 	require.GreaterOrEqual(t, s.At(d+int64(wait))-got, u, "%+v share %d: too early for %d units", c, share, u)
@@ -157,11 +158,11 @@ func TestSegmentMatchesTwinOnRandomInput(t *testing.T) {
 func FuzzSegment(f *testing.F) {
 	f.Add(1, int64(maxPer), 0, int64(1), int64(time.Hour), int64(1))
 	f.Add(maxTokens, int64(time.Second), maxTokens, int64(limit.WholeShare), int64(365*24*time.Hour), int64(1)<<60)
-	f.Add(maxTokens, int64(time.Second), maxTokens, limit.MaxShare, int64(4*365*24*time.Hour), int64(1)<<60)
+	f.Add(maxTokens, int64(time.Second), maxTokens, sharing.MaxShare, int64(4*365*24*time.Hour), int64(1)<<60)
 	f.Add(100, int64(time.Second), 10, int64(333_333_333), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, maximum int, per int64, burst int, share, d, u int64) {
 		c := Config{Max: maximum, Per: time.Duration(per), Burst: burst}
-		if !allowed(c) || share < 1 || share > limit.MaxShare {
+		if !allowed(c) || share < 1 || share > sharing.MaxShare {
 			return
 		}
 		if d < 0 || d > int64(4*365*24*time.Hour) || u > 1<<60 {
@@ -184,7 +185,7 @@ func TestRateIsAccurate(t *testing.T) {
 		if c.Burst == maxTokens && c.Max == 1 {
 			continue // a bucket for 2.7 million years' worth of tokens; TestHugeBurstKeepsTheRate
 		}
-		for _, share := range []int64{limit.MaxShare, limit.WholeShare, limit.WholeShare / 3, limit.WholeShare / 1000, limit.WholeShare / 100_000} {
+		for _, share := range []int64{sharing.MaxShare, limit.WholeShare, limit.WholeShare / 3, limit.WholeShare / 1000, limit.WholeShare / 100_000} {
 			check(c, share)
 		}
 	}
@@ -230,7 +231,7 @@ func TestSegmentHoldsOnlyBetweenStartAndUntil(t *testing.T) {
 }
 
 func TestSegmentWithoutShareEarnsNothing(t *testing.T) {
-	s := made(Config{Max: 1000}).segment(limit.Lease{}, 10, limit.Never, 5)
+	s := made(Config{Max: 1000}).segment(limit.Lease{}, 10, sharing.Never, 5)
 	require.Zero(t, s.Capacity)
 	require.False(t, s.Valid(10))
 	require.Equal(t, int64(5), s.By(math.MaxInt64))
@@ -264,11 +265,11 @@ func TestScaleNeverOverflows(t *testing.T) {
 			c = withDefaults(extremes[i])
 		}
 		sc := newScale(c)
-		require.Less(t, limit.MaxShare/limit.WholeShare*sc.Units(c.MaxCost()), int64(1)<<61, "%+v", c)
+		require.Less(t, sharing.MaxShare/limit.WholeShare*sc.Units(c.MaxCost()), int64(1)<<61, "%+v", c)
 		require.Positive(t, sc.Units(1))
 		require.InDelta(t, 1, sc.Tokens(sc.Units(1)), 0)
 		// Four years at the largest share fit into the totals.
-		years := float64(limit.MaxShare/limit.WholeShare) * sc.Whole * float64(4*365*24*time.Hour)
+		years := float64(sharing.MaxShare/limit.WholeShare) * sc.Whole * float64(4*365*24*time.Hour)
 		require.Less(t, years, float64(math.MaxInt64), "%+v", c)
 	}
 }

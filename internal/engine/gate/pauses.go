@@ -3,6 +3,7 @@ package gate
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -11,7 +12,7 @@ import (
 type Pauses struct {
 	list []limit.Paused // in force or over, at most one for each tag
 	// end is when the pause ends that holds the limiter. Until adds a stagger, so that the processors of a pool do not all start at one
-	// instant. limit.Never: unknown. Invariant: Until >= end. Both are in the past when nothing holds it.
+	// instant. sharing.Never: unknown. Invariant: Until >= end. Both are in the past when nothing holds it.
 	end   int64
 	Until int64
 	from  int64        // when it began
@@ -19,7 +20,7 @@ type Pauses struct {
 	Count int64        // pauses that have held the limiter
 }
 
-// stagger returns the delay of a start after d of pause: a twentieth to a tenth of it, at most a second. It is limit.Never less than the
+// stagger returns the delay of a start after d of pause: a twentieth to a tenth of it, at most a second. It is sharing.Never less than the
 // time by which an end may be later without this processor learning of it; see consensus.Member.Pause.
 func stagger(d time.Duration, chance float64) int64 {
 	return int64(min(d/20, 250*time.Millisecond)) + int64(chance*float64(min(d/20, 750*time.Millisecond)))
@@ -30,7 +31,7 @@ func (p *Pauses) Holds(now int64) bool { return now < p.Until }
 
 // Left returns how long it is still held; known is false if that is until a resume.
 func (p *Pauses) Left(now int64) (d time.Duration, known bool) {
-	if p.Until == limit.Never {
+	if p.Until == sharing.Never {
 		return 0, false
 	}
 	return time.Duration(max(p.Until-now, 0)), true
@@ -43,7 +44,7 @@ func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time
 	end := int64(0)
 	var by limit.Paused
 	for _, e := range list {
-		at := int64(limit.Never)
+		at := int64(sharing.Never)
 		if !e.Until.IsZero() {
 			at = since(e.Until)
 		}
@@ -64,9 +65,9 @@ func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time
 		p.Count++
 	}
 	switch moved := time.Duration(end - p.end); {
-	case end == limit.Never:
-		p.Until = limit.Never
-	case !held || p.end == limit.Never || moved > time.Second || moved < -time.Second:
+	case end == sharing.Never:
+		p.Until = sharing.Never
+	case !held || p.end == sharing.Never || moved > time.Second || moved < -time.Second:
 		p.Until = end + stagger(time.Duration(end-now), chance)
 	default:
 		p.Until += int64(moved) // it is known a little more exactly
@@ -129,7 +130,7 @@ func (p *Pauses) Status(now int64, base time.Time) *limit.Paused {
 		return nil
 	}
 	s := p.by
-	if s.Until = (time.Time{}); p.Until != limit.Never {
+	if s.Until = (time.Time{}); p.Until != sharing.Never {
 		s.Until = base.Add(time.Duration(p.Until))
 	}
 	return &s

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -172,7 +173,7 @@ func (o Outlook) At(now int64) (r limit.Reason, until int64) {
 	case now < o.Thaw:
 		return limit.ReasonFrozen, o.Thaw
 	default:
-		return o.After, limit.Never
+		return o.After, sharing.Never
 	}
 }
 

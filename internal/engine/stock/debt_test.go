@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -34,7 +35,7 @@ func TestDebtIsBounded(t *testing.T) {
 			p := New(Terms{Quota: c.q.WithDefaults(0), Pooled: true, Debt: c.debt})
 			require.Equal(t, 1e9-c.most, p.Owe(0, 1e9))
 			require.EqualValues(t, 7, p.Owe(0, 7))
-			var r limit.TagReport
+			var r sharing.TagReport
 			p.Report(0, 0, &r)
 			require.Equal(t, c.most, r.Owed)
 			require.EqualValues(t, 7, p.Owe(0, 7), "what the pool was told counts")
@@ -63,7 +64,7 @@ func TestForgive(t *testing.T) {
 	p := New(Terms{Quota: limit.Quota{Total: 10}.WithDefaults(0), Pooled: true})
 	p.Owe(0, 1e9)
 	p.Forgive(0)
-	var r limit.TagReport
+	var r sharing.TagReport
 	p.Report(0, 0, &r)
 	require.Zero(t, r.Owed)
 	require.Zero(t, p.Owe(0, 100))
@@ -80,7 +81,7 @@ func TestRepay(t *testing.T) {
 	p := New(Terms{Quota: limit.Quota{Total: 10}.WithDefaults(0), Pooled: true})
 	p.Owe(0, 50)
 	p.Repay(0, 60)
-	var r limit.TagReport
+	var r sharing.TagReport
 	p.Report(0, 0, &r)
 	require.Equal(t, []int64{0, 10}, []int64{r.Owed, r.Back})
 

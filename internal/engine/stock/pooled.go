@@ -4,11 +4,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Report fills in the stock's report to the pool, and gives up the lots that end within keep of now.
-func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
+func (s *Stock) Report(now, keep int64, r *sharing.TagReport) {
 	kept := s.lots[:0]
 	for _, l := range s.lots {
 		switch {
@@ -49,7 +50,7 @@ func (s *Stock) giveUp(n, window int64) {
 
 // Grant takes the pool's grant. The other arguments are times in nanoseconds: from and until of its lot, and again, when more can come, 0
 // if not known.
-func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
+func (s *Stock) Grant(g sharing.TagGrant, from, until, again int64) {
 	if !s.terms.Pooled {
 		return
 	}
@@ -72,7 +73,7 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 	if g.Lacks == limit.ReasonQuota && again > 0 && g.AgainFor == 0 && s.terms.Quota.Total > 0 {
 		s.free, s.dry = again-s.worth(1), true
 	}
-	g.Lot = limit.Lot{}
+	g.Lot = sharing.Lot{}
 	s.grant = g
 }
 
@@ -152,7 +153,7 @@ func (s *Stock) expectLots(now, n int64) time.Duration {
 		return 0
 	}
 	rest, wait := n-have, time.Duration(s.worth(n-have))
-	most := time.Duration(limit.Never / 2)
+	most := time.Duration(sharing.Never / 2)
 	if s.grant.Soon > 0 {
 		most = wait + s.grant.Soon
 	}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // dry is a stock of a total of 10 per second, of which the pool has said at 0 that it has one more token at a time.
-func dry(again int64, g limit.TagGrant) *Stock {
+func dry(again int64, g sharing.TagGrant) *Stock {
 	s := pooled(limit.Quota{Total: 10, Burst: 5})
 	g.Needed, g.Lacks = true, limit.ReasonQuota
 	s.Grant(g, 0, 2*second, again)
@@ -26,20 +27,20 @@ func TestTheLeastThatTakes(t *testing.T) {
 		d      time.Duration
 		known  bool
 	}{
-		"one":                     {dry(100*ms, limit.TagGrant{}), 0, 1, 100 * time.Millisecond, true},
-		"ten":                     {dry(100*ms, limit.TagGrant{}), 0, 10, time.Second, true},
-		"later one may be there":  {dry(100*ms, limit.TagGrant{}), 400 * ms, 4, 0, false},
-		"later ten are not":       {dry(100*ms, limit.TagGrant{}), 400 * ms, 10, 600 * time.Millisecond, false},
-		"beside what is in hand":  {dry(100*ms, limit.TagGrant{Lot: limit.Lot{Tokens: 6}}), 400 * ms, 16, 600 * time.Millisecond, false},
-		"for a large draw":        {dry(3*second, limit.TagGrant{AgainFor: 40}), 0, 40, 3 * time.Second, true},
-		"smaller than that":       {dry(3*second, limit.TagGrant{AgainFor: 40}), 0, 39, 0, false},
+		"one":                     {dry(100*ms, sharing.TagGrant{}), 0, 1, 100 * time.Millisecond, true},
+		"ten":                     {dry(100*ms, sharing.TagGrant{}), 0, 10, time.Second, true},
+		"later one may be there":  {dry(100*ms, sharing.TagGrant{}), 400 * ms, 4, 0, false},
+		"later ten are not":       {dry(100*ms, sharing.TagGrant{}), 400 * ms, 10, 600 * time.Millisecond, false},
+		"beside what is in hand":  {dry(100*ms, sharing.TagGrant{Lot: sharing.Lot{Tokens: 6}}), 400 * ms, 16, 600 * time.Millisecond, false},
+		"for a large draw":        {dry(3*second, sharing.TagGrant{AgainFor: 40}), 0, 40, 3 * time.Second, true},
+		"smaller than that":       {dry(3*second, sharing.TagGrant{AgainFor: 40}), 0, 39, 0, false},
 		"the pool has not said":   {pooled(limit.Quota{Total: 10, Burst: 5}), 0, 1000, 0, false},
-		"others may have more":    {dry(0, limit.TagGrant{}), 0, 1000, 0, false},
+		"others may have more":    {dry(0, sharing.TagGrant{}), 0, 1000, 0, false},
 		"nothing bounds the rate": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Day}}}), 0, 1000, 0, false},
 	} {
 		lacks := limit.ReasonQuota
 		if name == "nothing bounds the rate" {
-			c.s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonQuota}, 0, 0, 0)
+			c.s.Grant(sharing.TagGrant{Needed: true, Lacks: limit.ReasonQuota}, 0, 0, 0)
 			lacks = limit.ReasonNoShare // there is no total
 		}
 		d, why, known := c.s.Due(c.now, c.n)
@@ -49,21 +50,21 @@ func TestTheLeastThatTakes(t *testing.T) {
 
 // What goes back to the pool can come again at once, and what the pool has forgotten says nothing.
 func TestTheLeastIsNotWhatGoesBack(t *testing.T) {
-	s := dry(second/10, limit.TagGrant{Lot: limit.Lot{Tokens: 6}})
-	s.Report(second/2, 2*second, &limit.TagReport{})
+	s := dry(second/10, sharing.TagGrant{Lot: sharing.Lot{Tokens: 6}})
+	s.Report(second/2, 2*second, &sharing.TagReport{})
 	d, _, _ := s.Due(second/2, 10)
 	require.Zero(t, d, "four more in half a second")
 	d, _, _ = s.Due(second/2, 12)
 	require.Equal(t, 100*time.Millisecond, d)
 
 	forgets := map[string]func(s *Stock){
-		"void":      func(s *Stock) { s.Grant(limit.TagGrant{Needed: true, Void: true}, 0, 0, 0) },
-		"forgotten": func(s *Stock) { s.Grant(limit.TagGrant{Needed: true, Forgotten: true}, 0, 0, 0) },
+		"void":      func(s *Stock) { s.Grant(sharing.TagGrant{Needed: true, Void: true}, 0, 0, 0) },
+		"forgotten": func(s *Stock) { s.Grant(sharing.TagGrant{Needed: true, Forgotten: true}, 0, 0, 0) },
 		"quota":     func(s *Stock) { s.SetQuota(limit.Quota{Total: 20, Per: time.Second}) },
 	}
 	for name, forget := range forgets {
-		s := dry(second/10, limit.TagGrant{})
-		s.Grant(limit.TagGrant{Needed: true}, 0, 0, 0)
+		s := dry(second/10, sharing.TagGrant{})
+		s.Grant(sharing.TagGrant{Needed: true}, 0, 0, 0)
 		d, _, _ := s.Due(second/2, 100)
 		require.Equal(t, 9500*time.Millisecond, d, "it is still known")
 		forget(s)
@@ -79,19 +80,19 @@ func TestExpect(t *testing.T) {
 		n int64
 		d time.Duration
 	}{
-		"the whole total":         {dry(second/10, limit.TagGrant{}), 10, time.Second},
-		"a part":                  {dry(second/10, limit.TagGrant{Rate: 2}), 10, 5 * time.Second},
-		"less what is in hand":    {dry(second/10, limit.TagGrant{Rate: 2, Lot: limit.Lot{Tokens: 6}}), 10, 2 * time.Second},
-		"no more than the total":  {dry(second/10, limit.TagGrant{Rate: 1000}), 10, time.Second},
+		"the whole total":         {dry(second/10, sharing.TagGrant{}), 10, time.Second},
+		"a part":                  {dry(second/10, sharing.TagGrant{Rate: 2}), 10, 5 * time.Second},
+		"less what is in hand":    {dry(second/10, sharing.TagGrant{Rate: 2, Lot: sharing.Lot{Tokens: 6}}), 10, 2 * time.Second},
+		"no more than the total":  {dry(second/10, sharing.TagGrant{Rate: 1000}), 10, time.Second},
 		"the pool has not said":   {pooled(limit.Quota{Total: 10, Burst: 5}), 10, time.Second},
-		"what is there":           {dry(second/10, limit.TagGrant{Rate: 2, Lot: limit.Lot{Tokens: 60}}), 10, 0},
+		"what is there":           {dry(second/10, sharing.TagGrant{Rate: 2, Lot: sharing.Lot{Tokens: 60}}), 10, 0},
 		"without a total nothing": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Day}}}), 10, 0},
 	} {
 		require.Equal(t, c.d, c.s.Expect(0, c.n), name)
 	}
-	s := dry(second/10, limit.TagGrant{Rate: 2})
+	s := dry(second/10, sharing.TagGrant{Rate: 2})
 	require.Equal(t, 500*time.Millisecond, s.Expect(second/2, 1), "it may be there by now, but who knows")
-	s.Grant(limit.TagGrant{Needed: true, Rate: 0.001, Lacks: limit.ReasonBudget}, 0, 0, 3*second)
+	s.Grant(sharing.TagGrant{Needed: true, Rate: 0.001, Lacks: limit.ReasonBudget}, 0, 0, 3*second)
 	require.Equal(t, 2*time.Second, s.Expect(second, 1), "when a budget's window ends is known")
 }
 
@@ -100,7 +101,7 @@ func TestTokensSetAsideAreExpectedAWhileLonger(t *testing.T) {
 	const at = 10 * second
 	for _, coming := range []int64{0, 60} {
 		s := pooled(limit.Quota{Total: 60})
-		s.Grant(limit.TagGrant{Needed: true, Coming: coming, AgainFor: 60}, 0, 0, at)
+		s.Grant(sharing.TagGrant{Needed: true, Coming: coming, AgainFor: 60}, 0, 0, at)
 		d, _, known := s.Due(at-second, 60)
 		require.True(t, known)
 		require.Equal(t, time.Second, d)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -41,7 +42,7 @@ type Stock struct {
 	lotID  int64
 	voided int64 // the newest lot that cannot be given back any more
 	window int64 // the newest that is known
-	grant  limit.TagGrant
+	grant  sharing.TagGrant
 	again  int64 // more can come then; 0: not known
 	// free is the earliest time at which the total begins to earn the pool's next grant; dry says that it is known.
 	free int64
@@ -53,7 +54,7 @@ type Stock struct {
 	last                  *Draw
 }
 
-// A lot is a limit.Lot in nanoseconds.
+// A lot is a sharing.Lot in nanoseconds.
 type lot struct {
 	id, tokens, from, until, window int64
 }
@@ -346,7 +347,7 @@ func (s *Stock) Earns(n int64) time.Duration {
 	if q.Total > 0 {
 		d = float64(n) * float64(q.Per) / float64(q.Total)
 	}
-	return max(time.Duration(min(max(d, 1), limit.Never/2)), s.bound.earns(n))
+	return max(time.Duration(min(max(d, 1), sharing.Never/2)), s.bound.earns(n))
 }
 
 // FallsBack reports whether draws that the budgets refuse go to a fallback.

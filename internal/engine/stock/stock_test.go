@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -92,7 +93,7 @@ func pooled(q limit.Quota) *Stock { return New(Terms{Quota: q.WithDefaults(0), P
 func TestLotsAreUsedByTheirEnds(t *testing.T) {
 	s := pooled(limit.Quota{Total: 100})
 	grant := func(tokens, from, until, window int64) {
-		s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: tokens, Window: window}}, from, until, 0)
+		s.Grant(sharing.TagGrant{Needed: true, Lot: sharing.Lot{Tokens: tokens, Window: window}}, from, until, 0)
 	}
 	grant(5, 0, 20, 1)
 	grant(5, 0, 10, 1)
@@ -109,38 +110,38 @@ func TestLotsAreUsedByTheirEnds(t *testing.T) {
 	s.Return(9, d, 1)
 	require.EqualValues(t, 7, s.AtHand(9), "back into its lot")
 	s.Return(12, d, 3)
-	var r limit.TagReport
+	var r sharing.TagReport
 	s.Report(12, 10, &r)
-	require.Equal(t, limit.TagReport{InHand: 7, Lasts: 18, Back: 10}, r, "five of the lot that ends, two that ran out, three late ones, of a window before")
+	require.Equal(t, sharing.TagReport{InHand: 7, Lasts: 18, Back: 10}, r, "five of the lot that ends, two that ran out, three late ones, of a window before")
 	d, _ = s.Take(16, 7)
 	s.Return(40, d, 2)
 	s.Owe(40, 3)
-	r = limit.TagReport{}
+	r = sharing.TagReport{}
 	s.Report(40, 0, &r)
-	require.Equal(t, limit.TagReport{Back: 2, BackSpent: 2, Owed: 3}, r)
+	require.Equal(t, sharing.TagReport{Back: 2, BackSpent: 2, Owed: 3}, r)
 }
 
 // What ran out while nobody drew is given back, once.
 func TestALotThatRanOutIsGivenBack(t *testing.T) {
 	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
-	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 9, Window: 1}}, 0, 10, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Lot: sharing.Lot{Tokens: 9, Window: 1}}, 0, 10, 0)
 	_, ok := s.Take(1, 4)
 	require.True(t, ok)
 	require.Zero(t, s.AtHand(10))
-	var r limit.TagReport
+	var r sharing.TagReport
 	s.Report(10, 0, &r)
-	require.Equal(t, limit.TagReport{Back: 5, BackSpent: 5}, r)
-	r = limit.TagReport{}
+	require.Equal(t, sharing.TagReport{Back: 5, BackSpent: 5}, r)
+	r = sharing.TagReport{}
 	s.Report(11, 0, &r)
 	require.Zero(t, r)
 }
 
 func TestHardQuotaGivesNothingBackLate(t *testing.T) {
 	s := pooled(limit.Quota{Total: 100, Per: time.Minute, Hard: true})
-	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 7}}, 0, 10, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Lot: sharing.Lot{Tokens: 7}}, 0, 10, 0)
 	d, _ := s.Take(1, 5)
 	s.Return(20, d, 5)
-	var r limit.TagReport
+	var r sharing.TagReport
 	s.Report(20, 0, &r)
 	require.Zero(t, r)
 	most, _ := s.Largest()
@@ -157,14 +158,14 @@ func TestABudgetIsSpentOnlyIfThePoolSaysSo(t *testing.T) {
 		return why
 	}
 	require.Equal(t, limit.ReasonNoShare, why(), "before the first lot")
-	s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonQuota}, 0, 0, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Lacks: limit.ReasonQuota}, 0, 0, 0)
 	require.Equal(t, limit.ReasonNoShare, why(), "more than there was here")
-	s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonFrozen}, 0, 0, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Lacks: limit.ReasonFrozen}, 0, 0, 0)
 	require.Equal(t, limit.ReasonFrozen, why())
-	s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonBudget}, 0, 0, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Lacks: limit.ReasonBudget}, 0, 0, 0)
 	require.Equal(t, limit.ReasonBudget, why())
 	s.SetQuota(limit.Quota{Total: 5, Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
-	s.Grant(limit.TagGrant{Needed: true}, 0, 0, 0)
+	s.Grant(sharing.TagGrant{Needed: true}, 0, 0, 0)
 	require.Equal(t, limit.ReasonQuota, why(), "it has a total")
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestVoid(t *testing.T) {
 	s := New(Terms{Quota: limit.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
 	lot := func(n int64, void bool) {
-		s.Grant(limit.TagGrant{Needed: true, Void: void, Lot: limit.Lot{Tokens: n}}, 0, 1000, 0)
+		s.Grant(sharing.TagGrant{Needed: true, Void: void, Lot: sharing.Lot{Tokens: n}}, 0, 1000, 0)
 	}
 	lot(10, false)
 	before, ok := s.Take(1, 4)
@@ -21,7 +22,7 @@ func TestVoid(t *testing.T) {
 	lot(3, true)
 	require.EqualValues(t, 3, s.AtHand(1))
 	s.Return(2, before, 4)
-	var r limit.TagReport
+	var r sharing.TagReport
 	s.Report(2, 5000, &r)
 	require.EqualValues(t, 3, r.Back, "of the new lot alone")
 }
@@ -37,18 +38,18 @@ func TestSetQuota(t *testing.T) {
 // What a store has forgotten is used to its end, and never given back, however late a call tells that it has not used it.
 func TestForgotten(t *testing.T) {
 	s := New(Terms{Quota: limit.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
-	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 10}}, 0, 1000, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Lot: sharing.Lot{Tokens: 10}}, 0, 1000, 0)
 	before, ok := s.Take(1, 4)
 	require.True(t, ok)
-	s.Grant(limit.TagGrant{Needed: true, Forgotten: true}, 0, 0, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Forgotten: true}, 0, 0, 0)
 	require.EqualValues(t, 6, s.AtHand(1))
-	var r limit.TagReport
+	var r sharing.TagReport
 	s.Report(500, 5000, &r)
 	require.Zero(t, r.Back)
 	s.Return(5000, before, 4)
 	s.Report(5000, 0, &r)
 	require.Zero(t, r.Back, "neither what ran out nor what was returned")
-	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 3}}, 5000, 6000, 0)
+	s.Grant(sharing.TagGrant{Needed: true, Lot: sharing.Lot{Tokens: 3}}, 5000, 6000, 0)
 	s.Report(5500, 5000, &r)
 	require.EqualValues(t, 3, r.Back)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -84,7 +85,7 @@ func (a *Attempt[P]) Wake() {
 type Failure struct {
 	// At is the part that held it back, and Refusal why.
 	At      int
-	Refusal limit.Refusal
+	Refusal sharing.Refusal
 	// Demand is how many tokens it would still take there; 0: none, because it can never have them, or does not want them any more.
 	Demand int
 	// Ended says that the context has ended.
@@ -199,7 +200,7 @@ func (a *Attempt[P]) look() (n int, won bool, failed *Failure) {
 	for i, p := range a.parts {
 		if r, never := p.Impossible(a.places[i].Least); never {
 			a.leave()
-			return 0, false, &Failure{At: i, Refusal: limit.Refusal{Reason: r, Cost: a.places[i].Least}}
+			return 0, false, &Failure{At: i, Refusal: sharing.Refusal{Reason: r, Cost: a.places[i].Least}}
 		}
 	}
 	if n, won = a.draw(); won {
@@ -237,7 +238,7 @@ func (a *Attempt[P]) look() (n int, won bool, failed *Failure) {
 // left returns the time until the deadline.
 func (a *Attempt[P]) left() time.Duration {
 	if !a.bounded {
-		return limit.Never
+		return sharing.Never
 	}
 	return a.deadline.Sub(a.parts[a.scarcest].Gate.Present())
 }
@@ -258,7 +259,7 @@ func (a *Attempt[P]) misses(left time.Duration) bool {
 }
 
 // giveUp leaves every place, because of e at the scarcest part.
-func (a *Attempt[P]) giveUp(e limit.Refusal) *Failure {
+func (a *Attempt[P]) giveUp(e sharing.Refusal) *Failure {
 	a.leave()
 	return &Failure{At: a.scarcest, Refusal: e, Demand: a.places[a.scarcest].N}
 }
@@ -361,7 +362,7 @@ const shortestLook = 200 * time.Microsecond
 // keep takes the places to wait at, gives up the others, and sets the timer for the moment at which that changes.
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	a.stop()
-	standing, early, next := 0, false, time.Duration(limit.Never)
+	standing, early, next := 0, false, time.Duration(sharing.Never)
 	clear(a.stands)
 	for i, p := range a.parts {
 		w, lead := &a.places[i], a.lead(i)
@@ -381,7 +382,7 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		}
 	}
 	a.place(standing > 1)
-	if (early || standing > 1) && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
+	if (early || standing > 1) && wait < sharing.Never/2 { // should the wait turn out longer, it must not hold up the others
 		next = min(next, wait+wait/8+10*time.Millisecond)
 	}
 	a.lookAfter(next)
@@ -389,7 +390,7 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 
 // lookAfter lets the attempt look again after some time, unless that is for ever.
 func (a *Attempt[P]) lookAfter(d time.Duration) {
-	if d < limit.Never {
+	if d < sharing.Never {
 		a.timer = a.parts[a.scarcest].Gate.AfterFunc(max(d, shortestLook), a.Wake)
 	}
 }
@@ -439,7 +440,7 @@ func (a *Attempt[P]) leave() {
 }
 
 // heldUp returns the refusal of the scarcest part, with the longest freeze of all.
-func (a *Attempt[P]) heldUp() limit.Refusal {
+func (a *Attempt[P]) heldUp() sharing.Refusal {
 	e := a.parts[a.scarcest].Source.Refusal(&a.places[a.scarcest])
 	for i, p := range a.parts {
 		if i != a.scarcest {

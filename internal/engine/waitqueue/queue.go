@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -15,7 +16,7 @@ type Waiter[P any] struct {
 	N        int // tokens asked for
 	Least    int // tokens that must be there: N, or one if any will do
 	UpTo     bool
-	Deadline int64  // nanoseconds since the limiter was made; limit.Never when there is none
+	Deadline int64  // nanoseconds since the limiter was made; sharing.Never when there is none
 	Age      uint64 // rises from caller to caller over all limiters
 	Ready    chan struct{}
 	Reason   limit.Reason // why it had to wait
@@ -106,7 +107,7 @@ func (w *Waiter[P]) Queued() bool { return w.queued }
 
 // Misses reports whether the waiter's deadline comes before wait is over.
 func (w *Waiter[P]) Misses(now int64, wait time.Duration) bool {
-	return w.Deadline != limit.Never && int64(wait) > w.Deadline-now
+	return w.Deadline != sharing.Never && int64(wait) > w.Deadline-now
 }
 
 // Serve ends the call of a waiter that was taken out of the queue, with a permit.
@@ -211,7 +212,7 @@ func (q *Queue[P]) Insert(w *Waiter[P]) {
 	q.place(w)
 	w.queued, w.stood = true, true
 	q.Len++
-	if w.Deadline != limit.Never {
+	if w.Deadline != sharing.Never {
 		q.Bounded++
 	}
 	q.Tokens += w.Least
@@ -247,7 +248,7 @@ func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
 	q.unplace(w)
 	w.queued = false
 	q.Len--
-	if w.Deadline != limit.Never {
+	if w.Deadline != sharing.Never {
 		q.Bounded--
 	}
 	q.Tokens -= w.Least

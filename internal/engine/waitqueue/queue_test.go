@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 func order(q *Queue[int]) (ages []uint64) {
@@ -46,6 +46,6 @@ func TestWaiterMissesItsDeadline(t *testing.T) {
 	w := &Waiter[int]{Deadline: int64(5 * time.Second)}
 	require.False(t, w.Misses(int64(time.Second), 4*time.Second))
 	require.True(t, w.Misses(int64(time.Second), 4*time.Second+1))
-	w.Deadline = limit.Never
-	require.False(t, w.Misses(0, limit.Never))
+	w.Deadline = sharing.Never
+	require.False(t, w.Misses(0, sharing.Never))
 }

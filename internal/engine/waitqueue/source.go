@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -23,7 +24,7 @@ type Source[P any] interface {
 	// void by then. Slots are not earned but given back: 0 and 0.
 	Earns(n int) (takes, ahead time.Duration)
 	// Refusal returns why w is refused as things stand. RetryAfter covers only the store's freeze, or a pause of slots.
-	Refusal(w *Waiter[P]) limit.Refusal
+	Refusal(w *Waiter[P]) sharing.Refusal
 	// Stand gives w its place in the queue, or moves it to its present one.
 	Stand(w *Waiter[P])
 	// Leave ends the place of w, if it has one. n is how many tokens it has drawn there; below 0: it gives up.
@@ -85,7 +86,7 @@ type Stock[P any] interface {
 
 // Place returns a place for a draw of n tokens that can go on with least. The zero deadline means none. The lock is held.
 func (p Part[P]) Place(n, least int, deadline time.Time) Waiter[P] {
-	w := Waiter[P]{N: n, Least: least, Lane: p.Lane, Deadline: limit.Never}
+	w := Waiter[P]{N: n, Least: least, Lane: p.Lane, Deadline: sharing.Never}
 	if !deadline.IsZero() {
 		w.Deadline = p.Gate.At(deadline)
 	}

@@ -3,7 +3,7 @@ package waitqueue
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // This file is about limits and the stocks of tokens that are drawn together with theirs; see Attempt.
@@ -57,7 +57,7 @@ func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 func (a *Attempt[P]) letPass(left time.Duration) {
 	late := false
 	for i, p := range a.parts {
-		if p.Stock == nil && left < limit.Never {
+		if p.Stock == nil && left < sharing.Never {
 			wait, known := p.Source.Due(&a.places[i])
 			late = late || known && wait > left
 		}

@@ -25,15 +25,14 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/bounded", "internal/costrule", "internal/dialguard",
+		"internal/bounded", "internal/costrule", "internal/dialguard", "internal/duration",
 		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/redact", "internal/testkit",
 		"internal/stopnotice", "internal/tagname", "internal/version", "pkg/limit",
 	}},
 	{"pure parts", []string{
-		"internal/engine/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
-		"internal/engine/stock", "internal/engine/waitqueue", "pkg/consensus/driver",
+		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
+		"internal/engine/stock", "internal/engine/waitqueue", "internal/sharing", "pkg/consensus/driver",
 	}},
-	{"sides", []string{"internal/engine/gate", "internal/sharing"}},
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
 		"internal/admission", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",

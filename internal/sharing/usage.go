@@ -1,8 +1,10 @@
-package limit
+package sharing
 
 import (
 	"math"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // Usage says how much a limiter has used since it was made. All fields except Waiting, Empty, Paused and Served are running totals, so only
@@ -30,7 +32,7 @@ func (u Usage) Since(before Usage, d time.Duration, most int, per time.Duration)
 	if d <= 0 || most <= 0 || per <= 0 {
 		return 0, 0
 	}
-	whole := float64(most) * float64(d) / float64(per) / float64(WholeShare)
+	whole := float64(most) * float64(d) / float64(per) / float64(limit.WholeShare)
 	clamp := func(rate float64) int64 { return int64(max(0, min(rate, float64(MaxShare)))) }
 	if !u.Paused {
 		offered = clamp(math.Floor((u.Offered - before.Offered) / whole))
@@ -80,7 +82,7 @@ type Report struct {
 	// without demand. Both are for operators, and zero with a window of 0. OfTag says that the quota or the pause of Tag holds most callers
 	// back; Tag is empty for all tags without a quota of their own.
 	Waiting   int
-	Throttled Reason
+	Throttled limit.Reason
 	OfTag     bool
 	Tag       string
 	// Hold gives details about why callers are held back.
@@ -101,4 +103,21 @@ type Hold struct {
 	Blocked bool
 	// Owed is how long the share takes to earn the usage above what calls drew; 0 means nothing or unknown.
 	Owed time.Duration
+}
+
+// Never is a time, in nanoseconds, that no clock reaches.
+const Never = math.MaxInt64
+
+// MaxShare is the largest possible share: an override may raise a limit to 64 times the value configured at this processor.
+const MaxShare int64 = 64 * limit.WholeShare
+
+// A Refusal says why a draw was refused.
+type Refusal struct {
+	Reason limit.Reason
+	// Cost is the number of tokens asked for.
+	Cost int
+	// RetryAfter is how long the tokens would have taken; 0 if unknown. Frozen is how long the store's freeze goes on.
+	RetryAfter, Frozen time.Duration
+	// Fallback says that a budget of the tag is spent, and that its messages go to a fallback then.
+	Fallback bool
 }

@@ -1,9 +1,11 @@
-package limit
+package sharing
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 func TestShareIsTheSmallestThatIsGoodForSoMany(t *testing.T) {
@@ -22,7 +24,7 @@ func TestShareIsTheSmallestThatIsGoodForSoMany(t *testing.T) {
 // As many equal shares as there are slots are one slot each, and no more than the whole.
 func TestEqualSharesAreOneSlotEach(t *testing.T) {
 	for most := 1; most <= ExactSlots; most++ {
-		require.Equal(t, 1, SlotsOf(WholeShare/int64(most), most), most)
-		require.LessOrEqual(t, ShareOf(1, most)*int64(most), int64(WholeShare), most)
+		require.Equal(t, 1, SlotsOf(limit.WholeShare/int64(most), most), most)
+		require.LessOrEqual(t, ShareOf(1, most)*int64(most), int64(limit.WholeShare), most)
 	}
 }

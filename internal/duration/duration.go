@@ -1,12 +1,13 @@
-package limit
+// Package duration formats durations for people.
+package duration
 
 import (
 	"strings"
 	"time"
 )
 
-// ShortDuration formats d as people write it: 1m rather than 1m0s. time.ParseDuration reads it.
-func ShortDuration(d time.Duration) string {
+// Short formats d as people write it: 1m rather than 1m0s. time.ParseDuration reads it.
+func Short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -1,6 +1,10 @@
-package limit
+package sharing
 
-import "time"
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+)
 
 // A TagReport is a limiter's report on one tag to its pool. Tags without a quota of their own, and draws without a tag, share the tag "".
 type TagReport struct {
@@ -58,7 +62,7 @@ type TagGrant struct {
 	Lowered bool
 	// Lacks says why there are no more tokens (ReasonQuota or ReasonBudget), and Again is the local time at which more can come. Both are
 	// zero if all requested tokens were granted.
-	Lacks Reason
+	Lacks limit.Reason
 	Again time.Time
 	// AgainFor says that Again is for a draw of that many tokens; smaller draws may succeed sooner. 0 means any draw.
 	AgainFor int64

@@ -1,6 +1,8 @@
-package limit
+package sharing
 
-import "time"
+import (
+	"time"
+)
 
 // An Order requests slots.
 type Order struct {
