@@ -3,7 +3,7 @@ package numathrottle
 import (
 	"context"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 
 	// What the root package brings beside: drivers of all stores, exporters and the health server.
@@ -51,7 +51,7 @@ func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight,
 }
 
 // OpenStore returns the store of c without joining a pool; see open.Store.
-func OpenStore(ctx context.Context, c Config) (consensus.Store, error) { return open.Store(ctx, c) }
+func OpenStore(ctx context.Context, c Config) (driver.Store, error) { return open.Store(ctx, c) }
 
 // NewSecret returns a Secret of text; see open.NewSecret.
 func NewSecret(text string) Secret { return open.NewSecret(text) }

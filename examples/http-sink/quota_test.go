@@ -22,6 +22,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -224,7 +225,7 @@ func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return passes("acme") && passes("beta") }, testTimeout, 10*time.Millisecond, "the pool gives it a share")
 	none := throttle.Quota{Total: 1, Per: 744 * time.Hour}
-	require.Eventually(t, func() bool { return consensus.SaveQuota(r.ctx, store, "q", "acme", &none, false) == nil }, testTimeout, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return protocol.SaveQuota(r.ctx, store, "q", "acme", &none, false) == nil }, testTimeout, 10*time.Millisecond,
 		"the pod says that it has quotas")
 	require.Eventually(t, func() bool { return !passes("acme") }, testTimeout, 10*time.Millisecond)
 	for range 10 {

@@ -17,9 +17,9 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
@@ -224,7 +224,7 @@ func TestAProcessLeavesTheBudgetAsItIsUsed(t *testing.T) {
 					cost += int64(r.Usage.PromptTokens + 2*r.Usage.CompletionTokens)
 				}
 				requireEnds(t, c)
-				spent, err := consensus.LoadSpent(t.Context(), store, "p"+moneySuffix, nil)
+				spent, err := protocol.LoadSpent(t.Context(), store, "p"+moneySuffix, nil)
 				require.NoError(t, err)
 				require.Len(t, spent, 1)
 				require.Len(t, spent[0].Windows, 1)

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 )
@@ -53,7 +53,7 @@ func TestNATSFaults(t *testing.T) {
 	t.Run("lanes", func(t *testing.T) {
 		t.Run("default lease", func(t *testing.T) {
 			t.Parallel() // nearly all of a lane is waiting
-			l := newNATSLane(t, g, outages, poolConfig{Defaults: true, Lease: consensus.DefaultLease})
+			l := newNATSLane(t, g, outages, poolConfig{Defaults: true, Lease: driver.DefaultLease})
 			l.run(leaderKilled, leaderStopped, leaderParted, allRestarted)
 			for extra := 0; l.heldOut == 0 && extra < 4; extra++ { // elections took too long, each time
 				l.suffer(&leaderKilled)
@@ -62,7 +62,7 @@ func TestNATSFaults(t *testing.T) {
 		})
 		t.Run("shortest lease", func(t *testing.T) {
 			t.Parallel()
-			l := newNATSLane(t, g, outages, poolConfig{Lease: consensus.MinLease})
+			l := newNATSLane(t, g, outages, poolConfig{Lease: driver.MinLease})
 			l.run(leaderKilled, leaderPaused, leaderCutOff, twoGone, allRestarted)
 		})
 	})
@@ -198,7 +198,7 @@ func (l *natsLane) everybody() []int {
 // takes no writes: the newest answer is one sync interval old at most when it goes, and
 // a request that was sent before it took writes again is lost and holds up the next one.
 func (l *natsLane) holdsOut(outage time.Duration) bool {
-	return !l.pool.Strict && outage < l.pool.Lease-driver.Interval(l.pool.Lease, workersPerLane)-consensus.SyncTimeout(l.pool.Lease)
+	return !l.pool.Strict && outage < l.pool.Lease-driver.Interval(l.pool.Lease, workersPerLane)-protocol.SyncTimeout(l.pool.Lease)
 }
 
 // promise returns what a fault is called in the figures, and the longest recovery.

@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // TestOverrideFaults changes the limit of pools of real processes while their stores
@@ -113,7 +114,7 @@ func (l *natsLane) fault(f *natsFault, name string) fault {
 // An overrideLane is a lane in which every fault meets an override that is saved.
 type overrideLane struct {
 	*lane
-	store consensus.Store
+	store driver.Store
 	// early says that the override is saved, and heard of by somebody, before the fault.
 	early bool
 	// changes are the limits that were in force, the first one included, and since when.
@@ -243,7 +244,7 @@ func (l *overrideLane) save(limit int) error {
 	deadline := clock() + longest
 	for {
 		ctx, cancel := context.WithTimeout(l.Context(), once)
-		err := consensus.SaveOverride(ctx, l.store, poolName, consensus.Override{Max: limit, Per: time.Second})
+		err := protocol.SaveOverride(ctx, l.store, poolName, protocol.Override{Max: limit, Per: time.Second})
 		cancel()
 		if err == nil || clock() > deadline {
 			return err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -80,10 +79,10 @@ func (c poolConfig) withDefaults() poolConfig {
 	set(&c.Goroutines, 4)
 	c.Full, c.Pool = cmp.Or(c.Full, full), cmp.Or(c.Pool, poolName)
 	if c.Defaults {
-		c.Lease, c.Longest = consensus.DefaultLease, consensus.MaxLease
+		c.Lease, c.Longest = driver.DefaultLease, driver.MaxLease
 	}
 	if c.Lease == 0 {
-		c.Lease = consensus.MinLease
+		c.Lease = driver.MinLease
 	}
 	if c.Longest == 0 {
 		c.Longest = c.Lease
@@ -134,7 +133,7 @@ func startPool(t testing.TB, c poolConfig) *pool {
 }
 
 // removal is for how long the pool's store freezes when it has lost its memory.
-func (p *pool) removal() time.Duration { return consensus.Removal(p.Longest) }
+func (p *pool) removal() time.Duration { return driver.Removal(p.Longest) }
 
 // forgotten is the longest time for which a store that has lost its memory gives nothing:
 // a removal time, and where it issues slots, until all that may have been reserved are over.

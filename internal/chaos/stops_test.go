@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 const (
@@ -49,7 +49,7 @@ func (l *lane) stopAll() int {
 		w.halt(l)
 	}
 	still := clock() + standstill
-	l.pass(standstill + l.pool.Lease + l.between(100*time.Millisecond, 2*consensus.MinLease))
+	l.pass(standstill + l.pool.Lease + l.between(100*time.Millisecond, 2*driver.MinLease))
 	resumed := clock()
 	for _, w := range l.pool.workers {
 		w.resume(l)

@@ -25,6 +25,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -202,7 +203,7 @@ func logView(log *slog.Logger, member *consensus.Member) {
 
 // openStore connects as numathrottle.Open does, to a store that waits for no
 // longer lease than this one.
-func openStore(url string, longest time.Duration, log *slog.Logger) (consensus.Store, func(), error) {
+func openStore(url string, longest time.Duration, log *slog.Logger) (driver.Store, func(), error) {
 	u, faults := config.ParseStore(url)
 	if err := config.Join(faults); err != nil {
 		return nil, nil, err

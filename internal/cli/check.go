@@ -8,7 +8,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/version"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
@@ -72,7 +72,7 @@ func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	if err := s.call(ctx, func(ctx context.Context) error { return operate.TryNews(ctx, s.Store) }); err != nil {
 		return err
 	}
-	if _, err := s.overview(ctx, s.Name); err != nil && !errors.Is(err, consensus.ErrNoPool) {
+	if _, err := s.overview(ctx, s.Name); err != nil && !errors.Is(err, driver.ErrNoPool) {
 		return err
 	}
 	_, err = fmt.Fprintln(c.Out, "# The store answers.")

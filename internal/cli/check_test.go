@@ -11,7 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -41,7 +41,7 @@ func TestCheckShowsWhereValuesComeFrom(t *testing.T) {
 // The commands of operators need no limit beside the quotas of the shell: it is with the pool. What a pod would refuse, check still does.
 func TestQuotasWithoutALimit(t *testing.T) {
 	store := memstore.New()
-	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	set := func(quotas string) *terminal {
 		return newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_QUOTAS="+quotas)
 	}

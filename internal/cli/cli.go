@@ -16,8 +16,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
@@ -35,7 +36,7 @@ type CLI struct {
 	// terminal reports whether Out is a terminal, which can be redrawn.
 	terminal bool
 	// open opens the store of a configuration: numathrottle.OpenStore except in tests.
-	open func(context.Context, numathrottle.Config) (consensus.Store, error)
+	open func(context.Context, numathrottle.Config) (driver.Store, error)
 }
 
 // New returns the command for use in a terminal.
@@ -221,9 +222,9 @@ func (s *access) setTimeout(cmd *ucli.Command) error {
 }
 
 // overview loads the overview of a pool's record.
-func (s *access) overview(ctx context.Context, pool string) (o consensus.Overview, err error) {
+func (s *access) overview(ctx context.Context, pool string) (o protocol.Overview, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
-		o, err = consensus.LoadOverview(ctx, s.Store, pool)
+		o, err = protocol.LoadOverview(ctx, s.Store, pool)
 		return err
 	})
 	return o, err

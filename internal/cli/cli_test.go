@@ -13,7 +13,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -32,11 +31,11 @@ type terminal struct {
 }
 
 // newTerminal returns one whose store is given; nil for the real one.
-func newTerminal(store consensus.Store, environ ...string) *terminal {
+func newTerminal(store driver.Store, environ ...string) *terminal {
 	t := &terminal{}
 	t.CLI = &CLI{Out: &t.out, Err: &t.errOut, Environ: environ, open: numathrottle.OpenStore}
 	if store != nil {
-		t.open = func(context.Context, numathrottle.Config) (consensus.Store, error) { return store, nil }
+		t.open = func(context.Context, numathrottle.Config) (driver.Store, error) { return store, nil }
 	}
 	return t
 }
@@ -97,7 +96,7 @@ func TestCompletion(t *testing.T) {
 	}
 	store := memstore.New()
 	for _, pool := range []string{"orders/in/a", "orders/in/b", "bad\x1bname"} {
-		join(store, pool, "a", "", consensus.Whole, 1).sync(t)
+		join(store, pool, "a", "", driver.Whole, 1).sync(t)
 	}
 	const pools = "orders/in/a\norders/in/b\n"
 	for _, c := range []struct {
@@ -125,7 +124,7 @@ func TestCompletion(t *testing.T) {
 // Where pools stand for nothing they are not asked for.
 func TestCompletionAsksNoStoreForCommands(t *testing.T) {
 	tm := newTerminal(nil)
-	tm.open = func(context.Context, numathrottle.Config) (consensus.Store, error) {
+	tm.open = func(context.Context, numathrottle.Config) (driver.Store, error) {
 		require.Fail(t, "the store was opened")
 		return nil, errors.New("no")
 	}
@@ -270,9 +269,9 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 }
 
 // failing is a store whose every answer is an error.
-type failing struct{ consensus.Store }
+type failing struct{ driver.Store }
 
-func (failing) Load(context.Context, string) ([]driver.Document, []consensus.RosterRow, error) {
+func (failing) Load(context.Context, string) ([]driver.Document, []driver.RosterRow, error) {
 	return nil, nil, errors.New("no such day")
 }
 
@@ -290,7 +289,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		require.ErrorContains(t, err, "no such day", args)
 		require.Equal(t, ExitStore, ExitCode(err))
 		_, err = newTerminal(memstore.New(), "NUMATHROTTLE_POOL=empty").run(t, args...)
-		require.ErrorIs(t, err, consensus.ErrNoPool, args)
+		require.ErrorIs(t, err, driver.ErrNoPool, args)
 		require.ErrorContains(t, err, `pool "empty"`, args)
 		require.ErrorContains(t, err, "the store has no pool at all", args)
 		require.Equal(t, ExitNotFound, ExitCode(err))
@@ -306,7 +305,7 @@ var errFull = errors.New("no space left")
 
 // Whatever a command prints: when the output is lost, it has failed and says why.
 func TestOutputThatIsLost(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, _ *throttle.Throttle) {
 		for _, args := range [][]string{
 			{"--help"},
 			{"--version"},

@@ -14,8 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,7 +24,7 @@ import (
 // The console serves until it is told to stop, and says where.
 func TestConsole(t *testing.T) {
 	store := memstore.New()
-	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte(canary+"-token\n"), 0o600))
 	for want, set := range map[string][2]string{
@@ -55,11 +56,11 @@ func TestConsole(t *testing.T) {
 func TestConsoleKnowsItsQuotas(t *testing.T) {
 	store := memstore.New()
 	q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 30}}}.WithDefaults(time.Second)
-	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "p", ID: "a"}, "1")
+	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	limit := throttle.Limit{Max: 100, Per: time.Second}
 	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &q})
-	m := join(store, "p", "a", "1 0 100 1000000 0 0", consensus.Whole, 1)
-	m.req.Busy = p.Request(0, 1, consensus.Observation{}).Busy
+	m := join(store, "p", "a", "1 0 100 1000000 0 0", driver.Whole, 1)
+	m.req.Busy = p.Request(0, 1, protocol.Observation{}).Busy
 	m.sync(t)
 	tm := newTerminal(store, "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}}}")
 	ctx, stop := context.WithCancel(t.Context())

@@ -7,7 +7,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -37,7 +36,7 @@ func ExitCode(err error) int {
 		return 0
 	case errors.As(err, &away):
 		return ExitStore
-	case errors.Is(err, consensus.ErrNoPool):
+	case errors.Is(err, driver.ErrNoPool):
 		return ExitNotFound
 	case refuses(err):
 		return ExitRefused
@@ -49,9 +48,9 @@ func ExitCode(err error) int {
 
 // refuses reports whether a pool does not allow the request.
 func refuses(err error) bool {
-	var request *consensus.RequestError
+	var request *driver.RequestError
 	var pause *throttle.PauseError
-	var conflict *consensus.ConflictError
+	var conflict *driver.ConflictError
 	var empty *operate.EmptyPoolError
 	return errors.As(err, &empty) || errors.As(err, &request) || errors.As(err, &pause) || errors.As(err, &conflict)
 }
@@ -90,7 +89,7 @@ func ofOpening(err error) error {
 func ofStore(err error) error {
 	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) || // a retry does not help either
 		errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, pooldoc.ErrUnreadable)
-	if err == nil || unable || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
+	if err == nil || unable || errors.Is(err, driver.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
 		return err
 	}
 	if said, ok := errors.AsType[*drivers.RemedyError](err); ok {

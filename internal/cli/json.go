@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/duration"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -98,7 +98,7 @@ type document struct {
 	Version uint64 `json:"version"`
 }
 
-func newStatus(o *consensus.Overview) status {
+func newStatus(o *protocol.Overview) status {
 	a := explain(o, time.Now())
 	s := status{
 		Pool: o.Pool, Limit: limitRate(o), Override: overrideOf(&o.Override), Why: a.Sentence, Cause: a.Cause, Level: string(a.Level),
@@ -117,7 +117,7 @@ func newStatus(o *consensus.Overview) status {
 		set := &o.Settings[i]
 		s.Settings = append(s.Settings, setting{*rateOf(set.Max, set.Per, set.Hard, set.Slots), set.Counts, set.Quotas, set.IDs})
 	}
-	s.Differing = slices.DeleteFunc(consensus.Differing(o.Settings), func(name string) bool { return name == "limit" || name == "hard" })
+	s.Differing = slices.DeleteFunc(protocol.Differing(o.Settings), func(name string) bool { return name == "limit" || name == "hard" })
 	for i := range o.Processors {
 		p := &o.Processors[i]
 		is := pod{
@@ -150,9 +150,9 @@ func rateOf(tokens int, per time.Duration, hard bool, slots int) *rate {
 }
 
 // limitRate returns the limit in force.
-func limitRate(o *consensus.Overview) *rate { return rateOf(o.Max, o.Per, false, o.Slots) }
+func limitRate(o *protocol.Overview) *rate { return rateOf(o.Max, o.Per, false, o.Slots) }
 
-func overrideOf(o *consensus.Override) *overrideRate {
+func overrideOf(o *protocol.Override) *overrideRate {
 	r := rateOf(o.Max, o.Per, false, 0)
 	if r == nil {
 		return nil

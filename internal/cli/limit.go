@@ -13,7 +13,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -96,9 +96,9 @@ func systemUser() string {
 }
 
 // overrideFields are the flags of limit set, read like settings.
-var overrideFields = []config.Field[*consensus.Override]{
-	config.NumberField(maxName, 1, 1_000_000_000, "", "", func(o *consensus.Override) *int { return &o.Max }),
-	config.DurationField(perName, time.Millisecond, 744*time.Hour, "", "", func(o *consensus.Override) *time.Duration { return &o.Per }),
+var overrideFields = []config.Field[*protocol.Override]{
+	config.NumberField(maxName, 1, 1_000_000_000, "", "", func(o *protocol.Override) *int { return &o.Max }),
+	config.DurationField(perName, time.Millisecond, 744*time.Hour, "", "", func(o *protocol.Override) *time.Duration { return &o.Per }),
 }
 
 func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
@@ -108,7 +108,7 @@ func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
 			flags[flag] = cmd.String(flag)
 		}
 	}
-	var o consensus.Override
+	var o protocol.Override
 	if err := config.Join(config.LoadFlags(overrideFields, flags, &o)); err != nil {
 		return nil, err
 	}
@@ -135,12 +135,12 @@ func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
 			}
 		}
 		return say("%s%s, from the next sync of each pod on%s",
-			operate.LimitText(&consensus.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", ""), strict), nil
+			operate.LimitText(&protocol.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", ""), strict), nil
 	}, err
 }
 
 // warnOfReserved warns of a limit below what tags have reserved.
-func (s *access) warnOfReserved(o *consensus.Overview, out io.Writer) {
+func (s *access) warnOfReserved(o *protocol.Overview, out io.Writer) {
 	if r := s.Reserved(o); r != nil && r.Rate > r.Limit*(1+0x1p-10) {
 		_, _ = fmt.Fprintf(out, "warning: %s: all that is reserved is scaled down\n", r)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -26,7 +27,7 @@ func TestLimit(t *testing.T) { synctest.Test(t, testLimit) }
 
 func testLimit(t *testing.T) {
 	store := memstore.New()
-	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	tm := newTerminal(store, "NUMATHROTTLE_POOL=other")
 	for _, c := range []struct {
 		want string
@@ -75,7 +76,7 @@ func testLimit(t *testing.T) {
 func TestLimitOfAPoolWhosePodsAreDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+		join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 		time.Sleep(time.Hour)
 		for _, args := range [][]string{{"limit", "set", "--max=5"}, {"debt", "forgive"}} {
 			_, err := newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, args...)
@@ -109,8 +110,8 @@ func TestLimitOfAStrictPool(t *testing.T) {
 // A limit is set where somebody named the pool, and where somebody is in it.
 func TestLimitIsSetWhereItIsMeant(t *testing.T) {
 	store := memstore.New()
-	join(store, "orders/in", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
-	gone := join(store, "gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+	join(store, "orders/in", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
+	gone := join(store, "gone", "a", "1 0 600 60000000 0 0", driver.Whole, 1)
 	gone.sync(t)
 	require.NoError(t, store.Leave(t.Context(), driver.Leave{Pool: "gone", ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
 	for _, c := range []struct {
@@ -130,7 +131,7 @@ func TestLimitIsSetWhereItIsMeant(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		}
 	}
-	override, err := consensus.LoadOverride(t.Context(), store, "gone")
+	override, err := protocol.LoadOverride(t.Context(), store, "gone")
 	require.NoError(t, err)
 	require.Zero(t, override)
 }
@@ -138,13 +139,13 @@ func TestLimitIsSetWhereItIsMeant(t *testing.T) {
 // Without --by it is the user at this machine.
 func TestAuthor(t *testing.T) {
 	store := memstore.New()
-	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	for user, want := range map[string]string{"": "", "USER=ann": "ann@" + host, "LOGNAME=bob": "bob@" + host, "USER=a\nb": ""} {
 		_, err := newTerminal(store, "NUMATHROTTLE_POOL=p", user).run(t, "limit", "set", "--max=5")
 		require.NoError(t, err)
-		o, err := consensus.LoadOverride(t.Context(), store, "p")
+		o, err := protocol.LoadOverride(t.Context(), store, "p")
 		require.NoError(t, err)
 		require.Equal(t, want, o.By, user)
 	}
@@ -152,7 +153,7 @@ func TestAuthor(t *testing.T) {
 	tm.user = "carl"
 	_, err = tm.run(t, "limit", "set", "--max=5")
 	require.NoError(t, err)
-	o, err := consensus.LoadOverride(t.Context(), store, "p")
+	o, err := protocol.LoadOverride(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Equal(t, "carl@"+host, o.By)
 	require.NotEmpty(t, systemUser())
@@ -165,7 +166,7 @@ func TestLimitThatCannotBeChanged(t *testing.T) {
 		"2 of a later version": "no live pod has reported a limit that could be overridden",
 	} {
 		store := memstore.New()
-		join(store, "p", "a", note, consensus.Whole, 1).sync(t)
+		join(store, "p", "a", note, driver.Whole, 1).sync(t)
 		_, err := newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "limit", "set", "--max=5")
 		require.ErrorContains(t, err, why)
 		require.Equal(t, ExitRefused, ExitCode(err))
@@ -175,7 +176,7 @@ func TestLimitThatCannotBeChanged(t *testing.T) {
 // An override that nobody is there to complete has no period.
 func TestLimitWithoutAPeriod(t *testing.T) {
 	store := memstore.New()
-	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	_, err := store.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte(`{"max":20}`)})
 	require.NoError(t, err)
 	require.NoError(t, store.Leave(t.Context(), driver.Leave{Pool: "p", ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
@@ -186,7 +187,7 @@ func TestLimitWithoutAPeriod(t *testing.T) {
 	}
 }
 
-func versionOf(t *testing.T, store consensus.Store) consensus.Version {
+func versionOf(t *testing.T, store driver.Store) driver.Version {
 	t.Helper()
 	docs, _, err := store.Load(t.Context(), "p")
 	require.NoError(t, err)
@@ -214,7 +215,7 @@ func onRealStores(t *testing.T, f func(t *testing.T, url string)) {
 func TestOnRealStores(t *testing.T) {
 	onRealStores(t, func(t *testing.T, url string) {
 		th, err := numathrottle.Open(t.Context(), numathrottle.Config{
-			Limit: throttle.Limit{Max: 600, Per: time.Minute}, Store: url, Pool: "ns/p/v", ID: "pod-0", Lease: consensus.MinLease, FailFast: true,
+			Limit: throttle.Limit{Max: 600, Per: time.Minute}, Store: url, Pool: "ns/p/v", ID: "pod-0", Lease: driver.MinLease, FailFast: true,
 		})
 		require.NoError(t, err)
 		defer th.Close()
@@ -253,7 +254,7 @@ func requireAge(t *testing.T, url string) {
 	ager, ok := store.(driver.Ager)
 	require.True(t, ok)
 	_, err = ager.Age(t.Context(), "nobody/here")
-	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.ErrorIs(t, err, driver.ErrNoPool)
 	require.Eventually(t, func() bool {
 		age, err := ager.Age(t.Context(), "ns/p/v")
 		require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -38,7 +38,7 @@ func (l *listed) Pools(ctx context.Context) ([]string, error) {
 func TestMistypedPools(t *testing.T) {
 	store := memstore.New()
 	for _, name := range []string{"orders/enrich", "orders/enrch", "other"} {
-		join(store, name, "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+		join(store, name, "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	}
 	asked := &listed{Store: store}
 	tm := newTerminal(asked, "NUMATHROTTLE_POOL=orders/enrich")

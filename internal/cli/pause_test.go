@@ -5,13 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
 func TestPause(t *testing.T) {
 	store := memstore.New()
-	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 	for _, c := range []struct {
 		want string

@@ -13,7 +13,6 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -72,7 +71,7 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 			break // the others would wait as long, and say the same
 		}
 		switch {
-		case errors.Is(err, consensus.ErrNoPool): // it was deleted in the meantime
+		case errors.Is(err, driver.ErrNoPool): // it was deleted in the meantime
 		case err != nil:
 			errs = append(errs, err)
 		case !all && dead(&o) == len(o.Processors):
@@ -115,7 +114,7 @@ func (s *access) suggest(ctx context.Context, command, pool string, err error) e
 	if _, empty := errors.AsType[*operate.EmptyPoolError](err); empty {
 		return fmt.Errorf("%s: %w", command, err)
 	}
-	if !errors.Is(err, consensus.ErrNoPool) {
+	if !errors.Is(err, driver.ErrNoPool) {
 		return err
 	}
 	names, failed := s.pools(ctx)
@@ -127,7 +126,7 @@ func (s *access) suggest(ctx context.Context, command, pool string, err error) e
 			return failed
 		}
 	}
-	return &kindError{fmt.Errorf("%s: the pool %q has no record; %s", command, pool, poolsText(pool, names)), consensus.ErrNoPool}
+	return &kindError{fmt.Errorf("%s: the pool %q has no record; %s", command, pool, poolsText(pool, names)), driver.ErrNoPool}
 }
 
 // poolsText names pools of the store, the ones most similar to like first.

@@ -7,17 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 func TestPools(t *testing.T) {
-	fill := func(store consensus.Store, pool string) {
+	fill := func(store driver.Store, pool string) {
 		busy(t)(store, pool)
-		join(store, "calls", "a", "1 n:30 w:2 u:500 why:in_flight", consensus.Whole, 1).sync(t)
-		join(store, "idle", "a", "1 0 5 1000000 0 0", consensus.Whole, 1).sync(t)
+		join(store, "calls", "a", "1 n:30 w:2 u:500 why:in_flight", driver.Whole, 1).sync(t)
+		join(store, "idle", "a", "1 0 5 1000000 0 0", driver.Whole, 1).sync(t)
 	}
 	requireGolden(t, "pools.golden", show(t, fill, "pools"))
 	require.Equal(t, "calls\nidle\norders/pipeline/enrich\n", show(t, fill, "pools", "--quiet"))
@@ -27,7 +26,7 @@ func TestPools(t *testing.T) {
 }
 
 // listless is a store that cannot list pools.
-type listless struct{ consensus.Store }
+type listless struct{ driver.Store }
 
 func TestPoolsOfAStoreThatCannotTell(t *testing.T) {
 	_, err := newTerminal(listless{memstore.New()}).run(t, "pools")
@@ -47,7 +46,7 @@ func TestPoolsOnRealStores(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, conf.Close()) }()
 		for _, pool := range []string{"b/c d", "a"} {
-			join(conf, pool, "x", "", consensus.Whole, 1).sync(t)
+			join(conf, pool, "x", "", driver.Whole, 1).sync(t)
 		}
 		out, err = tm.run(t, "pools", "-q")
 		require.NoError(t, err)
@@ -56,7 +55,7 @@ func TestPoolsOnRealStores(t *testing.T) {
 }
 
 // connected opens the store of a terminal.
-func (tm *terminal) connected(t *testing.T) (consensus.Store, error) {
+func (tm *terminal) connected(t *testing.T) (driver.Store, error) {
 	t.Helper()
 	conf, err := open.LoadFlags(tm.Environ, nil)
 	require.NoError(t, err)

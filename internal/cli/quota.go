@@ -7,7 +7,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -83,7 +83,7 @@ type quotaOrder struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func quotaOrderOf(o consensus.QuotaOrder) quotaOrder {
+func quotaOrderOf(o protocol.QuotaOrder) quotaOrder {
 	return quotaOrder{timeText(o.Until), o.By, o.Reason}
 }
 
@@ -115,7 +115,7 @@ func (c *CLI) quotaClear(cmd *ucli.Command) (act, error) {
 
 // changeOf returns the recorded change for a tag.
 func changeOf(ctx context.Context, s *access, tag string) (reply, error) {
-	changes, err := consensus.LoadQuotas(ctx, s.Store, s.Name)
+	changes, err := protocol.LoadQuotas(ctx, s.Store, s.Name)
 	q := changes.Of(tag)
 	return reply{json: quotaJSON{s.Name, tag, q, quotaOrderOf(changes.Orders[tag])}, lines: []string{changeText(&changes, tag)}}, err
 }
@@ -154,7 +154,7 @@ func quotaList(ctx context.Context, s *access) (reply, error) {
 }
 
 // changeText describes the change of a tag's quota.
-func changeText(c *consensus.QuotaChanges, tag string) string {
+func changeText(c *protocol.QuotaChanges, tag string) string {
 	o := c.Orders[tag]
 	return tagText(tag) + " " + quotaText(c.Of(tag)) + endText(o.Until, o.By, o.Reason)
 }

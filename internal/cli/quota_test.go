@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -23,7 +24,7 @@ import (
 )
 
 // withQuotas runs f on the store of a pool "p" of one processor, in virtual time: 100 tokens per second, of which acme has 30 reserved.
-func withQuotas(t *testing.T, f func(t *testing.T, store consensus.Store, th *throttle.Throttle)) {
+func withQuotas(t *testing.T, f func(t *testing.T, store driver.Store, th *throttle.Throttle)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -45,7 +46,7 @@ func withQuotas(t *testing.T, f func(t *testing.T, store consensus.Store, th *th
 
 // What is set is what is got, of that tag alone; to clear what is not there is no fault.
 func TestQuota(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
 			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
 		const then = ", from the next sync of each pod on; "
@@ -112,7 +113,7 @@ func TestQuota(t *testing.T) {
 
 // A change that ends by itself says when, who made it and why; a limit below what is reserved is set, with a warning.
 func TestQuotaForAWhile(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, th *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
 			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
 		_, err := tm.run(t, "quota", "set", "acme", "--reserved=60", "--for=1h", "--by=ann", "--reason=a sale")
@@ -169,7 +170,7 @@ func TestQuotaForAWhile(t *testing.T) {
 
 // Who changes a quota without the processors' settings is told what is lost.
 func TestQuotaSetWarns(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, _ *throttle.Throttle) {
 		const other = "warning: pod a has other quotas than this command knows: what is configured there for tag acme is replaced"
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		_, err := tm.run(t, "quota", "set", "acme", "--total=50")
@@ -190,7 +191,7 @@ func TestQuotaSetWarns(t *testing.T) {
 }
 
 func TestQuotaFaults(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		for args, want := range map[string]string{
 			"set --total 5":        "TAG is missing",
@@ -236,7 +237,7 @@ func TestQuotaFaults(t *testing.T) {
 		require.Contains(t, out, "120 of 100 tokens per second are reserved")
 	})
 	store := memstore.New()
-	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 	tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 	_, err := tm.run(t, "quota", "set", "acme", "--total=5")
 	require.ErrorContains(t, err, "no live pod has quotas")
@@ -247,7 +248,7 @@ func TestQuotaFaults(t *testing.T) {
 
 // The busiest tags come first, with what they ask for, what they use of it, what they should get, and why. Those of a pattern are one.
 func TestTop(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, th *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
 			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
 		out, err := tm.run(t, "top")
@@ -388,7 +389,7 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 
 // A cutStore is the way of one pod to the store.
 type cutStore struct {
-	consensus.Store
+	driver.Store
 	cut atomic.Bool
 }
 
@@ -402,11 +403,11 @@ func (s *cutStore) Sync(ctx context.Context, r driver.Request) (driver.Answer, e
 // In the first seconds of a new pool nothing is granted, whatever a tag may use.
 func TestTopWhileAPoolIsFrozen(t *testing.T) {
 	for note, want := range map[string]string{" f:new_record.9000": "0/s +frozen", " why:no_share": "0/s +no_share"} {
-		out := show(t, func(store consensus.Store, pool string) {
-			m := join(store, pool, "a", "1 0 100 1000000 0 0 w:3 u:0"+note, consensus.Whole, 1)
-			m.req.Wanted, m.req.Demand = 0, consensus.Whole
+		out := show(t, func(store driver.Store, pool string) {
+			m := join(store, pool, "a", "1 0 100 1000000 0 0 w:3 u:0"+note, driver.Whole, 1)
+			m.req.Wanted, m.req.Demand = 0, driver.Whole
 			m.sync(t)
-			require.NoError(t, consensus.SavePause(context.Background(), store, pool, throttle.Paused{Tag: "acme", Until: time.Now().Add(time.Minute)}))
+			require.NoError(t, protocol.SavePause(context.Background(), store, pool, throttle.Paused{Tag: "acme", Until: time.Now().Add(time.Minute)}))
 		}, "top")
 		require.Regexp(t, `(?m)^acme +0/s +0/s +`+want+" +0$", out, "a tag that is known for its pause")
 	}
@@ -414,7 +415,7 @@ func TestTopWhileAPoolIsFrozen(t *testing.T) {
 
 // A watch of the tags goes on until it is interrupted, below a clock.
 func TestTopWatch(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, _ *throttle.Throttle) {
 		ctx, stop := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer stop()
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
@@ -426,5 +427,5 @@ func TestTopWatch(t *testing.T) {
 		require.ErrorContains(t, err, `every is "1ms" (--every), allowed: a duration`)
 	})
 	_, err := newTerminal(memstore.New(), "NUMATHROTTLE_POOL=p").run(t, "top", "--watch")
-	require.ErrorIs(t, err, consensus.ErrNoPool, "a fault at the start ends it")
+	require.ErrorIs(t, err, driver.ErrNoPool, "a fault at the start ends it")
 }

@@ -12,10 +12,10 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/duration"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -133,7 +133,7 @@ func (c *CLI) quotaSet(cmd *ucli.Command) (act, error) {
 	if err != nil {
 		return nil, err
 	}
-	order := consensus.QuotaOrder{Reason: cmd.String(reasonName), By: c.author(cmd)}
+	order := protocol.QuotaOrder{Reason: cmd.String(reasonName), By: c.author(cmd)}
 	if cmd.String(forName) != noEnd {
 		order.Until, err = endOf(cmd)
 	}

@@ -10,15 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
 // spend makes a pool "p" in which tags have spent of windows that begin now.
-func spend(t *testing.T, store consensus.Store, draws ...driver.Draw) {
+func spend(t *testing.T, store driver.Store, draws ...driver.Draw) {
 	t.Helper()
-	m := join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+	m := join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1)
 	m.req.Draws = draws
 	m.sync(t)
 	m.sync(t) // NATS knows the time from the second one on
@@ -80,7 +79,7 @@ func TestQuotaSpent(t *testing.T) {
 
 func TestQuotaSpentFaults(t *testing.T) {
 	_, err := newTerminal(memstore.New(), "NUMATHROTTLE_POOL=p").run(t, "quota", "spent")
-	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.ErrorIs(t, err, driver.ErrNoPool)
 	store := listless{memstore.New()}
 	spend(t, store)
 	_, err = newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "quota", "spent")
@@ -97,7 +96,7 @@ func TestQuotaSpentSet(t *testing.T) {
 			"[{amount: 100, per: hour}, {amount: 5e6, per: day, zone: Asia/Tokyo}]}}, match: [{tag: free/*, total: 1, budgets: [{amount: 7, per: day}]}], "+
 			"other: {budgets: [{amount: 9, per: month}]}}")
 		_, err := tm.run(t, "quota", "spent", "set", "acme", "--per=day", "--amount=1")
-		require.ErrorIs(t, err, consensus.ErrNoPool)
+		require.ErrorIs(t, err, driver.ErrNoPool)
 		spend(t, store, spent(tagname.Key("acme"), 120, midnight.Add(-9*time.Hour), 24*time.Hour))
 		const tokyo = " from 1999-12-31T15:00:00Z to 2000-01-01T15:00:00Z\n"
 		for _, c := range []struct {
@@ -158,7 +157,7 @@ func TestQuotaSpentOnRealStores(t *testing.T) {
 	onRealStores(t, func(t *testing.T, url string) {
 		tm := newTerminal(nil, "NUMATHROTTLE_STORE="+url, "NUMATHROTTLE_POOL=p")
 		_, err := tm.run(t, "quota", "spent", "acme")
-		require.ErrorIs(t, err, consensus.ErrNoPool)
+		require.ErrorIs(t, err, driver.ErrNoPool)
 		store, err := tm.connected(t)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, store.Close()) }()

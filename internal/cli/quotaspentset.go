@@ -10,7 +10,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -60,7 +60,7 @@ func (c *CLI) quotaSpentSet(cmd *ucli.Command) (act, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		is, err := s.SetSpent(ctx, q, budget, consensus.SpentChange{Tag: tag, Tokens: tokens, By: c.author(cmd), Reason: cmd.String(reasonName)})
+		is, err := s.SetSpent(ctx, q, budget, protocol.SpentChange{Tag: tag, Tokens: tokens, By: c.author(cmd), Reason: cmd.String(reasonName)})
 		return reply{json: struct {
 			Pool string `json:"pool"`
 			operate.Spent

@@ -8,7 +8,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
 func (c *CLI) statusCommand() *ucli.Command {
@@ -28,7 +28,7 @@ func (c *CLI) statusCommand() *ucli.Command {
 
 // A sight is an overview of a pool, and since when it looked like that.
 type sight struct {
-	consensus.Overview
+	protocol.Overview
 
 	since time.Time
 }

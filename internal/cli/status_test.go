@@ -14,21 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
 // A member is a processor as the store knows it: by the requests that it sends.
 type member struct {
-	store consensus.Store
+	store driver.Store
 	pool  string
 	req   driver.Request
 }
 
-func join(store consensus.Store, pool, id, note string, share consensus.Share, poolSize int) *member {
+func join(store driver.Store, pool, id, note string, share driver.Share, poolSize int) *member {
 	return &member{store, pool, driver.Request{
-		Pool: pool, ID: id, Incarnation: "1", Nonce: 1, Lease: consensus.DefaultLease,
+		Pool: pool, ID: id, Incarnation: "1", Nonce: 1, Lease: driver.DefaultLease,
 		Report: driver.Report{Wanted: share, Demand: share, PoolSize: poolSize, Note: note},
 	}}
 }
@@ -45,7 +44,7 @@ func (m *member) sync(t *testing.T, docs ...driver.DocumentReport) {
 }
 
 // show runs the command in virtual time, on the pool "orders/pipeline/enrich".
-func show(t *testing.T, fill func(store consensus.Store, pool string), args ...string) string {
+func show(t *testing.T, fill func(store driver.Store, pool string), args ...string) string {
 	t.Helper()
 	var out string
 	synctest.Test(t, func(t *testing.T) {
@@ -60,12 +59,12 @@ func show(t *testing.T, fill func(store consensus.Store, pool string), args ...s
 
 // busy is a pool with an override, a ramp, a document that no release knows, and a
 // processor that has not been heard for a while.
-func busy(t *testing.T) func(store consensus.Store, pool string) {
+func busy(t *testing.T) func(store driver.Store, pool string) {
 	t.Helper()
-	return func(store consensus.Store, pool string) {
-		a := join(store, pool, "enrich-0-abcde", "1 0 600 60000000 0 0 w:12 u:250 why:limit", consensus.Whole/2, 3)
-		b := join(store, pool, "enrich-1-fghij", "1 1 900 60000000 0 0 u:83 f:lost_row.9000", consensus.Whole/4, 3)
-		c := join(store, pool, "enrich-2\x1b[2J", "2 of a later version", consensus.Whole/5, 2)
+	return func(store driver.Store, pool string) {
+		a := join(store, pool, "enrich-0-abcde", "1 0 600 60000000 0 0 w:12 u:250 why:limit", driver.Whole/2, 3)
+		b := join(store, pool, "enrich-1-fghij", "1 1 900 60000000 0 0 u:83 f:lost_row.9000", driver.Whole/4, 3)
+		c := join(store, pool, "enrich-2\x1b[2J", "2 of a later version", driver.Whole/5, 2)
 		for _, m := range []*member{a, b, c} {
 			m.sync(t)
 		}
@@ -110,10 +109,10 @@ func TestStatusJSON(t *testing.T) {
 // A pool of processors that tell no limit of tokens, such as one of calls in flight, and one
 // that all have left.
 func TestStatusOfSeveralPools(t *testing.T) {
-	out := show(t, func(store consensus.Store, pool string) {
-		join(store, pool+"/in-flight", "a", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole, 1).sync(t)
-		join(store, pool+"/silent", "a", "", consensus.Whole, 1).sync(t)
-		gone := join(store, pool+"/gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+	out := show(t, func(store driver.Store, pool string) {
+		join(store, pool+"/in-flight", "a", "1 n:30 w:2 u:1000 why:in_flight", driver.Whole, 1).sync(t)
+		join(store, pool+"/silent", "a", "", driver.Whole, 1).sync(t)
+		gone := join(store, pool+"/gone", "a", "1 0 600 60000000 0 0", driver.Whole, 1)
 		gone.sync(t)
 		require.NoError(t, store.Leave(t.Context(), driver.Leave{Pool: gone.pool, ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
 	}, "status", "orders/pipeline/enrich/in-flight", "orders/pipeline/enrich/silent", "orders/pipeline/enrich/gone")
@@ -123,9 +122,9 @@ func TestStatusOfSeveralPools(t *testing.T) {
 // One pool that cannot be shown does not hide the others.
 func TestStatusShowsWhatItCan(t *testing.T) {
 	store := memstore.New()
-	join(store, "good", "a", "", consensus.Whole, 1).sync(t)
+	join(store, "good", "a", "", driver.Whole, 1).sync(t)
 	out, err := newTerminal(store).run(t, "status", "missing", "good")
-	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.ErrorIs(t, err, driver.ErrNoPool)
 	require.ErrorContains(t, err, "the store has good")
 	require.Equal(t, ExitNotFound, ExitCode(err))
 	require.Contains(t, out, "good")
@@ -135,7 +134,7 @@ func TestStatusShowsWhatItCan(t *testing.T) {
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &outage{Store: memstore.New()}
-		m := join(store.Store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+		m := join(store.Store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1)
 		m.sync(t)
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		ctx, interrupt := context.WithCancel(t.Context())
@@ -165,12 +164,12 @@ func TestWatch(t *testing.T) {
 
 // An outage is a store that can be down.
 type outage struct {
-	consensus.Store
+	driver.Store
 
 	down atomic.Bool
 }
 
-func (s *outage) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
+func (s *outage) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	if s.down.Load() {
 		return nil, nil, errors.New("store is down")
 	}
@@ -181,7 +180,7 @@ func (s *outage) Load(ctx context.Context, pool string) ([]driver.Document, []co
 func TestWatchRedraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+		join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1).sync(t)
 		for terminal, want := range map[bool]int{true: 3, false: 0} {
 			tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 			tm.terminal = terminal

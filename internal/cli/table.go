@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/duration"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -19,7 +20,7 @@ import (
 
 // writeTable prints the state of one pool at now. still is how long values that should change have not. all also shows ended settings and
 // dead pods.
-func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.Duration, all bool) {
+func writeTable(out io.Writer, o *protocol.Overview, now time.Time, still time.Duration, all bool) {
 	head := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(what, format string, args ...any) {
 		_, _ = fmt.Fprintf(head, "%s\t%s\n", what, fmt.Sprintf(format, args...))
@@ -46,7 +47,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 		use, waiting := operate.Use(o)
 		line("use", "%s of the limit, %d waiting", fraction(use), waiting)
 	}
-	if text := consensus.Disagreement(o.Settings, o.Override.Max > 0); text != "" {
+	if text := protocol.Disagreement(o.Settings, o.Override.Max > 0); text != "" {
 		for i, part := range strings.Split(text, "; ") {
 			if i == 0 {
 				line("settings", "DISAGREE: %s", part)
@@ -71,7 +72,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 }
 
 // documents names the documents in force, or all.
-func documents(o *consensus.Overview, now time.Time, all bool) (names []string) {
+func documents(o *protocol.Overview, now time.Time, all bool) (names []string) {
 	if !all {
 		return o.InForce(now)
 	}
@@ -81,7 +82,7 @@ func documents(o *consensus.Overview, now time.Time, all bool) (names []string) 
 	return names
 }
 
-func writePods(out io.Writer, o *consensus.Overview, all bool) {
+func writePods(out io.Writer, o *protocol.Overview, all bool) {
 	if len(o.Processors) == 0 || !all && dead(o) == len(o.Processors) {
 		return
 	}
@@ -103,7 +104,7 @@ func writePods(out io.Writer, o *consensus.Overview, all bool) {
 }
 
 // whyText says what holds a pod's callers back, in a word and the tag.
-func whyText(p *consensus.OverviewRow) string {
+func whyText(p *protocol.OverviewRow) string {
 	s := p.Standing
 	s.Throttled = limit.Reason(operate.Word(string(s.Throttled)))
 	return s.Why()
@@ -113,14 +114,14 @@ func whyText(p *consensus.OverviewRow) string {
 func seconds(d time.Duration) string { return duration.Short(d.Round(100 * time.Millisecond)) }
 
 // dead counts the dead pods.
-func dead(o *consensus.Overview) int { return count(o, (*consensus.OverviewRow).Gone) }
+func dead(o *protocol.Overview) int { return count(o, (*protocol.OverviewRow).Gone) }
 
 // silent counts the pods that should have synced by now, without the dead ones.
-func silent(o *consensus.Overview) int {
-	return count(o, func(p *consensus.OverviewRow) bool { return p.Overdue && !p.Gone() })
+func silent(o *protocol.Overview) int {
+	return count(o, func(p *protocol.OverviewRow) bool { return p.Overdue && !p.Gone() })
 }
 
-func count(o *consensus.Overview, is func(*consensus.OverviewRow) bool) (n int) {
+func count(o *protocol.Overview, is func(*protocol.OverviewRow) bool) (n int) {
 	for i := range o.Processors {
 		if is(&o.Processors[i]) {
 			n++
@@ -130,7 +131,7 @@ func count(o *consensus.Overview, is func(*consensus.OverviewRow) bool) (n int) 
 }
 
 // podsText counts the pods and says how they divide the limit.
-func podsText(o *consensus.Overview, all bool) string {
+func podsText(o *protocol.Overview, all bool) string {
 	if len(o.Processors) == 0 {
 		return "none"
 	}
@@ -138,7 +139,7 @@ func podsText(o *consensus.Overview, all bool) string {
 	if !o.Agreed {
 		agreement = "DISAGREE"
 	}
-	var claimed consensus.Share
+	var claimed driver.Share
 	for i := range o.Processors {
 		claimed += o.Processors[i].Claim
 	}
@@ -156,7 +157,7 @@ func podsText(o *consensus.Overview, all bool) string {
 }
 
 // limitText describes the limit in force and its source.
-func limitText(o *consensus.Overview) string {
+func limitText(o *protocol.Overview) string {
 	switch {
 	case o.Override.Max > 0:
 		return operate.LimitText(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
@@ -174,7 +175,7 @@ func limitText(o *consensus.Overview) string {
 }
 
 // configured returns the limit in a processor's note.
-func configured(p *consensus.OverviewRow) string {
+func configured(p *protocol.OverviewRow) string {
 	if p.Note == "" {
 		return "-"
 	}
@@ -208,7 +209,7 @@ func endText(until time.Time, by, reason string) (text string) {
 }
 
 // stateOf summarises the exceptional conditions of a pool.
-func stateOf(o *consensus.Overview, now time.Time) string {
+func stateOf(o *protocol.Overview, now time.Time) string {
 	var words []string
 	add := func(there bool, word string) {
 		if there {
@@ -227,6 +228,6 @@ func stateOf(o *consensus.Overview, now time.Time) string {
 	return strings.Join(words, ", ")
 }
 
-func percent(s consensus.Share) string { return fraction(s.Fraction()) }
+func percent(s driver.Share) string { return fraction(s.Fraction()) }
 
 func fraction(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }

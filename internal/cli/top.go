@@ -10,7 +10,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -63,7 +63,7 @@ func top(cmd *ucli.Command) (act, error) {
 }
 
 // read returns the pool, the quotas in force for pods with the command's settings, and names without a quota of their own.
-func (s *access) read(ctx context.Context, names []string) (o consensus.Overview, q throttle.Quotas, err error) {
+func (s *access) read(ctx context.Context, names []string) (o protocol.Overview, q throttle.Quotas, err error) {
 	if o, err = s.Overview(ctx); err == nil {
 		q, err = s.InForce(&o, names...)
 	}

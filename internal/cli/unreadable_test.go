@@ -13,7 +13,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -31,7 +30,7 @@ var damaged = map[string][]byte{
 var moreFlags = map[string]string{"quota spent set": "acme --per=day --amount=7"}
 
 // damage replaces a document of the pool "p".
-func damage(t *testing.T, store consensus.Store, name string, body []byte) {
+func damage(t *testing.T, store driver.Store, name string, body []byte) {
 	t.Helper()
 	docs, _, err := store.Load(t.Context(), "p")
 	require.NoError(t, err)
@@ -71,9 +70,9 @@ func TestWhatReplacesAnUnreadableDocument(t *testing.T) {
 	for _, document := range []string{"limit", "pause", "ramp", "backoff", "quota", "spent", "debt"} {
 		for name, body := range damaged {
 			t.Run(document+"/"+name, func(t *testing.T) {
-				withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
+				withQuotas(t, func(t *testing.T, store driver.Store, th *throttle.Throttle) {
 					damage(t, store, document, body)
-					time.Sleep(2 * consensus.DefaultLease)
+					time.Sleep(2 * driver.DefaultLease)
 					tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 					requireReplaced(t, tm, document)
 					time.Sleep(2 * time.Second)
@@ -92,7 +91,7 @@ func TestWhatReplacesAnUnreadableDocumentOnRealStores(t *testing.T) {
 		store, err := numathrottle.OpenStore(t.Context(), numathrottle.Config{Store: url})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, store.Close()) }()
-		pod := join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+		pod := join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1)
 		tm := newTerminal(nil, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_STORE="+url)
 		for _, document := range []string{"limit", "pause", "ramp", "backoff", "quota", "spent", "debt"} {
 			for _, body := range damaged {
@@ -116,7 +115,7 @@ func TestWhatReplacesADocumentWithoutAVersion(t *testing.T) {
 	store, err := numathrottle.OpenStore(t.Context(), numathrottle.Config{Store: url})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	pod := join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+	pod := join(store, "p", "a", "1 0 600 60000000 0 0", driver.Whole, 1)
 	pod.sync(t)
 	keys, err := c.Keys(t.Context(), "*:pool:p").Result()
 	require.NoError(t, err)
@@ -140,7 +139,7 @@ func TestWhatReplacesADocumentWithoutAVersion(t *testing.T) {
 	}
 	require.NoError(t, c.Del(t.Context(), keys[0]).Err())
 	ans, err := store.Sync(t.Context(), driver.Request{
-		Pool: "p", ID: "c", Incarnation: "1", Seq: 1, Nonce: 1, Lease: consensus.DefaultLease, Report: driver.Report{Wanted: consensus.Whole},
+		Pool: "p", ID: "c", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease, Report: driver.Report{Wanted: driver.Whole},
 	})
 	require.NoError(t, err)
 	require.Equal(t, driver.FreezeNewRecord, ans.FrozenBy)
@@ -149,7 +148,7 @@ func TestWhatReplacesADocumentWithoutAVersion(t *testing.T) {
 
 // Without its pauses nobody knows which tag is paused. The whole pool can be stopped even so.
 func TestPausesOverAnUnreadableDocument(t *testing.T) {
-	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		damage(t, store, "pause", damaged["garbage"])
 		for _, args := range []string{"resume --tag acme", "pause set --tag acme"} {
@@ -181,7 +180,7 @@ func TestCallersLeaveRoomForAnOperatorsPauses(t *testing.T) {
 
 func testRoomForOperators(t *testing.T, reason string) {
 	t.Helper()
-	withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
+	withQuotas(t, func(t *testing.T, store driver.Store, th *throttle.Throttle) {
 		callers := 0
 		for ; ; callers++ {
 			if _, err := th.Pause(t.Context(), time.Time{}, reason, throttle.PauseTag(strings.Repeat("t", callers+1))); err != nil {

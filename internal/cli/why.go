@@ -7,8 +7,8 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
 func (c *CLI) whyCommand() *ucli.Command {
@@ -25,7 +25,7 @@ func (c *CLI) whyCommand() *ucli.Command {
 }
 
 // explain says what limits the callers of a pool.
-func explain(o *consensus.Overview, now time.Time) why.Answer { return why.Explain(why.Pool(o, now)) }
+func explain(o *protocol.Overview, now time.Time) why.Answer { return why.Explain(why.Pool(o, now)) }
 
 // A reasonJSON is the --json output for a pool.
 type reasonJSON struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -21,12 +21,12 @@ const acmeHeld = "acme is held at its rate cap of 60/s; 12 of 15 callers wait fo
 func TestWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		join(store, "p", "a", "1 0 400 1000000 0 0 w:14 u:500 why:quota tag:acme h:12.3200..60000", consensus.Whole/2, 2).sync(t)
-		join(store, "p", "b", "1 0 400 1000000 0 0 w:1 u:500 why:limit h:1", consensus.Whole/2, 2).sync(t)
-		join(store, "full", "a", "1 0 400 1000000 0 0 w:14 u:1000 why:limit h:14", consensus.Whole, 1).sync(t)
-		join(store, "hard", "a", "1 0 100 1000000 0 0 w:3 u:150 e:193800 why:limit h:3", consensus.Whole, 1).sync(t)
-		join(store, "hardest", "a", "1 0 100 1000000 0 0 w:3 u:180 e:193800 why:limit h:3", consensus.Whole, 1).sync(t)
-		join(store, "idle", "a", "1 0 400 1000000 0 0", consensus.Whole, 1).sync(t)
+		join(store, "p", "a", "1 0 400 1000000 0 0 w:14 u:500 why:quota tag:acme h:12.3200..60000", driver.Whole/2, 2).sync(t)
+		join(store, "p", "b", "1 0 400 1000000 0 0 w:1 u:500 why:limit h:1", driver.Whole/2, 2).sync(t)
+		join(store, "full", "a", "1 0 400 1000000 0 0 w:14 u:1000 why:limit h:14", driver.Whole, 1).sync(t)
+		join(store, "hard", "a", "1 0 100 1000000 0 0 w:3 u:150 e:193800 why:limit h:3", driver.Whole, 1).sync(t)
+		join(store, "hardest", "a", "1 0 100 1000000 0 0 w:3 u:180 e:193800 why:limit h:3", driver.Whole, 1).sync(t)
+		join(store, "idle", "a", "1 0 400 1000000 0 0", driver.Whole, 1).sync(t)
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		said := func(want string, args ...string) {
 			t.Helper()
@@ -47,7 +47,7 @@ func TestWhy(t *testing.T) {
 		require.Contains(t, out, `"why":"`+acmeHeld+`","cause":"quota","level":"held"`)
 
 		p := throttle.Paused{By: "alice", Until: time.Now().Add(12 * time.Hour)}
-		require.NoError(t, consensus.SavePause(t.Context(), store, "p", p))
+		require.NoError(t, protocol.SavePause(t.Context(), store, "p", p))
 		said("p: paused by alice until 12:00 UTC; 15 callers wait: numathrottle resume --pool p\n", "why")
 	})
 }
@@ -55,7 +55,7 @@ func TestWhy(t *testing.T) {
 // What fails has the exit codes of every command, and a store that is away is explained in the sentence's words.
 func TestWhyNot(t *testing.T) {
 	store := memstore.New()
-	join(store, "orders/in", "a", "", consensus.Whole, 1).sync(t)
+	join(store, "orders/in", "a", "", driver.Whole, 1).sync(t)
 	_, err := newTerminal(store).run(t, "why", "orders")
 	require.Equal(t, ExitNotFound, ExitCode(err))
 	require.ErrorContains(t, err, "the store has orders/in")
@@ -67,7 +67,7 @@ func TestWhyNot(t *testing.T) {
 	require.ErrorContains(t, err, "the store cannot be reached: ")
 
 	tm := newTerminal(store)
-	tm.open = func(context.Context, numathrottle.Config) (consensus.Store, error) {
+	tm.open = func(context.Context, numathrottle.Config) (driver.Store, error) {
 		return nil, errors.New("WRONGPASS invalid username-password pair or user is disabled")
 	}
 	_, err = tm.run(t, "why", "p")
@@ -79,11 +79,11 @@ func TestWhyNot(t *testing.T) {
 
 // A pod that hangs uses nothing, whatever it reported last, and is shown until the store removes it.
 func TestASilentPodIsShown(t *testing.T) {
-	fill := func(silent time.Duration) func(consensus.Store, string) {
-		return func(store consensus.Store, pool string) {
-			alive := join(store, pool, "enrich-0", "1 0 400 1000000 0 0 w:40 u:740 why:limit h:40", consensus.Whole*74/100, 2)
+	fill := func(silent time.Duration) func(driver.Store, string) {
+		return func(store driver.Store, pool string) {
+			alive := join(store, pool, "enrich-0", "1 0 400 1000000 0 0 w:40 u:740 why:limit h:40", driver.Whole*74/100, 2)
 			alive.sync(t)
-			hung := join(store, pool, "enrich-1", "1 0 400 1000000 0 0 w:7 u:260 why:limit h:7", consensus.Whole*26/100, 2)
+			hung := join(store, pool, "enrich-1", "1 0 400 1000000 0 0 w:7 u:260 why:limit h:7", driver.Whole*26/100, 2)
 			hung.sync(t)
 			for range silent / time.Second {
 				time.Sleep(time.Second)
@@ -104,8 +104,8 @@ func TestASilentPodIsShown(t *testing.T) {
 	require.Equal(t, "orders/pipeline/enrich: the limit of 400/s is used in full; 47 callers wait\n", show(t, fill(2*time.Second), "why"), "it may be late")
 	require.Contains(t, show(t, fill(17*time.Second), "status"), "\npods   1, pool size 2 DISAGREE, 74.0 % of the limit claimed\n", "it was removed")
 
-	only := func(store consensus.Store, pool string) {
-		join(store, pool, "enrich-0", "1 0 400 1000000 0 0 w:40 u:1000 why:limit h:40", consensus.Whole, 1).sync(t)
+	only := func(store driver.Store, pool string) {
+		join(store, pool, "enrich-0", "1 0 400 1000000 0 0 w:40 u:1000 why:limit h:40", driver.Whole, 1).sync(t)
 		time.Sleep(11 * time.Second)
 	}
 	require.Contains(t, show(t, only, "why"), "enrich-0, the only pod, has been silent for 11 s: it hangs, was killed, or cannot reach the store\n")
@@ -114,21 +114,21 @@ func TestASilentPodIsShown(t *testing.T) {
 
 // What has ended, and who has died, is shown with --all alone.
 func TestWhatHasEndedIsHidden(t *testing.T) {
-	fill := func(store consensus.Store, pool string) {
-		dead := join(store, pool, "dead", "1 0 600 60000000 0 0 w:9 u:500 why:limit", consensus.Whole/2, 2)
+	fill := func(store driver.Store, pool string) {
+		dead := join(store, pool, "dead", "1 0 600 60000000 0 0 w:9 u:500 why:limit", driver.Whole/2, 2)
 		dead.sync(t)
-		alive := join(store, pool, "alive", "1 0 600 60000000 0 0", consensus.Whole/2, 2)
+		alive := join(store, pool, "alive", "1 0 600 60000000 0 0", driver.Whole/2, 2)
 		for range 12 {
 			alive.sync(t)
 			time.Sleep(time.Second)
 		}
 		alive.sync(t)
-		require.NoError(t, consensus.SaveOverride(context.Background(), store, pool, consensus.Override{Max: 300}))
-		require.NoError(t, consensus.ClearOverride(context.Background(), store, pool))
+		require.NoError(t, protocol.SaveOverride(context.Background(), store, pool, protocol.Override{Max: 300}))
+		require.NoError(t, protocol.ClearOverride(context.Background(), store, pool))
 		p := throttle.Paused{Until: time.Now().Add(time.Millisecond)}
-		require.NoError(t, consensus.SavePause(context.Background(), store, pool, p))
+		require.NoError(t, protocol.SavePause(context.Background(), store, pool, p))
 		time.Sleep(time.Second)
-		gone := join(store, "gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+		gone := join(store, "gone", "a", "1 0 600 60000000 0 0", driver.Whole, 1)
 		gone.sync(t)
 		require.NoError(t, store.Leave(context.Background(), driver.Leave{Pool: "gone", ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
 	}
@@ -140,7 +140,7 @@ func TestWhatHasEndedIsHidden(t *testing.T) {
 	require.NotContains(t, out, "gone")
 	out = show(t, fill, "pools", "--all")
 	require.Contains(t, out, "gone")
-	killed := func(store consensus.Store, pool string) {
+	killed := func(store driver.Store, pool string) {
 		fill(store, pool)
 		time.Sleep(20 * time.Second)
 	}
@@ -157,10 +157,10 @@ func TestWhatHasEndedIsHidden(t *testing.T) {
 
 // "The lowest" is said where there is another one.
 func TestTheLowestLimit(t *testing.T) {
-	both := func(a, b string) func(consensus.Store, string) {
-		return func(store consensus.Store, pool string) {
-			join(store, pool, "a", a, consensus.Whole/2, 2).sync(t)
-			join(store, pool, "b", b, consensus.Whole/2, 2).sync(t)
+	both := func(a, b string) func(driver.Store, string) {
+		return func(store driver.Store, pool string) {
+			join(store, pool, "a", a, driver.Whole/2, 2).sync(t)
+			join(store, pool, "b", b, driver.Whole/2, 2).sync(t)
 		}
 	}
 	const minute, second, more = "1 0 600 60000000 0 0", "1 0 10 1000000 0 0", "1 0 900 60000000 0 0"

@@ -15,14 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
 // Whatever is kept in cookies is sent to every port of the host, where others may listen: it opens nothing.
 func TestNoCookieOpensASession(t *testing.T) {
 	store := memstore.New()
-	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	_, c := serve(t, store, token)
 	resp, err := c.Post(c.url+"/api/login", "application/json", strings.NewReader(`{"token":"`+token+`","by":"ann"}`))
 	require.NoError(t, err)
@@ -41,7 +42,7 @@ func TestNoCookieOpensASession(t *testing.T) {
 // A page of another site is refused whatever it asks for, but a link to the page may be followed.
 func TestPagesOfOtherSites(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	k, c := serve(t, store, "")
 	for _, path := range []string{"/", "/api/session", "/api/pools", "/api/pool?name=p"} {
 		for _, headers := range [][]string{
@@ -120,7 +121,7 @@ func TestAddressesAreBounded(t *testing.T) {
 // With another token in the file, the sessions of the one before have ended.
 func TestATokenThatWasWithdrawnEndsItsSessions(t *testing.T) {
 	store := memstore.New()
-	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	_, c := serveConfig(t, Config{Store: store, Token: token, TokenFile: file, Every: 5 * time.Millisecond, Logger: quiet})
@@ -172,7 +173,7 @@ func TestAFeedIsForgotten(t *testing.T) {
 func TestOnlyPoolsThatExistArePolledWhileSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newCounted()
-		join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+		join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 		h := &hub{store: store, every: time.Second, feeds: map[string]*feed{}}
 		for i := range 3000 {
 			f, wake, stop := h.look(t.Context(), fmt.Sprint("none-", i))
@@ -216,11 +217,11 @@ func TestOnlyPoolsThatExistArePolledWhileSomebodyLooks(t *testing.T) {
 // What was known of a pool before is not shown for what is known of it now.
 func TestAPoolThatIsLookedAtAgainShowsNothingOld(t *testing.T) {
 	f := &feed{pool: "p"}
-	f.take(&consensus.Overview{Pool: "p"}, nil, nil, time.Now(), true)
+	f.take(&protocol.Overview{Pool: "p"}, nil, nil, time.Now(), true)
 	var at position
 	require.NotNil(t, f.news(&at, time.Now()).Pool)
 	f.stale = true
 	require.Nil(t, f.news(&at, time.Now()).Pool)
-	f.take(&consensus.Overview{Pool: "p"}, nil, nil, time.Now(), true)
+	f.take(&protocol.Overview{Pool: "p"}, nil, nil, time.Now(), true)
 	require.NotNil(t, f.news(&at, time.Now()).Pool)
 }

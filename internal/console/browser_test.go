@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -17,9 +18,9 @@ import (
 func TestConsoleInABrowser(t *testing.T) {
 	store := newCounted()
 	const evil = `<img src=x onerror=document.title='evil'>`
-	a := join(t, store, "orders/in", "pod-0", "1 0 600 60000000 0 0 w:3 u:500 why:limit", consensus.Whole/2)
-	join(t, store, "orders/in", evil, "1 0 900 60000000 0 0", consensus.Whole/4)
-	join(t, store, evil+"#?&%", "pod-0", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole)
+	a := join(t, store, "orders/in", "pod-0", "1 0 600 60000000 0 0 w:3 u:500 why:limit", driver.Whole/2)
+	join(t, store, "orders/in", evil, "1 0 900 60000000 0 0", driver.Whole/4)
+	join(t, store, evil+"#?&%", "pod-0", "1 n:30 w:2 u:1000 why:in_flight", driver.Whole)
 	_, c := serveEvery(t, store, token, 100*time.Millisecond)
 	p := chromium(t, c.url, size{width: 1000, height: 900})
 
@@ -61,7 +62,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	require.Equal(t, "true", p.eval(t, `document.querySelectorAll("#shares path").length === 2`))
 	part := `document.querySelector("#processors tr:last-child .bar i").offsetWidth / document.querySelector("#processors tr:last-child .bar").offsetWidth`
 	p.until(t, `Math.abs(`+part+` - .5) < .02`)
-	a.req.Wanted, a.req.InUse = consensus.Whole/8, consensus.Whole/8
+	a.req.Wanted, a.req.InUse = driver.Whole/8, driver.Whole/8
 	a.sync(t)
 	p.until(t, `Math.abs(`+part+` - .125) < .02`)
 
@@ -91,7 +92,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	require.Equal(t, "night", p.eval(t, `document.querySelector("#d-pause [name=reason]").value`), "a form begins with what is in force")
 	p.click(t, "#d-pause [data-close]")
 	p.text(t, "events", "by ann: night")
-	pauses, err := consensus.LoadPauses(t.Context(), store, "orders/in")
+	pauses, err := protocol.LoadPauses(t.Context(), store, "orders/in")
 	require.NoError(t, err)
 	require.Equal(t, "ann", pauses[0].By)
 	p.click(t, "#banners .banner.bad button")
@@ -139,11 +140,11 @@ func TestConsoleInABrowser(t *testing.T) {
 // Pools stand by their state, with its colour, and those that nobody is in are hidden until somebody asks for them.
 func TestPoolsByTheirStateInABrowser(t *testing.T) {
 	store := newCounted()
-	join(t, store, "a-idle", "x", "1 0 400 1000000 0 0", consensus.Whole)
-	join(t, store, "b-full", "x", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", consensus.Whole)
-	join(t, store, "c-paused", "x", "1 0 400 1000000 0 0", consensus.Whole)
-	require.NoError(t, consensus.SavePause(t.Context(), store, "c-paused", throttle.Paused{By: "ann"}))
-	join(t, store, "d-left", "x", "1 0 400 1000000 0 0", consensus.Whole).leave(t)
+	join(t, store, "a-idle", "x", "1 0 400 1000000 0 0", driver.Whole)
+	join(t, store, "b-full", "x", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", driver.Whole)
+	join(t, store, "c-paused", "x", "1 0 400 1000000 0 0", driver.Whole)
+	require.NoError(t, protocol.SavePause(t.Context(), store, "c-paused", throttle.Paused{By: "ann"}))
+	join(t, store, "d-left", "x", "1 0 400 1000000 0 0", driver.Whole).leave(t)
 	_, c := serveEvery(t, store, "", 100*time.Millisecond)
 	p := chromium(t, c.url, size{width: 1000, height: 700})
 	p.text(t, "count", "3 pools")
@@ -163,8 +164,8 @@ func TestPoolsByTheirStateInABrowser(t *testing.T) {
 // Dark and light follow the system until somebody says otherwise, and a phone has no page beyond its edge.
 func TestConsoleOnAPhone(t *testing.T) {
 	store := newCounted()
-	join(t, store, "orders/pipeline/"+strings.Repeat("enrich", 10), "pod-"+strings.Repeat("0", 60), "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
-	join(t, store, "short", "pod", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "orders/pipeline/"+strings.Repeat("enrich", 10), "pod-"+strings.Repeat("0", 60), "1 0 600 60000000 0 0 w:3 u:500", driver.Whole/2)
+	join(t, store, "short", "pod", "1 0 600 60000000 0 0", driver.Whole)
 	_, c := serveEvery(t, store, "", 100*time.Millisecond)
 	p := chromium(t, c.url, size{width: 390, height: 800, dark: true})
 	p.text(t, "count", "2 pools")
@@ -192,8 +193,8 @@ func TestSearchAndSortInABrowser(t *testing.T) {
 	store := newCounted()
 	for i, waiting := range []int{0, 5, 90, 7} {
 		note := fmt.Sprintf("1 0 400 1000000 0 0 w:%d u:%d why:limit h:%d", waiting, 100*i, waiting)
-		join(t, store, fmt.Sprint("orders/", []string{"b", "a", "d", "c"}[i]), fmt.Sprint("pod-", i), note, consensus.Whole/2)
-		join(t, store, "many", fmt.Sprint("pod-", i), note, consensus.Whole/4)
+		join(t, store, fmt.Sprint("orders/", []string{"b", "a", "d", "c"}[i]), fmt.Sprint("pod-", i), note, driver.Whole/2)
+		join(t, store, "many", fmt.Sprint("pod-", i), note, driver.Whole/4)
 	}
 	_, c := serveEvery(t, store, "", 100*time.Millisecond)
 	p := chromium(t, c.url, size{width: 1000, height: 900})

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A Config configures a console.
 type Config struct {
 	// Store holds the pools; it should be a driver.Lister. The caller closes it.
-	Store consensus.Store
+	Store driver.Store
 	// StoreURL is shown. It contains no secret.
 	StoreURL string
 	// Listen is HOST:PORT. Defaults to DefaultListen.

@@ -24,7 +24,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
@@ -35,14 +35,14 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // A member is a processor as the store knows it: by the requests that it sends.
 type member struct {
-	store consensus.Store
+	store driver.Store
 	req   driver.Request
 }
 
-func join(t *testing.T, store consensus.Store, pool, id, note string, share consensus.Share) *member {
+func join(t *testing.T, store driver.Store, pool, id, note string, share driver.Share) *member {
 	t.Helper()
 	m := &member{store, driver.Request{
-		Pool: pool, ID: id, Incarnation: "1", Nonce: 1, Lease: consensus.DefaultLease,
+		Pool: pool, ID: id, Incarnation: "1", Nonce: 1, Lease: driver.DefaultLease,
 		Report: driver.Report{Wanted: share, Demand: share, PoolSize: 1, Note: note},
 	}}
 	m.sync(t)
@@ -113,12 +113,12 @@ type client struct {
 }
 
 // serve serves a console of a store, and returns one who looks at it.
-func serve(t *testing.T, store consensus.Store, token string) (*Console, *client) {
+func serve(t *testing.T, store driver.Store, token string) (*Console, *client) {
 	t.Helper()
 	return serveEvery(t, store, token, 5*time.Millisecond)
 }
 
-func serveEvery(t *testing.T, store consensus.Store, token string, every time.Duration) (*Console, *client) {
+func serveEvery(t *testing.T, store driver.Store, token string, every time.Duration) (*Console, *client) {
 	t.Helper()
 	return serveConfig(t, Config{Store: store, StoreURL: "redis://h", Token: token, Every: every, Logger: quiet})
 }
@@ -284,7 +284,7 @@ func TestOtherHostsAreRefused(t *testing.T) {
 
 func TestWithoutATokenItOnlyShows(t *testing.T) {
 	store := memstore.New()
-	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	_, c := serve(t, store, "")
 	follow(t, c, "/api/pools", func(g glance) bool { return len(g.Pools) == 1 })
 	for _, path := range []string{
@@ -299,7 +299,7 @@ func TestWithoutATokenItOnlyShows(t *testing.T) {
 // With a token nothing is shown and nothing is changed without a session.
 func TestNothingWithoutASession(t *testing.T) {
 	store := memstore.New()
-	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	k, c := serve(t, store, token)
 	for _, path := range []string{"/api/pools", "/api/pool?name=p"} {
 		resp, text := c.get(t, path)
@@ -338,7 +338,7 @@ func TestNothingWithoutASession(t *testing.T) {
 	}
 	code, _ := c.post(t, "/api/pause", `{"pool":"p","reason":"r"}`, "Content-Type", "text/plain")
 	require.Equal(t, 415, code)
-	pauses, err := consensus.LoadPauses(t.Context(), store, "p")
+	pauses, err := protocol.LoadPauses(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Empty(t, pauses)
 
@@ -383,8 +383,8 @@ func TestSessionsAreBounded(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	store := memstore.New()
-	m := join(t, store, "p", "a", "1 1 600 60000000 0 0", consensus.Whole)
-	join(t, store, "gone", "a", "1 0 600 60000000 0 0", consensus.Whole).leave(t)
+	m := join(t, store, "p", "a", "1 1 600 60000000 0 0", driver.Whole)
+	join(t, store, "gone", "a", "1 0 600 60000000 0 0", driver.Whole).leave(t)
 	_, c := serve(t, store, token)
 	c.login(t)
 	for _, step := range []struct {
@@ -414,7 +414,7 @@ func TestChanges(t *testing.T) {
 		require.Contains(t, text, step.want)
 	}
 	m.sync(t)
-	o, err := consensus.LoadOverview(t.Context(), store, "p")
+	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Len(t, o.Pauses, 1)
 	require.Equal(t, "gpt ann night", fmt.Sprint(o.Pauses[0].Tag, " ", o.Pauses[0].By, " ", o.Pauses[0].Reason))
@@ -426,7 +426,7 @@ func TestChanges(t *testing.T) {
 		code, text := c.post(t, step[0], step[1])
 		require.Equal(t, 200, code, text)
 	}
-	o, err = consensus.LoadOverview(t.Context(), store, "p")
+	o, err = protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Empty(t, o.Pauses)
 	require.Zero(t, o.Override)

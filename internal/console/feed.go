@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -81,7 +82,7 @@ func (f *feed) news(at *position, now time.Time) update {
 }
 
 // take records the changes in an answer of the store, and with sampled a sample. q is nil for a pool without quotas.
-func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Time, sampled bool) {
+func (f *feed) take(o *protocol.Overview, q *quotaTable, err error, now time.Time, sampled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.rouse()
@@ -119,7 +120,7 @@ const noRecord = "the store has no record of this pool"
 
 // storeText returns the text to show for an error. Errors of a store contain no secret.
 func storeText(err error) string {
-	if errors.Is(err, consensus.ErrNoPool) {
+	if errors.Is(err, driver.ErrNoPool) {
 		return noRecord
 	}
 	return err.Error()
@@ -144,7 +145,7 @@ func (f *feed) rouse() {
 
 // A hub has the feeds of pools. It polls those being viewed. The others it asks now and then, for events.
 type hub struct {
-	store      consensus.Store
+	store      driver.Store
 	every      time.Duration
 	configured throttle.Quotas
 
@@ -299,7 +300,7 @@ func (h *hub) ask(ctx context.Context, f *feed, sampled bool) {
 	defer f.asking.Unlock()
 	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	o, err := consensus.LoadOverview(within, h.store, f.pool)
+	o, err := protocol.LoadOverview(within, h.store, f.pool)
 	var q *quotaTable
 	if err == nil {
 		q = h.quotas(within, f, &o, time.Now())

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -37,12 +37,12 @@ func (s *held) Load(ctx context.Context, pool string) ([]driver.Document, []driv
 // What was read before a change, and comes after it, would show the pool as it was, and tell of changes that nobody has made.
 func TestAnAnswerThatWasOvertakenShowsNothing(t *testing.T) {
 	store := &held{Store: memstore.New(), read: make(chan struct{}), release: make(chan struct{})}
-	join(t, store.Store, "p", "a", ofHundred, consensus.Whole)
+	join(t, store.Store, "p", "a", ofHundred, driver.Whole)
 	h, f := &hub{store: store}, &feed{pool: "p"}
 	var asking sync.WaitGroup
 	asking.Go(func() { h.ask(t.Context(), f, true) })
 	<-store.read
-	require.NoError(t, consensus.SaveOverride(t.Context(), store.Store, "p", consensus.Override{Max: 50, Per: time.Second}))
+	require.NoError(t, protocol.SaveOverride(t.Context(), store.Store, "p", protocol.Override{Max: 50, Per: time.Second}))
 	overtakes := make(chan struct{})
 	asking.Go(func() {
 		h.ask(t.Context(), f, true)
@@ -65,9 +65,9 @@ func TestEventsAreRecordedFromTheStart(t *testing.T) {
 		h := &hub{store: store, every: time.Second, feeds: map[string]*feed{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		alive := join(t, store, "p", "alive", ofHundred, consensus.Whole/2)
-		join(t, store, "p", "hung", ofHundred, consensus.Whole/4)
-		leaves := join(t, store, "p", "leaves", ofHundred, consensus.Whole/8)
+		alive := join(t, store, "p", "alive", ofHundred, driver.Whole/2)
+		join(t, store, "p", "hung", ofHundred, driver.Whole/4)
+		leaves := join(t, store, "p", "leaves", ofHundred, driver.Whole/8)
 		go h.record(ctx)
 		synctest.Wait()
 		pass := func(seconds int, pods ...*member) {
@@ -79,9 +79,9 @@ func TestEventsAreRecordedFromTheStart(t *testing.T) {
 			}
 		}
 		pass(5, alive, leaves)
-		require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{By: "ann", Reason: "night"}))
+		require.NoError(t, protocol.SavePause(t.Context(), store, "p", throttle.Paused{By: "ann", Reason: "night"}))
 		pass(6, alive, leaves)
-		require.NoError(t, consensus.ClearPause(t.Context(), store, "p", ""))
+		require.NoError(t, protocol.ClearPause(t.Context(), store, "p", ""))
 		leaves.leave(t)
 		pass(15, alive)
 		require.Empty(t, h.feeds["p"].samples)

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -235,7 +236,7 @@ func (k *Console) resume(w http.ResponseWriter, r *http.Request, s session) {
 
 func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
 	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
-		_, err := p.SetLimit(ctx, consensus.Override{
+		_, err := p.SetLimit(ctx, protocol.Override{
 			Max: a.Max, Per: seconds(a.PerSeconds), Until: a.until(time.Now()), Reason: a.Reason, By: s.by,
 		})
 		return err
@@ -278,16 +279,16 @@ func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why b
 
 // codeOf returns the status code for the error of a change.
 func codeOf(err error) int {
-	var request *consensus.RequestError
+	var request *driver.RequestError
 	var pause *throttle.PauseError
-	var conflict *consensus.ConflictError
+	var conflict *driver.ConflictError
 	var empty *operate.EmptyPoolError
 	switch {
 	case errors.As(err, &request), errors.As(err, &pause), errors.As(err, &empty):
 		return http.StatusUnprocessableEntity
 	case errors.As(err, &conflict):
 		return http.StatusConflict
-	case errors.Is(err, consensus.ErrNoPool):
+	case errors.Is(err, driver.ErrNoPool):
 		return http.StatusNotFound
 	}
 	return http.StatusBadGateway

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
@@ -99,8 +99,8 @@ func (l *lister) look(ctx context.Context) glance {
 		free <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-free }()
-			switch o, err := consensus.LoadOverview(ctx, l.hub.store, name); {
-			case errors.Is(err, consensus.ErrNoPool):
+			switch o, err := protocol.LoadOverview(ctx, l.hub.store, name); {
+			case errors.Is(err, driver.ErrNoPool):
 				g.Pools[i].Pool = "" // it was deleted in the meantime
 			case err == nil:
 				s := newSnapshot(&o, time.Now())

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -57,7 +57,7 @@ func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
 		if !before.Changed && !before.Known { // the page shows no such quota
 			before.Quota = throttle.Quota{}
 		}
-		o := consensus.QuotaOrder{Until: before.Order.Until, By: s.by, Reason: a.Reason}
+		o := protocol.QuotaOrder{Until: before.Order.Until, By: s.by, Reason: a.Reason}
 		if a.Seconds != 0 {
 			o.Until = a.until(time.Now())
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -78,12 +78,12 @@ type budgetRow struct {
 type quotaSource struct {
 	operate.Pool // with the quotas of the console
 
-	changes consensus.QuotaChanges
+	changes protocol.QuotaChanges
 	spent   []operate.Spent
 }
 
 // newQuotaTable returns the table of a pool at now, or nil if no processor has quotas.
-func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaTable {
+func newQuotaTable(o *protocol.Overview, s *quotaSource, now time.Time) *quotaTable {
 	t := &quotaTable{Tags: []tagRow{}}
 	reserved := s.Reserved(o)
 	if reserved == nil {
@@ -201,10 +201,10 @@ func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
 		Reserved: q.Reserved, Total: q.Total, Burst: q.Burst, Per: q.Per.Seconds(), Weight: q.Weight, Class: string(q.Class), Hard: q.Hard, Shadow: q.Shadow,
 	}
 	if q.Reserved > 0 {
-		r.Quota.ReservedText = (&consensus.Setting{Max: q.Reserved, Per: q.Per}).String()
+		r.Quota.ReservedText = (&protocol.Setting{Max: q.Reserved, Per: q.Per}).String()
 	}
 	if q.Total > 0 {
-		r.Quota.TotalText = (&consensus.Setting{Max: q.Total, Per: q.Per, Hard: q.Hard}).String()
+		r.Quota.TotalText = (&protocol.Setting{Max: q.Total, Per: q.Per, Hard: q.Hard}).String()
 	}
 	if r.Quota.Blocked = q.Blocked; q.Blocked {
 		r.Quota.TotalText = "0: blocked"
@@ -245,7 +245,7 @@ func (r *tagRow) spent(w operate.SpentWindow) {
 
 // quotas returns the table of a pool. It asks the store for spending at most once per three polling intervals. It must not run concurrently
 // for the same feed.
-func (h *hub) quotas(ctx context.Context, f *feed, o *consensus.Overview, now time.Time) *quotaTable {
+func (h *hub) quotas(ctx context.Context, f *feed, o *protocol.Overview, now time.Time) *quotaTable {
 	s := &f.quotas
 	s.Pool = operate.Pool{Store: h.store, Name: o.Pool, Quotas: h.configured}
 	if s.Reserved(o) == nil {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -37,7 +37,7 @@ var tenants = throttle.Quotas{
 func (m *member) withTags(t *testing.T, q throttle.Quotas, uses map[string]int64) {
 	t.Helper()
 	limit := throttle.Limit{Max: 100, Per: time.Second}
-	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: m.req.Pool, ID: m.req.ID}, "1")
+	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: m.req.Pool, ID: m.req.ID}, "1")
 	q = q.WithDefaults(limit.Per)
 	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &q})
 	for s := range int64(4) {
@@ -46,8 +46,8 @@ func (m *member) withTags(t *testing.T, q throttle.Quotas, uses map[string]int64
 			reports = append(reports, throttle.TagReport{Tag: tag, Used: rate * s})
 		}
 		now := time.Duration(s) * time.Second
-		p.Yield(now, consensus.Whole, reports)
-		m.req.Busy = p.Request(now, uint64(s)+1, consensus.Observation{Demand: consensus.Whole}).Busy
+		p.Yield(now, driver.Whole, reports)
+		m.req.Busy = p.Request(now, uint64(s)+1, protocol.Observation{Demand: driver.Whole}).Busy
 	}
 	m.sync(t)
 }
@@ -67,9 +67,9 @@ func rowOf(t *testing.T, q *quotaTable, id string) tagRow {
 }
 
 // table is that of a pool "p" of a console that is configured with quotas.
-func table(t *testing.T, store consensus.Store, configured throttle.Quotas) *quotaTable {
+func table(t *testing.T, store driver.Store, configured throttle.Quotas) *quotaTable {
 	t.Helper()
-	o, err := consensus.LoadOverview(t.Context(), store, "p")
+	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	h := &hub{store: store, configured: configured}
 	return h.quotas(t.Context(), &feed{}, &o, time.Now())
@@ -78,11 +78,11 @@ func table(t *testing.T, store consensus.Store, configured throttle.Quotas) *quo
 // What is known of each tag: by name where the console has the same quotas as the processors.
 func TestQuotaTable(t *testing.T) {
 	store := newCounted()
-	m := join(t, store, "p", "a", ofHundred, consensus.Whole)
+	m := join(t, store, "p", "a", ofHundred, driver.Whole)
 	require.Nil(t, table(t, store, tenants), "nobody has quotas")
 	m.withTags(t, tenants, map[string]int64{"acme": 20, "beta": 50, "free/x": 3, "": 5})
 	beta := throttle.Quota{Total: 50, Weight: 3}
-	require.NoError(t, consensus.SaveQuota(t.Context(), store, "p", "beta", &beta, false))
+	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &beta, false))
 
 	q := table(t, store, tenants)
 	require.True(t, q.Known)
@@ -123,7 +123,7 @@ func TestQuotaTable(t *testing.T) {
 // A tag that gets all of its total is held by that: a processor tells no demand above it.
 func TestHeldByItsTotal(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", ofHundred, consensus.Whole).withTags(t, tenants, map[string]int64{"beta": 50})
+	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, tenants, map[string]int64{"beta": 50})
 	r := rowOf(t, table(t, store, tenants), "tag beta")
 	require.InDelta(t, 40, r.Demand, 0.1)
 	require.Equal(t, "rate_cap", r.By)
@@ -133,9 +133,9 @@ func TestHeldByItsTotal(t *testing.T) {
 // nothing has none that are not known.
 func TestQuotasThatAreNotKnown(t *testing.T) {
 	store := newCounted()
-	m := join(t, store, "p", "a", ofHundred, consensus.Whole)
+	m := join(t, store, "p", "a", ofHundred, driver.Whole)
 	m.withTags(t, tenants, map[string]int64{"acme": 20, "beta": 39})
-	require.NoError(t, consensus.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 30}, false))
+	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 30}, false))
 	for _, own := range []throttle.Quotas{{}, {Tags: map[string]throttle.Quota{"acme": {Reserved: 29}}}} {
 		q := table(t, store, own)
 		require.False(t, q.Known)
@@ -158,7 +158,7 @@ func TestQuotasThatAreNotKnown(t *testing.T) {
 // Of each budget what is spent of its present window. Hours and days that begin together are one window at the store.
 func TestSpentOfBudgets(t *testing.T) {
 	store := newCounted()
-	m := join(t, store, "p", "a", ofHundred, consensus.Whole)
+	m := join(t, store, "p", "a", ofHundred, driver.Whole)
 	now := time.Now()
 	draw := func(key uint64, tokens int64, start, end time.Time) driver.Draw {
 		return driver.Draw{Key: key, Budgets: []driver.BudgetDraw{
@@ -201,7 +201,7 @@ func TestManyTags(t *testing.T) {
 	for i := range 3 * mostTags {
 		q.Tags[fmt.Sprint("t", i)] = throttle.Quota{Weight: 1 + i}
 	}
-	join(t, store, "p", "a", ofHundred, consensus.Whole).withTags(t, q, map[string]int64{"t7": 9})
+	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, q, map[string]int64{"t7": 9})
 	got := table(t, store, q)
 	require.Len(t, got.Tags, mostTags)
 	require.Equal(t, 2*mostTags+1, got.More)
@@ -220,14 +220,14 @@ func (s poor) Tills(context.Context, string) ([]driver.Till, error) { return nil
 // What cannot be read is said, and the rest is shown. A store without tills has no budgets.
 func TestQuotasThatCannotBeRead(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", ofHundred, consensus.Whole).withTags(t, tenants, map[string]int64{"acme": 20})
+	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, tenants, map[string]int64{"acme": 20})
 	require.Empty(t, table(t, poor{store, fmt.Errorf("old: %w", driver.ErrNoTills)}, tenants).Failure)
 	q := table(t, poor{store, errors.New("no such day")}, tenants)
 	require.Contains(t, q.Failure, "no such day")
 	require.InDelta(t, 20, rowOf(t, q, "tag acme").Demand, 0.1)
 
-	require.NoError(t, consensus.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 1}, false))
-	o, err := consensus.LoadOverview(t.Context(), store, "p")
+	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 1}, false))
+	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	h, f := &hub{store: store, configured: tenants}, &feed{}
 	h.quotas(t.Context(), f, &o, time.Now())
@@ -242,10 +242,10 @@ func TestQuotasThatCannotBeRead(t *testing.T) {
 // The store is not asked for changes, which the overview has, and for what is spent at a third of the pace.
 func TestQuotasAreAskedForSeldom(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", ofHundred, consensus.Whole).withTags(t, tenants, map[string]int64{"acme": 20})
-	require.NoError(t, consensus.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 30}, false))
+	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, tenants, map[string]int64{"acme": 20})
+	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 30}, false))
 	h, f, now := &hub{store: store, every: time.Second, configured: tenants}, &feed{}, time.Now()
-	o, err := consensus.LoadOverview(t.Context(), store, "p")
+	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	before := store.asked("p")
 	for range 5 {
@@ -260,9 +260,9 @@ func TestQuotasAreAskedForSeldom(t *testing.T) {
 // A change needs a session and a reason, keeps what it does not name, and is seen by all, with who made it and why.
 func TestChangeAQuota(t *testing.T) {
 	store := newCounted()
-	m := join(t, store, "p", "a", ofHundred, consensus.Whole)
+	m := join(t, store, "p", "a", ofHundred, driver.Whole)
 	m.withTags(t, tenants, map[string]int64{"acme": 20})
-	join(t, store, "bare", "a", ofHundred, consensus.Whole)
+	join(t, store, "bare", "a", ofHundred, driver.Whole)
 	var log bytes.Buffer
 	k, c := serveConfig(t, Config{Store: store, Token: token, Quotas: tenants, Every: 5 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c.login(t)
@@ -272,7 +272,7 @@ func TestChangeAQuota(t *testing.T) {
 	require.Eventually(t, func() bool { return k.hub.recent("p") != nil }, 10*time.Second, time.Millisecond)
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	pool := operate.Pool{Store: store, Name: "p", Quotas: tenants}
-	own := consensus.QuotaOrder{Until: until, By: "bob", Reason: "trial"}
+	own := protocol.QuotaOrder{Until: until, By: "bob", Reason: "trial"}
 	require.NoError(t, pool.SetQuotaFor(t.Context(), "free/y", throttle.Quota{Total: 1}, own, false))
 	k.hub.hurry(t.Context(), "p")
 	for _, step := range []struct {
@@ -298,23 +298,23 @@ func TestChangeAQuota(t *testing.T) {
 		require.Equal(t, step.code, code, "%s %s: %s", step.path, step.body, text)
 		require.Contains(t, text, step.want)
 	}
-	changes, err := consensus.LoadQuotas(t.Context(), store, "p")
+	changes, err := protocol.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Equal(t, map[string]throttle.Quota{
 		"acme":   {Reserved: 30, Total: 50, Weight: 2, Class: limit.Batch, Budgets: tenants.Tags["acme"].Budgets},
 		"free/y": {Reserved: 120, Total: 120, Per: time.Minute},
 	}, changes.Tags)
 	require.Equal(t, throttle.Quota{Total: 9}, *changes.Other)
-	for tag, want := range map[string]consensus.QuotaOrder{"acme": {By: "ann", Reason: "over"}, "free/y": {Until: until, By: "ann", Reason: "more"}} {
+	for tag, want := range map[string]protocol.QuotaOrder{"acme": {By: "ann", Reason: "over"}, "free/y": {Until: until, By: "ann", Reason: "more"}} {
 		got := changes.Orders[tag]
-		require.Equal(t, want, consensus.QuotaOrder{Until: got.Until, By: got.By, Reason: got.Reason}, "%s: an end stays", tag)
+		require.Equal(t, want, protocol.QuotaOrder{Until: got.Until, By: got.By, Reason: got.Reason}, "%s: an end stays", tag)
 	}
 	other := changes.Orders[""].Until
 	require.WithinDuration(t, until.Add(time.Hour), other, time.Minute)
 
 	code, text := c.post(t, "/api/quota/clear", `{"pool":"p","tag":"acme","reason":"enough"}`)
 	require.Equal(t, 200, code, text)
-	changes, err = consensus.LoadQuotas(t.Context(), store, "p")
+	changes, err = protocol.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Len(t, changes.Tags, 1)
 
@@ -345,13 +345,13 @@ func TestQuotasInABrowser(t *testing.T) {
 	const evil = `<img src=x onerror=document.title='evil'>`
 	configured := throttle.Quotas{Tags: map[string]throttle.Quota{evil: {Weight: 2}}, Other: tenants.Other, Match: tenants.Match}
 	maps.Copy(configured.Tags, tenants.Tags)
-	m := join(t, store, "p", "a", ofHundred, consensus.Whole)
+	m := join(t, store, "p", "a", ofHundred, driver.Whole)
 	month, end := tenants.Tags["acme"].Budgets[1].Window(time.Now())
 	m.req.Draws = []driver.Draw{{Key: tagname.Key("acme"), Budgets: []driver.BudgetDraw{
 		{Amount: driver.MaxAmount, Start: month.UnixMicro(), End: end.UnixMicro(), Seen: 1250},
 	}}}
 	m.withTags(t, configured, map[string]int64{"acme": 25, "beta": 10, evil: 1, "free/x": 3})
-	join(t, store, "bare", "a", ofHundred, consensus.Whole)
+	join(t, store, "bare", "a", ofHundred, driver.Whole)
 	_, c := serveConfig(t, Config{Store: store, Token: token, Quotas: configured, Logger: quiet, Every: 100 * time.Millisecond})
 	p := chromium(t, c.url+"/#pool=bare", size{width: 1000, height: 900})
 	p.until(t, `!document.getElementById("login").hidden`)
@@ -415,7 +415,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	cell("beta", 0, "changed")
 	cell("beta", 0, "by ann: they pay less")
 	p.text(t, "events", "weight 1, batch by ann: they pay less")
-	changes, err := consensus.LoadQuotas(t.Context(), store, "p")
+	changes, err := protocol.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Equal(t, map[string]throttle.Quota{"beta": {Total: 20, Class: limit.Batch}}, changes.Tags)
 

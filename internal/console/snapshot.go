@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -67,9 +67,9 @@ type processor struct {
 }
 
 // newSnapshot returns the snapshot of an overview at now.
-func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
+func newSnapshot(o *protocol.Overview, now time.Time) snapshot {
 	s := snapshot{
-		Pool: o.Pool, Limit: cmp.Or(operate.LimitText(o), "none that a pod tells"), Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
+		Pool: o.Pool, Limit: cmp.Or(operate.LimitText(o), "none that a pod tells"), Disagree: protocol.Disagreement(o.Settings, o.Override.Max > 0),
 		Frozen: o.Frozen.Milliseconds(), FrozenBy: o.FrozenBy.Explain(), Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Unreadable: append([]string{}, o.Unreadable...), Pauses: []order{}, Processors: []processor{},
 	}

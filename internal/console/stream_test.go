@@ -10,17 +10,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 func TestPoolsAtAGlance(t *testing.T) {
 	store := newCounted()
-	join(t, store, "a", "x", "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
-	join(t, store, "a", "y", "1 0 900 60000000 0 0", consensus.Whole/2)
-	join(t, store, "calls", "x", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole)
-	require.NoError(t, consensus.SavePause(t.Context(), store, "a", throttle.Paused{Reason: "r"}))
+	join(t, store, "a", "x", "1 0 600 60000000 0 0 w:3 u:500", driver.Whole/2)
+	join(t, store, "a", "y", "1 0 900 60000000 0 0", driver.Whole/2)
+	join(t, store, "calls", "x", "1 n:30 w:2 u:1000 why:in_flight", driver.Whole)
+	require.NoError(t, protocol.SavePause(t.Context(), store, "a", throttle.Paused{Reason: "r"}))
 	_, c := serve(t, store, "")
 	var got glance
 	follow(t, c, "/api/pools", func(g glance) bool { got = g; return true })
@@ -61,7 +62,7 @@ func TestPoolsAreSortedByState(t *testing.T) {
 // A pool whose pods have died without a word is one that nobody is in, whatever they told last.
 func TestAPoolWhosePodsHaveDied(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", consensus.Whole)
+	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", driver.Whole)
 	_, c := serve(t, store, "")
 	follow(t, c, "/api/pools", func(g glance) bool { return g.Pools[0].Level == why.Held })
 	store.age.Store(int64(time.Minute))
@@ -73,7 +74,7 @@ func TestAPoolWhosePodsHaveDied(t *testing.T) {
 // The page says of a pool, and of a store that is away, what the command says.
 func TestThePageSaysWhy(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:12 u:400 why:quota tag:acme h:12.3200..60000", consensus.Whole)
+	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:12 u:400 why:quota tag:acme h:12.3200..60000", driver.Whole)
 	_, c := serve(t, store, "")
 	var got update
 	follow(t, c, "/api/pool?name=p", func(u update) bool { got = u; return u.Pool != nil })
@@ -88,7 +89,7 @@ func TestThePageSaysWhy(t *testing.T) {
 }
 
 // plain is a store that cannot list pools.
-type plain struct{ consensus.Store }
+type plain struct{ driver.Store }
 
 func TestAStoreThatCannotList(t *testing.T) {
 	_, c := serve(t, plain{newCounted()}, "")
@@ -98,7 +99,7 @@ func TestAStoreThatCannotList(t *testing.T) {
 // One page sees what happens to a pool, and another one that comes later sees what has happened.
 func TestPoolAsItMoves(t *testing.T) {
 	store := newCounted()
-	a := join(t, store, "p", "a", "1 0 600 60000000 0 0 w:3 u:500 why:limit", consensus.Whole/2)
+	a := join(t, store, "p", "a", "1 0 600 60000000 0 0 w:3 u:500 why:limit", driver.Whole/2)
 	k, c := serve(t, store, "")
 	var last *snapshot
 	var seen []string
@@ -126,18 +127,18 @@ func TestPoolAsItMoves(t *testing.T) {
 		ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m", Left: 15000,
 	}, last.Processors[0])
 	var b *member
-	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", consensus.Whole/4) })
+	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", driver.Whole/4) })
 	until("b left", func() { b.leave(t) })
 	until("paused: everything by ann: night", func() {
-		require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "night", By: "ann"}))
+		require.NoError(t, protocol.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "night", By: "ann"}))
 	})
 	require.Equal(t, []order{{What: "everything", By: "ann", Reason: "night"}}, last.Pauses)
-	until("no longer paused: everything", func() { require.NoError(t, consensus.ClearPause(t.Context(), store, "p", "")) })
+	until("no longer paused: everything", func() { require.NoError(t, protocol.ClearPause(t.Context(), store, "p", "")) })
 	until("override: 300 per 1m by ann: r", func() {
-		require.NoError(t, consensus.SaveOverride(t.Context(), store, "p", consensus.Override{Max: 300, Reason: "r", By: "ann"}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), store, "p", protocol.Override{Max: 300, Reason: "r", By: "ann"}))
 	})
 	require.InDelta(t, 1, last.Use, 1e-9, "half of what it is configured with is all of that")
-	until("the override is over; the limit is 600 per 1m", func() { require.NoError(t, consensus.ClearOverride(t.Context(), store, "p")) })
+	until("the override is over; the limit is 600 per 1m", func() { require.NoError(t, protocol.ClearOverride(t.Context(), store, "p")) })
 	until("frozen: no share grows: the store has lost what it promised to a pod", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
 	until("no longer frozen", func() { a.req.Note = "1 0 600 60000000 0 0"; a.sync(t) })
 	until("settings disagree: 600 per 1m (a) counts; 900 per 1m (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
@@ -164,7 +165,7 @@ func TestPoolAsItMoves(t *testing.T) {
 // Whoever looks at a pool, it is asked for by one.
 func TestOnePollerForAll(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	h := &hub{store: store, every: time.Hour, feeds: map[string]*feed{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -185,7 +186,7 @@ func TestThePastIsBounded(t *testing.T) {
 	var reader position
 	read := 0
 	for i := range 3 * mostSamples {
-		o := consensus.Overview{Pool: "p", Slots: i + 1}
+		o := protocol.Overview{Pool: "p", Slots: i + 1}
 		f.take(&o, nil, nil, time.UnixMilli(int64(i)), true)
 		if i%100 == 0 {
 			read += len(f.news(&reader, time.Now()).Samples)
@@ -219,7 +220,7 @@ func TestStreamsAreBounded(t *testing.T) {
 // Who looks is told no more when the session has ended.
 func TestAStreamEndsWithItsSession(t *testing.T) {
 	store := newCounted()
-	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	k, c := serve(t, store, token)
 	c.login(t)
 	for _, path := range []string{"/api/pool?name=p", "/api/pools"} {

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // The demo's limit. The burst leaves the processes 200 ms to be late in on a busy machine.
 var limit = throttle.Limit{Max: 400, Per: time.Second, Burst: 80}
 
-const lease = consensus.MinLease
+const lease = driver.MinLease
 
 func main() {
 	if j := os.Getenv(jobVariable); j != "" {
@@ -72,7 +72,7 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 	defer endConsole()
 	_, _ = fmt.Fprintf(out, "console, while the demo runs: %s\n", address)
 	_, _ = fmt.Fprintf(out, "input: the lines of %s; lease %s, removal time %s; the service refuses call %d in any second\n\n",
-		text, lease, consensus.Removal(lease), svc.bound+1)
+		text, lease, driver.Removal(lease), svc.bound+1)
 	defer d.killAll()
 	if err := d.play(ctx); err != nil {
 		return false, err

@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
@@ -140,7 +141,7 @@ func call(ctx context.Context, c *http.Client, url string, granted time.Time, bo
 }
 
 // openStore connects to the store of a URL. All processors of the demo have the same lease, so the store need not wait for longer ones.
-func openStore(url string, lease time.Duration) (consensus.Store, func(), error) {
+func openStore(url string, lease time.Duration) (driver.Store, func(), error) {
 	if strings.HasPrefix(url, "redis://") || strings.HasPrefix(url, "rediss://") {
 		o, err := redis.ParseURL(url)
 		if err != nil {

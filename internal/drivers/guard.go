@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -76,7 +75,7 @@ func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
 
 // A Remote is a store that processes share. It implements everything that a store can.
 type Remote interface {
-	consensus.Store
+	driver.Store
 	driver.Pusher
 	driver.Lister
 	driver.Ager
@@ -130,7 +129,7 @@ func (g *Guarded) Leave(ctx context.Context, req driver.Leave) error {
 }
 
 // Load implements consensus.Store.
-func (g *Guarded) Load(ctx context.Context, pool string) (docs []driver.Document, roster []consensus.RosterRow, err error) {
+func (g *Guarded) Load(ctx context.Context, pool string) (docs []driver.Document, roster []driver.RosterRow, err error) {
 	err = demand(ctx, g, func(s Remote) (err error) {
 		docs, roster, err = s.Load(ctx, pool)
 		return err
@@ -139,8 +138,8 @@ func (g *Guarded) Load(ctx context.Context, pool string) (docs []driver.Document
 }
 
 // Save implements consensus.Store.
-func (g *Guarded) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
-	return ask(ctx, g, func(s Remote) (consensus.Version, error) { return s.Save(ctx, pool, d) })
+func (g *Guarded) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
+	return ask(ctx, g, func(s Remote) (driver.Version, error) { return s.Save(ctx, pool, d) })
 }
 
 // Reserve implements consensus.Store.

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -35,7 +34,7 @@ func (e *RemedyError) Unwrap() error { return e.err }
 // tell returns an error of the store without secrets, and with a remedy if there is one.
 func (g *Guarded) tell(err error) error {
 	clean := g.secrets().Clean(err)
-	if err == nil || errors.Is(err, consensus.ErrNoPool) {
+	if err == nil || errors.Is(err, driver.ErrNoPool) {
 		g.answered.Store(true)
 	}
 	if err == nil || errors.Is(err, context.Canceled) {
@@ -165,7 +164,7 @@ var silences = []sign{
 
 // remedy returns the remedy for an error; empty: unknown. The error may contain secrets, the remedy does not.
 func (r *Request) remedy(err error, answered bool) string {
-	if errors.Is(err, consensus.ErrContention) || errors.Is(err, driver.ErrOverdue) {
+	if errors.Is(err, driver.ErrContention) || errors.Is(err, driver.ErrOverdue) {
 		return "" // it is busy
 	}
 	if says := r.connecting(err); says != "" {

@@ -1,5 +1,5 @@
 // Package incarnation keeps a process's will in a file for its successor under the same ID. The process locks the file, so that its
-// successor has proof of its death. It is the consensus.Witness of a Numaflow container, whose pod outlives it.
+// successor has proof of its death. It is the protocol.Witness of a Numaflow container, whose pod outlives it.
 //
 // # Proof by the lock
 //

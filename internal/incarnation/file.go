@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounded"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
 // patience bounds each use of the file: a hanging folder must not delay a sync.
@@ -20,7 +20,7 @@ const patience = 500 * time.Millisecond
 // errBusy means that another process, or another File of this one, holds the lock.
 var errBusy = errors.New("the file is locked by another process")
 
-// A File is a consensus.Witness in a file that the successive processes of one ID share, such as the containers of a pod. If it fails, it
+// A File is a protocol.Witness in a file that the successive processes of one ID share, such as the containers of a pod. If it fails, it
 // logs the cause once and does nothing from then on: a dead process's claim then stays for a removal time, as without it.
 type File struct {
 	path string
@@ -29,11 +29,11 @@ type File struct {
 
 	lock      *lock // nil: not held
 	off       bool  // it cannot be used, or is no longer
-	inherited []consensus.Will
-	testament consensus.Testament
+	inherited []protocol.Will
+	testament protocol.Testament
 }
 
-var _ consensus.Witness = (*File)(nil)
+var _ protocol.Witness = (*File)(nil)
 
 // New returns the File of a processor of a pool in a folder, which must exist. It does no I/O before the first Inherit.
 func New(folder, pool, id string, log *slog.Logger) *File {
@@ -44,8 +44,8 @@ func New(folder, pool, id string, log *slog.Logger) *File {
 	}
 }
 
-// Inherit implements consensus.Witness.
-func (f *File) Inherit() (wills []consensus.Will, held bool) {
+// Inherit implements protocol.Witness.
+func (f *File) Inherit() (wills []protocol.Will, held bool) {
 	if f.off {
 		return nil, false
 	}
@@ -75,7 +75,7 @@ func (f *File) Inherit() (wills []consensus.Will, held bool) {
 }
 
 // read returns the wills that apply here.
-func (f *File) read(content []byte) []consensus.Will {
+func (f *File) read(content []byte) []protocol.Will {
 	found, err := decode(content)
 	switch {
 	case err != nil:
@@ -88,11 +88,11 @@ func (f *File) read(content []byte) []consensus.Will {
 	return found.Wills
 }
 
-// Settled implements consensus.Witness.
+// Settled implements protocol.Witness.
 func (f *File) Settled() { f.inherited = nil }
 
-// Write implements consensus.Witness.
-func (f *File) Write(own consensus.Will) {
+// Write implements protocol.Witness.
+func (f *File) Write(own protocol.Will) {
 	if f.off || f.lock == nil {
 		return
 	}
@@ -107,7 +107,7 @@ func (f *File) Write(own consensus.Will) {
 	}
 }
 
-// Release implements consensus.Witness.
+// Release implements protocol.Witness.
 func (f *File) Release(keep bool) {
 	l, off := f.lock, f.off
 	f.lock, f.off = nil, true

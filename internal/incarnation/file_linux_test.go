@@ -15,8 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -49,8 +49,8 @@ func hold(folder string) {
 	}
 }
 
-func will(incarnation string) consensus.Will {
-	return consensus.Will{
+func will(incarnation string) protocol.Will {
+	return protocol.Will{
 		Death: driver.Death{Incarnation: incarnation, Last: driver.Ticket{Seq: 7, Nonce: 1<<64 - 1}, Unanswered: []driver.Ticket{{Seq: 8, Nonce: 1}}},
 		Owes:  time.Second,
 	}
@@ -63,7 +63,7 @@ func file(folder string) (*File, *bytes.Buffer) {
 }
 
 // inherited gets hold of the file, which must be free.
-func inherited(t *testing.T, f *File) []consensus.Will {
+func inherited(t *testing.T, f *File) []protocol.Will {
 	t.Helper()
 	wills, held := f.Inherit()
 	require.True(t, held)
@@ -126,19 +126,19 @@ func TestWillsStandUntilTheyAreSettled(t *testing.T) {
 	a.die()
 
 	b, _ := file(folder) // it dies before the store knows
-	require.Equal(t, []consensus.Will{will("a")}, inherited(t, b))
+	require.Equal(t, []protocol.Will{will("a")}, inherited(t, b))
 	b.Write(will("b"))
 	b.die()
 
 	c, _ := file(folder)
-	require.Equal(t, []consensus.Will{will("a"), will("b")}, inherited(t, c))
+	require.Equal(t, []protocol.Will{will("a"), will("b")}, inherited(t, c))
 	c.Settled()
 	require.Empty(t, inherited(t, c))
 	c.Write(will("c"))
 	c.die()
 
 	d, _ := file(folder)
-	require.Equal(t, []consensus.Will{will("c")}, inherited(t, d))
+	require.Equal(t, []protocol.Will{will("c")}, inherited(t, d))
 	d.Write(will("d"))
 	d.Release(true) // the store was not told
 	d.Release(false)
@@ -147,7 +147,7 @@ func TestWillsStandUntilTheyAreSettled(t *testing.T) {
 	require.False(t, held)
 
 	e, log := file(folder)
-	require.Equal(t, []consensus.Will{will("c"), will("d")}, inherited(t, e))
+	require.Equal(t, []protocol.Will{will("c"), will("d")}, inherited(t, e))
 	e.Write(will("e"))
 	e.Release(false)
 	f, _ := file(folder)
@@ -217,7 +217,7 @@ func TestAForeignFileIsNotBelieved(t *testing.T) {
 		b.Write(will("b")) // and it is whole again
 		b.die()
 		c, _ := file(filepath.Dir(a.path))
-		require.Equal(t, []consensus.Will{will("b")}, inherited(t, c), name)
+		require.Equal(t, []protocol.Will{will("b")}, inherited(t, c), name)
 		c.Release(false)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
 // maxBytes exceeds the size of any file: the requests of four wills, and names.
@@ -19,10 +19,10 @@ type form struct {
 	Pool string `json:"pool"`
 	ID   string `json:"id"`
 	// Boot, Device and Inode identify the place where the lock is valid.
-	Boot   string           `json:"boot"`
-	Device uint64           `json:"device"`
-	Inode  uint64           `json:"inode"`
-	Wills  []consensus.Will `json:"wills"`
+	Boot   string          `json:"boot"`
+	Device uint64          `json:"device"`
+	Inode  uint64          `json:"inode"`
+	Wills  []protocol.Will `json:"wills"`
 }
 
 const head = "numathrottle 1 %08x %d\n"

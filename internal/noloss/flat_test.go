@@ -21,9 +21,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -249,7 +250,7 @@ func changeLimit(ctx context.Context, t *testing.T, store string, rate int, ever
 		case <-time.After(every):
 		}
 		// Too early, while nobody has told his limit, it is refused.
-		if consensus.SaveOverride(ctx, s, flatPool, consensus.Override{Max: rate - n%2}) == nil {
+		if protocol.SaveOverride(ctx, s, flatPool, protocol.Override{Max: rate - n%2}) == nil {
 			saved++
 		}
 	}
@@ -259,7 +260,7 @@ func changeLimit(ctx context.Context, t *testing.T, store string, rate int, ever
 func openFlat(ctx context.Context, store string, rate int, id string) (*throttle.Throttle, error) {
 	return numathrottle.Open(ctx, numathrottle.Config{
 		Limit: throttle.Limit{Max: rate}, Store: store, Pool: flatPool, ID: id,
-		Lease: consensus.MinLease, Logger: slog.New(slog.DiscardHandler),
+		Lease: driver.MinLease, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -63,7 +63,7 @@ type pool struct {
 }
 
 // join adds members to the pool, spread over a time. stores are used in turn.
-func (p *pool) join(t *testing.T, stores []consensus.Store, n int, over time.Duration) {
+func (p *pool) join(t *testing.T, stores []driver.Store, n int, over time.Duration) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	for i := range n {
@@ -118,7 +118,7 @@ func (p *pool) lapses(n int) (sum int) {
 
 // A counted store counts what one pool asks of it.
 type counted struct {
-	consensus.Store
+	driver.Store
 
 	p *pool
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
 )
@@ -23,7 +23,7 @@ import (
 // A backend is a real store: the process that serves it, and Stores with connections of their own.
 type backend struct {
 	pid    int
-	stores []consensus.Store
+	stores []driver.Store
 }
 
 // perConnection is how many members share a connection, to spare the machine.
@@ -47,7 +47,7 @@ func startNATS(t *testing.T, members int) backend {
 	return backend{srv.Pid(), natsStores(t, srv.URL(), members)}
 }
 
-func natsStores(t *testing.T, urls string, members int) (stores []consensus.Store) {
+func natsStores(t *testing.T, urls string, members int) (stores []driver.Store) {
 	t.Helper()
 	for range max(1, members/perConnection) {
 		nc, err := nats.Connect(urls, natsstore.ConnectOptions()...)

@@ -204,7 +204,7 @@ const begins = 20 * time.Second
 
 // mortal is the store as a pod sees it that dies: it is not heard of any more.
 type mortal struct {
-	consensus.Store
+	driver.Store
 
 	dead  atomic.Bool
 	empty atomic.Pointer[memstore.Store] // is used in its place; nil: it is

@@ -17,8 +17,8 @@ import (
 
 // A brokenStore answers what it should not.
 type brokenStore struct {
-	consensus.Store
-	share  func(consensus.Share) consensus.Share
+	driver.Store
+	share  func(driver.Share) driver.Share
 	silent bool // says nothing of those who leave
 }
 
@@ -84,7 +84,7 @@ func limiting(acquire func(throttle.Limiter, context.Context, int) (throttle.Per
 }
 
 func storing(s brokenStore) wiring {
-	return wiring{store: func(inner consensus.Store) consensus.Store { s.Store = inner; return s }}
+	return wiring{store: func(inner driver.Store) driver.Store { s.Store = inner; return s }}
 }
 
 // TestBroken breaks something on purpose: the judge has to see it, and would not
@@ -99,10 +99,10 @@ func TestBroken(t *testing.T) {
 	}{
 		{"nothing", wiring{}, ""},
 		{"the store answers twice the share", storing(brokenStore{
-			share: func(s consensus.Share) consensus.Share { return min(2*s, consensus.Whole) },
+			share: func(s driver.Share) driver.Share { return min(2*s, driver.Whole) },
 		}), breachShares},
 		{"the store never answers more than a thirtieth", storing(brokenStore{
-			share: func(s consensus.Share) consensus.Share { return min(s, consensus.Whole/30) },
+			share: func(s driver.Share) driver.Share { return min(s, driver.Whole/30) },
 		}), breachRecovery},
 		{"the store is not told of those who leave", storing(brokenStore{silent: true}), breachLeft},
 		{"leases do not end", leasing(endless), breachShares},
@@ -159,8 +159,8 @@ func TestBroken(t *testing.T) {
 func brokenPlan() plan {
 	p := drawPlan(1)
 	p.span, p.limit, p.largest, p.giveBack = time.Minute, throttle.Limit{Max: 200, Per: time.Second}, 2, false
-	p.leases, p.store, p.storeRate, p.busy, p.processors = []time.Duration{consensus.MinLease}, storeTimed, 1, 0.9, 8
-	p.longest, p.up, p.down, p.overrun = consensus.MinLease, calmNetwork, calmNetwork, 0
+	p.leases, p.store, p.storeRate, p.busy, p.processors = []time.Duration{driver.MinLease}, storeTimed, 1, 0.9, 8
+	p.longest, p.up, p.down, p.overrun = driver.MinLease, calmNetwork, calmNetwork, 0
 	p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -233,7 +232,7 @@ func (w *world) stepClock() (done bool) {
 		d = -d
 	}
 	if d > 0 && d <= driver.Clamp(slices.Max(w.plan.leases)) {
-		if w.now()-w.lastStep < 2*consensus.Removal(consensus.MaxLease) {
+		if w.now()-w.lastStep < 2*driver.Removal(driver.MaxLease) {
 			return false
 		}
 		w.lastStep = w.now()

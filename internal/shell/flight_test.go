@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -60,11 +59,11 @@ type flightCall struct {
 }
 
 func newFlight(w *world) *flight {
-	lease := consensus.MaxLease
+	lease := driver.MaxLease
 	for _, l := range w.plan.leases {
 		lease = min(lease, l)
 	}
-	keeps := consensus.Removal(lease)
+	keeps := driver.Removal(lease)
 	if w.plan.faults[faultStep] || w.plan.faults[faultFailover] { // a step of less than a clamp is taken for time
 		keeps -= driver.Clamp(lease)
 	}

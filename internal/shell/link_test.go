@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -29,7 +28,7 @@ type link struct {
 	heard func(*driver.Request, *driver.Answer)
 }
 
-var _ consensus.Store = (*link)(nil)
+var _ driver.Store = (*link)(nil)
 
 var errDead = errors.New("the process is dead")
 
@@ -74,12 +73,12 @@ func (l *link) Leave(ctx context.Context, req driver.Leave) error {
 }
 
 // Load and Save are an operator's: they go past the network.
-func (l *link) Load(context.Context, string) (docs []driver.Document, roster []consensus.RosterRow, err error) {
+func (l *link) Load(context.Context, string) (docs []driver.Document, roster []driver.RosterRow, err error) {
 	l.server.set(func() { docs, roster, err = l.server.rec.Load() })
 	return docs, roster, err
 }
 
-func (l *link) Save(_ context.Context, _ string, d driver.DocumentReport) (current consensus.Version, err error) {
+func (l *link) Save(_ context.Context, _ string, d driver.DocumentReport) (current driver.Version, err error) {
 	l.server.set(func() {
 		var changed bool
 		if current, changed, err = l.server.rec.Save(&d, l.server.at()); changed {

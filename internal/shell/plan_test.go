@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -167,16 +168,16 @@ func (p *plan) drawSpikes(r *rand.Rand) {
 
 func (p *plan) drawLeases(r *rand.Rand) {
 	draw := func() time.Duration {
-		span := int64((consensus.MaxLease - consensus.MinLease) / time.Millisecond)
-		return consensus.MinLease + time.Duration(r.Int64N(span+1))*time.Millisecond
+		span := int64((driver.MaxLease - driver.MinLease) / time.Millisecond)
+		return driver.MinLease + time.Duration(r.Int64N(span+1))*time.Millisecond
 	}
 	p.leases = []time.Duration{[]time.Duration{
-		consensus.DefaultLease, consensus.DefaultLease, draw(), consensus.MinLease,
+		driver.DefaultLease, driver.DefaultLease, draw(), driver.MinLease,
 	}[min(r.IntN(10)/3, 3)]}
 	if r.IntN(6) == 0 {
 		p.leases = append(p.leases, draw())
 	}
-	p.longest = consensus.MaxLease
+	p.longest = driver.MaxLease
 	if r.IntN(2) == 0 {
 		p.longest = slices.Max(p.leases)
 	}

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -55,7 +57,7 @@ func (w *world) join(id string) *process {
 	p.closedAt.Store(notYet)
 	r := rand.New(rand.NewPCG(w.plan.seed, uint64(1000+p.index)))
 	p.link = newLink(w.server, &w.plan, r)
-	var store consensus.Store = p.link
+	var store driver.Store = p.link
 	if w.calm {
 		p.link.calm()
 	}
@@ -145,7 +147,7 @@ func (p *process) close(crashed bool) {
 	if st := p.th.Status(); st.Waiting != 0 || !st.Closed {
 		p.w.violatef(breachClose, "%s: after Close %d wait", p.id, st.Waiting)
 	}
-	if err == nil && p.member.View().State != consensus.StateLeft {
+	if err == nil && p.member.View().State != string(protocol.StateLeft) {
 		p.w.violatef(breachClose, "%s: after Close the member is %s", p.id, p.member.View().State)
 	}
 	if err != nil && (crashed || calm) {

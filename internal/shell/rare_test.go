@@ -16,13 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 const (
-	rareInterval = consensus.DefaultLease / 10
-	rareRemoval  = consensus.DefaultLease * 3 / 2
+	rareInterval = driver.DefaultLease / 10
+	rareRemoval  = driver.DefaultLease * 3 / 2
 	rareDeadline = 4 * time.Second // of calls that have to be granted
 	rareSpan     = 3 * time.Minute
 )
@@ -79,7 +80,7 @@ func newRareWorld(t *testing.T, seed uint64) *rareWorld {
 	r := rand.New(rand.NewPCG(seed, 4))
 	top := []int{50, 100}[r.IntN(2)]
 	w := &rareWorld{t: t, r: r, start: time.Now(), judged: map[string]int{}}
-	w.plan = plan{seed: seed, limit: throttle.Limit{Max: top}, longest: consensus.DefaultLease, storeRate: 1, knownNew: true}
+	w.plan = plan{seed: seed, limit: throttle.Limit{Max: top}, longest: driver.DefaultLease, storeRate: 1, knownNew: true}
 	w.plan.store = []storeKind{storeTimed, storeDeferred}[r.IntN(2)]
 	w.plan.up = network{least: time.Millisecond, mean: time.Duration(r.IntN(20)) * time.Millisecond, again: 0.05}
 	w.plan.down = w.plan.up
@@ -116,7 +117,7 @@ func (w *rareWorld) join(id, state string, busy, steady bool) {
 	w.users.Go(func() {
 		for ctx.Err() == nil {
 			w.callAt(ctx, p, state, steady, r)
-			idle := []time.Duration{time.Second, 10 * time.Second, consensus.DefaultLease + time.Second}[r.IntN(3)]
+			idle := []time.Duration{time.Second, 10 * time.Second, driver.DefaultLease + time.Second}[r.IntN(3)]
 			state = "idle"
 			select {
 			case <-ctx.Done():

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -14,7 +14,7 @@ func (w *world) heal(res *result) {
 	w.calmDown()
 	lease := slices.Max(w.plan.leases)
 	interval := driver.Interval(lease, w.plan.processors)
-	limit := 2*consensus.Removal(w.plan.longest) + 3*interval
+	limit := 2*driver.Removal(w.plan.longest) + 3*interval
 	if w.plan.storeRate < 1 { // its removal time is longer for all others
 		limit = time.Duration(float64(limit) / w.plan.storeRate)
 	}
@@ -83,25 +83,25 @@ func (w *world) calmDown() {
 
 // unwhole says what is still wrong with the pool, or nothing.
 func (w *world) unwhole() string {
-	n := consensus.Share(len(w.live))
-	var sum consensus.Share
+	n := driver.Share(len(w.live))
+	var sum driver.Share
 	issuing := 0
 	for _, p := range w.live {
-		share := consensus.Share(p.th.Status().Lease.Share)
+		share := driver.Share(p.th.Status().Lease.Share)
 		v := p.member.View()
 		if v.Issuing && v.Frozen == 0 {
 			issuing++
 			continue
 		}
-		if v.Degraded || v.State != consensus.StateHolding || share*n*100 < consensus.Whole*95-100*n || share*n*100 > consensus.Whole*105 {
+		if v.Degraded || v.State != string(protocol.StateHolding) || share*n*100 < driver.Whole*95-100*n || share*n*100 > driver.Whole*105 {
 			return fmt.Sprintf("%s holds %v and is %s (degraded %v, frozen %v %s), %v is even", p.id, share, v.State, v.Degraded, v.Frozen, v.FrozenBy,
-				consensus.Whole/n)
+				driver.Whole/n)
 		}
 		sum += share
 	}
 	switch {
 	case issuing == len(w.live):
-	case sum < consensus.Whole/100*99:
+	case sum < driver.Whole/100*99:
 		return fmt.Sprintf("%v in use", sum)
 	}
 	if w.flight != nil {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
@@ -41,7 +40,7 @@ type server struct {
 	syncs, leaves uint64
 	slots         uint64
 	answers       [driver.Behind + 1]uint64
-	freezes       map[consensus.FreezeCause]uint64
+	freezes       map[driver.FreezeCause]uint64
 }
 
 // An arrival is a message that has reached the server: a sync, a leave, or a request for slots.
@@ -65,7 +64,7 @@ type reply struct {
 var errRefused = errors.New("the store refuses")
 
 func newServer(p *plan) *server {
-	s := &server{plan: p, start: time.Now(), freezes: map[consensus.FreezeCause]uint64{}}
+	s := &server{plan: p, start: time.Now(), freezes: map[driver.FreezeCause]uint64{}}
 	if p.store == storeMemory {
 		s.memory = memstore.New()
 	} else {

@@ -123,11 +123,11 @@ type summary struct {
 	faults     [numFaults]uint64
 	outcomes   [numOutcomes]uint64
 	answers    [driver.Behind + 1]uint64
-	freezes    map[consensus.FreezeCause]uint64
+	freezes    map[driver.FreezeCause]uint64
 }
 
 func newSummary(first uint64) *summary {
-	s := &summary{began: time.Now(), freezes: map[consensus.FreezeCause]uint64{}}
+	s := &summary{began: time.Now(), freezes: map[driver.FreezeCause]uint64{}}
 	s.pools = proof.Pools{
 		Subject:    "consensus.Member and throttle.Throttle in virtual time, " + detector,
 		First:      first,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -75,7 +75,7 @@ func TestSlotsBroken(t *testing.T) {
 			t.Parallel()
 			p := drawSlots(1)
 			p.span, p.limit, p.largest, p.slots, p.hold = time.Minute, throttle.Limit{Max: 200, Per: time.Second}, 2, slots, 2*time.Second
-			p.leases, p.longest, p.store, p.storeRate = []time.Duration{consensus.MinLease}, consensus.MinLease, storeTimed, 1
+			p.leases, p.longest, p.store, p.storeRate = []time.Duration{driver.MinLease}, driver.MinLease, storeTimed, 1
 			p.busy, p.demandMean, p.up, p.down, p.overrun = 0.5, 5*time.Second, calmNetwork, calmNetwork, 0
 			p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
 			requireSeen(t, p, c.wiring, c.kind)

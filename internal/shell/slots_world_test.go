@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -105,7 +106,7 @@ func (p *process) closeSlots() (wait func()) {
 		if took := p.w.now() - began; took > closeTime {
 			p.w.violatef(breachClose, "%s: Close of the slots took %v", p.id, took)
 		}
-		if err == nil && f.member.View().State != consensus.StateLeft {
+		if err == nil && f.member.View().State != string(protocol.StateLeft) {
 			p.w.violatef(breachClose, "%s: after Close the member of the slots is %s", p.id, f.member.View().State)
 		}
 	}()
@@ -131,14 +132,14 @@ func (w *world) lookAtSlots() {
 	if w.flight == nil {
 		return
 	}
-	var sum consensus.Share
+	var sum driver.Share
 	slots := 0
 	for _, p := range w.live {
 		st := p.flying.in.Status()
-		sum += consensus.Share(st.Lease.Share)
+		sum += driver.Share(st.Lease.Share)
 		slots += st.Slots
 	}
-	if sum > consensus.Whole || slots > w.plan.slots {
+	if sum > driver.Whole || slots > w.plan.slots {
 		w.violatef(breachShares, "%v of the slots in force, %d of %d", sum, slots, w.plan.slots)
 	}
 }
@@ -213,7 +214,7 @@ func (w *world) drain() {
 func (w *world) takeAll(p *process, lim throttle.Limiter, n int) {
 	owed := max(0, -p.th.Status().Tokens)
 	earning := time.Duration((float64(n) + owed) / w.plan.perSecond() / min(1, w.plan.storeRate) * float64(time.Second))
-	within := 2*consensus.Removal(w.plan.longest) + 2*earning    // of slots that are issued not all are used
+	within := 2*driver.Removal(w.plan.longest) + 2*earning       // of slots that are issued not all are used
 	ctx, cancel := context.WithCancelCause(context.Background()) // a deadline is judged by the share of the moment
 	stop := time.AfterFunc(within, func() { cancel(errGaveUp) })
 	defer func() { stop.Stop(); cancel(nil) }()
@@ -235,7 +236,7 @@ func (w *world) judgeSlotsLeft() {
 	}
 	s := w.flight.server
 	s.set(func() {
-		if left := s.rec.Claims(); left > consensus.Whole/100 {
+		if left := s.rec.Claims(); left > driver.Whole/100 {
 			w.violatef(breachLeft, "all have left, and %v of the slots is still claimed: %+v", left, s.rec.Rows)
 		}
 	})

@@ -45,7 +45,7 @@ func (v violation) String() string { return fmt.Sprintf("%v: %s: %s", v.at, v.ki
 
 // A wiring puts something between the parts, to break them on purpose.
 type wiring struct {
-	store   func(consensus.Store) consensus.Store
+	store   func(driver.Store) driver.Store
 	sharer  func(throttle.Sharer) throttle.Sharer
 	limiter func(throttle.Limiter) throttle.Limiter
 	// slots and both are the same for slots: their sharer, and the All of both limits.
@@ -58,7 +58,7 @@ type result struct {
 	plan                 plan
 	violations           []violation
 	windows              [len(windows)]proof.Window
-	peak                 consensus.Share
+	peak                 driver.Share
 	recovered            time.Duration
 	virtual              time.Duration
 	grants, granted      uint64
@@ -71,7 +71,7 @@ type result struct {
 	faults               [numFaults]uint64
 	outcomes             [numOutcomes]uint64
 	answers              [driver.Behind + 1]uint64
-	freezes              map[consensus.FreezeCause]uint64
+	freezes              map[driver.FreezeCause]uint64
 }
 
 // A world is one run. Its main goroutine alone changes it; what others touch is
@@ -97,7 +97,7 @@ type world struct {
 
 	looked   time.Duration // time of the present look
 	lastStep time.Duration // when the store's clock was set forward a little
-	peak     consensus.Share
+	peak     driver.Share
 	looks    uint64
 	probes   uint64
 	waits    uint64 // callers that waited at a look
@@ -195,13 +195,13 @@ func (w *world) look() {
 			w.alone++
 		}
 		if v := p.member.View(); w.strict() && int64(v.Share) != st.Lease.Share {
-			w.violatef(breachShares, "%s: the Member holds %v (%s), the Throttle uses %v", p.id, v.Share, v.State, consensus.Share(st.Lease.Share))
+			w.violatef(breachShares, "%s: the Member holds %v (%s), the Throttle uses %v", p.id, v.Share, v.State, driver.Share(st.Lease.Share))
 		}
 	}
 	if w.promised() {
-		w.peak = max(w.peak, consensus.Share(sum))
-		if consensus.Share(sum) > consensus.Whole {
-			w.violatef(breachShares, "%v in force", consensus.Share(sum))
+		w.peak = max(w.peak, driver.Share(sum))
+		if driver.Share(sum) > driver.Whole {
+			w.violatef(breachShares, "%v in force", driver.Share(sum))
 		}
 	}
 	w.lookAtSlots()
@@ -261,7 +261,7 @@ func (w *world) finish(res *result) {
 	w.judgeSlotsLeft()
 	w.server.set(func() {
 		s := w.server
-		if left := s.rec.Claims(); left > consensus.Whole/100 {
+		if left := s.rec.Claims(); left > driver.Whole/100 {
 			w.violatef(breachLeft, "all have left, and %v is still claimed: %+v", left, s.rec.Rows)
 		}
 		res.syncs, res.leaves, res.answers, res.freezes, res.slots = s.syncs, s.leaves, s.answers, s.freezes, s.slots

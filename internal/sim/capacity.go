@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -81,7 +81,7 @@ func (c *capacity) swap(w *world, m *message, sent time.Duration, serve func()) 
 // patienceOf is how long a store tries to carry out a request.
 func patienceOf(m *message) time.Duration {
 	if m.kind != messageSync {
-		return consensus.SyncTimeout(driver.DefaultLease)
+		return protocol.SyncTimeout(driver.DefaultLease)
 	}
-	return m.req.Patience(consensus.SyncTimeout(m.req.Lease))
+	return m.req.Patience(protocol.SyncTimeout(m.req.Lease))
 }

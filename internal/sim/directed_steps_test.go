@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -45,7 +45,7 @@ func overlap(t *testing.T, w *world, forgotten bool) (a, b *process) {
 	}
 	w.until(t, func() bool { return near(b, 52) })
 	w.cutOff(b)
-	w.plan.loss = consensus.Degrade
+	w.plan.loss = protocol.Degrade
 	w.store.restart(w, older, w.store.written)
 	a.demand = driver.Whole
 	w.reach(a)
@@ -108,9 +108,9 @@ type ghost struct {
 func newGhost(t *testing.T, w *world) *ghost {
 	t.Helper()
 	g := &ghost{}
-	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "pool", ID: "ghost", OnStoreLoss: consensus.Stop}, "gone")
+	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: "pool", ID: "ghost", OnStoreLoss: protocol.Stop}, "gone")
 	for i := range 3 {
-		req := p.Request(w.now, uint64(i+1), consensus.Observation{Demand: driver.Whole})
+		req := p.Request(w.now, uint64(i+1), protocol.Observation{Demand: driver.Whole})
 		ans, _ := w.store.rec.Sync(&req, w.store.moment(w))
 		require.NoError(t, p.Take(w.now, ans, ""))
 		g.requests = append(g.requests, req)

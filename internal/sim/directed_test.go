@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -30,7 +30,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			_, b := overlap(t, w, false)
 			w.reach(b)
 			w.run(w.now + 3*time.Second)
-			w.plan.loss = consensus.Stop
+			w.plan.loss = protocol.Stop
 			w.run(w.now + 20*time.Second)
 		},
 	},
@@ -42,17 +42,17 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.turn(b)
 			w.run(w.now + 3*time.Second)
 			require.False(t, near(a, 0))
-			w.plan.loss = consensus.Stop
+			w.plan.loss = protocol.Stop
 			w.run(w.now + 20*time.Second)
 		},
 	},
 	{
 		// It may go on without the store, but the store was there: the others have taken what it had.
 		name: "a process that was stopped does not go on by itself", rule: "asked-on-time",
-		plan: func(p *plan) { p.loss = consensus.Degrade },
+		plan: func(p *plan) { p.loss = protocol.Degrade },
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
-			w.plan.loss = consensus.Stop // all is checked
+			w.plan.loss = protocol.Stop // all is checked
 			a.demand, b.demand = driver.Whole, driver.Whole
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
 			w.halt(a, 2*driver.Removal(a.lease), false)
@@ -65,7 +65,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		name: "a process that is stopped while the store is down does not go on", rule: "degraded-grace",
 		found: "Shares overlapped (found by reading the code, told by a schedule): a process that went on without the store, was stopped, and was " +
 			"removed by a store that had come back, drew until its next answer. A share without consent ends 0.6 leases after the last request.",
-		plan: func(p *plan) { p.loss, p.together = consensus.Degrade, true },
+		plan: func(p *plan) { p.loss, p.together = protocol.Degrade, true },
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
 			a.demand, b.demand = driver.Whole, driver.Whole
@@ -86,12 +86,12 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		found: "Shares overlapped (seed 3756, with Degrade; a fault of the product): a store that was emptied while nobody in the pool could reach it " +
 			"took the pool for new after a removal time, and gave the first who asked, a new processor, what the others used without the store. With " +
 			"Degrade a pool is new only when the store has remembered for an hour and a quarter more.",
-		plan: func(p *plan) { p.loss, p.together, p.knownNew = consensus.Degrade, true, true },
+		plan: func(p *plan) { p.loss, p.together, p.knownNew = protocol.Degrade, true, true },
 		run:  newcomerWhileOthersGoOn,
 	},
 	{
 		name: "a pool is not new while somebody may go on without a store that learns the time late", rule: "outlasts",
-		plan: func(p *plan) { p.loss, p.together, p.knownNew, p.store = consensus.Degrade, true, true, storeDeferred },
+		plan: func(p *plan) { p.loss, p.together, p.knownNew, p.store = protocol.Degrade, true, true, storeDeferred },
 		run:  newcomerWhileOthersGoOn,
 	},
 	{
@@ -265,7 +265,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
-			late := a.proc.Request(a.clock.read(w.now), 1, consensus.Observation{Demand: driver.Whole})
+			late := a.proc.Request(a.clock.read(w.now), 1, protocol.Observation{Demand: driver.Whole})
 			w.leave(a)
 			w.until(t, func() bool { return near(b, 100) })
 			before := outline(&w.store.rec)

@@ -1,5 +1,5 @@
 // Package sim runs a whole pool with its processors, network, clocks and store: a deterministic event loop over the shipped state machines
-// driver.Record and consensus.Processor. It injects faults and checks on true time that the shares in use never exceed the whole. Only the
+// driver.Record and protocol.Processor. It injects faults and checks on true time that the shares in use never exceed the whole. Only the
 // environment is modelled, not the protocol. There are no goroutines and no wall clock; a seed determines a run, to the event.
 //
 // # A run
@@ -12,7 +12,7 @@
 //
 // Some runs have extras, drawn from a stream of their own:
 //
-//   - Limits that change (F15). An operator overrides the limit through consensus.SaveOverride, higher and lower, and
+//   - Limits that change (F15). An operator overrides the limit through protocol.SaveOverride, higher and lower, and
 //     clears the override; rollouts restart processors one after the other with another limit. Under a hard limit, which
 //     is the same for all processors of a pool, there are overrides only, and some are above it and must not count.
 //

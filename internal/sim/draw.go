@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -247,7 +247,7 @@ func (w *world) jitter(length time.Duration, rate float64) float64 {
 	if w.plan.limit.Strict {
 		reserved = gap * time.Duration(w.plan.limit.MaxReserved+1)
 	}
-	late := driver.Validity(gap) + consensus.SyncTimeout(driver.MaxLease)
+	late := driver.Validity(gap) + protocol.SyncTimeout(driver.MaxLease)
 	if w.plan.rates != ratesExact {
 		late += reserved * 2 * maxDrift / million
 	}

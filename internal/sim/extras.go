@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -48,7 +48,7 @@ func (p *plan) drawExtras(r *rand.Rand) {
 
 // drawStrict draws a strict limit. Reservations reach at most 40 s ahead.
 func (p *plan) drawStrict(r *rand.Rand) {
-	p.noted, p.permits, p.loss, p.unused = true, true, consensus.Stop, 0
+	p.noted, p.permits, p.loss, p.unused = true, true, protocol.Stop, 0
 	p.limit = throttle.Limit{
 		Max: 1 + r.IntN(12), Per: []time.Duration{time.Second, time.Second, 3 * time.Second, 7 * time.Second}[r.IntN(4)],
 		Strict: true, MaxReserved: []int{0, 0, 1, 5, 20}[r.IntN(5)],
@@ -103,7 +103,7 @@ func burst(l throttle.Limit) float64 {
 	return math.Max(1, math.Floor(float64(l.Max)*float64(100*time.Millisecond)/float64(period(l))))
 }
 
-// ahead is how much earlier a falling ceiling takes effect; see consensus.Processor.Orders.
+// ahead is how much earlier a falling ceiling takes effect; see protocol.Processor.Orders.
 const ahead = 200 * time.Millisecond
 
 // watch is how often a processor checks a moving ceiling.
@@ -154,7 +154,7 @@ func (w *world) apply(p *process, local time.Duration, of *throttle.Lease) {
 }
 
 // observe returns the callers' use for the next request, as consensus.Member does.
-func (w *world) observe(p *process, local time.Duration) (o consensus.Observation) {
+func (w *world) observe(p *process, local time.Duration) (o protocol.Observation) {
 	p.proc.Yield(local, p.report(), w.reportTags(p, local))
 	w.touch(p, local)
 	p.sentFlow, p.sentAt = p.holder.Report(0).Usage, local

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
 // drawHard lets half of the hard limits change at run time. Their burst is large enough for twelve processors to draw under most of the
@@ -40,7 +40,7 @@ func (w *world) restTogether() {
 // have the same hard limit.
 func (w *world) changeHard() {
 	r := w.rng.more
-	var o consensus.Override
+	var o protocol.Override
 	if r.IntN(4) > 0 {
 		o.Max = max(1, int(float64(w.plan.limit.Max)*(0.2+r.Float64())))
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -46,7 +46,7 @@ func TestOverridesOfHardLimitsAreCapped(t *testing.T) {
 		w.join("a")
 		w.run(5 * time.Second)
 		_, err := console{w}.put(driver.DocumentReport{Name: limitDocument, Body: []byte(`{"max":40,"per":"1s"}`)},
-			consensus.Override{Max: 40, Per: time.Second})
+			protocol.Override{Max: 40, Per: time.Second})
 		require.NoError(t, err)
 		require.InDelta(t, want, w.recorded(), 0)
 		w.noteLimit()

@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // lost is how many seconds of the whole limit four busy processors lose in the 40 s after something has happened.
-func lost(t *testing.T, lease time.Duration, loss consensus.StoreLoss, happens func(w *world)) float64 {
+func lost(t *testing.T, lease time.Duration, loss protocol.StoreLoss, happens func(w *world)) float64 {
 	t.Helper()
 	p := calmPlan(4)
 	p.leases, p.loss = []time.Duration{lease}, loss
@@ -43,16 +43,16 @@ func TestWhatALeaseCosts(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		happens func(w *world)
-		loss    consensus.StoreLoss
+		loss    protocol.StoreLoss
 		// how much is lost with each lease, at least and at most
 		short, usual [2]float64
 	}{
-		{"a pod is killed, stop", killOne, consensus.Stop, [2]float64{1, 2}, [2]float64{3, 4.5}},
-		{"the store pauses for 2 s, stop", pause(2 * time.Second), consensus.Stop, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
-		{"failover in 4 s, stop", failover(4 * time.Second), consensus.Stop, [2]float64{14, 18}, [2]float64{0, 0.1}},
-		{"failover in 9 s, stop", failover(9 * time.Second), consensus.Stop, [2]float64{18, 22}, [2]float64{0, 0.1}},
-		{"failover in 4 s, degrade", failover(4 * time.Second), consensus.Degrade, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
-		{"failover in 9 s, degrade", failover(9 * time.Second), consensus.Degrade, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
+		{"a pod is killed, stop", killOne, protocol.Stop, [2]float64{1, 2}, [2]float64{3, 4.5}},
+		{"the store pauses for 2 s, stop", pause(2 * time.Second), protocol.Stop, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
+		{"failover in 4 s, stop", failover(4 * time.Second), protocol.Stop, [2]float64{14, 18}, [2]float64{0, 0.1}},
+		{"failover in 9 s, stop", failover(9 * time.Second), protocol.Stop, [2]float64{18, 22}, [2]float64{0, 0.1}},
+		{"failover in 4 s, degrade", failover(4 * time.Second), protocol.Degrade, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
+		{"failover in 9 s, degrade", failover(9 * time.Second), protocol.Degrade, [2]float64{0, 0.1}, [2]float64{0, 0.1}},
 	} {
 		got := [2]float64{lost(t, short, tc.loss, tc.happens), lost(t, usual, tc.loss, tc.happens)}
 		t.Logf("%-32s %5.1f s with a lease of %v, %5.1f s with %v", tc.name, got[0], short, got[1], usual)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -28,7 +28,7 @@ type limits struct {
 	lowest  float64 // the lowest start of a ramp; 0: nobody has started
 	// The configuration of each incarnation, and the saved overrides by version.
 	configured map[string]float64
-	saved      map[driver.Version]consensus.Override
+	saved      map[driver.Version]protocol.Override
 	last       driver.Version // the last saved one
 	savedAt    time.Duration
 	heldAt     map[heldLimit]time.Duration // when a limit unknown to the store was noted last
@@ -130,7 +130,7 @@ func override(r *driver.Record) driver.Version {
 	return 0
 }
 
-func (w *world) saved(v driver.Version) consensus.Override { return w.limits.saved[v] }
+func (w *world) saved(v driver.Version) protocol.Override { return w.limits.saved[v] }
 
 // outdated bounds how long a limit that is off the record can stay in force: an uninformed processor continues until its lease ends.
 func (w *world) outdated() time.Duration {
@@ -238,10 +238,10 @@ func (w *world) changeLimit() {
 		w.rollOut()
 		return
 	case 1:
-		w.override(consensus.Override{})
+		w.override(protocol.Override{})
 		return
 	}
-	o := consensus.Override{Max: max(1, int(float64(w.plan.limit.Max)*(0.1+1.9*r.Float64())))}
+	o := protocol.Override{Max: max(1, int(float64(w.plan.limit.Max)*(0.1+1.9*r.Float64())))}
 	if r.IntN(2) == 0 {
 		o.Per = period(w.plan.limit)
 	}
@@ -275,9 +275,9 @@ func (w *world) rollOut() {
 }
 
 // override is an operator who saves an override, unless the store is unreachable.
-func (w *world) override(o consensus.Override) {
+func (w *world) override(o protocol.Override) {
 	before := w.onRecord()
-	err := consensus.SaveOverride(context.Background(), console{w}, "pool", o)
+	err := protocol.SaveOverride(context.Background(), console{w}, "pool", o)
 	w.tracef("operator: override %d per %v: %v", o.Max, o.Per, err)
 	if request := (*driver.RequestError)(nil); errors.As(err, &request) {
 		w.counters.Refused++ // no live processor reports a limit, or the override is beyond it
@@ -302,7 +302,7 @@ func (c console) Load(context.Context, string) ([]driver.Document, []driver.Rost
 	}
 	docs, roster, err := c.w.store.rec.Load()
 	if err == nil && c.w.rng.more.IntN(8) == 0 {
-		o := consensus.Override{Max: c.w.plan.limit.Max, Per: period(c.w.plan.limit)}
+		o := protocol.Override{Max: c.w.plan.limit.Max, Per: period(c.w.plan.limit)}
 		if c.w.plan.limit.Hard {
 			o.Max *= 2 // by a program that ignores the configuration of the processors
 		}
@@ -317,7 +317,7 @@ func (c console) Save(_ context.Context, _ string, d driver.DocumentReport) (dri
 	if c.away() {
 		return 0, errAway
 	}
-	var o consensus.Override
+	var o protocol.Override
 	var per string
 	if _, err := fmt.Sscanf(string(d.Body), `{"max":%d,"per":%q}`, &o.Max, &per); err == nil {
 		o.Per, _ = time.ParseDuration(per)
@@ -329,7 +329,7 @@ func (c console) Save(_ context.Context, _ string, d driver.DocumentReport) (dri
 }
 
 // put saves a document under a version drawn from the seed.
-func (c console) put(d driver.DocumentReport, o consensus.Override) (driver.Version, error) {
+func (c console) put(d driver.DocumentReport, o protocol.Override) (driver.Version, error) {
 	w, s := c.w, &c.w.store
 	d.Version = driver.NextVersion(d.Base, uint16(w.rng.more.Uint32()))
 	before := w.onRecord()

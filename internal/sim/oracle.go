@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -62,7 +62,7 @@ func (w *world) violatef(kind Check, format string, args ...any) {
 }
 
 // strict reports whether the bound is promised without exception.
-func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
+func (w *world) strict() bool { return w.plan.loss == protocol.Stop }
 
 // touch records the share in force. A process's share only grows by its own actions. So the value recorded here shows what the process may
 // use until the lease ends, without querying its processor.

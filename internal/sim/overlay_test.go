@@ -25,23 +25,23 @@ type sourceMutant struct {
 
 var sourceMutants = []sourceMutant{
 	{
-		"a failed request is retried at the fast interval", "pkg/consensus/pace.go",
+		"a failed request is retried at the fast interval", "internal/protocol/pace.go",
 		"return min(each<<min(p.failures-1, 10), most)", "return min(each, most, usual/10)",
 		"./internal/sim", "TestAnOverloadPasses/500/queue/0.6",
 	},
 	{
-		"retries have no jitter", "pkg/consensus/pace.go",
+		"retries have no jitter", "internal/protocol/pace.go",
 		"return after(p.backoff(), 0.5)", "return after(p.backoff(), 0)",
 		"./pkg/consensus", "TestFailuresBackOff",
 	},
 	{
-		"intervals are not stretched", "pkg/consensus/load.go",
+		"intervals are not stretched", "internal/protocol/load.go",
 		"l.factor = min(2*l.stretch(), most)", "l.factor = 1",
 		"./internal/sim", "TestAnOverloadPasses/500/.*/0.6",
 	},
 	{
-		"a large pool with a slow store asks twice for each change", "pkg/consensus/pace.go",
-		"return p.answer.Live >= largePool && p.load.stretch() > 1", "return false",
+		"a large pool with a slow store asks twice for each change", "internal/protocol/pace.go",
+		"return p.Answer.Live >= largePool && p.load.stretch() > 1", "return false",
 		"./internal/sim", "TestHoldersRenewBeforeJoinersJoin/drop",
 	},
 	{

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -147,7 +147,7 @@ func TestChecksFail(t *testing.T) {
 // that the pool is new, leases of 10 s and exact clocks.
 func calmPlan(n int) plan {
 	return plan{
-		processors: n, leases: []time.Duration{driver.DefaultLease}, loss: consensus.Stop, knownNew: true,
+		processors: n, leases: []time.Duration{driver.DefaultLease}, loss: protocol.Stop, knownNew: true,
 		up: calmLink, down: calmLink, lateTaken: true, demandMean: time.Hour, busy: 1,
 		limit: throttle.Limit{Max: 20, Burst: 2},
 	}

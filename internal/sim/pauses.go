@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -179,7 +179,7 @@ func (w *world) notePauseSent(p *process, req *driver.Request) {
 
 // spread pushes news.
 func (w *world) spread(p *process, d *driver.DocumentReport) {
-	news, err := consensus.PauseNotification(p.incarnation, d)
+	news, err := protocol.PauseNotification(p.incarnation, d)
 	if err != nil {
 		w.violatef(CheckPause, "%s proposes what nobody can read: %v", p, err)
 		return
@@ -225,7 +225,7 @@ func (w *world) hold(p *process, list []throttle.Paused) {
 		// It was news that nobody has recorded yet; or nobody had, as shown by an answer to a request sent a sync timeout after the news
 		// came.
 		in, known := w.orders.recordedIn[v]
-		tried := p.pauses.heard == v && p.pauses.answer > 0 && p.sentAt-p.pauses.heardAt >= consensus.SyncTimeout(p.lease)
+		tried := p.pauses.heard == v && p.pauses.answer > 0 && p.sentAt-p.pauses.heardAt >= protocol.SyncTimeout(p.lease)
 		if !known || tried && in > p.pauses.answer {
 			p.pauses.receipt, p.pauses.heard = 0, 0
 		}

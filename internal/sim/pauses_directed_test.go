@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -53,7 +53,7 @@ var pauseSchedules = []directed{
 			w.resumeAll()
 			w.run(w.now + 5*time.Second)
 			requireResumed(t, w, a, b)
-			news, err := consensus.PauseNotification("late", &old)
+			news, err := protocol.PauseNotification("late", &old)
 			require.NoError(t, err)
 			w.hear(b, old.Version, news)
 			if list := b.proc.Orders(b.clock.read(w.now), 0, epoch).Pauses; len(list) > 0 {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -96,7 +96,7 @@ func (w *world) reserve(p *process, o sharing.Order, done func(sharing.Slots, er
 
 // patience ends an order that is not answered in time.
 func (w *world) patience(p *process, a *ask) {
-	w.at(p.clock.when(a.sent+consensus.SyncTimeout(p.lease)), func() {
+	w.at(p.clock.when(a.sent+protocol.SyncTimeout(p.lease)), func() {
 		switch {
 		case p.ask != a || p.gone || p.left:
 		case p.halted():

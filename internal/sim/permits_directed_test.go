@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -57,12 +57,12 @@ var permitSchedules = []directed{
 				return func() bool { return w.store.rec.Permits.Issuing && w.store.rec.Permits.Spacing == by }
 			}
 			w.until(t, spaced(10*time.Second))
-			w.override(consensus.Override{Max: 1, Per: time.Second})
+			w.override(protocol.Override{Max: 1, Per: time.Second})
 			began := w.now
 			w.until(t, spaced(time.Second))
 			require.Less(t, w.now-began, 3*time.Second, "a higher limit is in force with the next syncs")
 			w.cut(a, down)
-			w.override(consensus.Override{Max: 1, Per: 20 * time.Second})
+			w.override(protocol.Override{Max: 1, Per: 20 * time.Second})
 			w.until(t, spaced(20*time.Second))
 			end := w.now + 5*time.Second
 			w.until(t, func() bool { return !spaced(20*time.Second)() || w.now > end })

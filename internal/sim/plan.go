@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -51,7 +51,7 @@ type plan struct {
 	leases     []time.Duration // the processors' settings; each takes one of them
 	longest    time.Duration   // the store's assumption for the longest lease; 0: driver.MaxLease
 	even       bool            // policy Even instead of Fair
-	loss       consensus.StoreLoss
+	loss       protocol.StoreLoss
 	store      storeKind
 	knownNew   bool // the store knows at first that the pool is new
 	rates      rateStyle
@@ -82,9 +82,9 @@ func drawPlan(r *rand.Rand, processors int) plan {
 		p.processors = []int{12, 1 + r.IntN(12)}[r.IntN(2)]
 	}
 	if r.IntN(10) == 0 {
-		p.loss = consensus.Degrade
+		p.loss = protocol.Degrade
 	} else {
-		p.loss = consensus.Stop
+		p.loss = protocol.Stop
 	}
 	p.store = []storeKind{storeTimed, storeTimed, storeDeferred, storeDeferred, storeMemory}[min(r.IntN(9)/2, 4)]
 	p.rates = rateStyle(r.IntN(int(rateStyles)))
@@ -107,7 +107,7 @@ func (p *plan) drawLimit(r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		p.unused = []float64{0.1, 0.5, 0.9}[r.IntN(3)]
 	}
-	if p.loss == consensus.Stop && r.IntN(3) == 1 { // a hard limit rests on it
+	if p.loss == protocol.Stop && r.IntN(3) == 1 { // a hard limit rests on it
 		p.limit.Hard = true
 		p.limit.Burst = []int{0, (p.limit.Max + 1) / 2, p.limit.Max/3 + 1}[r.IntN(3)]
 	}
@@ -204,7 +204,7 @@ func (p *plan) String() string {
 		policy = "even"
 	}
 	loss := "stop"
-	if p.loss == consensus.Degrade {
+	if p.loss == protocol.Degrade {
 		loss = "degrade"
 	}
 	if p.together {

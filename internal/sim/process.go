@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -17,12 +17,12 @@ const (
 	down = 1 // from it
 )
 
-// A process drives a consensus.Processor as consensus.Member does. It makes one request at a time, each with a time limit, and the next
+// A process drives a protocol.Processor as consensus.Member does. It makes one request at a time, each with a time limit, and the next
 // when the processor says so. A watchdog detects suspension, and demand above the share triggers a poke.
 type process struct {
 	id          string
 	incarnation string // as in the newest request
-	proc        *consensus.Processor
+	proc        *protocol.Processor
 	clock       clock
 	lease       time.Duration // the pool's, as far as known
 	spread      float64
@@ -49,8 +49,8 @@ type process struct {
 	cut                [2]time.Duration // no message gets through before; by direction
 	newest             [2]time.Duration // when the newest message arrives; by direction
 
-	place     *place           // where it finds and leaves wills; nil: nowhere
-	inherited []consensus.Will // found there, and not reported to the store yet
+	place     *place          // where it finds and leaves wills; nil: nowhere
+	inherited []protocol.Will // found there, and not reported to the store yet
 
 	limit          throttle.Limit // as configured
 	ceiling        float64        // that it applies, in tokens per period
@@ -98,7 +98,7 @@ func (w *world) joinAt(id string, at *place) *process {
 		demand: w.drawDemand(),
 	}
 	p.incarnation = w.newIncarnation()
-	p.proc = consensus.NewProcessor(consensus.ProcessorConfig{
+	p.proc = protocol.NewProcessor(protocol.ProcessorConfig{
 		Pool: "pool", ID: id, Lease: p.lease, Policy: w.plan.policy(), OnStoreLoss: w.plan.loss,
 	}, p.incarnation)
 	w.equip(p)
@@ -211,7 +211,7 @@ func (p *process) overslept() bool { return p.lag-p.leaseLag > p.lease/20 }
 // send sends the next request.
 func (w *world) send(p *process, local time.Duration) {
 	m := w.message(p, messageSync)
-	var o consensus.Observation
+	var o protocol.Observation
 	if w.plan.noted {
 		o = w.observe(p, local)
 	}
@@ -226,7 +226,7 @@ func (w *world) send(p *process, local time.Duration) {
 		w.limits.configured[p.incarnation] = perSecond(p.limit)
 	}
 	p.outstanding, p.open, p.seq, p.nonce = true, true, m.req.Seq, m.req.Nonce
-	p.timeout = local + consensus.SyncTimeout(p.lease)
+	p.timeout = local + protocol.SyncTimeout(p.lease)
 	p.loaded = cmp.Or(reported(m.req.Documents), p.loaded)
 	w.notePauseSent(p, &m.req)
 	w.touch(p, local) // a lower share is in force from here on

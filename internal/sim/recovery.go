@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -182,12 +182,12 @@ func (w *world) unhealthy() string {
 	issuing := 0
 	for _, p := range w.procs {
 		v := p.proc.View(p.clock.read(w.now))
-		if v.State == consensus.StateHolding && v.Issuing && v.Frozen == 0 && w.store.rec.Permits.Issuing {
+		if v.State == string(protocol.StateHolding) && v.Issuing && v.Frozen == 0 && w.store.rec.Permits.Issuing {
 			issuing++
 			continue
 		}
 		switch {
-		case v.State != consensus.StateHolding:
+		case v.State != string(protocol.StateHolding):
 			return fmt.Sprintf("%s is %s, frozen %v %s", p, v.State, v.Frozen, v.FrozenBy)
 		case v.Degraded:
 			return fmt.Sprintf("%s is degraded", p)

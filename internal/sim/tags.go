@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -57,7 +57,7 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 	if p.limit.Hard && !p.noted {
 		p.limit.Hard = false // its windows are checked by the share alone, and a Processor receives a limit with its tags
 	}
-	p.noted, p.loss = true, consensus.Stop
+	p.noted, p.loss = true, protocol.Stop
 	t.quotas = t.quotas.WithDefaults(period(p.limit))
 	p.tags = t
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -13,7 +13,7 @@ import (
 // promises the bound. No process is cut off alone, and a store that was away stays until all have had the time to ask. Processes are still
 // stopped.
 func (p *plan) drawTogether(r *rand.Rand) {
-	if p.loss != consensus.Degrade || p.noted || r.IntN(2) == 0 {
+	if p.loss != protocol.Degrade || p.noted || r.IntN(2) == 0 {
 		return
 	}
 	p.together = true
@@ -49,7 +49,7 @@ func (w *world) alone(p *process) bool {
 
 // noteAlone records whether a process continues without the store, and checks its share: at most its last one, and at most an even part.
 func (w *world) noteAlone(p *process, local time.Duration, before driver.Share) {
-	if w.plan.loss != consensus.Degrade {
+	if w.plan.loss != protocol.Degrade {
 		return
 	}
 	v := p.proc.View(local)

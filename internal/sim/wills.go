@@ -3,14 +3,14 @@ package sim
 import (
 	"math/rand/v2"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
 // A place is where the processes of one ID leave their wills, one after the other, such as a locked file. A dying process releases it; a
 // stopped one does not. A cloned machine has a copy of it.
 type place struct {
 	holder *process // nil: nobody
-	consensus.Testament
+	protocol.Testament
 }
 
 // drawWills lets half of the runs keep wills.
@@ -79,7 +79,7 @@ func (w *world) copyPlace(p, q *process) {
 	if p.place == nil {
 		return
 	}
-	q.place = &place{holder: p.place.holder, Testament: consensus.Testament{Wills: p.place.Inherit(true)}}
+	q.place = &place{holder: p.place.holder, Testament: protocol.Testament{Wills: p.place.Inherit(true)}}
 	if q.place.holder == p {
 		q.place.holder = q
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -61,7 +61,7 @@ var willSchedules = []directed{
 		run: func(t *testing.T, w *world) {
 			a := w.join("a")
 			w.until(t, func() bool { return near(a, 100) })
-			late := a.proc.Request(a.clock.read(w.now), 1, consensus.Observation{Demand: driver.Whole})
+			late := a.proc.Request(a.clock.read(w.now), 1, protocol.Observation{Demand: driver.Whole})
 			w.kill(a)
 			b := w.joinAt("a", a.place)
 			w.until(t, func() bool { return near(b, 100) })

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -156,7 +156,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	w.limit = p.limit
 	w.limits = limits{
 		quotas: []quota{{never, perSecond(p.limit)}}, highest: perSecond(p.limit), burst: burst(p.limit) / perSecond(p.limit),
-		configured: map[string]float64{}, saved: map[driver.Version]consensus.Override{}, heldAt: map[heldLimit]time.Duration{},
+		configured: map[string]float64{}, saved: map[driver.Version]protocol.Override{}, heldAt: map[heldLimit]time.Duration{},
 	}
 	w.permits = permits{latest: never, held: map[reservation][]slot{}}
 	w.store = newStore(w)
@@ -219,9 +219,9 @@ func (w *world) tracef(format string, args ...any) {
 }
 
 // policy is the processors' policy.
-func (p *plan) policy() consensus.Policy {
+func (p *plan) policy() protocol.Policy {
 	if p.even {
-		return consensus.Even
+		return protocol.Even
 	}
-	return consensus.Fair
+	return protocol.Fair
 }

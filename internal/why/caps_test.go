@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -41,7 +42,7 @@ func cappedPool(t *testing.T, q throttle.Quotas, tags []string, look func(s why.
 	time.Sleep(20 * time.Second)
 	for range 40 {
 		time.Sleep(260 * time.Millisecond)
-		o, err := consensus.LoadOverview(t.Context(), s, "p")
+		o, err := protocol.LoadOverview(t.Context(), s, "p")
 		require.NoError(t, err)
 		look(why.Pool(&o, time.Now()))
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -226,7 +226,7 @@ func TestExplain(t *testing.T) {
 				"numathrottle quota clear acme --pool p", "quota", Held,
 		},
 		"cap of all others that was changed": {
-			with(only(limit.ReasonQuota, consensus.TagOthers, two), func(s *State) { s.Quotas = map[string]Order{consensus.TagOthers: {}} }),
+			with(only(limit.ReasonQuota, protocol.TagOthers, two), func(s *State) { s.Quotas = map[string]Order{protocol.TagOthers: {}} }),
 			"all other tags are held at their rate cap, a change; 2 callers wait: numathrottle quota clear --other --pool p", "quota", Held,
 		},
 		"cap": {
@@ -236,7 +236,7 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonQuota, "#0d5f3a9c21", sharing.Hold{Callers: 1, Longest: 90 * time.Second}),
 			"tag #0d5f3a9c21 is held at its rate cap; 1 caller waits, for 2 min", "quota", Held,
 		},
-		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their rate cap; 2 callers wait", "quota", Held},
+		"cap of all others": {only(limit.ReasonQuota, protocol.TagOthers, two), "all other tags are held at their rate cap; 2 callers wait", "quota", Held},
 		"blocked": {
 			only(limit.ReasonQuota, "acme", sharing.Hold{Callers: 2, Blocked: true}),
 			"acme is blocked by a total of 0; 2 callers wait", "quota", Broken,
@@ -245,7 +245,7 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonBudget, "acme", sharing.Hold{Callers: 2, Left: 13 * time.Hour}),
 			"acme has spent its budget until 2026-03-05 00:00 UTC; 2 callers wait", "budget", Held,
 		},
-		"budget of all others": {only(limit.ReasonBudget, consensus.TagOthers, sharing.Hold{}), "all other tags have spent their budget", "budget", Held},
+		"budget of all others": {only(limit.ReasonBudget, protocol.TagOthers, sharing.Hold{}), "all other tags have spent their budget", "budget", Held},
 		"names": {
 			only(limit.ReasonNames, "#0d5f3a9c21", two),
 			"more names of a pattern are in use than are told apart: tag #0d5f3a9c21 shares a quota with others; 2 callers wait", "names", Held,

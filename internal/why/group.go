@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -113,7 +113,7 @@ func (s *State) changed(tag string) (order, remedy string) {
 		return "", ""
 	}
 	of := argument(tag)
-	if tag == consensus.TagOthers {
+	if tag == protocol.TagOthers {
 		of = "--other"
 	}
 	return ", a change" + by(o.By) + until(o.Until, s.Now) + ",", s.inPool(": ", "quota clear "+of, "")
@@ -121,7 +121,7 @@ func (s *State) changed(tag string) (order, remedy string) {
 
 // verbs returns the words that follow the subject.
 func (g *group) verbs(many bool) (is, has, its string) {
-	if many || g.tag == consensus.TagOthers || len(g.tags) > 0 && g.tags[0] == allOthers {
+	if many || g.tag == protocol.TagOthers || len(g.tags) > 0 && g.tags[0] == allOthers {
 		return "are", "have", "their"
 	}
 	return "is", "has", "its"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -20,8 +20,8 @@ func TestALoweredTotalIsTheCause(t *testing.T) {
 		quotas := &throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {}}}
 		n := startNode(t, store, "a", throttle.Limit{Max: 1000, Per: time.Second}, quotas)
 		time.Sleep(20 * time.Second)
-		change := consensus.QuotaOrder{Until: time.Now().Add(time.Minute), By: "ann"}
-		require.NoError(t, consensus.SaveQuotaFor(t.Context(), store, "p", "acme", &throttle.Quota{Total: 5, Per: time.Minute}, change, false))
+		change := protocol.QuotaOrder{Until: time.Now().Add(time.Minute), By: "ann"}
+		require.NoError(t, protocol.SaveQuotaFor(t.Context(), store, "p", "acme", &throttle.Quota{Total: 5, Per: time.Minute}, change, false))
 		time.Sleep(5 * time.Second)
 		draw := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/duration"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
 // Pool returns the state of a pool as its record shows it to an observer.
-func Pool(o *consensus.Overview, now time.Time) State {
+func Pool(o *protocol.Overview, now time.Time) State {
 	s := State{
 		Pool: o.Pool, Now: now, Slots: o.Slots, Lowered: o.Lowered, Pauses: o.Pauses, Unreadable: o.Unreadable, Frozen: o.Frozen, FrozenBy: o.FrozenBy,
 		Unknown: o.Max == 0 && o.Slots == 0, // the note of another release, or of a pod without a limit
@@ -34,7 +34,7 @@ func Pool(o *consensus.Overview, now time.Time) State {
 	for i := range o.Settings {
 		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
 	}
-	s.Differing = consensus.Differing(o.Settings)
+	s.Differing = protocol.Differing(o.Settings)
 	for i := range o.Processors {
 		switch row := &o.Processors[i]; {
 		case row.Gone():
@@ -51,26 +51,26 @@ func Pool(o *consensus.Overview, now time.Time) State {
 }
 
 // orders returns the orders of changed quotas.
-func orders(c *consensus.QuotaChanges) map[string]Order {
+func orders(c *protocol.QuotaChanges) map[string]Order {
 	list := map[string]Order{}
 	for tag := range c.Tags {
 		list[tag] = Order{c.Orders[tag].By, c.Orders[tag].Until}
 	}
 	if c.Other != nil {
-		list[consensus.TagOthers] = Order{c.Orders[""].By, c.Orders[""].Until}
+		list[protocol.TagOthers] = Order{c.Orders[""].By, c.Orders[""].Until}
 	}
 	return list
 }
 
 // grantedPart is the part of the limit in force that it can grant in the long run: 1, or less for a hard limit.
-func grantedPart(o *consensus.Overview) float64 {
+func grantedPart(o *protocol.Overview) float64 {
 	if o.Granted <= 0 || o.Per <= 0 {
 		return 1
 	}
 	return min(o.Granted*o.Per.Seconds()/float64(o.Max), 1)
 }
 
-func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
+func pod(o *protocol.Overview, row *protocol.OverviewRow) Pod {
 	p := Pod{
 		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row) / grantedPart(o), Waiting: row.Waiting,
 		Reason: row.Throttled, Tag: row.Tag, Pattern: row.Pattern, Hold: row.Hold,
@@ -82,7 +82,7 @@ func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
 }
 
 // PartOf returns the fraction of the limit in force that a pod uses; 0 for a silent one. The pod reports its use of its configured limit.
-func PartOf(o *consensus.Overview, row *consensus.OverviewRow) float64 {
+func PartOf(o *protocol.Overview, row *protocol.OverviewRow) float64 {
 	switch {
 	case row.Overdue:
 		return 0

@@ -3,6 +3,7 @@ package why
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -36,7 +37,7 @@ func Process(v *consensus.View, own Own, now time.Time) State {
 	if v == nil {
 		s = own.alone(now)
 	} else {
-		o := v.Overview()
+		o := (*protocol.View)(v).Overview()
 		s = Pool(&o, now)
 		self.ID = v.ID
 		s.Failure, s.Remedy = FailureOf(v.LastError)
@@ -127,7 +128,7 @@ func (o *Own) tag() string {
 	case !o.Hold.OfTag:
 		return ""
 	case o.Hold.Tag == "":
-		return consensus.TagOthers
+		return protocol.TagOthers
 	}
 	return o.Hold.Tag
 }

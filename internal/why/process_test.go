@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -25,7 +26,7 @@ type node struct {
 	m  *consensus.Member
 }
 
-func startNode(t *testing.T, store consensus.Store, id string, l throttle.Limit, q *throttle.Quotas, more ...consensus.Option) *node {
+func startNode(t *testing.T, store driver.Store, id string, l throttle.Limit, q *throttle.Quotas, more ...consensus.Option) *node {
 	t.Helper()
 	m, err := consensus.Join(t.Context(), store, "p", append([]consensus.Option{
 		consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)),
@@ -51,9 +52,9 @@ func (n *node) says() Answer {
 }
 
 // seen is what an observer says of the pool.
-func seen(t *testing.T, store consensus.Store) Answer {
+func seen(t *testing.T, store driver.Store) Answer {
 	t.Helper()
-	o, err := consensus.LoadOverview(t.Context(), store, "p")
+	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	return Explain(Pool(&o, time.Now()))
 }
@@ -98,7 +99,7 @@ func TestOneSentence(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(3 * time.Second)
 		same(`^paused by b until [0-9:]+ UTC \(night\); 1[23] callers wait: numathrottle resume --pool p$`)
-		require.NoError(t, consensus.ClearPause(ctx, store, "p", ""))
+		require.NoError(t, protocol.ClearPause(ctx, store, "p", ""))
 		time.Sleep(3 * time.Second)
 		same(`^acme is held at its rate cap`)
 
@@ -106,7 +107,7 @@ func TestOneSentence(t *testing.T) {
 		b.begin(ctx, "beta", 40)
 		time.Sleep(10 * time.Second)
 		same(`^the limit of 400/s is used in full; [0-9]+ (of [0-9]+ )?callers wait`)
-		require.NoError(t, consensus.SaveOverride(ctx, store, "p", consensus.Override{Max: 200, By: "ann"}))
+		require.NoError(t, protocol.SaveOverride(ctx, store, "p", protocol.Override{Max: 200, By: "ann"}))
 		time.Sleep(10 * time.Second)
 		same(`^the limit of 200/s, an override by ann, is used in full; [0-9]+ (of [0-9]+ )?callers wait( for it)?: numathrottle limit clear --pool p$`)
 	})
@@ -116,7 +117,7 @@ var errAway = errors.New("dial tcp 10.0.0.1:6379: connect: connection refused")
 
 // A awayStore is a store that can be away.
 type awayStore struct {
-	consensus.Store
+	driver.Store
 
 	away atomic.Bool
 }
@@ -182,8 +183,8 @@ func TestALimitWithoutAPool(t *testing.T) {
 
 // A process that grants nothing says why it does not, whatever holds back the callers of others: what it is not ready for.
 func TestAProcessThatGrantsNothingSpeaksForItself(t *testing.T) {
-	v := consensus.View{Pool: "p", ID: "b", Roster: []consensus.RosterRow{
-		{ID: "a", Claim: consensus.Whole, Note: "1 0 400 1000000 0 0 w:12 u:1000 why:quota tag:acme h:12.3200..60000"}, {ID: "b"},
+	v := consensus.View{Pool: "p", ID: "b", Roster: []driver.RosterRow{
+		{ID: "a", Claim: driver.Whole, Note: "1 0 400 1000000 0 0 w:12 u:1000 why:quota tag:acme h:12.3200..60000"}, {ID: "b"},
 	}}
 	own := Own{
 		Max: 400, Per: time.Second, Lease: limit.Lease{Reason: limit.ReasonNoShare},

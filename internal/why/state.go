@@ -56,7 +56,7 @@ type Pod struct {
 	ID          string
 	Share, Used float64
 	// Waiting counts all its waiting callers. Reason says why a call would have to wait; empty: it would not. Tag is the tag whose quota or
-	// pause that is, and Pattern that of its quota, as in consensus.Standing.
+	// pause that is, and Pattern that of its quota, as in protocol.Standing.
 	Waiting int
 	Reason  limit.Reason
 	Tag     string

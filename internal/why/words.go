@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
 // plain quotes a name unless it can be printed anywhere.
@@ -37,7 +37,7 @@ func (p *Pod) tagName() string {
 	switch {
 	case p.Tag == "": // it was not reported
 		return "a tag"
-	case p.Tag == consensus.TagOthers:
+	case p.Tag == protocol.TagOthers:
 		return allOthers
 	case p.Pattern != "":
 		return "a tag of " + plain(p.Pattern)

@@ -12,8 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -56,7 +57,7 @@ func (s *provider) set(rate float64) (accepted, refused int) {
 }
 
 // calling joins a processor whose callers call a provider; bad: it is refused everything.
-func calling(t *testing.T, s consensus.Store, id string, l throttle.Limit, callers int, p *provider, bad bool) *node {
+func calling(t *testing.T, s driver.Store, id string, l throttle.Limit, callers int, p *provider, bad bool) *node {
 	t.Helper()
 	n := limited(t, s, id, l, 0)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -175,7 +176,7 @@ func requireBelow(t *testing.T, most float64, nodes ...*node) {
 }
 
 // fleet joins processors that call one provider.
-func fleet(t *testing.T, s consensus.Store, n int, l throttle.Limit, p *provider) (nodes []*node) {
+func fleet(t *testing.T, s driver.Store, n int, l throttle.Limit, p *provider) (nodes []*node) {
 	t.Helper()
 	for i := range n {
 		nodes = append(nodes, calling(t, s, fmt.Sprint("p", i), l, 4, p, false))
@@ -355,11 +356,11 @@ func TestAdaptiveNeverRaises(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		require.InDelta(t, 40, nodes[0].ceiling(), 5)
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 30}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 30}))
 		time.Sleep(5 * time.Second)
 		require.InDelta(t, 30, nodes[0].ceiling(), 1e-6, "what is reserved is no more than is allowed")
 		p.set(1000)
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 400}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 400}))
 		time.Sleep(time.Minute)
 		require.InDelta(t, 400, nodes[0].ceiling(), 1e-6)
 	})

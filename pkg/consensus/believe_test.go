@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -19,12 +20,12 @@ import (
 
 // A liar changes some answers of a store, and checks that every request is one that a store accepts.
 type liar struct {
-	consensus.Store
+	driver.Store
 
 	mu       sync.Mutex
 	sync     func(*driver.Answer)
 	reserve  func(*driver.Reserved)
-	load     func(docs *[]driver.Document, roster *[]consensus.RosterRow)
+	load     func(docs *[]driver.Document, roster *[]driver.RosterRow)
 	reserves int
 	refused  []error // requests that no store accepts
 	newest   uint64  // the highest revision that a request has reported
@@ -38,7 +39,7 @@ func (l *liar) lie(change func()) {
 
 func (l *liar) note(revision uint64, err error) {
 	l.newest = max(l.newest, revision)
-	if bad := (*consensus.RequestError)(nil); errors.As(err, &bad) {
+	if bad := (*driver.RequestError)(nil); errors.As(err, &bad) {
 		l.refused = append(l.refused, err)
 	}
 }
@@ -66,7 +67,7 @@ func (l *liar) Reserve(ctx context.Context, r driver.Reserve) (driver.Reserved, 
 	return res, err
 }
 
-func (l *liar) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
+func (l *liar) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	docs, roster, err := l.Store.Load(ctx, pool)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +129,7 @@ func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
 func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
 	for name, lie := range map[string]func(*driver.Answer){
 		"a share below 0":     func(a *driver.Answer) { a.Share = -1 },
-		"too large a share":   func(a *driver.Answer) { a.Share = consensus.Whole + 1 },
+		"too large a share":   func(a *driver.Answer) { a.Share = driver.Whole + 1 },
 		"status below":        func(a *driver.Answer) { a.Status = -1 },
 		"a far status":        func(a *driver.Answer) { a.Status = 99 },
 		"no lease":            func(a *driver.Answer) { a.Lease = 0 },
@@ -143,7 +144,7 @@ func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
 		"fewer than none":     func(a *driver.Answer) { a.Live = -1 },
 		"a pool size below 0": func(a *driver.Answer) { a.PoolSize = -1 },
 		"a claim below 0":     func(a *driver.Answer) { a.Roster[0].Claim = -1 },
-		"too large a demand":  func(a *driver.Answer) { a.Roster[0].Demand = consensus.Whole + 1 },
+		"too large a demand":  func(a *driver.Answer) { a.Roster[0].Demand = driver.Whole + 1 },
 		"a row of nobody":     func(a *driver.Answer) { a.Roster[0].ID = "" },
 		"an odd document": func(a *driver.Answer) {
 			a.Documents = []driver.Document{{Name: "A", Version: 1, Body: []byte("x")}}
@@ -186,26 +187,26 @@ func TestNothingOfAWrongRecordIsShown(t *testing.T) {
 	m, err := consensus.Join(t.Context(), s, "p", consensus.WithFailFast())
 	require.NoError(t, err)
 	defer func() { _ = m.Leave(t.Context()) }()
-	for name, lie := range map[string]func(*[]driver.Document, *[]consensus.RosterRow){
-		"a far version": func(d *[]driver.Document, _ *[]consensus.RosterRow) {
+	for name, lie := range map[string]func(*[]driver.Document, *[]driver.RosterRow){
+		"a far version": func(d *[]driver.Document, _ *[]driver.RosterRow) {
 			*d = []driver.Document{{Name: "limit", Version: math.MaxUint64, Body: []byte("x")}}
 		},
-		"an odd name": func(d *[]driver.Document, _ *[]consensus.RosterRow) {
+		"an odd name": func(d *[]driver.Document, _ *[]driver.RosterRow) {
 			*d = []driver.Document{{Name: "Ä", Version: 1, Body: []byte("x")}}
 		},
-		"no body": func(d *[]driver.Document, _ *[]consensus.RosterRow) {
+		"no body": func(d *[]driver.Document, _ *[]driver.RosterRow) {
 			*d = []driver.Document{{Name: "limit", Version: 1, Body: nil}}
 		},
-		"a claim below 0": func(_ *[]driver.Document, r *[]consensus.RosterRow) { (*r)[0].Claim = -1 },
-		"a far pool size": func(_ *[]driver.Document, r *[]consensus.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
+		"a claim below 0": func(_ *[]driver.Document, r *[]driver.RosterRow) { (*r)[0].Claim = -1 },
+		"a far pool size": func(_ *[]driver.Document, r *[]driver.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
 	} {
 		s.lie(func() { s.load = lie })
-		_, err := consensus.LoadOverview(t.Context(), s, "p")
+		_, err := protocol.LoadOverview(t.Context(), s, "p")
 		require.ErrorIs(t, err, driver.ErrWrongAnswer, name)
-		_, err = consensus.LoadOverride(t.Context(), s, "p")
+		_, err = protocol.LoadOverride(t.Context(), s, "p")
 		require.ErrorIs(t, err, driver.ErrWrongAnswer, name)
-		require.ErrorIs(t, consensus.SaveOverride(t.Context(), s, "p", consensus.Override{Max: 5, Per: time.Second}), driver.ErrWrongAnswer, name)
-		_, err = consensus.LoadPauses(t.Context(), s, "p")
+		require.ErrorIs(t, protocol.SaveOverride(t.Context(), s, "p", protocol.Override{Max: 5, Per: time.Second}), driver.ErrWrongAnswer, name)
+		_, err = protocol.LoadPauses(t.Context(), s, "p")
 		require.ErrorIs(t, err, driver.ErrWrongAnswer, name)
 	}
 }

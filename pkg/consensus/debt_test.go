@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A processor that owes tokens does not hand on a share that it has used ahead.
@@ -20,7 +20,7 @@ func TestLeaveWithDebt(t *testing.T) {
 	}{
 		{"none", 0, 0, interval + interval/5},
 		{"that is soon paid", 1000, 2 * time.Second, 2*time.Second + interval + interval/5},
-		{"that takes too long", 20_000, consensus.DefaultLease, consensus.Removal(consensus.DefaultLease) + 2*interval},
+		{"that takes too long", 20_000, driver.DefaultLease, driver.Removal(driver.DefaultLease) + 2*interval},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -35,7 +37,7 @@ func TestForgiveDebt(t *testing.T) {
 		owe(b)
 		time.Sleep(5 * time.Second)
 		require.Less(t, a.Status().Tokens, -10_000.0)
-		require.NoError(t, consensus.ForgiveDebt(ctx, store, "p", "a wrong number", "ann"))
+		require.NoError(t, protocol.ForgiveDebt(ctx, store, "p", "a wrong number", "ann"))
 		time.Sleep(5 * time.Second)
 		require.GreaterOrEqual(t, a.Status().Tokens, 0.0)
 		require.GreaterOrEqual(t, b.Status().Tokens, 0.0)
@@ -45,14 +47,14 @@ func TestForgiveDebt(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.Less(t, a.Status().Tokens, -10_000.0)
 		require.Less(t, c.Status().Tokens, -10_000.0, "it was forgiven before that")
-		require.NoError(t, consensus.ForgiveDebt(ctx, store, "p", "again", ""))
+		require.NoError(t, protocol.ForgiveDebt(ctx, store, "p", "again", ""))
 		time.Sleep(5 * time.Second)
 		for _, th := range []*throttle.Throttle{a, b, c} {
 			require.GreaterOrEqual(t, th.Status().Tokens, 0.0)
 			require.NoError(t, th.Close())
 		}
-		require.ErrorIs(t, consensus.ForgiveDebt(ctx, store, "none", "r", ""), consensus.ErrNoPool)
-		var bad *consensus.RequestError
-		require.ErrorAs(t, consensus.ForgiveDebt(ctx, store, "p", strings.Repeat("x", 129), ""), &bad)
+		require.ErrorIs(t, protocol.ForgiveDebt(ctx, store, "none", "r", ""), driver.ErrNoPool)
+		var bad *driver.RequestError
+		require.ErrorAs(t, protocol.ForgiveDebt(ctx, store, "p", strings.Repeat("x", 129), ""), &bad)
 	})
 }

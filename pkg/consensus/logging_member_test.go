@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -67,7 +68,7 @@ func TestASilentPodIsSeenAndItsRemovalLogged(t *testing.T) {
 		for _, n := range nodes {
 			v := n.m.View()
 			require.Equal(t, 1, v.Silent)
-			rows := v.Overview().Processors
+			rows := (*protocol.View)(&v).Overview().Processors
 			require.Len(t, rows, 3)
 			require.Equal(t, []bool{false, false, true}, []bool{rows[0].Overdue, rows[1].Overdue, rows[2].Overdue})
 			require.InDelta(t, 8, rows[2].Silent.Seconds(), 2.1)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -32,34 +33,28 @@ type Member struct {
 	done      chan struct{} // closed when the loop has ended
 	unwatched chan struct{} // closed when news is no longer watched
 
-	onSync []func(Synced)
+	onSync []func(took time.Duration, err error)
 
 	leave   sync.Once
 	judging sync.WaitGroup // pauses that the called service asked for
 
 	mu      sync.Mutex
-	p       *Processor
+	p       *protocol.Processor
 	holder  sharing.Holder
 	terms   sharing.Terms
-	pushed  Orders // to the holder, without what is new each time
+	pushed  protocol.Orders // to the holder, without what is new each time
 	receipt receiptBook
 	slots   reserver
 	lock    witnessLock
 	lastErr error
-	logbook logbook
+	logbook protocol.Logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
 	// request was sent, and when the request that the lease rests on was sent.
 	sentOffset, offset time.Duration
 	// What the holder had done when the newest request was sent, and when the last
 	// answered one was sent.
-	sentFlow, flow flowAt
-	recent         recentUse
-}
-
-// A flowAt is what a holder had done at a local time.
-type flowAt struct {
-	sharing.Usage
-	at time.Duration
+	sentFlow, flow protocol.FlowAt
+	recent         protocol.RecentUse
 }
 
 var _ sharing.Pool = (*Member)(nil)
@@ -76,13 +71,13 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		return nil, err
 	}
 	m := &Member{
-		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.log.With("pool", pool, "pod", o.cfg.ID), base: time.Now(),
+		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.Logger.With("pool", pool, "pod", o.Config.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
-		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, lock: witnessLock{witness: o.witness},
+		p: protocol.NewProcessor(o.Config, rand.Text()), slots: newReserver(), onSync: o.OnSync, lock: witnessLock{witness: o.Witness},
 	}
 	m.offset = m.wallOffset()
 	m.p.Configure(sharing.Terms{Spacing: driver.MinSpacing}) // until a limiter is attached: nothing for or against
-	if o.failFast {
+	if o.FailFast {
 		if err := m.syncFirst(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
 		}
@@ -102,9 +97,9 @@ func (m *Member) View() View {
 	defer m.mu.Unlock()
 	v := m.p.View(m.now())
 	v.LastError = m.lastErr
-	v.Paused = paused(m.p.pauses.inForce(m.now()), m.base)
+	v.Paused = m.p.PausesInForce(m.now(), m.base)
 	v.PauseMissing = slices.DeleteFunc(v.PauseMissing, func(id string) bool { return uint64(m.receipt.pushed[id]) >= v.Generation })
-	return v
+	return View(v)
 }
 
 // Attach connects the Throttle that uses the share. Call it once.
@@ -151,7 +146,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		m.giveUp(ctx)
 		free := m.payDebt(ctx)
 		m.mu.Lock()
-		unanswered := m.p.last.Seq == 0 && m.p.failures > 0
+		unanswered := m.p.NeverAnswered()
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
@@ -184,7 +179,7 @@ func (m *Member) payDebt(ctx context.Context) bool {
 	if debt <= 0 {
 		return true
 	}
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < debt+SyncTimeout(MinLease) || debt > Removal(MaxLease) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < debt+protocol.SyncTimeout(MinLease) || debt > driver.Removal(MaxLease) {
 		return false // it would take longer than the claim stays
 	}
 	select {
@@ -198,7 +193,7 @@ func (m *Member) payDebt(ctx context.Context) bool {
 // sendLeave notifies the store until it answers; just once if it has never answered.
 func (m *Member) sendLeave(ctx context.Context, req driver.Leave, once bool) error {
 	for {
-		attempt, cancel := context.WithTimeout(ctx, SyncTimeout(MinLease))
+		attempt, cancel := context.WithTimeout(ctx, protocol.SyncTimeout(MinLease))
 		err := m.store.Leave(attempt, req)
 		cancel()
 		if err == nil || once {
@@ -255,8 +250,8 @@ func (m *Member) run() {
 		case <-m.poke:
 			m.mu.Lock()
 			m.p.Poke(m.now())
-			if m.holder != nil && m.p.ceiling.law.Adapts {
-				m.p.heed(m.now(), m.holder.Report(0).Usage.Served)
+			if m.holder != nil && m.p.Adapts() {
+				m.p.Heed(m.now(), m.holder.Report(0).Usage.Served)
 			}
 			m.mu.Unlock()
 		case <-timer.C:
@@ -272,7 +267,7 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 	now := m.now()
 	// The wall clock runs while a machine is suspended, the monotonic one does not:
 	// the lease is older than it looks.
-	if drift := m.wallOffset() - m.offset; drift > m.p.lease/20 {
+	if drift := m.wallOffset() - m.offset; drift > m.p.Lease/20 {
 		m.p.Void(now)
 		m.offset += drift
 	}
@@ -299,7 +294,7 @@ const firstPatience = 2 * time.Second
 func (m *Member) syncFirst(ctx context.Context) error {
 	for {
 		err := m.sync(ctx)
-		if err == nil || ctx.Err() != nil || time.Since(m.base) >= firstPatience || !timedOut(err) {
+		if err == nil || ctx.Err() != nil || time.Since(m.base) >= firstPatience || !protocol.TimedOut(err) {
 			return err
 		}
 	}
@@ -318,7 +313,7 @@ func (m *Member) sync(ctx context.Context) error {
 	err = m.take(req, ans, err)
 	if !errors.Is(err, context.Canceled) {
 		for _, f := range m.onSync {
-			f(Synced{Took: took, Err: err})
+			f(took, err)
 		}
 	}
 	return err
@@ -351,24 +346,24 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sentOffset = m.wallOffset()
-	now, o := m.now(), Observation{Demand: Whole}
+	now, o := m.now(), protocol.Observation{Demand: driver.Whole}
 	if h := m.holder; h != nil {
 		tags := h.ReportTags(m.p.TagKeep())
-		asked := h.Report(2 * m.p.interval()) // so that the next answer comes within the span of the demand
+		asked := h.Report(2 * m.p.Interval()) // so that the next answer comes within the span of the demand
 		m.p.Yield(now, Share(asked.Demand), tags)
 		m.push()         // a lower share is in force before the store learns of it
 		r := h.Report(0) // after that: no call begins under the old share any more
-		m.sentFlow = flowAt{r.Usage, now}
-		o = Observation{
+		m.sentFlow = protocol.FlowAt{Usage: r.Usage, At: now}
+		o = protocol.Observation{
 			Demand: Share(asked.Demand), Needs: [2]Share{Share(asked.Needs[0]), Share(asked.Needs[1])}, InUse: Share(r.InUse), Served: r.Usage.Served,
 			Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag, Hold: asked.Hold,
 		}
-		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.at, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
-		o.Lately = m.recent.of(m.sentFlow, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
+		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.At, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
+		o.Lately = m.recent.Of(m.sentFlow, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), o)
 	m.push()
-	return req, SyncTimeout(m.p.lease)
+	return req, protocol.SyncTimeout(m.p.Lease)
 }
 
 // push gives the holder the orders in force that it does not have yet. m.mu is held.
@@ -393,7 +388,7 @@ func (m *Member) push() {
 	if d, ok := h.(sharing.Debtor); ok && o.Forgiven != last.Forgiven {
 		d.ForgiveDebt()
 	}
-	m.pushed = Orders{Pauses: o.Pauses, Lease: o.Lease, Forgiven: o.Forgiven}
+	m.pushed = protocol.Orders{Pauses: o.Pauses, Lease: o.Lease, Forgiven: o.Forgiven}
 }
 
 // now is the local monotonic time.
@@ -403,4 +398,20 @@ func (m *Member) now() time.Duration { return time.Since(m.base) }
 func (m *Member) wallOffset() time.Duration {
 	now := time.Now()
 	return now.Round(0).Sub(m.base.Round(0)) - now.Sub(m.base)
+}
+
+// report logs what an operator should know about a sync. m.mu is held.
+func (m *Member) report(err error) {
+	m.lastErr = err
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	now := m.p.Situation(m.now(), err)
+	lines := m.logbook.Observe(time.Now(), &now)
+	if m.log.Enabled(context.Background(), slog.LevelDebug) {
+		lines = append(lines, m.logbook.TagTargets(time.Now(), m.p.TagViews)...)
+	}
+	for _, l := range lines {
+		m.log.Log(context.Background(), l.Level, l.Message, l.Args...) //nolint:sloglint // the logbook picks from constants
+	}
 }

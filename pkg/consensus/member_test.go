@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -22,7 +23,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // A flaky is one processor's way to a store, which can be cut, made to hang or to take its time, and can change the answers.
 type flaky struct {
-	consensus.Store
+	driver.Store
 	cut, hang    atomic.Bool
 	syncs, takes atomic.Int64
 	lose         atomic.Int64 // so many answers
@@ -93,14 +94,14 @@ func (n *node) share() float64 { return n.m.View().Share.Fraction() }
 
 // start joins a processor to the pool. workers is the number of callers that
 // draw as fast as they can.
-func start(t *testing.T, store consensus.Store, id string, workers int, opts ...consensus.Option) *node {
+func start(t *testing.T, store driver.Store, id string, workers int, opts ...consensus.Option) *node {
 	t.Helper()
 	return limited(t, store, id, throttle.Limit{Max: 1000}, workers, opts...)
 }
 
 // limited joins a processor with a limit of its own to the pool, with callers that
 // draw as fast as they can.
-func limited(t *testing.T, store consensus.Store, id string, l throttle.Limit, workers int, opts ...consensus.Option) *node {
+func limited(t *testing.T, store driver.Store, id string, l throttle.Limit, workers int, opts ...consensus.Option) *node {
 	t.Helper()
 	n := &node{link: &flaky{Store: store}}
 	n.m, n.th = attach(t, n.link, id, l, opts...)
@@ -109,7 +110,7 @@ func limited(t *testing.T, store consensus.Store, id string, l throttle.Limit, w
 }
 
 // attach joins the pool through a link, and makes a limiter that draws on it.
-func attach(t *testing.T, link consensus.Store, id string, l throttle.Limit, opts ...consensus.Option) (*consensus.Member, *throttle.Throttle) {
+func attach(t *testing.T, link driver.Store, id string, l throttle.Limit, opts ...consensus.Option) (*consensus.Member, *throttle.Throttle) {
 	t.Helper()
 	opts = append([]consensus.Option{consensus.WithID(id), consensus.WithLogger(quiet)}, opts...)
 	m, err := consensus.Join(t.Context(), link, "pool", opts...)
@@ -155,7 +156,7 @@ func (n *node) work(t *testing.T, workers int) {
 }
 
 // pool starts n processors and gives them time to agree.
-func pool(t *testing.T, n, workers int, opts ...consensus.Option) (consensus.Store, []*node) {
+func pool(t *testing.T, n, workers int, opts ...consensus.Option) (driver.Store, []*node) {
 	t.Helper()
 	store := memstore.New()
 	nodes := make([]*node, n)
@@ -184,7 +185,7 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) time
 	return time.Since(began)
 }
 
-const interval = consensus.DefaultLease / 10
+const interval = driver.DefaultLease / 10
 
 func TestMemberAloneHasTheWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -251,10 +252,10 @@ func TestMemberDiesAndTheOthersUseItsShare(t *testing.T) {
 		_, nodes := pool(t, 4, 8, consensus.WithOnStoreLoss(consensus.Stop))
 		nodes[3].stop()
 		nodes[3].link.cut.Store(true)
-		limit := consensus.Removal(consensus.DefaultLease) + interval
+		limit := driver.Removal(driver.DefaultLease) + interval
 		took := within(t, limit, "the whole limit in use", func() bool { return sum(nodes[:3]) >= 0.99 })
 		t.Log("in use after", took)
-		require.GreaterOrEqual(t, took, consensus.DefaultLease, "while it may still draw its claim stays")
+		require.GreaterOrEqual(t, took, driver.DefaultLease, "while it may still draw its claim stays")
 		require.Zero(t, nodes[3].share())
 	})
 }
@@ -280,10 +281,10 @@ func TestStoreLost(t *testing.T) {
 			for _, n := range nodes {
 				n.link.cut.Store(true)
 			}
-			time.Sleep(consensus.DefaultLease)
+			time.Sleep(driver.DefaultLease)
 			for _, n := range nodes {
 				require.Zero(t, n.share())
-				require.Equal(t, consensus.StateLost, n.m.View().State)
+				require.Equal(t, string(protocol.StateLost), n.m.View().State)
 				require.ErrorIs(t, n.m.View().LastError, errCut)
 				th, throttled := n.th.Throttled()
 				require.True(t, throttled)
@@ -292,7 +293,7 @@ func TestStoreLost(t *testing.T) {
 			for _, n := range nodes {
 				n.link.cut.Store(false)
 			}
-			within(t, consensus.DefaultLease/2+500*time.Millisecond, "back in use", func() bool { return sum(nodes) >= 0.99 })
+			within(t, driver.DefaultLease/2+500*time.Millisecond, "back in use", func() bool { return sum(nodes) >= 0.99 })
 		})
 	})
 	t.Run("degrade", func(t *testing.T) {
@@ -301,7 +302,7 @@ func TestStoreLost(t *testing.T) {
 			for _, n := range nodes {
 				n.link.cut.Store(true)
 			}
-			time.Sleep(consensus.DefaultLease + time.Second)
+			time.Sleep(driver.DefaultLease + time.Second)
 			for _, n := range nodes {
 				require.InDelta(t, 0.5, n.share(), 0.03)
 				require.True(t, n.m.View().Degraded)
@@ -321,10 +322,10 @@ func TestStoreLost(t *testing.T) {
 			}
 			within(t, 3*time.Second, "nearly all of the limit on one", func() bool { return nodes[0].share() >= 0.9 })
 			nodes[0].link.cut.Store(true)
-			time.Sleep(consensus.DefaultLease + time.Second)
+			time.Sleep(driver.DefaultLease + time.Second)
 			require.True(t, nodes[0].m.View().Degraded)
 			require.InDelta(t, 1.0/8, nodes[0].share(), 1e-9, "an even part, and no more")
-			time.Sleep(consensus.Removal(consensus.DefaultLease))
+			time.Sleep(driver.Removal(driver.DefaultLease))
 			require.LessOrEqual(t, sum(nodes), 1+1.0/8)
 		})
 	})
@@ -332,7 +333,7 @@ func TestStoreLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, nodes := pool(t, 1, 1, consensus.WithOnStoreLoss(consensus.Stop))
 			nodes[0].link.hang.Store(true)
-			time.Sleep(consensus.DefaultLease)
+			time.Sleep(driver.DefaultLease)
 			require.Zero(t, nodes[0].share())
 			used := nodes[0].used.Load()
 			time.Sleep(time.Minute)
@@ -346,14 +347,14 @@ func TestNewerProcessOfOneIDWins(t *testing.T) {
 		store := memstore.New()
 		older := start(t, store, "same", 2)
 		time.Sleep(3 * time.Second)
-		require.Equal(t, consensus.Whole, older.m.View().Share)
+		require.Equal(t, driver.Whole, older.m.View().Share)
 		newer := start(t, store, "same", 2)
-		within(t, 2*interval, "the older is told", func() bool { return older.m.View().State == consensus.StateReplaced })
+		within(t, 2*interval, "the older is told", func() bool { return older.m.View().State == string(protocol.StateReplaced) })
 		require.Zero(t, older.share())
 		th, _ := older.th.Throttled()
 		require.Equal(t, throttle.ReasonReplaced, th.Reason)
 		used := older.used.Load()
-		within(t, consensus.Removal(consensus.DefaultLease)+interval, "the newer has it all", func() bool { return newer.share() == 1 })
+		within(t, driver.Removal(driver.DefaultLease)+interval, "the newer has it all", func() bool { return newer.share() == 1 })
 		require.Zero(t, older.share())
 		require.Equal(t, used, older.used.Load(), "it draws nothing")
 
@@ -388,7 +389,7 @@ func TestJoinFailFastHasPatience(t *testing.T) {
 		store.takes.Store(int64(time.Hour))
 		join := func() (*consensus.Member, time.Duration, error) {
 			began := time.Now()
-			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithLease(consensus.MinLease), consensus.WithFailFast())
+			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithLease(driver.MinLease), consensus.WithFailFast())
 			return m, time.Since(began), err
 		}
 		_, took, err := join()
@@ -416,7 +417,7 @@ func TestJoinRefusesBadOptions(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := consensus.Join(t.Context(), memstore.New(), c.pool, c.opts...)
-			var re *consensus.RequestError
+			var re *driver.RequestError
 			require.ErrorAs(t, err, &re)
 			require.ErrorContains(t, err, c.want)
 		})

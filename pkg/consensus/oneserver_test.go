@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -26,11 +25,11 @@ type server struct {
 
 func newServer() *server { return &server{rec: &driver.Record{}} }
 
-var _ consensus.Store = (*server)(nil)
+var _ driver.Store = (*server)(nil)
 
 func (s *server) at() driver.At {
 	now := time.Now().Add(s.skew).UnixMicro()
-	at := driver.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred, Longest: consensus.DefaultLease}
+	at := driver.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred, Longest: driver.DefaultLease}
 	if s.lives == 0 && !s.forgets {
 		at.Remembers = math.MaxInt64
 	}
@@ -57,7 +56,7 @@ func (s *server) Leave(ctx context.Context, l driver.Leave) error {
 	return ctx.Err()
 }
 
-func (s *server) Load(ctx context.Context, _ string) ([]driver.Document, []consensus.RosterRow, error) {
+func (s *server) Load(ctx context.Context, _ string) ([]driver.Document, []driver.RosterRow, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	docs, rows, err := s.rec.Load()
@@ -67,7 +66,7 @@ func (s *server) Load(ctx context.Context, _ string) ([]driver.Document, []conse
 	return docs, rows, err
 }
 
-func (s *server) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
+func (s *server) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if err := d.ValidateSave(pool); err != nil {
 		return 0, err
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -63,7 +65,7 @@ func TestOnSyncTellsOfEverySync(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		last := told.last()
 		require.ErrorIs(t, last.Err, context.DeadlineExceeded)
-		require.Equal(t, consensus.SyncTimeout(consensus.DefaultLease), last.Took)
+		require.Equal(t, protocol.SyncTimeout(driver.DefaultLease), last.Took)
 
 		before := len(told.all())
 		leaving, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -51,27 +52,27 @@ func TestOrdersLeaveTraces(t *testing.T) {
 		at := func(d time.Duration) time.Time { return time.Now().Add(d) }
 		end := func(d time.Duration) string { return at(d).UTC().Format(time.RFC3339) }
 		until := end(time.Minute)
-		require.NoError(t, consensus.SaveOverride(ctx, store, "pool", consensus.Override{Max: 30, Until: at(time.Minute), By: "ann", Reason: "a sale"}))
+		require.NoError(t, protocol.SaveOverride(ctx, store, "pool", protocol.Override{Max: 30, Until: at(time.Minute), By: "ann", Reason: "a sale"}))
 		logged(`"the pool's limit is overridden" pool=pool pod=`, "max=30 per=1s until="+until+` by=ann reason="a sale"`)
-		require.NoError(t, consensus.ClearOverride(ctx, store, "pool"))
+		require.NoError(t, protocol.ClearOverride(ctx, store, "pool"))
 		logged(`"the override of the pool's limit has ended"`)
 		until = end(time.Minute)
-		require.NoError(t, consensus.SavePause(ctx, store, "pool", limit.Paused{Tag: "acme", Until: at(time.Minute), By: "bob", Reason: "down"}))
+		require.NoError(t, protocol.SavePause(ctx, store, "pool", limit.Paused{Tag: "acme", Until: at(time.Minute), By: "bob", Reason: "down"}))
 		logged(`"the pool is paused"`, "tag=acme until="+until+" by=bob reason=down")
-		require.NoError(t, consensus.ClearPause(ctx, store, "pool", "acme"))
+		require.NoError(t, protocol.ClearPause(ctx, store, "pool", "acme"))
 		logged(`"a pause of the pool has ended"`)
 		until = end(30 * time.Second)
-		order := consensus.QuotaOrder{Until: at(30 * time.Second), By: "cy", Reason: "hog"}
-		require.NoError(t, consensus.SaveQuotaFor(ctx, store, "pool", "acme", &limit.Quota{Total: 5}, order, false))
+		order := protocol.QuotaOrder{Until: at(30 * time.Second), By: "cy", Reason: "hog"}
+		require.NoError(t, protocol.SaveQuotaFor(ctx, store, "pool", "acme", &limit.Quota{Total: 5}, order, false))
 		logged(`"a quota was changed"`, "total=5", "until="+until+" by=cy reason=hog")
-		changes, err := consensus.LoadQuotas(ctx, store, "pool")
+		changes, err := protocol.LoadQuotas(ctx, store, "pool")
 		require.NoError(t, err)
 		require.Equal(t, 1, changes.Len())
 		time.Sleep(30 * time.Second)
 		logged(`"the change of a quota has ended"`, "tag=acme by=cy reason=hog")
-		changes, err = consensus.LoadQuotas(ctx, store, "pool")
+		changes, err = protocol.LoadQuotas(ctx, store, "pool")
 		require.NoError(t, err)
 		require.Zero(t, changes.Len(), "it ends by itself, once for all")
-		require.Error(t, consensus.SaveQuotaFor(ctx, store, "pool", "acme", &limit.Quota{Total: 5}, consensus.QuotaOrder{Until: at(-1)}, false))
+		require.Error(t, protocol.SaveQuotaFor(ctx, store, "pool", "acme", &limit.Quota{Total: 5}, protocol.QuotaOrder{Until: at(-1)}, false))
 	})
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -17,17 +19,17 @@ func TestWhyAQuotaIsRefused(t *testing.T) {
 	m, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Leave(t.Context())) }()
-	require.Eventually(t, func() bool { _, err := consensus.LoadQuotas(t.Context(), store, "p"); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := protocol.LoadQuotas(t.Context(), store, "p"); return err == nil }, 10*time.Second, time.Millisecond)
 	for want, q := range map[string]throttle.Quota{
 		`consensus: quotas.tags.b.reserved is 90, allowed: at most total, which is 20`:      {Total: 20, Reserved: 90},
 		`consensus: quotas.tags.b.total is -1, allowed: 0 (blocked) to 1000000000, or none`: {Total: -1},
 	} {
-		err := consensus.SaveQuota(t.Context(), store, "p", "b", &q, false)
-		var refused *consensus.RequestError
+		err := protocol.SaveQuota(t.Context(), store, "p", "b", &q, false)
+		var refused *driver.RequestError
 		require.ErrorAs(t, err, &refused)
 		require.EqualError(t, err, want)
 		require.NotContains(t, err.Error(), "within its bounds")
 	}
-	err = consensus.SaveQuota(t.Context(), store, "p", "b", &throttle.Quota{Total: -1, Weight: -1}, false)
+	err = protocol.SaveQuota(t.Context(), store, "p", "b", &throttle.Quota{Total: -1, Weight: -1}, false)
 	require.ErrorContains(t, err, "weight", "all that is wrong")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -20,7 +21,7 @@ import (
 var thousand = throttle.Limit{Max: 1000}
 
 // busy starts n processors of one limit and gives them time to agree.
-func busy(t *testing.T, s consensus.Store, n int, l throttle.Limit) (nodes []*node) {
+func busy(t *testing.T, s driver.Store, n int, l throttle.Limit) (nodes []*node) {
 	t.Helper()
 	for i := range n {
 		nodes = append(nodes, limited(t, s, fmt.Sprint("p", i), l, 8))
@@ -58,18 +59,18 @@ func TestOverrideIsInForceWithinOneSync(t *testing.T) {
 		hundred := throttle.Limit{Max: 100}
 		nodes := busy(t, s, 4, hundred)
 		for _, c := range []struct {
-			o    consensus.Override
+			o    protocol.Override
 			want float64
 		}{
-			{consensus.Override{Max: 10}, 10},
-			{consensus.Override{Max: 1200, Per: time.Minute}, 20},
-			{consensus.Override{Max: 500, Per: time.Second}, 500},
-			{consensus.Override{Max: 6400}, 6400},
-			{consensus.Override{}, 100},
+			{protocol.Override{Max: 10}, 10},
+			{protocol.Override{Max: 1200, Per: time.Minute}, 20},
+			{protocol.Override{Max: 500, Per: time.Second}, 500},
+			{protocol.Override{Max: 6400}, 6400},
+			{protocol.Override{}, 100},
 		} {
-			require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", c.o))
+			require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", c.o))
 			requireCeiling(t, c.want, nodes...)
-			got, err := consensus.LoadOverride(t.Context(), s, "pool")
+			got, err := protocol.LoadOverride(t.Context(), s, "pool")
 			require.NoError(t, err)
 			require.Equal(t, c.o.Max, got.Max)
 			require.Equal(t, c.o.Max, nodes[0].m.View().Override.Max)
@@ -82,8 +83,8 @@ func TestOverrideIsInForceWithinOneSync(t *testing.T) {
 			require.GreaterOrEqual(t, float64(total), c.want*seconds*0.98)
 		}
 		n := limited(t, s, "late", hundred, 1)
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 2}))
-		require.NoError(t, consensus.ClearOverride(t.Context(), s, "pool"))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 2}))
+		require.NoError(t, protocol.ClearOverride(t.Context(), s, "pool"))
 		requireCeiling(t, 100, append(nodes, n)...)
 	})
 }
@@ -91,7 +92,7 @@ func TestOverrideIsInForceWithinOneSync(t *testing.T) {
 func TestNewProcessorKnowsTheOverrideFromItsFirstAnswer(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		busy(t, s, 2, thousand)
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 100}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 100}))
 		n := limited(t, s, "new", thousand, 1)
 		within(t, interval, "a share", func() bool { return n.share() > 0 })
 		require.InDelta(t, 100, n.ceiling(), 0)
@@ -101,33 +102,33 @@ func TestNewProcessorKnowsTheOverrideFromItsFirstAnswer(t *testing.T) {
 func TestInvalidOverrideIsRefusedWhenItIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		require.ErrorIs(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 1}), consensus.ErrNoPool)
+		require.ErrorIs(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 1}), driver.ErrNoPool)
 		nodes := busy(t, s, 1, thousand)
 		limited(t, s, "lower", throttle.Limit{Max: 600, Per: time.Minute}, 0)
 		time.Sleep(2 * time.Second)
 		for _, c := range []struct {
-			o    consensus.Override
+			o    protocol.Override
 			want []string
 		}{
-			{consensus.Override{Max: -1}, []string{"Max is -1", "0 (no override) to 1000000000"}},
-			{consensus.Override{Max: 1_000_000_001}, []string{"Max is 1000000001"}},
-			{consensus.Override{Max: 1, Per: time.Microsecond}, []string{"Per is 1µs", "1ms to 744h"}},
-			{consensus.Override{Max: 1, Per: time.Second + 1}, []string{"Per is 1.000000001s", "whole microseconds"}},
-			{consensus.Override{Max: 1_000_000_000, Per: time.Millisecond}, []string{"Max per 1ms is 1000000000", "1000000000 tokens per second"}},
-			{consensus.Override{Max: 641, Per: time.Second}, []string{"Max per 1s is 641", "at most 64 times 600 per 1m", `pod "lower"`}},
-			{consensus.Override{Max: 38_401}, []string{"Max per 1m is 38401", "at most 64 times 600"}},
+			{protocol.Override{Max: -1}, []string{"Max is -1", "0 (no override) to 1000000000"}},
+			{protocol.Override{Max: 1_000_000_001}, []string{"Max is 1000000001"}},
+			{protocol.Override{Max: 1, Per: time.Microsecond}, []string{"Per is 1µs", "1ms to 744h"}},
+			{protocol.Override{Max: 1, Per: time.Second + 1}, []string{"Per is 1.000000001s", "whole microseconds"}},
+			{protocol.Override{Max: 1_000_000_000, Per: time.Millisecond}, []string{"Max per 1ms is 1000000000", "1000000000 tokens per second"}},
+			{protocol.Override{Max: 641, Per: time.Second}, []string{"Max per 1s is 641", "at most 64 times 600 per 1m", `pod "lower"`}},
+			{protocol.Override{Max: 38_401}, []string{"Max per 1m is 38401", "at most 64 times 600"}},
 		} {
-			err := consensus.SaveOverride(t.Context(), s, "pool", c.o)
-			var re *consensus.RequestError
+			err := protocol.SaveOverride(t.Context(), s, "pool", c.o)
+			var re *driver.RequestError
 			require.ErrorAs(t, err, &re)
 			for _, want := range c.want {
 				require.ErrorContains(t, err, want)
 			}
 		}
-		got, err := consensus.LoadOverride(t.Context(), s, "pool")
+		got, err := protocol.LoadOverride(t.Context(), s, "pool")
 		require.NoError(t, err)
 		require.Zero(t, got, "nothing was saved")
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 38_400}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 38_400}))
 		requireCeiling(t, 640, nodes...)
 	})
 }
@@ -137,15 +138,15 @@ func TestHardLimitIsLoweredAndNotRaised(t *testing.T) {
 		s := newServer()
 		n := limited(t, s, "a", throttle.Limit{Max: 1000, Hard: true}, 1)
 		time.Sleep(2 * time.Second)
-		require.ErrorContains(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 1001}), "at most the hard limit 1000 per 1s")
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 500}))
+		require.ErrorContains(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 1001}), "at most the hard limit 1000 per 1s")
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 500}))
 		requireCeiling(t, 500, n)
 		require.NoError(t, n.th.Close())
 		time.Sleep(time.Minute)
 
 		soft := limited(t, s, "soft", thousand, 1)
 		time.Sleep(2 * time.Second)
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 2000}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 2000}))
 		hard := limited(t, s, "hard", throttle.Limit{Max: 1000, Hard: true}, 1)
 		requireCeiling(t, 2000, soft)
 		requireCeiling(t, 1000, hard)
@@ -157,10 +158,10 @@ func TestWipedStoreGetsTheOverrideBack(t *testing.T) {
 		t.Run(loss, func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {
 				nodes := busy(t, s, 2, thousand)
-				require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 300}))
+				require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 300}))
 				failOver := s.snapshot()
 				time.Sleep(2 * time.Second)
-				require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 100}))
+				require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 100}))
 				time.Sleep(2 * time.Second)
 				switch loss {
 				case "wiped":
@@ -172,7 +173,7 @@ func TestWipedStoreGetsTheOverrideBack(t *testing.T) {
 					nodes = append(nodes, limited(t, s, "c", thousand, 1)) // the first to come
 				}
 				within(t, 2*interval, "the override is on record", func() bool {
-					o, err := consensus.LoadOverride(context.Background(), s, "pool")
+					o, err := protocol.LoadOverride(context.Background(), s, "pool")
 					return err == nil && o.Max == 100
 				})
 				time.Sleep(2 * interval)
@@ -184,13 +185,13 @@ func TestWipedStoreGetsTheOverrideBack(t *testing.T) {
 
 // Whoever sets or clears a limit where nothing is known of the last one has the last word.
 func TestOverrideOfAnEmptyStoreStays(t *testing.T) {
-	for name, set := range map[string]consensus.Override{"another": {Max: 500}, "none": {}} {
+	for name, set := range map[string]protocol.Override{"another": {Max: 500}, "none": {}} {
 		want := float64(cmp.Or(set.Max, thousand.Max))
 		t.Run(name, func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {
 				nodes := busy(t, s, 2, thousand)
 				for _, n := range []int{100, 200, 300} {
-					require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: n}))
+					require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: n}))
 				}
 				requireCeiling(t, 300, nodes...)
 				for _, n := range nodes {
@@ -200,16 +201,16 @@ func TestOverrideOfAnEmptyStoreStays(t *testing.T) {
 				s.wipe()
 				late := limited(t, s, "late", thousand, 1)
 				time.Sleep(interval)
-				require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", set))
+				require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", set))
 				for _, n := range nodes {
 					n.link.cut.Store(false)
 				}
 				within(t, 10*time.Second, "all have it", func() bool {
 					return nodes[0].ceiling() == want && nodes[1].ceiling() == want && late.ceiling() == want
 				})
-				time.Sleep(consensus.DefaultLease)
+				time.Sleep(driver.DefaultLease)
 				requireCeiling(t, want, append(nodes, late)...)
-				o, err := consensus.LoadOverride(t.Context(), s, "pool")
+				o, err := protocol.LoadOverride(t.Context(), s, "pool")
 				require.NoError(t, err)
 				require.Equal(t, set.Max, o.Max)
 			})
@@ -226,15 +227,15 @@ func TestUnreadableOverrideRenewsNothing(t *testing.T) {
 			Name: "limit", Version: driver.NextVersion(0, 7), Body: []byte(`{"max":5,"shape":"round"}`),
 		})
 		require.NoError(t, err)
-		time.Sleep(consensus.DefaultLease / 2)
+		time.Sleep(driver.DefaultLease / 2)
 		require.Greater(t, nodes[0].share(), 0.0, "the share lasts as long as its lease")
-		time.Sleep(consensus.DefaultLease)
+		time.Sleep(driver.DefaultLease)
 		for _, n := range nodes {
 			require.Zero(t, n.share())
 			th, held := n.th.Throttled()
 			require.True(t, held)
 			require.Equal(t, throttle.ReasonUnreadable, th.Reason)
-			require.Equal(t, consensus.StateLost, n.m.View().State, "and is not degraded")
+			require.Equal(t, string(protocol.StateLost), n.m.View().State, "and is not degraded")
 		}
 		before := nodes[0].link.syncs.Load()
 		time.Sleep(10 * interval)
@@ -287,8 +288,8 @@ func TestLowestLimitOfADeadProcessor(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		requireCeiling(t, 100, a, b)
 		b.link.cut.Store(true)
-		took := within(t, consensus.Removal(consensus.DefaultLease)+2*interval, "the own limit", func() bool { return a.ceiling() == 1000 })
-		require.GreaterOrEqual(t, took, consensus.DefaultLease)
+		took := within(t, driver.Removal(driver.DefaultLease)+2*interval, "the own limit", func() bool { return a.ceiling() == 1000 })
+		require.GreaterOrEqual(t, took, driver.DefaultLease)
 	})
 }
 
@@ -319,7 +320,7 @@ func TestSlotsInUseAreNotGivenAway(t *testing.T) {
 		time.Sleep(10 * interval)
 		_, ok := b.TryAcquire(1)
 		require.False(t, ok, "all slots are in use")
-		require.LessOrEqual(t, m.View().Share, consensus.Share(1))
+		require.LessOrEqual(t, m.View().Share, driver.Share(1))
 		require.Equal(t, 5, a.Status().Slots, "a has given up half of them")
 		for i, p := range held {
 			p.Cancel()
@@ -346,11 +347,11 @@ func TestOverridesAtTheSameTime(t *testing.T) {
 		busy(t, s, 1, thousand)
 		done := make(chan error, 4)
 		for i := range cap(done) {
-			go func() { done <- consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 100 + i}) }()
+			go func() { done <- protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 100 + i}) }()
 		}
 		for range cap(done) {
 			err := <-done
-			var conflict *consensus.ConflictError
+			var conflict *driver.ConflictError
 			require.True(t, err == nil || errors.As(err, &conflict), "%v", err)
 		}
 	})
@@ -367,17 +368,17 @@ func TestOverrideOfAStrictLimit(t *testing.T) {
 		}
 		require.InDelta(t, 10, per(20), 0.1)
 
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 2}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 2}))
 		time.Sleep(interval + interval/10)
 		require.InDelta(t, 2, per(60), 0.1)
 
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 40}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 40}))
 		time.Sleep(interval + interval/10)
 		most := 8 * time.Second / 2 // what is reserved already, half a second apart
 		require.InDelta(t, 40*(60-most.Seconds()/2), 60*per(60), 40*most.Seconds()/2+40)
 		require.InDelta(t, 40, per(60), 0.4)
 
-		require.NoError(t, consensus.ClearOverride(t.Context(), s, "pool"))
+		require.NoError(t, protocol.ClearOverride(t.Context(), s, "pool"))
 		time.Sleep(interval + interval/10)
 		require.InDelta(t, 10, per(60), 0.2)
 	})

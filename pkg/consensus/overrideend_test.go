@@ -7,15 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // forAWhile saves an override that ends after d.
-func forAWhile(t *testing.T, s consensus.Store, tokens int, d time.Duration) {
+func forAWhile(t *testing.T, s driver.Store, tokens int, d time.Duration) {
 	t.Helper()
-	require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{
+	require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{
 		Max: tokens, Until: time.Now().Add(d), Reason: "a sale", By: "ann@desk",
 	}))
 }
@@ -25,7 +26,7 @@ func TestOverrideEndsByItself(t *testing.T) {
 		nodes := busy(t, s, 3, thousand)
 		forAWhile(t, s, 500, time.Minute)
 		requireCeiling(t, 500, nodes...)
-		o, err := consensus.LoadOverride(t.Context(), s, "pool")
+		o, err := protocol.LoadOverride(t.Context(), s, "pool")
 		require.NoError(t, err)
 		require.Equal(t, "a sale", o.Reason)
 		require.Equal(t, "ann@desk", o.By)
@@ -34,7 +35,7 @@ func TestOverrideEndsByItself(t *testing.T) {
 		requireCeiling(t, 500, nodes...)
 		time.Sleep(time.Second + 2*interval)
 		requireCeiling(t, 1000, nodes...)
-		o, err = consensus.LoadOverride(t.Context(), s, "pool")
+		o, err = protocol.LoadOverride(t.Context(), s, "pool")
 		require.NoError(t, err)
 		require.Zero(t, o, "it is cleared on record, too")
 	})
@@ -81,14 +82,14 @@ func TestOverrideWithAnEndIsChecked(t *testing.T) {
 		limited(t, s, "a", thousand, 8)
 		time.Sleep(3 * time.Second)
 		now := time.Now()
-		for want, o := range map[string]consensus.Override{
+		for want, o := range map[string]protocol.Override{
 			"Until of the override is in -1s":              {Max: 5, Until: now.Add(-time.Second)},
 			"allowed: the zero Time (until it is cleared)": {Max: 5, Until: now.Add(limit.MaxPause + time.Hour)},
 			`reason of the override is "a\nb"`:             {Max: 5, Reason: "a\nb"},
 			`author of the override is "a\x00"`:            {Max: 5, By: "a\x00"},
 		} {
-			err := consensus.SaveOverride(t.Context(), s, "pool", o)
-			var bad *consensus.RequestError
+			err := protocol.SaveOverride(t.Context(), s, "pool", o)
+			var bad *driver.RequestError
 			require.ErrorAs(t, err, &bad)
 			require.ErrorContains(t, err, want)
 		}

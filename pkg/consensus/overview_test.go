@@ -8,15 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-func overview(t *testing.T, s consensus.Store) consensus.Overview {
+func overview(t *testing.T, s driver.Store) protocol.Overview {
 	t.Helper()
-	o, err := consensus.LoadOverview(t.Context(), s, "pool")
+	o, err := protocol.LoadOverview(t.Context(), s, "pool")
 	require.NoError(t, err)
 	require.Equal(t, "pool", o.Pool)
 	return o
@@ -24,8 +25,8 @@ func overview(t *testing.T, s consensus.Store) consensus.Overview {
 
 func TestOverview(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		_, err := consensus.LoadOverview(t.Context(), s, "pool")
-		require.ErrorIs(t, err, consensus.ErrNoPool)
+		_, err := protocol.LoadOverview(t.Context(), s, "pool")
+		require.ErrorIs(t, err, driver.ErrNoPool)
 		limited(t, s, "a", throttle.Limit{Max: 600, Per: time.Minute}, 2)
 		hard := limited(t, s, "b", throttle.Limit{Max: 1000, Hard: true}, 0)
 		time.Sleep(10 * time.Second)
@@ -42,20 +43,20 @@ func TestOverview(t *testing.T) {
 		require.Equal(t, "b 1000 1s", b.ID+" "+spell(b.Max, b.Per))
 		require.True(t, b.Hard)
 		require.False(t, a.Hard)
-		require.Greater(t, a.Claim, consensus.Whole*9/10)
+		require.Greater(t, a.Claim, driver.Whole*9/10)
 		require.Greater(t, a.Demand, b.Demand)
 		require.Equal(t, 2, a.Waiting)
 		require.Equal(t, throttle.ReasonLimit, a.Throttled)
 		require.InDelta(t, 1, a.Used, 0.1)
-		require.Equal(t, consensus.Standing{Granted: 0.831693}, b.Standing, "it is idle")
-		require.Equal(t, "600 per 1m (a) counts; 1000 per 1s, hard (b)", consensus.Disagreement(o.Settings, false))
+		require.Equal(t, protocol.Standing{Granted: 0.831693}, b.Standing, "it is idle")
+		require.Equal(t, "600 per 1m (a) counts; 1000 per 1s, hard (b)", protocol.Disagreement(o.Settings, false))
 
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 300}))
+		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 300}))
 		hard.stop()
 		hard.link.cut.Store(true)
 		time.Sleep(5 * time.Second)
 		o = overview(t, s)
-		require.Equal(t, consensus.Override{Max: 300, Per: time.Minute}, o.Override)
+		require.Equal(t, protocol.Override{Max: 300, Per: time.Minute}, o.Override)
 		require.Equal(t, "300 1m0s", spell(o.Max, o.Per))
 		require.Less(t, o.Processors[0].Silent, 2*interval)
 		require.InDelta(t, 5, o.Processors[1].Silent.Seconds(), 2.1, "it was cut off")
@@ -84,7 +85,7 @@ func TestOverviewOfCallsInFlight(t *testing.T) {
 		require.Zero(t, o.Max)
 		require.Equal(t, 30, o.Processors[0].Slots)
 		require.InDelta(t, 0.1, o.Processors[0].Used, 0.001)
-		require.Equal(t, consensus.Standing{Slots: 20}, o.Processors[1].Standing)
+		require.Equal(t, protocol.Standing{Slots: 20}, o.Processors[1].Standing)
 		require.Len(t, o.Settings, 2)
 	})
 }
@@ -97,9 +98,9 @@ func TestOverviewOfAFreeze(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		o := overview(t, s)
 		require.NotEmpty(t, o.FrozenBy)
-		require.InDelta(t, consensus.Removal(consensus.MinLease).Seconds()-2, o.Frozen.Seconds(), 15)
+		require.InDelta(t, driver.Removal(driver.MinLease).Seconds()-2, o.Frozen.Seconds(), 15)
 		require.Positive(t, o.Frozen)
-		time.Sleep(consensus.Removal(consensus.MaxLease) + 5*time.Second)
+		time.Sleep(driver.Removal(driver.MaxLease) + 5*time.Second)
 		require.Zero(t, overview(t, s).Frozen)
 	})
 }

@@ -9,20 +9,11 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
-
-// A pauseCall is one call of Pause or Resume under way.
-type pauseCall struct {
-	stop     stop // a Resume uses only the tag
-	resume   bool
-	since    Version
-	made     []Version // pushed versions that contain this change
-	recorded Version   // version on record; 0: none yet
-	late     bool      // somebody has resumed since; the call changes nothing
-}
 
 // Pause stops the whole pool, or one tag of it; see throttle.Throttle.Pause. The holder of this
 // Member stops before any other processor is notified. Pause blocks until the store has answered
@@ -40,7 +31,7 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	if err != nil {
 		return limit.PauseReceipts{}, err
 	}
-	c.since = Version(s.Since)
+	c.Since = driver.Version(s.Since)
 	m.mu.Lock()
 	done, err := m.beginPause(c)
 	m.mu.Unlock()
@@ -49,7 +40,7 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	}
 	began := time.Now()
 	err = m.record(ctx, c)
-	if c.late {
+	if c.Late {
 		return m.receipts(c), nil
 	}
 	m.awaitReceipts(ctx, c, s.Wait-time.Since(began))
@@ -60,22 +51,22 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 }
 
 // newPause returns the call of a pause. The error is a *throttle.PauseError.
-func (m *Member) newPause(p limit.Paused) (*pauseCall, error) {
+func (m *Member) newPause(p limit.Paused) (*protocol.PauseCall, error) {
 	now := time.Now()
 	if err := p.Check(now); err != nil {
 		return nil, err
 	}
-	c := &pauseCall{stop: stop{tag: p.Tag, reason: p.Reason, by: m.author(), end: forever}}
+	c := &protocol.PauseCall{Stop: protocol.LocalPause{Tag: p.Tag, Reason: p.Reason, By: m.author(), End: protocol.Forever}}
 	if !p.Until.IsZero() {
 		left := time.Until(p.Until)
-		c.stop.end, c.stop.until = m.now()+left, now.Add(left).Round(0)
+		c.Stop.End, c.Stop.Until = m.now()+left, now.Add(left).Round(0)
 	}
 	return c, nil
 }
 
 // author is how this processor signs its pauses: its ID, or "" if that is not valid.
 func (m *Member) author() string {
-	by := m.p.cfg.ID
+	by := m.p.Cfg.ID
 	if (&limit.Paused{By: by}).Check(time.Time{}) != nil {
 		return ""
 	}
@@ -89,10 +80,10 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
+	c := &protocol.PauseCall{Stop: protocol.LocalPause{Tag: s.Tag}, Resume: true}
 	m.mu.Lock()
-	left := m.p.left()
-	m.p.pauses.forget(s.Tag)
+	left := m.p.Left()
+	m.p.Pauses.Forget(s.Tag)
 	m.mu.Unlock()
 	if left {
 		return limit.ErrClosed
@@ -104,11 +95,11 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 }
 
 // beginPause puts a pause in force here. If done is true, nobody needs to be notified. m.mu is held.
-func (m *Member) beginPause(c *pauseCall) (done bool, err error) {
-	if m.p.left() {
+func (m *Member) beginPause(c *protocol.PauseCall) (done bool, err error) {
+	if m.p.Left() {
 		return true, limit.ErrClosed
 	}
-	if done, err = m.p.beginPause(m.now(), c); err == nil && !done {
+	if done, err = m.p.BeginPause(m.now(), c); err == nil && !done {
 		m.push()
 	}
 	return done, err
@@ -119,7 +110,7 @@ func (m *Member) beginPause(c *pauseCall) (done bool, err error) {
 const notifyPatience = 25 * time.Millisecond
 
 // record pushes the change of a call and has the store record it, unless it is on record.
-func (m *Member) record(ctx context.Context, c *pauseCall) error {
+func (m *Member) record(ctx context.Context, c *protocol.PauseCall) error {
 	var notifying sync.WaitGroup
 	defer notifying.Wait()
 	asked := false
@@ -132,16 +123,16 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.p.pauses.release(c.stop.tag, err == nil)
+	m.p.Pauses.Release(c.Stop.Tag, err == nil)
 	m.push()
 	return err
 }
 
 // recordOnce is one attempt of record. asked reports whether the store was asked.
-func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
+func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *protocol.PauseCall) (asked bool, err error) {
 	m.mu.Lock()
-	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
-	pool, timeout := m.pool, SyncTimeout(m.p.lease)
+	doc, news, err := m.p.PauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
+	pool, timeout := m.pool, protocol.SyncTimeout(m.p.Lease)
 	if err != nil {
 		m.push() // a pause without room has ended here
 	}
@@ -150,15 +141,15 @@ func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *p
 		return false, err
 	}
 	decided := m.spread(ctx, notifying, c, news)
-	if c.recorded > 0 {
+	if c.Recorded > 0 {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err = m.save(ctx, pool, c, doc)
-	conflict := (*ConflictError)(nil)
+	conflict := (*driver.ConflictError)(nil)
 	again := errors.As(err, &conflict)
-	decided(!again && !c.late && (c.recorded == 0 || c.recorded == doc.Version))
+	decided(!again && !c.Late && (c.Recorded == 0 || c.Recorded == doc.Version))
 	return true, err
 }
 
@@ -166,12 +157,12 @@ func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *p
 // waits until it is known that nobody has resumed since, or for notifyPatience: the caller must
 // call decided. A Resume notifies nobody: a notification can only stop, and stopped processors
 // continue when they see the record.
-func (m *Member) spread(ctx context.Context, notifying *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
+func (m *Member) spread(ctx context.Context, notifying *sync.WaitGroup, c *protocol.PauseCall, news []byte) (decided func(good bool)) {
 	none := func(bool) {}
-	if c.resume {
+	if c.Resume {
 		return none
 	}
-	if c.since == 0 || c.recorded > 0 {
+	if c.Since == 0 || c.Recorded > 0 {
 		notifying.Go(func() { m.notify(ctx, news) })
 		return none
 	}
@@ -195,42 +186,31 @@ func (m *Member) spread(ctx context.Context, notifying *sync.WaitGroup, c *pause
 }
 
 // save saves a change. On a conflict it loads the recorded document instead.
-func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc driver.DocumentReport) error {
+func (m *Member) save(ctx context.Context, pool string, c *protocol.PauseCall, doc driver.DocumentReport) error {
 	_, err := m.store.Save(ctx, pool, doc)
 	if err == nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.p.recorded(m.now(), driver.Document{Name: doc.Name, Version: doc.Version, Body: doc.Body})
-		c.recorded = doc.Version
+		m.p.Recorded(m.now(), driver.Document{Name: doc.Name, Version: doc.Version, Body: doc.Body})
+		c.Recorded = doc.Version
 		m.push()
 		return nil
 	}
-	conflict := (*ConflictError)(nil)
+	conflict := (*driver.ConflictError)(nil)
 	var found driver.Document
 	if errors.As(err, &conflict) {
 		docs, _, lost := pooldoc.Load(ctx, m.store, pool)
 		if lost != nil {
 			return lost
 		}
-		found = pauseDoc.In(docs)
+		found = protocol.PauseDoc.In(docs)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	settled := m.p.refused(m.now(), c, found, conflict != nil)
+	settled := m.p.Refused(m.now(), c, found, conflict != nil)
 	m.push()
 	if settled {
 		return nil
 	}
 	return err
-}
-
-// PauseNotification returns the notification of a change of the document "pause", for Pusher.Push.
-// from identifies the process. It fails for a document that this release cannot read.
-func PauseNotification(from string, d *driver.DocumentReport) ([]byte, error) {
-	n, err := parsePauseList(d.Body)
-	if err != nil {
-		return nil, err
-	}
-	flash := notification{from: from, version: d.Version, pauses: &n}
-	return flash.encode()
 }

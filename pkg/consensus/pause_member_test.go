@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -149,12 +150,12 @@ func TestManyPauseAtOnce(t *testing.T) {
 }
 
 // pauseChanges counts the changes of the document.
-func pauseChanges(t *testing.T, s consensus.Store) int {
+func pauseChanges(t *testing.T, s driver.Store) int {
 	t.Helper()
 	return int(pauseDocument(t, s).Version >> 16)
 }
 
-func pauseDocument(t *testing.T, s consensus.Store) driver.Document {
+func pauseDocument(t *testing.T, s driver.Store) driver.Document {
 	t.Helper()
 	docs, _, err := s.Load(t.Context(), "pool")
 	require.NoError(t, err)
@@ -303,21 +304,21 @@ func TestOperatorsPause(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		ctx := t.Context()
 		pool := newPods(s)
-		require.ErrorIs(t, consensus.SavePause(ctx, s, "pool", throttle.Paused{}), consensus.ErrNoPool)
+		require.ErrorIs(t, protocol.SavePause(ctx, s, "pool", throttle.Paused{}), driver.ErrNoPool)
 		all := pool.start(t, 3)
-		none, err := consensus.LoadPauses(ctx, s, "pool")
+		none, err := protocol.LoadPauses(ctx, s, "pool")
 		require.NoError(t, err)
 		require.Empty(t, none)
 		store := &line{flaky: flaky{Store: s}, hub: pool.hub}
 		end := time.Now().Add(time.Hour).Truncate(time.Second)
-		require.NoError(t, consensus.SavePause(ctx, store, "pool", throttle.Paused{Until: end, Reason: "maintenance"}))
+		require.NoError(t, protocol.SavePause(ctx, store, "pool", throttle.Paused{Until: end, Reason: "maintenance"}))
 		synctest.Wait()
 		for _, p := range all {
 			require.True(t, p.paused(), "it is pushed")
 		}
-		require.NoError(t, consensus.SavePause(ctx, store, "pool", throttle.Paused{Until: end.Add(-time.Minute)}))
-		require.NoError(t, consensus.SavePause(ctx, store, "pool", throttle.Paused{Tag: "gpt"}))
-		list, err := consensus.LoadPauses(ctx, s, "pool")
+		require.NoError(t, protocol.SavePause(ctx, store, "pool", throttle.Paused{Until: end.Add(-time.Minute)}))
+		require.NoError(t, protocol.SavePause(ctx, store, "pool", throttle.Paused{Tag: "gpt"}))
+		list, err := protocol.LoadPauses(ctx, s, "pool")
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		require.True(t, end.Equal(list[0].Until))
@@ -332,12 +333,12 @@ func TestOperatorsPause(t *testing.T) {
 		for _, p := range all {
 			require.WithinDuration(t, end, p.end(t), 4*time.Second)
 		}
-		require.NoError(t, consensus.ClearPause(ctx, s, "pool", ""))
-		require.NoError(t, consensus.ClearPause(ctx, s, "pool", "another"))
+		require.NoError(t, protocol.ClearPause(ctx, s, "pool", ""))
+		require.NoError(t, protocol.ClearPause(ctx, s, "pool", "another"))
 		time.Sleep(4 * time.Second)
 		require.NotZero(t, granted(time.Second, all...))
-		require.ErrorContains(t, consensus.SavePause(ctx, s, "pool", throttle.Paused{Until: time.Now()}), "end of the pause")
-		require.ErrorContains(t, consensus.ClearPause(ctx, s, "pool", "\n"), "tag of the pause")
+		require.ErrorContains(t, protocol.SavePause(ctx, s, "pool", throttle.Paused{Until: time.Now()}), "end of the pause")
+		require.ErrorContains(t, protocol.ClearPause(ctx, s, "pool", "\n"), "tag of the pause")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -146,7 +147,7 @@ func TestWhoSendsNoReceiptLosesItsShare(t *testing.T) {
 		require.Equal(t, []string{"p2"}, r.Missing)
 		require.Equal(t, []string{"p2"}, all[0].m.View().PauseMissing)
 		require.NotZero(t, granted(time.Second, all[2]))
-		time.Sleep(consensus.DefaultLease - time.Since(began))
+		time.Sleep(driver.DefaultLease - time.Since(began))
 		requireStill(t, time.Minute, all...)
 		require.Empty(t, all[0].m.View().PauseMissing, "it is no longer live")
 		all[2].link.cut.Store(false)
@@ -166,12 +167,12 @@ func TestWhoIsCutOffGoesOnDegraded(t *testing.T) {
 		all[2].line.deaf.Store(true)
 		r := all[0].pause(t, time.Hour)
 		require.Equal(t, []string{"p2"}, r.Missing)
-		time.Sleep(2 * consensus.DefaultLease)
+		time.Sleep(2 * driver.DefaultLease)
 		require.True(t, all[2].th.Status().Lease.Degraded)
 		require.InDelta(t, 60*1000/3, granted(time.Minute, all[2]), 60*20, "its last share")
 		requireStill(t, time.Minute, all[:2]...)
 		all[2].link.cut.Store(false)
-		time.Sleep(consensus.DefaultLease*3/10 + interval) // it asks again after 0.3 leases at the latest
+		time.Sleep(driver.DefaultLease*3/10 + interval) // it asks again after 0.3 leases at the latest
 		require.True(t, all[2].paused())
 		requireStill(t, time.Minute, all...)
 	})
@@ -184,13 +185,13 @@ func TestUnreadablePauseRenewsNothing(t *testing.T) {
 		all := newPods(s).start(t, 2)
 		_, err := s.Save(t.Context(), "pool", driver.DocumentReport{Name: "pause", Version: 1 << 16, Body: []byte(`{"pauses":[],"of":"later"}`)})
 		require.NoError(t, err)
-		time.Sleep(consensus.DefaultLease + 2*interval)
+		time.Sleep(driver.DefaultLease + 2*interval)
 		requireStill(t, time.Minute, all...)
 		held, _ := all[0].th.Throttled()
 		require.Equal(t, throttle.ReasonUnreadable, held.Reason)
 		_, err = all[0].th.Pause(t.Context(), time.Time{}, "")
 		require.ErrorContains(t, err, "what is paused cannot be read")
-		_, err = consensus.LoadPauses(t.Context(), s, "pool")
+		_, err = protocol.LoadPauses(t.Context(), s, "pool")
 		require.ErrorContains(t, err, "holds no pauses")
 		_, err = s.Save(t.Context(), "pool", driver.DocumentReport{Name: "pause", Version: 2 << 16, Base: 1 << 16, Body: []byte(`{"pauses":[]}`)})
 		require.NoError(t, err)

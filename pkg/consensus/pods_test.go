@@ -42,7 +42,7 @@ func (l *line) Watch(ctx context.Context, pool string, heard func([]byte)) (func
 	})
 }
 
-func (l *line) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
+func (l *line) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if l.cut.Load() {
 		return 0, errCut
 	}
@@ -52,7 +52,7 @@ func (l *line) Save(ctx context.Context, pool string, d driver.DocumentReport) (
 	return l.flaky.Save(ctx, pool, d)
 }
 
-func (l *line) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
+func (l *line) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	if l.cut.Load() {
 		return nil, nil, errCut
 	}
@@ -68,14 +68,14 @@ type pod struct {
 
 // pods is a pool whose processors hear news.
 type pods struct {
-	store consensus.Store
+	store driver.Store
 	hub   *memstore.Store
 	limit throttle.Limit
 	tag   string // of the limiters that are made from now on
 	loss  consensus.StoreLoss
 }
 
-func newPods(s consensus.Store) *pods {
+func newPods(s driver.Store) *pods {
 	return &pods{store: s, hub: memstore.New(), limit: thousand, loss: consensus.Stop}
 }
 

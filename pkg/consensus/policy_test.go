@@ -10,13 +10,14 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // demands makes a roster from demands in percent.
-func demands(percent ...float64) []consensus.RosterRow {
-	rows := make([]consensus.RosterRow, len(percent))
+func demands(percent ...float64) []driver.RosterRow {
+	rows := make([]driver.RosterRow, len(percent))
 	for i, p := range percent {
-		rows[i] = consensus.RosterRow{ID: fmt.Sprintf("p%02d", i), Demand: consensus.Share(p / 100 * float64(consensus.Whole))}
+		rows[i] = driver.RosterRow{ID: fmt.Sprintf("p%02d", i), Demand: driver.Share(p / 100 * float64(driver.Whole))}
 	}
 	return rows
 }
@@ -50,25 +51,25 @@ func TestFair(t *testing.T) {
 func TestFairIsMaxMinFair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range testkit.Fewer(2000) {
-		rows := make([]consensus.RosterRow, 1+rng.IntN(40))
+		rows := make([]driver.RosterRow, 1+rng.IntN(40))
 		for i := range rows {
-			rows[i].Demand = consensus.Share(rng.Int64N(int64(consensus.Whole) + 1))
+			rows[i].Demand = driver.Share(rng.Int64N(int64(driver.Whole) + 1))
 			if rng.IntN(3) == 0 {
 				rows[i].Demand = 0
 			}
 		}
 		got := consensus.Fair(rows)
-		var sum consensus.Share
+		var sum driver.Share
 		for _, s := range got {
 			sum += s
 		}
-		n := consensus.Share(len(rows))
-		require.LessOrEqual(t, sum, consensus.Whole)
-		require.Greater(t, sum, consensus.Whole-2*n, "all of the limit is handed out")
+		n := driver.Share(len(rows))
+		require.LessOrEqual(t, sum, driver.Whole)
+		require.Greater(t, sum, driver.Whole-2*n, "all of the limit is handed out")
 		most := slices.Max(got)
 		for i, s := range got {
-			floor := consensus.Whole / 200 / n
-			if s < min(rows[i].Demand, consensus.Whole) || s < floor-1 {
+			floor := driver.Whole / 200 / n
+			if s < min(rows[i].Demand, driver.Whole) || s < floor-1 {
 				require.GreaterOrEqual(t, s, most-n, "processor %d lacks while another has more: %v of %v", i, got, rows)
 			}
 		}
@@ -76,6 +77,6 @@ func TestFairIsMaxMinFair(t *testing.T) {
 }
 
 func TestEven(t *testing.T) {
-	require.Equal(t, []consensus.Share{333333333, 333333333, 333333333}, consensus.Even(demands(0, 5, 100)))
+	require.Equal(t, []driver.Share{333333333, 333333333, 333333333}, consensus.Even(demands(0, 5, 100)))
 	require.Empty(t, consensus.Even(nil))
 }

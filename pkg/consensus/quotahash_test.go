@@ -6,8 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -15,14 +16,14 @@ import (
 func TestQuotaHashOf(t *testing.T) {
 	q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 30}}, Match: []throttle.QuotaPattern{{Tag: "free/*"}}}
 	limit := throttle.Limit{Max: 100, Per: time.Minute}
-	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "p", ID: "a"}, "1")
+	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	full := q.WithDefaults(limit.Per)
 	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &full})
-	told := consensus.QuotaHash(consensus.RosterRow{Busy: p.Request(0, 1, consensus.Observation{}).Busy})
+	told := protocol.QuotaHash(driver.RosterRow{Busy: p.Request(0, 1, protocol.Observation{}).Busy})
 	require.NotEmpty(t, told)
-	require.Equal(t, told, consensus.QuotaHashOf(q, limit.Per))
-	require.Equal(t, told, consensus.QuotaHashOf(full, limit.Per))
-	require.NotEqual(t, told, consensus.QuotaHashOf(q, time.Second), "of another period")
+	require.Equal(t, told, protocol.QuotaHashOf(q, limit.Per))
+	require.Equal(t, told, protocol.QuotaHashOf(full, limit.Per))
+	require.NotEqual(t, told, protocol.QuotaHashOf(q, time.Second), "of another period")
 	q.Other.Total = 5
-	require.NotEqual(t, told, consensus.QuotaHashOf(q, limit.Per))
+	require.NotEqual(t, told, protocol.QuotaHashOf(q, limit.Per))
 }

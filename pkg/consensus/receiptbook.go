@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 const (
-	// pushTimeout bounds one push, which is only a hint.
-	pushTimeout  = 500 * time.Millisecond
 	watchTimeout = 2 * time.Second
 	// watchAgain delays the next Watch after a failure, at first and at most.
 	watchAgain     = time.Second
@@ -25,8 +24,8 @@ const (
 
 // receiptBook holds what a Member knows of receipts beyond the roster. It is guarded by Member.mu.
 type receiptBook struct {
-	pushed map[string]Version // by ID
-	came   chan struct{}      // closed when one comes
+	pushed map[string]driver.Version // by ID
+	came   chan struct{}             // closed when one comes
 }
 
 // listen watches the store's channel for news until the Member leaves.
@@ -44,7 +43,7 @@ func (m *Member) listen(store driver.Pusher, pool string) {
 			stop()
 			return
 		}
-		if bad := (*RequestError)(nil); errors.Is(err, ErrNoPush) || errors.As(err, &bad) {
+		if bad := (*RequestError)(nil); errors.Is(err, driver.ErrNoPush) || errors.As(err, &bad) {
 			return
 		}
 		// A store that is away shows in the syncs.
@@ -75,25 +74,25 @@ func (m *Member) lifetime() (ctx context.Context, cancel context.CancelFunc) {
 
 // receive takes news.
 func (m *Member) receive(news []byte) {
-	n, err := parseNotification(news)
-	if err != nil || n.from == m.self {
+	n, err := protocol.ParseNotification(news)
+	if err != nil || n.From == m.self {
 		return // somebody else's, or of a later release
 	}
 	m.mu.Lock()
-	if m.p.left() {
+	if m.p.Left() {
 		m.mu.Unlock()
 		return
 	}
-	if n.pauses == nil {
-		m.noteReceipt(n.id, n.version)
+	if n.Pauses == nil {
+		m.noteReceipt(n.Id, n.Version)
 		m.mu.Unlock()
 		return
 	}
-	reply := notification{from: m.self, version: m.p.notified(m.now(), n), id: m.p.cfg.ID}
+	reply := protocol.Notification{From: m.self, Version: m.p.Notified(m.now(), n), Id: m.p.Cfg.ID}
 	m.push()
-	many := m.p.answer.Live > mostPushers
+	many := m.p.Answer.Live > mostPushers
 	m.mu.Unlock()
-	if text, err := reply.encode(); err == nil && reply.version > 0 && !many {
+	if text, err := reply.Encode(); err == nil && reply.Version > 0 && !many {
 		m.notify(context.Background(), text)
 	}
 }
@@ -101,30 +100,19 @@ func (m *Member) receive(news []byte) {
 // notify pushes a notification, if the store has a channel for them. A processor that misses it sees
 // the pause with the next sync.
 func (m *Member) notify(ctx context.Context, news []byte) {
-	if err := push(ctx, m.store, m.pool, news); err != nil && !errors.Is(err, ErrNoPush) {
+	if err := protocol.Push(ctx, m.store, m.pool, news); err != nil && !errors.Is(err, driver.ErrNoPush) {
 		m.log.Debug("news were not pushed", "error", err)
 	}
 }
 
-// push pushes a notification. The error is ErrNoPush for a store that cannot.
-func push(ctx context.Context, s Store, pool string, news []byte) error {
-	store, ok := s.(driver.Pusher)
-	if !ok {
-		return ErrNoPush
-	}
-	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
-	defer cancel()
-	return store.Push(ctx, pool, news)
-}
-
 // noteReceipt books a receipt that was pushed. m.mu is held.
-func (m *Member) noteReceipt(id string, v Version) {
+func (m *Member) noteReceipt(id string, v driver.Version) {
 	r := &m.receipt
 	if _, known := r.pushed[id]; !known && len(r.pushed) >= 2*mostPushers {
 		r.pushed = nil // mostly of processors that have gone
 	}
 	if r.pushed == nil {
-		r.pushed = map[string]Version{}
+		r.pushed = map[string]driver.Version{}
 	}
 	r.pushed[id] = max(v, r.pushed[id])
 	m.receiptsCame()
@@ -139,7 +127,7 @@ func (m *Member) receiptsCame() {
 }
 
 // awaitReceipts waits until every live processor has sent its receipt, or for so long.
-func (m *Member) awaitReceipts(ctx context.Context, c *pauseCall, wait time.Duration) {
+func (m *Member) awaitReceipts(ctx context.Context, c *protocol.PauseCall, wait time.Duration) {
 	if wait <= 0 {
 		return
 	}
@@ -169,38 +157,38 @@ func (m *Member) awaitReceipts(ctx context.Context, c *pauseCall, wait time.Dura
 }
 
 // answered sorts the live processors by whether their receipt for a call is in. m.mu is held.
-func (m *Member) answered(c *pauseCall) (answered, missing []string) {
-	holds := func(v Version) bool {
-		return v > 0 && (c.recorded > 0 && v >= c.recorded || slices.Contains(c.made, v))
+func (m *Member) answered(c *protocol.PauseCall) (answered, missing []string) {
+	holds := func(v driver.Version) bool {
+		return v > 0 && (c.Recorded > 0 && v >= c.Recorded || slices.Contains(c.Made, v))
 	}
 	self := false
-	for _, row := range m.p.answer.Roster {
+	for _, row := range m.p.Answer.Roster {
 		switch {
-		case row.ID == m.p.cfg.ID:
+		case row.ID == m.p.Cfg.ID:
 			self = true
 			answered = append(answered, row.ID)
-		case holds(noteIn(row.Note).paused) || holds(m.receipt.pushed[row.ID]):
+		case holds(protocol.NoteIn(row.Note).Paused) || holds(m.receipt.pushed[row.ID]):
 			answered = append(answered, row.ID)
 		default:
 			missing = append(missing, row.ID)
 		}
 	}
 	if !self {
-		answered = append(answered, m.p.cfg.ID)
+		answered = append(answered, m.p.Cfg.ID)
 		slices.Sort(answered)
 	}
 	return answered, missing
 }
 
 // receipts returns the result of a call.
-func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
+func (m *Member) receipts(c *protocol.PauseCall) (r limit.PauseReceipts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.Generation = uint64(m.p.pauses.version)
-	if len(c.made) > 0 {
+	r.Generation = uint64(m.p.Pauses.Version)
+	if len(c.Made) > 0 {
 		r.Answered, r.Missing = m.answered(c)
 	}
-	if end, ok := m.p.pauseEnd(m.now(), c.stop.tag); ok {
+	if end, ok := m.p.PauseEnd(m.now(), c.Stop.Tag); ok {
 		r.Until = m.base.Add(end)
 	}
 	return r

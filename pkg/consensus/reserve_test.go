@@ -22,7 +22,7 @@ import (
 // A tap is one processor's way to a store that is some time away, which can be cut and
 // writes down the slots that it brings.
 type tap struct {
-	consensus.Store
+	driver.Store
 	away time.Duration
 
 	mu       sync.Mutex
@@ -110,7 +110,7 @@ func (w *worker) forget() {
 	w.calls = nil
 }
 
-func work(t *testing.T, store consensus.Store, id string, l throttle.Limit, workers int, away time.Duration) *worker {
+func work(t *testing.T, store driver.Store, id string, l throttle.Limit, workers int, away time.Duration) *worker {
 	t.Helper()
 	w := &worker{link: &tap{Store: store, away: away}}
 	w.m, w.th = attach(t, w.link, id, l)
@@ -306,7 +306,7 @@ func TestReservedSlotsOutliveIssuing(t *testing.T) {
 		ws[0].forget()
 		time.Sleep(2 * time.Second)
 		require.Positive(t, ws[0].count())
-		within(t, 2*time.Minute, "a share", func() bool { return ws[0].m.View().Share == consensus.Whole })
+		within(t, 2*time.Minute, "a share", func() bool { return ws[0].m.View().Share == driver.Whole })
 		require.False(t, ws[0].m.View().Issuing)
 		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
 	})

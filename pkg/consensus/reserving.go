@@ -5,6 +5,7 @@ import (
 	"errors"
 	mathrand "math/rand/v2"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
@@ -56,11 +57,11 @@ func (m *Member) beginReserving() {
 
 func (m *Member) reserve(ctx context.Context, o sharing.Order) (sharing.Slots, error) {
 	m.mu.Lock()
-	if m.p.left() {
+	if m.p.Left() {
 		m.mu.Unlock()
 		return sharing.Slots{}, errLeft
 	}
-	ctx, cancel := context.WithTimeout(ctx, SyncTimeout(m.p.lease))
+	ctx, cancel := context.WithTimeout(ctx, protocol.SyncTimeout(m.p.Lease))
 	defer cancel()
 	sent := m.now()
 	req, o := m.p.Reserve(sent, o)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -77,7 +78,7 @@ func (h *tagHolder) quota(tag string) throttle.Quota {
 }
 
 // tagged joins a processor with quotas to a pool of 1000 tokens per second.
-func tagged(t *testing.T, store consensus.Store, id string, q throttle.Quotas) (*consensus.Member, *tagHolder) {
+func tagged(t *testing.T, store driver.Store, id string, q throttle.Quotas) (*consensus.Member, *tagHolder) {
 	t.Helper()
 	m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
 	require.NoError(t, err)
@@ -115,9 +116,9 @@ func TestMemberCarriesTags(t *testing.T) {
 		require.Len(t, v.Tags, 2)
 		require.Equal(t, "acme", v.Tags[1].Tag)
 		require.Zero(t, v.QuotaVersion)
-		require.Len(t, consensus.PlanTags(v.Roster, throttle.Quotas{}, 1000), 2)
-		require.Equal(t, consensus.QuotaHash(v.Roster[0]), consensus.QuotaHash(v.Roster[1]))
-		require.NotEmpty(t, consensus.QuotaHash(v.Roster[0]))
+		require.Len(t, protocol.PlanTags(v.Roster, throttle.Quotas{}, 1000), 2)
+		require.Equal(t, protocol.QuotaHash(v.Roster[0]), protocol.QuotaHash(v.Roster[1]))
+		require.NotEmpty(t, protocol.QuotaHash(v.Roster[0]))
 	})
 }
 
@@ -146,10 +147,10 @@ func TestQuotasThatDisagreeAreNamed(t *testing.T) {
 		a := join("a", &log, 30)
 		join("b", io.Discard, 30)
 		time.Sleep(30 * time.Second)
-		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Reserved: 5}, false))
+		require.NoError(t, protocol.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Reserved: 5}, false))
 		time.Sleep(5 * time.Second)
 		require.NotContains(t, logged(), "disagree")
-		require.Empty(t, consensus.Disagreement(overview(t, store).Settings, false))
+		require.Empty(t, protocol.Disagreement(overview(t, store).Settings, false))
 
 		join("c", io.Discard, 40)
 		time.Sleep(5 * time.Second)
@@ -157,9 +158,9 @@ func TestQuotasThatDisagreeAreNamed(t *testing.T) {
 		require.Len(t, settings, 2)
 		require.NotEmpty(t, settings[0].Quotas)
 		require.NotEqual(t, settings[0].Quotas, settings[1].Quotas)
-		text := consensus.Disagreement(settings, false)
-		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[0])+" (a, b)")
-		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[2])+" (c)")
+		text := protocol.Disagreement(settings, false)
+		require.Contains(t, text, "100 per 1s, quotas "+protocol.QuotaHash(a.View().Roster[0])+" (a, b)")
+		require.Contains(t, text, "100 per 1s, quotas "+protocol.QuotaHash(a.View().Roster[2])+" (c)")
 		require.Contains(t, logged(), "level=WARN msg=\"pods of the pool have settings that disagree\"")
 		require.Contains(t, logged(), text)
 	})
@@ -217,16 +218,16 @@ func TestQuotasChangeWhileTheyAreInUse(t *testing.T) {
 		_, far := tagged(t, store, "b", acmeQuotas)
 		time.Sleep(5 * time.Second)
 		require.Equal(t, 400, h.quota("acme").Total)
-		changes, err := consensus.LoadQuotas(ctx, store, "pool")
+		changes, err := protocol.LoadQuotas(ctx, store, "pool")
 		require.NoError(t, err)
 		require.Zero(t, changes)
 
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "acme", nil, false), "nothing to clear")
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "acme", nil, false), "nothing to clear")
 		half := throttle.Quota{Total: 200, Budgets: []throttle.Budget{{Amount: 5e6, Per: "day"}}}
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "acme", &half, false))
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "newcomer", &throttle.Quota{Total: 10, Per: time.Minute}, false))
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "", &throttle.Quota{Total: 50}, false))
-		changes, err = consensus.LoadQuotas(ctx, store, "pool")
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "acme", &half, false))
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "newcomer", &throttle.Quota{Total: 10, Per: time.Minute}, false))
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "", &throttle.Quota{Total: 50}, false))
+		changes, err = protocol.LoadQuotas(ctx, store, "pool")
 		require.NoError(t, err)
 		require.Equal(t, map[string]throttle.Quota{"acme": half, "newcomer": {Total: 10, Per: time.Minute}}, changes.Tags)
 		require.Equal(t, &throttle.Quota{Total: 50}, changes.Other)
@@ -245,12 +246,12 @@ func TestQuotasChangeWhileTheyAreInUse(t *testing.T) {
 		}
 
 		for _, tag := range []string{"acme", "newcomer", ""} {
-			require.NoError(t, consensus.SaveQuota(ctx, store, "pool", tag, nil, false))
+			require.NoError(t, protocol.SaveQuota(ctx, store, "pool", tag, nil, false))
 		}
 		time.Sleep(2 * interval)
 		require.Equal(t, 400, h.quota("acme").Total)
 		require.Zero(t, h.quota("newcomer").Total)
-		changes, err = consensus.LoadQuotas(ctx, store, "pool")
+		changes, err = protocol.LoadQuotas(ctx, store, "pool")
 		require.NoError(t, err)
 		require.Empty(t, changes.Tags)
 		require.Nil(t, changes.Other)
@@ -260,15 +261,15 @@ func TestQuotasChangeWhileTheyAreInUse(t *testing.T) {
 func TestSaveQuotaRefusesWhatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, ctx := memstore.New(), t.Context()
-		require.ErrorIs(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Total: 1}, false), consensus.ErrNoPool)
-		_, err := consensus.LoadQuotas(ctx, store, "pool")
-		require.ErrorIs(t, err, consensus.ErrNoPool)
+		require.ErrorIs(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Total: 1}, false), driver.ErrNoPool)
+		_, err := protocol.LoadQuotas(ctx, store, "pool")
+		require.ErrorIs(t, err, driver.ErrNoPool)
 		_, _ = tagged(t, store, "a", acmeQuotas)
 		time.Sleep(5 * time.Second)
 		refused := func(tag string, q throttle.Quota, field string) {
 			t.Helper()
-			err := consensus.SaveQuota(ctx, store, "pool", tag, &q, false)
-			bad := (*consensus.RequestError)(nil)
+			err := protocol.SaveQuota(ctx, store, "pool", tag, &q, false)
+			bad := (*driver.RequestError)(nil)
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, field, bad.Field, err)
 		}
@@ -276,19 +277,19 @@ func TestSaveQuotaRefusesWhatDoesNotFit(t *testing.T) {
 		refused("x", throttle.Quota{Total: 5, Reserved: 6}, "quotas.tags.x.reserved")
 		refused("x\x00", throttle.Quota{Total: 5}, "Tag")
 		refused("x", throttle.Quota{Reserved: 201}, "Reserved")
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 200}, false))
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 200}, false))
 		time.Sleep(2 * interval)
 		refused("y", throttle.Quota{Reserved: 1, Per: 100 * time.Millisecond}, "Reserved")
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 150}, false), "less than before")
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 900}, true), "forced")
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 150}, false), "less than before")
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 900}, true), "forced")
 
 		big := throttle.Quota{Reserved: 1, Total: 100_000_000, Burst: 1_000_000, Per: time.Hour, Weight: 7, Class: throttle.Batch, Hard: true}
 		for i := range 101 {
-			if err = consensus.SaveQuota(ctx, store, "pool", fmt.Sprint("tag", i), &big, true); err != nil {
+			if err = protocol.SaveQuota(ctx, store, "pool", fmt.Sprint("tag", i), &big, true); err != nil {
 				break
 			}
 		}
-		bad := (*consensus.RequestError)(nil)
+		bad := (*driver.RequestError)(nil)
 		require.ErrorAs(t, err, &bad, "a document has room for some only")
 		require.Equal(t, "Tag", bad.Field)
 	})
@@ -300,13 +301,13 @@ func TestSaveQuotaKnowsWhatWasSavedJustBefore(t *testing.T) {
 		store, ctx := memstore.New(), t.Context()
 		_, _ = tagged(t, store, "a", throttle.Quotas{})
 		time.Sleep(5 * time.Second)
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 600}, false))
-		bad := (*consensus.RequestError)(nil)
-		require.ErrorAs(t, consensus.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 500}, false), &bad)
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 600}, false))
+		bad := (*driver.RequestError)(nil)
+		require.ErrorAs(t, protocol.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 500}, false), &bad)
 		require.Equal(t, "Reserved", bad.Field)
-		require.ErrorAs(t, consensus.SaveQuota(ctx, store, "pool", "", &throttle.Quota{Reserved: 500}, false), &bad)
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 500}, false), "in its own place")
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 500}, false))
+		require.ErrorAs(t, protocol.SaveQuota(ctx, store, "pool", "", &throttle.Quota{Reserved: 500}, false), &bad)
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 500}, false), "in its own place")
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 500}, false))
 	})
 }
 
@@ -322,10 +323,10 @@ func TestSaveQuotaKnowsWhatAHardLimitGrants(t *testing.T) {
 		defer func() { require.NoError(t, th.Close()) }()
 		time.Sleep(5 * time.Second)
 		require.InDelta(t, 0.831693, overview(t, store).Processors[0].Granted, 1e-9, "rounded up")
-		err = consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 534}, false)
+		err = protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 534}, false)
 		require.ErrorContains(t, err, `allowed: at most 831.693, what the hard limit grants in the long run, of pod "a", unless it is forced`)
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 531}, false))
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 700}, true), "forced")
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 531}, false))
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 700}, true), "forced")
 	})
 }
 
@@ -337,7 +338,7 @@ func TestSaveQuotaAddsWhatIsConfigured(t *testing.T) {
 		_, _ = tagged(t, store, "a", configured)
 		time.Sleep(5 * time.Second)
 		save := func(tag string, reserved int) error {
-			return consensus.SaveQuota(ctx, store, "pool", tag, &throttle.Quota{Reserved: reserved}, false)
+			return protocol.SaveQuota(ctx, store, "pool", tag, &throttle.Quota{Reserved: reserved}, false)
 		}
 		reserved := func(known throttle.Quotas) float64 {
 			o := overview(t, store)
@@ -346,7 +347,7 @@ func TestSaveQuotaAddsWhatIsConfigured(t *testing.T) {
 			return rate
 		}
 		require.NoError(t, save("x", 300))
-		bad := (*consensus.RequestError)(nil)
+		bad := (*driver.RequestError)(nil)
 		require.ErrorAs(t, save("y", 300), &bad, "no processor knows of x")
 		require.Equal(t, "Reserved", bad.Field)
 		require.NoError(t, save("y", 50))
@@ -372,8 +373,8 @@ func TestAQuotaThatNobodyWouldUseIsRefused(t *testing.T) {
 		store := memstore.New()
 		start(t, store, "a", 1)
 		time.Sleep(5 * time.Second)
-		bad := (*consensus.RequestError)(nil)
-		require.ErrorAs(t, consensus.SaveQuota(t.Context(), store, "pool", "x", &throttle.Quota{Total: 1}, false), &bad)
+		bad := (*driver.RequestError)(nil)
+		require.ErrorAs(t, protocol.SaveQuota(t.Context(), store, "pool", "x", &throttle.Quota{Total: 1}, false), &bad)
 	})
 }
 
@@ -383,13 +384,13 @@ func TestAnUnreadableDocumentOfQuotasChangesNothing(t *testing.T) {
 		store, ctx := memstore.New(), t.Context()
 		m, h := tagged(t, store, "a", acmeQuotas)
 		time.Sleep(5 * time.Second)
-		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "acme", &throttle.Quota{Total: 150}, false))
+		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "acme", &throttle.Quota{Total: 150}, false))
 		time.Sleep(2 * interval)
 		known := m.View().QuotaVersion
 		for _, body := range []string{
 			`{"tags":{"acme":{"total":5,"colour":"red"}}}`, `{"tags":{"acme":{"total":-5}}}`, `{"x":1}`, `{}{}`, `[]`, `{"tags":{"":{"total":5}}}`,
 		} {
-			changes, err := consensus.LoadQuotas(ctx, store, "pool")
+			changes, err := protocol.LoadQuotas(ctx, store, "pool")
 			version := changes.Version
 			if err != nil {
 				docs, _, err := store.Load(ctx, "pool")
@@ -402,9 +403,9 @@ func TestAnUnreadableDocumentOfQuotasChangesNothing(t *testing.T) {
 			require.Error(t, m.View().QuotaError, body)
 			require.Equal(t, known, m.View().QuotaVersion)
 			require.Equal(t, 150, h.quota("acme").Total)
-			_, err = consensus.LoadQuotas(ctx, store, "pool")
+			_, err = protocol.LoadQuotas(ctx, store, "pool")
 			require.Error(t, err)
-			require.Error(t, consensus.SaveQuota(ctx, store, "pool", "acme", &throttle.Quota{Total: 1}, false))
+			require.Error(t, protocol.SaveQuota(ctx, store, "pool", "acme", &throttle.Quota{Total: 1}, false))
 		}
 	})
 }

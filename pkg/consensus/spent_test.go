@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
@@ -33,36 +33,36 @@ func TestLoadSpent(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	inDay := func(tokens int64) consensus.SpentWindow {
-		return consensus.SpentWindow{Start: day, End: day.Add(24 * time.Hour), Tokens: tokens}
+	inDay := func(tokens int64) protocol.SpentWindow {
+		return protocol.SpentWindow{Start: day, End: day.Add(24 * time.Hour), Tokens: tokens}
 	}
-	inHour := func(tokens int64) []consensus.SpentWindow {
-		return []consensus.SpentWindow{{Start: hour, End: hour.Add(time.Hour), Tokens: tokens}}
+	inHour := func(tokens int64) []protocol.SpentWindow {
+		return []protocol.SpentWindow{{Start: hour, End: hour.Add(time.Hour), Tokens: tokens}}
 	}
-	spent, err := consensus.LoadSpent(t.Context(), store, "p", []string{"zeta", "delta", "unused", "acme", "total", ""})
+	spent, err := protocol.LoadSpent(t.Context(), store, "p", []string{"zeta", "delta", "unused", "acme", "total", ""})
 	require.NoError(t, err)
-	require.Equal(t, []consensus.TagSpent{
-		{Tag: "acme", Key: tagname.Key("acme"), Windows: append([]consensus.SpentWindow{inDay(75)}, inHour(5)...)},
+	require.Equal(t, []protocol.TagSpent{
+		{Tag: "acme", Key: tagname.Key("acme"), Windows: append([]protocol.SpentWindow{inDay(75)}, inHour(5)...)},
 		{Tag: "delta", Key: tagname.Key("delta"), Windows: inHour(6)}, // whose key is above the next one's
 		{Tag: "zeta", Key: tagname.Key("zeta"), Windows: inHour(3)},
 		{Key: tagname.OtherKey, Windows: inHour(2)},
 		{Key: 5, Unnamed: true, Windows: inHour(4)},
-		{Key: 1<<64 - 1, Unnamed: true, Windows: []consensus.SpentWindow{inDay(71)}},
+		{Key: 1<<64 - 1, Unnamed: true, Windows: []protocol.SpentWindow{inDay(71)}},
 	}, spent)
-	spent, err = consensus.LoadSpent(t.Context(), store, "p", nil)
+	spent, err = protocol.LoadSpent(t.Context(), store, "p", nil)
 	require.NoError(t, err)
 	require.Len(t, spent, 6)
-	require.Equal(t, consensus.TagSpent{Key: tagname.OtherKey, Windows: inHour(2)}, spent[0], "this one is always known")
+	require.Equal(t, protocol.TagSpent{Key: tagname.OtherKey, Windows: inHour(2)}, spent[0], "this one is always known")
 }
 
 func TestLoadSpentFaults(t *testing.T) {
 	store := memstore.New()
-	_, err := consensus.LoadSpent(t.Context(), store, "p", nil)
-	require.ErrorIs(t, err, consensus.ErrNoPool)
+	_, err := protocol.LoadSpent(t.Context(), store, "p", nil)
+	require.ErrorIs(t, err, driver.ErrNoPool)
 	require.ErrorContains(t, err, `pool "p"`)
-	var bad *consensus.RequestError
-	_, err = consensus.LoadSpent(t.Context(), store, "", nil)
+	var bad *driver.RequestError
+	_, err = protocol.LoadSpent(t.Context(), store, "", nil)
 	require.ErrorAs(t, err, &bad)
-	_, err = consensus.LoadSpent(t.Context(), struct{ consensus.Store }{store}, "p", nil)
+	_, err = protocol.LoadSpent(t.Context(), struct{ driver.Store }{store}, "p", nil)
 	require.ErrorIs(t, err, driver.ErrNoTills)
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -23,8 +24,8 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 		}
 		p := newMatrixPool(t, 3, throttle.Limit{Max: 1000}, q)
 		time.Sleep(20 * time.Second)
-		overview := func() consensus.Overview {
-			o, err := consensus.LoadOverview(context.Background(), p.store, "pool")
+		overview := func() protocol.Overview {
+			o, err := protocol.LoadOverview(context.Background(), p.store, "pool")
 			require.NoError(t, err)
 			return o
 		}
@@ -37,13 +38,13 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 			}
 			return targets, by
 		}
-		planned := func() (use consensus.TagUse) {
-			var roster []consensus.RosterRow
+		planned := func() (use protocol.TagUse) {
+			var roster []driver.RosterRow
 			o := overview()
 			for i := range o.Processors {
 				roster = append(roster, o.Processors[i].RosterRow)
 			}
-			for _, u := range consensus.PlanTags(roster, q, 1000) {
+			for _, u := range protocol.PlanTags(roster, q, 1000) {
 				if u.Pattern {
 					use = u
 				}
@@ -51,7 +52,7 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 			return use
 		}
 
-		heldAtTotal := func(use consensus.TagUse) {
+		heldAtTotal := func(use protocol.TagUse) {
 			t.Helper()
 			require.Equal(t, "total", use.By)
 			// Of all names of the pattern, of which one is at its total. What is used is measured over two intervals, and tokens come in lots.
@@ -134,10 +135,10 @@ func TestTheTargetOfAPatternIsItsDemand(t *testing.T) {
 			p.open(p.pods[0], tag, 7.5, 1)
 		}
 		time.Sleep(30 * time.Second)
-		o, err := consensus.LoadOverview(context.Background(), p.store, "pool")
+		o, err := protocol.LoadOverview(context.Background(), p.store, "pool")
 		require.NoError(t, err)
-		roster := []consensus.RosterRow{o.Processors[0].RosterRow}
-		for _, u := range consensus.PlanTags(roster, q, 1000) {
+		roster := []driver.RosterRow{o.Processors[0].RosterRow}
+		for _, u := range protocol.PlanTags(roster, q, 1000) {
 			want := map[string]float64{"acme": 1000, "free/*": 15, "gold/*": 7.5}[u.Tag]
 			require.InDelta(t, want, u.Target, 2, u.Tag)
 			require.Equal(t, "demand", u.By)

@@ -10,8 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -73,7 +75,7 @@ func (p *matrixPool) start(state string, idle time.Duration) *throttle.Throttle 
 	at, before := &desk{}, &clerk{}
 	if state == "witness" {
 		*before = clerk{desk: at}
-		opts = append(opts, consensus.WithWitness(before))
+		opts = append(opts, protocol.WithWitness(before))
 	}
 	th := p.join(opts...)
 	if state == "busy" || state == "witness" {
@@ -88,7 +90,7 @@ func (p *matrixPool) start(state string, idle time.Duration) *throttle.Throttle 
 	time.Sleep(time.Second)
 	if state == "witness" {
 		before.Release(true)
-		opts[1] = consensus.WithWitness(&clerk{desk: at})
+		opts[1] = protocol.WithWitness(&clerk{desk: at})
 	}
 	return p.join(opts...)
 }
@@ -122,8 +124,8 @@ func TestMatrixOfRareCalls(t *testing.T) {
 		{2, "idle", time.Second, 5},
 		{2, "idle", 10 * time.Second, 1},
 		{2, "idle", 10 * time.Second, 20},
-		{4, "idle", consensus.DefaultLease, 1},
-		{4, "idle", consensus.DefaultLease, 5},
+		{4, "idle", driver.DefaultLease, 1},
+		{4, "idle", driver.DefaultLease, 5},
 		{2, "new", 0, 1},
 		{4, "new", 0, 5},
 		{2, "killed", time.Second, 1},

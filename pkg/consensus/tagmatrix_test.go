@@ -162,7 +162,7 @@ func (p *matrixPool) within(tag string) {
 	if q.Burst == 0 {
 		burst = max(1, u.rate/10)
 	}
-	interval := driver.Interval(consensus.DefaultLease, len(p.pods)).Seconds()
+	interval := driver.Interval(driver.DefaultLease, len(p.pods)).Seconds()
 	require.LessOrEqual(p.t, u.worst, u.rate*3.2*interval+burst+float64(u.largest), "%s used more than its total", tag)
 }
 
@@ -292,7 +292,7 @@ func TestMatrixNextToLargeCalls(t *testing.T) {
 					"acme": {Reserved: 150}, "a": {Total: 40}, "beta": {Total: 60}, "dash": {Reserved: 50}, "hog": {Class: throttle.Batch},
 				}})
 				for i := range 4 {
-					th := p.join(consensus.WithLease(consensus.MinLease))
+					th := p.join(consensus.WithLease(driver.MinLease))
 					p.closed(th, "hog", 10, 1)
 					switch i {
 					case 0:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -54,14 +54,14 @@ func TestLimitersGoByChangedQuotas(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		uses("acme", 400)
 		uses("newcomer", 600)
-		require.NoError(t, consensus.SaveQuota(t.Context(), p.store, "pool", "acme", &throttle.Quota{Total: 100}, false))
-		require.NoError(t, consensus.SaveQuota(t.Context(), p.store, "pool", "newcomer", &throttle.Quota{Total: 50}, false))
+		require.NoError(t, protocol.SaveQuota(t.Context(), p.store, "pool", "acme", &throttle.Quota{Total: 100}, false))
+		require.NoError(t, protocol.SaveQuota(t.Context(), p.store, "pool", "newcomer", &throttle.Quota{Total: 50}, false))
 		time.Sleep(5 * time.Second)
 		// Tokens of one interval may be used in the next, so a window of few seconds says little.
 		require.InDelta(t, 100, p.over(20*time.Second, "acme"), 8)
 		require.InDelta(t, 50, p.over(20*time.Second, "newcomer"), 4)
 		for _, tag := range []string{"acme", "newcomer"} {
-			require.NoError(t, consensus.SaveQuota(t.Context(), p.store, "pool", tag, nil, false))
+			require.NoError(t, protocol.SaveQuota(t.Context(), p.store, "pool", tag, nil, false))
 		}
 		time.Sleep(5 * time.Second)
 		uses("acme", 400)

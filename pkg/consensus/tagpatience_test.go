@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -57,7 +58,7 @@ func TestMatrixOfImpatientLargeCalls(t *testing.T) {
 					"acme": {Reserved: 150}, "a": {Total: 40}, "beta": {Total: 60}, "dash": {Reserved: 50}, "hog": {Class: throttle.Batch},
 				}})
 				for i, tags := range offers {
-					th := p.join(consensus.WithLease(consensus.MinLease))
+					th := p.join(consensus.WithLease(driver.MinLease))
 					p.links[i].takes.Store(int64(10 * time.Millisecond))
 					for tag, rate := range tags {
 						size, patience := 1, time.Second

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -75,7 +74,7 @@ func (c *crowd) most(tag string) time.Duration {
 	if total := c.quotas.Tags[tag].Total; total > 0 {
 		needs = max(needs, float64(own)/float64(total))
 	}
-	return time.Duration(needs*float64(time.Second)) + 2*driver.Interval(consensus.DefaultLease, c.pods)
+	return time.Duration(needs*float64(time.Second)) + 2*driver.Interval(driver.DefaultLease, c.pods)
 }
 
 // call makes the calls of a caller. After a refusal it waits as long as it is told, but for a second at most.
@@ -102,7 +101,7 @@ func TestRetryAfterIsNoMoreThanTheQueueNeeds(t *testing.T) {
 		c := newCrowd(rand.New(rand.NewPCG(seed, 1)))
 		synctest.Test(t, func(t *testing.T) {
 			p := newMatrixPool(t, c.pods, c.limit, c.quotas)
-			time.Sleep(2 * consensus.DefaultLease) // it was new, and frozen
+			time.Sleep(2 * driver.DefaultLease) // it was new, and frozen
 			worst := map[string]string{}
 			over := map[string]time.Duration{}
 			for _, of := range c.callers {

@@ -10,8 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -120,20 +121,20 @@ func tagOf(th *throttle.Throttle, tag string) throttle.TagStatus {
 }
 
 // use is what operators see of a tag of a limit of 1,000 per second.
-func (p *slowPool) use(t *testing.T, q throttle.Quotas, tag string) consensus.TagUse {
+func (p *slowPool) use(t *testing.T, q throttle.Quotas, tag string) protocol.TagUse {
 	t.Helper()
-	view, err := consensus.LoadOverview(t.Context(), p.store, "pool")
+	view, err := protocol.LoadOverview(t.Context(), p.store, "pool")
 	require.NoError(t, err)
-	var roster []consensus.RosterRow
+	var roster []driver.RosterRow
 	for i := range view.Processors {
 		roster = append(roster, view.Processors[i].RosterRow)
 	}
-	for _, u := range consensus.PlanTags(roster, q, 1000) {
+	for _, u := range protocol.PlanTags(roster, q, 1000) {
 		if u.Tag == tag {
 			return u
 		}
 	}
-	return consensus.TagUse{}
+	return protocol.TagUse{}
 }
 
 // limiting is how often in a minute operators are told once a second that the service limits a tag.

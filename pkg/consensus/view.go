@@ -3,13 +3,26 @@ package consensus
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+)
+
+// The parts of a View that operators change or read; package operate has the calls.
+type (
+	// A TagView is how a processor sees one of its own tags. Rates are in tokens per second.
+	TagView = protocol.TagView
+	// An Override replaces the configured limit of a whole pool.
+	Override = protocol.Override
+	// QuotaChanges are an operator's changes of the quotas of a pool.
+	QuotaChanges = protocol.QuotaChanges
 )
 
 // A View is how a processor sees its pool at one moment.
 type View struct {
 	Pool, ID, Incarnation string
-	State                 State
+	// State is "joining", "holding", "store_lost", "replaced" or "left".
+	State string
 	// Share is the share in force and Want the one that the policy asks for. LeaseLeft is how long the share is good for without another
 	// sync.
 	Share, Want Share
@@ -22,11 +35,11 @@ type View struct {
 	// of them reported, and Agreed is consensus: all report the same, and it is Live.
 	Live, PoolSize int
 	Agreed         bool
-	// Silent counts the live processors that should have synced by now; see OverviewRow.Overdue.
+	// Silent counts the live processors that should have synced by now.
 	Silent int
 	// Roster is the pool by rising ID, as of the last answer.
 	Roster []RosterRow
-	// TookOver says that a previous process under the same ID has died, and that its holdings were free at once; see Witness.
+	// TookOver says that a previous process under the same ID has died, and that its holdings were free at once.
 	TookOver bool
 	// Demand is the demand reported last.
 	Demand Share
@@ -36,7 +49,7 @@ type View struct {
 	Stretch         float64
 	// Frozen is how long no share can grow yet, and FrozenBy why.
 	Frozen   time.Duration
-	FrozenBy FreezeCause
+	FrozenBy driver.FreezeCause
 	// Failures counts the failed syncs since the last answer; LastError is the
 	// newest failure, nil once the store answers again.
 	Failures  int
@@ -57,7 +70,7 @@ type View struct {
 	// Tags are this processor's own tags by name; nil without quotas. QuotaVersion is the version of the pool's document that changes them,
 	// 0 if none does. Quotas are the changes. QuotaError is why a newer one cannot be read; the previous one stays in force.
 	Tags         []TagView
-	QuotaVersion Version
+	QuotaVersion driver.Version
 	Quotas       QuotaChanges
 	QuotaError   error
 	// Unreadable names the documents of the pool that this processor cannot read; see Overview.Unreadable.
@@ -65,41 +78,3 @@ type View struct {
 	// Revision is the newest revision of the record seen.
 	Revision uint64
 }
-
-// View returns the processor's view at now. It shares no memory with p.
-func (p *Processor) View(now time.Duration) View {
-	p.Tick(now)
-	v := View{
-		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, State: p.state,
-		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.isIssuing(now),
-		Live: p.answer.Live, PoolSize: p.answer.PoolSize, Agreed: p.answer.Agreed,
-		Roster:   append([]RosterRow(nil), p.answer.Roster...),
-		TookOver: p.takeover.done, Demand: p.demand, Lease: p.lease, Interval: p.interval(), Stretch: p.load.stretch(),
-		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
-		Failures: p.failures, Revision: p.revision,
-		Ceiling: p.ceiling.tokens(&p.core, now, 0), Override: p.ceiling.override,
-		Tags: p.tagViews(), QuotaVersion: p.tags.changesVersion(), Quotas: p.tags.changes, QuotaError: p.tags.unreadable,
-	}
-	docs := Overview{Documents: p.docs.All()}
-	docs.readDocuments()
-	v.Unreadable = docs.Unreadable
-	v.Adapted, v.Cuts, _ = p.ceiling.adapted(p.clock.logical(now))
-	if p.held > 0 {
-		v.LeaseLeft = p.until - now
-	}
-	k := &p.pauses
-	v.Generation = uint64(k.version)
-	for i, row := range p.answer.Roster {
-		if overdue(&row, len(p.answer.Roster)) {
-			v.Silent++
-		}
-		if row.ID != p.cfg.ID && p.notes[i].paused < k.version {
-			v.PauseMissing = append(v.PauseMissing, row.ID)
-		}
-	}
-	return v
-}
-
-// Until is the local time at which the share in force ends, if nothing comes
-// before; Tick is due then. It is in the past when there is none.
-func (p *Processor) Until() time.Duration { return p.until }

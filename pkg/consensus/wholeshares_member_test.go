@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -36,11 +37,11 @@ func TestSlotsOfADeadProcessorReturn(t *testing.T) {
 		require.True(t, ok)
 		_, b := holdsSlots(t, s, "b")
 		link.cut.Store(true)
-		took := within(t, consensus.Removal(consensus.DefaultLease)+3*interval, "all slots for b", func() bool {
+		took := within(t, driver.Removal(driver.DefaultLease)+3*interval, "all slots for b", func() bool {
 			b.TryAcquire(1)
 			return b.Status().InUse == 10
 		})
-		require.Greater(t, took, consensus.DefaultLease, "a may draw on them till then")
+		require.Greater(t, took, driver.DefaultLease, "a may draw on them till then")
 	})
 }
 
@@ -49,8 +50,8 @@ func TestSlotsOfADeadProcessorReturn(t *testing.T) {
 func TestSlotsInUseOutliveAnOutage(t *testing.T) {
 	// The store misses a processor from its last sync before the outage to its first one after it.
 	const outage = 12 * time.Second
-	require.Greater(t, outage, consensus.DefaultLease)
-	require.Less(t, outage+2*(interval+interval/5), consensus.Removal(consensus.DefaultLease))
+	require.Greater(t, outage, driver.DefaultLease)
+	require.Less(t, outage+2*(interval+interval/5), driver.Removal(driver.DefaultLease))
 	for _, kind := range []string{"cut off", "wiped"} {
 		t.Run(kind, func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -52,7 +52,7 @@ func TestNoWindowExceedsTheOverrides(t *testing.T) {
 					time.Sleep(step)
 					if rng.IntN(400) == 0 && time.Since(changed) > 2*interval {
 						next := float64(50 + rng.IntN(3000))
-						require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: int(next)}))
+						require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: int(next)}))
 						limits, changed, most = append(limits, next), time.Now(), max(most, next)
 					}
 					if rng.IntN(500) == 0 {

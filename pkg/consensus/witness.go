@@ -1,31 +1,13 @@
 package consensus
 
-// A Witness keeps a Testament, and so proves to a processor that earlier ones under its ID are dead.
-// A Member calls its methods one at a time, before each request and when it leaves, and with no lock
-// held. None may block for long; a Witness that cannot do its work says so by itself, once, and does
-// nothing from then on.
-type Witness interface {
-	// Inherit tries to get hold of the Testament, and returns the wills found there when it did.
-	// held is false when another process holds it: Inherit is called again then.
-	Inherit() (wills []Will, held bool)
-	// Settled says that the store knows of the deaths that Inherit has returned.
-	Settled()
-	// Write stores the will of this process, which holds the Testament.
-	Write(own Will)
-	// Release gives the Testament up: this process uses nothing any more. keep leaves its will
-	// there, because the store was not notified, and nothing is owed.
-	Release(keep bool)
-}
-
-// WithWitness lets the member take over at once the holdings of processes under its ID that w proves
-// to be dead, and leaves its own to its successor. Defaults to none: a claim then stays for a
-// removal time. Not for a limit on calls in flight: those of a dead process may go on.
-func WithWitness(w Witness) Option { return func(o *options) { o.witness = w } }
+import (
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+)
 
 // A witnessLock is a Member's state of its Witness. Only the goroutine that syncs uses it, and Leave after
 // that has ended.
 type witnessLock struct {
-	witness Witness // nil: none
+	witness protocol.Witness // nil: none
 	held    bool
 	settled bool
 }
@@ -36,7 +18,7 @@ func (m *Member) inherit() {
 	if h.witness == nil || h.settled {
 		return
 	}
-	var wills []Will
+	var wills []protocol.Will
 	if !h.held {
 		if wills, h.held = h.witness.Inherit(); !h.held {
 			return
@@ -44,7 +26,7 @@ func (m *Member) inherit() {
 	}
 	m.mu.Lock()
 	h.settled = m.p.Inherit(m.now(), wills)
-	tookOver := m.p.takeover.done
+	tookOver := m.p.Takeover.Done
 	m.mu.Unlock()
 	if !h.settled {
 		return
@@ -63,7 +45,7 @@ func (m *Member) writeWill() {
 	m.mu.Lock()
 	holder := m.holder
 	m.mu.Unlock()
-	will := Will{}
+	will := protocol.Will{}
 	if holder != nil {
 		will.Owes = holder.Report(0).Debt
 	}

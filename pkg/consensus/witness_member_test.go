@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -21,20 +23,20 @@ import (
 type desk struct {
 	mu sync.Mutex // several processes use it
 
-	consensus.Testament
+	protocol.Testament
 	holder *clerk
 }
 
 type clerk struct {
 	desk      *desk
-	inherited []consensus.Will
+	inherited []protocol.Will
 	settled   bool
 	written   int
 	kept      bool
 	released  int
 }
 
-func (c *clerk) Inherit() ([]consensus.Will, bool) {
+func (c *clerk) Inherit() ([]protocol.Will, bool) {
 	c.desk.mu.Lock()
 	defer c.desk.mu.Unlock()
 	if c.desk.holder != nil && c.desk.holder != c {
@@ -47,7 +49,7 @@ func (c *clerk) Inherit() ([]consensus.Will, bool) {
 
 func (c *clerk) Settled() { c.inherited, c.settled = nil, true }
 
-func (c *clerk) Write(own consensus.Will) {
+func (c *clerk) Write(own protocol.Will) {
 	c.desk.mu.Lock()
 	defer c.desk.mu.Unlock()
 	if c.desk.holder != c {
@@ -77,7 +79,7 @@ func TestAMemberTakesOver(t *testing.T) {
 		at := &desk{}
 		join := func() (*consensus.Member, *clerk, *flaky, *throttle.Throttle, *bytes.Buffer) {
 			c, s, log := &clerk{desk: at}, &flaky{Store: store}, &bytes.Buffer{}
-			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID("pod"), consensus.WithWitness(c),
+			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID("pod"), protocol.WithWitness(c),
 				consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 			require.NoError(t, err)
 			th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m))
@@ -89,7 +91,7 @@ func TestAMemberTakesOver(t *testing.T) {
 		a, first, silent, _, log := join()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		require.Equal(t, consensus.Whole, a.View().Share)
+		require.Equal(t, driver.Whole, a.View().Share)
 		require.Greater(t, first.written, 2, "before each request")
 		require.True(t, first.settled)
 		require.NotContains(t, log.String(), told)
@@ -101,7 +103,7 @@ func TestAMemberTakesOver(t *testing.T) {
 		b, second, _, _, log := join()
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, consensus.Whole, b.View().Share)
+		require.Equal(t, driver.Whole, b.View().Share)
 		require.True(t, b.View().TookOver)
 		require.True(t, second.settled)
 		time.Sleep(5 * time.Second)
@@ -136,7 +138,7 @@ func TestOneWithDebtLeavesNothing(t *testing.T) {
 		store := memstore.New()
 		defer store.Close()
 		c := &clerk{desk: &desk{}}
-		m, err := consensus.Join(t.Context(), store, "pool", consensus.WithWitness(c))
+		m, err := consensus.Join(t.Context(), store, "pool", protocol.WithWitness(c))
 		require.NoError(t, err)
 		th, err := throttle.New(throttle.Limit{Max: 10}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -87,7 +88,7 @@ func TestOverrideOfAnInFlightLimitIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = f.Close() }()
 		time.Sleep(2 * time.Second)
-		err = consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 5})
+		err = protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 5})
 		require.ErrorContains(t, err, "calls in flight, and only a limit of tokens can be overridden")
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -174,19 +174,19 @@ func operate(t *testing.T, c Config, a, b *throttle.Throttle) {
 	store, err := Store(t.Context(), c)
 	require.NoError(t, err)
 	defer store.Close()
-	require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "by hand"}))
+	require.NoError(t, protocol.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "by hand"}))
 	for _, th := range []*throttle.Throttle{a, b} {
 		eventually(t, func() bool { return th.Status().Paused != nil }, "the pause")
 	}
-	_, err = consensus.LoadPauses(t.Context(), store, "p")
+	_, err = protocol.LoadPauses(t.Context(), store, "p")
 	require.NoError(t, err)
-	require.NoError(t, consensus.ClearPause(t.Context(), store, "p", ""))
-	require.NoError(t, consensus.SaveOverride(t.Context(), store, "p", consensus.Override{Max: 500, Per: time.Second}))
-	o, err := consensus.LoadOverview(t.Context(), store, "p")
+	require.NoError(t, protocol.ClearPause(t.Context(), store, "p", ""))
+	require.NoError(t, protocol.SaveOverride(t.Context(), store, "p", protocol.Override{Max: 500, Per: time.Second}))
+	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Equal(t, 500, o.Max)
 	eventually(t, func() bool { return ceiling(a) == 500 }, "the override")
-	require.NoError(t, consensus.ClearOverride(t.Context(), store, "p"))
+	require.NoError(t, protocol.ClearOverride(t.Context(), store, "p"))
 	for _, th := range []*throttle.Throttle{a, b} {
 		eventually(t, func() bool { return th.Status().Paused == nil }, "the end of the pause")
 	}

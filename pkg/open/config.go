@@ -11,7 +11,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/incarnation"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -171,7 +172,7 @@ func defaultStateDir() string {
 
 // witness returns the proof that previous processes are dead, or nil if there can be none. Calls in flight of a dead process may go on, so
 // a limit on calls in flight has no such proof and waits.
-func (c Config) witness(kind config.Kind) consensus.Witness {
+func (c Config) witness(kind config.Kind) protocol.Witness {
 	dir := cmp.Or(c.StateDir, defaultStateDir())
 	if shared := kind == config.NATS || kind.IsRedis(); !shared || c.Limit.Max == 0 || dir == noStateDir {
 		return nil
@@ -219,7 +220,7 @@ func (c Config) Effective() Config {
 	c = c.withEnvironment()
 	c.Store = cmp.Or(c.Store, config.DefaultStore)
 	c.StateDir = cmp.Or(c.StateDir, defaultStateDir())
-	c.Lease = cmp.Or(c.Lease, consensus.DefaultLease)
+	c.Lease = cmp.Or(c.Lease, driver.DefaultLease)
 	c.Policy = cmp.Or(c.Policy, PolicyFair)
 	c.OnStoreLoss = c.onStoreLoss()
 	if th, err := throttle.New(c.Limit); err == nil {

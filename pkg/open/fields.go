@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -118,7 +118,7 @@ var storeFields = []field{
 }
 
 func leaseField() field {
-	f := config.DurationField("lease", consensus.MinLease, consensus.MaxLease, "`10s`",
+	f := config.DurationField("lease", driver.MinLease, driver.MaxLease, "`10s`",
 		"How long a share is good for without the store; the first pod of a pool settles it", func(c *Config) *time.Duration { return &c.Lease }).Like("5s")
 	f.Allowed = "a duration in whole milliseconds, `3s` to `10s`"
 	f.Range = func(c *Config) bool { return c.Lease%time.Millisecond == 0 }

@@ -19,7 +19,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // replacing has the ways in which a file is replaced.
@@ -76,7 +76,7 @@ func TestFilesOfStoresAreFollowed(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 					defer cancel()
 					_, _, last = store.Load(ctx, "p")
-					return errors.Is(last, consensus.ErrNoPool)
+					return errors.Is(last, driver.ErrNoPool)
 				}
 				eventually(t, serves, "the first file")
 

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
@@ -73,7 +72,7 @@ func FuzzLoad(f *testing.F) {
 		require.NoError(t, err)
 		require.NoError(t, limiter.Close())
 		req := driver.Request{
-			Pool: cmp.Or(c.Pool, "p"), ID: cmp.Or(c.ID, "i"), Incarnation: "1", Seq: 1, Lease: max(c.Lease, consensus.MinLease),
+			Pool: cmp.Or(c.Pool, "p"), ID: cmp.Or(c.ID, "i"), Incarnation: "1", Seq: 1, Lease: max(c.Lease, driver.MinLease),
 			Report: driver.Report{},
 		}
 		require.NoError(t, req.Validate(), "a pool and an ID that every store takes")

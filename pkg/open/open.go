@@ -11,7 +11,9 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -106,7 +108,7 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 		}
 		opts := m.syncs()
 		if w := c.witness(store.Kind); w != nil {
-			opts = append(opts, consensus.WithWitness(w))
+			opts = append(opts, protocol.WithWitness(w))
 		}
 		if j.member, err = c.join(ctx, b, opts); err != nil {
 			m.close(ctx)
@@ -123,7 +125,7 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 }
 
 // backend returns the store of the URL. It does not wait for a server. Close closes its connection.
-func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (consensus.Store, error) {
+func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (driver.Store, error) {
 	if store.Kind == config.Memory {
 		return openMemory(store.Name), nil
 	}
@@ -145,7 +147,7 @@ func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, [
 }
 
 // join makes this process a processor of the pool.
-func (c Config) join(ctx context.Context, store consensus.Store, opts []consensus.Option) (*consensus.Member, error) {
+func (c Config) join(ctx context.Context, store driver.Store, opts []consensus.Option) (*consensus.Member, error) {
 	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger.With("store", config.ShowStore(c.Store))))
 	if c.Lease > 0 {
 		opts = append(opts, consensus.WithLease(c.Lease))

@@ -8,16 +8,16 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Store returns the store of c without joining a pool, to inspect or change pools from outside: consensus.LoadOverview,
-// consensus.SaveOverride. It needs a store that processes share, Redis or NATS, and uses only that, its credentials and Logger from c. It
+// Store returns the store of c without joining a pool, to inspect or change pools from outside: protocol.LoadOverview,
+// protocol.SaveOverride. It needs a store that processes share, Redis or NATS, and uses only that, its credentials and Logger from c. It
 // does not wait for the server: the first call does. Errors of the store's methods show no secret. The store is safe for concurrent use.
 // Close it after the last use.
 //
 // The error has a line for every fault of the configuration and its files, as that of Validate.
-func Store(_ context.Context, c Config) (consensus.Store, error) {
+func Store(_ context.Context, c Config) (driver.Store, error) {
 	c = c.withEnvironment()
 	c.Store = cmp.Or(c.Store, config.DefaultStore)
 	store, faults := c.check()

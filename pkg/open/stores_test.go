@@ -13,13 +13,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // shortLease keeps the freeze of a new pool to 4.5 s.
-const shortLease = consensus.MinLease
+const shortLease = driver.MinLease
 
 // short is a configuration with the shortest lease there is.
 func short(store, id string) Config {
@@ -87,8 +88,8 @@ func TestRealStores(t *testing.T) {
 func testShare(t *testing.T, with func(id string) Config) {
 	store, err := Store(t.Context(), with("cli"))
 	require.NoError(t, err)
-	_, err = consensus.LoadOverview(t.Context(), store, "share")
-	require.ErrorIs(t, err, consensus.ErrNoPool)
+	_, err = protocol.LoadOverview(t.Context(), store, "share")
+	require.ErrorIs(t, err, driver.ErrNoPool)
 	a, b := mustOpen(t, with("a")), mustOpen(t, with("b"))
 	require.Equal(t, throttle.ReasonFrozen, reason(a), "the pool is new to the store")
 
@@ -96,7 +97,7 @@ func testShare(t *testing.T, with func(id string) Config) {
 		eventually(t, func() bool { return th.Status().Lease.Share == throttle.WholeShare/2 }, "half of the limit")
 		eventually(t, grants(th), "a token")
 	}
-	o, err := consensus.LoadOverview(t.Context(), store, "share")
+	o, err := protocol.LoadOverview(t.Context(), store, "share")
 	require.NoError(t, err)
 	require.Len(t, o.Processors, 2, "the processors, and nobody else")
 	require.Equal(t, 1000, o.Max)
@@ -104,7 +105,7 @@ func testShare(t *testing.T, with func(id string) Config) {
 	eventually(t, func() bool { return b.Status().Lease.Share == throttle.WholeShare }, "all of the limit")
 	require.NoError(t, b.Close())
 	require.NoError(t, store.Close())
-	_, err = consensus.LoadOverview(t.Context(), store, "share")
+	_, err = protocol.LoadOverview(t.Context(), store, "share")
 	require.Error(t, err, "it is closed")
 }
 
@@ -141,14 +142,14 @@ func testRamp(t *testing.T, of func(id string) Config) {
 	c := mustOpen(t, with("c"))
 	eventually(t, func() bool { return ceiling(c) > 120 }, "the new one is where they are")
 
-	require.NoError(t, consensus.SaveOverride(t.Context(), store, "ramp", consensus.Override{Max: 50}))
+	require.NoError(t, protocol.SaveOverride(t.Context(), store, "ramp", protocol.Override{Max: 50}))
 	for _, th := range []*throttle.Throttle{a, b, c} {
 		eventually(t, func() bool { return ceiling(th) == 50 }, "the override")
 		require.NoError(t, th.Close())
 	}
 	d := mustOpen(t, with("d"))
 	eventually(t, func() bool { return ceiling(d) == 50 && d.Status().Lease.Share > 0 }, "the override is still there")
-	require.NoError(t, consensus.ClearOverride(t.Context(), store, "ramp"))
+	require.NoError(t, protocol.ClearOverride(t.Context(), store, "ramp"))
 	eventually(t, func() bool { return ceiling(d) > 60 }, "the ramp goes on")
 }
 
@@ -264,7 +265,7 @@ func testBudgets(t *testing.T, with func(id string) Config) {
 			used += 25 + 10*(int64(k)%3)
 		}
 		require.NoError(t, th.Close())
-		all, err := consensus.LoadSpent(t.Context(), store, c.Pool, []string{"acme", "free/x"})
+		all, err := protocol.LoadSpent(t.Context(), store, c.Pool, []string{"acme", "free/x"})
 		require.NoError(t, err)
 		require.Len(t, all, 2)
 		for _, of := range all {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -30,7 +31,7 @@ func Example() {
 	defer limiter.Close()
 
 	pool := operate.Pool{Store: store, Name: "orders"}
-	var o consensus.Overview
+	var o protocol.Overview
 	for o.Max == 0 { // a pod tells its limit with its second sync
 		time.Sleep(time.Millisecond)
 		if o, err = pool.Overview(ctx); err != nil {
@@ -39,7 +40,7 @@ func Example() {
 	}
 	fmt.Println(len(o.Processors), "pod,", operate.LimitText(&o))
 
-	saved, err := pool.SetLimit(ctx, consensus.Override{Max: 300, Reason: "a sale", By: "ann"})
+	saved, err := pool.SetLimit(ctx, protocol.Override{Max: 300, Reason: "a sale", By: "ann"})
 	fmt.Println(saved.Max, "per", saved.Per, err)
 	acme, err := pool.Quota(ctx, "acme")
 	acme.Quota.Total = 20
@@ -48,7 +49,7 @@ func Example() {
 	ended, err := pool.Resume(ctx, "acme")
 	fmt.Println(len(ended), "ended,", err)
 
-	_, err = pool.SetLimit(ctx, consensus.Override{Max: 100_000})
+	_, err = pool.SetLimit(ctx, protocol.Override{Max: 100_000})
 	fmt.Println(err)
 	// Output:
 	// 1 pod, 600 per 1m

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,9 +24,9 @@ type stoppage struct {
 }
 
 // stoppageOf returns what stops the tags of a pool with quotas q at now. Silent pods have no say.
-func stoppageOf(o *consensus.Overview, q *throttle.Quotas, spent []Spent, now time.Time) stoppage {
+func stoppageOf(o *Overview, q *throttle.Quotas, spent []Spent, now time.Time) stoppage {
 	s := stoppage{frozen: o.Frozen > 0, tags: map[string]throttle.Reason{}, names: map[string]string{}, pods: map[string]int{}}
-	var claimed consensus.Share
+	var claimed driver.Share
 	lacking := throttle.Reason("")
 	for i := range o.Processors {
 		p := &o.Processors[i]
@@ -85,7 +86,7 @@ func keyOf(tag, hash string) string {
 	switch {
 	case hash != "":
 		return hash[:min(len(hash), hashLength)]
-	case tag == "" || tag == consensus.TagOthers:
+	case tag == "" || tag == protocol.TagOthers:
 		return ""
 	case len(tag) == 1+hashLength && tag[0] == '#': // a pod knows no name of it
 		return tag[1:]

@@ -16,8 +16,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -25,7 +25,7 @@ import (
 // A Pool is one pool as an operator sees it. Its methods change no field.
 type Pool struct {
 	// Store is the store of the pool, such as the result of numathrottle.OpenStore. The caller closes it.
-	Store consensus.Store
+	Store driver.Store
 	// Name is the pool's name, such as that of a vertex: namespace/pipeline/vertex.
 	Name string
 	// Quotas are the configured quotas of the pods. Pods report hashes of tags: without Quotas only changed tags have names, and
@@ -41,7 +41,7 @@ func (e *EmptyPoolError) Error() string {
 }
 
 // Pools lists the pools of a store, including pools without pods. The error wraps driver.ErrNoList if the store keeps no list.
-func Pools(ctx context.Context, s consensus.Store) ([]string, error) {
+func Pools(ctx context.Context, s driver.Store) ([]string, error) {
 	lister, ok := s.(driver.Lister)
 	if !ok {
 		return nil, driver.ErrNoList
@@ -51,8 +51,8 @@ func Pools(ctx context.Context, s consensus.Store) ([]string, error) {
 }
 
 // Overview reads the record of the pool, as of the newest sync.
-func (p *Pool) Overview(ctx context.Context) (consensus.Overview, error) {
-	return consensus.LoadOverview(ctx, p.Store, p.Name)
+func (p *Pool) Overview(ctx context.Context) (Overview, error) {
+	return protocol.LoadOverview(ctx, p.Store, p.Name)
 }
 
 // The names of an override and of the pauses among Overview.Unreadable.
@@ -62,48 +62,48 @@ const (
 )
 
 // Limit is Overview that fails for an override that this release cannot read.
-func (p *Pool) Limit(ctx context.Context) (consensus.Overview, error) {
+func (p *Pool) Limit(ctx context.Context) (Overview, error) {
 	o, err := p.Overview(ctx)
 	if err == nil && slices.Contains(o.Unreadable, LimitDocument) {
-		_, err = consensus.LoadOverride(ctx, p.Store, p.Name)
+		_, err = protocol.LoadOverride(ctx, p.Store, p.Name)
 	}
 	return o, err
 }
 
 // SetLimit replaces the override of the pool and returns it as saved: Per defaults to the configured period. Max is at least 1. A pool
 // without pods is an *EmptyPoolError.
-func (p *Pool) SetLimit(ctx context.Context, o consensus.Override) (saved consensus.Override, err error) {
+func (p *Pool) SetLimit(ctx context.Context, o Override) (saved Override, err error) {
 	if o.Max < 1 {
-		return saved, &consensus.RequestError{Field: "Max", Value: "below 1", Allowed: "1 to 1000000000"}
+		return saved, &driver.RequestError{Field: "Max", Value: "below 1", Allowed: "1 to 1000000000"}
 	}
 	if err := p.inhabited(ctx); err != nil {
 		return saved, err
 	}
-	if err := consensus.SaveOverride(ctx, p.Store, p.Name, o); err != nil {
+	if err := protocol.SaveOverride(ctx, p.Store, p.Name, o); err != nil {
 		return saved, err
 	}
-	return consensus.LoadOverride(ctx, p.Store, p.Name)
+	return protocol.LoadOverride(ctx, p.Store, p.Name)
 }
 
 // ClearLimit ends the override, even one that this release cannot read. It returns the pool as it was before.
-func (p *Pool) ClearLimit(ctx context.Context) (before consensus.Overview, err error) {
+func (p *Pool) ClearLimit(ctx context.Context) (before Overview, err error) {
 	if before, err = p.Overview(ctx); err != nil {
 		return before, err
 	}
-	return before, consensus.ClearOverride(ctx, p.Store, p.Name)
+	return before, protocol.ClearOverride(ctx, p.Store, p.Name)
 }
 
-// ForgiveDebt clears the debt of all pods; see consensus.ForgiveDebt. A pool without pods is an *EmptyPoolError.
+// ForgiveDebt clears the debt of all pods; see protocol.ForgiveDebt. A pool without pods is an *EmptyPoolError.
 func (p *Pool) ForgiveDebt(ctx context.Context, reason, by string) error {
 	if err := p.inhabited(ctx); err != nil {
 		return err
 	}
-	return consensus.ForgiveDebt(ctx, p.Store, p.Name, reason, by)
+	return protocol.ForgiveDebt(ctx, p.Store, p.Name, reason, by)
 }
 
 func (p *Pool) inhabited(ctx context.Context) error {
 	o, err := p.Overview(ctx)
-	lives := func(row consensus.OverviewRow) bool { return !row.Gone() } // not only the row of a pod that was killed
+	lives := func(row OverviewRow) bool { return !row.Gone() } // not only the row of a pod that was killed
 	if err == nil && !slices.ContainsFunc(o.Processors, lives) {
 		return &EmptyPoolError{p.Name}
 	}
@@ -112,13 +112,13 @@ func (p *Pool) inhabited(ctx context.Context) error {
 
 // Pauses lists the pauses in force by the local clock. It fails for a document that this release cannot read.
 func (p *Pool) Pauses(ctx context.Context) ([]throttle.Paused, error) {
-	all, err := consensus.LoadPauses(ctx, p.Store, p.Name)
+	all, err := protocol.LoadPauses(ctx, p.Store, p.Name)
 	return PausesAt(all, time.Now()), err
 }
 
-// Pause pauses the pool, or one tag of it; see consensus.SavePause. In a pool without pods it starts when a pod joins.
+// Pause pauses the pool, or one tag of it; see protocol.SavePause. In a pool without pods it starts when a pod joins.
 func (p *Pool) Pause(ctx context.Context, pause throttle.Paused) error {
-	return consensus.SavePause(ctx, p.Store, p.Name, pause)
+	return protocol.SavePause(ctx, p.Store, p.Name, pause)
 }
 
 // Resume ends the pause of one tag, or of the whole pool for the tag "". It returns the ended pause, if there was one. For the whole pool it
@@ -128,7 +128,7 @@ func (p *Pool) Resume(ctx context.Context, tag string) (ended []throttle.Paused,
 	if err != nil {
 		return nil, err
 	}
-	if err := consensus.ClearPause(ctx, p.Store, p.Name, tag); err != nil {
+	if err := protocol.ClearPause(ctx, p.Store, p.Name, tag); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(PausesAt(o.Pauses, time.Now()), func(o throttle.Paused) bool { return o.Tag != tag }), nil
@@ -145,28 +145,28 @@ func PausesAt(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
 }
 
 // LimitText is the limit in force in words, such as "300 per 1m" or "30 calls in flight"; empty: no pod reports one.
-func LimitText(o *consensus.Overview) string {
-	switch set := (consensus.Setting{Max: o.Max, Per: o.Per}); {
+func LimitText(o *Overview) string {
+	switch set := (protocol.Setting{Max: o.Max, Per: o.Per}); {
 	case o.Max > 0 && o.Per == 0: // no pod reports a period
 		return fmt.Sprintf("%d per configured period", o.Max)
 	case o.Max > 0:
 		return set.String()
 	case o.Slots > 0:
-		return (&consensus.Setting{Slots: o.Slots}).String()
+		return (&protocol.Setting{Slots: o.Slots}).String()
 	}
 	return ""
 }
 
 // Configured is the configured limit of a pod in words, such as "600 per 1m, hard"; "unknown" if this release cannot read it.
-func Configured(row *consensus.OverviewRow) string {
+func Configured(row *OverviewRow) string {
 	if row.Max == 0 && row.Slots == 0 {
 		return "unknown"
 	}
-	return (&consensus.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}).String()
+	return (&protocol.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}).String()
 }
 
 // Use returns the used part of the limit in force, 1 for all of it, and the number of waiting callers. Silent pods use nothing.
-func Use(o *consensus.Overview) (part float64, waiting int) {
+func Use(o *Overview) (part float64, waiting int) {
 	for i := range o.Processors {
 		if row := &o.Processors[i]; !row.Overdue {
 			part, waiting = part+UseOf(o, row), waiting+row.Waiting
@@ -176,4 +176,4 @@ func Use(o *consensus.Overview) (part float64, waiting int) {
 }
 
 // UseOf returns the part of the limit in force that one pod uses; 0 for a silent one.
-func UseOf(o *consensus.Overview, row *consensus.OverviewRow) float64 { return why.PartOf(o, row) }
+func UseOf(o *Overview, row *OverviewRow) float64 { return why.PartOf(o, row) }

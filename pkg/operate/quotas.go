@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -17,7 +18,7 @@ type TagQuota struct {
 	Quota throttle.Quota
 	// Changed says that an operator has changed it, and Order until when, who and why.
 	Changed bool
-	Order   consensus.QuotaOrder
+	Order   QuotaOrder
 	// Known and Stranger are the results of Knows.
 	Known    bool
 	Stranger string
@@ -45,11 +46,11 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 }
 
 // Knows reports whether a pod is configured with Pool.Quotas. stranger is the first pod with other quotas; empty: there is none.
-func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
+func (p *Pool) Knows(o *Overview) (known bool, stranger string) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
-		told := consensus.QuotaHash(row.RosterRow)
-		switch same := told == consensus.QuotaHashOf(p.Quotas, row.Per); {
+		told := protocol.QuotaHash(row.RosterRow)
+		switch same := told == protocol.QuotaHashOf(p.Quotas, row.Per); {
 		case told == "":
 		case same:
 			known = true
@@ -61,29 +62,29 @@ func (p *Pool) Knows(o *consensus.Overview) (known bool, stranger string) {
 }
 
 // SetQuota replaces the whole quota of a tag. To change a field of it, start from the result of Quota. With force the tags may reserve more
-// than the limit. See consensus.SaveQuota.
+// than the limit. See protocol.SaveQuota.
 func (p *Pool) SetQuota(ctx context.Context, tag string, q throttle.Quota, force bool) error {
-	return p.SetQuotaFor(ctx, tag, q, consensus.QuotaOrder{}, force)
+	return p.SetQuotaFor(ctx, tag, q, QuotaOrder{}, force)
 }
 
 // SetQuotaFor is SetQuota with an end, an author and a reason.
-func (p *Pool) SetQuotaFor(ctx context.Context, tag string, q throttle.Quota, o consensus.QuotaOrder, force bool) error {
-	return consensus.SaveQuotaFor(ctx, p.Store, p.Name, tag, &q, o, force)
+func (p *Pool) SetQuotaFor(ctx context.Context, tag string, q throttle.Quota, o QuotaOrder, force bool) error {
+	return protocol.SaveQuotaFor(ctx, p.Store, p.Name, tag, &q, o, force)
 }
 
 // ClearQuota ends the change of a tag's quota. Its configured quota is in force again.
 func (p *Pool) ClearQuota(ctx context.Context, tag string) error {
-	return consensus.SaveQuota(ctx, p.Store, p.Name, tag, nil, false)
+	return protocol.SaveQuota(ctx, p.Store, p.Name, tag, nil, false)
 }
 
 // ClearQuotas ends all changes of quotas, even those that this release cannot read.
 func (p *Pool) ClearQuotas(ctx context.Context) error {
-	return consensus.ClearQuotas(ctx, p.Store, p.Name)
+	return protocol.ClearQuotas(ctx, p.Store, p.Name)
 }
 
 // InForce returns Pool.Quotas with the changes of the pool. It adds entries for names, so that Tags and Spent show these tags by name even
 // without a quota of their own. It fails for a document that this release cannot read.
-func (p *Pool) InForce(o *consensus.Overview, names ...string) (throttle.Quotas, error) {
+func (p *Pool) InForce(o *Overview, names ...string) (throttle.Quotas, error) {
 	changes, err := o.QuotaChanges()
 	q := changes.Over(p.Quotas)
 	tags := map[string]throttle.Quota{}
@@ -104,7 +105,7 @@ type Reserved struct {
 }
 
 // Reserved adds up the reserved rates; nil: no live pod has quotas.
-func (p *Pool) Reserved(o *consensus.Overview) *Reserved {
+func (p *Pool) Reserved(o *Overview) *Reserved {
 	rate, known := o.Reserved(p.Quotas)
 	if !known {
 		return nil
@@ -142,20 +143,20 @@ type Tag struct {
 
 // Tags returns the tags with a demand, the busiest first, and then those that are stopped by a pause or a spent budget. q are the quotas in
 // force, from InForce; names, patterns and targets come from them. spent is the result of Spent, empty if that is not known.
-func Tags(o *consensus.Overview, q throttle.Quotas, spent []Spent) []Tag {
+func Tags(o *Overview, q throttle.Quotas, spent []Spent) []Tag {
 	tags := []Tag{}
 	limit := 0.0 // the limit that the pods divide
 	if o.Per > 0 {
 		limit = float64(o.Max) / o.Per.Seconds()
 	}
-	var roster []consensus.RosterRow
+	var roster []driver.RosterRow
 	for i := range o.Processors {
 		if p := &o.Processors[i]; !p.Overdue {
 			roster = append(roster, p.RosterRow)
 		}
 	}
 	stopped := stoppageOf(o, &q, spent, time.Now())
-	for _, u := range consensus.PlanTags(roster, q.WithDefaults(o.Per), limit) {
+	for _, u := range protocol.PlanTags(roster, q.WithDefaults(o.Per), limit) {
 		t := Tag{Tag: u.Tag, Unnamed: u.Unnamed, Pattern: u.Pattern, Demand: u.Demand, Used: u.Used, Target: u.Target, By: u.By, Pods: u.Processors}
 		if u.Tag == "" && u.Key != 0 {
 			t.Hash = fmt.Sprintf("%010x", u.Key)
@@ -189,7 +190,7 @@ type SpentWindow struct {
 // Spent returns the spending of all budgets of the pool. q are the quotas in force, from InForce; names and amounts come from them.
 // The error wraps driver.ErrNoTills for a store that does not count it.
 func (p *Pool) Spent(ctx context.Context, q throttle.Quotas) ([]Spent, error) {
-	all, err := consensus.LoadSpent(ctx, p.Store, p.Name, slices.Collect(maps.Keys(q.Tags)))
+	all, err := protocol.LoadSpent(ctx, p.Store, p.Name, slices.Collect(maps.Keys(q.Tags)))
 	list := []Spent{}
 	for i := range all {
 		t := &all[i]
@@ -204,7 +205,7 @@ func (p *Pool) Spent(ctx context.Context, q throttle.Quotas) ([]Spent, error) {
 }
 
 // windows returns the windows of a tag, with the amounts of its budgets.
-func windows(t *consensus.TagSpent, budgets []throttle.Budget) (list []SpentWindow) {
+func windows(t *protocol.TagSpent, budgets []throttle.Budget) (list []SpentWindow) {
 	for _, w := range t.Windows {
 		is := SpentWindow{Start: w.Start, End: w.End, Tokens: w.Tokens}
 		for _, b := range slices.Backward(budgets) {
@@ -218,22 +219,22 @@ func windows(t *consensus.TagSpent, budgets []throttle.Budget) (list []SpentWind
 }
 
 // SetSpent sets the spending of a tag's budget in its present window. It fills in Start and End of c. budget.Per is the window, and
-// budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force. See consensus.SetSpent.
-func (p *Pool) SetSpent(ctx context.Context, q throttle.Quotas, budget throttle.Budget, c consensus.SpentChange) (Spent, error) {
+// budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force. See protocol.SetSpent.
+func (p *Pool) SetSpent(ctx context.Context, q throttle.Quotas, budget throttle.Budget, c SpentChange) (Spent, error) {
 	_, own := q.Find(c.Tag)
 	if i := slices.IndexFunc(own.Budgets, func(b throttle.Budget) bool { return b.Per == budget.Per }); i >= 0 && budget.Zone == "" {
 		budget.Zone = own.Budgets[i].Zone
 	}
 	if !slices.Contains([]string{"hour", "day", "month"}, string(budget.Per)) {
-		return Spent{}, &consensus.RequestError{Field: "Per", Value: fmt.Sprintf("%.40q", budget.Per), Allowed: "hour, day or month"}
+		return Spent{}, &driver.RequestError{Field: "Per", Value: fmt.Sprintf("%.40q", budget.Per), Allowed: "hour, day or month"}
 	}
 	if _, err := time.LoadLocation(budget.Zone); err != nil || budget.Zone == "Local" { // Local differs from machine to machine
-		return Spent{}, &consensus.RequestError{Field: "Zone", Value: fmt.Sprintf("%.60q", budget.Zone), Allowed: "a time zone such as Europe/Berlin"}
+		return Spent{}, &driver.RequestError{Field: "Zone", Value: fmt.Sprintf("%.60q", budget.Zone), Allowed: "a time zone such as Europe/Berlin"}
 	}
 	c.Start, c.End = budget.Window(time.Now())
-	if err := consensus.SetSpent(ctx, p.Store, p.Name, c); err != nil {
+	if err := protocol.SetSpent(ctx, p.Store, p.Name, c); err != nil {
 		return Spent{}, err
 	}
-	is := consensus.TagSpent{Windows: []consensus.SpentWindow{{Start: c.Start.UTC(), End: c.End.UTC(), Tokens: c.Tokens}}}
+	is := protocol.TagSpent{Windows: []protocol.SpentWindow{{Start: c.Start.UTC(), End: c.End.UTC(), Tokens: c.Tokens}}}
 	return Spent{Tag: c.Tag, Windows: windows(&is, own.Budgets)}, nil
 }

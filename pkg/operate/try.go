@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -16,7 +15,7 @@ const scratch = "numathrottle check"
 
 // Try does at a store what a pod does: it joins a pool that nobody else uses, asks for slots, and leaves it again. Other commands only read,
 // which a replica, a full server or a user without all permissions allows. It returns the error of the store.
-func Try(ctx context.Context, s consensus.Store) error {
+func Try(ctx context.Context, s driver.Store) error {
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	req := driver.Request{
@@ -40,7 +39,7 @@ const (
 
 // TryNews sends news through the store and waits for them, as pods do to pause at once. A store without a channel for news passes. It
 // returns the error of the store, or ErrNoNews.
-func TryNews(ctx context.Context, s consensus.Store) error {
+func TryNews(ctx context.Context, s driver.Store) error {
 	p, ok := s.(driver.Pusher)
 	if !ok {
 		return nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -34,7 +33,7 @@ func TestATrialLeavesNothing(t *testing.T) {
 // A deaf store takes news and delivers none, and a mute one has no channel for them.
 type (
 	deaf struct{ *memstore.Store }
-	mute struct{ consensus.Store }
+	mute struct{ driver.Store }
 )
 
 func (deaf) Push(context.Context, string, []byte) error { return nil }

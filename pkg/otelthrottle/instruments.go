@@ -3,6 +3,7 @@ package otelthrottle
 import (
 	"slices"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -211,7 +212,7 @@ var observed = []Instrument{
 	{
 		Name: "numathrottle.pool.settings", Kind: Gauge, Unit: "{setting}", Labels: byLimit,
 		Doc:  "Different settings that pods of the pool are configured with; more than 1: they disagree",
-		read: pooled(func(v *consensus.View) float64 { return float64(len(consensus.Settings(v.Roster))) }),
+		read: pooled(func(v *consensus.View) float64 { return float64(len(protocol.Settings(v.Roster))) }),
 	},
 	{
 		Name: "numathrottle.pool.unreadable", Kind: Gauge, Unit: "{document}", Labels: byLimit,

@@ -191,7 +191,7 @@ func (t *Telemetry) OnSync(limit, store string) func(consensus.Synced) {
 		switch {
 		case errors.Is(s.Err, context.DeadlineExceeded), errors.Is(s.Err, driver.ErrOverdue):
 			outcome = late
-		case errors.Is(s.Err, consensus.ErrContention):
+		case errors.Is(s.Err, driver.ErrContention):
 			outcome = contended
 		case s.Err != nil:
 			outcome = failed

@@ -22,6 +22,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -269,7 +270,7 @@ func TestMetricsOfAnAdaptiveLimit(t *testing.T) {
 
 // A broken store is one that answers only while it is not broken.
 type brokenStore struct {
-	consensus.Store
+	driver.Store
 
 	err atomic.Pointer[error]
 }
@@ -357,11 +358,11 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		link.err.Store(nil)
 		time.Sleep(5 * time.Second)
 		c.requireValues(map[string]float64{"pool.silent": 0, "pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
-		require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Tag: "acme"}))
+		require.NoError(t, protocol.SavePause(t.Context(), store, "p", throttle.Paused{Tag: "acme"}))
 		time.Sleep(2 * time.Second)
 		c.requireValues(map[string]float64{"paused.tags": 1, "paused": 1, "overridden": 0, "quotas.changed": 0, "pool.settings": 1, "pool.unreadable": 0})
-		require.NoError(t, consensus.SaveOverride(t.Context(), store, "p", consensus.Override{Max: 5, Per: time.Second}))
-		require.NoError(t, consensus.SaveQuota(t.Context(), store, "p", "acme", &throttle.Quota{Total: 3}, true))
+		require.NoError(t, protocol.SaveOverride(t.Context(), store, "p", protocol.Override{Max: 5, Per: time.Second}))
+		require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "acme", &throttle.Quota{Total: 3}, true))
 		time.Sleep(2 * time.Second)
 		c.requireValues(map[string]float64{"overridden": 1, "quotas.changed": 1})
 	})

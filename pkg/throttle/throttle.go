@@ -232,7 +232,7 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 
 // ForgiveDebt ends the debt of this process: tokens that calls used above their draws, and that are not paid yet. It returns how many
 // tokens that were. It also ends, but does not count, the debt of quotas not kept in a pool. The other processors of a pool keep theirs;
-// consensus.ForgiveDebt asks all of them. It does nothing if nothing is owed. A tag's debt to a pool's quota stays until it is paid.
+// operate.Pool.ForgiveDebt asks all of them. It does nothing if nothing is owed. A tag's debt to a pool's quota stays until it is paid.
 func (t *Throttle) ForgiveDebt() (tokens float64) {
 	tokens = t.forgive()
 	t.tags.forgive()

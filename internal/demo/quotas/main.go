@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -30,7 +30,7 @@ var (
 	}}
 )
 
-const lease = consensus.MinLease
+const lease = driver.MinLease
 
 // The roles of tags. Offers are calls per second over the whole pool; acme and beta come to some processes only.
 var (

@@ -33,7 +33,7 @@ var layers = []layer{
 		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
 		"internal/engine/stock", "internal/engine/waitqueue", "internal/sharing", "pkg/consensus/driver",
 	}},
-	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
+	{"limiters and pools", []string{"internal/protocol", "pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
 		"internal/admission", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
 		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// MaxDead is the largest number of deaths in a request, and of wills (consensus.Will) that are kept.
+// MaxDead is the largest number of deaths in a request, and of wills (protocol.Will) that are kept.
 const MaxDead = 4
 
 // A Death names an incarnation whose process is known to be dead: nothing draws on its claim now or later. Last is the request whose answer

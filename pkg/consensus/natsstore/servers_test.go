@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -254,7 +254,7 @@ func follow(req driver.Request, ans driver.Answer) driver.Request {
 
 // trySync syncs with the time that a Member would give it.
 func trySync(s *Store, req driver.Request) (driver.Answer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), consensus.SyncTimeout(driver.DefaultLease))
+	ctx, cancel := context.WithTimeout(context.Background(), protocol.SyncTimeout(driver.DefaultLease))
 	defer cancel()
 	return s.Sync(ctx, req)
 }

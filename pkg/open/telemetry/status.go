@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
@@ -133,7 +134,7 @@ func poolOf(v *consensus.View) *health.Pool {
 		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
 		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, TookOver: v.TookOver, Roster: make([]health.Processor, 0, len(v.Roster)),
 	}
-	p.Disagree = consensus.Disagreement(consensus.Settings(v.Roster), v.Override.Max > 0)
+	p.Disagree = protocol.Disagreement(protocol.Settings(v.Roster), v.Override.Max > 0)
 	if v.Frozen > 0 {
 		p.FrozenBy = fmt.Sprint(v.FrozenBy)
 	}

@@ -11,13 +11,14 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // The page names settings that disagree, and which of them count.
 func TestPoolNamesSettingsThatDisagree(t *testing.T) {
-	v := consensus.View{Roster: []consensus.RosterRow{{ID: "a", Note: "1 0 600 60000000 0 0"}, {ID: "b", Note: "1 1 900 60000000 0 0"}}}
+	v := consensus.View{Roster: []driver.RosterRow{{ID: "a", Note: "1 0 600 60000000 0 0"}, {ID: "b", Note: "1 1 900 60000000 0 0"}}}
 	require.Equal(t, "600 per 1m (a) counts; 900 per 1m, hard (b)", poolOf(&v).Disagree)
 	v.Override.Max = 3
 	require.Equal(t, "600 per 1m (a); 900 per 1m, hard (b) caps the override for these", poolOf(&v).Disagree)

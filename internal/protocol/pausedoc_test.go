@@ -1,0 +1,208 @@
+package protocol
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+func TestNotice(t *testing.T) {
+	until := time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC)
+	n := pauseList{resumed: 7, entries: []entry{
+		{reason: `429 from "the" service <a>`, at: 1_700_000_000_000_000, left: time.Minute, until: until},
+		{tag: "gpt-4", at: 12, left: 0},
+		{tag: "x", left: time.Microsecond},
+	}}
+	body, err := n.body()
+	require.NoError(t, err)
+	//nolint:testifylint // the bytes count: what is saved is compared byte by byte
+	require.Equal(t, `{"pauses":[{"at_us":1700000000000000,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429 from \"the\" service <a>"},`+
+		`{"tag":"gpt-4","at_us":12},{"tag":"x","left_us":1}],"resumed":7}`, string(body))
+	back, err := parsePauseList(body)
+	require.NoError(t, err)
+	require.Equal(t, n, back)
+	for _, body := range []string{
+		"", "x", "[]", "{}", `{"pauses":null}`, `{"pauses":[]}x`, `{"pauses":[],"more":1}`, `{"pauses":[{"more":1}]}`,
+		`{"pauses":[{},{}]}`, `{"pauses":[{"tag":"a"},{"tag":"a"}]}`, `{"pauses":[{"left_us":-1}]}`, `{"pauses":[{"at_us":-1}]}`,
+		fmt.Sprintf(`{"pauses":[{"left_us":%d}]}`, limit.MaxPause.Microseconds()+1), `{"pauses":[{"until":"yesterday"}]}`,
+		`{"pauses":[{"tag":"` + strings.Repeat("x", 65) + `"}]}`, `{"pauses":[{"reason":"a\nb"}]}`, `{"pauses":[],"resumed":9223372036854775808}`,
+		`{"pauses":[` + strings.Repeat(`{},`, limit.MaxPausedTags) + `{}]}`, strings.Repeat(" ", driver.MaxDocumentBytes+1),
+	} {
+		_, err := parsePauseList([]byte(body))
+		require.Error(t, err, "%.60s", body)
+		require.LessOrEqual(t, len(err.Error()), 400)
+	}
+	_, err = parsePauseList([]byte(`{"pauses":[{"until":"yesterday"}]}`))
+	require.ErrorContains(t, err, `until is "yesterday", allowed: a time as of RFC 3339`)
+}
+
+func TestNullChangesNoQuota(t *testing.T) {
+	c, err := parseQuotaChanges([]byte(`{"tags":{"acme":null},"other":null}`))
+	require.NoError(t, err)
+	q := limit.Quotas{Tags: map[string]limit.Quota{"acme": {Total: 400}}, Other: limit.Quota{Total: 50}}
+	require.Equal(t, q, c.Over(q))
+}
+
+// The longest texts for as many tags as there may be do not fit; that is an error, and no more.
+func TestNoticeIsBounded(t *testing.T) {
+	var n pauseList
+	for i := range limit.MaxPausedTags {
+		n.entries = append(n.entries, entry{
+			tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(),
+		})
+	}
+	body, err := n.body()
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(body), driver.MaxDocumentBytes)
+	for i := range n.entries {
+		n.entries[i].reason = strings.Repeat(`"`, 128)
+	}
+	_, err = n.body()
+	require.ErrorContains(t, err, "at most 16 tags")
+	n.entries = append(n.entries[:0:0], make([]entry, limit.MaxPausedTags+1)...)
+	_, err = n.body()
+	require.ErrorContains(t, err, "number of the pause is 17")
+	news := Notification{From: "x", Version: 1, Pauses: &pauseList{}}
+	text, err := news.Encode()
+	require.NoError(t, err)
+	require.Less(t, len(text)+driver.MaxDocumentBytes, driver.MaxNewsBytes)
+}
+
+// Pauses of tags leave room for others: those of pods for operators, and all of them for the pause of the whole pool.
+func TestRoomForPauses(t *testing.T) {
+	for name, reason := range map[string]string{"many": "", "large": strings.Repeat("r", 128), "larger": strings.Repeat(`"`, 128)} {
+		t.Run(name, func(t *testing.T) {
+			var n pauseList
+			fill := func(by string, spare int) (added int) {
+				for {
+					next, ok := n.with(entry{
+						tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(),
+						reason: reason, by: by,
+					}, spare)
+					if !ok {
+						return added
+					}
+					n, added = next, added+1
+				}
+			}
+			require.Positive(t, fill("pod", placesOfOperators))
+			require.Positive(t, fill("ann", placesOfPool))
+			tags := len(n.entries)
+			pool := entry{at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(), reason: strings.Repeat(`"`, 128), by: strings.Repeat(`"`, 64)}
+			next, ok := n.with(pool, 0)
+			require.True(t, ok)
+			require.Len(t, next.entries, tags+1, "nothing gave way")
+			_, err := next.body()
+			require.NoError(t, err)
+			_, ok = next.with(n.entries[0], placesOfOperators)
+			require.True(t, ok, "one that has its place keeps it")
+		})
+	}
+	// Earlier releases also gave the last place to a tag.
+	var n pauseList
+	for i := range limit.MaxPausedTags {
+		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), at: 1, left: time.Duration(100-i) * time.Second})
+	}
+	next, ok := n.with(entry{}, 0)
+	require.True(t, ok)
+	require.Len(t, next.entries, limit.MaxPausedTags)
+	require.False(t, next.pauses("15"), "it would have ended first")
+}
+
+func FuzzParsePauseList(f *testing.F) {
+	f.Add(`{"pauses":[{"tag":"gpt","at_us":1,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429"}],"resumed":7}`)
+	f.Add(`{"pauses":[]}`)
+	f.Add(`{"pauses":[{"left_us":31622400000000}]}`)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, body string) {
+		n, err := parsePauseList([]byte(body))
+		if err != nil {
+			require.Zero(t, n)
+			return
+		}
+		again, err := n.body()
+		if err != nil {
+			return // escapes make it larger
+		}
+		back, err := parsePauseList(again)
+		require.NoError(t, err)
+		require.Len(t, back.entries, len(n.entries))
+		for _, m := range []moment{
+			{},
+			{now: time.Hour, logical: 1, clamp: time.Second},
+			{now: time.Hour, logical: driver.MaxMicros, began: driver.MaxMicros, slept: maxSlept, clamp: time.Second},
+		} {
+			for i := range n.entries {
+				e := n.entries[i]
+				require.Equal(t, e.left, back.entries[i].left)
+				end := e.ends(m)
+				require.GreaterOrEqual(t, end, m.now)
+				require.True(t, end == Forever || end <= m.now+limit.MaxPause)
+			}
+		}
+	})
+}
+
+func FuzzParseNotification(f *testing.F) {
+	f.Add(`{"form":1,"from":"a","version":65537,"pause":{"pauses":[{"left_us":1}]}}`)
+	f.Add(`{"form":1,"from":"a","version":65537,"receipt":"cG9kLTE="}`)
+	f.Add(`{"form":1,"from":"a","version":0}`)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := ParseNotification([]byte(text))
+		if err != nil {
+			return
+		}
+		require.NotZero(t, n.Version)
+		require.NotEqual(t, n.Pauses == nil, n.Id == "")
+		again, err := n.Encode()
+		if err != nil {
+			return // escapes make it larger
+		}
+		back, err := ParseNotification(again)
+		require.NoError(t, err, "%s", again)
+		require.Equal(t, n.Version, back.Version)
+		require.Equal(t, n.Id, back.Id)
+	})
+}
+
+// written must not be early: the end that is read is never before the one that was meant, but for
+// what the clocks are off.
+func TestPauseIsReadAsItWasWritten(t *testing.T) {
+	const clamp = 2500 * time.Millisecond
+	at := moment{now: time.Hour, logical: 1_700_000_000_000_000, clamp: clamp}
+	s := LocalPause{Tag: "a", End: at.now + time.Minute}
+	e := s.entry(at)
+	require.Equal(t, entry{tag: "a", at: at.logical, left: time.Minute}, e)
+	for name, c := range map[string]struct {
+		m    moment
+		left time.Duration
+	}{
+		"at once":                      {moment{logical: at.logical}, time.Minute},
+		"half a minute later":          {moment{logical: at.logical + 30_000_000}, 30 * time.Second},
+		"when it is over":              {moment{logical: at.logical + 90_000_000}, 0},
+		"before it was written":        {moment{logical: at.logical - 90_000_000}, time.Minute},
+		"without a clock":              {moment{}, time.Minute},
+		"after a sleep":                {moment{logical: at.logical + 2, began: at.logical + 1, slept: 40 * time.Second}, 20*time.Second - 2*time.Microsecond},
+		"after a sleep that counted":   {moment{logical: at.logical + 2, began: at.logical + 1, slept: 2 * time.Second}, time.Minute - 2*time.Microsecond},
+		"written after the sleep":      {moment{logical: at.logical + 2, began: at.logical - 1, slept: 40 * time.Second}, time.Minute - 2*time.Microsecond},
+		"after the longest sleep ever": {moment{logical: at.logical + 2, began: at.logical + 1, slept: maxSlept}, 0},
+	} {
+		c.m.now, c.m.clamp = 5*time.Second, clamp
+		require.Equal(t, c.m.now+c.left, e.ends(c.m), name)
+	}
+	forever := LocalPause{End: Forever}
+	require.Equal(t, forever.End, new(entry).ends(at))
+	fe := forever.entry(at)
+	require.Equal(t, forever.End, fe.ends(at))
+	short := LocalPause{End: at.now + 1}
+	e = short.entry(at)
+	require.Equal(t, at.now+time.Microsecond, e.ends(at), "never for ever")
+}

@@ -1,0 +1,72 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// Settings other than the limit that differ are found and named, also where nobody has quotas. Releases before report none.
+func TestDifferingSettings(t *testing.T) {
+	row := func(id string, l throttle.Limit, cfg ProcessorConfig, quotas *throttle.Quotas) driver.RosterRow {
+		cfg.Pool, cfg.ID = "p", id
+		p := NewProcessor(cfg, "1")
+		terms := sharing.Terms{Ceiling: limitOf(t, l).CeilingConfig(), Strict: l.Strict}
+		if quotas != nil {
+			q := quotas.WithDefaults(l.Per)
+			terms.Quotas = &q
+		}
+		p.Configure(terms)
+		req := p.Request(time.Second, 1, Observation{})
+		require.Less(t, len(req.Note), driver.MaxNoteBytes)
+		return driver.RosterRow{ID: id, Note: req.Note, Busy: req.Busy}
+	}
+	ten := throttle.Limit{Max: 10, Per: time.Second}
+	strict := row("c", throttle.Limit{Max: 10, Per: time.Second, Strict: true}, ProcessorConfig{}, nil)
+	soft, before := row("a", ten, ProcessorConfig{}, nil), driver.RosterRow{ID: "b", Note: "1 0 10 1000000 0 0"}
+	for _, roster := range [][]driver.RosterRow{{soft}, {soft, strict}, {before}} {
+		o, _ := overviewOf("p", roster)
+		require.Equal(t, len(roster) > 1, o.Strict)
+	}
+	usual := row("a", ten, ProcessorConfig{}, nil)
+	for name, c := range map[string]struct {
+		other driver.RosterRow
+		want  []string
+	}{
+		"equal":  {row("b", ten, ProcessorConfig{Lease: driver.DefaultLease, Policy: Fair, OnStoreLoss: Degrade}, nil), nil},
+		"before": {driver.RosterRow{ID: "b", Note: "1 0 10 1000000 0 0"}, nil},
+		"broken": {driver.RosterRow{ID: "b", Note: "1 0 10 1000000 0 0 s:x"}, nil},
+		"limit":  {row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{}, nil), []string{"limit"}},
+		"burst":  {row("b", throttle.Limit{Max: 10, Per: time.Second, Burst: 7}, ProcessorConfig{}, nil), []string{"burst"}},
+		"policy": {row("b", ten, ProcessorConfig{Policy: Even}, nil), []string{"policy"}},
+		"lease":  {row("b", ten, ProcessorConfig{Lease: 5 * time.Second}, nil), []string{"lease"}},
+		"loss":   {row("b", ten, ProcessorConfig{OnStoreLoss: Stop}, nil), []string{"onStoreLoss"}},
+		"ramp":   {row("b", throttle.Limit{Max: 10, Per: time.Second, Min: 1, RampUpDuration: time.Minute}, ProcessorConfig{}, nil), []string{"ramp"}},
+		"quotas": {row("b", ten, ProcessorConfig{}, &throttle.Quotas{}), []string{"quotas"}},
+		"strict": {row("b", throttle.Limit{Max: 10, Per: time.Second, Strict: true}, ProcessorConfig{}, nil), []string{"strict"}},
+		"adapts": {row("b", throttle.Limit{Max: 10, Per: time.Second, Adaptive: true}, ProcessorConfig{}, nil), []string{"adaptive"}},
+		"several": {
+			row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{Policy: Even, Lease: driver.MinLease}, nil), []string{"limit", "policy", "lease"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, roster := range [][]driver.RosterRow{{usual, c.other}, {c.other, usual}} {
+				settings := Settings(roster)
+				require.ElementsMatch(t, c.want, Differing(settings))
+				require.Equal(t, len(c.want) > 0, len(settings) > 1)
+				text := Disagreement(settings, false)
+				for _, name := range c.want {
+					if name != "limit" {
+						require.Contains(t, text, name)
+					}
+				}
+			}
+		})
+	}
+}

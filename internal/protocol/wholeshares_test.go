@@ -1,0 +1,91 @@
+package protocol
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// divide returns what processors have that want so many slots each.
+func divide(policy Policy, most int, turn int64, wanted ...int) (out []int) {
+	rows := make([]driver.RosterRow, len(wanted))
+	for i, n := range wanted {
+		rows[i].Demand = min((driver.Share(n)*driver.Whole+driver.Share(most)-1)/driver.Share(most), driver.Whole)
+	}
+	for _, w := range wholeSlots(policy(rows), rows, most, turn) {
+		out = append(out, sharing.SlotsOf(int64(w), most))
+	}
+	return out
+}
+
+func TestSlotsAreDividedInWholeOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy Policy
+		most   int
+		turn   int64
+		wanted []int
+		want   []int
+	}{
+		"one has all":                     {Fair, 3, 0, []int{5}, []int{3}},
+		"a third each":                    {Fair, 3, 0, []int{3, 3, 3}, []int{1, 1, 1}},
+		"two of them, first turn":         {Fair, 2, 0, []int{1, 1, 1}, []int{1, 1, 0}},
+		"two of them, second turn":        {Fair, 2, 1, []int{1, 1, 1}, []int{1, 0, 1}},
+		"two of them, third turn":         {Fair, 2, 2, []int{1, 1, 1}, []int{0, 1, 1}},
+		"what is left over is not lost":   {Fair, 10, 0, []int{9, 9, 9, 9}, []int{3, 3, 2, 2}},
+		"it is somebody else's next":      {Fair, 10, 1, []int{9, 9, 9, 9}, []int{2, 2, 3, 3}},
+		"idle ones leave it to the busy":  {Fair, 3, 5, []int{0, 0, 3, 0, 0, 0}, []int{0, 0, 3, 0, 0, 0}},
+		"what nobody wants is spread":     {Fair, 10, 0, []int{1, 0, 0, 0}, []int{4, 2, 2, 2}},
+		"evenly, whoever is busy":         {Even, 10, 7, []int{9, 0, 0, 0, 0}, []int{2, 2, 2, 2, 2}},
+		"evenly, the rest to the busy":    {Even, 11, 7, []int{9, 0, 0, 0, 0}, []int{3, 2, 2, 2, 2}},
+		"one slot for many, and one busy": {Fair, 1, 3, []int{0, 0, 0, 1}, []int{0, 0, 0, 1}},
+	} {
+		require.Equal(t, c.want, divide(c.policy, c.most, c.turn, c.wanted...), name)
+	}
+}
+
+// Whatever is wanted: never more than there is, none lost, nobody has less than the whole slots of
+// its share, and in as many turns as there are processors everyone that wants slots has had one.
+func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range testkit.Fewer(2000) {
+		most := 1 + rng.IntN(20)
+		wanted := make([]int, 1+rng.IntN(30))
+		for i := range wanted {
+			wanted[i] = rng.IntN(4) * rng.IntN(most+1)
+		}
+		policy := []Policy{Fair, Even}[rng.IntN(2)]
+		had := make([]bool, len(wanted))
+		for turn := range wanted {
+			rows := make([]driver.RosterRow, len(wanted))
+			for i, n := range wanted {
+				rows[i].Demand = min((driver.Share(n)*driver.Whole+driver.Share(most)-1)/driver.Share(most), driver.Whole)
+			}
+			exact := policy(rows)
+			sum, given := driver.Share(0), 0
+			for i, w := range wholeSlots(exact, rows, most, int64(turn)) {
+				n := sharing.SlotsOf(int64(w), most)
+				if least := sharing.SlotsOf(int64(exact[i]), most); n < least { // millions of times: require would take most of the time
+					require.GreaterOrEqual(t, n, least)
+				}
+				if n < most && sharing.ShareOf(n, most) != int64(w) {
+					require.Equal(t, sharing.ShareOf(n, most), int64(w), "no share beyond its slots")
+				}
+				sum, given, had[i] = sum+w, given+n, had[i] || n > 0
+			}
+			if sum > driver.Whole || given != most {
+				require.LessOrEqual(t, sum, driver.Whole)
+				require.Equal(t, most, given, "%d slots, %v wanted", most, wanted)
+			}
+		}
+		for i, n := range wanted {
+			if n > 0 && !had[i] {
+				require.Fail(t, "left out", "%d slots, %v wanted: %d", most, wanted, i)
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package protocol
+
+import (
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// A Will is left by a process for its successor under its ID. It says how to name the death of the
+// process, and how long its share took to earn its debt.
+type Will struct {
+	driver.Death
+	Owes time.Duration `json:"owes"`
+}
+
+// A Testament is a place, such as a file, where processes under one ID of one pool leave their
+// wills. It has the wills of earlier processes that no store knows of yet, and that of its holder.
+// Only the holder may write to it, and holds it until it leaves or is dead. So the wills that a new
+// holder finds there are of processes that draw no more.
+type Testament struct {
+	Wills []Will // the oldest first, at most MaxDead
+}
+
+// Inherit returns the wills for a process that holds the place, nil for one that does not.
+func (t *Testament) Inherit(holds bool) []Will {
+	if !holds {
+		return nil
+	}
+	return slices.Clone(t.Wills)
+}
+
+// Write stores the holder's will behind the inherited ones that are not settled. Of too many the
+// oldest are left out.
+func (t *Testament) Write(inherited []Will, own Will) {
+	wills := append(slices.Clone(inherited), own)
+	t.Wills = wills[max(0, len(wills)-driver.MaxDead):]
+}
+
+// A takeover is the part of a processor that takes over from dead processes under its ID.
+type takeover struct {
+	deaths []death // which the store does not know yet
+	Done   bool    // the store knows of such deaths
+}
+
+// A death is that of a process whose Will was found. It is named from due on.
+type death struct {
+	driver.Death
+	due time.Duration
+}
+
+// inherit takes wills as they were found at now by an incarnation; see Processor.Inherit.
+func (t *takeover) inherit(now time.Duration, incarnation string, wills []Will) {
+	for _, w := range wills {
+		known := slices.ContainsFunc(t.deaths, func(d death) bool { return d.Incarnation == w.Incarnation })
+		if known || w.Incarnation == incarnation || w.Owes > driver.Removal(driver.MaxLease) || w.Validate() != nil {
+			continue
+		}
+		t.deaths = append(t.deaths, death{w.Death, now + w.Owes})
+	}
+	t.deaths = t.deaths[max(0, len(t.deaths)-driver.MaxDead):]
+}
+
+func (*takeover) restart() {}
+
+// report names the deaths that are due.
+func (t *takeover) report(_ *core, now time.Duration, req *request) {
+	for _, d := range t.deaths {
+		if d.due <= now {
+			req.Dead = append(req.Dead, d.Death)
+		}
+	}
+}
+
+// take notes that the store has recorded the deaths that the request named.
+func (t *takeover) take(c *core, _ time.Duration, _ *driver.Answer) urgency {
+	for _, d := range c.sent.Dead {
+		t.deaths = slices.DeleteFunc(slices.Clone(t.deaths), func(o death) bool { return o.Incarnation == d.Incarnation })
+		t.Done = true
+	}
+	return urgencyNone
+}
+
+// Inherit gives the processor, once for each incarnation, the wills of dead processes under its ID.
+// The next requests name their deaths until the store has answered, each as soon as its debt would
+// have been earned if the process had left instead. A debt that takes longer than a claim stays is
+// left to the removal. The deaths are settled when the store knows of all: nothing need be kept of them.
+func (p *Processor) Inherit(now time.Duration, wills []Will) (settled bool) {
+	p.Takeover.inherit(now, p.incarnation, wills)
+	return len(p.Takeover.deaths) == 0
+}
+
+// Will returns the will of this processor if it dies from now on, owing so much. It must be stored
+// before the newest request goes out.
+func (p *Processor) Will(owes time.Duration) Will {
+	return Will{driver.Death{Incarnation: p.incarnation, Last: p.last, Unanswered: slices.Clone(p.unanswered)}, max(owes, 0)}
+}
