@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -110,7 +111,7 @@ func (l *limits) open(d *destination, name string) {
 		return
 	}
 	d.own, d.slots = own, slots
-	if l.shared == nil || !throttle.TellsTags(l.shared) {
+	if l.shared == nil || !hook.TellsTags(l.shared) {
 		d.limiter = l.limiterFor(d, name)
 	}
 }
@@ -187,7 +188,7 @@ func (d destined) RetryAfter(until time.Time, reason string) {
 	}
 }
 
-// Unwrap exposes the reason for waits; see throttle.ExternalWait.
+// Unwrap exposes the reason for waits; see hook.ExternalWait.
 func (d destined) Unwrap() throttle.Limiter { return d.Limiter }
 
 // poolName returns the part of a pool's name for a destination.

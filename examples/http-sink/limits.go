@@ -121,7 +121,7 @@ func (l *limits) limiter() throttle.Limiter {
 	return l
 }
 
-// Adapts reports whether a limit follows the service; see throttle.Adaptive.
+// Adapts reports whether a limit follows the service; see hook.Adaptive.
 func (l *limits) Adapts() bool {
 	s := l.settings
 	return s.Pool.Limit.Adaptive && (s.Pool.Limit.Max > 0 || s.DestinationMax > 0)

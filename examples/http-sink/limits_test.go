@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A judge counts what comes to a service.
@@ -195,7 +195,7 @@ func TestAnAdaptiveLimitIsTold(t *testing.T) {
 			service.Forget()
 			vars["URL"], vars["NUMATHROTTLE_ADAPTIVE"], vars["NUMATHROTTLE_STORE"] = service.URL, "true", "static://?replicas=1"
 			r := start(t, vars)
-			require.True(t, throttle.Adaptive(r.limits))
+			require.True(t, hook.Adaptive(r.limits))
 			results := r.do(numbered(20)...)
 			require.Len(t, results, 20)
 			at := r.limits.rates[0].Status().Backoff
@@ -203,5 +203,5 @@ func TestAnAdaptiveLimitIsTold(t *testing.T) {
 			require.EqualValues(t, 19, at.Accepted)
 		})
 	}
-	require.False(t, throttle.Adaptive(start(t, env{"URL": service.URL, "NUMATHROTTLE_MAX": "5"}).limits))
+	require.False(t, hook.Adaptive(start(t, env{"URL": service.URL, "NUMATHROTTLE_MAX": "5"}).limits))
 }

@@ -59,7 +59,7 @@ type patient struct {
 	wait time.Duration
 }
 
-// Unwrap exposes the reason for waits; see throttle.ExternalWait.
+// Unwrap exposes the reason for waits; see hook.ExternalWait.
 func (p patient) Unwrap() throttle.Limiter { return p.Limiter }
 
 // Acquire implements throttle.Limiter. When the batch's patience is used up, it takes only tokens at hand.

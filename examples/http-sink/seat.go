@@ -60,7 +60,7 @@ type seated struct {
 	now throttle.Limiter // the same, without a bound on waits
 }
 
-// Unwrap exposes the reason for waits; see throttle.ExternalWait.
+// Unwrap exposes the reason for waits; see hook.ExternalWait.
 func (l seated) Unwrap() throttle.Limiter { return l.Limiter }
 
 // Acquire implements throttle.Limiter. Waiting calls hold no place, and hold no tokens while they wait for a place again.

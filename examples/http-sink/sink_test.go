@@ -23,7 +23,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 type sinkDatum = sinksdk.Datum
@@ -213,7 +213,7 @@ func TestOneLimitOverAllPods(t *testing.T) {
 		}
 		return shares[0] > 0 && shares[1] > 0
 	}, testTimeout, 10*time.Millisecond)
-	require.LessOrEqual(t, shares[0]+shares[1], throttle.WholeShare)
+	require.LessOrEqual(t, shares[0]+shares[1], int64(limit.WholeShare))
 }
 
 // What one pod is told by the service, all pods heed: of two, one is enough. It is for the calls to that

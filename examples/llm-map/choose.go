@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -291,7 +292,7 @@ func (d *deployment) await(ctx context.Context, s *search) (pick, error) {
 	for {
 		if held := max(time.Until(s.later[d]), d.pause.Paused("")); held > 0 {
 			if deadline, bounded := ctx.Deadline(); bounded && time.Until(deadline) < held {
-				return pick{}, throttle.Refuse(d.limiter, throttle.Error{Reason: throttle.ReasonPause, RetryAfter: held})
+				return pick{}, hook.Refuse(d.limiter, throttle.Error{Reason: throttle.ReasonPause, RetryAfter: held})
 			}
 			if err := sleep(ctx, held); err != nil {
 				return pick{}, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -42,7 +43,7 @@ func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *
 	if s.Deployment != "" {
 		log = log.With("deployment", s.Deployment)
 	}
-	adaptive := throttle.Adaptive(l)
+	adaptive := hook.Adaptive(l)
 	d := &deployment{settings: s, adaptive: adaptive, outputs: outputs, log: log}
 	if !throttle.Unlimited(l) {
 		d.limiter = l

@@ -71,7 +71,7 @@ var priceFields = []config.Field[*price]{
 
 var budgetFields = []config.Field[*budgetSetting]{
 	amountField("amount", mostBudget, "In one window", func(b *budgetSetting) *json.Number { return &b.Amount }),
-	config.ChoiceField("per", "The window", func(b *budgetSetting) *limit.Period { return &b.Per }, limit.Day, limit.Hour, limit.Month),
+	config.ChoiceField("per", "The window", func(b *budgetSetting) *limit.Period { return &b.Per }, limit.PeriodDay, limit.PeriodHour, limit.PeriodMonth),
 	config.TextField("zone", "an IANA name of a time zone", "UTC", "Where days and months begin", func(b *budgetSetting) *string { return &b.Zone }),
 }
 
@@ -126,7 +126,7 @@ func (s *settings) moneyQuotas() throttle.Quotas {
 		return throttle.Quotas{}
 	}
 	amount, _ := s.Budget.Amount.Float64()
-	b := throttle.Budget{Amount: int64(math.Round(amount * millionths)), Per: cmp.Or(s.Budget.Per, limit.Day), Zone: s.Budget.Zone}
+	b := throttle.Budget{Amount: int64(math.Round(amount * millionths)), Per: cmp.Or(s.Budget.Per, limit.PeriodDay), Zone: s.Budget.Zone}
 	return throttle.Quotas{Other: throttle.Quota{Budgets: []throttle.Budget{b}}}
 }
 

@@ -35,7 +35,7 @@ func TestRamp(t *testing.T) {
 	require.False(t, s.requestLimit().Ramps())
 	tokens := s.tokenLimit()
 	require.Equal(t, []any{1000, 10 * time.Minute, true, time.Hour}, []any{tokens.Min, tokens.RampUpDuration, tokens.ResumedRampUp, tokens.TTL})
-	require.Equal(t, throttle.GoBackN{CoolDownPeriod: 5 * time.Second}, tokens.Mode)
+	require.Equal(t, throttle.RampGoBackN{CoolDownPeriod: 5 * time.Second}, tokens.Mode)
 
 	ramp["LLM_MAP_TOKENS_PER_MINUTE"], ramp["NUMATHROTTLE_MIN"] = "0", "50"
 	s, err = loadWith(t, ramp)

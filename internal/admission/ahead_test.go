@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -68,5 +69,5 @@ func TestNothingIsAheadWithoutAShare(t *testing.T) {
 // nobody gives no share.
 type nobody struct{}
 
-func (nobody) Attach(throttle.Holder) {}
-func (nobody) Poke()                  {}
+func (nobody) Attach(sharing.Holder) {}
+func (nobody) Poke()                 {}

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -40,10 +42,10 @@ func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
 }
 
 // A lateShare is a sharer that leases when it is told to.
-type lateShare struct{ holder throttle.Holder }
+type lateShare struct{ holder sharing.Holder }
 
-func (s *lateShare) Attach(h throttle.Holder) { s.holder = h }
-func (*lateShare) Poke()                      {}
+func (s *lateShare) Attach(h sharing.Holder) { s.holder = h }
+func (*lateShare) Poke()                     {}
 
 func TestABatchThatHasWaitedItsTimeGetsTheTokensOfAThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +55,7 @@ func TestABatchThatHasWaitedItsTimeGetsTheTokensOfAThrottle(t *testing.T) {
 		b := g.Batch(g.MaxWait)
 		_, err := b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
-		s.holder.Lease(throttle.Lease{Share: throttle.WholeShare})
+		s.holder.Lease(limit.Lease{Share: limit.WholeShare})
 		time.Sleep(time.Second) // two tokens are at hand
 		began := time.Now()
 		for _, ok := range []bool{true, true, false} {
@@ -120,13 +122,13 @@ func TestTimeInWhichThePoolIsFrozenDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s lateShare
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 1}, throttle.WithSharer(&s))
-		freeze := func(d time.Duration) { s.holder.Lease(throttle.Lease{Frozen: time.Now().Add(d)}) }
+		freeze := func(d time.Duration) { s.holder.Lease(limit.Lease{Frozen: time.Now().Add(d)}) }
 		g := admission.Gate{Limiter: l, MaxWait: time.Second}
 		for name, admit := range map[string]func(context.Context, string, int) (throttle.Permit, error){
 			"alone": g.Admit, "in a batch": g.Batch(g.MaxWait).Admit,
 		} {
 			freeze(15 * time.Second)
-			time.AfterFunc(15500*time.Millisecond, func() { s.holder.Lease(throttle.Lease{Share: throttle.WholeShare}) })
+			time.AfterFunc(15500*time.Millisecond, func() { s.holder.Lease(limit.Lease{Share: limit.WholeShare}) })
 			began := time.Now()
 			_, err := admit(t.Context(), "", 1)
 			require.NoError(t, err, name)
@@ -150,10 +152,10 @@ func TestTimeInWhichThePoolIsFrozenDoesNotCount(t *testing.T) {
 
 		b = g.Batch(2 * time.Second)
 		freeze(15 * time.Second)
-		time.AfterFunc(5*time.Second, func() { s.holder.Lease(throttle.Lease{Share: throttle.WholeShare}) })
+		time.AfterFunc(5*time.Second, func() { s.holder.Lease(limit.Lease{Share: limit.WholeShare}) })
 		_, err = b.Admit(t.Context(), "", 1)
 		require.NoError(t, err, "a freeze that ends before its time")
-		s.holder.Lease(throttle.Lease{})
+		s.holder.Lease(limit.Lease{})
 		for _, left := range []time.Duration{time.Second, time.Second, 0} {
 			began = time.Now()
 			_, err = b.Admit(t.Context(), "", 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -20,20 +21,20 @@ import (
 // An office is a sharer of which a test says what it leases, and which issues slots as a store would: none in a
 // freeze, and no two nearer than the spacing.
 type office struct {
-	first  throttle.Lease
+	first  limit.Lease
 	empty  bool  // it grants no slot at all
 	broken error // it answers nothing
 
 	mu     *sync.Mutex // guards what follows
-	holder throttle.Holder
-	lease  throttle.Lease
+	holder sharing.Holder
+	lease  limit.Lease
 	next   time.Time // of the next slot
 }
 
-func (o *office) Attach(h throttle.Holder) { o.holder = h; o.give(o.first) }
-func (*office) Poke()                      {}
+func (o *office) Attach(h sharing.Holder) { o.holder = h; o.give(o.first) }
+func (*office) Poke()                     {}
 
-func (o *office) give(l throttle.Lease) {
+func (o *office) give(l limit.Lease) {
 	o.mu.Lock()
 	o.lease = l
 	o.mu.Unlock()
@@ -98,8 +99,8 @@ func with(limit throttle.Limit, o *office) func(t *testing.T) throttle.Limiter {
 }
 
 // lent is a lease that begins now.
-func lent(l throttle.Lease, until, thaw time.Duration) func(*office) throttle.Lease {
-	return func(*office) throttle.Lease {
+func lent(l limit.Lease, until, thaw time.Duration) func(*office) limit.Lease {
+	return func(*office) limit.Lease {
 		if until > 0 {
 			l.Until = time.Now().Add(until)
 		}
@@ -111,7 +112,7 @@ func lent(l throttle.Lease, until, thaw time.Duration) func(*office) throttle.Le
 }
 
 // leased returns a limiter of which the lease changes as time goes on.
-func leased(limit throttle.Limit, o office, first func(*office) throttle.Lease, then ...func(*office) throttle.Lease) func(t *testing.T) throttle.Limiter {
+func leased(limit throttle.Limit, o office, first func(*office) limit.Lease, then ...func(*office) limit.Lease) func(t *testing.T) throttle.Limiter {
 	return func(t *testing.T) throttle.Limiter {
 		o := o // a copy for each test
 		o.mu = new(sync.Mutex)
@@ -129,8 +130,8 @@ func reasons() []held {
 	ten := throttle.Limit{Max: 10, Per: 10 * time.Second, Burst: 1}
 	slow := throttle.Limit{Max: 1, Per: 5 * time.Second}
 	strict := throttle.Limit{Max: 1, Per: 5 * time.Second, Strict: true}
-	whole := lent(throttle.Lease{Share: throttle.WholeShare}, 0, 0)
-	issuing := throttle.Lease{Issuing: true}
+	whole := lent(limit.Lease{Share: limit.WholeShare}, 0, 0)
+	issuing := limit.Lease{Issuing: true}
 	paused := func(d time.Duration, l func(t *testing.T) throttle.Limiter) func(t *testing.T) throttle.Limiter {
 		return func(t *testing.T) throttle.Limiter {
 			p := throttle.Paused{}
@@ -161,29 +162,29 @@ func reasons() []held {
 	return []held{
 		{name: "the limit, soon", reason: throttle.ReasonLimit, make: leased(slow, office{}, whole), ends: 5 * time.Second, got: true},
 		{name: "the limit, later", reason: throttle.ReasonLimit, make: leased(throttle.Limit{Max: 1, Per: 9 * time.Second}, office{}, whole), ends: -1},
-		{name: "no share", reason: throttle.ReasonNoShare, make: leased(ten, office{}, lent(throttle.Lease{}, 0, 0)), ends: maxWait},
+		{name: "no share", reason: throttle.ReasonNoShare, make: leased(ten, office{}, lent(limit.Lease{}, 0, 0)), ends: maxWait},
 		{
 			name: "frozen, and a share then", reason: throttle.ReasonFrozen,
-			make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen), whole),
+			make: leased(ten, office{}, lent(limit.Lease{}, 0, frozen), whole),
 			ends: frozen + time.Second, got: true,
 		},
 		{
 			name: "frozen, and no share then", reason: throttle.ReasonNoShare,
-			make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen)),
+			make: leased(ten, office{}, lent(limit.Lease{}, 0, frozen)),
 			ends: frozen + maxWait,
 		},
 		{
 			name: "frozen, and frozen again", reason: throttle.ReasonNoShare,
-			make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen), lent(throttle.Lease{}, 0, frozen)),
+			make: leased(ten, office{}, lent(limit.Lease{}, 0, frozen), lent(limit.Lease{}, 0, frozen)),
 			ends: 2*frozen + maxWait,
 		},
 		{
 			name: "frozen, and lost", reason: throttle.ReasonStoreLost,
-			make: leased(ten, office{}, lent(throttle.Lease{Share: throttle.WholeShare}, time.Nanosecond, frozen)),
+			make: leased(ten, office{}, lent(limit.Lease{Share: limit.WholeShare}, time.Nanosecond, frozen)),
 			ends: frozen + maxWait,
 		},
 		{name: "frozen, in All", reason: throttle.ReasonNoShare, make: func(t *testing.T) throttle.Limiter {
-			return throttle.All(leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))(t), busy(t))
+			return throttle.All(leased(ten, office{}, lent(limit.Lease{}, 0, frozen))(t), busy(t))
 		}, ends: frozen + maxWait},
 		{
 			name: "issued, frozen", reason: throttle.ReasonFrozen,
@@ -220,26 +221,26 @@ func reasons() []held {
 		}, ends: frozen + 100*time.Millisecond, got: true},
 		{name: "share too small", reason: throttle.ReasonShareTooSmall, make: leased(
 			throttle.Limit{Max: 10, Per: 10 * time.Second, Burst: 5, Hard: true}, office{},
-			lent(throttle.Lease{Share: throttle.WholeShare / 10}, 0, 0)), cost: 2, ends: maxWait},
+			lent(limit.Lease{Share: limit.WholeShare / 10}, 0, 0)), cost: 2, ends: maxWait},
 		{
 			name: "store lost", reason: throttle.ReasonStoreLost,
-			make: leased(ten, office{}, lent(throttle.Lease{Share: throttle.WholeShare}, time.Nanosecond, 0)),
+			make: leased(ten, office{}, lent(limit.Lease{Share: limit.WholeShare}, time.Nanosecond, 0)),
 			ends: maxWait,
 		},
 		{
 			name: "unreadable", reason: throttle.ReasonUnreadable,
-			make: leased(ten, office{}, lent(throttle.Lease{Reason: throttle.ReasonUnreadable}, 0, 0)),
+			make: leased(ten, office{}, lent(limit.Lease{Reason: throttle.ReasonUnreadable}, 0, 0)),
 			ends: maxWait,
 		},
 		{
 			name: "replaced", reason: throttle.ReasonReplaced,
-			make: leased(ten, office{}, lent(throttle.Lease{Reason: throttle.ReasonReplaced}, 0, 0)),
+			make: leased(ten, office{}, lent(limit.Lease{Reason: throttle.ReasonReplaced}, 0, 0)),
 			ends: maxWait,
 		},
-		{name: "the sharer's own", reason: "elsewhere", make: leased(ten, office{}, lent(throttle.Lease{Reason: "elsewhere"}, 0, 0)), ends: maxWait},
+		{name: "the sharer's own", reason: "elsewhere", make: leased(ten, office{}, lent(limit.Lease{Reason: "elsewhere"}, 0, 0)), ends: maxWait},
 		{
 			name: "adaptive", reason: throttle.ReasonAdaptive,
-			make: leased(throttle.Limit{Max: 1, Per: 9 * time.Second}, office{}, lent(throttle.Lease{Share: throttle.WholeShare, Adapted: true}, 0, 0)),
+			make: leased(throttle.Limit{Max: 1, Per: 9 * time.Second}, office{}, lent(limit.Lease{Share: limit.WholeShare, Adapted: true}, 0, 0)),
 			ends: -1,
 		},
 		{name: "too large", reason: throttle.ReasonTooLarge, make: leased(ten, office{}, whole), cost: 11, ends: -1},
@@ -254,12 +255,12 @@ func reasons() []held {
 		{name: "slots paused until somebody resumes", reason: throttle.ReasonPause, make: paused(0, slots), ends: maxWait},
 		{
 			name: "paused in a freeze, for longer", reason: throttle.ReasonPause,
-			make: paused(time.Minute, leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))),
+			make: paused(time.Minute, leased(ten, office{}, lent(limit.Lease{}, 0, frozen))),
 			ends: -1,
 		},
 		{
 			name: "paused in a freeze, for ever", reason: throttle.ReasonPause,
-			make: paused(0, leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))),
+			make: paused(0, leased(ten, office{}, lent(limit.Lease{}, 0, frozen))),
 			ends: frozen + maxWait,
 		},
 		{
@@ -348,7 +349,7 @@ func TestManyCallsInAFreeze(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						o := &office{mu: new(sync.Mutex)}
 						l := with(throttle.Limit{Max: 1, Per: 5 * time.Second, Strict: true}, o)(t)
-						time.AfterFunc(late, func() { o.give(lent(throttle.Lease{Issuing: true}, 0, thaw)(o)) })
+						time.AfterFunc(late, func() { o.give(lent(limit.Lease{Issuing: true}, 0, thaw)(o)) })
 						g := &admission.Gate{Limiter: l, MaxWait: maxWait}
 						b := g.Batch(wait)
 						began := time.Now()
@@ -387,7 +388,7 @@ func TestManyCallsInAFreeze(t *testing.T) {
 // The budget of a batch counts from the end of the freeze for a message too that comes in the middle of it.
 func TestTheBudgetOfABatchCountsFromTheEndOfTheFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := leased(throttle.Limit{Max: 10}, office{}, lent(throttle.Lease{}, 0, frozen))(t)
+		l := leased(throttle.Limit{Max: 10}, office{}, lent(limit.Lease{}, 0, frozen))(t)
 		b := (&admission.Gate{Limiter: l}).Batch(maxWait)
 		began := time.Now()
 		var all sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -20,8 +21,8 @@ import (
 // noShare is a sharer that never leases anything.
 type noShare struct{}
 
-func (noShare) Attach(throttle.Holder) {}
-func (noShare) Poke()                  {}
+func (noShare) Attach(sharing.Holder) {}
+func (noShare) Poke()                 {}
 
 func newThrottle(tb testing.TB, limit throttle.Limit, opts ...throttle.Option) *throttle.Throttle {
 	tb.Helper()

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -32,7 +34,7 @@ func (g *Gate) turn(tag string, denied *throttle.Error, after time.Duration) (ag
 	by, of := queue{by: denied.By()}, denied.By() // of several limiters the one that the message lacks tokens of
 	if of == nil {
 		of = g.limiter(tag)
-		if throttle.TellsTags(g.Limiter) {
+		if hook.TellsTags(g.Limiter) {
 			by.tag = tagname.Short(tag)
 		}
 	}
@@ -83,7 +85,7 @@ func accrues(l throttle.Limiter, cost int) time.Duration {
 		return 0
 	}
 	st := s.Status()
-	rate := max(st.Rate, st.Limit.Rate()*float64(st.Lease.Even)/float64(throttle.WholeShare))
+	rate := max(st.Rate, st.Limit.Rate()*float64(st.Lease.Even)/float64(limit.WholeShare))
 	each := float64(cost) / rate * float64(time.Second)
 	if rate <= 0 || each > math.MaxInt64/4 {
 		return 0

@@ -23,11 +23,13 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -135,7 +137,7 @@ func (j *job) call(ctx context.Context, service *net.UnixConn, limiter throttle.
 func (j *job) limit() throttle.Limit {
 	l := throttle.Limit{Max: j.Max, Burst: j.Burst, Strict: j.Strict, MaxReserved: j.MaxReserved, Hard: j.Hard && !j.Soft}
 	if j.RampUp > 0 && !j.Soft {
-		l.Min, l.RampUpDuration, l.Mode = j.Min, j.RampUp, throttle.Scheduled{}
+		l.Min, l.RampUpDuration, l.Mode = j.Min, j.RampUp, throttle.RampScheduled{}
 	}
 	return l
 }
@@ -262,15 +264,15 @@ func (w *leaseWatch) ceiling(configured int) int {
 	return cmp.Or(int(w.limit.Load()), configured)
 }
 
-func (w *leaseWatch) Attach(h throttle.Holder) { w.Member.Attach(&watchedHolder{h, w}) }
+func (w *leaseWatch) Attach(h sharing.Holder) { w.Member.Attach(&watchedHolder{h, w}) }
 
 type watchedHolder struct {
-	throttle.Holder
+	sharing.Holder
 	watch *leaseWatch
 }
 
 // Lease notes the end before anything is granted on it.
-func (h *watchedHolder) Lease(l throttle.Lease) {
+func (h *watchedHolder) Lease(l limit.Lease) {
 	h.watch.limit.Store(int64(math.Round(l.Ceiling)))
 	if l.Share > 0 {
 		end := int64(clock() + time.Until(l.Until))

@@ -319,8 +319,8 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		quotas := throttle.Quotas{Tags: map[string]throttle.Quota{
-			"acme": {Total: 40}, "beta": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.Day}}},
-			"gamma": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.Day, Then: limit.Lower}}},
+			"acme": {Total: 40}, "beta": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.PeriodDay}}},
+			"gamma": {Budgets: []throttle.Budget{{Amount: 30, Per: limit.PeriodDay, Then: limit.ThenLower}}},
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {total: 40}, "+

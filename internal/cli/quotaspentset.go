@@ -78,7 +78,7 @@ func spentFlags(cmd *ucli.Command) (budget throttle.Budget, tokens int64, err er
 		return budget, 0, wrongArguments("%s: --%s is %s, allowed: %s", cmd.FullName(), flag, is, allowed)
 	}
 	budget = throttle.Budget{Per: limit.Period(cmd.String(perName)), Zone: cmd.String(zoneName)}
-	if !slices.Contains([]limit.Period{limit.Hour, limit.Day, limit.Month}, budget.Per) {
+	if !slices.Contains([]limit.Period{limit.PeriodHour, limit.PeriodDay, limit.PeriodMonth}, budget.Per) {
 		return fault(perName, "hour, day or month")
 	}
 	n, err := strconv.ParseFloat(cmd.String(amountName), 64) // exact up to 9e15, and accepts 5e6

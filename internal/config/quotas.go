@@ -136,7 +136,7 @@ var quotaFields = []quotaSetting{
 		Form: DurationForm(limit.MinPer, limit.MaxPer),
 	},
 	quotaNumber("weight", limit.MaxWeight, func(r *quotaReading) *int { return &r.one.Weight }),
-	quotaText("class", enumForm(limit.Interactive, limit.Batch), func(r *quotaReading) *string { return (*string)(&r.one.Class) }),
+	quotaText("class", enumForm(limit.ClassInteractive, limit.ClassBatch), func(r *quotaReading) *string { return (*string)(&r.one.Class) }),
 	quotaBlock("budgets", listForm(mostBudgets, budgetFields), func(r *quotaReading, n *yaml.Node) []BlockFault {
 		return quotaList(n, "budgets", mostBudgets, budgetFields, func(of quotaReading) { r.one.Budgets = append(r.one.Budgets, of.budget) })
 	}),
@@ -153,9 +153,9 @@ var budgetFields = []quotaSetting{
 		Form: anyForm(Schema{"type": "number", "minimum": 1, "maximum": limit.MaxAmount},
 			patternForm(`^[1-9][0-9]{0,18}(\.[0-9]{1,18})?([eE]\+?[0-9]{1,2})?$`)),
 	},
-	quotaText("per", enumForm(limit.Hour, limit.Day, limit.Month), func(r *quotaReading) *string { return (*string)(&r.budget.Per) }),
+	quotaText("per", enumForm(limit.PeriodHour, limit.PeriodDay, limit.PeriodMonth), func(r *quotaReading) *string { return (*string)(&r.budget.Per) }),
 	quotaText("zone", patternForm("."), func(r *quotaReading) *string { return &r.budget.Zone }),
-	quotaText("then", enumForm(limit.Refuse, limit.Fallback, limit.Lower), func(r *quotaReading) *string { return (*string)(&r.budget.Then) }),
+	quotaText("then", enumForm(limit.ThenRefuse, limit.ThenFallback, limit.ThenLower), func(r *quotaReading) *string { return (*string)(&r.budget.Then) }),
 }
 
 // setTotal reads 0 as a block of the tag, and none as no total.

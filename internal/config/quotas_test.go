@@ -24,14 +24,14 @@ other:
 `))
 	require.NoError(t, err)
 	acme := limit.Quota{
-		Reserved: 200, Total: 400, Class: limit.Interactive,
-		Budgets: []limit.Budget{{Amount: 5e6, Per: limit.Day, Zone: "Europe/Berlin", Then: limit.Lower}},
+		Reserved: 200, Total: 400, Class: limit.ClassInteractive,
+		Budgets: []limit.Budget{{Amount: 5e6, Per: limit.PeriodDay, Zone: "Europe/Berlin", Then: limit.ThenLower}},
 	}
 	require.Equal(t, limit.Quotas{
 		Tags: map[string]limit.Quota{
 			"acme": acme, "beta": acme, "plain": {}, "12": {Total: 5, Burst: 3, Per: 90 * time.Second, Weight: 7, Hard: true},
 		},
-		Match: []limit.QuotaPattern{{Tag: "free/*", Quota: limit.Quota{Total: 10, Per: time.Minute, Class: limit.Batch, Weight: 1}}},
+		Match: []limit.QuotaPattern{{Tag: "free/*", Quota: limit.Quota{Total: 10, Per: time.Minute, Class: limit.ClassBatch, Weight: 1}}},
 		Other: limit.Quota{Total: 50},
 	}, q)
 

@@ -25,8 +25,8 @@ import (
 // tenants are the quotas of the tests: 30 of 100 tokens per second are reserved.
 var tenants = throttle.Quotas{
 	Tags: map[string]throttle.Quota{
-		"acme": {Reserved: 30, Budgets: []throttle.Budget{{Amount: 1000, Per: limit.Hour}, {Amount: 5000, Per: limit.Month}}},
-		"beta": {Total: 40, Class: limit.Batch},
+		"acme": {Reserved: 30, Budgets: []throttle.Budget{{Amount: 1000, Per: limit.PeriodHour}, {Amount: 5000, Per: limit.PeriodMonth}}},
+		"beta": {Total: 40, Class: limit.ClassBatch},
 		"idle": {Total: 600, Per: time.Minute, Hard: true, Shadow: true},
 	},
 	Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 7}}},
@@ -41,9 +41,9 @@ func (m *member) withTags(t *testing.T, q throttle.Quotas, uses map[string]int64
 	q = q.WithDefaults(limit.Per)
 	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &q})
 	for s := range int64(4) {
-		reports := []throttle.TagReport{}
+		reports := []sharing.TagReport{}
 		for tag, rate := range uses {
-			reports = append(reports, throttle.TagReport{Tag: tag, Used: rate * s})
+			reports = append(reports, sharing.TagReport{Tag: tag, Used: rate * s})
 		}
 		now := time.Duration(s) * time.Second
 		p.Yield(now, driver.Whole, reports)
@@ -301,7 +301,7 @@ func TestChangeAQuota(t *testing.T) {
 	changes, err := protocol.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
 	require.Equal(t, map[string]throttle.Quota{
-		"acme":   {Reserved: 30, Total: 50, Weight: 2, Class: limit.Batch, Budgets: tenants.Tags["acme"].Budgets},
+		"acme":   {Reserved: 30, Total: 50, Weight: 2, Class: limit.ClassBatch, Budgets: tenants.Tags["acme"].Budgets},
 		"free/y": {Reserved: 120, Total: 120, Per: time.Minute},
 	}, changes.Tags)
 	require.Equal(t, throttle.Quota{Total: 9}, *changes.Other)
@@ -417,7 +417,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	p.text(t, "events", "weight 1, batch by ann: they pay less")
 	changes, err := protocol.LoadQuotas(t.Context(), store, "p")
 	require.NoError(t, err)
-	require.Equal(t, map[string]throttle.Quota{"beta": {Total: 20, Class: limit.Batch}}, changes.Tags)
+	require.Equal(t, map[string]throttle.Quota{"beta": {Total: 20, Class: limit.ClassBatch}}, changes.Tags)
 
 	// What the pool refuses is said in its words.
 	p.click(t, "#quota")

@@ -119,7 +119,7 @@ func (p *Processor) Heed(now time.Duration, s sharing.Served) {
 
 // adapted reports whether the called service's refusals lower the pool's ceiling at a logical time, and
 // how often they have. After a cut, settling is true while the refusal of a call granted now says
-// nothing about the new ceiling; see throttle.Lease.
+// nothing about the new ceiling; see limit.Lease.
 func (l *poolCeiling) adapted(t int64) (lowered bool, cuts uint64, settling bool) {
 	if !l.law.Adapts {
 		return false, 0, false

@@ -246,7 +246,7 @@ func (p *Processor) ask(t *testing.T, r *driver.Record, now time.Duration, o Obs
 func TestForeignCeilingsAreLeftAlone(t *testing.T) {
 	const strange = "9 of another time"
 	r := &driver.Record{}
-	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}, Adaptive: true})
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.RampScheduled{}, Adaptive: true})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 	p.ask(t, r, 0, Observation{})
@@ -294,7 +294,7 @@ func TestRampMovesOnceASecond(t *testing.T) {
 func TestRampAtTheTopWritesNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}})
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.RampScheduled{}})
 	p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
 	now := time.Duration(0)
 	ask := func(n int) {
@@ -361,7 +361,7 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 // that rises never before it has risen.
 func TestFallingCeilingCountsAhead(t *testing.T) {
 	const ahead = 200 * time.Millisecond
-	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: throttle.GoBackN{}})
+	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: throttle.RampGoBackN{}})
 	for _, c := range []struct {
 		name     string
 		from, to int64
@@ -439,7 +439,7 @@ func TestUnreadableLimitWantsNothing(t *testing.T) {
 // just begun. Until it can, the ramp of the pool before it counts for nothing.
 func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	r := &driver.Record{}
-	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}})
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 10 * time.Second, Mode: throttle.RampScheduled{}})
 	deferred, written := true, int64(0)
 	ask := func(p *Processor, now time.Duration) {
 		req := p.Request(now, uint64(now)+1, Observation{Demand: driver.Whole, Offered: 1}) // it has a share
@@ -473,7 +473,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}).CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.RampScheduled{}}).CeilingConfig()})
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
 	other.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 10}).CeilingConfig()})
 	now := time.Duration(0)

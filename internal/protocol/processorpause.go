@@ -75,9 +75,6 @@ func (p *Processor) Recorded(now time.Duration, d driver.Document) {
 // BeginPause puts the pause of a call in force here. If done is true, nobody needs to be notified.
 func (p *Processor) BeginPause(now time.Duration, c *PauseCall) (done bool, err error) {
 	k := &p.Pauses
-	if c.isLate(k) {
-		return true, nil
-	}
 	if k.covered(now, c.Stop) {
 		c.Recorded = k.Version
 		c.Made = append(c.Made, k.Version)
@@ -99,19 +96,11 @@ func (p *Processor) BeginPause(now time.Duration, c *PauseCall) (done bool, err 
 // keptForOperators is why a pod may not pause one more tag.
 const keptForOperators = "the rest of the room is for operators and the whole pool"
 
-// isLate reports whether the call comes too late by the record.
-func (c *PauseCall) isLate(k *pausing) bool { return c.Since > 0 && k.recorded.resumed > c.Since }
-
 // Refused takes the document found on record after the store did not save a call's change. The call
-// is settled if it came too late, or if somebody else made the same change.
+// is settled if somebody else made the same change.
 func (p *Processor) Refused(now time.Duration, c *PauseCall, found driver.Document, conflict bool) (settled bool) {
 	k := &p.Pauses
 	p.Recorded(now, found)
-	if c.Late = c.isLate(k); c.Late { // not known when it began
-		k.Forget(c.Stop.Tag)
-		c.Made = nil
-		return true
-	}
 	if conflict && !c.Resume && k.covered(now, c.Stop) {
 		c.Recorded, c.Made = k.Version, append(c.Made, k.Version)
 		return true
@@ -140,8 +129,6 @@ func (p *Processor) PauseEnd(now time.Duration, tag string) (end time.Duration, 
 type PauseCall struct {
 	Stop     LocalPause // a Resume uses only the tag
 	Resume   bool
-	Since    driver.Version
 	Made     []driver.Version // pushed versions that contain this change
 	Recorded driver.Version   // version on record; 0: none yet
-	Late     bool             // somebody has resumed since; the call changes nothing
 }

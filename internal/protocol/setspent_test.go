@@ -75,7 +75,7 @@ func (p *tagPool) rest(tag string) {
 
 func (p *tagPool) wipe(server string) { p.record, p.server = driver.Record{}, server }
 
-var daily = limit.Budget{Amount: 1000, Per: limit.Day, Zone: "UTC"}
+var daily = limit.Budget{Amount: 1000, Per: limit.PeriodDay, Zone: "UTC"}
 
 func spentPool(t *testing.T) (p *tagPool, set func(tag string, tokens int64) error) {
 	t.Helper()

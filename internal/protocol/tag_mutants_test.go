@@ -44,7 +44,7 @@ func hoard(t *testing.T) string {
 // wiped lets the store forget what a tag has in hand, and returns what is wrong with what is told of that.
 func wiped(t *testing.T) string {
 	t.Helper()
-	k := keep(t, budgeted(limit.Refuse))
+	k := keep(t, budgeted(limit.ThenRefuse))
 	k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 50})
 	k.gives(5*sec, 5*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 	k.take(6*sec, 6*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero + (6 * sec).Microseconds()})
@@ -57,7 +57,7 @@ func wiped(t *testing.T) string {
 // retired lets a processor give up what is set aside for a tag, and returns what is wrong with what it gives back and uses after that.
 func retired(t *testing.T) string {
 	t.Helper()
-	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 100, Budgets: []limit.Budget{{Amount: 1000, Per: limit.Day}}}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 100, Budgets: []limit.Budget{{Amount: 1000, Per: limit.PeriodDay}}}}})
 	d := k.asks(2*sec, sharing.TagReport{Tag: "a", Waiting: 100, Head: 100, Line: 100})
 	k.gives(2*sec, 2*sec, driver.Drawn{Key: d.Key, Tokens: 100, From: 2 * sec, Spent: []int64{100}})
 	k.giveUp()

@@ -172,7 +172,7 @@ func (a *tagAccount) exhausted() bool { return a.lack == driver.LackBudget && !a
 // lowered reports whether a spent budget moves the tag to the lower class.
 func (a *tagAccount) lowered() bool {
 	for i, b := range a.quota.Budgets {
-		if i < len(a.budgets) && b.Then == limit.Lower && a.budgets[i].spentAll() {
+		if i < len(a.budgets) && b.Then == limit.ThenLower && a.budgets[i].spentAll() {
 			return true
 		}
 	}
@@ -360,7 +360,7 @@ func (a *tagAccount) coming() (covers int64, last time.Duration) {
 func (a *tagAccount) left() int64 {
 	left := int64(math.MaxInt64)
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
-		if b := &a.budgets[i]; b.start > 0 && a.quota.Budgets[i].Then != limit.Lower {
+		if b := &a.budgets[i]; b.start > 0 && a.quota.Budgets[i].Then != limit.ThenLower {
 			left = min(left, b.amount-b.spent())
 		}
 	}
@@ -388,7 +388,7 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want, leas
 		if b.start == 0 {
 			return 0 // the time is not known yet
 		}
-		if a.quota.Budgets[i].Then == limit.Lower && b.spentAll() {
+		if a.quota.Budgets[i].Then == limit.ThenLower && b.spentAll() {
 			continue
 		}
 		got = min(got, math.Floor(float64(b.amount-b.seen)*share)-float64(b.own))

@@ -34,7 +34,7 @@ func (k *bookkeeper) withoutRoom(syncs int, share float64, r sharing.TagReport) 
 
 // T8: a tag without a till lives on this processor's part of its budget, once.
 func TestABudgetWithoutATillIsSpentOnce(t *testing.T) {
-	k := keep(t, budgeted(limit.Refuse))
+	k := keep(t, budgeted(limit.ThenRefuse))
 	require.EqualValues(t, 25, k.withoutRoom(20, 0.25, sharing.TagReport{Tag: "a", Waiting: 40}), "a quarter of 100")
 }
 
@@ -87,7 +87,7 @@ func TestWhatIsOwedSurvivesRequestsWithoutDraws(t *testing.T) {
 
 // A tag that has nothing but a budget at whose end it goes on in the lower class goes on.
 func TestATagWithALoweringBudgetAloneGoesOn(t *testing.T) {
-	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Budgets: []limit.Budget{{Amount: 100, Per: limit.Hour, Then: limit.Lower}}}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodHour, Then: limit.ThenLower}}}}})
 	d := k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 2})
 	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{100}, Lack: driver.LackBudget, Again: 5 * sec})
 	d = k.asks(6*sec, sharing.TagReport{Tag: "a", Waiting: 2})

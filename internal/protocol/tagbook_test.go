@@ -168,7 +168,7 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 
 // T4: what is given back, and what is owed, is told until a request that says it is answered.
 func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
-	k := keep(t, budgeted(limit.Refuse))
+	k := keep(t, budgeted(limit.ThenRefuse))
 	d := k.asks(10*sec, sharing.TagReport{Tag: "a", Waiting: 1})
 	k.gives(10*sec, 10*sec, driver.Drawn{Key: d.Key, Tokens: 1})
 	d = k.asks(10*sec+1, sharing.TagReport{Tag: "a", Waiting: 1, Back: 8, BackSpent: 7, Owed: 3})
@@ -195,7 +195,7 @@ func TestWhatTheStoreHasForgottenIsNotGivenBack(t *testing.T) {
 		"a new incarnation": func(k *bookkeeper) { k.forget() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := keep(t, budgeted(limit.Refuse))
+			k := keep(t, budgeted(limit.ThenRefuse))
 			k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 50})
 			k.gives(5*sec, 5*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 			k.report(6*sec, sec, false, []sharing.TagReport{{Tag: "a", Waiting: 1, Back: 4, BackSpent: 4, Owed: 2}})
@@ -326,7 +326,7 @@ func TestABookIsBounded(t *testing.T) {
 
 // A limiter may report anything.
 func TestABookSurvivesHostileReports(t *testing.T) {
-	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 10, Budgets: []limit.Budget{{Amount: 5, Per: limit.Day}}}}})
+	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 10, Budgets: []limit.Budget{{Amount: 5, Per: limit.PeriodDay}}}}})
 	for i, r := range []sharing.TagReport{
 		{Tag: "a", Used: -1, Refused: -5, Waiting: -9, InHand: -3, Back: -2, BackSpent: -1, Owed: -7, Head: -1},
 		{

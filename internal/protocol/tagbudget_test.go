@@ -14,14 +14,14 @@ import (
 
 func budgeted(then limit.Then) limit.Quotas {
 	return limit.Quotas{Tags: map[string]limit.Quota{"a": {Budgets: []limit.Budget{
-		{Amount: 100, Per: limit.Hour, Then: then}, {Amount: 1000, Per: limit.Day},
+		{Amount: 100, Per: limit.PeriodHour, Then: then}, {Amount: 1000, Per: limit.PeriodDay},
 	}}}}
 }
 
 // Budget windows are those of the store's clock, which runs on between answers. What is spent is told by maximum, and
 // begins anew with the window.
 func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
-	k := keep(t, budgeted(limit.Refuse))
+	k := keep(t, budgeted(limit.ThenRefuse))
 	hour := wallZero + (10 * sec).Microseconds() // the next one
 	day := time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC).UnixMicro()
 	d := k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 2})
@@ -50,13 +50,13 @@ func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 
 func TestABudgetIsNotDrawnBeforeTheTimeIsKnown(t *testing.T) {
 	k := &bookkeeper{t: t}
-	k.setQuotas(budgeted(limit.Refuse).WithDefaults(sec), 0)
+	k.setQuotas(budgeted(limit.ThenRefuse).WithDefaults(sec), 0)
 	require.Zero(t, k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 2}))
 }
 
 // A spent budget says so, with the end of its window; the tag counts as one that wants nothing.
 func TestASpentBudgetIsToldWithItsEnd(t *testing.T) {
-	k := keep(t, budgeted(limit.Refuse))
+	k := keep(t, budgeted(limit.ThenRefuse))
 	d := k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 2})
 	g := k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{100, 500}, Lack: driver.LackBudget, Again: 5 * sec})
 	require.Equal(t, limit.ReasonBudget, g.Lacks)
@@ -72,7 +72,7 @@ func TestASpentBudgetIsToldWithItsEnd(t *testing.T) {
 
 // At the end of a budget of class batch the tag goes on in the lower class, and without that budget.
 func TestALoweredTagGoesOn(t *testing.T) {
-	k := keep(t, budgeted(limit.Lower))
+	k := keep(t, budgeted(limit.ThenLower))
 	d := k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 2})
 	g := k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{100, 500}, Lack: driver.LackBudget, Again: 5 * sec})
 	require.True(t, g.Lowered)
@@ -88,7 +88,7 @@ func TestALoweredTagGoesOn(t *testing.T) {
 
 // While the store forgets, all that is known to be spent is told, also of tags that need nothing.
 func TestWhatIsSpentIsToldToAStoreThatHasForgotten(t *testing.T) {
-	k := keep(t, budgeted(limit.Refuse))
+	k := keep(t, budgeted(limit.ThenRefuse))
 	d := k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 2})
 	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{60, 500}})
 	k.report(25*60*sec, sec, false, nil)
@@ -102,7 +102,7 @@ func TestWhatIsSpentIsToldToAStoreThatHasForgotten(t *testing.T) {
 // A budget that has lowered the tag is not drawn from any more, but a store that has forgotten it is told. Else a processor
 // that comes later would have all of it again. The pool stays frozen for longer than its tills, and then the tag goes on.
 func TestASpentBudgetThatLowersIsToldToAStoreThatHasForgotten(t *testing.T) {
-	k := keep(t, budgeted(limit.Lower))
+	k := keep(t, budgeted(limit.ThenLower))
 	frozen := func(now time.Duration, waiting, hand int64) driver.Draw {
 		k.report(now, sec, false, []sharing.TagReport{{Tag: "a", Waiting: waiting, InHand: hand}})
 		draws := k.draws(now, sec, 1, true)
@@ -129,7 +129,7 @@ func TestASpentBudgetThatLowersIsToldToAStoreThatHasForgotten(t *testing.T) {
 
 // Without the store a processor spends its part of what is left, and tells what it spent.
 func TestABudgetWithoutTheStore(t *testing.T) {
-	k := keep(t, budgeted(limit.Refuse))
+	k := keep(t, budgeted(limit.ThenRefuse))
 	d := k.asks(5*sec, sharing.TagReport{Tag: "a", Waiting: 2})
 	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{60, 500}})
 	got := int64(0)
@@ -179,7 +179,7 @@ func TestABudgetAfterAnOutageIsWhatAllHaveSpent(t *testing.T) {
 		require.Equal(t, driver.Granted, ans.Status)
 		return k.gives(now, now, ans.Draws...)
 	}
-	q := limit.Quotas{Tags: map[string]limit.Quota{"a": {Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}}}}
+	q := limit.Quotas{Tags: map[string]limit.Quota{"a": {Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodDay}}}}}
 	a, b := keep(t, q), keep(t, q)
 	send(a, "a", 1*sec, 1, sharing.TagReport{Tag: "a", Waiting: 1})
 	send(b, "b", 1*sec, 1, sharing.TagReport{Tag: "a", Waiting: 1})

@@ -99,7 +99,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 	forgotten := frozen && (a.lack == driver.LackFrozen || !d.asks()) // the till gives nothing yet, or nothing is asked for
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		w := &a.budgets[i]
-		if a.quota.Budgets[i].Then == limit.Lower && w.spentAll() {
+		if a.quota.Budgets[i].Then == limit.ThenLower && w.spentAll() {
 			if !forgotten {
 				continue // the tag goes on without it
 			}

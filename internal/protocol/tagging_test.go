@@ -87,7 +87,7 @@ func TestTotalsHoldThoughTheStoreForgets(t *testing.T) {
 
 // Budgets are exact over the whole pool, and begin anew with each window.
 func TestABudgetIsExactOverThePool(t *testing.T) {
-	q := limit.Quotas{Tags: map[string]limit.Quota{"acme": {Budgets: []limit.Budget{{Amount: 500, Per: limit.Hour}}}}}
+	q := limit.Quotas{Tags: map[string]limit.Quota{"acme": {Budgets: []limit.Budget{{Amount: 500, Per: limit.PeriodHour}}}}}
 	p := newTagPool(t, 1000, q, 4)
 	p.everywhere("acme", 20)
 	p.everywhere("", 100)

@@ -82,7 +82,7 @@ func termsOf(key uint64, q *limit.Quota) fairtags.Terms {
 	if (q.Total > 0 || q.Blocked) && !q.Shadow {
 		t.Total = perSecond(int64(q.Total), q.Per)
 	}
-	if q.Class == limit.Batch {
+	if q.Class == limit.ClassBatch {
 		t.Class = 1
 	}
 	return t

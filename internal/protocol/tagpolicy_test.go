@@ -124,7 +124,7 @@ func TestEveryProcessorMustKnowQuotas(t *testing.T) {
 
 // The tags of a pattern are told as one, and what they get together is divided among them by what they ask for.
 func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
-	q := limit.Quotas{Match: []limit.QuotaPattern{{Tag: "free/*", Quota: limit.Quota{Total: 100, Class: limit.Batch}}}}
+	q := limit.Quotas{Match: []limit.QuotaPattern{{Tag: "free/*", Quota: limit.Quota{Total: 100, Class: limit.ClassBatch}}}}
 	k := keep(t, q)
 	p := policyOf(q)
 	k.report(10*sec, sec, false, []sharing.TagReport{{Tag: "free/x", Used: 100}, {Tag: "free/y", Used: 900}, {Tag: "", Used: 50}})

@@ -49,7 +49,7 @@ type tagMember struct {
 
 // A tagStock is what a limiter does for one tag.
 type tagStock struct {
-	throttle.TagReport
+	sharing.TagReport
 
 	lots    []sharing.Lot
 	needed  bool
@@ -115,7 +115,7 @@ func (p *tagPool) run(d time.Duration) {
 var tagBase = time.Unix(1_700_000_000, 0)
 
 // reports returns what the tags do, and how many callers wait.
-func (p *tagPool) reports(m *tagMember) (reports []throttle.TagReport, waiting float64) {
+func (p *tagPool) reports(m *tagMember) (reports []sharing.TagReport, waiting float64) {
 	for _, s := range m.inOrder() {
 		reports = append(reports, s.report(p.now, m.p.TagKeep()))
 		waiting += float64(s.Waiting)
@@ -188,7 +188,7 @@ func (s *tagStock) trim(now time.Duration) {
 }
 
 // report gives up what ends within keep, as a limiter does.
-func (s *tagStock) report(now, keep time.Duration) throttle.TagReport {
+func (s *tagStock) report(now, keep time.Duration) sharing.TagReport {
 	s.trim(now)
 	r := s.TagReport
 	r.InHand, r.Back, r.BackSpent = 0, 0, 0
@@ -216,7 +216,7 @@ func (s *tagStock) report(now, keep time.Duration) throttle.TagReport {
 func (m *tagMember) serve(p *tagPool) {
 	span := tagStep.Seconds()
 	share, _ := m.p.apply(p.now, 0)
-	most := float64(share) / float64(throttle.WholeShare) * float64(p.limit.Max)
+	most := float64(share) / float64(limit.WholeShare) * float64(p.limit.Max)
 	m.credit = min(m.credit+most*span, max(most*0.1, 1))
 	for tag, ask := range m.asks {
 		s := m.stock(tag)

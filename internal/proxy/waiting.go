@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -14,7 +15,7 @@ import (
 // tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter without tags is returned unchanged.
 func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 	tags, ok := l.(throttle.Tagger)
-	if !ok || !throttle.TellsTags(l) {
+	if !ok || !hook.TellsTags(l) {
 		return l
 	}
 	w := &waiting{most: max(places/2, 1), by: map[string]int{}}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -39,11 +41,11 @@ func (s brokenStore) Leave(ctx context.Context, req driver.Leave) error {
 
 // A leaseHolder changes the leases of a Holder, or leaves them out.
 type leaseHolder struct {
-	throttle.Holder
-	lease func(throttle.Lease) (changed throttle.Lease, ok bool)
+	sharing.Holder
+	lease func(limit.Lease) (changed limit.Lease, ok bool)
 }
 
-func (h leaseHolder) Lease(l throttle.Lease) {
+func (h leaseHolder) Lease(l limit.Lease) {
 	if changed, ok := h.lease(l); ok {
 		h.Holder.Lease(changed)
 	}
@@ -52,19 +54,19 @@ func (h leaseHolder) Lease(l throttle.Lease) {
 // A betweenSharer attaches what is between a Member and a limiter.
 type betweenSharer struct {
 	throttle.Sharer
-	between func(throttle.Holder) throttle.Holder
+	between func(sharing.Holder) sharing.Holder
 }
 
-func (s betweenSharer) Attach(h throttle.Holder) { s.Sharer.Attach(s.between(h)) }
+func (s betweenSharer) Attach(h sharing.Holder) { s.Sharer.Attach(s.between(h)) }
 
-func leasing(lease func(throttle.Lease) (changed throttle.Lease, ok bool)) wiring {
+func leasing(lease func(limit.Lease) (changed limit.Lease, ok bool)) wiring {
 	return wiring{sharer: func(s throttle.Sharer) throttle.Sharer {
-		return betweenSharer{s, func(h throttle.Holder) throttle.Holder { return leaseHolder{h, lease} }}
+		return betweenSharer{s, func(h sharing.Holder) sharing.Holder { return leaseHolder{h, lease} }}
 	}}
 }
 
 // endless leases have no end.
-func endless(l throttle.Lease) (throttle.Lease, bool) {
+func endless(l limit.Lease) (limit.Lease, bool) {
 	l.Until = time.Time{}
 	return l, l.Share > 0
 }
@@ -106,7 +108,7 @@ func TestBroken(t *testing.T) {
 		}), breachRecovery},
 		{"the store is not told of those who leave", storing(brokenStore{silent: true}), breachLeft},
 		{"leases do not end", leasing(endless), breachShares},
-		{"twice the share is used", leasing(func(l throttle.Lease) (throttle.Lease, bool) {
+		{"twice the share is used", leasing(func(l limit.Lease) (limit.Lease, bool) {
 			l.Share *= 2
 			return l, true
 		}), breachRate},
@@ -174,7 +176,7 @@ func TestBrokenWithoutTheStore(t *testing.T) {
 	p.loseTogether()
 	require.Positive(t, runSeed(t, p, wiring{}, false).alone, "they do not go on")
 	requireSeen(t, p, wiring{}, "")
-	bold := func(l throttle.Lease) (throttle.Lease, bool) {
+	bold := func(l limit.Lease) (limit.Lease, bool) {
 		if l.Degraded {
 			l.Share *= 2
 		}

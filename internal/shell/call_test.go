@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -118,7 +119,7 @@ func (w *world) probe(p *process) {
 		w.violatef(breachDeadline, "%s: %g tokens at hand, and TryAcquire got none", p.id, st.Tokens)
 	}
 	const within = 5 * time.Millisecond
-	rate := max(st.Rate, st.Ceiling()*float64(st.Lease.Even)/float64(throttle.WholeShare)) // of the share that comes when it asks
+	rate := max(st.Rate, st.Ceiling()*float64(st.Lease.Even)/float64(limit.WholeShare)) // of the share that comes when it asks
 	n := int(max(st.Tokens, 0)) + int(rate*within.Seconds()) + 3
 	if n > w.maxCost() {
 		return

@@ -39,7 +39,7 @@ func rareQuotas(top int) map[string]throttle.Quotas {
 		"weight":   one(throttle.Quota{Weight: 3}),
 		"reserved": one(throttle.Quota{Reserved: top / 2}),
 		"total":    one(throttle.Quota{Total: top / 2}),
-		"budget":   one(throttle.Quota{Budgets: []throttle.Budget{{Amount: 1_000_000, Per: limit.Day}}}),
+		"budget":   one(throttle.Quota{Budgets: []throttle.Budget{{Amount: 1_000_000, Per: limit.PeriodDay}}}),
 		"pattern":  {Match: []limit.QuotaPattern{{Tag: "acme/*", Quota: throttle.Quota{Total: top / 2}}}, Tags: hog},
 		"other":    {Other: throttle.Quota{Total: top / 2}, Tags: hog},
 	}

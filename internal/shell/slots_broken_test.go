@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -16,15 +18,15 @@ type slotHolder struct {
 	inUse func(int64) int64
 }
 
-func (h slotHolder) Report(window time.Duration) throttle.Report {
+func (h slotHolder) Report(window time.Duration) sharing.Report {
 	r := h.Holder.Report(window)
 	r.InUse = h.inUse(r.InUse)
 	return r
 }
 
-func sharingSlots(lease func(throttle.Lease) (changed throttle.Lease, ok bool), inUse func(int64) int64) wiring {
+func sharingSlots(lease func(limit.Lease) (changed limit.Lease, ok bool), inUse func(int64) int64) wiring {
 	return wiring{slots: func(s throttle.Sharer) throttle.Sharer {
-		return betweenSharer{s, func(h throttle.Holder) throttle.Holder { return slotHolder{leaseHolder{h, lease}, inUse} }}
+		return betweenSharer{s, func(h sharing.Holder) sharing.Holder { return slotHolder{leaseHolder{h, lease}, inUse} }}
 	}}
 }
 
@@ -49,7 +51,7 @@ func TestSlotsBroken(t *testing.T) {
 	testkit.SkipShort(t, "many pools of real Members")
 	testkit.SkipRace(t, "it tests the judge of TestSlots, which runs with it")
 	const slots = 7
-	as, asIs := func(l throttle.Lease) (throttle.Lease, bool) { return l, true }, func(n int64) int64 { return n }
+	as, asIs := func(l limit.Lease) (limit.Lease, bool) { return l, true }, func(n int64) int64 { return n }
 	for _, c := range []struct {
 		name   string
 		wiring wiring
@@ -59,11 +61,11 @@ func TestSlotsBroken(t *testing.T) {
 		{"nothing, with a holder between", sharingSlots(as, asIs), ""},
 		{"calls under way are not told", sharingSlots(as, func(int64) int64 { return 0 }), breachFlight},
 		{"leases do not end", sharingSlots(endless, asIs), breachShares},
-		{"twice the share is used", sharingSlots(func(l throttle.Lease) (throttle.Lease, bool) {
-			l.Share = min(2*l.Share, throttle.WholeShare)
+		{"twice the share is used", sharingSlots(func(l limit.Lease) (limit.Lease, bool) {
+			l.Share = min(2*l.Share, limit.WholeShare)
 			return l, true
 		}, asIs), breachFlight},
-		{"half of the share is used", sharingSlots(func(l throttle.Lease) (throttle.Lease, bool) {
+		{"half of the share is used", sharingSlots(func(l limit.Lease) (limit.Lease, bool) {
 			l.Share /= 2
 			return l, true
 		}, asIs), breachRecovery},

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -12,8 +14,8 @@ import (
 // they can at full demand, and otherwise as many as they need.
 type drawer struct {
 	th     *throttle.Throttle
-	lease  throttle.Lease // in force, of a process that reports its limit
-	share  driver.Share   // as the Throttle knows it, until the local time
+	lease  limit.Lease  // in force, of a process that reports its limit
+	share  driver.Share // as the Throttle knows it, until the local time
 	until  time.Duration
 	heldAt time.Duration // true time at which a share was in force last
 	drew   time.Duration // true time of the last draw
@@ -39,7 +41,7 @@ var epoch = time.Unix(1_700_000_000, 0)
 func (m machine) Now() time.Time { return epoch.Add(m.p.clock.read(m.w.now)) }
 
 // AfterFunc implements throttle.Clock. There are no waiting callers, so only slots need wake-ups.
-func (m machine) AfterFunc(d time.Duration, f func()) throttle.Timer {
+func (m machine) AfterFunc(d time.Duration, f func()) limit.Timer {
 	if !m.w.plan.permits {
 		return stopped{}
 	}
@@ -56,9 +58,9 @@ func (stopped) Stop() bool               { return false }
 // A ration is a throttle.Sharer whose shares the world hands on itself.
 type ration struct{ p *process }
 
-func (r ration) Attach(h throttle.Holder) {
+func (r ration) Attach(h sharing.Holder) {
 	r.p.holder = h
-	h.Lease(throttle.Lease{})
+	h.Lease(limit.Lease{})
 }
 
 func (ration) Poke() {}
@@ -86,7 +88,7 @@ func (w *world) tell(p *process) {
 		return
 	}
 	p.drawer.share, p.drawer.until = p.held, p.until
-	l := throttle.Lease{Share: int64(p.held)}
+	l := limit.Lease{Share: int64(p.held)}
 	if p.held > 0 {
 		l.Until = epoch.Add(p.until)
 	}

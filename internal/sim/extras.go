@@ -7,6 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -74,7 +75,7 @@ func (p *plan) drawRamp(r *rand.Rand) {
 	l.Min = 1 + r.IntN(l.Max/2)
 	l.RampUpDuration = logUniform(r, 2*time.Second, 20*time.Second).Truncate(time.Millisecond)
 	l.ResumedRampUp = r.IntN(2) == 0
-	l.Mode = []throttle.Mode{throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{}, throttle.GoBackN{}}[r.IntN(4)]
+	l.Mode = []throttle.Mode{throttle.RampScheduled{}, throttle.RampRelaxed{}, throttle.RampOnlyIfUsed{}, throttle.RampGoBackN{}}[r.IntN(4)]
 }
 
 // period is the limit's period.
@@ -129,8 +130,8 @@ func (w *world) prepare(p *process) {
 }
 
 // apply hands the value of the share to the Throttle, as consensus.Member does, and checks the ceiling.
-func (w *world) apply(p *process, local time.Duration, of *throttle.Lease) {
-	l := throttle.Lease{Share: of.Share, Ceiling: of.Ceiling, Issuing: of.Issuing, Until: of.Until}
+func (w *world) apply(p *process, local time.Duration, of *limit.Lease) {
+	l := limit.Lease{Share: of.Share, Ceiling: of.Ceiling, Issuing: of.Issuing, Until: of.Until}
 	p.ceiling = l.Ceiling
 	if p.ceiling == 0 {
 		p.ceiling = float64(p.limit.Max)

@@ -343,7 +343,7 @@ type timer struct {
 	gen int
 }
 
-// Reset implements throttle.Timer.
+// Reset implements limit.Timer.
 func (t *timer) Reset(d time.Duration) bool {
 	t.gen++
 	if d > time.Hour {
@@ -368,7 +368,7 @@ func (t *timer) Reset(d time.Duration) bool {
 	return true
 }
 
-// Stop implements throttle.Timer.
+// Stop implements limit.Timer.
 func (t *timer) Stop() bool {
 	t.gen++
 	return true

@@ -63,7 +63,7 @@ type process struct {
 	due            []func()       // came due while it was halted
 
 	drawer drawer
-	holder throttle.Holder
+	holder sharing.Holder
 	pauses pausedState
 	hands  []tagHand // of tags; the first is of draws without one
 

@@ -45,7 +45,7 @@ func (w *world) heal() {
 // looksAtUse reports whether the limit has a ramp that rises only while it is used.
 func looksAtUse(l throttle.Limit) bool {
 	switch l.Mode.(type) {
-	case throttle.OnlyIfUsed, throttle.GoBackN:
+	case throttle.RampOnlyIfUsed, throttle.RampGoBackN:
 		return l.Ramps()
 	}
 	return false

@@ -47,7 +47,7 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 			if q.Per > 0 {
 				amount /= q.Per.Seconds()
 			}
-			q.Budgets = []limit.Budget{{Amount: 1 + int64(amount), Per: limit.Hour}}
+			q.Budgets = []limit.Budget{{Amount: 1 + int64(amount), Per: limit.PeriodHour}}
 		}
 		t.quotas.Tags[name] = q
 	}

@@ -19,7 +19,7 @@ type Own struct {
 	Lease  limit.Lease
 	Closed bool
 	// Hold describes the hold-up of callers here, and Held reports whether there is one.
-	Hold throttle.HoldUp
+	Hold throttle.Throttling
 	Held bool
 	// Paused is the pause of everything in force here; nil: none.
 	Paused *limit.Paused

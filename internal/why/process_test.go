@@ -188,7 +188,7 @@ func TestAProcessThatGrantsNothingSpeaksForItself(t *testing.T) {
 	}}
 	own := Own{
 		Max: 400, Per: time.Second, Lease: limit.Lease{Reason: limit.ReasonNoShare},
-		Held: true, Hold: throttle.HoldUp{Reason: limit.ReasonNoShare, Waiting: 1},
+		Held: true, Hold: throttle.Throttling{Reason: limit.ReasonNoShare, Waiting: 1},
 	}
 	require.False(t, own.Ready())
 	require.Equal(t, Answer{"no_share", Broken, "b has no share of the limit yet, and gets one with its next syncs; 1 of 13 callers waits for it"},

@@ -38,13 +38,13 @@ func (s *provider) take() throttle.Outcome {
 	if s.level < 1 {
 		s.refused++
 		if s.overloaded {
-			return throttle.Overloaded
+			return throttle.OutcomeOverloaded
 		}
-		return throttle.Refused
+		return throttle.OutcomeRefused
 	}
 	s.level--
 	s.accepted++
-	return throttle.Accepted
+	return throttle.OutcomeAccepted
 }
 
 // set changes what the provider can do, and returns what was accepted and refused since the last time.
@@ -69,7 +69,7 @@ func calling(t *testing.T, s driver.Store, id string, l throttle.Limit, callers 
 				if err != nil {
 					return
 				}
-				o := throttle.Refused
+				o := throttle.OutcomeRefused
 				time.Sleep(time.Duration(20+rand.IntN(30)) * time.Millisecond)
 				if !bad {
 					o = p.take()
@@ -339,10 +339,10 @@ func TestLawHoldsWithoutTheStore(t *testing.T) {
 // an override and a ramp, too.
 func TestAdaptiveNeverRaises(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		l := throttle.Limit{Max: 200, Adaptive: true, AdaptiveMin: 40, Min: 100, RampUpDuration: 20 * time.Second, Mode: throttle.Scheduled{}}
+		l := throttle.Limit{Max: 200, Adaptive: true, AdaptiveMin: 40, Min: 100, RampUpDuration: 20 * time.Second, Mode: throttle.RampScheduled{}}
 		p := &provider{rate: 1000, at: time.Now()}
 		nodes := fleet(t, s, 4, l, p)
-		ramp := limited(t, s, "ramp", throttle.Limit{Max: 200, Min: 100, RampUpDuration: 20 * time.Second, Mode: throttle.Scheduled{}}, 0)
+		ramp := limited(t, s, "ramp", throttle.Limit{Max: 200, Min: 100, RampUpDuration: 20 * time.Second, Mode: throttle.RampScheduled{}}, 0)
 		time.Sleep(2 * time.Second)
 		for i := range 60 {
 			if i == 30 {

@@ -39,7 +39,7 @@ func requireNoDip(t *testing.T, ceilings []float64) {
 	}
 }
 
-var tenToTwenty = throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}
+var tenToTwenty = throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.RampScheduled{}}
 
 const deferredTime = "time of the last write"
 
@@ -177,8 +177,8 @@ func TestRelaxedRampNeedsTraffic(t *testing.T) {
 // Nothing rises in a pause, however many callers are refused: in every mode the ramp goes on where it was.
 func TestRampStandsStillInAPause(t *testing.T) {
 	for name, mode := range map[string]throttle.Mode{
-		"scheduled": throttle.Scheduled{}, "relaxed": nil, "onlyIfUsed": throttle.OnlyIfUsed{ThresholdPercentage: 50},
-		"goBackN": throttle.GoBackN{CoolDownPeriod: time.Hour},
+		"scheduled": throttle.RampScheduled{}, "relaxed": nil, "onlyIfUsed": throttle.RampOnlyIfUsed{ThresholdPercentage: 50},
+		"goBackN": throttle.RampGoBackN{CoolDownPeriod: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestRampStandsStillInAPause(t *testing.T) {
 
 // Nor does it rise while the pool is frozen, or has no shares: the first second after it begins as low as any first second.
 func TestRampStandsStillInAFreeze(t *testing.T) {
-	for name, mode := range map[string]throttle.Mode{"scheduled": throttle.Scheduled{}, "relaxed": nil} {
+	for name, mode := range map[string]throttle.Mode{"scheduled": throttle.RampScheduled{}, "relaxed": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
@@ -231,7 +231,7 @@ const doubt = 2
 
 func TestOnlyIfUsedNeedsEnoughTraffic(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.OnlyIfUsed{ThresholdPercentage: 60}}
+		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.RampOnlyIfUsed{ThresholdPercentage: 60}}
 		a, b := limited(t, s, "a", l, 0), limited(t, s, "b", l, 0)
 		draw := func(seconds, perSecond int) {
 			for range seconds * perSecond {
@@ -255,7 +255,7 @@ func TestOnlyIfUsedNeedsEnoughTraffic(t *testing.T) {
 func TestGoBackNFalls(t *testing.T) {
 	testkit.SkipRace(t, "it measures; TestRampRisesByItsSlope runs with it")
 	eachServer(t, func(t *testing.T, s *server) {
-		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.GoBackN{CoolDownPeriod: 10 * time.Second}}
+		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.RampGoBackN{CoolDownPeriod: 10 * time.Second}}
 		a := limited(t, s, "a", l, 4)
 		time.Sleep(90 * time.Second)
 		require.InDelta(t, 200, a.ceiling(), 0)
@@ -307,7 +307,7 @@ func TestRampOutlivesTheStore(t *testing.T) {
 func TestRampOfAnIssuedLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		l := throttle.Limit{Max: 6, Min: 1, RampUpDuration: 50 * time.Second, Mode: throttle.OnlyIfUsed{ThresholdPercentage: 80}}
+		l := throttle.Limit{Max: 6, Min: 1, RampUpDuration: 50 * time.Second, Mode: throttle.RampOnlyIfUsed{ThresholdPercentage: 80}}
 		var nodes []*node
 		for i := range 10 {
 			nodes = append(nodes, limited(t, s, fmt.Sprint("p", i), l, 2))
@@ -328,7 +328,7 @@ func TestRampOfAnIssuedLimit(t *testing.T) {
 func TestRampOfAHardLimitBeginsWithATokenEach(t *testing.T) {
 	testkit.SkipRace(t, "it measures; TestRampRisesByItsSlope runs with it")
 	testkit.SkipShort(t, "TestRampRisesByItsSlope runs")
-	for _, mode := range []throttle.Mode{throttle.GoBackN{}, throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{}} {
+	for _, mode := range []throttle.Mode{throttle.RampGoBackN{}, throttle.RampScheduled{}, throttle.RampRelaxed{}, throttle.RampOnlyIfUsed{}} {
 		t.Run(fmt.Sprintf("%T", mode), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()

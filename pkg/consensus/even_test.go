@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -18,11 +19,11 @@ func TestLeaseTellsTheEvenShare(t *testing.T) {
 		busy, idle := limited(t, s, "busy", l, 4), limited(t, s, "idle", l, 0)
 		time.Sleep(30 * time.Second)
 		lease := idle.th.Status().Lease
-		require.Less(t, lease.Share, throttle.WholeShare/50)
-		require.Equal(t, throttle.WholeShare/2, lease.Even)
+		require.Less(t, lease.Share, int64(limit.WholeShare/50))
+		require.Equal(t, int64(limit.WholeShare/2), lease.Even)
 		require.Greater(t, busy.th.Status().Lease.Share, lease.Even)
 		idle.work(t, 4)
 		time.Sleep(3 * time.Second)
-		require.InDelta(t, lease.Even, idle.th.Status().Lease.Share, float64(throttle.WholeShare)/20)
+		require.InDelta(t, lease.Even, idle.th.Status().Lease.Share, float64(limit.WholeShare)/20)
 	})
 }

@@ -31,7 +31,6 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	if err != nil {
 		return limit.PauseReceipts{}, err
 	}
-	c.Since = driver.Version(s.Since)
 	m.mu.Lock()
 	done, err := m.beginPause(c)
 	m.mu.Unlock()
@@ -40,9 +39,6 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	}
 	began := time.Now()
 	err = m.record(ctx, c)
-	if c.Late {
-		return m.receipts(c), nil
-	}
 	m.awaitReceipts(ctx, c, s.Wait-time.Since(began))
 	if err != nil {
 		err = fmt.Errorf("consensus: the pause is not on record yet: %w", err)
@@ -105,10 +101,6 @@ func (m *Member) beginPause(c *protocol.PauseCall) (done bool, err error) {
 	return done, err
 }
 
-// notifyPatience is how long the notification of a pause with PauseSince waits for the store, which
-// knows whether somebody has resumed since. A slower store may not answer at all.
-const notifyPatience = 25 * time.Millisecond
-
 // record pushes the change of a call and has the store record it, unless it is on record.
 func (m *Member) record(ctx context.Context, c *protocol.PauseCall) error {
 	var notifying sync.WaitGroup
@@ -140,49 +132,15 @@ func (m *Member) recordOnce(ctx context.Context, notifying *sync.WaitGroup, c *p
 	if err != nil {
 		return false, err
 	}
-	decided := m.spread(ctx, notifying, c, news)
+	if !c.Resume { // a notification can only stop: stopped processors continue when they see the record
+		notifying.Go(func() { m.notify(ctx, news) })
+	}
 	if c.Recorded > 0 {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	saving, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = m.save(ctx, pool, c, doc)
-	conflict := (*driver.ConflictError)(nil)
-	again := errors.As(err, &conflict)
-	decided(!again && !c.Late && (c.Recorded == 0 || c.Recorded == doc.Version))
-	return true, err
-}
-
-// spread notifies the others of a change, concurrently with the caller. A pause with PauseSince
-// waits until it is known that nobody has resumed since, or for notifyPatience: the caller must
-// call decided. A Resume notifies nobody: a notification can only stop, and stopped processors
-// continue when they see the record.
-func (m *Member) spread(ctx context.Context, notifying *sync.WaitGroup, c *protocol.PauseCall, news []byte) (decided func(good bool)) {
-	none := func(bool) {}
-	if c.Resume {
-		return none
-	}
-	if c.Since == 0 || c.Recorded > 0 {
-		notifying.Go(func() { m.notify(ctx, news) })
-		return none
-	}
-	notify := func() {
-		m.notify(context.WithoutCancel(ctx), news) // ctx may have ended with the saving
-	}
-	notifying.Add(1)
-	late := time.AfterFunc(notifyPatience, func() {
-		defer notifying.Done()
-		notify()
-	})
-	return func(good bool) {
-		if !late.Stop() {
-			return
-		}
-		if good {
-			notifying.Go(notify)
-		}
-		notifying.Done()
-	}
+	return true, m.save(saving, pool, c, doc)
 }
 
 // save saves a change. On a conflict it loads the recorded document instead.

@@ -1,7 +1,6 @@
 package consensus_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,8 +167,7 @@ func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPods(memstore.New())
 		all := pool.start(t, 4)
-		old := all[0].pause(t, 0)
-		require.True(t, old.Until.IsZero())
+		require.True(t, all[0].pause(t, 0).Until.IsZero())
 		requireStill(t, 10*time.Minute, all...)
 		require.NoError(t, all[1].th.Resume(t.Context()))
 		time.Sleep(3 * time.Second)
@@ -177,76 +175,7 @@ func TestResume(t *testing.T) {
 			require.False(t, p.paused())
 		}
 		require.NotZero(t, granted(time.Second, all...))
-
-		// What was made of the generation before comes too late.
-		r, err := all[2].th.Pause(t.Context(), time.Time{}, "late", throttle.PauseSince(old.Generation))
-		require.NoError(t, err)
-		require.Empty(t, r.Answered)
-		require.False(t, all[2].paused())
-		require.Greater(t, r.Generation, old.Generation)
-		r, err = all[2].th.Pause(t.Context(), time.Time{}, "new", throttle.PauseSince(r.Generation))
-		require.NoError(t, err)
-		require.Len(t, r.Answered, 4)
 	})
-}
-
-// A call was sent before somebody resumed, and is refused after that: the refusal pauses nobody, also
-// where nothing is known of the resuming yet.
-func TestRefusalFromBeforeAResumePausesNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := newPods(memstore.New())
-		all := pool.start(t, 3)
-		for name, late := range map[string]time.Duration{"it is known": 2 * interval, "it is not known": 0} {
-			sent := all[0].pause(t, time.Minute).Generation
-			require.NoError(t, all[1].th.Resume(t.Context()))
-			time.Sleep(late)
-			told := all[2].line.pushed.Load()
-			r, err := all[2].th.Pause(t.Context(), time.Now().Add(time.Hour), "sent before", throttle.PauseSince(sent))
-			require.NoError(t, err, name)
-			require.Greater(t, r.Generation, sent, name)
-			require.Empty(t, r.Answered, name)
-			require.Equal(t, told, all[2].line.pushed.Load(), "%s: nobody else holds still for a moment", name)
-			time.Sleep(2*interval + time.Second) // and the stagger
-			for _, p := range all {
-				require.False(t, p.paused(), name)
-			}
-			require.NotZero(t, granted(time.Second, all...), name)
-		}
-	})
-}
-
-// A refusal that cannot be recorded is news all the same: nobody knows of a Resume.
-func TestRefusalIsNewsWhileTheStoreIsAway(t *testing.T) {
-	for name, away := range map[string]func(p *pod){
-		"it refuses": func(p *pod) { p.link.cut.Store(true) },
-		"it hangs":   func(p *pod) { p.line.slow.Store(int64(time.Minute)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				pool := newPods(memstore.New())
-				all := pool.start(t, 3)
-				sent := all[0].pause(t, 2*time.Second).Generation
-				time.Sleep(5 * time.Second)
-				away(all[0])
-				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-				defer cancel()
-				began := time.Now()
-				time.AfterFunc(50*time.Millisecond, func() { requireStopped(t, all) })
-				r, err := all[0].th.Pause(ctx, began.Add(3*time.Second), "sent before", throttle.PauseSince(sent))
-				require.Error(t, err)
-				require.Len(t, r.Answered, 3)
-				require.Zero(t, granted(100*time.Millisecond, all...))
-				all[0].line.slow.Store(0)
-			})
-		})
-	}
-}
-
-// requireStopped tells that nobody draws now.
-func requireStopped(t *testing.T, all []*pod) {
-	for _, p := range all {
-		assert.True(t, p.paused())
-	}
 }
 
 // News stop at once, and resume nobody; what is not on record is forgotten.

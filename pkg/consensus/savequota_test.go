@@ -15,9 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -26,30 +28,30 @@ type tagHolder struct {
 	mu      sync.Mutex
 	limit   throttle.Limit
 	quotas  throttle.Quotas
-	reports []throttle.TagReport
+	reports []sharing.TagReport
 	keep    time.Duration
 	inForce throttle.Quotas
-	grants  map[string]throttle.TagGrant
+	grants  map[string]sharing.TagGrant
 	tokens  map[string]int64
 }
 
-func (h *tagHolder) Terms() throttle.Terms {
-	return throttle.Terms{Ceiling: h.limit.CeilingConfig(), Quotas: &h.quotas}
+func (h *tagHolder) Terms() sharing.Terms {
+	return sharing.Terms{Ceiling: h.limit.CeilingConfig(), Quotas: &h.quotas}
 }
-func (*tagHolder) Lease(throttle.Lease) {}
-func (*tagHolder) Report(time.Duration) throttle.Report {
-	return throttle.Report{Demand: throttle.WholeShare / 2}
+func (*tagHolder) Lease(limit.Lease) {}
+func (*tagHolder) Report(time.Duration) sharing.Report {
+	return sharing.Report{Demand: limit.WholeShare / 2}
 }
 func (*tagHolder) SetPauses([]throttle.Paused) {}
 
-func (h *tagHolder) ReportTags(keep time.Duration) []throttle.TagReport {
+func (h *tagHolder) ReportTags(keep time.Duration) []sharing.TagReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.keep = keep
 	return h.reports
 }
 
-func (h *tagHolder) GrantTags(grants []throttle.TagGrant) {
+func (h *tagHolder) GrantTags(grants []sharing.TagGrant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, g := range grants {
@@ -64,7 +66,7 @@ func (h *tagHolder) SetQuotas(q throttle.Quotas) {
 	h.inForce = q
 }
 
-func (h *tagHolder) granted(tag string) (throttle.TagGrant, int64) {
+func (h *tagHolder) granted(tag string) (sharing.TagGrant, int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.grants[tag], h.tokens[tag]
@@ -84,8 +86,8 @@ func tagged(t *testing.T, store driver.Store, id string, q throttle.Quotas) (*co
 	require.NoError(t, err)
 	h := &tagHolder{
 		limit: throttle.Limit{Max: 1000, Per: time.Second}, quotas: q.WithDefaults(time.Second),
-		reports: []throttle.TagReport{{Tag: "acme", Waiting: 5}, {Tag: "", Waiting: 1}},
-		grants:  map[string]throttle.TagGrant{}, tokens: map[string]int64{},
+		reports: []sharing.TagReport{{Tag: "acme", Waiting: 5}, {Tag: "", Waiting: 1}},
+		grants:  map[string]sharing.TagGrant{}, tokens: map[string]int64{},
 	}
 	m.Attach(h)
 	t.Cleanup(func() { _ = m.Leave(context.Background()) })
@@ -175,7 +177,7 @@ func TestMemberLogsTargets(t *testing.T) {
 		m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID("a"), consensus.WithLogger(logger))
 		require.NoError(t, err)
 		th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m), throttle.OnClose(m.Leave), throttle.WithQuotas(throttle.Quotas{
-			Tags:  map[string]throttle.Quota{"acme": {Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch}, "idle": {Reserved: 9}},
+			Tags:  map[string]throttle.Quota{"acme": {Reserved: 30, Total: 50, Weight: 3, Class: throttle.ClassBatch}, "idle": {Reserved: 9}},
 			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 70, Weight: 2}}},
 		}))
 		require.NoError(t, err)
@@ -195,7 +197,7 @@ func TestMemberLogsTargets(t *testing.T) {
 		require.InDelta(t, 50, acme.Asked, 1, "no more than the total")
 		acme.Asked, acme.Demand, acme.Used, acme.Target, acme.Rate, acme.InHand = 0, 0, 0, 0, 0, 0
 		require.Equal(t, consensus.TagView{
-			Tag: "acme", Named: true, Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch, By: acme.By, Lacks: acme.Lacks,
+			Tag: "acme", Named: true, Reserved: 30, Total: 50, Weight: 3, Class: throttle.ClassBatch, By: acme.By, Lacks: acme.Lacks,
 		}, acme)
 		require.False(t, views["free/a"].Named)
 		require.Zero(t, views["free/a"].Total, "each tag of a pattern has its own")
@@ -283,7 +285,7 @@ func TestSaveQuotaRefusesWhatDoesNotFit(t *testing.T) {
 		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 150}, false), "less than before")
 		require.NoError(t, protocol.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 900}, true), "forced")
 
-		big := throttle.Quota{Reserved: 1, Total: 100_000_000, Burst: 1_000_000, Per: time.Hour, Weight: 7, Class: throttle.Batch, Hard: true}
+		big := throttle.Quota{Reserved: 1, Total: 100_000_000, Burst: 1_000_000, Per: time.Hour, Weight: 7, Class: throttle.ClassBatch, Hard: true}
 		for i := range 101 {
 			if err = protocol.SaveQuota(ctx, store, "pool", fmt.Sprint("tag", i), &big, true); err != nil {
 				break

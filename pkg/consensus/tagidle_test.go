@@ -24,7 +24,7 @@ func kindsOfQuotas() map[string]throttle.Quotas {
 		return throttle.Quotas{Tags: map[string]throttle.Quota{"acme/1": q}}
 	}
 	hog := map[string]throttle.Quota{"hog": {}}
-	day := []throttle.Budget{{Amount: 1_000_000, Per: limit.Day}}
+	day := []throttle.Budget{{Amount: 1_000_000, Per: limit.PeriodDay}}
 	return map[string]throttle.Quotas{
 		"empty":    one(throttle.Quota{}),
 		"weight":   one(throttle.Quota{Weight: 3}),
@@ -233,7 +233,7 @@ func TestRetryAfterABudgetIsSpent(t *testing.T) {
 	for _, state := range []string{"idle", "new", "killed"} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newMatrixPool(t, 2, throttle.Limit{Max: 100}, throttle.Quotas{Tags: map[string]throttle.Quota{
-				"a": {Budgets: []throttle.Budget{{Amount: 50, Per: limit.Hour}}},
+				"a": {Budgets: []throttle.Budget{{Amount: 50, Per: limit.PeriodHour}}},
 			}})
 			p.closed(p.pods[0], "a", 4, 1)
 			time.Sleep(30 * time.Second)

@@ -289,7 +289,7 @@ func TestMatrixNextToLargeCalls(t *testing.T) {
 					l.Max = 520 // 407 a second
 				}
 				p := newMatrixPool(t, 0, l, throttle.Quotas{Tags: map[string]throttle.Quota{
-					"acme": {Reserved: 150}, "a": {Total: 40}, "beta": {Total: 60}, "dash": {Reserved: 50}, "hog": {Class: throttle.Batch},
+					"acme": {Reserved: 150}, "a": {Total: 40}, "beta": {Total: 60}, "dash": {Reserved: 50}, "hog": {Class: throttle.ClassBatch},
 				}})
 				for i := range 4 {
 					th := p.join(consensus.WithLease(driver.MinLease))

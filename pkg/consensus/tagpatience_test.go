@@ -55,7 +55,7 @@ func TestMatrixOfImpatientLargeCalls(t *testing.T) {
 		t.Run(fmt.Sprint(apart), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newMatrixPool(t, 0, throttle.Limit{Max: 400, Burst: 80}, throttle.Quotas{Tags: map[string]throttle.Quota{
-					"acme": {Reserved: 150}, "a": {Total: 40}, "beta": {Total: 60}, "dash": {Reserved: 50}, "hog": {Class: throttle.Batch},
+					"acme": {Reserved: 150}, "a": {Total: 40}, "beta": {Total: 60}, "dash": {Reserved: 50}, "hog": {Class: throttle.ClassBatch},
 				}})
 				for i, tags := range offers {
 					th := p.join(consensus.WithLease(driver.MinLease))

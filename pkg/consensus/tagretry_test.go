@@ -43,7 +43,7 @@ func newCrowd(r *rand.Rand) crowd {
 			q.Burst = 40
 		}
 		if q.Reserved == 0 && r.IntN(4) == 0 {
-			q.Class = throttle.Batch
+			q.Class = throttle.ClassBatch
 		}
 		c.quotas.Tags[tag] = q
 	}

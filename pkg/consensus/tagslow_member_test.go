@@ -36,10 +36,10 @@ func (d *destination) call() throttle.Outcome {
 	now := time.Now()
 	d.level = min(d.level+d.rate*now.Sub(d.at).Seconds(), max(1, d.rate/10))
 	if d.at = now; d.level < 1 {
-		return throttle.Refused
+		return throttle.OutcomeRefused
 	}
 	d.level--
-	return throttle.Accepted
+	return throttle.OutcomeAccepted
 }
 
 // A caller counts what became of a tag's calls.
@@ -72,11 +72,11 @@ func (p *slowPool) callUntil(ctx context.Context, at int, tag string, d *destina
 				if err != nil {
 					return
 				}
-				o, count := throttle.Accepted, &c.accepted
+				o, count := throttle.OutcomeAccepted, &c.accepted
 				if d != nil {
 					o = d.call()
 				}
-				if o != throttle.Accepted {
+				if o != throttle.OutcomeAccepted {
 					count = &c.refused
 				}
 				time.Sleep(20 * time.Millisecond)

@@ -86,7 +86,7 @@ func TestNoWindowExceedsTheOverrides(t *testing.T) {
 // nearly all of it.
 func TestNoWindowExceedsTheRamp(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		l := throttle.Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 30 * time.Second, Mode: throttle.Scheduled{}}
+		l := throttle.Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 30 * time.Second, Mode: throttle.RampScheduled{}}
 		nodes := make([]*node, 3)
 		began := time.Now()
 		for i := range nodes {

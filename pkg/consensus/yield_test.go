@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -23,7 +25,7 @@ type greedy struct {
 	share, inUse int64
 }
 
-func (g *greedy) Lease(l throttle.Lease) {
+func (g *greedy) Lease(l limit.Lease) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.grab()
@@ -32,14 +34,14 @@ func (g *greedy) Lease(l throttle.Lease) {
 
 func (g *greedy) grab() { g.inUse = max(g.inUse, g.share) }
 
-func (g *greedy) Report(window time.Duration) (r throttle.Report) {
+func (g *greedy) Report(window time.Duration) (r sharing.Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if window > 0 {
 		if g.rng.IntN(2) == 0 {
 			g.inUse = 0
 		}
-		r.Demand = int64(g.rng.IntN(2)) * throttle.WholeShare
+		r.Demand = int64(g.rng.IntN(2)) * limit.WholeShare
 		return r
 	}
 	r.InUse = g.inUse
@@ -47,10 +49,10 @@ func (g *greedy) Report(window time.Duration) (r throttle.Report) {
 	return r
 }
 
-func (*greedy) Terms() throttle.Terms                         { return throttle.Terms{} }
-func (*greedy) SetPauses([]throttle.Paused)                   {}
-func (*greedy) ReportTags(time.Duration) []throttle.TagReport { return nil }
-func (*greedy) GrantTags([]throttle.TagGrant)                 {}
+func (*greedy) Terms() sharing.Terms                         { return sharing.Terms{} }
+func (*greedy) SetPauses([]throttle.Paused)                  {}
+func (*greedy) ReportTags(time.Duration) []sharing.TagReport { return nil }
+func (*greedy) GrantTags([]sharing.TagGrant)                 {}
 
 // What is reported in use is never less than what is, though calls begin up to the last
 // moment: the lower share is in force before anybody looks.
@@ -73,7 +75,7 @@ func TestNoCallBeginsUnseen(t *testing.T) {
 				total += h.inUse
 				h.mu.Unlock()
 			}
-			require.LessOrEqual(t, total, throttle.WholeShare)
+			require.LessOrEqual(t, total, int64(limit.WholeShare))
 		}
 	})
 }

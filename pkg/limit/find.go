@@ -66,7 +66,7 @@ func (q Quota) WithDefaults(per time.Duration) Quota {
 		q.Weight = 1
 	}
 	if q.Class == "" {
-		q.Class = Interactive
+		q.Class = ClassInteractive
 	}
 	if q.Burst == 0 && q.Total > 0 && q.Total <= MaxTokens && q.Per > 0 {
 		// At most 1e9 and 1e8, so the product fits.
@@ -79,7 +79,7 @@ func (q Quota) WithDefaults(per time.Duration) Quota {
 			b.Zone = "UTC"
 		}
 		if b.Then == "" {
-			b.Then = Refuse
+			b.Then = ThenRefuse
 		}
 	}
 	return q

@@ -37,9 +37,8 @@ const DefaultReceiptWait = 100 * time.Millisecond
 
 // PauseSettings is the result of applying PauseOptions, for other implementations of Pauser.
 type PauseSettings struct {
-	Tag   string
-	Wait  time.Duration
-	Since uint64
+	Tag  string
+	Wait time.Duration
 }
 
 // A PauseOption sets one parameter of a call of Pause or Resume.
@@ -52,12 +51,6 @@ func PauseTag(tag string) PauseOption { return func(s *PauseSettings) { s.Tag = 
 // WaitForReceipts sets how long Pause waits for the other processors to confirm that they have stopped: 0 (no wait) to a minute. Defaults
 // to DefaultReceiptWait.
 func WaitForReceipts(d time.Duration) PauseOption { return func(s *PauseSettings) { s.Wait = d } }
-
-// PauseSince sets the generation (PauseReceipts.Generation) that Pause reacts to, such as the one in force when a refused call was sent. If
-// somebody has resumed since, Pause changes nothing.
-func PauseSince(generation uint64) PauseOption {
-	return func(s *PauseSettings) { s.Since = generation }
-}
 
 // NewPauseSettings returns the settings that opts amount to.
 func NewPauseSettings(opts ...PauseOption) PauseSettings {

@@ -1,6 +1,8 @@
 package limit
 
-import "time"
+import (
+	"time"
+)
 
 // A Quota says how much of a limit one tag may use. The zero Quota reserves nothing, has no total, and has weight 1.
 type Quota struct {
@@ -36,8 +38,8 @@ type Class string
 // The classes, in order of priority. Besides the tokens reserved for its tags, a lower class that asks for tokens keeps a twentieth of the
 // limit, but at most half of the unreserved part.
 const (
-	Interactive Class = "interactive"
-	Batch       Class = "batch"
+	ClassInteractive Class = "interactive"
+	ClassBatch       Class = "batch"
 )
 
 // A Budget is an amount of tokens for each calendar window, exact over the whole pool.
@@ -57,9 +59,9 @@ type Period string
 
 // The calendar windows.
 const (
-	Hour  Period = "hour"
-	Day   Period = "day"
-	Month Period = "month"
+	PeriodHour  Period = "hour"
+	PeriodDay   Period = "day"
+	PeriodMonth Period = "month"
 )
 
 // Then says what happens when a budget is spent.
@@ -69,11 +71,11 @@ type Then string
 const (
 	// Refuse fails a draw that does not wait, or has a deadline before the window ends, with ReasonBudget; RetryAfter is the time until
 	// that end. A draw without a deadline waits for the next window, as it waits for any other token.
-	Refuse Then = "refuse"
+	ThenRefuse Then = "refuse"
 	// Fallback acts as Refuse, and a sink passes the messages to its fallback sink.
-	Fallback Then = "fallback"
+	ThenFallback Then = "fallback"
 	// Lower moves the tag to class Batch until the window ends.
-	Lower Then = "batch"
+	ThenLower Then = "batch"
 )
 
 // A QuotaPattern gives each tag with a matching name a quota of its own.

@@ -41,24 +41,24 @@ func TestFind(t *testing.T) {
 
 func TestWithDefaults(t *testing.T) {
 	q := Quotas{
-		Tags:  map[string]Quota{"a": {Total: 400, Budgets: []Budget{{Amount: 1, Per: Day}}}, "b": {Total: 5, Per: time.Second}},
+		Tags:  map[string]Quota{"a": {Total: 400, Budgets: []Budget{{Amount: 1, Per: PeriodDay}}}, "b": {Total: 5, Per: time.Second}},
 		Match: []QuotaPattern{{Tag: "*"}},
 	}
 	full := q.WithDefaults(time.Minute)
 	require.Equal(t, Quota{
-		Total: 400, Burst: 1, Per: time.Minute, Weight: 1, Class: Interactive,
-		Budgets: []Budget{{Amount: 1, Per: Day, Zone: "UTC", Then: Refuse}},
+		Total: 400, Burst: 1, Per: time.Minute, Weight: 1, Class: ClassInteractive,
+		Budgets: []Budget{{Amount: 1, Per: PeriodDay, Zone: "UTC", Then: ThenRefuse}},
 	}, full.Tags["a"])
 	require.Equal(t, 1, full.Tags["b"].Burst, "at least one")
 	require.Equal(t, time.Second, full.Tags["b"].Per)
-	require.Equal(t, QuotaPattern{"*", Quota{Per: time.Minute, Weight: 1, Class: Interactive}}, full.Match[0])
-	require.Equal(t, Quota{Per: time.Minute, Weight: 1, Class: Interactive}, full.Other, "without a total nothing can be saved up")
+	require.Equal(t, QuotaPattern{"*", Quota{Per: time.Minute, Weight: 1, Class: ClassInteractive}}, full.Match[0])
+	require.Equal(t, Quota{Per: time.Minute, Weight: 1, Class: ClassInteractive}, full.Other, "without a total nothing can be saved up")
 	require.Equal(t, full, full.WithDefaults(time.Hour))
 	require.Zero(t, q.Tags["a"].Per, "the quotas that were given stay as they are")
 	require.Empty(t, q.Tags["a"].Budgets[0].Zone)
 	require.Zero(t, q.Match[0].Per)
 
-	require.Equal(t, Quota{Total: 1e9, Burst: 1e8, Per: time.Second, Weight: 1, Class: Interactive}, Quota{Total: 1e9}.WithDefaults(0))
+	require.Equal(t, Quota{Total: 1e9, Burst: 1e8, Per: time.Second, Weight: 1, Class: ClassInteractive}, Quota{Total: 1e9}.WithDefaults(0))
 }
 
 // W of Per is the window of the promise: what a till lets through in it, with the burst and one draw, is at most Total.
@@ -99,8 +99,8 @@ func TestEnforced(t *testing.T) {
 func TestJSON(t *testing.T) {
 	q := Quotas{
 		Tags: map[string]Quota{
-			"acme": {Reserved: 200, Total: 400, Burst: 7, Per: time.Minute, Weight: 2, Class: Batch, Hard: true, Shadow: true, Budgets: []Budget{
-				{Amount: 1e15, Per: Day, Zone: "Europe/Berlin", Then: Lower}, {Amount: 5, Per: Hour},
+			"acme": {Reserved: 200, Total: 400, Burst: 7, Per: time.Minute, Weight: 2, Class: ClassBatch, Hard: true, Shadow: true, Budgets: []Budget{
+				{Amount: 1e15, Per: PeriodDay, Zone: "Europe/Berlin", Then: ThenLower}, {Amount: 5, Per: PeriodHour},
 			}},
 			"none": {},
 		},

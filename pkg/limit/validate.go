@@ -205,7 +205,7 @@ func (c *checker) quota(field string, q Quota) {
 	upTo(".total", q.Total, MaxTokens, "0 (blocked) to 1000000000, or none")
 	upTo(".burst", q.Burst, MaxTokens, "0 (100 ms worth of total) to 1000000000")
 	upTo(".weight", q.Weight, MaxWeight, "1 to 1000, or 0 for 1")
-	if q.Class != "" && q.Class != Interactive && q.Class != Batch {
+	if q.Class != "" && q.Class != ClassInteractive && q.Class != ClassBatch {
 		c.is(field+".class", shortQuote(string(q.Class)), "interactive or batch")
 	}
 	c.budgets(field+".budgets", q.Budgets)
@@ -252,7 +252,7 @@ func (c *checker) budgets(field string, budgets []Budget) {
 			c.is(at+".amount", b.Amount, "1 to 1000000000000000")
 		}
 		switch {
-		case b.Per != Hour && b.Per != Day && b.Per != Month:
+		case b.Per != PeriodHour && b.Per != PeriodDay && b.Per != PeriodMonth:
 			c.is(at+".per", shortQuote(string(b.Per)), "hour, day or month")
 		case seen[b.Per]:
 			c.bad(at+".per", "is "+string(b.Per)+" once more", "at most one budget for each of hour, day and month")
@@ -261,7 +261,7 @@ func (c *checker) budgets(field string, budgets []Budget) {
 		if _, err := zone(b.Zone); err != nil || b.Zone == "Local" { // Local differs from machine to machine
 			c.is(at+".zone", shortQuote(b.Zone), allowedZone)
 		}
-		if b.Then != "" && b.Then != Refuse && b.Then != Fallback && b.Then != Lower {
+		if b.Then != "" && b.Then != ThenRefuse && b.Then != ThenFallback && b.Then != ThenLower {
 			c.is(at+".then", shortQuote(string(b.Then)), "refuse, fallback or batch")
 		}
 	}

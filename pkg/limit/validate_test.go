@@ -25,9 +25,9 @@ func TestValidateGood(t *testing.T) {
 		{Tags: map[string]Quota{"a": {Reserved: 6000, Per: time.Minute}}},
 		{Tags: map[string]Quota{"a/b": {Reserved: 33}, "b": {Reserved: 33}}, Other: Quota{Reserved: 34}},
 		{Tags: map[string]Quota{"a": {Total: 3, Per: 10 * time.Second, Hard: true, Burst: 50}}},
-		{Match: []QuotaPattern{{"free/*", Quota{Total: 1e9, Class: Batch, Weight: 1000}}}},
+		{Match: []QuotaPattern{{"free/*", Quota{Total: 1e9, Class: ClassBatch, Weight: 1000}}}},
 		{Other: Quota{Shadow: true, Budgets: []Budget{
-			{Amount: 1, Per: Hour, Zone: "Asia/Kolkata"}, {Amount: 1e15, Per: Day, Zone: "UTC", Then: Fallback}, {Amount: 5, Per: Month, Then: Lower},
+			{Amount: 1, Per: PeriodHour, Zone: "Asia/Kolkata"}, {Amount: 1e15, Per: PeriodDay, Zone: "UTC", Then: ThenFallback}, {Amount: 5, Per: PeriodMonth, Then: ThenLower},
 		}}},
 	} {
 		require.NoError(t, q.Validate(100, time.Second), "%+v", q)
@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 			"acme":  {Reserved: -1, Total: -2, Burst: -3, Weight: -4, Class: "low", Per: time.Microsecond},
 			"bad\n": {},
 			"budgets": {Budgets: []Budget{
-				{Amount: 0, Per: "week"}, {Amount: 2e15, Per: Day, Zone: "Mars/Olympus"}, {Amount: 1, Per: Day, Zone: "Local", Then: "wait"},
+				{Amount: 0, Per: "week"}, {Amount: 2e15, Per: PeriodDay, Zone: "Mars/Olympus"}, {Amount: 1, Per: PeriodDay, Zone: "Local", Then: "wait"},
 			}},
 			"fast":  {Total: 1e9, Per: time.Millisecond},
 			"fine":  {Per: time.Second + 1},

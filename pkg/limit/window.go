@@ -15,9 +15,9 @@ func (b Budget) Window(now time.Time) (start, end time.Time) {
 	}
 	local := now.In(loc)
 	switch b.Per {
-	case Day:
+	case PeriodDay:
 		start, end = between(now, func(i int) time.Time { return midnight(local.Year(), local.Month(), local.Day()+i, loc) })
-	case Month:
+	case PeriodMonth:
 		start, end = between(now, func(i int) time.Time { return midnight(local.Year(), local.Month()+time.Month(i), 1, loc) })
 	default:
 		start, end = hour(local)

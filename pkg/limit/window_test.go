@@ -16,22 +16,22 @@ func TestWindow(t *testing.T) {
 		zone            string
 		now, start, end string
 	}{
-		{"hour", Hour, "", "2026-07-03T10:59:59.999Z", "2026-07-03T10:00:00Z", "2026-07-03T11:00:00Z"},
-		{"hour of a zone of half hours", Hour, "Asia/Kolkata", "2026-07-03T10:29:59Z", "2026-07-03T09:30:00Z", "2026-07-03T10:30:00Z"},
-		{"day", Day, "", "2026-07-03T00:00:00Z", "2026-07-03T00:00:00Z", "2026-07-04T00:00:00Z"},
-		{"day of a zone", Day, "Europe/Berlin", "2026-07-03T22:00:00Z", "2026-07-03T22:00:00Z", "2026-07-04T22:00:00Z"},
-		{"day of the far east", Day, "Pacific/Auckland", "2026-07-03T12:00:00Z", "2026-07-03T12:00:00Z", "2026-07-04T12:00:00Z"},
-		{"23 hours", Day, "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"},
-		{"25 hours", Day, "Europe/Berlin", "2026-10-25T22:59:59Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"},
-		{"no midnight", Day, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"},
-		{"before it", Day, "America/Sao_Paulo", "2018-11-04T02:59:59Z", "2018-11-03T03:00:00Z", "2018-11-04T03:00:00Z"},
-		{"two midnights", Day, "America/Havana", "2026-11-01T05:30:00Z", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},
-		{"back over midnight", Day, "America/St_Johns", "2010-11-07T03:00:00Z", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
-		{"a day that is left out", Day, "Pacific/Apia", "2011-12-30T09:00:00Z", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"},
-		{"month", Month, "", "2026-12-31T23:59:59Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"},
-		{"month of a zone", Month, "America/New_York", "2026-03-31T12:00:00Z", "2026-03-01T05:00:00Z", "2026-04-01T04:00:00Z"},
-		{"the end of the longer month", Month, "", "2024-01-31T00:00:00Z", "2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z"},
-		{"unknown zone", Day, "Mars/Olympus", "2026-07-03T01:00:00Z", "2026-07-03T00:00:00Z", "2026-07-04T00:00:00Z"},
+		{"hour", PeriodHour, "", "2026-07-03T10:59:59.999Z", "2026-07-03T10:00:00Z", "2026-07-03T11:00:00Z"},
+		{"hour of a zone of half hours", PeriodHour, "Asia/Kolkata", "2026-07-03T10:29:59Z", "2026-07-03T09:30:00Z", "2026-07-03T10:30:00Z"},
+		{"day", PeriodDay, "", "2026-07-03T00:00:00Z", "2026-07-03T00:00:00Z", "2026-07-04T00:00:00Z"},
+		{"day of a zone", PeriodDay, "Europe/Berlin", "2026-07-03T22:00:00Z", "2026-07-03T22:00:00Z", "2026-07-04T22:00:00Z"},
+		{"day of the far east", PeriodDay, "Pacific/Auckland", "2026-07-03T12:00:00Z", "2026-07-03T12:00:00Z", "2026-07-04T12:00:00Z"},
+		{"23 hours", PeriodDay, "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"},
+		{"25 hours", PeriodDay, "Europe/Berlin", "2026-10-25T22:59:59Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"},
+		{"no midnight", PeriodDay, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"},
+		{"before it", PeriodDay, "America/Sao_Paulo", "2018-11-04T02:59:59Z", "2018-11-03T03:00:00Z", "2018-11-04T03:00:00Z"},
+		{"two midnights", PeriodDay, "America/Havana", "2026-11-01T05:30:00Z", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},
+		{"back over midnight", PeriodDay, "America/St_Johns", "2010-11-07T03:00:00Z", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
+		{"a day that is left out", PeriodDay, "Pacific/Apia", "2011-12-30T09:00:00Z", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"},
+		{"month", PeriodMonth, "", "2026-12-31T23:59:59Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"},
+		{"month of a zone", PeriodMonth, "America/New_York", "2026-03-31T12:00:00Z", "2026-03-01T05:00:00Z", "2026-04-01T04:00:00Z"},
+		{"the end of the longer month", PeriodMonth, "", "2024-01-31T00:00:00Z", "2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z"},
+		{"unknown zone", PeriodDay, "Mars/Olympus", "2026-07-03T01:00:00Z", "2026-07-03T00:00:00Z", "2026-07-04T00:00:00Z"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			now, err := time.Parse(time.RFC3339Nano, test.now)
@@ -50,7 +50,7 @@ func TestWindowsTile(t *testing.T) {
 		"UTC", "Europe/Berlin", "America/Sao_Paulo", "America/Havana", "America/St_Johns",
 		"Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu", "Africa/Casablanca",
 	} {
-		for _, per := range []Period{Hour, Day, Month} {
+		for _, per := range []Period{PeriodHour, PeriodDay, PeriodMonth} {
 			b := Budget{Per: per, Zone: zone}
 			for range 300 {
 				now := time.Unix(random.Int64N(1<<31), 0)

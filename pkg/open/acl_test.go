@@ -17,6 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -156,7 +157,7 @@ func TestRedisWithTheDocumentedACL(t *testing.T) {
 			eventually(t, func() bool { _, ok := f.TryAcquire(1); return ok }, "a slot")
 			operate(t, server.config("cli"), a, b)
 			require.NoError(t, b.Close())
-			eventually(t, func() bool { return a.Status().Lease.Share == throttle.WholeShare }, "all of the limit")
+			eventually(t, func() bool { return a.Status().Lease.Share == limit.WholeShare }, "all of the limit")
 			time.Sleep(4 * time.Second) // so that the subscriptions are asked whether they are there
 			for _, th := range []*throttle.Throttle{a, s} {
 				require.NoError(t, th.Close())

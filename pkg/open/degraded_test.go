@@ -11,6 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -103,21 +104,21 @@ func TestAShareLastsWhileTheStoreIsLost(t *testing.T) {
 		c.Lease, c.longestLease = lease, lease
 		throttles[i] = mustOpen(t, c)
 	}
-	await := func(what string, so func(lease throttle.Lease) bool) {
+	await := func(what string, so func(lease limit.Lease) bool) {
 		for i, th := range throttles {
 			eventually(t, func() bool { return so(th.Status().Lease) }, all[i].name+": "+what)
 		}
 	}
-	await("the whole limit", func(lease throttle.Lease) bool { return lease.Share == throttle.WholeShare })
+	await("the whole limit", func(lease limit.Lease) bool { return lease.Share == limit.WholeShare })
 
 	for _, l := range all {
 		l.lose(t)
 	}
-	await("goes on without the store", func(lease throttle.Lease) bool { return lease.Degraded })
+	await("goes on without the store", func(lease limit.Lease) bool { return lease.Degraded })
 	for end := time.Now().Add(lease * 13 / 10); time.Now().Before(end); {
 		for i, th := range throttles {
 			now := th.Status().Lease
-			require.True(t, now.Degraded && now.Share == throttle.WholeShare, "%s: %+v", all[i].name, now)
+			require.True(t, now.Degraded && now.Share == limit.WholeShare, "%s: %+v", all[i].name, now)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -125,5 +126,5 @@ func TestAShareLastsWhileTheStoreIsLost(t *testing.T) {
 		eventually(t, grants(throttles[i]), l.name+": a token")
 		l.find(t)
 	}
-	await("the store's consent", func(lease throttle.Lease) bool { return !lease.Degraded && lease.Share == throttle.WholeShare })
+	await("the store's consent", func(lease limit.Lease) bool { return !lease.Degraded && lease.Share == limit.WholeShare })
 }

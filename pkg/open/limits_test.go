@@ -53,7 +53,7 @@ func TestAdaptiveWithoutAServer(t *testing.T) {
 				for range 20 {
 					p, err := th.Acquire(t.Context(), 1)
 					require.NoError(t, err)
-					p.Report(throttle.Overloaded)
+					p.Report(throttle.OutcomeOverloaded)
 					time.Sleep(500 * time.Millisecond)
 				}
 				require.InDelta(t, 30, ceiling(th), 5)

@@ -59,7 +59,7 @@ func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 	_, err = th.ForTag("acme").Acquire(t.Context(), 1)
 	require.NoError(t, err)
 	for range 10 { // so that the service limits it
-		th.ReportFor(1, time.Now(), throttle.Refused, "acme")
+		th.ReportFor(1, time.Now(), throttle.OutcomeRefused, "acme")
 	}
 
 	answer := httptest.NewRecorder()

@@ -19,11 +19,11 @@ var modeNames, modeSettings = []string{"scheduled", "relaxed", "onlyIfUsed", "go
 
 // modeFields are the settings of a mode, which is read as a GoBackN. 0 is not allowed: it would be the default.
 var modeFields = []field{
-	percentage("thresholdPercentage", func(m *throttle.GoBackN) *int { return &m.ThresholdPercentage }),
-	percentage("rampDownPercentage", func(m *throttle.GoBackN) *int { return &m.RampDownPercentage }),
+	percentage("thresholdPercentage", func(m *throttle.RampGoBackN) *int { return &m.ThresholdPercentage }),
+	percentage("rampDownPercentage", func(m *throttle.RampGoBackN) *int { return &m.RampDownPercentage }),
 	{
 		Key: "coolDownPeriod", Allowed: "a duration, `1s` to `24h`", Form: config.DurationForm(time.Second, longestTTL),
-		Value: ofMode(func(m *throttle.GoBackN, text string) bool {
+		Value: ofMode(func(m *throttle.RampGoBackN, text string) bool {
 			d, err := time.ParseDuration(text)
 			m.CoolDownPeriod = d
 			return err == nil && d >= time.Second && d <= longestTTL
@@ -31,10 +31,10 @@ var modeFields = []field{
 	},
 }
 
-func percentage(key string, at func(*throttle.GoBackN) *int) field {
+func percentage(key string, at func(*throttle.RampGoBackN) *int) field {
 	return field{
 		Key: key, Allowed: "a whole number, 1 to 100",
-		Value: ofMode(func(m *throttle.GoBackN, text string) (ok bool) {
+		Value: ofMode(func(m *throttle.RampGoBackN, text string) (ok bool) {
 			*at(m), ok = config.WholeNumber(text)
 			return ok && *at(m) >= 1 && *at(m) <= 100
 		}),
@@ -44,9 +44,9 @@ func percentage(key string, at func(*throttle.GoBackN) *int) field {
 	}
 }
 
-func ofMode(set func(m *throttle.GoBackN, text string) bool) config.Value[*Config] {
+func ofMode(set func(m *throttle.RampGoBackN, text string) bool) config.Value[*Config] {
 	return config.Custom(func(c *Config, text string) bool {
-		m, _ := c.Limit.Mode.(throttle.GoBackN)
+		m, _ := c.Limit.Mode.(throttle.RampGoBackN)
 		ok := set(&m, text)
 		c.Limit.Mode = m
 		return ok
@@ -68,15 +68,15 @@ func readMode(c *Config, n *yaml.Node) []config.BlockFault {
 		problem := fmt.Sprintf("is %.60q", name) + config.DidYouMean(name, modeNames)
 		return []config.BlockFault{{Field: "modes", Problem: problem, Allowed: allowedModes, Line: line}}
 	}
-	c.Limit.Mode = throttle.GoBackN{}
+	c.Limit.Mode = throttle.RampGoBackN{}
 	if settings != nil && !config.IsNull(settings) {
 		if faults := config.Mapping(modeFields[:modeSettings[i]], settings, "modes."+name, c); len(faults) > 0 {
 			return faults
 		}
 	}
-	m, _ := c.Limit.Mode.(throttle.GoBackN)
+	m, _ := c.Limit.Mode.(throttle.RampGoBackN)
 	c.Limit.Mode = []throttle.Mode{
-		throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{ThresholdPercentage: m.ThresholdPercentage}, m,
+		throttle.RampScheduled{}, throttle.RampRelaxed{}, throttle.RampOnlyIfUsed{ThresholdPercentage: m.ThresholdPercentage}, m,
 	}[i]
 	return nil
 }

@@ -27,14 +27,14 @@ func TestLoadRamp(t *testing.T) {
 		want  throttle.Mode
 	}{
 		{"", nil},
-		{"modes: {scheduled: {}}", throttle.Scheduled{}},
-		{"modes:\n  relaxed: {}\n", throttle.Relaxed{}},
-		{"modes: relaxed", throttle.Relaxed{}},
-		{"modes:\n  onlyIfUsed:\n", throttle.OnlyIfUsed{}},
-		{"modes: {onlyIfUsed: {thresholdPercentage: 70}}", throttle.OnlyIfUsed{ThresholdPercentage: 70}},
+		{"modes: {scheduled: {}}", throttle.RampScheduled{}},
+		{"modes:\n  relaxed: {}\n", throttle.RampRelaxed{}},
+		{"modes: relaxed", throttle.RampRelaxed{}},
+		{"modes:\n  onlyIfUsed:\n", throttle.RampOnlyIfUsed{}},
+		{"modes: {onlyIfUsed: {thresholdPercentage: 70}}", throttle.RampOnlyIfUsed{ThresholdPercentage: 70}},
 		{
 			"modes:\n  goBackN:\n    coolDownPeriod: 7s\n    rampDownPercentage: 30\n    thresholdPercentage: 40\n",
-			throttle.GoBackN{ThresholdPercentage: 40, CoolDownPeriod: 7 * time.Second, RampDownPercentage: 30},
+			throttle.RampGoBackN{ThresholdPercentage: 40, CoolDownPeriod: 7 * time.Second, RampDownPercentage: 30},
 		},
 	} {
 		c, err := loadFile(t, ramp+"resumedRampUp: true\nttl: 60s\n"+tc.modes)

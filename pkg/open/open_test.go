@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -65,14 +66,14 @@ func TestMemoryIsSharedByName(t *testing.T) {
 		otherPool, otherStore := open("", "q", "c"), open("2", "p", "d")
 		time.Sleep(5 * time.Second)
 		share := func(th *throttle.Throttle) int64 { return th.Status().Lease.Share }
-		require.Equal(t, throttle.WholeShare/2, share(a))
-		require.Equal(t, throttle.WholeShare/2, share(b))
-		require.Equal(t, throttle.WholeShare, share(otherPool))
-		require.Equal(t, throttle.WholeShare, share(otherStore))
+		require.Equal(t, int64(limit.WholeShare/2), share(a))
+		require.Equal(t, int64(limit.WholeShare/2), share(b))
+		require.Equal(t, int64(limit.WholeShare), share(otherPool))
+		require.Equal(t, int64(limit.WholeShare), share(otherStore))
 
 		require.NoError(t, a.Close())
 		time.Sleep(2 * time.Second)
-		require.Equal(t, throttle.WholeShare, share(b), "who leaves frees its share")
+		require.Equal(t, int64(limit.WholeShare), share(b), "who leaves frees its share")
 	})
 }
 
@@ -84,7 +85,7 @@ func TestFairPolicyIsTheDefault(t *testing.T) {
 		busy, idle := open("busy"), open("idle")
 		draw(busy)
 		time.Sleep(10 * time.Second)
-		require.Greater(t, busy.Status().Lease.Share, throttle.WholeShare*9/10)
+		require.Greater(t, busy.Status().Lease.Share, int64(limit.WholeShare*9/10))
 		require.Positive(t, idle.Status().Lease.Share)
 	})
 }

@@ -17,7 +17,7 @@ import (
 func TestQuotasAreRead(t *testing.T) {
 	want := throttle.Quotas{
 		Tags:  map[string]throttle.Quota{"acme": {Reserved: 200, Total: 400, Budgets: []throttle.Budget{{Amount: 5e6, Per: "day"}}}},
-		Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 10, Per: time.Minute, Class: throttle.Batch}}},
+		Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 10, Per: time.Minute, Class: throttle.ClassBatch}}},
 		Other: throttle.Quota{Total: 50},
 	}
 	path := filepath.Join(t.TempDir(), "config.yaml")

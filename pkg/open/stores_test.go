@@ -16,6 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -94,7 +95,7 @@ func testShare(t *testing.T, with func(id string) Config) {
 	require.Equal(t, throttle.ReasonFrozen, reason(a), "the pool is new to the store")
 
 	for _, th := range []*throttle.Throttle{a, b} {
-		eventually(t, func() bool { return th.Status().Lease.Share == throttle.WholeShare/2 }, "half of the limit")
+		eventually(t, func() bool { return th.Status().Lease.Share == limit.WholeShare/2 }, "half of the limit")
 		eventually(t, grants(th), "a token")
 	}
 	o, err := protocol.LoadOverview(t.Context(), store, "share")
@@ -102,7 +103,7 @@ func testShare(t *testing.T, with func(id string) Config) {
 	require.Len(t, o.Processors, 2, "the processors, and nobody else")
 	require.Equal(t, 1000, o.Max)
 	require.NoError(t, a.Close())
-	eventually(t, func() bool { return b.Status().Lease.Share == throttle.WholeShare }, "all of the limit")
+	eventually(t, func() bool { return b.Status().Lease.Share == limit.WholeShare }, "all of the limit")
 	require.NoError(t, b.Close())
 	require.NoError(t, store.Close())
 	_, err = protocol.LoadOverview(t.Context(), store, "share")
@@ -111,7 +112,7 @@ func testShare(t *testing.T, with func(id string) Config) {
 
 func testOperators(t *testing.T, with func(id string) Config) {
 	a, b := mustOpen(t, with("a")), mustOpen(t, with("b"))
-	eventually(t, func() bool { return b.Status().Lease.Share == throttle.WholeShare/2 }, "half of the limit")
+	eventually(t, func() bool { return b.Status().Lease.Share == limit.WholeShare/2 }, "half of the limit")
 	slots := with("a")
 	slots.Limit, slots.Pool = throttle.Limit{}, "slots"
 	f := mustOpenInFlight(t, 10, slots)
@@ -129,7 +130,7 @@ func testOperators(t *testing.T, with func(id string) Config) {
 func testRamp(t *testing.T, of func(id string) Config) {
 	with := func(id string) Config {
 		c := of(id)
-		c.Limit = throttle.Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}, ResumedRampUp: true}
+		c.Limit = throttle.Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: throttle.RampScheduled{}, ResumedRampUp: true}
 		return c
 	}
 	store, err := Store(t.Context(), with("cli"))
@@ -167,7 +168,7 @@ func testAdaptive(t *testing.T, with func(id string) Config) {
 	eventually(t, func() bool {
 		for _, th := range pool[:2] {
 			if p, ok := th.TryAcquire(1); ok {
-				p.Report(throttle.Refused)
+				p.Report(throttle.OutcomeRefused)
 			}
 		}
 		return pool[2].Status().Lease.Adapted && ceiling(pool[2]) < 150
@@ -185,16 +186,16 @@ func testStrict(t *testing.T, with func(id string) Config) {
 	for _, id := range []string{"a", "b", "c"} {
 		c := with(id)
 		c.Limit = throttle.Limit{Max: 1, Per: spacing, Strict: true, MaxReserved: len(c.Pool) - len("strict")}
-		call := throttle.Func0Err(mustOpen(t, c), func(context.Context) error {
+		call := throttle.Func(mustOpen(t, c), func(context.Context, struct{}) (struct{}, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			at = append(at, time.Now())
 			calls[id]++
-			return nil
+			return struct{}{}, nil
 		})
 		for range 2 {
 			all.Go(func() {
-				for call(ctx) == nil { //nolint:revive // the call is all there is to do
+				for err := error(nil); err == nil; _, err = call(ctx, struct{}{}) { //nolint:revive // the call is all there is to do
 				}
 			})
 		}

@@ -75,7 +75,7 @@ func (s *stoppage) stop(tag, hash string, by throttle.Reason) (key string) {
 // stops reports whether a budget of the tag is spent in its present window, and that stops the tag.
 func (s *Spent) stops(b throttle.Budget, now time.Time) bool {
 	start, end := b.Window(now)
-	return b.Then != limit.Lower && slices.ContainsFunc(s.Windows, func(w SpentWindow) bool {
+	return b.Then != limit.ThenLower && slices.ContainsFunc(s.Windows, func(w SpentWindow) bool {
 		return w.Start.Equal(start) && w.End.Equal(end) && w.Tokens >= b.Amount
 	})
 }

@@ -15,9 +15,9 @@ import (
 // What stops a tag: each cause with its counterpart that does not.
 func TestWhatStopsTags(t *testing.T) {
 	now := time.Date(2026, 3, 4, 11, 0, 0, 0, time.UTC)
-	hourly := throttle.Budget{Amount: 10, Per: limit.Hour}
+	hourly := throttle.Budget{Amount: 10, Per: limit.PeriodHour}
 	lower := hourly
-	lower.Then = limit.Lower
+	lower.Then = limit.ThenLower
 	q := throttle.Quotas{Tags: map[string]throttle.Quota{
 		"acme": {Budgets: []throttle.Budget{hourly}}, "shadow": {Budgets: []throttle.Budget{hourly}, Shadow: true},
 		"lower": {Budgets: []throttle.Budget{lower}},

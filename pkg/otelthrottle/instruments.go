@@ -5,6 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -54,7 +55,7 @@ type snapshot struct {
 	inFlight *throttle.InFlightStatus // nil for a rate
 	held     []throttle.WaitStats
 	tagsHeld []throttle.TagWaitStats
-	lease    throttle.Lease
+	lease    limit.Lease
 	waiting  int
 	view     *consensus.View // nil without a pool
 }
@@ -326,7 +327,7 @@ func pooled(of func(*consensus.View) float64) func(*snapshot, func(float64, thro
 	}
 }
 
-func fraction(share int64) float64 { return float64(share) / float64(throttle.WholeShare) }
+func fraction(share int64) float64 { return float64(share) / float64(limit.WholeShare) }
 
 func number(is bool) float64 {
 	if is {

@@ -114,11 +114,11 @@ func TestWhatTheServiceTakesOfATag(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		for _, tag := range []string{"a", "b", "", "unknown"} {
-			call(tag, throttle.Accepted)
+			call(tag, throttle.OutcomeAccepted)
 		}
 		require.Empty(t, limiting())
 		for range 10 {
-			call("a", throttle.Refused)
+			call("a", throttle.OutcomeRefused)
 		}
 		var held float64
 		for _, tag := range th.Status().Tags {
@@ -128,7 +128,7 @@ func TestWhatTheServiceTakesOfATag(t *testing.T) {
 		require.Equal(t, map[string]float64{"a": held}, limiting())
 		for range 40 { // nothing holds it back
 			time.Sleep(time.Second)
-			call("a", throttle.Accepted)
+			call("a", throttle.OutcomeAccepted)
 		}
 		require.Empty(t, limiting())
 	})
@@ -139,7 +139,7 @@ func TestWhatTheServiceTakesOfATag(t *testing.T) {
 func TestSpansTellTargets(t *testing.T) {
 	q := throttle.Quotas{
 		Tags: map[string]throttle.Quota{
-			"acme": {Reserved: 2, Total: 4, Weight: 3, Class: throttle.Batch, Budgets: []throttle.Budget{{Amount: 1000, Per: "day"}}},
+			"acme": {Reserved: 2, Total: 4, Weight: 3, Class: throttle.ClassBatch, Budgets: []throttle.Budget{{Amount: 1000, Per: "day"}}},
 			"zeta": {Total: 60, Per: time.Minute},
 		},
 		Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 1}}},

@@ -23,9 +23,11 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -119,10 +121,10 @@ func (c *collector) watch(w otelthrottle.Watched) (stop func()) {
 }
 
 // a Sharer that gives what it is told to.
-type given struct{ h throttle.Holder }
+type given struct{ h sharing.Holder }
 
-func (g *given) Attach(h throttle.Holder) { g.h = h; h.Lease(throttle.Lease{}) }
-func (g *given) Poke()                    {}
+func (g *given) Attach(h sharing.Holder) { g.h = h; h.Lease(limit.Lease{}) }
+func (g *given) Poke()                   {}
 
 func newThrottle(t testing.TB, l throttle.Limit, opts ...throttle.Option) *throttle.Throttle {
 	t.Helper()
@@ -147,7 +149,7 @@ func TestMetricsOfAThrottle(t *testing.T) {
 
 		_, err := th.Acquire(timeout(t, 3*time.Second), 2) // no share: three seconds
 		require.Error(t, err)
-		share.h.Lease(throttle.Lease{Share: throttle.WholeShare / 2, Degraded: true, Reason: "a sharer's own"})
+		share.h.Lease(limit.Lease{Share: limit.WholeShare / 2, Degraded: true, Reason: "a sharer's own"})
 		p, err := th.Acquire(t.Context(), 4) // 800 ms at five per second
 		require.NoError(t, err)
 		p.Settle(3)
@@ -200,7 +202,7 @@ func TestMetricsOfSlots(t *testing.T) {
 		share := &given{}
 		f, err := throttle.NewInFlight(10, throttle.WithName("llm"), throttle.WithObserver(c), throttle.WithSharer(share))
 		require.NoError(t, err)
-		share.h.Lease(throttle.Lease{Share: throttle.WholeShare / 2})
+		share.h.Lease(limit.Lease{Share: limit.WholeShare / 2})
 		c.watch(otelthrottle.Watched{InFlight: f})
 		held, ok := f.TryAcquire(3)
 		require.True(t, ok)
@@ -251,14 +253,14 @@ func TestMetricsOfAnAdaptiveLimit(t *testing.T) {
 		c, share := newCollector(t), &given{}
 		th := newThrottle(t, throttle.Limit{Max: 100, Adaptive: true}, throttle.WithSharer(share))
 		c.watch(otelthrottle.Watched{Throttle: th})
-		share.h.Lease(throttle.Lease{Share: throttle.WholeShare, Ceiling: 70, Adapted: true, Cuts: 7})
+		share.h.Lease(limit.Lease{Share: limit.WholeShare, Ceiling: 70, Adapted: true, Cuts: 7})
 		time.Sleep(time.Second)
 		c.requireValues(map[string]float64{
 			"ceiling": 70, "ceiling.cuts": 7, "adaptive.part": 1, "service.accepted": 0, "service.refused": 0, "service.overloaded": 0,
 		})
-		th.Report(30, time.Time{}, throttle.Accepted)
-		th.Report(20, time.Time{}, throttle.Refused)
-		th.Report(5, time.Time{}, throttle.Overloaded)
+		th.Report(30, time.Time{}, throttle.OutcomeAccepted)
+		th.Report(20, time.Time{}, throttle.OutcomeRefused)
+		th.Report(5, time.Time{}, throttle.OutcomeOverloaded)
 		part := th.Status().Backoff.Part
 		require.Positive(t, part)
 		require.Less(t, part, 1.0)
@@ -458,7 +460,7 @@ func TestSpansJoinTheCallersTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, share := newCollector(t), &given{}
 		th := newThrottle(t, throttle.Limit{Max: 10, Burst: 10}, throttle.WithSharer(share), throttle.WithObserver(c))
-		share.h.Lease(throttle.Lease{Share: throttle.WholeShare})
+		share.h.Lease(limit.Lease{Share: limit.WholeShare})
 		time.Sleep(2 * time.Second)
 		ctx, caller := c.traces.Tracer("caller").Start(t.Context(), "call")
 		_, err := th.Acquire(ctx, 10)
@@ -471,7 +473,7 @@ func TestSpansJoinTheCallersTrace(t *testing.T) {
 		began := time.Now()
 		_, err = th.Acquire(ctx, 5)
 		require.NoError(t, err)
-		share.h.Lease(throttle.Lease{})
+		share.h.Lease(limit.Lease{})
 		late, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_, err = th.Acquire(late, 2)

@@ -9,6 +9,7 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -160,8 +161,8 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 // draw waits for the tokens of a message and hands it on.
 func (b *batch) draw(ctx context.Context, it item) {
 	drawing := ctx
-	if throttle.TellsTags(b.Gate.Limiter) { // a tag's budget may send refused messages to the fallback sink
-		drawing = throttle.WithFallback(ctx)
+	if hook.TellsTags(b.Gate.Limiter) { // a tag's budget may send refused messages to the fallback sink
+		drawing = hook.WithFallback(ctx)
 	}
 	permit, err := b.turn.Admit(drawing, it.tag, it.cost)
 	if err != nil {

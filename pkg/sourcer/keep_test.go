@@ -13,6 +13,7 @@ import (
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -34,7 +35,7 @@ func readBusy(t *testing.T, w sourcesdk.Sourcer) {
 // What is kept for the next Read is void when the share it was granted under is, or
 // when a pause was between, and is no more than the share in force would have earned.
 func TestWhatIsKeptIsVoidWithItsShare(t *testing.T) {
-	lease := func(o *observer, share int64) { o.h.Lease(throttle.Lease{Share: share}) }
+	lease := func(o *observer, share int64) { o.h.Lease(limit.Lease{Share: share}) }
 	for name, c := range map[string]struct {
 		meanwhile func(t *testing.T, l *throttle.Throttle, o *observer)
 		most      int // messages of the next Read
@@ -52,10 +53,10 @@ func TestWhatIsKeptIsVoidWithItsShare(t *testing.T) {
 		"the share is lost": {func(_ *testing.T, _ *throttle.Throttle, o *observer) { lease(o, 0) }, 0},
 		"the lease was over for a while": {func(_ *testing.T, _ *throttle.Throttle, o *observer) {
 			time.Sleep(10 * time.Second) // virtual: longer than the lease
-			lease(o, throttle.WholeShare)
+			lease(o, limit.WholeShare)
 		}, 1},
-		"a tenth of the share":      {func(_ *testing.T, _ *throttle.Throttle, o *observer) { lease(o, throttle.WholeShare/10) }, 4},
-		"an override has raised it": {func(_ *testing.T, _ *throttle.Throttle, o *observer) { lease(o, 4*throttle.WholeShare) }, 50},
+		"a tenth of the share":      {func(_ *testing.T, _ *throttle.Throttle, o *observer) { lease(o, limit.WholeShare/10) }, 4},
+		"an override has raised it": {func(_ *testing.T, _ *throttle.Throttle, o *observer) { lease(o, 4*limit.WholeShare) }, 50},
 		"the limiter is closed":     {func(t *testing.T, l *throttle.Throttle, _ *observer) { require.NoError(t, l.Close()) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestWhatIsKeptIsVoidWithItsShare(t *testing.T) {
 				l, err := throttle.New(throttle.Limit{Max: 20}, throttle.WithSharer(o))
 				require.NoError(t, err)
 				defer l.Close()
-				o.h.Lease(throttle.Lease{Share: throttle.WholeShare, Until: time.Now().Add(10 * time.Second)})
+				o.h.Lease(limit.Lease{Share: limit.WholeShare, Until: time.Now().Add(10 * time.Second)})
 				w := sourcer.Wrap(&source{}, l)
 				readBusy(t, w)
 				time.Sleep(900 * time.Millisecond) // virtual
@@ -88,7 +89,7 @@ func TestAPauseIsForTheTokensThatAReadIsCollecting(t *testing.T) {
 		"pause that is over": func(l *throttle.Throttle, _ *observer) {
 			_, _ = l.Pause(context.Background(), time.Now().Add(10*time.Millisecond), "maintenance")
 		},
-		"share": func(_ *throttle.Throttle, o *observer) { o.h.Lease(throttle.Lease{}) },
+		"share": func(_ *throttle.Throttle, o *observer) { o.h.Lease(limit.Lease{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package sourcer
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -52,7 +53,7 @@ func largestCost(l throttle.Limiter) int {
 func newOutlook(all ...throttle.Status) outlook {
 	o := outlook{open: true, keeps: true}
 	for i, st := range all {
-		one := float64(max(st.Limit.Burst, 1)) * float64(st.Lease.Share) / float64(throttle.WholeShare)
+		one := float64(max(st.Limit.Burst, 1)) * float64(st.Lease.Share) / float64(limit.WholeShare)
 		if i == 0 {
 			o.tokens, o.rate, o.room, o.until = st.Tokens, st.Rate, one, st.Lease.Until
 		}

@@ -11,6 +11,7 @@ import (
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -118,14 +119,14 @@ func TestPendingIsClampedAtTheLimitInForce(t *testing.T) {
 	require.Less(t, hard.Rate(), 100.0)
 	for name, c := range map[string]struct {
 		limit throttle.Limit
-		lease throttle.Lease
+		lease limit.Lease
 		want  float64 // messages per second
 	}{
-		"configured":      {thousand, throttle.Lease{}, 1000},
-		"override, lower": {thousand, throttle.Lease{Ceiling: 200}, 200},
-		"override, more":  {thousand, throttle.Lease{Ceiling: 3000}, 3000},
-		"hard":            {hard, throttle.Lease{}, hard.Rate()},
-		"issued":          {throttle.Limit{Max: 600, Per: time.Minute}, throttle.Lease{Issuing: true, Ceiling: 300}, 5},
+		"configured":      {thousand, limit.Lease{}, 1000},
+		"override, lower": {thousand, limit.Lease{Ceiling: 200}, 200},
+		"override, more":  {thousand, limit.Lease{Ceiling: 3000}, 3000},
+		"hard":            {hard, limit.Lease{}, hard.Rate()},
+		"issued":          {throttle.Limit{Max: 600, Per: time.Minute}, limit.Lease{Issuing: true, Ceiling: 300}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestPendingIsClampedAtTheLimitInForce(t *testing.T) {
 				require.NoError(t, err)
 				defer l.Close()
 				w := sourcer.Wrap(&source{pending: 1_000_000}, l)
-				o.h.Lease(throttle.Lease{})
+				o.h.Lease(limit.Lease{})
 				<-read(t.Context(), w, 500, time.Second) // gets nothing
 				o.h.Lease(c.lease)
 				require.InDelta(t, 20*c.want, w.Pending(t.Context()), 1)

@@ -12,7 +12,9 @@ import (
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -111,20 +113,20 @@ func TestWithoutAShareASourceIsReadNoMoreOftenThanItsTimeout(t *testing.T) {
 
 type noShare struct{}
 
-func (noShare) Attach(h throttle.Holder) { h.Lease(throttle.Lease{}) }
-func (noShare) Poke()                    {}
+func (noShare) Attach(h sharing.Holder) { h.Lease(limit.Lease{}) }
+func (noShare) Poke()                   {}
 
 // An observer is a Sharer that asks for the demand like a member of a pool.
-type observer struct{ h throttle.Holder }
+type observer struct{ h sharing.Holder }
 
-func (o *observer) Attach(h throttle.Holder) {
+func (o *observer) Attach(h sharing.Holder) {
 	o.h = h
-	h.Lease(throttle.Lease{Share: throttle.WholeShare})
+	h.Lease(limit.Lease{Share: limit.WholeShare})
 }
 func (o *observer) Poke() {}
 
 func (o *observer) demand() float64 {
-	return float64(o.h.Report(2*time.Second).Demand) / float64(throttle.WholeShare)
+	return float64(o.h.Report(2*time.Second).Demand) / float64(limit.WholeShare)
 }
 
 // A periodic source gets a number of messages at the beginning of each second.
@@ -238,9 +240,9 @@ func TestASpareTokenIsNotUsedWithoutAShare(t *testing.T) {
 		require.Equal(t, granted, l.Status().Granted, "the token of the Read before was used")
 
 		s.perSecond = 1000
-		o.h.Lease(throttle.Lease{})
+		o.h.Lease(limit.Lease{})
 		require.Empty(t, (<-read(t.Context(), w, 500, time.Second)).values)
-		o.h.Lease(throttle.Lease{Share: throttle.WholeShare})
+		o.h.Lease(limit.Lease{Share: limit.WholeShare})
 		require.Len(t, (<-read(t.Context(), w, 500, time.Second)).values, 1, "a new token")
 	})
 }

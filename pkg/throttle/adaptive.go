@@ -10,10 +10,8 @@ import (
 // Adapts reports whether the limit follows the called service.
 func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
 
-// Adaptive reports whether l follows the called service, so that calls are worth reporting to it (Permit.Report). That holds for a
-// *Throttle with an adaptive limit, a type that embeds one, an All with one, and another Limiter whose method `Adapts() bool` says so. It
-// also holds for a Limiter that shows one of these by a method `Unwrap() Limiter`.
-func Adaptive(l Limiter) bool {
+// adapts is hook.Adaptive.
+func adapts(l Limiter) bool {
 	if a, ok := unwrapTo[interface{ adapts() bool }](l); ok {
 		return a.adapts()
 	}
@@ -24,7 +22,7 @@ func Adaptive(l Limiter) bool {
 func (t *Throttle) adapts() bool { return t.limit.Adapts() }
 
 func (j *multi) adapts() bool {
-	return slices.ContainsFunc(j.children, func(p child) bool { return Adaptive(p.limiter) })
+	return slices.ContainsFunc(j.children, func(p child) bool { return adapts(p.limiter) })
 }
 
 // CeilingConfig returns the limit in the form of package internal/ceiling, for the Sharer that computes the pool's ceiling. The limit must

@@ -118,7 +118,7 @@ func join(children []child) Limiter {
 	j := multiOf(children)
 	keep(j)
 	for _, p := range children {
-		if TellsTags(p.limiter) {
+		if tellsTags(p.limiter) {
 			return &tagged{multi: j}
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A ledger is what a model of draws on several limiters knows about one of them.
@@ -93,11 +95,11 @@ func newAllModel(t testing.TB, seed uint64) *allModel {
 		case 0:
 			l = newForeign(10)
 		case 1, 2:
-			s := &script{first: Lease{Share: WholeShare}}
+			s := &script{first: limit.Lease{Share: wholeShare}}
 			l = flight(t, 12+m.r.IntN(12), WithSharer(s))
 			m.sharers = append(m.sharers, s)
 		default:
-			s := &script{first: Lease{Share: WholeShare}}
+			s := &script{first: limit.Lease{Share: wholeShare}}
 			limit := Limit{Max: 30 + m.r.IntN(300), Burst: 1 + m.r.IntN(40)}
 			th, err := New(limit, WithSharer(s))
 			require.NoError(t, err)

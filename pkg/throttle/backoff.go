@@ -6,6 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // This file handles refusals for a Throttle with an adaptive limit. It reports them to its sharer, which lowers the ceiling of the whole
@@ -18,8 +19,8 @@ import (
 // A localBackoff holds what an adaptive Throttle knows of refusals. The Throttle's lock guards it.
 type localBackoff struct {
 	config ceiling.Config
-	leased Lease // as leased by the sharer
-	pooled bool  // the sharer moves the pool's ceiling
+	leased limit.Lease // as leased by the sharer
+	pooled bool        // the sharer moves the pool's ceiling
 
 	pool     backoff.Tally // reported to the pool
 	poolFrom start
@@ -32,7 +33,7 @@ type localBackoff struct {
 	at            int64
 	used, offered int64
 
-	timer   Timer
+	timer   limit.Timer
 	stepped bool // the timer is set
 }
 
@@ -79,11 +80,11 @@ func (t *rateLimiter) beginBackoff() {
 // totals returns n tokens under the outcome of their call; zero for an outcome of a later release.
 func (o Outcome) totals(n int) (calls backoff.Totals) {
 	switch o {
-	case Accepted:
+	case OutcomeAccepted:
 		calls.Accepted = int64(n)
-	case Refused:
+	case OutcomeRefused:
 		calls.Refused = int64(n)
-	case Overloaded:
+	case OutcomeOverloaded:
 		calls.Overloaded = int64(n)
 	}
 	return calls
@@ -131,7 +132,7 @@ func (t *rateLimiter) concerns(granted start) bool {
 }
 
 // lower returns a lease after the Throttle's own backoff. The lock is held.
-func (t *rateLimiter) lower(now int64, l Lease) Lease {
+func (t *rateLimiter) lower(now int64, l limit.Lease) limit.Lease {
 	b := t.backoff
 	if b == nil {
 		return l
@@ -153,7 +154,7 @@ func (t *rateLimiter) lower(now int64, l Lease) Lease {
 }
 
 // lowered returns the lease in force at now. The lock is held.
-func (t *rateLimiter) lowered(now int64) Lease {
+func (t *rateLimiter) lowered(now int64) limit.Lease {
 	b := t.backoff
 	l := b.leased
 	if b.part.State.Free() || l.Issuing {
@@ -179,7 +180,7 @@ func (t *rateLimiter) partConfig() backoff.Config {
 		of = float64(t.limit.Max)
 	}
 	if t.limit.Hard {
-		least = float64(t.bucket.Units(1)) / float64(t.bucket.HardUnits()) / (float64(t.backoff.leased.Share) / float64(WholeShare))
+		least = float64(t.bucket.Units(1)) / float64(t.bucket.HardUnits()) / (float64(t.backoff.leased.Share) / float64(wholeShare))
 	}
 	return t.backoff.config.Part(of, least)
 }
@@ -195,7 +196,7 @@ func (t *rateLimiter) stepBackoff(now int64) {
 		b.used, b.offered = flow.Since(b.flow, d, t.limit.Max, t.limit.Per)
 		b.flow, b.at = flow, now
 	}
-	rate := t.limit.Rate() * float64(b.leased.Share) / float64(WholeShare)
+	rate := t.limit.Rate() * float64(b.leased.Share) / float64(wholeShare)
 	if rate <= 0 {
 		return
 	}

@@ -24,10 +24,10 @@ func (s *service) take() Outcome {
 	s.level = min(s.level+s.rate*now.Sub(s.at).Seconds(), max(1, s.rate/10))
 	s.at = now
 	if s.level < 1 {
-		return Refused
+		return OutcomeRefused
 	}
 	s.level--
-	return Accepted
+	return OutcomeAccepted
 }
 
 func (s *service) can(rate float64) {
@@ -48,24 +48,24 @@ func TestWaysToReport(t *testing.T) {
 			return [3]int64{a.Accepted, a.Refused, a.Overloaded}
 		}
 		all := All(th, PerCall(slots), plain)
-		require.True(t, Adaptive(th))
-		require.True(t, Adaptive(all))
-		require.False(t, Adaptive(All(plain, slots)))
-		require.False(t, Adaptive(nil))
+		require.True(t, adapts(th))
+		require.True(t, adapts(all))
+		require.False(t, adapts(All(plain, slots)))
+		require.False(t, adapts(nil))
 		p := take(t, all, 4)
 		p.Settle(2)
-		p.Report(Accepted)
+		p.Report(OutcomeAccepted)
 		require.Equal(t, [3]int64{4, 0, 0}, told())
-		th.Report(3, time.Now().Add(-time.Second), Accepted)
-		th.Report(2, time.Time{}, Overloaded)
-		th.Report(0, time.Time{}, Overloaded)
+		th.Report(3, time.Now().Add(-time.Second), OutcomeAccepted)
+		th.Report(2, time.Time{}, OutcomeOverloaded)
+		th.Report(0, time.Time{}, OutcomeOverloaded)
 		require.Equal(t, [3]int64{7, 0, 2}, told())
 		require.Equal(t, int64(1), th.Status().Backoff.Cuts)
-		th.Report(5, time.Now().Add(-time.Millisecond), Refused)
+		th.Report(5, time.Now().Add(-time.Millisecond), OutcomeRefused)
 		time.Sleep(300 * time.Millisecond)
-		th.Report(5, time.Now().Add(-200*time.Millisecond), Refused)
+		th.Report(5, time.Now().Add(-200*time.Millisecond), OutcomeRefused)
 		require.Equal(t, int64(1), th.Status().Backoff.Cuts, "granted before its lag was over")
-		th.Report(5, time.Now(), Refused)
+		th.Report(5, time.Now(), OutcomeRefused)
 		require.Equal(t, int64(2), th.Status().Backoff.Cuts)
 
 		before := told()
@@ -73,17 +73,17 @@ func TestWaysToReport(t *testing.T) {
 			th.Report(1, time.Time{}, o)
 		}
 		require.Equal(t, before, told(), "none that is known")
-		Permit{}.Report(Refused)
-		NewPermit(1, nil).Report(Refused)
-		take(t, plain, 1).Report(Refused)
-		plain.Report(1, time.Time{}, Refused)
+		Permit{}.Report(OutcomeRefused)
+		NewPermit(1, nil).Report(OutcomeRefused)
+		take(t, plain, 1).Report(OutcomeRefused)
+		plain.Report(1, time.Time{}, OutcomeRefused)
 		require.Zero(t, plain.Status().Backoff)
 		none := whole(t, Limit{Adaptive: true})
-		none.Report(1, time.Time{}, Refused)
-		take(t, none, 1).Report(Refused)
+		none.Report(1, time.Time{}, OutcomeRefused)
+		take(t, none, 1).Report(OutcomeRefused)
 		require.Zero(t, none.Status().Backoff)
 		require.NoError(t, th.Close())
-		th.Report(1, time.Time{}, Refused)
+		th.Report(1, time.Time{}, OutcomeRefused)
 	})
 }
 

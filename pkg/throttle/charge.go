@@ -8,14 +8,14 @@ import (
 
 // This file is for calls that draw nothing in advance, and whose cost is known afterwards.
 
-// Probe reports whether a draw of one token would be granted now, and draws nothing; nil means yes. Debt, pauses, quotas and waiting
-// callers count as for a draw. A refusal is demand, like that of a draw. Probe never waits, and may be called from any goroutine.
+// probe reports whether a draw of one token would be granted now, and draws nothing; nil means yes. Debt, pauses, quotas and waiting
+// callers count as for a draw. A refusal is demand, like that of a draw. It never waits, and may be called from any goroutine.
 //
-// A Limiter of another package is looked through if it shows an inner one, by a method `Unwrap() Limiter` or by embedding. Otherwise Probe
+// A Limiter of another package is looked through if it shows an inner one, by a method `Unwrap() Limiter` or by embedding. Otherwise probe
 // asks its method Throttled, or makes a draw and cancels it.
 //
 // Errors: *Error, as from Acquire. Its RetryAfter is when one token could be granted as things stand.
-func Probe(l Limiter) error {
+func probe(l Limiter) error {
 	children := reached(l, maxWraps)
 	for i := range children {
 		if p := &children[i]; p.native == nil {
@@ -111,14 +111,14 @@ func probeOther(l Limiter, n int) error {
 // for, up to Limit.MaxDebt. Use it for a cost that is known only after the call. Slots of an InFlight and closed limiters are not charged.
 // Charge never waits, and may be called from any goroutine.
 //
-// A Limiter of another package is looked through as by Probe. If it shows no inner one, Charge draws n tokens from it, or a single one that
+// A Limiter of another package is looked through if it shows an inner one, by a method `Unwrap() Limiter` or by embedding. Without an inner one, Charge draws n tokens from it, or a single one that
 // it settles with n. If both are refused, nothing is charged there, and the error is ErrNotCharged.
 //
-// Errors: that of Probe for the limiters of this package before the charge, which does not prevent it; ErrNotCharged; both, joined. With
-// n = 0 Charge is Probe, which asks the limiters of other packages too.
+// Errors: *Error, as from Acquire, of the limiters of this package before the charge, which does not prevent it; ErrNotCharged; both, joined. With
+// n = 0 nothing is charged, and limiters of other packages are asked too.
 func Charge(l Limiter, n int) error {
 	if n <= 0 {
-		return Probe(l)
+		return probe(l)
 	}
 	children := reached(l, maxWraps)
 	err := probeNatives(children)
@@ -128,10 +128,8 @@ func Charge(l Limiter, n int) error {
 	return err
 }
 
-// Repay gives back n tokens that were drawn or charged but not used. They pay debt, and the rest goes into the bucket, up to its capacity.
-// A hard limit, or one whose tokens are issued, only pays debt. How much a pool's quota gets back depends on its pool. The caller must know
-// that n were drawn. Limiters of other packages are looked through as by Probe; those without an inner one are left out.
-func Repay(l Limiter, n int) {
+// repay is hook.Repay.
+func repay(l Limiter, n int) {
 	if n > 0 {
 		book(reached(l, maxWraps), -min(n, maxTokens))
 	}

@@ -24,7 +24,7 @@ func TestChargesReachWhatALimiterIsAround(t *testing.T) {
 				l := around(t, ForTags(All(th, PerCall(requests), PerCall(slots)), "acme"))
 				time.Sleep(time.Second)
 				begun := requests.Status().Tokens
-				require.NoError(t, Probe(l))
+				require.NoError(t, probe(l))
 				for range 10 {
 					require.NotErrorIs(t, Charge(l, 1000), ErrNotCharged)
 				}
@@ -34,16 +34,16 @@ func TestChargesReachWhatALimiterIsAround(t *testing.T) {
 				}
 				require.InDelta(t, begun-10, requests.Status().Tokens, 1)
 				e := &Error{}
-				require.ErrorAs(t, Probe(l), &e)
+				require.ErrorAs(t, probe(l), &e)
 				require.Equal(t, "acme", e.Tag)
 				require.Greater(t, e.RetryAfter, 90*time.Second)
 				time.Sleep(150 * time.Second)
-				require.ErrorAs(t, Probe(l), &e, "the limit has paid, and the tag has not")
+				require.ErrorAs(t, probe(l), &e, "the limit has paid, and the tag has not")
 				require.Equal(t, ReasonQuota, e.Reason)
-				require.NoError(t, Probe(shown{slots}))
-				Repay(l, 10_000)
+				require.NoError(t, probe(shown{slots}))
+				repay(l, 10_000)
 				time.Sleep(2 * time.Second)
-				require.NoError(t, Probe(l))
+				require.NoError(t, probe(l))
 			})
 		})
 	}
@@ -80,7 +80,7 @@ func TestChargesOfOddLimiters(t *testing.T) {
 	require.Equal(t, ReasonLimit, e.Reason)
 	require.InDelta(t, -3, th.Status().Tokens, 0.1)
 	require.Error(t, Charge(other, 0), "it is a probe, also of other limiters")
-	Repay(embedded{th}, 4)
+	repay(embedded{th}, 4)
 	require.InDelta(t, 1, th.Status().Tokens, 0.1)
-	require.NoError(t, Probe(embedded{th}))
+	require.NoError(t, probe(embedded{th}))
 }

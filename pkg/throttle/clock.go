@@ -15,11 +15,8 @@ type Clock interface {
 	Now() time.Time
 	// AfterFunc calls f on some goroutine once d has passed, unless the Timer was stopped or reset. f must not be called before AfterFunc
 	// or Reset returns.
-	AfterFunc(d time.Duration, f func()) Timer
+	AfterFunc(d time.Duration, f func()) limit.Timer
 }
-
-// A Timer is returned by Clock.AfterFunc; *time.Timer is one.
-type Timer = limit.Timer
 
 // centuries is a duration that no timer reaches.
 const centuries = 1 << 62

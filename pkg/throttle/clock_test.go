@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A manualClock stands still until it is moved.
@@ -27,7 +29,7 @@ func (c *manualClock) Now() time.Time {
 	return c.now
 }
 
-func (c *manualClock) AfterFunc(d time.Duration, f func()) Timer {
+func (c *manualClock) AfterFunc(d time.Duration, f func()) limit.Timer {
 	t := &manualTimer{clock: c, f: f}
 	c.timers = append(c.timers, t)
 	t.Reset(d)
@@ -86,7 +88,7 @@ func TestWithClock(t *testing.T) {
 	c.advance(2 * time.Millisecond)
 	require.NoError(t, <-got, "the clock's timer wakes the one that waits")
 
-	th.setLease(Lease{Share: WholeShare, Until: c.Now().Add(time.Second)})
+	th.setLease(limit.Lease{Share: wholeShare, Until: c.Now().Add(time.Second)})
 	c.advance(time.Second)
 	deny(t, th, 1, "the lease is over by this clock")
 	require.NoError(t, th.Close())

@@ -37,7 +37,7 @@ func TestAChargeIsDemand(t *testing.T) {
 			}
 		}), 0.02)
 		require.InDelta(t, 1, reports(th, func(ms int) {
-			if ms%50 == 0 && Probe(th) == nil {
+			if ms%50 == 0 && probe(th) == nil {
 				_ = Charge(th, 500)
 			}
 		}), 1e-9)

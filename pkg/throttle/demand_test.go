@@ -13,7 +13,7 @@ const interval = time.Second // between two reports in these tests
 
 // report asks for the demand as a sharer does, over two intervals.
 func report(th *Throttle) float64 {
-	return float64(rateHolder{th}.Report(2*interval).Demand) / float64(WholeShare)
+	return float64(rateHolder{th}.Report(2*interval).Demand) / float64(wholeShare)
 }
 
 // reports runs load in every interval of ten, and returns the last demand.

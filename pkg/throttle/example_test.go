@@ -77,11 +77,11 @@ func ExampleLimit_strict() {
 		return
 	}
 	defer func() { _ = limiter.Close() }()
-	ping := throttle.Func0(limiter, func(context.Context) (time.Time, error) { return time.Now(), nil })
+	ping := throttle.Func(limiter, func(_ context.Context, _ string) (time.Time, error) { return time.Now(), nil })
 
 	var last time.Time
 	for range 3 {
-		at, err := ping(context.Background())
+		at, err := ping(context.Background(), "host")
 		fmt.Println("a slot later:", at.Sub(last) > 10*time.Millisecond, err)
 		last = at
 	}
@@ -98,7 +98,7 @@ func ExamplePermit_Report() {
 		return
 	}
 	defer func() { _ = limiter.Close() }()
-	for _, outcome := range []throttle.Outcome{throttle.Accepted, throttle.Refused} {
+	for _, outcome := range []throttle.Outcome{throttle.OutcomeAccepted, throttle.OutcomeRefused} {
 		permit, err := limiter.Acquire(context.Background(), 1)
 		if err != nil {
 			fmt.Println(err)

@@ -8,14 +8,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
-// ExternalWait tells l that its caller holds a call back before drawing n tokens for a tag. Package httpthrottle does so while the called
-// service asks to be left alone. The wait shows as one for l, with ReasonPause: in its observers, WaitStats, Status, Track and metrics. It
-// asks for no token, so it is no demand.
-//
-// Call over once, when the wait ends, with the error of the call; nil if it goes on. An All shows the wait at its oldest limiter where n
-// tokens cost something. A Limiter with a method `Unwrap() Limiter` shows it at the inner one. For other limiters of other packages, and
-// for Unlimited ones, only Track knows of it. ExternalWait never blocks, and may be called from any goroutine.
-func ExternalWait(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
+// externalWait is hook.ExternalWait.
+func externalWait(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
 	h, cost := externalWaiterOf(l, n)
 	if h == nil {
 		passed := waitsFor(ctx, Error{Reason: ReasonPause, Tag: tag, Cost: n})
@@ -35,10 +29,8 @@ func ExternalWait(ctx context.Context, l Limiter, tag string, n int) (over func(
 	}
 }
 
-// Refuse returns e as an error of l, for a call that its caller refuses instead of drawing e.Cost tokens. It fills in the name of the
-// limit, its tag unless e has one, and the cost of e.Cost tokens there. It finds the limiter as ExternalWait does; where only Track knows
-// of waits, e stays unchanged. WaitStats counts the refusal if e.Reason is one of Reasons.
-func Refuse(l Limiter, e Error) *Error {
+// refuse is hook.Refuse.
+func refuse(l Limiter, e Error) *Error {
 	h, cost := externalWaiterOf(l, e.Cost)
 	if h == nil {
 		return &e

@@ -28,9 +28,9 @@ func TestHoldBackShowsAsAWait(t *testing.T) {
 			{slots, func() int { return slots.Status().Waiting }, Wait{Limit: "calls", Reason: ReasonPause, Cost: 3}},
 		} {
 			w.told = nil
-			first := ExternalWait(t.Context(), tc.on, "", 3)
+			first := externalWait(t.Context(), tc.on, "", 3)
 			time.Sleep(time.Second)
-			second := ExternalWait(t.Context(), tc.on, "", 3)
+			second := externalWait(t.Context(), tc.on, "", 3)
 			require.Equal(t, 2, tc.waiting())
 			time.Sleep(time.Second)
 			require.Equal(t, []WaitStats{{Reason: ReasonPause, Waits: 2, Time: 2 * time.Second}}, tc.on.WaitStats(), "while they wait")
@@ -51,7 +51,7 @@ func TestHoldBackBesideAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, Limit{Max: 2, Burst: 2})
 		drain(th)
-		over := ExternalWait(t.Context(), th, "", 1)
+		over := externalWait(t.Context(), th, "", 1)
 		c := begin(th, 2, 0)
 		time.Sleep(5 * time.Second)
 		require.NoError(t, c.end(t).err)
@@ -66,7 +66,7 @@ func TestHeldBackCallThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, Limit{Max: 1}, WithName("llm"), WithTag("gold"))
 		end := func(ctx context.Context, err func() error) {
-			over := ExternalWait(ctx, th, "", 1)
+			over := externalWait(ctx, th, "", 1)
 			<-ctx.Done()
 			over(err())
 		}
@@ -77,12 +77,12 @@ func TestHeldBackCallThatIsRefused(t *testing.T) {
 		ctx = timeout(t, time.Second)
 		end(ctx, func() error { return ctx.Err() })
 		require.Equal(t, int64(1), heldFor(th, ReasonPause).Refusals)
-		end(ctx, func() error { return Refuse(th, Error{Reason: ReasonPause}) })
+		end(ctx, func() error { return refuse(th, Error{Reason: ReasonPause}) })
 		require.Equal(t, int64(2), heldFor(th, ReasonPause).Refusals)
 
-		e := Refuse(th, Error{Reason: ReasonPause, Cost: 2, RetryAfter: time.Second})
+		e := refuse(th, Error{Reason: ReasonPause, Cost: 2, RetryAfter: time.Second})
 		require.Equal(t, &Error{Reason: ReasonPause, Limit: "llm", Tag: "gold", Cost: 2, RetryAfter: time.Second, by: th}, e)
-		require.Equal(t, "mine", Refuse(th, Error{Reason: "foreign", Tag: "mine"}).Tag)
+		require.Equal(t, "mine", refuse(th, Error{Reason: "foreign", Tag: "mine"}).Tag)
 		require.Equal(t, []WaitStats{{Reason: ReasonPause, Waits: 3, Refusals: 3, Time: time.Second}}, th.WaitStats())
 	})
 }
@@ -110,7 +110,7 @@ func TestWhoHoldsBackOfAnAll(t *testing.T) {
 		"none":          {nil, Error{Cost: 7}},
 	} {
 		tc.want.Reason = ReasonPause
-		e := Refuse(tc.l, Error{Reason: ReasonPause, Cost: 7})
+		e := refuse(tc.l, Error{Reason: ReasonPause, Cost: 7})
 		require.Equal(t, tc.want.Limit != "", e.By() != nil, name)
 		e.by = nil
 		require.Equal(t, &tc.want, e, name)
@@ -130,12 +130,12 @@ func TestHoldBackIsBlamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, Limit{Max: 1}, WithName("llm"))
 		for limit, l := range map[string]Limiter{"llm": th, "": struct{ Limiter }{th}} {
-			ctx := Track(timeout(t, 10*time.Second))
-			over := ExternalWait(ctx, l, "gold", 1)
+			ctx := trackIn(timeout(t, 10*time.Second))
+			over := externalWait(ctx, l, "gold", 1)
 			time.Sleep(9 * time.Second)
 			over(nil)
 			<-ctx.Done()
-			require.Equal(t, &Error{Reason: ReasonPause, Limit: limit, Tag: "gold", Cost: 1, Cause: ctx.Err()}, Blame(ctx, ctx.Err()))
+			require.Equal(t, &Error{Reason: ReasonPause, Limit: limit, Tag: "gold", Cost: 1, Cause: ctx.Err()}, blame(ctx, ctx.Err()))
 		}
 	})
 }
@@ -144,7 +144,7 @@ func TestHoldBackIsBlamed(t *testing.T) {
 func TestExternalWaitsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := full(t, 100)
-		over := ExternalWait(t.Context(), th, "", 1)
+		over := externalWait(t.Context(), th, "", 1)
 		r := rateHolder{th}.Report(time.Second)
 		require.Equal(t, []any{ReasonPause, 1}, []any{r.Throttled, r.Hold.Callers})
 		over(nil)

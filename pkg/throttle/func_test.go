@@ -20,19 +20,6 @@ var shapes = map[string]func(l throttle.Limiter, ctx context.Context, body func(
 		}
 		return err
 	},
-	"FuncErr": func(l throttle.Limiter, ctx context.Context, body func() error) error {
-		return throttle.FuncErr(l, func(context.Context, int) error { return body() })(ctx, 1)
-	},
-	"Func0": func(l throttle.Limiter, ctx context.Context, body func() error) error {
-		got, err := throttle.Func0(l, func(context.Context) (string, error) { return "x", body() })(ctx)
-		if err == nil && got != "x" {
-			return errors.New("result lost")
-		}
-		return err
-	},
-	"Func0Err": func(l throttle.Limiter, ctx context.Context, body func() error) error {
-		return throttle.Func0Err(l, func(context.Context) error { return body() })(ctx)
-	},
 }
 
 func TestFunc(t *testing.T) {

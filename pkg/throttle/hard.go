@@ -60,7 +60,7 @@ func (t *rateLimiter) hardDemand(demand int64) int64 {
 		return 0
 	}
 	share := float64(t.bucket.HardShare(t.bucket.Units(int(t.usage.Need)))) / t.raised()
-	return max(demand, int64(min(float64(WholeShare), math.Ceil(share))))
+	return max(demand, int64(min(float64(wholeShare), math.Ceil(share))))
 }
 
 // needs returns the smallest and the largest share that waiting draws need which an even share can never grant; see sharing.Report. A draw
@@ -75,8 +75,8 @@ func (t *rateLimiter) needs() (least [2]int64) {
 			continue
 		}
 		// The share in force is that of the pool times what is left of the limit.
-		switch n = int64(min(math.Ceil(float64(n)/t.raised()), float64(2*WholeShare))); {
-		case n > WholeShare: // not under the ceiling in force
+		switch n = int64(min(math.Ceil(float64(n)/t.raised()), float64(2*wholeShare))); {
+		case n > wholeShare: // not under the ceiling in force
 		case least[0] == 0:
 			least = [2]int64{n, n}
 		default:

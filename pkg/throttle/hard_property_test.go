@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // hardDrift is how far clocks are off: 8.33 %.
@@ -34,7 +35,7 @@ var skewedEpoch = time.Unix(1_800_000_000, 0)
 func (c *skewed) read() time.Duration { return time.Duration(float64(*c.true) * c.rate) }
 func (c *skewed) Now() time.Time      { return skewedEpoch.Add(c.read()) }
 
-func (c *skewed) AfterFunc(d time.Duration, f func()) Timer {
+func (c *skewed) AfterFunc(d time.Duration, f func()) limit.Timer {
 	t := &skewedTimer{clock: c, f: f}
 	c.timers = append(c.timers, t)
 	t.Reset(d)
@@ -123,7 +124,7 @@ func newHardPool(t testing.TB, seed uint64) *hardPool {
 
 // lease puts a share in force, now and then for a time only.
 func (p *hardPool) lease(pr *hardProcessor, share int64) {
-	l := Lease{Share: share}
+	l := limit.Lease{Share: share}
 	pr.share, pr.until = share, 0
 	if share > 0 && p.r.IntN(4) == 0 {
 		pr.until = pr.clock.read() + time.Duration(p.r.ExpFloat64()*float64(p.limit.Per))
@@ -135,7 +136,7 @@ func (p *hardPool) lease(pr *hardProcessor, share int64) {
 
 // free is what nobody has the right to.
 func (p *hardPool) free() int64 {
-	left := WholeShare
+	left := wholeShare
 	for _, pr := range p.procs {
 		if pr.until > 0 && pr.clock.read() >= pr.until {
 			pr.share = 0
@@ -152,10 +153,10 @@ func (p *hardPool) move() {
 	want := make([]int64, len(p.procs))
 	switch p.r.IntN(4) {
 	case 0: // all to one
-		want[p.r.IntN(len(want))] = WholeShare
+		want[p.r.IntN(len(want))] = wholeShare
 	case 1: // evenly, to all
 		for i := range want {
-			want[i] = WholeShare / int64(len(want))
+			want[i] = wholeShare / int64(len(want))
 		}
 	case 2: // from one to another
 		for i, pr := range p.procs {
@@ -174,7 +175,7 @@ func (p *hardPool) move() {
 			sum += parts[i]
 		}
 		for i := range want {
-			want[i] = int64(parts[i] / max(sum, 1e-9) * float64(WholeShare) * 0.999999999)
+			want[i] = int64(parts[i] / max(sum, 1e-9) * float64(wholeShare) * 0.999999999)
 		}
 	}
 	for i, pr := range p.procs {

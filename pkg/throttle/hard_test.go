@@ -75,7 +75,7 @@ func TestHardTagsLoseNobody(t *testing.T) {
 	for seed := range uint64(testkit.Fewer(300)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			quotas := map[string]Quota{"a": {Reserved: 10}, "b": {}, "c": {Class: Batch}}
+			quotas := map[string]Quota{"a": {Reserved: 10}, "b": {}, "c": {Class: ClassBatch}}
 			th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.5, WithQuotas(tagsOf(quotas)))
 			tpm := whole(t, Limit{Max: 200, Burst: 20})
 			var calls []*call
@@ -91,7 +91,7 @@ func TestHardTagsLoseNobody(t *testing.T) {
 				case 1:
 					l.TryAcquire(n)
 				case 2:
-					_ = Probe(l)
+					_ = probe(l)
 				case 3:
 					s.give(float64(r.IntN(11)) / 10)
 				case 4:

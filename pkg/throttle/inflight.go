@@ -8,6 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter whose tokens are slots. A draw of zero takes a slot, too:
@@ -44,10 +45,10 @@ type InFlight struct {
 
 	// Guarded by the lock.
 	queue   queue // of attempts, also for draws on this limiter alone
-	lease   Lease
+	lease   limit.Lease
 	inUse   int
 	granted int64
-	waker   Timer // for the end of a pause; nil: there is none
+	waker   limit.Timer // for the end of a pause; nil: there is none
 	// The most slots wanted since the last report, and between it and the one before.
 	peak, before int
 	// Total refusals at the last report, and at the one before it.
@@ -61,11 +62,11 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	if slots < 0 || slots > maxTokens {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
 	}
-	f := &InFlight{options: newSettings(opts).options, max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
+	f := &InFlight{options: newSettings(opts).options, max: slots, rank: nextRank(), lease: limit.Lease{Share: wholeShare}}
 	f.alone = []part{slotSource{f}.part()}
 	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
 	if f.sharer != nil && slots > 0 {
-		f.lease = Lease{Reason: ReasonNoShare}
+		f.lease = limit.Lease{Reason: ReasonNoShare}
 		f.sharer.Attach(slotHolder{f})
 	}
 	return f, nil
@@ -154,11 +155,11 @@ type InFlightStatus struct {
 	Name string
 	Max  int
 	// Lease is the share in force, and Slots the number of slots it allows.
-	Lease Lease
+	Lease limit.Lease
 	Slots int
 	// InUse counts the slots granted and not yet given back. It is above Slots after the share fell, until enough calls have ended.
 	InUse int
-	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
+	// Waiting counts the callers in the queue, and those held back before they draw.
 	Waiting int
 	// Granted and Refused count slots since the InFlight was made.
 	Granted, Refused int64

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 func TestInFlightWithoutALimit(t *testing.T) {
@@ -34,15 +35,15 @@ func TestInFlightSharesNeverAddUpToMore(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		slots := 1 + r.IntN([]int{5, 100, 1000, 1_000_000}[r.IntN(4)])
-		left, sum := WholeShare, 0
-		even := WholeShare / int64(1+r.IntN(50))
+		left, sum := wholeShare, 0
+		even := wholeShare / int64(1+r.IntN(50))
 		for left > 0 {
 			share := min(left, even)
 			if even%2 == 0 {
-				share = min(left, r.Int64N(WholeShare/10)+1)
+				share = min(left, r.Int64N(wholeShare/10)+1)
 			}
 			left -= share
-			f := flight(t, slots, WithSharer(&script{first: Lease{Share: share}}))
+			f := flight(t, slots, WithSharer(&script{first: limit.Lease{Share: share}}))
 			sum += f.Status().Slots
 		}
 		require.LessOrEqual(t, sum, slots)
@@ -145,7 +146,7 @@ func TestInFlightGoesByItsClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(1_800_000_000, 0)}
 	s := &script{}
 	f := flight(t, 2, WithSharer(s), WithClock(c))
-	s.h.Lease(Lease{Share: WholeShare, Until: c.Now().Add(time.Second)})
+	s.h.Lease(limit.Lease{Share: wholeShare, Until: c.Now().Add(time.Second)})
 	take(t, f, 1)
 	c.advance(time.Second)
 	deny(t, f, 1)
@@ -155,22 +156,22 @@ func TestInFlightGoesByItsClock(t *testing.T) {
 // the others may have, nor is more kept than need be.
 func TestInFlightInUseIsWhatTheCallsNeed(t *testing.T) {
 	for _, slots := range []int{1, 2, 3, 7, 10, 999, 1000, 1001, 12345, maxTokens} {
-		s := &script{first: Lease{Share: WholeShare}}
+		s := &script{first: limit.Lease{Share: wholeShare}}
 		f := flight(t, slots, WithSharer(s))
 		require.Zero(t, slotHolder{f}.Report(0).InUse)
 		for _, n := range []int{1, slots/3 + 1, slots/2 + 1, slots} {
 			n = min(n, slots)
 			p := take(t, f, n)
 			share := slotHolder{f}.Report(0).InUse
-			require.LessOrEqual(t, share, WholeShare)
-			s.h.Lease(Lease{Share: share})
+			require.LessOrEqual(t, share, wholeShare)
+			s.h.Lease(limit.Lease{Share: share})
 			require.GreaterOrEqual(t, f.Status().Slots, n, "%d of %d", n, slots)
-			s.h.Lease(Lease{Share: share - 1})
+			s.h.Lease(limit.Lease{Share: share - 1})
 			require.Less(t, f.Status().Slots, n, "%d of %d", n, slots)
-			s.h.Lease(Lease{Share: 0})
+			s.h.Lease(limit.Lease{Share: 0})
 			require.Equal(t, share, slotHolder{f}.Report(0).InUse, "also above the share in force")
 			p.Cancel()
-			s.h.Lease(Lease{Share: WholeShare})
+			s.h.Lease(limit.Lease{Share: wholeShare})
 		}
 	}
 }

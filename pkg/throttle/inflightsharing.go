@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A slotHolder is an InFlight as its sharer sees it.
 type slotHolder struct{ *InFlight }
 
-var _ Holder = slotHolder{}
+var _ sharing.Holder = slotHolder{}
 
 // Terms implements Holder.
-func (f slotHolder) Terms() Terms { return Terms{Slots: f.max} }
+func (f slotHolder) Terms() sharing.Terms { return sharing.Terms{Slots: f.max} }
 
 // Report implements Holder. Slots do not ramp, so there is no usage.
 func (f slotHolder) Report(window time.Duration) (r sharing.Report) {
@@ -36,10 +37,10 @@ func (f slotHolder) Report(window time.Duration) (r sharing.Report) {
 }
 
 // Lease implements Holder. Once it returns, no slot is granted by the old share.
-func (f slotHolder) Lease(l Lease) {
+func (f slotHolder) Lease(l limit.Lease) {
 	f.gate.Lock()
 	defer f.gate.Unlock()
-	l.Share = min(max(l.Share, 0), WholeShare)
+	l.Share = min(max(l.Share, 0), wholeShare)
 	f.lease = l
 	f.noteHeld()
 	f.serve()
@@ -63,7 +64,7 @@ func (f *InFlight) demand() int64 {
 	f.before, f.peak = f.peak, f.inUse+f.queue.Tokens
 	f.refusalsBefore, f.refusals = f.refusals, refused
 	if short {
-		return WholeShare
+		return wholeShare
 	}
-	return (wanted*WholeShare + int64(f.max) - 1) / int64(f.max) // rounded up, to be enough
+	return (wanted*wholeShare + int64(f.max) - 1) / int64(f.max) // rounded up, to be enough
 }

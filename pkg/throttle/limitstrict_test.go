@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 func TestStrictLimits(t *testing.T) {
@@ -61,7 +63,7 @@ func TestSpacing(t *testing.T) {
 		require.False(t, terms.Strict)
 	}
 	require.True(t, rateHolder{whole(t, Limit{Max: 1, Strict: true})}.Terms().Strict)
-	require.Equal(t, Terms{Slots: 5}, slotHolder{flight(t, 5)}.Terms(), "slots in flight are not issued")
+	require.Equal(t, sharing.Terms{Slots: 5}, slotHolder{flight(t, 5)}.Terms(), "slots in flight are not issued")
 }
 
 // What cannot issue tokens cannot hold a strict limit, and says so.

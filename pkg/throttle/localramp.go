@@ -6,6 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // rampEvery is how often a moving ceiling is updated.
@@ -19,13 +20,13 @@ type localRamp struct {
 	share int64
 	flow  sharing.Usage
 	at    time.Duration
-	timer Timer
+	timer limit.Timer
 }
 
 // fixed puts a share without an end in force, and ramps if the limit does.
 func (t *rateLimiter) fixed(share int64) {
 	if !t.limit.Ramps() {
-		t.setLease(Lease{Share: share})
+		t.setLease(limit.Lease{Share: share})
 		return
 	}
 	config := t.limit.CeilingConfig()
@@ -66,6 +67,6 @@ func (r *localRamp) step() (again bool) {
 	r.flow, r.at = flow, now
 	// A falling ceiling is in force before it has fallen, a rising one after it has risen.
 	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered, Halted: offered == 0}, (now + 2*rampEvery).Microseconds())
-	r.t.setLease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
+	r.t.setLease(limit.Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
 	return r.law.Moves()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A mint issues the slots of one pool, as a store does, on the virtual clock.
@@ -94,7 +95,7 @@ var _ sharing.Pool = (*clerk)(nil)
 // issued returns a Throttle whose tokens are issued.
 func issued(t testing.TB, l Limit, opts ...Option) (*Throttle, *clerk) {
 	t.Helper()
-	c := &clerk{script: &script{first: Lease{Issuing: true}}, mint: &mint{live: 1}}
+	c := &clerk{script: &script{first: limit.Lease{Issuing: true}}, mint: &mint{live: 1}}
 	th, err := New(l, append(opts, WithSharer(c))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = th.Close() })

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A model drives a Throttle with random operations in virtual time and has a
@@ -226,13 +227,13 @@ func (m *model) lease() {
 		share = m.share // which part of it is clamped depends on the timers
 	}
 	until := time.Duration(math.MaxInt64)
-	l := Lease{Share: fraction(share)}
+	l := limit.Lease{Share: fraction(share)}
 	if m.r.IntN(2) == 0 {
 		d := time.Duration(m.r.ExpFloat64() * float64(m.limit.Per) * 20)
 		until, l.Until = m.since()+d, time.Now().Add(d)
 	}
 	m.s.h.Lease(l)
-	m.twin.lease(float64(l.Share)/float64(WholeShare), until)
+	m.twin.lease(float64(l.Share)/float64(wholeShare), until)
 	m.settled(func(failed map[*pending]bool) {
 		m.late(func(q *pending) bool { return failed[q] })
 	})

@@ -47,7 +47,7 @@ func TestLimitString(t *testing.T) {
 		"no limit": {}, "10 per 1s": {Max: 10}, "600 per 1m, burst 10, hard": {Max: 600, Per: time.Minute, Burst: 10, Hard: true},
 		"5 per 1h30m, strict, 3 reserved ahead": {Max: 5, Per: 90 * time.Minute, Strict: true, MaxReserved: 3},
 		"7 per 1h, from 2, ramp of 1m1s, relaxed, adaptive": {
-			Max: 7, Per: time.Hour, Min: 2, RampUpDuration: 61 * time.Second, Mode: Relaxed{}, Adaptive: true,
+			Max: 7, Per: time.Hour, Min: 2, RampUpDuration: 61 * time.Second, Mode: RampRelaxed{}, Adaptive: true,
 		},
 		"8 per 100ms": {Max: 8, Per: 100 * time.Millisecond},
 	} {

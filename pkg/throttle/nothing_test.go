@@ -26,7 +26,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{}
 	sharer := func() Option {
-		s := &script{first: Lease{Share: WholeShare}}
+		s := &script{first: limit.Lease{Share: wholeShare}}
 		b.sharers = append(b.sharers, s)
 		return WithSharer(s)
 	}
@@ -40,7 +40,7 @@ func newBench(t *testing.T) *bench {
 }
 
 func benchQuotas(blocked bool) Quotas {
-	acme := Quota{Total: 50, Budgets: []Budget{{Amount: 20, Per: limit.Hour}}}
+	acme := Quota{Total: 50, Budgets: []Budget{{Amount: 20, Per: limit.PeriodHour}}}
 	if blocked {
 		acme = Quota{Blocked: true}
 	}

@@ -31,7 +31,7 @@ type Waited struct {
 	// For is how long it took.
 	For time.Duration
 	// N is the number of tokens granted. It is 0 if none were, or if the call goes on: to wait at another limiter of an All, or to draw
-	// after a wait of ExternalWait.
+	// after a wait outside the limiter, such as for a service that asked to be left alone.
 	N int
 	// Err is the error of the call; nil if it does not fail.
 	Err error

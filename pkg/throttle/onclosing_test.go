@@ -159,15 +159,15 @@ func TestWhatALimiterShows(t *testing.T) {
 			"no limit, shown":  {shown{whole(t, Limit{Adaptive: true})}, false, nil},
 			"All of no limits": {All(), false, nil},
 		} {
-			require.Equal(t, c.adaptive, Adaptive(c.l), name)
+			require.Equal(t, c.adaptive, adapts(c.l), name)
 			if c.held == nil {
 				continue
 			}
-			over := ExternalWait(t.Context(), c.l, "", 1)
+			over := externalWait(t.Context(), c.l, "", 1)
 			require.Equal(t, 1, c.held.Status().Waiting, name)
 			over(nil)
 			require.Zero(t, c.held.Status().Waiting, name)
-			require.Equal(t, c.held.name, Refuse(c.l, Error{Reason: ReasonPause, Cost: 1}).Limit, name)
+			require.Equal(t, c.held.name, refuse(c.l, Error{Reason: ReasonPause, Cost: 1}).Limit, name)
 		}
 		all := as[*multi](t, All(shown{plain}, hidden{plain}))
 		th, held := all.Throttled()

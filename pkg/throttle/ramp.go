@@ -22,20 +22,20 @@ type Mode interface {
 }
 
 // Scheduled rises with time, whatever is used.
-type Scheduled struct{}
+type RampScheduled struct{}
 
 // Relaxed rises after every second with traffic, and stands still otherwise.
-type Relaxed struct{}
+type RampRelaxed struct{}
 
 // OnlyIfUsed rises after every second in which at least a part of the available tokens was used, and stands still otherwise.
-type OnlyIfUsed struct {
+type RampOnlyIfUsed struct {
 	// ThresholdPercentage is that part: 1 to 100. Defaults to 50.
 	ThresholdPercentage int
 }
 
 // GoBackN rises as OnlyIfUsed does, falls by one slope after a second with traffic
 // below the threshold, and falls further the longer nothing is used at all.
-type GoBackN struct {
+type RampGoBackN struct {
 	// ThresholdPercentage is the part of the available tokens that must be used: 1 to 100. Defaults to 50.
 	ThresholdPercentage int
 	// CoolDownPeriod is how long nothing may be used without a penalty: 1 s to 24 h.
@@ -47,18 +47,18 @@ type GoBackN struct {
 }
 
 // String returns "scheduled".
-func (Scheduled) String() string { return ramp.Scheduled.String() }
+func (RampScheduled) String() string { return ramp.Scheduled.String() }
 
 // String returns "relaxed".
-func (Relaxed) String() string { return ramp.Relaxed.String() }
+func (RampRelaxed) String() string { return ramp.Relaxed.String() }
 
 // String returns the mode with the settings that are given, as a line of YAML.
-func (m OnlyIfUsed) String() string {
+func (m RampOnlyIfUsed) String() string {
 	return withSettings(ramp.OnlyIfUsed, setting("thresholdPercentage", m.ThresholdPercentage))
 }
 
 // String returns the mode with the settings that are given, as a line of YAML.
-func (m GoBackN) String() string {
+func (m RampGoBackN) String() string {
 	return withSettings(ramp.GoBackN, setting("coolDownPeriod", m.CoolDownPeriod),
 		setting("rampDownPercentage", m.RampDownPercentage), setting("thresholdPercentage", m.ThresholdPercentage))
 }
@@ -81,15 +81,15 @@ func withSettings(m ramp.Mode, settings ...string) string {
 	return fmt.Sprintf("{%s: {%s}}", m, strings.Join(settings, ", "))
 }
 
-func (Scheduled) configure(c *ramp.Config) { c.Mode = ramp.Scheduled }
-func (Relaxed) configure(c *ramp.Config)   { c.Mode = ramp.Relaxed }
+func (RampScheduled) configure(c *ramp.Config) { c.Mode = ramp.Scheduled }
+func (RampRelaxed) configure(c *ramp.Config)   { c.Mode = ramp.Relaxed }
 
-func (m OnlyIfUsed) configure(c *ramp.Config) {
+func (m RampOnlyIfUsed) configure(c *ramp.Config) {
 	c.Mode = ramp.OnlyIfUsed
 	c.ThresholdPercentage = cmp.Or(int64(m.ThresholdPercentage), ramp.DefaultThresholdPercentage)
 }
 
-func (m GoBackN) configure(c *ramp.Config) {
+func (m RampGoBackN) configure(c *ramp.Config) {
 	c.Mode = ramp.GoBackN
 	c.ThresholdPercentage = cmp.Or(int64(m.ThresholdPercentage), ramp.DefaultThresholdPercentage)
 	c.RampDownPercentage = cmp.Or(int64(m.RampDownPercentage), ramp.DefaultRampDownPercentage)
@@ -117,7 +117,7 @@ func (l Limit) withRampDefaults() Limit {
 	if l.Ramps() {
 		l.Min = cmp.Or(l.Min, ramp.DefaultMin)
 		l.RampUpDuration = cmp.Or(l.RampUpDuration, ramp.DefaultRampUpDuration)
-		l.Mode = cmp.Or[Mode](l.Mode, Relaxed{})
+		l.Mode = cmp.Or[Mode](l.Mode, RampRelaxed{})
 		l.TTL = cmp.Or(l.TTL, ramp.DefaultTTL)
 	}
 	return l

@@ -25,7 +25,7 @@ func TestRampValidate(t *testing.T) {
 		{"usual", ok, nil},
 		{"min alone", Limit{Max: 20, Min: 10}, nil},
 		{"duration alone", Limit{Max: 20, RampUpDuration: time.Minute}, nil},
-		{"everything", with(func(l *Limit) { l.Mode, l.ResumedRampUp, l.TTL = GoBackN{1, time.Second, 100}, true, time.Hour }), nil},
+		{"everything", with(func(l *Limit) { l.Mode, l.ResumedRampUp, l.TTL = RampGoBackN{1, time.Second, 100}, true, time.Hour }), nil},
 		{"min is max", with(func(l *Limit) { l.Min = 20 }), nil},
 		{"a limit that is switched off", with(func(l *Limit) { l.Max = 0 }), nil},
 		{"min above max", with(func(l *Limit) { l.Min = 21 }), []string{"min is 21", "1 to max"}},
@@ -35,12 +35,12 @@ func TestRampValidate(t *testing.T) {
 		{"long duration", with(func(l *Limit) { l.RampUpDuration = 745 * time.Hour }), []string{"rampUpDuration is 745h"}},
 		{"long ttl", with(func(l *Limit) { l.TTL = 25 * time.Hour }), []string{"ttl is 25h0m0s", "1s to 24h"}},
 		{"short ttl", with(func(l *Limit) { l.TTL = time.Millisecond }), []string{"ttl is 1ms", "1s to 24h"}},
-		{"threshold", with(func(l *Limit) { l.Mode = OnlyIfUsed{101} }), []string{"thresholdPercentage is 101", "0 to 100"}},
-		{"negative threshold", with(func(l *Limit) { l.Mode = OnlyIfUsed{-1} }), []string{"thresholdPercentage is -1"}},
-		{"penalty", with(func(l *Limit) { l.Mode = GoBackN{RampDownPercentage: 200} }), []string{"rampDownPercentage is 200"}},
-		{"long cool-down", with(func(l *Limit) { l.Mode = GoBackN{CoolDownPeriod: 25 * time.Hour} }), []string{"coolDownPeriod is 25h0m0s"}},
-		{"cool-down", with(func(l *Limit) { l.Mode = GoBackN{CoolDownPeriod: time.Millisecond} }), []string{"coolDownPeriod is 1ms", "1s to 24h"}},
-		{"mode without a ramp", Limit{Max: 20, Mode: Scheduled{}}, []string{"mode is scheduled", "only with min or rampUpDuration"}},
+		{"threshold", with(func(l *Limit) { l.Mode = RampOnlyIfUsed{101} }), []string{"thresholdPercentage is 101", "0 to 100"}},
+		{"negative threshold", with(func(l *Limit) { l.Mode = RampOnlyIfUsed{-1} }), []string{"thresholdPercentage is -1"}},
+		{"penalty", with(func(l *Limit) { l.Mode = RampGoBackN{RampDownPercentage: 200} }), []string{"rampDownPercentage is 200"}},
+		{"long cool-down", with(func(l *Limit) { l.Mode = RampGoBackN{CoolDownPeriod: 25 * time.Hour} }), []string{"coolDownPeriod is 25h0m0s"}},
+		{"cool-down", with(func(l *Limit) { l.Mode = RampGoBackN{CoolDownPeriod: time.Millisecond} }), []string{"coolDownPeriod is 1ms", "1s to 24h"}},
+		{"mode without a ramp", Limit{Max: 20, Mode: RampScheduled{}}, []string{"mode is scheduled", "only with min or rampUpDuration"}},
 		{"the rest without a ramp", Limit{Max: 20, ResumedRampUp: true, TTL: time.Minute}, []string{"resumedRampUp is true", "ttl is 1m0s"}},
 		{"all faults at once", Limit{Max: -1, Min: -2, TTL: 1}, []string{"max is -1", "min is -2", "ttl is 1ns"}},
 		{"hard", Limit{Max: 100, Hard: true, Min: 10}, nil},
@@ -68,7 +68,7 @@ func TestRampValidate(t *testing.T) {
 func TestRampDefaults(t *testing.T) {
 	require.Equal(t, Limit{Max: 5, Per: time.Second, Burst: 1}, Limit{Max: 5}.withDefaults(), "no ramp")
 	l := Limit{Max: 5, RampUpDuration: time.Minute}.withDefaults()
-	require.Equal(t, Limit{Max: 5, Per: time.Second, Burst: 1, Min: 1, RampUpDuration: time.Minute, Mode: Relaxed{}, TTL: 3 * time.Minute}, l)
+	require.Equal(t, Limit{Max: 5, Per: time.Second, Burst: 1, Min: 1, RampUpDuration: time.Minute, Mode: RampRelaxed{}, TTL: 3 * time.Minute}, l)
 	require.Equal(t, time.Second, Limit{Max: 5, Min: 2}.withDefaults().RampUpDuration)
 	for _, tc := range []struct {
 		mode Mode
@@ -76,17 +76,17 @@ func TestRampDefaults(t *testing.T) {
 		want ramp.Config
 	}{
 		{nil, "", ramp.Config{Mode: ramp.Relaxed}},
-		{Relaxed{}, "relaxed", ramp.Config{Mode: ramp.Relaxed}},
-		{Scheduled{}, "scheduled", ramp.Config{Mode: ramp.Scheduled}},
-		{OnlyIfUsed{}, "onlyIfUsed", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 50}},
-		{OnlyIfUsed{70}, "{onlyIfUsed: {thresholdPercentage: 70}}", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 70}},
+		{RampRelaxed{}, "relaxed", ramp.Config{Mode: ramp.Relaxed}},
+		{RampScheduled{}, "scheduled", ramp.Config{Mode: ramp.Scheduled}},
+		{RampOnlyIfUsed{}, "onlyIfUsed", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 50}},
+		{RampOnlyIfUsed{70}, "{onlyIfUsed: {thresholdPercentage: 70}}", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 70}},
 		{
-			GoBackN{},
+			RampGoBackN{},
 			"goBackN",
 			ramp.Config{Mode: ramp.GoBackN, ThresholdPercentage: 50, RampDownPercentage: 50, CoolDownPeriod: 5 * time.Second},
 		},
 		{
-			GoBackN{40, 7 * time.Second, 30},
+			RampGoBackN{40, 7 * time.Second, 30},
 			"{goBackN: {coolDownPeriod: 7s, rampDownPercentage: 30, thresholdPercentage: 40}}",
 			ramp.Config{Mode: ramp.GoBackN, ThresholdPercentage: 40, RampDownPercentage: 30, CoolDownPeriod: 7 * time.Second},
 		},
@@ -103,7 +103,7 @@ func TestRampDefaults(t *testing.T) {
 // the burst.
 func TestLocalRampKeepsEveryWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 10 * time.Second, Mode: Scheduled{}})
+		th := whole(t, Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 10 * time.Second, Mode: RampScheduled{}})
 		var total, least float64 // granted less the integral of the ceiling
 		began, tokens := time.Now(), 0.0
 		for time.Since(began) < 12*time.Second {
@@ -126,8 +126,8 @@ func TestFlowOfAThrottle(t *testing.T) {
 		p := take(t, th, 10)
 		p.Settle(4)
 		used, offered := rateHolder{th}.Report(0).Usage.Since(at, time.Second, th.Limit().Max, th.Limit().Per)
-		require.InDelta(t, WholeShare/25, used, 10)
-		require.InDelta(t, WholeShare/2, offered, 10)
+		require.InDelta(t, wholeShare/25, used, 10)
+		require.InDelta(t, wholeShare/2, offered, 10)
 		at = rateHolder{th}.Report(0).Usage
 		c := begin(th, 100, 0)
 		used, _ = rateHolder{th}.Report(0).Usage.Since(at, time.Second, th.Limit().Max, th.Limit().Per)

@@ -8,6 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A rateLimiter grants tokens at one processor's share of a limit: it is a Throttle without quotas. It knows nothing of tags. These use
@@ -34,7 +35,7 @@ type rateLimiter struct {
 	retimed   int64    // when retime looked last; retimeDue: it is to look again
 	serving   bool     // serve is under way
 	retimeDue bool
-	timer     Timer
+	timer     limit.Timer
 	usage     bucket.Demand
 	away      *bucket.Away  // nil: no refused caller has said that it comes again
 	ramp      *localRamp    // nil: there is none, or the pool's moves the share
@@ -105,7 +106,7 @@ func (t *rateLimiter) noteShort(now int64) {
 }
 
 // put puts a lease in force. The lock is held.
-func (t *rateLimiter) put(now int64, l Lease) {
+func (t *rateLimiter) put(now int64, l limit.Lease) {
 	until := int64(never)
 	if !l.Until.IsZero() {
 		until = int64(l.Until.Sub(t.gate.Base))
@@ -135,10 +136,10 @@ func (t *rateLimiter) put(now int64, l Lease) {
 }
 
 // inForce returns the part of a lease that concerns this limit.
-func (t *rateLimiter) inForce(l Lease) Lease {
+func (t *rateLimiter) inForce(l limit.Lease) limit.Lease {
 	l.Share = min(max(l.Share, 0), sharing.MaxShare)
 	if t.limit.Hard {
-		l.Share = min(l.Share, WholeShare)
+		l.Share = min(l.Share, wholeShare)
 	}
 	l.Issuing = l.Issuing && t.issue.from != nil
 	if l.Issuing || t.limit.Strict && t.sharer != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // activity describes the limit itself, in the form of Holder.Report. It says why callers would have to wait only if some ask, or with
@@ -57,7 +58,7 @@ func (t *rateLimiter) lined() int {
 }
 
 // setLease replaces the share in force. When it returns no draw uses the old share any more.
-func (t *rateLimiter) setLease(l Lease) {
+func (t *rateLimiter) setLease(l limit.Lease) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	if t.gate.Closed.Load() || t.limit.Max == 0 {
@@ -157,7 +158,7 @@ func (t *rateLimiter) earnsWithin(n int, d time.Duration) bool {
 		return true
 	}
 	if s.Lease.Even > 0 {
-		return float64(n) <= t.limit.Rate()*float64(s.Lease.Even)/float64(WholeShare)*d.Seconds()
+		return float64(n) <= t.limit.Rate()*float64(s.Lease.Even)/float64(wholeShare)*d.Seconds()
 	}
 	wait, known := s.Wait(t.bucket.Units(n))
 	return known && wait <= d

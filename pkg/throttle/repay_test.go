@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -19,7 +20,7 @@ func TestRepayOfNothing(t *testing.T) {
 		l := throttle.PerCall(requests)
 		_, err = l.Acquire(t.Context(), 5)
 		require.NoError(t, err)
-		throttle.Repay(l, 0)
+		hook.Repay(l, 0)
 		_, ok := l.TryAcquire(5)
 		require.False(t, ok)
 	})

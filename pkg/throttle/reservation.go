@@ -236,21 +236,17 @@ func (t *rateLimiter) armIssue(now int64) {
 	t.timer.Reset(time.Duration(max(next-now, 0)))
 }
 
-// Issued describes tokens that are issued one by one.
-type Issued struct {
-	// Issuing says that tokens are issued at present.
-	Issuing bool
-	// Spacing is the distance between two tokens in the whole pool.
-	Spacing time.Duration
-	// Next is the least time until the next token is at hand; 0: one is.
-	Next time.Duration
-	// Reserved counts the slots that this processor has reserved and that are still to come.
+// issuedState is the type of Status.Issued.
+type issuedState = struct {
+	Issuing  bool
+	Spacing  time.Duration
+	Next     time.Duration
 	Reserved int
 }
 
 // issuedStatus returns the state of issued tokens. The lock is held.
-func (t *rateLimiter) issuedStatus(now int64) Issued {
-	return Issued{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.Pending)}
+func (t *rateLimiter) issuedStatus(now int64) issuedState {
+	return issuedState{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.Pending)}
 }
 
 // issueReason says what holds draws back while tokens are issued. The lock is held.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A countedClock is the real one, and counts how often its timers run. After a thousand runs it sets no more,
@@ -15,7 +17,7 @@ type countedClock struct{ runs atomic.Int64 }
 
 func (c *countedClock) Now() time.Time { return time.Now() }
 
-func (c *countedClock) AfterFunc(d time.Duration, f func()) Timer {
+func (c *countedClock) AfterFunc(d time.Duration, f func()) limit.Timer {
 	return &countedTimer{c, time.AfterFunc(d, func() { c.runs.Add(1); f() })}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A reservation keeps so many tokens, as a reserver does for nobody in particular, and counts cuts.
@@ -77,7 +79,7 @@ func TestALimitAsksItsReserver(t *testing.T) {
 		},
 		"a larger share on request is no promise": func(t *testing.T) {
 			th, s, r := reserved(t, Limit{Max: 10, Burst: 1}, 0.1)
-			s.h.Lease(Lease{Share: fraction(0.1), Even: fraction(0.5)})
+			s.h.Lease(limit.Lease{Share: fraction(0.1), Even: fraction(0.5)})
 			wait := func() time.Duration {
 				held, ok := th.Throttled()
 				require.True(t, ok)
@@ -90,10 +92,10 @@ func TestALimitAsksItsReserver(t *testing.T) {
 		},
 		"it learns of each cut": func(t *testing.T) {
 			th, s, r := reserved(t, Limit{Max: 100, Adaptive: true}, 1)
-			s.h.Lease(Lease{Share: WholeShare, Cuts: 1})
+			s.h.Lease(limit.Lease{Share: wholeShare, Cuts: 1})
 			require.Equal(t, 1, r.cuts, "by the pool")
 			for range 20 {
-				acquire(t, th, 1).Report(Refused)
+				acquire(t, th, 1).Report(OutcomeRefused)
 			}
 			require.Less(t, th.Status().Backoff.Part, 1.0)
 			require.EqualValues(t, 1+th.Status().Backoff.Cuts, r.cuts, "by itself")

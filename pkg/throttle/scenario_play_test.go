@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A play is a running scenario with its limiters, draws, loops and services by name.
@@ -176,7 +178,7 @@ func (o *order) limiter(who string) Limiter {
 }
 
 // holder takes the name of a limiter, the first one without it, and returns it as a sharer sees it.
-func (o *order) holder() Holder {
+func (o *order) holder() sharing.Holder {
 	l := o.limits[o.main]
 	if len(o.words) > 0 && o.limits[o.words[0]] != nil {
 		l = o.limits[o.word("")]
@@ -229,7 +231,7 @@ func (o *order) fill(v any) {
 		case *time.Time:
 			*to = time.Now().Add(o.time(value))
 		case *Mode:
-			*to = map[string]Mode{"scheduled": Scheduled{}, "onlyIfUsed": OnlyIfUsed{}, "goBackN": GoBackN{}}[value]
+			*to = map[string]Mode{"scheduled": RampScheduled{}, "onlyIfUsed": RampOnlyIfUsed{}, "goBackN": RampGoBackN{}}[value]
 		default:
 			if isShare(key) {
 				value = fmt.Sprint(fraction(o.number(value)))
@@ -283,7 +285,7 @@ func oneWord(name string, v reflect.Value) string {
 	case v.Kind() == reflect.Pointer:
 		return "none"
 	case v.CanInt() && isShare(name):
-		return strconv.FormatFloat(float64(v.Int())/float64(WholeShare), 'f', -1, 64)
+		return strconv.FormatFloat(float64(v.Int())/float64(wholeShare), 'f', -1, 64)
 	case v.CanFloat():
 		return rounded(v.Float())
 	}

@@ -58,12 +58,12 @@ var actions = map[string]func(o *order){
 		}
 		o.services[name].can(o.number(o.word("")))
 	},
-	"lease": func(o *order) { h, l := o.holder(), Lease{}; o.fill(&l); h.Lease(l) },
+	"lease": func(o *order) { h, l := o.holder(), limit.Lease{}; o.fill(&l); h.Lease(l) },
 	"grant": func(o *order) {
-		g := TagGrant{Tag: o.word(""), Needed: !o.is("free")}
+		g := sharing.TagGrant{Tag: o.word(""), Needed: !o.is("free")}
 		o.fill(&g)
 		o.fill(&g.Lot)
-		o.holder().GrantTags([]TagGrant{g})
+		o.holder().GrantTags([]sharing.TagGrant{g})
 	},
 	"store": func(o *order) {
 		o.clerk.mint.set(func(m *mint) {
@@ -117,8 +117,8 @@ var questions = map[string]func(o *order) string{
 	"reported": func(o *order) string { return o.tell(o.holder().Report(o.time(o.word("")))) },
 	"tagged": func(o *order) string {
 		tag, reports := o.word(""), o.holder().ReportTags(o.time(o.word("")))
-		i := slices.IndexFunc(reports, func(r TagReport) bool { return r.Tag == tag })
-		return o.tellIf(i >= 0, append(reports, TagReport{})[max(i, 0)])
+		i := slices.IndexFunc(reports, func(r sharing.TagReport) bool { return r.Tag == tag })
+		return o.tellIf(i >= 0, append(reports, sharing.TagReport{})[max(i, 0)])
 	},
 	"pokes": func(o *order) string { return fmt.Sprint(o.sharers[o.word(o.main)].pokes.Load()) },
 	"mint": func(o *order) string {
@@ -126,7 +126,7 @@ var questions = map[string]func(o *order) string{
 	},
 	"pause":   func(o *order) string { return o.pause(true) },
 	"resume":  func(o *order) string { return o.pause(false) },
-	"probe":   func(o *order) string { return o.failed(Probe(o.limiter(o.word("")))) },
+	"probe":   func(o *order) string { return o.failed(probe(o.limiter(o.word("")))) },
 	"charge":  func(o *order) string { return o.failed(Charge(o.limiter(o.word("")), o.count("1"))) },
 	"forgive": func(o *order) string { return fmt.Sprintf("%.4g", o.limit().ForgiveDebt()) },
 	"close": func(o *order) string {
@@ -134,7 +134,7 @@ var questions = map[string]func(o *order) string{
 	},
 }
 
-var outcomes = map[string]Outcome{"accepted": Accepted, "refused": Refused, "overloaded": Overloaded}
+var outcomes = map[string]Outcome{"accepted": OutcomeAccepted, "refused": OutcomeRefused, "overloaded": OutcomeOverloaded}
 
 func (o *order) failed(err error) string {
 	return o.ended(&drawing{result: result{err: err}})
@@ -143,7 +143,7 @@ func (o *order) failed(err error) string {
 func (o *order) options(name string) []Option {
 	opts := []Option{WithName(o.value("name")), WithTag(o.value("tag")), WithLogger(slog.New(slog.DiscardHandler))}
 	if share, ok := o.set["share"]; ok {
-		o.sharers[name] = &script{first: Lease{Share: fraction(o.number(share))}}
+		o.sharers[name] = &script{first: limit.Lease{Share: fraction(o.number(share))}}
 		opts = append(opts, WithSharer(o.sharers[name]))
 	}
 	if n := o.value("replicas"); n != "" {
@@ -162,7 +162,7 @@ func newLimit(o *order) {
 	name := o.word("limit")
 	opts := o.options(name)
 	if issued { // its tokens one by one
-		o.clerk = &clerk{script: &script{first: Lease{Issuing: true}}, mint: &mint{live: 1}, up: o.time(o.value("up"))}
+		o.clerk = &clerk{script: &script{first: limit.Lease{Issuing: true}}, mint: &mint{live: 1}, up: o.time(o.value("up"))}
 		opts = append(opts, WithSharer(o.clerk))
 	}
 	if o.more != "" {
@@ -241,7 +241,7 @@ func (o *order) way() func(ctx context.Context, n int) (Permit, error) {
 	case upTo:
 		return l.AcquireUpTo
 	case fallback:
-		return func(ctx context.Context, n int) (Permit, error) { return l.Acquire(WithFallback(ctx), n) }
+		return func(ctx context.Context, n int) (Permit, error) { return l.Acquire(withFallback(ctx), n) }
 	case try:
 		return func(_ context.Context, n int) (Permit, error) {
 			p, ok := l.TryAcquire(n)
@@ -301,7 +301,7 @@ func loop(o *order) {
 		c.waited(time.Since(began))
 		if s != nil {
 			outcome := s.take()
-			defer map[Outcome]*atomic.Int64{Accepted: &c.accepted, Refused: &c.refused}[outcome].Add(1)
+			defer map[Outcome]*atomic.Int64{OutcomeAccepted: &c.accepted, OutcomeRefused: &c.refused}[outcome].Add(1)
 			defer p.Report(outcome)
 		}
 		time.Sleep(took)

@@ -97,7 +97,7 @@ func TestHugeDebtNeverWrapsAround(t *testing.T) {
 				require.ErrorIs(t, err, ErrThrottled)
 				d := rateHolder{th}.Report(time.Second).Demand
 				require.GreaterOrEqual(t, d, int64(0))
-				require.LessOrEqual(t, d, WholeShare)
+				require.LessOrEqual(t, d, wholeShare)
 			})
 		})
 	}

@@ -236,7 +236,7 @@ func TestManyLargeWaiters(t *testing.T) {
 					require.Positive(t, throttled(t, err).RetryAfter)
 					require.Equal(t, ReasonLimit, throttled(t, err).Reason)
 				}
-				require.Equal(t, WholeShare, rateHolder{th}.Report(time.Second).Demand)
+				require.Equal(t, wholeShare, rateHolder{th}.Report(time.Second).Demand)
 				for _, c := range calls {
 					c.cancel()
 					require.Error(t, c.end(t).err)

@@ -8,32 +8,35 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A script is a Sharer whose leases the test hands out.
 type script struct {
-	first Lease
-	h     Holder
+	first limit.Lease
+	h     sharing.Holder
 	pokes atomic.Int64
 }
 
-func (s *script) Attach(h Holder) { s.h = h; h.Lease(s.first) }
-func (s *script) Poke()           { s.pokes.Add(1) }
+func (s *script) Attach(h sharing.Holder) { s.h = h; h.Lease(s.first) }
+func (s *script) Poke()                   { s.pokes.Add(1) }
 
 // give puts a share in force that does not end.
-func (s *script) give(share float64) { s.h.Lease(Lease{Share: fraction(share)}) }
+func (s *script) give(share float64) { s.h.Lease(limit.Lease{Share: fraction(share)}) }
 
 // lend puts a share in force for d.
 func (s *script) lend(share float64, d time.Duration) {
-	s.h.Lease(Lease{Share: fraction(share), Until: time.Now().Add(d)})
+	s.h.Lease(limit.Lease{Share: fraction(share), Until: time.Now().Add(d)})
 }
 
-func fraction(share float64) int64 { return int64(share * float64(WholeShare)) }
+func fraction(share float64) int64 { return int64(share * float64(wholeShare)) }
 
 // scripted returns a Throttle with a share that does not end.
 func scripted(t testing.TB, l Limit, share float64, opts ...Option) (*Throttle, *script) {
 	t.Helper()
-	s := &script{first: Lease{Share: fraction(share)}}
+	s := &script{first: limit.Lease{Share: fraction(share)}}
 	th, err := New(l, append(opts, WithSharer(s))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = th.Close() })

@@ -2,6 +2,9 @@ package throttle
 
 import (
 	"fmt"
+
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // maxReplicas is the largest number of processors that a Static share divides
@@ -16,16 +19,16 @@ type Static struct{ share int64 }
 var _ Sharer = (*Static)(nil)
 
 // Replicas returns the share of one of n processors that divide a limit evenly:
-// WholeShare / n, rounded down. n is 1 to 1,000,000; the error says so otherwise.
+// wholeShare / n, rounded down. n is 1 to 1,000,000; the error says so otherwise.
 func Replicas(n int) (*Static, error) {
 	if n < 1 || n > maxReplicas {
 		return nil, fmt.Errorf("throttle: replicas is %d, allowed: 1 to %d", n, maxReplicas)
 	}
-	return &Static{share: WholeShare / int64(n)}, nil
+	return &Static{share: wholeShare / int64(n)}, nil
 }
 
 // Attach leases the share to h, without end.
-func (s *Static) Attach(h Holder) { h.Lease(Lease{Share: s.share}) }
+func (s *Static) Attach(h sharing.Holder) { h.Lease(limit.Lease{Share: s.share}) }
 
 // Poke does nothing: the share does not follow the demand.
 func (s *Static) Poke() {}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -14,7 +15,7 @@ func TestReplicasServesSeveralThrottles(t *testing.T) {
 	for range 3 {
 		th, err := throttle.New(throttle.Limit{Max: 10}, throttle.WithSharer(s))
 		require.NoError(t, err)
-		require.Equal(t, throttle.WholeShare/4, th.Status().Lease.Share)
+		require.Equal(t, int64(limit.WholeShare/4), th.Status().Lease.Share)
 		require.NoError(t, th.Close())
 	}
 }

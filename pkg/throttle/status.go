@@ -8,7 +8,7 @@ import (
 func (t *rateLimiter) status() Status {
 	st := Status{Name: t.name, Limit: t.limit, Closed: t.gate.Closed.Load()}
 	if t.limit.Max == 0 {
-		st.Lease.Share = WholeShare
+		st.Lease.Share = wholeShare
 		return st
 	}
 	t.gate.Lock()
@@ -37,12 +37,13 @@ func (t *rateLimiter) status() Status {
 	return st
 }
 
-// Throttling says that callers are held back at this moment.
+// Throttling says what holds callers back at one moment. Method Throttled describes a draw of one token, and HoldUp the one cause that holds
+// most callers. A field that is unknown, or has no meaning for the reason, is zero.
 type Throttling struct {
 	Reason Reason
 	// Limit names the limit, Tag the tag drawn for within it; empty for none.
 	Limit, Tag string
-	// Waiting counts the callers in the queue.
+	// Waiting counts the callers in the queue. From HoldUp it counts those that the cause holds; 0: it only refuses calls, or would.
 	Waiting int
 	// RetryAfter is when a draw of one token could be granted as things stand; 0 when that is not known. For issued tokens it is the
 	// earliest time: other processors may take them.
@@ -50,9 +51,25 @@ type Throttling struct {
 	// Frozen is how much longer the store's freeze lasts; it is 0 in the same cases as in Error.
 	Frozen time.Duration
 	// Issued describes tokens that are issued one by one; see Status.
-	Issued Issued
-	// Paused is the pause that holds callers back, if ReasonPause is the reason; else nil.
+	Issued struct {
+		Issuing       bool
+		Spacing, Next time.Duration
+		Reserved      int
+	}
+	// Paused is the pause that holds callers back, if ReasonPause is the reason and the pause is of everything; else nil.
 	Paused *Paused
+
+	// The rest comes from HoldUp only. OfTag says that the cause is the quota or a pause of Tag, not the limit: Tag is then the tag that
+	// holds most callers, empty for the quota of all tags without their own, and Tags counts the tags that hold callers for the reason.
+	OfTag bool
+	Tags  int
+	// Longest is how long the first caller has waited; for the limit itself, how long callers have waited there without a break.
+	Longest time.Duration
+	// Rate is the tag's total in tokens per second, if that is the cause. Blocked says that the total is 0.
+	Rate    float64
+	Blocked bool
+	// Owed is how long the share takes to earn the tokens used above draws.
+	Owed time.Duration
 }
 
 // throttled reports whether a draw of one token by w, which comes now, would have to wait, and why.

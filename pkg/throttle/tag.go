@@ -8,7 +8,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A tag is the state that a Throttle keeps for one tag with a quota, or for all others together.
@@ -42,10 +44,10 @@ type tag struct {
 	queue queue // of draws that lack tokens of the tag
 	// promised counts tokens in the stock that are kept for draws waiting for the limit.
 	promised int64
-	timer    Timer
+	timer    limit.Timer
 	pace     pace
-	grant    TagGrant // the pool's last grant, or the local plan
-	told     TagReport
+	grant    sharing.TagGrant // the pool's last grant, or the local plan
+	told     sharing.TagReport
 	last     int64 // time of the last use
 	anew     bool  // the pool may know an earlier tag of this name, and has had no report of this one
 	many     bool  // it counts for several names, because there are too many to tell apart
@@ -87,7 +89,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 func (g *tag) quota() *Quota { return g.inForce.Load() }
 
 // batch reports whether the tag is in the lower class at present. The tag's lock is held.
-func (g *tag) batch(now int64) bool { return g.quota().Class == Batch || g.stock.Lowered(now) }
+func (g *tag) batch(now int64) bool { return g.quota().Class == ClassBatch || g.stock.Lowered(now) }
 
 // changed updates the tag after tokens have come or gone. The tag's lock is held.
 func (g *tag) changed(now int64) {

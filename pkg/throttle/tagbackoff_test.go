@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // inBubble runs a test in virtual time, whose calls end with it.
@@ -42,7 +44,7 @@ func TestTagsReportAtOnce(t *testing.T) {
 				case 50:
 					th.tags.plan.turn()
 				case 75:
-					s.h.GrantTags([]TagGrant{{Tag: "a", Rate: 100}, {Tag: "b", Rate: 10, Reserved: 5}})
+					s.h.GrantTags([]sharing.TagGrant{{Tag: "a", Rate: 100}, {Tag: "b", Rate: 10, Reserved: 5}})
 				}
 			}
 		})

@@ -16,7 +16,7 @@ func TestSpentBudgetsRefuseUntilTheLastWindowEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(10 * time.Hour) // from midnight
 		th := whole(t, Limit{Max: 100, Burst: 100}, WithQuotas(Quotas{Tags: map[string]Quota{"a": {Budgets: []Budget{
-			{Amount: 10, Per: limit.Hour, Zone: "UTC"}, {Amount: 15, Per: limit.Day, Zone: "UTC"},
+			{Amount: 10, Per: limit.PeriodHour, Zone: "UTC"}, {Amount: 15, Per: limit.PeriodDay, Zone: "UTC"},
 		}}}}))
 		a := th.ForTag("a")
 		acquire(t, a, 10)
@@ -39,7 +39,7 @@ func TestReplicasRefuseBudgets(t *testing.T) {
 	require.NoError(t, err)
 	alone, err := Replicas(1)
 	require.NoError(t, err)
-	some := Quota{Total: 10, Budgets: []Budget{{Amount: 100, Per: limit.Day}}}
+	some := Quota{Total: 10, Budgets: []Budget{{Amount: 100, Per: limit.PeriodDay}}}
 	for setting, q := range map[string]Quotas{
 		"tags.a":   {Tags: map[string]Quota{"a": some}},
 		"match[1]": {Match: []QuotaPattern{{Tag: "b/*"}, {Tag: "c/*", Quota: some}}},

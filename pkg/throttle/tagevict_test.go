@@ -62,7 +62,7 @@ func TestIdleTagsMakeWay(t *testing.T) {
 		require.False(t, s.knows("free/1"), "all that were idle make way")
 		require.False(t, s.knows("free/2"))
 		require.LessOrEqual(t, len(s.tags), fewTags+2)
-		require.Equal(t, TagTotals{Used: fewTags - 2}, th.Status().TagsGone)
+		require.Equal(t, struct{ Used, Refused int64 }{Used: fewTags - 2}, th.Status().TagsGone)
 		require.Equal(t, "free/early", viewOf(th.ForTag("free/early")).first().name, "who shared has one of its own now")
 	})
 }
@@ -207,7 +207,7 @@ func TestSettleAfterATagMadeWay(t *testing.T) {
 		second.Settle(41)
 		deny(t, th.ForTag("free/2"), 1, "it is in debt")
 		require.EqualValues(t, 41, statusOf(th, "free/2").Used)
-		require.Equal(t, TagTotals{Used: 2}, th.Status().TagsGone)
+		require.Equal(t, struct{ Used, Refused int64 }{Used: 2}, th.Status().TagsGone)
 	})
 }
 

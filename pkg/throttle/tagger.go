@@ -1,7 +1,13 @@
 package throttle
 
-// TellsTags reports whether l draws differently for tags: it is a Tagger, and not a Throttle without quotas.
-func TellsTags(l Limiter) bool {
+import "github.com/numaproj-contrib/numathrottle/internal/hook"
+
+func init() { //nolint:gochecknoinits // as in hooks.go
+	hook.TellsTags = func(l any) bool { return tellsTags(limiterIn(l)) }
+}
+
+// tellsTags is hook.TellsTags.
+func tellsTags(l Limiter) bool {
 	if t, ok := l.(interface{ tellsTags() bool }); ok {
 		return t.tellsTags()
 	}

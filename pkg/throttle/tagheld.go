@@ -223,7 +223,7 @@ func (h *hold) told(now int64, waiting int) sharing.Hold {
 }
 
 // holds reports whether a tag, rather than the limit described by own, holds back most callers.
-func (s *tagSet) holds(h hold, own HoldUp, held bool) bool {
+func (s *tagSet) holds(h hold, own Throttling, held bool) bool {
 	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
 		return false // a pause, or no share: nobody gets anything
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A pauseSource stands for the pauses of single tags in a tagView, as a child of an All. It has nothing to draw and keeps no order: callers
@@ -21,7 +22,7 @@ var _ native = pauseSource{}
 type pausedQueue struct {
 	mu     sync.Mutex
 	queue  queue
-	timers []Timer
+	timers []limit.Timer
 	// callers counts the callers that wait for the end of each tag's pause.
 	callers map[string]int
 }

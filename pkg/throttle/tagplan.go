@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // planEvery is how often the limit is divided among the tags while it is in use. The demand of a tag is the larger of the last two such
@@ -21,7 +23,7 @@ type tagPlan struct {
 	stopped atomic.Bool
 
 	mu    sync.Mutex // taken before the locks of the Throttle and the tags
-	timer Timer
+	timer limit.Timer
 	held  []fairtags.Busy // of the last plan
 }
 
@@ -139,9 +141,9 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 	}
 	plan := fairtags.Divide(limit, terms, []fairtags.Row{row}, 0)
 	p.held = plan.Held
-	grants := make([]TagGrant, len(tags))
+	grants := make([]sharing.TagGrant, len(tags))
 	for i, g := range tags {
-		grants[i] = TagGrant{Tag: g.name, Rate: plan.Own[i], Target: plan.Targets[i].Rate, By: plan.Targets[i].By}
+		grants[i] = sharing.TagGrant{Tag: g.name, Rate: plan.Own[i], Target: plan.Targets[i].Rate, By: plan.Targets[i].By}
 	}
 	s.putRates(now, limit, tags, grants)
 }
@@ -168,7 +170,7 @@ func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 func (s *tagSet) fairPart(q Quota) float64 {
 	sum := float64(q.Weight + s.weights)
 	w := s.t.limit.Rate() * s.part * float64(q.Weight) / sum
-	if q.Class == Batch {
+	if q.Class == ClassBatch {
 		w *= 0.05
 	}
 	return max(w, float64(q.Reserved)/q.Per.Seconds()*s.part)
@@ -179,7 +181,7 @@ func (s *tagSet) fairPart(q Quota) float64 {
 //
 // A tag whose demand is met in full is known to want little, and may want more in a moment. So it counts for no less than its part by
 // weight; as long as it wants little this takes nothing from the others.
-func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGrant) {
+func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []sharing.TagGrant) {
 	sum := 0.0
 	for _, g := range tags {
 		if g.sampled.idle < 10 {
@@ -192,7 +194,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 		weights[i] = grant.Rate
 		if grant.Rate <= 0 || grant.By == fairtags.ByDemand {
 			fair := here * float64(g.quota().Weight) / max(sum, float64(g.quota().Weight))
-			if g.quota().Class == Batch || grant.Lowered {
+			if g.quota().Class == ClassBatch || grant.Lowered {
 				fair *= 0.05
 			}
 			weights[i] = max(weights[i], fair)

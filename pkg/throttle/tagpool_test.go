@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // limitLot is a lot that is good from one time from now on until another.
@@ -21,17 +22,17 @@ func limitLot(tokens int64, from, until time.Duration, window int64) sharing.Lot
 }
 
 // lot is a grant of tokens that are good from now on for d.
-func lot(tag string, tokens int64, d time.Duration) TagGrant {
-	return TagGrant{Tag: tag, Needed: true, Rate: 1, Lot: limitLot(tokens, 0, d, 1)}
+func lot(tag string, tokens int64, d time.Duration) sharing.TagGrant {
+	return sharing.TagGrant{Tag: tag, Needed: true, Rate: 1, Lot: limitLot(tokens, 0, d, 1)}
 }
 
-func reportOf(s *script, tag string, keep time.Duration) TagReport {
+func reportOf(s *script, tag string, keep time.Duration) sharing.TagReport {
 	for _, r := range s.h.ReportTags(keep) {
 		if r.Tag == tag {
 			return r
 		}
 	}
-	return TagReport{}
+	return sharing.TagReport{}
 }
 
 // Whatever is drawn, settled, undone and granted at the same time, no token of a quota is lost or made.
@@ -40,7 +41,7 @@ func TestTagsAreConserved(t *testing.T) {
 	th, s := scripted(t, Limit{Max: 1_000_000_000, Burst: 1_000_000_000}, 1, WithQuotas(q))
 	slots := flight(t, 4)
 	const granted = 200_000
-	s.h.GrantTags([]TagGrant{lot("a", granted, time.Hour), lot("b", granted, time.Hour)})
+	s.h.GrantTags([]sharing.TagGrant{lot("a", granted, time.Hour), lot("b", granted, time.Hour)})
 	limits := []Limiter{
 		th.ForTag("a"), th.ForTags("a", "b"), th.ForTags("b", "a", "c"), All(th.ForTag("b"), slots), All(th.ForTag("a"), th.ForTag("b")), th,
 	}
@@ -64,7 +65,7 @@ func TestTagsAreConserved(t *testing.T) {
 				p.Cancel()
 				switch r.IntN(50) {
 				case 0:
-					s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: r.Float64() * 100}, {Tag: "b", Needed: true}})
+					s.h.GrantTags([]sharing.TagGrant{{Tag: "a", Needed: true, Rate: r.Float64() * 100}, {Tag: "b", Needed: true}})
 				case 1:
 					th.Status()
 					viewOf(th.ForTag("a")).Throttled()
@@ -125,12 +126,12 @@ func (c *lineCase) wrong(t *testing.T) (wrong string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 2000, Per: 2 * time.Second, Burst: 100}, c.share, WithQuotas(tagsOf(map[string]Quota{"a": {Total: 2000}})))
-		s.h.Lease(Lease{Share: fraction(c.share), Even: fraction(c.even)})
+		s.h.Lease(limit.Lease{Share: fraction(c.share), Even: fraction(c.even)})
 		for _, n := range c.calls {
 			beginWith(th.ForTag("a").Acquire, n, 0)
 			synctest.Wait()
 		}
-		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: 10_000, Coming: c.coming}})
+		s.h.GrantTags([]sharing.TagGrant{{Tag: "a", Needed: true, Rate: 10_000, Coming: c.coming}})
 		if r := reportOf(s, "a", time.Second); r.Head != c.head || r.Line != c.line || r.More != c.more {
 			wrong = fmt.Sprintf("head %d, line %d, more %t, not as in %+v", r.Head, r.Line, r.More, *c)
 		}

@@ -117,7 +117,7 @@ func TestImpatientCallersCostTheirTagNothing(t *testing.T) {
 func TestImpatientCallersSpendNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
 		const budget = 500
-		q := Quota{Total: 100, Budgets: []Budget{{Amount: budget, Per: limit.Day}}}
+		q := Quota{Total: 100, Budgets: []Budget{{Amount: budget, Per: limit.PeriodDay}}}
 		th := quotaed(t, Limit{Max: 400}, tagsOf(map[string]Quota{"a": q}))
 		slots := flight(t, 5)
 		l := All(th.ForTag("a"), PerCall(slots))

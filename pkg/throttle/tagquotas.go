@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -24,18 +23,12 @@ type (
 
 	// A Budget is an amount of tokens for each calendar hour, day or month.
 	Budget = limit.Budget
-
-	// A TagReport is a limiter's report on one tag to its pool.
-	TagReport = sharing.TagReport
-
-	// A TagGrant is a pool's grant to one tag at a limiter.
-	TagGrant = sharing.TagGrant
 )
 
 // The classes of a Quota.
 const (
-	Interactive = limit.Interactive
-	Batch       = limit.Batch
+	ClassInteractive = limit.ClassInteractive
+	ClassBatch       = limit.ClassBatch
 )
 
 // WithQuotas gives tags quotas inside the limit: see Throttle.ForTag. Without it tags are only names, and all share the limit as they come.
@@ -65,7 +58,7 @@ func (t *Throttle) checkQuotas() error {
 	if err := t.limit.CheckQuotas(*t.quotas); err != nil {
 		return err
 	}
-	if s, is := t.sharer.(*Static); is && s.share < WholeShare {
+	if s, is := t.sharer.(*Static); is && s.share < wholeShare {
 		if err := refuseBudgets(t.quotas); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func newTagSet(face *Throttle) *tagSet {
 	switch by := t.sharer.(type) {
 	case nil:
 	case *Static:
-		s.part = float64(by.share) / float64(WholeShare)
+		s.part = float64(by.share) / float64(wholeShare)
 	default:
 		s.pooled = true
 	}

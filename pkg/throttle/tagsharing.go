@@ -6,15 +6,16 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // ReportTags implements Holder.
-func (t rateHolder) ReportTags(keep time.Duration) []TagReport {
+func (t rateHolder) ReportTags(keep time.Duration) []sharing.TagReport {
 	if t.tags == nil {
 		return nil
 	}
 	now := t.gate.Now()
-	var list []TagReport
+	var list []sharing.TagReport
 	for _, g := range t.tags.all() {
 		if r, told := g.report(now, keep); told {
 			list = append(list, r)
@@ -24,12 +25,12 @@ func (t rateHolder) ReportTags(keep time.Duration) []TagReport {
 }
 
 // report describes the tag's activity; told is false if the tag is idle and holds no tokens.
-func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
+func (g *tag) report(now int64, keep time.Duration) (r sharing.TagReport, told bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	refused, waiting := g.lacked()
 	full := keep
-	r = TagReport{
+	r = sharing.TagReport{
 		Tag: g.name, Anew: g.anew, Used: g.used.Load(), Refused: refused, Waiting: waiting,
 		Limiting: g.limiting(now, keep), // by the end of the next interval
 	}
@@ -50,7 +51,7 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 // keep is nearly the time until the next report. A call behind the first starts to wait for the limit only when it has the tag's tokens. If
 // the limit earns its cost too late, these lapse. The first call starts earlier; see waitqueue.Attempt. With equal answers to that, all
 // processors take turns of one size at the tag's total.
-func (g *tag) line(keep time.Duration, r *TagReport) {
+func (g *tag) line(keep time.Duration, r *sharing.TagReport) {
 	if _, paused := g.set.pauseOf(g.name); paused {
 		return
 	}
@@ -84,14 +85,14 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 }
 
 // GrantTags implements Holder. A closed limiter takes tokens too, and gives them up with its last report.
-func (t rateHolder) GrantTags(grants []TagGrant) {
+func (t rateHolder) GrantTags(grants []sharing.TagGrant) {
 	if t.tags == nil {
 		return
 	}
 	s, now := t.tags, t.gate.Now()
 	s.plan.mu.Lock()
 	defer s.plan.mu.Unlock()
-	named := make(map[string]TagGrant, len(grants))
+	named := make(map[string]sharing.TagGrant, len(grants))
 	for _, e := range grants {
 		named[e.Tag] = e
 		if _, configured := s.configured(e.Tag); configured || e.Lot.Tokens > 0 {
@@ -99,7 +100,7 @@ func (t rateHolder) GrantTags(grants []TagGrant) {
 		}
 	}
 	tags := s.all()
-	all := make([]TagGrant, len(tags))
+	all := make([]sharing.TagGrant, len(tags))
 	for i, g := range tags {
 		e, ok := named[g.name]
 		if ok {
@@ -116,7 +117,7 @@ func (t rateHolder) GrantTags(grants []TagGrant) {
 }
 
 // put takes a grant of the pool.
-func (g *tag) put(now int64, e TagGrant) {
+func (g *tag) put(now int64, e sharing.TagGrant) {
 	at := func(t time.Time, never int64) int64 {
 		if t.IsZero() {
 			return never
@@ -163,9 +164,6 @@ type TagStatus struct {
 	// Shadowed counts tokens that were granted although the quota would have refused them; see Quota.Shadow.
 	Shadowed int64
 }
-
-// TagTotals are tokens of several tags since the Throttle was made: granted less given back, and refused.
-type TagTotals struct{ Used, Refused int64 }
 
 // configured returns the quota that a tag has by its name.
 func (s *tagSet) configured(name string) (Quota, bool) {

@@ -84,7 +84,7 @@ func TestWhoWaitsWhenATagBecomesSlow(t *testing.T) {
 				for range 20 { // whoever else takes part is not the culprit
 					p, err := th.ForTag("c").Acquire(ctx, 1)
 					require.NoError(t, err)
-					p.Report(Accepted)
+					p.Report(OutcomeAccepted)
 				}
 				n := many()
 				h := gather(ctx, n, &service{rate: 40, at: time.Now()}, func(ctx context.Context, who int) (Permit, error) {
@@ -111,7 +111,7 @@ func TestWhoWaitsWhenATagBecomesSlow(t *testing.T) {
 func slowDown(t *testing.T, th *Throttle, tag string) {
 	t.Helper()
 	for range 10 {
-		th.ReportFor(1, time.Now(), Refused, tag)
+		th.ReportFor(1, time.Now(), OutcomeRefused, tag)
 	}
 	require.Positive(t, viewOf(th.ForTag(tag)).first().status().Limiting)
 }
@@ -348,7 +348,7 @@ func TestNobodyIsLostAmongTagsThatAreHeld(t *testing.T) {
 					switch tag := []string{"a", "b", "c"}[r.IntN(3)]; r.IntN(5) {
 					case 0:
 						for range 10 {
-							th.ReportFor(1, time.Now(), Refused, tag)
+							th.ReportFor(1, time.Now(), OutcomeRefused, tag)
 						}
 					case 1:
 						_, err := th.Pause(ctx, time.Now().Add(time.Duration(r.IntN(100))*time.Millisecond+1), "", PauseTag(tag))

@@ -182,7 +182,7 @@ func (l *tagView) judge(n int, now int64) (verdict, Reason) {
 	}
 	lane := l.first()
 	if other := l.set.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
-		if lane.quota().Class == Batch && other.quota().Class != Batch {
+		if lane.quota().Class == ClassBatch && other.quota().Class != ClassBatch {
 			return yielded, ReasonClass
 		}
 		return yielded, ReasonLimit // above its rate while others lack tokens

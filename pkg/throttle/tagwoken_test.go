@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A countingClock is the machine's clock, and counts the timers that are made with it.
@@ -17,7 +18,7 @@ type countingClock struct{ timers atomic.Int64 }
 
 func (c *countingClock) Now() time.Time { return time.Now() }
 
-func (c *countingClock) AfterFunc(d time.Duration, f func()) Timer {
+func (c *countingClock) AfterFunc(d time.Duration, f func()) limit.Timer {
 	return time.AfterFunc(d, func() {
 		c.timers.Add(1)
 		f()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A Throttle grants tokens at one processor's share of a limit. It is a Limiter.
@@ -42,7 +43,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	}
 	switch s := t.sharer.(type) {
 	case nil:
-		t.fixed(WholeShare)
+		t.fixed(wholeShare)
 	case *Static:
 		t.fixed(s.share)
 	default:
@@ -165,14 +166,23 @@ type Status struct {
 	Limit Limit
 	// Lease is the share in force. Rate is its rate in tokens per second: less than its part of Max with a hard limit, and 0 while tokens
 	// are issued.
-	Lease Lease
+	Lease limit.Lease
 	Rate  float64
 	// Tokens is the number of tokens at hand; below 0 it is debt.
 	Tokens float64
-	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
+	// Waiting counts the callers in the queue, and those held back before they draw.
 	Waiting int
 	// Issued describes tokens that are issued one by one; it is the zero value while Lease.Issuing is false.
-	Issued Issued
+	Issued struct {
+		// Issuing says that tokens are issued at present.
+		Issuing bool
+		// Spacing is the distance between two tokens in the whole pool.
+		Spacing time.Duration
+		// Next is the least time until the next token is at hand; 0: one is.
+		Next time.Duration
+		// Reserved counts the slots that this processor has reserved and that are still to come.
+		Reserved int
+	}
 	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted is no demand, and does not
 	// count as refused.
 	Granted, Returned, Refused int64
@@ -188,7 +198,7 @@ type Status struct {
 	// quotas. At most 12,352 of them are not named in the configuration.
 	Tags []TagStatus
 	// TagsGone counts the tokens used and refused of tags that are not among Tags any more: they matched a pattern and made way for others.
-	TagsGone TagTotals
+	TagsGone struct{ Used, Refused int64 }
 	// Closed is true when nothing is granted any more.
 	Closed bool
 }
@@ -217,14 +227,14 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 
 // HoldUp returns what holds callers back now; ok is false if nothing does. Unlike Throttled it covers all tags: if the limit has tokens and
 // a tag has used its total, it reports the tag.
-func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
+func (t *Throttle) HoldUp() (h Throttling, ok bool) {
 	worst, some := t.tags.worst()
 	own, held, passed := t.holdUp()
 	if !some || !t.tags.holds(worst, own, held && !passed) {
 		return own, held
 	}
 	told := worst.told(t.gate.Now(), t.waiting())
-	return HoldUp{
+	return Throttling{
 		Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Tags: told.Tags, Waiting: told.Callers, RetryAfter: worst.retry,
 		Longest: told.Longest, Rate: told.Rate, Blocked: told.Blocked,
 	}, true
@@ -260,11 +270,11 @@ func (t *Throttle) pausesChanged(now int64) {
 // A rateHolder is a Throttle as its sharer sees it.
 type rateHolder struct{ *Throttle }
 
-var _ Holder = rateHolder{}
+var _ sharing.Holder = rateHolder{}
 
 // Terms implements Holder.
-func (t rateHolder) Terms() Terms {
-	return Terms{Ceiling: t.limit.CeilingConfig(), Spacing: t.limit.spacing(), Strict: t.limit.Strict, Quotas: t.quotas}
+func (t rateHolder) Terms() sharing.Terms {
+	return sharing.Terms{Ceiling: t.limit.CeilingConfig(), Spacing: t.limit.spacing(), Strict: t.limit.Strict, Quotas: t.quotas}
 }
 
 // Report implements Holder.
@@ -275,7 +285,7 @@ func (t rateHolder) Report(window time.Duration) sharing.Report {
 	}
 	worst, some := t.tags.worst()
 	r, passed := t.activity(window, worst.refused > 0)
-	switch own := (HoldUp{Reason: r.Throttled, Waiting: r.Hold.Callers}); {
+	switch own := (Throttling{Reason: r.Throttled, Waiting: r.Hold.Callers}); {
 	case some && t.tags.holds(worst, own, r.Throttled != "" && !passed):
 		r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(t.gate.Now(), r.Waiting)
 	case r.Throttled == "" && r.Waiting > 0: // they are held back before they draw
@@ -285,7 +295,7 @@ func (t rateHolder) Report(window time.Duration) sharing.Report {
 }
 
 // Lease implements Holder.
-func (t rateHolder) Lease(l Lease) { t.setLease(l) }
+func (t rateHolder) Lease(l limit.Lease) { t.setLease(l) }
 
 // SetPauses implements Holder.
 func (t rateHolder) SetPauses(list []Paused) { t.gate.SetPauses(list) }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A draw that is larger than any can be is refused, and is no demand: an idle processor stays idle, whatever a wrong
@@ -48,7 +50,7 @@ func TestADrawThatCanNeverBeGrantedIsNoDemand(t *testing.T) {
 				require.Zero(t, c.mint.asked(), "no slot is asked for")
 			})
 			synctest.Test(t, func(t *testing.T) {
-				s := &script{first: Lease{Share: WholeShare}}
+				s := &script{first: limit.Lease{Share: wholeShare}}
 				f := flight(t, 10, WithSharer(s))
 				for kind, l := range map[string]Limiter{"in flight": f, "in flight in All": All(f, full(t, 1e6))} {
 					_ = slotHolder{f}.Report(time.Second)

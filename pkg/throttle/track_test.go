@@ -38,7 +38,7 @@ func TestDeadlineThatWasMissedMostlyByWaiting(t *testing.T) {
 				} {
 					ctx := timeout(t, 10*time.Second)
 					if tc.tracked {
-						ctx = Track(ctx)
+						ctx = trackIn(ctx)
 					}
 					time.Sleep(tc.elsewhere)
 					_, err := l.Acquire(ctx, 1)
@@ -59,7 +59,7 @@ func TestBlame(t *testing.T) {
 		th := whole(t, Limit{Max: 1, Burst: 1}, WithName("llm"), WithTag("gold"))
 		use := func(limit, after time.Duration) (context.Context, error) {
 			drain(th)
-			ctx := Track(timeout(t, limit))
+			ctx := trackIn(timeout(t, limit))
 			_, err := th.Acquire(ctx, 1) // one second
 			require.NoError(t, err)
 			time.Sleep(after)
@@ -67,24 +67,24 @@ func TestBlame(t *testing.T) {
 		}
 
 		ctx, err := use(1200*time.Millisecond, 200*time.Millisecond)
-		blamed := Blame(ctx, err)
+		blamed := blame(ctx, err)
 		require.ErrorIs(t, blamed, ErrThrottled)
 		require.ErrorIs(t, blamed, context.DeadlineExceeded)
 		e := throttled(t, blamed)
 		require.Equal(t, Error{Reason: ReasonLimit, Limit: "llm", Tag: "gold", Cost: 1, Cause: err}, *e)
-		require.Same(t, blamed, Blame(ctx, blamed), "an *Error is not wrapped again")
+		require.Same(t, blamed, blame(ctx, blamed), "an *Error is not wrapped again")
 		mine := errors.New("mine")
-		require.Same(t, mine, Blame(ctx, mine), "another error")
-		require.NoError(t, Blame(ctx, nil))
+		require.Same(t, mine, blame(ctx, mine), "another error")
+		require.NoError(t, blame(ctx, nil))
 
 		ctx, err = use(2*time.Second, time.Second)
-		require.Equal(t, err, Blame(ctx, err), "half of the time went into the call")
+		require.Equal(t, err, blame(ctx, err), "half of the time went into the call")
 
 		ctx, err = use(2*time.Second, 100*time.Millisecond)
 		require.NoError(t, err)
-		inner := Blame(ctx, context.DeadlineExceeded)
+		inner := blame(ctx, context.DeadlineExceeded)
 		require.Equal(t, context.DeadlineExceeded, inner, "the deadline of something else")
-		require.Equal(t, context.DeadlineExceeded, Blame(timeout(t, 0), context.DeadlineExceeded), "no Track")
+		require.Equal(t, context.DeadlineExceeded, blame(timeout(t, 0), context.DeadlineExceeded), "no Track")
 	})
 }
 
@@ -105,11 +105,11 @@ func TestBlameForLimitersOfOthers(t *testing.T) {
 		slow := FromRate(rate.NewLimiter(rate.Every(time.Second), 1))
 		for name, l := range map[string]Limiter{"All": All(rest, patient{}), "FromRate": slow} {
 			slow.TryAcquire(1) // so that the next one waits for a second
-			ctx := Track(timeout(t, 1100*time.Millisecond))
+			ctx := trackIn(timeout(t, 1100*time.Millisecond))
 			_, err := l.Acquire(ctx, 1)
 			require.NoError(t, err, name)
 			<-ctx.Done()
-			require.ErrorIs(t, Blame(ctx, ctx.Err()), ErrThrottled, name)
+			require.ErrorIs(t, blame(ctx, ctx.Err()), ErrThrottled, name)
 		}
 	})
 }
@@ -118,8 +118,8 @@ func TestBlameForLimitersOfOthers(t *testing.T) {
 func TestTrackCountsConcurrentWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, _ := scripted(t, Limit{Max: 100}, 0)
-		ctx := Track(timeout(t, 10*time.Second))
-		require.Equal(t, ctx, Track(ctx))
+		ctx := trackIn(timeout(t, 10*time.Second))
+		require.Equal(t, ctx, trackIn(ctx))
 		for range 3 {
 			brief, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()

@@ -9,21 +9,15 @@ import (
 
 // Package limit defines these types, with their fields and methods. These are their names for most users.
 
-// WholeShare is the share that stands for the whole limit. Shares are integers of 1e-9.
-const WholeShare int64 = limit.WholeShare
+// wholeShare is the share that stands for the whole limit. Shares are integers of 1e-9.
+const wholeShare int64 = limit.WholeShare
 
 // never is a time that no clock reaches.
 const never = sharing.Never
 
 type (
-	// A Lease is a share of the limit that is good until a time.
-	Lease = limit.Lease
-
 	// A Reason says why a draw was refused or has to wait.
 	Reason = limit.Reason
-
-	// A Report describes a limiter to its pool at one moment.
-	Report = sharing.Report
 
 	// A Paused is a pause: an order to grant nothing, with its tag, end and reason.
 	Paused = limit.Paused
@@ -65,10 +59,6 @@ const (
 	// ReasonSlotsTaken: the tokens are issued one by one, and as many as may be reserved
 	// are; see Limit.MaxReserved.
 	ReasonSlotsTaken = limit.ReasonSlotsTaken
-	// ReasonReserved is ReasonSlotsTaken under the name that it had before quotas could reserve something.
-	//
-	// Deprecated: Use ReasonSlotsTaken.
-	ReasonReserved = ReasonSlotsTaken
 	// ReasonAdaptive: the limit is lower than configured at present, because the called
 	// service refuses calls; see Limit.Adaptive. The tokens accrue at a known rate.
 	ReasonAdaptive = limit.ReasonAdaptive
@@ -100,7 +90,3 @@ func PauseTag(tag string) PauseOption { return limit.PauseTag(tag) }
 // WaitForReceipts sets how long Pause waits for the other processors to confirm that they have stopped: 0, which is not at all, to a
 // minute. Defaults to DefaultReceiptWait.
 func WaitForReceipts(d time.Duration) PauseOption { return limit.WaitForReceipts(d) }
-
-// PauseSince names the generation (PauseReceipts.Generation) on which the caller acts, such as the one in force when a refused call was
-// sent. Pause changes nothing if somebody has resumed since.
-func PauseSince(generation uint64) PauseOption { return limit.PauseSince(generation) }

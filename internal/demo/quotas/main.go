@@ -26,7 +26,7 @@ var (
 		"beta": {Total: 60},
 		"dash": {Reserved: 50},
 		"elle": {Total: 40},
-		"hog":  {Class: throttle.Batch},
+		"hog":  {Class: throttle.ClassBatch},
 	}}
 )
 

@@ -55,7 +55,7 @@ func (s *Stock) spend(n, epoch int64) {
 func (s *Stock) budget() (left int64, by *localBudget) {
 	left = math.MaxInt64
 	for i := range s.budgets {
-		if b := &s.budgets[i]; b.Then != limit.Lower && b.left() < left {
+		if b := &s.budgets[i]; b.Then != limit.ThenLower && b.left() < left {
 			left, by = b.left(), b
 		}
 	}

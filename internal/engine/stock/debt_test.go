@@ -42,7 +42,7 @@ func TestDebtIsBounded(t *testing.T) {
 			require.Zero(t, p.Owe(int64(longest), 7), "until the quota has earned it")
 		})
 	}
-	b := New(Terms{Quota: limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}}, Part: 1, Wall: time.Unix(1_800_000_000, 0)})
+	b := New(Terms{Quota: limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodDay}}}, Part: 1, Wall: time.Unix(1_800_000_000, 0)})
 	require.Zero(t, b.Owe(0, 30), "a budget is spent, and owes nothing")
 	require.EqualValues(t, 70, b.AtHand(0))
 	b.SetBound(0, 10)

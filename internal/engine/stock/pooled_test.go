@@ -36,7 +36,7 @@ func TestTheLeastThatTakes(t *testing.T) {
 		"smaller than that":       {dry(3*second, sharing.TagGrant{AgainFor: 40}), 0, 39, 0, false},
 		"the pool has not said":   {pooled(limit.Quota{Total: 10, Burst: 5}), 0, 1000, 0, false},
 		"others may have more":    {dry(0, sharing.TagGrant{}), 0, 1000, 0, false},
-		"nothing bounds the rate": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Day}}}), 0, 1000, 0, false},
+		"nothing bounds the rate": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.PeriodDay}}}), 0, 1000, 0, false},
 	} {
 		lacks := limit.ReasonQuota
 		if name == "nothing bounds the rate" {
@@ -86,7 +86,7 @@ func TestExpect(t *testing.T) {
 		"no more than the total":  {dry(second/10, sharing.TagGrant{Rate: 1000}), 10, time.Second},
 		"the pool has not said":   {pooled(limit.Quota{Total: 10, Burst: 5}), 10, time.Second},
 		"what is there":           {dry(second/10, sharing.TagGrant{Rate: 2, Lot: sharing.Lot{Tokens: 60}}), 10, 0},
-		"without a total nothing": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Day}}}), 10, 0},
+		"without a total nothing": {pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.PeriodDay}}}), 10, 0},
 	} {
 		require.Equal(t, c.d, c.s.Expect(0, c.n), name)
 	}

@@ -117,7 +117,7 @@ func Largest(q limit.Quota) (most int64, by string) {
 		most, by = n, "burst, with hard"
 	}
 	for _, b := range q.Budgets {
-		if b.Then != limit.Lower && b.Amount < most {
+		if b.Then != limit.ThenLower && b.Amount < most {
 			most, by = b.Amount, "budgets"
 		}
 	}
@@ -334,7 +334,7 @@ func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known
 	d, why = s.till.due(now, n), limit.ReasonQuota
 	for i := range s.budgets {
 		b := &s.budgets[i]
-		if wait := b.end.Sub(s.wall(now)); b.Then != limit.Lower && b.left() < n && wait > d {
+		if wait := b.end.Sub(s.wall(now)); b.Then != limit.ThenLower && b.left() < n && wait > d {
 			d, why = wait, limit.ReasonBudget
 		}
 	}
@@ -353,9 +353,9 @@ func (s *Stock) Earns(n int64) time.Duration {
 // FallsBack reports whether draws that the budgets refuse go to a fallback.
 func (s *Stock) FallsBack() bool {
 	if _, by := s.budget(); by != nil {
-		return by.Then == limit.Fallback
+		return by.Then == limit.ThenFallback
 	}
-	return slices.ContainsFunc(s.terms.Quota.Budgets, func(b limit.Budget) bool { return b.Then == limit.Fallback })
+	return slices.ContainsFunc(s.terms.Quota.Budgets, func(b limit.Budget) bool { return b.Then == limit.ThenFallback })
 }
 
 // Lowered reports whether the tag is in the lower class because a budget is spent.
@@ -364,7 +364,7 @@ func (s *Stock) Lowered(now int64) bool {
 		return s.grant.Lowered
 	}
 	s.roll(now)
-	return slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.Then == limit.Lower && b.left() == 0 })
+	return slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.Then == limit.ThenLower && b.left() == 0 })
 }
 
 // Spent returns the tokens used and allowed in the budget window that ends first; 0 without budgets.

@@ -55,7 +55,7 @@ func TestDueIsThereThen(t *testing.T) {
 }
 
 func TestBudgetsByTheWallClock(t *testing.T) {
-	s := local(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Hour}, {Amount: 15, Per: limit.Day, Zone: "UTC"}}})
+	s := local(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.PeriodHour}, {Amount: 15, Per: limit.PeriodDay, Zone: "UTC"}}})
 	d, ok := s.Take(0, 8)
 	require.True(t, ok)
 	_, ok = s.Take(0, 3)
@@ -78,7 +78,7 @@ func TestBudgetsByTheWallClock(t *testing.T) {
 }
 
 func TestBudgetThatLowers(t *testing.T) {
-	s := local(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.Hour, Then: limit.Lower}}})
+	s := local(limit.Quota{Budgets: []limit.Budget{{Amount: 10, Per: limit.PeriodHour, Then: limit.ThenLower}}})
 	_, ok := s.Take(0, 9)
 	require.True(t, ok)
 	require.False(t, s.Lowered(0))
@@ -123,7 +123,7 @@ func TestLotsAreUsedByTheirEnds(t *testing.T) {
 
 // What ran out while nobody drew is given back, once.
 func TestALotThatRanOutIsGivenBack(t *testing.T) {
-	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
+	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodDay}}})
 	s.Grant(sharing.TagGrant{Needed: true, Lot: sharing.Lot{Tokens: 9, Window: 1}}, 0, 10, 0)
 	_, ok := s.Take(1, 4)
 	require.True(t, ok)
@@ -151,7 +151,7 @@ func TestHardQuotaGivesNothingBackLate(t *testing.T) {
 // Where there is no total none can be used, and a budget is spent only if the pool says so: until the first lot comes, and between
 // lots, there is nothing here yet.
 func TestABudgetIsSpentOnlyIfThePoolSaysSo(t *testing.T) {
-	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
+	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodDay}}})
 	why := func() limit.Reason {
 		_, why, _ := s.Due(second, 1)
 		require.Equal(t, why, s.Lacks(second, 1))
@@ -164,19 +164,19 @@ func TestABudgetIsSpentOnlyIfThePoolSaysSo(t *testing.T) {
 	require.Equal(t, limit.ReasonFrozen, why())
 	s.Grant(sharing.TagGrant{Needed: true, Lacks: limit.ReasonBudget}, 0, 0, 0)
 	require.Equal(t, limit.ReasonBudget, why())
-	s.SetQuota(limit.Quota{Total: 5, Budgets: []limit.Budget{{Amount: 100, Per: limit.Day}}})
+	s.SetQuota(limit.Quota{Total: 5, Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodDay}}})
 	s.Grant(sharing.TagGrant{Needed: true}, 0, 0, 0)
 	require.Equal(t, limit.ReasonQuota, why(), "it has a total")
 }
 
 // Two budgets that are spent are both over when the later one ends.
 func TestDueAfterTheLastOfSpentBudgets(t *testing.T) {
-	for name, order := range map[string][]limit.Period{"short first": {limit.Hour, limit.Day}, "long first": {limit.Day, limit.Hour}} {
+	for name, order := range map[string][]limit.Period{"short first": {limit.PeriodHour, limit.PeriodDay}, "long first": {limit.PeriodDay, limit.PeriodHour}} {
 		var q limit.Quota
 		for _, per := range order {
 			q.Budgets = append(q.Budgets, limit.Budget{Amount: 10, Per: per, Zone: "UTC"})
 		}
-		q.Budgets = append(q.Budgets, limit.Budget{Amount: 1, Per: limit.Month, Zone: "UTC", Then: limit.Lower})
+		q.Budgets = append(q.Budgets, limit.Budget{Amount: 1, Per: limit.PeriodMonth, Zone: "UTC", Then: limit.ThenLower})
 		s := New(Terms{Quota: q.WithDefaults(0), Part: 1, Wall: time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)})
 		_, ok := s.Take(0, 10)
 		require.True(t, ok)

@@ -25,7 +25,7 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/bounded", "internal/costrule", "internal/dialguard", "internal/duration",
+		"internal/bounded", "internal/costrule", "internal/dialguard", "internal/duration", "internal/hook",
 		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/redact", "internal/testkit",
 		"internal/stopnotice", "internal/tagname", "internal/version", "pkg/limit",
 	}},

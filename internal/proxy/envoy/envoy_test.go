@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/envoy"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -199,7 +200,7 @@ func TestRealEnvoy(t *testing.T) {
 	}
 	require.EqualValues(t, 2000, used("acme"), "refused requests cost nothing")
 	// Once nothing is owed, others go on, and a route without hits draws one token for each request.
-	throttle.Repay(throttle.ForTags(th, "acme"), 2000)
+	hook.Repay(throttle.ForTags(th, "acme"), 2000)
 	before := used("beta")
 	require.Eventually(t, func() bool { res, _ := call("/plain", "beta", "1"); return res.StatusCode == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, before+1, used("beta"))

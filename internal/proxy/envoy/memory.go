@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -139,6 +140,6 @@ func (s *service) refund(c *call) {
 		return
 	}
 	if n := s.drawn.take(c.backTags, c.back, time.Now()); n > 0 {
-		throttle.Repay(l, n)
+		hook.Repay(l, n)
 	}
 }

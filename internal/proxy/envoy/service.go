@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -123,7 +124,7 @@ func atHandAtMost(l throttle.Limiter, n int) int {
 	if !ok || st.Lease.Share <= 0 {
 		return maxHits
 	}
-	return max(1, int(float64(st.Limit.Burst)*float64(st.Lease.Share)/float64(throttle.WholeShare)))
+	return max(1, int(float64(st.Limit.Burst)*float64(st.Lease.Share)/float64(limit.WholeShare)))
 }
 
 // response returns the answer to a request. denied is the reason for a refusal, nil if it was not refused. An OK answer names no limit: the

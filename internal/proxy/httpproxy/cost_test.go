@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -206,7 +207,7 @@ func TestARequestThatCostsNothingIsHeldLikeOthers(t *testing.T) {
 	require.NoError(t, err)
 	requests, err := throttle.New(throttle.Limit{Max: 1, Per: time.Hour, Burst: 1})
 	require.NoError(t, err)
-	throttle.Repay(requests, 2)
+	hook.Repay(requests, 2)
 	p := start(t, Config{Upstream: u.URL, Limiter: throttle.All(th, throttle.PerCall(requests)), Cost: "bytes/1", MaxWait: 200 * time.Millisecond})
 	get := func(want int) string {
 		res, body := send(t, http.MethodGet, p.url, "")

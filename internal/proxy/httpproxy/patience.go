@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -19,7 +20,7 @@ func withPatience(l throttle.Limiter, wait time.Duration) throttle.Limiter {
 	if throttle.Unlimited(l) {
 		return l
 	}
-	if t, ok := l.(throttle.Tagger); ok && throttle.TellsTags(l) {
+	if t, ok := l.(throttle.Tagger); ok && hook.TellsTags(l) {
 		return &patientTagger{patient{l, wait}, t}
 	}
 	return &patient{l, wait}

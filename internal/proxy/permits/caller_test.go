@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -67,7 +68,7 @@ func TestALateSettlementIsCharged(t *testing.T) {
 	}
 	for _, tokens := range []whole{0, 1} {
 		r := &acquireRequest{Tokens: &tokens}
-		throttle.Repay(th, 5) // there is a token
+		hook.Repay(th, 5) // there is a token
 		g, err := d.acquire(t.Context(), r)
 		require.NoError(t, err)
 		d.locked(func(b *book) int { b.entries[g.id].until = time.Now(); return b.sweep(time.Now()) })
@@ -78,7 +79,7 @@ func TestALateSettlementIsCharged(t *testing.T) {
 			require.Equal(t, expired, settle(g.id, 3))
 			require.InDelta(t, before-3+float64(tokens), th.Status().Tokens, 0.01)
 		}
-		throttle.Repay(th, 10)
+		hook.Repay(th, 10)
 	}
 }
 

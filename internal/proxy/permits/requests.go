@@ -183,7 +183,7 @@ func isPermit(id string) error {
 }
 
 // outcomes maps the words for a service's response to outcomes.
-var outcomes = map[string]throttle.Outcome{"accepted": throttle.Accepted, "refused": throttle.Refused, "overloaded": throttle.Overloaded}
+var outcomes = map[string]throttle.Outcome{"accepted": throttle.OutcomeAccepted, "refused": throttle.OutcomeRefused, "overloaded": throttle.OutcomeOverloaded}
 
 func isOutcome(word string, optional bool) error {
 	if _, ok := outcomes[word]; ok || optional && word == "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -76,7 +77,7 @@ func slotsOf(f *throttle.InFlight) (health.Limit, why.Own) {
 }
 
 func addLease(l *health.Limit, own *why.Own) {
-	l.Share, l.Degraded, l.Ready = float64(own.Lease.Share)/float64(throttle.WholeShare), own.Lease.Degraded, own.Ready()
+	l.Share, l.Degraded, l.Ready = float64(own.Lease.Share)/float64(limit.WholeShare), own.Lease.Degraded, own.Ready()
 }
 
 func addPause(l *health.Limit, p *throttle.Paused) {

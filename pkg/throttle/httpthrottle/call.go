@@ -161,7 +161,7 @@ func (c *call) answered(g *guard, res *http.Response, sent *http.Request) outcom
 		}
 	}
 	if a.Status < http.StatusInternalServerError {
-		g.permit.Report(throttle.Accepted)
+		g.permit.Report(throttle.OutcomeAccepted)
 		c.feedback.Accepted(c.ctx, Acceptance{Status: a.Status, Sent: g.sent, At: a.At, Tag: c.name, Cost: c.cost})
 	}
 	o := outcome{res: res, open: true}

@@ -39,7 +39,7 @@
 // cannot be known, the request counts as sent.
 //
 // Waits of step 1, and waits for the next attempt after a refusal, show at the limiter as its own do, with throttle.ReasonPause. They show
-// in WaitStats and Status, for its observers, in metrics and traces; see throttle.ExternalWait. Throttled does not include them, for the
+// in WaitStats and Status, for its observers, in metrics and traces. Throttled does not include them, for the
 // limiter itself has tokens.
 //
 // # Refusals

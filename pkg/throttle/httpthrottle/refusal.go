@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -58,9 +59,9 @@ type Refusal struct {
 func (r Refusal) outcome() (o throttle.Outcome, ok bool) {
 	switch r.Class {
 	case Wait:
-		return throttle.Refused, true
+		return throttle.OutcomeRefused, true
 	case Overload:
-		return throttle.Overloaded, true
+		return throttle.OutcomeOverloaded, true
 	case Stop:
 	}
 	return 0, false
@@ -137,7 +138,7 @@ func (c *call) refusalError(r Refusal) error {
 	if r.Class == Stop {
 		return fmt.Errorf("httpthrottle: %w", cause)
 	}
-	return throttle.Refuse(c.source(), throttle.Error{
+	return hook.Refuse(c.source(), throttle.Error{
 		Reason: ReasonRefused, Tag: r.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Cause: cause,
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -17,7 +18,7 @@ import (
 // answer, or the request's context ends. Errors of l are *throttle.Error or the cause of the context. When a pause lasts longer than the
 // context or WithMaxWait allows, the error is a *throttle.Error with throttle.ReasonPause. Other errors are those of RefusalsAsErrors, of
 // base, and of the request's body or GetBody. Every *throttle.Error names the limit of l. A context.DeadlineExceeded of base, too, becomes
-// one when the call spent more than 80 % of its time waiting; see throttle.Blame. That includes waits for tokens, in a pause, and for the
+// one when the call spent more than 80 % of its time waiting; see internal/hook. That includes waits for tokens, in a pause, and for the
 // next attempt after a refusal. http.Client wraps all errors in a *url.Error. No error made here holds the request's URL or any of its
 // headers; the *url.Error does hold the URL, so a key belongs in a header.
 //
@@ -40,7 +41,7 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 		t.limiter = l
 	}
 	if t.feedback == nil {
-		adaptive := throttle.Adaptive(l)
+		adaptive := hook.Adaptive(l)
 		t.feedback = &Pause{ToldOnly: adaptive, Max: t.maxPause}
 		t.tells = true
 		if adaptive {
@@ -81,7 +82,7 @@ func (t *transport) listenerOf(tag string) listener {
 	l := t.limiter
 	if tag != "" {
 		tagger, ok := l.(throttle.Tagger)
-		if !ok || !throttle.TellsTags(l) {
+		if !ok || !hook.TellsTags(l) {
 			return nil
 		}
 		l = tagger.ForTag(tag)
@@ -98,7 +99,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	defer c.body.close() // unless an attempt has it
 	res, err := c.run()
-	return res, throttle.Blame(c.ctx, err)
+	return res, hook.Blame(c.ctx, err)
 }
 
 // CloseIdleConnections lets http.Client.CloseIdleConnections reach the base transport.

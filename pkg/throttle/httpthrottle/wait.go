@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -12,12 +13,12 @@ import (
 // context may have.
 var errElapsed = fmt.Errorf("httpthrottle: no time is left for another attempt (WithMaxElapsed): %w", context.DeadlineExceeded)
 
-// tracked is throttle.Track for a call that can miss a deadline; others do without its cost.
+// tracked is hook.Track for a call that can miss a deadline; others do without its cost.
 func tracked(ctx context.Context) context.Context {
 	if _, ok := ctx.Deadline(); !ok {
 		return ctx
 	}
-	return throttle.Track(ctx)
+	return hook.Track(ctx)
 }
 
 // admit waits for the end of a pause and for the tokens of one attempt, which is the first or comes again.
@@ -77,7 +78,7 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 	for {
 		if judged := c.judging.of(c.name); judged != nil {
 			if over == nil {
-				over = throttle.ExternalWait(ctx, c.source(), c.name, c.cost)
+				over = hook.ExternalWait(ctx, c.source(), c.name, c.cost)
 			}
 			if err := await(ctx, judged); err != nil {
 				return err
@@ -90,10 +91,10 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 		}
 		wait, fits := late(d, spread(d), left(ctx))
 		if d > c.maxWait || !fits {
-			return throttle.Refuse(c.source(), throttle.Error{Reason: throttle.ReasonPause, Tag: c.name, Cost: c.cost, RetryAfter: d})
+			return hook.Refuse(c.source(), throttle.Error{Reason: throttle.ReasonPause, Tag: c.name, Cost: c.cost, RetryAfter: d})
 		}
 		if over == nil {
-			over = throttle.ExternalWait(ctx, c.source(), c.name, c.cost)
+			over = hook.ExternalWait(ctx, c.source(), c.name, c.cost)
 		}
 		if err := sleep(ctx, wait); err != nil {
 			return err
@@ -106,7 +107,7 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 func (c *call) rest(o outcome) error {
 	over := func(error) {}
 	if o.refused {
-		over = throttle.ExternalWait(c.ctx, c.source(), c.name, c.cost)
+		over = hook.ExternalWait(c.ctx, c.source(), c.name, c.cost)
 	}
 	err := sleep(c.ctx, o.wait)
 	over(err)

@@ -1,0 +1,57 @@
+// Package hook holds functions of package throttle that only packages of this module call: wrappers, proxies and httpthrottle. They are not
+// part of the public page. Package throttle sets them when it is initialised; each limiter is a throttle.Limiter. All may be called from
+// any goroutine, and none blocks.
+package hook
+
+import "context"
+
+var (
+	// Adaptive reports whether a limiter follows the called service, so that calls are worth reporting to it (Permit.Report). That holds for
+	// a *Throttle with an adaptive limit, a type that embeds one, an All with one, and another Limiter whose method `Adapts() bool` says so.
+	// It also holds for a Limiter that shows one of these by a method `Unwrap() Limiter`.
+	Adaptive func(limiter any) bool
+
+	// TellsTags reports whether a limiter draws differently for tags: it is a Tagger, and not a Throttle without quotas.
+	TellsTags func(limiter any) bool
+
+	// Repay gives back n tokens that were drawn or charged but not used. They pay debt, and the rest goes into the bucket, up to its capacity.
+	// A hard limit, or one whose tokens are issued, only pays debt. How much a pool's quota gets back depends on its pool. The caller must
+	// know that n were drawn. Limiters of other packages are looked through as by throttle.Charge; those without an inner one are left out.
+	Repay func(limiter any, n int)
+
+	// Track returns a context for one call. It records from now on how much of the call's time is spent waiting for tokens: the waits in any
+	// Acquire with this context or with one made from it, and those reported to ExternalWait. The record has two uses:
+	//
+	//   - An Acquire that the deadline ends fails with an error that is ErrThrottled, and context.DeadlineExceeded too, only when more than
+	//     80 % of the time since Track was spent waiting. Otherwise it fails with the plain cause of the context, for something else used
+	//     up the time. Without Track the Acquire counts as the whole call.
+	//   - Blame says the same of a call that failed for its deadline after it had its tokens.
+	//
+	// A context that is already tracked is returned as it is. Waits at the same time count once.
+	Track func(ctx context.Context) context.Context
+
+	// Blame returns the error of a call that had a context of Track. It replaces err if the deadline of ctx has passed, err is
+	// context.DeadlineExceeded, and more than 80 % of the time since Track was spent waiting for tokens. The new error is a *throttle.Error
+	// that names the last wait, is ErrThrottled, and has err as its cause; its RetryAfter is 0, for that wait is over. Otherwise it is err
+	// itself, also when err is nil or a *throttle.Error already, or when ctx has no Track.
+	Blame func(ctx context.Context, err error) error
+
+	// WithFallback says that callers with this context have an alternative to a draw that a spent budget refuses. If Budget.Then is fallback,
+	// such a draw fails at once, with Error.Fallback. Other draws wait for the end of the budget's window, if their deadlines allow it.
+	WithFallback func(ctx context.Context) context.Context
+
+	// ExternalWait says that a caller holds a call back before it draws n tokens for a tag. Package httpthrottle does so while the called
+	// service asks to be left alone. The wait shows as one for the limiter, with ReasonPause: in its observers, WaitStats, Status, Track and
+	// metrics. It asks for no token, so it is no demand.
+	//
+	// Call over once, when the wait ends, with the error of the call; nil if it goes on. An All shows the wait at its oldest limiter where n
+	// tokens cost something. A Limiter with a method `Unwrap() Limiter` shows it at the inner one. For other limiters of other packages, and
+	// for Unlimited ones, only Track knows of it.
+	ExternalWait func(ctx context.Context, limiter any, tag string, n int) (over func(err error))
+
+	// Refuse returns e, a throttle.Error, as an error of the limiter, for a call that its caller refuses instead of drawing e.Cost tokens;
+	// the result is a *throttle.Error. It fills in the name of the limit, its tag unless e has one, and the cost of e.Cost tokens there. It
+	// finds the limiter as ExternalWait does; where only Track knows of waits, e stays unchanged. WaitStats counts the refusal if e.Reason
+	// is one of throttle.Reasons.
+	Refuse func(limiter, e any) error
+)

@@ -1,0 +1,22 @@
+package throttle
+
+import (
+	"context"
+
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
+)
+
+func init() { //nolint:gochecknoinits // the way of internal/hook into this package
+	hook.Adaptive = func(l any) bool { return adapts(limiterIn(l)) }
+	hook.Repay = func(l any, n int) { repay(limiterIn(l), n) }
+	hook.Track, hook.Blame, hook.WithFallback = trackIn, blame, withFallback
+	hook.ExternalWait = func(ctx context.Context, l any, tag string, n int) func(error) {
+		return externalWait(ctx, limiterIn(l), tag, n)
+	}
+	hook.Refuse = func(l, e any) error { return refuse(limiterIn(l), e.(Error)) } //nolint:forcetypeassert // as documented
+}
+
+func limiterIn(l any) Limiter {
+	in, _ := l.(Limiter) // nil stays nil
+	return in
+}
