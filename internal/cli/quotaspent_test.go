@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
@@ -26,7 +27,7 @@ func spend(t *testing.T, store driver.Store, draws ...driver.Draw) {
 // spent is a draw of a tag that has spent so much in a window. What was seen counts also in a store that has just begun.
 func spent(key uint64, tokens int64, start time.Time, window time.Duration) driver.Draw {
 	return driver.Draw{Key: key, Budgets: []driver.BudgetDraw{
-		{Amount: driver.MaxAmount, Start: start.UnixMicro(), End: start.Add(window).UnixMicro(), Seen: tokens},
+		{Amount: wire.MaxAmount, Start: start.UnixMicro(), End: start.Add(window).UnixMicro(), Seen: tokens},
 	}}
 }
 

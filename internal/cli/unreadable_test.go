@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,7 +24,7 @@ var damaged = map[string][]byte{
 	"later version": []byte(`{"version":99,"colour":"red"}`),
 	"truncated":     []byte(`{"pauses":[{"tag":"a","reas`),
 	"one byte":      []byte("{"),
-	"huge":          bytes.Repeat([]byte("x"), driver.MaxDocumentBytes),
+	"huge":          bytes.Repeat([]byte("x"), wire.MaxDocumentBytes),
 }
 
 // moreFlags are what commands need beside their names.

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -87,7 +88,7 @@ type quotaSetting = Field[*quotaReading]
 // quotasFields are the keys of quotas. Nothing (null) is an empty value of a key.
 var quotasFields = []quotaSetting{
 	quotaBlock("tags", Schema{"type": []any{"object", "null"}, "additionalProperties": MappingForm(quotaFields)}, readTags),
-	quotaBlock("match", listForm(limit.MaxPatterns, patternFields), func(r *quotaReading, n *yaml.Node) []BlockFault {
+	quotaBlock("match", listForm(bounds.MaxPatterns, patternFields), func(r *quotaReading, n *yaml.Node) []BlockFault {
 		return quotaList(n, "match", mostPatterns, patternFields, func(of quotaReading) { r.quotas.Match = append(r.quotas.Match, of.one) })
 	}),
 	quotaBlock("other", MappingForm(quotaFields), func(r *quotaReading, n *yaml.Node) []BlockFault {
@@ -125,17 +126,17 @@ func readTags(r *quotaReading, n *yaml.Node) (faults []BlockFault) {
 
 // quotaFields are the keys of a quota.
 var quotaFields = []quotaSetting{
-	quotaNumber("reserved", limit.MaxTokens, func(r *quotaReading) *int { return &r.one.Reserved }),
+	quotaNumber("reserved", bounds.MaxTokens, func(r *quotaReading) *int { return &r.one.Reserved }),
 	{
 		Key: "total", Allowed: "a whole number, or none", Value: Custom(setTotal),
-		Form: anyForm(Schema{"const": "none"}, wholeForm(limit.MaxTokens)),
+		Form: anyForm(Schema{"const": "none"}, wholeForm(bounds.MaxTokens)),
 	},
-	quotaNumber("burst", limit.MaxTokens, func(r *quotaReading) *int { return &r.one.Burst }),
+	quotaNumber("burst", bounds.MaxTokens, func(r *quotaReading) *int { return &r.one.Burst }),
 	{
 		Key: "per", Allowed: "a duration such as 1m", Value: Duration(func(r *quotaReading) *time.Duration { return &r.one.Per }),
-		Form: DurationForm(limit.MinPer, limit.MaxPer),
+		Form: DurationForm(bounds.MinPer, bounds.MaxPer),
 	},
-	quotaNumber("weight", limit.MaxWeight, func(r *quotaReading) *int { return &r.one.Weight }),
+	quotaNumber("weight", bounds.MaxWeight, func(r *quotaReading) *int { return &r.one.Weight }),
 	quotaText("class", enumForm(limit.ClassInteractive, limit.ClassBatch), func(r *quotaReading) *string { return (*string)(&r.one.Class) }),
 	quotaBlock("budgets", listForm(mostBudgets, budgetFields), func(r *quotaReading, n *yaml.Node) []BlockFault {
 		return quotaList(n, "budgets", mostBudgets, budgetFields, func(of quotaReading) { r.one.Budgets = append(r.one.Budgets, of.budget) })
@@ -150,7 +151,7 @@ var patternFields = append(slices.Clone(quotaFields),
 var budgetFields = []quotaSetting{
 	{
 		Key: "amount", Allowed: "a whole number such as 5000000 or 5e6", Value: Custom(setAmount),
-		Form: anyForm(Schema{"type": "number", "minimum": 1, "maximum": limit.MaxAmount},
+		Form: anyForm(Schema{"type": "number", "minimum": 1, "maximum": bounds.MaxAmount},
 			patternForm(`^[1-9][0-9]{0,18}(\.[0-9]{1,18})?([eE]\+?[0-9]{1,2})?$`)),
 	},
 	quotaText("per", enumForm(limit.PeriodHour, limit.PeriodDay, limit.PeriodMonth), func(r *quotaReading) *string { return (*string)(&r.budget.Per) }),

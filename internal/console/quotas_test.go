@@ -16,6 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -162,7 +163,7 @@ func TestSpentOfBudgets(t *testing.T) {
 	now := time.Now()
 	draw := func(key uint64, tokens int64, start, end time.Time) driver.Draw {
 		return driver.Draw{Key: key, Budgets: []driver.BudgetDraw{
-			{Amount: driver.MaxAmount, Start: start.UnixMicro(), End: end.UnixMicro(), Seen: tokens},
+			{Amount: wire.MaxAmount, Start: start.UnixMicro(), End: end.UnixMicro(), Seen: tokens},
 		}}
 	}
 	month, end := tenants.Tags["acme"].Budgets[1].Window(now)
@@ -348,7 +349,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	m := join(t, store, "p", "a", ofHundred, driver.Whole)
 	month, end := tenants.Tags["acme"].Budgets[1].Window(time.Now())
 	m.req.Draws = []driver.Draw{{Key: tagname.Key("acme"), Budgets: []driver.BudgetDraw{
-		{Amount: driver.MaxAmount, Start: month.UnixMicro(), End: end.UnixMicro(), Seen: 1250},
+		{Amount: wire.MaxAmount, Start: month.UnixMicro(), End: end.UnixMicro(), Seen: 1250},
 	}}}
 	m.withTags(t, configured, map[string]int64{"acme": 25, "beta": 10, evil: 1, "free/x": 3})
 	join(t, store, "bare", "a", ofHundred, driver.Whole)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // The scenarios of GlobalTagThrottling are those of FoundationDB's tests of that name, with its numbers: servers take
@@ -159,7 +159,7 @@ var grvProxyTagThrottler = []scenario{
 		name: "Cleanup1", says: "1,100 tags one after the other, each with a total: one or two in the plan, at most 2,048 tills",
 		limit: 1000, tags: slices.Repeat([]fairtags.Terms{quota(0, 100)}, 1100), clients: []client{{0, 0, 1, 6}},
 		stages: []stage{{lasts: 1100, during: func(w *world) { w.clients[0].tag = w.looks }, always: func(w *world) error {
-			if tills := len(w.record.Tills); tills > driver.MaxTills {
+			if tills := len(w.record.Tills); tills > wire.MaxTills {
 				return fmt.Errorf("%d tills", tills)
 			}
 			if w.looks > 1 && tracked(1)(w) != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -47,7 +48,7 @@ func (c *Cache) Put(d driver.Document) { c.put(Held{Document: d}) }
 
 func (c *Cache) put(h Held) {
 	i, ok := slices.BinarySearchFunc(c.held, h.Name, func(h Held, name string) int { return cmp.Compare(h.Name, name) })
-	if !ok && len(c.held) == driver.MaxDocuments {
+	if !ok && len(c.held) == wire.MaxDocuments {
 		return // the pool has at most as many, unless the store went back to others
 	}
 	c.held = slices.Clone(c.held) // a copy of the cache keeps its own
@@ -115,7 +116,7 @@ func Report(list []driver.DocumentReport, d driver.DocumentReport) []driver.Docu
 	switch {
 	case i >= 0:
 		list[i] = d
-	case len(list) < driver.MaxDocuments:
+	case len(list) < wire.MaxDocuments:
 		list = append(list, d)
 	}
 	return list

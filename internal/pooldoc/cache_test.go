@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -42,10 +43,10 @@ func TestCache(t *testing.T) {
 	require.Equal(t, "limit5", string(c.Find("limit").Body))
 
 	// More than a pool can have are not kept.
-	for i := range driver.MaxDocuments + 3 {
+	for i := range wire.MaxDocuments + 3 {
 		c.Take(nil, []driver.Document{doc(fmt.Sprint("more", i), 1)})
 	}
-	require.Len(t, c.Reports(), driver.MaxDocuments)
+	require.Len(t, c.Reports(), wire.MaxDocuments)
 	req := driver.Request{
 		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: driver.DefaultLease, Documents: c.Reports(),
 	}
@@ -67,11 +68,11 @@ func TestCacheIsAValue(t *testing.T) {
 // A full list takes no other document, but a newer form of one that is in it.
 func TestReport(t *testing.T) {
 	var list []driver.DocumentReport
-	for i := range driver.MaxDocuments {
+	for i := range wire.MaxDocuments {
 		list = Report(list, driver.DocumentReport{Name: fmt.Sprint("d", i)})
 	}
 	list = Report(list, driver.DocumentReport{Name: "more"})
 	list = Report(list, driver.DocumentReport{Name: "d3", Version: 7})
-	require.Len(t, list, driver.MaxDocuments)
+	require.Len(t, list, wire.MaxDocuments)
 	require.Equal(t, driver.Version(7), list[3].Version)
 }

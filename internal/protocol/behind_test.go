@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -91,11 +92,11 @@ func TestRepeatTellsAStoreThatIsBehind(t *testing.T) {
 	p := steady(t, 5)
 	now := 5 * time.Second
 	var req driver.Request
-	for range driver.MaxUnanswered + 3 {
+	for range wire.MaxUnanswered + 3 {
 		req = p.Request(now, 7, Observation{Demand: driver.Whole})
 		p.Failed(now, req.Seq)
 	}
-	require.Equal(t, uint64(5+driver.MaxUnanswered), req.Seq)
+	require.Equal(t, uint64(5+wire.MaxUnanswered), req.Seq)
 	require.NoError(t, p.Take(now, driver.Answer{Status: driver.Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: driver.Ticket{Seq: 3, Nonce: 300}}, "2"))
 	again := p.Request(now, 8, Observation{Demand: driver.Whole})
 	req.Recalled = driver.Ticket{Seq: 3, Nonce: 300}

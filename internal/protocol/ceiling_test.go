@@ -14,6 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -38,7 +39,7 @@ func TestNote(t *testing.T) {
 	require.Equal(t, n, NoteIn(n.String()))
 	largest := note{
 		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
-		Paused: driver.MaxVersion, retryAt: driver.MaxMicros,
+		Paused: wire.MaxVersion, retryAt: wire.MaxMicros,
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.Equal(t, largest, NoteIn(largest.String()), "it all has room")
@@ -51,7 +52,7 @@ func TestNote(t *testing.T) {
 	less.settings = ""
 	require.Equal(t, less, NoteIn(full.String()), "what draws need only gives way to a time that the service told")
 	full.reports, full.served = false, backoff.Report{}
-	full.retryAt = driver.MaxMicros
+	full.retryAt = wire.MaxMicros
 	require.Equal(t, full, NoteIn(full.String()), "without an adaptive limit it all has room")
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
@@ -128,7 +129,7 @@ func FuzzParseOverride(f *testing.F) {
 		again, err := parseOverride(bodyOf(t, o))
 		require.NoError(t, err)
 		require.Equal(t, o, again)
-		require.LessOrEqual(t, len(bodyOf(t, o)), driver.MaxDocumentBytes)
+		require.LessOrEqual(t, len(bodyOf(t, o)), wire.MaxDocumentBytes)
 	})
 }
 
@@ -499,7 +500,7 @@ func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10}).CeilingConfig()})
 	p.ask(t, r, 0, Observation{})
-	for i := range driver.MaxDocuments {
+	for i := range wire.MaxDocuments {
 		_, _, err := r.Save(&driver.DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, driver.At{})
 		require.NoError(t, err)
 	}

@@ -38,7 +38,7 @@ type sequence struct {
 	seq        uint64
 	last       driver.Ticket // of the answer taken last
 	lastTime   int64
-	unanswered []driver.Ticket // sent since, the newest request included, at most MaxUnanswered
+	unanswered []driver.Ticket // sent since, the newest request included, at most wire.MaxUnanswered
 	recalled   driver.Ticket   // named by the store when it was behind
 	history    history
 	revision   uint64

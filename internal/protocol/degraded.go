@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // StoreLoss is consensus.StoreLoss.
@@ -16,12 +16,12 @@ const (
 )
 
 // degradeFor is the longest time that a share is used without the store.
-const degradeFor = driver.MaxOutlasts * 4 / 5
+const degradeFor = wire.MaxOutlasts * 4 / 5
 
 // outlasts is Request.Outlasts.
 func (c *core) outlasts() time.Duration {
 	if c.Cfg.OnStoreLoss == Degrade {
-		return driver.MaxOutlasts
+		return wire.MaxOutlasts
 	}
 	return 0
 }

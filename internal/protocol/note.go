@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -68,7 +69,7 @@ type noteText []byte
 
 // add appends a word if it has a value, and there is room for it.
 func (t *noteText) add(name, value string) {
-	if value != "" && len(*t)+len(name)+len(value)+2 <= driver.MaxNoteBytes {
+	if value != "" && len(*t)+len(name)+len(value)+2 <= wire.MaxNoteBytes {
 		*t = append(append(append(append(*t, ' '), name...), ':'), value...)
 	}
 }
@@ -76,7 +77,7 @@ func (t *noteText) add(name, value string) {
 // String returns the text of a note. What other processors need comes first. The limit, r, t and p always have room. So has g, unless both r and
 // t are there: while the service wants no calls, a large draw may wait longer. The other words have it if there is some left.
 func (n note) String() string {
-	t := append(make(noteText, 0, driver.MaxNoteBytes), noteForm...)
+	t := append(make(noteText, 0, wire.MaxNoteBytes), noteForm...)
 	if n.limit.Max > 0 {
 		hard := int64(0)
 		if n.hard {
@@ -117,7 +118,7 @@ func NoteIn(text string) (n note) {
 			n.reports = true
 			undot(value, 36, maxNoteCuts, &s.Generation, &s.Accepted, &s.Refused, &s.Overloaded)
 		case "t":
-			undot(value, 36, driver.MaxMicros, &n.retryAt)
+			undot(value, 36, wire.MaxMicros, &n.retryAt)
 		case "g":
 			var least, most int64
 			undot(value, 36, int64(driver.Whole), &least, &most)

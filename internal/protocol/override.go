@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/duration"
@@ -72,10 +73,10 @@ func (o Override) lasting(now time.Time) (Override, error) {
 // timeLeft returns how long something lasts that ends at until. The error is a *RequestError.
 func timeLeft(of string, until, now time.Time) (time.Duration, error) {
 	left := until.Sub(now)
-	if left <= 0 || left > limit.MaxPause {
+	if left <= 0 || left > bounds.MaxPause {
 		return 0, &driver.RequestError{
 			Field: "Until " + of, Value: "in " + duration.Short(left),
-			Allowed: "the zero Time (until it is cleared), or within " + duration.Short(limit.MaxPause) + " from now",
+			Allowed: "the zero Time (until it is cleared), or within " + duration.Short(bounds.MaxPause) + " from now",
 		}
 	}
 	return max(left.Truncate(time.Microsecond), time.Microsecond), nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -56,7 +57,7 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 		p.Failed(now, newest.Seq)
 		require.Len(t, newest.Unanswered, int(newest.Seq-newest.LastSeq-1), "all are named")
 	}
-	require.Len(t, newest.Unanswered, driver.MaxUnanswered-1)
+	require.Len(t, newest.Unanswered, wire.MaxUnanswered-1)
 	require.Equal(t, newest, p.Request(now+1, 7, Observation{}), "once more, whatever is in use by now")
 	require.Equal(t, driver.Share(490_000_000), p.Held(now), "degraded")
 

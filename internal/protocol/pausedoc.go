@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -100,10 +102,10 @@ func (n *pauseList) body() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(n.entries) > limit.MaxPausedTags || len(body) > driver.MaxDocumentBytes {
+	if len(n.entries) > bounds.MaxPausedTags || len(body) > wire.MaxDocumentBytes {
 		return nil, &limit.PauseError{
 			Field: "number", Value: fmt.Sprint(len(n.entries)),
-			Allowed: fmt.Sprint("at most ", limit.MaxPausedTags, " tags at a time, in ", driver.MaxDocumentBytes, " bytes with their reasons"),
+			Allowed: fmt.Sprint("at most ", bounds.MaxPausedTags, " tags at a time, in ", wire.MaxDocumentBytes, " bytes with their reasons"),
 		}
 	}
 	return body, nil
@@ -112,15 +114,15 @@ func (n *pauseList) body() ([]byte, error) {
 // parsePauseList reads a document's body. An unknown field is an error: it may be a pause of
 // a kind that this release does not know.
 func parsePauseList(body []byte) (n pauseList, err error) {
-	if len(body) > driver.MaxDocumentBytes {
-		return n, fmt.Errorf("the size of the document %s is %d, allowed: at most %d", pauseDocument, len(body), driver.MaxDocumentBytes)
+	if len(body) > wire.MaxDocumentBytes {
+		return n, fmt.Errorf("the size of the document %s is %d, allowed: at most %d", pauseDocument, len(body), wire.MaxDocumentBytes)
 	}
 	var j pauseListJSON
 	if err := decodeStrictly(body, &j); err != nil {
 		return n, fmt.Errorf("consensus: the document %q holds no pauses: %.200s", pauseDocument, err.Error())
 	}
-	if j.Pauses == nil || len(j.Pauses) > limit.MaxPausedTags || j.Resumed > driver.MaxVersion {
-		return n, fmt.Errorf(`consensus: the document %q holds no pauses, allowed: {"pauses":[...]} with at most %d`, pauseDocument, limit.MaxPausedTags)
+	if j.Pauses == nil || len(j.Pauses) > bounds.MaxPausedTags || j.Resumed > wire.MaxVersion {
+		return n, fmt.Errorf(`consensus: the document %q holds no pauses, allowed: {"pauses":[...]} with at most %d`, pauseDocument, bounds.MaxPausedTags)
 	}
 	n.resumed = driver.Version(j.Resumed)
 	for _, o := range j.Pauses {
@@ -154,7 +156,7 @@ func (e *entry) end() endJSON {
 
 // read returns the entry without its tag, of the document with that name.
 func (j *endJSON) read(document string) (e entry, err error) {
-	if j.At < 0 || j.At > driver.MaxMicros || j.Left < 0 || j.Left > limit.MaxPause.Microseconds() {
+	if j.At < 0 || j.At > wire.MaxMicros || j.Left < 0 || j.Left > bounds.MaxPause.Microseconds() {
 		return e, fmt.Errorf("consensus: the document %q has a time out of bounds", document)
 	}
 	left := time.Duration(j.Left) * time.Microsecond
@@ -192,7 +194,7 @@ func (n *pauseList) with(e entry, spare int) (next pauseList, ok bool) {
 	tags := next
 	tags.drop("")
 	text, err := tags.text()
-	ok = err == nil && (had || len(tags.entries) <= limit.MaxPausedTags-spare) && len(text) <= driver.MaxDocumentBytes-spare*placeBytes
+	ok = err == nil && (had || len(tags.entries) <= bounds.MaxPausedTags-spare) && len(text) <= wire.MaxDocumentBytes-spare*placeBytes
 	return next, ok
 }
 

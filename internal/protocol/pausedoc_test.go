@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func TestNotice(t *testing.T) {
@@ -31,9 +31,9 @@ func TestNotice(t *testing.T) {
 	for _, body := range []string{
 		"", "x", "[]", "{}", `{"pauses":null}`, `{"pauses":[]}x`, `{"pauses":[],"more":1}`, `{"pauses":[{"more":1}]}`,
 		`{"pauses":[{},{}]}`, `{"pauses":[{"tag":"a"},{"tag":"a"}]}`, `{"pauses":[{"left_us":-1}]}`, `{"pauses":[{"at_us":-1}]}`,
-		fmt.Sprintf(`{"pauses":[{"left_us":%d}]}`, limit.MaxPause.Microseconds()+1), `{"pauses":[{"until":"yesterday"}]}`,
+		fmt.Sprintf(`{"pauses":[{"left_us":%d}]}`, bounds.MaxPause.Microseconds()+1), `{"pauses":[{"until":"yesterday"}]}`,
 		`{"pauses":[{"tag":"` + strings.Repeat("x", 65) + `"}]}`, `{"pauses":[{"reason":"a\nb"}]}`, `{"pauses":[],"resumed":9223372036854775808}`,
-		`{"pauses":[` + strings.Repeat(`{},`, limit.MaxPausedTags) + `{}]}`, strings.Repeat(" ", driver.MaxDocumentBytes+1),
+		`{"pauses":[` + strings.Repeat(`{},`, bounds.MaxPausedTags) + `{}]}`, strings.Repeat(" ", wire.MaxDocumentBytes+1),
 	} {
 		_, err := parsePauseList([]byte(body))
 		require.Error(t, err, "%.60s", body)
@@ -53,26 +53,26 @@ func TestNullChangesNoQuota(t *testing.T) {
 // The longest texts for as many tags as there may be do not fit; that is an error, and no more.
 func TestNoticeIsBounded(t *testing.T) {
 	var n pauseList
-	for i := range limit.MaxPausedTags {
+	for i := range bounds.MaxPausedTags {
 		n.entries = append(n.entries, entry{
-			tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(),
+			tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: wire.MaxMicros, left: bounds.MaxPause, until: time.Now(),
 		})
 	}
 	body, err := n.body()
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(body), driver.MaxDocumentBytes)
+	require.LessOrEqual(t, len(body), wire.MaxDocumentBytes)
 	for i := range n.entries {
 		n.entries[i].reason = strings.Repeat(`"`, 128)
 	}
 	_, err = n.body()
 	require.ErrorContains(t, err, "at most 16 tags")
-	n.entries = append(n.entries[:0:0], make([]entry, limit.MaxPausedTags+1)...)
+	n.entries = append(n.entries[:0:0], make([]entry, bounds.MaxPausedTags+1)...)
 	_, err = n.body()
 	require.ErrorContains(t, err, "number of the pause is 17")
 	news := Notification{From: "x", Version: 1, Pauses: &pauseList{}}
 	text, err := news.Encode()
 	require.NoError(t, err)
-	require.Less(t, len(text)+driver.MaxDocumentBytes, driver.MaxNewsBytes)
+	require.Less(t, len(text)+wire.MaxDocumentBytes, wire.MaxNewsBytes)
 }
 
 // Pauses of tags leave room for others: those of pods for operators, and all of them for the pause of the whole pool.
@@ -83,7 +83,7 @@ func TestRoomForPauses(t *testing.T) {
 			fill := func(by string, spare int) (added int) {
 				for {
 					next, ok := n.with(entry{
-						tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(),
+						tag: by + strings.Repeat("t", 50) + fmt.Sprint(added), at: wire.MaxMicros, left: bounds.MaxPause, until: time.Now(),
 						reason: reason, by: by,
 					}, spare)
 					if !ok {
@@ -95,7 +95,7 @@ func TestRoomForPauses(t *testing.T) {
 			require.Positive(t, fill("pod", placesOfOperators))
 			require.Positive(t, fill("ann", placesOfPool))
 			tags := len(n.entries)
-			pool := entry{at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(), reason: strings.Repeat(`"`, 128), by: strings.Repeat(`"`, 64)}
+			pool := entry{at: wire.MaxMicros, left: bounds.MaxPause, until: time.Now(), reason: strings.Repeat(`"`, 128), by: strings.Repeat(`"`, 64)}
 			next, ok := n.with(pool, 0)
 			require.True(t, ok)
 			require.Len(t, next.entries, tags+1, "nothing gave way")
@@ -107,12 +107,12 @@ func TestRoomForPauses(t *testing.T) {
 	}
 	// Earlier releases also gave the last place to a tag.
 	var n pauseList
-	for i := range limit.MaxPausedTags {
+	for i := range bounds.MaxPausedTags {
 		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), at: 1, left: time.Duration(100-i) * time.Second})
 	}
 	next, ok := n.with(entry{}, 0)
 	require.True(t, ok)
-	require.Len(t, next.entries, limit.MaxPausedTags)
+	require.Len(t, next.entries, bounds.MaxPausedTags)
 	require.False(t, next.pauses("15"), "it would have ended first")
 }
 
@@ -137,14 +137,14 @@ func FuzzParsePauseList(f *testing.F) {
 		for _, m := range []moment{
 			{},
 			{now: time.Hour, logical: 1, clamp: time.Second},
-			{now: time.Hour, logical: driver.MaxMicros, began: driver.MaxMicros, slept: maxSlept, clamp: time.Second},
+			{now: time.Hour, logical: wire.MaxMicros, began: wire.MaxMicros, slept: maxSlept, clamp: time.Second},
 		} {
 			for i := range n.entries {
 				e := n.entries[i]
 				require.Equal(t, e.left, back.entries[i].left)
 				end := e.ends(m)
 				require.GreaterOrEqual(t, end, m.now)
-				require.True(t, end == Forever || end <= m.now+limit.MaxPause)
+				require.True(t, end == Forever || end <= m.now+bounds.MaxPause)
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -84,7 +85,7 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 }
 
 // Configure sets the terms of the limiter, which must be valid. The zero Terms, as before the first call, are no limit: no override and
-// no ramp changes the worth of a share. With a Spacing of MinSpacing the processor neither asks for issued tokens nor prevents them. With
+// no ramp changes the worth of a share. With a Spacing of wire.MinSpacing the processor neither asks for issued tokens nor prevents them. With
 // more Slots than sharing.ExactSlots the limit is divided as any other: nobody would miss a fraction of a slot per processor then. The next
 // request reports the terms to the others, and is due at once if one was sent already.
 func (p *Processor) Configure(t sharing.Terms) {
@@ -133,7 +134,7 @@ func (p *Processor) Void(now time.Duration) {
 
 // Request returns the next request. A smaller demand takes effect at once, so Held may fall. The share in
 // force must not have risen since o was observed; see Yield. nonce is drawn at random for this request alone.
-// With MaxUnanswered unanswered requests it repeats the newest. A processor that cannot name all
+// With wire.MaxUnanswered unanswered requests it repeats the newest. A processor that cannot name all
 // its requests would look like its clone.
 func (p *Processor) Request(now time.Duration, nonce uint64, o Observation) driver.Request {
 	p.Tick(now)
@@ -147,7 +148,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, o Observation) driv
 	if p.degraded {
 		p.rest()
 	}
-	if len(p.unanswered) == driver.MaxUnanswered {
+	if len(p.unanswered) == wire.MaxUnanswered {
 		p.tags.ration(&p.core, now)
 		p.sent.open, p.sent.Recalled = true, p.recalled
 		p.sent.Documents = p.Pauses.withdraw(p.sent.Documents, p.docs.Find(pauseDocument))

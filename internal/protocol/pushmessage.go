@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -50,8 +51,8 @@ func (n *Notification) Encode() ([]byte, error) {
 
 // ParseNotification reads what encode returns. Anything else is of another release.
 func ParseNotification(news []byte) (n Notification, err error) {
-	if len(news) > driver.MaxNewsBytes {
-		return n, fmt.Errorf("the size of news is %d, allowed: at most %d", len(news), driver.MaxNewsBytes)
+	if len(news) > wire.MaxNewsBytes {
+		return n, fmt.Errorf("the size of news is %d, allowed: at most %d", len(news), wire.MaxNewsBytes)
 	}
 	var j notificationJSON
 	if err := decodeStrictly(news, &j); err != nil {
@@ -59,7 +60,7 @@ func ParseNotification(news []byte) (n Notification, err error) {
 	}
 	n = Notification{From: j.From, Version: driver.Version(j.Version), Id: string(j.Receipt)}
 	switch {
-	case j.Form != notificationForm || n.Version == 0 || n.Version > driver.MaxVersion || !driver.IsName(j.From):
+	case j.Form != notificationForm || n.Version == 0 || n.Version > wire.MaxVersion || !driver.IsName(j.From):
 		return n, errors.New("consensus: not news of this release")
 	case len(j.Pause) > 0 && n.Id == "":
 		body, err := parsePauseList(j.Pause)

@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A retryAfter is a request of the called service to this processor, and to others: make no call
@@ -23,7 +23,7 @@ func (t *retryAfter) until(logical int64, now time.Duration) int64 {
 	if t.end <= now {
 		return 0
 	}
-	return min(logical+(t.end-now).Microseconds(), driver.MaxMicros)
+	return min(logical+(t.end-now).Microseconds(), wire.MaxMicros)
 }
 
 // few is the size of the largest pool in which one processor is a quorum.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -104,7 +105,7 @@ func (c QuotaChanges) with(tag string, q *limit.Quota, o QuotaOrder) QuotaChange
 // than parseQuotaChanges reads.
 func (c QuotaChanges) body() ([]byte, error) {
 	body, entries, err := c.text(true)
-	fits := func() bool { return len(body) <= driver.MaxDocumentBytes && entries <= maxChangedTags }
+	fits := func() bool { return len(body) <= wire.MaxDocumentBytes && entries <= maxChangedTags }
 	if err == nil && !fits() {
 		body, entries, err = c.text(false)
 	}
@@ -122,7 +123,7 @@ func (c QuotaChanges) body() ([]byte, error) {
 	}
 	return nil, &driver.RequestError{
 		Field: "Tag", Value: fmt.Sprint(len(body), " bytes of changes"),
-		Allowed: fmt.Sprint("at most ", driver.MaxDocumentBytes, " bytes; put some into the configuration"),
+		Allowed: fmt.Sprint("at most ", wire.MaxDocumentBytes, " bytes; put some into the configuration"),
 	}
 }
 

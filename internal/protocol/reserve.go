@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -40,7 +41,7 @@ func (s *reservations) restart() { s.contenders = 1 }
 // report reports how far ahead the processor's last usable slot lies; see Request.Reach. Returned slots
 // count too.
 func (s *reservations) report(_ *core, now time.Duration, req *request) {
-	req.Strict, req.Reach = s.strict, min(max(s.furthest-now, 0), driver.MaxReach)
+	req.Strict, req.Reach = s.strict, min(max(s.furthest-now, 0), wire.MaxReach)
 }
 
 // take counts the contenders.
@@ -62,7 +63,7 @@ func (s *reservations) ahead(o sharing.Order, lease time.Duration) int {
 	if s.strict || o.Spacing <= 0 {
 		return o.Ahead
 	}
-	return max(o.Ahead, min(s.contenders, int(driver.Clamp(lease)/o.Spacing), driver.MaxAhead))
+	return max(o.Ahead, min(s.contenders, int(driver.Clamp(lease)/o.Spacing), wire.MaxAhead))
 }
 
 // Reserve returns the request for an order at now, and the order as sent. The order is spaced by
@@ -167,5 +168,5 @@ func (l *poolCeiling) pacedBy(tokens float64, spacing time.Duration) time.Durati
 		return spacing
 	}
 	wide := math.Ceil(float64(spacing) * float64(l.limit.Max) / tokens)
-	return time.Duration(max(float64(driver.MinSpacing), min(wide, float64(driver.MaxSpacing))))
+	return time.Duration(max(float64(wire.MinSpacing), min(wide, float64(wire.MaxSpacing))))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -113,7 +114,7 @@ func (l spentList) with(e spentEntry) spentList {
 	l = slices.DeleteFunc(slices.Clone(l), func(o spentEntry) bool { return o.Tag == e.Tag && o.Start.Equal(e.Start) })
 	l = append(l, e)
 	for len(l) > 1 {
-		if body, err := l.body(); len(l) <= maxSpentEntries && err == nil && len(body) <= driver.MaxDocumentBytes {
+		if body, err := l.body(); len(l) <= maxSpentEntries && err == nil && len(body) <= wire.MaxDocumentBytes {
 			break
 		}
 		l = l[1:]

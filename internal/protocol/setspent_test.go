@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -224,11 +226,11 @@ func TestSpentDocument(t *testing.T) {
 
 	long := l
 	for i := range 30 {
-		long = long.with(spentEntry{SpentChange{strings.Repeat("<", 50) + fmt.Sprint(i), start, end, 1, "", strings.Repeat("&", limit.MaxPauseReason)}, 100})
+		long = long.with(spentEntry{SpentChange{strings.Repeat("<", 50) + fmt.Sprint(i), start, end, 1, "", strings.Repeat("&", bounds.MaxPauseReason)}, 100})
 	}
 	body, err = long.body()
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(body), driver.MaxDocumentBytes)
+	require.LessOrEqual(t, len(body), wire.MaxDocumentBytes)
 	require.NotEmpty(t, long)
 	require.True(t, slices.ContainsFunc(long, func(e spentEntry) bool { return strings.HasSuffix(e.Tag, "29") }), "the newest one stays")
 

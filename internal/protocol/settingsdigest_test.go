@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -24,7 +25,7 @@ func TestDifferingSettings(t *testing.T) {
 		}
 		p.Configure(terms)
 		req := p.Request(time.Second, 1, Observation{})
-		require.Less(t, len(req.Note), driver.MaxNoteBytes)
+		require.Less(t, len(req.Note), wire.MaxNoteBytes)
 		return driver.RosterRow{ID: id, Note: req.Note, Busy: req.Busy}
 	}
 	ten := throttle.Limit{Max: 10, Per: time.Second}

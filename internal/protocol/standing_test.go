@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -52,11 +53,11 @@ func TestStanding(t *testing.T) {
 // What the others need comes first: operators are told what there is room for.
 func TestStandingTakesNoRoom(t *testing.T) {
 	s := Standing{Slots: 1, Used: 1, Waiting: 1, Throttled: throttle.ReasonLimit, Frozen: time.Second, FrozenBy: driver.FreezeIdentity}
-	for size := range driver.MaxNoteBytes + 1 {
+	for size := range wire.MaxNoteBytes + 1 {
 		b := noteText(strings.Repeat("x", size))
 		s.appendTo(&b)
-		require.LessOrEqual(t, len(b), driver.MaxNoteBytes)
-		require.Equal(t, size <= driver.MaxNoteBytes-4, strings.HasPrefix(string(b[size:]), " n:1"))
+		require.LessOrEqual(t, len(b), wire.MaxNoteBytes)
+		require.Equal(t, size <= wire.MaxNoteBytes-4, strings.HasPrefix(string(b[size:]), " n:1"))
 	}
 }
 
@@ -66,7 +67,7 @@ func TestStandingOfAnything(t *testing.T) {
 		"", "2 n:30", "1 n:-1", "1 w:x", "1 u:64001", "1 e:1000001", "1 why:<b>",
 		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.",
 		"1 h:", "1 h:x", "1 h:-1", "1 h:x.+2..c", "1 h:.....", "1 h:9999999999999",
-		"1 f:new_record.-1", "1 f:X.5", "n:30", "1 n:9999999999", "1 n:1\x00", "1 n:" + strings.Repeat("0", driver.MaxNoteBytes),
+		"1 f:new_record.-1", "1 f:X.5", "n:30", "1 n:9999999999", "1 n:1\x00", "1 n:" + strings.Repeat("0", wire.MaxNoteBytes),
 	} {
 		require.Zero(t, standingOf(text), text)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -33,7 +34,7 @@ type tagAccount struct {
 	active   time.Duration
 
 	named   int64 // of BackSpent: what the newest request named, and any before it that has no answer
-	budgets [driver.MaxBudgets]tagBudget
+	budgets [wire.MaxBudgets]tagBudget
 	window  int64 // counts the changes of budget windows
 	granted int64 // the window in which the newest lot was granted
 
@@ -285,7 +286,7 @@ func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64, live 
 	case first > 0 && first <= room: // not for all callers, but for the first
 		return first, lasts
 	}
-	return max(need, lack), driver.MaxReach
+	return max(need, lack), wire.MaxReach
 }
 
 // forLater is the part of need, in tokens, worth asking for on behalf of callers that are not there yet: enough for the largest recent

@@ -11,6 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -155,7 +156,7 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 	k := keep(t, one(10))
 	d := k.asks(10*sec, sharing.TagReport{Tag: "a", Waiting: 45, Head: 40})
 	require.EqualValues(t, 40, d.Ask)
-	require.Equal(t, driver.MaxReach, d.Ahead, "however long that takes")
+	require.Equal(t, wire.MaxReach, d.Ahead, "however long that takes")
 	g := k.gives(10*sec+sec/10, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 40, From: 4 * sec})
 	require.Equal(t, tagBase.Add(14*sec+sec/10), g.Again, "not before the store's time")
 	require.Zero(t, g.Lot)
@@ -261,7 +262,7 @@ func TestTagsTakeTurnsInRequests(t *testing.T) {
 		now := time.Duration(30+turn) * sec
 		k.report(now, sec, false, all)
 		draws := k.draws(now, sec, 1, false)
-		require.Len(t, draws, driver.MaxDraws)
+		require.Len(t, draws, wire.MaxDraws)
 		for _, d := range draws {
 			seen[d.Key]++
 		}
@@ -297,7 +298,7 @@ func TestABookIsBounded(t *testing.T) {
 	require.NotNil(t, k.account("known"))
 	require.NotNil(t, k.account(""))
 	draws := k.draws(101*sec, sec, 1, false)
-	require.Len(t, draws, driver.MaxDraws)
+	require.Len(t, draws, wire.MaxDraws)
 	require.Equal(t, tagname.Key("known"), draws[0].Key, "it is before all names")
 	require.False(t, draws[0].Pattern)
 	require.True(t, draws[1].Pattern)
@@ -392,11 +393,11 @@ func TestTheSizeOfACallDoesNotDecay(t *testing.T) {
 func TestNamesThatWaitLeaveRoomForTagsByName(t *testing.T) {
 	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"known": {Total: 10}}, Match: []limit.QuotaPattern{{Tag: "*", Quota: limit.Quota{Total: 10}}}})
 	reports := []sharing.TagReport{{Tag: "known", Used: 10}}
-	for i := range driver.MaxDraws + 10 {
+	for i := range wire.MaxDraws + 10 {
 		reports = append(reports, sharing.TagReport{Tag: fmt.Sprint("w", i), Waiting: 1})
 	}
 	k.report(10*sec, sec, false, reports)
 	draws := k.draws(10*sec, sec, 1, false)
-	require.Len(t, draws, driver.MaxDraws)
+	require.Len(t, draws, wire.MaxDraws)
 	require.Equal(t, tagname.Key("known"), draws[0].Key)
 }

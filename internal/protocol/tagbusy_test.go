@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 func TestPackedRates(t *testing.T) {
@@ -43,7 +43,7 @@ func TestBusyNamesReservedTagsFirst(t *testing.T) {
 	}
 	text := packBusy(7, 0xabcd1234, 300, tags)
 	require.Len(t, text, 13+48*8)
-	require.LessOrEqual(t, len(text), driver.MaxBusyBytes)
+	require.LessOrEqual(t, len(text), wire.MaxBusyBytes)
 	r, ok := unpackBusy(text)
 	require.True(t, ok)
 	require.Equal(t, byte(7), r.turn)
@@ -107,7 +107,7 @@ func FuzzUnpackBusy(f *testing.F) {
 	f.Add(packBusy(1, 2, 3, nil))
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
-		b := append(make([]byte, 0, driver.MaxBusyBytes), busyForm)
+		b := append(make([]byte, 0, wire.MaxBusyBytes), busyForm)
 		for range busyHead - 1 + rng.IntN(maxBusyTags)*busyEntry {
 			b = append(b, byte(rng.Uint32()))
 		}

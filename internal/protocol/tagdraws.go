@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -15,11 +16,11 @@ type tagDraw struct {
 
 	tag     string
 	window  int64
-	covers  int64                    // tokens wanted by the callers it is for, if it is reserved
-	budgets [driver.MaxBudgets]int   // the index of each budget of the draw
-	own     [driver.MaxBudgets]int64 // granted here of each, as reported
-	known   bool                     // some spending is known
-	ownOnly bool                     // it reports the tokens granted here, and nothing else
+	covers  int64                  // tokens wanted by the callers it is for, if it is reserved
+	budgets [wire.MaxBudgets]int   // the index of each budget of the draw
+	own     [wire.MaxBudgets]int64 // granted here of each, as reported
+	known   bool                   // some spending is known
+	ownOnly bool                   // it reports the tokens granted here, and nothing else
 }
 
 // asks reports whether the store has anything to do for the tag.
@@ -49,11 +50,11 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 	}
 	usual := usualDraws
 	if seen {
-		usual = driver.MaxDraws
+		usual = wire.MaxDraws
 	}
 	room := min(len(others), usual)
 	all := slices.Concat(waiting, others[:room], names)
-	all, left := cut(all, driver.MaxDraws)
+	all, left := cut(all, wire.MaxDraws)
 	otherNames, idle := cut(otherNames, max(0, usual-len(all)))
 	for _, l := range [][]tagDraw{left, others[room:], idle} {
 		if len(l) > 0 {
@@ -169,7 +170,7 @@ func (b *tagBook) retime(now time.Duration) {
 		a.reserved = slices.Clone(a.reserved) // no allocation for the many that have none
 		for k := range a.reserved {
 			l := &a.reserved[k]
-			left := time.Duration(min(l.due-b.clock, driver.MaxReach.Microseconds())) * time.Microsecond
+			left := time.Duration(min(l.due-b.clock, wire.MaxReach.Microseconds())) * time.Microsecond
 			l.from, l.until = now+left, b.good+left
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
@@ -259,7 +260,7 @@ func (p *Processor) Ration(now time.Duration, reports []sharing.TagReport) {
 // empty until the answer. Before it leaves, the limiter keeps none.
 func (p *Processor) TagKeep() time.Duration {
 	if p.tags.retired {
-		return driver.MaxReach
+		return wire.MaxReach
 	}
 	return p.tags.interval(&p.core) * 19 / 20
 }

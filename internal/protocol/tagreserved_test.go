@@ -9,6 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -98,7 +99,7 @@ func TestReservationsGoByTheClockOfTheStore(t *testing.T) {
 				if second := now % sec; second == 0 && (now/sec)%7 != 0 { // some answers are lost
 					var drawn []driver.Drawn
 					if n := int(now/sec) - 1; n < len(dues) {
-						k.carried = []tagDraw{{Draw: driver.Draw{Key: tagname.Key("a"), Ask: 40, Ahead: driver.MaxReach}, tag: "a", covers: 40}}
+						k.carried = []tagDraw{{Draw: driver.Draw{Key: tagname.Key("a"), Ask: 40, Ahead: wire.MaxReach}, tag: "a", covers: 40}}
 						drawn = []driver.Drawn{{Key: tagname.Key("a"), Tokens: 40, From: dues[n] - store(now)}}
 					}
 					k.take(now, now, sec, &driver.Answer{Time: store(now).Microseconds(), Wall: wallZero, Draws: drawn})

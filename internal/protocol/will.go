@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -19,7 +20,7 @@ type Will struct {
 // Only the holder may write to it, and holds it until it leaves or is dead. So the wills that a new
 // holder finds there are of processes that draw no more.
 type Testament struct {
-	Wills []Will // the oldest first, at most MaxDead
+	Wills []Will // the oldest first, at most wire.MaxDead
 }
 
 // Inherit returns the wills for a process that holds the place, nil for one that does not.
@@ -34,7 +35,7 @@ func (t *Testament) Inherit(holds bool) []Will {
 // oldest are left out.
 func (t *Testament) Write(inherited []Will, own Will) {
 	wills := append(slices.Clone(inherited), own)
-	t.Wills = wills[max(0, len(wills)-driver.MaxDead):]
+	t.Wills = wills[max(0, len(wills)-wire.MaxDead):]
 }
 
 // A takeover is the part of a processor that takes over from dead processes under its ID.
@@ -58,7 +59,7 @@ func (t *takeover) inherit(now time.Duration, incarnation string, wills []Will) 
 		}
 		t.deaths = append(t.deaths, death{w.Death, now + w.Owes})
 	}
-	t.deaths = t.deaths[max(0, len(t.deaths)-driver.MaxDead):]
+	t.deaths = t.deaths[max(0, len(t.deaths)-wire.MaxDead):]
 }
 
 func (*takeover) restart() {}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -206,7 +207,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.halt(a, down+time.Second, false)
 			w.store.takeDown(w, down, true)
 			w.run(w.now + down - time.Millisecond)
-			require.GreaterOrEqual(t, c.seq, a.seq+driver.MaxUnanswered-1)
+			require.GreaterOrEqual(t, c.seq, a.seq+wire.MaxUnanswered-1)
 			w.cutOff(c)
 			before := a.until
 			w.until(t, func() bool { return a.until > before && near(a, 50) })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -165,7 +166,7 @@ func (w *world) checkTagWindow(i, k int) {
 // keptWindow is how long a till keeps a window after its end, and knownWindows how many of them it keeps: see driver.Till.
 const (
 	keptWindow   = 10 * time.Minute
-	knownWindows = 2 * driver.MaxBudgets
+	knownWindows = 2 * wire.MaxBudgets
 )
 
 // noteTags records the tokens that a step of the store granted.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -76,7 +77,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		p: protocol.NewProcessor(o.Config, rand.Text()), slots: newReserver(), onSync: o.OnSync, lock: witnessLock{witness: o.Witness},
 	}
 	m.offset = m.wallOffset()
-	m.p.Configure(sharing.Terms{Spacing: driver.MinSpacing}) // until a limiter is attached: nothing for or against
+	m.p.Configure(sharing.Terms{Spacing: wire.MinSpacing}) // until a limiter is attached: nothing for or against
 	if o.FailFast {
 		if err := m.syncFirst(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // forAWhile saves an override that ends after d.
@@ -84,7 +84,7 @@ func TestOverrideWithAnEndIsChecked(t *testing.T) {
 		now := time.Now()
 		for want, o := range map[string]protocol.Override{
 			"Until of the override is in -1s":              {Max: 5, Until: now.Add(-time.Second)},
-			"allowed: the zero Time (until it is cleared)": {Max: 5, Until: now.Add(limit.MaxPause + time.Hour)},
+			"allowed: the zero Time (until it is cleared)": {Max: 5, Until: now.Add(bounds.MaxPause + time.Hour)},
 			`reason of the override is "a\nb"`:             {Max: 5, Reason: "a\nb"},
 			`author of the override is "a\x00"`:            {Max: 5, By: "a\x00"},
 		} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -202,7 +203,7 @@ func TestNewsCanOnlyStop(t *testing.T) {
 		require.False(t, all[0].paused(), "late")
 		for _, junk := range []string{
 			`{}`, "x", `{"form":2,"from":"s","version":4294967296,"pause":{"pauses":[{}]}}`, `{"form":1,"from":"s","version":4294967296}`,
-			`{"form":1,"from":"s","version":4294967296,"pause":{"pauses":[{}],"other":1}}`, strings.Repeat("[", driver.MaxNewsBytes),
+			`{"form":1,"from":"s","version":4294967296,"pause":{"pauses":[{}],"other":1}}`, strings.Repeat("[", wire.MaxNewsBytes),
 		} {
 			push(junk)
 			require.False(t, all[0].paused(), junk)

@@ -3,6 +3,8 @@ package limit
 import (
 	"math/big"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 )
 
 // slack is how much longer the windows of a draw are than they look. A draw is valid for two intervals, by a clock that may be a twelfth
@@ -25,10 +27,10 @@ func (q Quota) Enforced() (total int64, per time.Duration, burst int64) {
 	}
 	burst = min(burst, max(1, total/10))
 	total, per = max(0, total-2*burst), per+slack
-	if per > MaxPer {
+	if per > bounds.MaxPer {
 		// Up to 1e9 tokens times 2.7e15 ns: too much for 64 bits.
-		n := new(big.Int).Mul(big.NewInt(total), big.NewInt(int64(MaxPer)))
-		total, per = n.Div(n, big.NewInt(int64(per))).Int64(), MaxPer
+		n := new(big.Int).Mul(big.NewInt(total), big.NewInt(int64(bounds.MaxPer)))
+		total, per = n.Div(n, big.NewInt(int64(per))).Int64(), bounds.MaxPer
 	}
 	return total, per, burst
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 )
 
@@ -68,7 +69,7 @@ func (q Quota) WithDefaults(per time.Duration) Quota {
 	if q.Class == "" {
 		q.Class = ClassInteractive
 	}
-	if q.Burst == 0 && q.Total > 0 && q.Total <= MaxTokens && q.Per > 0 {
+	if q.Burst == 0 && q.Total > 0 && q.Total <= bounds.MaxTokens && q.Per > 0 {
 		// At most 1e9 and 1e8, so the product fits.
 		q.Burst = max(1, int(int64(q.Total)*int64(100*time.Millisecond)/int64(q.Per)))
 	}

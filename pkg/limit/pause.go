@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 )
 
 // A Paused is a pause: an order to grant nothing, given when the called service should be left alone.
@@ -33,7 +35,7 @@ type PauseReceipts struct {
 }
 
 // DefaultReceiptWait is how long Pause waits for receipts by default.
-const DefaultReceiptWait = 100 * time.Millisecond
+const defaultReceiptWait = 100 * time.Millisecond
 
 // PauseSettings is the result of applying PauseOptions, for other implementations of Pauser.
 type PauseSettings struct {
@@ -54,23 +56,12 @@ func WaitForReceipts(d time.Duration) PauseOption { return func(s *PauseSettings
 
 // NewPauseSettings returns the settings that opts amount to.
 func NewPauseSettings(opts ...PauseOption) PauseSettings {
-	s := PauseSettings{Wait: DefaultReceiptWait}
+	s := PauseSettings{Wait: defaultReceiptWait}
 	for _, opt := range opts {
 		opt(&s)
 	}
 	return s
 }
-
-// Bounds of a pause.
-const (
-	MaxPauseTag    = 64
-	MaxPauseReason = 128
-	MaxPauseBy     = 64
-	// MaxPause is the longest pause with a known end.
-	MaxPause = 366 * 24 * time.Hour
-	// MaxPausedTags is how many tags a pool can have paused at a time, including the empty one.
-	MaxPausedTags = 16
-)
 
 // A PauseError is the error for an invalid pause. It names the field, its value and the allowed values.
 type PauseError struct{ Field, Value, Allowed string }
@@ -82,8 +73,8 @@ func (e *PauseError) Error() string {
 
 // Check returns a *PauseError for the first invalid field, or nil.
 func (s *PauseSettings) Check() error {
-	if !pauseText(s.Tag, MaxPauseTag) {
-		return &PauseError{"tag", fmt.Sprintf("%.40q", s.Tag), fmt.Sprint("up to ", MaxPauseTag, " bytes of text without control characters")}
+	if !pauseText(s.Tag, bounds.MaxPauseTag) {
+		return &PauseError{"tag", fmt.Sprintf("%.40q", s.Tag), fmt.Sprint("up to ", bounds.MaxPauseTag, " bytes of text without control characters")}
 	}
 	if s.Wait < 0 || s.Wait > time.Minute {
 		return &PauseError{"wait for receipts", s.Wait.String(), "0 to 1m"}
@@ -96,14 +87,14 @@ func (p *Paused) Check(now time.Time) error {
 	if err := (&PauseSettings{Tag: p.Tag}).Check(); err != nil {
 		return err
 	}
-	if !pauseText(p.Reason, MaxPauseReason) {
-		return &PauseError{"reason", fmt.Sprintf("%.40q", p.Reason), fmt.Sprint("up to ", MaxPauseReason, " bytes of text without control characters")}
+	if !pauseText(p.Reason, bounds.MaxPauseReason) {
+		return &PauseError{"reason", fmt.Sprintf("%.40q", p.Reason), fmt.Sprint("up to ", bounds.MaxPauseReason, " bytes of text without control characters")}
 	}
-	if !pauseText(p.By, MaxPauseBy) {
-		return &PauseError{"author", fmt.Sprintf("%.40q", p.By), fmt.Sprint("up to ", MaxPauseBy, " bytes of text without control characters")}
+	if !pauseText(p.By, bounds.MaxPauseBy) {
+		return &PauseError{"author", fmt.Sprintf("%.40q", p.By), fmt.Sprint("up to ", bounds.MaxPauseBy, " bytes of text without control characters")}
 	}
-	if left := p.Until.Sub(now); !p.Until.IsZero() && (left <= 0 || left > MaxPause) {
-		return &PauseError{"end", "in " + left.String(), "the zero Time (until Resume), or within " + MaxPause.String() + " from now"}
+	if left := p.Until.Sub(now); !p.Until.IsZero() && (left <= 0 || left > bounds.MaxPause) {
+		return &PauseError{"end", "in " + left.String(), "the zero Time (until Resume), or within " + bounds.MaxPause.String() + " from now"}
 	}
 	return nil
 }

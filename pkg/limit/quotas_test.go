@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 )
 
 func TestFind(t *testing.T) {
@@ -88,7 +90,7 @@ func TestEnforced(t *testing.T) {
 		require.Positive(t, total)
 		require.Positive(t, burst)
 		require.Equal(t, burst, q.Largest())
-		require.LessOrEqual(t, per, MaxPer)
+		require.LessOrEqual(t, per, bounds.MaxPer)
 		// Long windows lose little but the burst and the draw.
 		if q.Total > 10 {
 			require.GreaterOrEqual(t, most, float64(q.Total)*0.99, "%+v", q)

@@ -11,18 +11,14 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 )
 
 // Bounds of the fields of quotas.
 const (
-	maxTags     = 1000
-	MaxPatterns = 100
-	MaxTokens   = 1_000_000_000
-	MaxAmount   = 1_000_000_000_000_000
-	MaxWeight   = 1000
-	MinPer      = time.Millisecond
-	MaxPer      = 31 * 24 * time.Hour
+	maxTags = 1000
+
 	// minHardPer is the shortest Per of a hard quota: with less, the promise would cost most of Total.
 	minHardPer = 10 * time.Second
 	// minHardTotal leaves one token after subtracting the burst and the largest draw.
@@ -133,8 +129,8 @@ func (c *checker) quotas(q Quotas) {
 	if len(q.Tags) > maxTags {
 		c.bad("quotas.tags", fmt.Sprintf("has %d tags", len(q.Tags)), fmt.Sprintf("at most %d; patterns in match take any number", maxTags))
 	}
-	if len(q.Match) > MaxPatterns {
-		c.bad("quotas.match", fmt.Sprintf("has %d patterns", len(q.Match)), fmt.Sprintf("at most %d", MaxPatterns))
+	if len(q.Match) > bounds.MaxPatterns {
+		c.bad("quotas.match", fmt.Sprintf("has %d patterns", len(q.Match)), fmt.Sprintf("at most %d", bounds.MaxPatterns))
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Tags)) {
 		c.name("quotas.tags", name)
@@ -198,13 +194,13 @@ func (c *checker) quota(field string, q Quota) {
 			c.is(field+name, value, allowed)
 		}
 	}
-	if q.Per != 0 && (q.Per < MinPer || q.Per > MaxPer || q.Per%time.Microsecond != 0) {
+	if q.Per != 0 && (q.Per < bounds.MinPer || q.Per > bounds.MaxPer || q.Per%time.Microsecond != 0) {
 		c.is(field+".per", q.Per, "1ms to 744h in whole microseconds")
 	}
-	upTo(".reserved", q.Reserved, MaxTokens, "0 to the limit")
-	upTo(".total", q.Total, MaxTokens, "0 (blocked) to 1000000000, or none")
-	upTo(".burst", q.Burst, MaxTokens, "0 (100 ms worth of total) to 1000000000")
-	upTo(".weight", q.Weight, MaxWeight, "1 to 1000, or 0 for 1")
+	upTo(".reserved", q.Reserved, bounds.MaxTokens, "0 to the limit")
+	upTo(".total", q.Total, bounds.MaxTokens, "0 (blocked) to 1000000000, or none")
+	upTo(".burst", q.Burst, bounds.MaxTokens, "0 (100 ms worth of total) to 1000000000")
+	upTo(".weight", q.Weight, bounds.MaxWeight, "1 to 1000, or 0 for 1")
 	if q.Class != "" && q.Class != ClassInteractive && q.Class != ClassBatch {
 		c.is(field+".class", shortQuote(string(q.Class)), "interactive or batch")
 	}
@@ -248,7 +244,7 @@ func (c *checker) budgets(field string, budgets []Budget) {
 	seen := map[Period]bool{}
 	for i, b := range budgets {
 		at := fmt.Sprintf("%s[%d]", field, i)
-		if b.Amount < 1 || b.Amount > MaxAmount {
+		if b.Amount < 1 || b.Amount > bounds.MaxAmount {
 			c.is(at+".amount", b.Amount, "1 to 1000000000000000")
 		}
 		switch {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -25,7 +26,7 @@ func Try(ctx context.Context, s driver.Store) error {
 	if _, err := s.Sync(ctx, req); err != nil {
 		return err
 	}
-	_, err := s.Reserve(ctx, driver.Reserve{Pool: req.Pool, Spacing: driver.MinSpacing, Lease: req.Lease, Count: 1})
+	_, err := s.Reserve(ctx, driver.Reserve{Pool: req.Pool, Spacing: wire.MinSpacing, Lease: req.Lease, Count: 1})
 	return errors.Join(err, s.Leave(ctx, driver.Leave{
 		Pool: req.Pool, ID: req.ID, Incarnation: req.Incarnation, Seq: 2, Unanswered: []driver.Ticket{{Seq: req.Seq, Nonce: req.Nonce}},
 	}))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 )
 
 // ten is a limit of which a token comes every hundred milliseconds.
@@ -39,7 +39,7 @@ func TestPauseOfTooManyTags(t *testing.T) {
 		p, ok := th.Paused("b")
 		require.True(t, ok)
 		require.Equal(t, Paused{Tag: "b", Until: time.Now().Add(time.Minute), Reason: "told so"}, p)
-		for i := range limit.MaxPausedTags - 2 {
+		for i := range bounds.MaxPausedTags - 2 {
 			pauseFor(t, th, time.Minute, PauseTag(fmt.Sprint(i)))
 		}
 		_, err := th.Pause(t.Context(), time.Time{}, "", PauseTag("one more"))
@@ -58,7 +58,7 @@ func TestPausesThatAreRefused(t *testing.T) {
 		for want, pause := range map[string]func() error{
 			"end of the pause is in 0s": func() error { _, err := th.Pause(t.Context(), time.Now(), ""); return err },
 			"end of the pause is in -1": func() error { _, err := th.Pause(t.Context(), time.Now().Add(-1), ""); return err },
-			"end of the pause is in 87": func() error { _, err := th.Pause(t.Context(), time.Now().Add(limit.MaxPause+1), ""); return err },
+			"end of the pause is in 87": func() error { _, err := th.Pause(t.Context(), time.Now().Add(bounds.MaxPause+1), ""); return err },
 			"reason of the pause is":    func() error { _, err := th.Pause(t.Context(), time.Time{}, strings.Repeat("x", 129)); return err },
 			`reason of the pause is "a`: func() error { _, err := th.Pause(t.Context(), time.Time{}, "a\nb"); return err },
 			"tag of the pause is":       func() error { _, err := th.Pause(t.Context(), time.Time{}, "", PauseTag("\xff")); return err },

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -80,10 +81,10 @@ func (g *Gate) pauseSingle(e limit.Paused, opts []limit.PauseOption) (limit.Paus
 	known := g.known()
 	list, inForce := known.add(e, g.Present())
 	tags := len(list) - len(slices.DeleteFunc(slices.Clone(list), func(p limit.Paused) bool { return p.Tag != "" }))
-	if e.Tag != "" && tags >= limit.MaxPausedTags { // one place is for the pause of everything
+	if e.Tag != "" && tags >= bounds.MaxPausedTags { // one place is for the pause of everything
 		return limit.PauseReceipts{}, &limit.PauseError{
 			Field: "tag", Value: fmt.Sprintf("%.40q", e.Tag),
-			Allowed: fmt.Sprint("one that is paused already, or none for everything: ", limit.MaxPausedTags-1, " tags are paused"),
+			Allowed: fmt.Sprint("one that is paused already, or none for everything: ", bounds.MaxPausedTags-1, " tags are paused"),
 		}
 	}
 	g.SetPauses(list)
@@ -143,8 +144,8 @@ func (g *Gate) longest() time.Duration {
 
 // shortened cuts the reason of a pause to the allowed length.
 func shortened(reason string) string {
-	if len(reason) > limit.MaxPauseReason {
-		reason = reason[:limit.MaxPauseReason]
+	if len(reason) > bounds.MaxPauseReason {
+		reason = reason[:bounds.MaxPauseReason]
 		for !utf8.ValidString(reason) {
 			reason = reason[:len(reason)-1]
 		}

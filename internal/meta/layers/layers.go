@@ -25,9 +25,9 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/bounded", "internal/costrule", "internal/dialguard", "internal/duration", "internal/hook",
+		"internal/bounded", "internal/costrule", "internal/bounds", "internal/dialguard", "internal/duration", "internal/hook",
 		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/redact", "internal/testkit",
-		"internal/stopnotice", "internal/tagname", "internal/version", "pkg/limit",
+		"internal/stopnotice", "internal/tagname", "internal/version", "internal/wire", "pkg/limit",
 	}},
 	{"pure parts", []string{
 		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",

@@ -17,8 +17,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -133,14 +133,14 @@ func (r *reportRequest) check() error {
 	} else if r.Outcome != "" {
 		return proxy.FieldError("permit", "missing", "with an outcome, the permit of the call")
 	}
-	return errors.Join(isTag(r.Tag), within("retry_after_seconds", r.RetryAfter, 0, limit.MaxPause), isText("reason", r.Reason))
+	return errors.Join(isTag(r.Tag), within("retry_after_seconds", r.RetryAfter, 0, bounds.MaxPause), isText("reason", r.Reason))
 }
 
 func (r *pauseRequest) check() error {
 	if r.Resume && r.Seconds != nil {
 		return proxy.FieldError("seconds", strconv.FormatFloat(*r.Seconds, 'g', -1, 64), "none with resume")
 	}
-	return errors.Join(within("seconds", r.Seconds, time.Millisecond, limit.MaxPause), isText("reason", r.Reason), isTag(r.Tag))
+	return errors.Join(within("seconds", r.Seconds, time.Millisecond, bounds.MaxPause), isText("reason", r.Reason), isTag(r.Tag))
 }
 
 func inRange(field string, n *whole, least, most whole) error {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // An answer is checked as a whole before any of it is believed. A wrong revision or time would go out with the next request, and freeze the
@@ -36,8 +38,8 @@ func (a *Answer) Check() error {
 // plausible refuses an answer to a Sync with a number that no store gives.
 func (a *Answer) plausible() error {
 	if err := cmp.Or(
-		checkStep(a.Time, a.Revision), within("the freeze", a.Frozen, 0, MaxReach), within("the beginning of the pool", a.Epoch, 0, MaxMicros),
-		within("the silence before it", a.Silence, 0, MaxReach), within("the store's clock", a.Wall, 0, MaxMicros), checkDrawn(a.Draws),
+		checkStep(a.Time, a.Revision), within("the freeze", a.Frozen, 0, wire.MaxReach), within("the beginning of the pool", a.Epoch, 0, wire.MaxMicros),
+		within("the silence before it", a.Silence, 0, wire.MaxReach), within("the store's clock", a.Wall, 0, wire.MaxMicros), checkDrawn(a.Draws),
 	); err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 	}
@@ -50,9 +52,9 @@ func (a *Answer) plausible() error {
 // Check returns an error that wraps ErrWrongAnswer for an answer to a Reserve of count slots that no store gives, or nil.
 func (r *Reserved) Check(count int) error {
 	if err := cmp.Or(
-		checkStep(r.Time, r.Revision), within("the number of slots", r.Count, 0, count), within("the wait for a slot", r.Wait, 0, MaxReach),
-		within("the spacing", r.Spacing, 0, maxStep), within("the time until the next request", r.Retry, 0, MaxReach),
-		within("the freeze", r.Frozen, 0, MaxReach), within("the name of a reservation", r.Last, 0, maxRevision),
+		checkStep(r.Time, r.Revision), within("the number of slots", r.Count, 0, count), within("the wait for a slot", r.Wait, 0, wire.MaxReach),
+		within("the spacing", r.Spacing, 0, maxStep), within("the time until the next request", r.Retry, 0, wire.MaxReach),
+		within("the freeze", r.Frozen, 0, wire.MaxReach), within("the name of a reservation", r.Last, 0, maxRevision),
 	); err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 	}
@@ -61,7 +63,7 @@ func (r *Reserved) Check(count int) error {
 
 // checkStep refuses a time and a revision that no record has, and no request may report.
 func checkStep(micros int64, revision uint64) error {
-	return cmp.Or(within("the time", micros, 0, MaxMicros), within("the revision", revision, 0, maxRevision))
+	return cmp.Or(within("the time", micros, 0, wire.MaxMicros), within("the revision", revision, 0, maxRevision))
 }
 
 // checkRoster refuses rows that no processor has.
@@ -69,7 +71,7 @@ func checkRoster(rows []RosterRow) error {
 	for i := range rows {
 		r := &rows[i]
 		if !IsName(r.ID) || r.Claim < 0 || r.Claim > Whole || r.Demand < 0 || r.Demand > Whole ||
-			r.PoolSize < 0 || r.PoolSize > maxPoolSize || len(r.Busy) > MaxBusyBytes {
+			r.PoolSize < 0 || r.PoolSize > maxPoolSize || len(r.Busy) > wire.MaxBusyBytes {
 			return fmt.Errorf("%w: pod %.40q: claim %d, demand %d, pool size %d",
 				ErrWrongAnswer, r.ID, int64(r.Claim), int64(r.Demand), r.PoolSize)
 		}

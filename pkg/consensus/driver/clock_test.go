@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // TestClock lets a processor sync at some times of the store's clock, and looks at
@@ -137,9 +139,9 @@ func TestFreeze(t *testing.T) {
 		{"the pool is known to be new", empty, joins(remembers, 0), "", 0, 1},
 		{"the pool is new for who stops without the store", empty, joins(removal, 0), "", 0, 1},
 		{"there may be shares of it", empty, joins(removal-1, 0), FreezeNewRecord, removal, 1},
-		{"the pool is new, for no share of it can be left", empty, joins(removal+MaxOutlasts, MaxOutlasts), "", 0, 1},
+		{"the pool is new, for no share of it can be left", empty, joins(removal+wire.MaxOutlasts, wire.MaxOutlasts), "", 0, 1},
 		{
-			"there may be shares of it that are used without the store", empty, joins(removal+MaxOutlasts-1, MaxOutlasts),
+			"there may be shares of it that are used without the store", empty, joins(removal+wire.MaxOutlasts-1, wire.MaxOutlasts),
 			FreezeNewRecord, removal, 1,
 		},
 		{

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
-// The binary form of a record is a header of recordMagic and one byte FormatVersion, then the fields in the order of coder.record. Numbers
+// The binary form of a record is a header of recordMagic and one byte wire.FormatVersion, then the fields in the order of coder.record. Numbers
 // are varints, strings follow their length, nonces and keys have eight bytes. Every record has exactly one form, and nothing is written
 // that cannot be read again.
 const recordMagic = "NT"
@@ -21,10 +23,6 @@ const (
 	flagNames           = 1 << 4
 	knownFlags          = flagNames<<1 - 1
 )
-
-// MaxMicros is the latest logical time, in microseconds: that of the year 38,000. Later times are refused, so that
-// arithmetic on them never overflows.
-const MaxMicros = 1 << 60
 
 const (
 	maxIdentityBytes = 512
@@ -95,14 +93,14 @@ func (c *coder) record(r *Record) {
 		c.permits(&r.Permits)
 	}
 	if flags&flagTills != 0 {
-		c.tills(r, MaxTills, &r.Tills)
+		c.tills(r, wire.MaxTills, &r.Tills)
 	}
 	if flags&flagNames != 0 {
 		c.names(r)
 	}
 	if flags&flagBusy != 0 {
 		for i := range r.Rows {
-			text(c, "what is busy", MaxBusyBytes, &r.Rows[i].Busy)
+			text(c, "what is busy", wire.MaxBusyBytes, &r.Rows[i].Busy)
 		}
 		if c.err == nil && !r.anyBusy() {
 			c.failf("nothing is busy, though the flags say so")
@@ -113,7 +111,7 @@ func (c *coder) record(r *Record) {
 // header is that of a record in a format that this build reads.
 func (c *coder) header() {
 	if c.writes {
-		c.b = append(append(c.b, recordMagic...), FormatVersion)
+		c.b = append(append(c.b, recordMagic...), wire.FormatVersion)
 		return
 	}
 	if len(c.b) <= len(recordMagic) || string(c.b[:len(recordMagic)]) != recordMagic {
@@ -123,10 +121,10 @@ func (c *coder) header() {
 	c.off = len(recordMagic)
 	var v byte
 	switch c.byte(&v); {
-	case v > FormatVersion:
-		c.failf("the record has format %d, written by a newer release; this one reads up to format %d", v, FormatVersion)
-	case v != FormatVersion:
-		c.failf("the record has format %d, allowed: %d", v, FormatVersion)
+	case v > wire.FormatVersion:
+		c.failf("the record has format %d, written by a newer release; this one reads up to format %d", v, wire.FormatVersion)
+	case v != wire.FormatVersion:
+		c.failf("the record has format %d, allowed: %d", v, wire.FormatVersion)
 	}
 }
 
@@ -158,7 +156,7 @@ func (c *coder) row(clock int64, w *Row) {
 		num(c, "a share", s)
 	}
 	num(c, "the pool size", &w.PoolSize)
-	text(c, "the note", MaxNoteBytes, &w.Note)
+	text(c, "the note", wire.MaxNoteBytes, &w.Note)
 }
 
 func (r *Record) anyBusy() bool {
@@ -244,18 +242,18 @@ func (e *Holding) check() error {
 	); err != nil {
 		return err
 	}
-	if len(e.Note) > MaxNoteBytes || strings.ContainsRune(e.Note, 0) {
-		return outside("the note", fmt.Sprintf("%.40q", e.Note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL"))
+	if len(e.Note) > wire.MaxNoteBytes || strings.ContainsRune(e.Note, 0) {
+		return outside("the note", fmt.Sprintf("%.40q", e.Note), fmt.Sprint("at most ", wire.MaxNoteBytes, " bytes without NUL"))
 	}
-	if len(e.Busy) > MaxBusyBytes {
-		return outside("what is busy", fmt.Sprint(len(e.Busy), " bytes"), fmt.Sprint("at most ", MaxBusyBytes))
+	if len(e.Busy) > wire.MaxBusyBytes {
+		return outside("what is busy", fmt.Sprint(len(e.Busy), " bytes"), fmt.Sprint("at most ", wire.MaxBusyBytes))
 	}
 	return nil
 }
 
 func checkMicros(name string, t int64) error {
-	if t < -MaxMicros || t > MaxMicros {
-		return outside(name, fmt.Sprint(t, "us"), fmt.Sprint("at most ", int64(MaxMicros), "us either way"))
+	if t < -wire.MaxMicros || t > wire.MaxMicros {
+		return outside(name, fmt.Sprint(t, "us"), fmt.Sprint("at most ", int64(wire.MaxMicros), "us either way"))
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package driver
 import (
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // The shortest form of a document: a name and a body of one byte each.
@@ -37,13 +39,13 @@ func (r *Record) checkEpoch() error {
 
 func (c *coder) documents(r *Record) {
 	most := func(n int) {
-		if n > MaxDocuments {
-			c.failf("%d documents, allowed: at most %d", n, MaxDocuments)
+		if n > wire.MaxDocuments {
+			c.failf("%d documents, allowed: at most %d", n, wire.MaxDocuments)
 		}
 	}
 	list(c, "documents", minDocumentBytes, most, &r.Documents, func(d *Document) {
 		text(c, "the name of a document", maxDocumentName, &d.Name)
 		num(c, "the version of a document", &d.Version)
-		text(c, "the body of a document", MaxDocumentBytes, &d.Body)
+		text(c, "the body of a document", wire.MaxDocumentBytes, &d.Body)
 	})
 }

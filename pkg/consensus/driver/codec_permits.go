@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // The flags of Permits, and the bounds of its fields.
@@ -16,8 +18,8 @@ const (
 	// Far enough below 1<<63 that a spacing added to it does not overflow.
 	maxNanos = 8_900_000_000_000_000_000
 	// The longest time that slots can lie apart, and ahead.
-	maxStep = 3 * MaxSpacing
-	maxSpan = MaxReach
+	maxStep = 3 * wire.MaxSpacing
+	maxSpan = wire.MaxReach
 )
 
 // permits are one byte of flags, and numbers.
@@ -83,10 +85,10 @@ func (is *Permits) check() error {
 		pending = fmt.Errorf("pending: %w", pending)
 	}
 	if err := cmp.Or(
-		within("spacing-until", is.SpacingUntil, 0, MaxMicros), within("strict-until", is.StrictUntil, 0, MaxMicros),
-		within("shares-until", is.SharesUntil, 0, MaxMicros), within("the newest slot", is.Last, 0, maxNanos),
-		within("the end of the hold", is.Hold, 0, MaxMicros), within("the freeze held for", is.Held, 0, MaxMicros),
-		within("the pool's spacing", is.Spacing, 0, MaxSpacing), checkSlots(is.Count, is.Step),
+		within("spacing-until", is.SpacingUntil, 0, wire.MaxMicros), within("strict-until", is.StrictUntil, 0, wire.MaxMicros),
+		within("shares-until", is.SharesUntil, 0, wire.MaxMicros), within("the newest slot", is.Last, 0, maxNanos),
+		within("the end of the hold", is.Hold, 0, wire.MaxMicros), within("the freeze held for", is.Held, 0, wire.MaxMicros),
+		within("the pool's spacing", is.Spacing, 0, wire.MaxSpacing), checkSlots(is.Count, is.Step),
 		within("the newest reservation", is.Serial, 0, maxRevision), pending,
 		within("the pending window", is.Pending.Window, 0, maxSpan), within("the number of recent reservations", len(is.Recent), 0, maxRecent),
 	); err != nil {
@@ -94,7 +96,7 @@ func (is *Permits) check() error {
 	}
 	for i, s := range is.Recent {
 		if err := cmp.Or(
-			within("the revision", s.Revision, 0, maxRevision), within("the time in us", s.Time, 0, MaxMicros),
+			within("the revision", s.Revision, 0, maxRevision), within("the time in us", s.Time, 0, wire.MaxMicros),
 			within("the wait", s.Wait, 0, maxSpan), checkSlots(s.Count, s.Step),
 		); err != nil {
 			return fmt.Errorf("recent reservation %d: %w", i, err)
@@ -104,5 +106,5 @@ func (is *Permits) check() error {
 }
 
 func checkSlots(count int, step time.Duration) error {
-	return cmp.Or(within("the number of slots", count, 0, MaxSlots), within("the spacing", step, 0, maxStep))
+	return cmp.Or(within("the number of slots", count, 0, wire.MaxSlots), within("the spacing", step, 0, maxStep))
 }

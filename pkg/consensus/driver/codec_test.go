@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 var _ encoding.BinaryAppender = (*Record)(nil)
@@ -38,26 +40,26 @@ func fullRecord() *Record {
 		Epoch: 1_794_000_000_000_000, Silence: 90 * time.Minute, EpochUnstamped: true,
 		Documents: []Document{
 			{"a_9", 1, []byte{0}},
-			{"limit", MaxVersion, bytes.Repeat([]byte{0xff}, MaxDocumentBytes)},
+			{"limit", wire.MaxVersion, bytes.Repeat([]byte{0xff}, wire.MaxDocumentBytes)},
 			{strings.Repeat("z", 32), 1 << 16, []byte("{}")},
 		},
 		Permits: Permits{
-			Issuing: true, Spacing: MaxSpacing, SpacingUntil: 1, StrictUntil: 2, SharesUntil: 3, Last: maxNanos, Step: maxStep,
-			Count: MaxSlots, Serial: maxRevision, Hold: 4, Held: MaxMicros,
+			Issuing: true, Spacing: wire.MaxSpacing, SpacingUntil: 1, StrictUntil: 2, SharesUntil: 3, Last: maxNanos, Step: maxStep,
+			Count: wire.MaxSlots, Serial: maxRevision, Hold: 4, Held: wire.MaxMicros,
 			Pending: PendingReservation{Count: 1, Step: 333_333_334, Window: maxSpan},
 			Recent:  []Reservation{{Revision: 76, Time: 6, Count: 2, Wait: time.Second, Step: 1}, {Revision: 77}},
 		},
 		Tills: []Till{
-			{Key: 0, Paid: 0, Full: MaxMicros},
+			{Key: 0, Paid: 0, Full: wire.MaxMicros},
 			{
-				Key: 1 << 63, Version: MaxVersion, Paid: 1_795_000_000_900_000, Full: 1_795_000_000_900_000,
+				Key: 1 << 63, Version: wire.MaxVersion, Paid: 1_795_000_000_900_000, Full: 1_795_000_000_900_000,
 				Spent: []Spent{{-5, 7, maxSpent}, {1_794_999_000_000_000, 1_795_999_000_000_000, 0}},
 			},
-			{Key: math.MaxUint64, Version: MaxVersion, Paid: 1, Full: 2},
+			{Key: math.MaxUint64, Version: wire.MaxVersion, Paid: 1, Full: 2},
 		},
 		Names: Names{
 			Tills: []Till{{Key: 4, Paid: 1, Full: 1}, {Key: 5, Version: 7, Paid: 2, Full: 2, Spent: []Spent{{1, 2, 3}}}},
-			Cells: []Cell{{0, -minute, 0}, {17, 1_795_000_020_000_000, maxSpent}, {firstPaid, minute, 5000}, {MaxCells - 1, 0, MaxMicros / 1000 * 1000}},
+			Cells: []Cell{{0, -minute, 0}, {17, 1_795_000_020_000_000, maxSpent}, {wire.FirstPaid, minute, 5000}, {wire.MaxCells - 1, 0, wire.MaxMicros / 1000 * 1000}},
 		},
 		Rows: []Row{
 			{RowKey: RowKey{"a", "1"}, State: RowLeft, Seq: 9, LastSeen: 1_795_000_000_000_000},
@@ -169,26 +171,26 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		"an early slot":         {func(r *Record) { r.Permits.Last = -1 }, "the newest slot is -1"},
 		"a far slot":            {func(r *Record) { r.Permits.Last = math.MaxInt64 }, "the newest slot is 9223372036854775807, allowed: 0 to 89"},
 		"a far hold":            {func(r *Record) { r.Permits.Hold = math.MaxInt64 }, "the end of the hold is"},
-		"a wide spacing":        {func(r *Record) { r.Permits.Spacing = MaxSpacing + 1 }, "the pool's spacing is 744h0m0.000000001s"},
-		"too many slots":        {func(r *Record) { r.Permits.Count = MaxSlots + 1 }, "the number of slots is 65"},
-		"a pending surplus":     {func(r *Record) { r.Permits.Pending.Count = MaxSlots + 1 }, "pending: the number of slots is 65"},
+		"a wide spacing":        {func(r *Record) { r.Permits.Spacing = wire.MaxSpacing + 1 }, "the pool's spacing is 744h0m0.000000001s"},
+		"too many slots":        {func(r *Record) { r.Permits.Count = wire.MaxSlots + 1 }, "the number of slots is 65"},
+		"a pending surplus":     {func(r *Record) { r.Permits.Pending.Count = wire.MaxSlots + 1 }, "pending: the number of slots is 65"},
 		"a wide window":         {func(r *Record) { r.Permits.Pending.Window = -1 }, "the pending window is -1ns"},
 		"a far reservation":     {func(r *Record) { r.Permits.Serial = math.MaxUint64 }, "the newest reservation is"},
 		"a long memory":         {func(r *Record) { r.Permits.Recent = make([]Reservation, maxRecent+1) }, "the number of recent reservations is 17"},
 		"a negative wait":       {func(r *Record) { r.Permits.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
 		"a long busy list":      {func(r *Record) { r.Rows[2].Busy = strings.Repeat("x", 449) }, "row 2: what is busy is 449 bytes, allowed: at most 448"},
-		"too many names":        {func(r *Record) { r.Names.Tills = make([]Till, MaxNames+1) }, "the number of tills is 4097, allowed: 0 to 4096"},
-		"a cell in a ms":        {func(r *Record) { r.Names.Cells = []Cell{{firstPaid, 0, 1}} }, "whole milliseconds"},
+		"too many names":        {func(r *Record) { r.Names.Tills = make([]Till, wire.MaxNames+1) }, "the number of tills is 4097, allowed: 0 to 4096"},
+		"a cell in a ms":        {func(r *Record) { r.Names.Cells = []Cell{{wire.FirstPaid, 0, 1}} }, "whole milliseconds"},
 		"a cell twice":          {func(r *Record) { r.Names.Cells = []Cell{{3, 0, 1}, {3, 0, 1}} }, "the index of a cell is 3"},
 		"a cell in a minute":    {func(r *Record) { r.Names.Cells = []Cell{{3, 1, 1}} }, "until a whole minute"},
 		"too much in a cell":    {func(r *Record) { r.Names.Cells = []Cell{{3, 0, maxSpent + 1}} }, "0 to 4e15 tokens"},
-		"too many tills":        {func(r *Record) { r.Tills = make([]Till, MaxTills+1) }, "the number of tills is 2049, allowed: 0 to 2048"},
+		"too many tills":        {func(r *Record) { r.Tills = make([]Till, wire.MaxTills+1) }, "the number of tills is 2049, allowed: 0 to 2048"},
 		"tills out of order":    {func(r *Record) { slices.Reverse(r.Tills) }, "till 1: not above the till before it"},
 		"a till twice":          {func(r *Record) { r.Tills[1].Key = 0 }, "till 1: not above the till before it"},
 		"a till's far version":  {func(r *Record) { r.Tills[1].Version++ }, "till 1: the version is 9223372036854775808"},
 		"paid below 0":          {func(r *Record) { r.Tills[0].Paid = -1 }, "till 0: what is given out, and when it is full, is -1us"},
 		"a till more than full": {func(r *Record) { r.Tills[2].Full = 0 }, "till 2: what is given out, and when it is full, is 1us, 0us"},
-		"full too late":         {func(r *Record) { r.Tills[2].Full = MaxMicros + 1 }, "when it is full, is 1us, 1152921504606846977us"},
+		"full too late":         {func(r *Record) { r.Tills[2].Full = wire.MaxMicros + 1 }, "when it is full, is 1us, 1152921504606846977us"},
 		"too many windows":      {func(r *Record) { r.Tills[1].Spent = make([]Spent, 7) }, "till 1: the number of windows is 7, allowed: 0 to 6"},
 		"an empty window":       {func(r *Record) { r.Tills[1].Spent[0].End = -5 }, "till 1: a window is -5us to -5us"},
 		"windows out of order":  {func(r *Record) { slices.Reverse(r.Tills[1].Spent) }, "till 1: a window is -5us to 7us"},
@@ -211,15 +213,15 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 func TestRecordOfManyNamesIsBounded(t *testing.T) {
 	r := smallRecord()
 	r.Clock, r.Wall = 1_795_000_000_000_000, 1_795_000_000_000_000
-	for i := range uint64(MaxNames) {
+	for i := range uint64(wire.MaxNames) {
 		r.Names.Tills = append(r.Names.Tills, Till{
 			Key: i << 50, Paid: r.Clock - int64(i)*1000, Full: r.Clock + 60_000_000,
 			Spent: []Spent{{r.Wall - 80_000_000_000, r.Wall + 6_400_000_000, 123_456_789}},
 		})
 	}
-	for i := range MaxCells {
+	for i := range wire.MaxCells {
 		c := Cell{i, (r.Wall/minute + 1440) * minute, 123_456_789}
-		if i >= firstPaid {
+		if i >= wire.FirstPaid {
 			c.Value = r.Clock + int64(i)*millisecond
 		}
 		r.Names.Cells = append(r.Names.Cells, c)
@@ -233,7 +235,7 @@ func TestRecordWithTillsIsCompact(t *testing.T) {
 	r := smallRecord()
 	r.Clock, r.Wall = 1_795_000_000_000_000, 1_795_000_000_000_000
 	for i := range uint64(1000) {
-		r.Tills = append(r.Tills, Till{Key: i << 54, Version: MaxVersion, Paid: r.Clock + int64(i)*1000, Full: r.Clock + int64(i)*1000 + 100_000})
+		r.Tills = append(r.Tills, Till{Key: i << 54, Version: wire.MaxVersion, Paid: r.Clock + int64(i)*1000, Full: r.Clock + int64(i)*1000 + 100_000})
 	}
 	without := len(written(t, r))
 	require.Less(t, without, 1000*18)
@@ -248,7 +250,7 @@ func TestRecordWithTillsIsCompact(t *testing.T) {
 func TestParseRecordRefuses(t *testing.T) {
 	good := written(t, fullRecord())
 	newer := bytes.Clone(good)
-	newer[2] = FormatVersion + 1
+	newer[2] = wire.FormatVersion + 1
 	older := bytes.Clone(good)
 	older[2] = 0
 	// A small record ends with the flag of the freeze, the beginning in three bytes, and

@@ -1,6 +1,10 @@
 package driver
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
+)
 
 // The shortest forms of a Till and of a Spent.
 const (
@@ -60,21 +64,21 @@ func (c *coder) names(r *Record) {
 	n := &r.Names
 	has := len(n.Tills) > 0
 	if c.bool("whether names have tills", &has); has {
-		c.tills(r, MaxNames, &n.Tills)
+		c.tills(r, wire.MaxNames, &n.Tills)
 	}
 	last := -1
 	list(c, "cells", minSpentBytes, nil, &n.Cells, func(cell *Cell) {
 		ahead(c, "the index of a cell", last+1, &cell.Index)
-		if gap := uint64(cell.Index - last - 1); gap >= MaxCells {
-			c.failf("a cell is %d from the one before, allowed: below %d", gap, MaxCells)
+		if gap := uint64(cell.Index - last - 1); gap >= wire.MaxCells {
+			c.failf("a cell is %d from the one before, allowed: below %d", gap, wire.MaxCells)
 		}
 		last = cell.Index
 		clock := r.Wall
-		if cell.Index >= firstPaid {
+		if cell.Index >= wire.FirstPaid {
 			clock = r.Clock
 		}
 		c.rounded("the end of a cell", "minutes", minute, clock, &cell.End)
-		if cell.Index < firstPaid {
+		if cell.Index < wire.FirstPaid {
 			num(c, "what is spent", &cell.Value)
 		} else {
 			c.rounded("what is given out", "ms", millisecond, clock, &cell.Value)
@@ -87,10 +91,10 @@ func (c *coder) names(r *Record) {
 
 // CheckTills returns an error for the first till that no store writes, or that is not above the one before it. A store that keeps tills in
 // a form of its own calls it after reading them. CheckNames is the same for the tills of names that go by a pattern.
-func CheckTills(tills []Till) error { return checkTills(tills, MaxTills) }
+func CheckTills(tills []Till) error { return checkTills(tills, wire.MaxTills) }
 
 // CheckNames is CheckTills for Names.Tills.
-func CheckNames(tills []Till) error { return checkTills(tills, MaxNames) }
+func CheckNames(tills []Till) error { return checkTills(tills, wire.MaxNames) }
 
 func checkTills(tills []Till, most int) error {
 	if err := within("the number of tills", len(tills), 0, most); err != nil {
@@ -108,17 +112,17 @@ func checkTills(tills []Till, most int) error {
 }
 
 func (t *Till) check() error {
-	if err := within("the version", t.Version, 0, MaxVersion); err != nil {
+	if err := within("the version", t.Version, 0, wire.MaxVersion); err != nil {
 		return err
 	}
-	if t.Paid < 0 || t.Full < t.Paid || t.Full > MaxMicros {
+	if t.Paid < 0 || t.Full < t.Paid || t.Full > wire.MaxMicros {
 		return outside("what is given out, and when it is full,", fmt.Sprint(t.Paid, "us, ", t.Full, "us"), "0 or more, and not falling")
 	}
 	if err := within("the number of windows", len(t.Spent), 0, maxWindows); err != nil {
 		return err
 	}
 	for i, s := range t.Spent {
-		if s.Start < -MaxMicros || s.End <= s.Start || s.End > MaxMicros || i > 0 && t.Spent[i-1].Start >= s.Start {
+		if s.Start < -wire.MaxMicros || s.End <= s.Start || s.End > wire.MaxMicros || i > 0 && t.Spent[i-1].Start >= s.Start {
 			return outside("a window", fmt.Sprint(s.Start, "us to ", s.End, "us"), "an end after its beginning, and windows by rising beginning")
 		}
 		if err := within("what is spent", s.Tokens, 0, maxSpent); err != nil {

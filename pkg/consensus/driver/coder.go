@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A coder reads or writes a record. Each method is one field of the binary form, in both directions. What writes changes no field, and what
@@ -109,7 +111,7 @@ func (c *coder) rounded(field, units string, unit, clock int64, v *int64) {
 	if c.writes {
 		return
 	}
-	if gap < -MaxMicros/unit || gap > MaxMicros/unit {
+	if gap < -wire.MaxMicros/unit || gap > wire.MaxMicros/unit {
 		c.failf("%s is %d %s from now", field, gap, units)
 	}
 	*v = (clock/unit + gap) * unit

@@ -3,10 +3,9 @@ package driver
 import (
 	"fmt"
 	"slices"
-)
 
-// MaxDead is the largest number of deaths in a request, and of wills (protocol.Will) that are kept.
-const MaxDead = 4
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
+)
 
 // A Death names an incarnation whose process is known to be dead: nothing draws on its claim now or later. Last is the request whose answer
 // it took last, zero before the first one. Unanswered are the requests that it had sent since, by rising Seq. They tell it from a clone,
@@ -39,8 +38,8 @@ func (st *step) bury(req *Request) {
 }
 
 func (r *Request) validateDead() error {
-	if len(r.Dead) > MaxDead {
-		return &RequestError{"Dead", fmt.Sprint(len(r.Dead), " incarnations"), fmt.Sprint("at most ", MaxDead)}
+	if len(r.Dead) > wire.MaxDead {
+		return &RequestError{"Dead", fmt.Sprint(len(r.Dead), " incarnations"), fmt.Sprint("at most ", wire.MaxDead)}
 	}
 	for i, d := range r.Dead {
 		if err := d.Validate(); err != nil {

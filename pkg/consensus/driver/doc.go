@@ -103,9 +103,9 @@
 //   - An operator can set the amount spent in a window (Record.SetSpent), up or down; nothing else changes. The amounts that processors
 //     have seen stay with them, and count in the next freeze.
 //   - Versions. A request by an older version of the quotas than the till has seen draws nothing.
-//   - There are at most MaxTills. A new one starts empty. A full table drops the till that has been full for longest and has no budget in a
+//   - There are at most wire.MaxTills. A new one starts empty. A full table drops the till that has been full for longest and has no budget in a
 //     window that lasts, because a new one would give no more. If there is none, the answer is LackFull, and nothing of the draw counts.
-//   - Tags that go by a pattern (Draw.Pattern) have their tills in Names, at most MaxNames. When these are taken, full tills are dropped,
+//   - Tags that go by a pattern (Draw.Pattern) have their tills in Names, at most wire.MaxNames. When these are taken, full tills are dropped,
 //     then all others that the request does not draw from. A dropped till raises cells of two sketches to the amounts that it had given out
 //     and spent: to a maximum, never a sum. A new till begins with the least of its cells, and without any as if it had always been there:
 //     never with more than the name may have. A draw by the name of the tag moves a copy of its till to Tills.

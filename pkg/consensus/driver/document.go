@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A Document is data that every processor of a pool must know: an override of the limit, where its ramp stands. The store keeps it and only
@@ -16,7 +18,7 @@ type Document struct {
 	// Name has 1 to 32 bytes of a-z, 0-9 and _.
 	Name    string
 	Version Version
-	// Body has 1 to MaxDocumentBytes bytes of any kind.
+	// Body has 1 to wire.MaxDocumentBytes bytes of any kind.
 	Body []byte
 }
 
@@ -25,16 +27,6 @@ type Document struct {
 type Version uint64
 
 const (
-	// MaxDocumentBytes is the size of the largest body.
-	MaxDocumentBytes = 4096
-	// MaxDocuments is how many documents a pool may have.
-	MaxDocuments = 8
-	// MaxNoteBytes is the size of the largest note; see Report.
-	MaxNoteBytes = 128
-
-	// MaxVersion is the highest version of a document.
-	MaxVersion = 1<<63 - 1
-
 	maxDocumentName = 32
 	versionRandom   = 16 // bits
 )
@@ -42,7 +34,7 @@ const (
 // NextVersion returns the version of a change to a document of version v. It counts the changes in the upper 48 bits. The lower 16 are
 // random, drawn for each change, so that two changes that processors make apart differ.
 func NextVersion(v Version, random uint16) Version {
-	count := min(v>>versionRandom+1, MaxVersion>>versionRandom)
+	count := min(v>>versionRandom+1, wire.MaxVersion>>versionRandom)
 	return count<<versionRandom | Version(random)
 }
 
@@ -50,7 +42,7 @@ func NextVersion(v Version, random uint16) Version {
 // of at least the seconds since 1970. So if the store has forgotten an earlier such change, and a processor gives that back, the later one
 // stays. Clocks that differ matter only there.
 func LaterVersion(v Version, at time.Time, random uint16) Version {
-	seconds := min(Version(max(at.Unix(), 1)), MaxVersion>>versionRandom)
+	seconds := min(Version(max(at.Unix(), 1)), wire.MaxVersion>>versionRandom)
 	return NextVersion(max(v, (seconds-1)<<versionRandom), random)
 }
 
@@ -64,7 +56,7 @@ func LaterVersion(v Version, at time.Time, random uint16) Version {
 //     document "pause" is.
 //
 // So a body is taken when Version is above the version on record, and Base is the version on record or Version itself. Of two changes of
-// the same version the first one is taken. A change cannot create a document beyond MaxDocuments.
+// the same version the first one is taken. A change cannot create a document beyond wire.MaxDocuments.
 type DocumentReport struct {
 	Name          string
 	Version, Base Version
@@ -119,7 +111,7 @@ func (r *Record) putDocument(d *DocumentReport) bool {
 	switch {
 	case ok:
 		r.Documents[i] = doc
-	case len(r.Documents) == MaxDocuments:
+	case len(r.Documents) == wire.MaxDocuments:
 		return false
 	default:
 		r.Documents = slices.Insert(r.Documents, i, doc)
@@ -191,7 +183,7 @@ func (r *Record) Load() ([]Document, []RosterRow, error) {
 }
 
 func tooManyDocuments(name string) *RequestError {
-	return &RequestError{"Name", fmt.Sprintf("%q", name), fmt.Sprint("one of the ", MaxDocuments, " documents that the pool has already")}
+	return &RequestError{"Name", fmt.Sprintf("%q", name), fmt.Sprint("one of the ", wire.MaxDocuments, " documents that the pool has already")}
 }
 
 // ValidateSave returns a *RequestError for the first field with which no store saves a document, or nil. Every Store calls it first in
@@ -201,7 +193,7 @@ func (d *DocumentReport) ValidateSave(pool string) error {
 		return err
 	}
 	if len(d.Body) == 0 {
-		return &RequestError{"Body", "empty", fmt.Sprint("1 to ", MaxDocumentBytes, " bytes")}
+		return &RequestError{"Body", "empty", fmt.Sprint("1 to ", wire.MaxDocumentBytes, " bytes")}
 	}
 	if err := d.validate(); err != nil {
 		return err
@@ -223,8 +215,8 @@ func ValidatePool(pool string) error {
 
 // validateDocuments checks the reports of a request.
 func validateDocuments(reports []DocumentReport) error {
-	if len(reports) > MaxDocuments {
-		return &RequestError{"Documents", fmt.Sprint(len(reports), " documents"), fmt.Sprint("at most ", MaxDocuments)}
+	if len(reports) > wire.MaxDocuments {
+		return &RequestError{"Documents", fmt.Sprint(len(reports), " documents"), fmt.Sprint("at most ", wire.MaxDocuments)}
 	}
 	for i := range reports {
 		d := &reports[i]
@@ -242,15 +234,15 @@ func (d *DocumentReport) validate() error {
 	if !isDocumentName(d.Name) {
 		return &RequestError{"Name", fmt.Sprintf("%.40q", d.Name), fmt.Sprint("1 to ", maxDocumentName, " bytes of a-z, 0-9 and _")}
 	}
-	if len(d.Body) > MaxDocumentBytes {
-		return &RequestError{"Body", fmt.Sprint(len(d.Body), " bytes"), fmt.Sprint("at most ", MaxDocumentBytes)}
+	if len(d.Body) > wire.MaxDocumentBytes {
+		return &RequestError{"Body", fmt.Sprint(len(d.Body), " bytes"), fmt.Sprint("at most ", wire.MaxDocumentBytes)}
 	}
 	lowest := Version(0)
 	if len(d.Body) > 0 {
 		lowest = 1
 	}
-	if d.Version < lowest || d.Version > MaxVersion {
-		return &RequestError{"Version", fmt.Sprint(uint64(d.Version)), fmt.Sprint(uint64(lowest), " to ", int64(MaxVersion))}
+	if d.Version < lowest || d.Version > wire.MaxVersion {
+		return &RequestError{"Version", fmt.Sprint(uint64(d.Version)), fmt.Sprint(uint64(lowest), " to ", int64(wire.MaxVersion))}
 	}
 	if d.Base > d.Version || len(d.Body) == 0 && d.Base > 0 && d.Base < d.Version {
 		return &RequestError{"Base", fmt.Sprint(uint64(d.Base)), "0 to Version; without a body 0 or Version"}
@@ -260,8 +252,8 @@ func (d *DocumentReport) validate() error {
 
 // ValidateNote returns a *RequestError for a note that no store accepts, or nil.
 func ValidateNote(note string) error {
-	if len(note) > MaxNoteBytes || strings.ContainsRune(note, 0) {
-		return &RequestError{"Note", fmt.Sprintf("%.40q", note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL")}
+	if len(note) > wire.MaxNoteBytes || strings.ContainsRune(note, 0) {
+		return &RequestError{"Note", fmt.Sprintf("%.40q", note), fmt.Sprint("at most ", wire.MaxNoteBytes, " bytes without NUL")}
 	}
 	return nil
 }
@@ -274,8 +266,8 @@ func isDocumentName(name string) bool {
 // checkDocuments returns an error for the first document of an answer or a record that no store keeps. An answer may also report that there
 // is none.
 func checkDocuments(docs []Document, mayLack bool) error {
-	if len(docs) > MaxDocuments && !mayLack || len(docs) > 2*MaxDocuments {
-		return outside("the number of documents", fmt.Sprint(len(docs)), fmt.Sprint("at most ", MaxDocuments))
+	if len(docs) > wire.MaxDocuments && !mayLack || len(docs) > 2*wire.MaxDocuments {
+		return outside("the number of documents", fmt.Sprint(len(docs)), fmt.Sprint("at most ", wire.MaxDocuments))
 	}
 	for i := range docs {
 		d := &docs[i]
@@ -288,11 +280,11 @@ func checkDocuments(docs []Document, mayLack bool) error {
 		if mayLack && d.Version == 0 && len(d.Body) == 0 {
 			continue
 		}
-		if d.Version == 0 || d.Version > MaxVersion {
-			return outside("the version of document "+d.Name, fmt.Sprint(uint64(d.Version)), fmt.Sprint("1 to ", int64(MaxVersion)))
+		if d.Version == 0 || d.Version > wire.MaxVersion {
+			return outside("the version of document "+d.Name, fmt.Sprint(uint64(d.Version)), fmt.Sprint("1 to ", int64(wire.MaxVersion)))
 		}
-		if len(d.Body) == 0 || len(d.Body) > MaxDocumentBytes {
-			return outside("the body of document "+d.Name, fmt.Sprint(len(d.Body), " bytes"), fmt.Sprint("1 to ", MaxDocumentBytes))
+		if len(d.Body) == 0 || len(d.Body) > wire.MaxDocumentBytes {
+			return outside("the body of document "+d.Name, fmt.Sprint(len(d.Body), " bytes"), fmt.Sprint("1 to ", wire.MaxDocumentBytes))
 		}
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 func TestNextVersion(t *testing.T) {
@@ -19,8 +21,8 @@ func TestNextVersion(t *testing.T) {
 		{0, 0, 1 << 16},
 		{0, 0xffff, 1<<16 | 0xffff},
 		{1<<16 | 0xffff, 0, 2 << 16},
-		{MaxVersion - 1<<16, 5, MaxVersion - 0xffff + 5},
-		{MaxVersion, 0xffff, MaxVersion},
+		{wire.MaxVersion - 1<<16, 5, wire.MaxVersion - 0xffff + 5},
+		{wire.MaxVersion, 0xffff, wire.MaxVersion},
 	} {
 		require.Equal(t, c.want, NextVersion(c.v, c.random), "%d, %d", c.v, c.random)
 	}
@@ -30,12 +32,12 @@ func TestNextVersion(t *testing.T) {
 		{0, second<<16 | 7},                       // nothing is known of what was there
 		{(second-1)<<16 | 0xffff, second<<16 | 7}, // the change of before
 		{second << 16, (second+1)<<16 | 7},        // of the same second
-		{MaxVersion, MaxVersion&^0xffff | 7},
+		{wire.MaxVersion, wire.MaxVersion&^0xffff | 7},
 	} {
 		require.Equal(t, c.want, LaterVersion(c.v, at, 7), "%d", c.v)
 	}
 	require.Equal(t, NextVersion(0, 7), LaterVersion(0, time.Unix(-5, 0), 7))
-	require.Equal(t, NextVersion(MaxVersion, 7), LaterVersion(0, time.Unix(1<<62, 0), 7))
+	require.Equal(t, NextVersion(wire.MaxVersion, 7), LaterVersion(0, time.Unix(1<<62, 0), 7))
 	v := Version(0)
 	for i := range uint16(1000) {
 		next := NextVersion(v, i*7919)
@@ -54,7 +56,7 @@ func holding(docs ...Document) *Record {
 
 func TestANinthDocumentIsRefused(t *testing.T) {
 	r := holding()
-	for i := range MaxDocuments {
+	for i := range wire.MaxDocuments {
 		_, _, err := r.Save(&DocumentReport{fmt.Sprint("d", 9-i), 1, 0, []byte("x")}, At{})
 		require.NoError(t, err)
 	}
@@ -112,12 +114,12 @@ func TestASavedDocumentStampsTheLastStep(t *testing.T) {
 }
 
 func TestValidateDocuments(t *testing.T) {
-	body, long := []byte("x"), make([]byte, MaxDocumentBytes+1)
+	body, long := []byte("x"), make([]byte, wire.MaxDocumentBytes+1)
 	for _, c := range []struct {
 		reports []DocumentReport
 		want    string
 	}{
-		{[]DocumentReport{{"az09_", MaxVersion, MaxVersion, long[1:]}, {"a", 1, 0, body}, {Name: "b"}, {"c", 2, 2, nil}, {"d", 2, 0, nil}}, ""},
+		{[]DocumentReport{{"az09_", wire.MaxVersion, wire.MaxVersion, long[1:]}, {"a", 1, 0, body}, {Name: "b"}, {"c", 2, 2, nil}, {"d", 2, 0, nil}}, ""},
 		{make([]DocumentReport, 9), "Documents is 9 documents, allowed: at most 8"},
 		{[]DocumentReport{{}}, `Name is "", allowed: 1 to 32 bytes of a-z, 0-9 and _`},
 		{[]DocumentReport{{Name: strings.Repeat("n", 33)}}, `Name is "nnn`},
@@ -128,7 +130,7 @@ func TestValidateDocuments(t *testing.T) {
 		{[]DocumentReport{{Name: "a"}, {Name: "b"}, {Name: "a"}}, `Name is "a" twice, allowed: each document once`},
 		{[]DocumentReport{{"a", 1, 0, long}}, "Body is 4097 bytes, allowed: at most 4096"},
 		{[]DocumentReport{{"a", 0, 0, body}}, "Version is 0, allowed: 1 to 9223372036854775807"},
-		{[]DocumentReport{{"a", MaxVersion + 1, 0, nil}}, "Version is 9223372036854775808, allowed: 0 to 9223372036854775807"},
+		{[]DocumentReport{{"a", wire.MaxVersion + 1, 0, nil}}, "Version is 9223372036854775808, allowed: 0 to 9223372036854775807"},
 		{[]DocumentReport{{"a", 5, 6, body}}, "Base is 6, allowed: 0 to Version"},
 		{[]DocumentReport{{"a", 5, 6, nil}}, "Base is 6, allowed: 0 to Version"},
 		{[]DocumentReport{{"a", 5, 4, nil}}, "Base is 4, allowed: 0 to Version; without a body 0 or Version"},
@@ -145,9 +147,9 @@ func TestValidateDocuments(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 	}
 	for note, want := range map[string]string{
-		strings.Repeat("n", MaxNoteBytes):   "",
-		strings.Repeat("n", MaxNoteBytes+1): "allowed: at most 128 bytes without NUL",
-		"a\x00":                             `Note is "a\x00"`,
+		strings.Repeat("n", wire.MaxNoteBytes):   "",
+		strings.Repeat("n", wire.MaxNoteBytes+1): "allowed: at most 128 bytes without NUL",
+		"a\x00":                                  `Note is "a\x00"`,
 	} {
 		req := follow(Report{Note: note})
 		if err := req.Validate(); want != "" {
@@ -178,13 +180,13 @@ func TestValidateSave(t *testing.T) {
 // A processor takes no answer with documents that no store keeps.
 func TestAnswersWithWrongDocumentsAreRefused(t *testing.T) {
 	good := Answer{Lease: MinLease, Grant: Grant{}}
-	good.Documents = []Document{{Name: "a"}, {"b", MaxVersion, make([]byte, MaxDocumentBytes)}}
+	good.Documents = []Document{{Name: "a"}, {"b", wire.MaxVersion, make([]byte, wire.MaxDocumentBytes)}}
 	require.NoError(t, good.Check())
 	for name, docs := range map[string][]Document{
 		"a body of no version": {{"a", 0, []byte("x")}},
 		"a version of no body": {{"a", 1, nil}},
 		"a far version":        {{"a", math.MaxUint64, []byte("x")}},
-		"too large a body":     {{"a", 1, make([]byte, MaxDocumentBytes+1)}},
+		"too large a body":     {{"a", 1, make([]byte, wire.MaxDocumentBytes+1)}},
 		"an odd name":          {{"A", 1, []byte("x")}},
 		"in the wrong order":   {{"b", 1, []byte("x")}, {Name: "a"}},
 		"one twice":            {{"a", 1, []byte("x")}, {"a", 2, []byte("x")}},

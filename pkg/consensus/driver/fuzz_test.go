@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // allocated returns how many bytes f allocated.
@@ -127,7 +129,7 @@ func (d *dice) record() *Record {
 	}
 	r.Epoch, r.Silence, r.EpochUnstamped = d.micros(), time.Duration(d.byte())*time.Second, d.byte()%8 == 1
 	for _, report := range d.documents() {
-		if report.Version = min(max(report.Version, 1), MaxVersion); len(report.Body) > 0 && len(report.Body) <= MaxDocumentBytes {
+		if report.Version = min(max(report.Version, 1), wire.MaxVersion); len(report.Body) > 0 && len(report.Body) <= wire.MaxDocumentBytes {
 			r.putDocument(&report)
 		}
 	}
@@ -143,7 +145,7 @@ func (d *dice) record() *Record {
 	}
 	for key := range uint64(d.byte() % 4) {
 		r.Names.Tills = append(r.Names.Tills, Till{Key: key << 62, Paid: fuzzNow, Full: fuzzNow + int64(d.byte())})
-		r.Names.Cells = append(r.Names.Cells, Cell{int(key) * firstPaid / 2, fuzzNow / minute * minute, int64(d.byte()) * millisecond})
+		r.Names.Cells = append(r.Names.Cells, Cell{int(key) * wire.FirstPaid / 2, fuzzNow / minute * minute, int64(d.byte()) * millisecond})
 	}
 	if n := len(r.Rows); n > 0 && d.byte()%2 == 1 {
 		r.Unstamped = r.Rows[int(d.byte())%n].RowKey
@@ -187,7 +189,7 @@ func (d *dice) request() Request {
 	r.Documents, r.Draws = d.documents(), d.draws()
 	_, _ = d.byte(), d.byte() // or the seeds on record would mean something else
 	if d.byte()%2 == 1 {
-		r.Outlasts = max(r.Outlasts, MaxOutlasts)
+		r.Outlasts = max(r.Outlasts, wire.MaxOutlasts)
 	}
 	return r
 }
@@ -196,14 +198,14 @@ func (d *dice) request() Request {
 func (d *dice) draws() (draws []Draw) {
 	for key := range uint64(d.byte() % 4) {
 		draw := Draw{
-			Key: key << 62, Version: Version(d.byte() % 3), Total: int64(d.number() % (MaxTokens + 1)), Per: time.Duration(1+d.byte()) * MinPer,
-			Burst: int64(d.number() % (MaxTokens + 1)), Ask: int64(d.number() % (MaxTokens + 1)), Owed: int64(d.byte()) << (d.byte() % 23),
-			Back: int64(d.byte()) << (d.byte() % 23), Ahead: time.Duration(d.number() % uint64(MaxReach)),
+			Key: key << 62, Version: Version(d.byte() % 3), Total: int64(d.number() % (wire.MaxTokens + 1)), Per: time.Duration(1+d.byte()) * wire.MinPer,
+			Burst: int64(d.number() % (wire.MaxTokens + 1)), Ask: int64(d.number() % (wire.MaxTokens + 1)), Owed: int64(d.byte()) << (d.byte() % 23),
+			Back: int64(d.byte()) << (d.byte() % 23), Ahead: time.Duration(d.number() % uint64(wire.MaxReach)),
 		}
 		for range d.byte() % 3 {
 			_ = d.micros() // or the seeds on record would mean something else
 			draw.Budgets = append(draw.Budgets, BudgetDraw{
-				Amount: int64(d.number() % (MaxAmount + 1)), Seen: int64(d.byte()),
+				Amount: int64(d.number() % (wire.MaxAmount + 1)), Seen: int64(d.byte()),
 				Start: fuzzNow - int64(d.byte())*10_000, End: fuzzNow + 1 + int64(d.byte())*10_000,
 			})
 		}
@@ -235,7 +237,7 @@ func (d *dice) documents() (reports []DocumentReport) {
 func (d *dice) at() At {
 	return At{
 		Now: max(fuzzNow+(int64(d.byte())-64)*100_000, 0), Identity: []string{"a", "b", ""}[d.byte()%3],
-		Remembers: []time.Duration{0, Removal(MaxLease), 0, Removal(MaxLease) + MaxOutlasts}[d.byte()%4],
+		Remembers: []time.Duration{0, Removal(MaxLease), 0, Removal(MaxLease) + wire.MaxOutlasts}[d.byte()%4],
 		Deferred:  d.byte()%2 == 1, Longest: []time.Duration{0, MaxLease, MinLease}[d.byte()%3],
 	}
 }

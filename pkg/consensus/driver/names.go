@@ -3,12 +3,14 @@ package driver
 import (
 	"fmt"
 	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // Names are a record's tills and cells of the tags that go by a pattern: any number of names, in bounded space. Tags with a quota by name
 // have none of their tills among these, and nothing here touches theirs.
 type Names struct {
-	// Tills is sorted by key: at most MaxNames.
+	// Tills is sorted by key: at most wire.MaxNames.
 	Tills []Till
 	// Cells stand for dropped tills: two sketches, by rising index.
 	Cells []Cell
@@ -18,7 +20,7 @@ type Names struct {
 // dropped till raises its cells to the amounts that it has given and spent; a new one begins with the least of them. So a name never has
 // more than its quota, and less only where others were dropped that fell on both cells.
 type Cell struct {
-	// Index is the place: 0 to MaxCells - 1. The first half is for budgets.
+	// Index is the place: 0 to wire.MaxCells - 1. The first half is for budgets.
 	Index int
 	// End is when the cell ceases to count, rounded up to whole minutes, in microseconds. For budgets that is the end of the window on the
 	// store's own clock, else the logical time at which the till would have been full.
@@ -27,14 +29,8 @@ type Cell struct {
 	Value int64
 }
 
-// Bounds of names.
+// Units of names, in microseconds.
 const (
-	// MaxNames is how many tills of names there are at once.
-	MaxNames   = 4096
-	sketchCols = 8192
-	firstPaid  = 2 * sketchCols
-	// MaxCells is how many cells there are at most.
-	MaxCells    = 2 * firstPaid
 	minute      = 60_000_000
 	millisecond = 1000
 )
@@ -48,17 +44,17 @@ func (n *Names) Clone() Names { return Names{slices.Clone(n.Tills), slices.Clone
 // of its bits are equally good.
 func spentCells(key uint64, start int64) [2]int {
 	shift := uint64(start / (15 * minute))
-	return [2]int{int((key + shift) % sketchCols), sketchCols + int((key/sketchCols+shift)%sketchCols)}
+	return [2]int{int((key + shift) % wire.SketchCols), wire.SketchCols + int((key/wire.SketchCols+shift)%wire.SketchCols)}
 }
 
 func paidCells(key uint64) [2]int {
 	at := spentCells(key, 0)
-	return [2]int{firstPaid + at[0], firstPaid + at[1]}
+	return [2]int{wire.FirstPaid + at[0], wire.FirstPaid + at[1]}
 }
 
 // dead reports whether a cell no longer counts.
 func (t *teller) dead(c *Cell) bool {
-	if c.Index < firstPaid {
+	if c.Index < wire.FirstPaid {
 		return c.End+keepWindow <= t.at.Now // the clock may be set back
 	}
 	return c.End <= t.clock
@@ -66,7 +62,7 @@ func (t *teller) dead(c *Cell) bool {
 
 // least returns the lesser value of two cells: 0 unless both count.
 func (t *teller) least(cells [2]int) int64 {
-	least := int64(MaxMicros)
+	least := int64(wire.MaxMicros)
 	for _, index := range cells {
 		i, ok := t.rec.Names.cell(index)
 		if !ok || t.dead(&t.rec.Names.Cells[i]) {
@@ -85,10 +81,10 @@ func (n *Names) cell(index int) (int, bool) {
 // name makes the till of a name, as it would be if it had always been there; nil if there is no room.
 func (t *teller) name(key uint64) *Till {
 	n := &t.rec.Names
-	for ; len(n.Tills) >= MaxNames && t.swept < 2; t.swept++ {
+	for ; len(n.Tills) >= wire.MaxNames && t.swept < 2; t.swept++ {
 		t.sweep(t.swept == 1)
 	}
-	if len(n.Tills) >= MaxNames {
+	if len(n.Tills) >= wire.MaxNames {
 		return nil
 	}
 	paid := t.least(paidCells(key))
@@ -156,14 +152,14 @@ func (n *Names) check() error {
 		return err
 	}
 	for i, c := range n.Cells {
-		if c.Index < 0 || c.Index >= MaxCells || i > 0 && n.Cells[i-1].Index >= c.Index {
-			return outside("the index of a cell", fmt.Sprint(c.Index), fmt.Sprint("0 to ", MaxCells-1, ", rising"))
+		if c.Index < 0 || c.Index >= wire.MaxCells || i > 0 && n.Cells[i-1].Index >= c.Index {
+			return outside("the index of a cell", fmt.Sprint(c.Index), fmt.Sprint("0 to ", wire.MaxCells-1, ", rising"))
 		}
 		most, unit := int64(maxSpent), int64(1)
-		if c.Index >= firstPaid {
-			most, unit = MaxMicros, millisecond
+		if c.Index >= wire.FirstPaid {
+			most, unit = wire.MaxMicros, millisecond
 		}
-		if c.End < -MaxMicros || c.End > MaxMicros || c.End%minute != 0 || c.Value < 0 || c.Value > most || c.Value%unit != 0 {
+		if c.End < -wire.MaxMicros || c.End > wire.MaxMicros || c.End%minute != 0 || c.Value < 0 || c.Value > most || c.Value%unit != 0 {
 			return outside("a cell", fmt.Sprint(c.Value, " until ", c.End, "us"), "0 to 4e15 tokens or whole milliseconds, until a whole minute")
 		}
 	}

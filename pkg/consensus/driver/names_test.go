@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // TestNamesKeepToTheirQuotas draws for three times as many names as there is room for, most of them seldom and some in bursts, and counts what
 // each was given. None has more than its total and its burst, nor more than its budget, from whenever one looks; and names that
 // nobody was taken for have all of it.
 func TestNamesKeepToTheirQuotas(t *testing.T) {
-	const names, total, burst, amount = 3 * MaxNames, 2, 3, 40 // per second
+	const names, total, burst, amount = 3 * wire.MaxNames, 2, 3, 40 // per second
 	s, rnd := newTillTrial(), rand.New(rand.NewPCG(1, 2))
 	level, spent := make([]float64, names), make([]int64, names)
 	at := make([]int64, names)
@@ -51,7 +52,7 @@ func TestNamesKeepToTheirQuotas(t *testing.T) {
 			require.GreaterOrEqual(t, d.Spent[0], spent[i], "a name counts too much, if anything")
 			asked, given = asked+1, given+min(1, int(d.Tokens))
 		}
-		require.LessOrEqual(t, len(s.rec.Names.Tills), MaxNames)
+		require.LessOrEqual(t, len(s.rec.Names.Tills), wire.MaxNames)
 		copyOf(t, &s.rec)
 	}
 	require.Greater(t, given*10, asked*8, "most get something each time")
@@ -64,7 +65,7 @@ func TestSketchOfBudgetsErrsAsPromised(t *testing.T) {
 	for _, n := range testkit.Some([]int{1000, 5000, 20_000}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			s, rnd := newTillTrial(), rand.New(rand.NewPCG(7, 7))
-			window := BudgetDraw{Amount: MaxAmount, Start: s.at.Now, End: s.at.Now + 3_600_000_000}
+			window := BudgetDraw{Amount: wire.MaxAmount, Start: s.at.Now, End: s.at.Now + 3_600_000_000}
 			spent, sum := make([]int64, n), int64(0)
 			draw := func(i int, ask int64) Draw {
 				return Draw{Key: nameKey(i), Pattern: true, Ask: ask, Budgets: []BudgetDraw{window}}

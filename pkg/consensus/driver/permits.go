@@ -3,6 +3,8 @@ package driver
 import (
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // Permits is the record's state of permits. The zero Permits issue nothing.
@@ -158,7 +160,7 @@ func (st *step) hold(spacing, reach time.Duration) (longer bool) {
 	if r.FrozenUntil <= 0 || r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held {
 		return false
 	}
-	hold := min(max(is.Hold, r.FrozenUntil+upMicros(spacing)+upMicros(reach)), MaxMicros)
+	hold := min(max(is.Hold, r.FrozenUntil+upMicros(spacing)+upMicros(reach)), wire.MaxMicros)
 	longer = hold != is.Hold
 	is.Hold = hold
 	return longer

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A Pusher is a Store that can also carry news to all processors of a pool at once. News are hints, never facts: each is delivered at most
 // once, perhaps late, and the channel may be silent for long without any error. All methods may be called from any number of goroutines and
 // processes at once. The stores of this project are Pushers.
 type Pusher interface {
-	// Push sends news of at most MaxNewsBytes to all watchers of the pool, the sender included. It returns when they are on their way.
+	// Push sends news of at most wire.MaxNewsBytes to all watchers of the pool, the sender included. It returns when they are on their way.
 	// Errors: *RequestError for a name that no pool can have or news of a wrong size. Any other error is the store's, and transient: the
 	// news may or may not have been received.
 	Push(ctx context.Context, pool string, news []byte) error
@@ -22,9 +24,6 @@ type Pusher interface {
 	Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error)
 }
 
-// MaxNewsBytes is the size of the largest news.
-const MaxNewsBytes = 8192
-
 // ErrNoPush is wrapped by the error of a Pusher around a Store that is not one.
 var ErrNoPush = errors.New("consensus: the store has no channel for news")
 
@@ -33,8 +32,8 @@ func ValidateNews(pool string, news []byte) error {
 	if err := ValidatePool(pool); err != nil {
 		return err
 	}
-	if len(news) == 0 || len(news) > MaxNewsBytes {
-		return &RequestError{"News", fmt.Sprint(len(news), " bytes"), fmt.Sprint("1 to ", MaxNewsBytes, " bytes")}
+	if len(news) == 0 || len(news) > wire.MaxNewsBytes {
+		return &RequestError{"News", fmt.Sprint(len(news), " bytes"), fmt.Sprint("1 to ", wire.MaxNewsBytes, " bytes")}
 	}
 	return nil
 }

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// FormatVersion is the version of the record's format. A record of a newer format is refused, never guessed at.
-const FormatVersion = 1
-
 // A Record is a store's whole state of one pool. It is a plain value: only its methods change it, without a clock, I/O or randomness, so
 // that every store does the same.
 //
@@ -39,7 +36,7 @@ type Record struct {
 	EpochUnstamped bool
 	// Permits is the state of permits.
 	Permits Permits
-	// Tills is sorted by key: at most MaxTills. Names are those of tags that go by a pattern.
+	// Tills is sorted by key: at most wire.MaxTills. Names are those of tags that go by a pattern.
 	Tills []Till
 	Names Names
 	// Rows is sorted by ID, then incarnation.

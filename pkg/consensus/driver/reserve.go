@@ -4,19 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
-)
 
-// Bounds of a Reserve.
-const (
-	// MaxSlots is the largest number of slots that one request reserves.
-	MaxSlots = 64
-	// MaxAhead is the largest number of slots that may be reserved beyond those due.
-	MaxAhead = 1000
-	// MinSpacing and MaxSpacing bound the spacing of the whole limit.
-	MinSpacing = time.Microsecond
-	MaxSpacing = 744 * time.Hour
-	// MaxReach is further ahead than any slot can lie.
-	MaxReach = (MaxAhead + 3) * MaxSpacing
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A Reserve asks for slots: moments on the pool's clock, each good for one token, and any two of them at least a spacing apart, across all
@@ -24,12 +13,12 @@ const (
 type Reserve struct {
 	// Pool is the name of the pool: the key in the store.
 	Pool string
-	// Count is how many slots are wanted: 0, only to give back, to MaxSlots.
+	// Count is how many slots are wanted: 0, only to give back, to wire.MaxSlots.
 	Count int
-	// Spacing is that of the whole limit, Per / Max rounded up: MinSpacing to
-	// MaxSpacing. A larger one that processors have named in their syncs counts instead.
+	// Spacing is that of the whole limit, Per / Max rounded up: wire.MinSpacing to
+	// wire.MaxSpacing. A larger one that processors have named in their syncs counts instead.
 	Spacing time.Duration
-	// Ahead is how many slots may lie beyond those that are due now: 0, only a slot that is due, to MaxAhead. A slot is granted if it is at
+	// Ahead is how many slots may lie beyond those that are due now: 0, only a slot that is due, to wire.MaxAhead. A slot is granted if it is at
 	// most Ahead x Spacing away. This Spacing counts even if a larger one is in force. The larger one may soon end, and would have too many
 	// slots reserved, which would keep the pool at that pace.
 	Ahead int
@@ -69,9 +58,9 @@ func (q *Reserve) Validate() error {
 		return err
 	}
 	if err := cmp.Or(
-		askedWithin("Count", q.Count, 0, MaxSlots), askedWithin("Spacing", q.Spacing, MinSpacing, MaxSpacing),
-		askedWithin("Ahead", q.Ahead, 0, MaxAhead), askedWithin("Revision", q.Revision, 0, maxRevision), validateLease(q.Lease),
-		askedWithin("Unused", q.Unused, 0, MaxSlots),
+		askedWithin("Count", q.Count, 0, wire.MaxSlots), askedWithin("Spacing", q.Spacing, wire.MinSpacing, wire.MaxSpacing),
+		askedWithin("Ahead", q.Ahead, 0, wire.MaxAhead), askedWithin("Revision", q.Revision, 0, maxRevision), validateLease(q.Lease),
+		askedWithin("Unused", q.Unused, 0, wire.MaxSlots),
 	); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // issuing returns a record at t0 that issues permits of the given spacing, with rows
@@ -161,7 +163,7 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 func FuzzReserve(f *testing.F) {
 	f.Add(written(f, fullRecord()), uint64(1), int64(0))
 	f.Add(written(f, smallRecord()), uint64(2), t0)
-	f.Add(written(f, issuing(MaxSpacing, holder("a", "1", half))), uint64(3), t0+1)
+	f.Add(written(f, issuing(wire.MaxSpacing, holder("a", "1", half))), uint64(3), t0+1)
 	f.Fuzz(func(t *testing.T, b []byte, seed uint64, now int64) {
 		r, err := ParseRecord(b)
 		if err != nil || r.Clock > lastNanos/1000 || r.FrozenUntil > lastNanos/1000 {
@@ -169,8 +171,8 @@ func FuzzReserve(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(seed, 0))
 		req := Reserve{
-			Pool: "p", Count: rng.IntN(MaxSlots + 1), Ahead: rng.IntN(MaxAhead + 1), Lease: longest,
-			Spacing: MinSpacing + time.Duration(rng.Int64N(int64(MaxSpacing-MinSpacing))), Return: int64(r.Permits.Serial), Unused: rng.IntN(MaxSlots),
+			Pool: "p", Count: rng.IntN(wire.MaxSlots + 1), Ahead: rng.IntN(wire.MaxAhead + 1), Lease: longest,
+			Spacing: wire.MinSpacing + time.Duration(rng.Int64N(int64(wire.MaxSpacing-wire.MinSpacing))), Return: int64(r.Permits.Serial), Unused: rng.IntN(wire.MaxSlots),
 		}
 		at := At{Now: max(min(now, lastNanos/1000), 0), Identity: r.Store, Deferred: rng.IntN(2) == 0}
 		require.NoError(t, req.Validate())

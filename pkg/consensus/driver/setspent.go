@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A SpentReport sets the amount spent of one budget window of a tag, whatever the store has counted.
@@ -59,7 +61,7 @@ func (s *SpentReport) OutsideWindow(now int64) error {
 
 // NoTillLeft returns the error for when all tills are needed.
 func (s *SpentReport) NoTillLeft() error {
-	return &RequestError{"Key", fmt.Sprintf("%016x", s.Key), fmt.Sprint("one of the ", MaxTills, " tags that the pool has tills of already")}
+	return &RequestError{"Key", fmt.Sprintf("%016x", s.Key), fmt.Sprint("one of the ", wire.MaxTills, " tags that the pool has tills of already")}
 }
 
 // SetSpent changes the amount spent of one window, as TillSetter.SetSpent does. As with Save, a Deferred store stamps the rest of the last

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // setSpentRecord is a record of one processor with a full table of tills but one, at a time.
@@ -14,7 +16,7 @@ func setSpentRecord(t *testing.T, at At, tills int) *Record {
 	_, changed := r.Sync(&req, at)
 	require.True(t, changed)
 	for i := range tills {
-		r.Tills = append(r.Tills, Till{Key: uint64(10 + i), Full: MaxMicros, Paid: 1})
+		r.Tills = append(r.Tills, Till{Key: uint64(10 + i), Full: wire.MaxMicros, Paid: 1})
 	}
 	return r
 }
@@ -43,14 +45,14 @@ func TestSetSpentChangesOneNumber(t *testing.T) {
 
 func TestSetSpentRefuses(t *testing.T) {
 	at := At{Now: 10*day + 5}
-	r := setSpentRecord(t, at, MaxTills)
+	r := setSpentRecord(t, at, wire.MaxTills)
 	s := SpentReport{Key: 3, Start: 10 * day, End: 11 * day}
 	var bad *RequestError
 	require.ErrorAs(t, r.SetSpent(&s, at), &bad)
 	require.Equal(t, "Key", bad.Field)
 	r.Tills[0].Full = r.Clock // one that can go
 	require.NoError(t, r.SetSpent(&s, at))
-	require.Len(t, r.Tills, MaxTills)
+	require.Len(t, r.Tills, wire.MaxTills)
 
 	for _, now := range []int64{s.Start - 1, s.End} {
 		before := r.Revision

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // The times of these tests: the record stands at t0, on both clocks.
@@ -84,8 +86,8 @@ func TestJudgement(t *testing.T) {
 		{"remembers an answer before the last two", alone, request{8, 800, 4, 400, nil}, Ticket{}, Cloned, ""},
 		{"has sent others since the answer before the last", alone, request{9, 900, 5, 500, []Ticket{{6, 601}, {7, 701}, {8, 801}}}, Ticket{}, Cloned, ""},
 		{"has sent others since the newest", alone, request{9, 900, 5, 500, sent(8, 8)}, Ticket{}, Cloned, ""},
-		{"names as many as it can, the newest first", alone, request{39, 900, 5, 500, sent(7, 6+MaxUnanswered)}, Ticket{}, Granted, ""},
-		{"names as many as it can, and all are newer", alone, request{40, 900, 5, 500, sent(8, 7+MaxUnanswered)}, Ticket{}, Cloned, ""},
+		{"names as many as it can, the newest first", alone, request{39, 900, 5, 500, sent(7, 6+wire.MaxUnanswered)}, Ticket{}, Granted, ""},
+		{"names as many as it can, and all are newer", alone, request{40, 900, 5, 500, sent(8, 7+wire.MaxUnanswered)}, Ticket{}, Cloned, ""},
 		{"has had no answer, and sent the newest", alone, request{8, 800, 0, 0, sent(1, 7)}, Ticket{}, Granted, ""},
 		{"remembers no answer", alone, request{8, 800, 0, 0, nil}, Ticket{}, Cloned, ""},
 		{"remembers another nonce", alone, request{8, 800, 7, 701, nil}, Ticket{}, Cloned, ""},
@@ -226,7 +228,7 @@ func TestLeave(t *testing.T) {
 
 // sent33 is one unanswered request more than may be named.
 func sent33() (tickets []Ticket) {
-	for seq := range uint64(MaxUnanswered + 1) {
+	for seq := range uint64(wire.MaxUnanswered + 1) {
 		tickets = append(tickets, Ticket{Seq: 20 + seq})
 	}
 	return tickets

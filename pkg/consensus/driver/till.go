@@ -1,6 +1,10 @@
 package driver
 
-import "time"
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
+)
 
 // A Draw asks the till of one tag for tokens; see "Tills" in the package documentation.
 type Draw struct {
@@ -10,20 +14,20 @@ type Draw struct {
 	Version Version
 	// Pattern says that the tag has no quota by its name, but goes by a pattern: its till is one of Names.
 	Pattern bool
-	// Total tokens per Per are the tag's quota: 0 to 1e9, 0 for a till that has budgets alone. Per is whole microseconds from MinPer to
-	// MaxSpacing; it counts only with a Total. Burst is how many of them can be saved up: 0 to 1e9.
+	// Total tokens per Per are the tag's quota: 0 to 1e9, 0 for a till that has budgets alone. Per is whole microseconds from wire.MinPer to
+	// wire.MaxSpacing; it counts only with a Total. Burst is how many of them can be saved up: 0 to 1e9.
 	Total int64
 	Per   time.Duration
 	Burst int64
 	// Ask is how many tokens the sender would like: 0 to 1e9. Ahead is how far ahead it waits in turn for tokens of the total that are not
-	// earned yet: 0 to MaxReach. With 0 it may be given less, as the total or a budget allows, else it is given all of them or none.
+	// earned yet: 0 to wire.MaxReach. With 0 it may be given less, as the total or a budget allows, else it is given all of them or none.
 	Ask   int64
 	Ahead time.Duration
 	// Back is how many tokens of earlier draws in the budget windows named here the sender has given up. The total gets none back, or the
 	// tokens of a quiet hour could be handed on until all of them are used at once. Tokens drawn before an answer that reports a new freeze
 	// are not given back. Owed is how many tokens the sender used beyond its draws. Each is 0 to 1e9.
 	Back, Owed int64
-	// Budgets are the amounts of calendar windows: at most MaxBudgets.
+	// Budgets are the amounts of calendar windows: at most wire.MaxBudgets.
 	Budgets []BudgetDraw
 }
 
@@ -66,20 +70,6 @@ const (
 	LackFull                // no room for another till: nothing of the draw counts
 )
 
-// Bounds of draws.
-const (
-	MaxDraws     = 1024
-	MaxTills     = 2048
-	MaxBudgets   = 3
-	MaxBusyBytes = 448
-	// MaxTokens bounds each number of tokens in a draw but those of budgets.
-	MaxTokens = 1_000_000_000
-	// MaxAmount is the largest amount of a budget.
-	MaxAmount = 1_000_000_000_000_000
-	// MinPer is the shortest period of a total.
-	MinPer = time.Millisecond
-)
-
 // A Till is the number that a record keeps for one tag.
 type Till struct {
 	Key     uint64
@@ -101,9 +91,9 @@ type Spent struct {
 
 const (
 	// maxSpent is where counting ends: doubles hold it exactly, with sums.
-	maxSpent = 4 * MaxAmount
+	maxSpent = 4 * wire.MaxAmount
 	// maxWindows is how many windows a till knows: those of all budgets, and the ones before.
-	maxWindows = 2 * MaxBudgets
+	maxWindows = 2 * wire.MaxBudgets
 	// keepWindow is for how long a till knows a window that has ended, in microseconds: the store's clock may be set back.
 	keepWindow = 600_000_000
 )

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A tillTrial is a pool with one till, from which a thousand tokens a second are earned.
@@ -172,9 +173,9 @@ var tillSchedules = []struct {
 
 // names draws for so many names from one on that all tills of names that there were are dropped.
 func (t *tillTrial) names(from int) {
-	for i := 0; i <= MaxNames; i += MaxDraws {
+	for i := 0; i <= wire.MaxNames; i += wire.MaxDraws {
 		var draws []Draw
-		for k := range MaxDraws {
+		for k := range wire.MaxDraws {
 			draws = append(draws, Draw{Key: nameKey(from + i + k), Version: 5, Pattern: true, Total: 1, Per: time.Hour, Burst: 9, Ask: 1})
 		}
 		t.take("names", t.request("names", draws))
@@ -271,8 +272,8 @@ func TestDeferredTillsGiveTheTotal(t *testing.T) {
 
 // TestCostsAreRoundedUp: no number of draws gives more than the total, however small each is.
 func TestCostsAreRoundedUp(t *testing.T) {
-	for _, total := range []int64{1, 3, 7, 333_333, 999_999_937, MaxTokens} {
-		for _, per := range []time.Duration{MinPer, 1_234_567 * time.Microsecond, time.Hour, MaxSpacing} {
+	for _, total := range []int64{1, 3, 7, 333_333, 999_999_937, wire.MaxTokens} {
+		for _, per := range []time.Duration{wire.MinPer, 1_234_567 * time.Microsecond, time.Hour, wire.MaxSpacing} {
 			s := newTillTrial()
 			d := Draw{Key: 7, Total: total, Per: per, Ask: 1}
 			given := int64(0)

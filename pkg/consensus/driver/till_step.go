@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A teller serves the draws of one request.
@@ -92,7 +94,7 @@ func (t *teller) draw(d *Draw) Drawn {
 		t.give(till, d, &out)
 	}
 	if till.Full = max(till.Full, till.Paid); !older {
-		till.Full = min(till.Paid+span(d.cost(d.Burst)), MaxMicros)
+		till.Full = min(till.Paid+span(d.cost(d.Burst)), wire.MaxMicros)
 	}
 	out.Paid = till.Paid
 	for i := range d.Budgets {
@@ -119,7 +121,7 @@ func (t *teller) till(key uint64, pattern bool) *Till {
 	case pattern:
 		return t.name(key)
 	}
-	if len(r.Tills) >= MaxTills {
+	if len(r.Tills) >= wire.MaxTills {
 		old := t.dispensable()
 		if old < 0 {
 			return nil
@@ -160,7 +162,7 @@ func (t *teller) settleTill(till *Till, d *Draw, older bool) {
 		till.Version = d.Version
 		paid = max(paid, t.clock-span(d.cost(d.Burst)))
 	}
-	till.Paid = max(0, min(paid, t.clock+maxLead, MaxMicros))
+	till.Paid = max(0, min(paid, t.clock+maxLead, wire.MaxMicros))
 }
 
 // give gives as much as the total and the budgets allow. A draw that may wait gets all or nothing: pods that each hold a part of a call's
@@ -181,7 +183,7 @@ func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 	if d.Ahead > 0 && out.Tokens < d.Ask {
 		out.Tokens, out.From = 0, 0
 	}
-	till.Paid = min(till.Paid+span(d.cost(out.Tokens)), MaxMicros)
+	till.Paid = min(till.Paid+span(d.cost(out.Tokens)), wire.MaxMicros)
 	till.spend(d, out.Tokens)
 	switch {
 	case out.Tokens == d.Ask:
@@ -312,7 +314,7 @@ func (d *Draw) earned(room int64) int64 {
 }
 
 // maxLead is further ahead than anything can be given out, in microseconds: it keeps sums in bounds.
-const maxLead = int64(MaxReach / time.Microsecond)
+const maxLead = int64(wire.MaxReach / time.Microsecond)
 
 // span is a time in microseconds as a number that can be added to others.
 func span(us float64) int64 { return int64(min(us, float64(maxLead))) }

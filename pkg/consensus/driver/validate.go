@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 const (
@@ -30,15 +32,15 @@ func (r *Request) Validate() error {
 		return &RequestError{"Recalled", fmt.Sprint("request ", r.Recalled.Seq), "0, or a number below LastSeq"}
 	}
 	return cmp.Or(
-		askedWithin("LastTime", r.LastTime, 0, MaxMicros), askedWithin("Revision", r.Revision, 0, maxRevision),
-		validateLease(r.Lease), r.validatePermits(), askedWithin("Outlasts", r.Outlasts, 0, MaxOutlasts),
+		askedWithin("LastTime", r.LastTime, 0, wire.MaxMicros), askedWithin("Revision", r.Revision, 0, maxRevision),
+		validateLease(r.Lease), r.validatePermits(), askedWithin("Outlasts", r.Outlasts, 0, wire.MaxOutlasts),
 		r.validateReport(), r.validateDead(), validateDocuments(r.Documents), r.validateDraws(),
 	)
 }
 
 func (r *Request) validatePermits() error {
-	if r.Spacing != 0 && (r.Spacing < MinSpacing || r.Spacing > MaxSpacing) {
-		return &RequestError{"Spacing", r.Spacing.String(), fmt.Sprint("0, or ", MinSpacing, " to ", MaxSpacing)}
+	if r.Spacing != 0 && (r.Spacing < wire.MinSpacing || r.Spacing > wire.MaxSpacing) {
+		return &RequestError{"Spacing", r.Spacing.String(), fmt.Sprint("0, or ", wire.MinSpacing, " to ", wire.MaxSpacing)}
 	}
 	if by := r.SpacingBy; by != "" && (r.Spacing == 0 || r.reported(by) == 0) {
 		return &RequestError{"SpacingBy", fmt.Sprintf("%.40q", by), "empty, or with a Spacing the name of a document that is reported with its version"}
@@ -46,7 +48,7 @@ func (r *Request) validatePermits() error {
 	if r.Strict && r.Spacing == 0 {
 		return &RequestError{"Strict", "true", "true with a Spacing"}
 	}
-	return askedWithin("Reach", r.Reach, 0, MaxReach)
+	return askedWithin("Reach", r.Reach, 0, wire.MaxReach)
 }
 
 // Validate returns a *RequestError for the first field that no store accepts, or nil.
@@ -70,8 +72,8 @@ func validateLease(lease time.Duration) error {
 // validateTickets checks the unanswered requests between the one answered last and
 // the present one.
 func validateTickets(tickets []Ticket, last, seq uint64) error {
-	if len(tickets) > MaxUnanswered {
-		return &RequestError{"Unanswered", fmt.Sprint(len(tickets), " requests"), fmt.Sprint("at most ", MaxUnanswered)}
+	if len(tickets) > wire.MaxUnanswered {
+		return &RequestError{"Unanswered", fmt.Sprint(len(tickets), " requests"), fmt.Sprint("at most ", wire.MaxUnanswered)}
 	}
 	for _, t := range tickets {
 		if t.Seq <= last || t.Seq >= seq {
@@ -90,8 +92,8 @@ func (t *Report) validateReport() error {
 	); err != nil {
 		return err
 	}
-	if len(t.Busy) > MaxBusyBytes {
-		return &RequestError{"Busy", fmt.Sprint(len(t.Busy), " bytes"), fmt.Sprint("at most ", MaxBusyBytes)}
+	if len(t.Busy) > wire.MaxBusyBytes {
+		return &RequestError{"Busy", fmt.Sprint(len(t.Busy), " bytes"), fmt.Sprint("at most ", wire.MaxBusyBytes)}
 	}
 	return ValidateNote(t.Note)
 }

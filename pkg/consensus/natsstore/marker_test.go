@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -101,7 +102,7 @@ func TestNewPools(t *testing.T) {
 	}
 
 	lasting := request(next(), "a", 1)
-	lasting.Outlasts = driver.MaxOutlasts
+	lasting.Outlasts = wire.MaxOutlasts
 	require.Equal(t, driver.FreezeNewRecord, mustSync(t, s, lasting).FrozenBy, "somebody may go on without the store")
 }
 

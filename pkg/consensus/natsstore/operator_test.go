@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -27,19 +28,19 @@ func TestSizesOfRecords(t *testing.T) {
 			req := slow(request("p", podName(i), 1))
 			req.Note = strings.Repeat("n", 60)
 			if full {
-				req.Busy = strings.Repeat("b", driver.MaxBusyBytes)
+				req.Busy = strings.Repeat("b", wire.MaxBusyBytes)
 				now := int64(1e15)
 				for key := 250 * i; i < 4 && key < 250*(i+1); key++ {
 					req.Draws = append(req.Draws, driver.Draw{
-						Key: uint64(key+1) << 53, Version: driver.MaxVersion, Total: 1000, Per: time.Minute, Burst: 1e6, Ask: 1,
-						Budgets: []driver.BudgetDraw{{Amount: driver.MaxAmount, Start: now - 1e12, End: now + 1e12, Seen: 1e9}},
+						Key: uint64(key+1) << 53, Version: wire.MaxVersion, Total: 1000, Per: time.Minute, Burst: 1e6, Ask: 1,
+						Budgets: []driver.BudgetDraw{{Amount: wire.MaxAmount, Start: now - 1e12, End: now + 1e12, Seen: 1e9}},
 					})
 				}
 			}
 			if i == 0 && full {
 				for k := range 4 { // more than any pool has of the largest
 					req.Documents = append(req.Documents, driver.DocumentReport{
-						Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", driver.MaxDocumentBytes)),
+						Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", wire.MaxDocumentBytes)),
 					})
 				}
 			}
@@ -125,7 +126,7 @@ func TestBucketsOfOperators(t *testing.T) {
 				}
 				for i := 0; i < 60 && err == nil; i++ {
 					filler := request(fmt.Sprint("other", i/10), podName(i), 1)
-					filler.Note = strings.Repeat("n", driver.MaxNoteBytes)
+					filler.Note = strings.Repeat("n", wire.MaxNoteBytes)
 					for k := range 2 {
 						filler.Documents = append(filler.Documents, driver.DocumentReport{
 							Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", 4000)),

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounded"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -48,7 +49,7 @@ func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte))
 		return nil, err
 	}
 	sub, err := s.nc.Subscribe(s.newsSubject(pool), func(m *nats.Msg) {
-		if len(m.Data) > 0 && len(m.Data) <= driver.MaxNewsBytes {
+		if len(m.Data) > 0 && len(m.Data) <= wire.MaxNewsBytes {
 			heard(m.Data)
 		}
 	})

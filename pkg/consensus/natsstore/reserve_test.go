@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -13,8 +14,8 @@ func issuing(t *testing.T) (*Store, driver.Reserve) {
 	t.Helper()
 	s := open(t, current(t), WithLongestLease(longest))
 	req := request("p", "a", 1)
-	req.Lease, req.Spacing, req.Strict = longest, driver.MinSpacing, true
-	want := driver.Reserve{Pool: "p", Count: 1, Ahead: 10, Spacing: driver.MinSpacing, Lease: longest}
+	req.Lease, req.Spacing, req.Strict = longest, wire.MinSpacing, true
+	want := driver.Reserve{Pool: "p", Count: 1, Ahead: 10, Spacing: wire.MinSpacing, Lease: longest}
 	require.Eventually(t, func() bool {
 		ans := mustSync(t, s, req)
 		req = follow(req, ans)
@@ -38,7 +39,7 @@ func TestReserveOnWhatWasReadBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, res.Count)
 		at := res.Time*1000 + int64(res.Wait)
-		require.GreaterOrEqual(t, at-last, int64(driver.MinSpacing))
+		require.GreaterOrEqual(t, at-last, int64(wire.MinSpacing))
 		last = at
 	}
 	reserve(s)

@@ -11,6 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -98,12 +99,12 @@ func TestOneRequestPerReservation(t *testing.T) {
 	server := testenv.Redis(t)
 	s := New(client(t, ClientOptions(server.Addr())), WithLongestLease(longest))
 	req := request("p", "a", 1, 1)
-	req.Spacing, req.Strict = driver.MinSpacing, true
+	req.Spacing, req.Strict = wire.MinSpacing, true
 	waitFor(t, "permits are issued", func() bool {
 		granted(t, s, req)
 		req.Seq, req.LastSeq, req.LastNonce = req.Seq+1, req.Seq, req.Nonce
 		want := reservation("p")
-		want.Spacing = driver.MinSpacing
+		want.Spacing = wire.MinSpacing
 		res, err := s.Reserve(t.Context(), want)
 		return err == nil && res.Count == 1
 	})
@@ -111,7 +112,7 @@ func TestOneRequestPerReservation(t *testing.T) {
 		"evalsha": reservations, "info": reservations, "time": reservations, "hget": reservations, "hset": reservations,
 	}, calls(t, server, func() {
 		for range reservations {
-			_, err := s.Reserve(t.Context(), driver.Reserve{Pool: "p", Count: 1, Ahead: 100, Spacing: driver.MinSpacing, Lease: longest})
+			_, err := s.Reserve(t.Context(), driver.Reserve{Pool: "p", Count: 1, Ahead: 100, Spacing: wire.MinSpacing, Lease: longest})
 			require.NoError(t, err)
 		}
 	}))
@@ -171,7 +172,7 @@ func TestServerTime(t *testing.T) {
 	testkit.SkipRace(t, "it measures")
 	server := testenv.Redis(t)
 	s := New(client(t, ClientOptions(server.Addr())))
-	for _, of := range []struct{ rows, draws int }{{1, 0}, {10, 0}, {100, 0}, {1000, 0}, {100, driver.MaxDraws}} {
+	for _, of := range []struct{ rows, draws int }{{1, 0}, {10, 0}, {100, 0}, {1000, 0}, {100, wire.MaxDraws}} {
 		next := fill(t, s, fmt.Sprint("pool of ", of), of.rows)
 		var draws []driver.Draw
 		for key := range of.draws {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -150,7 +151,7 @@ func parseSave(reply any, d *driver.DocumentReport) (driver.Version, error) {
 	case "too many":
 		return 0, &driver.RequestError{
 			Field: "Name", Value: strconv.Quote(d.Name),
-			Allowed: fmt.Sprint("one of the ", driver.MaxDocuments, " documents that the pool has already"),
+			Allowed: fmt.Sprint("one of the ", wire.MaxDocuments, " documents that the pool has already"),
 		}
 	}
 	return 0, wrongAnswer("unknown outcome %.40q", word)
@@ -174,7 +175,7 @@ func (c *contents) addDocument(field, value string) {
 	}
 	digits, body, whole := strings.Cut(value, " ")
 	version, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || digits[0] == '0' || whole && body == "" || len(body) > driver.MaxDocumentBytes {
+	if err != nil || digits[0] == '0' || whole && body == "" || len(body) > wire.MaxDocumentBytes {
 		version, body = damagedVersion, damagedBody
 	}
 	c.docs = append(c.docs, document{Name: name, Version: driver.Version(version), Body: []byte(body)})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -24,7 +25,7 @@ func with(req driver.Request, reports ...driver.DocumentReport) driver.Request {
 func TestBodiesThatAreKnownAreNotSent(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c)
-	body := []byte(strings.Repeat("b", driver.MaxDocumentBytes))
+	body := []byte(strings.Repeat("b", wire.MaxDocumentBytes))
 	granted(t, s, with(request("p", "a", 1, 1), driver.DocumentReport{Name: "limit", Version: 65536, Body: body}))
 	key, marker := s.keys("p")
 	next := uint64(1)
@@ -86,7 +87,7 @@ func TestOneRequestPerSync(t *testing.T) {
 // unversioned are values of a document's field that no release writes.
 var unversioned = []string{
 	"", " ", "x", "one x", "319", "319 ", " 319 x", "0 x", "00 x", "0319 x", "-1 x", "+1 x", "1.5 x", "1e3 x", "x19 body", "319\x00x",
-	"9223372036854775808 x", "99999999999999999999 x", strings.Repeat("9", 400) + " x", "319 " + strings.Repeat("x", driver.MaxDocumentBytes+1),
+	"9223372036854775808 x", "99999999999999999999 x", strings.Repeat("9", 400) + " x", "319 " + strings.Repeat("x", wire.MaxDocumentBytes+1),
 }
 
 // Without a version a document counts as the oldest one, with a body that nobody can read. Changes replace it, and so do those who have a
@@ -197,7 +198,7 @@ func FuzzParseLoad(f *testing.F) {
 			require.Less(t, len(err.Error()), 2000)
 			return
 		}
-		require.LessOrEqual(t, len(docs), driver.MaxDocuments)
+		require.LessOrEqual(t, len(docs), wire.MaxDocuments)
 		for i, d := range docs {
 			require.True(t, i == 0 || docs[i-1].Name < d.Name)
 			// What is loaded can be changed.

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -83,7 +84,7 @@ func requireAnswer(t *testing.T, req *driver.Request, answer *driver.Answer) {
 	// What cannot be reported as in use must not be put to use.
 	next.Report = driver.Report{InUse: answer.Share, Wanted: answer.Share, PoolSize: answer.PoolSize}
 	require.True(t, answer.Epoch >= 0 && answer.Silence >= 0)
-	require.LessOrEqual(t, len(answer.Documents), driver.MaxDocuments+len(req.Documents))
+	require.LessOrEqual(t, len(answer.Documents), wire.MaxDocuments+len(req.Documents))
 	for i, d := range answer.Documents {
 		require.True(t, i == 0 || answer.Documents[i-1].Name < d.Name)
 		require.Equal(t, d.Version == 0, len(d.Body) == 0)

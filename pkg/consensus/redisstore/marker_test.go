@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -75,14 +76,14 @@ func TestNewPools(t *testing.T) {
 
 	lasting := func() driver.FreezeCause {
 		req := request(next(), "a", 1, 1)
-		req.Outlasts = driver.MaxOutlasts
+		req.Outlasts = wire.MaxOutlasts
 		return granted(t, s, req).FrozenBy
 	}
 	require.Equal(t, driver.FreezeNewRecord, lasting(), "somebody may go on without the store")
 	now := time.Now().Add(time.Minute) // the server's clock is this one's
-	write(t, 3, fmt.Sprint(now.Add(-driver.MaxOutlasts).UnixMicro()))
+	write(t, 3, fmt.Sprint(now.Add(-wire.MaxOutlasts).UnixMicro()))
 	require.Equal(t, driver.FreezeNewRecord, lasting(), "almost long enough")
-	write(t, 3, fmt.Sprint(now.Add(-driver.MaxOutlasts-2*time.Minute).UnixMicro()))
+	write(t, 3, fmt.Sprint(now.Add(-wire.MaxOutlasts-2*time.Minute).UnixMicro()))
 	require.Equal(t, driver.FreezeNone, lasting())
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -27,7 +28,7 @@ func (m *model) document(name string) driver.DocumentReport {
 	if i >= 0 {
 		recorded = m.record.Documents[i]
 	}
-	bodies := [][]byte{{0}, []byte("1 "), []byte("12 \x00\xff"), bytes.Repeat([]byte("b"), driver.MaxDocumentBytes), recorded.Body}
+	bodies := [][]byte{{0}, []byte("1 "), []byte("12 \x00\xff"), bytes.Repeat([]byte("b"), wire.MaxDocumentBytes), recorded.Body}
 	switch m.rnd.IntN(10) {
 	case 0: // knows nothing
 	case 1: // knows an older or a newer one

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -42,9 +43,9 @@ func TestScriptsKnowWhenTheLastSlotIsVoid(t *testing.T) {
 // spacing is mostly that of the model's limit: none at all, high or low.
 func (m *model) spacing() time.Duration {
 	if m.rnd.IntN(30) == 0 {
-		return pick(m, 0, driver.MinSpacing, driver.MaxSpacing, 333_333_334)
+		return pick(m, 0, wire.MinSpacing, wire.MaxSpacing, 333_333_334)
 	}
-	of := []time.Duration{0, 100 * time.Millisecond, 333_333_334, time.Second, 400_000_001, 40 * time.Second, driver.MaxSpacing}
+	of := []time.Duration{0, 100 * time.Millisecond, 333_333_334, time.Second, 400_000_001, 40 * time.Second, wire.MaxSpacing}
 	return of[m.kind%len(of)]
 }
 
@@ -55,7 +56,7 @@ func (m *model) reservation() driver.Reserve {
 		Revision: m.record.Revision - min(m.record.Revision, pick[uint64](m, 0, 1, 5)), Lease: 10 * time.Second,
 	}
 	if req.Spacing == 0 {
-		req.Spacing = pick(m, driver.MinSpacing, time.Millisecond, 1_234_567)
+		req.Spacing = pick(m, wire.MinSpacing, time.Millisecond, 1_234_567)
 	}
 	if m.rnd.IntN(60) == 0 {
 		req.Revision += pick[uint64](m, 1, 100)

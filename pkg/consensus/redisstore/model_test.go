@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -175,7 +176,7 @@ func pick[T any](m *model, of ...T) T { return of[m.rnd.IntN(len(of))] }
 func (m *model) step() {
 	m.at.Now += pick[int64](m, 0, 1, 1000, 100_000, 1_000_000, 1_000_000, 2_500_000, 2_500_001, 750_000)
 	enough := remembers(m.at.Longest)
-	m.at.Remembers = pick(m, 0, math.MaxInt64, enough, enough-time.Microsecond, enough+driver.MaxOutlasts, enough+driver.MaxOutlasts-time.Microsecond)
+	m.at.Remembers = pick(m, 0, math.MaxInt64, enough, enough-time.Microsecond, enough+wire.MaxOutlasts, enough+wire.MaxOutlasts-time.Microsecond)
 	ctx := m.t.Context()
 	switch m.rnd.IntN(200) {
 	case 0:
@@ -347,8 +348,8 @@ func (m *model) request() driver.Request {
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
-	req.Outlasts = pick[time.Duration](m, 0, driver.MaxOutlasts)
-	req.Reach = pick(m, 0, 0, 0, time.Nanosecond, 1_234_567, 20*time.Second, driver.MaxReach)
+	req.Outlasts = pick[time.Duration](m, 0, wire.MaxOutlasts)
+	req.Reach = pick(m, 0, 0, 0, time.Nanosecond, 1_234_567, 20*time.Second, wire.MaxReach)
 	return req
 }
 
@@ -357,7 +358,7 @@ func (m *model) deaths(req *driver.Request) (dead []driver.Death) {
 	if m.rnd.IntN(12) > 0 {
 		return nil
 	}
-	for life := max(m.life-3, 0); life <= m.life && len(dead) < driver.MaxDead; life++ {
+	for life := max(m.life-3, 0); life <= m.life && len(dead) < wire.MaxDead; life++ {
 		d := driver.Death{Incarnation: strconv.Itoa(life)}
 		if d.Incarnation == req.Incarnation || m.rnd.IntN(4) == 0 {
 			continue
@@ -404,7 +405,7 @@ func (m *model) unanswered(id, incarnation string, after, before uint64) (ticket
 			continue
 		}
 		after = t.Seq
-		if tickets = append(tickets, t); len(tickets) > driver.MaxUnanswered {
+		if tickets = append(tickets, t); len(tickets) > wire.MaxUnanswered {
 			tickets = tickets[1:]
 		}
 	}
@@ -426,7 +427,7 @@ func (m *model) report() driver.Report {
 	return driver.Report{
 		InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
 		Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
-		Busy: pick(m, "", "", "b", "\x00 \xff", strings.Repeat("\x00b", driver.MaxBusyBytes/2)),
+		Busy: pick(m, "", "", "b", "\x00 \xff", strings.Repeat("\x00b", wire.MaxBusyBytes/2)),
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -36,18 +37,18 @@ func (m *model) draws() (draws []driver.Draw) {
 
 func (m *model) draw(key uint64) driver.Draw {
 	amount := func() int64 {
-		return pick(m, 0, 0, 1, m.rnd.Int64N(20), m.rnd.Int64N(20), m.rnd.Int64N(2000), m.rnd.Int64N(driver.MaxTokens+1), driver.MaxTokens)
+		return pick(m, 0, 0, 1, m.rnd.Int64N(20), m.rnd.Int64N(20), m.rnd.Int64N(2000), m.rnd.Int64N(wire.MaxTokens+1), wire.MaxTokens)
 	}
 	d := driver.Draw{
-		Key: key, Version: driver.Version(pick[uint64](m, 0, 1<<62, 1<<62, 1<<62, 1<<62+1, 1<<53+1, driver.MaxVersion)),
-		Total: pick(m, 0, 1, 7, 333, 1000, m.rnd.Int64N(driver.MaxTokens+1), driver.MaxTokens), Burst: amount(), Ask: amount(),
-		Per: pick(m, time.Second, 1234*time.Microsecond, time.Minute, driver.MaxSpacing, driver.MinPer), Pattern: m.rnd.IntN(3) == 0,
+		Key: key, Version: driver.Version(pick[uint64](m, 0, 1<<62, 1<<62, 1<<62, 1<<62+1, 1<<53+1, wire.MaxVersion)),
+		Total: pick(m, 0, 1, 7, 333, 1000, m.rnd.Int64N(wire.MaxTokens+1), wire.MaxTokens), Burst: amount(), Ask: amount(),
+		Per: pick(m, time.Second, 1234*time.Microsecond, time.Minute, wire.MaxSpacing, wire.MinPer), Pattern: m.rnd.IntN(3) == 0,
 	}
 	if m.rnd.IntN(20) > 0 { // or no version but the highest could draw soon
 		d.Version = min(d.Version, 1<<62)
 	}
 	if m.rnd.IntN(4) == 0 {
-		d.Ahead = pick(m, time.Microsecond, 3*time.Second, time.Hour, driver.MaxReach)
+		d.Ahead = pick(m, time.Microsecond, 3*time.Second, time.Hour, wire.MaxReach)
 	}
 	if m.rnd.IntN(4) == 0 {
 		d.Back = amount()
@@ -57,12 +58,12 @@ func (m *model) draw(key uint64) driver.Draw {
 	}
 	const hour = 3_600_000_000
 	now := m.at.Now
-	for range m.rnd.IntN(driver.MaxBudgets + 1) {
+	for range m.rnd.IntN(wire.MaxBudgets + 1) {
 		start := now - now%pick[int64](m, hour, 24*hour, 60_000_000, 5_000_000)
 		start += pick[int64](m, 0, 0, 0, 0, 0, -5_000_000, hour)
 		d.Budgets = append(d.Budgets, driver.BudgetDraw{
-			Amount: pick(m, 1000, 1_000_000, amount(), driver.MaxAmount), Start: start, End: start + pick[int64](m, hour, hour, 24*hour, 1, 5_000_000),
-			Seen: pick(m, 0, 0, amount(), 4*driver.MaxAmount),
+			Amount: pick(m, 1000, 1_000_000, amount(), wire.MaxAmount), Start: start, End: start + pick[int64](m, hour, hour, 24*hour, 1, 5_000_000),
+			Seen: pick(m, 0, 0, amount(), 4*wire.MaxAmount),
 		})
 	}
 	return d
@@ -101,7 +102,7 @@ func (m *model) noteDraws(before *driver.Record, req *driver.Request, drawn []dr
 func (m *model) setSpent() {
 	s := driver.SpentReport{
 		Key: pick[uint64](m, 0, 1, 1<<63, 1<<64-1), Start: m.at.Now - pick[int64](m, 0, 5_000_000, 3_600_000_000, -1),
-		Tokens: pick(m, 0, m.rnd.Int64N(2000), m.rnd.Int64N(driver.MaxTokens), 4*driver.MaxAmount),
+		Tokens: pick(m, 0, m.rnd.Int64N(2000), m.rnd.Int64N(wire.MaxTokens), 4*wire.MaxAmount),
 	}
 	if n := len(m.record.Tills); n > 0 && m.rnd.IntN(3) > 0 {
 		t := m.record.Tills[m.rnd.IntN(n)]
@@ -153,9 +154,9 @@ func TestScriptsDropTheSameTills(t *testing.T) {
 		for step := range 60 {
 			m.at.Now += pick[int64](m, 10_000, 100_000, 1_000_000)
 			req.LastSeq, req.Seq, req.Draws = req.Seq, req.Seq+1, nil
-			keys := make([]uint64, driver.MaxDraws)
+			keys := make([]uint64, wire.MaxDraws)
 			for i := range keys {
-				keys[i] = m.rnd.Uint64N(driver.MaxTills/2*(seed+3)) * 0x123456789abcdef
+				keys[i] = m.rnd.Uint64N(wire.MaxTills/2*(seed+3)) * 0x123456789abcdef
 			}
 			slices.Sort(keys)
 			for _, key := range slices.Compact(keys) {
@@ -172,7 +173,7 @@ func TestScriptsDropTheSameTills(t *testing.T) {
 		require.Positive(t, m.seen["no till left"])
 		require.Positive(t, m.seen["made way"])
 		require.Positive(t, m.seen["lack 6"])
-		require.Len(t, m.record.Tills, driver.MaxTills)
+		require.Len(t, m.record.Tills, wire.MaxTills)
 	}
 }
 
@@ -190,8 +191,8 @@ func TestScriptsDropTheSameNames(t *testing.T) {
 			m.at.Now += pick[int64](m, 10_000, 100_000, 1_000_000)
 			req.LastSeq, req.Seq, req.Draws = req.Seq, req.Seq+1, nil
 			names := map[string]bool{}
-			for range driver.MaxDraws {
-				names[fmt.Sprint("name-", m.rnd.IntN(2*driver.MaxNames))] = true
+			for range wire.MaxDraws {
+				names[fmt.Sprint("name-", m.rnd.IntN(2*wire.MaxNames))] = true
 			}
 			for _, name := range slices.Sorted(maps.Keys(names)) {
 				d := driver.Draw{
@@ -208,7 +209,7 @@ func TestScriptsDropTheSameNames(t *testing.T) {
 			m.sync(req)
 			dropped = max(dropped, len(m.record.Names.Cells)-before)
 			for _, c := range m.record.Names.Cells {
-				if c.Index >= driver.MaxCells/2 {
+				if c.Index >= wire.MaxCells/2 {
 					early++
 				}
 			}
@@ -221,7 +222,7 @@ func TestScriptsDropTheSameNames(t *testing.T) {
 		}
 		require.Positive(t, dropped)
 		require.Positive(t, known)
-		require.LessOrEqual(t, len(m.record.Names.Tills), driver.MaxNames)
+		require.LessOrEqual(t, len(m.record.Names.Tills), wire.MaxNames)
 		require.Positive(t, m.seen["spent set"])
 	}
 	require.Positive(t, early)

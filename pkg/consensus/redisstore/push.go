@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -155,7 +156,7 @@ func (s *Store) subscribe(ctx context.Context, pool string) (*redis.PubSub, erro
 // run passes on news until the subscription is closed. It checks an idle connection every three seconds.
 func (l *listener) run() {
 	for m := range l.sub.Channel(redis.WithChannelSize(backlog), redis.WithChannelHealthCheckInterval(3*time.Second)) {
-		if len(m.Payload) == 0 || len(m.Payload) > driver.MaxNewsBytes {
+		if len(m.Payload) == 0 || len(m.Payload) > wire.MaxNewsBytes {
 			continue
 		}
 		l.mu.Lock()

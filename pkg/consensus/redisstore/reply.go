@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -194,7 +195,7 @@ func (c *contents) sort() error {
 			return wrongAnswer("the document %q is there twice", c.docs[i].Name)
 		}
 	}
-	if len(c.docs) > driver.MaxDocuments {
+	if len(c.docs) > wire.MaxDocuments {
 		return wrongAnswer("%d documents", len(c.docs))
 	}
 	return nil
@@ -214,7 +215,7 @@ func parseRow(value string) (r driver.Row, err error) {
 	r.Claim = max(r.InUse, r.Answered)
 	var more bool
 	r.Note, r.Busy, more = strings.Cut(f.rest, "\x00")
-	if !f.ok() || more && r.Busy == "" || len(r.Busy) > driver.MaxBusyBytes || driver.ValidateNote(r.Note) != nil {
+	if !f.ok() || more && r.Busy == "" || len(r.Busy) > wire.MaxBusyBytes || driver.ValidateNote(r.Note) != nil {
 		return driver.Row{}, wrongAnswer("a row is malformed")
 	}
 	return r, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -114,7 +115,7 @@ func TestParseSyncWrongShapes(t *testing.T) {
 		"silence is too large":  part(9, "9007199254740992"),
 		"note beyond all":       own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 " + strings.Repeat("n", 129)),
 		"nothing busy":          own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00"),
-		"too much busy":         own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00" + strings.Repeat("b", driver.MaxBusyBytes+1)),
+		"too much busy":         own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00" + strings.Repeat("b", wire.MaxBusyBytes+1)),
 		"draws are nil":         part(10, nil),
 		"draws are cut":         part(10, string(appendNumbers(nil, 5, 0, 0, 1, 1500, 0, 0, 0, 2, 0))),
 		"draws are too many":    part(10, string(appendNumbers(nil, 5, 0, 0, 1, 1500, 0, 0, 0, 2, 0, 7, 0))),

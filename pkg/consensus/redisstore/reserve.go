@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -35,8 +36,8 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 const (
 	grantedSlotsParts = 7
 	refusedSlotsParts = 10
-	maxStep           = 3 * int64(driver.MaxSpacing)
-	maxWaitMicros     = (driver.MaxAhead + 3) * int64(driver.MaxSpacing/time.Microsecond)
+	maxStep           = 3 * int64(wire.MaxSpacing)
+	maxWaitMicros     = (wire.MaxAhead + 3) * int64(wire.MaxSpacing/time.Microsecond)
 	maxRevisionHigh   = int64(1<<63-1) / halfRevision
 )
 

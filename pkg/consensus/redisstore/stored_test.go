@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -145,7 +146,7 @@ func sorted(r driver.Record) driver.Record {
 	r.Names.Tills = append([]driver.Till(nil), r.Names.Tills...)
 	var cells []driver.Cell // those that count: a script lets others be
 	for _, c := range r.Names.Cells {
-		if budget := c.Index < driver.MaxCells/2; budget && c.End+10*60_000_000 > r.Wall || !budget && c.End > r.Clock {
+		if budget := c.Index < wire.MaxCells/2; budget && c.End+10*60_000_000 > r.Wall || !budget && c.End > r.Clock {
 			cells = append(cells, c)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -25,7 +26,7 @@ func TestParseTills(t *testing.T) {
 	tills, err := parseTills(fields, values, nil)
 	require.NoError(t, err)
 	require.Equal(t, []driver.Till{
-		{Key: 2, Version: driver.MaxVersion, Paid: 5, Full: 5, Spent: []driver.Spent{
+		{Key: 2, Version: wire.MaxVersion, Paid: 5, Full: 5, Spent: []driver.Spent{
 			{Start: 10, End: 20, Tokens: 3}, {Start: 11, End: 30, Tokens: 4_000_000_000_000_000},
 		}},
 		{Key: 0xff00000000000001, Paid: 7, Full: 9},

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -97,7 +98,7 @@ var stepFaults = map[string]fault{
 		found: "a request that remembers another answer is a clone's",
 		request: func(r *driver.Request) { // nonces count for nothing
 			r.Nonce, r.LastNonce, r.Unanswered = 1, 1, nil
-			for seq := r.LastSeq + 1; seq < r.Seq && len(r.Unanswered) < driver.MaxUnanswered; seq++ {
+			for seq := r.LastSeq + 1; seq < r.Seq && len(r.Unanswered) < wire.MaxUnanswered; seq++ {
 				r.Unanswered = append(r.Unanswered, driver.Ticket{Seq: seq, Nonce: 1})
 			}
 		},
@@ -184,12 +185,12 @@ var stepFaults = map[string]fault{
 	},
 	"slots are a little too close": {
 		found:       "slots are a spacing apart, whoever asks",
-		reservation: func(r *driver.Reserve) { r.Spacing = max(r.Spacing-10*time.Microsecond, driver.MinSpacing) },
-		request:     func(r *driver.Request) { r.Spacing = min(r.Spacing, driver.MinSpacing) },
+		reservation: func(r *driver.Reserve) { r.Spacing = max(r.Spacing-10*time.Microsecond, wire.MinSpacing) },
+		request:     func(r *driver.Request) { r.Spacing = min(r.Spacing, wire.MinSpacing) },
 	},
 	"the spacing of a request is its own": {
 		found:   "the largest spacing that is named counts",
-		request: func(r *driver.Request) { r.Spacing = min(r.Spacing, driver.MinSpacing) },
+		request: func(r *driver.Request) { r.Spacing = min(r.Spacing, wire.MinSpacing) },
 	},
 	"slots that lie ahead are not heard of": {
 		found:   "permits are held as far ahead as a processor says that its own lie",
@@ -208,7 +209,7 @@ var stepFaults = map[string]fault{
 		found: "the newest slots can be given back, once",
 		record: func(r *driver.Record, _ driver.At) {
 			if r.Permits.Serial > 0 {
-				r.Permits.Serial, r.Permits.Count = 1, driver.MaxSlots
+				r.Permits.Serial, r.Permits.Count = 1, wire.MaxSlots
 			}
 		},
 		reservation: func(r *driver.Reserve) { r.Return = min(r.Return, 1) },
@@ -255,7 +256,7 @@ var stepFaults = map[string]fault{
 	},
 	"bad reservations pass": {
 		found:       "a malformed reservation is a RequestError",
-		reservation: func(r *driver.Reserve) { r.Ahead = min(max(r.Ahead, 0), driver.MaxAhead) },
+		reservation: func(r *driver.Reserve) { r.Ahead = min(max(r.Ahead, 0), wire.MaxAhead) },
 	},
 	"contexts are ignored": {
 		found: "an ended context ends the call",

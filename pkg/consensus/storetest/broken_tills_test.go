@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -33,7 +34,7 @@ var tillFaults = map[string]fault{
 			}
 		},
 	},
-	"all is saved up": {found: "no more is saved up than the burst", request: eachDraw(func(d *driver.Draw) { d.Burst = driver.MaxTokens })},
+	"all is saved up": {found: "no more is saved up than the burst", request: eachDraw(func(d *driver.Draw) { d.Burst = wire.MaxTokens })},
 	"what is reserved is given on credit": {
 		found: "what is larger than an interval earns is reserved",
 		answer: func(_ driver.Request, ans *driver.Answer) {
@@ -62,7 +63,7 @@ var tillFaults = map[string]fault{
 	"a full table forgets budgets": {
 		found: "a full table drops tills that are full",
 		record: func(r *driver.Record, _ driver.At) {
-			if len(r.Tills) == driver.MaxTills {
+			if len(r.Tills) == wire.MaxTills {
 				r.Tills = slices.Clone(r.Tills[1:])
 			}
 		},
@@ -78,7 +79,7 @@ var tillFaults = map[string]fault{
 	"dropped names have their burst again": {
 		found: "names that go by a pattern make way for each other, and for nobody else",
 		record: func(r *driver.Record, _ driver.At) {
-			r.Names.Cells = slices.DeleteFunc(slices.Clone(r.Names.Cells), func(c driver.Cell) bool { return c.Index >= driver.MaxCells/2 })
+			r.Names.Cells = slices.DeleteFunc(slices.Clone(r.Names.Cells), func(c driver.Cell) bool { return c.Index >= wire.MaxCells/2 })
 		},
 	},
 	"who has a quota by name starts anew": {
@@ -89,7 +90,7 @@ var tillFaults = map[string]fault{
 		found: "a budget is for all together",
 		request: eachDraw(func(d *driver.Draw) {
 			for i := range d.Budgets {
-				d.Budgets[i].Amount = driver.MaxAmount
+				d.Budgets[i].Amount = wire.MaxAmount
 			}
 		}),
 	},

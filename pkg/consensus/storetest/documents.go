@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -208,11 +209,11 @@ func exactVersions(p *pool) {
 func exactBodies(p *pool) {
 	a, b := p.open()
 	var all []byte
-	for i := range driver.MaxDocumentBytes {
+	for i := range wire.MaxDocumentBytes {
 		all = append(all, byte(i*7))
 	}
 	var reports []driver.DocumentReport
-	bodies := []string{string(all), "\x00", " ", "12 ", "1 2 3 4 5 ", "\xff\xfe\r\n\x00\"%s%d", "null", strings.Repeat("\x00", driver.MaxDocumentBytes)}
+	bodies := []string{string(all), "\x00", " ", "12 ", "1 2 3 4 5 ", "\xff\xfe\r\n\x00\"%s%d", "null", strings.Repeat("\x00", wire.MaxDocumentBytes)}
 	var want []driver.Document
 	for i, body := range bodies {
 		reports = append(reports, change(fmt.Sprint("d_", i), 0, driver.Version(i+1), body))
@@ -227,7 +228,7 @@ func manyDocuments(p *pool) {
 	a, _ := p.open()
 	// Such names sort between one another as bytes do, and the longest is kept whole.
 	names := []string{"0", "9", "_", "a", "a0", "a_", "aa", strings.Repeat("z", 32)}
-	require.Len(p, names, driver.MaxDocuments)
+	require.Len(p, names, wire.MaxDocuments)
 	var want []driver.Document
 	var known []driver.DocumentReport
 	for i := range names {
@@ -252,7 +253,7 @@ func insert(docs []driver.Document, i int, d driver.Document) []driver.Document 
 
 func notes(p *pool) {
 	a, b := p.open()
-	for _, note := range []string{"max 10", "", " ", "1 2 3 ", "\xff%s\r\n\"", strings.Repeat("n", driver.MaxNoteBytes)} {
+	for _, note := range []string{"max 10", "", " ", "1 2 3 ", "\xff%s\r\n\"", strings.Repeat("n", wire.MaxNoteBytes)} {
 		report := one(0, 0)
 		report.Note = note
 		require.Equal(p, note, a.sync(report).Roster[0].Note)

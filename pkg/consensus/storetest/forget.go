@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -51,7 +52,7 @@ func wiped(p *pool) {
 	another.name += " 2"
 	c := another.proc("c")
 	req := c.request(one(0, whole))
-	req.Outlasts = driver.MaxOutlasts
+	req.Outlasts = wire.MaxOutlasts
 	ans = c.send(req)
 	p.requireFrozen(ans, driver.FreezeNewRecord)
 	require.Zero(p, ans.Share, "somebody may go on without the store")

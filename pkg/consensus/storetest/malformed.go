@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -52,7 +53,7 @@ func malformed(p *pool) {
 	refused(p, a.clone().request(one(half, whole)), bad{
 		"Pool": badNames, "ID": badNames, "Incarnation": badNames[:2], "Seq": {a.lastSeq},
 		"Lease":    {0, -time.Second, driver.MaxLease + time.Millisecond, p.lease + time.Microsecond},
-		"Outlasts": {-1, driver.MaxOutlasts + 1}, "InUse": badShares, "Wanted": badShares, "Demand": badShares, "PoolSize": {-1, 1_000_001},
+		"Outlasts": {-1, wire.MaxOutlasts + 1}, "InUse": badShares, "Wanted": badShares, "Demand": badShares, "PoolSize": {-1, 1_000_001},
 		"Note": {strings.Repeat("n", 129), "a\x00"},
 	}, p.trySync)
 	refused(p, p.proc("b").request(one(0, 0)), bad{"Seq": {0}}, p.trySync)
@@ -69,7 +70,7 @@ func malformedDeath(p *pool) {
 		[]driver.Death{{Incarnation: a.incarnation}},
 		[]driver.Death{{Incarnation: "b"}, {Incarnation: "b"}},
 		[]driver.Death{{Incarnation: "a\x00b"}},
-		make([]driver.Death, driver.MaxDead+1),
+		make([]driver.Death, wire.MaxDead+1),
 		[]driver.Death{{Incarnation: "b", Unanswered: []driver.Ticket{{Seq: 2}, {Seq: 1}}}},
 		[]driver.Death{{Incarnation: "b", Last: driver.Ticket{Seq: 3}, Unanswered: []driver.Ticket{{Seq: 3}}}},
 	}}, p.trySync)
@@ -80,17 +81,17 @@ func malformedDraws(p *pool) {
 	before := a.sync(one(0, half))
 	req := a.clone().request(one(half, whole))
 	refused(p, req, bad{
-		"Draws": {make([]driver.Draw, driver.MaxDraws+1), []driver.Draw{draw(7, 1), draw(7, 1)}}, "Busy": {strings.Repeat("b", driver.MaxBusyBytes+1)},
+		"Draws": {make([]driver.Draw, wire.MaxDraws+1), []driver.Draw{draw(7, 1), draw(7, 1)}}, "Busy": {strings.Repeat("b", wire.MaxBusyBytes+1)},
 	}, p.trySync)
 	try := func(d driver.Draw) error {
 		req.Draws = []driver.Draw{d}
 		return p.trySync(req)
 	}
 	refused(p, draw(7, 1), bad{
-		"Draws.Version": {uint64(driver.MaxVersion + 1)}, "Draws.Total": {-1, driver.MaxTokens + 1},
-		"Draws.Per":   {driver.MinPer - 1, time.Second + time.Nanosecond, driver.MaxSpacing + time.Second},
-		"Draws.Burst": {-1}, "Draws.Ask": {driver.MaxTokens + 1}, "Draws.Ahead": {-1, driver.MaxReach + 1}, "Draws.Back": {-1},
-		"Draws.Owed": {-1}, "Draws.Budgets": {make([]driver.BudgetDraw, driver.MaxBudgets+1)},
+		"Draws.Version": {uint64(wire.MaxVersion + 1)}, "Draws.Total": {-1, wire.MaxTokens + 1},
+		"Draws.Per":   {wire.MinPer - 1, time.Second + time.Nanosecond, wire.MaxSpacing + time.Second},
+		"Draws.Burst": {-1}, "Draws.Ask": {wire.MaxTokens + 1}, "Draws.Ahead": {-1, wire.MaxReach + 1}, "Draws.Back": {-1},
+		"Draws.Owed": {-1}, "Draws.Budgets": {make([]driver.BudgetDraw, wire.MaxBudgets+1)},
 	}, try)
 	refused(p, driver.BudgetDraw{End: 5}, bad{"Draws.Budgets.Amount": {-1}, "Draws.Budgets.Start": {5}, "Draws.Budgets.Seen": {-1}},
 		func(b driver.BudgetDraw) error {
@@ -109,13 +110,13 @@ func malformedReserve(p *pool) {
 		return err
 	}
 	refused(p, good, bad{
-		"Pool": {""}, "Count": {-1, driver.MaxSlots + 1}, "Spacing": {0, driver.MaxSpacing + 1}, "Ahead": {-1, driver.MaxAhead + 1},
-		"Revision": {uint64(1 << 63)}, "Lease": {0}, "Return": {-1}, "Unused": {driver.MaxSlots + 1},
+		"Pool": {""}, "Count": {-1, wire.MaxSlots + 1}, "Spacing": {0, wire.MaxSpacing + 1}, "Ahead": {-1, wire.MaxAhead + 1},
+		"Revision": {uint64(1 << 63)}, "Lease": {0}, "Return": {-1}, "Unused": {wire.MaxSlots + 1},
 	}, func(req driver.Reserve) error { return reserve(p.Context(), req) })
 	req := p.proc("a").request(one(0, 0), loaded("limit", 1))
-	refused(p, req, bad{"Spacing": {driver.MaxSpacing + 1}, "Strict": {true}}, p.trySync)
+	refused(p, req, bad{"Spacing": {wire.MaxSpacing + 1}, "Strict": {true}}, p.trySync)
 	refused(p, req, bad{"SpacingBy": {"limit"}}, p.trySync) // it has no spacing
-	req.Spacing = driver.MinSpacing
+	req.Spacing = wire.MinSpacing
 	refused(p, req, bad{"SpacingBy": {"other"}}, p.trySync)
 	req.Documents[0].Version = 0
 	refused(p, req, bad{"SpacingBy": {"limit"}}, p.trySync)
@@ -139,12 +140,12 @@ func malformedDocuments(p *pool) {
 	good := change("limit", 5, 6, "x")
 	for _, call := range []func(driver.DocumentReport) error{report, save} {
 		refused(p, good, bad{
-			"Name": {"", "Limit", "a\x00", strings.Repeat("n", 33)}, "Body": {strings.Repeat("x", driver.MaxDocumentBytes+1)},
+			"Name": {"", "Limit", "a\x00", strings.Repeat("n", 33)}, "Body": {strings.Repeat("x", wire.MaxDocumentBytes+1)},
 			"Version": {0, uint64(1 << 63)}, "Base": {7},
 		}, call)
 	}
 	refused(p, good, bad{"Body": {""}, "Base": {6}}, save)
-	refused(p, req, bad{"Documents": {make([]driver.DocumentReport, driver.MaxDocuments+1)}}, p.trySync)
+	refused(p, req, bad{"Documents": {make([]driver.DocumentReport, wire.MaxDocuments+1)}}, p.trySync)
 	req.Documents = []driver.DocumentReport{loaded("limit", 5), loaded("limit", 5)}
 	requireRequestError(p, p.trySync(req), "Name", req)
 	type named struct{ Pool string }
@@ -170,7 +171,7 @@ func malformedNews(p *pool) {
 		{"Pool", "", []byte("x")},
 		{"Pool", "a\x00b", []byte("x")},
 		{"News", p.name, nil},
-		{"News", p.name, make([]byte, driver.MaxNewsBytes+1)},
+		{"News", p.name, make([]byte, wire.MaxNewsBytes+1)},
 	} {
 		requireRequestError(p, s.Push(p.Context(), c.pool, c.news), c.field, c)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -97,7 +98,7 @@ func (a *proc) unanswered(last, seq uint64) (tickets []driver.Ticket) {
 			tickets = append(tickets, t)
 		}
 	}
-	return tickets[max(0, len(tickets)-driver.MaxUnanswered):]
+	return tickets[max(0, len(tickets)-wire.MaxUnanswered):]
 }
 
 // send sends a request, and takes no answer.

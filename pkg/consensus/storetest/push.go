@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -183,7 +184,7 @@ func newsAreExact(p *pool) {
 	s := p.pusher()
 	e, _ := p.watch(s, p.name)
 	p.reach(s, p.name, e)
-	all := make([]byte, driver.MaxNewsBytes)
+	all := make([]byte, wire.MaxNewsBytes)
 	for i := range all {
 		all[i] = byte(i * 7)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -83,7 +84,7 @@ var sequenceCases = []testCase{
 		a, _ := p.open()
 		for range 2 { // before its first answer, and after
 			a.send(a.request(one(0, half)))
-			for range driver.MaxUnanswered - 1 {
+			for range wire.MaxUnanswered - 1 {
 				a.request(one(0, half))
 			}
 			a.sync(one(0, half))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -157,7 +158,7 @@ var tillCases = []testCase{
 	{name: "who has an older version of the quotas draws nothing", run: func(p *pool) {
 		a, _ := p.open()
 		newer, older := draw(7, 1), draw(7, 1)
-		older.Version, newer.Version = driver.MaxVersion-1, driver.MaxVersion
+		older.Version, newer.Version = wire.MaxVersion-1, wire.MaxVersion
 		require.EqualValues(p, 1, a.pull(older).Draws[0].Tokens)
 		require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
 		got := a.pull(older).Draws[0]
@@ -182,7 +183,7 @@ var tillCases = []testCase{
 	{name: "what processors have seen spent counts once after a freeze", needs: canForget, run: seenSpent},
 	{name: "what is busy is shown to all", run: func(p *pool) {
 		a, b := p.open()
-		for _, busy := range []string{"x", "\x00\x01 \xff\r\n", strings.Repeat("\x00", driver.MaxBusyBytes), ""} {
+		for _, busy := range []string{"x", "\x00\x01 \xff\r\n", strings.Repeat("\x00", wire.MaxBusyBytes), ""} {
 			report := one(0, half)
 			report.Busy, report.Note = busy, "a note"
 			want := driver.RosterRow{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "a note", Busy: busy}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -16,9 +17,9 @@ func fullTable(p *pool) {
 	since := a.pull(small).Time
 	with := p.budgets(a, 10)
 	var draws []driver.Draw
-	for key := range uint64(driver.MaxTills - 1) {
+	for key := range uint64(wire.MaxTills - 1) {
 		with.Key = 1000 + key
-		if draws = append(draws, with); len(draws) == driver.MaxDraws || key == driver.MaxTills-2 {
+		if draws = append(draws, with); len(draws) == wire.MaxDraws || key == wire.MaxTills-2 {
 			for _, d := range a.pull(draws...).Draws {
 				require.Equal(p, driver.LackNothing, d.Lack)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -24,7 +25,7 @@ func (p *pool) flood(a *proc, kind string, names int, budgets []driver.BudgetDra
 	for i := range names {
 		d := p.byPattern(fmt.Sprint(kind, "/", i))
 		d.Budgets = budgets
-		if draws = append(draws, d); len(draws) == driver.MaxDraws || i == names-1 {
+		if draws = append(draws, d); len(draws) == wire.MaxDraws || i == names-1 {
 			for _, got := range a.pull(draws...).Draws {
 				require.NotEqual(p, driver.LackFull, got.Lack)
 				served += int(got.Tokens)
@@ -44,7 +45,7 @@ func manyNames(p *pool) {
 	early.Ask = 60
 	require.Equal(p, []int64{60}, a.pull(early).Draws[0].Spent)
 	// None of these is full again for a quarter of an hour, but all that was given out is earned.
-	p.flood(a, "flood", driver.MaxNames+driver.MaxNames/2, early.Budgets)
+	p.flood(a, "flood", wire.MaxNames+wire.MaxNames/2, early.Budgets)
 	late := early
 	late.Key = 8
 	require.Equal(p, []int64{60}, b.pull(late).Draws[0].Spent, "a tag by name has a till, however many names there are")
@@ -54,12 +55,12 @@ func manyNames(p *pool) {
 	rate := b.pull(draw(9, plenty))
 	require.Equal(p, p.lead().Milliseconds(), rate.Draws[0].Tokens)
 
-	for _, name := range []string{"flood/0", fmt.Sprint("flood/", driver.MaxNames+driver.MaxNames/2-1)} {
+	for _, name := range []string{"flood/0", fmt.Sprint("flood/", wire.MaxNames+wire.MaxNames/2-1)} {
 		got := a.pull(p.byPattern(name)).Draws[0]
 		require.Zero(p, got.Tokens, "who has used its burst gets none again: %s", name)
 		require.Equal(p, driver.LackTotal, got.Lack)
 	}
-	require.LessOrEqual(p, len(p.allTills()), driver.MaxNames+3)
+	require.LessOrEqual(p, len(p.allTills()), wire.MaxNames+3)
 }
 
 // droppedNames has tills dropped whose names have spent some of a budget.
@@ -71,8 +72,8 @@ func droppedNames(p *pool) {
 	other := spender
 	other.Key, other.Ask = tagname.Key("free/other"), 5
 	require.Equal(p, []int64{5}, a.pull(other).Draws[0].Spent)
-	p.flood(a, "flood", driver.MaxNames, spender.Budgets)
-	p.flood(a, "more", driver.MaxDraws, spender.Budgets)
+	p.flood(a, "flood", wire.MaxNames, spender.Budgets)
+	p.flood(a, "more", wire.MaxDraws, spender.Budgets)
 	for _, till := range p.allTills() {
 		require.NotEqual(p, spender.Key, till.Key, "the case needs that the till is dropped")
 	}

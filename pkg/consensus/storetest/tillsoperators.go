@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -38,7 +39,7 @@ func spentSet(p *pool) {
 	require.Equal(p, int64(30), b.pull(d).Draws[0].Tokens, "what is left")
 	require.NoError(p, set(p.name, with(10)), "less than before")
 	require.Equal(p, int64(60), a.pull(d).Draws[0].Tokens)
-	require.NoError(p, set(p.name, with(4*driver.MaxAmount)))
+	require.NoError(p, set(p.name, with(4*wire.MaxAmount)))
 	require.Equal(p, driver.LackBudget, a.pull(d).Draws[0].Lack)
 	require.NoError(p, set(p.name, with(0)))
 
@@ -107,10 +108,10 @@ func tillsRead(p *pool) {
 
 	a := p.proc("a")
 	spends, earns := p.budgets(a, 100), draw(1<<63+5, 20)
-	spends.Ask, spends.Version, earns.Burst = 30, driver.MaxVersion, 50
+	spends.Ask, spends.Version, earns.Burst = 30, wire.MaxVersion, 50
 	ans := a.pull(earns, spends)
 	want := []driver.Till{
-		{Key: 7, Version: driver.MaxVersion, Paid: ans.Draws[1].Paid, Full: ans.Draws[1].Paid, Spent: []driver.Spent{
+		{Key: 7, Version: wire.MaxVersion, Paid: ans.Draws[1].Paid, Full: ans.Draws[1].Paid, Spent: []driver.Spent{
 			{Start: spends.Budgets[0].Start, End: spends.Budgets[0].End, Tokens: 30},
 		}},
 		{Key: 1<<63 + 5, Paid: ans.Draws[0].Paid, Full: ans.Draws[0].Paid + 50_000},
