@@ -1,8 +1,38 @@
-// Package consensus divides one limit among the processors of a pool. The shares in
-// use never add up to more than the whole, whatever happens to processors, network and
-// store.
+// Package consensus divides one limit among the processes of a pool, such as the pods of a vertex. The shares in use never add up to more
+// than the whole, whatever happens to processes, network and store.
 //
-// This page is the protocol. Package driver has the store's part of it in detail.
+//	store := redisstore.New(redis.NewUniversalClient(redisstore.ClientOptions("redis:6379")))
+//	member, err := consensus.Join(ctx, store, "orders/llm", consensus.WithID(os.Getenv("POD_NAME")))
+//	if err != nil {
+//		return err
+//	}
+//	limiter, err := throttle.New(throttle.Limit{Max: 600, Per: time.Minute}, // over all pods
+//		throttle.WithSharer(member), throttle.OnClose(member.Leave))
+//	if err != nil {
+//		return err
+//	}
+//	defer limiter.Close() // others get the share at once
+//
+// One [Member] serves one limiter: a second limit is a pool of its own. [Join] returns at once, and callers wait for the first share. To
+// fail if the store can't be reached, use [WithFailFast].
+//
+// # What to choose
+//
+//   - The store: packages [github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore] and
+//     [github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore] for pods,
+//     [github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore] within one process and in tests. Package [driver] is for authors of
+//     another one.
+//   - The policy: [Fair] (the default) gives tokens to the processors that ask for them, [Even] gives the same to each. See [WithPolicy].
+//   - What happens while the store is away: [Degrade] (the default) continues with the last share or less, [Stop] grants nothing. See
+//     [WithOnStoreLoss]. A hard limit needs [Stop].
+//   - The lease: how long a share is good without the store, [MinLease] to [MaxLease]. See [WithLease].
+//
+// [Member.View] shows the pool as this processor sees it, and [WithOnSync] reports each sync. Operators change and inspect a pool with
+// package [github.com/numaproj-contrib/numathrottle/pkg/operate].
+//
+// # The protocol
+//
+// The rest of this page is the protocol. Package [driver] has the store's part of it in detail.
 //
 // # Words
 //
@@ -16,7 +46,7 @@
 //     of all into what each one wants.
 //   - The pool size is the number of processors that a processor divides by. The pool
 //     agrees when all live processors report the same size and it equals their number.
-//     View.Agreed shows this to operators; no rule rests on it.
+//     [View.Agreed] shows this to operators; no rule rests on it.
 //   - The logical clock of a pool is the store's clock, without its jumps.
 //   - A frozen pool lets no share grow until every share that the store may have
 //     forgotten has ended.
@@ -87,11 +117,11 @@
 // packets are lost, late, repeated and reordered. It holds while the store restarts
 // empty, fails over to an older copy, or its clock jumps.
 //
-// There is one exception. With StoreLoss Degrade, the default, a processor that loses the
+// There is one exception. With [Degrade], the default, a processor that loses the
 // store continues with the smaller of its last share and an even one. The bound still holds
 // when the store is down for all. While only k of n processors are cut off, the pool may
 // use up to 1 + k/n; n is the pool size that they saw last. A processor that was stopped
-// for 0.6 leases meanwhile draws nothing until the store answers. With Stop there is no
+// for 0.6 leases meanwhile draws nothing until the store answers. With [Stop] there is no
 // exception: without a lease nothing is granted.
 //
 // The guarantee rests on these assumptions:
@@ -132,8 +162,8 @@
 //     of a lease, and with a degraded share, the wait is shorter.
 //   - From 64 processors on, shares change only with regular syncs while intervals are
 //     stretched: a second sync for each change would double the load.
-//   - A request's deadline limits how long it may wait for the store (Request.Patience of
-//     package driver): a quarter of the timeout for a processor that joins, half for one
+//   - A request's deadline limits how long it may wait for the store
+//     ([driver.Request.Patience]): a quarter of the timeout for a processor that joins, half for one
 //     without a share, three quarters for one that has a share to lose. Redis skips
 //     requests that arrive later. There a processor that doesn't know the server's time yet
 //     may wait longer, by the queue that its first request met. On NATS, where requests compete, joiners stop competing then,
@@ -180,7 +210,7 @@
 //
 // A processor proposes a change with the version that it is based on. The store takes the
 // first proposal and answers the others with the recorded version. When the store has lost a
-// document, a holder of the newest version restores it. Store.Save changes a document from
+// document, a holder of the newest version restores it. [Store.Save] changes a document from
 // outside, on the same condition. Keeping shares apart does not depend on documents, so a
 // freeze does not stop them.
 //
@@ -238,14 +268,13 @@
 // # Deaths
 //
 // A claim of a dead process stays until its removal. An answer has the sum of the claims of
-// rows that are no longer live (Grant.Closed), and the others divide what it leaves: so a
+// dead rows ([driver.Grant.Closed]), and the others divide the rest. So a
 // process that was killed and has started again under its ID gets a share before then.
 //
 // The claim is free at once if a request reports the death. A request may list incarnations
 // of its own ID whose processes are known to be dead, and the step removes their claims.
 //
-// The proof is a lock that the kernel releases only when its holder dies; see Witness. The
-// successor finds the will of the dead process: its incarnation and the requests it had sent.
+// The proof is a lock that the kernel releases only when its holder dies. The successor finds the will of the dead process: its incarnation and the requests it had sent.
 // A row whose newest request is not among these belongs to a clone, which may live; it keeps
 // its claim. The dead process's debt is earned before its death is reported. Reporting the
 // death of a live process breaks the bound: the store believes it.
@@ -270,20 +299,20 @@
 //     leave draws none, and returns all that are in hand or set aside.
 //   - Budget windows follow the store's clock, as answers report it. Of several reports of spent tokens the maximum counts.
 //   - Tills serve once every live processor reports its tags: older releases would write a record without them. Until
-//     then, and with Degrade while the store is away, each processor gives a tag total x its own share. During a change
-//     between the two, lots (tokens drawn ahead) of both kinds can be good for two intervals. With Stop nothing is
+//     then, and with [Degrade] while the store is away, each processor gives a tag total x its own share. During a change
+//     between the two, lots (tokens drawn ahead) of both kinds can be good for two intervals. With [Stop] nothing is
 //     granted later than two intervals after the last answer of the store.
 //   - A processor whose row brings nothing new for two and a half intervals keeps its claim, but its demand no longer counts.
 //   - The tags of a pattern are one tag for the policy, and each has its own till.
-//   - With an adaptive limit, a limiter slows down a tag whose calls the service refuses (sharing.TagReport.Limiting). The
+//   - With an adaptive limit, a limiter slows down a tag whose calls the service refuses. The
 //     processor asks for no more for it, and reports the tag as slow. A tag that is slow on every processor that asks for
 //     it is limited to the sum of their demands. A processor still asks for tokens reserved for it that no other row asks
-//     for. The limiter does not go below the part that the plan guarantees the tag here (sharing.TagGrant.Reserved).
+//     for. The limiter does not go below the part that the plan guarantees the tag here.
 //
-// The document "quota" changes quotas in use; see SaveQuota. A document that cannot be read changes nothing, but a till
+// The document "quota" changes quotas in use; see [QuotaChanges]. A document that cannot be read changes nothing, but a till
 // that knows a newer version gives nothing by an older one.
 //
-// The document "spent" lists the newest corrections of spent budgets; see SetSpent. The number itself is changed in the
+// The document "spent" lists the newest corrections of spent budgets, by package operate. The number itself is changed in the
 // till first. On reading the document, each processor forgets any higher number it has seen, once; the answer that
 // brings it reports at least the new number.
 //
@@ -308,7 +337,7 @@
 //	processor leaves                 its claim is free at once                  one interval
 //	processor dies                   its claim stays on record                  removal + one interval
 //	restart under the same ID        the old claim stays on record              removal + one interval
-//	the same, with a Witness         the old claim is free at once              first answer
+//	the same, with its lock          the old claim is free at once              first answer
 //	processor stalled past its lease draws nothing when it goes on; without     its next answer
 //	                                 the store, when stalled for 0.6 leases
 //	machine suspended                lease voided by the watchdog               its next answer

@@ -1,13 +1,3 @@
-// Package operate is for operators of a pool: it shows and changes the limit, pauses, quotas, spending and debt of a pool without joining
-// it. The command numathrottle and its console are built on it.
-//
-// A change is stored in the pool's record. Each pod applies it at its next sync, within about a second. A pause arrives sooner on
-// stores that push. The record does not show which pods have applied a change.
-//
-// All functions are safe for concurrent use. Functions with a context block until the store has answered; the context bounds them.
-// They return an error that wraps consensus.ErrNoPool for a pool without a record, and errors of the store. Changes also return
-// *consensus.RequestError (*throttle.PauseError for a pause) for a value out of bounds or refused by the pool, and
-// *consensus.ConflictError after five lost races against other writers.
 package operate
 
 import (

@@ -1,22 +1,41 @@
-// Package driver is for authors of a store. It defines the interface Store, the messages between a processor and a store, and the store's
-// step as a pure function on a Record.
+// Package driver is for authors of a store: a seam for third-party stores, without a promise of stability. It may change in any release, and
+// a store is to be built against one version. Users of a pool need only a finished store, such as those in packages memstore, redisstore and
+// natsstore.
 //
-// Users of a pool only need a finished store, such as those in packages memstore, redisstore and natsstore. Package consensus describes the
-// protocol as a whole.
+// A store implements [Store]. It keeps one [Record] per pool and changes it in atomic steps, here under a lock:
+//
+//	func (s *store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
+//		if err := cmp.Or(req.Validate(), ctx.Err()); err != nil {
+//			return driver.Answer{}, err
+//		}
+//		s.mu.Lock()
+//		defer s.mu.Unlock()
+//		rec := s.pools[req.Pool]
+//		if rec == nil {
+//			rec = &driver.Record{}
+//			s.pools[req.Pool] = rec
+//		}
+//		ans, _ := rec.Sync(&req, driver.At{Now: time.Now().UnixMicro()})
+//		return ans, nil
+//	}
 //
 // # How to write a store
 //
-// A store keeps one Record per pool and changes it in atomic steps. There are two ways:
+// There are two ways:
 //
-//   - Keep the record as bytes (Record.AppendBinary, ParseRecord) and write it with a lock or a compare-and-set. Each step reads the
-//     record, calls Record.Sync, Record.Leave, Record.Reserve or Record.Save, and writes the record back. Package memstore is the shortest
-//     example, package natsstore the one with a compare-and-set.
-//   - Do the same steps in the language of the server, and compare the results with a Record in a test. Package redisstore does so in Lua.
+//   - Keep the record as bytes ([Record.AppendBinary], [ParseRecord]) and write it with a lock or a compare-and-set. Each step reads the
+//     record, calls [Record.Sync], [Record.Leave], [Record.Reserve] or [Record.Save], and writes the record back. Package memstore is the
+//     shortest example, package natsstore the one with a compare-and-set.
+//   - Do the same steps in the language of the server, and compare the results with a [Record] in a test. Package redisstore does so in Lua.
 //
-// At describes the moment of a step: the store's clock, the identity of the server, and for how long the store is known to have forgotten
-// nothing. Package storetest has the conformance suite, which every store passes.
+// [At] describes the moment of a step: the store's clock, the identity of the server, and for how long the store is known to have forgotten
+// nothing. Each method of a store first validates its request; the errors of [Request.Validate] and the like name the field, its value and
+// the allowed values. Package [github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest] has the conformance suite, which every store
+// passes.
 //
-// Each method of a store first validates its request. The errors of the Validate methods name the field, its value and the allowed values.
+// A store may do more: list its pools ([Lister]), push news ([Pusher]), and show or set the spending of tags ([TillReader], [TillSetter]).
+//
+// The rest of this page is the step. Package consensus describes the protocol as a whole.
 //
 // # The record
 //

@@ -1,8 +1,3 @@
-// Package memstore keeps pools in the memory of one process.
-//
-// It is the reference for every other store: one driver.Record per pool, with
-// nothing around it but a lock. Use it for processors that live in one process,
-// and in tests.
 package memstore
 
 import (

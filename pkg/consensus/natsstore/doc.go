@@ -1,9 +1,27 @@
-// Package natsstore keeps pools in NATS JetStream, in a key-value bucket with one key per pool. It needs only compare-and-set, on NATS
-// server 2.9 and later, standalone or clustered, with any number of replicas.
+// Package natsstore keeps pools in NATS JetStream, in a key-value bucket with one key per pool. It needs NATS server 2.9 or later, standalone
+// or clustered, with any number of replicas.
+//
+//	nc, err := nats.Connect("nats://nats:4222", natsstore.ConnectOptions()...)
+//	if err != nil {
+//		return err
+//	}
+//	defer nc.Close()
+//	store, err := natsstore.New(nc) // makes the bucket at the first use
+//	if err != nil {
+//		return err
+//	}
+//	member, err := consensus.Join(ctx, store, "orders/llm")
+//	if err != nil {
+//		return err
+//	}
+//	defer member.Leave(ctx)
+//
+// [ConnectOptions] keep the connection trying when the server is away. [WithBucket] separates pools of several teams; [WithReplicas] and
+// [WithMaxBytes] set how a new bucket is made. A pool of more than about a hundred processors belongs into package redisstore.
 //
 // # One sync
 //
-// The record of a pool is one value (see driver.Record). A sync first reads the stream's information and then the pool's entry. Both come
+// The store needs only compare-and-set. The record of a pool is one value (see [driver.Record]). A sync first reads the stream's information and then the pool's entry. Both come
 // from the stream's leader, never from a replica or a cache. Then it applies Record.Sync, and writes the value back on condition that
 // nobody else has written since. If somebody has, it waits for a random time and reads the entry again. Without interference that is three
 // messages to the server, one after the other. Each further try takes two more. After all tries it takes one more: it reads the stream's

@@ -1,8 +1,22 @@
 // Package redisstore keeps pools in Redis 5 or later, or a compatible server: a single server, one behind Sentinel, or a Cluster.
 //
-// A sync is one request to the server: EVALSHA of a constant script that does the work of Record.Sync of package consensus, on the server's
-// clock. The answer carries every row, so its cost grows with the pool: about 0.1 ms of the server's time with 100 processors, about 1 ms
-// with 1,000.
+//	client := redis.NewUniversalClient(redisstore.ClientOptions("redis:6379"))
+//	defer client.Close()
+//	store := redisstore.New(client)
+//	member, err := consensus.Join(ctx, store, "orders/llm")
+//	if err != nil {
+//		return err
+//	}
+//	defer member.Leave(ctx)
+//
+// [ClientOptions] returns settings that suit a sync: short timeouts, the context's deadline respected, and no retries. Several addresses are
+// a Cluster, or the sentinels of a MasterName. Set credentials and TLS on the result. [WithPrefix] separates pools of several teams on one
+// server. [WithDurable] is for a server that loses nothing at a restart. Set maxmemory-policy to noeviction.
+//
+// # Cost
+//
+// A sync is one request to the server: EVALSHA of a constant script that does the work of [driver.Record.Sync], on the server's clock. The
+// answer carries every row, so its cost grows with the pool: about 0.1 ms of the server's time with 100 processors, about 1 ms with 1,000.
 //
 // # Keys
 //
@@ -79,7 +93,6 @@
 // In a Cluster, set DisableRoutingPolicies on the result of ClientOptions.Cluster. Otherwise the client asks for the list of all commands,
 // repeatedly if that is denied.
 //
-// ClientOptions returns settings that suit a sync: short timeouts, the context's deadline respected, and no retries. If a server is down,
-// each sync tries again to reach it. A client that retries does no harm, because a request applied twice counts once. It only delays the
+// If a server is down, each sync tries again to reach it. A client that retries does no harm, because a request applied twice counts once. It only delays the
 // next request, which would tell the server more.
 package redisstore

@@ -1,28 +1,3 @@
-// Package storetest is the conformance suite for implementations of
-// driver.Store, those of other modules included.
-//
-// A store's own test file is a short harness:
-//
-//	func TestConformance(t *testing.T) {
-//		server := startServer(t)
-//		storetest.Run(t, storetest.Harness{
-//			Longest: 500 * time.Millisecond,
-//			New: func(t testing.TB) driver.Store {
-//				return mystore.New(server.Dial(t), mystore.WithLongestLease(500*time.Millisecond))
-//			},
-//		})
-//	}
-//
-// The cases take the rules of the package documentation of consensus one by one.
-// A store that calls driver.Record needs no more. A store that does the step in a
-// language of its own should also be compared with a Record, in random steps at
-// times that the test sets. TestScriptsDoWhatRecordDoes of redisstore does that.
-//
-// The suite needs no control of the store's clock, and waits for real time only
-// where a rule is about time. It asks for leases of tenths of a second, which
-// consensus.Join does not allow but every store accepts, so that it runs in
-// seconds. It may run against a server that holds other pools: the names of its
-// pools are drawn at random.
 package storetest
 
 import (
