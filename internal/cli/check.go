@@ -7,10 +7,10 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
-	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
 // versionCommand prints the version, as --version does.
@@ -69,7 +69,7 @@ func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 	if err := s.try(ctx); err != nil {
 		return err
 	}
-	if err := s.call(ctx, func(ctx context.Context) error { return operate.TryNews(ctx, s.Store) }); err != nil {
+	if err := s.call(ctx, func(ctx context.Context) error { return poolview.TryNews(ctx, s.Store) }); err != nil {
 		return err
 	}
 	if _, err := s.overview(ctx, s.Name); err != nil && !errors.Is(err, driver.ErrNoPool) {
@@ -81,5 +81,5 @@ func (c *CLI) tryStore(ctx context.Context, cmd *ucli.Command) error {
 
 // try does at the store what a pod does.
 func (s *access) try(ctx context.Context) error {
-	return s.call(ctx, func(ctx context.Context) error { return operate.Try(ctx, s.Store) })
+	return s.call(ctx, func(ctx context.Context) error { return poolview.Try(ctx, s.Store) })
 }

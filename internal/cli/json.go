@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/duration"
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
-	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -102,14 +102,14 @@ func newStatus(o *protocol.Overview) status {
 	a := explain(o, time.Now())
 	s := status{
 		Pool: o.Pool, Limit: limitRate(o), Override: overrideOf(&o.Override), Why: a.Sentence, Cause: a.Cause, Level: string(a.Level),
-		Paused: pausesOf(operate.PausesAt(o.Pauses, time.Now())), Settings: []setting{},
+		Paused: pausesOf(poolview.PausesAt(o.Pauses, time.Now())), Settings: []setting{},
 		Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Pods: []pod{}, Documents: []document{}, Unreadable: append([]string{}, o.Unreadable...),
 	}
 	if o.Ramp > 0 {
 		s.Ramp = &standing{o.Ramp, duration.Short(o.RampPer)}
 	}
-	s.Use, s.Waiting = operate.Use(o)
+	s.Use, s.Waiting = poolview.Use(o)
 	if o.Frozen > 0 {
 		s.Frozen = &freeze{duration.Short(o.Frozen), string(o.FrozenBy)}
 	}
@@ -122,7 +122,7 @@ func newStatus(o *protocol.Overview) status {
 		p := &o.Processors[i]
 		is := pod{
 			ID: p.ID, Share: p.Claim.Fraction(), Demand: p.Demand.Fraction(), PoolSize: p.PoolSize,
-			Use: operate.UseOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
+			Use: poolview.UseOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
 			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: duration.Short(p.Silent), Overdue: p.Overdue,
 		}
 		if p.Overdue {

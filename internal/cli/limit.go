@@ -13,6 +13,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -135,7 +136,7 @@ func (c *CLI) limitSet(cmd *ucli.Command) (act, error) {
 			}
 		}
 		return say("%s%s, from the next sync of each pod on%s",
-			operate.LimitText(&protocol.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", ""), strict), nil
+			poolview.LimitText(&protocol.Overview{Max: saved.Max, Per: saved.Per}), endText(saved.Until, "", ""), strict), nil
 	}, err
 }
 
@@ -163,7 +164,7 @@ func limitClear(ctx context.Context, s *access) (reply, error) {
 	done := "no override was in force"
 	if before.Override.Max > 0 {
 		done = fmt.Sprintf("the override of %d has ended", before.Override.Max)
-	} else if slices.Contains(before.Unreadable, operate.LimitDocument) {
+	} else if slices.Contains(before.Unreadable, poolview.LimitDocument) {
 		done = "an override that this command cannot read has ended"
 	}
 	o, err := s.Overview(ctx)

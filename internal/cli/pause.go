@@ -9,7 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/operate"
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -119,7 +119,7 @@ func pauseClear(cmd *ucli.Command) (act, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		lost := slices.Contains(o.Unreadable, operate.PauseDocument)
+		lost := slices.Contains(o.Unreadable, poolview.PauseDocument)
 		ended, err := s.Resume(ctx, tag)
 		if err != nil {
 			return reply{}, err

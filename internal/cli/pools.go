@@ -13,6 +13,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -79,8 +80,8 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON,
 		case asJSON:
 			errs = append(errs, writeJSON(c.Out, newStatus(&o)))
 		default:
-			use, waiting := operate.Use(&o)
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), cmp.Or(operate.LimitText(&o), "-"),
+			use, waiting := poolview.Use(&o)
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), cmp.Or(poolview.LimitText(&o), "-"),
 				fraction(use), waiting, stateOf(&o, time.Now()))
 		}
 	}

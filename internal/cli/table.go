@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/duration"
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -31,7 +31,7 @@ func writeTable(out io.Writer, o *protocol.Overview, now time.Time, still time.D
 	if o.Ramp > 0 {
 		line("ramp", "at %.4g per %s", o.Ramp, duration.Short(o.RampPer))
 	}
-	for _, p := range operate.PausesAt(o.Pauses, now) {
+	for _, p := range poolview.PausesAt(o.Pauses, now) {
 		line("PAUSED", "%s", pauseText(&p))
 	}
 	if o.Frozen > 0 {
@@ -44,7 +44,7 @@ func writeTable(out io.Writer, o *protocol.Overview, now time.Time, still time.D
 	}
 	line("pods", "%s", podsText(o, all))
 	if len(o.Processors) > 0 {
-		use, waiting := operate.Use(o)
+		use, waiting := poolview.Use(o)
 		line("use", "%s of the limit, %d waiting", fraction(use), waiting)
 	}
 	if text := protocol.Disagreement(o.Settings, o.Override.Max > 0); text != "" {
@@ -93,7 +93,7 @@ func writePods(out io.Writer, o *protocol.Overview, all bool) {
 		if p.Gone() && !all {
 			continue
 		}
-		demand, use, waiting, throttled := percent(p.Demand), fraction(operate.UseOf(o, p)), strconv.Itoa(p.Waiting), cmp.Or(printable(whyText(p)), "-")
+		demand, use, waiting, throttled := percent(p.Demand), fraction(poolview.UseOf(o, p)), strconv.Itoa(p.Waiting), cmp.Or(printable(whyText(p)), "-")
 		if p.Overdue { // what it reported is outdated
 			demand, use, waiting, throttled = "-", "-", "-", why.CauseSilent
 		}
@@ -106,7 +106,7 @@ func writePods(out io.Writer, o *protocol.Overview, all bool) {
 // whyText says what holds a pod's callers back, in a word and the tag.
 func whyText(p *protocol.OverviewRow) string {
 	s := p.Standing
-	s.Throttled = limit.Reason(operate.Word(string(s.Throttled)))
+	s.Throttled = limit.Reason(poolview.Word(string(s.Throttled)))
 	return s.Why()
 }
 
@@ -160,18 +160,18 @@ func podsText(o *protocol.Overview, all bool) string {
 func limitText(o *protocol.Overview) string {
 	switch {
 	case o.Override.Max > 0:
-		return operate.LimitText(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
+		return poolview.LimitText(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
 	case o.Max == 0 && o.Slots == 0:
 		return "none that a pod tells"
 	case o.Slots > 0:
-		return operate.LimitText(o)
+		return poolview.LimitText(o)
 	}
 	for i := range o.Processors {
 		if p := &o.Processors[i]; p.Max > 0 && float64(p.Max)*o.Per.Seconds() != float64(o.Max)*p.Per.Seconds() {
-			return operate.LimitText(o) + ", the lowest that is configured"
+			return poolview.LimitText(o) + ", the lowest that is configured"
 		}
 	}
-	return operate.LimitText(o)
+	return poolview.LimitText(o)
 }
 
 // configured returns the limit in a processor's note.
@@ -179,7 +179,7 @@ func configured(p *protocol.OverviewRow) string {
 	if p.Note == "" {
 		return "-"
 	}
-	return operate.Configured(p)
+	return poolview.Configured(p)
 }
 
 // pauseText describes a pause: its scope, end, author and reason.
@@ -216,7 +216,7 @@ func stateOf(o *protocol.Overview, now time.Time) string {
 			words = append(words, word)
 		}
 	}
-	add(len(operate.PausesAt(o.Pauses, now)) > 0, "PAUSED")
+	add(len(poolview.PausesAt(o.Pauses, now)) > 0, "PAUSED")
 	add(o.Frozen > 0, "FROZEN")
 	add(silent(o) > 0, "SILENT")
 	add(o.Override.Max > 0, "override")

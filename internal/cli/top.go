@@ -10,6 +10,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -96,7 +97,7 @@ func writeTop(out io.Writer, pool string, r *operate.Reserved, uses []operate.Ta
 			demand = "refused" // pods do not count these calls
 		}
 		if u.By != "" {
-			by = operate.Word(u.By)
+			by = poolview.Word(u.By)
 		}
 		if u.Target > 0 || throttle.Reason(u.By).Listed() {
 			target = fmt.Sprintf("%.4g/s", u.Target)

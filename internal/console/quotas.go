@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -139,7 +140,7 @@ func newTagRow(u *operate.Tag, known bool) tagRow {
 		r.named(u.Tag, u.Hash)
 	}
 	if known && u.By != "" {
-		r.By = operate.Word(u.By)
+		r.By = poolview.Word(u.By)
 		if u.Target > 0 || !u.Pattern {
 			r.Target = &u.Target
 		}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
-	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -69,7 +69,7 @@ type processor struct {
 // newSnapshot returns the snapshot of an overview at now.
 func newSnapshot(o *protocol.Overview, now time.Time) snapshot {
 	s := snapshot{
-		Pool: o.Pool, Limit: cmp.Or(operate.LimitText(o), "none that a pod tells"), Disagree: protocol.Disagreement(o.Settings, o.Override.Max > 0),
+		Pool: o.Pool, Limit: cmp.Or(poolview.LimitText(o), "none that a pod tells"), Disagree: protocol.Disagreement(o.Settings, o.Override.Max > 0),
 		Frozen: o.Frozen.Milliseconds(), FrozenBy: o.FrozenBy.Explain(), Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Unreadable: append([]string{}, o.Unreadable...), Pauses: []order{}, Processors: []processor{},
 	}
@@ -87,15 +87,15 @@ func newSnapshot(o *protocol.Overview, now time.Time) snapshot {
 	if o.Override.Max > 0 {
 		s.Override = &order{What: s.Limit, Until: millis(o.Override.Until), By: o.Override.By, Reason: o.Override.Reason}
 	}
-	for _, p := range operate.PausesAt(o.Pauses, now) {
+	for _, p := range poolview.PausesAt(o.Pauses, now) {
 		s.Pauses = append(s.Pauses, order{What: pauseWhat(&p), Tag: p.Tag, Until: millis(p.Until), By: p.By, Reason: p.Reason})
 	}
-	s.Use, s.Waiting = operate.Use(o)
+	s.Use, s.Waiting = poolview.Use(o)
 	for i := range o.Processors {
 		row := &o.Processors[i]
 		s.Processors = append(s.Processors, processor{
-			ID: row.ID, Share: row.Claim.Fraction(), Demand: row.Demand.Fraction(), Use: operate.UseOf(o, row), Waiting: row.Waiting,
-			Throttled: operate.Word(string(row.Throttled)), Tag: cmp.Or(row.Pattern, row.Tag), Configured: operate.Configured(row),
+			ID: row.ID, Share: row.Claim.Fraction(), Demand: row.Demand.Fraction(), Use: poolview.UseOf(o, row), Waiting: row.Waiting,
+			Throttled: poolview.Word(string(row.Throttled)), Tag: cmp.Or(row.Pattern, row.Tag), Configured: poolview.Configured(row),
 			Silent: row.Silent.Milliseconds(), Overdue: row.Overdue, Left: row.Left.Milliseconds(),
 		})
 	}

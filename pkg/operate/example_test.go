@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -31,16 +30,16 @@ func Example() {
 	defer limiter.Close()
 
 	pool := operate.Pool{Store: store, Name: "orders"}
-	var o protocol.Overview
+	var o operate.Overview
 	for o.Max == 0 { // a pod tells its limit with its second sync
 		time.Sleep(time.Millisecond)
 		if o, err = pool.Overview(ctx); err != nil {
 			continue // nobody has synced yet
 		}
 	}
-	fmt.Println(len(o.Processors), "pod,", operate.LimitText(&o))
+	fmt.Println(len(o.Processors), "pod,", o.Max, "per", o.Per)
 
-	saved, err := pool.SetLimit(ctx, protocol.Override{Max: 300, Reason: "a sale", By: "ann"})
+	saved, err := pool.SetLimit(ctx, operate.Override{Max: 300, Reason: "a sale", By: "ann"})
 	fmt.Println(saved.Max, "per", saved.Per, err)
 	acme, err := pool.Quota(ctx, "acme")
 	acme.Quota.Total = 20
@@ -49,10 +48,10 @@ func Example() {
 	ended, err := pool.Resume(ctx, "acme")
 	fmt.Println(len(ended), "ended,", err)
 
-	_, err = pool.SetLimit(ctx, protocol.Override{Max: 100_000})
+	_, err = pool.SetLimit(ctx, operate.Override{Max: 100_000})
 	fmt.Println(err)
 	// Output:
-	// 1 pod, 600 per 1m
+	// 1 pod, 600 per 1m0s
 	// 300 per 1m0s <nil>
 	// false <nil> <nil>
 	// <nil>

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -46,7 +46,7 @@ func stoppageOf(o *Overview, q *throttle.Quotas, spent []Spent, now time.Time) s
 			s.stop(t.Tag, t.Hash, throttle.ReasonBudget)
 		}
 	}
-	for _, p := range PausesAt(o.Pauses, now) {
+	for _, p := range poolview.PausesAt(o.Pauses, now) {
 		if p.Tag == "" {
 			s.all = throttle.ReasonPause
 		} else {
@@ -131,12 +131,4 @@ func (s *stoppage) rest(tags []Tag) (more []Tag) {
 		return cmp.Or(cmp.Compare(a.Tag, b.Tag), cmp.Compare(a.Hash, b.Hash))
 	})
 	return more
-}
-
-// Word returns a reason, or what limits a tag, as columns show it: the rate cap of a tag goes by one word.
-func Word(by string) string {
-	if by == fairtags.ByTotal || by == string(throttle.ReasonQuota) {
-		return "rate_cap"
-	}
-	return by
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -26,14 +25,14 @@ func TestWhatStopsTags(t *testing.T) {
 	spent := func(tag, hash string, tokens int64, start time.Time) []Spent {
 		return []Spent{{Tag: tag, Hash: hash, Windows: []SpentWindow{{Start: start, End: end, Tokens: tokens}}}}
 	}
-	pod := func(claim driver.Share, reason throttle.Reason, overdue bool) protocol.OverviewRow {
-		row := protocol.OverviewRow{Overdue: overdue}
+	pod := func(claim driver.Share, reason throttle.Reason, overdue bool) OverviewRow {
+		row := OverviewRow{Overdue: overdue}
 		row.Claim, row.Throttled, row.Tag = claim, reason, "acme"
 		return row
 	}
 	for name, c := range map[string]struct {
 		spent  []Spent
-		pods   []protocol.OverviewRow
+		pods   []OverviewRow
 		frozen time.Duration
 		tag    Tag
 		want   throttle.Reason
@@ -43,24 +42,24 @@ func TestWhatStopsTags(t *testing.T) {
 		"spent in another window":     {spent: spent("acme", "", 10, start.Add(-time.Hour))},
 		"spent, and goes on as batch": {spent: spent("lower", "", 10, start), tag: Tag{Tag: "lower"}},
 		"spent, in shadow":            {spent: spent("shadow", "", 10, start), tag: Tag{Tag: "shadow"}},
-		"told by a pod":               {pods: []protocol.OverviewRow{pod(1, throttle.ReasonBudget, false)}, want: throttle.ReasonBudget},
-		"told by a silent pod":        {pods: []protocol.OverviewRow{pod(1, throttle.ReasonBudget, true), pod(1, "", false)}},
-		"no share":                    {pods: []protocol.OverviewRow{pod(0, throttle.ReasonNoShare, false)}, want: throttle.ReasonNoShare},
-		"no share of a silent pod":    {pods: []protocol.OverviewRow{pod(0, throttle.ReasonNoShare, true), pod(0, "", false)}},
-		"no share of one of two":      {pods: []protocol.OverviewRow{pod(0, throttle.ReasonNoShare, false), pod(1, "", false)}},
-		"frozen":                      {frozen: time.Second, pods: []protocol.OverviewRow{pod(0, "", false)}, want: throttle.ReasonFrozen},
-		"frozen with a silent claim":  {frozen: time.Second, pods: []protocol.OverviewRow{pod(1, "", true)}, want: throttle.ReasonFrozen},
+		"told by a pod":               {pods: []OverviewRow{pod(1, throttle.ReasonBudget, false)}, want: throttle.ReasonBudget},
+		"told by a silent pod":        {pods: []OverviewRow{pod(1, throttle.ReasonBudget, true), pod(1, "", false)}},
+		"no share":                    {pods: []OverviewRow{pod(0, throttle.ReasonNoShare, false)}, want: throttle.ReasonNoShare},
+		"no share of a silent pod":    {pods: []OverviewRow{pod(0, throttle.ReasonNoShare, true), pod(0, "", false)}},
+		"no share of one of two":      {pods: []OverviewRow{pod(0, throttle.ReasonNoShare, false), pod(1, "", false)}},
+		"frozen":                      {frozen: time.Second, pods: []OverviewRow{pod(0, "", false)}, want: throttle.ReasonFrozen},
+		"frozen with a silent claim":  {frozen: time.Second, pods: []OverviewRow{pod(1, "", true)}, want: throttle.ReasonFrozen},
 		"frozen, and the tag gets less": {
-			frozen: time.Second, pods: []protocol.OverviewRow{pod(1, "", false)},
+			frozen: time.Second, pods: []OverviewRow{pod(1, "", false)},
 			tag: Tag{Tag: "acme", By: "limit", Demand: 10, Target: 10, Used: 8}, want: throttle.ReasonFrozen,
 		},
 		"frozen, and the tag gets all": {
-			frozen: time.Second, pods: []protocol.OverviewRow{pod(1, "", false)}, tag: Tag{Tag: "acme", By: "limit", Demand: 10, Target: 10, Used: 9.5},
+			frozen: time.Second, pods: []OverviewRow{pod(1, "", false)}, tag: Tag{Tag: "acme", By: "limit", Demand: 10, Target: 10, Used: 9.5},
 			want: "limit",
 		},
 		"a pattern of that name": {spent: spent("acme", "", 10, start), tag: Tag{Tag: "acme", Pattern: true}},
 	} {
-		o := protocol.Overview{Processors: c.pods, Frozen: c.frozen}
+		o := Overview{Processors: c.pods, Frozen: c.frozen}
 		if c.tag == (Tag{}) {
 			c.tag.Tag = "acme"
 		}
@@ -72,9 +71,9 @@ func TestWhatStopsTags(t *testing.T) {
 
 // A tag that has spent its budget names the pods that refuse its calls, although it reports no demand.
 func TestASpentTagNamesThePodsThatRefuse(t *testing.T) {
-	row := protocol.OverviewRow{}
+	row := OverviewRow{}
 	row.Claim, row.Throttled, row.Tag = 1, throttle.ReasonBudget, "acme"
-	o := protocol.Overview{Processors: []protocol.OverviewRow{row, row}}
+	o := Overview{Processors: []OverviewRow{row, row}}
 	require.Equal(t, []Tag{{Tag: "acme", By: "budget", Pods: 2}}, Tags(&o, throttle.Quotas{}, nil))
 }
 
@@ -82,15 +81,15 @@ func TestASpentTagNamesThePodsThatRefuse(t *testing.T) {
 func TestAStoppedTagHasOneRow(t *testing.T) {
 	const hash = "47b8d15e60" // of acme
 	require.Equal(t, hash, keyOf("acme", ""))
-	row := protocol.OverviewRow{}
+	row := OverviewRow{}
 	row.Claim, row.Throttled, row.Tag = 1, throttle.ReasonBudget, "acme"
 	unnamed := row
 	unnamed.Tag = "#" + hash
-	for name, o := range map[string]protocol.Overview{
+	for name, o := range map[string]Overview{
 		"a pause":                {Pauses: []throttle.Paused{{Tag: "acme"}}},
-		"a pod":                  {Processors: []protocol.OverviewRow{row}},
-		"a pod without a name":   {Processors: []protocol.OverviewRow{unnamed}},
-		"a pause and such a pod": {Pauses: []throttle.Paused{{Tag: "acme"}}, Processors: []protocol.OverviewRow{unnamed}},
+		"a pod":                  {Processors: []OverviewRow{row}},
+		"a pod without a name":   {Processors: []OverviewRow{unnamed}},
+		"a pause and such a pod": {Pauses: []throttle.Paused{{Tag: "acme"}}, Processors: []OverviewRow{unnamed}},
 	} {
 		for _, tag := range []Tag{{Tag: "acme"}, {Hash: hash}} {
 			s := stoppageOf(&o, &throttle.Quotas{}, nil, time.Now())

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
-	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -37,7 +37,7 @@ func Pools(ctx context.Context, s driver.Store) ([]string, error) {
 		return nil, driver.ErrNoList
 	}
 	names, err := lister.Pools(ctx)
-	return slices.DeleteFunc(names, func(name string) bool { return name == scratch }), err
+	return slices.DeleteFunc(names, func(name string) bool { return name == poolview.Scratch }), err
 }
 
 // Overview reads the record of the pool, as of the newest sync.
@@ -45,16 +45,10 @@ func (p *Pool) Overview(ctx context.Context) (Overview, error) {
 	return protocol.LoadOverview(ctx, p.Store, p.Name)
 }
 
-// The names of an override and of the pauses among Overview.Unreadable.
-const (
-	LimitDocument = "limit"
-	PauseDocument = "pause"
-)
-
 // Limit is Overview that fails for an override that this release cannot read.
 func (p *Pool) Limit(ctx context.Context) (Overview, error) {
 	o, err := p.Overview(ctx)
-	if err == nil && slices.Contains(o.Unreadable, LimitDocument) {
+	if err == nil && slices.Contains(o.Unreadable, poolview.LimitDocument) {
 		_, err = protocol.LoadOverride(ctx, p.Store, p.Name)
 	}
 	return o, err
@@ -103,7 +97,7 @@ func (p *Pool) inhabited(ctx context.Context) error {
 // Pauses lists the pauses in force by the local clock. It fails for a document that this release cannot read.
 func (p *Pool) Pauses(ctx context.Context) ([]throttle.Paused, error) {
 	all, err := protocol.LoadPauses(ctx, p.Store, p.Name)
-	return PausesAt(all, time.Now()), err
+	return poolview.PausesAt(all, time.Now()), err
 }
 
 // Pause pauses the pool, or one tag of it; see protocol.SavePause. In a pool without pods it starts when a pod joins.
@@ -121,49 +115,5 @@ func (p *Pool) Resume(ctx context.Context, tag string) (ended []throttle.Paused,
 	if err := protocol.ClearPause(ctx, p.Store, p.Name, tag); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(PausesAt(o.Pauses, time.Now()), func(o throttle.Paused) bool { return o.Tag != tag }), nil
+	return slices.DeleteFunc(poolview.PausesAt(o.Pauses, time.Now()), func(o throttle.Paused) bool { return o.Tag != tag }), nil
 }
-
-// PausesAt filters pauses: it keeps those in force at now.
-func PausesAt(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
-	for _, p := range all {
-		if p.Until.IsZero() || p.Until.After(now) {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
-// LimitText is the limit in force in words, such as "300 per 1m" or "30 calls in flight"; empty: no pod reports one.
-func LimitText(o *Overview) string {
-	switch set := (protocol.Setting{Max: o.Max, Per: o.Per}); {
-	case o.Max > 0 && o.Per == 0: // no pod reports a period
-		return fmt.Sprintf("%d per configured period", o.Max)
-	case o.Max > 0:
-		return set.String()
-	case o.Slots > 0:
-		return (&protocol.Setting{Slots: o.Slots}).String()
-	}
-	return ""
-}
-
-// Configured is the configured limit of a pod in words, such as "600 per 1m, hard"; "unknown" if this release cannot read it.
-func Configured(row *OverviewRow) string {
-	if row.Max == 0 && row.Slots == 0 {
-		return "unknown"
-	}
-	return (&protocol.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}).String()
-}
-
-// Use returns the used part of the limit in force, 1 for all of it, and the number of waiting callers. Silent pods use nothing.
-func Use(o *Overview) (part float64, waiting int) {
-	for i := range o.Processors {
-		if row := &o.Processors[i]; !row.Overdue {
-			part, waiting = part+UseOf(o, row), waiting+row.Waiting
-		}
-	}
-	return part, waiting
-}
-
-// UseOf returns the part of the limit in force that one pod uses; 0 for a silent one.
-func UseOf(o *Overview, row *OverviewRow) float64 { return why.PartOf(o, row) }

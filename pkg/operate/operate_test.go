@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -22,15 +21,15 @@ func TestWhatIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	for want, do := range map[string]func() error{
 		"Max is below 1, allowed: 1 to 1000000000": func() error {
-			_, err := p.SetLimit(t.Context(), protocol.Override{})
+			_, err := p.SetLimit(t.Context(), operate.Override{})
 			return err
 		},
 		`Zone is "Mars", allowed: a time zone`: func() error {
-			_, err := p.SetSpent(t.Context(), throttle.Quotas{}, throttle.Budget{Per: "day", Zone: "Mars"}, protocol.SpentChange{Tokens: 1})
+			_, err := p.SetSpent(t.Context(), throttle.Quotas{}, throttle.Budget{Per: "day", Zone: "Mars"}, operate.SpentChange{Tokens: 1})
 			return err
 		},
 		`Per is "", allowed: hour, day or month`: func() error {
-			_, err := p.SetSpent(t.Context(), throttle.Quotas{}, throttle.Budget{}, protocol.SpentChange{Tokens: 1})
+			_, err := p.SetSpent(t.Context(), throttle.Quotas{}, throttle.Budget{}, operate.SpentChange{Tokens: 1})
 			return err
 		},
 		"Tag is": func() error { return p.ClearQuota(t.Context(), "a\nb") },

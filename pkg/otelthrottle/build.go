@@ -11,14 +11,14 @@ import (
 
 // The keys of the attributes of the build, as other programs for Prometheus have them.
 const (
-	KeyVersion  = "version"   // of this module: a tag, a pseudo-version, or "(devel)"
-	KeyRevision = "revision"  // the commit, or "unknown"
-	KeyGo       = "goversion" // the version of the toolchain
+	keyVersion  = "version"   // of this module: a tag, a pseudo-version, or "(devel)"
+	keyRevision = "revision"  // the commit, or "unknown"
+	keyGo       = "goversion" // the version of the toolchain
 )
 
 // buildInfo is the one metric that has no limit.
 var buildInfo = Instrument{
-	Name: "numathrottle.build.info", Kind: Gauge, Unit: "{build}", Labels: []string{KeyVersion, KeyRevision, KeyGo},
+	Name: "numathrottle.build.info", Kind: gauge, Unit: "{build}", Labels: []string{keyVersion, keyRevision, keyGo},
 	Doc: "Always 1: which build of numathrottle this process has, while it has a limit",
 }
 
@@ -26,5 +26,5 @@ var buildInfo = Instrument{
 func built() metric.MeasurementOption {
 	b := version.Module()
 	return metric.WithAttributeSet(attribute.NewSet(
-		attribute.String(KeyVersion, b.Version), attribute.String(KeyRevision, cmp.Or(b.Revision, "unknown")), attribute.String(KeyGo, b.Go)))
+		attribute.String(keyVersion, b.Version), attribute.String(keyRevision, cmp.Or(b.Revision, "unknown")), attribute.String(keyGo, b.Go)))
 }

@@ -10,17 +10,17 @@ import (
 )
 
 // KeyTag is the key of the attribute that names a tag: one that has a quota by name in the configuration, or TagOther.
-const KeyTag = "tag"
+const keyTag = "tag"
 
 // TagOther is the tag of all that are not told apart.
-const TagOther = "other"
+const tagOther = "other"
 
 // MaxTags is how many tags are told apart, the first ones by name.
 const MaxTags = 100
 
 var (
-	byTag       = []string{KeyLimit, KeyTag}
-	byTagReason = []string{KeyLimit, KeyTag, KeyReason}
+	byTag       = []string{keyLimit, keyTag}
+	byTagReason = []string{keyLimit, keyTag, keyReason}
 )
 
 // A tagSum is what a collection reads of one tag, or of all others together.
@@ -52,47 +52,47 @@ func (s *tagSum) hold(stats []throttle.WaitStats) {
 // tagged is every counter and gauge of tags.
 var tagged = []Instrument{
 	{
-		Name: "numathrottle.quota.used", Kind: Counter, Unit: "{token}", Labels: byTag,
+		Name: "numathrottle.quota.used", Kind: counter, Unit: "{token}", Labels: byTag,
 		Doc:    "Tokens that a tag has used",
 		perTag: func(s *tagSum) (float64, bool) { return float64(s.used), true },
 	},
 	{
-		Name: "numathrottle.quota.throttled", Kind: Counter, Unit: "{token}", Labels: byTag,
+		Name: "numathrottle.quota.throttled", Kind: counter, Unit: "{token}", Labels: byTag,
 		Doc:    "Tokens that were asked for a tag and not granted in time",
 		perTag: func(s *tagSum) (float64, bool) { return float64(s.refused), true },
 	},
 	{
-		Name: "numathrottle.quota.throttled.waits", Kind: Counter, Unit: "{call}", Labels: byTagReason,
+		Name: "numathrottle.quota.throttled.waits", Kind: counter, Unit: "{call}", Labels: byTagReason,
 		Doc:     "Calls for a tag that had to wait, by the reason when they began to",
 		perHold: func(s *throttle.WaitStats) float64 { return float64(s.Waits) },
 	},
 	{
-		Name: "numathrottle.quota.throttled.refusals", Kind: Counter, Unit: "{call}", Labels: byTagReason,
+		Name: "numathrottle.quota.throttled.refusals", Kind: counter, Unit: "{call}", Labels: byTagReason,
 		Doc:     "Calls for a tag that were refused, at once or after a wait",
 		perHold: func(s *throttle.WaitStats) float64 { return float64(s.Refusals) },
 	},
 	{
-		Name: "numathrottle.quota.throttled.time", Kind: Counter, Unit: "s", Labels: byTagReason,
+		Name: "numathrottle.quota.throttled.time", Kind: counter, Unit: "s", Labels: byTagReason,
 		Doc:     "Time during which at least one call for a tag waited: for `quota`, or for the limit; of each moment for the reason of most of its calls",
 		perHold: func(s *throttle.WaitStats) float64 { return s.Time.Seconds() },
 	},
 	{
-		Name: "numathrottle.quota.demand", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
+		Name: "numathrottle.quota.demand", Kind: gauge, Unit: "{token}/s", Labels: byTag,
 		Doc:    "What a tag asks for at this pod, as reported last",
 		perTag: func(s *tagSum) (float64, bool) { return s.demand, s.pooled },
 	},
 	{
-		Name: "numathrottle.quota.target", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
+		Name: "numathrottle.quota.target", Kind: gauge, Unit: "{token}/s", Labels: byTag,
 		Doc:    "What a tag may use over the whole pool at present",
 		perTag: func(s *tagSum) (float64, bool) { return s.target, true },
 	},
 	{
-		Name: "numathrottle.quota.limiting", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
+		Name: "numathrottle.quota.limiting", Kind: gauge, Unit: "{token}/s", Labels: byTag,
 		Doc:    "What a tag may use at this pod at most, because the called service refuses its calls; only while it does, and of an adaptive limit",
 		perTag: func(s *tagSum) (float64, bool) { return s.limiting, s.limiting > 0 },
 	},
 	{
-		Name: "numathrottle.quota.spent", Kind: Gauge, Unit: "1", Labels: byTag,
+		Name: "numathrottle.quota.spent", Kind: gauge, Unit: "1", Labels: byTag,
 		Doc:    "Part of a tag's budget that is spent, from 0 to 1: of the window that ends first",
 		perTag: func(s *tagSum) (float64, bool) { return s.budgeted, s.budgets },
 	},
@@ -101,7 +101,7 @@ var tagged = []Instrument{
 // tagNames are those that are told apart, of the configured ones.
 func (w Watched) tagNames() []string {
 	names := slices.Sorted(slices.Values(w.Tags))
-	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || name == TagOther })
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || name == tagOther })
 	return names[:min(len(names), MaxTags)]
 }
 
@@ -113,7 +113,7 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 	sums := map[string]*tagSum{}
 	at := func(tag string) *tagSum {
 		if !slices.Contains(names, tag) {
-			tag = TagOther
+			tag = tagOther
 		}
 		if sums[tag] == nil {
 			sums[tag] = &tagSum{held: map[throttle.Reason]*throttle.WaitStats{}}
@@ -131,11 +131,11 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 	for _, h := range s.tagsHeld {
 		at(h.Tag).hold(h.Stats)
 	}
-	if other := sums[TagOther]; other != nil {
+	if other := sums[tagOther]; other != nil {
 		other.target = min(other.target, s.throttle.Ceiling()) // each may have so much, and not all of them
 	}
 	if gone := s.throttle.TagsGone; gone.Used > 0 || gone.Refused > 0 {
-		sum := at(TagOther)
+		sum := at(tagOther)
 		sum.used, sum.refused = sum.used+gone.Used, sum.refused+gone.Refused
 	}
 	if s.view != nil {
@@ -187,14 +187,14 @@ func (o *tagObserver) observe(s *snapshot, to metric.Observer, at []metric.Float
 // report reports the value of the instrument i. There are as many series as there are names that are told apart, times reasons.
 func (o *tagObserver) report(to metric.Observer, at metric.Float64Observable, i int, of tagSeries, value float64) {
 	if o.with[of] == nil {
-		labels := []attribute.KeyValue{o.limit, attribute.String(KeyTag, of.tag)}
+		labels := []attribute.KeyValue{o.limit, attribute.String(keyTag, of.tag)}
 		if of.reason != "" {
-			labels = append(labels, attribute.String(KeyReason, string(of.reason)))
+			labels = append(labels, attribute.String(keyReason, string(of.reason)))
 		}
 		o.with[of] = metric.WithAttributeSet(attribute.NewSet(labels...))
 		o.highest[of] = make([]float64, len(tagged))
 	}
-	if tagged[i].Kind == Counter { // what is given back must not look like a restart
+	if tagged[i].Kind == counter { // what is given back must not look like a restart
 		o.highest[of][i] = max(o.highest[of][i], value)
 		value = o.highest[of][i]
 	}

@@ -60,7 +60,7 @@ func New(opts ...Option) (*Telemetry, error) {
 	for _, in := range slices.Concat(observed, tagged, []Instrument{buildInfo}) {
 		var at metric.Float64Observable
 		var err error
-		if in.Kind == Counter {
+		if in.Kind == counter {
 			at, err = t.meter.Float64ObservableCounter(in.Name, metric.WithUnit(in.Unit), metric.WithDescription(in.Doc))
 		} else {
 			at, err = t.meter.Float64ObservableGauge(in.Name, metric.WithUnit(in.Unit), metric.WithDescription(in.Doc))
@@ -98,11 +98,11 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 	if w.unlimited() {
 		return func() error { return nil }, nil
 	}
-	limit := attribute.String(KeyLimit, w.name())
+	limit := attribute.String(keyLimit, w.name())
 	plain := metric.WithAttributeSet(attribute.NewSet(limit))
 	reasons := map[throttle.Reason]metric.MeasurementOption{}
 	for _, r := range throttle.Reasons() {
-		reasons[r] = metric.WithAttributeSet(attribute.NewSet(limit, attribute.String(KeyReason, string(r))))
+		reasons[r] = metric.WithAttributeSet(attribute.NewSet(limit, attribute.String(keyReason, string(r))))
 	}
 	var mu sync.Mutex // several readers may collect at once
 	highest := make([]float64, len(observed))
@@ -117,7 +117,7 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 				switch {
 				case r != "":
 					with = reasons[r]
-				case in.Kind == Counter:
+				case in.Kind == counter:
 					// A draw from several limits that does not come off is taken back. A
 					// counter that falls would look like a restart.
 					highest[i] = max(highest[i], value)
@@ -183,7 +183,7 @@ func (w Watched) snapshot() (s snapshot) {
 func (t *Telemetry) OnSync(limit, store string) func(consensus.Synced) {
 	of := func(outcome string) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(
-			attribute.String(KeyLimit, limit), attribute.String(KeyStore, store), attribute.String(KeyOutcome, outcome)))
+			attribute.String(keyLimit, limit), attribute.String(keyStore, store), attribute.String(keyOutcome, outcome)))
 	}
 	ok, late, contended, failed := of("ok"), of("timeout"), of("contention"), of("error")
 	return func(s consensus.Synced) {
@@ -218,7 +218,7 @@ func (t *Telemetry) Waits(ctx context.Context, w throttle.Wait) func(throttle.Wa
 		outcome := outcomeOf(end)
 		// A context that has ended must not keep the wait from being counted.
 		t.wait.Record(context.WithoutCancel(ctx), end.For.Seconds(), metric.WithAttributeSet(attribute.NewSet(
-			attribute.String(KeyLimit, w.Limit), attribute.String(KeyReason, string(reason)), attribute.String(KeyOutcome, outcome))))
+			attribute.String(keyLimit, w.Limit), attribute.String(keyReason, string(reason)), attribute.String(keyOutcome, outcome))))
 		if span == nil {
 			return
 		}

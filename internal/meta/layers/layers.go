@@ -35,7 +35,7 @@ var layers = []layer{
 	}},
 	{"limiters and pools", []string{"internal/protocol", "pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
-		"internal/admission", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
+		"internal/admission", "internal/incarnation", "internal/poolview", "pkg/consensus/memstore", "pkg/consensus/natsstore",
 		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
 		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
 	}},

@@ -20,13 +20,13 @@ func ConnectOptions() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(time.Second),
 		nats.MaxPingsOutstanding(2),
-		ErrorHandler(slog.Default()),
+		errorHandler(slog.Default()),
 	}
 }
 
 // ErrorHandler logs errors that a server reports only to the connection, above all missing permissions, which a caller sees as a timeout.
 // The messages name subjects, never credentials.
-func ErrorHandler(log *slog.Logger) nats.Option {
+func errorHandler(log *slog.Logger) nats.Option {
 	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		log.Warn("the NATS server reported an error", "error", err)
 	})

@@ -42,7 +42,7 @@ func TestErrorHandlerLogsMissingPermissions(t *testing.T) {
 		}}}
 	})
 	var log lockedBuilder
-	nc := connect(t, srv.URL(), nats.UserInfo("u", "hunter2"), ErrorHandler(slog.New(slog.NewTextHandler(&log, nil))))
+	nc := connect(t, srv.URL(), nats.UserInfo("u", "hunter2"), errorHandler(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, nc.Publish("secret.plan", nil))
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "secret.plan") }, patience, time.Millisecond)
 	require.Contains(t, log.String(), "level=WARN")

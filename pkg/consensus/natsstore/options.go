@@ -15,7 +15,7 @@ import (
 // Defaults of the options.
 const (
 	DefaultBucket   = "numathrottle"
-	DefaultMaxBytes = 16 << 20
+	defaultMaxBytes = 16 << 20
 )
 
 const (
@@ -113,7 +113,7 @@ func (o *options) fault(field, value, allowed string) {
 }
 
 func newOptions(opts []Option) (*options, error) {
-	o := &options{bucket: DefaultBucket, maxBytes: DefaultMaxBytes, longest: driver.MaxLease, log: slog.Default(), connect: nats.Options.Connect}
+	o := &options{bucket: DefaultBucket, maxBytes: defaultMaxBytes, longest: driver.MaxLease, log: slog.Default(), connect: nats.Options.Connect}
 	for _, opt := range opts {
 		opt(o)
 	}

@@ -28,7 +28,7 @@ func testPool(t *testing.T, on target) {
 	require.Equal(t, on.replicas, made.Replicas, "three where the servers are a cluster")
 	require.Equal(t, jetstream.FileStorage, made.Storage)
 	require.Equal(t, int64(1), made.MaxMsgsPerSubject)
-	require.Equal(t, int64(DefaultMaxBytes), made.MaxBytes)
+	require.Equal(t, int64(defaultMaxBytes), made.MaxBytes)
 	require.GreaterOrEqual(t, made.MaxAge, 24*time.Hour)
 	require.False(t, made.AllowDirect)
 

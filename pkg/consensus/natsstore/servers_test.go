@@ -209,7 +209,7 @@ var silent = slog.New(slog.DiscardHandler)
 // connect connects and waits until the connection is there.
 func connect(t testing.TB, urls string, opts ...nats.Option) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(urls, append(append(ConnectOptions(), ErrorHandler(silent)), opts...)...)
+	nc, err := nats.Connect(urls, append(append(ConnectOptions(), errorHandler(silent)), opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)

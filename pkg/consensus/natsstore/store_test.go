@@ -46,7 +46,7 @@ func TestNewRefusesOptionsOutOfRange(t *testing.T) {
 
 // The server is not there: New does not mind, and a sync says so without the secret.
 func TestUnreachable(t *testing.T) {
-	nc, err := nats.Connect(unreachable, append(ConnectOptions(), ErrorHandler(silent))...)
+	nc, err := nats.Connect(unreachable, append(ConnectOptions(), errorHandler(silent))...)
 	require.NoError(t, err)
 	defer nc.Close()
 	s, err := New(nc)

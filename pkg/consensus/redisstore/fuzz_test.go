@@ -178,7 +178,7 @@ func FuzzExplain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pool, text string) {
 		for _, cause := range []error{replyError(text), errors.New(text)} {
-			err := explain("sync", pool, DefaultPrefix, cause)
+			err := explain("sync", pool, defaultPrefix, cause)
 			require.True(t, strings.HasPrefix(err.Error(), "redisstore: sync of pool "+strconv.Quote(pool)), err)
 			_, ofServer := errors.AsType[redis.Error](cause)
 			lasting := ofServer && (strings.HasPrefix(text, "NUMATHROTTLE_DATA ") || strings.Contains(text, "WRONGTYPE"))

@@ -16,7 +16,7 @@ import (
 )
 
 // DefaultPrefix is the default prefix of all key names, inside the braces.
-const DefaultPrefix = "numathrottle"
+const defaultPrefix = "numathrottle"
 
 // An Option changes how a Store works. An invalid option makes every Sync and Leave fail with a *driver.RequestError that names it.
 type Option func(*Store)

@@ -48,7 +48,7 @@ var _ driver.Store = (*Store)(nil)
 // New returns a store that uses the client: a *redis.Client, also one made for Sentinel, or a *redis.ClusterClient. It sends nothing to the
 // server. The caller closes the client after the last use of the store. ClientOptions has settings for it.
 func New(client redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{client: client, prefix: DefaultPrefix, logger: slog.Default(), longest: driver.MaxLease, base: time.Now()}
+	s := &Store{client: client, prefix: defaultPrefix, logger: slog.Default(), longest: driver.MaxLease, base: time.Now()}
 	if client == nil {
 		s.refuse("client", "nil", "a Redis client")
 	}

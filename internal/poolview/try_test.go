@@ -1,4 +1,4 @@
-package operate_test
+package poolview_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
@@ -17,7 +18,7 @@ import (
 func TestATrialLeavesNothing(t *testing.T) {
 	store := memstore.New()
 	for range 2 {
-		require.NoError(t, operate.Try(t.Context(), store))
+		require.NoError(t, poolview.Try(t.Context(), store))
 	}
 	all, err := store.Pools(t.Context())
 	require.NoError(t, err)
@@ -50,9 +51,9 @@ var errRefused = errors.New("no")
 // A trial asks for slots, and tries whether news come back.
 func TestATrialDoesAllThatAPodDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		require.ErrorIs(t, operate.Try(t.Context(), refusing{memstore.New()}), errRefused)
-		require.NoError(t, operate.TryNews(t.Context(), memstore.New()))
-		require.NoError(t, operate.TryNews(t.Context(), mute{memstore.New()}))
-		require.ErrorIs(t, operate.TryNews(t.Context(), deaf{memstore.New()}), operate.ErrNoNews)
+		require.ErrorIs(t, poolview.Try(t.Context(), refusing{memstore.New()}), errRefused)
+		require.NoError(t, poolview.TryNews(t.Context(), memstore.New()))
+		require.NoError(t, poolview.TryNews(t.Context(), mute{memstore.New()}))
+		require.ErrorIs(t, poolview.TryNews(t.Context(), deaf{memstore.New()}), poolview.ErrNoNews)
 	})
 }

@@ -1,4 +1,4 @@
-package operate
+package poolview
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // scratch is the pool that Try joins. Pools leaves it out.
-const scratch = "numathrottle check"
+const Scratch = "numathrottle check"
 
 // Try does at a store what a pod does: it joins a pool that nobody else uses, asks for slots, and leaves it again. Other commands only read,
 // which a replica, a full server or a user without all permissions allows. It returns the error of the store.
@@ -20,7 +20,7 @@ func Try(ctx context.Context, s driver.Store) error {
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	req := driver.Request{
-		Pool: scratch, ID: "check-" + rand.Text(), Incarnation: rand.Text(), Seq: 1, Nonce: binary.LittleEndian.Uint64(nonce[:]),
+		Pool: Scratch, ID: "check-" + rand.Text(), Incarnation: rand.Text(), Seq: 1, Nonce: binary.LittleEndian.Uint64(nonce[:]),
 		Lease: driver.DefaultLease,
 	}
 	if _, err := s.Sync(ctx, req); err != nil {
@@ -46,7 +46,7 @@ func TryNews(ctx context.Context, s driver.Store) error {
 		return nil
 	}
 	heard := make(chan struct{}, 1)
-	stop, err := p.Watch(ctx, scratch, func([]byte) {
+	stop, err := p.Watch(ctx, Scratch, func([]byte) {
 		select {
 		case heard <- struct{}{}:
 		default:
@@ -60,7 +60,7 @@ func TryNews(ctx context.Context, s driver.Store) error {
 	}
 	defer stop()
 	for range newsTries {
-		if err := p.Push(ctx, scratch, []byte(scratch)); err != nil {
+		if err := p.Push(ctx, Scratch, []byte(Scratch)); err != nil {
 			return err
 		}
 		select {
