@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// scratch is the pool that Try joins. Pools leaves it out.
+// Scratch is the pool that Try joins. Pools leaves it out.
 const Scratch = "numathrottle check"
 
 // Try does at a store what a pod does: it joins a pool that nobody else uses, asks for slots, and leaves it again. Other commands only read,

@@ -85,7 +85,7 @@ func reportOf(s sharing.Served, of float64) backoff.Report {
 }
 
 // report adds to a note how the called service treats this processor's calls, if the limit adapts to that.
-func (o *ownCalls) report(n *note, adapts bool) {
+func (o *ownCalls) report(n *Note, adapts bool) {
 	if adapts && o.served.Active {
 		n.reports, n.served = true, reportOf(o.served, n.limit.Tokens(time.Second))
 	}

@@ -28,7 +28,7 @@ func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
 	return th.Limit()
 }
 
-func noteOf(l throttle.Limit, used, offered int64) (n note) {
+func noteOf(l throttle.Limit, used, offered int64) (n Note) {
 	setLimit(&n, l.CeilingConfig(), used, offered)
 	return n
 }
@@ -37,7 +37,7 @@ func TestNote(t *testing.T) {
 	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}), 7, 8)
 	require.Equal(t, "1 1 600 60000000 7 8", n.String())
 	require.Equal(t, n, NoteIn(n.String()))
-	largest := note{
+	largest := Note{
 		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
 		Paused: wire.MaxVersion, retryAt: wire.MaxMicros,
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
@@ -74,10 +74,10 @@ func TestWordsOfNote(t *testing.T) {
 	n.reports, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36}
 	require.Equal(t, limit+" r:14.89oqgw.10 t:10 p:65537", n.String())
 	require.Equal(t, n, NoteIn(limit+" c:12 p:65537 x:y r:14.89oqgw.10 t:10"))
-	require.Equal(t, note{Paused: 9}, NoteIn("1 p:9"))
-	require.Equal(t, "1 p:9", note{Paused: 9}.String())
-	require.Equal(t, "1 r:0", note{reports: true}.String())
-	require.Equal(t, note{reports: true}, NoteIn("1 r:0"))
+	require.Equal(t, Note{Paused: 9}, NoteIn("1 p:9"))
+	require.Equal(t, "1 p:9", Note{Paused: 9}.String())
+	require.Equal(t, "1 r:0", Note{reports: true}.String())
+	require.Equal(t, Note{reports: true}, NoteIn("1 r:0"))
 	for _, word := range []string{"p:x", "p:-1", "p:+1", "p:9223372036854775808", "P:9", "p:", "t:A!", "t:zzzzzzzzzzzzz", "t:1_0", "new:word", "a:1 a:2"} {
 		require.Equal(t, NoteIn(limit), NoteIn(limit+" "+word), "%q", word)
 	}
@@ -98,7 +98,7 @@ func FuzzParseNote(f *testing.F) {
 		n := NoteIn(text)
 		n.standing = Standing{}
 		require.Equal(t, n, NoteIn(n.String()))
-		if n != (note{}) {
+		if n != (Note{}) {
 			require.NoError(t, driver.ValidateNote(text))
 		}
 		if n.limit.Max > 0 {

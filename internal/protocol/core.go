@@ -23,7 +23,7 @@ type core struct {
 
 	Answer   driver.Answer      // the last one
 	removed  []driver.RosterRow // by the store, between the last two; not logged yet
-	notes    []note             // of its roster, in the same order
+	notes    []Note             // of its roster, in the same order
 	frozen   time.Duration      // local time until which the pool is frozen, as answered
 	frozenBy driver.FreezeCause
 	clock    poolClock
@@ -48,7 +48,7 @@ type sequence struct {
 // A request is the newest request, the only one whose answer is taken.
 type request struct {
 	driver.Request
-	note          note          // in its form for this package
+	note          Note          // in its form for this package
 	at            time.Duration // when it was first sent
 	inUse, wanted driver.Share  // inUse: the share in force, regardless of calls under way
 	lapses        int
@@ -160,7 +160,7 @@ func (c *core) next(now time.Duration, nonce uint64) *request {
 			Report:    driver.Report{InUse: max(c.held, c.inUse), Wanted: c.want, Demand: c.demand, PoolSize: c.Answer.Live},
 			Documents: c.docs.Reports(),
 		},
-		note: note{standing: c.reported, needs: c.needs},
+		note: Note{standing: c.reported, needs: c.needs},
 		at:   now, inUse: c.held, wanted: c.want, lapses: c.lapses, open: true,
 	}
 	s := &c.sent.note.standing
@@ -189,7 +189,7 @@ func (c *core) receive(now time.Duration, a *driver.Answer) {
 		c.frozen = now + a.Frozen
 	}
 	c.clock.take(now, a)
-	c.notes = make([]note, len(a.Roster))
+	c.notes = make([]Note, len(a.Roster))
 	for i := range a.Roster {
 		c.notes[i] = NoteIn(a.Roster[i].Note)
 	}
@@ -216,7 +216,7 @@ func removedBy(was, is *driver.Answer) (removed []driver.RosterRow) {
 }
 
 // others iterates over the notes of all other live processors.
-func (c *core) others(yield func(*note) bool) {
+func (c *core) others(yield func(*Note) bool) {
 	for i := range c.notes {
 		if c.Answer.Roster[i].ID != c.Cfg.ID && !yield(&c.notes[i]) {
 			return

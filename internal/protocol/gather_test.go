@@ -18,16 +18,17 @@ func TestSharesGather(t *testing.T) {
 		turn   int64
 		gets   []float64 // at least; nil: as before
 	}{
-		"nobody needs more":       {needs: [][2]driver.Share{{share(0.2), share(0.25)}, {}, {}, {}}},
-		"between the turns":       {needs: [][2]driver.Share{half, {}, {}, {}}, turn: 1},
-		"one":                     {needs: [][2]driver.Share{{}, half, {}, {}}, gets: []float64{0.15, 0.5, 0.15, 0.15}},
-		"the largest":             {needs: [][2]driver.Share{{}, most, {}, {}}, gets: []float64{0.01, 0.9, 0.01, 0.01}},
-		"the first of two":        {needs: [][2]driver.Share{{}, half, {}, half}, gets: []float64{0.15, 0.5, 0.15, 0.15}},
-		"the second of two":       {needs: [][2]driver.Share{{}, half, {}, half}, turn: 2, gets: []float64{0.15, 0.15, 0.15, 0.5}},
-		"floors":                  {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.2), 0, 0}, gets: []float64{0.5, 0.2, 0.1, 0.1}},
-		"the smallest for floors": {needs: [][2]driver.Share{most, {}, {}, {}}, floors: []driver.Share{share(0.2), share(0.2), 0, 0}, gets: []float64{0.7, 0.2, 0, 0}},
-		"too much for floors":     {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.2), share(0.2), share(0.2)}},
-		"floors above the share":  {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.9), 0, 0}, gets: []float64{0.5, 0.25, 0.09, 0.09}},
+		"nobody needs more": {needs: [][2]driver.Share{{share(0.2), share(0.25)}, {}, {}, {}}},
+		"between the turns": {needs: [][2]driver.Share{half, {}, {}, {}}, turn: 1},
+		"one":               {needs: [][2]driver.Share{{}, half, {}, {}}, gets: []float64{0.15, 0.5, 0.15, 0.15}},
+		"the largest":       {needs: [][2]driver.Share{{}, most, {}, {}}, gets: []float64{0.01, 0.9, 0.01, 0.01}},
+		"the first of two":  {needs: [][2]driver.Share{{}, half, {}, half}, gets: []float64{0.15, 0.5, 0.15, 0.15}},
+		"the second of two": {needs: [][2]driver.Share{{}, half, {}, half}, turn: 2, gets: []float64{0.15, 0.15, 0.15, 0.5}},
+		"floors":            {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.2), 0, 0}, gets: []float64{0.5, 0.2, 0.1, 0.1}},
+		"the smallest for floors": {needs: [][2]driver.Share{most, {}, {}, {}}, floors: []driver.Share{share(0.2), share(0.2), 0, 0}, gets: []float64{0.7,
+			0.2, 0, 0}},
+		"too much for floors":    {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.2), share(0.2), share(0.2)}},
+		"floors above the share": {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.9), 0, 0}, gets: []float64{0.5, 0.25, 0.09, 0.09}},
 	} {
 		got := gather(quarters, c.needs, c.floors, c.turn)
 		if c.gets == nil {
@@ -48,7 +49,7 @@ func TestSharesGather(t *testing.T) {
 // The others read what a processor needs in its note.
 func TestANoteTellsWhatDrawsNeed(t *testing.T) {
 	needs := [2]driver.Share{driver.Whole / 3, driver.Whole}
-	require.Equal(t, needs, NoteIn(note{needs: needs}.String()).needs)
-	require.Empty(t, note{}.String())
+	require.Equal(t, needs, NoteIn(Note{needs: needs}.String()).needs)
+	require.Empty(t, Note{}.String())
 	require.Zero(t, NoteIn("1 g:zzzzzzzzz.-1").needs)
 }

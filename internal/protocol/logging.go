@@ -33,8 +33,8 @@ type Logbook struct {
 	orders    orders    // logged last
 }
 
-// A situation is a Processor after a sync, as far as it is logged.
-type situation struct {
+// A Situation is a Processor after a sync, as far as it is logged.
+type Situation struct {
 	err       error
 	state     State
 	share     driver.Share  // in force
@@ -56,21 +56,21 @@ type situation struct {
 	orders    orders             // in force
 }
 
-// A logLine is one line to log.
-type logLine struct {
+// A LogLine is one line to log.
+type LogLine struct {
 	Level   slog.Level
 	Message string
 	Args    []any
 }
 
 // Observe records a sync that has just ended and returns the lines to log.
-func (b *Logbook) Observe(now time.Time, s *situation) []logLine {
+func (b *Logbook) Observe(now time.Time, s *Situation) []LogLine {
 	if s.err != nil {
 		return b.failed(now, s)
 	}
-	var lines []logLine
+	var lines []LogLine
 	if b.logged {
-		lines = append(lines, logLine{slog.LevelInfo, "the pool's store answers again", []any{
+		lines = append(lines, LogLine{slog.LevelInfo, "the pool's store answers again", []any{
 			"after", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,
 		}})
 	}
@@ -78,7 +78,7 @@ func (b *Logbook) Observe(now time.Time, s *situation) []logLine {
 	b.failing, b.logged, b.lost, b.hasJoined = time.Time{}, false, false, true
 	switch {
 	case s.state == StateReplaced && !b.replaced:
-		lines = append(lines, logLine{
+		lines = append(lines, LogLine{
 			slog.LevelError,
 			"another process joined the pool under this pod's ID; this one draws nothing: give each its own ID", nil,
 		})
@@ -87,23 +87,23 @@ func (b *Logbook) Observe(now time.Time, s *situation) []logLine {
 		lines = append(lines, frozenLine(s, first))
 	case s.frozen <= 0 && b.frozen && s.state == StateHolding:
 		b.frozen = false
-		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
+		lines = append(lines, LogLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
 	}
 	for i := range s.removed {
 		r := &s.removed[i]
-		lines = append(lines, logLine{slog.LevelInfo, "a pod that has not left was removed from the pool: it was silent for too long", []any{
+		lines = append(lines, LogLine{slog.LevelInfo, "a pod that has not left was removed from the pool: it was silent for too long", []any{
 			"removed", r.ID, "silent", r.Silent.Round(time.Millisecond), "share", r.Claim,
 		}})
 	}
 	lines = append(lines, b.slowed(s)...)
 	lines = append(lines, b.unread(s.stopped)...)
 	if s.quotas != nil && !b.quotas {
-		lines = append(lines, logLine{
+		lines = append(lines, LogLine{
 			slog.LevelWarn, "the pool's changes of quotas cannot be read: what was known before goes on", []any{"error", s.quotas},
 		})
 	}
 	for _, c := range s.spent {
-		lines = append(lines, logLine{slog.LevelWarn, "what is spent of a budget was set by an operator", []any{
+		lines = append(lines, LogLine{slog.LevelWarn, "what is spent of a budget was set by an operator", []any{
 			"tag", tagName(c.Tag), "tokens", c.Tokens, "window", c.Start.UTC().Format(time.RFC3339), "by", c.By, "reason", c.Reason,
 		}})
 	}
@@ -117,50 +117,50 @@ func (b *Logbook) Observe(now time.Time, s *situation) []logLine {
 }
 
 // unread logs once that a document stops this processor, and once that it no longer does.
-func (b *Logbook) unread(why error) []logLine {
+func (b *Logbook) unread(why error) []LogLine {
 	was := b.blind
 	b.blind = why != nil
 	switch {
 	case b.blind && !was:
-		return []logLine{{
+		return []LogLine{{
 			slog.LevelError, "this release cannot read what the pool says: the share is not renewed, and this process draws nothing once it has ended; " +
 				"a newer release can; numathrottle why names the command that ends it", []any{"error", why},
 		}}
 	case was && !b.blind:
-		return []logLine{{slog.LevelInfo, "what the pool says can be read again", nil}}
+		return []LogLine{{slog.LevelInfo, "what the pool says can be read again", nil}}
 	}
 	return nil
 }
 
 // slowed logs the first answer after more than one slow request, answered or not, and when intervals are as usual again.
-func (b *Logbook) slowed(s *situation) []logLine {
+func (b *Logbook) slowed(s *Situation) []LogLine {
 	switch {
 	case s.slow && s.stretched && !b.slow:
 		b.slow = true
-		return []logLine{{slog.LevelWarn, "the pool's store is slow, or was away: it is asked less often, and shares follow the load later", []any{
+		return []LogLine{{slog.LevelWarn, "the pool's store is slow, or was away: it is asked less often, and shares follow the load later", []any{
 			"interval", s.interval.Round(time.Millisecond), "usual", s.usual,
 		}}}
 	case b.slow && !s.stretched:
 		b.slow = false
-		return []logLine{{slog.LevelInfo, "the pool's store is quick again: it is asked as often as usual", []any{"interval", s.interval}}}
+		return []LogLine{{slog.LevelInfo, "the pool's store is quick again: it is asked as often as usual", []any{"interval", s.interval}}}
 	}
 	return nil
 }
 
 // disagreed logs each change of disagreeing settings once. The rollout of a new version is one such change, and its end another.
-func (b *Logbook) disagreed(settings string) []logLine {
+func (b *Logbook) disagreed(settings string) []LogLine {
 	if settings == b.settings {
 		return nil
 	}
 	b.settings = settings
 	if settings == "" {
-		return []logLine{{slog.LevelInfo, "all pods of the pool have the same settings again", nil}}
+		return []LogLine{{slog.LevelInfo, "all pods of the pool have the same settings again", nil}}
 	}
-	return []logLine{{slog.LevelWarn, "pods of the pool have settings that disagree", []any{"settings", settings}}}
+	return []LogLine{{slog.LevelWarn, "pods of the pool have settings that disagree", []any{"settings", settings}}}
 }
 
 // failed records a failed sync. A single lost sync is not worth a line: the next one follows before the lease ends.
-func (b *Logbook) failed(now time.Time, s *situation) []logLine {
+func (b *Logbook) failed(now time.Time, s *Situation) []LogLine {
 	again := !b.failing.IsZero()
 	if !again {
 		b.failing = now
@@ -182,7 +182,7 @@ func (b *Logbook) failed(now time.Time, s *situation) []logLine {
 	if contended {
 		message = "syncs with the pool's store come too late: more pods write than it can serve"
 	}
-	return []logLine{{slog.LevelWarn, message, []any{
+	return []LogLine{{slog.LevelWarn, message, []any{
 		"effect", b.effect(s), "error", s.err, "for", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,
 		"state", s.state, "degraded", s.degraded,
 	}}}
@@ -195,7 +195,7 @@ func TimedOut(err error) bool {
 }
 
 // effect describes the effect of a loss of the store on draws.
-func (b *Logbook) effect(s *situation) string {
+func (b *Logbook) effect(s *Situation) string {
 	switch {
 	case s.degraded:
 		return fmt.Sprintf("goes on with %v of the limit, at most %s without the store", s.share, duration.Short(degradeFor))
@@ -212,8 +212,8 @@ func (b *Logbook) effect(s *situation) string {
 
 // frozenLine returns the line for the start of a freeze. A new pool is no trouble for its first processors. A loss of the store's
 // data is trouble, and so is a pool that is new to the store but not to this processor.
-func frozenLine(s *situation, first bool) logLine {
-	line := logLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
+func frozenLine(s *Situation, first bool) LogLine {
+	line := LogLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
 		"for", s.frozen.Round(time.Millisecond), "because", s.frozenBy.Explain(), "share", s.share,
 	}}
 	if s.frozenBy == driver.FreezeNewRecord && first && s.share == 0 {
@@ -230,18 +230,18 @@ const (
 
 // TagTargets returns a line for each tag in use that has a quota by name, with the inputs of its target. It does so at most every
 // five seconds, for the first hundred tags by name.
-func (b *Logbook) TagTargets(now time.Time, tags func() []TagView) []logLine {
+func (b *Logbook) TagTargets(now time.Time, tags func() []TagView) []LogLine {
 	if now.Before(b.targets) {
 		return nil
 	}
 	b.targets = now.Add(targetsEvery)
-	var lines []logLine
+	var lines []LogLine
 	for _, v := range tags() {
 		if len(lines) == mostTagTargets {
 			break
 		}
 		if v.Named && v.inUse() {
-			lines = append(lines, logLine{slog.LevelDebug, "the target of a tag", v.attributes()})
+			lines = append(lines, LogLine{slog.LevelDebug, "the target of a tag", v.attributes()})
 		}
 	}
 	return lines

@@ -17,7 +17,7 @@ import (
 )
 
 // said feeds a logbook one situation every interval and returns what it logs, a line each, with the second in front.
-func said(b *Logbook, every time.Duration, situations ...situation) []string {
+func said(b *Logbook, every time.Duration, situations ...Situation) []string {
 	began := time.Unix(1000, 0)
 	var lines []string
 	for i := range situations {
@@ -34,8 +34,8 @@ func said(b *Logbook, every time.Duration, situations ...situation) []string {
 	return lines
 }
 
-func repeat(n int, s situation) []situation {
-	all := make([]situation, n)
+func repeat(n int, s Situation) []Situation {
+	all := make([]Situation, n)
 	for i := range all {
 		all[i] = s
 	}
@@ -54,7 +54,7 @@ func TestTargetsOfTagsAreLogged(t *testing.T) {
 	views := []TagView{{Tag: "", Named: true, Demand: 1}, acme, {Tag: "free/x", Demand: 5}, {Tag: "idle", Named: true, Target: 9}}
 	lines := b.TagTargets(now, func() []TagView { return views })
 	require.Len(t, lines, 2, "neither what goes by a pattern nor what is idle")
-	require.Equal(t, logLine{slog.LevelDebug, "the target of a tag", []any{
+	require.Equal(t, LogLine{slog.LevelDebug, "the target of a tag", []any{
 		"tag", "acme", "demand", 30.0, "demandHere", 3.0, "usedHere", 2.0, "reserved", 20.0, "total", 40.0, "limiting", 35.0, "limitingHere", 4.0, "weight", 7,
 		"class", limit.Class("batch"), "target", 25.0, "by", "class", "rateHere", 3.5, "inHand", int64(6), "spent", int64(8), "budget", int64(9),
 		"lacks", limit.ReasonQuota,
@@ -76,11 +76,11 @@ func TestTargetsOfTagsAreLogged(t *testing.T) {
 
 func TestALossOfTheStoreIsSaidWhenItBeginsAndEnds(t *testing.T) {
 	away := errors.New("WRONGPASS invalid username-password pair")
-	holding := situation{state: StateHolding, share: driver.Whole / 4}
-	failing := situation{err: away, state: StateHolding, share: driver.Whole / 4, left: 8 * time.Second}
-	lost := situation{err: away, state: StateLost, share: driver.Whole / 4, degraded: true}
+	holding := Situation{state: StateHolding, share: driver.Whole / 4}
+	failing := Situation{err: away, state: StateHolding, share: driver.Whole / 4, left: 8 * time.Second}
+	lost := Situation{err: away, state: StateLost, share: driver.Whole / 4, degraded: true}
 	var b Logbook
-	all := append([]situation{holding}, repeat(3, failing)...)
+	all := append([]Situation{holding}, repeat(3, failing)...)
 	all = append(append(all, repeat(100, lost)...), holding, holding)
 	require.Equal(t, []string{
 		"2s WARN syncs with the pool's store fail: the share of 25% is good for 8s; a share of the pool's size is used after that",
@@ -92,9 +92,9 @@ func TestALossOfTheStoreIsSaidWhenItBeginsAndEnds(t *testing.T) {
 
 // A document that stops this processor is an error, once; a loss of the store between does not say it again.
 func TestADocumentThatStopsAProcessorIsAnError(t *testing.T) {
-	fine, blind := situation{state: StateHolding, share: driver.Whole}, situation{state: StateHolding, share: driver.Whole, stopped: errors.New("no limit")}
-	gone := situation{state: StateLost, stopped: errors.New("no limit")}
-	away := situation{err: errors.New("away"), state: StateHolding, share: driver.Whole, left: time.Second}
+	fine, blind := Situation{state: StateHolding, share: driver.Whole}, Situation{state: StateHolding, share: driver.Whole, stopped: errors.New("no limit")}
+	gone := Situation{state: StateLost, stopped: errors.New("no limit")}
+	away := Situation{err: errors.New("away"), state: StateHolding, share: driver.Whole, left: time.Second}
 	var b Logbook
 	lines := said(&b, time.Second, fine, blind, blind, gone, away, gone, fine, fine, gone)
 	const stops = " ERROR this release cannot read what the pool says: the share is not renewed, and this process draws nothing once it has ended; " +
@@ -106,12 +106,12 @@ func TestWhatALossMeansIsSaidForEachPolicy(t *testing.T) {
 	away := errors.New("away")
 	for _, tc := range []struct {
 		name string
-		s    situation
+		s    Situation
 		want string
 	}{
-		{"never answered", situation{err: away, state: StateJoining}, "nothing is granted until the store answers for the first time"},
-		{"stop", situation{err: away, state: StateLost, onLoss: Stop}, "nothing is granted until the store answers"},
-		{"degrade", situation{err: away, state: StateLost, degraded: true, share: driver.Whole}, "goes on with 100% of the limit, at most 1h without the store"},
+		{"never answered", Situation{err: away, state: StateJoining}, "nothing is granted until the store answers for the first time"},
+		{"stop", Situation{err: away, state: StateLost, onLoss: Stop}, "nothing is granted until the store answers"},
+		{"degrade", Situation{err: away, state: StateLost, degraded: true, share: driver.Whole}, "goes on with 100% of the limit, at most 1h without the store"},
 	} {
 		var b Logbook
 		lines := said(&b, time.Second, tc.s)
@@ -119,17 +119,17 @@ func TestWhatALossMeansIsSaidForEachPolicy(t *testing.T) {
 		require.True(t, strings.HasSuffix(lines[0], ": "+tc.want), lines[0])
 	}
 	var b Logbook
-	stop := situation{err: away, state: StateHolding, share: driver.Whole, left: time.Second, onLoss: Stop}
+	stop := Situation{err: away, state: StateHolding, share: driver.Whole, left: time.Second, onLoss: Stop}
 	require.Equal(t, []string{"1s WARN syncs with the pool's store fail: what was granted is good for 1s; nothing is granted after that"},
 		said(&b, time.Second, stop, stop, stop))
 }
 
 func TestContentionIsNotSaidWhileTheShareIsGood(t *testing.T) {
 	behind := fmt.Errorf("natsstore: no success in 8 tries: %w", driver.ErrContention)
-	good := situation{err: behind, state: StateHolding, share: driver.Whole / 250, left: 5 * time.Second}
+	good := Situation{err: behind, state: StateHolding, share: driver.Whole / 250, left: 5 * time.Second}
 	var b Logbook
 	require.Empty(t, said(&b, 250*time.Millisecond, repeat(1000, good)...))
-	gone := situation{err: behind, state: StateLost, onLoss: Stop}
+	gone := Situation{err: behind, state: StateLost, onLoss: Stop}
 	require.Equal(t, []string{
 		"0s WARN syncs with the pool's store come too late: more pods write than it can serve: nothing is granted until the store answers",
 	}, said(&b, 250*time.Millisecond, repeat(100, gone)...))
@@ -137,15 +137,15 @@ func TestContentionIsNotSaidWhileTheShareIsGood(t *testing.T) {
 
 // The first sync may be too slow, and the next one be refused for a reason that somebody has to mend.
 func TestAReasonIsSaidAsSoonAsItIsKnown(t *testing.T) {
-	situationOf := func(s State, err error) situation {
-		return situation{err: err, state: s, left: 8 * time.Second, onLoss: Stop}
+	situationOf := func(s State, err error) Situation {
+		return Situation{err: err, state: s, left: 8 * time.Second, onLoss: Stop}
 	}
 	slow, refused := fmt.Errorf("redisstore: %w", context.DeadlineExceeded), errors.New("NOPERM")
 	for state, first := range map[State]string{
 		StateJoining: "0s WARN syncs with the pool's store fail: nothing is granted until the store answers for the first time",
 		StateHolding: "1s WARN syncs with the pool's store fail: what was granted is good for 8s; nothing is granted after that",
 	} {
-		var all []situation
+		var all []Situation
 		for range 10 {
 			all = append(append(all, repeat(2, situationOf(state, slow))...), situationOf(state, refused))
 		}
@@ -158,14 +158,14 @@ func TestAReasonIsSaidAsSoonAsItIsKnown(t *testing.T) {
 
 func TestOneFailedSyncIsNotSaid(t *testing.T) {
 	var b Logbook
-	failed := situation{err: errors.New("timeout"), state: StateHolding, share: driver.Whole}
-	fine := situation{state: StateHolding, share: driver.Whole}
+	failed := Situation{err: errors.New("timeout"), state: StateHolding, share: driver.Whole}
+	fine := Situation{state: StateHolding, share: driver.Whole}
 	require.Empty(t, said(&b, time.Second, fine, failed, fine, failed, fine, failed, fine))
 }
 
 func TestAFreezeIsSaidWhenItBeginsAndEnds(t *testing.T) {
-	frozen := func(left time.Duration, by driver.FreezeCause) situation {
-		return situation{state: StateHolding, frozen: left, frozenBy: by}
+	frozen := func(left time.Duration, by driver.FreezeCause) Situation {
+		return Situation{state: StateHolding, frozen: left, frozenBy: by}
 	}
 	var b Logbook
 	require.Equal(t, []string{
@@ -174,32 +174,32 @@ func TestAFreezeIsSaidWhenItBeginsAndEnds(t *testing.T) {
 		"3s WARN the pool is frozen: no share grows: the store was started again or failed over, and may have lost what it promised",
 		"5s INFO the pool is no longer frozen",
 	}, said(&b, time.Second,
-		frozen(15*time.Second, driver.FreezeNewRecord), frozen(14*time.Second, driver.FreezeNewRecord), situation{state: StateHolding, share: driver.Whole},
-		frozen(15*time.Second, driver.FreezeIdentity), frozen(14*time.Second, driver.FreezeIdentity), situation{state: StateHolding, share: driver.Whole}))
+		frozen(15*time.Second, driver.FreezeNewRecord), frozen(14*time.Second, driver.FreezeNewRecord), Situation{state: StateHolding, share: driver.Whole},
+		frozen(15*time.Second, driver.FreezeIdentity), frozen(14*time.Second, driver.FreezeIdentity), Situation{state: StateHolding, share: driver.Whole}))
 	held := frozen(15*time.Second, driver.FreezeNewRecord)
 	held.share = driver.Whole
 	require.Equal(t, []string{
 		"1s WARN the pool is frozen: no share grows: " + driver.FreezeNewRecord.Explain(),
-	}, said(&Logbook{}, time.Second, situation{state: StateHolding, share: driver.Whole}, held), "a store that was emptied, to who was in the pool")
+	}, said(&Logbook{}, time.Second, Situation{state: StateHolding, share: driver.Whole}, held), "a store that was emptied, to who was in the pool")
 	for _, cause := range []driver.FreezeCause{driver.FreezeNewRecord, driver.FreezeIdentity, driver.FreezeRollback, driver.FreezeLostRow} {
 		require.NotEqual(t, string(cause), cause.Explain(), "every cause has words")
 	}
 }
 
 func TestAReplacedProcessorSaysSoOnce(t *testing.T) {
-	replaced := situation{state: StateReplaced}
+	replaced := Situation{state: StateReplaced}
 	var b Logbook
 	require.Len(t, said(&b, time.Second, replaced, replaced, replaced), 1)
-	require.Empty(t, said(&b, time.Second, situation{err: errors.New("away"), state: StateReplaced}))
+	require.Empty(t, said(&b, time.Second, Situation{err: errors.New("away"), state: StateReplaced}))
 }
 
 // A store that answers late, or not at all, is logged once when it begins and once when intervals are as usual again. One slow request
 // isn't.
 func TestASlowStoreIsLogged(t *testing.T) {
 	const slow = "WARN the pool's store is slow, or was away: it is asked less often, and shares follow the load later"
-	at := func(timeouts int, answer time.Duration, n int) []situation {
+	at := func(timeouts int, answer time.Duration, n int) []Situation {
 		p := content(t, 0)
-		var all []situation
+		var all []Situation
 		now := 2 * time.Second
 		for range timeouts {
 			req := p.Request(now, uint64(now), Observation{Demand: driver.Whole})

@@ -15,12 +15,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A note is a processor's report to the others and to operators, in its row. It has the configured limit, the recent use, and how the
+// A Note is a processor's report to the others and to operators, in its row. It has the configured limit, the recent use, and how the
 // called service treated the calls.
 //
 // Its text is the form, then five numbers if there is a limit, then words: a name, a colon and a value. Blanks separate them. Without a
 // limit or a word it is empty.
-type note struct {
+type Note struct {
 	// limit is zero if the processor has none of tokens.
 	limit ceiling.Rate
 	// hard: the limit must not be raised.
@@ -59,7 +59,7 @@ const (
 
 // setLimit sets the configured limit and its use in a note. A period with a fraction of a microsecond is
 // rounded up, so that the limit in the note is never above the real one.
-func setLimit(n *note, l ceiling.Config, used, offered int64) {
+func setLimit(n *Note, l ceiling.Config, used, offered int64) {
 	per := (l.Limit.Per + time.Microsecond - 1).Truncate(time.Microsecond)
 	n.limit, n.hard, n.used, n.offered = ceiling.Rate{Max: l.Limit.Max, Per: per}, l.Hard, used, offered
 }
@@ -76,7 +76,7 @@ func (t *noteText) add(name, value string) {
 
 // String returns the text of a note. What other processors need comes first. The limit, r, t and p always have room. So has g, unless both r and
 // t are there: while the service wants no calls, a large draw may wait longer. The other words have it if there is some left.
-func (n note) String() string {
+func (n Note) String() string {
 	t := append(make(noteText, 0, wire.MaxNoteBytes), noteForm...)
 	if n.limit.Max > 0 {
 		hard := int64(0)
@@ -103,7 +103,7 @@ func (n note) String() string {
 
 // NoteIn reads what other processors need of a note, and its slots. It ignores words that this release does not know, and values that it does
 // not write. A text of another form is an empty note.
-func NoteIn(text string) (n note) {
+func NoteIn(text string) (n Note) {
 	var numbers [len(noteBounds) + 1]string
 	count := 0
 	for rest := noteBody(text); rest != ""; {
@@ -160,7 +160,7 @@ func cutWord(words string) (name, value, rest string) {
 var noteBounds = [...][2]int64{{0, 1}, {1, maxNoteTokens}, {minNotePer, maxNotePer}, {0, maxNoteFlow}, {0, maxNoteFlow}}
 
 // readLimit reads the numbers of a note. There is no limit unless all are in range, and there are no more.
-func readLimit(n *note, numbers []string) {
+func readLimit(n *Note, numbers []string) {
 	var v [len(noteBounds)]int64
 	for i, b := range noteBounds {
 		u, err := strconv.ParseUint(numbers[i], 10, 63)

@@ -31,8 +31,8 @@ func (p *Processor) orders(now time.Duration) (o orders) {
 }
 
 // since returns a line for each order that has come, changed or ended since others.
-func (o *orders) since(before *orders) (lines []logLine) {
-	say := func(message string, args ...any) { lines = append(lines, logLine{slog.LevelInfo, message, args}) }
+func (o *orders) since(before *orders) (lines []LogLine) {
+	say := func(message string, args ...any) { lines = append(lines, LogLine{slog.LevelInfo, message, args}) }
 	now, was := o.override, before.override
 	now.ending, was.ending = overrideEnd{}, overrideEnd{} // written by processors
 	switch {
@@ -56,7 +56,7 @@ func (o *orders) since(before *orders) (lines []logLine) {
 }
 
 // since returns a line for each quota that has changed since others.
-func (c QuotaChanges) since(before QuotaChanges) (lines []logLine) {
+func (c QuotaChanges) since(before QuotaChanges) (lines []LogLine) {
 	names := map[string]bool{"": true}
 	for name := range c.Tags {
 		names[name] = true
@@ -70,10 +70,10 @@ func (c QuotaChanges) since(before QuotaChanges) (lines []logLine) {
 		case now == nil && was == nil:
 		case now == nil:
 			o := before.Orders[name]
-			lines = append(lines, logLine{slog.LevelInfo, "the change of a quota has ended", []any{"tag", tagName(name), "by", o.By, "reason", o.Reason}})
+			lines = append(lines, LogLine{slog.LevelInfo, "the change of a quota has ended", []any{"tag", tagName(name), "by", o.By, "reason", o.Reason}})
 		case was == nil || !reflect.DeepEqual(now, was) || !c.Orders[name].same(before.Orders[name]):
 			o := c.Orders[name]
-			lines = append(lines, logLine{slog.LevelInfo, "a quota was changed", append([]any{
+			lines = append(lines, LogLine{slog.LevelInfo, "a quota was changed", append([]any{
 				"tag", tagName(name), "reserved", now.Reserved, "total", now.Total, "weight", now.Weight, "class", now.Class, "budgets", len(now.Budgets),
 			}, who(o.Until, o.By, o.Reason)...)})
 		}

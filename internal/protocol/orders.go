@@ -87,13 +87,13 @@ func (p *Processor) settings() []Setting {
 }
 
 // Situation returns the input of a logbook after a sync that ended with err.
-func (p *Processor) Situation(now time.Duration, err error) situation {
+func (p *Processor) Situation(now time.Duration, err error) Situation {
 	spent, removed := p.tags.spent.news, p.removed
 	if err == nil {
 		p.tags.spent.news, p.removed = nil, nil
 	}
 	usual := driver.Interval(p.Lease, p.Answer.Live)
-	return situation{
+	return Situation{
 		err: err, state: p.state, share: p.held, left: p.until - now, degraded: p.degraded,
 		issuing: p.isIssuing(now), onLoss: p.Cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
 		interval: p.Interval(), usual: usual, slow: p.load.slow > 1, stretched: p.Interval() > usual,

@@ -161,7 +161,7 @@ func FuzzParseNotification(f *testing.F) {
 			return
 		}
 		require.NotZero(t, n.Version)
-		require.NotEqual(t, n.Pauses == nil, n.Id == "")
+		require.NotEqual(t, n.Pauses == nil, n.ID == "")
 		again, err := n.Encode()
 		if err != nil {
 			return // escapes make it larger
@@ -169,7 +169,7 @@ func FuzzParseNotification(f *testing.F) {
 		back, err := ParseNotification(again)
 		require.NoError(t, err, "%s", again)
 		require.Equal(t, n.Version, back.Version)
-		require.Equal(t, n.Id, back.Id)
+		require.Equal(t, n.ID, back.ID)
 	})
 }
 

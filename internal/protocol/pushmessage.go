@@ -22,7 +22,7 @@ type Notification struct {
 	// Pauses is nil in a receipt.
 	Pauses *pauseList
 	// Id is the processor whose receipt it is.
-	Id string
+	ID string
 }
 
 // notificationJSON is the form of a notification.
@@ -38,7 +38,7 @@ const notificationForm = 1
 
 // Encode returns the notification in its pushed form.
 func (n *Notification) Encode() ([]byte, error) {
-	j := notificationJSON{Form: notificationForm, From: n.From, Version: uint64(n.Version), Receipt: []byte(n.Id)}
+	j := notificationJSON{Form: notificationForm, From: n.From, Version: uint64(n.Version), Receipt: []byte(n.ID)}
 	if n.Pauses != nil {
 		body, err := n.Pauses.body()
 		if err != nil {
@@ -58,15 +58,15 @@ func ParseNotification(news []byte) (n Notification, err error) {
 	if err := decodeStrictly(news, &j); err != nil {
 		return n, fmt.Errorf("consensus: not news of this release: %.200s", err.Error())
 	}
-	n = Notification{From: j.From, Version: driver.Version(j.Version), Id: string(j.Receipt)}
+	n = Notification{From: j.From, Version: driver.Version(j.Version), ID: string(j.Receipt)}
 	switch {
 	case j.Form != notificationForm || n.Version == 0 || n.Version > wire.MaxVersion || !driver.IsName(j.From):
 		return n, errors.New("consensus: not news of this release")
-	case len(j.Pause) > 0 && n.Id == "":
+	case len(j.Pause) > 0 && n.ID == "":
 		body, err := parsePauseList(j.Pause)
 		n.Pauses = &body
 		return n, err
-	case len(j.Pause) == 0 && driver.IsName(n.Id):
+	case len(j.Pause) == 0 && driver.IsName(n.ID):
 		return n, nil
 	}
 	return n, errors.New("consensus: news are neither a pause nor a receipt")

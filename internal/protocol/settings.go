@@ -34,7 +34,7 @@ type Setting struct {
 // Settings returns the settings of the processors of a roster, equal ones together and the lowest limit first. More than one means that
 // settings disagree. Processors that report none are left out.
 func Settings(roster []driver.RosterRow) []Setting {
-	notes := make([]note, len(roster))
+	notes := make([]Note, len(roster))
 	for i := range roster {
 		notes[i] = NoteIn(roster[i].Note)
 	}
@@ -42,7 +42,7 @@ func Settings(roster []driver.RosterRow) []Setting {
 }
 
 // settingsOf is Settings with the rows' notes.
-func settingsOf(roster []driver.RosterRow, notes []note) []Setting {
+func settingsOf(roster []driver.RosterRow, notes []Note) []Setting {
 	var list []Setting
 	type setting struct {
 		limit  reportedLimit
@@ -84,7 +84,7 @@ type reportedLimit struct {
 }
 
 // reportedLimitOf returns the limit of a note.
-func reportedLimitOf(n *note) reportedLimit {
+func reportedLimitOf(n *Note) reportedLimit {
 	if n.limit.Max > 0 {
 		return reportedLimit{rate: n.limit, hard: n.hard}
 	}

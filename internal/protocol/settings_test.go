@@ -99,8 +99,8 @@ func TestSettingsWithQuotas(t *testing.T) {
 func TestSettingsAreLogged(t *testing.T) {
 	var b Logbook
 	now := time.Now()
-	logged := func(settings string) []logLine {
-		return b.Observe(now, &situation{state: StateHolding, share: driver.Whole, settings: settings})
+	logged := func(settings string) []LogLine {
+		return b.Observe(now, &Situation{state: StateHolding, share: driver.Whole, settings: settings})
 	}
 	require.Empty(t, logged(""))
 	lines := logged("5 (a) counts; 6 (b)")
@@ -117,7 +117,7 @@ func TestSettingsAreLogged(t *testing.T) {
 
 // What the log needs at each sync of a pool of 500, and what it would be with all notes read once more.
 func BenchmarkSettings(b *testing.B) {
-	roster, notes := make([]driver.RosterRow, 500), make([]note, 500)
+	roster, notes := make([]driver.RosterRow, 500), make([]Note, 500)
 	for i := range roster {
 		roster[i] = driver.RosterRow{ID: string(rune(i + 256)), Note: "1 0 600 60000000 7 8 p:12 w:3 u:500 why:limit", Busy: packBusy(1, 0xbeef, 0, nil)}
 		notes[i] = NoteIn(roster[i].Note)

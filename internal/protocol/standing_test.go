@@ -27,7 +27,7 @@ func TestStanding(t *testing.T) {
 	require.Equal(t, full, standingOf(n.String()))
 	require.Equal(t, "quota (a b)", full.Why())
 	for _, tag := range []string{"größe 1", "#", "-", "100%", "a:b", TagOthers, hashedTag("free/x"), "(x)"} {
-		require.Equal(t, tag, standingOf(note{standing: Standing{Tag: tag}}.String()).Tag)
+		require.Equal(t, tag, standingOf(Note{standing: Standing{Tag: tag}}.String()).Tag)
 	}
 	for _, hold := range []sharing.Hold{
 		{},
@@ -39,15 +39,15 @@ func TestStanding(t *testing.T) {
 		{Callers: 1_000_000_000, Longest: 24 * time.Hour, Left: 744 * time.Hour, Rate: 1e9, Owed: time.Hour},
 	} {
 		s := Standing{Throttled: throttle.ReasonQuota, Hold: hold}
-		require.Equal(t, s, standingOf(note{standing: s}.String()))
+		require.Equal(t, s, standingOf(Note{standing: s}.String()))
 	}
-	require.Empty(t, note{standing: Standing{Hold: sharing.Hold{Callers: 1}}}.String(), "nothing holds callers back")
+	require.Empty(t, Note{standing: Standing{Hold: sharing.Hold{Callers: 1}}}.String(), "nothing holds callers back")
 	n.standing = Standing{Slots: 30}
 	require.Equal(t, n, NoteIn(n.String()), "the others read the rest")
-	alone := note{standing: Standing{Slots: 30}}
+	alone := Note{standing: Standing{Slots: 30}}
 	require.Equal(t, "1 n:30", alone.String())
 	require.Equal(t, Standing{Slots: 30}, standingOf("1 n:30"))
-	require.Empty(t, note{}.String())
+	require.Empty(t, Note{}.String())
 }
 
 // What the others need comes first: operators are told what there is room for.

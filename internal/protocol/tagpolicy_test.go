@@ -29,7 +29,8 @@ func acmeKey() uint64 { return busyKey(tagname.Key("acme")) }
 
 // row is a live processor that tells of two tags.
 func row(id string, claim float64, turn byte, acme, other float64) driver.RosterRow {
-	return driver.RosterRow{ID: id, Claim: driver.Share(claim * float64(driver.Whole)), Busy: packBusy(turn, 1, 0, []busyTag{{key: acmeKey(), rate: acme}, {rate: other}})}
+	return driver.RosterRow{ID: id, Claim: driver.Share(claim * float64(driver.Whole)), Busy: packBusy(turn, 1, 0, []busyTag{{key: acmeKey(),
+		rate: acme}, {rate: other}})}
 }
 
 // All processors work out the same plan, whoever asks, but for the rounding of what is told.
@@ -196,7 +197,7 @@ func TestBusiestTags(t *testing.T) {
 	free.Match[0].Total, free.Match[0].Shadow = 10, false
 	s := Standing{capped: [maxCapped]uint64{patternKey(&free.Match[0])}}
 	row := driver.RosterRow{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 10, used: 10}})}
-	for _, note := range []string{"", note{standing: s}.String()} {
+	for _, note := range []string{"", Note{standing: s}.String()} {
 		row.Note = note
 		planned = PlanTags([]driver.RosterRow{row}, free, 100)
 		want := map[bool]TagUse{true: {Target: 10, By: "demand"}, false: {Target: 10, By: "total"}}[note == ""]
@@ -204,7 +205,7 @@ func TestBusiestTags(t *testing.T) {
 		require.Equal(t, want.By, planned[0].By)
 	}
 	s.capped[1] = patternKey(&limit.QuotaPattern{Tag: "*"})
-	require.Equal(t, s, standingOf(note{standing: s}.String()))
+	require.Equal(t, s, standingOf(Note{standing: s}.String()))
 }
 
 // Requests do not go out more often because callers of tags wait: one more for each interval, and a few saved up.

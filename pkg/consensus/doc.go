@@ -274,8 +274,8 @@
 // The claim is free at once if a request reports the death. A request may list incarnations
 // of its own ID whose processes are known to be dead, and the step removes their claims.
 //
-// The proof is a lock that the kernel releases only when its holder dies. The successor finds the will of the dead process: its incarnation and the requests it had sent.
-// A row whose newest request is not among these belongs to a clone, which may live; it keeps
+// The proof is a lock that the kernel releases only when its holder dies. The successor finds the will of the dead process: its
+// incarnation and the requests it had sent. A row whose newest request is not among these belongs to a clone, which may live; it keeps
 // its claim. The dead process's debt is earned before its death is reported. Reporting the
 // death of a live process breaks the bound: the store believes it.
 //

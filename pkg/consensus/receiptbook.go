@@ -84,11 +84,11 @@ func (m *Member) receive(news []byte) {
 		return
 	}
 	if n.Pauses == nil {
-		m.noteReceipt(n.Id, n.Version)
+		m.noteReceipt(n.ID, n.Version)
 		m.mu.Unlock()
 		return
 	}
-	reply := protocol.Notification{From: m.self, Version: m.p.Notified(m.now(), n), Id: m.p.Cfg.ID}
+	reply := protocol.Notification{From: m.self, Version: m.p.Notified(m.now(), n), ID: m.p.Cfg.ID}
 	m.push()
 	many := m.p.Answer.Live > mostPushers
 	m.mu.Unlock()

@@ -69,12 +69,12 @@ type Then string
 
 // Actions when a budget is spent.
 const (
-	// Refuse fails a draw that does not wait, or has a deadline before the window ends, with ReasonBudget; RetryAfter is the time until
+	// ThenRefuse fails a draw that does not wait, or has a deadline before the window ends, with ReasonBudget; RetryAfter is the time until
 	// that end. A draw without a deadline waits for the next window, as it waits for any other token.
 	ThenRefuse Then = "refuse"
-	// Fallback acts as Refuse, and a sink passes the messages to its fallback sink.
+	// ThenFallback acts as Refuse, and a sink passes the messages to its fallback sink.
 	ThenFallback Then = "fallback"
-	// Lower moves the tag to class Batch until the window ends.
+	// ThenLower moves the tag to class Batch until the window ends.
 	ThenLower Then = "batch"
 )
 

@@ -106,7 +106,7 @@ func TestMetricsPage(t *testing.T) {
 		name := names[in.Doc]
 		require.NotEmpty(t, name, "%s is not scraped", in.Name)
 		labels := slices.Sorted(slices.Values(in.Labels))
-		require.Equal(t, &series{kind: string(in.Kind), labels: labels}, found[name], in.Name)
+		require.Equal(t, &series{kind: in.Kind, labels: labels}, found[name], in.Name)
 		fmt.Fprintf(&table, "| `%s` | `%s` | %s | `%s` | `%s` | %s |\n",
 			in.Name, name, in.Kind, in.Unit, strings.Join(in.Labels, "`, `"), in.Doc)
 	}

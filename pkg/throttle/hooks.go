@@ -13,7 +13,7 @@ func init() { //nolint:gochecknoinits // the way of internal/hook into this pack
 	hook.ExternalWait = func(ctx context.Context, l any, tag string, n int) func(error) {
 		return externalWait(ctx, limiterIn(l), tag, n)
 	}
-	hook.Refuse = func(l, e any) error { return refuse(limiterIn(l), e.(Error)) } //nolint:forcetypeassert // as documented
+	hook.Refuse = func(l, e any) error { return refuse(limiterIn(l), e.(Error)) } //nolint:forcetypeassert,errcheck // as documented
 }
 
 func limiterIn(l any) Limiter {

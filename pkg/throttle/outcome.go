@@ -5,11 +5,11 @@ type Outcome int
 
 // The outcomes of a call.
 const (
-	// Accepted: the service served the call, or failed it for a reason unrelated to the number of calls.
+	// OutcomeAccepted: the service served the call, or failed it for a reason unrelated to the number of calls.
 	OutcomeAccepted Outcome = iota
-	// Refused: the service received too many calls, from this caller or from all: HTTP 429.
+	// OutcomeRefused: the service received too many calls, from this caller or from all: HTTP 429.
 	OutcomeRefused
-	// Overloaded: the service has too much to do, regardless of the caller: HTTP 503 or 529.
+	// OutcomeOverloaded: the service has too much to do, regardless of the caller: HTTP 503 or 529.
 	OutcomeOverloaded
 )
 

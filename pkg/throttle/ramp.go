@@ -21,19 +21,19 @@ type Mode interface {
 	configure(c *ramp.Config)
 }
 
-// Scheduled rises with time, whatever is used.
+// RampScheduled rises with time, whatever is used.
 type RampScheduled struct{}
 
-// Relaxed rises after every second with traffic, and stands still otherwise.
+// RampRelaxed rises after every second with traffic, and stands still otherwise.
 type RampRelaxed struct{}
 
-// OnlyIfUsed rises after every second in which at least a part of the available tokens was used, and stands still otherwise.
+// RampOnlyIfUsed rises after every second in which at least a part of the available tokens was used, and stands still otherwise.
 type RampOnlyIfUsed struct {
 	// ThresholdPercentage is that part: 1 to 100. Defaults to 50.
 	ThresholdPercentage int
 }
 
-// GoBackN rises as OnlyIfUsed does, falls by one slope after a second with traffic
+// RampGoBackN rises as RampOnlyIfUsed does, falls by one slope after a second with traffic
 // below the threshold, and falls further the longer nothing is used at all.
 type RampGoBackN struct {
 	// ThresholdPercentage is the part of the available tokens that must be used: 1 to 100. Defaults to 50.

@@ -21,12 +21,13 @@
 //
 // # One sync
 //
-// The store needs only compare-and-set. The record of a pool is one value (see [driver.Record]). A sync first reads the stream's information and then the pool's entry. Both come
-// from the stream's leader, never from a replica or a cache. Then it applies Record.Sync, and writes the value back on condition that
-// nobody else has written since. If somebody has, it waits for a random time and reads the entry again. Without interference that is three
-// messages to the server, one after the other. Each further try takes two more. After all tries it takes one more: it reads the stream's
-// information again, because the bucket must not have changed since the first try. Syncs of one Store on one pool take turns instead of
-// competing. A request that changes nothing (a repeat or a refused request) is answered without a write: its answer is already on record.
+// The store needs only compare-and-set. The record of a pool is one value (see [driver.Record]). A sync first reads the stream's
+// information and then the pool's entry. Both come from the stream's leader, never from a replica or a cache. Then it applies Record.Sync,
+// and writes the value back on condition that nobody else has written since. If somebody has, it waits for a random time and reads the
+// entry again. Without interference that is three messages to the server, one after the other. Each further try takes two more. After all
+// tries it takes one more: it reads the stream's information again, because the bucket must not have changed since the first try. Syncs of
+// one Store on one pool take turns instead of competing. A request that changes nothing (a repeat or a refused request) is answered
+// without a write: its answer is already on record.
 //
 // In a cluster no server answers a read while the cluster as a whole has no leader, even if the stream has one and accepts writes. If one
 // server led both, the pool waits for two elections.

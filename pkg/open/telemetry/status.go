@@ -130,7 +130,7 @@ func addHeld(l *health.Limit, of interface {
 
 func poolOf(v *consensus.View) *health.Pool {
 	p := &health.Pool{
-		Name: v.Pool, ID: v.ID, State: string(v.State), Processors: v.Live, Silent: v.Silent, PoolSize: v.PoolSize, Agreed: v.Agreed,
+		Name: v.Pool, ID: v.ID, State: v.State, Processors: v.Live, Silent: v.Silent, PoolSize: v.PoolSize, Agreed: v.Agreed,
 		Wanted: v.Want.Fraction(), Demand: v.Demand.Fraction(), Lease: health.Duration(v.Lease),
 		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
 		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, TookOver: v.TookOver, Roster: make([]health.Processor, 0, len(v.Roster)),
