@@ -14,8 +14,10 @@ import (
 func granted(req *driver.Request) driver.Answer {
 	return driver.Answer{
 		Seq: req.Seq, Nonce: req.Nonce, Lease: driver.DefaultLease, Revision: 1,
-		Grant: driver.Grant{Share: driver.Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []driver.RosterRow{{ID: "a", Claim: driver.Whole,
-			Demand: driver.Whole, PoolSize: 1}}},
+		Grant: driver.Grant{Share: driver.Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []driver.RosterRow{{
+			ID: "a", Claim: driver.Whole,
+			Demand: driver.Whole, PoolSize: 1,
+		}}},
 	}
 }
 

@@ -474,7 +474,10 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.RampScheduled{}}).CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{
+		Max: 20, Min: 10, RampUpDuration: time.Minute,
+		Mode: throttle.RampScheduled{},
+	}).CeilingConfig()})
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
 	other.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 10}).CeilingConfig()})
 	now := time.Duration(0)

@@ -165,8 +165,10 @@ func TestLeaveOfAPolicyTheLargestSharesPay(t *testing.T) {
 		{0, []driver.Share{driver.Whole / 2, driver.Whole / 2}, []driver.Share{driver.Whole / 2, driver.Whole / 2}},
 		{driver.Whole / 10, []driver.Share{driver.Whole / 2, driver.Whole / 4}, []driver.Share{driver.Whole / 2, driver.Whole / 4}}, // there is room
 		{driver.Whole / 2, []driver.Share{driver.Whole / 10, driver.Whole / 10 * 9}, []driver.Share{driver.Whole / 10, driver.Whole / 10 * 4}},
-		{driver.Whole / 2, []driver.Share{driver.Whole / 10 * 2, driver.Whole / 10 * 5, driver.Whole / 10 * 3}, []driver.Share{driver.Whole / 6,
-			driver.Whole / 6, driver.Whole / 6}},
+		{driver.Whole / 2, []driver.Share{driver.Whole / 10 * 2, driver.Whole / 10 * 5, driver.Whole / 10 * 3}, []driver.Share{
+			driver.Whole / 6,
+			driver.Whole / 6, driver.Whole / 6,
+		}},
 		{driver.Whole, []driver.Share{driver.Whole / 2, driver.Whole / 2}, []driver.Share{0, 0}},
 		{driver.Whole, nil, nil},
 	} {

@@ -25,10 +25,15 @@ func TestSharesGather(t *testing.T) {
 		"the first of two":  {needs: [][2]driver.Share{{}, half, {}, half}, gets: []float64{0.15, 0.5, 0.15, 0.15}},
 		"the second of two": {needs: [][2]driver.Share{{}, half, {}, half}, turn: 2, gets: []float64{0.15, 0.15, 0.15, 0.5}},
 		"floors":            {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.2), 0, 0}, gets: []float64{0.5, 0.2, 0.1, 0.1}},
-		"the smallest for floors": {needs: [][2]driver.Share{most, {}, {}, {}}, floors: []driver.Share{share(0.2), share(0.2), 0, 0}, gets: []float64{0.7,
-			0.2, 0, 0}},
-		"too much for floors":    {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.2), share(0.2), share(0.2)}},
-		"floors above the share": {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.9), 0, 0}, gets: []float64{0.5, 0.25, 0.09, 0.09}},
+		"the smallest for floors": {needs: [][2]driver.Share{most, {}, {}, {}}, floors: []driver.Share{share(0.2), share(0.2), 0, 0}, gets: []float64{
+			0.7,
+			0.2, 0, 0,
+		}},
+		"too much for floors": {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.2), share(0.2), share(0.2)}},
+		"floors above the share": {needs: [][2]driver.Share{half, {}, {}, {}}, floors: []driver.Share{0, share(0.9), 0, 0}, gets: []float64{
+			0.5, 0.25, 0.09,
+			0.09,
+		}},
 	} {
 		got := gather(quarters, c.needs, c.floors, c.turn)
 		if c.gets == nil {

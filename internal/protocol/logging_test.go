@@ -111,7 +111,11 @@ func TestWhatALossMeansIsSaidForEachPolicy(t *testing.T) {
 	}{
 		{"never answered", Situation{err: away, state: StateJoining}, "nothing is granted until the store answers for the first time"},
 		{"stop", Situation{err: away, state: StateLost, onLoss: Stop}, "nothing is granted until the store answers"},
-		{"degrade", Situation{err: away, state: StateLost, degraded: true, share: driver.Whole}, "goes on with 100% of the limit, at most 1h without the store"},
+		{
+			"degrade",
+			Situation{err: away, state: StateLost, degraded: true, share: driver.Whole},
+			"goes on with 100% of the limit, at most 1h without the store",
+		},
 	} {
 		var b Logbook
 		lines := said(&b, time.Second, tc.s)

@@ -63,7 +63,10 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 
 	answer := driver.Answer{
 		Seq: newest.Seq, Nonce: newest.Nonce, Lease: driver.DefaultLease, Revision: 2,
-		Grant: driver.Grant{Share: 490_000_000, Live: 1, PoolSize: 1, Roster: []driver.RosterRow{{ID: "a", Claim: 490_000_000, Demand: driver.Whole, PoolSize: 1}}},
+		Grant: driver.Grant{Share: 490_000_000, Live: 1, PoolSize: 1, Roster: []driver.RosterRow{{
+			ID: "a", Claim: 490_000_000, Demand: driver.Whole,
+			PoolSize: 1,
+		}}},
 	}
 	require.NoError(t, p.Take(now+2, answer, ""))
 	require.Equal(t, driver.Share(490_000_000), p.Held(now+2), "the answer came too late to grant anything")

@@ -53,7 +53,10 @@ func TestDifferingSettings(t *testing.T) {
 		"strict": {row("b", throttle.Limit{Max: 10, Per: time.Second, Strict: true}, ProcessorConfig{}, nil), []string{"strict"}},
 		"adapts": {row("b", throttle.Limit{Max: 10, Per: time.Second, Adaptive: true}, ProcessorConfig{}, nil), []string{"adaptive"}},
 		"several": {
-			row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{Policy: Even, Lease: driver.MinLease}, nil), []string{"limit", "policy", "lease"},
+			row("b", throttle.Limit{Max: 20, Per: time.Second}, ProcessorConfig{Policy: Even, Lease: driver.MinLease}, nil), []string{
+				"limit", "policy",
+				"lease",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

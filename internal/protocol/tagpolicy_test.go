@@ -29,8 +29,10 @@ func acmeKey() uint64 { return busyKey(tagname.Key("acme")) }
 
 // row is a live processor that tells of two tags.
 func row(id string, claim float64, turn byte, acme, other float64) driver.RosterRow {
-	return driver.RosterRow{ID: id, Claim: driver.Share(claim * float64(driver.Whole)), Busy: packBusy(turn, 1, 0, []busyTag{{key: acmeKey(),
-		rate: acme}, {rate: other}})}
+	return driver.RosterRow{ID: id, Claim: driver.Share(claim * float64(driver.Whole)), Busy: packBusy(turn, 1, 0, []busyTag{{
+		key:  acmeKey(),
+		rate: acme,
+	}, {rate: other}})}
 }
 
 // All processors work out the same plan, whoever asks, but for the rounding of what is told.
@@ -187,7 +189,8 @@ func TestBusiestTags(t *testing.T) {
 		by     string
 	}{{60, 10, false, "total"}, {95, 10, false, "demand"}, {60, 10, true, "demand"}, {60, 110, false, "demand"}, {60, 0, false, "demand"}} {
 		free.Match[0].Total, free.Match[0].Shadow = c.total, c.shadow
-		planned = PlanTags([]driver.RosterRow{{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 100, used: c.used}})}}, free, 500)
+		planned = PlanTags([]driver.RosterRow{{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 100, used: c.used}})}},
+			free, 500)
 		require.Equal(t, c.by, planned[0].By)
 		want := map[string]float64{"total": 60, "demand": 100}[c.by]
 		require.InDelta(t, want, planned[0].Target, 0.5)

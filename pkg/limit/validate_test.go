@@ -27,8 +27,10 @@ func TestValidateGood(t *testing.T) {
 		{Tags: map[string]Quota{"a": {Total: 3, Per: 10 * time.Second, Hard: true, Burst: 50}}},
 		{Match: []QuotaPattern{{"free/*", Quota{Total: 1e9, Class: ClassBatch, Weight: 1000}}}},
 		{Other: Quota{Shadow: true, Budgets: []Budget{
-			{Amount: 1, Per: PeriodHour, Zone: "Asia/Kolkata"}, {Amount: 1e15, Per: PeriodDay, Zone: "UTC", Then: ThenFallback}, {Amount: 5, Per: PeriodMonth,
-				Then: ThenLower},
+			{Amount: 1, Per: PeriodHour, Zone: "Asia/Kolkata"}, {Amount: 1e15, Per: PeriodDay, Zone: "UTC", Then: ThenFallback}, {
+				Amount: 5, Per: PeriodMonth,
+				Then: ThenLower,
+			},
 		}}},
 	} {
 		require.NoError(t, q.Validate(100, time.Second), "%+v", q)

@@ -59,7 +59,10 @@ func fullRecord() *Record {
 		},
 		Names: Names{
 			Tills: []Till{{Key: 4, Paid: 1, Full: 1}, {Key: 5, Version: 7, Paid: 2, Full: 2, Spent: []Spent{{1, 2, 3}}}},
-			Cells: []Cell{{0, -minute, 0}, {17, 1_795_000_020_000_000, maxSpent}, {wire.FirstPaid, minute, 5000}, {wire.MaxCells - 1, 0, wire.MaxMicros / 1000 * 1000}},
+			Cells: []Cell{{0, -minute, 0}, {17, 1_795_000_020_000_000, maxSpent}, {wire.FirstPaid, minute, 5000}, {
+				wire.MaxCells - 1, 0,
+				wire.MaxMicros / 1000 * 1000,
+			}},
 		},
 		Rows: []Row{
 			{RowKey: RowKey{"a", "1"}, State: RowLeft, Seq: 9, LastSeen: 1_795_000_000_000_000},

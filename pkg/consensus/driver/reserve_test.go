@@ -173,7 +173,7 @@ func FuzzReserve(f *testing.F) {
 		req := Reserve{
 			Pool: "p", Count: rng.IntN(wire.MaxSlots + 1), Ahead: rng.IntN(wire.MaxAhead + 1), Lease: longest,
 			Spacing: wire.MinSpacing + time.Duration(rng.Int64N(int64(wire.MaxSpacing-wire.MinSpacing))),
-			Return: int64(r.Permits.Serial), Unused: rng.IntN(wire.MaxSlots),
+			Return:  int64(r.Permits.Serial), Unused: rng.IntN(wire.MaxSlots),
 		}
 		at := At{Now: max(min(now, lastNanos/1000), 0), Identity: r.Store, Deferred: rng.IntN(2) == 0}
 		require.NoError(t, req.Validate())

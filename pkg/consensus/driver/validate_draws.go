@@ -37,7 +37,8 @@ func (d *Draw) Validate() error {
 		return err
 	}
 	if d.Per < 0 || d.Per > wire.MaxSpacing || d.Per%time.Microsecond != 0 || d.Total > 0 && d.Per < wire.MinPer {
-		return &RequestError{"Draws.Per", d.Per.String(), fmt.Sprint("whole microseconds from ", wire.MinPer, " to ", wire.MaxSpacing, ", and 0 without a Total")}
+		return &RequestError{"Draws.Per", d.Per.String(), fmt.Sprint("whole microseconds from ", wire.MinPer, " to ", wire.MaxSpacing,
+			", and 0 without a Total")}
 	}
 	if len(d.Budgets) > wire.MaxBudgets {
 		return &RequestError{"Draws.Budgets", fmt.Sprint(len(d.Budgets), " budgets"), fmt.Sprint("at most ", wire.MaxBudgets)}
