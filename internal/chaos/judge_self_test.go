@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 const ms = time.Millisecond
@@ -158,7 +158,7 @@ func TestJudgeSeesProcessesThatCallTooOften(t *testing.T) {
 	_, ok := p.recovery(clock(), p.forgotten()+firstShare)
 	require.True(t, ok)
 	require.Eventually(t, func() bool {
-		return nearest(grants(p.service.since(0), nil), p.spacing()) > 2*driver.Validity(p.spacing())
+		return nearest(grants(p.service.since(0), nil), p.spacing()) > 2*wire.Validity(p.spacing())
 	}, 30*time.Second, 50*ms)
 }
 

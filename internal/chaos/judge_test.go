@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // windowLengths are the windows in which calls are counted.
@@ -28,7 +28,7 @@ type bound struct {
 // allowed is how many calls any window of a length may hold.
 func (b bound) allowed(window time.Duration) float64 {
 	if b.Strict {
-		return float64(b.Max)*(window+driver.Validity(time.Second/time.Duration(b.Max))).Seconds() + 1
+		return float64(b.Max)*(window+wire.Validity(time.Second/time.Duration(b.Max))).Seconds() + 1
 	}
 	if b.Hard {
 		return float64(b.Max) * math.Ceil(window.Seconds())

@@ -16,6 +16,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 )
@@ -198,7 +199,7 @@ func (l *natsLane) everybody() []int {
 // takes no writes: the newest answer is one sync interval old at most when it goes, and
 // a request that was sent before it took writes again is lost and holds up the next one.
 func (l *natsLane) holdsOut(outage time.Duration) bool {
-	return !l.pool.Strict && outage < l.pool.Lease-driver.Interval(l.pool.Lease, workersPerLane)-protocol.SyncTimeout(l.pool.Lease)
+	return !l.pool.Strict && outage < l.pool.Lease-wire.Interval(l.pool.Lease, workersPerLane)-protocol.SyncTimeout(l.pool.Lease)
 }
 
 // promise returns what a fault is called in the figures, and the longest recovery.

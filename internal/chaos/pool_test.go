@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -112,7 +113,7 @@ func startPool(t testing.TB, c poolConfig) *pool {
 		bound: bound{Max: c.Max, Burst: c.Burst, Processors: len(c.Stores), Strict: c.Strict, Hard: c.Hard},
 	}
 	if c.Total {
-		p.bound.Interval = driver.Interval(c.Lease, len(c.Stores))
+		p.bound.Interval = wire.Interval(c.Lease, len(c.Stores))
 	}
 	for i, store := range c.Stores {
 		j := job{
@@ -133,7 +134,7 @@ func startPool(t testing.TB, c poolConfig) *pool {
 }
 
 // removal is for how long the pool's store freezes when it has lost its memory.
-func (p *pool) removal() time.Duration { return driver.Removal(p.Longest) }
+func (p *pool) removal() time.Duration { return wire.Removal(p.Longest) }
 
 // forgotten is the longest time for which a store that has lost its memory gives nothing:
 // a removal time, and where it issues slots, until all that may have been reserved are over.

@@ -14,7 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // TestStrictFaults breaks real stores under pools of real processes whose limit is
@@ -40,7 +40,7 @@ func TestStrictFaults(t *testing.T) {
 	})
 	outages.note(g, "no writes at a fault, JetStream")
 	g.note("calls nearer to one another than their slots are, by at most",
-		fmt.Sprintf("%s of the %s of a validity", sum.nearest.Round(time.Millisecond), driver.Validity(time.Millisecond)))
+		fmt.Sprintf("%s of the %s of a validity", sum.nearest.Round(time.Millisecond), wire.Validity(time.Millisecond)))
 	g.note("time without the store after all that could be reserved was over", fmt.Sprintf("%s, calls in it: %d",
 		sum.watched.Round(100*time.Millisecond), sum.stray))
 	g.record(t, "strict")
@@ -114,7 +114,7 @@ func (l *lane) judgeStrict(after string) []proof.Window {
 	l.ledger.addWindows(worst)
 	l.strict.nearest = max(l.strict.nearest, near)
 	// A stamp is taken after the grant: one late stamp makes the next look near.
-	if allowed := driver.Validity(spacing) + l.stalls.ran().Duration; near > allowed {
+	if allowed := wire.Validity(spacing) + l.stalls.ran().Duration; near > allowed {
 		l.ledger.brokenf(l, l.replay, "%s: calls came nearer by %s than their slots, which are %s apart; allowed are %s",
 			after, near, spacing, allowed)
 	}
@@ -124,7 +124,7 @@ func (l *lane) judgeStrict(after string) []proof.Window {
 // judgeAway looks for calls that were granted while the store was away, when all slots
 // that had been reserved were over.
 func (l *lane) judgeAway(during string) {
-	from := l.gone + time.Duration(l.pool.MaxReserved)*l.pool.spacing() + driver.Validity(l.pool.spacing()) + standstill
+	from := l.gone + time.Duration(l.pool.MaxReserved)*l.pool.spacing() + wire.Validity(l.pool.spacing()) + standstill
 	if from >= l.back {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // wholeAgain is how much of the limit a pool uses again, two intervals after the next process has begun.
@@ -54,7 +54,7 @@ func TestAProcessThatIsKilledIsTakenOver(t *testing.T) {
 // killAndStart kills one process, starts another in its place, and judges.
 func (l *lane) killAndStart(without bool) {
 	f := fault{
-		name: "process killed, and another started in its place", allowed: 2 * driver.Interval(l.pool.Lease, len(l.pool.workers)),
+		name: "process killed, and another started in its place", allowed: 2 * wire.Interval(l.pool.Lease, len(l.pool.workers)),
 		inject: func(l *lane) {
 			i := l.rng.IntN(len(l.pool.workers))
 			l.pool.workers[i].kill()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -72,7 +73,7 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 	defer endConsole()
 	_, _ = fmt.Fprintf(out, "console, while the demo runs: %s\n", address)
 	_, _ = fmt.Fprintf(out, "input: the lines of %s; lease %s, removal time %s; the service refuses call %d in any second\n\n",
-		text, lease, driver.Removal(lease), svc.bound+1)
+		text, lease, wire.Removal(lease), svc.bound+1)
 	defer d.killAll()
 	if err := d.play(ctx); err != nil {
 		return false, err

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 const (
@@ -54,7 +54,7 @@ type phase struct {
 
 // play runs the acts in order. Each is measured after its recovery.
 func (d *demo) play(ctx context.Context) error {
-	removal := driver.Removal(lease) + 2*time.Second
+	removal := wire.Removal(lease) + 2*time.Second
 	for i := range processors {
 		if err := d.start(ctx, fmt.Sprintf("p%d", i+1)); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -103,7 +104,7 @@ func (p *pool) use() (use float64, holding int) {
 
 // steady is how many syncs per second the pool needs.
 func (p *pool) steady() float64 {
-	return float64(len(p.members)) / driver.Interval(driver.DefaultLease, len(p.members)).Seconds()
+	return float64(len(p.members)) / wire.Interval(driver.DefaultLease, len(p.members)).Seconds()
 }
 
 // lapses counts the leases that have ended, over the first n members.

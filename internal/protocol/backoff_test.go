@@ -9,6 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -44,7 +45,7 @@ func TestOneCutForAllReports(t *testing.T) {
 	}
 	_, tokens := procs[0].apply(now, 0)
 	require.InDelta(t, 300*0.49, tokens, 1e-3)
-	now += ceiling.Lag(driver.Interval(driver.DefaultLease, 3))
+	now += ceiling.Lag(wire.Interval(driver.DefaultLease, 3))
 	for range 8 {
 		round(old)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/state"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -74,7 +75,7 @@ func (l *poolCeiling) take(c *core, now time.Duration, a *driver.Answer) urgency
 	l.forgiving.take(c.docs.Find(debtDocument).Document)
 	live := len(a.Roster)
 	l.law.Unsure = c.clock.answers == 1 && a.Epoch == 0 && live <= 1
-	l.calls.lag = ceiling.Lag(driver.Interval(a.Lease, live))
+	l.calls.lag = ceiling.Lag(wire.Interval(a.Lease, live))
 	l.law.Settle(state.Present{Now: a.Time, Epoch: a.Epoch, Silence: a.Silence.Microseconds(), Clamp: c.clock.clamp})
 	if lacks := c.docs.Lost() || l.law.Changed(); lacks && !lacked || l.cutDue(c, now) {
 		return urgencyNow

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -104,7 +105,7 @@ func (c *poolClock) take(now time.Duration, a *driver.Answer) {
 	if c.floor = c.logical(now); c.answers == 1 || time.Duration(c.floor-a.Time)*time.Microsecond > c.clamp {
 		c.floor = 0 // another clock, or a clock that stood still
 	}
-	c.time, c.at, c.began, c.slept, c.clamp = a.Time, now, a.Epoch, a.Silence, driver.Clamp(a.Lease)
+	c.time, c.at, c.began, c.slept, c.clamp = a.Time, now, a.Epoch, a.Silence, wire.Clamp(a.Lease)
 }
 
 // logical returns the logical time: that of the last answer plus the local time since it
@@ -121,7 +122,7 @@ func (c *poolClock) lost(now time.Duration) bool { return now-c.at > c.longest()
 // longest is the longest gap that the clock counts.
 func (c *poolClock) longest() time.Duration {
 	if c.clamp == 0 {
-		return driver.Clamp(driver.DefaultLease)
+		return wire.Clamp(driver.DefaultLease)
 	}
 	return c.clamp
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -87,7 +88,7 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 
 	// What would take longer than a claim stays is not waited for.
 	never := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "3")
-	never.Inherit(now, []Will{successor.Will(driver.Removal(driver.MaxLease) + 1), never.Will(0), {}})
+	never.Inherit(now, []Will{successor.Will(wire.Removal(driver.MaxLease) + 1), never.Will(0), {}})
 	require.True(t, never.Inherit(now, nil))
 }
 
@@ -152,7 +153,7 @@ func TestTheOthersLeaveAShareToASuccessor(t *testing.T) {
 	require.Equal(t, driver.Whole/4, other.Held(now))
 	require.LessOrEqual(t, successor.even, driver.Whole/4)
 	require.Equal(t, driver.Whole, r.Claims())
-	rounds(2*driver.Removal(driver.DefaultLease)/time.Second, other, successor) // its claim is removed
+	rounds(2*wire.Removal(driver.DefaultLease)/time.Second, other, successor) // its claim is removed
 	require.Equal(t, driver.Whole/2, successor.Held(now))
 	require.Equal(t, driver.Whole/2, other.Held(now))
 }

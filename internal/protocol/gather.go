@@ -3,6 +3,7 @@ package protocol
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -86,7 +87,7 @@ func (p *Processor) draws(rows []driver.RosterRow, self int) [][2]driver.Share {
 // gatherTurn counts the turns since the pool's clock began. A turn takes four intervals, in which the others give their shares and the one
 // gets them, and as long as a full bucket takes to be earned. Processors with the same answer and limit agree on it.
 func (p *Processor) gatherTurn() int64 {
-	turn := 4 * driver.Interval(p.Lease, p.Answer.Live)
+	turn := 4 * wire.Interval(p.Lease, p.Answer.Live)
 	if c := &p.ceiling.law.Config; c.Limit.Max > 0 && c.Granted > 0 {
 		turn += min(time.Duration(float64(c.Burst)/(float64(c.Limit.Max)*c.Granted)*float64(c.Limit.Per)), 24*time.Hour)
 	}

@@ -3,7 +3,7 @@ package protocol
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A load stretches the interval between syncs while the store is slow. A slow request, answered
@@ -27,12 +27,12 @@ const crowd = 16
 
 // longestInterval is the longest interval after stretching.
 func (l *load) longestInterval(lease time.Duration, live int) time.Duration {
-	usual := driver.Interval(lease, live)
+	usual := wire.Interval(lease, live)
 	switch {
 	case l.fixed:
 		return usual
 	case live < crowd, l.halts:
-		return max(usual, driver.Clamp(lease)-SyncTimeout(lease))
+		return max(usual, wire.Clamp(lease)-SyncTimeout(lease))
 	}
 	return lease / 2
 }
@@ -41,7 +41,7 @@ func (l *load) longestInterval(lease time.Duration, live int) time.Duration {
 // apart from each other.
 func (l *load) answered(apart, counted, lease time.Duration) {
 	switch {
-	case counted < apart/2 && apart > driver.Clamp(lease)/2:
+	case counted < apart/2 && apart > wire.Clamp(lease)/2:
 		l.halts = true
 	case counted > apart*3/4:
 		l.halts = false
@@ -61,7 +61,7 @@ func (l *load) took(d time.Duration, answered bool, lease time.Duration, live in
 		l.best = min(l.best+(d-l.best)/256, max(l.best, SyncTimeout(lease)/2))
 	}
 	l.late = d-l.best > SyncTimeout(lease)/4
-	most := float64(l.longestInterval(lease, live)) / float64(driver.Interval(lease, live))
+	most := float64(l.longestInterval(lease, live)) / float64(wire.Interval(lease, live))
 	switch {
 	case l.late:
 		l.factor = min(2*l.stretch(), most)
@@ -79,7 +79,7 @@ func (l *load) stretch() float64 { return max(l.factor, 1) }
 
 // stretched is the stretched interval.
 func (l *load) stretched(lease time.Duration, live int) time.Duration {
-	usual := driver.Interval(lease, live)
+	usual := wire.Interval(lease, live)
 	return min(time.Duration(float64(usual)*l.stretch()), l.longestInterval(lease, live))
 }
 

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -92,7 +92,7 @@ func (p *Processor) Situation(now time.Duration, err error) Situation {
 	if err == nil {
 		p.tags.spent.news, p.removed = nil, nil
 	}
-	usual := driver.Interval(p.Lease, p.Answer.Live)
+	usual := wire.Interval(p.Lease, p.Answer.Live)
 	return Situation{
 		err: err, state: p.state, share: p.held, left: p.until - now, degraded: p.degraded,
 		issuing: p.isIssuing(now), onLoss: p.Cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,

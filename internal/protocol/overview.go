@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -78,7 +79,7 @@ func (r *OverviewRow) Gone() bool { return r.Overdue && r.Left <= 0 }
 // overdue reports whether a processor of a pool of so many should have synced by now, or lost a sync, or both.
 func overdue(row *driver.RosterRow, live int) bool {
 	lease := (row.Silent + row.Left) * 2 / 3
-	longest := driver.Clamp(lease) // two steps of a small pool are less apart
+	longest := wire.Clamp(lease) // two steps of a small pool are less apart
 	if live >= crowd {
 		longest = lease / 2
 	}

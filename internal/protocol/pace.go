@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -26,7 +27,7 @@ func SyncTimeout(lease time.Duration) time.Duration {
 // successor would never be removed.
 func (c *core) Interval() time.Duration {
 	if c.state == StateReplaced {
-		return min(driver.Interval(c.Lease, c.Answer.Live), driver.Interval(driver.MinLease, 0))
+		return min(wire.Interval(c.Lease, c.Answer.Live), wire.Interval(driver.MinLease, 0))
 	}
 	return c.load.stretched(c.Lease, c.Answer.Live)
 }
@@ -73,7 +74,7 @@ func (p *Processor) patient() bool {
 // intervals are half a lease: there an outage of a few seconds can end some leases. More
 // requests towards their end would keep a store that serves in order overloaded forever.
 func (p *Processor) backoff() time.Duration {
-	usual := driver.Interval(p.Lease, p.Answer.Live)
+	usual := wire.Interval(p.Lease, p.Answer.Live)
 	each := usual
 	if !p.load.late {
 		each = usual / 4

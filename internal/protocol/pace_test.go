@@ -106,7 +106,7 @@ func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
 		ans, _ := r.Sync(&req, after(now))
 		require.NoError(t, p.Take(now, ans, "3"))
 		if ans.Status != driver.Replaced {
-			require.LessOrEqual(t, now, driver.Removal(driver.MinLease)+2*time.Second)
+			require.LessOrEqual(t, now, wire.Removal(driver.MinLease)+2*time.Second)
 			return
 		}
 		require.Less(t, now, time.Minute, "the pool's clock stands still")
@@ -133,7 +133,7 @@ func TestIntervalStretchesWithThePool(t *testing.T) {
 		{2 * time.Second, 1, 200 * time.Millisecond},
 		{2 * time.Second, 200, 500 * time.Millisecond},
 	} {
-		require.Equal(t, tc.want, driver.Interval(tc.lease, tc.live), "%d processors, a lease of %v", tc.live, tc.lease)
+		require.Equal(t, tc.want, wire.Interval(tc.lease, tc.live), "%d processors, a lease of %v", tc.live, tc.lease)
 		if tc.lease == driver.DefaultLease && tc.live > 0 {
 			p := content(t, 0)
 			p.Answer.Live = tc.live

@@ -60,13 +60,13 @@ func ParseNotification(news []byte) (n Notification, err error) {
 	}
 	n = Notification{From: j.From, Version: driver.Version(j.Version), ID: string(j.Receipt)}
 	switch {
-	case j.Form != notificationForm || n.Version == 0 || n.Version > wire.MaxVersion || !driver.IsName(j.From):
+	case j.Form != notificationForm || n.Version == 0 || n.Version > wire.MaxVersion || !wire.IsName(j.From):
 		return n, errors.New("consensus: not news of this release")
 	case len(j.Pause) > 0 && n.ID == "":
 		body, err := parsePauseList(j.Pause)
 		n.Pauses = &body
 		return n, err
-	case len(j.Pause) == 0 && driver.IsName(n.ID):
+	case len(j.Pause) == 0 && wire.IsName(n.ID):
 		return n, nil
 	}
 	return n, errors.New("consensus: news are neither a pause nor a receipt")

@@ -63,7 +63,7 @@ func (s *reservations) ahead(o sharing.Order, lease time.Duration) int {
 	if s.strict || o.Spacing <= 0 {
 		return o.Ahead
 	}
-	return max(o.Ahead, min(s.contenders, int(driver.Clamp(lease)/o.Spacing), wire.MaxAhead))
+	return max(o.Ahead, min(s.contenders, int(wire.Clamp(lease)/o.Spacing), wire.MaxAhead))
 }
 
 // Reserve returns the request for an order at now, and the order as sent. The order is spaced by

@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -153,7 +154,7 @@ func overTotal(t *testing.T, windows ...time.Duration) string {
 	q := limit.Quota{Total: 20, Per: sec, Burst: 2}
 	c := newClockedPods(t, q, 3*sec, 20)
 	require.Zero(t, c.queued(cost, 80*time.Second), "each call gets its tokens")
-	h := driver.Interval(3*sec, len(c.pods))
+	h := wire.Interval(3*sec, len(c.pods))
 	for _, w := range windows {
 		allowed := 20*(w.Seconds()+2*h.Seconds()/(1-drift)+h.Seconds()) + 2 + cost
 		if used := c.worst(w); float64(used) > allowed {

@@ -115,7 +115,7 @@ func (t *tagging) alone(c *core) bool {
 // one, however seldom it asks a store that does not answer.
 func (t *tagging) interval(c *core) time.Duration {
 	if t.alone(c) {
-		return driver.Interval(c.Lease, c.Answer.Live)
+		return wire.Interval(c.Lease, c.Answer.Live)
 	}
 	return c.Interval()
 }
@@ -183,7 +183,7 @@ func (t *tagging) take(c *core, now time.Duration, a *driver.Answer) urgency {
 	t.spent.take(c.docs.Find(spentDocument), &t.book)
 	t.policy.receive(now, c.Cfg.ID, a.Roster)
 	t.policy.closed = a.Closed
-	t.book.take(now, c.sent.at, driver.Interval(a.Lease, a.Live), a)
+	t.book.take(now, c.sent.at, wire.Interval(a.Lease, a.Live), a)
 	if !knew && t.policy.capable && len(t.own) > 0 {
 		return urgencyFast // the store can be asked only now
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -310,7 +311,7 @@ const tagInterval = driver.DefaultLease / 10
 func (p *tagPool) bound(tag string, w time.Duration) float64 {
 	_, q := p.quotas.Find(tag)
 	total := perSecond(int64(q.Total), q.Per)
-	h := driver.Interval(driver.DefaultLease, len(p.members)).Seconds()
+	h := wire.Interval(driver.DefaultLease, len(p.members)).Seconds()
 	return total*(w.Seconds()+2*h*1.0833+h) + float64(q.Burst) + total*2*h
 }
 

@@ -54,7 +54,7 @@ type death struct {
 func (t *takeover) inherit(now time.Duration, incarnation string, wills []Will) {
 	for _, w := range wills {
 		known := slices.ContainsFunc(t.deaths, func(d death) bool { return d.Incarnation == w.Incarnation })
-		if known || w.Incarnation == incarnation || w.Owes > driver.Removal(driver.MaxLease) || w.Validate() != nil {
+		if known || w.Incarnation == incarnation || w.Owes > wire.Removal(driver.MaxLease) || w.Validate() != nil {
 			continue
 		}
 		t.deaths = append(t.deaths, death{w.Death, now + w.Owes})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -226,13 +227,13 @@ func (w *world) stepClock() (done bool) {
 	case 0:
 		d = logUniform(w.r, time.Second, time.Minute)
 	case 1:
-		d = time.Duration(w.r.Int64N(int64(driver.Clamp(w.plan.leases[0]))))
+		d = time.Duration(w.r.Int64N(int64(wire.Clamp(w.plan.leases[0]))))
 	}
 	if w.r.IntN(2) == 0 {
 		d = -d
 	}
-	if d > 0 && d <= driver.Clamp(slices.Max(w.plan.leases)) {
-		if w.now()-w.lastStep < 2*driver.Removal(driver.MaxLease) {
+	if d > 0 && d <= wire.Clamp(slices.Max(w.plan.leases)) {
+		if w.now()-w.lastStep < 2*wire.Removal(driver.MaxLease) {
 			return false
 		}
 		w.lastStep = w.now()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -63,9 +64,9 @@ func newFlight(w *world) *flight {
 	for _, l := range w.plan.leases {
 		lease = min(lease, l)
 	}
-	keeps := driver.Removal(lease)
+	keeps := wire.Removal(lease)
 	if w.plan.faults[faultStep] || w.plan.faults[faultFailover] { // a step of less than a clamp is taken for time
-		keeps -= driver.Clamp(lease)
+		keeps -= wire.Clamp(lease)
 	}
 	if w.plan.storeRate > 1 {
 		keeps = time.Duration(float64(keeps) / w.plan.storeRate)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A grant is the tokens of one permit, at the time at which they were granted.
@@ -90,9 +90,9 @@ func (w *world) judgeRate(res *result) {
 	}
 	if w.issuing {
 		// Slots keep to the store's clock, and calls to their slots within a validity.
-		late := driver.Validity(0)
+		late := wire.Validity(0)
 		if w.faults[faultStep] > 0 {
-			late += driver.Clamp(w.plan.longest)
+			late += wire.Clamp(w.plan.longest)
 		}
 		b.perSecond *= max(1, w.plan.storeRate)
 		b.extra += b.perSecond*late.Seconds() + 1

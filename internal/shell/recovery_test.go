@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -13,8 +14,8 @@ import (
 func (w *world) heal(res *result) {
 	w.calmDown()
 	lease := slices.Max(w.plan.leases)
-	interval := driver.Interval(lease, w.plan.processors)
-	limit := 2*driver.Removal(w.plan.longest) + 3*interval
+	interval := wire.Interval(lease, w.plan.processors)
+	limit := 2*wire.Removal(w.plan.longest) + 3*interval
 	if w.plan.storeRate < 1 { // its removal time is longer for all others
 		limit = time.Duration(float64(limit) / w.plan.storeRate)
 	}

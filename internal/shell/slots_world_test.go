@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -214,7 +215,7 @@ func (w *world) drain() {
 func (w *world) takeAll(p *process, lim throttle.Limiter, n int) {
 	owed := max(0, -p.th.Status().Tokens)
 	earning := time.Duration((float64(n) + owed) / w.plan.perSecond() / min(1, w.plan.storeRate) * float64(time.Second))
-	within := 2*driver.Removal(w.plan.longest) + 2*earning       // of slots that are issued not all are used
+	within := 2*wire.Removal(w.plan.longest) + 2*earning         // of slots that are issued not all are used
 	ctx, cancel := context.WithCancelCause(context.Background()) // a deadline is judged by the share of the moment
 	stop := time.AfterFunc(within, func() { cancel(errGaveUp) })
 	defer func() { stop.Stop(); cancel(nil) }()

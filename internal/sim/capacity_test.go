@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -46,7 +47,7 @@ func (c *crowd) join(n int) {
 
 // steady is how many syncs per second the members need that joined first.
 func (c *crowd) steady() float64 {
-	return float64(c.n) / driver.Interval(driver.DefaultLease, c.n).Seconds()
+	return float64(c.n) / wire.Interval(driver.DefaultLease, c.n).Seconds()
 }
 
 // allow lets the store do so many times what these need. 0: everything at once.

@@ -56,9 +56,9 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.plan.loss = protocol.Stop // all is checked
 			a.demand, b.demand = driver.Whole, driver.Whole
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
-			w.halt(a, 2*driver.Removal(a.lease), false)
+			w.halt(a, 2*wire.Removal(a.lease), false)
 			w.until(t, func() bool { return near(b, 100) })
-			w.run(w.now + 2*driver.Removal(a.lease))
+			w.run(w.now + 2*wire.Removal(a.lease))
 		},
 	},
 	{
@@ -326,7 +326,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
 			w.cutOff(a)
 			w.run(w.now + time.Second)
-			w.store.step(driver.Clamp(driver.DefaultLease) * 9 / 10)
+			w.store.step(wire.Clamp(driver.DefaultLease) * 9 / 10)
 			w.run(w.now + 2*time.Second)
 			w.store.step(time.Hour)
 			w.run(w.now + 20*time.Second)
@@ -355,7 +355,7 @@ func newcomerWhileOthersGoOn(t *testing.T, w *world) {
 	w.cutOff(b)
 	w.until(t, func() bool { return a.degraded && b.degraded })
 	w.store.restart(w, driver.Record{}, 0)
-	w.run(w.now + driver.Removal(w.plan.longestLease()) + 10*time.Second)
+	w.run(w.now + wire.Removal(w.plan.longestLease()) + 10*time.Second)
 	c := w.join("c")
 	c.demand = driver.Whole
 	w.run(w.now + 3*time.Second)

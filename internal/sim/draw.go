@@ -5,6 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -249,13 +250,13 @@ func (w *world) jitter(length time.Duration, rate float64) float64 {
 	if w.plan.limit.Strict {
 		reserved = gap * time.Duration(w.plan.limit.MaxReserved+1)
 	}
-	late := driver.Validity(gap) + protocol.SyncTimeout(driver.MaxLease)
+	late := wire.Validity(gap) + protocol.SyncTimeout(driver.MaxLease)
 	if w.plan.rates != ratesExact {
 		late += reserved * 2 * maxDrift / million
 	}
 	for _, at := range w.steps {
 		if at >= w.now-length-reserved {
-			late += min(driver.Clamp(driver.MaxLease), reserved)
+			late += min(wire.Clamp(driver.MaxLease), reserved)
 		}
 	}
 	return 1 + late.Seconds()*rate

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -63,7 +63,7 @@ func (p *plan) drawStrict(r *rand.Rand) {
 func (p *plan) drawLow(r *rand.Rand) {
 	p.noted, p.permits, p.unused = true, true, 0
 	each := 0.5 + 2*r.Float64() // tokens for each processor and interval
-	rate := each * float64(p.processors) / driver.Interval(p.leases[0], p.processors).Seconds()
+	rate := each * float64(p.processors) / wire.Interval(p.leases[0], p.processors).Seconds()
 	p.limit = throttle.Limit{Max: max(1, int(rate)), MaxReserved: []int{0, 0, 3}[r.IntN(3)]}
 }
 

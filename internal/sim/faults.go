@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -289,13 +290,13 @@ func (w *world) stepClock() {
 	case 0:
 		d = logUniform(r, time.Second, time.Minute)
 	case 1:
-		d = time.Duration(r.Int64N(int64(driver.Clamp(w.plan.leases[0]))))
+		d = time.Duration(r.Int64N(int64(wire.Clamp(w.plan.leases[0]))))
 	}
 	if r.IntN(2) == 0 {
 		d = -d
 	}
-	if d > 0 && d <= driver.Clamp(slices.Max(w.plan.leases)) {
-		if w.now-w.stepped < slowest(driver.Removal(driver.MaxLease)) {
+	if d > 0 && d <= wire.Clamp(slices.Max(w.plan.leases)) {
+		if w.now-w.stepped < slowest(wire.Removal(driver.MaxLease)) {
 			return
 		}
 		w.stepped = w.now

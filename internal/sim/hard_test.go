@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -14,7 +15,7 @@ import (
 // TestHardWindowFollowsTheOverride shows that one call too many in a second is seen, by the largest limit
 // that was in force in it or may still have been.
 func TestHardWindowFollowsTheOverride(t *testing.T) {
-	removal := slowest(driver.Removal(driver.MaxLease))
+	removal := slowest(wire.Removal(driver.MaxLease))
 	for _, c := range []struct {
 		name    string
 		after   time.Duration // how long after it was lowered to 10

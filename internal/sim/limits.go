@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -134,7 +135,7 @@ func (w *world) saved(v driver.Version) protocol.Override { return w.limits.save
 
 // outdated bounds how long a limit that is off the record can stay in force: an uninformed processor continues until its lease ends.
 func (w *world) outdated() time.Duration {
-	return slowest(driver.Removal(w.plan.longestLease()))
+	return slowest(wire.Removal(w.plan.longestLease()))
 }
 
 // forgetLimits is how long limits matter.

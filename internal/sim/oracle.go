@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -116,7 +117,7 @@ func (w *world) checkSum() {
 	switch {
 	case sum > driver.Whole && w.promised():
 		w.violatef(CheckSum, "%v in use: %s", sum, w.shares())
-	case granted > driver.Whole && w.now > w.store.lost+slowest(driver.Removal(driver.MaxLease)):
+	case granted > driver.Whole && w.now > w.store.lost+slowest(wire.Removal(driver.MaxLease)):
 		w.violatef(CheckSum, "%v in use with the store's consent: %s", granted, w.shares())
 	}
 	w.checkWhole(sum)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -284,7 +285,7 @@ func (w *world) forget() {
 func (s *store) logical(w *world) int64 {
 	r := &s.rec
 	d := s.wall(w) - r.Wall
-	if d < 0 || d > driver.Clamp(r.Lease).Microseconds() {
+	if d < 0 || d > wire.Clamp(r.Lease).Microseconds() {
 		d = 0
 	}
 	return (r.Clock + d) * 1000
@@ -297,7 +298,7 @@ func (w *world) checkWhole(shares driver.Share) {
 		return
 	}
 	now, part := w.store.logical(w), 0.0
-	s.good = slices.DeleteFunc(s.good, func(x slot) bool { return now >= x.at+int64(driver.Validity(x.spacing)) })
+	s.good = slices.DeleteFunc(s.good, func(x slot) bool { return now >= x.at+int64(wire.Validity(x.spacing)) })
 	for _, x := range s.good {
 		part = max(part, x.part)
 	}

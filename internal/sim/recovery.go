@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -117,7 +118,7 @@ func (w *world) awaitPermits() {
 // awaitHealth checks the pool until it is whole, or should have been.
 func (w *world) awaitHealth(start time.Duration) {
 	lease := slices.Max(w.plan.leases)
-	limit := start + slowest(2*driver.Removal(w.plan.longestLease())+3*driver.Clamp(lease))
+	limit := start + slowest(2*wire.Removal(w.plan.longestLease())+3*wire.Clamp(lease))
 	looks := 0
 	var first time.Duration
 	for look := start; w.violation == nil; look += slowest(lease / 10) {

@@ -47,7 +47,7 @@ func (w *world) forgetTags() {
 }
 
 // driverInterval is the time between two syncs, as far as a process knows.
-func driverInterval(p *process) time.Duration { return driver.Interval(p.lease, 1) }
+func driverInterval(p *process) time.Duration { return wire.Interval(p.lease, 1) }
 
 func (w *world) prepareOracle() {
 	t := w.plan.tags
@@ -141,11 +141,11 @@ func (w *world) checkTagWindow(i, k int) {
 	since := w.now - windowLengths[k] - good
 	span := fast*(windowLengths[k]+good).Seconds() + s.interval.Seconds()
 	if w.store.kind == storeDeferred {
-		span += driver.Clamp(s.lease).Seconds() // its logical clock is one step old
+		span += wire.Clamp(s.lease).Seconds() // its logical clock is one step old
 	}
 	for _, at := range s.steps {
 		if at >= since-2*good {
-			span += driver.Clamp(s.lease).Seconds()
+			span += wire.Clamp(s.lease).Seconds()
 		}
 	}
 	allowed := total*span + float64(burst+s.largest[i])
@@ -176,7 +176,7 @@ func (w *world) noteTags(m *message) {
 	}
 	s, r := &w.tags, &w.store.rec
 	s.lease = max(s.lease, r.Lease)
-	s.interval = max(s.interval, driver.Interval(r.Lease, len(r.Rows)))
+	s.interval = max(s.interval, wire.Interval(r.Lease, len(r.Rows)))
 	for start, b := range s.budgets {
 		b.over = b.over || r.Wall >= start+(time.Hour+keptWindow).Microseconds() || len(s.budgets) >= knownWindows
 	}

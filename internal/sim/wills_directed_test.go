@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -24,7 +25,7 @@ var willSchedules = []directed{
 			began := w.now
 			a = w.joinAt("a", a.place)
 			w.until(t, func() bool { return near(a, 50) })
-			require.Less(t, w.now-began, 2*driver.Interval(a.lease, 2))
+			require.Less(t, w.now-began, 2*wire.Interval(a.lease, 2))
 			w.run(w.now + time.Minute)
 		},
 	},
@@ -38,7 +39,7 @@ var willSchedules = []directed{
 				began := w.now
 				a = w.joinAt("a", a.place)
 				w.until(t, func() bool { return near(a, 100) })
-				require.Less(t, w.now-began, 2*driver.Interval(a.lease, 1))
+				require.Less(t, w.now-began, 2*wire.Interval(a.lease, 1))
 			}
 		},
 	},
@@ -82,7 +83,7 @@ var willSchedules = []directed{
 			w.until(t, func() bool { return near(a, 100) })
 			q := w.clone(a)
 			w.halt(q, time.Hour, false)
-			w.run(w.now + 2*driver.Removal(a.lease))
+			w.run(w.now + 2*wire.Removal(a.lease))
 			require.True(t, near(a, 100), "%v", a.held)
 			require.Equal(t, a.incarnation, q.incarnation)
 			w.kill(q)

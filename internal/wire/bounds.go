@@ -2,7 +2,10 @@
 // refused; package driver describes the fields.
 package wire
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 const (
 	// MaxMicros is the latest logical time, in microseconds: that of the year 38,000. Later times are refused, so that
@@ -74,3 +77,11 @@ const (
 	// MinPer is the shortest period of a total.
 	MinPer = time.Millisecond
 )
+
+// MaxNameBytes is the longest name of a pool, a processor or an incarnation.
+const MaxNameBytes = 256
+
+// IsName reports whether v can name a pool, a processor or an incarnation: 1 to 256 bytes without NUL.
+func IsName(v string) bool {
+	return v != "" && len(v) <= MaxNameBytes && !strings.ContainsRune(v, 0)
+}

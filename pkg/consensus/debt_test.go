@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -20,7 +21,7 @@ func TestLeaveWithDebt(t *testing.T) {
 	}{
 		{"none", 0, 0, interval + interval/5},
 		{"that is soon paid", 1000, 2 * time.Second, 2*time.Second + interval + interval/5},
-		{"that takes too long", 20_000, driver.DefaultLease, driver.Removal(driver.DefaultLease) + 2*interval},
+		{"that takes too long", 20_000, driver.DefaultLease, wire.Removal(driver.DefaultLease) + 2*interval},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

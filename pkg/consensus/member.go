@@ -180,7 +180,7 @@ func (m *Member) payDebt(ctx context.Context) bool {
 	if debt <= 0 {
 		return true
 	}
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < debt+protocol.SyncTimeout(MinLease) || debt > driver.Removal(MaxLease) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < debt+protocol.SyncTimeout(MinLease) || debt > wire.Removal(MaxLease) {
 		return false // it would take longer than the claim stays
 	}
 	select {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -252,7 +253,7 @@ func TestMemberDiesAndTheOthersUseItsShare(t *testing.T) {
 		_, nodes := pool(t, 4, 8, consensus.WithOnStoreLoss(consensus.Stop))
 		nodes[3].stop()
 		nodes[3].link.cut.Store(true)
-		limit := driver.Removal(driver.DefaultLease) + interval
+		limit := wire.Removal(driver.DefaultLease) + interval
 		took := within(t, limit, "the whole limit in use", func() bool { return sum(nodes[:3]) >= 0.99 })
 		t.Log("in use after", took)
 		require.GreaterOrEqual(t, took, driver.DefaultLease, "while it may still draw its claim stays")
@@ -325,7 +326,7 @@ func TestStoreLost(t *testing.T) {
 			time.Sleep(driver.DefaultLease + time.Second)
 			require.True(t, nodes[0].m.View().Degraded)
 			require.InDelta(t, 1.0/8, nodes[0].share(), 1e-9, "an even part, and no more")
-			time.Sleep(driver.Removal(driver.DefaultLease))
+			time.Sleep(wire.Removal(driver.DefaultLease))
 			require.LessOrEqual(t, sum(nodes), 1+1.0/8)
 		})
 	})
@@ -354,7 +355,7 @@ func TestNewerProcessOfOneIDWins(t *testing.T) {
 		th, _ := older.th.Throttled()
 		require.Equal(t, throttle.ReasonReplaced, th.Reason)
 		used := older.used.Load()
-		within(t, driver.Removal(driver.DefaultLease)+interval, "the newer has it all", func() bool { return newer.share() == 1 })
+		within(t, wire.Removal(driver.DefaultLease)+interval, "the newer has it all", func() bool { return newer.share() == 1 })
 		require.Zero(t, older.share())
 		require.Equal(t, used, older.used.Load(), "it draws nothing")
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -288,7 +289,7 @@ func TestLowestLimitOfADeadProcessor(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		requireCeiling(t, 100, a, b)
 		b.link.cut.Store(true)
-		took := within(t, driver.Removal(driver.DefaultLease)+2*interval, "the own limit", func() bool { return a.ceiling() == 1000 })
+		took := within(t, wire.Removal(driver.DefaultLease)+2*interval, "the own limit", func() bool { return a.ceiling() == 1000 })
 		require.GreaterOrEqual(t, took, driver.DefaultLease)
 	})
 }

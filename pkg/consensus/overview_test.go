@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -98,9 +99,9 @@ func TestOverviewOfAFreeze(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		o := overview(t, s)
 		require.NotEmpty(t, o.FrozenBy)
-		require.InDelta(t, driver.Removal(driver.MinLease).Seconds()-2, o.Frozen.Seconds(), 15)
+		require.InDelta(t, wire.Removal(driver.MinLease).Seconds()-2, o.Frozen.Seconds(), 15)
 		require.Positive(t, o.Frozen)
-		time.Sleep(driver.Removal(driver.MaxLease) + 5*time.Second)
+		time.Sleep(wire.Removal(driver.MaxLease) + 5*time.Second)
 		require.Zero(t, overview(t, s).Frozen)
 	})
 }

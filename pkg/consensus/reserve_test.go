@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -349,7 +350,7 @@ func TestLowLimitStarvesNobody(t *testing.T) {
 					require.GreaterOrEqual(t, least, len(calls)/40)
 				}
 				apart(t, slotsOf(ws), tc.per, "slot")
-				apart(t, calls, tc.per-driver.Validity(tc.per), "call")
+				apart(t, calls, tc.per-wire.Validity(tc.per), "call")
 			})
 		})
 	}

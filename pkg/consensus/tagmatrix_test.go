@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -162,7 +163,7 @@ func (p *matrixPool) within(tag string) {
 	if q.Burst == 0 {
 		burst = max(1, u.rate/10)
 	}
-	interval := driver.Interval(driver.DefaultLease, len(p.pods)).Seconds()
+	interval := wire.Interval(driver.DefaultLease, len(p.pods)).Seconds()
 	require.LessOrEqual(p.t, u.worst, u.rate*3.2*interval+burst+float64(u.largest), "%s used more than its total", tag)
 }
 

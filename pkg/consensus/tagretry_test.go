@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -74,7 +75,7 @@ func (c *crowd) most(tag string) time.Duration {
 	if total := c.quotas.Tags[tag].Total; total > 0 {
 		needs = max(needs, float64(own)/float64(total))
 	}
-	return time.Duration(needs*float64(time.Second)) + 2*driver.Interval(driver.DefaultLease, c.pods)
+	return time.Duration(needs*float64(time.Second)) + 2*wire.Interval(driver.DefaultLease, c.pods)
 }
 
 // call makes the calls of a caller. After a refusal it waits as long as it is told, but for a second at most.

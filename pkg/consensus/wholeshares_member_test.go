@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -37,7 +38,7 @@ func TestSlotsOfADeadProcessorReturn(t *testing.T) {
 		require.True(t, ok)
 		_, b := holdsSlots(t, s, "b")
 		link.cut.Store(true)
-		took := within(t, driver.Removal(driver.DefaultLease)+3*interval, "all slots for b", func() bool {
+		took := within(t, wire.Removal(driver.DefaultLease)+3*interval, "all slots for b", func() bool {
 			b.TryAcquire(1)
 			return b.Status().InUse == 10
 		})
@@ -51,7 +52,7 @@ func TestSlotsInUseOutliveAnOutage(t *testing.T) {
 	// The store misses a processor from its last sync before the outage to its first one after it.
 	const outage = 12 * time.Second
 	require.Greater(t, outage, driver.DefaultLease)
-	require.Less(t, outage+2*(interval+interval/5), driver.Removal(driver.DefaultLease))
+	require.Less(t, outage+2*(interval+interval/5), wire.Removal(driver.DefaultLease))
 	for _, kind := range []string{"cut off", "wiped"} {
 		t.Run(kind, func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {

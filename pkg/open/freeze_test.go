@@ -11,7 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -40,7 +40,7 @@ func TestMaxWaitOnAnEmptyServer(t *testing.T) {
 					switch {
 					case err == nil:
 						granted.Add(1)
-					case errors.As(err, &d) && time.Since(began) < driver.Removal(lease)-time.Second:
+					case errors.As(err, &d) && time.Since(began) < wire.Removal(lease)-time.Second:
 						early.Add(1)
 					case errors.As(err, &d):
 					default:
@@ -50,8 +50,8 @@ func TestMaxWaitOnAnEmptyServer(t *testing.T) {
 			}
 			all.Wait()
 			took := time.Since(began)
-			require.Less(t, took, driver.Removal(lease)+maxWait+2*time.Second)
-			require.GreaterOrEqual(t, took, driver.Removal(lease)-time.Second, "there was a freeze")
+			require.Less(t, took, wire.Removal(lease)+maxWait+2*time.Second)
+			require.GreaterOrEqual(t, took, wire.Removal(lease)-time.Second, "there was a freeze")
 			require.GreaterOrEqual(t, granted.Load(), int64(1))
 			require.LessOrEqual(t, granted.Load(), int64(3))
 			require.GreaterOrEqual(t, early.Load(), int64(calls-4), "denied before the freeze was over")

@@ -70,7 +70,7 @@ func checkStep(micros int64, revision uint64) error {
 func checkRoster(rows []RosterRow) error {
 	for i := range rows {
 		r := &rows[i]
-		if !IsName(r.ID) || r.Claim < 0 || r.Claim > Whole || r.Demand < 0 || r.Demand > Whole ||
+		if !wire.IsName(r.ID) || r.Claim < 0 || r.Claim > Whole || r.Demand < 0 || r.Demand > Whole ||
 			r.PoolSize < 0 || r.PoolSize > maxPoolSize || len(r.Busy) > wire.MaxBusyBytes {
 			return fmt.Errorf("%w: pod %.40q: claim %d, demand %d, pool size %d",
 				ErrWrongAnswer, r.ID, int64(r.Claim), int64(r.Demand), r.PoolSize)

@@ -3,6 +3,8 @@ package driver
 import (
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A step is one step on a record: the logical clock as it will stand, worked out before anything is changed.
@@ -20,7 +22,7 @@ func (r *Record) begin(lease time.Duration, at At) *step {
 	if len(r.Rows) > 0 || lease == 0 {
 		lease = r.Lease
 	}
-	st := &step{rec: r, at: at, clock: r.Clock, removal: micros(Removal(lease)), longest: at.Longest}
+	st := &step{rec: r, at: at, clock: r.Clock, removal: micros(wire.Removal(lease)), longest: at.Longest}
 	if st.longest == 0 {
 		st.longest = MaxLease
 	}
@@ -28,7 +30,7 @@ func (r *Record) begin(lease time.Duration, at At) *step {
 		st.clock = max(r.Clock, at.Now) // the first time known
 		return st
 	}
-	if d := at.Now - r.Wall; d > 0 && d <= micros(Clamp(lease)) {
+	if d := at.Now - r.Wall; d > 0 && d <= micros(wire.Clamp(lease)) {
 		st.clock += d
 	}
 	return st
@@ -123,7 +125,7 @@ func (st *step) remember(seen uint64, outlasts time.Duration, lostRow bool) (for
 
 // knownNew tells whether no share can be in use of a pool that is not on record.
 func (st *step) knownNew(outlasts time.Duration) bool {
-	return st.at.Remembers >= Removal(st.longest)+outlasts
+	return st.at.Remembers >= wire.Removal(st.longest)+outlasts
 }
 
 // freeze stops the growth of shares for one removal time of the longest lease
@@ -143,7 +145,7 @@ func (st *step) freeze(cause FreezeCause) {
 }
 
 func (st *step) freezeTime() int64 {
-	return micros(Removal(st.longest))
+	return micros(wire.Removal(st.longest))
 }
 
 // stamp records that the row was heard of at the time of the step.

@@ -157,7 +157,7 @@ func TestFreeze(t *testing.T) {
 		{"a row", known, func(r *Record, _ *Request, _ *At) { r.Rows = nil }, FreezeLostRow, removal, 51},
 		{"something, in a pool with a short lease", known, elsewhere(longest, short), FreezeIdentity, removal, 51},
 		{"something, where all leases are short", known, elsewhere(short, short), FreezeIdentity, 6 * time.Second, 51},
-		{"something, where nothing is known of leases", known, elsewhere(0, longest), FreezeIdentity, Removal(MaxLease), 51},
+		{"something, where nothing is known of leases", known, elsewhere(0, longest), FreezeIdentity, wire.Removal(MaxLease), 51},
 		{
 			"something, while it is frozen for longer", known, func(r *Record, req *Request, at *At) {
 				frozen(time.Hour)(r, req, at)

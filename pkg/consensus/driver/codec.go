@@ -146,8 +146,8 @@ func (r *Record) unstamped() uint64 {
 }
 
 func (c *coder) row(clock int64, w *Row) {
-	text(c, "the ID", maxNameBytes, &w.ID)
-	text(c, "the incarnation", maxNameBytes, &w.Incarnation)
+	text(c, "the ID", wire.MaxNameBytes, &w.ID)
+	text(c, "the incarnation", wire.MaxNameBytes, &w.Incarnation)
 	c.byte((*byte)(&w.State))
 	num(c, "the sequence number", &w.Seq)
 	c.uint64(&w.Nonce)
@@ -219,8 +219,8 @@ func (k RowKey) below(o RowKey) bool {
 
 func (w *Row) check() error {
 	for _, f := range []struct{ name, v string }{{"the ID", w.ID}, {"the incarnation", w.Incarnation}} {
-		if f.v == "" || len(f.v) > maxNameBytes || strings.ContainsRune(f.v, 0) {
-			return outside(f.name, fmt.Sprintf("%.40q", f.v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL"))
+		if f.v == "" || len(f.v) > wire.MaxNameBytes || strings.ContainsRune(f.v, 0) {
+			return outside(f.name, fmt.Sprintf("%.40q", f.v), fmt.Sprint("1 to ", wire.MaxNameBytes, " bytes without NUL"))
 		}
 	}
 	if err := cmp.Or(within("the state", uint8(w.State), 0, uint8(RowLeft)), checkMicros("last-seen", w.LastSeen)); err != nil {

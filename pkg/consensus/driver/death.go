@@ -57,7 +57,7 @@ func (r *Request) validateDead() error {
 
 // Validate returns a *RequestError for a death that no request names, or nil.
 func (d *Death) Validate() error {
-	if !IsName(d.Incarnation) {
+	if !wire.IsName(d.Incarnation) {
 		return badName("Dead", d.Incarnation)
 	}
 	if err := validateTickets(d.Unanswered, d.Last.Seq, maxRevision); err != nil {

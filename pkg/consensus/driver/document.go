@@ -207,7 +207,7 @@ func (d *DocumentReport) ValidateSave(pool string) error {
 // ValidatePool returns a *RequestError for a name that no pool can have, or nil.
 // Every Store calls it first in Load.
 func ValidatePool(pool string) error {
-	if !IsName(pool) {
+	if !wire.IsName(pool) {
 		return badName("Pool", pool)
 	}
 	return nil

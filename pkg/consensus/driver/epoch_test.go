@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 func TestAPoolBeginsAnewWhenAllRowsAreRemoved(t *testing.T) {
@@ -21,13 +23,13 @@ func TestAPoolBeginsAnewWhenAllRowsAreRemoved(t *testing.T) {
 	sync(b, time.Second)
 	began := sync(b, time.Second).Epoch
 	// A processor has died long ago. As long as its row is there, the pool goes on.
-	tr.record.Rows[1].LastSeen -= micros(Removal(longest) - 3*time.Second)
+	tr.record.Rows[1].LastSeen -= micros(wire.Removal(longest) - 3*time.Second)
 	for range 9 {
 		require.Equal(t, began, sync(d, 2*time.Second).Epoch)
 	}
 	require.Len(t, tr.record.Rows, 1)
 	// Only a row that is removed in the very step leaves nobody.
-	tr.record.Rows[0].LastSeen -= micros(Removal(longest))
+	tr.record.Rows[0].LastSeen -= micros(wire.Removal(longest))
 	ans := sync(tr.actor("e"), time.Second)
 	require.Equal(t, ans.Time, ans.Epoch)
 	require.Equal(t, time.Second, ans.Silence)

@@ -237,7 +237,7 @@ func (d *dice) documents() (reports []DocumentReport) {
 func (d *dice) at() At {
 	return At{
 		Now: max(fuzzNow+(int64(d.byte())-64)*100_000, 0), Identity: []string{"a", "b", ""}[d.byte()%3],
-		Remembers: []time.Duration{0, Removal(MaxLease), 0, Removal(MaxLease) + wire.MaxOutlasts}[d.byte()%4],
+		Remembers: []time.Duration{0, wire.Removal(MaxLease), 0, wire.Removal(MaxLease) + wire.MaxOutlasts}[d.byte()%4],
 		Deferred:  d.byte()%2 == 1, Longest: []time.Duration{0, MaxLease, MinLease}[d.byte()%3],
 	}
 }
@@ -320,7 +320,7 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 func requireDraws(t *testing.T, after *Record, req *Request, ans *Answer) {
 	t.Helper()
 	require.Len(t, ans.Draws, len(req.Draws))
-	lead := Interval(after.Lease, len(after.Rows)).Microseconds()
+	lead := wire.Interval(after.Lease, len(after.Rows)).Microseconds()
 	for i, d := range req.Draws {
 		got := ans.Draws[i]
 		require.Equal(t, d.Key, got.Key)

@@ -191,9 +191,9 @@ func (st *step) notePermits(req *Request) {
 		is.Issuing = true
 	case st.clock < is.SharesUntil || st.clock >= is.SpacingUntil:
 		is.Issuing = false
-	case is.Spacing > Interval(r.Lease, live)/time.Duration(live):
+	case is.Spacing > wire.Interval(r.Lease, live)/time.Duration(live):
 		is.Issuing = true
-	case is.Spacing <= (Interval(r.Lease, rows)-1)/time.Duration(2*rows):
+	case is.Spacing <= (wire.Interval(r.Lease, rows)-1)/time.Duration(2*rows):
 		is.Issuing = false
 	}
 	if is.Issuing || is.Last > 0 {
@@ -241,5 +241,5 @@ func (st *step) winding() bool {
 	if is.Last == 0 {
 		return false
 	}
-	return nanos(st.clock) < max(is.Last, nanos(is.Hold))+int64(Validity(is.Step))
+	return nanos(st.clock) < max(is.Last, nanos(is.Hold))+int64(wire.Validity(is.Step))
 }

@@ -70,12 +70,6 @@ func (q *Reserve) Validate() error {
 	return nil
 }
 
-// Validity is how long after its slot a permit is good, for a spacing in force: a
-// tenth of it, at least 250 ms and at most 2.5 s. A permit that was not used by then is void.
-func Validity(spacing time.Duration) time.Duration {
-	return min(max(spacing/10, 250*time.Millisecond), 2500*time.Millisecond)
-}
-
 // Reserve is one reservation on the store's side: it changes the record and returns the answer. The request must be valid. changed reports
 // whether the record changed and must be written back.
 //
@@ -92,7 +86,7 @@ func Validity(spacing time.Duration) time.Duration {
 // the Revision to ask ReadReservation for.
 func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	if r.Revision == 0 {
-		return Reserved{Retry: Interval(req.Lease, 1)}, false
+		return Reserved{Retry: wire.Interval(req.Lease, 1)}, false
 	}
 	before := *r
 	st := r.begin(req.Lease, at)
@@ -156,7 +150,7 @@ func (r *Record) reserved(slots Reservation, b booking) Reserved {
 // retry returns how long it takes until a slot is free, as far as the record shows.
 func (r *Record) retry(b booking) time.Duration {
 	is := &r.Permits
-	interval := Interval(r.Lease, len(r.Rows))
+	interval := wire.Interval(r.Lease, len(r.Rows))
 	now := nanos(r.Clock)
 	if !is.Issuing || b.step == 0 {
 		return max(interval, time.Duration(nanos(max(r.FrozenUntil, is.Hold))-now))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // An issue is a pool that issues permits, under faults of the store and of the network,
@@ -194,9 +196,9 @@ func (is *issue) fault() {
 	case 0:
 		is.storeTime += micros(time.Duration(is.rng.Int64N(int64(6*time.Hour))) - 3*time.Hour)
 	case 1:
-		is.storeTime -= is.rng.Int64N(micros(Clamp(longest)))
+		is.storeTime -= is.rng.Int64N(micros(wire.Clamp(longest)))
 	case 2:
-		is.storeTime += is.rng.Int64N(micros(Clamp(longest)))
+		is.storeTime += is.rng.Int64N(micros(wire.Clamp(longest)))
 	case 3:
 		is.forgets(is.wipe, true)
 	case 4:

@@ -85,10 +85,10 @@ func TestReserve(t *testing.T) {
 
 // The Throttle that grants permits goes by the same figures.
 func TestValidity(t *testing.T) {
-	require.Equal(t, 250*time.Millisecond, Validity(time.Microsecond))
-	require.Equal(t, 250*time.Millisecond, Validity(2500*time.Millisecond))
-	require.Equal(t, time.Second, Validity(10*time.Second))
-	require.Equal(t, 2500*time.Millisecond, Validity(time.Minute))
+	require.Equal(t, 250*time.Millisecond, wire.Validity(time.Microsecond))
+	require.Equal(t, 250*time.Millisecond, wire.Validity(2500*time.Millisecond))
+	require.Equal(t, time.Second, wire.Validity(10*time.Second))
+	require.Equal(t, 2500*time.Millisecond, wire.Validity(time.Minute))
 }
 
 // A third of a second is no whole number of microseconds: slots do not drift.
@@ -151,11 +151,11 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 	res := r.ReadReservation(&req, r.Revision, at)
 	require.Zero(t, res.Count)
 	require.Equal(t, FreezeIdentity, res.FrozenBy)
-	require.Equal(t, Removal(longest), res.Frozen)
+	require.Equal(t, wire.Removal(longest), res.Frozen)
 	sync := follow(Report{})
 	sync.ID, sync.Seq, sync.LastSeq, sync.Spacing = "b", 1, 0, 100*time.Millisecond
 	r.Sync(&sync, at)
-	require.Equal(t, at.Now+micros(Removal(longest)), r.FrozenUntil)
+	require.Equal(t, at.Now+micros(wire.Removal(longest)), r.FrozenUntil)
 	require.Equal(t, r.FrozenUntil+micros(100*time.Millisecond), r.Permits.Hold)
 }
 

@@ -67,13 +67,6 @@ const (
 	MaxLease     = 10 * time.Second
 )
 
-// Removal is the time after which a silent row and its claim are removed: one and a half leases. It covers the clamp of a jumping store
-// clock (a quarter of a lease) and clocks that run 8.33 % fast on one side and slow on the other.
-func Removal(lease time.Duration) time.Duration { return lease + lease/2 }
-
-// Clamp is the longest gap between two syncs of a pool that counts as time.
-func Clamp(lease time.Duration) time.Duration { return lease / 4 }
-
 // A Request is one sync as the processor sends it.
 type Request struct {
 	// Pool is the name of the pool: the key in the store.

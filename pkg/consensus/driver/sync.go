@@ -3,6 +3,8 @@ package driver
 import (
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // Sync is one sync on the store's side: it changes the record as the request reports and returns the answer. The request must be valid. The
@@ -275,7 +277,7 @@ func (r *Record) Grant(clock int64) (g Grant) {
 		}
 		g.Roster = append(g.Roster, RosterRow{
 			ID: row.ID, Claim: row.Claim, Demand: row.Demand, PoolSize: row.PoolSize, Note: row.Note, Busy: row.Busy,
-			Silent: silent, Left: max(0, Removal(r.Lease)-silent),
+			Silent: silent, Left: max(0, wire.Removal(r.Lease)-silent),
 		})
 	}
 	g.Agreed = agreed && g.PoolSize == g.Live

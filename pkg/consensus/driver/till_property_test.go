@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 // A lot is what a processor has drawn and not used yet.
@@ -80,10 +81,10 @@ func playDrawers(seed uint64) (c *counterTrial, within bool) {
 			}
 		}
 	}
-	interval := Interval(DefaultLease, len(c.all)).Seconds()
+	interval := wire.Interval(DefaultLease, len(c.all)).Seconds()
 	allowed := 3*interval + 0.05 // what is drawn ahead, for as long as it is good, to the grain of this test
 	if c.at.Deferred {
-		allowed += Clamp(DefaultLease).Seconds() // its clock is a step old
+		allowed += wire.Clamp(DefaultLease).Seconds() // its clock is a step old
 	}
 	return c, c.worst <= allowed*trialTotal+trialBurst+trialLargest
 }
@@ -160,7 +161,7 @@ func (c *counterTrial) sync(d *drawer, now int64) {
 		d.lots = slices.DeleteFunc(d.lots, func(l lot) bool { return l.from > now })
 	}
 	for _, got := range ans.Draws {
-		valid := 2 * Interval(ans.Lease, ans.Live).Microseconds()
+		valid := 2 * wire.Interval(ans.Lease, ans.Live).Microseconds()
 		from := d.sent + got.From.Microseconds()
 		d.lots = append(d.lots, lot{tokens: got.Tokens, from: from, until: from + valid, reserved: got.From > 0})
 		d.fresh = d.sent + valid

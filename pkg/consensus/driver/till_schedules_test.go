@@ -225,7 +225,7 @@ func TestHoldOfTills(t *testing.T) {
 			s.rec.Clock += c.want.Microseconds() - 1
 			requireHeld(t, time.Microsecond, s.draw("0", asks(1)))
 			s.at.Now++
-			lead := Interval(DefaultLease, len(s.rec.Rows)).Milliseconds()
+			lead := wire.Interval(DefaultLease, len(s.rec.Rows)).Milliseconds()
 			require.Equal(t, lead, s.draw("0", asks(100_000)).Tokens, "as if it were new")
 		})
 	}
@@ -282,7 +282,7 @@ func TestCostsAreRoundedUp(t *testing.T) {
 				d.Ask = int64(1 + i*i*i)
 				given += s.draw("a", d).Tokens
 			}
-			window := time.Duration(s.rec.Clock-1_795_000_000_000_000)*time.Microsecond + Interval(DefaultLease, 1)
+			window := time.Duration(s.rec.Clock-1_795_000_000_000_000)*time.Microsecond + wire.Interval(DefaultLease, 1)
 			require.LessOrEqual(t, float64(given), float64(total)*float64(window)/float64(per), "%d per %s", total, per)
 		}
 	}

@@ -32,7 +32,7 @@ type teller struct {
 // only let more of them pile up.
 func (st *step) teller(req *Request, newest, forgot bool) *teller {
 	r := st.rec
-	t := &teller{step: st, req: req, lead: micros(Interval(r.Lease, len(r.Rows)))}
+	t := &teller{step: st, req: req, lead: micros(wire.Interval(r.Lease, len(r.Rows)))}
 	if r.FrozenUntil > 0 {
 		t.hold = r.FrozenUntil - st.freezeTime() + st.holdTime()
 	}
@@ -50,7 +50,7 @@ func (st *step) holdTime() int64 {
 	if by := st.rec.FrozenBy; by == FreezeNewRecord || by == FreezeRollback {
 		n = manyRows
 	}
-	return 2 * micros(Interval(st.longest, n)) * 119 / 100
+	return 2 * micros(wire.Interval(st.longest, n)) * 119 / 100
 }
 
 // manyRows is so many processors that the interval is as long as it can be.

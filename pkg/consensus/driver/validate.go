@@ -3,15 +3,13 @@ package driver
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
 const (
-	maxNameBytes = 256
-	maxPoolSize  = 1_000_000
+	maxPoolSize = 1_000_000
 	// Far above what any pool reaches, and far enough from where numbers wrap.
 	maxRevision = 1<<63 - 1
 )
@@ -101,18 +99,13 @@ func (t *Report) validateReport() error {
 // ValidateNames returns a *RequestError for the first name that no store accepts, or nil.
 func ValidateNames(pool, id, incarnation string) error {
 	for _, f := range []struct{ name, v string }{{"Pool", pool}, {"ID", id}, {"Incarnation", incarnation}} {
-		if !IsName(f.v) {
+		if !wire.IsName(f.v) {
 			return badName(f.name, f.v)
 		}
 	}
 	return nil
 }
 
-// IsName reports whether v can name a pool, a processor or an incarnation: 1 to 256 bytes without NUL.
-func IsName(v string) bool {
-	return v != "" && len(v) <= maxNameBytes && !strings.ContainsRune(v, 0)
-}
-
 func badName(field, v string) *RequestError {
-	return &RequestError{field, fmt.Sprintf("%.40q", v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL")}
+	return &RequestError{field, fmt.Sprintf("%.40q", v), fmt.Sprint("1 to ", wire.MaxNameBytes, " bytes without NUL")}
 }

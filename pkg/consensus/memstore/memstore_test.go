@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
@@ -51,7 +52,7 @@ func TestTimeIsThatOfTheClock(t *testing.T) {
 		waiting.LastSeq, waiting.LastNonce, waiting.LastTime = ans.Seq, ans.Nonce, ans.Time
 		waiting.Seq++
 	}
-	require.Equal(t, driver.Removal(driver.DefaultLease)+time.Second, now.Sub(start))
+	require.Equal(t, wire.Removal(driver.DefaultLease)+time.Second, now.Sub(start))
 }
 
 func TestStoresKnowNothingOfEachOther(t *testing.T) {

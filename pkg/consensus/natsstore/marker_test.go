@@ -58,7 +58,7 @@ func TestNewPools(t *testing.T) {
 	began := time.Now()
 	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()), "a bucket of which nothing is known")
 	awaitTrust(t, s, next)
-	require.GreaterOrEqual(t, time.Since(began), driver.Removal(quick))
+	require.GreaterOrEqual(t, time.Since(began), wire.Removal(quick))
 
 	js, err := jetstream.New(connect(t, on.urls))
 	require.NoError(t, err)
@@ -82,12 +82,12 @@ func TestNewPools(t *testing.T) {
 		}, driver.FreezeNewRecord},
 		{"the marker of another life", func(t *testing.T) {
 			putMarker(t, on, "1 1 2026-11-21T10:08:27Z first")
-			time.Sleep(2 * driver.Removal(quick)) // by the server's clock: it is old enough
+			time.Sleep(2 * wire.Removal(quick)) // by the server's clock: it is old enough
 		}, driver.FreezeNewRecord},
 		{"a marker from the future", func(t *testing.T) {
 			m := readMarker(t, on)
 			putMarker(t, on, fmt.Sprintf("1 %d %s", time.Now().Add(time.Hour).UnixMicro(), m[2]))
-			time.Sleep(2 * driver.Removal(quick))
+			time.Sleep(2 * wire.Removal(quick))
 		}, driver.FreezeNewRecord},
 		{"a marker that says more than its stamp", func(t *testing.T) {
 			putMarker(t, on, "1 1 "+readMarker(t, on)[2])
@@ -158,7 +158,7 @@ func TestPoolsInUseKeepTheMarker(t *testing.T) {
 			happen(t, on)
 			s := open(t, on, WithLongestLease(quick))
 			used = follow(used, mustSync(t, s, used))
-			until := time.Now().Add(2 * driver.Removal(quick))
+			until := time.Now().Add(2 * wire.Removal(quick))
 			syncUntil(t, s, used, func(driver.Answer) bool { return time.Now().After(until) })
 			require.Equal(t, driver.FreezeNone, fresh(t, s, next()))
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -18,7 +19,7 @@ func testPool(t *testing.T, on target) {
 	first := mustSync(t, a, request("ns/pipe.v2", "a", 1))
 	require.Zero(t, first.Share)
 	require.Equal(t, driver.FreezeNewRecord, first.FrozenBy)
-	require.Equal(t, driver.Removal(quick), first.Frozen)
+	require.Equal(t, wire.Removal(quick), first.Frozen)
 
 	js, err := jetstream.New(connect(t, on.urls))
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestLongestLease(t *testing.T) {
 	ans := mustSync(t, open(t, on, WithLongestLease(time.Second)), req)
 	req = follow(req, ans)
 	req.Lease, req.Revision = 100*time.Millisecond, ans.Revision+1
-	require.Equal(t, driver.Removal(quick), mustSync(t, s, req).Frozen)
+	require.Equal(t, wire.Removal(quick), mustSync(t, s, req).Frozen)
 }
 
 // A write that is not acknowledged may be recorded later, or not; whichever it

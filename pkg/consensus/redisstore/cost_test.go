@@ -78,7 +78,7 @@ func TestLostTillsFreeze(t *testing.T) {
 	pool, _ := s.keys("p")
 	require.NoError(t, c.Del(t.Context(), tillsKey(pool)).Err())
 	ans := sync()
-	require.Equal(t, driver.Removal(longest), ans.Frozen)
+	require.Equal(t, wire.Removal(longest), ans.Frozen)
 	require.Equal(t, driver.LackFrozen, ans.Draws[0].Lack)
 
 	// Others' data under the key is refused and stays.

@@ -27,7 +27,7 @@ func TestNewPools(t *testing.T) {
 	began := time.Now()
 	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()), "a server of which nothing is known")
 	waitTrusted(t, s, next)
-	require.GreaterOrEqual(t, time.Since(began), driver.Removal(longest))
+	require.GreaterOrEqual(t, time.Since(began), wire.Removal(longest))
 
 	set := func(t *testing.T, name, value string) {
 		require.NoError(t, c.ConfigSet(t.Context(), name, value).Err())

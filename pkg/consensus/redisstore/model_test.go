@@ -167,7 +167,7 @@ func remembers(longest time.Duration) time.Duration {
 	if longest == 0 {
 		longest = driver.MaxLease
 	}
-	return driver.Removal(longest)
+	return wire.Removal(longest)
 }
 
 func pick[T any](m *model, of ...T) T { return of[m.rnd.IntN(len(of))] }
@@ -220,10 +220,10 @@ func (m *model) setEnvironment() {
 
 // toTheBrink sets the time to when a row is just about to be removed.
 func (m *model) toTheBrink() {
-	removal := driver.Removal(m.record.Lease).Microseconds()
+	removal := wire.Removal(m.record.Lease).Microseconds()
 	for _, row := range m.record.Rows {
 		left := row.LastSeen + removal - m.record.Clock
-		if 0 <= left && left <= driver.Clamp(m.record.Lease).Microseconds() {
+		if 0 <= left && left <= wire.Clamp(m.record.Lease).Microseconds() {
 			m.at.Now = m.record.Wall + left + pick[int64](m, 0, 1)
 			m.brink = row.RowKey
 			return
@@ -332,7 +332,7 @@ func (m *model) request() driver.Request {
 	case 5:
 		req.LastTime -= 30_000_000
 	case 7, 8, 9:
-		req.LastTime = m.record.Clock - driver.Removal(m.record.Lease).Microseconds()
+		req.LastTime = m.record.Clock - wire.Removal(m.record.Lease).Microseconds()
 	case 6:
 		req.LastSeq, req.Seq = req.LastSeq+2, req.LastSeq+4
 	}

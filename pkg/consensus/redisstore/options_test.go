@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -59,7 +60,7 @@ func TestWithLongestLease(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c, WithLongestLease(longest))
 	req := request("p", "a", 1, 1)
-	require.InDelta(t, driver.Removal(longest), granted(t, s, req).Frozen, 0)
+	require.InDelta(t, wire.Removal(longest), granted(t, s, req).Frozen, 0)
 
 	req = request("p", "b", 1, 1)
 	req.Lease = longest + time.Millisecond

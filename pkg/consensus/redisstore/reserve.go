@@ -48,7 +48,7 @@ func parseReserve(reply any, req *driver.Reserve) (res driver.Reserved, err erro
 		return res, wrongAnswer("not a list")
 	}
 	if len(parts) == 0 {
-		return driver.Reserved{Retry: driver.Interval(req.Lease, 1)}, nil
+		return driver.Reserved{Retry: wire.Interval(req.Lease, 1)}, nil
 	}
 	r := partReader{parts: parts, faulty: noPart}
 	res.Count = int(r.number(0, int64(req.Count)))

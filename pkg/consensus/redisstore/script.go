@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -69,9 +70,9 @@ func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life
 	remembered := ticketsArg(req.Unanswered, driver.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
 	args := make([]any, 0, 26+2*len(req.Dead)+4*len(req.Documents)+len(req.Draws))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
-		req.Revision, req.Lease.Milliseconds(), driver.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
+		req.Revision, req.Lease.Milliseconds(), wire.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
 		int64(req.Spacing), req.SpacingBy, flagArg(req.Strict), micros(req.Reach),
-		(driver.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents), len(req.Dead), expires)
+		(wire.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents), len(req.Dead), expires)
 	for _, d := range req.Dead {
 		args = append(args, d.Incarnation, ticketsArg(d.Unanswered, d.Last))
 	}
@@ -105,7 +106,7 @@ func flagArg(set bool) int {
 func reserveArgs(req *driver.Reserve, longest time.Duration, life string, expires int64) []any {
 	args := []any{
 		req.Count, int64(req.Spacing), req.Ahead, req.Revision / halfRevision, req.Revision % halfRevision,
-		driver.Removal(longest).Microseconds(), life, expires,
+		wire.Removal(longest).Microseconds(), life, expires,
 	}
 	if req.Return != 0 {
 		args = append(args, req.Return/halfRevision, req.Return%halfRevision, req.Unused)

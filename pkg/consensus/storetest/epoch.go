@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -26,14 +27,14 @@ func begins(p *pool) {
 	leaves := time.Now()
 	b.leave()
 	left := time.Now()
-	pause(driver.Clamp(p.lease) * 2)
+	pause(wire.Clamp(p.lease) * 2)
 	c := p.proc("c")
 	slept := time.Since(left)
 	second := c.beginning()
 	require.Greater(p, second.Epoch, first.Epoch)
-	require.GreaterOrEqual(p, second.Epoch, second.Time-driver.Clamp(p.lease).Microseconds())
+	require.GreaterOrEqual(p, second.Epoch, second.Time-wire.Clamp(p.lease).Microseconds())
 	require.GreaterOrEqual(p, second.Silence, nearly(slept), "beyond the clamp")
-	require.LessOrEqual(p, second.Silence, time.Since(leaves)*21/20+driver.Clamp(p.lease))
+	require.LessOrEqual(p, second.Silence, time.Since(leaves)*21/20+wire.Clamp(p.lease))
 	for range 2 {
 		ans := c.sync(one(0, 0))
 		require.Equal(p, second.Epoch, ans.Epoch)

@@ -69,7 +69,7 @@ func (p *pool) thaws(since time.Time, b *proc) {
 		}
 		return ans.Frozen == 0
 	})
-	require.GreaterOrEqual(p, time.Since(since), nearly(driver.Removal(p.Longest)), "the freeze was too short")
+	require.GreaterOrEqual(p, time.Since(since), nearly(wire.Removal(p.Longest)), "the freeze was too short")
 }
 
 func restarted(p *pool) {

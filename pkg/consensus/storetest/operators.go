@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -123,7 +124,7 @@ func loads(p *pool) {
 		require.NoError(p, err)
 		require.Empty(p, docs)
 		require.Equal(p, []driver.RosterRow{
-			{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10", Left: driver.Removal(p.lease)},
+			{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10", Left: wire.Removal(p.lease)},
 		}, roster, "it made the last step")
 	}
 	require.Equal(p, before.Revision+1, b.exchange(change("b", 0, 7, "two"), change("a", 0, 9, "one")).Revision, "loading changes nothing")
@@ -135,7 +136,7 @@ func loads(p *pool) {
 	require.Len(p, roster, 2)
 	require.Zero(p, roster[1].Silent)
 	// In short steps: on a busy machine one may be longer than what counts as time.
-	silence := driver.Clamp(p.lease) / 2
+	silence := wire.Clamp(p.lease) / 2
 	for range 100 {
 		pause(silence / 4)
 		answered := b.exchange().Roster
@@ -144,7 +145,7 @@ func loads(p *pool) {
 		require.Len(p, roster, 2)
 		require.Equal(p, answered, roster, "processors are shown the same silence")
 		require.Zero(p, roster[1].Silent, "it made the last step")
-		require.Equal(p, driver.Removal(p.lease), roster[0].Silent+roster[0].Left)
+		require.Equal(p, wire.Removal(p.lease), roster[0].Silent+roster[0].Left)
 		if roster[0].Silent >= silence {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -226,7 +227,7 @@ func (p *pool) held(a *proc, last slot, spacing time.Duration, cause driver.Free
 	first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
 	require.GreaterOrEqual(p, first.at, end+int64(spacing), "too early on the store's clock")
 	require.GreaterOrEqual(p, first.at-last.at, int64(spacing))
-	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.Longest)))
+	require.GreaterOrEqual(p, time.Since(sent), nearly(wire.Removal(p.Longest)))
 }
 
 func slotsGivenBack(p *pool) {
@@ -329,12 +330,12 @@ func winds(p *pool) {
 		ans = a.sync(one(0, whole))
 		return ans.Share > 0
 	})
-	require.GreaterOrEqual(p, ans.Time*1000, last+int64(driver.Validity(spacing)))
+	require.GreaterOrEqual(p, ans.Time*1000, last+int64(wire.Validity(spacing)))
 }
 
 func tooLow(p *pool) {
 	a, b := p.open()
-	interval := driver.Interval(p.lease, 1)
+	interval := wire.Interval(p.lease, 1)
 	a.spacing = interval * 2 / 3
 	b.spacing = a.spacing
 	require.False(p, a.sync(one(0, half)).Issuing, "more than one token an interval")
@@ -346,7 +347,7 @@ func tooLow(p *pool) {
 	p.eventually("b is removed", func() bool {
 		ans := a.sync(one(0, 0))
 		require.True(p, ans.Issuing)
-		return ans.Time-res.Time > 2*driver.Removal(p.lease).Microseconds()
+		return ans.Time-res.Time > 2*wire.Removal(p.lease).Microseconds()
 	})
 	a.spacing = interval/2 - time.Millisecond
 	p.eventually("permits are issued no more", func() bool { return !a.sync(one(0, 0)).Issuing })

@@ -221,7 +221,7 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	for attempt, limit := 0, time.Now().Add(patience); time.Now().Before(limit); attempt++ {
 		q := q
 		q.name = fmt.Sprint(p.name, " ", attempt)
-		if began, check := do(&q); time.Since(began) < driver.Removal(q.lease) {
+		if began, check := do(&q); time.Since(began) < wire.Removal(q.lease) {
 			check()
 			return
 		}
@@ -233,8 +233,8 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 // eventually calls sync until it returns true, three times as often as the pool's clock needs to run: sync must reach the store.
 func (p *pool) eventually(what string, sync func() bool) {
 	p.Helper()
-	limit := time.Now().Add(patience + 2*driver.Removal(p.Longest))
-	tick := time.NewTicker(driver.Clamp(p.lease) / 3)
+	limit := time.Now().Add(patience + 2*wire.Removal(p.Longest))
+	tick := time.NewTicker(wire.Clamp(p.lease) / 3)
 	defer tick.Stop()
 	for !sync() {
 		require.True(p, time.Now().Before(limit), "%s: did not happen", what)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -47,7 +48,7 @@ func newPoolFreezes(p *pool) {
 	p.eventually("the freeze ends", func() bool {
 		return a.share(0, half) == half
 	})
-	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.Longest)), "the freeze was too short")
+	require.GreaterOrEqual(p, time.Since(sent), nearly(wire.Removal(p.Longest)), "the freeze was too short")
 	ans := b.sync(one(0, whole))
 	require.Equal(p, half, ans.Share)
 	require.Zero(p, ans.Frozen)
@@ -58,7 +59,7 @@ func newPoolFreezes(p *pool) {
 func (p *pool) requireFrozen(ans driver.Answer, cause driver.FreezeCause) {
 	p.Helper()
 	require.Positive(p, ans.Frozen, "the pool is not frozen")
-	require.LessOrEqual(p, ans.Frozen, driver.Removal(p.Longest))
+	require.LessOrEqual(p, ans.Frozen, wire.Removal(p.Longest))
 	require.Equal(p, cause, ans.FrozenBy)
 }
 

@@ -183,7 +183,7 @@ func replaces(p *pool) {
 		a.refused(driver.Replaced, half, half) // asking does not keep the row
 		return c.share(0, whole) == whole
 	})
-	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.lease)), "too early")
+	require.GreaterOrEqual(p, time.Since(sent), nearly(wire.Removal(p.lease)), "too early")
 }
 
 func leaves(p *pool) {
@@ -213,7 +213,7 @@ var silenceCases = []testCase{
 			require.Equal(p, whole, a.share(whole, whole))
 			ans := b.sync(one(0, whole))
 			require.Zero(p, ans.Share)
-			return ans.Time-start > 2*driver.Removal(p.lease).Microseconds()
+			return ans.Time-start > 2*wire.Removal(p.lease).Microseconds()
 		})
 	}},
 	{name: "the clock follows the store's, and a leap counts as no time", run: clock},
@@ -233,22 +233,22 @@ func silent(p *pool) {
 		}
 		require.Equal(p, whole, ans.Share)
 		require.Equal(p, 1, ans.Live)
-		require.Greater(p, ans.Time-last.Time, driver.Removal(p.lease).Microseconds(), "on the pool's clock")
+		require.Greater(p, ans.Time-last.Time, wire.Removal(p.lease).Microseconds(), "on the pool's clock")
 		return true
 	})
-	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.lease)), "in real time")
+	require.GreaterOrEqual(p, time.Since(sent), nearly(wire.Removal(p.lease)), "in real time")
 	slack := int64(0)
 	if p.Deferred {
-		slack = driver.Clamp(p.lease).Microseconds() // stamped by the step after it
+		slack = wire.Clamp(p.lease).Microseconds() // stamped by the step after it
 	}
-	require.LessOrEqual(p, now-last.Time, driver.Removal(p.lease).Microseconds()+slack, "it stayed too long")
+	require.LessOrEqual(p, now-last.Time, wire.Removal(p.lease).Microseconds()+slack, "it stayed too long")
 	a.refused(driver.Removed, whole, whole)
 	require.Zero(p, a.reborn().share(0, whole))
 }
 
 func clock(p *pool) {
 	a, _ := p.open()
-	clamp := driver.Clamp(p.lease).Microseconds()
+	clamp := wire.Clamp(p.lease).Microseconds()
 	a.sync(one(0, 0))
 	// Time passes, in small steps: as much as here, less what steps left out.
 	sent := time.Now()
@@ -259,13 +259,13 @@ func clock(p *pool) {
 		require.GreaterOrEqual(p, now, last, "the clock never runs backwards")
 		require.LessOrEqual(p, now-last, clamp, "it never leaps further than the clamp")
 		last = now
-		return last-start > driver.Removal(p.lease).Microseconds()
+		return last-start > wire.Removal(p.lease).Microseconds()
 	})
 	require.LessOrEqual(p, time.Duration(last-start)*time.Microsecond, time.Since(sent)*21/20+time.Duration(clamp)*time.Microsecond)
 
 	// A gap beyond the clamp counts as no time at all.
 	leap := func() int64 {
-		pause(driver.Clamp(p.lease) + driver.Clamp(p.lease)/2)
+		pause(wire.Clamp(p.lease) + wire.Clamp(p.lease)/2)
 		now := a.sync(one(0, 0)).Time
 		delta := now - last
 		last = now

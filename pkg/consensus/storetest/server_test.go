@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -193,7 +194,7 @@ func TestDeferredServer(t *testing.T) {
 type slowServer struct{ *server }
 
 func (s slowServer) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	switch clamp := driver.Clamp(max(req.Lease, time.Millisecond)); rand.IntN(20) {
+	switch clamp := wire.Clamp(max(req.Lease, time.Millisecond)); rand.IntN(20) {
 	case 0:
 	case 1:
 		time.Sleep(clamp + clamp/4)

@@ -58,7 +58,7 @@ func (a *proc) drawn(req driver.Request) (ans driver.Answer) {
 }
 
 // lead is how far ahead tokens are given out while there are few rows.
-func (p *pool) lead() time.Duration { return driver.Interval(p.lease, 1) }
+func (p *pool) lead() time.Duration { return wire.Interval(p.lease, 1) }
 
 // A till is a case's view of one: until when, on the logical clock, tokens are given out.
 type till struct {
@@ -267,7 +267,7 @@ func (p *pool) hold(ans driver.Answer) int64 {
 	p.Helper()
 	require.Positive(p, ans.Frozen)
 	held := 2 * (p.Longest / 4).Microseconds() * 119 / 100
-	return ans.Time + ans.Frozen.Microseconds() - driver.Removal(p.Longest).Microseconds() + held
+	return ans.Time + ans.Frozen.Microseconds() - wire.Removal(p.Longest).Microseconds() + held
 }
 
 func tillsHeld(p *pool) {
