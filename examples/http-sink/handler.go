@@ -29,7 +29,7 @@ type handler struct {
 	meters     *meters
 	slots      chan struct{} // one for each request under way; see seat
 	abandoner  admission.Abandoner
-	turns      *admission.Gate // in which denied messages come again
+	turns      *admission.Admitter // in which denied messages come again
 	log        *slog.Logger
 }
 

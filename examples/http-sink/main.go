@@ -67,7 +67,7 @@ func newSink(ctx context.Context, s *settings, log *slog.Logger) (*sink, error) 
 	if err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	k.handler.turns = &admission.Gate{Limiter: k.limits, MaxWait: s.LimitWait, Log: log}
+	k.handler.turns = &admission.Admitter{Limiter: k.limits, MaxWait: s.LimitWait, Log: log}
 	return k, nil
 }
 

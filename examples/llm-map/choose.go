@@ -30,12 +30,12 @@ type pick struct {
 	*deployment
 
 	permit throttle.Permit
-	trial  bool // it tries whether a gate can be opened
+	trial  bool // it tries whether a breaker can be closed
 }
 
 func (p pick) release() {
 	p.permit.Cancel()
-	p.gate.leave(p.trial)
+	p.breaker.leave(p.trial)
 }
 
 // errPassedBy: a deployment cannot take the message now.
@@ -76,7 +76,7 @@ func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (
 			}
 			if h.settings.OnStop == resultOnStop {
 				s.lost[d] = o
-			} // else the gate holds it back
+			} // else the breaker holds it back
 		case failed:
 			failures++
 			if failures >= h.settings.MaxAttempts {
@@ -200,7 +200,7 @@ func (d *deployment) offer(ctx context.Context, s *search, within time.Duration)
 	if _, lost := s.lost[d]; lost || time.Now().Before(s.later[d]) || d.pause.Paused("") > 0 {
 		return pick{}, errPassedBy
 	}
-	trial, open := d.gate.tryPass()
+	trial, open := d.breaker.tryPass()
 	if !open {
 		return pick{}, errPassedBy
 	}
@@ -209,7 +209,7 @@ func (d *deployment) offer(ctx context.Context, s *search, within time.Duration)
 	defer cancel()
 	var err error
 	if p.permit, err = d.draw(ctx, s); err != nil {
-		d.gate.leave(trial)
+		d.breaker.leave(trial)
 		return pick{}, err
 	}
 	if d.pause.Paused("") > 0 { // it began in the meantime
@@ -302,12 +302,12 @@ func (d *deployment) await(ctx context.Context, s *search) (pick, error) {
 		p := pick{deployment: d}
 		var err error
 		if d.settings.OnStop == holdOnStop {
-			if p.trial, err = d.gate.pass(ctx); err != nil {
+			if p.trial, err = d.breaker.pass(ctx); err != nil {
 				return pick{}, err
 			}
 		}
 		if p.permit, err = d.draw(ctx, s); err != nil {
-			d.gate.leave(p.trial)
+			d.breaker.leave(p.trial)
 			return pick{}, err
 		}
 		if d.pause.Paused("") <= 0 {

@@ -23,7 +23,7 @@ type deployment struct {
 	adaptive bool             // the limit follows the provider
 	// outputs learns the length of answers if they are unbounded.
 	outputs *throttle.Estimator
-	gate    gate
+	breaker breaker
 	// pause holds calls back that another deployment may take in the meantime; nil: the transport does.
 	pause *httpthrottle.Pause
 	log   *slog.Logger
@@ -134,16 +134,16 @@ func (d *deployment) note(resp *chat.Answer, o *outcome) {
 		if u := resp.Usage; u != nil && u.Completion > 0 {
 			d.outputs.Observe(u.Completion)
 		}
-		d.gate.report(false, 0)
+		d.breaker.report(false, 0)
 	case stop:
-		if d.gate.report(true, o.after) {
+		if d.breaker.report(true, o.after) {
 			d.log.Error("the provider refuses all calls until somebody mends it", "code", o.code, "cause", o.text, "onStop", string(d.settings.OnStop))
 		}
 	case wait, overload:
-		d.gate.report(false, 0)
+		d.breaker.report(false, 0)
 		d.log.Warn("the provider refused a call", "class", string(o.verdict), "code", o.code, "cause", o.text)
 	case invalid:
-		d.gate.report(false, 0) // only this message is at fault
+		d.breaker.report(false, 0) // only this message is at fault
 	case failed:
 		d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
 	case ended, denied:

@@ -26,7 +26,7 @@ type handler struct {
 	payload     *output           // nil: results are JSON
 	tag         admission.TagRule // nil: none
 	abandoner   admission.Abandoner
-	turns       *admission.Gate // in which denied messages come again
+	turns       *admission.Admitter // in which denied messages come again
 	log         *slog.Logger
 }
 
@@ -54,7 +54,7 @@ func newHandlerOf(s settings, targets []target, base http.RoundTripper, log *slo
 	tag, _ := admission.ParseTag(s.Tag)
 	h := &handler{
 		settings: s, prompt: p, payload: out, tag: tag, abandoner: admission.Abandoner{Log: log}, log: log,
-		turns: &admission.Gate{Limiter: targets[0].limiter, MaxWait: s.MaxWait, Log: log},
+		turns: &admission.Admitter{Limiter: targets[0].limiter, MaxWait: s.MaxWait, Log: log},
 	}
 	for _, t := range targets {
 		d, err := newDeployment(t.settings, t.limiter, base, log, len(targets) > 1)
@@ -138,7 +138,7 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, 
 			if h.settings.OnStop == resultOnStop {
 				return o.result(attempts), nil
 			}
-			delay = 0 // the gate holds it back
+			delay = 0 // the breaker holds it back
 		case failed:
 			failures++
 			if failures >= h.settings.MaxAttempts {
@@ -163,11 +163,11 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, 
 // call makes one call, when it may be made.
 func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Message) (resp chat.Answer, o outcome) {
 	if h.settings.OnStop == holdOnStop {
-		trial, err := d.gate.pass(ctx)
+		trial, err := d.breaker.pass(ctx)
 		if err != nil {
 			return resp, outcome{verdict: ended, err: err}
 		}
-		defer d.gate.leave(trial) // also when something panics
+		defer d.breaker.leave(trial) // also when something panics
 	}
 	if _, err := d.settings.APIKey.ReadHeader(); err != nil { // a call that cannot be sent draws nothing
 		return resp, d.noKey(err)

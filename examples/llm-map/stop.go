@@ -6,43 +6,43 @@ import (
 	"time"
 )
 
-// A gate holds calls back while no waiting helps: one call at a time, each after a while, tries whether calls succeed again. The zero gate
-// is open. It is safe for concurrent use.
-type gate struct {
+// A breaker holds calls back while no waiting helps: one call at a time, each after a while, tries whether calls succeed again. The zero
+// breaker is closed: calls pass. It is safe for concurrent use.
+type breaker struct {
 	mu      sync.Mutex
-	shut    bool
+	tripped    bool
 	until   time.Time // when the next one may try
 	trying  bool
 	changed chan struct{} // closed at the next change; nil without waiting callers
 }
 
 const (
-	// tryEvery is how long the gate is shut before the next call tries, unless the provider names a later end.
+	// tryEvery is how long the breaker is tripped before the next call tries, unless the provider names a later end.
 	tryEvery = time.Minute
 	// longestStop bounds that end: a day with a change of the clock.
 	longestStop = 25 * time.Hour
 )
 
-// pass waits until a call may be made. If trial is true, the gate is shut and this call is the one that tries: call leave when it has
+// pass waits until a call may be made. If trial is true, the breaker is tripped and this call is the one that tries: call leave when it has
 // ended.
-func (g *gate) pass(ctx context.Context) (trial bool, err error) {
+func (b *breaker) pass(ctx context.Context) (trial bool, err error) {
 	for {
-		g.mu.Lock()
-		left := time.Until(g.until)
-		if !g.shut || !g.trying && left <= 0 {
-			trial = g.shut
-			g.trying = trial
-			g.mu.Unlock()
+		b.mu.Lock()
+		left := time.Until(b.until)
+		if !b.tripped || !b.trying && left <= 0 {
+			trial = b.tripped
+			b.trying = trial
+			b.mu.Unlock()
 			return trial, nil
 		}
-		if g.changed == nil {
-			g.changed = make(chan struct{})
+		if b.changed == nil {
+			b.changed = make(chan struct{})
 		}
-		changed := g.changed
-		if g.trying {
+		changed := b.changed
+		if b.trying {
 			left = tryEvery // until that call has ended
 		}
-		g.mu.Unlock()
+		b.mu.Unlock()
 		timer := time.NewTimer(max(left, time.Millisecond))
 		select {
 		case <-ctx.Done():
@@ -55,47 +55,47 @@ func (g *gate) pass(ctx context.Context) (trial bool, err error) {
 	}
 }
 
-// tryPass is pass without a wait: open reports whether a call may be made now.
-func (g *gate) tryPass() (trial, open bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut && (g.trying || time.Until(g.until) > 0) {
+// tryPass is pass without a wait: may reports whether a call may be made now.
+func (b *breaker) tryPass() (trial, may bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.tripped && (b.trying || time.Until(b.until) > 0) {
 		return false, false
 	}
-	g.trying = g.shut
-	return g.shut, true
+	b.trying = b.tripped
+	return b.tripped, true
 }
 
-// report reports the result of the call: shut if no waiting helps, and after what time it ends; 0 if unknown. It returns whether the gate was
-// open until now.
-func (g *gate) report(shut bool, after time.Duration) (wasOpen bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	wasOpen = !g.shut
-	if shut {
-		g.until = time.Now().Add(min(max(after, tryEvery), longestStop))
+// report reports the result of the call: tripped if no waiting helps, and after what time it ends; 0 if unknown. It returns whether
+// the breaker was closed until now.
+func (b *breaker) report(tripped bool, after time.Duration) (wasClosed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wasClosed = !b.tripped
+	if tripped {
+		b.until = time.Now().Add(min(max(after, tryEvery), longestStop))
 	}
-	if g.shut != shut {
-		g.shut = shut
-		g.wake()
+	if b.tripped != tripped {
+		b.tripped = tripped
+		b.wake()
 	}
-	return wasOpen
+	return wasClosed
 }
 
 // leave ends a trial, successful or not.
-func (g *gate) leave(trial bool) {
+func (b *breaker) leave(trial bool) {
 	if !trial {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.trying = false
-	g.wake()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trying = false
+	b.wake()
 }
 
-func (g *gate) wake() {
-	if g.changed != nil {
-		close(g.changed)
-		g.changed = nil
+func (b *breaker) wake() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
 	}
 }

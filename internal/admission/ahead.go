@@ -7,7 +7,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Bounds of Gate.Ahead.
+// Bounds of Admitter.Ahead.
 const (
 	maxAhead = 64
 	aheadOf  = time.Millisecond      // of what the limiter earns
@@ -33,7 +33,7 @@ func (p *Pace) Note(n int, took time.Duration) {
 // Ahead returns 0 if that is less than one message, or if the handler's pace is not known. It also returns 0 for a hard or a strict limit,
 // which promise more, and for a Limiter that is no *throttle.Throttle. That means several limits at once, or calls in flight, which are
 // held for as long as a message waits.
-func (g *Gate) Ahead(p *Pace) int {
+func (g *Admitter) Ahead(p *Pace) int {
 	t, ok := g.Limiter.(*throttle.Throttle)
 	each := p.each.Load()
 	if !ok || each == 0 || t.Limit().Hard || t.Limit().Strict {

@@ -33,7 +33,7 @@ func TestAheadIsAMillisecondsWorth(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var p Pace
-			g := &Gate{Limiter: tc.l}
+			g := &Admitter{Limiter: tc.l}
 			require.Zero(t, g.Ahead(&p), "the handler's pace is not known")
 			p.Note(500, time.Millisecond)
 			require.Equal(t, tc.want, g.Ahead(&p))
@@ -45,7 +45,7 @@ func TestAheadIsTenMillisecondsOfTheHandler(t *testing.T) {
 	th, err := throttle.New(throttle.Limit{Max: 1_000_000})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, th.Close()) })
-	g := &Gate{Limiter: th}
+	g := &Admitter{Limiter: th}
 	for each, want := range map[time.Duration]int{
 		0: 64, 100 * time.Microsecond: 64, 200 * time.Microsecond: 50, time.Millisecond: 10, 10 * time.Millisecond: 1, 11 * time.Millisecond: 0,
 		time.Second: 0,
@@ -63,7 +63,7 @@ func TestNothingIsAheadWithoutAShare(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, th.Close()) })
 	var p Pace
 	p.Note(500, time.Millisecond)
-	require.Zero(t, (&Gate{Limiter: th}).Ahead(&p))
+	require.Zero(t, (&Admitter{Limiter: th}).Ahead(&p))
 }
 
 // nobody gives no share.

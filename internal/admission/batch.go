@@ -8,14 +8,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Batch admits the messages of one batch. MaxWait of its Gate bounds the wait of each message, and a budget bounds the total time in
+// A Batch admits the messages of one batch. MaxWait of its Admitter bounds the wait of each message, and a budget bounds the total time in
 // which any of them waits. Time in which none waits, since the handler is busy or the next message is not there yet, does not count. Once
 // the budget is used up, the rest of the batch is admitted as far as there are tokens at hand, and denied at once otherwise.
 //
 // Its methods may be called from any number of goroutines at once.
 type Batch struct {
-	gate   *Gate
-	budget time.Duration // 0: no bound
+	admitter *Admitter
+	budget   time.Duration // 0: no bound
 
 	mu      sync.Mutex // guards what follows
 	waiting int        // calls of Admit in progress
@@ -24,16 +24,16 @@ type Batch struct {
 }
 
 // Batch begins a batch whose messages may together wait for budget; 0 is no bound.
-func (g *Gate) Batch(budget time.Duration) *Batch { return &Batch{gate: g, budget: budget} }
+func (g *Admitter) Batch(budget time.Duration) *Batch { return &Batch{admitter: g, budget: budget} }
 
-// Admit is Gate.Admit, within what the batch has left.
+// Admit is Admitter.Admit, within what the batch has left.
 func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
 	if b.budget <= 0 {
-		return b.gate.Admit(ctx, tag, cost)
+		return b.admitter.Admit(ctx, tag, cost)
 	}
-	defer b.gate.watch.leave(b.gate.watch.enter())
+	defer b.admitter.watch.leave(b.admitter.watch.enter())
 	defer b.leave()
-	return b.gate.admitBy(ctx, tag, cost, b.enter(), b.anew)
+	return b.admitter.admitBy(ctx, tag, cost, b.enter(), b.anew)
 }
 
 // enter counts a call that begins, and returns until when it may wait.
@@ -51,7 +51,7 @@ func (b *Batch) enter() time.Time {
 // until is until when a call may wait whose wait counts from a time. b.mu is held.
 func (b *Batch) until(from time.Time) time.Time {
 	until := b.since.Add(b.budget - b.used)
-	if own := from.Add(b.gate.MaxWait); b.gate.MaxWait > 0 && own.Before(until) {
+	if own := from.Add(b.admitter.MaxWait); b.admitter.MaxWait > 0 && own.Before(until) {
 		return own
 	}
 	return until

@@ -18,7 +18,7 @@ import (
 func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 5}) // empty at first
-		g := admission.Gate{Limiter: l, MaxWait: 150 * time.Millisecond}
+		g := admission.Admitter{Limiter: l, MaxWait: 150 * time.Millisecond}
 		b := g.Batch(g.MaxWait)
 		_, err := b.Admit(t.Context(), "", 1)
 		require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
 		require.Zero(t, time.Since(began), "50 ms are too short for the next")
 
 		l = newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(noShare{}))
-		g = admission.Gate{Limiter: l, MaxWait: time.Second}
+		g = admission.Admitter{Limiter: l, MaxWait: time.Second}
 		b = g.Batch(g.MaxWait)
 		_, err = b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
@@ -51,7 +51,7 @@ func TestABatchThatHasWaitedItsTimeGetsTheTokensOfAThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s lateShare
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 2}, throttle.WithSharer(&s))
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		g := admission.Admitter{Limiter: l, MaxWait: time.Second}
 		b := g.Batch(g.MaxWait)
 		_, err := b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
@@ -74,7 +74,7 @@ func TestMessagesOfABatchThatWaitTogetherCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan struct{})
 		l := throttletest.New(throttletest.GrantOn(tokens), throttletest.GrantOn(tokens), throttletest.GrantOn(tokens), throttletest.Block())
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		g := admission.Admitter{Limiter: l, MaxWait: time.Second}
 		b := g.Batch(g.MaxWait)
 		began := time.Now()
 		time.AfterFunc(600*time.Millisecond, func() { close(tokens) })
@@ -99,7 +99,7 @@ func TestABudgetOfItsOwnBoundsTheBatchAndMaxWaitEachMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan struct{})
 		l := throttletest.New(throttletest.GrantOn(tokens))
-		g := admission.Gate{Limiter: l, MaxWait: 300 * time.Millisecond}
+		g := admission.Admitter{Limiter: l, MaxWait: 300 * time.Millisecond}
 		b := g.Batch(500 * time.Millisecond)
 		for _, want := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond, 0} {
 			began := time.Now()
@@ -123,7 +123,7 @@ func TestTimeInWhichThePoolIsFrozenDoesNotCount(t *testing.T) {
 		var s lateShare
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 1}, throttle.WithSharer(&s))
 		freeze := func(d time.Duration) { s.holder.Lease(limit.Lease{Frozen: time.Now().Add(d)}) }
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		g := admission.Admitter{Limiter: l, MaxWait: time.Second}
 		for name, admit := range map[string]func(context.Context, string, int) (throttle.Permit, error){
 			"alone": g.Admit, "in a batch": g.Batch(g.MaxWait).Admit,
 		} {

@@ -13,7 +13,7 @@ type Denied struct { //nolint:errname // it reads as what became of the message,
 	// Err is the limiter's reason, with the time to try again; not nil.
 	Err *throttle.Error
 	// By is the gate that denied the message, and Tag its tag. If By is nil, RetryAfter knows nothing of other messages.
-	By  *Gate
+	By  *Admitter
 	Tag string
 	// Messages is how many come again together, for the tokens of Err; 0 means one.
 	Messages int
@@ -48,7 +48,7 @@ const minRetryAfter = 100 * time.Millisecond
 const tooLargeAfter = time.Minute
 
 // RetryAfter returns when the message should be tried again. Call it once for each nacked message, or once for all Messages together, for
-// each call takes a place in the line of its Gate. The first message comes when its tokens are expected. Each further one comes later by
+// each call takes a place in the line of its Admitter. The first message comes when its tokens are expected. Each further one comes later by
 // the time that its tokens take to accrue in this processor's share. All come early by half of the longest wait, since waiting for a turn
 // is better than missing it. With several limiters it is the line of the one that refused (throttle.Error.By).
 //

@@ -43,7 +43,7 @@ func TestDeniedSaysWhatTheLimiterSaid(t *testing.T) {
 }
 
 // nacks has n messages denied by a gate, and returns when each is to come again.
-func nacks(t *testing.T, g *admission.Gate, tag string, n int) (after []time.Duration) {
+func nacks(t *testing.T, g *admission.Admitter, tag string, n int) (after []time.Duration) {
 	t.Helper()
 	for range n {
 		_, err := g.Admit(t.Context(), tag, 1)
@@ -59,7 +59,7 @@ func TestNacksOfAThrottleHaveATurnEach(t *testing.T) {
 		l, err := throttle.New(throttle.Limit{Max: 10, Per: 10 * time.Second, Burst: 1})
 		require.NoError(t, err)
 		defer l.Close()
-		g := &admission.Gate{Limiter: l, MaxWait: 200 * time.Millisecond}
+		g := &admission.Admitter{Limiter: l, MaxWait: 200 * time.Millisecond}
 		for i, after := range nacks(t, g, "", 100) {
 			turn := time.Duration(i+1) * time.Second
 			require.GreaterOrEqual(t, after, turn-g.MaxWait/2)
@@ -80,7 +80,7 @@ func TestNacksOfSeveralLimitsHaveTheTurnsOfTheOneThatDenied(t *testing.T) {
 			each = append(each, l)
 		}
 		twice := func(n int) int { return 2 * n }
-		g := &admission.Gate{Limiter: throttle.All(each[0], throttle.Weigh(each[1], twice)), MaxWait: 200 * time.Millisecond}
+		g := &admission.Admitter{Limiter: throttle.All(each[0], throttle.Weigh(each[1], twice)), MaxWait: 200 * time.Millisecond}
 		for i, after := range nacks(t, g, "any", 100) {
 			turn := time.Duration(i+1) * 2 * time.Second
 			require.GreaterOrEqual(t, after, turn-g.MaxWait/2)
@@ -109,7 +109,7 @@ func TestNacksOfATagHaveALineOfTheirOwn(t *testing.T) {
 			defer th.Close()
 			l.of[tag] = th
 		}
-		g := &admission.Gate{Limiter: l, MaxWait: time.Second}
+		g := &admission.Admitter{Limiter: l, MaxWait: time.Second}
 		slow, fast := nacks(t, g, "slow", 2), nacks(t, g, "fast", 2)
 		require.Greater(t, slow[1], 11*time.Minute)
 		require.Less(t, fast[1], 20*time.Second)
@@ -118,7 +118,7 @@ func TestNacksOfATagHaveALineOfTheirOwn(t *testing.T) {
 
 func TestNacksOfALimiterWithoutARateComeAsItSays(t *testing.T) {
 	denies := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonLimit, RetryAfter: time.Second})
-	g := &admission.Gate{Limiter: throttletest.New(denies), MaxWait: time.Second}
+	g := &admission.Admitter{Limiter: throttletest.New(denies), MaxWait: time.Second}
 	require.InDelta(t, 1.125, nacks(t, g, "", 1)[0].Seconds(), 0.126)
 }
 
@@ -128,7 +128,7 @@ func TestNacksAreToldOnceAMinute(t *testing.T) {
 		l, err := throttle.New(throttle.Limit{Max: 1, Per: time.Second, Burst: 1})
 		require.NoError(t, err)
 		defer l.Close()
-		g := &admission.Gate{Limiter: l, MaxWait: time.Millisecond, Log: slog.New(slog.NewTextHandler(&buf, nil))}
+		g := &admission.Admitter{Limiter: l, MaxWait: time.Millisecond, Log: slog.New(slog.NewTextHandler(&buf, nil))}
 		for range 150 { // seconds
 			nacks(t, g, "", 100)
 			permit, err := l.Acquire(t.Context(), 1)
@@ -154,7 +154,7 @@ func TestTheErrorOfAForeignLimiterHasAShortTag(t *testing.T) {
 		strings.Repeat("x", 100_000): `throttled (limit, tag "` + tagname.Short(strings.Repeat("x", 100_000)) + `")`,
 		"\xff":                       `throttled (limit, tag "` + tagname.Short("\xff") + `")`,
 	} {
-		g := admission.Gate{Limiter: perTag{throttletest.New(throttletest.Deny(throttle.ErrThrottled))}, MaxWait: time.Second}
+		g := admission.Admitter{Limiter: perTag{throttletest.New(throttletest.Deny(throttle.ErrThrottled))}, MaxWait: time.Second}
 		_, err := g.Admit(t.Context(), tag, 1)
 		d := denied(t, err)
 		require.Equal(t, want, d.Why())

@@ -14,7 +14,7 @@ type exempt struct {
 
 // Exempt gives back the tokens of an exempt message. Tokens that are issued one by one, for a strict limit or one too low to be divided,
 // cannot be given back: their time is over. That is logged once.
-func (g *Gate) Exempt(p throttle.Permit) {
+func (g *Admitter) Exempt(p throttle.Permit) {
 	p.Cancel()
 	if p.N() == 0 {
 		return

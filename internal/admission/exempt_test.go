@@ -22,7 +22,7 @@ func TestExemptWarnsOnceWhereItHasNoEffect(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, l.Close()) }()
 			var log bytes.Buffer
-			g := &admission.Gate{Limiter: l, Log: slog.New(slog.NewTextHandler(&log, nil))}
+			g := &admission.Admitter{Limiter: l, Log: slog.New(slog.NewTextHandler(&log, nil))}
 			for range 3 {
 				p, err := g.Admit(t.Context(), "", 1)
 				require.NoError(t, err)

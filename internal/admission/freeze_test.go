@@ -289,16 +289,18 @@ func reasons() []held {
 // Whatever holds a message back, it waits for the freeze and MaxWait at most, and is denied as soon as it is known that
 // its tokens come later than that.
 func TestEveryReasonAgainstMaxWait(t *testing.T) {
-	admits := map[string]func(*admission.Gate) func(context.Context, string, int) (throttle.Permit, error){
-		"message": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) { return g.Admit },
-		"batch": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) {
+	admits := map[string]func(*admission.Admitter) func(context.Context, string, int) (throttle.Permit, error){
+		"message": func(g *admission.Admitter) func(context.Context, string, int) (throttle.Permit, error) {
+			return g.Admit
+		},
+		"batch": func(g *admission.Admitter) func(context.Context, string, int) (throttle.Permit, error) {
 			return g.Batch(maxWait).Admit
 		},
-		"batch without MaxWait": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) {
+		"batch without MaxWait": func(g *admission.Admitter) func(context.Context, string, int) (throttle.Permit, error) {
 			g.MaxWait = 0
 			return g.Batch(maxWait).Admit
 		},
-		"batch of a long budget": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) {
+		"batch of a long budget": func(g *admission.Admitter) func(context.Context, string, int) (throttle.Permit, error) {
 			return g.Batch(time.Hour).Admit
 		},
 	}
@@ -312,7 +314,7 @@ func TestEveryReasonAgainstMaxWait(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel() // of those who wait yet
 					began := time.Now()
-					g := &admission.Gate{Limiter: c.make(t), MaxWait: maxWait}
+					g := &admission.Admitter{Limiter: c.make(t), MaxWait: maxWait}
 					p, err := admit(g)(ctx, "", max(c.cost, 1))
 					require.InDelta(t, max(c.ends, 0), time.Since(began), float64(200*time.Millisecond), "%v", err)
 					if c.got {
@@ -350,7 +352,7 @@ func TestManyCallsInAFreeze(t *testing.T) {
 						o := &office{mu: new(sync.Mutex)}
 						l := with(throttle.Limit{Max: 1, Per: 5 * time.Second, Strict: true}, o)(t)
 						time.AfterFunc(late, func() { o.give(lent(limit.Lease{Issuing: true}, 0, thaw)(o)) })
-						g := &admission.Gate{Limiter: l, MaxWait: maxWait}
+						g := &admission.Admitter{Limiter: l, MaxWait: maxWait}
 						b := g.Batch(wait)
 						began := time.Now()
 						var granted, atOnce int
@@ -389,7 +391,7 @@ func TestManyCallsInAFreeze(t *testing.T) {
 func TestTheBudgetOfABatchCountsFromTheEndOfTheFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := leased(throttle.Limit{Max: 10}, office{}, lent(limit.Lease{}, 0, frozen))(t)
-		b := (&admission.Gate{Limiter: l}).Batch(maxWait)
+		b := (&admission.Admitter{Limiter: l}).Batch(maxWait)
 		began := time.Now()
 		var all sync.WaitGroup
 		for _, after := range []time.Duration{0, 12 * time.Second, 20 * time.Second} {

@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A line holds the turns of the messages that a Gate has denied and that were nacked.
+// A line holds the turns of the messages that an Admitter has denied and that were nacked.
 type line struct {
 	mu    sync.Mutex
 	turns map[queue]*turns
@@ -30,7 +30,7 @@ const mostQueues = 1024
 
 // turn takes the next turn for a denied message that must not come before after. It returns when the message is to come, and how long its
 // tokens take. If the latter is not known, it returns after and 0.
-func (g *Gate) turn(tag string, denied *throttle.Error, after time.Duration) (again, each time.Duration) {
+func (g *Admitter) turn(tag string, denied *throttle.Error, after time.Duration) (again, each time.Duration) {
 	by, of := queue{by: denied.By()}, denied.By() // of several limiters the one that the message lacks tokens of
 	if of == nil {
 		of = g.limiter(tag)
@@ -94,11 +94,11 @@ func accrues(l throttle.Limiter, cost int) time.Duration {
 }
 
 // patience is how long a message waits at most when it comes again: the shorter of its own wait and its batch's.
-func (g *Gate) patience() time.Duration {
+func (g *Admitter) patience() time.Duration {
 	if g.MaxWait > 0 && (g.Budget <= 0 || g.MaxWait < g.Budget) {
 		return g.MaxWait
 	}
 	return g.Budget
 }
 
-func (g *Gate) logger() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
+func (g *Admitter) logger() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }

@@ -61,7 +61,7 @@ func (r *rhythm) leave(now time.Time, took time.Duration) {
 	r.waited = r.waited || took >= rhythmWait
 }
 
-// A watch follows the rhythm of a Gate's messages, in a MonoVertex, and logs it once.
+// A watch follows the rhythm of an Admitter's messages, in a MonoVertex, and logs it once.
 type watch struct {
 	once sync.Once
 	off  bool // no MonoVertex
@@ -81,7 +81,7 @@ func (w *watch) enter() time.Time {
 	defer w.mu.Unlock()
 	if idle := w.r.enter(now); idle > 0 && !w.told {
 		w.told = true
-		//nolint:sloglint // a Gate has no logger: what is wrong is the vertex, and not one handler
+		//nolint:sloglint // an Admitter has no logger: what is wrong is the vertex, and not one handler
 		slog.Warn("the limit is not used up: messages wait for tokens to the end of each batch, and then none comes for a while; "+
 			"set NUMAFLOW_READ_AHEAD=true on the vertex' numa container with limits.concurrency of 4 x readBatchSize, or limits.readTimeout: 100ms",
 			"idle", idle)

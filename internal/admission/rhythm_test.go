@@ -18,8 +18,8 @@ import (
 // The pattern of a MonoVertex that reads one batch at a time is told once, with the
 // settings; others are not.
 func TestIdleBetweenBatchesIsToldOnce(t *testing.T) {
-	batches := func(n, size int, idle time.Duration) func(context.Context, *admission.Gate) {
-		return func(ctx context.Context, g *admission.Gate) {
+	batches := func(n, size int, idle time.Duration) func(context.Context, *admission.Admitter) {
+		return func(ctx context.Context, g *admission.Admitter) {
 			for range n {
 				var batch sync.WaitGroup
 				for range size {
@@ -32,7 +32,7 @@ func TestIdleBetweenBatchesIsToldOnce(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		mono bool
-		do   func(ctx context.Context, g *admission.Gate)
+		do   func(ctx context.Context, g *admission.Admitter)
 		told int
 	}{
 		"a MonoVertex, a batch at a time":    {true, batches(40, 40, 400*time.Millisecond), 1},
@@ -55,7 +55,7 @@ func TestIdleBetweenBatchesIsToldOnce(t *testing.T) {
 				l, err := throttle.New(throttle.Limit{Max: 25})
 				require.NoError(t, err)
 				defer l.Close()
-				c.do(t.Context(), &admission.Gate{Limiter: l})
+				c.do(t.Context(), &admission.Admitter{Limiter: l})
 			})
 			require.Equal(t, c.told, bytes.Count(out.Bytes(), []byte("NUMAFLOW_READ_AHEAD")), out.String())
 		})

@@ -92,7 +92,7 @@ func (s *Settings[D, R]) Price(keys []string, d D) (tag string, cost int) {
 type Wrapper[D, R any] struct {
 	Settings[D, R]
 
-	Gate      Gate
+	Admitter  Admitter
 	Abandoner Abandoner
 	Pace      Pace // of a handler of batches
 }
@@ -101,7 +101,7 @@ type Wrapper[D, R any] struct {
 func (s Settings[D, R]) Wrapper(l throttle.Limiter) *Wrapper[D, R] {
 	return &Wrapper[D, R]{
 		Settings:  s,
-		Gate:      Gate{Limiter: l, MaxWait: s.MaxWait, Budget: s.Budget, Log: s.Log},
+		Admitter:  Admitter{Limiter: l, MaxWait: s.MaxWait, Budget: s.Budget, Log: s.Log},
 		Abandoner: Abandoner{Log: s.Log},
 	}
 }
@@ -112,7 +112,7 @@ func (w *Wrapper[D, R]) Ahead() int {
 	if w.Priced() {
 		return 0
 	}
-	return w.Gate.Ahead(&w.Pace)
+	return w.Admitter.Ahead(&w.Pace)
 }
 
 // Deny returns OnDenied's answer to a denied message. If OnDenied waits, it returns that of otherwise, as no wait helps. For any other err

@@ -49,7 +49,7 @@ func newFeed(t *throttled, entries []entry, in <-chan batchmapsdk.Datum, cancel 
 		in:        in,
 		out:       make(chan batchmapsdk.Datum, t.Ahead()),
 		cancel:    cancel,
-		admit:     t.Gate.Batch(t.MaxWait),
+		admit:     t.Admitter.Batch(t.MaxWait),
 		done:      make(chan struct{}),
 		entries:   entries,
 		err:       errEnded,

@@ -47,7 +47,7 @@ func (f *feed) merge(answers batchmapsdk.BatchResponses) (batchmapsdk.BatchRespo
 	if f.ExemptDropped {
 		for i := range items {
 			if admission.OnlyDrops(items[i].Items()) {
-				f.Gate.Exempt(f.entries[i].permit) // the zero permit, where it was denied
+				f.Admitter.Exempt(f.entries[i].permit) // the zero permit, where it was denied
 			}
 		}
 	}

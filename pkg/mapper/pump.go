@@ -179,7 +179,7 @@ func (p *pump) pass() error {
 	var permit throttle.Permit
 	if p.perOutput && !drop {
 		var err error
-		if permit, err = p.Gate.Admit(p.handling, p.outputTag, p.outputCost); err != nil {
+		if permit, err = p.Admitter.Admit(p.handling, p.outputTag, p.outputCost); err != nil {
 			if denied, ok := errors.AsType[*admission.Denied](err); ok && p.passed > 0 {
 				return denied.Err // an answer that has begun cannot be taken back
 			}

@@ -102,7 +102,7 @@ func (w *stream) mapPerOutput(ctx context.Context, keys []string, d mapstreamsdk
 // admit draws the tokens of a message. If they did not come, it has answered, and ok is false.
 func (w *stream) admit(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) (_ throttle.Permit, ok bool) {
 	tag, cost := w.charge(keys, d)
-	permit, err := w.Gate.Admit(ctx, tag, cost)
+	permit, err := w.Admitter.Admit(ctx, tag, cost)
 	if err != nil {
 		w.answerDenied(ctx, err, keys, streamDatum{d}, to)
 		return throttle.Permit{}, false
@@ -129,7 +129,7 @@ func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
 		w.Abandoner.Abandon(ctx, context.Cause(ctx))
 	}
 	if w.ExemptDropped && p.onlyDrops() {
-		w.Gate.Exempt(permit) // the zero permit with PerOutput
+		w.Admitter.Exempt(permit) // the zero permit with PerOutput
 	} else {
 		permit.Settle(permit.N()) // a call in flight has ended
 	}

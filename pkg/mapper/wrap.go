@@ -37,13 +37,13 @@ func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.M
 	if w.Priced() {
 		tag, cost = w.Price(keys, d)
 	}
-	permit, err := w.Gate.Admit(ctx, tag, cost)
+	permit, err := w.Admitter.Admit(ctx, tag, cost)
 	if err != nil {
 		return w.deny(ctx, keys, d, err)
 	}
 	out := w.next.Map(ctx, keys, d)
 	if w.ExemptDropped && admission.OnlyDrops(out.Items()) {
-		w.Gate.Exempt(permit)
+		w.Admitter.Exempt(permit)
 	} else {
 		permit.Settle(permit.N()) // a call in flight has ended
 	}

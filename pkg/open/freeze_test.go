@@ -30,7 +30,7 @@ func TestMaxWaitOnAnEmptyServer(t *testing.T) {
 			}
 			began := time.Now()
 			l := mustOpen(t, c)
-			g := admission.Gate{Limiter: l, MaxWait: maxWait}
+			g := admission.Admitter{Limiter: l, MaxWait: maxWait}
 			var granted, early atomic.Int64
 			var all sync.WaitGroup
 			for range calls {

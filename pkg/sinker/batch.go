@@ -144,7 +144,7 @@ func (b *batch) serve(ctx context.Context, tag string, l *lane) {
 // tryDraw draws without waiting. It does not try a draw that would have to wait: a refused draw counts as refused and as demand, and the
 // message would count again after its wait.
 func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
-	l := b.Gate.Limiter
+	l := b.Admitter.Limiter
 	if t, ok := l.(throttle.Tagger); ok && it.tag != "" {
 		l = t.ForTag(it.tag)
 	}
@@ -161,7 +161,7 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 // draw waits for the tokens of a message and hands it on.
 func (b *batch) draw(ctx context.Context, it item) {
 	drawing := ctx
-	if hook.TellsTags(b.Gate.Limiter) { // a tag's budget may send refused messages to the fallback sink
+	if hook.TellsTags(b.Admitter.Limiter) { // a tag's budget may send refused messages to the fallback sink
 		drawing = hook.WithFallback(ctx)
 	}
 	permit, err := b.turn.Admit(drawing, it.tag, it.cost)

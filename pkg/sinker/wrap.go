@@ -48,7 +48,7 @@ func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	// The handler runs in this goroutine, so that the caller sees its panic.
 	drawing, stop := context.WithCancel(ctx)
 	b := &batch{
-		wrapped: w, parent: ctx, stop: stop, ended: make(chan struct{}), turn: w.Gate.Batch(w.Budget),
+		wrapped: w, parent: ctx, stop: stop, ended: make(chan struct{}), turn: w.Admitter.Batch(w.Budget),
 		taken: w.ids.Take(),
 	}
 	ahead := w.Ahead()

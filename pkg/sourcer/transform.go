@@ -54,13 +54,13 @@ func (t *transformer) Transform(ctx context.Context, keys []string, d transforms
 	if t.Priced() {
 		tag, cost = t.Price(keys, d)
 	}
-	permit, err := t.Gate.Admit(ctx, tag, cost)
+	permit, err := t.Admitter.Admit(ctx, tag, cost)
 	if err != nil {
 		return t.deny(ctx, keys, d, err)
 	}
 	out := t.next.Transform(ctx, keys, d)
 	if t.ExemptDropped && admission.OnlyDrops(out.Items()) {
-		t.Gate.Exempt(permit)
+		t.Admitter.Exempt(permit)
 	} else {
 		permit.Settle(permit.N()) // a call in flight has ended
 	}

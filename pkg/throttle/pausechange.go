@@ -11,7 +11,7 @@ func (t *rateLimiter) pausesChanged(now int64) {
 
 // pauseOver reports whether the gate is shut by a pause that is over. The lock is held.
 func (t *rateLimiter) pauseOver() bool {
-	return t.bucket.Gate().Paused > 0 && !t.gate.Paused(t.gate.Now())
+	return t.bucket.Current().Paused > 0 && !t.gate.Paused(t.gate.Now())
 }
 
 // pausesChanged applies the pauses in force at now. The lock is held.

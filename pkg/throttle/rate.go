@@ -93,7 +93,7 @@ func (t *rateLimiter) short(n int, now int64) {
 }
 
 func (t *rateLimiter) noteShort(now int64) {
-	if now < t.bucket.Gate().Paused {
+	if now < t.bucket.Current().Paused {
 		return // a larger share would not help
 	}
 	last := t.shortAt.Load()

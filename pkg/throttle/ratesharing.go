@@ -150,7 +150,7 @@ func (t *rateLimiter) debt(now int64) time.Duration {
 // earnsWithin reports whether an even share of the limit earns n tokens in d. The share in force would not do, because it changes until the
 // tokens come. It also differs between processors.
 func (t *rateLimiter) earnsWithin(n int, d time.Duration) bool {
-	s := t.bucket.Gate()
+	s := t.bucket.Current()
 	if s.Behind != nil {
 		s = s.Behind
 	}

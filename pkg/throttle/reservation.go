@@ -98,7 +98,7 @@ func (t *rateLimiter) takeIssued(n int, now int64, draw bool) (Permit, bool) {
 
 // looksAgain reports whether a draw that found nothing without a lock may find n tokens under it, because others wait, or a slot has come.
 func (t *rateLimiter) looksAgain(n int, now int64) bool {
-	switch s := t.bucket.Gate(); {
+	switch s := t.bucket.Current(); {
 	case s.Behind == nil && t.issue.from == nil, n > t.bucket.Largest, now < s.Paused, t.gate.Closed.Load():
 		return false
 	}

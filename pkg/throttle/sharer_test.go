@@ -167,5 +167,5 @@ func sound(t testing.TB, th *Throttle) {
 		return
 	}
 	open := th.queue.First == nil && !th.gate.Closed.Load()
-	require.Equal(t, open, th.bucket.Gate() == th.bucket.Law(), "the gate is open exactly when nobody waits")
+	require.Equal(t, open, th.bucket.Current() == th.bucket.Law(), "the gate is open exactly when nobody waits")
 }

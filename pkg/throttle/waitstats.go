@@ -56,7 +56,7 @@ func (t *rateLimiter) reasonNow(n int, now int64) Reason {
 	case n > t.limit.maxCost():
 		return ReasonTooLarge
 	}
-	s := t.bucket.Gate()
+	s := t.bucket.Current()
 	if now < s.Paused {
 		return ReasonPause
 	}

@@ -16,7 +16,7 @@ type Bucket struct {
 	config Config
 	read   func() int64 // the time, in nanoseconds since the limiter was made
 
-	gate      atomic.Pointer[Segment]
+	current   atomic.Pointer[Segment]
 	_         [64]byte // the words below change with every draw
 	granted   atomic.Int64
 	forfeited atomic.Int64
@@ -39,7 +39,7 @@ func (b *Bucket) Begin(c Config, read func() int64) {
 		b.owable = b.Units(min(c.Debt, maxDebt>>b.Shift))
 	}
 	b.seg = b.segment(limit.Lease{Reason: limit.ReasonNoShare}, 0, 0, 0)
-	b.gate.Store(b.seg)
+	b.current.Store(b.seg)
 }
 
 // Draw takes units if they are at hand at now, and returns the position of the draw in the total of all grants.
@@ -49,7 +49,7 @@ func (b *Bucket) Begin(c Config, read func() int64) {
 func (b *Bucket) Draw(units, now int64) (pos int64, ok bool) {
 	for {
 		granted := b.granted.Load()
-		s := b.gate.Load()
+		s := b.current.Load()
 		if now < s.Start {
 			now = b.read() // the segment is newer than the clock reading
 		}
@@ -93,7 +93,7 @@ func (b *Bucket) standBack() (now int64) {
 // Peek is Draw without drawing.
 func (b *Bucket) Peek(units, now int64) bool {
 	granted := b.granted.Load()
-	s := b.gate.Load()
+	s := b.current.Load()
 	now = max(now, s.Start)
 	return now < s.Until && min(s.At(now)-b.forfeited.Load()-granted, s.Capacity) >= units
 }
@@ -105,14 +105,14 @@ func (b *Bucket) Undraw(pos, units int64) bool { return b.granted.CompareAndSwap
 // Law returns the present segment.
 func (b *Bucket) Law() *Segment { return b.seg }
 
-// Gate returns the segment by which draws go. It needs no lock.
-func (b *Bucket) Gate() *Segment { return b.gate.Load() }
+// Current returns the segment by which draws go. It needs no lock.
+func (b *Bucket) Current() *Segment { return b.current.Load() }
 
 // Open lets draws go by s.
-func (b *Bucket) Open(s *Segment) { b.gate.Store(s) }
+func (b *Bucket) Open(s *Segment) { b.current.Store(s) }
 
 // Shut keeps draws out. paused is the time until which a pause does so, or 0.
-func (b *Bucket) Shut(paused int64) { b.gate.Store(&Segment{Behind: b.seg, Paused: paused}) }
+func (b *Bucket) Shut(paused int64) { b.current.Store(&Segment{Behind: b.seg, Paused: paused}) }
 
 // Fence makes every draw fail that has read anything before this moment.
 func (b *Bucket) Fence() {

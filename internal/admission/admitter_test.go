@@ -64,7 +64,7 @@ func TestMaxWait(t *testing.T) {
 				timer := time.AfterFunc(c.after, func() { close(tokens) })
 				defer timer.Stop()
 				l := throttletest.New(throttletest.GrantOn(tokens))
-				g := admission.Gate{Limiter: l, MaxWait: maxWait}
+				g := admission.Admitter{Limiter: l, MaxWait: maxWait}
 				began := time.Now()
 				p, err := g.Admit(t.Context(), "tag", 2)
 				require.Equal(t, min(c.after, maxWait), time.Since(began))
@@ -88,7 +88,7 @@ func TestMaxWait(t *testing.T) {
 func TestWithoutAShareTheLimiterSaysWhyAfterMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newThrottle(t, throttle.Limit{Max: 100}, throttle.WithSharer(noShare{}))
-		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		g := admission.Admitter{Limiter: l, MaxWait: time.Second}
 		began := time.Now()
 		_, err := g.Admit(t.Context(), "", 1)
 		require.Equal(t, time.Second, time.Since(began))
@@ -100,7 +100,7 @@ func TestWithoutAShareTheLimiterSaysWhyAfterMaxWait(t *testing.T) {
 
 func TestWhatTheLimiterRefusesBecauseOfTheLimitIsADenial(t *testing.T) {
 	own := &throttle.Error{Reason: throttle.ReasonStoreLost, Cost: 1, RetryAfter: time.Second}
-	g := admission.Gate{Limiter: throttletest.New(throttletest.Deny(own)), MaxWait: time.Second}
+	g := admission.Admitter{Limiter: throttletest.New(throttletest.Deny(own)), MaxWait: time.Second}
 	_, err := g.Admit(t.Context(), "", 1)
 	require.Same(t, own, denied(t, err).Err, "the limiter's own")
 
@@ -119,7 +119,7 @@ func TestACostThatCanNeverBeGrantedIsADenial(t *testing.T) {
 		var log bytes.Buffer
 		for _, maxWait := range []time.Duration{0, time.Second} {
 			log.Reset()
-			g := &admission.Gate{Limiter: l, MaxWait: maxWait, Log: slog.New(slog.NewTextHandler(&log, nil))}
+			g := &admission.Admitter{Limiter: l, MaxWait: maxWait, Log: slog.New(slog.NewTextHandler(&log, nil))}
 			for _, cost := range []int{11, 5000, 1e12, math.MaxInt} {
 				for _, budget := range []time.Duration{0, time.Second} {
 					_, err := g.Batch(budget).Admit(t.Context(), "", cost)
@@ -149,7 +149,7 @@ func TestAMessageThatCostsNothingIsHeldLikeOthers(t *testing.T) {
 		Tags: map[string]throttle.Quota{"blocked": {Blocked: true}, "free": {}},
 	}))
 	require.NoError(t, err)
-	g := &admission.Gate{Limiter: th, MaxWait: 50 * time.Millisecond}
+	g := &admission.Admitter{Limiter: th, MaxWait: 50 * time.Millisecond}
 	for _, cost := range []int{1, 0, -3} {
 		_, err = g.Admit(t.Context(), "blocked", cost)
 		var denied *admission.Denied

@@ -10,9 +10,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Gate admits messages one by one. Its methods may be called from any number of
+// An Admitter admits messages one by one. Its methods may be called from any number of
 // goroutines at once; its fields are not changed once it is in use.
-type Gate struct {
+type Admitter struct {
 	// Limiter that the tokens are drawn from; not nil.
 	Limiter throttle.Limiter
 	// MaxWait bounds the wait of a message. 0: it ends with the tokens or with the context. Time in which the pool is frozen does not
@@ -42,7 +42,7 @@ type Gate struct {
 //     deadline of ctx in its own words (*throttle.Error), and ahead of time. A deadline of ctx that comes before MaxWait has passed is not
 //     a denial.
 //   - The limiter's other errors: it was closed (throttle.ErrClosed).
-func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
+func (g *Admitter) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
 	defer g.watch.leave(g.watch.enter())
 	if g.MaxWait <= 0 {
 		return g.admit(ctx, ctx, tag, cost)
@@ -55,7 +55,7 @@ const sameThaw = 100 * time.Millisecond
 
 // admitBy admits a message until a time. If the time has passed, the message still gets the tokens at hand. If the limiter reports that the
 // pool is frozen, anew maps the end of the freeze to the new end of the wait. A wait known to be longer than that is denied.
-func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Time, anew func(thaw time.Time) time.Time) (throttle.Permit, error) {
+func (g *Admitter) admitBy(ctx context.Context, tag string, cost int, until time.Time, anew func(thaw time.Time) time.Time) (throttle.Permit, error) {
 	for thaw := (time.Time{}); ; {
 		permit, err := g.admitOnce(ctx, tag, cost, until)
 		denied, ok := errors.AsType[*Denied](err)
@@ -74,7 +74,7 @@ func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Tim
 	}
 }
 
-func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.Time) (throttle.Permit, error) {
+func (g *Admitter) admitOnce(ctx context.Context, tag string, cost int, until time.Time) (throttle.Permit, error) {
 	if theirs, ok := ctx.Deadline(); ok && !until.Before(theirs) {
 		return g.admit(ctx, ctx, tag, cost) // nobody chose an answer for a deadline of theirs
 	}
@@ -95,7 +95,7 @@ func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.T
 
 // admit draws with the context wait, a descendant of ctx. It gives back tokens that came after ctx has ended, and denies costs that can
 // never be granted.
-func (g *Gate) admit(ctx, wait context.Context, tag string, cost int) (throttle.Permit, error) {
+func (g *Admitter) admit(ctx, wait context.Context, tag string, cost int) (throttle.Permit, error) {
 	permit, err := g.limiter(tag).Acquire(wait, max(cost, 0))
 	if err != nil {
 		return throttle.Permit{}, g.deniedIfTooLarge(err, tag)
@@ -110,7 +110,7 @@ func (g *Gate) admit(ctx, wait context.Context, tag string, cost int) (throttle.
 // deniedIfTooLarge turns an error for a cost that can never be granted into a denial. Not inlined: callers wait in admit's frame.
 //
 //go:noinline
-func (g *Gate) deniedIfTooLarge(err error, tag string) error {
+func (g *Admitter) deniedIfTooLarge(err error, tag string) error {
 	e, ok := errors.AsType[*throttle.Error](err)
 	if !ok || e.Reason != throttle.ReasonTooLarge {
 		return err
@@ -122,7 +122,7 @@ func (g *Gate) deniedIfTooLarge(err error, tag string) error {
 }
 
 // limiter returns the source of the tokens for a tag.
-func (g *Gate) limiter(tag string) throttle.Limiter {
+func (g *Admitter) limiter(tag string) throttle.Limiter {
 	if tag == "" {
 		return g.Limiter
 	}
