@@ -10,7 +10,7 @@ import (
 // breaker is closed: calls pass. It is safe for concurrent use.
 type breaker struct {
 	mu      sync.Mutex
-	tripped    bool
+	tripped bool
 	until   time.Time // when the next one may try
 	trying  bool
 	changed chan struct{} // closed at the next change; nil without waiting callers

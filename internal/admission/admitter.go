@@ -55,7 +55,7 @@ const sameThaw = 100 * time.Millisecond
 
 // admitBy admits a message until a time. If the time has passed, the message still gets the tokens at hand. If the limiter reports that the
 // pool is frozen, anew maps the end of the freeze to the new end of the wait. A wait known to be longer than that is denied.
-func (g *Admitter) admitBy(ctx context.Context, tag string, cost int, until time.Time, anew func(thaw time.Time) time.Time) (throttle.Permit, error) {
+func (g *Admitter) admitBy(ctx context.Context, tag string, cost int, until time.Time, again func(thaw time.Time) time.Time) (throttle.Permit, error) {
 	for thaw := (time.Time{}); ; {
 		permit, err := g.admitOnce(ctx, tag, cost, until)
 		denied, ok := errors.AsType[*Denied](err)
@@ -67,7 +67,7 @@ func (g *Admitter) admitBy(ctx context.Context, tag string, cost int, until time
 		if now.Before(until) && end.Sub(thaw) < sameThaw {
 			return permit, err // refused ahead of time, with this freeze in mind
 		}
-		thaw, until = end, anew(end)
+		thaw, until = end, again(end)
 		if now.Add(denied.Err.RetryAfter).After(until) {
 			return permit, err
 		}

@@ -33,7 +33,7 @@ func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permi
 	}
 	defer b.admitter.watch.leave(b.admitter.watch.enter())
 	defer b.leave()
-	return b.admitter.admitBy(ctx, tag, cost, b.enter(), b.anew)
+	return b.admitter.admitBy(ctx, tag, cost, b.enter(), b.again)
 }
 
 // enter counts a call that begins, and returns until when it may wait.
@@ -58,7 +58,7 @@ func (b *Batch) until(from time.Time) time.Time {
 }
 
 // anew restarts the waits of the batch at the end of a freeze, and returns until when a call may wait then.
-func (b *Batch) anew(thaw time.Time) time.Time {
+func (b *Batch) again(thaw time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if thaw.After(b.since) {

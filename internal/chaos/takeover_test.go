@@ -17,7 +17,7 @@ import (
 const wholeAgain = 0.97
 
 // TestAProcessThatIsKilledIsTakenOver kills processes that draw, with no chance to say a word, and starts others in
-// their place, as a container is started anew. With the state folder, which the lock of the dead process is in, the pool is
+// their place, as a container is started again. With the state folder, which the lock of the dead process is in, the pool is
 // whole two intervals after the next process has begun; without it a claim stays for 1.5 leases.
 func TestAProcessThatIsKilledIsTakenOver(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func ofOpening(err error) error {
 
 // ofStore marks the error of a call to a store, unless the store answered with it.
 func ofStore(err error) error {
-	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) || // a retry does not help either
+	unable := errors.Is(err, driver.ErrNoTagBuckets) || errors.Is(err, driver.ErrNoList) || // a retry does not help either
 		errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, pooldoc.ErrUnreadable)
 	if err == nil || unable || errors.Is(err, driver.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
 		return err

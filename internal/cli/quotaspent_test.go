@@ -84,7 +84,7 @@ func TestQuotaSpentFaults(t *testing.T) {
 	store := listless{memstore.New()}
 	spend(t, store)
 	_, err = newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "quota", "spent")
-	require.ErrorIs(t, err, driver.ErrNoTills)
+	require.ErrorIs(t, err, driver.ErrNoTagBuckets)
 	require.Equal(t, ExitFailed, ExitCode(err))
 }
 

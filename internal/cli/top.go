@@ -44,7 +44,7 @@ func top(cmd *ucli.Command) (act, error) {
 			return reply{}, err
 		}
 		spent, err := s.Spent(ctx, q)
-		if err != nil && !errors.Is(err, driver.ErrNoTills) { // then there are no budgets
+		if err != nil && !errors.Is(err, driver.ErrNoTagBuckets) { // then there are no budgets
 			return reply{}, err
 		}
 		uses, more := operate.Tags(&o, q, spent), 0

@@ -126,7 +126,7 @@ func TestATokenThatWasWithdrawnEndsItsSessions(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	_, c := serveConfig(t, Config{Store: store, Token: token, TokenFile: file, Every: 5 * time.Millisecond, Logger: quiet})
 	c.login(t)
-	follow(t, c, "/api/pools", func(glance) bool { return true })
+	follow(t, c, "/api/pools", func(poll) bool { return true })
 	stream := c.open(t, "/api/pool?name=p")
 	defer stream.Body.Close()
 	require.NoError(t, os.WriteFile(file, []byte("another "+token), 0o600))

@@ -286,7 +286,7 @@ func TestWithoutATokenItOnlyShows(t *testing.T) {
 	store := memstore.New()
 	join(t, store, "p", "a", "1 0 600 60000000 0 0", driver.Whole)
 	_, c := serve(t, store, "")
-	follow(t, c, "/api/pools", func(g glance) bool { return len(g.Pools) == 1 })
+	follow(t, c, "/api/pools", func(g poll) bool { return len(g.Pools) == 1 })
 	for _, path := range []string{
 		"/api/login", "/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/debt/forgive", "/api/quota", "/api/quota/clear", "/api/logout",
 	} {

@@ -18,7 +18,7 @@ import (
 const mostListed = 200
 
 // A glance is an overview of all pools at one moment.
-type glance struct {
+type poll struct {
 	Now     int64     `json:"now"`
 	Failure string    `json:"failure"`
 	Pools   []summary `json:"pools"`
@@ -56,12 +56,12 @@ type lister struct {
 	hub *hub
 
 	mu     sync.Mutex
-	newest glance
+	newest poll
 	asked  time.Time
 }
 
 // pools returns a glance that is at most three polling intervals old.
-func (l *lister) pools(ctx context.Context) glance {
+func (l *lister) pools(ctx context.Context) poll {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Since(l.asked) >= 3*l.hub.every || l.asked.IsZero() {
@@ -71,8 +71,8 @@ func (l *lister) pools(ctx context.Context) glance {
 }
 
 // look reads the names, and the pools that no feed has, a few at a time.
-func (l *lister) look(ctx context.Context) glance {
-	g := glance{Now: time.Now().UnixMilli(), Pools: []summary{}}
+func (l *lister) look(ctx context.Context) poll {
+	g := poll{Now: time.Now().UnixMilli(), Pools: []summary{}}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	names, err := operate.Pools(ctx, l.hub.store)

@@ -258,7 +258,7 @@ func (h *hub) quotas(ctx context.Context, f *feed, o *protocol.Overview, now tim
 	}
 	if now.Sub(f.spentAsked) >= 3*h.every {
 		spent, err := s.Spent(ctx, s.inForce(true))
-		if errors.Is(err, driver.ErrNoTills) {
+		if errors.Is(err, driver.ErrNoTagBuckets) {
 			err = nil // then there are no budgets
 		}
 		s.spent, f.spentFailed, f.spentAsked = spent, err, now

@@ -216,13 +216,13 @@ type poor struct {
 	err error
 }
 
-func (s poor) Tills(context.Context, string) ([]driver.Till, error) { return nil, s.err }
+func (s poor) TagBuckets(context.Context, string) ([]driver.TagBucket, error) { return nil, s.err }
 
 // What cannot be read is said, and the rest is shown. A store without tills has no budgets.
 func TestQuotasThatCannotBeRead(t *testing.T) {
 	store := newCounted()
 	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, tenants, map[string]int64{"acme": 20})
-	require.Empty(t, table(t, poor{store, fmt.Errorf("old: %w", driver.ErrNoTills)}, tenants).Failure)
+	require.Empty(t, table(t, poor{store, fmt.Errorf("old: %w", driver.ErrNoTagBuckets)}, tenants).Failure)
 	q := table(t, poor{store, errors.New("no such day")}, tenants)
 	require.Contains(t, q.Failure, "no such day")
 	require.InDelta(t, 20, rowOf(t, q, "tag acme").Demand, 0.1)

@@ -23,8 +23,8 @@ func TestPoolsAtAGlance(t *testing.T) {
 	join(t, store, "calls", "x", "1 n:30 w:2 u:1000 why:in_flight", driver.Whole)
 	require.NoError(t, protocol.SavePause(t.Context(), store, "a", throttle.Paused{Reason: "r"}))
 	_, c := serve(t, store, "")
-	var got glance
-	follow(t, c, "/api/pools", func(g glance) bool { got = g; return true })
+	var got poll
+	follow(t, c, "/api/pools", func(g poll) bool { got = g; return true })
 	require.Empty(t, got.Failure)
 	require.Equal(t, []summary{
 		{
@@ -37,7 +37,7 @@ func TestPoolsAtAGlance(t *testing.T) {
 		},
 	}, got.Pools)
 	store.away.Store(true)
-	follow(t, c, "/api/pools", func(g glance) bool { return !g.Pools[0].Known })
+	follow(t, c, "/api/pools", func(g poll) bool { return !g.Pools[0].Known })
 }
 
 // What an operator should look at comes first, whatever its name.
@@ -64,10 +64,10 @@ func TestAPoolWhosePodsHaveDied(t *testing.T) {
 	store := newCounted()
 	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", driver.Whole)
 	_, c := serve(t, store, "")
-	follow(t, c, "/api/pools", func(g glance) bool { return g.Pools[0].Level == why.Held })
+	follow(t, c, "/api/pools", func(g poll) bool { return g.Pools[0].Level == why.Held })
 	store.age.Store(int64(time.Minute))
 	var got summary
-	follow(t, c, "/api/pools", func(g glance) bool { got = g.Pools[0]; return got.Level == why.Nobody })
+	follow(t, c, "/api/pools", func(g poll) bool { got = g.Pools[0]; return got.Level == why.Nobody })
 	require.Equal(t, "no pod has asked the store for 60 s: they have ended, or cannot reach it", got.Why)
 }
 
@@ -93,7 +93,7 @@ type plain struct{ driver.Store }
 
 func TestAStoreThatCannotList(t *testing.T) {
 	_, c := serve(t, plain{newCounted()}, "")
-	follow(t, c, "/api/pools", func(g glance) bool { return g.Failure != "" })
+	follow(t, c, "/api/pools", func(g poll) bool { return g.Failure != "" })
 }
 
 // One page sees what happens to a pool, and another one that comes later sees what has happened.

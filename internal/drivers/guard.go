@@ -79,7 +79,7 @@ type Remote interface {
 	driver.Pusher
 	driver.Lister
 	driver.Ager
-	driver.TillSetter
+	driver.TagBucketSetter
 }
 
 // A Guarded store wraps another one so that its errors show no secret, and state the remedy; see RemedyError.
@@ -173,12 +173,12 @@ func (g *Guarded) Age(ctx context.Context, pool string) (time.Duration, error) {
 	return ask(ctx, g, func(s Remote) (time.Duration, error) { return s.Age(ctx, pool) })
 }
 
-// Tills implements driver.TillReader.
-func (g *Guarded) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
-	return ask(ctx, g, func(s Remote) ([]driver.Till, error) { return s.Tills(ctx, pool) })
+// TagBuckets implements driver.TagBucketReader.
+func (g *Guarded) TagBuckets(ctx context.Context, pool string) ([]driver.TagBucket, error) {
+	return ask(ctx, g, func(s Remote) ([]driver.TagBucket, error) { return s.TagBuckets(ctx, pool) })
 }
 
-// SetSpent implements driver.TillSetter.
+// SetSpent implements driver.TagBucketSetter.
 func (g *Guarded) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
 	return demand(ctx, g, func(s Remote) error { return s.SetSpent(ctx, pool, r) })
 }

@@ -156,11 +156,11 @@ var grvProxyTagThrottler = []scenario{
 		stages: []stage{{lasts: 60, reached: both(granted(0, 60, 600), granted(1, 60, 600))}},
 	},
 	{
-		name: "Cleanup1", says: "1,100 tags one after the other, each with a total: one or two in the plan, at most 2,048 tills",
+		name: "Cleanup1", says: "1,100 tags one after the other, each with a total: one or two in the plan, at most 2,048 tag buckets",
 		limit: 1000, tags: slices.Repeat([]fairtags.Terms{quota(0, 100)}, 1100), clients: []client{{0, 0, 1, 6}},
 		stages: []stage{{lasts: 1100, during: func(w *world) { w.clients[0].tag = w.looks }, always: func(w *world) error {
-			if tills := len(w.record.Tills); tills > wire.MaxTills {
-				return fmt.Errorf("%d tills", tills)
+			if tagBuckets := len(w.record.TagBuckets); tagBuckets > wire.MaxTagBuckets {
+				return fmt.Errorf("%d tills", tagBuckets)
 			}
 			if w.looks > 1 && tracked(1)(w) != nil {
 				return tracked(2)(w)

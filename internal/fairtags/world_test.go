@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A world is a pool of processors that share a limit in virtual time. The shares and the tills are those of a real
+// A world is a pool of processors that share a limit in virtual time. The shares and the tag buckets are those of a real
 // record of the store, the policy is the real Divide. What is simple is the processors: tokens are a fluid, callers do
 // not wait, and everything moves ten times a second. As in package consensus, each processor syncs once a second, lowers its share as soon
 // as it knows that it should, and syncs again after a tenth of a second when it has done so, or lacks what others have too much.
@@ -69,7 +69,7 @@ type processor struct {
 	own      map[uint64]float64
 	held     []fairtags.Busy
 	plan     fairtags.Plan
-	lots     map[uint64][]lot
+	batches  map[uint64][]batch
 	asked    []map[uint64]float64 // tokens asked for in each of the last ticks, by tag
 	used     map[int]float64      // in this second, by tag
 	busy     []fairtags.Busy      // what it told of itself
@@ -84,8 +84,8 @@ type processor struct {
 	revision uint64
 }
 
-// A lot is what was drawn from a till and can be used until a tick.
-type lot struct {
+// A batch is what was drawn from a tag bucket and can be used until a tick.
+type batch struct {
 	tokens float64
 	until  int
 }
@@ -105,7 +105,7 @@ func newWorld(limit float64, processors int, tags []fairtags.Terms) *world {
 	}
 	for i := range processors {
 		w.processors = append(w.processors, &processor{
-			id: fmt.Sprintf("p%03d", i), own: map[uint64]float64{}, lots: map[uint64][]lot{}, used: map[int]float64{}, next: i % ticks,
+			id: fmt.Sprintf("p%03d", i), own: map[uint64]float64{}, batches: map[uint64][]batch{}, used: map[int]float64{}, next: i % ticks,
 		})
 	}
 	return w
@@ -207,7 +207,7 @@ func (w *world) known(key uint64) uint64 {
 	return key
 }
 
-// needs tells whether a tag draws from a till.
+// needs tells whether a tag draws from a tag bucket.
 func (w *world) needs(key uint64) bool {
 	return w.known(key) != 0 && !math.IsInf(may(w.tags[key-1].now()), 1)
 }
@@ -219,7 +219,7 @@ func (t *tag) now() fairtags.Terms {
 	return now
 }
 
-// may is the most that a tag may use over the whole pool: what its till gives out.
+// may is the most that a tag may use over the whole pool: what its tag bucket gives out.
 func may(t fairtags.Terms) float64 { return max(t.Reserved, min(t.Total, t.Limiting)) }
 
 // most is what a client can get of what it asks for, by what its tag has in hand.
@@ -231,7 +231,7 @@ func (w *world) most(p *processor, c client, asks float64) float64 {
 }
 
 func (w *world) inHand(p *processor, key uint64) (tokens float64) {
-	for _, l := range p.lots[key] {
+	for _, l := range p.batches[key] {
 		if l.until > w.tick {
 			tokens += l.tokens
 		}
@@ -241,15 +241,15 @@ func (w *world) inHand(p *processor, key uint64) (tokens float64) {
 
 // take uses what is in hand, the oldest first.
 func (w *world) take(p *processor, key uint64, tokens float64) {
-	lots := p.lots[key]
-	for i := range lots {
-		if lots[i].until > w.tick {
-			used := min(lots[i].tokens, tokens)
-			lots[i].tokens -= used
+	batches := p.batches[key]
+	for i := range batches {
+		if batches[i].until > w.tick {
+			used := min(batches[i].tokens, tokens)
+			batches[i].tokens -= used
 			tokens -= used
 		}
 	}
-	p.lots[key] = slices.DeleteFunc(lots, func(l lot) bool { return l.tokens < 1e-9 || l.until <= w.tick })
+	p.batches[key] = slices.DeleteFunc(batches, func(l batch) bool { return l.tokens < 1e-9 || l.until <= w.tick })
 }
 
 // terms are those that a processor goes by, with all other tags as one that is not named.
@@ -322,7 +322,7 @@ func (w *world) sync(p *processor) {
 	p.share, p.synced, p.next = ans.Share, w.tick, w.tick+ticks
 	w.meet(p, ans.Roster)
 	for _, d := range ans.Draws {
-		p.lots[d.Key] = append(p.lots[d.Key], lot{float64(d.Tokens), w.tick + validity})
+		p.batches[d.Key] = append(p.batches[d.Key], batch{float64(d.Tokens), w.tick + validity})
 	}
 	p.plan = w.divide(p)
 	if p.yield(w, p.plan) || w.hope(p) {
@@ -358,7 +358,7 @@ func (w *world) hope(p *processor) bool {
 	return false
 }
 
-// draws asks the tills for what the tags of a processor will use until a bit after the next sync.
+// draws asks the tag buckets for what the tags of a processor will use until a bit after the next sync.
 func (w *world) draws(p *processor, plan fairtags.Plan) (draws []driver.Draw) {
 	for i, t := range w.terms() {
 		total := may(t)

@@ -1,5 +1,5 @@
 // Package incarnation keeps a process's will in a file for its successor under the same ID. The process locks the file, so that its
-// successor has proof of its death. It is the protocol.Witness of a Numaflow container, whose pod outlives it.
+// successor has proof of its death. It is the protocol.TakeoverLock of a Numaflow container, whose pod outlives it.
 //
 // # Proof by the lock
 //
@@ -17,13 +17,13 @@
 //
 // # Origin of the content
 //
-// Only the holder of the lock writes, and only its own will and those it has found. So all wills belong to earlier holders of the lock,
-// which are dead or have left. A copy of the file is different: a will could belong to a process that lives elsewhere. So the file names
+// Only the holder of the lock writes, and only its own last state and those it has found. So all last states belong to earlier holders of the lock,
+// which are dead or have left. A copy of the file is different: a last state could belong to a process that lives elsewhere. So the file names
 // its location (device, inode, and the boot of the kernel that knows the lock), the pool and the ID. If one of them differs, nothing is
 // inherited, as without the file. This applies after a restart of the machine, in a moved volume, and on a network file system that another
 // machine has used last. A folder that does not enforce the lock between two open files of one process is not used.
 //
-// A cloned machine has a copy of file and lock. Its process knows from its wills which requests it has sent. The store frees nothing whose
+// A cloned machine has a copy of file and lock. Its process knows from its last states which requests it has sent. The store frees nothing whose
 // newest request came from another process; see the package documentation of consensus.
 //
 // # Writing

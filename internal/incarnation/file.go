@@ -20,20 +20,20 @@ const patience = 500 * time.Millisecond
 // errBusy means that another process, or another File of this one, holds the lock.
 var errBusy = errors.New("the file is locked by another process")
 
-// A File is a protocol.Witness in a file that the successive processes of one ID share, such as the containers of a pod. If it fails, it
+// A File is a protocol.TakeoverLock in a file that the successive processes of one ID share, such as the containers of a pod. If it fails, it
 // logs the cause once and does nothing from then on: a dead process's claim then stays for a removal time, as without it.
 type File struct {
 	path string
 	is   form
 	log  *slog.Logger
 
-	lock      *lock // nil: not held
-	off       bool  // it cannot be used, or is no longer
-	inherited []protocol.Will
-	testament protocol.Testament
+	lock           *lock // nil: not held
+	off            bool  // it cannot be used, or is no longer
+	inherited      []protocol.LastState
+	takeoverRecord protocol.TakeoverRecord
 }
 
-var _ protocol.Witness = (*File)(nil)
+var _ protocol.TakeoverLock = (*File)(nil)
 
 // New returns the File of a processor of a pool in a folder, which must exist. It does no I/O before the first Inherit.
 func New(folder, pool, id string, log *slog.Logger) *File {
@@ -44,8 +44,8 @@ func New(folder, pool, id string, log *slog.Logger) *File {
 	}
 }
 
-// Inherit implements protocol.Witness.
-func (f *File) Inherit() (wills []protocol.Will, held bool) {
+// Inherit implements protocol.TakeoverLock.
+func (f *File) Inherit() (lastStates []protocol.LastState, held bool) {
 	if f.off {
 		return nil, false
 	}
@@ -68,14 +68,14 @@ func (f *File) Inherit() (wills []protocol.Will, held bool) {
 		return nil, false
 	}
 	if len(content) > 0 {
-		f.testament.Wills = f.read(content)
+		f.takeoverRecord.LastStates = f.read(content)
 	}
-	f.inherited = f.testament.Inherit(true)
+	f.inherited = f.takeoverRecord.Inherit(true)
 	return f.inherited, true
 }
 
-// read returns the wills that apply here.
-func (f *File) read(content []byte) []protocol.Will {
+// read returns the last states that apply here.
+func (f *File) read(content []byte) []protocol.LastState {
 	found, err := decode(content)
 	switch {
 	case err != nil:
@@ -85,19 +85,19 @@ func (f *File) read(content []byte) []protocol.Will {
 	case !found.same(&f.is):
 		return nil // a copy, or from before the machine was started
 	}
-	return found.Wills
+	return found.LastStates
 }
 
-// Settled implements protocol.Witness.
+// Settled implements protocol.TakeoverLock.
 func (f *File) Settled() { f.inherited = nil }
 
-// Write implements protocol.Witness.
-func (f *File) Write(own protocol.Will) {
+// Write implements protocol.TakeoverLock.
+func (f *File) Write(own protocol.LastState) {
 	if f.off || f.lock == nil {
 		return
 	}
-	f.testament.Write(f.inherited, own)
-	f.is.Wills = f.testament.Wills
+	f.takeoverRecord.Write(f.inherited, own)
+	f.is.LastStates = f.takeoverRecord.LastStates
 	content, err := f.is.encode()
 	if err == nil {
 		_, err = do(func() (struct{}, error) { return struct{}{}, f.lock.write(content) })
@@ -107,7 +107,7 @@ func (f *File) Write(own protocol.Will) {
 	}
 }
 
-// Release implements protocol.Witness.
+// Release implements protocol.TakeoverLock.
 func (f *File) Release(keep bool) {
 	l, off := f.lock, f.off
 	f.lock, f.off = nil, true

@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 // hold holds the file, has threads in the kernel and a child that lives longer, and says so.
 func hold(folder string) {
 	f := New(folder, "pool", "pod-0", slog.Default())
-	wills, held := f.Inherit()
-	f.Write(will("killed"))
+	lastStates, held := f.Inherit()
+	f.Write(lastState("killed"))
 	for range 20 {
 		go func() { _, _ = syscall.Read(0, make([]byte, 1)) }()
 	}
@@ -43,14 +43,14 @@ func hold(folder string) {
 	if err := child.Start(); err != nil {
 		panic(err) // the test sees it
 	}
-	fmt.Println(held, len(wills), child.Process.Pid)
+	fmt.Println(held, len(lastStates), child.Process.Pid)
 	for {
-		f.Write(will("killed"))
+		f.Write(lastState("killed"))
 	}
 }
 
-func will(incarnation string) protocol.Will {
-	return protocol.Will{
+func lastState(incarnation string) protocol.LastState {
+	return protocol.LastState{
 		Death: driver.Death{Incarnation: incarnation, Last: driver.Ticket{Seq: 7, Nonce: 1<<64 - 1}, Unanswered: []driver.Ticket{{Seq: 8, Nonce: 1}}},
 		Owes:  time.Second,
 	}
@@ -63,11 +63,11 @@ func file(folder string) (*File, *bytes.Buffer) {
 }
 
 // inherited gets hold of the file, which must be free.
-func inherited(t *testing.T, f *File) []protocol.Will {
+func inherited(t *testing.T, f *File) []protocol.LastState {
 	t.Helper()
-	wills, held := f.Inherit()
+	lastStates, held := f.Inherit()
 	require.True(t, held)
-	return wills
+	return lastStates
 }
 
 // die is the end of the process, as far as the file is concerned.
@@ -92,8 +92,8 @@ func TestWhoComesNextInheritsFromAProcessThatWasKilled(t *testing.T) {
 		require.NoError(t, err)
 		var child int
 		var held bool
-		var wills int
-		_, err = fmt.Sscan(line, &held, &wills, &child)
+		var lastStates int
+		_, err = fmt.Sscan(line, &held, &lastStates, &child)
 		require.NoError(t, err)
 		require.True(t, held)
 
@@ -112,7 +112,7 @@ func TestWhoComesNextInheritsFromAProcessThatWasKilled(t *testing.T) {
 		if strings.Contains(log.String(), "cannot be read") { // killed in the middle of a write
 			require.Empty(t, got)
 		} else {
-			require.Equal(t, will("killed"), got[len(got)-1])
+			require.Equal(t, lastState("killed"), got[len(got)-1])
 		}
 		next.Release(false)
 	}
@@ -122,33 +122,33 @@ func TestWillsStandUntilTheyAreSettled(t *testing.T) {
 	folder := t.TempDir()
 	a, _ := file(folder)
 	require.Empty(t, inherited(t, a))
-	a.Write(will("a"))
+	a.Write(lastState("a"))
 	a.die()
 
 	b, _ := file(folder) // it dies before the store knows
-	require.Equal(t, []protocol.Will{will("a")}, inherited(t, b))
-	b.Write(will("b"))
+	require.Equal(t, []protocol.LastState{lastState("a")}, inherited(t, b))
+	b.Write(lastState("b"))
 	b.die()
 
 	c, _ := file(folder)
-	require.Equal(t, []protocol.Will{will("a"), will("b")}, inherited(t, c))
+	require.Equal(t, []protocol.LastState{lastState("a"), lastState("b")}, inherited(t, c))
 	c.Settled()
 	require.Empty(t, inherited(t, c))
-	c.Write(will("c"))
+	c.Write(lastState("c"))
 	c.die()
 
 	d, _ := file(folder)
-	require.Equal(t, []protocol.Will{will("c")}, inherited(t, d))
-	d.Write(will("d"))
+	require.Equal(t, []protocol.LastState{lastState("c")}, inherited(t, d))
+	d.Write(lastState("d"))
 	d.Release(true) // the store was not told
 	d.Release(false)
-	d.Write(will("later"))
+	d.Write(lastState("later"))
 	_, held := d.Inherit()
 	require.False(t, held)
 
 	e, log := file(folder)
-	require.Equal(t, []protocol.Will{will("c"), will("d")}, inherited(t, e))
-	e.Write(will("e"))
+	require.Equal(t, []protocol.LastState{lastState("c"), lastState("d")}, inherited(t, e))
+	e.Write(lastState("e"))
 	e.Release(false)
 	f, _ := file(folder)
 	require.Empty(t, inherited(t, f))
@@ -160,7 +160,7 @@ func TestAnotherPoolOrIDHasAnotherFile(t *testing.T) {
 	folder := t.TempDir()
 	a, _ := file(folder)
 	require.Empty(t, inherited(t, a))
-	a.Write(will("a"))
+	a.Write(lastState("a"))
 	for _, other := range []*File{New(folder, "pool", "pod-1", slog.Default()), New(folder, "pool2", "pod-0", slog.Default())} {
 		require.Empty(t, inherited(t, other), "at the same time")
 		other.Release(false)
@@ -181,7 +181,7 @@ func TestWhatIsNotOfHereIsNotInherited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, _ := file(t.TempDir())
 			inherited(t, a)
-			a.Write(will("a"))
+			a.Write(lastState("a"))
 			a.die()
 			content, err := os.ReadFile(a.path)
 			require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestWhatIsNotOfHereIsNotInherited(t *testing.T) {
 func TestAForeignFileIsNotBelieved(t *testing.T) {
 	a, _ := file(t.TempDir())
 	inherited(t, a)
-	a.Write(will("a"))
+	a.Write(lastState("a"))
 	a.die()
 	good, err := os.ReadFile(a.path)
 	require.NoError(t, err)
@@ -214,10 +214,10 @@ func TestAForeignFileIsNotBelieved(t *testing.T) {
 		b, log := file(filepath.Dir(a.path))
 		require.Empty(t, inherited(t, b), name)
 		require.Contains(t, log.String(), "cannot be read", name)
-		b.Write(will("b")) // and it is whole again
+		b.Write(lastState("b")) // and it is whole again
 		b.die()
 		c, _ := file(filepath.Dir(a.path))
-		require.Equal(t, []protocol.Will{will("b")}, inherited(t, c), name)
+		require.Equal(t, []protocol.LastState{lastState("b")}, inherited(t, c), name)
 		c.Release(false)
 	}
 }
@@ -232,10 +232,10 @@ func TestAFolderThatCannotBeUsedIsToldOnce(t *testing.T) {
 	} {
 		f, log := file(at)
 		for range 3 {
-			wills, held := f.Inherit()
+			lastStates, held := f.Inherit()
 			require.False(t, held, name)
-			require.Empty(t, wills)
-			f.Write(will("a"))
+			require.Empty(t, lastStates)
+			f.Write(lastState("a"))
 		}
 		f.Release(true)
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), "%s: %s", name, log.String())

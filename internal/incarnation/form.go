@@ -10,19 +10,19 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 )
 
-// maxBytes exceeds the size of any file: the requests of four wills, and names.
+// maxBytes exceeds the size of any file: the requests of four last states, and names.
 const maxBytes = 64 << 10
 
 // A form is the content of the file, after a line with its length and checksum.
 type form struct {
-	// Pool and ID identify the owner of the wills.
+	// Pool and ID identify the owner of the last states.
 	Pool string `json:"pool"`
 	ID   string `json:"id"`
 	// Boot, Device and Inode identify the place where the lock is valid.
-	Boot   string          `json:"boot"`
-	Device uint64          `json:"device"`
-	Inode  uint64          `json:"inode"`
-	Wills  []protocol.Will `json:"wills"`
+	Boot       string               `json:"boot"`
+	Device     uint64               `json:"device"`
+	Inode      uint64               `json:"inode"`
+	LastStates []protocol.LastState `json:"wills"`
 }
 
 const head = "numathrottle 1 %08x %d\n"
@@ -58,7 +58,7 @@ func decode(b []byte) (f form, err error) {
 	return f, nil
 }
 
-// same reports whether the wills belong to the process in the place of other.
+// same reports whether the last states belong to the process in the place of other.
 func (f *form) same(other *form) bool {
 	return f.Pool == other.Pool && f.ID == other.ID && f.Boot == other.Boot && f.Device == other.Device && f.Inode == other.Inode
 }

@@ -58,7 +58,7 @@ func add(n int) func(Recorded[int]) (int, bool, error) {
 	return func(r Recorded[int]) (int, bool, error) { return r.Value + n, n != 0, r.Err }
 }
 
-// A change is made anew from what is on record where somebody else was first, and not for ever.
+// A change is made again from what is on record where somebody else was first, and not for ever.
 func TestChange(t *testing.T) {
 	s := newStore(t)
 	first, err := number.Change(t.Context(), s, "pool", add(1))

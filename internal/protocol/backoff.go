@@ -107,9 +107,9 @@ func (o *ownCalls) hurries(now time.Duration, generation int64) bool {
 	return true
 }
 
-// Heed records how the called service treats this processor's calls, between two requests.
+// Obey records how the called service treats this processor's calls, between two requests.
 // Refusals bring the next request forward, so that the others learn of them soon.
-func (p *Processor) Heed(now time.Duration, s sharing.Served) {
+func (p *Processor) Obey(now time.Duration, s sharing.Served) {
 	p.Tick(now)
 	p.ceiling.calls.served = s
 	if p.state == StateHolding && p.urgency != urgencyNow && p.ceiling.calls.hurries(now, p.ceiling.law.Backoff.State.Generation) {
@@ -128,5 +128,5 @@ func (l *poolCeiling) adapted(t int64) (lowered bool, cuts uint64, settling bool
 	return l.law.Refused(t), uint64(s.Generation), !s.Counts(t)
 }
 
-// Adapts reports whether the limit follows the called service's answers, and heed has a use.
+// Adapts reports whether the limit follows the called service's answers, and obey has a use.
 func (p *Processor) Adapts() bool { return p.ceiling.law.Adapts }

@@ -70,7 +70,7 @@ func TestHeedIsBounded(t *testing.T) {
 	brought := 0
 	brings := func(s sharing.Served) {
 		p.urgency = urgencyNone
-		if p.Heed(now, s); p.urgency == urgencyNow {
+		if p.Obey(now, s); p.urgency == urgencyNow {
 			brought++
 		}
 		now += 100 * time.Millisecond

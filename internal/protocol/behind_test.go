@@ -53,7 +53,7 @@ func TestProcessorTellsAStoreThatIsBehindWhatItHasSent(t *testing.T) {
 }
 
 // The newest request on record may be that of another process, or older than what
-// the processor remembers: it cannot tell, and starts anew.
+// the processor remembers: it cannot tell, and starts again.
 func TestProcessorStartsAnewBehindARequestThatItDoesNotRemember(t *testing.T) {
 	const reach = uint64(len(history{}.tickets))
 	for name, c := range map[string]struct {

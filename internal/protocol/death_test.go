@@ -11,10 +11,10 @@ import (
 )
 
 // joined is a processor that has asked once, and holds what it was given.
-func joined(t *testing.T, r *driver.Record, now *time.Duration, id, incarnation string, wills ...Will) *Processor {
+func joined(t *testing.T, r *driver.Record, now *time.Duration, id, incarnation string, lastStates ...LastState) *Processor {
 	t.Helper()
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id, OnStoreLoss: Stop}, incarnation)
-	p.Inherit(*now, wills)
+	p.Inherit(*now, lastStates)
 	syncOnce(t, r, now, p)
 	return p
 }
@@ -35,12 +35,12 @@ func TestAProcessorTakesOverFromADeadOne(t *testing.T) {
 	dead := joined(t, &r, &now, "a", "1")
 	require.Equal(t, driver.Whole, dead.Held(now))
 
-	// Without a will everything is as it was: the claim stays.
+	// Without a last state everything is as it was: the claim stays.
 	stranger := joined(t, &r, &now, "a", "2")
 	require.Zero(t, stranger.Held(now))
 
 	// What dies next is known to be dead: the claims of both are free, and the one that has them does not name them again.
-	successor := joined(t, &r, &now, "a", "3", dead.Will(0), stranger.Will(0))
+	successor := joined(t, &r, &now, "a", "3", dead.LastState(0), stranger.LastState(0))
 	require.Equal(t, driver.Whole, successor.Held(now))
 	require.True(t, successor.Inherit(now, nil))
 	require.True(t, successor.View(now).TookOver)
@@ -57,7 +57,7 @@ func TestADeathIsNamedUntilTheStoreHasAnswered(t *testing.T) {
 	now := time.Minute
 	dead := joined(t, &r, &now, "a", "1")
 	successor := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "2")
-	successor.Inherit(now, []Will{dead.Will(0)})
+	successor.Inherit(now, []LastState{dead.LastState(0)})
 	for nonce := range uint64(3) { // lost
 		require.Len(t, successor.Request(now, nonce, Observation{Demand: driver.Whole}).Dead, 1)
 		require.False(t, successor.Inherit(now, nil))
@@ -78,7 +78,7 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 	var r driver.Record
 	now := time.Minute
 	dead := joined(t, &r, &now, "a", "1")
-	successor := joined(t, &r, &now, "a", "2", dead.Will(2*time.Second))
+	successor := joined(t, &r, &now, "a", "2", dead.LastState(2*time.Second))
 	require.Zero(t, successor.Held(now), "the claim earns what is owed")
 	now += 2 * time.Second
 	syncOnce(t, &r, &now, successor) // frees the claim
@@ -88,7 +88,7 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 
 	// What would take longer than a claim stays is not waited for.
 	never := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "3")
-	never.Inherit(now, []Will{successor.Will(wire.Removal(driver.MaxLease) + 1), never.Will(0), {}})
+	never.Inherit(now, []LastState{successor.LastState(wire.Removal(driver.MaxLease) + 1), never.LastState(0), {}})
 	require.True(t, never.Inherit(now, nil))
 }
 
@@ -99,13 +99,13 @@ func TestTheDeathOfACloneFreesNothing(t *testing.T) {
 			now := time.Minute
 			p := joined(t, &r, &now, "a", "1")
 			clone := *p
-			will := clone.Will(0)    // the clone dies before it has spoken
-			syncOnce(t, &r, &now, p) // the other goes on
+			lastState := clone.LastState(0) // the clone dies before it has spoken
+			syncOnce(t, &r, &now, p)        // the other goes on
 			if closed {
 				require.Equal(t, driver.Cloned, syncOnce(t, &r, &now, &clone).Status)
-				will = Will{Death: driver.Death{Incarnation: "1", Last: driver.Ticket{Seq: r.Rows[0].Seq, Nonce: r.Rows[0].Nonce}}}
+				lastState = LastState{Death: driver.Death{Incarnation: "1", Last: driver.Ticket{Seq: r.Rows[0].Seq, Nonce: r.Rows[0].Nonce}}}
 			}
-			successor := joined(t, &r, &now, "a", "3", will)
+			successor := joined(t, &r, &now, "a", "3", lastState)
 			require.Zero(t, successor.Held(now))
 			require.Equal(t, driver.Whole, p.Held(now))
 			require.Equal(t, driver.RowCloned, r.Rows[0].State)
@@ -114,20 +114,20 @@ func TestTheDeathOfACloneFreesNothing(t *testing.T) {
 }
 
 func TestATestamentIsForWhoHoldsIt(t *testing.T) {
-	var tm Testament
+	var tm TakeoverRecord
 	require.Empty(t, tm.Inherit(true))
-	will := func(s string) Will { return Will{Death: driver.Death{Incarnation: s}} }
-	tm.Write(nil, will("1"))
+	lastState := func(s string) LastState { return LastState{Death: driver.Death{Incarnation: s}} }
+	tm.Write(nil, lastState("1"))
 	require.Nil(t, tm.Inherit(false))
-	var inherited []Will
+	var inherited []LastState
 	for _, own := range []string{"2", "3", "4", "5", "6"} { // each dies before the store has heard of it
 		inherited = tm.Inherit(true)
-		tm.Write(inherited, will(own))
-		tm.Write(inherited, will(own))
+		tm.Write(inherited, lastState(own))
+		tm.Write(inherited, lastState(own))
 	}
-	require.Equal(t, []Will{will("3"), will("4"), will("5"), will("6")}, tm.Inherit(true), "the oldest are left out")
-	tm.Write(nil, will("6"))
-	require.Equal(t, []Will{will("6")}, tm.Inherit(true))
+	require.Equal(t, []LastState{lastState("3"), lastState("4"), lastState("5"), lastState("6")}, tm.Inherit(true), "the oldest are left out")
+	tm.Write(nil, lastState("6"))
+	require.Equal(t, []LastState{lastState("6")}, tm.Inherit(true))
 }
 
 // A process that was killed and has started again under its ID gets a share although nobody knows of the death: the others leave it a part of

@@ -222,7 +222,7 @@ func saving(err error, format, pool string) error {
 // ClearOverride ends the override of a pool, if there is one. The limit is again the lowest
 // configured limit of a live processor. Where the store issues permits and the override was
 // lower, that takes a removal time. An override that the store has lost does not come back.
-// A ramp, or what refusals have left of the limit, begins anew if this release cannot read its state. Errors are those of SaveOverride.
+// A ramp, or what refusals have left of the limit, begins again if this release cannot read its state. Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s driver.Store, pool string) error {
 	err := SaveOverride(ctx, s, pool, Override{})
 	if err == nil {
@@ -234,7 +234,7 @@ func ClearOverride(ctx context.Context, s driver.Store, pool string) error {
 	return saving(err, "consensus: ending what the limit of pool %q cannot be read from: %w", pool)
 }
 
-// renew replaces a state that cannot be read by none, from which processors begin anew.
+// renew replaces a state that cannot be read by none, from which processors begin again.
 func renew[S state.Moving[S]](ctx context.Context, s driver.Store, pool string, doc *pooldoc.Doc[state.Shared[S]]) error {
 	_, err := doc.Change(ctx, s, pool, func(r pooldoc.Recorded[state.Shared[S]]) (none state.Shared[S], save bool, err error) {
 		return none, r.Err != nil, nil

@@ -79,7 +79,7 @@ func (p *pausing) load(m moment, asked time.Duration, held pooldoc.Held) {
 		p.follow(m)
 	}
 	if held.Lost && held.Seen.Version > 0 && p.unreadable == nil {
-		p.heed(m, &held.Seen)
+		p.obey(m, &held.Seen)
 	}
 	if h := &p.notified; h.version > 0 && (p.Version >= h.version || asked >= h.at+notifiedFor(4*m.clamp)) {
 		p.forgetNotified()
@@ -168,11 +168,11 @@ func (p *pausing) keep(m moment, before []LocalPause) {
 	}
 }
 
-// heed merges the recorded pauses into the document that is about to replace the record, because
+// obey merges the recorded pauses into the document that is about to replace the record, because
 // their authors may be gone. So it takes the version of the last resumption, and the pauses that
 // nobody has ended since. A pause that somebody has ended replaces no wish: the wish would end with
 // it.
-func (p *pausing) heed(m moment, instead *driver.Document) {
+func (p *pausing) obey(m moment, instead *driver.Document) {
 	n, err := PauseDoc.Read(*instead)
 	if err != nil {
 		return

@@ -13,20 +13,20 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// News of a pause may be written by the clock of a store that has begun anew, of which the processor has heard nothing
+// News of a pause may be written by the clock of a store that has begun again, of which the processor has heard nothing
 // yet: the pause counts from when it is heard, whatever the clocks say. Heard once more, it does not last longer.
 func TestNewsByAnotherClock(t *testing.T) {
 	for name, at := range map[string]int64{"far behind": 1, "far ahead": 1 << 50, "its own": 5_000_000_000, "none": 0} {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
-			heard := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
+			received := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
 			news := &pauseList{entries: []entry{{at: at, left: 5 * time.Second, reason: "told"}}}
-			p.notify(heard, 7, news)
-			require.Len(t, p.inForce(heard.now+4*time.Second), 1)
-			again := heard
+			p.notify(received, 7, news)
+			require.Len(t, p.inForce(received.now+4*time.Second), 1)
+			again := received
 			again.now += 4 * time.Second
 			p.notify(again, 7, news)
-			require.Empty(t, p.inForce(heard.now+5*time.Second))
+			require.Empty(t, p.inForce(received.now+5*time.Second))
 		})
 	}
 }
@@ -71,28 +71,28 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 	type news struct{ version, resumed driver.Version }
 	old, present := news{9000, 8000}, news{14, 12}
 	for name, c := range map[string]struct {
-		before []news         // heard a second before another pause is asked for, which this one takes the place of
-		heard  []news         // before the pause
-		shown  []pooldoc.Held // by the answers after the pause, a second apart
-		paused bool
+		before   []news         // heard a second before another pause is asked for, which this one takes the place of
+		received []news         // before the pause
+		shown    []pooldoc.Held // by the answers after the pause, a second apart
+		paused   bool
 	}{
 		"nobody resumes":                      {shown: []pooldoc.Held{recorded(10, 5), recorded(10, 5)}, paused: true},
 		"resumed before, as the record shows": {shown: []pooldoc.Held{recorded(11, 5)}, paused: true},
 		"resumed afterwards":                  {shown: []pooldoc.Held{recorded(12, 12)}},
-		"resumed before, as the news said":    {heard: []news{present}, shown: []pooldoc.Held{recorded(12, 12), recorded(14, 12)}, paused: true},
-		"an answer that was late":             {heard: []news{present}, shown: []pooldoc.Held{recorded(11, 11), recorded(14, 12)}, paused: true},
-		"resumed again, after the news":       {heard: []news{present}, shown: []pooldoc.Held{recorded(15, 15)}},
-		"news of a record that is lost":       {heard: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
-		"news of it that nobody has resumed":  {heard: []news{{9000, 5}}, shown: []pooldoc.Held{recorded(11, 11)}},
+		"resumed before, as the news said":    {received: []news{present}, shown: []pooldoc.Held{recorded(12, 12), recorded(14, 12)}, paused: true},
+		"an answer that was late":             {received: []news{present}, shown: []pooldoc.Held{recorded(11, 11), recorded(14, 12)}, paused: true},
+		"resumed again, after the news":       {received: []news{present}, shown: []pooldoc.Held{recorded(15, 15)}},
+		"news of a record that is lost":       {received: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
+		"news of it that nobody has resumed":  {received: []news{{9000, 5}}, shown: []pooldoc.Held{recorded(11, 11)}},
 		"the lost record is back": {
-			heard: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true,
+			received: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true,
 		},
-		"news of both records": {heard: []news{present, old}, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)}, paused: true},
+		"news of both records": {received: []news{present, old}, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)}, paused: true},
 		"news of both, one after the other": {
-			before: []news{old}, heard: []news{present}, paused: true, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)},
+			before: []news{old}, received: []news{present}, paused: true, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)},
 		},
 		"news of both, and resumed afterwards": {
-			before: []news{old}, heard: []news{present}, shown: []pooldoc.Held{recorded(10, 5), recorded(15, 15), recorded(15, 15)},
+			before: []news{old}, received: []news{present}, shown: []pooldoc.Held{recorded(10, 5), recorded(15, 15), recorded(15, 15)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 			m := moment{now: 10 * second, logical: 5_000_000_000, clamp: second / 4}
 			pass := func() { m.now, m.logical = m.now+second, m.logical+1_000_000 }
 			p.load(m, m.now, recorded(10, 5))
-			ask := func(heard []news) {
-				for _, n := range heard {
+			ask := func(received []news) {
+				for _, n := range received {
 					p.notify(m, n.version, &pauseList{resumed: n.resumed})
 				}
 				p.ask(LocalPause{Reason: "asked", End: Forever}, 0)
@@ -111,7 +111,7 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 				pass()
 				p.load(m, m.now, recorded(10, 5))
 			}
-			ask(c.heard)
+			ask(c.received)
 			for _, b := range c.shown {
 				asked := m.now
 				pass()
@@ -142,11 +142,11 @@ func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 		return pooldoc.Held{Document: driver.Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[%s],"resumed":%d}`, pauses, resumed)}}
 	}
 	m := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
-	told := recorded(7, `{"reason":"told"}`, 0)
+	reported := recorded(7, `{"reason":"told"}`, 0)
 	for name, news := range map[string]*pauseList{"no news": nil, "of nobody": {}, "of that": {resumed: 9}} {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
-			p.load(m, m.now, told)
+			p.load(m, m.now, reported)
 			if news != nil {
 				p.notify(m, 9000, news)
 			}
@@ -158,7 +158,7 @@ func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 	}
 	t.Run("and is asked for here", func(t *testing.T) {
 		p := &pausing{}
-		p.load(m, m.now, told)
+		p.load(m, m.now, reported)
 		p.notify(m, 9000, &pauseList{resumed: 9})
 		p.ask(LocalPause{Reason: "asked", End: m.now + time.Minute}, 0) // by who knew that somebody had resumed
 		p.load(m, m.now, recorded(8, "", 0))

@@ -41,20 +41,20 @@ type SpentChange struct {
 // The pool must have a record: a processor has been in it. SetSpent blocks until the store has answered; ctx bounds it. After an error it
 // can be called again. Errors: *RequestError for a field out of bounds, a window without the store's clock, and a lower number while the
 // pool is frozen; *ConflictError when others keep changing it at the same time; those of the store. Others
-// wrap ErrNoPool, driver.ErrNoTills for a store that is no driver.TillSetter, or driver.ErrTillsLost.
+// wrap ErrNoPool, driver.ErrNoTagBuckets for a store that is no driver.TagBucketSetter, or driver.ErrTagBucketsLost.
 func SetSpent(ctx context.Context, s driver.Store, pool string, c SpentChange) error {
 	report := driver.SpentReport{Key: tagname.Key(c.Tag), Start: c.Start.UnixMicro(), End: c.End.UnixMicro(), Tokens: c.Tokens}
 	if err := cmp.Or(c.validate(), report.Validate(pool)); err != nil {
 		return err
 	}
-	setter, ok := s.(driver.TillSetter)
+	setter, ok := s.(driver.TagBucketSetter)
 	if !ok {
-		return fmt.Errorf("consensus: setting what is spent in pool %q: %w", pool, driver.ErrNoTills)
+		return fmt.Errorf("consensus: setting what is spent in pool %q: %w", pool, driver.ErrNoTagBuckets)
 	}
 	if err := mayLower(ctx, s, pool, &report); err != nil {
 		return saving(err, "consensus: setting what is spent in pool %q: %w", pool)
 	}
-	// The till comes first: a reader of the document then has an answer with the new number.
+	// The tag bucket comes first: a reader of the document then has an answer with the new number.
 	if err := setter.SetSpent(ctx, pool, report); err != nil {
 		return saving(err, "consensus: setting what is spent in pool %q: %w", pool)
 	}
@@ -79,13 +79,13 @@ func mayLower(ctx context.Context, s driver.Store, pool string, r *driver.SpentR
 	if err != nil || o.Frozen <= 0 {
 		return err
 	}
-	tills, err := loadTills(ctx, s, pool)
+	tagBuckets, err := loadTagBuckets(ctx, s, pool)
 	if err != nil {
 		return err
 	}
-	for i := range tills {
-		for _, w := range tills[i].Spent {
-			if tills[i].Key == r.Key && w.Start == r.Start && w.Tokens > r.Tokens {
+	for i := range tagBuckets {
+		for _, w := range tagBuckets[i].Spent {
+			if tagBuckets[i].Key == r.Key && w.Start == r.Start && w.Tokens > r.Tokens {
 				return &driver.RequestError{
 					Field: "Tokens", Value: fmt.Sprint(r.Tokens),
 					Allowed: fmt.Sprintf("%d or more while the pool is frozen, for %v yet", w.Tokens, o.Frozen.Round(100*time.Millisecond)),

@@ -42,8 +42,8 @@ func (s *recordStore) Save(_ context.Context, _ string, d driver.DocumentReport)
 	return v, err
 }
 
-func (s *recordStore) Tills(context.Context, string) ([]driver.Till, error) {
-	return s.p.record.LoadTills()
+func (s *recordStore) TagBuckets(context.Context, string) ([]driver.TagBucket, error) {
+	return s.p.record.LoadTagBuckets()
 }
 
 func (s *recordStore) SetSpent(_ context.Context, _ string, r driver.SpentReport) error {
@@ -52,7 +52,7 @@ func (s *recordStore) SetSpent(_ context.Context, _ string, r driver.SpentReport
 
 // spent is what the store has counted of a tag, and the most that a processor knows.
 func (p *tagPool) spent(tag string) (counted, seen int64) {
-	for _, t := range p.record.Tills {
+	for _, t := range p.record.TagBuckets {
 		if t.Key == tagname.Key(tag) && len(t.Spent) > 0 {
 			counted = t.Spent[len(t.Spent)-1].Tokens
 		}
@@ -190,7 +190,7 @@ func TestSetSpentRefuses(t *testing.T) {
 	require.Equal(t, "Start", bad.Field)
 	pause := (*limit.PauseError)(nil)
 	require.ErrorAs(t, SetSpent(t.Context(), s, "pool", SpentChange{By: "a\n", Start: start, End: end}), &pause)
-	require.ErrorIs(t, SetSpent(t.Context(), driver.Store(nil), "pool", SpentChange{Start: start, End: end}), driver.ErrNoTills)
+	require.ErrorIs(t, SetSpent(t.Context(), driver.Store(nil), "pool", SpentChange{Start: start, End: end}), driver.ErrNoTagBuckets)
 	counted, _ := p.spent("acme")
 	require.EqualValues(t, 1000, counted, "nothing was changed")
 

@@ -32,10 +32,10 @@ type SpentWindow struct {
 
 // LoadSpent returns the spent budgets of a pool. Tags among names come first, by rising name, then all tags without a quota of their own,
 // then unnamed tags, by rising key. Tags that have spent of no budget are not in it. It changes nothing. ctx bounds the call. Errors:
-// *RequestError for a name that no pool can have; those of the store. Others wrap ErrNoPool, or driver.ErrNoTills for a store that is no
-// driver.TillReader.
+// *RequestError for a name that no pool can have; those of the store. Others wrap ErrNoPool, or driver.ErrNoTagBuckets for a store that is no
+// driver.TagBucketReader.
 func LoadSpent(ctx context.Context, s driver.Store, pool string, names []string) ([]TagSpent, error) {
-	tills, err := loadTills(ctx, s, pool)
+	tagBuckets, err := loadTagBuckets(ctx, s, pool)
 	if err != nil {
 		return nil, fmt.Errorf("consensus: loading what is spent in pool %q: %w", pool, err)
 	}
@@ -44,8 +44,8 @@ func LoadSpent(ctx context.Context, s driver.Store, pool string, names []string)
 		named[tagname.Key(name)] = name
 	}
 	var all []TagSpent
-	for i := range tills {
-		t := &tills[i]
+	for i := range tagBuckets {
+		t := &tagBuckets[i]
 		if len(t.Spent) == 0 {
 			continue
 		}
@@ -73,10 +73,10 @@ func (t *TagSpent) place() int {
 	return 0
 }
 
-func loadTills(ctx context.Context, s driver.Store, pool string) ([]driver.Till, error) {
-	reader, ok := s.(driver.TillReader)
+func loadTagBuckets(ctx context.Context, s driver.Store, pool string) ([]driver.TagBucket, error) {
+	reader, ok := s.(driver.TagBucketReader)
 	if !ok {
-		return nil, driver.ErrNoTills
+		return nil, driver.ErrNoTagBuckets
 	}
-	return reader.Tills(ctx, pool)
+	return reader.TagBuckets(ctx, pool)
 }

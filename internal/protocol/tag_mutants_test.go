@@ -65,7 +65,7 @@ func retired(t *testing.T) string {
 	k.gives(3*sec, 3*sec, driver.Drawn{Key: d.Key, Spent: []int64{100 - d.Back}})
 	used := int64(0)
 	for _, g := range k.grants(tagBase, 4*sec) {
-		used += g.Lot.Tokens
+		used += g.Batch.Tokens
 	}
 	if d.Back+used != 100 {
 		return fmt.Sprintf("of 100 tokens %d are given back, and %d are used", d.Back, used)
@@ -76,7 +76,7 @@ func retired(t *testing.T) string {
 // Each rule of tags on the processor's side is needed by a schedule.
 func TestMutantsOfTags(t *testing.T) {
 	for rule, schedule := range map[string]func(*testing.T) string{
-		"till-void": hoard, "till-given-up": hoard, "till-forgotten": wiped, "till-retired": retired,
+		"tag bucket-void": hoard, "tag bucket-given-up": hoard, "tag bucket-forgotten": wiped, "tag bucket-retired": retired,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			require.Empty(t, schedule(t), "with all rules")

@@ -36,11 +36,11 @@ type tagAccount struct {
 	named   int64 // of BackSpent: what the newest request named, and any before it that has no answer
 	budgets [wire.MaxBudgets]tagBudget
 	window  int64 // counts the changes of budget windows
-	granted int64 // the window in which the newest lot was granted
+	granted int64 // the window in which the newest batch was granted
 
 	// What the pool gives.
-	lot      tagLot
-	reserved []tagLot      // set aside by the store, in turn; never changed in place
+	batch    tagBatch
+	reserved []tagBatch    // set aside by the store, in turn; never changed in place
 	behind   bool          // others come first for longer than the tokens in hand last
 	paid     time.Duration // local time at which all tokens given by the store are earned, by the newest answer
 	lack     driver.Lack
@@ -61,8 +61,8 @@ type tagMark struct {
 	used, refused int64
 }
 
-// A tagLot is a sharing.Lot in local time.
-type tagLot struct {
+// A tagBatch is a sharing.Batch in local time.
+type tagBatch struct {
 	tokens      int64
 	from, until time.Duration
 	window      int64 // in which it was granted
@@ -97,7 +97,7 @@ func perSecond(tokens int64, per time.Duration) float64 {
 // take takes the limiter's report of the tag, except for tokens given back. local says that its tokens are granted without the store: owed
 // tokens count against these.
 func (a *tagAccount) take(r *sharing.TagReport, local bool) {
-	if r.Anew {
+	if r.Again {
 		a.Used, a.Refused = 0, 0
 		for i := range a.marks {
 			a.marks[i].used, a.marks[i].refused = 0, 0
@@ -163,7 +163,7 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 		a.marks[2], a.marks[1] = a.marks[1], a.marks[0]
 		a.marks[0] = tagMark{now, a.Used, a.Refused}
 	}
-	// Tokens of a total come all at once, so a span that begins before one lot and ends in the middle of another shows too much.
+	// Tokens of a total come all at once, so a span that begins before one batch and ends in the middle of another shows too much.
 	a.uses = float64(a.marks[0].used-a.marks[2].used) / max(a.marks[0].at-a.marks[2].at, least).Seconds()
 }
 
@@ -290,7 +290,7 @@ func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64, live 
 }
 
 // forLater is the part of need, in tokens, worth asking for on behalf of callers that are not there yet: enough for the largest recent
-// call, or nothing. While callers wait and the till has other users, it is no more than the till gives at once. Alone, a processor delays
+// call, or nothing. While callers wait and the tag bucket has other users, it is no more than the tag bucket gives at once. Alone, a processor delays
 // nobody by setting aside more.
 func (a *tagAccount) forLater(now, interval time.Duration, need, lack float64, live int) float64 {
 	if soon := a.comes(now, interval); a.Head > 0 && (live > 1 || soon >= max(lack, 1)) {
@@ -339,7 +339,7 @@ func (a *tagAccount) spare() (tokens int64) {
 	return tokens
 }
 
-// comes is how many tokens the till gives in d, if nobody else has drawn since the last answer: any number without a total.
+// comes is how many tokens the tag bucket gives in d, if nobody else has drawn since the last answer: any number without a total.
 func (a *tagAccount) comes(now, d time.Duration) float64 {
 	total, per, _ := a.quota.Enforced()
 	if total == 0 {

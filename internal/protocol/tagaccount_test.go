@@ -13,15 +13,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// withoutRoom runs syncs of a tag for which the store has no till, and returns what it got in all.
+// withoutRoom runs syncs of a tag for which the store has no tag bucket, and returns what it got in all.
 func (k *bookkeeper) withoutRoom(syncs int, share float64, r sharing.TagReport) (got int64) {
 	for i := range syncs {
 		now := 6*sec + time.Duration(i)*sec
 		k.report(now, sec, false, []sharing.TagReport{r})
 		k.grantLocally(now, sec, time.Hour, 4, share, func(a *tagAccount) bool { return a.lack == driver.LackFull })
 		for _, g := range k.grants(tagBase, now) {
-			got += g.Lot.Tokens
-			r.Used += g.Lot.Tokens
+			got += g.Batch.Tokens
+			r.Used += g.Batch.Tokens
 		}
 		var drawn []driver.Drawn
 		for _, d := range k.draws(now, sec, 4, false) {
@@ -32,7 +32,7 @@ func (k *bookkeeper) withoutRoom(syncs int, share float64, r sharing.TagReport) 
 	return got
 }
 
-// T8: a tag without a till lives on this processor's part of its budget, once.
+// T8: a tag without a tag bucket lives on this processor's part of its budget, once.
 func TestABudgetWithoutATillIsSpentOnce(t *testing.T) {
 	k := keep(t, budgeted(limit.ThenRefuse))
 	require.EqualValues(t, 25, k.withoutRoom(20, 0.25, sharing.TagReport{Tag: "a", Waiting: 40}), "a quarter of 100")
@@ -98,7 +98,7 @@ func TestATagWithALoweringBudgetAloneGoesOn(t *testing.T) {
 	ans, _ := record.Sync(&req, driver.At{Now: wallZero})
 	g := k.gives(6*sec, 6*sec, ans.Draws...)
 	require.True(t, g.Lowered)
-	require.NotZero(t, g.Lot.Tokens)
+	require.NotZero(t, g.Batch.Tokens)
 }
 
 // A limiter that has forgotten a tag counts from 0 again, which is no lack of demand.
@@ -106,7 +106,7 @@ func TestATagThatWasForgottenCountsAnew(t *testing.T) {
 	k := keep(t, limit.Quotas{Match: []limit.QuotaPattern{{Tag: "free/*"}}})
 	k.report(10*sec, sec, false, []sharing.TagReport{{Tag: "free/x", Used: 5000, Refused: 10}})
 	k.report(100*sec, sec, false, nil)
-	k.report(200*sec, sec, false, []sharing.TagReport{{Tag: "free/x", Used: 40, Refused: 2, Anew: true}})
+	k.report(200*sec, sec, false, []sharing.TagReport{{Tag: "free/x", Used: 40, Refused: 2, Again: true}})
 	require.Positive(t, k.account("free/x").demand)
 	k.report(201*sec, sec, false, []sharing.TagReport{{Tag: "free/x", Used: 140, Refused: 2}})
 	require.InDelta(t, 100, k.account("free/x").demand, 5)

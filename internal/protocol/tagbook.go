@@ -12,8 +12,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A tagBook keeps the accounts of a processor's own tags. It turns the limiter's reports into draws on the store's tills (a till is the
-// store's account of one tag), and the answers into lots. It has no clock and no I/O; it is a part of Processor, whose copies keep their
+// A tagBook keeps the accounts of a processor's own tags. It turns the limiter's reports into draws on the store's tag buckets (a tag bucket is the
+// store's account of one tag), and the answers into batches. It has no clock and no I/O; it is a part of Processor, whose copies keep their
 // state.
 //
 // Invariant: tokens given back to the store have left the limiter's hand before the request was made, and requests report them until one of
@@ -27,10 +27,10 @@ type tagBook struct {
 
 	wall   int64 // the store's clock, in microseconds of Unix time; 0: not known
 	wallAt time.Duration
-	latest time.Duration // the latest end of a lot
+	latest time.Duration // the latest end of a batch
 	freeze int64         // the end of the pool's freeze, on the logical clock, by the newest answer; 0: it is not frozen
 	clock  int64         // the logical clock of the newest answer
-	good   time.Duration // until when a lot of the newest answer is good
+	good   time.Duration // until when a batch of the newest answer is good
 	// forgot: tokens given back until then may be of draws that the store has lost.
 	forgot time.Duration
 	void   bool // tokens in hand cannot be trusted
@@ -195,7 +195,7 @@ func (b *tagBook) storeClock(now time.Duration) int64 {
 	return b.wall + (now - b.wallAt).Microseconds()
 }
 
-// grantLocally gives lots unknown to the store: a share of the tokens that the tag may use over the whole pool. The lots of all processors
+// grantLocally gives batches unknown to the store: a share of the tokens that the tag may use over the whole pool. The batches of all processors
 // add up to these as long as their shares add up to the whole.
 func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share float64, which func(*tagAccount) bool) {
 	b.detach()
@@ -212,7 +212,7 @@ func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share
 			a.lack = driver.LackTotal
 		}
 		if until := min(now+2*interval, end); got > 0 && until > now {
-			a.lot = tagLot{tokens: a.lot.tokens + got, from: now, until: until, window: a.window}
+			a.batch = tagBatch{tokens: a.batch.tokens + got, from: now, until: until, window: a.window}
 			a.InHand += got
 			a.granted = a.window
 			b.latest = max(b.latest, until)
@@ -243,7 +243,7 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []sharing.TagGrant {
 	for i := range b.accounts {
 		if l := b.accounts[i].reserved; len(l) > 0 && now >= l[0].from {
 			b.detach()
-			b.ripen(&b.accounts[i], now)
+			b.releaseDue(&b.accounts[i], now)
 		}
 	}
 	if !b.news {
@@ -258,8 +258,8 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []sharing.TagGrant {
 			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Reserved: a.reserves, Needed: hasBucket(&a.quota), Void: b.void, Forgotten: b.lost,
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
-		if l := a.lot; l.tokens > 0 {
-			g.Lot = sharing.Lot{Tokens: l.tokens, From: base.Add(l.from), Until: base.Add(l.until), Window: l.window}
+		if l := a.batch; l.tokens > 0 {
+			g.Batch = sharing.Batch{Tokens: l.tokens, From: base.Add(l.from), Until: base.Add(l.until), Window: l.window}
 		}
 		if a.again > 0 {
 			g.Again, g.AgainFor = base.Add(a.again), a.againFor
@@ -273,7 +273,7 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []sharing.TagGrant {
 			g.By = "budget"
 		}
 		g.Spent, g.Budget = a.nearest()
-		a.lot = tagLot{}
+		a.batch = tagBatch{}
 		out = append(out, g)
 	}
 	b.void, b.lost = false, false

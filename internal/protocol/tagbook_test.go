@@ -101,7 +101,7 @@ func TestDemandIsMeasuredOverWholeIntervals(t *testing.T) {
 	require.InDelta(t, 100, k.accounts[0].uses, 12)
 }
 
-// A lot of a total is used up as soon as it is there, and a request goes out for more a tenth of an interval later. What is used is not
+// A batch of a total is used up as soon as it is there, and a request goes out for more a tenth of an interval later. What is used is not
 // told as twice as much by that, for who looks at it would take it to be above the total.
 func TestWhatIsUsedIsMeasuredOverWholeLots(t *testing.T) {
 	k := keep(t, one(100))
@@ -125,7 +125,7 @@ func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	k := keep(t, one(100))
 	k.asks(10*sec, sharing.TagReport{Tag: "a", Waiting: 50})
 	g := k.gives(11*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 30, Lack: driver.LackTotal, Again: sec / 2})
-	require.Equal(t, sharing.Lot{Tokens: 30, From: tagBase.Add(10 * sec), Until: tagBase.Add(12 * sec)}, g.Lot)
+	require.Equal(t, sharing.Batch{Tokens: 30, From: tagBase.Add(10 * sec), Until: tagBase.Add(12 * sec)}, g.Batch)
 	require.Equal(t, limit.ReasonQuota, g.Lacks)
 	require.Equal(t, tagBase.Add(11*sec+sec/2), g.Again)
 	require.Zero(t, g.AgainFor, "for any draw")
@@ -134,10 +134,10 @@ func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 
 	k.asks(20*sec, sharing.TagReport{Tag: "a", Waiting: 50})
 	g = k.gives(22*sec, 20*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 30})
-	require.Zero(t, g.Lot, "it is over")
+	require.Zero(t, g.Batch, "it is over")
 	k.asks(30*sec, sharing.TagReport{Tag: "a", Waiting: 5})
 	g = k.gives(30*sec, 30*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 1000})
-	require.LessOrEqual(t, g.Lot.Tokens, int64(135), "a store that gives more than it was asked for is not believed")
+	require.LessOrEqual(t, g.Batch.Tokens, int64(135), "a store that gives more than it was asked for is not believed")
 }
 
 // Until a large draw can be reserved smaller ones may have their tokens; not so while a budget is spent.
@@ -159,11 +159,11 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 	require.Equal(t, wire.MaxReach, d.Ahead, "however long that takes")
 	g := k.gives(10*sec+sec/10, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 40, From: 4 * sec})
 	require.Equal(t, tagBase.Add(14*sec+sec/10), g.Again, "not before the store's time")
-	require.Zero(t, g.Lot)
+	require.Zero(t, g.Batch)
 	require.Zero(t, k.asks(12*sec, sharing.TagReport{Tag: "a", Waiting: 45, Head: 40, Line: 45}))
 	require.Zero(t, k.asks(14*sec, sharing.TagReport{Tag: "a", Waiting: 45, Head: 40, Line: 40}))
 	g = k.gives(14*sec+sec/10, 14*sec)
-	require.Equal(t, sharing.Lot{Tokens: 40, From: tagBase.Add(14*sec + sec/10), Until: tagBase.Add(16 * sec)}, g.Lot)
+	require.Equal(t, sharing.Batch{Tokens: 40, From: tagBase.Add(14*sec + sec/10), Until: tagBase.Add(16 * sec)}, g.Batch)
 	require.NotZero(t, k.asks(15*sec, sharing.TagReport{Tag: "a", Waiting: 5, Head: 5}))
 }
 
@@ -178,7 +178,7 @@ func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
 	d = k.asks(11*sec, sharing.TagReport{Tag: "a", Waiting: 1, Back: 2, BackSpent: 2, Owed: 1})
 	require.Equal(t, []int64{7, 4}, []int64{d.Back, d.Owed}, "the one before got no answer: the store counts the first of both")
 	g := k.gives(11*sec, 11*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 1})
-	require.EqualValues(t, 1, g.Lot.Tokens, "nothing of what was given back")
+	require.EqualValues(t, 1, g.Batch.Tokens, "nothing of what was given back")
 	k.unsure = false
 	d = k.asks(12*sec, sharing.TagReport{Tag: "a", Waiting: 1, Back: 5, BackSpent: 5})
 	require.Equal(t, []int64{7, 0}, []int64{d.Back, d.Owed})
@@ -220,11 +220,11 @@ func TestDistrustVoidsWhatIsInHand(t *testing.T) {
 	k.distrust()
 	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 	require.True(t, g.Void)
-	require.Zero(t, g.Lot)
+	require.Zero(t, g.Batch)
 	k.asks(11*sec, sharing.TagReport{Tag: "a", Waiting: 50})
 	g = k.gives(11*sec, 11*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50})
 	require.False(t, g.Void)
-	require.EqualValues(t, 50, g.Lot.Tokens)
+	require.EqualValues(t, 50, g.Batch.Tokens)
 }
 
 // Tags that wait come first, and those that found no room come first the next time: none starves.

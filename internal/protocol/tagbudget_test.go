@@ -19,7 +19,7 @@ func budgeted(then limit.Then) limit.Quotas {
 }
 
 // Budget windows are those of the store's clock, which runs on between answers. What is spent is told by maximum, and
-// begins anew with the window.
+// begins again with the window.
 func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 	k := keep(t, budgeted(limit.ThenRefuse))
 	hour := wallZero + (10 * sec).Microseconds() // the next one
@@ -31,7 +31,7 @@ func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 	}, d.Budgets)
 	g := k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{98, 500}})
 	require.Equal(t, []int64{98, 100}, []int64{g.Spent, g.Budget}, "of the window that ends first")
-	before := g.Lot.Window
+	before := g.Batch.Window
 	d = k.asks(6*sec, sharing.TagReport{Tag: "a", Waiting: 2, Back: 2, BackSpent: 2})
 	require.EqualValues(t, 98, d.Budgets[0].Seen)
 	require.EqualValues(t, 2, d.Back)
@@ -45,7 +45,7 @@ func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 	require.EqualValues(t, 500, d.Budgets[1].Seen)
 	require.Zero(t, d.Back)
 	g = k.gives(10*sec, 10*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{2, 501}})
-	require.Greater(t, g.Lot.Window, before)
+	require.Greater(t, g.Batch.Window, before)
 }
 
 func TestABudgetIsNotDrawnBeforeTheTimeIsKnown(t *testing.T) {
@@ -80,7 +80,7 @@ func TestALoweredTagGoesOn(t *testing.T) {
 	require.Len(t, d.Budgets, 1)
 	require.EqualValues(t, 1000, d.Budgets[0].Amount)
 	g = k.gives(6*sec, 6*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{502}})
-	require.EqualValues(t, 2, g.Lot.Tokens)
+	require.EqualValues(t, 2, g.Batch.Tokens)
 	require.True(t, g.Lowered)
 	k.report(10*sec, sec, false, []sharing.TagReport{{Tag: "a", Waiting: 2}})
 	require.False(t, k.accounts[0].lowered(), "the next window")
@@ -100,7 +100,7 @@ func TestWhatIsSpentIsToldToAStoreThatHasForgotten(t *testing.T) {
 }
 
 // A budget that has lowered the tag is not drawn from any more, but a store that has forgotten it is told. Else a processor
-// that comes later would have all of it again. The pool stays frozen for longer than its tills, and then the tag goes on.
+// that comes later would have all of it again. The pool stays frozen for longer than its tag buckets, and then the tag goes on.
 func TestASpentBudgetThatLowersIsToldToAStoreThatHasForgotten(t *testing.T) {
 	k := keep(t, budgeted(limit.ThenLower))
 	frozen := func(now time.Duration, waiting, hand int64) driver.Draw {
@@ -112,7 +112,7 @@ func TestASpentBudgetThatLowersIsToldToAStoreThatHasForgotten(t *testing.T) {
 	d := k.asks(4*sec, sharing.TagReport{Tag: "a", Waiting: 2})
 	k.gives(4*sec, 4*sec, driver.Drawn{Key: d.Key, Spent: []int64{100, 500}, Lack: driver.LackBudget, Again: 6 * sec})
 	d = frozen(5*sec, 2, 0)
-	require.Len(t, d.Budgets, 1, "nobody has said yet that tills give nothing")
+	require.Len(t, d.Budgets, 1, "nobody has said yet that tag buckets give nothing")
 	require.NotZero(t, d.Ask)
 	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{500}, Lack: driver.LackFrozen, Again: 2 * sec})
 	d = frozen(6*sec, 2, 0)
@@ -137,7 +137,7 @@ func TestABudgetWithoutTheStore(t *testing.T) {
 		now := 6*sec + time.Duration(i)*sec/2
 		k.report(now, sec, true, []sharing.TagReport{{Tag: "a", Used: got, Waiting: 6}})
 		k.grantLocally(now, sec, time.Hour, 4, 0.25, func(*tagAccount) bool { return true })
-		got += k.grants(tagBase, 0)[0].Lot.Tokens
+		got += k.grants(tagBase, 0)[0].Batch.Tokens
 	}
 	require.EqualValues(t, 10, got, "a quarter of the 40 that are left")
 	// It is owed to the store, beside what it was known to have counted itself, and to no total.
@@ -159,7 +159,7 @@ func TestWhatIsOwedWithoutTheStoreCounts(t *testing.T) {
 		now := 10*sec + time.Duration(i)*sec
 		k.report(now, sec, true, []sharing.TagReport{{Tag: "a", Used: got, Waiting: 50, Owed: 15}})
 		k.grantLocally(now, sec, time.Hour, 4, 0.25, func(*tagAccount) bool { return true })
-		got += k.grants(tagBase, 0)[0].Lot.Tokens
+		got += k.grants(tagBase, 0)[0].Batch.Tokens
 	}
 	require.InDelta(t, 20*10, got, 30, "25 each second, 15 of which are owed")
 	require.Zero(t, k.asks(30*sec, sharing.TagReport{Tag: "a", Used: got, Waiting: 1}).Owed)
@@ -186,14 +186,14 @@ func TestABudgetAfterAnOutageIsWhatAllHaveSpent(t *testing.T) {
 	for _, k := range []*bookkeeper{a, b} {
 		k.report(2*sec, sec, true, []sharing.TagReport{{Tag: "a", Waiting: 90}})
 		k.grantLocally(2*sec, sec, time.Hour, 2, 0.5, func(*tagAccount) bool { return true })
-		require.InDelta(t, 48, k.grants(tagBase, 0)[0].Lot.Tokens, 2)
+		require.InDelta(t, 48, k.grants(tagBase, 0)[0].Batch.Tokens, 2)
 	}
 	for seq := uint64(2); seq < 4; seq++ {
 		now := time.Duration(seq+1) * sec
 		for id, k := range map[string]*bookkeeper{"a": a, "b": b} {
-			require.LessOrEqual(t, send(k, id, now, seq, sharing.TagReport{Tag: "a", Waiting: 90}).Lot.Tokens, int64(2))
+			require.LessOrEqual(t, send(k, id, now, seq, sharing.TagReport{Tag: "a", Waiting: 90}).Batch.Tokens, int64(2))
 		}
 	}
-	require.LessOrEqual(t, record.Tills[0].Spent[0].Tokens, int64(102))
-	require.GreaterOrEqual(t, record.Tills[0].Spent[0].Tokens, int64(95))
+	require.LessOrEqual(t, record.TagBuckets[0].Spent[0].Tokens, int64(102))
+	require.GreaterOrEqual(t, record.TagBuckets[0].Spent[0].Tokens, int64(95))
 }

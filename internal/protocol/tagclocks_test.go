@@ -26,10 +26,10 @@ const clockedStep = 50 * time.Millisecond
 type clockedPod struct {
 	*Processor
 
-	rate  float64 // of its clock
-	waits int64   // tokens that its call waits for
-	late  bool    // the call uses its tokens at the last moment
-	lots  []sharing.Lot
+	rate    float64 // of its clock
+	waits   int64   // tokens that its call waits for
+	late    bool    // the call uses its tokens at the last moment
+	batches []sharing.Batch
 }
 
 // clockedPods are processors on one record. The store's clock is true, and messages take no time.
@@ -83,7 +83,7 @@ func (c *clockedPods) sync(p *clockedPod, local time.Duration) {
 	c.t.Helper()
 	c.nonce++
 	report := sharing.TagReport{Tag: "a", Waiting: p.waits, Head: p.waits, Line: p.waits}
-	for _, l := range p.lots {
+	for _, l := range p.batches {
 		report.InHand += l.Tokens
 	}
 	p.Yield(local, driver.Whole, []sharing.TagReport{report})
@@ -95,8 +95,8 @@ func (c *clockedPods) sync(p *clockedPod, local time.Duration) {
 
 func (p *clockedPod) receive(local time.Duration) {
 	for _, g := range p.Orders(local, 0, tagBase).Grants {
-		if g.Tag == "a" && g.Lot.Tokens > 0 {
-			p.lots = append(p.lots, g.Lot)
+		if g.Tag == "a" && g.Batch.Tokens > 0 {
+			p.batches = append(p.batches, g.Batch)
 		}
 	}
 }
@@ -104,8 +104,8 @@ func (p *clockedPod) receive(local time.Duration) {
 // use lets the call use its tokens: at once, or at the last moment.
 func (p *clockedPod) use(local time.Duration) (tokens int64) {
 	at := tagBase.Add(local)
-	for i := range p.lots {
-		l := &p.lots[i]
+	for i := range p.batches {
+		l := &p.batches[i]
 		if at.Before(l.From) || !at.Before(l.Until) || p.late && at.Before(l.Until.Add(-2*clockedStep)) {
 			continue
 		}
@@ -189,10 +189,10 @@ func TestWhatIsSetAsideFollowsTheStoresClock(t *testing.T) {
 			k.take(c.local, c.local-sec/10, sec, &driver.Answer{Time: c.store.Microseconds(), Wall: wallZero})
 			g := k.grants(tagBase, c.local)[0]
 			require.Equal(t, tagBase.Add(c.local+2*sec), g.Again)
-			require.Zero(t, k.lots(c.local+2*sec-1))
+			require.Zero(t, k.batches(c.local+2*sec-1))
 			k.take(c.local+sec, c.local+sec, sec, &driver.Answer{Time: (c.store + sec).Microseconds(), Wall: wallZero})
 			g = k.grants(tagBase, c.local+2*sec)[0]
-			require.Equal(t, sharing.Lot{Tokens: 200, From: tagBase.Add(c.local + 2*sec), Until: tagBase.Add(c.local + 3*sec)}, g.Lot, "a fresh answer too")
+			require.Equal(t, sharing.Batch{Tokens: 200, From: tagBase.Add(c.local + 2*sec), Until: tagBase.Add(c.local + 3*sec)}, g.Batch, "a fresh answer too")
 			require.Equal(t, 30*sec, copied.accounts[0].reserved[0].from, "a copy keeps its state")
 		})
 	}

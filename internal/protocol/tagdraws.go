@@ -76,7 +76,7 @@ func cut(all []tagDraw, n int) (first, rest []tagDraw) {
 	return all[:n:n], all[n:]
 }
 
-// draw returns the draw of one tag in the next request; ok is false for a tag that needs nothing of a till.
+// draw returns the draw of one tag in the next request; ok is false for a tag that needs nothing of a tag bucket.
 func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, frozen bool) (d tagDraw, ok bool) {
 	if !hasBucket(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
 		return d, false
@@ -97,7 +97,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 		coming, _ := a.coming()
 		d.covers = max(min(a.Line-coming, d.Ask+a.InHand), 0)
 	}
-	forgotten := frozen && (a.lack == driver.LackFrozen || !d.asks()) // the till gives nothing yet, or nothing is asked for
+	forgotten := frozen && (a.lack == driver.LackFrozen || !d.asks()) // the tag bucket gives nothing yet, or nothing is asked for
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		w := &a.budgets[i]
 		if a.quota.Budgets[i].Then == limit.ThenLower && w.spentAll() {
@@ -137,7 +137,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	if a.Frozen > 0 {
 		ends = a.Time + a.Frozen.Microseconds()
 	}
-	if ends != b.freeze && ends > 0 { // draws in a freeze, after tills were held, are on record
+	if ends != b.freeze && ends > 0 { // draws in a freeze, after tag buckets were held, are on record
 		b.forget()
 	}
 	b.freeze = ends
@@ -163,7 +163,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 
 // retime sets from when and until when reservations can be used, by the store's clock in the newest answer: once they're earned, and for two
 // intervals. This processor's clock drifts in a long wait by more than a draw is good for, and reservations made one after the other would be
-// used together. A lost answer changes little: ripen uses nothing without an answer that is as young as a usable draw.
+// used together. A lost answer changes little: releaseDue uses nothing without an answer that is as young as a usable draw.
 func (b *tagBook) retime(now time.Duration) {
 	for i := range b.accounts {
 		a := &b.accounts[i]
@@ -176,7 +176,7 @@ func (b *tagBook) retime(now time.Duration) {
 	}
 }
 
-// drawn takes the answer of one till.
+// drawn takes the answer of one tag bucket.
 func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent time.Duration) {
 	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and the earnings of that
 		if t.lack, t.again = d.Lack, 0; !c.ownOnly {
@@ -200,7 +200,7 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent ti
 		}
 	}
 	t.refused(c, d)
-	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: b.good, window: c.window}
+	l := tagBatch{tokens: min(d.Tokens, c.Ask), from: sent, until: b.good, window: c.window}
 	if l.tokens == 0 || now >= l.until || b.voided {
 		return
 	}
@@ -210,7 +210,7 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent ti
 		return
 	}
 	b.latest = max(b.latest, l.until)
-	t.lot, t.granted = l, c.window
+	t.batch, t.granted = l, c.window
 }
 
 // refused handles a draw that was not granted in full.
@@ -222,10 +222,10 @@ func (a *tagAccount) refused(c *tagDraw, d *driver.Drawn) {
 	}
 }
 
-// ripen makes a reservation a lot when it can be used. It rests on the store's memory, so the newest answer must be as young as a lot that
+// releaseDue makes a reservation a batch when it can be used. It rests on the store's memory, so the newest answer must be as young as a batch that
 // is used.
-func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
-	if a.lot.tokens > 0 {
+func (b *tagBook) releaseDue(a *tagAccount, now time.Duration) {
+	if a.batch.tokens > 0 {
 		return // the next time
 	}
 	l := a.reserved[0]
@@ -235,7 +235,7 @@ func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
 	}
 	a.Waiting, a.InHand = max(a.Waiting-l.covers, 0), max(a.InHand+l.tokens-l.covers, 0)
 	if l.until = min(l.until, b.good); now < l.until {
-		a.lot, a.granted = l, l.window
+		a.batch, a.granted = l, l.window
 		b.latest = max(b.latest, l.until)
 	}
 }
@@ -256,6 +256,6 @@ func (b *tagBook) distrust() {
 	b.forget()
 	b.void, b.voided, b.news = true, true, true
 	for i := range b.accounts {
-		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, nil
+		b.accounts[i].batch, b.accounts[i].reserved = tagBatch{}, nil
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// One processor that does not know quotas makes all go by total x own share, which is safe; with tills it is full use again.
+// One processor that does not know quotas makes all go by total x own share, which is safe; with tag buckets it is full use again.
 func TestAPoolWithAnOlderProcessorDividesTotalsByShares(t *testing.T) {
 	p := newTagPool(t, 1000, acme(0, 200), 4)
 	p.everywhere("", 600)
@@ -20,15 +20,15 @@ func TestAPoolWithAnOlderProcessorDividesTotalsByShares(t *testing.T) {
 	old.p.tags = tagging{} // of a release without quotas
 	old.asks[""] = 10
 	p.run(3 * time.Second)
-	paid := p.record.Tills[0].Paid // before all were known
+	paid := p.record.TagBuckets[0].Paid // before all were known
 	p.run(20 * time.Second)
-	require.Equal(t, paid, p.record.Tills[0].Paid)
+	require.Equal(t, paid, p.record.TagBuckets[0].Paid)
 	most := p.worst("acme", 10*time.Second)
 	require.LessOrEqual(t, most, p.bound("acme", 10*time.Second))
 	require.Greater(t, most, 1000.0, "it is not shut out")
 	p.members = p.members[:4] // it dies
 	p.run(40 * time.Second)
-	require.Len(t, p.record.Tills, 1)
+	require.Len(t, p.record.TagBuckets, 1)
 	require.InDelta(t, 200, p.rate("acme", 10*time.Second), 6)
 }
 
@@ -85,7 +85,7 @@ func TestTotalsHoldThoughTheStoreForgets(t *testing.T) {
 	}
 }
 
-// Budgets are exact over the whole pool, and begin anew with each window.
+// Budgets are exact over the whole pool, and begin again with each window.
 func TestABudgetIsExactOverThePool(t *testing.T) {
 	q := limit.Quotas{Tags: map[string]limit.Quota{"acme": {Budgets: []limit.Budget{{Amount: 500, Per: limit.PeriodHour}}}}}
 	p := newTagPool(t, 1000, q, 4)

@@ -24,7 +24,7 @@ type tagPolicy struct {
 	plan    fairtags.Plan
 	// elsewhere holds the rates that the others reported for terms when the plan was made.
 	elsewhere []float64
-	// capable: every live processor knows quotas. Until then tills do not serve, because a processor without quotas may write a record
+	// capable: every live processor knows quotas. Until then tag buckets do not serve, because a processor without quotas may write a record
 	// without them.
 	capable bool
 	closed  driver.Share // claimed by processes that are gone, as answered

@@ -115,7 +115,7 @@ func TestClaimsOfTheDeadAreNotDivided(t *testing.T) {
 	require.InDelta(t, 300, p.plan.Own[p.index[acmeKey()]], 5)
 }
 
-// Tills serve once every live processor knows quotas.
+// Tag buckets serve once every live processor knows quotas.
 func TestEveryProcessorMustKnowQuotas(t *testing.T) {
 	p := policyOf(acme(0, 400))
 	require.False(t, p.capable, "nobody is known")

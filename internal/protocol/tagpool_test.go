@@ -52,7 +52,7 @@ type tagMember struct {
 type tagStock struct {
 	sharing.TagReport
 
-	lots    []sharing.Lot
+	batches []sharing.Batch
 	needed  bool
 	rate    float64 // by which it is served while the limit is short
 	finish  float64 // the virtual time at which its last draw ends
@@ -157,10 +157,10 @@ func (m *tagMember) grant(p *tagPool) {
 		s := m.stock(g.Tag)
 		s.rate, s.needed = g.Rate, g.Needed
 		if g.Void {
-			s.lots = nil
+			s.batches = nil
 		}
-		if g.Lot.Tokens > 0 {
-			s.lots = append(s.lots, g.Lot)
+		if g.Batch.Tokens > 0 {
+			s.batches = append(s.batches, g.Batch)
 		}
 		s.trim(p.now)
 	}
@@ -185,7 +185,7 @@ func (m *tagMember) inOrder() (list []*tagStock) {
 }
 
 func (s *tagStock) trim(now time.Duration) {
-	s.lots = slices.DeleteFunc(s.lots, func(l sharing.Lot) bool { return !tagBase.Add(now).Before(l.Until) || l.Tokens == 0 })
+	s.batches = slices.DeleteFunc(s.batches, func(l sharing.Batch) bool { return !tagBase.Add(now).Before(l.Until) || l.Tokens == 0 })
 }
 
 // report gives up what ends within keep, as a limiter does.
@@ -194,11 +194,11 @@ func (s *tagStock) report(now, keep time.Duration) sharing.TagReport {
 	r := s.TagReport
 	r.InHand, r.Back, r.BackSpent = 0, 0, 0
 	newest := int64(0)
-	for _, l := range s.lots {
+	for _, l := range s.batches {
 		newest = max(newest, l.Window)
 	}
-	for i := range s.lots {
-		l := &s.lots[i]
+	for i := range s.batches {
+		l := &s.batches[i]
 		if l.Until.Sub(tagBase.Add(now)) > keep {
 			r.InHand += l.Tokens
 			continue
@@ -253,17 +253,17 @@ func (m *tagMember) before(a, b *tagStock) bool {
 	return cmp.Or(cmp.Compare(max(a.finish, m.virtual), max(b.finish, m.virtual)), cmp.Compare(a.Tag, b.Tag)) < 0
 }
 
-// usable is the place of the lot that is drawn from next, -1 for none.
+// usable is the place of the batch that is drawn from next, -1 for none.
 func (s *tagStock) usable(now time.Duration) int {
 	at := tagBase.Add(now)
-	return slices.IndexFunc(s.lots, func(l sharing.Lot) bool { return l.Tokens > 0 && !at.Before(l.From) && at.Before(l.Until) })
+	return slices.IndexFunc(s.batches, func(l sharing.Batch) bool { return l.Tokens > 0 && !at.Before(l.From) && at.Before(l.Until) })
 }
 
 func (s *tagStock) has(now time.Duration) bool { return !s.needed || s.usable(now) >= 0 }
 
 func (s *tagStock) take(now time.Duration) {
 	if i := s.usable(now); i >= 0 && s.needed {
-		s.lots[i].Tokens--
+		s.batches[i].Tokens--
 	}
 }
 

@@ -27,10 +27,10 @@ func (b *tagBook) giveUp() {
 	b.detach()
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		for _, l := range append(slices.Clip(a.reserved), a.lot) {
+		for _, l := range append(slices.Clip(a.reserved), a.batch) {
 			a.gives(l.tokens, l.window)
 		}
-		a.lot, a.reserved = tagLot{}, nil
+		a.batch, a.reserved = tagBatch{}, nil
 	}
 }
 

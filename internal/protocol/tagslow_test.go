@@ -56,20 +56,20 @@ func TestASlowTagIsLimitedToTheSum(t *testing.T) {
 	require.InDelta(t, 40, rate, 0.1)
 }
 
-// A processor asks neither the others nor the till for more of a tag than the service takes of it.
+// A processor asks neither the others nor the tag bucket for more of a tag than the service takes of it.
 func TestASlowTagAsksForWhatTheServiceTakes(t *testing.T) {
 	k, p := keep(t, one(1000)), policyOf(one(1000))
 	d := k.asks(10*sec, sharing.TagReport{Tag: "a", Used: 500, Waiting: 300, Limiting: 50})
 	require.EqualValues(t, 63, d.Ask, "for an interval and a quarter")
-	told := p.busy(&k.tagBook)
-	require.Equal(t, []busyTag{{key: busyKey(tagname.Key("a")), rate: 50, used: 50, limited: true, slow: true}}, told)
+	reported := p.busy(&k.tagBook)
+	require.Equal(t, []busyTag{{key: busyKey(tagname.Key("a")), rate: 50, used: 50, limited: true, slow: true}}, reported)
 	require.Greater(t, k.accounts[0].demand, 79., "what it asks for is still known")
 
 	k.gives(10*sec, 10*sec)
 	k.asks(11*sec, sharing.TagReport{Tag: "a", Used: 520, Limiting: 200})
-	told = p.busy(&k.tagBook)
-	require.False(t, told[0].slow, "it asks for less than the service takes")
-	require.Less(t, told[0].rate, 100.)
+	reported = p.busy(&k.tagBook)
+	require.False(t, reported[0].slow, "it asks for less than the service takes")
+	require.Less(t, reported[0].rate, 100.)
 	k.gives(11*sec, 11*sec)
 	k.asks(11*sec+sec/2, sharing.TagReport{Tag: "a", Used: 530, Limiting: k.accounts[0].demand * 1.5, Held: true})
 	require.True(t, p.busy(&k.tagBook)[0].slow, "it is held back, and what the service takes is told ahead")

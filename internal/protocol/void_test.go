@@ -38,16 +38,16 @@ func TestAReservationThatTheStoreForgotIsDropped(t *testing.T) {
 	want := sharing.TagReport{Tag: "a", Waiting: 50, Head: 50}
 	require.EqualValues(t, 50, k.asks(10*sec, want).Ask)
 	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 50, From: 4 * sec})
-	require.Zero(t, g.Lot.Tokens, "not before they are there")
+	require.Zero(t, g.Batch.Tokens, "not before they are there")
 	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: 9 * sec, Wall: wallZero})
-	require.Zero(t, k.grants(tagBase, 15*sec)[0].Lot.Tokens, "nor ever, once the store has forgotten them")
-	frozen := func(now, left time.Duration, d ...driver.Drawn) sharing.Lot {
+	require.Zero(t, k.grants(tagBase, 15*sec)[0].Batch.Tokens, "nor ever, once the store has forgotten them")
+	frozen := func(now, left time.Duration, d ...driver.Drawn) sharing.Batch {
 		k.take(now, now, sec, &driver.Answer{Time: now.Microseconds(), Frozen: left, Wall: wallZero, Draws: d})
-		return k.grants(tagBase, now+3*sec/2)[0].Lot
+		return k.grants(tagBase, now+3*sec/2)[0].Batch
 	}
 	k.report(16*sec, sec, false, []sharing.TagReport{want})
 	draws := k.draws(16*sec, sec, 1, true)
-	require.Len(t, draws, 1, "tills are held for a part of the freeze alone")
+	require.Len(t, draws, 1, "tag buckets are held for a part of the freeze alone")
 	require.Zero(t, frozen(16*sec, 4*sec, driver.Drawn{Key: draws[0].Key, Tokens: 50, From: 2 * sec}))
 	require.EqualValues(t, 50, frozen(17*sec, 3*sec).Tokens)
 	require.EqualValues(t, 50, k.asks(19*sec, want).Ask)

@@ -13,7 +13,7 @@ type TagReport struct {
 	// of tokens that callers wait for.
 	Used, Refused, Waiting int64
 	// Anew means that the limiter counts from 0 again, because it had dropped the tag.
-	Anew bool
+	Again bool
 	// InHand is how many tokens of earlier TagGrants are still usable. Back is how many of them this report gives up; they are no longer in
 	// hand. BackSpent is how many of Back were granted in the newest budget windows that the limiter knows.
 	InHand, Back, BackSpent int64
@@ -47,13 +47,13 @@ type TagGrant struct {
 	By     string
 	// Reserved is this limiter's part of the tag's reserved rate, in tokens per second.
 	Reserved float64
-	// Lot adds tokens to those in hand. Needed says whether a draw of the tag needs such tokens: a tag without a total and without budgets
+	// Batch adds tokens to those in hand. Needed says whether a draw of the tag needs such tokens: a tag without a total and without budgets
 	// draws only from the limit.
-	Lot    Lot
+	Batch  Batch
 	Needed bool
-	// Coming is how many tokens are set aside for this limiter but not usable yet. A later Lot brings them.
+	// Coming is how many tokens are set aside for this limiter but not usable yet. A later Batch brings them.
 	Coming int64
-	// Void says that tokens of earlier grants can no longer be used or given back: only Lot remains.
+	// Void says that tokens of earlier grants can no longer be used or given back: only Batch remains.
 	Void bool
 	// Forgotten says that tokens of earlier grants stay usable until they expire, but cannot be given back: the store may have no record of
 	// them.
@@ -70,10 +70,10 @@ type TagGrant struct {
 	Spent, Budget int64
 }
 
-// A Lot is a number of tokens that are usable from one local time until another.
-type Lot struct {
+// A Batch is a number of tokens that are usable from one local time until another.
+type Batch struct {
 	Tokens      int64
 	From, Until time.Time
-	// Window distinguishes the budget windows in which lots were granted: it rises.
+	// Window distinguishes the budget windows in which batches were granted: it rises.
 	Window int64
 }

@@ -24,7 +24,7 @@ type directed struct {
 	run   func(t *testing.T, w *world)
 }
 
-var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, willSchedules, []directed{
+var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, lastStateSchedules, []directed{
 	{
 		name: "an overlap ends with the next syncs", rule: "room",
 		run: func(t *testing.T, w *world) {
@@ -168,7 +168,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 	},
 	{
 		// A part of a clone that was never answered is heard when the row of their
-		// incarnation was removed, and makes it anew. The other part comes back with a
+		// incarnation was removed, and makes it again. The other part comes back with a
 		// newer memory than the row.
 		name: "a clone makes the row anew", rule: "recall",
 		found: "Shares overlapped (seed 7883): a clone that had never had an answer made the row of its incarnation anew, and its original, " +

@@ -22,7 +22,7 @@
 //     and receives another limit. Requests for slots are lost, late and doubled like all messages; dying processes
 //     give some back.
 //
-//   - Wills. A dying process leaves one in a place that the next process under its ID mostly finds and then names the
+//   - LastStates. A dying process leaves one in a place that the next process under its ID mostly finds and then names the
 //     death. Twins may share a place, and a cloned machine has a copy of it.
 //
 //   - Pauses, made by processors, proposed with their syncs, and ended by an operator. News of them reaches some of

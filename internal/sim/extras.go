@@ -13,11 +13,11 @@ import (
 
 // extras are features of only some runs. They are drawn from a stream of their own.
 type extras struct {
-	noted   bool          // the processors report their limit, as consensus.Member does
-	changes time.Duration // mean between changes of the limit; 0: nobody changes it
-	permits bool          // tokens can be issued
-	pauses  time.Duration // mean between pauses of the pool; 0: nobody pauses it
-	wills   bool          // a dying process leaves a will, and its successor may find it
+	noted      bool          // the processors report their limit, as consensus.Member does
+	changes    time.Duration // mean between changes of the limit; 0: nobody changes it
+	permits    bool          // tokens can be issued
+	pauses     time.Duration // mean between pauses of the pool; 0: nobody pauses it
+	lastStates bool          // a dying process leaves a last state, and its successor may find it
 	// together means that either all processors lose the store or none does.
 	together bool
 	tags     *tagPlan // nil: no tags

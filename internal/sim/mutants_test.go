@@ -77,7 +77,7 @@ var books = []string{"driver", "consensus", "ceiling", "pooldoc", "throttle"}
 
 // rules lists the rules that the simulation needs.
 func rules() []mutants.Rule {
-	// The other rules of tills have schedules in packages driver and consensus: each rests on two things that happen within one or
+	// The other rules of tag buckets have schedules in packages driver and consensus: each rests on two things that happen within one or
 	// two intervals, a loss of the store or a message that comes twice, of which the bounds of whole windows see too little; and
 	// nobody changes the quotas here.
 	return slices.DeleteFunc(mutants.Rules(books...), func(r mutants.Rule) bool {

@@ -70,7 +70,7 @@ var sourceMutants = []sourceMutant{
 		"./pkg/consensus/natsstore", "TestALeaderThatWasCutOffIsLeft",
 	},
 	{
-		"a caller that gives up costs its tag a turn", "internal/engine/waitqueue/lane.go",
+		"a caller that gives up costs its tag a turn", "internal/engine/waitqueue/tagqueue.go",
 		"	l.line.remove(w)\n	heap.Fix(&f.busy, l.at)",
 		"	l.line.remove(w)\n	l.start += float64(w.Least) / l.Weight()\n	heap.Fix(&f.busy, l.at)",
 		"./pkg/throttle", "TestImpatientCallersCostTheirTagNothing/reserved/.*x/1s",

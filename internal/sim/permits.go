@@ -310,9 +310,9 @@ func (w *world) checkWhole(shares driver.Share) {
 	}
 }
 
-// lastWill lets a dying process give back its last reservation as far as it lies ahead. The message may be late or come twice, as any
+// returnLast lets a dying process give back its last reservation as far as it lies ahead. The message may be late or come twice, as any
 // message.
-func (w *world) lastWill(p *process) {
+func (w *world) returnLast(p *process) {
 	if !w.plan.permits || w.calm || w.rng.more.IntN(2) == 0 {
 		return
 	}

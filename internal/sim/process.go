@@ -49,8 +49,8 @@ type process struct {
 	cut                [2]time.Duration // no message gets through before; by direction
 	newest             [2]time.Duration // when the newest message arrives; by direction
 
-	place     *place          // where it finds and leaves wills; nil: nowhere
-	inherited []protocol.Will // found there, and not reported to the store yet
+	place     *place               // where it finds and leaves last states; nil: nowhere
+	inherited []protocol.LastState // found there, and not reported to the store yet
 
 	limit          throttle.Limit // as configured
 	ceiling        float64        // that it applies, in tokens per period
@@ -84,7 +84,7 @@ type process struct {
 
 // join starts a new process under an ID.
 func (w *world) join(id string) *process {
-	if !w.plan.wills {
+	if !w.plan.lastStates {
 		return w.joinAt(id, nil)
 	}
 	return w.joinAt(id, &place{})
@@ -122,7 +122,7 @@ func (w *world) kill(p *process) {
 		return
 	}
 	w.tracef("%s dies", p)
-	w.lastWill(p)
+	w.returnLast(p)
 	w.letGo(p, true)
 	w.drop(p)
 }
@@ -218,7 +218,7 @@ func (w *world) send(p *process, local time.Duration) {
 	w.inherit(p)
 	o.Demand = p.report()
 	m.req = p.proc.Request(local, w.rng.proc.Uint64(), o)
-	w.writeWill(p)
+	w.writeLastState(p)
 	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
 		p.sentLag = p.lag // a repeat is based on its first sending
 	}

@@ -33,8 +33,8 @@ type tagBudget struct {
 	used, spent int64         // by callers, and on record after the last step that named it
 	at          time.Duration // of that step
 	excused     int64         // how much use above the amount is accepted
-	told        int64         // the most that a request reported that was recorded while tills were held
-	// over means that the store's clock has since been so far beyond the window that the till (the store's record of a tag) may have lost
+	told        int64         // the most that a request reported that was recorded while tag buckets were held
+	// over means that the store's clock has since been so far beyond the window that the tag bucket (the store's record of a tag) may have lost
 	// it.
 	over bool
 }
@@ -70,7 +70,7 @@ func (w *world) noteCloned(p *process) {
 	c := tagClone{at: w.now}
 	for i := 1; i < len(p.hands); i++ {
 		n := w.oneDraw(i - 1)
-		for _, l := range p.hands[i].lots {
+		for _, l := range p.hands[i].batches {
 			n += l.Tokens
 		}
 		c.tokens = append(c.tokens, n)
@@ -94,8 +94,8 @@ func (w *world) total(i int) (total float64, burst int64) {
 	return float64(q.Total) / q.Per.Seconds(), int64(q.Burst)
 }
 
-// usedOfTag checks Q1 and Q7 when callers use tokens of a lot.
-func (w *world) usedOfTag(p *process, i int, l *tagLot, n int64) {
+// usedOfTag checks Q1 and Q7 when callers use tokens of a batch.
+func (w *world) usedOfTag(p *process, i int, l *tagBatch, n int64) {
 	s := &w.tags
 	w.counters.TagUsed += uint64(n)
 	s.stretch = max(s.stretch, p.lag-l.lag)
@@ -163,7 +163,7 @@ func (w *world) checkTagWindow(i, k int) {
 	}
 }
 
-// keptWindow is how long a till keeps a window after its end, and knownWindows how many of them it keeps: see driver.Till.
+// keptWindow is how long a tag bucket keeps a window after its end, and knownWindows how many of them it keeps: see driver.TagBucket.
 const (
 	keptWindow   = 10 * time.Minute
 	knownWindows = 2 * wire.MaxBudgets
@@ -197,7 +197,7 @@ func (w *world) noteTags(m *message) {
 }
 
 // noteBudget compares the recorded spending of a window with the previous one. Only a store that lost its state knows less, and then at
-// least the spending reported while tills were held.
+// least the spending reported while tag buckets were held.
 func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 	b := w.budgetOf(req.Budgets[0].Start)
 	b.excused += req.Owed
@@ -231,7 +231,7 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 	b.spent, b.at, b.told, b.over = d.Spent[0], w.now, 0, false
 }
 
-// noteTagStarts records the budget windows of the lots of an answer.
+// noteTagStarts records the budget windows of the batches of an answer.
 func (p *process) noteTagStarts(m *message) {
 	for k := range m.ans.Draws {
 		drawn := &m.ans.Draws[k]

@@ -17,7 +17,7 @@ const FirstTagged = 1 << 32
 // A tagPlan is the plan of a run with tags.
 type tagPlan struct {
 	quotas limit.Quotas  // with their defaults
-	names  []string      // of those with a till (the store's record of a tag), sorted
+	names  []string      // of those with a tag bucket (the store's record of a tag), sorted
 	budget string        // the name of the tag with a budget; empty: none
 	wall   time.Duration // when an hour ends on the store's clock, unless that is set
 	hoard  bool          // callers hang, and continue all at once
@@ -66,8 +66,8 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 type tagHand struct {
 	sharing.TagReport
 
-	lots  []tagLot
-	keeps bool // its callers use tokens at the last moment
+	batches []tagBatch
+	keeps   bool // its callers use tokens at the last moment
 	// start is that of the budget window of the newest answered draw, on the store's clock, and fresh its tokens that can be used at once.
 	start, fresh int64
 	reserved     []tagReservation // set aside and not received, in turn
@@ -76,7 +76,7 @@ type tagHand struct {
 // A tagReservation is a number of tokens that were set aside, and the start of the budget window in which that was.
 type tagReservation struct{ tokens, start int64 }
 
-// startOf returns the start of the budget window in which a lot that comes now was granted. When it was set aside, the store's clock may have
+// startOf returns the start of the budget window in which a batch that comes now was granted. When it was set aside, the store's clock may have
 // been in another window.
 func (h *tagHand) startOf(tokens int64) int64 {
 	if h.fresh == tokens {
@@ -91,9 +91,9 @@ func (h *tagHand) startOf(tokens int64) int64 {
 	return h.start
 }
 
-// A tagLot is a lot (a batch of tokens drawn ahead), and the error of the machine's clock at that time: see process.lag.
-type tagLot struct {
-	sharing.Lot
+// A tagBatch is a batch of tokens drawn ahead, and the error of the machine's clock at that time: see process.lag.
+type tagBatch struct {
+	sharing.Batch
 
 	lag   time.Duration
 	start int64 // of the budget window in which it was granted, on the store's clock; 0: none
@@ -114,11 +114,11 @@ func (w *world) prepareTags(p *process) {
 	}
 }
 
-// copyHands gives a clone copies of its original's lots.
+// copyHands gives a clone copies of its original's batches.
 func (p *process) copyHands() {
 	p.hands = slices.Clone(p.hands)
 	for i := range p.hands {
-		p.hands[i].lots, p.hands[i].reserved = slices.Clone(p.hands[i].lots), slices.Clone(p.hands[i].reserved)
+		p.hands[i].batches, p.hands[i].reserved = slices.Clone(p.hands[i].batches), slices.Clone(p.hands[i].reserved)
 	}
 }
 
@@ -143,7 +143,7 @@ func (w *world) changeWants(p *process, i int) {
 	w.after(exponential(r, 6*time.Second), func() { w.changeWants(p, i) })
 }
 
-// reportTags reports tags, as the Throttle of a consensus.Member does: lots that would expire before the answer are given back.
+// reportTags reports tags, as the Throttle of a consensus.Member does: batches that would expire before the answer are given back.
 func (w *world) reportTags(p *process, local time.Duration) (reports []sharing.TagReport) {
 	if p.hands == nil {
 		return nil
@@ -158,11 +158,11 @@ func (w *world) reportTags(p *process, local time.Duration) (reports []sharing.T
 			h.Waiting, h.Head = 1_000_000, 0
 		}
 		newest := int64(0)
-		for k := range h.lots {
-			newest = max(newest, h.lots[k].Window)
+		for k := range h.batches {
+			newest = max(newest, h.batches[k].Window)
 		}
 		h.InHand, h.Back, h.BackSpent = 0, 0, 0
-		h.lots = slices.DeleteFunc(h.lots, func(l tagLot) bool {
+		h.batches = slices.DeleteFunc(h.batches, func(l tagBatch) bool {
 			switch left := l.Until.Sub(at); {
 			case left <= 0:
 				return true
@@ -192,18 +192,18 @@ func (w *world) takeTags(p *process, grants []sharing.TagGrant) {
 		i := slices.IndexFunc(p.hands, func(h tagHand) bool { return h.Tag == g.Tag })
 		h := &p.hands[i]
 		if g.Void {
-			h.lots = nil
+			h.batches = nil
 		}
-		if g.Lot.Tokens > 0 && g.Needed {
-			h.lots = append(h.lots, tagLot{g.Lot, p.leaseLag, h.startOf(g.Lot.Tokens)})
-			w.comeBack(p, g.Lot)
+		if g.Batch.Tokens > 0 && g.Needed {
+			h.batches = append(h.batches, tagBatch{g.Batch, p.leaseLag, h.startOf(g.Batch.Tokens)})
+			w.comeBack(p, g.Batch)
 		}
 	}
 	w.useTags(p)
 }
 
-// comeBack lets the callers check again when a lot becomes valid, and at its last moment.
-func (w *world) comeBack(p *process, l sharing.Lot) {
+// comeBack lets the callers check again when a batch becomes valid, and at its last moment.
+func (w *world) comeBack(p *process, l sharing.Batch) {
 	look := func() { w.useTags(p) }
 	w.at(max(w.now, p.clock.when(l.Until.Sub(epoch)-lastMoment)), look)
 	if from := l.From.Sub(epoch); from > p.clock.read(w.now) {
@@ -211,7 +211,7 @@ func (w *world) comeBack(p *process, l sharing.Lot) {
 	}
 }
 
-// lastMoment is how long before the end of a lot its keepers use it.
+// lastMoment is how long before the end of a batch its keepers use it.
 const lastMoment = 2 * time.Millisecond
 
 // gush lets all callers of the pool continue at once, now and then.
@@ -230,7 +230,7 @@ func (w *world) gush() {
 	})
 }
 
-// useTags lets the callers of a process use its lots. On a machine that was suspended, the watchdog checks the lots first.
+// useTags lets the callers of a process use its batches. On a machine that was suspended, the watchdog checks the batches first.
 func (w *world) useTags(p *process) {
 	if p.hands == nil || p.gone || p.left || p.halted() || p.overslept() {
 		return
@@ -238,8 +238,8 @@ func (w *world) useTags(p *process) {
 	at := epoch.Add(p.clock.read(w.now))
 	for i := 1; i < len(p.hands); i++ {
 		h := &p.hands[i]
-		for k := range h.lots {
-			l := &h.lots[k]
+		for k := range h.batches {
+			l := &h.batches[k]
 			left := l.Until.Sub(at)
 			if l.Tokens == 0 || left <= 0 || l.From.After(at) || h.Waiting == 0 {
 				continue

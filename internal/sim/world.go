@@ -104,7 +104,7 @@ func planOf(seed uint64, processors int) plan {
 	p.drawHard(rand.New(rand.NewPCG(seed, 9)))
 	p.drawTags(seed, rand.New(rand.NewPCG(seed, 13)))
 	p.drawTogether(rand.New(rand.NewPCG(seed, 10)))
-	p.drawWills(rand.New(rand.NewPCG(seed, 11)))
+	p.drawLastStates(rand.New(rand.NewPCG(seed, 11)))
 	return p
 }
 
@@ -115,7 +115,7 @@ type world struct {
 	plan  plan
 	// The plan, the network, the faults and the processes draw from different streams. So a change to one part of the simulation affects
 	// the others as little as possible.
-	rng struct{ net, fault, demand, proc, more, pause, will, tags *rand.Rand }
+	rng struct{ net, fault, demand, proc, more, pause, lastState, tags *rand.Rand }
 
 	store store
 	procs []*process // those that run, including stopped and suspended ones
@@ -149,7 +149,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 		*r = rand.New(rand.NewPCG(seed, uint64(i)+1))
 	}
 	w.rng.pause = rand.New(rand.NewPCG(seed, 7))
-	w.rng.will = rand.New(rand.NewPCG(seed, 12))
+	w.rng.lastState = rand.New(rand.NewPCG(seed, 12))
 	w.rng.tags = rand.New(rand.NewPCG(seed, 14))
 	w.orders = orders{carries: map[driver.Version][]*order{}, recordedAt: map[driver.Version]time.Duration{}, recordedIn: map[driver.Version]uint64{}}
 	w.windows.burst = int64(burst(p.limit))

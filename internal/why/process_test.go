@@ -200,12 +200,12 @@ func TestAProcessThatGrantsNothingSpeaksForItself(t *testing.T) {
 }
 
 // A told error knows what to do about it.
-type told struct{ error }
+type reported struct{ error }
 
-func (told) Remedy() string { return "the store wants a login, and none is set" }
+func (reported) Remedy() string { return "the store wants a login, and none is set" }
 
 func TestFailureOf(t *testing.T) {
-	failure, does := FailureOf(fmt.Errorf("consensus: %w", told{errAway}))
+	failure, does := FailureOf(fmt.Errorf("consensus: %w", reported{errAway}))
 	require.Equal(t, []string{"consensus: " + errAway.Error(), "the store wants a login, and none is set"}, []string{failure, does})
 	failure, does = FailureOf(errAway)
 	require.Equal(t, []string{errAway.Error(), ""}, []string{failure, does})

@@ -12,7 +12,7 @@ const (
 	// arithmetic on them never overflows.
 	MaxMicros = 1 << 60
 
-	// MaxDead is the largest number of deaths in a request, and of wills (protocol.Will) that are kept.
+	// MaxDead is the largest number of deaths in a request, and of last states (protocol.LastState) that are kept.
 	MaxDead = 4
 
 	// MaxOutlasts is longer than any use of a share without the store's consent. An hour on a clock that is 8.33 % slow takes 1.18 hours on
@@ -42,7 +42,7 @@ const (
 
 // Bounds of names.
 const (
-	// MaxNames is how many tills of names there are at once.
+	// MaxNames is how many tag buckets of names there are at once.
 	MaxNames = 4096
 	// SketchCols is the number of columns of the sketch, and FirstPaid the place of the first cell of time.
 	SketchCols = 8192
@@ -66,10 +66,10 @@ const (
 
 // Bounds of draws.
 const (
-	MaxDraws     = 1024
-	MaxTills     = 2048
-	MaxBudgets   = 3
-	MaxBusyBytes = 448
+	MaxDraws      = 1024
+	MaxTagBuckets = 2048
+	MaxBudgets    = 3
+	MaxBusyBytes  = 448
 	// MaxTokens bounds each number of tokens in a draw but those of budgets.
 	MaxTokens = 1_000_000_000
 	// MaxAmount is the largest amount of a budget.

@@ -274,7 +274,7 @@
 // The claim is free at once if a request reports the death. A request may list incarnations
 // of its own ID whose processes are known to be dead, and the step removes their claims.
 //
-// The proof is a lock that the kernel releases only when its holder dies. The successor finds the will of the dead process: its
+// The proof is a lock that the kernel releases only when its holder dies. The successor finds the last state of the dead process: its
 // incarnation and the requests it had sent. A row whose newest request is not among these belongs to a clone, which may live; it keeps
 // its claim. The dead process's debt is earned before its death is reported. Reporting the
 // death of a live process breaks the bound: the store believes it.
@@ -283,14 +283,14 @@
 //
 // A limiter with quotas shares its limit among tags: tenants, models, keys. Two things hold over the whole pool:
 //
-//   - Each total and each budget is a till: one number at the store for each tag. A request draws the tokens that its
+//   - Each total and each budget is a tag bucket: one number at the store for each tag. A request draws the tokens that its
 //     tags will use until a bit after the next answer. So no total is divided by the number of processors, and no budget
-//     is counted twice. Package driver has the rules of tills.
+//     is counted twice. Package driver has the rules of tag buckets.
 //   - Reservations and priorities are policy (package internal/fairtags). Each processor reports the demand of its
 //     busiest tags in its row. From the same roster all compute the same shares, tags first, then processors. A policy
 //     cannot break a bound.
 //
-// The processor's side of a till:
+// The processor's side of a tag bucket:
 //
 //   - Drawn tokens are void two intervals after the request was sent, by the monotonic clock.
 //   - A request returns the tokens that would end before the next one, after the limiter has given them up. Budgets get
@@ -298,22 +298,22 @@
 //     Tokens drawn before the store lost state, or in an earlier incarnation, are not returned. The last request before a
 //     leave draws none, and returns all that are in hand or set aside.
 //   - Budget windows follow the store's clock, as answers report it. Of several reports of spent tokens the maximum counts.
-//   - Tills serve once every live processor reports its tags: older releases would write a record without them. Until
+//   - Tag buckets serve once every live processor reports its tags: older releases would write a record without them. Until
 //     then, and with [Degrade] while the store is away, each processor gives a tag total x its own share. During a change
-//     between the two, lots (tokens drawn ahead) of both kinds can be good for two intervals. With [Stop] nothing is
+//     between the two, batches (tokens drawn ahead) of both kinds can be good for two intervals. With [Stop] nothing is
 //     granted later than two intervals after the last answer of the store.
 //   - A processor whose row brings nothing new for two and a half intervals keeps its claim, but its demand no longer counts.
-//   - The tags of a pattern are one tag for the policy, and each has its own till.
+//   - The tags of a pattern are one tag for the policy, and each has its own tag bucket.
 //   - With an adaptive limit, a limiter slows down a tag whose calls the service refuses. The
 //     processor asks for no more for it, and reports the tag as slow. A tag that is slow on every processor that asks for
 //     it is limited to the sum of their demands. A processor still asks for tokens reserved for it that no other row asks
 //     for. The limiter does not go below the part that the plan guarantees the tag here.
 //
-// The document "quota" changes quotas in use; see [QuotaChanges]. A document that cannot be read changes nothing, but a till
+// The document "quota" changes quotas in use; see [QuotaChanges]. A document that cannot be read changes nothing, but a tag bucket
 // that knows a newer version gives nothing by an older one.
 //
 // The document "spent" lists the newest corrections of spent budgets, by package operate. The number itself is changed in the
-// till first. On reading the document, each processor forgets any higher number it has seen, once; the answer that
+// tag bucket first. On reading the document, each processor forgets any higher number it has seen, once; the answer that
 // brings it reports at least the new number.
 //
 // # States of a processor

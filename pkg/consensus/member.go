@@ -46,7 +46,7 @@ type Member struct {
 	pushed  protocol.Orders // to the holder, without what is new each time
 	receipt receiptBook
 	slots   reserver
-	lock    witnessLock
+	lock    takeover
 	lastErr error
 	logbook protocol.Logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
@@ -74,7 +74,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	m := &Member{
 		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.Logger.With("pool", pool, "pod", o.Config.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
-		p: protocol.NewProcessor(o.Config, rand.Text()), slots: newReserver(), onSync: o.OnSync, lock: witnessLock{witness: o.Witness},
+		p: protocol.NewProcessor(o.Config, rand.Text()), slots: newReserver(), onSync: o.OnSync, lock: takeover{takeoverLock: o.TakeoverLock},
 	}
 	m.offset = m.wallOffset()
 	m.p.Configure(sharing.Terms{Spacing: wire.MinSpacing}) // until a limiter is attached: nothing for or against
@@ -252,7 +252,7 @@ func (m *Member) run() {
 			m.mu.Lock()
 			m.p.Poke(m.now())
 			if m.holder != nil && m.p.Adapts() {
-				m.p.Heed(m.now(), m.holder.Report(0).Usage.Served)
+				m.p.Obey(m.now(), m.holder.Report(0).Usage.Served)
 			}
 			m.mu.Unlock()
 		case <-timer.C:
@@ -305,7 +305,7 @@ func (m *Member) syncFirst(ctx context.Context) error {
 func (m *Member) sync(ctx context.Context) error {
 	m.inherit()
 	req, timeout := m.request()
-	m.writeWill()
+	m.writeLastState()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -19,20 +19,20 @@ import (
 
 // A log is what was told. All methods may be called from any goroutine.
 type log struct {
-	mu   sync.Mutex
-	told []consensus.Synced
+	mu       sync.Mutex
+	reported []consensus.Synced
 }
 
 func (l *log) add(s consensus.Synced) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, s)
+	l.reported = append(l.reported, s)
 }
 
 func (l *log) all() []consensus.Synced {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.told)
+	return slices.Clone(l.reported)
 }
 
 func (l *log) last() consensus.Synced {
@@ -44,34 +44,34 @@ func TestOnSyncTellsOfEverySync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &flaky{Store: memstore.New()}
 		store.takes.Store(int64(30 * time.Millisecond))
-		var told log
+		var reported log
 		var m atomic.Pointer[consensus.Member]
 		joined, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnSync(func(s consensus.Synced) {
-			told.add(s)
+			reported.add(s)
 			if m := m.Load(); m != nil && m.View().LastError != s.Err { //nolint:errorlint // the very same
 				t.Errorf("the View is not up to date")
 			}
 		}), consensus.WithFailFast())
 		require.NoError(t, err)
 		m.Store(joined)
-		require.Equal(t, []consensus.Synced{{Took: 30 * time.Millisecond}}, told.all())
+		require.Equal(t, []consensus.Synced{{Took: 30 * time.Millisecond}}, reported.all())
 
 		store.cut.Store(true)
 		time.Sleep(1100 * time.Millisecond)
-		require.Equal(t, consensus.Synced{Took: 30 * time.Millisecond, Err: errCut}, told.last())
+		require.Equal(t, consensus.Synced{Took: 30 * time.Millisecond, Err: errCut}, reported.last())
 
 		store.cut.Store(false)
 		store.takes.Store(int64(time.Hour))
 		time.Sleep(3 * time.Second)
-		last := told.last()
+		last := reported.last()
 		require.ErrorIs(t, last.Err, context.DeadlineExceeded)
 		require.Equal(t, protocol.SyncTimeout(driver.DefaultLease), last.Took)
 
-		before := len(told.all())
+		before := len(reported.all())
 		leaving, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_ = joined.Leave(leaving) // in the middle of a sync
 		time.Sleep(time.Minute)
-		require.Len(t, told.all(), before, "a sync that Leave cuts short is not told")
+		require.Len(t, reported.all(), before, "a sync that Leave cuts short is not told")
 	})
 }

@@ -96,7 +96,7 @@ func TestOverrideWithAnEndIsChecked(t *testing.T) {
 	})
 }
 
-// A store that has lost everything has another clock, by which the end is written anew: it is on time for who was not there.
+// A store that has lost everything has another clock, by which the end is written again: it is on time for who was not there.
 func TestOverrideEndsOnAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()

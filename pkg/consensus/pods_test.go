@@ -34,10 +34,10 @@ func (l *line) Push(ctx context.Context, pool string, news []byte) error {
 	return l.hub.Push(ctx, pool, news)
 }
 
-func (l *line) Watch(ctx context.Context, pool string, heard func([]byte)) (func(), error) {
+func (l *line) Watch(ctx context.Context, pool string, received func([]byte)) (func(), error) {
 	return l.hub.Watch(ctx, pool, func(news []byte) {
 		if !l.deaf.Load() {
-			heard(news)
+			received(news)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func granted(d time.Duration, all ...*pod) (n int64) {
 	return n
 }
 
-// restart ends a processor, with or without a word, and starts it anew.
+// restart ends a processor, with or without a word, and starts it again.
 func (p *pods) restart(t *testing.T, old *pod, id string, leaves bool) *pod {
 	t.Helper()
 	p.stop(old, leaves)

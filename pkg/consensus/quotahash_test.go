@@ -19,11 +19,11 @@ func TestQuotaHashOf(t *testing.T) {
 	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	full := q.WithDefaults(limit.Per)
 	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &full})
-	told := protocol.QuotaHash(driver.RosterRow{Busy: p.Request(0, 1, protocol.Observation{}).Busy})
-	require.NotEmpty(t, told)
-	require.Equal(t, told, protocol.QuotaHashOf(q, limit.Per))
-	require.Equal(t, told, protocol.QuotaHashOf(full, limit.Per))
-	require.NotEqual(t, told, protocol.QuotaHashOf(q, time.Second), "of another period")
+	reported := protocol.QuotaHash(driver.RosterRow{Busy: p.Request(0, 1, protocol.Observation{}).Busy})
+	require.NotEmpty(t, reported)
+	require.Equal(t, reported, protocol.QuotaHashOf(q, limit.Per))
+	require.Equal(t, reported, protocol.QuotaHashOf(full, limit.Per))
+	require.NotEqual(t, reported, protocol.QuotaHashOf(q, time.Second), "of another period")
 	q.Other.Total = 5
-	require.NotEqual(t, told, protocol.QuotaHashOf(q, limit.Per))
+	require.NotEqual(t, reported, protocol.QuotaHashOf(q, limit.Per))
 }

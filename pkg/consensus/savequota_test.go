@@ -56,7 +56,7 @@ func (h *tagHolder) GrantTags(grants []sharing.TagGrant) {
 	defer h.mu.Unlock()
 	for _, g := range grants {
 		h.grants[g.Tag] = g
-		h.tokens[g.Tag] += g.Lot.Tokens
+		h.tokens[g.Tag] += g.Batch.Tokens
 	}
 }
 
@@ -96,7 +96,7 @@ func tagged(t *testing.T, store driver.Store, id string, q throttle.Quotas) (*co
 
 var acmeQuotas = throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 300, Total: 400}, "zeta": {Reserved: 500}}}
 
-// A member asks its limiter for its tags at each request, and gives it what the store's tills give.
+// A member asks its limiter for its tags at each request, and gives it what the store's tag buckets give.
 func TestMemberCarriesTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -109,8 +109,8 @@ func TestMemberCarriesTags(t *testing.T) {
 		require.Equal(t, "total", g.By)
 		require.InDelta(t, 400, g.Target, 1)
 		require.Positive(t, g.Rate)
-		require.Equal(t, 2*interval, g.Lot.Until.Sub(g.Lot.From))
-		require.Less(t, time.Since(g.Lot.From), 2*interval)
+		require.Equal(t, 2*interval, g.Batch.Until.Sub(g.Batch.From))
+		require.Less(t, time.Since(g.Batch.From), 2*interval)
 		require.Equal(t, 19*interval/20, h.keep)
 		other, _ := h.granted("")
 		require.False(t, other.Needed)

@@ -64,5 +64,5 @@ func TestLoadSpentFaults(t *testing.T) {
 	_, err = protocol.LoadSpent(t.Context(), store, "", nil)
 	require.ErrorAs(t, err, &bad)
 	_, err = protocol.LoadSpent(t.Context(), struct{ driver.Store }{store}, "p", nil)
-	require.ErrorIs(t, err, driver.ErrNoTills)
+	require.ErrorIs(t, err, driver.ErrNoTagBuckets)
 }

@@ -55,7 +55,7 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 		heldAtTotal := func(use protocol.TagUse) {
 			t.Helper()
 			require.Equal(t, "total", use.By)
-			// Of all names of the pattern, of which one is at its total. What is used is measured over two intervals, and tokens come in lots.
+			// Of all names of the pattern, of which one is at its total. What is used is measured over two intervals, and tokens come in batches.
 			require.InDelta(t, max(use.Used, 10), use.Target, 1e-9)
 			require.Less(t, use.Used, 20.0)
 		}
@@ -66,14 +66,14 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 		targets, by := target("free/x")
 		require.Equal(t, []any{[]float64{10}, []string{"total"}}, []any{targets, by})
 		const looks = 40 // at one moment all callers may have their tokens
-		told, held := 0, 0
+		reported, held := 0, 0
 		for range looks {
 			time.Sleep(250 * time.Millisecond)
 			if overview().Processors[0].Tag == "#fd8fb7ef1f" { // free/x
-				told++
+				reported++
 			}
 		}
-		require.Greater(t, told, looks*3/4)
+		require.Greater(t, reported, looks*3/4)
 
 		for _, th := range p.pods {
 			p.closed(th, "acme", 4, 1)
@@ -85,14 +85,14 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 		require.Equal(t, []any{[]float64{10, 10, 10}, []string{"total", "total", "total"}}, []any{targets, by})
 		targets, by = target("acme")
 		require.Equal(t, []any{[]float64{60, 60, 60}, []string{"total", "total", "total"}}, []any{targets, by})
-		told = 0
+		reported = 0
 		for range looks {
 			time.Sleep(250 * time.Millisecond)
 			o := overview()
 			for i := range o.Processors {
 				if o.Processors[i].Why() == "quota (acme)" {
 					require.Positive(t, o.Processors[i].Waiting)
-					told++
+					reported++
 				}
 			}
 			for _, th := range p.pods {
@@ -101,7 +101,7 @@ func TestOperatorsSeeWhoseTotalHolds(t *testing.T) {
 				}
 			}
 		}
-		require.Greater(t, told, len(p.pods)*looks*3/4)
+		require.Greater(t, reported, len(p.pods)*looks*3/4)
 		require.Greater(t, held, len(p.pods)*looks*3/4)
 		for _, th := range p.pods {
 			for _, s := range th.WaitStats() {

@@ -64,7 +64,7 @@ func (p *matrixPool) by(deadline time.Duration, th *throttle.Throttle, tag strin
 	return o
 }
 
-// start returns a pod that is idle, new, or was killed and has started again under its ID: it was idle, or busy. A witness has seen the death.
+// start returns a pod that is idle, new, or was killed and has started again under its ID: it was idle, or busy. A takeover lock has seen the death.
 func (p *matrixPool) start(state string, idle time.Duration) *throttle.Throttle {
 	p.t.Helper()
 	if state == "new" {
@@ -75,7 +75,7 @@ func (p *matrixPool) start(state string, idle time.Duration) *throttle.Throttle 
 	at, before := &desk{}, &clerk{}
 	if state == "witness" {
 		*before = clerk{desk: at}
-		opts = append(opts, protocol.WithWitness(before))
+		opts = append(opts, protocol.WithTakeoverLock(before))
 	}
 	th := p.join(opts...)
 	if state == "busy" || state == "witness" {
@@ -90,7 +90,7 @@ func (p *matrixPool) start(state string, idle time.Duration) *throttle.Throttle 
 	time.Sleep(time.Second)
 	if state == "witness" {
 		before.Release(true)
-		opts[1] = protocol.WithWitness(&clerk{desk: at})
+		opts[1] = protocol.WithTakeoverLock(&clerk{desk: at})
 	}
 	return p.join(opts...)
 }

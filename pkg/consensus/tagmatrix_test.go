@@ -260,7 +260,7 @@ func TestMatrixNextToAHog(t *testing.T) {
 					got := p.over(60*time.Second, "a")
 					p.within("a")
 					least := 0.97 * 100
-					if size > 1 && pods == 16 { // a lot is a call or two
+					if size > 1 && pods == 16 { // a batch is a call or two
 						least = 0.94 * 100
 					}
 					if size > 1 && q.Total == 100 { // nothing that a pod gives back late can be made up for
@@ -373,7 +373,7 @@ func TestWhatACrashCostsABudget(t *testing.T) {
 						}
 						time.Sleep(30*time.Second + time.Duration(phase)*interval/8)
 						synctest.Wait()
-						lost := p.store.rec.Tills[0].Spent[0].Tokens - p.of("a").sum
+						lost := p.store.rec.TagBuckets[0].Spent[0].Tokens - p.of("a").sum
 						most := int64(200)
 						if total == 0 && size > 1 { // calls pile up at the limit, and the budget alone bounds what is drawn for them
 							most = 400

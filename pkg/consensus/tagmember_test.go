@@ -91,7 +91,7 @@ func TestAllOfABudgetIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := throttle.Quotas{Tags: map[string]throttle.Quota{"spent": {Total: 400, Budgets: []throttle.Budget{{Amount: 2000, Per: "day"}}}}}
 		p := newMatrixPool(t, 3, throttle.Limit{Max: 400}, q)
-		for _, th := range p.pods { // other tags draw as well, so that some lots run out before they are used up
+		for _, th := range p.pods { // other tags draw as well, so that some batches run out before they are used up
 			p.open(th, "spent", 150, 1)
 			p.open(th, "other", 20, 1)
 		}

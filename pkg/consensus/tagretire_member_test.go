@@ -19,10 +19,10 @@ import (
 func (p *matrixPool) spent(tag string) (tokens []int64) {
 	p.store.mu.Lock()
 	defer p.store.mu.Unlock()
-	for _, tills := range [][]driver.Till{p.store.rec.Tills, p.store.rec.Names.Tills} {
-		for _, till := range tills {
-			for _, s := range till.Spent {
-				if till.Key == tagname.Key(tag) {
+	for _, tagBuckets := range [][]driver.TagBucket{p.store.rec.TagBuckets, p.store.rec.Names.TagBuckets} {
+		for _, tagBucket := range tagBuckets {
+			for _, s := range tagBucket.Spent {
+				if tagBucket.Key == tagname.Key(tag) {
 					tokens = append(tokens, s.Tokens)
 				}
 			}

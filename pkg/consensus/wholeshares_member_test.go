@@ -42,7 +42,7 @@ func TestSlotsOfADeadProcessorReturn(t *testing.T) {
 			b.TryAcquire(1)
 			return b.Status().InUse == 10
 		})
-		require.Greater(t, took, driver.DefaultLease, "a may draw on them till then")
+		require.Greater(t, took, driver.DefaultLease, "a may draw on them tag bucket then")
 	})
 }
 
@@ -112,7 +112,7 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(30 * time.Second) // till they agree
+		time.Sleep(30 * time.Second) // tag bucket they agree
 		for i := range calls {
 			calls[i].Store(0)
 		}

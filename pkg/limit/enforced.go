@@ -12,10 +12,10 @@ import (
 // is less than 8 s.
 const slack = 8 * time.Second
 
-// Enforced returns the bounds that a till (the token bucket of one tag) applies: total tokens per per, with at most burst saved up. For a
+// Enforced returns the bounds that a tag bucket (the token bucket of one tag) applies: total tokens per per, with at most burst saved up. For a
 // quota without a Total, total is 0. q must be valid; defaults are filled in as for a limit per second.
 //
-// Without Hard these are Total, Per and Burst. Let a till grant total' tokens per per', with burst saved up and no draw above m. Then it
+// Without Hard these are Total, Per and Burst. Let a tag bucket grant total' tokens per per', with burst saved up and no draw above m. Then it
 // grants at most total' x (W + slack) / per' + burst + m in any window W. So with Hard the burst is at most a tenth of Total, and a draw
 // takes at most the burst (see Largest). The rest of Total is spread over Per and the slack: (Total - 2 x burst) per (Per + 8 s). If that
 // period exceeds 31 days, it is cut to 31 days and its total is scaled down.

@@ -63,7 +63,7 @@ func TestWithDefaults(t *testing.T) {
 	require.Equal(t, Quota{Total: 1e9, Burst: 1e8, Per: time.Second, Weight: 1, Class: ClassInteractive}, Quota{Total: 1e9}.WithDefaults(0))
 }
 
-// W of Per is the window of the promise: what a till lets through in it, with the burst and one draw, is at most Total.
+// W of Per is the window of the promise: what a tag bucket lets through in it, with the burst and one draw, is at most Total.
 func TestEnforced(t *testing.T) {
 	total, per, burst := Quota{Total: 400, Burst: 30, Per: time.Minute}.Enforced()
 	require.Equal(t, []any{int64(400), time.Minute, int64(30)}, []any{total, per, burst})

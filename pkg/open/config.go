@@ -172,7 +172,7 @@ func defaultStateDir() string {
 
 // witness returns the proof that previous processes are dead, or nil if there can be none. Calls in flight of a dead process may go on, so
 // a limit on calls in flight has no such proof and waits.
-func (c Config) witness(kind config.Kind) protocol.Witness {
+func (c Config) takeoverLock(kind config.Kind) protocol.TakeoverLock {
 	dir := cmp.Or(c.StateDir, defaultStateDir())
 	if shared := kind == config.NATS || kind.IsRedis(); !shared || c.Limit.Max == 0 || dir == noStateDir {
 		return nil

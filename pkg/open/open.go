@@ -107,8 +107,8 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 			return j, err
 		}
 		opts := m.syncs()
-		if w := c.witness(store.Kind); w != nil {
-			opts = append(opts, protocol.WithWitness(w))
+		if w := c.takeoverLock(store.Kind); w != nil {
+			opts = append(opts, protocol.WithTakeoverLock(w))
 		}
 		if j.member, err = c.join(ctx, b, opts); err != nil {
 			m.close(ctx)

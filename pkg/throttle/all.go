@@ -217,7 +217,7 @@ func (g *bundle) tagsOf(t *rateLimiter) (tags []*tag) {
 		return nil
 	}
 	for _, p := range g.children {
-		if own, ok := p.native.(stockSource); ok && own.t == t {
+		if own, ok := p.native.(tagBucketSource); ok && own.t == t {
 			tags = append(tags, own.tag)
 		}
 	}

@@ -43,7 +43,7 @@ func TestWaysToReport(t *testing.T) {
 		slots := flight(t, 5)
 		plain := whole(t, Limit{Max: 100, Burst: 100})
 		time.Sleep(5 * time.Second)
-		told := func() [3]int64 {
+		reported := func() [3]int64 {
 			a := th.Status().Backoff
 			return [3]int64{a.Accepted, a.Refused, a.Overloaded}
 		}
@@ -55,11 +55,11 @@ func TestWaysToReport(t *testing.T) {
 		p := take(t, all, 4)
 		p.Settle(2)
 		p.Report(OutcomeAccepted)
-		require.Equal(t, [3]int64{4, 0, 0}, told())
+		require.Equal(t, [3]int64{4, 0, 0}, reported())
 		th.Report(3, time.Now().Add(-time.Second), OutcomeAccepted)
 		th.Report(2, time.Time{}, OutcomeOverloaded)
 		th.Report(0, time.Time{}, OutcomeOverloaded)
-		require.Equal(t, [3]int64{7, 0, 2}, told())
+		require.Equal(t, [3]int64{7, 0, 2}, reported())
 		require.Equal(t, int64(1), th.Status().Backoff.Cuts)
 		th.Report(5, time.Now().Add(-time.Millisecond), OutcomeRefused)
 		time.Sleep(300 * time.Millisecond)
@@ -68,11 +68,11 @@ func TestWaysToReport(t *testing.T) {
 		th.Report(5, time.Now(), OutcomeRefused)
 		require.Equal(t, int64(2), th.Status().Backoff.Cuts)
 
-		before := told()
+		before := reported()
 		for _, o := range []Outcome{-1, 3, 99} {
 			th.Report(1, time.Time{}, o)
 		}
-		require.Equal(t, before, told(), "none that is known")
+		require.Equal(t, before, reported(), "none that is known")
 		Permit{}.Report(OutcomeRefused)
 		NewPermit(1, nil).Report(OutcomeRefused)
 		take(t, plain, 1).Report(OutcomeRefused)

@@ -9,7 +9,7 @@ import (
 // An owed counts the dropped and forgiven debt of a Throttle, in tokens. Its zero value is ready for use.
 type owed struct {
 	dropped, forgiven atomic.Int64
-	toldAt            atomic.Int64 // when dropped debt was last logged; 0: never
+	reportedAt        atomic.Int64 // when dropped debt was last logged; 0: never
 }
 
 // tellDropped is the minimum time between two logs of dropped debt.
@@ -33,7 +33,7 @@ func (t *rateLimiter) noteDropped(tag string, n int) {
 	}
 	total := t.owed.dropped.Add(int64(n))
 	now := max(t.gate.Now(), 1)
-	if last := t.owed.toldAt.Load(); last > 0 && now-last < tellDropped || !t.owed.toldAt.CompareAndSwap(last, now) {
+	if last := t.owed.reportedAt.Load(); last > 0 && now-last < tellDropped || !t.owed.reportedAt.CompareAndSwap(last, now) {
 		return
 	}
 	t.logger().Warn("calls used more above their cost than may be owed, and the excess is dropped: are the costs that they report right?",
@@ -52,7 +52,7 @@ func (t *rateLimiter) owe(now int64, n int) (dropped int) {
 // level brings the bucket up to now before debt is booked, so that overflow pays no debt. The lock is held.
 func (t *rateLimiter) level(now int64) {
 	if t.issuing() {
-		t.ripen(now)
+		t.releaseDue(now)
 		return
 	}
 	room := t.bucket.Law().Capacity
@@ -71,7 +71,7 @@ func (t *rateLimiter) forgive() (tokens float64) {
 	defer t.gate.Unlock()
 	now := t.gate.Now()
 	if t.issuing() {
-		t.ripen(now)
+		t.releaseDue(now)
 	}
 	if tokens = t.bucket.Forgive(now); tokens > 0 {
 		t.owed.forgiven.Add(int64(tokens))

@@ -88,7 +88,7 @@ func (t *rateLimiter) misses(now int64, w *waiter, n int) (wait time.Duration, l
 
 // comesLate reports whether the deadline of w, which arrives now, is before its turn, and how long that takes. The lock is held.
 func (t *rateLimiter) comesLate(now int64, w *waiter) (wait time.Duration, late bool) {
-	last := waiter{Age: waitqueue.Latest, Lane: w.Lane}
+	last := waiter{Age: waitqueue.Latest, TagQueue: w.TagQueue}
 	if wait, late = t.misses(now, w, t.queue.About(&last)+w.Least); late {
 		wait, late = t.misses(now, w, t.queue.Before(&last)+w.Least)
 	}

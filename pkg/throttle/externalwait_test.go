@@ -21,13 +21,13 @@ func TestHoldBackShowsAsAWait(t *testing.T) {
 				Limiter
 				WaitStats() []WaitStats
 			}
-			waiting func() int
-			told    Wait
+			waiting  func() int
+			reported Wait
 		}{
 			{th, func() int { return th.Status().Waiting }, Wait{Limit: "llm", Tag: "gold", Reason: ReasonPause, Cost: 3}},
 			{slots, func() int { return slots.Status().Waiting }, Wait{Limit: "calls", Reason: ReasonPause, Cost: 3}},
 		} {
-			w.told = nil
+			w.reported = nil
 			first := externalWait(t.Context(), tc.on, "", 3)
 			time.Sleep(time.Second)
 			second := externalWait(t.Context(), tc.on, "", 3)
@@ -40,7 +40,7 @@ func TestHoldBackShowsAsAWait(t *testing.T) {
 			time.Sleep(time.Minute)
 			require.Zero(t, tc.waiting())
 			require.Equal(t, []WaitStats{{Reason: ReasonPause, Waits: 2, Time: 3 * time.Second}}, tc.on.WaitStats())
-			require.Equal(t, []any{tc.told, tc.told, Waited{For: 2 * time.Second}, Waited{For: 2 * time.Second, Err: errors.New("mine")}}, w.told)
+			require.Equal(t, []any{tc.reported, tc.reported, Waited{For: 2 * time.Second}, Waited{For: 2 * time.Second, Err: errors.New("mine")}}, w.reported)
 		}
 		require.Zero(t, th.Status().Refused, "it is no demand")
 	})

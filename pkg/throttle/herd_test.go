@@ -91,7 +91,7 @@ func (h *herd) requireBound(t *testing.T, th *Throttle, tag string, n int, d tim
 	bound := func() float64 {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.stock.Bound()
+		return g.tagBucket.Bound()
 	}
 	for bound() == 0 { // it is everybody's business yet
 		require.Positive(t, d, "the tag is not slow")

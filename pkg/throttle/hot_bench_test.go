@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// stocked returns a Throttle with tokens in stock that are drawn faster than
+// stocked returns a Throttle with tokens in tag bucket that are drawn faster than
 // they are earned, so that the bucket does not overflow while it is measured.
 func stocked(b *testing.B) *Throttle {
 	b.Helper()

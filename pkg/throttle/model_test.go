@@ -91,7 +91,7 @@ func (m *model) since() time.Duration { return time.Since(m.began) }
 // settled books how waiting calls ended up to now, in the order of time.
 // told judges those that were refused at this moment, before others were granted
 // what these had waited for; it is nil when none may be.
-func (m *model) settled(told func(failed map[*pending]bool)) {
+func (m *model) settled(reported func(failed map[*pending]bool)) {
 	synctest.Wait()
 	ended := map[*pending]result{}
 	failed := map[*pending]bool{}
@@ -107,8 +107,8 @@ func (m *model) settled(told func(failed map[*pending]bool)) {
 			failed[p] = true
 		}
 	}
-	if told != nil {
-		told(failed)
+	if reported != nil {
+		reported(failed)
 	} else {
 		require.Empty(m.t, failed, "refused out of the blue")
 	}

@@ -12,11 +12,11 @@ import (
 
 // A waiter is a caller in the queue of a limiter; a queue holds the waiters of one limiter.
 type (
-	waiter  = waitqueue.Waiter[Permit]
-	queue   = waitqueue.Queue[Permit]
-	attempt = waitqueue.Attempt[Permit]
-	lane    = waitqueue.Lane[Permit]
-	part    = waitqueue.Part[Permit]
+	waiter   = waitqueue.Waiter[Permit]
+	queue    = waitqueue.Queue[Permit]
+	attempt  = waitqueue.Attempt[Permit]
+	tagQueue = waitqueue.TagQueue[Permit]
+	part     = waitqueue.Part[Permit]
 )
 
 // A native is a limiter of this package as All sees it. Attempts draw from its Source; the other methods are called without the lock.

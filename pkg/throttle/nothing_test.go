@@ -180,7 +180,7 @@ func TestADrawOfNothingWaitsAsOneOfOne(t *testing.T) {
 				if strings.Contains(state, "paused") {
 					each = time.Second // callers are let go one after the other, at random
 				}
-				outcome := func(n int, around func(b *bench) Limiter) (told string) {
+				outcome := func(n int, around func(b *bench) Limiter) (reported string) {
 					synctest.Test(t, func(t *testing.T) {
 						b := newBench(t)
 						end, began := hold(t, b), time.Now()
@@ -191,24 +191,24 @@ func TestADrawOfNothingWaitsAsOneOfOne(t *testing.T) {
 						}
 						time.Sleep(2 * time.Hour) // a budget comes again
 						if c.waits() {
-							told = "waits"
+							reported = "waits"
 							c.cancel()
 						}
-						if told != "" {
+						if reported != "" {
 							return
 						}
 						r := c.end(t)
-						told = fmt.Sprint(r.at.Sub(began).Truncate(each), " ")
+						reported = fmt.Sprint(r.at.Sub(began).Truncate(each), " ")
 						if e, ok := errors.AsType[*Error](r.err); ok {
-							told += fmt.Sprint(e.Reason, e.Limit, e.Tag, e.RetryAfter, " ", e.Frozen)
+							reported += fmt.Sprint(e.Reason, e.Limit, e.Tag, e.RetryAfter, " ", e.Frozen)
 						} else {
-							told += fmt.Sprint(r.err)
+							reported += fmt.Sprint(r.err)
 						}
 						if r.err == nil {
 							require.Equal(t, n, r.permit.N())
 						}
 					})
-					return told
+					return reported
 				}
 				light := func(b *bench) Limiter { return Weigh(around(b), func(n int) int { return n / 4 }) }
 				one := outcome(1, around)

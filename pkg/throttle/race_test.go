@@ -16,7 +16,7 @@ import (
 // does not produce. Each of them hunts for so long.
 const hunt = 500 * time.Millisecond
 
-// stock puts tokens into the bucket that the rate would not earn in a test's time,
+// tag bucket puts tokens into the bucket that the rate would not earn in a test's time,
 // nor in years: the totals of tokens may wrap around, which the level survives.
 func brimming(th *Throttle, tokens int) {
 	th.gate.Lock()

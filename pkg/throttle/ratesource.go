@@ -83,7 +83,7 @@ func (t rateSource) AtHand(w *waiter) int {
 		return 0
 	}
 	if t.issuing() {
-		t.ripen(now)
+		t.releaseDue(now)
 	}
 	level := min(t.bucket.Level(now), t.room()) - t.kept(now, w)
 	if w.Queued() && level >= t.bucket.Units(1) {
@@ -187,7 +187,7 @@ func (t rateSource) Take(w *waiter, n int) (Permit, bool) {
 		return Permit{}, false
 	}
 	if t.issuing() {
-		t.ripen(now)
+		t.releaseDue(now)
 	}
 	need := t.bucket.Units(n)
 	if w.Queued() {

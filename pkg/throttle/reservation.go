@@ -43,8 +43,8 @@ func (t *rateLimiter) beginIssue() {
 	t.issue.look.Store(never)
 }
 
-// ripen updates the bucket with tokens issued by now. Nothing is granted meanwhile: a concurrent TryAcquire looks again. The lock is held.
-func (t *rateLimiter) ripen(now int64) {
+// releaseDue updates the bucket with tokens issued by now. Nothing is granted meanwhile: a concurrent TryAcquire looks again. The lock is held.
+func (t *rateLimiter) releaseDue(now int64) {
 	d := &t.issue
 	d.Spend(t.bucket.WholeTokens(now))
 	if !d.Stirs(now) {
@@ -83,7 +83,7 @@ func (t *rateLimiter) takeIssued(n int, now int64, draw bool) (Permit, bool) {
 		return Permit{}, false
 	}
 	now = t.gate.Now()
-	t.ripen(now)
+	t.releaseDue(now)
 	if draw {
 		if pos, ok := t.bucket.Draw(t.bucket.Units(n), now); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
@@ -180,7 +180,7 @@ func (t *rateLimiter) issued(sent int64, o sharing.Order, s sharing.Slots, err e
 		d.failed = 0
 		d.Rename(o.Return, s.Last)
 	}
-	t.ripen(now)
+	t.releaseDue(now)
 	t.retime(now)
 	t.serve(now)
 }

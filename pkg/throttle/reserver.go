@@ -1,6 +1,8 @@
 package throttle
 
-import "time"
+import (
+	"time"
+)
 
 // A reserver keeps tokens of a limit for callers that do not stand in its queue. The limit's lock is held in every call.
 type reserver interface {
@@ -36,11 +38,11 @@ func (t *rateLimiter) isNext(now int64, w *waiter) bool {
 	return t.queue.IsNext(w) || t.reserver != nil && !w.Queued() && t.reserver.passes(now, w)
 }
 
-// weigh puts weights of lanes of the queue in force.
-func (t *rateLimiter) weigh(now int64, lanes []*lane, weights []float64) {
+// weigh puts weights of tag queues of the queue in force.
+func (t *rateLimiter) weigh(now int64, tagQueues []*tagQueue, weights []float64) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	for i, l := range lanes {
+	for i, l := range tagQueues {
 		t.queue.SetWeight(l, weights[i])
 	}
 	if !t.queue.Empty() && !t.gate.Closed.Load() {

@@ -41,7 +41,7 @@ func TestToldAlone(t *testing.T) {
 func TestToldForATag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, requests := quotaed(t, ten, tagsOf(map[string]Quota{"a": {}})), whole(t, ten)
-		told := func(l Limiter) bool {
+		reported := func(l Limiter) bool {
 			all, ok := l.(interface {
 				RetryAfter(until time.Time, reason string)
 			})
@@ -51,10 +51,10 @@ func TestToldForATag(t *testing.T) {
 		}
 		both, ok := All(PerCall(requests), th).(Tagger)
 		require.True(t, ok)
-		require.False(t, told(both.ForTag("a")))
-		require.False(t, told(both.ForTag("nobody's")))
-		require.False(t, told(ForTags(both, "a", "b")))
-		require.False(t, told(All(requests, th.ForTag("a"))))
-		require.True(t, told(both), "without a tag it is as ever")
+		require.False(t, reported(both.ForTag("a")))
+		require.False(t, reported(both.ForTag("nobody's")))
+		require.False(t, reported(ForTags(both, "a", "b")))
+		require.False(t, reported(All(requests, th.ForTag("a"))))
+		require.True(t, reported(both), "without a tag it is as ever")
 	})
 }

@@ -193,7 +193,7 @@ func (o *order) limit() *Throttle { return as[rateHolder](o.t, o.holder()).Throt
 
 // permits does something with the permits of draws.
 func (o *order) permits(name string, do func(p Permit)) {
-	o.told(o.draws[name]...)
+	o.reported(o.draws[name]...)
 	for _, d := range o.draws[name] {
 		do(d.permit)
 	}
@@ -249,21 +249,21 @@ func isShare(name string) bool {
 
 // tell returns the fields of v that the words name, or all simple ones that are not zero.
 func (o *order) tell(v any) string {
-	var told []string
+	var reported []string
 	at := reflect.New(reflect.TypeOf(v))
 	at.Elem().Set(reflect.ValueOf(v))
 	paths := o.rest()
 	for _, path := range paths {
 		f := field(at, path)
 		require.True(o.t, f.IsValid(), "%s: no %s", o.line, path)
-		told = append(told, oneWord(path[strings.LastIndex(path, ".")+1:], f))
+		reported = append(reported, oneWord(path[strings.LastIndex(path, ".")+1:], f))
 	}
 	for f, is := range at.Elem().Fields() {
 		if len(paths) == 0 && f.IsExported() && !is.IsZero() && is.Kind() != reflect.Struct && is.Kind() != reflect.Interface {
-			told = append(told, strings.ToLower(f.Name)+"="+oneWord(f.Name, is))
+			reported = append(reported, strings.ToLower(f.Name)+"="+oneWord(f.Name, is))
 		}
 	}
-	return strings.Join(told, " ")
+	return strings.Join(reported, " ")
 }
 
 func (o *order) tellIf(ok bool, v any) string {
@@ -297,7 +297,7 @@ func rounded(f float64) string {
 }
 
 // told says of a draw that it waits, or what became of it and how long that took. Of several it counts those that ended alike.
-func (p *play) told(draws ...*drawing) string {
+func (p *play) reported(draws ...*drawing) string {
 	count, ends, last := map[string]int{}, []string(nil), time.Time{}
 	for _, d := range draws {
 		end := p.ended(d)

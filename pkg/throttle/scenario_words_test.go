@@ -24,7 +24,7 @@ import (
 //	settle P N; report P accepted; tell accepted [TAG]: ReportFor, a token; cancel NAME: the contexts of draws that wait, or a permit
 //	loop NAME WHO [N] [callers=4] [every=10ms] [within=1s] [took=20ms] [service=S] [try] [upto]: draws again and again; stop NAME
 //	service NAME RATE: it accepts so many calls a second
-//	lease [WHO] [FIELD=1]: of Lease; until=5s from now; grant [TAG] [free] [FIELD=1]: of TagGrant and its Lot
+//	lease [WHO] [FIELD=1]: of Lease; until=5s from now; grant [TAG] [free] [FIELD=1]: of TagGrant and its Batch
 //	away N 5s: NoteAway; paused [WHO] 5s: by a sharer; store [down] [next=5s]: of a limit with issued [up=1ms], which issues its tokens one by one
 var actions = map[string]func(o *order){
 	"limit": newLimit,
@@ -62,7 +62,7 @@ var actions = map[string]func(o *order){
 	"grant": func(o *order) {
 		g := sharing.TagGrant{Tag: o.word(""), Needed: !o.is("free")}
 		o.fill(&g)
-		o.fill(&g.Lot)
+		o.fill(&g.Batch)
 		o.holder().GrantTags([]sharing.TagGrant{g})
 	},
 	"store": func(o *order) {
@@ -92,7 +92,7 @@ var questions = map[string]func(o *order) string{
 	"drain": drained,
 	"get":   get,
 	"ask":   ask,
-	"call":  func(o *order) string { return o.told(o.draws[o.word("")]...) },
+	"call":  func(o *order) string { return o.reported(o.draws[o.word("")]...) },
 	"rate":  rates,
 	"p99": func(o *order) string {
 		c := o.crews[o.word("")]
@@ -217,13 +217,13 @@ func (o *order) quotas() Quotas {
 }
 
 func takeNow(o *order) string {
-	name, who, n, told := o.as(), o.word(""), o.count("1"), []string(nil)
+	name, who, n, reported := o.as(), o.word(""), o.count("1"), []string(nil)
 	for one := range strings.SplitSeq(who, ",") {
 		p, ok := o.limiter(one).TryAcquire(n)
 		o.draws[name] = append(o.draws[name], &drawing{result: result{permit: p}, n: n})
-		told = append(told, map[bool]string{true: "ok", false: "no"}[ok])
+		reported = append(reported, map[bool]string{true: "ok", false: "no"}[ok])
 	}
-	return strings.Join(told, " ")
+	return strings.Join(reported, " ")
 }
 
 func drained(o *order) string {
@@ -326,19 +326,19 @@ func (o *order) counted(name string) float64 {
 }
 
 func rates(o *order) string {
-	d, names, before, told := o.word(""), o.rest(), []float64(nil), []string(nil)
+	d, names, before, reported := o.word(""), o.rest(), []float64(nil), []string(nil)
 	for _, name := range names {
 		before = append(before, o.counted(name))
 	}
 	time.Sleep(o.time(d))
 	for i, name := range names {
-		told = append(told, rounded((o.counted(name)-before[i])/o.number(d)))
+		reported = append(reported, rounded((o.counted(name)-before[i])/o.number(d)))
 	}
-	return strings.Join(told, " ")
+	return strings.Join(reported, " ")
 }
 
 func waits(o *order) string {
-	who, stats, told := o.word(o.main), []WaitStats(nil), []string(nil)
+	who, stats, reported := o.word(o.main), []WaitStats(nil), []string(nil)
 	if l, ok := o.limits[who]; ok {
 		stats = as[interface{ WaitStats() []WaitStats }](o.t, l).WaitStats()
 	} else {
@@ -349,9 +349,9 @@ func waits(o *order) string {
 		}
 	}
 	for _, s := range stats {
-		told = append(told, fmt.Sprintf("%s %d %d %s", s.Reason, s.Waits, s.Refusals, s.Time.Round(time.Microsecond)))
+		reported = append(reported, fmt.Sprintf("%s %d %d %s", s.Reason, s.Waits, s.Refusals, s.Time.Round(time.Microsecond)))
 	}
-	return cmp.Or(strings.Join(told, " "), "none")
+	return cmp.Or(strings.Join(reported, " "), "none")
 }
 
 func (o *order) pause(on bool) string {

@@ -16,7 +16,7 @@ func (t *rateLimiter) status() Status {
 	now := t.gate.Now()
 	st.Lease = t.bucket.Law().Lease
 	if t.issuing() {
-		t.ripen(now)
+		t.releaseDue(now)
 		st.Issued = t.issuedStatus(now)
 	}
 	held := min(t.bucket.Level(now), t.room())
@@ -84,7 +84,7 @@ func (t *rateLimiter) throttled(w *waiter) (Throttling, bool) {
 	defer t.gate.Unlock()
 	now := t.gate.Now()
 	if t.issuing() {
-		t.ripen(now)
+		t.releaseDue(now)
 	}
 	least := t.bucket.Units(1)
 	if first := t.head(); first != nil && !t.queue.IsNext(w) {

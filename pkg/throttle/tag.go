@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/tagbucket"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
@@ -39,17 +39,17 @@ type tag struct {
 
 	inForce atomic.Pointer[Quota]
 
-	mu    sync.Mutex
-	stock *stock.Stock
-	queue queue // of draws that lack tokens of the tag
-	// promised counts tokens in the stock that are kept for draws waiting for the limit.
+	mu        sync.Mutex
+	tagBucket *tagbucket.Bucket
+	queue     queue // of draws that lack tokens of the tag
+	// promised counts tokens in the tag bucket that are kept for draws waiting for the limit.
 	promised int64
 	timer    limit.Timer
 	pace     pace
 	grant    sharing.TagGrant // the pool's last grant, or the local plan
-	told     sharing.TagReport
+	reported sharing.TagReport
 	last     int64 // time of the last use
-	anew     bool  // the pool may know an earlier tag of this name, and has had no report of this one
+	again    bool  // the pool may know an earlier tag of this name, and has had no report of this one
 	many     bool  // it counts for several names, because there are too many to tell apart
 	pins     int   // its users beside single draws: waits, and every All that has it
 	// demand and use are in tokens per second, as of the plan's last look.
@@ -63,7 +63,7 @@ type tag struct {
 	// Guarded by the set's lock: its part of tagSet.weights.
 	weight int
 	// Guarded by the Throttle's lock.
-	lane *lane
+	tagQueue *tagQueue
 	// Guarded by the plan's lock.
 	sampled sample
 }
@@ -73,10 +73,13 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g := &tag{name: name, key: tagname.Key(name), set: s, t: t, rank: nextRank()}
 	g.inForce.Store(&q)
 	g.queue.SeveralFirst()
-	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Debt: t.limit.MaxDebt, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
-	g.holds.Store(g.stock.Holds())
+	g.tagBucket = tagbucket.New(tagbucket.Terms{
+		Quota: q, Pooled: s.pooled, Part: s.part, Debt: t.limit.MaxDebt,
+		Wall: t.gate.Present().Add(-time.Duration(t.gate.Now())),
+	})
+	g.holds.Store(g.tagBucket.Holds())
 	g.putLargest()
-	g.lane = waitqueue.NewLane[Permit](s.fairPart(q))
+	g.tagQueue = waitqueue.NewTagQueue[Permit](s.fairPart(q))
 	g.grant.Tag, g.last = name, t.gate.Now()
 	g.held.log = s.logOf(name)
 	if t.backoff != nil {
@@ -89,20 +92,20 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 func (g *tag) quota() *Quota { return g.inForce.Load() }
 
 // batch reports whether the tag is in the lower class at present. The tag's lock is held.
-func (g *tag) batch(now int64) bool { return g.quota().Class == ClassBatch || g.stock.Lowered(now) }
+func (g *tag) batch(now int64) bool { return g.quota().Class == ClassBatch || g.tagBucket.Lowered(now) }
 
 // changed updates the tag after tokens have come or gone. The tag's lock is held.
 func (g *tag) changed(now int64) {
-	g.holds.Store(g.stock.Holds())
+	g.holds.Store(g.tagBucket.Holds())
 	g.putLargest()
 	g.serve(now)
 }
 
 // putLargest records the most that one draw can take. The tag's lock is held, or g is not shared yet.
 func (g *tag) putLargest() {
-	most, by := g.stock.Largest()
-	if _, q := g.set.configuration.Find(g.name); most < stock.Endless {
-		if n, of := stock.Largest(q); n > most {
+	most, by := g.tagBucket.Largest()
+	if _, q := g.set.configuration.Find(g.name); most < tagbucket.Endless {
+		if n, of := tagbucket.Largest(q); n > most {
 			most, by = n, of
 		}
 	}
@@ -198,8 +201,8 @@ func (s *shortages) lacks(g *tag, n int, now int64) {
 	}
 }
 
-// sated reverts lacks: g is above its rate.
-func (s *shortages) sated(g *tag) {
+// satisfied reverts lacks: g is above its rate.
+func (s *shortages) satisfied(g *tag) {
 	for i := range s.list {
 		if s.list[i].by.Load() == g {
 			s.list[i].until.Store(0)
@@ -235,7 +238,7 @@ func (s *tagSet) kept(now int64, w *waiter) (units int64) {
 		switch {
 		case g == nil:
 			continue
-		case w.Lane != g.lane:
+		case w.TagQueue != g.tagQueue:
 		case w.Queued():
 			continue
 		case int64(w.Least) <= n:
@@ -255,11 +258,11 @@ func (s *tagSet) keptUntil() int64 { return s.short.until.Load() }
 
 // passes reports whether tokens are kept for the tag of w, as many as it asks for.
 func (s *tagSet) passes(now int64, w *waiter) bool {
-	if w.Lane == nil || s.t.issuing() || !s.short.any(now) {
+	if w.TagQueue == nil || s.t.issuing() || !s.short.any(now) {
 		return false
 	}
 	for i := range maxShort {
-		if g, n := s.short.at(i, now); g != nil && g.lane == w.Lane {
+		if g, n := s.short.at(i, now); g != nil && g.tagQueue == w.TagQueue {
 			return int64(w.Least) <= n
 		}
 	}

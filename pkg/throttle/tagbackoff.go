@@ -213,7 +213,7 @@ func (g *tag) stepSlow(now int64) {
 		b.held += gap // nobody looked
 	}
 	b.stepped = now
-	if b.pressed = g.stock.Pressed(now, waiting); b.pressed || !b.single.Tally.Active(now/1000) {
+	if b.pressed = g.tagBucket.Pressed(now, waiting); b.pressed || !b.single.Tally.Active(now/1000) {
 		b.held = now // a tag without calls has not shown that nothing holds it
 	}
 	if b.single.Step(c, now/1000, b.pressed); now-b.held >= forgetAfter {
@@ -226,10 +226,10 @@ func (g *tag) stepSlow(now int64) {
 // rebound puts the tag's present rate in force.
 func (g *tag) rebound(now int64, c ceiling.SingleConfig) {
 	rate := g.slow.single.Rate(c, now/1000)
-	if rate == g.stock.Bound() || math.IsInf(rate, 1) && g.stock.Bound() == 0 {
+	if rate == g.tagBucket.Bound() || math.IsInf(rate, 1) && g.tagBucket.Bound() == 0 {
 		return
 	}
-	g.stock.SetBound(now, rate)
+	g.tagBucket.SetBound(now, rate)
 	g.changed(now)
 }
 
@@ -238,5 +238,5 @@ func (g *tag) limiting(now int64, ahead time.Duration) float64 {
 	if g.slow == nil || g.slow.single.Free() {
 		return 0
 	}
-	return max(g.slow.single.Rate(g.singleConfig(), (now+int64(ahead))/1000), g.stock.Bound())
+	return max(g.slow.single.Rate(g.singleConfig(), (now+int64(ahead))/1000), g.tagBucket.Bound())
 }

@@ -74,7 +74,7 @@ func (s *tagSet) forgetViews() {
 
 // forgettable reports whether a new tag would behave the same from now on. The tag's lock is held.
 func (g *tag) forgettable(now int64) bool {
-	return g.pins == 0 && g.waiting.Load() == 0 && g.queue.Empty() && now-g.last >= evictAfter && g.stock.Idle(now)
+	return g.pins == 0 && g.waiting.Load() == 0 && g.queue.Empty() && now-g.last >= evictAfter && g.tagBucket.Idle(now)
 }
 
 // drop forgets a tag if it can go. It never waits for the tag's lock: the holder of the lock uses the tag. The lock mu is held.
@@ -178,7 +178,7 @@ func (g *tag) pin(n int) {
 func keep(j *multi) {
 	var tags []*tag
 	for i := range j.children {
-		if c, ok := j.children[i].native.(stockSource); ok {
+		if c, ok := j.children[i].native.(tagBucketSource); ok {
 			c.pin(1)
 			tags = append(tags, c.tag)
 		}

@@ -23,9 +23,9 @@ type tagHeld struct {
 	ended   int64      // when the last of them stopped waiting; 0: none did
 	peak    int        // of how many callers that was one
 	refused int64      // calls that the tag refused for a lack of its own
-	// lane is how many calls wait for the limit, and laneReason why.
-	lane       int
-	laneReason Reason
+	// tag queue is how many calls wait for the limit, and tagQueueReason why.
+	tagQueue       int
+	tagQueueReason Reason
 	// turnedAway is how many calls the tag refused between the last two looks of the plan.
 	turnedAway, looked int64
 }
@@ -72,7 +72,7 @@ func (g *tag) review(now int64) {
 	}
 	g.held.mu.Lock()
 	defer g.held.mu.Unlock()
-	g.turn(now, g.stock.Lacks(now, int64(first.Least)))
+	g.turn(now, g.tagBucket.Lacks(now, int64(first.Least)))
 }
 
 // turnAway notes that a call was refused for a lack of the tag's own.
@@ -86,25 +86,25 @@ func (g *tag) turnAway(r Reason) {
 	}
 }
 
-// waitInLane notes that so many more calls wait for the limit, for r; fewer when more is negative.
-func (g *tag) waitInLane(more int, r Reason) {
+// waitInTagQueue notes that so many more calls wait for the limit, for r; fewer when more is negative.
+func (g *tag) waitInTagQueue(more int, r Reason) {
 	h := &g.held
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := g.t.gate.Now()
 	if more > 0 {
-		g.turnLane(now, r)
+		g.turnTagQueue(now, r)
 	}
-	h.lane += more
-	h.log.Apart(now, more, h.laneReason)
+	h.tagQueue += more
+	h.log.Apart(now, more, h.tagQueueReason)
 }
 
-// turnLane makes r the reason for which calls wait for the limit. h.mu is held.
-func (g *tag) turnLane(now int64, r Reason) {
-	if h := &g.held; h.lane > 0 && r != h.laneReason {
-		h.log.Shift(now, h.lane, h.laneReason, r)
+// turnTagQueue makes r the reason for which calls wait for the limit. h.mu is held.
+func (g *tag) turnTagQueue(now int64, r Reason) {
+	if h := &g.held; h.tagQueue > 0 && r != h.tagQueueReason {
+		h.log.Shift(now, h.tagQueue, h.tagQueueReason, r)
 	}
-	g.held.laneReason = r
+	g.held.tagQueueReason = r
 }
 
 // lookHeld begins another second of turnedAway. r is why the limit holds calls back at present.
@@ -115,8 +115,8 @@ func (g *tag) lookHeld(now int64, r Reason) {
 	if r == ReasonLimit && g.outranked.Load() {
 		r = ReasonClass
 	}
-	if h.lane > 0 {
-		g.turnLane(now, r)
+	if h.tagQueue > 0 {
+		g.turnTagQueue(now, r)
 	}
 	h.turnedAway, h.looked = h.refused-h.looked, h.refused
 }
@@ -205,21 +205,21 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 }
 
 // told returns what operators see of a tag that holds callers back, of so many that wait.
-func (h *hold) told(now int64, waiting int) sharing.Hold {
-	told := sharing.Hold{Callers: min(h.callers, waiting), Tags: h.tags}
+func (h *hold) reported(now int64, waiting int) sharing.Hold {
+	reported := sharing.Hold{Callers: min(h.callers, waiting), Tags: h.tags}
 	if h.callers > 0 && h.since > 0 {
-		told.Longest = time.Duration(now - h.since)
+		reported.Longest = time.Duration(now - h.since)
 	}
 	if h.reason == ReasonBudget {
-		told.Left = h.retry
+		reported.Left = h.retry
 	}
 	if h.tag != nil && h.reason == ReasonQuota {
 		q := h.tag.quota()
-		if told.Blocked = q.Blocked; q.Per > 0 {
-			told.Rate = float64(q.Total) / q.Per.Seconds()
+		if reported.Blocked = q.Blocked; q.Per > 0 {
+			reported.Rate = float64(q.Total) / q.Per.Seconds()
 		}
 	}
-	return told
+	return reported
 }
 
 // holds reports whether a tag, rather than the limit described by own, holds back most callers.
@@ -259,19 +259,19 @@ func (l *tagView) turnAway(n int, now int64, r Reason) {
 	}
 }
 
-// waitsInLane counts a wait for the limit, and notes it as waits does.
-func (l *tagView) waitsInLane(n int, r Reason) (end func()) {
+// waitsInTagQueue counts a wait for the limit, and notes it as waits does.
+func (l *tagView) waitsInTagQueue(n int, r Reason) (end func()) {
 	r = l.reason(r)
 	l.countWait(r)
 	return l.waits(n, r)
 }
 
-// waits notes that n tokens are waited for in the lane, and why; end ends that.
+// waits notes that n tokens are waited for in the tag queue, and why; end ends that.
 func (l *tagView) waits(n int, r Reason) (end func()) {
 	count := func(more int) {
 		for _, g := range l.tags {
 			g.waiting.Add(int64(more * n))
-			g.waitInLane(more, r)
+			g.waitInTagQueue(more, r)
 		}
 	}
 	count(1)

@@ -205,7 +205,7 @@ func (l pauseSource) countRefusal(r Reason) {
 	l.t.gate.Waits.CountRefusal(r)
 }
 
-// waitsAside is as that of a stockSource.
+// waitsAside is as that of a tagBucketSource.
 func (l pauseSource) waitsAside() {}
 
 func (l pauseSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {

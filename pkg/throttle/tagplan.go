@@ -94,7 +94,7 @@ func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 		active = active || last.idle < 3
 		last.turn(now, used, refused)
 		g.mu.Lock()
-		g.stock.Anchor(now, wall)
+		g.tagBucket.Anchor(now, wall)
 		g.stepSlow(now)
 		g.average = g.average.Next(since, float64(spent), float64(g.calls-g.averaged))
 		g.averaged = g.calls
@@ -176,7 +176,7 @@ func (s *tagSet) fairPart(q Quota) float64 {
 	return max(w, float64(q.Reserved)/q.Per.Seconds()*s.part)
 }
 
-// putRates puts rates in force, as weights of the lanes and as paces. here is the rate of the limit here. Of a tag that grants does not
+// putRates puts rates in force, as weights of the tag queues and as paces. here is the rate of the limit here. Of a tag that grants does not
 // name only the rate changes.
 //
 // A tag whose demand is met in full is known to want little, and may want more in a moment. So it counts for no less than its part by
@@ -188,7 +188,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []sharing
 			sum += float64(g.quota().Weight)
 		}
 	}
-	weights, lanes, shares, coming := make([]float64, len(tags)), make([]*lane, len(tags)), make([]float64, len(tags)), int64(0)
+	weights, tagQueues, shares, coming := make([]float64, len(tags)), make([]*tagQueue, len(tags)), make([]float64, len(tags)), int64(0)
 	for i, g := range tags {
 		grant := grants[i]
 		weights[i] = grant.Rate
@@ -199,7 +199,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []sharing
 			}
 			weights[i] = max(weights[i], fair)
 		}
-		lanes[i], shares[i] = g.lane, weights[i]
+		tagQueues[i], shares[i] = g.tagQueue, weights[i]
 		if grant.By == fairtags.ByTotal {
 			shares[i] *= 2 // its tokens bound it: at its rate alone each would wait until the last moment, and some run out
 		}
@@ -208,13 +208,13 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []sharing
 		if w := g.queue.First; w != nil {
 			coming += min(int64(g.queue.Tokens), max(grant.Coming, int64(math.Ceil(grant.Rate)), int64(w.Least)))
 		}
-		lot := g.grant.Lot
+		batch := g.grant.Batch
 		g.grant = grant
-		g.grant.Lot = lot
+		g.grant.Batch = batch
 		g.pace.turn(now)
 		g.pace.rate = weights[i]
 		g.mu.Unlock()
 	}
 	s.waits.Store(coming)
-	s.t.weigh(now, lanes, shares)
+	s.t.weigh(now, tagQueues, shares)
 }

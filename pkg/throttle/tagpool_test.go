@@ -16,14 +16,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// limitLot is a lot that is good from one time from now on until another.
-func limitLot(tokens int64, from, until time.Duration, window int64) sharing.Lot {
-	return sharing.Lot{Tokens: tokens, From: time.Now().Add(from), Until: time.Now().Add(until), Window: window}
+// limitBatch is a batch that is good from one time from now on until another.
+func limitBatch(tokens int64, from, until time.Duration, window int64) sharing.Batch {
+	return sharing.Batch{Tokens: tokens, From: time.Now().Add(from), Until: time.Now().Add(until), Window: window}
 }
 
 // lot is a grant of tokens that are good from now on for d.
-func lot(tag string, tokens int64, d time.Duration) sharing.TagGrant {
-	return sharing.TagGrant{Tag: tag, Needed: true, Rate: 1, Lot: limitLot(tokens, 0, d, 1)}
+func batch(tag string, tokens int64, d time.Duration) sharing.TagGrant {
+	return sharing.TagGrant{Tag: tag, Needed: true, Rate: 1, Batch: limitBatch(tokens, 0, d, 1)}
 }
 
 func reportOf(s *script, tag string, keep time.Duration) sharing.TagReport {
@@ -41,7 +41,7 @@ func TestTagsAreConserved(t *testing.T) {
 	th, s := scripted(t, Limit{Max: 1_000_000_000, Burst: 1_000_000_000}, 1, WithQuotas(q))
 	slots := flight(t, 4)
 	const granted = 200_000
-	s.h.GrantTags([]sharing.TagGrant{lot("a", granted, time.Hour), lot("b", granted, time.Hour)})
+	s.h.GrantTags([]sharing.TagGrant{batch("a", granted, time.Hour), batch("b", granted, time.Hour)})
 	limits := []Limiter{
 		th.ForTag("a"), th.ForTags("a", "b"), th.ForTags("b", "a", "c"), All(th.ForTag("b"), slots), All(th.ForTag("a"), th.ForTag("b")), th,
 	}
@@ -83,7 +83,7 @@ func TestTagsAreConserved(t *testing.T) {
 		require.Zero(t, statusOf(th, tag).Waiting, tag)
 	}
 	require.Zero(t, th.queue.Len)
-	require.True(t, viewOf(th.ForTag("a")).first().lane.Empty())
+	require.True(t, viewOf(th.ForTag("a")).first().tagQueue.Empty())
 }
 
 // Hard: no more than Total in any window of Per.

@@ -152,10 +152,10 @@ func (g *tag) setQuota(now int64, q Quota, gone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inForce.Store(&q)
-	g.stock.SetQuota(q)
+	g.tagBucket.SetQuota(q)
 	if gone && g.slow != nil {
 		g.slow.single, g.slow.gone = ceiling.Single{}, true
-		g.stock.SetBound(now, 0)
+		g.tagBucket.SetBound(now, 0)
 	}
 	g.changed(now)
 }

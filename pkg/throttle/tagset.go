@@ -30,7 +30,7 @@ type tagSet struct {
 	face   *Throttle
 	t      *rateLimiter
 	quotas *Quotas
-	pooled bool    // tokens come in lots from a pool
+	pooled bool    // tokens come in batches from a pool
 	part   float64 // of the quotas, without a pool
 	seed   maphash.Seed
 
@@ -197,7 +197,7 @@ func (s *tagSet) logOf(name string) *gate.WaitLog {
 // tagOf makes a tag.
 func (s *tagSet) tagOf(name string, q Quota) *tag {
 	g := newTag(s, name, q)
-	g.anew = s.gone.count > 0
+	g.again = s.gone.count > 0
 	s.add(g, q)
 	return g
 }
@@ -285,7 +285,7 @@ func (s *tagSet) forgive() {
 	now := s.t.gate.Now()
 	for _, g := range s.all() {
 		g.mu.Lock()
-		g.stock.Forgive(now)
+		g.tagBucket.Forgive(now)
 		g.changed(now)
 		g.mu.Unlock()
 	}

@@ -1,17 +1,19 @@
 package throttle
 
-import "github.com/numaproj-contrib/numathrottle/internal/engine/stock"
+import (
+	"github.com/numaproj-contrib/numathrottle/internal/engine/tagbucket"
+)
 
-// A stockOrigin records where the tokens of a permit came from.
-type stockOrigin = *stock.Draw
+// A tagBucketOrigin records where the tokens of a permit came from.
+type tagBucketOrigin = *tagbucket.Draw
 
-// A tagPage settles the permits of one tagView that have positions in one page and tokens from the same lots. So no permit needs an
+// A tagPage settles the permits of one tagView that have positions in one page and tokens from the same batches. So no permit needs an
 // allocation of its own.
 type tagPage struct {
 	page  *page
 	tags  []*tag
-	draws []stockOrigin
-	room  [1]stockOrigin
+	draws []tagBucketOrigin
+	room  [1]tagBucketOrigin
 }
 
 func (p *tagPage) settle(pos int64, n, used int) {
@@ -35,7 +37,7 @@ func (p *tagPage) report(pos int64, n int, o Outcome) {
 }
 
 // same reports whether the page settles permits drawn from there.
-func (p *tagPage) same(page *page, draws []stockOrigin) bool {
+func (p *tagPage) same(page *page, draws []tagBucketOrigin) bool {
 	if p == nil || p.page != page {
 		return false
 	}
@@ -50,7 +52,7 @@ func (p *tagPage) same(page *page, draws []stockOrigin) bool {
 // settled books the difference between drawn and used tokens, and returns how many tokens of debt it does not book. One settlement makes no
 // more debt than the limit itself may owe, also where only budgets count. Tokens that the limit drops do not count as used; unbooked is how many
 // it has dropped already.
-func (g *tag) settled(d stockOrigin, n, used, unbooked int) (dropped int) {
+func (g *tag) settled(d tagBucketOrigin, n, used, unbooked int) (dropped int) {
 	if n == used {
 		return 0
 	}
@@ -65,7 +67,7 @@ func (g *tag) settled(d stockOrigin, n, used, unbooked int) (dropped int) {
 		g.mu.Unlock()
 		is := g.set.revive(g)
 		if is != g {
-			d = &stock.Draw{} // the unused tokens are of a time that is over
+			d = &tagbucket.Draw{} // the unused tokens are of a time that is over
 		}
 		g = is
 		g.mu.Lock()
@@ -74,9 +76,9 @@ func (g *tag) settled(d stockOrigin, n, used, unbooked int) (dropped int) {
 	g.last = g.t.gate.Now()
 	now := g.t.gate.Now()
 	if used > n {
-		dropped += int(g.stock.Owe(now, int64(used-n)))
+		dropped += int(g.tagBucket.Owe(now, int64(used-n)))
 	} else {
-		g.stock.Return(now, d, int64(n-used))
+		g.tagBucket.Return(now, d, int64(n-used))
 	}
 	if g.used.Add(int64(more)); used == 0 {
 		g.calls--
@@ -93,19 +95,19 @@ func (g *tag) dropped(n int, of drop) drop {
 	return of
 }
 
-func (g stockSource) book(n int, of drop) drop {
+func (g tagBucketSource) book(n int, of drop) drop {
 	if n > 0 {
 		g.mu.Lock()
 		g.calls++
 		g.mu.Unlock()
-		return g.dropped(g.settled(&stock.Draw{}, 0, n, of.own), of)
+		return g.dropped(g.settled(&tagbucket.Draw{}, 0, n, of.own), of)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.t.gate.Now()
 	g.used.Add(int64(n))
 	g.pace.spend(now, n)
-	g.stock.Repay(now, int64(-n))
+	g.tagBucket.Repay(now, int64(-n))
 	g.changed(now)
 	return of
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/tagbucket"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -17,7 +17,7 @@ func (t rateHolder) ReportTags(keep time.Duration) []sharing.TagReport {
 	now := t.gate.Now()
 	var list []sharing.TagReport
 	for _, g := range t.tags.all() {
-		if r, told := g.report(now, keep); told {
+		if r, reported := g.report(now, keep); reported {
 			list = append(list, r)
 		}
 	}
@@ -25,26 +25,27 @@ func (t rateHolder) ReportTags(keep time.Duration) []sharing.TagReport {
 }
 
 // report describes the tag's activity; told is false if the tag is idle and holds no tokens.
-func (g *tag) report(now int64, keep time.Duration) (r sharing.TagReport, told bool) {
+func (g *tag) report(now int64, keep time.Duration) (r sharing.TagReport, reported bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	refused, waiting := g.lacked()
 	full := keep
 	r = sharing.TagReport{
-		Tag: g.name, Anew: g.anew, Used: g.used.Load(), Refused: refused, Waiting: waiting,
+		Tag: g.name, Again: g.again, Used: g.used.Load(), Refused: refused, Waiting: waiting,
 		Limiting: g.limiting(now, keep), // by the end of the next interval
 	}
 	r.Held = r.Limiting > 0 && g.slow.pressed
-	if g.quota().Total > 0 && (r.Used != g.told.Used || r.Waiting > 0) {
+	if g.quota().Total > 0 && (r.Used != g.reported.Used || r.Waiting > 0) {
 		keep /= 4 // later draws use the oldest tokens first, and a total gets nothing back so late
 	}
-	g.stock.Report(now, int64(keep), &r)
+	g.tagBucket.Report(now, int64(keep), &r)
 	g.line(full, &r)
-	told = r.Used != g.told.Used || r.Refused != g.told.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 || r.InHand+r.Promised > 0
-	if g.told = r; told {
-		g.anew = false
+	reported = r.Used != g.reported.Used || r.Refused != g.reported.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 ||
+		r.InHand+r.Promised > 0
+	if g.reported = r; reported {
+		g.again = false
 	}
-	return r, told
+	return r, reported
 }
 
 // line reports which callers wait for tokens of the tag's quota, and not for the end of a pause or for the called service. The duration
@@ -95,7 +96,7 @@ func (t rateHolder) GrantTags(grants []sharing.TagGrant) {
 	named := make(map[string]sharing.TagGrant, len(grants))
 	for _, e := range grants {
 		named[e.Tag] = e
-		if _, configured := s.configured(e.Tag); configured || e.Lot.Tokens > 0 {
+		if _, configured := s.configured(e.Tag); configured || e.Batch.Tokens > 0 {
 			s.forTag(e.Tag) // it may not have been in use yet; a tag that matches a pattern is made by its first user
 		}
 	}
@@ -126,9 +127,9 @@ func (g *tag) put(now int64, e sharing.TagGrant) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stock.Grant(e, at(e.Lot.From, 0), at(e.Lot.Until, never), at(e.Again, 0))
+	g.tagBucket.Grant(e, at(e.Batch.From, 0), at(e.Batch.Until, never), at(e.Again, 0))
 	g.review(now)
-	if w := g.queue.First; w != nil && g.stock.AtHand(now) < int64(w.Least) {
+	if w := g.queue.First; w != nil && g.tagBucket.AtHand(now) < int64(w.Least) {
 		w.Attempt.Wake() // it may learn when more comes
 	}
 	g.retime(now)
@@ -226,7 +227,7 @@ func (g *tag) stoppedBy(all Reason) Reason {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch _, why, _ := g.stock.Due(g.t.gate.Now(), 1); why { //nolint:exhaustive // as above
+	switch _, why, _ := g.tagBucket.Due(g.t.gate.Now(), 1); why { //nolint:exhaustive // as above
 	case ReasonNoShare, ReasonFrozen, ReasonStoreLost, ReasonBudget:
 		return why
 	}
@@ -261,16 +262,17 @@ func (g *tag) status() TagStatus {
 	st := TagStatus{
 		Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
 		Demand: g.demand, Use: g.use, Quota: *g.quota(),
-		InHand: g.stock.AtHand(now), Rate: g.grant.Rate, Target: g.grant.Target, By: g.grant.By, Shadowed: g.stock.Shadowed(), Limiting: g.limiting(now, 0),
+		InHand: g.tagBucket.AtHand(now), Rate: g.grant.Rate, Target: g.grant.Target, By: g.grant.By, Shadowed: g.tagBucket.Shadowed(),
+		Limiting: g.limiting(now, 0),
 	}
 	if st.Limiting > 0 && g.slow.pressed && st.By == fairtags.ByDemand {
 		st.By = fairtags.ByLimiting // here; elsewhere it may have all that it asks for
 	}
-	if st.InHand == stock.Endless {
+	if st.InHand == tagbucket.Endless {
 		st.InHand = -1
 	}
 	st.Cost, _ = g.average.Cost()
 	g.capped(&st)
-	st.Spent, st.Budget = g.stock.Spent(now)
+	st.Spent, st.Budget = g.tagBucket.Spent(now)
 	return st
 }

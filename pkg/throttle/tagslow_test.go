@@ -26,7 +26,7 @@ func requireNobody(t *testing.T, th *Throttle) {
 	for _, g := range th.tags.all() {
 		require.Zero(t, g.queue.Len, g.name)
 		require.Zero(t, g.waiting.Load(), g.name)
-		require.True(t, g.lane.Empty(), g.name)
+		require.True(t, g.tagQueue.Empty(), g.name)
 	}
 }
 
@@ -116,7 +116,7 @@ func slowDown(t *testing.T, th *Throttle, tag string) {
 	require.Positive(t, viewOf(th.ForTag(tag)).first().status().Limiting)
 }
 
-// slowHerd lets n callers of tag a wait in its lane, of which the service refuses all until the tag is slow, at 40 per second.
+// slowHerd lets n callers of tag a wait in its tag queue, of which the service refuses all until the tag is slow, at 40 per second.
 func slowHerd(ctx context.Context, t *testing.T, n int, q Quota,
 	acquire func(ctx context.Context, l Limiter, who int) (Permit, error),
 ) (*Throttle, *herd, *service) {
@@ -216,7 +216,7 @@ func TestWhoLeavesASlowTag(t *testing.T) {
 	}
 }
 
-// Whose tag has just become slow does not stand in the lane at all. What waits behind those who leave it goes on at once.
+// Whose tag has just become slow does not stand in the tag queue at all. What waits behind those who leave it goes on at once.
 func TestTheQueueAroundWhoGoesOnElsewhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
 		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
@@ -228,7 +228,7 @@ func TestTheQueueAroundWhoGoesOnElsewhere(t *testing.T) {
 		granted, _ := b.done()
 		require.Equal(t, 1, granted)
 		sound(t, th)
-		w, err := viewOf(th.ForTag("a")).waitInLane(ctx, 1, false)
+		w, err := viewOf(th.ForTag("a")).waitInTagQueue(ctx, 1, false)
 		require.NoError(t, err)
 		require.True(t, w.Dismissed)
 	})
@@ -253,7 +253,7 @@ func TestDeadlinesOfASlowTagThatFallsFurther(t *testing.T) {
 		bound := func(rate float64) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			g.stock.SetBound(th.gate.Now(), rate)
+			g.tagBucket.SetBound(th.gate.Now(), rate)
 			g.changed(th.gate.Now())
 		}
 		bound(40)

@@ -10,47 +10,47 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
-// A stockSource is the stock of a tag as a child of an All. Callers that lack tokens of the tag stand in its queue, first come first served,
+// A tagBucketSource is the tag bucket of a tag as a child of an All. Callers that lack tokens of the tag stand in its queue, first come first served,
 // and in no other.
-type stockSource struct{ *tag }
+type tagBucketSource struct{ *tag }
 
-var _ native = stockSource{}
+var _ native = tagBucketSource{}
 
-func (g stockSource) position() uint64   { return g.rank }
-func (g stockSource) common() *gate.Gate { return &g.t.gate }
-func (g stockSource) part() part {
-	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, Stock: g, Soonest: g.soonest, TryLock: g.mu.TryLock}
+func (g tagBucketSource) position() uint64   { return g.rank }
+func (g tagBucketSource) common() *gate.Gate { return &g.t.gate }
+func (g tagBucketSource) part() part {
+	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, TagBucket: g, Soonest: g.soonest, TryLock: g.mu.TryLock}
 }
 
 // Lock and Unlock are those of the tag.
-func (g stockSource) Lock()   { g.mu.Lock() }
-func (g stockSource) Unlock() { g.mu.Unlock() }
+func (g tagBucketSource) Lock()   { g.mu.Lock() }
+func (g tagBucketSource) Unlock() { g.mu.Unlock() }
 
-func (g stockSource) Largest() int { return int(min(g.largest.Load(), math.MaxInt)) }
+func (g tagBucketSource) Largest() int { return int(min(g.largest.Load(), math.MaxInt)) }
 
-func (g stockSource) peek(n int) bool {
+func (g tagBucketSource) peek(n int) bool {
 	g.Lock()
 	defer g.Unlock()
 	return g.AtHand(&waiter{Age: waitqueue.Latest}) >= n
 }
 
-func (g stockSource) take(n int) (Permit, bool) {
+func (g tagBucketSource) take(n int) (Permit, bool) {
 	g.Lock()
 	defer g.Unlock()
 	return g.Take(&waiter{Age: waitqueue.Latest}, n)
 }
 
-func (g stockSource) untake(p Permit)  { undo(g, p) }
-func (g stockSource) why(n int) Reason { return whyNow(g, n) }
+func (g tagBucketSource) untake(p Permit)  { undo(g, p) }
+func (g tagBucketSource) why(n int) Reason { return whyNow(g, n) }
 
-func (g stockSource) AtHand(w *waiter) int {
-	if !g.stock.Holds() {
+func (g tagBucketSource) AtHand(w *waiter) int {
+	if !g.tagBucket.Holds() {
 		return math.MaxInt
 	}
 	if w.Promised == 0 && !g.queue.IsNext(w) || g.t.gate.Closed.Load() {
 		return 0
 	}
-	level := g.stock.AtHand(g.t.gate.Now())
+	level := g.tagBucket.AtHand(g.t.gate.Now())
 	if w.Promised > 0 { // its own tokens, and those that are promised to no caller
 		return int(min(level, max(int64(w.Promised), level-(g.promised-int64(w.Promised))), math.MaxInt))
 	}
@@ -66,47 +66,47 @@ func (g *tag) promisedBefore(w *waiter) int64 {
 	return g.promised - int64(w.Promised)
 }
 
-// kept is the number of promised tokens that the stock must not lose. The lock is held.
-func (g *tag) kept(now int64) int64 { return min(g.promised, g.stock.AtHand(now)) }
+// kept is the number of promised tokens that the tag bucket must not lose. The lock is held.
+func (g *tag) kept(now int64) int64 { return min(g.promised, g.tagBucket.AtHand(now)) }
 
 // before returns how many tokens go to callers before w. The lock is held.
-func (g stockSource) before(w *waiter) int64 {
+func (g tagBucketSource) before(w *waiter) int64 {
 	if w.Promised > 0 {
 		return 0
 	}
 	return int64(g.queue.Before(w)) + g.promisedBefore(w)
 }
 
-func (g stockSource) Due(w *waiter) (time.Duration, bool) {
-	d, _, known := g.stock.Due(g.t.gate.Now(), g.before(w)+int64(w.Least))
+func (g tagBucketSource) Due(w *waiter) (time.Duration, bool) {
+	d, _, known := g.tagBucket.Due(g.t.gate.Now(), g.before(w)+int64(w.Least))
 	return d, known
 }
 
 // soonest is Due for a caller that lets nobody pass. The lock is held.
-func (g stockSource) soonest(w *waiter) time.Duration {
+func (g tagBucketSource) soonest(w *waiter) time.Duration {
 	first := *w
 	first.Late = false
 	wait, _ := g.Due(&first)
 	return wait
 }
 
-// LetPass implements waitqueue.Stock. The lock is held.
-func (g stockSource) LetPass(w *waiter, late bool) {
+// LetPass implements waitqueue.tagbucket.Bucket. The lock is held.
+func (g tagBucketSource) LetPass(w *waiter, late bool) {
 	if w.Late = late; w.Queued() && g.queue.Move(w) {
 		g.serve(g.t.gate.Now())
 	}
 }
 
 // Promised reports whether tokens are promised to others than w. The lock is held.
-func (g stockSource) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
+func (g tagBucketSource) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
 
 // First reports whether w comes next. The lock is held.
-func (g stockSource) First(w *waiter) bool { return g.queue.IsNext(w) }
+func (g tagBucketSource) First(w *waiter) bool { return g.queue.IsNext(w) }
 
 // Promise promises the tokens of w to it, or ends the promise. The lock is held.
-func (g stockSource) Promise(w *waiter, on bool) {
+func (g tagBucketSource) Promise(w *waiter, on bool) {
 	n := 0
-	if on && g.stock.Holds() {
+	if on && g.tagBucket.Holds() {
 		n = w.Least
 	}
 	was := w.Promised
@@ -117,31 +117,31 @@ func (g stockSource) Promise(w *waiter, on bool) {
 }
 
 // Earns leads by nothing for a tag that cannot lack tokens.
-func (g stockSource) Earns(n int) (takes, ahead time.Duration) {
-	takes = g.stock.Earns(int64(n))
-	if g.stock.Holds() {
+func (g tagBucketSource) Earns(n int) (takes, ahead time.Duration) {
+	takes = g.tagBucket.Earns(int64(n))
+	if g.tagBucket.Holds() {
 		ahead = takes
 	}
 	return takes, ahead
 }
 
-func (g stockSource) Refusal(w *waiter) sharing.Refusal {
+func (g tagBucketSource) Refusal(w *waiter) sharing.Refusal {
 	now, n := g.t.gate.Now(), g.before(w)+int64(w.Least)
-	r := sharing.Refusal{Reason: g.lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
-	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
+	r := sharing.Refusal{Reason: g.lacks(now, n), Cost: w.N, RetryAfter: g.tagBucket.Expect(now, n)}
+	r.Fallback = r.Reason == ReasonBudget && g.tagBucket.FallsBack()
 	return r
 }
 
 // lacks returns why n tokens cannot be taken. The tag's lock is held.
 func (g *tag) lacks(now, n int64) Reason {
-	r := g.stock.Lacks(now, n)
+	r := g.tagBucket.Lacks(now, n)
 	if g.many && r == ReasonQuota {
 		return ReasonNames // none of the names need be at its total
 	}
 	return r
 }
 
-func (g stockSource) Stand(w *waiter) {
+func (g tagBucketSource) Stand(w *waiter) {
 	if !w.Queued() {
 		g.queue.Insert(w)
 	} else if !g.queue.Move(w) {
@@ -154,7 +154,7 @@ func (g stockSource) Stand(w *waiter) {
 	}
 }
 
-func (g stockSource) Leave(w *waiter, n int) {
+func (g tagBucketSource) Leave(w *waiter, n int) {
 	drawn := n >= 0
 	if !w.Queued() && !drawn {
 		return
@@ -169,24 +169,24 @@ func (g stockSource) Leave(w *waiter, n int) {
 	g.serve(g.t.gate.Now())
 }
 
-func (g stockSource) Take(w *waiter, n int) (Permit, bool) {
+func (g tagBucketSource) Take(w *waiter, n int) (Permit, bool) {
 	if g.AtHand(w) < n {
 		return Permit{}, false
 	}
 	now := g.t.gate.Now()
-	d, ok := g.stock.Take(now, int64(n))
+	d, ok := g.tagBucket.Take(now, int64(n))
 	if !ok {
 		return Permit{}, false
 	}
 	g.used.Add(int64(n))
 	g.calls++
-	return Permit{n: n, by: &stockDraw{tag: g.tag, draw: d}}, true
+	return Permit{n: n, by: &tagBucketDraw{tag: g.tag, draw: d}}, true
 }
 
-func (g stockSource) Untake(w *waiter, p Permit) {
+func (g tagBucketSource) Untake(w *waiter, p Permit) {
 	now := g.t.gate.Now()
-	if s, ok := p.by.(*stockDraw); ok {
-		g.stock.Return(now, s.draw, int64(p.n))
+	if s, ok := p.by.(*tagBucketDraw); ok {
+		g.tagBucket.Return(now, s.draw, int64(p.n))
 		g.used.Add(-int64(p.n))
 		g.calls--
 	}
@@ -200,20 +200,20 @@ func (g stockSource) Untake(w *waiter, p Permit) {
 func (g *tag) serve(now int64) {
 	w := g.queue.First
 	if w == nil {
-		g.stock.Reach(now, 0, g.kept(now))
+		g.tagBucket.Reach(now, 0, g.kept(now))
 		if g.timer != nil {
 			g.timer.Stop()
 		}
 		return
 	}
-	g.stock.Reach(now, int64(w.Least), max(int64(w.Least), g.kept(now)))
+	g.tagBucket.Reach(now, int64(w.Least), max(int64(w.Least), g.kept(now)))
 	promised := g.promisedBefore(w)
-	if g.stock.AtHand(now)-promised >= int64(w.Least) || g.t.gate.Closed.Load() {
+	if g.tagBucket.AtHand(now)-promised >= int64(w.Least) || g.t.gate.Closed.Load() {
 		w.Attempt.Wake()
 		return
 	}
-	d, _, known := g.stock.Due(now, promised+int64(w.Least))
-	if !known || d >= sharing.Never || promised+int64(w.Least) > g.stock.Room() {
+	d, _, known := g.tagBucket.Due(now, promised+int64(w.Least))
+	if !known || d >= sharing.Never || promised+int64(w.Least) > g.tagBucket.Room() {
 		if g.timer != nil {
 			g.timer.Stop()
 		}
@@ -230,9 +230,9 @@ func (g *tag) onTimer() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.t.gate.Now()
-	if w := g.queue.First; w != nil && g.stock.AtHand(now)-g.promisedBefore(w) < int64(w.Least) {
+	if w := g.queue.First; w != nil && g.tagBucket.AtHand(now)-g.promisedBefore(w) < int64(w.Least) {
 		w.Attempt.Wake() // it may have to learn that it is no longer known when tokens come
-		if _, _, known := g.stock.Due(now, int64(w.Least)); !known {
+		if _, _, known := g.tagBucket.Due(now, int64(w.Least)); !known {
 			g.poke(now)
 		}
 	}
@@ -244,7 +244,7 @@ func (g *tag) onTimer() {
 func (g *tag) retime(now int64) {
 	before := int64(0)
 	for w := range g.queue.All() {
-		if d, _, _ := g.stock.Due(now, before+g.promisedBefore(w)+int64(w.Least)); w.Misses(now, d) {
+		if d, _, _ := g.tagBucket.Due(now, before+g.promisedBefore(w)+int64(w.Least)); w.Misses(now, d) {
 			w.Attempt.Wake()
 			continue
 		}
@@ -255,22 +255,22 @@ func (g *tag) retime(now int64) {
 // poke tells the pool that the tag lacks tokens.
 func (g *tag) poke(now int64) { g.t.noteShort(now) }
 
-func (g stockSource) noteRefused(n int, _ bool) {
+func (g tagBucketSource) noteRefused(n int, _ bool) {
 	g.refused.Add(int64(n))
 	g.poke(g.t.gate.Now())
 }
 
-func (g stockSource) countWait(r Reason) {
+func (g tagBucketSource) countWait(r Reason) {
 	g.held.log.CountWait(r)
 	g.t.gate.Waits.CountWait(r)
 }
 
-func (g stockSource) countRefusal(r Reason) {
+func (g tagBucketSource) countRefusal(r Reason) {
 	g.turnAway(r)
 	g.t.gate.Waits.CountRefusal(r)
 }
 
-func (g stockSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+func (g tagBucketSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	v := g.t.follow(ctx, Wait{Limit: g.t.name, Tag: g.label(), Reason: r, Cost: n})
 	g.waiting.Add(int64(n))
 	end := g.wait(r)
@@ -282,7 +282,7 @@ func (g stockSource) watch(ctx context.Context, r Reason, n int) (over func(n in
 }
 
 // waitsAside says that watch counts callers beside the limit's queue.
-func (g stockSource) waitsAside() {}
+func (g tagBucketSource) waitsAside() {}
 
 // label is the tag in errors.
 func (g *tag) label() string {
@@ -314,16 +314,16 @@ func (g *tag) largestBy() string {
 	return "quotas." + g.set.setting(g.name) + "." + by
 }
 
-// A stockDraw settles what an attempt took from a stock. It is settled at most once.
-type stockDraw struct {
+// A tagBucketDraw settles what an attempt took from a tag bucket. It is settled at most once.
+type tagBucketDraw struct {
 	tag  *tag
-	draw stockOrigin
+	draw tagBucketOrigin
 }
 
-func (d *stockDraw) settle(_ int64, n, used int) {
+func (d *tagBucketDraw) settle(_ int64, n, used int) {
 	d.settleBeside(0, n, max(used, 0), drop{})
 }
 
-func (d *stockDraw) settleBeside(_ int64, n, used int, of drop) drop {
+func (d *tagBucketDraw) settleBeside(_ int64, n, used int, of drop) drop {
 	return d.tag.dropped(d.tag.settled(d.draw, n, used, of.own), of)
 }

@@ -21,7 +21,7 @@ type tagView struct {
 	asked []string // all names that were asked for; "" in place of an invalid one
 	since int64    // the change of quotas by which the tags were found
 	rank  uint64   // of its pauseSource
-	tags  []*tag   // the first one is the lane
+	tags  []*tag   // the first one is the tag queue
 	order []*tag   // the same in the order of their locks
 	page  atomic.Pointer[tagPage]
 
@@ -43,7 +43,7 @@ func newTagView(s *tagSet, name string, tags []*tag) *tagView {
 	return l
 }
 
-// first returns the tag whose lane it uses.
+// first returns the tag whose tag queue it uses.
 func (l *tagView) first() *tag { return l.tags[0] }
 
 // QuotaTag is the tag whose quota it draws from; empty for tags without one of their own. Several are joined by a NUL.
@@ -71,9 +71,9 @@ func (l *tagView) Paused(tag string) (Paused, bool) {
 
 // parts are the limiter's children in an All.
 func (l *tagView) parts() []child {
-	children := []child{{limiter: l, native: laneSource{rateSource{l.t}, l}}, {limiter: l, native: pauseSource{l}, attached: true}}
+	children := []child{{limiter: l, native: tagQueueSource{rateSource{l.t}, l}}, {limiter: l, native: pauseSource{l}, attached: true}}
 	for _, g := range l.tags {
-		children = append(children, child{limiter: l, native: stockSource{g}, attached: true})
+		children = append(children, child{limiter: l, native: tagBucketSource{g}, attached: true})
 	}
 	return children
 }
@@ -133,7 +133,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 			return Permit{}, stopped, ReasonPause
 		}
 	}
-	var room [maxTagsOfDraw]stockOrigin
+	var room [maxTagsOfDraw]tagBucketOrigin
 	draws := room[:0]
 	var v verdict
 	var why Reason
@@ -153,7 +153,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 		pos, ok := t.draw(n, now)
 		if ok {
 			for _, g := range l.tags {
-				d, _ := g.stock.Take(now, int64(n))
+				d, _ := g.tagBucket.Take(now, int64(n))
 				draws = append(draws, d)
 				g.used.Add(int64(n))
 				g.calls++
@@ -162,8 +162,8 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, verdict, Reason) {
 			p = Permit{n: n, pos: pos, by: l.cell(t.cell(pos), draws)}
 		} else {
 			v, why = limited, ReasonLimit
-			if lane := l.first(); !waits && lane.pace.rate > 0 && lane.pace.within(now, n) {
-				l.set.short.lacks(lane, n, now)
+			if tagQueue := l.first(); !waits && tagQueue.pace.rate > 0 && tagQueue.pace.within(now, n) {
+				l.set.short.lacks(tagQueue, n, now)
 			}
 		}
 	}
@@ -180,9 +180,9 @@ func (l *tagView) judge(n int, now int64) (verdict, Reason) {
 			return lacking, g.lacks(now, int64(g.queue.Tokens+n))
 		}
 	}
-	lane := l.first()
-	if other := l.set.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
-		if lane.quota().Class == ClassBatch && other.quota().Class != ClassBatch {
+	tagQueue := l.first()
+	if other := l.set.short.other(tagQueue, now); other != nil && !tagQueue.pace.within(now, n) {
+		if tagQueue.quota().Class == ClassBatch && other.quota().Class != ClassBatch {
 			return yielded, ReasonClass
 		}
 		return yielded, ReasonLimit // above its rate while others lack tokens
@@ -192,11 +192,11 @@ func (l *tagView) judge(n int, now int64) (verdict, Reason) {
 
 // lacksFor reports whether a draw of n that does not wait finds too few tokens: callers wait for them, or they are promised. The lock is held.
 func (g *tag) lacksFor(now int64, n int) bool {
-	return g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n))
+	return g.tagBucket.Holds() && (!g.queue.Empty() || !g.tagBucket.Has(now, int64(n)) || g.promised > 0 && g.tagBucket.AtHand(now)-g.promised < int64(n))
 }
 
 // cell returns the tagPage that settles a permit of this page and origin.
-func (l *tagView) cell(at *page, draws []stockOrigin) *tagPage {
+func (l *tagView) cell(at *page, draws []tagBucketOrigin) *tagPage {
 	p := l.page.Load()
 	if p.same(at, draws) {
 		return p
@@ -207,7 +207,7 @@ func (l *tagView) cell(at *page, draws []stockOrigin) *tagPage {
 	return p
 }
 
-// drawBefore is draw where others wait for the limit: it succeeds if there are tokens, and the lane's turn is before theirs. Where tokens
+// drawBefore is draw where others wait for the limit: it succeeds if there are tokens, and the tag queue's turn is before theirs. Where tokens
 // are issued it looks for one that has come.
 func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	if !l.t.looksAgain(n, now) {
@@ -217,7 +217,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	defer l.unpin()
 	within := l.within(now, n)
 	if !within {
-		l.set.short.sated(l.first())
+		l.set.short.satisfied(l.first())
 	}
 	a := waitqueue.NewAttempt(context.Background(), l.all().natives)
 	if !a.WinNow(n) {
@@ -232,7 +232,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	return Permit{n: n, by: g}, true
 }
 
-// within reports whether a draw of n tokens keeps to the rate of the lane.
+// within reports whether a draw of n tokens keeps to the rate of the tag queue.
 func (l *tagView) within(now int64, n int) bool {
 	g := l.first()
 	g.mu.Lock()
@@ -240,7 +240,7 @@ func (l *tagView) within(now int64, n int) bool {
 	return g.pace.rate > 0 && g.pace.within(now, n)
 }
 
-// spent counts n tokens for the lane's pace.
+// spent counts n tokens for the tag queue's pace.
 func (l *tagView) spent(n int) {
 	g := l.first()
 	g.mu.Lock()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/tagbucket"
 )
 
 // Acquire waits until n tokens of the tags and of the limit are granted; see Limiter and Throttle.Acquire.
@@ -39,7 +39,7 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 		if p, over, err := l.t.atOnce(ctx, n, upTo); over {
 			return p, l.own(n, err)
 		}
-		w, err := l.waitInLane(ctx, n, upTo)
+		w, err := l.waitInTagQueue(ctx, n, upTo)
 		switch {
 		case err != nil:
 			return Permit{}, l.own(n, err)
@@ -55,12 +55,12 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	return p, err
 }
 
-// waitInLane waits for the limit alone. If something else begins to hold the tags, the caller is dismissed, and goes on like a later one
+// waitInTagQueue waits for the limit alone. If something else begins to hold the tags, the caller is dismissed, and goes on like a later one
 // by its age.
-func (l *tagView) waitInLane(ctx context.Context, n int, upTo bool) (*waiter, error) {
+func (l *tagView) waitInTagQueue(ctx context.Context, n int, upTo bool) (*waiter, error) {
 	t := l.t
 	w := t.newWaiter(ctx, n, upTo)
-	w.Lane, w.Held = l.first().lane, l.barred
+	w.TagQueue, w.Held = l.first().tagQueue, l.barred
 	if err := t.enqueue(w); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (l *tagView) waitInLane(ctx context.Context, n int, upTo bool) (*waiter, er
 // await waits until w has been served, has failed or was dismissed.
 func (l *tagView) await(ctx context.Context, w *waiter) {
 	v := l.t.follow(ctx, l.waitFor(w.Reason, w.N))
-	over := l.waitsInLane(w.N, w.Reason)
+	over := l.waitsInTagQueue(w.N, w.Reason)
 	l.t.stand(ctx, w)
 	over()
 	v.end(w.Permit.n, w.Err)
@@ -87,15 +87,15 @@ func (l *tagView) take(p Permit) Permit {
 	if !ok {
 		return p
 	}
-	var room [maxTagsOfDraw]stockOrigin
+	var room [maxTagsOfDraw]tagBucketOrigin
 	draws := room[:0]
 	now := l.t.gate.Now()
 	for _, g := range l.tags {
 		g.mu.Lock()
-		d, ok := g.stock.Take(now, int64(p.n))
+		d, ok := g.tagBucket.Take(now, int64(p.n))
 		if !ok { // it has got a quota meanwhile
-			g.stock.Owe(now, int64(p.n))
-			d = &stock.Draw{}
+			g.tagBucket.Owe(now, int64(p.n))
+			d = &tagbucket.Draw{}
 		}
 		g.used.Add(int64(p.n))
 		g.calls++

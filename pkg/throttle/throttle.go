@@ -233,10 +233,10 @@ func (t *Throttle) HoldUp() (h Throttling, ok bool) {
 	if !some || !t.tags.holds(worst, own, held && !passed) {
 		return own, held
 	}
-	told := worst.told(t.gate.Now(), t.waiting())
+	reported := worst.reported(t.gate.Now(), t.waiting())
 	return Throttling{
-		Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Tags: told.Tags, Waiting: told.Callers, RetryAfter: worst.retry,
-		Longest: told.Longest, Rate: told.Rate, Blocked: told.Blocked,
+		Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Tags: reported.Tags, Waiting: reported.Callers, RetryAfter: worst.retry,
+		Longest: reported.Longest, Rate: reported.Rate, Blocked: reported.Blocked,
 	}, true
 }
 
@@ -287,7 +287,7 @@ func (t rateHolder) Report(window time.Duration) sharing.Report {
 	r, passed := t.activity(window, worst.refused > 0)
 	switch own := (Throttling{Reason: r.Throttled, Waiting: r.Hold.Callers}); {
 	case some && t.tags.holds(worst, own, r.Throttled != "" && !passed):
-		r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(t.gate.Now(), r.Waiting)
+		r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.reported(t.gate.Now(), r.Waiting)
 	case r.Throttled == "" && r.Waiting > 0: // they are held back before they draw
 		r.Throttled, r.Hold = ReasonPause, sharing.Hold{Callers: r.Waiting}
 	}

@@ -141,7 +141,7 @@ func (t *rateLimiter) giveUp(ctx context.Context, w *waiter) {
 	t.publish()
 	t.serve(now)
 	e := t.errorOf(rateSource{t}.Refusal(w))
-	last := &waiter{Age: waitqueue.Latest, Lane: w.Lane} // as the caller would be if it came again
+	last := &waiter{Age: waitqueue.Latest, TagQueue: w.TagQueue} // as the caller would be if it came again
 	if wait, _ := t.due(now, t.queue.About(last)+w.Least); t.fits(t.units(w)) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}
@@ -192,7 +192,7 @@ func (t *rateLimiter) serveAll(now int64) {
 		t.retimeSoon(now)
 	}
 	if t.issuing() {
-		t.ripen(now)
+		t.releaseDue(now)
 	}
 	if t.gate.Paused(now) {
 		t.arm(now)

@@ -20,11 +20,11 @@ func heldFor(l interface{ WaitStats() []WaitStats }, r Reason) WaitStats {
 }
 
 // watcher is an Observer that writes down what it is told.
-type watcher struct{ told []any }
+type watcher struct{ reported []any }
 
 func (w *watcher) Waits(_ context.Context, wait Wait) func(Waited) {
-	w.told = append(w.told, wait)
-	return func(end Waited) { w.told = append(w.told, end) }
+	w.reported = append(w.reported, wait)
+	return func(end Waited) { w.reported = append(w.reported, end) }
 }
 
 func TestObserverIsToldOfWaitsOnly(t *testing.T) {
@@ -39,20 +39,20 @@ func TestObserverIsToldOfWaitsOnly(t *testing.T) {
 		deny(t, th, 1)
 		_, err = th.Acquire(timeout(t, time.Millisecond), 10)
 		require.Error(t, err)
-		require.Empty(t, w.told, "nobody waited")
+		require.Empty(t, w.reported, "nobody waited")
 
 		acquire(t, th, 5)
 		require.Equal(t, []any{
 			Wait{Limit: "llm", Tag: "gold", Reason: ReasonLimit, Cost: 5}, Waited{For: 500*time.Millisecond + 1, N: 5},
-		}, w.told)
+		}, w.reported)
 
-		w.told = nil
+		w.reported = nil
 		s.give(0)
 		_, err = th.Acquire(timeout(t, time.Second), 5)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []any{
 			Wait{Limit: "llm", Tag: "gold", Reason: ReasonNoShare, Cost: 5}, Waited{For: time.Second, Err: err},
-		}, w.told)
+		}, w.reported)
 	})
 }
 
@@ -69,7 +69,7 @@ func TestObserverOfAnAll(t *testing.T) {
 		require.NoError(t, c.end(t).err)
 		require.Equal(t, []any{
 			Wait{Limit: "slow", Reason: ReasonNoShare, Cost: 5}, Waited{For: 600*time.Millisecond + 1, N: 5},
-		}, w.told)
+		}, w.reported)
 		require.Equal(t, int64(1), heldFor(slow, ReasonNoShare).Waits)
 		require.Empty(t, fast.WaitStats())
 	})

@@ -19,10 +19,10 @@ import (
 //     there. So nobody overtakes it there in the end, and its place costs the others no more time than its tokens do.
 //   - Its place in every queue is by its age, the moment at which it came. So the oldest of all attempts comes first wherever it stands,
 //     whatever the order of limiters, and is served: no two attempts wait for each other, and none starves. In a fair queue it is by its
-//     lane while it stands there alone; see Queue for why that still holds.
+//     tag queue while it stands there alone; see Queue for why that still holds.
 //
-// A limit and the stocks of its tags come one after the other. An attempt first waits at the stock until there are tokens, or will be soon.
-// Then, with these promised to it, it waits at the limit. So it mostly stands in the lane of its tag alone, and hardly more callers of a
+// A limit and the tag buckets of its tags come one after the other. An attempt first waits at the tag bucket until there are tokens, or will be soon.
+// Then, with these promised to it, it waits at the limit. So it mostly stands in the tag queue of its tag alone, and hardly more callers of a
 // tag stand at the limit than the tag has tokens.
 //
 // A limiter without a share is the scarcest, for nobody knows how long, and while there is one the attempt has no other place. An attempt
@@ -224,7 +224,7 @@ func (a *Attempt[P]) look() (n int, won bool, failed *Failure) {
 	if !known {
 		wait = 0 // where nobody can tell how long, it keeps no place by the least
 	}
-	if i := a.stockShort(); i >= 0 {
+	if i := a.tagBucketShort(); i >= 0 {
 		a.scarcest = i
 		a.reason = a.parts[i].Source.Refusal(&a.places[i]).Reason
 		if known {
@@ -369,7 +369,7 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		w.Early = false
 		switch {
 		case a.together(i):
-			w.Early = a.early(i, wait, known) // in its lane, as if it stood there alone
+			w.Early = a.early(i, wait, known) // in its tag queue, as if it stood there alone
 			a.stands[i], early = w.Early, early || w.Early
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && a.ofSlots(i):
 			a.stands[i] = true
@@ -413,16 +413,16 @@ func (a *Attempt[P]) place(many bool) {
 	}
 	for i, p := range a.parts {
 		w := &a.places[i]
-		if p.Stock != nil && a.promises(i) { // before it leaves: a stock keeps a large draw's tokens for who waits there, or has them promised
-			p.Stock.Promise(w, true)
+		if p.TagBucket != nil && a.promises(i) { // before it leaves: a tag bucket keeps a large draw's tokens for who waits there, or has them promised
+			p.TagBucket.Promise(w, true)
 		}
 		if a.stands[i] {
 			p.Source.Stand(w)
 		} else {
 			p.Source.Leave(w, gaveUp)
 		}
-		if p.Stock != nil && !a.promises(i) {
-			p.Stock.Promise(w, false)
+		if p.TagBucket != nil && !a.promises(i) {
+			p.TagBucket.Promise(w, false)
 		}
 	}
 }
@@ -433,8 +433,8 @@ func (a *Attempt[P]) leave() {
 		w := &a.places[i]
 		w.Many, w.Over = false, true
 		p.Source.Leave(w, gaveUp)
-		if p.Stock != nil {
-			p.Stock.Promise(w, false)
+		if p.TagBucket != nil {
+			p.TagBucket.Promise(w, false)
 		}
 	}
 }

@@ -41,14 +41,14 @@ type Waiter[P any] struct {
 	// Promised is how many tokens are promised to it; see Part.
 	Promised int
 
-	// Lane is the waiter's lane in a fair queue. nil: it has none, and its grants count for nobody.
-	Lane *Lane[P]
+	// TagQueue is the waiter's tag queue in a fair queue. nil: it has none, and its grants count for nobody.
+	TagQueue *TagQueue[P]
 	// Held reports whether something other than this limiter now holds back a waiter that is no attempt; nil: nothing can.
 	Held func() bool
 
 	prev, next *Waiter[P]
 	queued     bool
-	inLane     bool // stands in its lane
+	inTagQueue bool // stands in its tag queue
 	passed     bool // is set aside
 	stood      bool // has stood in a queue
 }
@@ -62,19 +62,19 @@ var arrivals atomic.Uint64
 // A Queue holds the callers that wait at one limiter. It is guarded by the limiter's lock. The zero Queue is empty, and first come first
 // served.
 //
-// A fair queue has lanes. The lane with the smallest start comes first, and in a lane the oldest waiter. Attempts that stand in several
+// A fair queue has tag queues. The tag queue with the smallest start comes first, and in a tag queue the oldest waiter. Attempts that stand in several
 // queues at once, or have done so, come before all others there, the oldest first. They have to: if A stood before B in one queue and
 // behind it in another, both would wait for ever. So
 //
 //   - an attempt of this kind waits only for older ones of its kind, and in queues that are not fair for any older waiter;
-//   - the stocks of tags have SeveralFirst, so that it never waits there for a waiter whose tokens are promised to callers behind it here;
+//   - the tag buckets of tags have SeveralFirst, so that it never waits there for a waiter whose tokens are promised to callers behind it here;
 //   - a waiter that has always stood in one queue may wait for any waiter before it there.
 //
 // This allows no circle. In a fair queue, only waiters of the second kind and of the same queue wait for one of the second kind, and these
 // are in one order. In all other cases the one waited for is older. So the oldest attempt of the first kind is served; it took its places
 // only when its turn was near, see Attempt.
 //
-// A step takes O(log lanes) in a fair queue and O(1) in any other. In both, placing a waiter between others of its line also visits up to
+// A step takes O(log tag queues) in a fair queue and O(1) in any other. In both, placing a waiter between others of its line also visits up to
 // half of the waiters.
 type Queue[P any] struct {
 	// First is served next; nil: nobody waits, or all are set aside.
@@ -147,9 +147,9 @@ func (q *Queue[P]) pass(w *Waiter[P]) {
 	w.passed = true
 }
 
-// place puts w into its line or its lane.
+// place puts w into its line or its tag queue.
 func (q *Queue[P]) place(w *Waiter[P]) {
-	if w.inLane {
+	if w.inTagQueue {
 		q.fair.insert(w)
 		return
 	}
@@ -162,14 +162,14 @@ func (q *Queue[P]) unplace(w *Waiter[P]) {
 	case w.passed:
 		q.passed.remove(w)
 		w.passed = false
-	case w.inLane:
+	case w.inTagQueue:
 		q.fair.remove(w)
 	default:
 		q.line.remove(w)
 	}
 }
 
-// Refit sets aside what does not fit, and ends that for what does. A lane then starts at the virtual time at the earliest: it has no claim to
+// Refit sets aside what does not fit, and ends that for what does. A tag queue then starts at the virtual time at the earliest: it has no claim to
 // what others had meanwhile.
 func (q *Queue[P]) Refit(fits func(w *Waiter[P]) bool) {
 	for _, w := range slices.Collect(q.All()) {
@@ -198,7 +198,7 @@ func (q *Queue[P]) Aside() iter.Seq[*Waiter[P]] {
 // IsAside reports whether others pass w.
 func (q *Queue[P]) IsAside(w *Waiter[P]) bool { return w.passed }
 
-// Push puts a new caller into its place: behind all others, or in a fair queue behind its lane.
+// Push puts a new caller into its place: behind all others, or in a fair queue behind its tag queue.
 func (q *Queue[P]) Push(w *Waiter[P]) {
 	w.Age = arrivals.Add(1)
 	q.Insert(w)
@@ -206,7 +206,7 @@ func (q *Queue[P]) Push(w *Waiter[P]) {
 
 // Insert puts w into its place. Units that the first waiter had collected pass on to a waiter that takes its place.
 func (q *Queue[P]) Insert(w *Waiter[P]) {
-	if w.inLane = q.fair != nil && !w.Many; w.inLane && q.Empty() {
+	if w.inTagQueue = q.fair != nil && !w.Many; w.inTagQueue && q.Empty() {
 		q.fair.now = max(q.fair.now, q.fair.latest)
 	}
 	q.place(w)
@@ -235,9 +235,9 @@ func (q *Queue[P]) first() *Waiter[P] {
 	return q.line.first
 }
 
-// Alone reports whether only waiters of w's lane wait, beside those that are set aside.
+// Alone reports whether only waiters of w's tag queue wait, beside those that are set aside.
 func (q *Queue[P]) Alone(w *Waiter[P]) bool {
-	return q.First == nil || q.fair != nil && q.line.first == nil && q.fair.lane(w).line.tokens == q.Tokens-q.passed.tokens
+	return q.First == nil || q.fair != nil && q.line.first == nil && q.fair.tagQueue(w).line.tokens == q.Tokens-q.passed.tokens
 }
 
 // Remove takes w out, and returns the units that it had collected.
@@ -260,7 +260,7 @@ func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
 // place.
 func (q *Queue[P]) Move(w *Waiter[P]) bool {
 	inOrder := (w.prev == nil || q.line.sooner(w.prev, w)) && (w.next == nil || q.line.sooner(w, w.next))
-	if inOrder && w.inLane == (q.fair != nil && !w.Many) {
+	if inOrder && w.inTagQueue == (q.fair != nil && !w.Many) {
 		return false
 	}
 	collected := q.Collected
@@ -285,7 +285,7 @@ func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 	case w.Many != v.Many:
 		return w.Many
 	}
-	l, first := q.fair.lane(w), q.fair.lane(v)
+	l, first := q.fair.tagQueue(w), q.fair.tagQueue(v)
 	if l == first {
 		return w.Age < v.Age
 	}
@@ -299,7 +299,7 @@ func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 // IsLast reports whether nobody stands behind w, as far as that can be told at once: in a fair queue it cannot.
 func (q *Queue[P]) IsLast(w *Waiter[P]) bool { return q.fair == nil && q.line.last == w }
 
-// Before returns the sum of Least over all waiters before w, which need not be in the queue. In a fair queue it looks at every lane.
+// Before returns the sum of Least over all waiters before w, which need not be in the queue. In a fair queue it looks at every tag queue.
 func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
 	if q.fair == nil || w.Many {
 		return q.line.before(w)
@@ -307,7 +307,7 @@ func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
 	return q.line.tokens + q.fair.before(w)
 }
 
-// About is Before, but in a fair queue an estimate that does not take longer with more lanes. It exceeds Before when others of large weight
+// About is Before, but in a fair queue an estimate that does not take longer with more tag queues. It exceeds Before when others of large weight
 // want little.
 func (q *Queue[P]) About(w *Waiter[P]) (tokens int) {
 	if q.fair == nil || w.Many {
@@ -334,19 +334,19 @@ func (q *Queue[P]) All() iter.Seq[*Waiter[P]] {
 	}
 }
 
-// Served counts n tokens that were granted to w, which has left the queue, for its lane. A waiter that never stood there counts only while
+// Served counts n tokens that were granted to w, which has left the queue, for its tag queue. A waiter that never stood there counts only while
 // others wait.
 func (q *Queue[P]) Served(w *Waiter[P], n int) {
 	if q.fair == nil || !w.stood && q.Empty() {
 		return
 	}
-	q.fair.served(q.fair.lane(w), n)
+	q.fair.served(q.fair.tagQueue(w), n)
 	w.stood = false
 	q.turn()
 }
 
-// SetWeight sets a lane's part of the service, relative to the others: any rate will do.
-func (q *Queue[P]) SetWeight(l *Lane[P], w float64) {
+// SetWeight sets a tag queue's part of the service, relative to the others: any rate will do.
+func (q *Queue[P]) SetWeight(l *TagQueue[P], w float64) {
 	q.fair.weigh(l, w)
 	q.turn()
 }

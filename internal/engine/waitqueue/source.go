@@ -55,12 +55,12 @@ type Gate interface {
 type Part[P any] struct {
 	Source Source[P]
 	Gate   Gate
-	// Lane is that of its callers, in a fair queue.
-	Lane *Lane[P]
+	// TagQueue is that of its callers, in a fair queue.
+	TagQueue *TagQueue[P]
 	// Price is what n tokens of the attempt cost here, perhaps nothing. nil: n.
 	Price func(n int) int
-	// Of marks the part as a stock whose tokens are drawn together with those of the limit at this position. A caller that waits for that
-	// limit needs no place at the stock, but tokens promised to it. 0: it is no such stock.
+	// Of marks the part as a tag bucket whose tokens are drawn together with those of the limit at this position. A caller that waits for that
+	// limit needs no place at the tag bucket, but tokens promised to it. 0: it is no such tag bucket.
 	Of uint64
 	// Position is that of a limit, for Of. Alone reports whether only callers of the same tag wait there. The lock is held.
 	Position uint64
@@ -69,15 +69,15 @@ type Part[P any] struct {
 	Soonest func(w *Waiter[P]) time.Duration
 	// TryLock is Lock if nobody holds the lock. It is set where Of is.
 	TryLock func() bool
-	// Stock is the source, if it is a stock of tokens; nil: it has none.
-	Stock Stock[P]
+	// TagBucket is the source, if it is a tag bucket of tokens; nil: it has none.
+	TagBucket TagBucket[P]
 }
 
-// A Stock can promise tokens. The lock is held.
-type Stock[P any] interface {
+// A TagBucket can promise tokens. The lock is held.
+type TagBucket[P any] interface {
 	// Promise promises the tokens of w to it, so that others do not find them at hand, or ends that.
 	Promise(w *Waiter[P], on bool)
-	// LetPass sets Late of w, and finds its place anew if it has one.
+	// LetPass sets Late of w, and finds its place again if it has one.
 	LetPass(w *Waiter[P], late bool)
 	// Promised reports whether tokens are promised to others than w, and First whether w comes next.
 	Promised(w *Waiter[P]) bool
@@ -86,7 +86,7 @@ type Stock[P any] interface {
 
 // Place returns a place for a draw of n tokens that can go on with least. The zero deadline means none. The lock is held.
 func (p Part[P]) Place(n, least int, deadline time.Time) Waiter[P] {
-	w := Waiter[P]{N: n, Least: least, Lane: p.Lane, Deadline: sharing.Never}
+	w := Waiter[P]{N: n, Least: least, TagQueue: p.TagQueue, Deadline: sharing.Never}
 	if !deadline.IsZero() {
 		w.Deadline = p.Gate.At(deadline)
 	}

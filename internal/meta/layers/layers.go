@@ -31,7 +31,7 @@ var layers = []layer{
 	}},
 	{"pure parts", []string{
 		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
-		"internal/engine/stock", "internal/engine/waitqueue", "internal/sharing", "pkg/consensus/driver",
+		"internal/engine/tagbucket", "internal/engine/waitqueue", "internal/sharing", "pkg/consensus/driver",
 	}},
 	{"limiters and pools", []string{"internal/protocol", "pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{

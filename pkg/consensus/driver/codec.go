@@ -18,7 +18,7 @@ const recordMagic = "NT"
 const (
 	flagFreezeUnstamped = 1 << 0
 	flagPermits         = 1 << 1
-	flagTills           = 1 << 2
+	flagTagBuckets      = 1 << 2
 	flagBusy            = 1 << 3
 	flagNames           = 1 << 4
 	knownFlags          = flagNames<<1 - 1
@@ -92,8 +92,8 @@ func (c *coder) record(r *Record) {
 	if flags&flagPermits != 0 {
 		c.permits(&r.Permits)
 	}
-	if flags&flagTills != 0 {
-		c.tills(r, wire.MaxTills, &r.Tills)
+	if flags&flagTagBuckets != 0 {
+		c.tagBuckets(r, wire.MaxTagBuckets, &r.TagBuckets)
 	}
 	if flags&flagNames != 0 {
 		c.names(r)
@@ -129,7 +129,7 @@ func (c *coder) header() {
 }
 
 func (r *Record) flags() (flags byte) {
-	for i, set := range [...]bool{r.FreezeUnstamped, !r.Permits.isZero(), len(r.Tills) > 0, r.anyBusy(), !r.Names.isZero()} {
+	for i, set := range [...]bool{r.FreezeUnstamped, !r.Permits.isZero(), len(r.TagBuckets) > 0, r.anyBusy(), !r.Names.isZero()} {
 		if set {
 			flags |= 1 << i
 		}
@@ -209,7 +209,7 @@ func (r *Record) check() error {
 			return fmt.Errorf("row %d: not above the row before it", i)
 		}
 	}
-	return cmp.Or(r.Permits.check(), CheckTills(r.Tills), r.Names.check())
+	return cmp.Or(r.Permits.check(), CheckTagBuckets(r.TagBuckets), r.Names.check())
 }
 
 // below reports whether k stands before o in a record.

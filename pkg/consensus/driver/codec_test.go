@@ -49,7 +49,7 @@ func fullRecord() *Record {
 			Pending: PendingReservation{Count: 1, Step: 333_333_334, Window: maxSpan},
 			Recent:  []Reservation{{Revision: 76, Time: 6, Count: 2, Wait: time.Second, Step: 1}, {Revision: 77}},
 		},
-		Tills: []Till{
+		TagBuckets: []TagBucket{
 			{Key: 0, Paid: 0, Full: wire.MaxMicros},
 			{
 				Key: 1 << 63, Version: wire.MaxVersion, Paid: 1_795_000_000_900_000, Full: 1_795_000_000_900_000,
@@ -58,7 +58,7 @@ func fullRecord() *Record {
 			{Key: math.MaxUint64, Version: wire.MaxVersion, Paid: 1, Full: 2},
 		},
 		Names: Names{
-			Tills: []Till{{Key: 4, Paid: 1, Full: 1}, {Key: 5, Version: 7, Paid: 2, Full: 2, Spent: []Spent{{1, 2, 3}}}},
+			TagBuckets: []TagBucket{{Key: 4, Paid: 1, Full: 1}, {Key: 5, Version: 7, Paid: 2, Full: 2, Spent: []Spent{{1, 2, 3}}}},
 			Cells: []Cell{{0, -minute, 0}, {17, 1_795_000_020_000_000, maxSpent}, {wire.FirstPaid, minute, 5000}, {
 				wire.MaxCells - 1, 0,
 				wire.MaxMicros / 1000 * 1000,
@@ -135,71 +135,83 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		spoil func(r *Record)
 		want  string
 	}{
-		"no revision":           {func(r *Record) { r.Revision = 0 }, "the revision is 0, allowed: 1 to 9223372036854775807"},
-		"a far revision":        {func(r *Record) { r.Revision = math.MaxUint64 }, "the revision is 18446744073709551615, allowed: 1 to"},
-		"an early clock":        {func(r *Record) { r.Clock = -1 }, "the clock is -1us, allowed: 0 or more"},
-		"an early row":          {func(r *Record) { r.Rows[2].LastSeen = -1 }, "row 2: last-seen is -1us, allowed: 0 or more"},
-		"no lease":              {func(r *Record) { r.Lease = 0 }, "the lease is 0s, allowed: 1ms to 10s"},
-		"a longer lease":        {func(r *Record) { r.Lease = time.Hour }, "the lease is 1h0m0s"},
-		"a far clock":           {func(r *Record) { r.Clock = math.MaxInt64 }, "the clock is 9223372036854775807us"},
-		"a far wall":            {func(r *Record) { r.Wall = math.MinInt64 }, "the wall clock is"},
-		"a far last-seen":       {func(r *Record) { r.Rows[2].LastSeen = math.MaxInt64 }, "row 2: last-seen is"},
-		"a long identity":       {func(r *Record) { r.Store = strings.Repeat("x", 513) }, "the store's identity is 513 bytes"},
-		"a long cause":          {func(r *Record) { r.FrozenBy = FreezeCause(strings.Repeat("x", 65)) }, "the cause of the freeze is 65 bytes"},
-		"an unknown state":      {func(r *Record) { r.Rows[0].State = 4 }, "row 0: the state is 4, allowed: 0 to 3"},
-		"no ID":                 {func(r *Record) { r.Rows[0].ID = "" }, `row 0: the ID is ""`},
-		"NUL in a name":         {func(r *Record) { r.Rows[0].Incarnation = "\x00" }, `row 0: the incarnation is "\x00"`},
-		"rows out of order":     {func(r *Record) { slices.Reverse(r.Rows) }, "not above the row before it"},
-		"a row twice":           {func(r *Record) { r.Rows[1].RowKey = r.Rows[2].RowKey }, "row 2: not above the row before it"},
-		"a claim below 0":       {func(r *Record) { r.Rows[2].Claim = -1 }, "row 2: the claim is -1, allowed: 0 to 1000000000"},
-		"too much in use":       {func(r *Record) { r.Rows[2].InUse = Whole + 1 }, "the share in use is 1000000001"},
-		"too high a demand":     {func(r *Record) { r.Rows[2].Demand = math.MaxInt64 }, "the demand is"},
-		"a wrong answer":        {func(r *Record) { r.Rows[2].Answered = Whole + 1 }, "the share answered is"},
-		"a huge pool":           {func(r *Record) { r.Rows[2].PoolSize = maxPoolSize + 1 }, "the pool size is 1000001"},
-		"a long note":           {func(r *Record) { r.Rows[2].Note = strings.Repeat("x", 129) }, "row 2: the note is"},
-		"NUL in a note":         {func(r *Record) { r.Rows[2].Note = "\x00" }, `the note is "\x00", allowed: at most 128 bytes without NUL`},
-		"an early beginning":    {func(r *Record) { r.Epoch = -1 }, "the beginning is -1us, allowed: 0 or more"},
-		"a far beginning":       {func(r *Record) { r.Epoch = math.MaxInt64 }, "the beginning is 9223372036854775807us"},
-		"a silence below 0":     {func(r *Record) { r.Silence = -time.Microsecond }, "the silence before the beginning is -1µs"},
-		"an odd silence":        {func(r *Record) { r.Silence = 1 }, "the silence before the beginning is 1ns, allowed: whole microseconds from 0 to"},
-		"an endless silence":    {func(r *Record) { r.Silence = math.MaxInt64 }, "the silence before the beginning is"},
-		"a nameless document":   {func(r *Record) { r.Documents[0].Name = "" }, `the name of a document is ""`},
-		"a document's name":     {func(r *Record) { r.Documents[0].Name = "A" }, `the name of a document is "A", allowed: 1 to 32 bytes of a-z, 0-9 and _`},
-		"a document twice":      {func(r *Record) { r.Documents[1].Name = "a_9" }, `document "a_9": not above the document before it`},
-		"a document unversed":   {func(r *Record) { r.Documents[1].Version = 0 }, "the version of document limit is 0"},
-		"a far version":         {func(r *Record) { r.Documents[1].Version++ }, "the version of document limit is 9223372036854775808"},
-		"an empty document":     {func(r *Record) { r.Documents[1].Body = nil }, "the body of document limit is 0 bytes"},
-		"a document too large":  {func(r *Record) { r.Documents[1].Body = make([]byte, 4097) }, "the body of document limit is 4097 bytes"},
-		"too many documents":    {func(r *Record) { r.Documents = make([]Document, 9) }, "the number of documents is 9, allowed: at most 8"},
-		"an early slot":         {func(r *Record) { r.Permits.Last = -1 }, "the newest slot is -1"},
-		"a far slot":            {func(r *Record) { r.Permits.Last = math.MaxInt64 }, "the newest slot is 9223372036854775807, allowed: 0 to 89"},
-		"a far hold":            {func(r *Record) { r.Permits.Hold = math.MaxInt64 }, "the end of the hold is"},
-		"a wide spacing":        {func(r *Record) { r.Permits.Spacing = wire.MaxSpacing + 1 }, "the pool's spacing is 744h0m0.000000001s"},
-		"too many slots":        {func(r *Record) { r.Permits.Count = wire.MaxSlots + 1 }, "the number of slots is 65"},
-		"a pending surplus":     {func(r *Record) { r.Permits.Pending.Count = wire.MaxSlots + 1 }, "pending: the number of slots is 65"},
-		"a wide window":         {func(r *Record) { r.Permits.Pending.Window = -1 }, "the pending window is -1ns"},
-		"a far reservation":     {func(r *Record) { r.Permits.Serial = math.MaxUint64 }, "the newest reservation is"},
-		"a long memory":         {func(r *Record) { r.Permits.Recent = make([]Reservation, maxRecent+1) }, "the number of recent reservations is 17"},
-		"a negative wait":       {func(r *Record) { r.Permits.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
-		"a long busy list":      {func(r *Record) { r.Rows[2].Busy = strings.Repeat("x", 449) }, "row 2: what is busy is 449 bytes, allowed: at most 448"},
-		"too many names":        {func(r *Record) { r.Names.Tills = make([]Till, wire.MaxNames+1) }, "the number of tills is 4097, allowed: 0 to 4096"},
-		"a cell in a ms":        {func(r *Record) { r.Names.Cells = []Cell{{wire.FirstPaid, 0, 1}} }, "whole milliseconds"},
-		"a cell twice":          {func(r *Record) { r.Names.Cells = []Cell{{3, 0, 1}, {3, 0, 1}} }, "the index of a cell is 3"},
-		"a cell in a minute":    {func(r *Record) { r.Names.Cells = []Cell{{3, 1, 1}} }, "until a whole minute"},
-		"too much in a cell":    {func(r *Record) { r.Names.Cells = []Cell{{3, 0, maxSpent + 1}} }, "0 to 4e15 tokens"},
-		"too many tills":        {func(r *Record) { r.Tills = make([]Till, wire.MaxTills+1) }, "the number of tills is 2049, allowed: 0 to 2048"},
-		"tills out of order":    {func(r *Record) { slices.Reverse(r.Tills) }, "till 1: not above the till before it"},
-		"a till twice":          {func(r *Record) { r.Tills[1].Key = 0 }, "till 1: not above the till before it"},
-		"a till's far version":  {func(r *Record) { r.Tills[1].Version++ }, "till 1: the version is 9223372036854775808"},
-		"paid below 0":          {func(r *Record) { r.Tills[0].Paid = -1 }, "till 0: what is given out, and when it is full, is -1us"},
-		"a till more than full": {func(r *Record) { r.Tills[2].Full = 0 }, "till 2: what is given out, and when it is full, is 1us, 0us"},
-		"full too late":         {func(r *Record) { r.Tills[2].Full = wire.MaxMicros + 1 }, "when it is full, is 1us, 1152921504606846977us"},
-		"too many windows":      {func(r *Record) { r.Tills[1].Spent = make([]Spent, 7) }, "till 1: the number of windows is 7, allowed: 0 to 6"},
-		"an empty window":       {func(r *Record) { r.Tills[1].Spent[0].End = -5 }, "till 1: a window is -5us to -5us"},
-		"windows out of order":  {func(r *Record) { slices.Reverse(r.Tills[1].Spent) }, "till 1: a window is -5us to 7us"},
-		"a far window":          {func(r *Record) { r.Tills[1].Spent[1].End = math.MaxInt64 }, "till 1: a window is 1794999000000000us to"},
-		"spent below 0":         {func(r *Record) { r.Tills[1].Spent[0].Tokens = -1 }, "till 1: what is spent is -1, allowed: 0 to 4000000000000000"},
-		"spent too much":        {func(r *Record) { r.Tills[1].Spent[0].Tokens++ }, "till 1: what is spent is 4000000000000001"},
+		"no revision":          {func(r *Record) { r.Revision = 0 }, "the revision is 0, allowed: 1 to 9223372036854775807"},
+		"a far revision":       {func(r *Record) { r.Revision = math.MaxUint64 }, "the revision is 18446744073709551615, allowed: 1 to"},
+		"an early clock":       {func(r *Record) { r.Clock = -1 }, "the clock is -1us, allowed: 0 or more"},
+		"an early row":         {func(r *Record) { r.Rows[2].LastSeen = -1 }, "row 2: last-seen is -1us, allowed: 0 or more"},
+		"no lease":             {func(r *Record) { r.Lease = 0 }, "the lease is 0s, allowed: 1ms to 10s"},
+		"a longer lease":       {func(r *Record) { r.Lease = time.Hour }, "the lease is 1h0m0s"},
+		"a far clock":          {func(r *Record) { r.Clock = math.MaxInt64 }, "the clock is 9223372036854775807us"},
+		"a far wall":           {func(r *Record) { r.Wall = math.MinInt64 }, "the wall clock is"},
+		"a far last-seen":      {func(r *Record) { r.Rows[2].LastSeen = math.MaxInt64 }, "row 2: last-seen is"},
+		"a long identity":      {func(r *Record) { r.Store = strings.Repeat("x", 513) }, "the store's identity is 513 bytes"},
+		"a long cause":         {func(r *Record) { r.FrozenBy = FreezeCause(strings.Repeat("x", 65)) }, "the cause of the freeze is 65 bytes"},
+		"an unknown state":     {func(r *Record) { r.Rows[0].State = 4 }, "row 0: the state is 4, allowed: 0 to 3"},
+		"no ID":                {func(r *Record) { r.Rows[0].ID = "" }, `row 0: the ID is ""`},
+		"NUL in a name":        {func(r *Record) { r.Rows[0].Incarnation = "\x00" }, `row 0: the incarnation is "\x00"`},
+		"rows out of order":    {func(r *Record) { slices.Reverse(r.Rows) }, "not above the row before it"},
+		"a row twice":          {func(r *Record) { r.Rows[1].RowKey = r.Rows[2].RowKey }, "row 2: not above the row before it"},
+		"a claim below 0":      {func(r *Record) { r.Rows[2].Claim = -1 }, "row 2: the claim is -1, allowed: 0 to 1000000000"},
+		"too much in use":      {func(r *Record) { r.Rows[2].InUse = Whole + 1 }, "the share in use is 1000000001"},
+		"too high a demand":    {func(r *Record) { r.Rows[2].Demand = math.MaxInt64 }, "the demand is"},
+		"a wrong answer":       {func(r *Record) { r.Rows[2].Answered = Whole + 1 }, "the share answered is"},
+		"a huge pool":          {func(r *Record) { r.Rows[2].PoolSize = maxPoolSize + 1 }, "the pool size is 1000001"},
+		"a long note":          {func(r *Record) { r.Rows[2].Note = strings.Repeat("x", 129) }, "row 2: the note is"},
+		"NUL in a note":        {func(r *Record) { r.Rows[2].Note = "\x00" }, `the note is "\x00", allowed: at most 128 bytes without NUL`},
+		"an early beginning":   {func(r *Record) { r.Epoch = -1 }, "the beginning is -1us, allowed: 0 or more"},
+		"a far beginning":      {func(r *Record) { r.Epoch = math.MaxInt64 }, "the beginning is 9223372036854775807us"},
+		"a silence below 0":    {func(r *Record) { r.Silence = -time.Microsecond }, "the silence before the beginning is -1µs"},
+		"an odd silence":       {func(r *Record) { r.Silence = 1 }, "the silence before the beginning is 1ns, allowed: whole microseconds from 0 to"},
+		"an endless silence":   {func(r *Record) { r.Silence = math.MaxInt64 }, "the silence before the beginning is"},
+		"a nameless document":  {func(r *Record) { r.Documents[0].Name = "" }, `the name of a document is ""`},
+		"a document's name":    {func(r *Record) { r.Documents[0].Name = "A" }, `the name of a document is "A", allowed: 1 to 32 bytes of a-z, 0-9 and _`},
+		"a document twice":     {func(r *Record) { r.Documents[1].Name = "a_9" }, `document "a_9": not above the document before it`},
+		"a document unversed":  {func(r *Record) { r.Documents[1].Version = 0 }, "the version of document limit is 0"},
+		"a far version":        {func(r *Record) { r.Documents[1].Version++ }, "the version of document limit is 9223372036854775808"},
+		"an empty document":    {func(r *Record) { r.Documents[1].Body = nil }, "the body of document limit is 0 bytes"},
+		"a document too large": {func(r *Record) { r.Documents[1].Body = make([]byte, 4097) }, "the body of document limit is 4097 bytes"},
+		"too many documents":   {func(r *Record) { r.Documents = make([]Document, 9) }, "the number of documents is 9, allowed: at most 8"},
+		"an early slot":        {func(r *Record) { r.Permits.Last = -1 }, "the newest slot is -1"},
+		"a far slot":           {func(r *Record) { r.Permits.Last = math.MaxInt64 }, "the newest slot is 9223372036854775807, allowed: 0 to 89"},
+		"a far hold":           {func(r *Record) { r.Permits.Hold = math.MaxInt64 }, "the end of the hold is"},
+		"a wide spacing":       {func(r *Record) { r.Permits.Spacing = wire.MaxSpacing + 1 }, "the pool's spacing is 744h0m0.000000001s"},
+		"too many slots":       {func(r *Record) { r.Permits.Count = wire.MaxSlots + 1 }, "the number of slots is 65"},
+		"a pending surplus":    {func(r *Record) { r.Permits.Pending.Count = wire.MaxSlots + 1 }, "pending: the number of slots is 65"},
+		"a wide window":        {func(r *Record) { r.Permits.Pending.Window = -1 }, "the pending window is -1ns"},
+		"a far reservation":    {func(r *Record) { r.Permits.Serial = math.MaxUint64 }, "the newest reservation is"},
+		"a long memory":        {func(r *Record) { r.Permits.Recent = make([]Reservation, maxRecent+1) }, "the number of recent reservations is 17"},
+		"a negative wait":      {func(r *Record) { r.Permits.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
+		"a long busy list":     {func(r *Record) { r.Rows[2].Busy = strings.Repeat("x", 449) }, "row 2: what is busy is 449 bytes, allowed: at most 448"},
+		"too many names": {
+			func(r *Record) { r.Names.TagBuckets = make([]TagBucket, wire.MaxNames+1) },
+			"the number of tag buckets is 4097, allowed: 0 to 4096",
+		},
+		"a cell in a ms":     {func(r *Record) { r.Names.Cells = []Cell{{wire.FirstPaid, 0, 1}} }, "whole milliseconds"},
+		"a cell twice":       {func(r *Record) { r.Names.Cells = []Cell{{3, 0, 1}, {3, 0, 1}} }, "the index of a cell is 3"},
+		"a cell in a minute": {func(r *Record) { r.Names.Cells = []Cell{{3, 1, 1}} }, "until a whole minute"},
+		"too much in a cell": {func(r *Record) { r.Names.Cells = []Cell{{3, 0, maxSpent + 1}} }, "0 to 4e15 tokens"},
+		"too many tag buckets": {
+			func(r *Record) { r.TagBuckets = make([]TagBucket, wire.MaxTagBuckets+1) },
+			"the number of tag buckets is 2049, allowed: 0 to 2048",
+		},
+		"tag buckets out of order":    {func(r *Record) { slices.Reverse(r.TagBuckets) }, "tag bucket 1: not above the one before it"},
+		"a tag bucket twice":          {func(r *Record) { r.TagBuckets[1].Key = 0 }, "tag bucket 1: not above the one before it"},
+		"a tag bucket's far version":  {func(r *Record) { r.TagBuckets[1].Version++ }, "tag bucket 1: the version is 9223372036854775808"},
+		"paid below 0":                {func(r *Record) { r.TagBuckets[0].Paid = -1 }, "tag bucket 0: what is given out, and when it is full, is -1us"},
+		"a tag bucket more than full": {func(r *Record) { r.TagBuckets[2].Full = 0 }, "tag bucket 2: what is given out, and when it is full, is 1us, 0us"},
+		"full too late":               {func(r *Record) { r.TagBuckets[2].Full = wire.MaxMicros + 1 }, "when it is full, is 1us, 1152921504606846977us"},
+		"too many windows": {
+			func(r *Record) { r.TagBuckets[1].Spent = make([]Spent, 7) },
+			"tag bucket 1: the number of windows is 7, allowed: 0 to 6",
+		},
+		"an empty window":      {func(r *Record) { r.TagBuckets[1].Spent[0].End = -5 }, "tag bucket 1: a window is -5us to -5us"},
+		"windows out of order": {func(r *Record) { slices.Reverse(r.TagBuckets[1].Spent) }, "tag bucket 1: a window is -5us to 7us"},
+		"a far window":         {func(r *Record) { r.TagBuckets[1].Spent[1].End = math.MaxInt64 }, "tag bucket 1: a window is 1794999000000000us to"},
+		"spent below 0": {
+			func(r *Record) { r.TagBuckets[1].Spent[0].Tokens = -1 },
+			"tag bucket 1: what is spent is -1, allowed: 0 to 4000000000000000",
+		},
+		"spent too much": {func(r *Record) { r.TagBuckets[1].Spent[0].Tokens++ }, "tag bucket 1: what is spent is 4000000000000001"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fullRecord()
@@ -217,7 +229,7 @@ func TestRecordOfManyNamesIsBounded(t *testing.T) {
 	r := smallRecord()
 	r.Clock, r.Wall = 1_795_000_000_000_000, 1_795_000_000_000_000
 	for i := range uint64(wire.MaxNames) {
-		r.Names.Tills = append(r.Names.Tills, Till{
+		r.Names.TagBuckets = append(r.Names.TagBuckets, TagBucket{
 			Key: i << 50, Paid: r.Clock - int64(i)*1000, Full: r.Clock + 60_000_000,
 			Spent: []Spent{{r.Wall - 80_000_000_000, r.Wall + 6_400_000_000, 123_456_789}},
 		})
@@ -232,22 +244,25 @@ func TestRecordOfManyNamesIsBounded(t *testing.T) {
 	require.Less(t, len(written(t, r)), 384<<10)
 }
 
-// Records without tills are written as before there were any, and those of a pool with a thousand are small, with a budget each.
+// Records without tag buckets are written as before there were any, and those of a pool with a thousand are small, with a budget each.
 func TestRecordWithTillsIsCompact(t *testing.T) {
 	require.Zero(t, written(t, smallRecord())[len(written(t, smallRecord()))-6], "no flags")
 	r := smallRecord()
 	r.Clock, r.Wall = 1_795_000_000_000_000, 1_795_000_000_000_000
 	for i := range uint64(1000) {
-		r.Tills = append(r.Tills, Till{Key: i << 54, Version: wire.MaxVersion, Paid: r.Clock + int64(i)*1000, Full: r.Clock + int64(i)*1000 + 100_000})
+		r.TagBuckets = append(r.TagBuckets, TagBucket{
+			Key: i << 54, Version: wire.MaxVersion, Paid: r.Clock + int64(i)*1000,
+			Full: r.Clock + int64(i)*1000 + 100_000,
+		})
 	}
 	without := len(written(t, r))
 	require.Less(t, without, 1000*18)
-	for i := range r.Tills {
-		r.Tills[i].Spent = []Spent{{r.Wall - 80_000_000_000, r.Wall + 6_400_000_000, 123_456_789}}
+	for i := range r.TagBuckets {
+		r.TagBuckets[i].Spent = []Spent{{r.Wall - 80_000_000_000, r.Wall + 6_400_000_000, 123_456_789}}
 	}
 	with := len(written(t, r))
 	require.Less(t, with-without, 1000*17)
-	t.Logf("1,000 tills: %d bytes, with a budget each %d", without, with)
+	t.Logf("1,000 tag buckets: %d bytes, with a budget each %d", without, with)
 }
 
 func TestParseRecordRefuses(t *testing.T) {
@@ -266,24 +281,28 @@ func TestParseRecordRefuses(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"nothing":              {nil, "0 bytes that are not a pool's record"},
-		"the magic alone":      {[]byte("NT"), "not a pool's record"},
-		"foreign text":         {[]byte(`{"share": 1}`), "not a pool's record"},
-		"a newer format":       {newer, "the record has format 2, written by a newer release; this one reads up to format 1"},
-		"format 0":             {older, "the record has format 0, allowed: 1"},
-		"a byte more":          {append(bytes.Clone(good), 0), "1 bytes too many"},
-		"a flag of 32":         {with(32, 0, 0, 0, 0, 0), "the flags are 32, allowed: 0 to 31"},
-		"no names":             {with(16, 0, 0, 0, 0, 0, 0, 0), "there are no names, though the flags say so"},
-		"names of no tills":    {with(16, 0, 0, 0, 0, 0, 1, 0), "0 tills, allowed: 1 to 4096"},
-		"names and a 2":        {with(16, 0, 0, 0, 0, 0, 2, 0), "whether names have tills is 2"},
-		"many cells":           {with(16, 0, 0, 0, 0, 0, 0, 0xff, 0x03), "511 cells in the 0 bytes that are left"},
-		"a far cell":           {with(16, 0, 0, 0, 0, 0, 0, 1, 0x80, 0x80, 2, 0, 0), "a cell is 32768 from the one before"},
-		"a cell too many":      {with(16, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xff, 1, 0, 0, 0, 0, 0), "the index of a cell is 32768"},
-		"a cell for ever":      {with(16, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0), "minutes from now"},
-		"no tills":             {with(4, 0, 0, 0, 0, 0, 0), "0 tills, allowed: 1 to 2048 if the flags say so"},
-		"many tills":           {with(4, 0, 0, 0, 0, 0, 0xff, 0x03), "511 tills in the 0 bytes that are left"},
-		"a version repeated":   {append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1), 0, 0, 0), "is written out though it is that of the one before"},
-		"seven windows":        {append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7), make([]byte, 30)...), "7 windows of a till, allowed"},
+		"nothing":                 {nil, "0 bytes that are not a pool's record"},
+		"the magic alone":         {[]byte("NT"), "not a pool's record"},
+		"foreign text":            {[]byte(`{"share": 1}`), "not a pool's record"},
+		"a newer format":          {newer, "the record has format 2, written by a newer release; this one reads up to format 1"},
+		"format 0":                {older, "the record has format 0, allowed: 1"},
+		"a byte more":             {append(bytes.Clone(good), 0), "1 bytes too many"},
+		"a flag of 32":            {with(32, 0, 0, 0, 0, 0), "the flags are 32, allowed: 0 to 31"},
+		"no names":                {with(16, 0, 0, 0, 0, 0, 0, 0), "there are no names, though the flags say so"},
+		"names of no tag buckets": {with(16, 0, 0, 0, 0, 0, 1, 0), "0 tag buckets, allowed: 1 to 4096"},
+		"names and a 2":           {with(16, 0, 0, 0, 0, 0, 2, 0), "whether names have tag buckets is 2"},
+		"many cells":              {with(16, 0, 0, 0, 0, 0, 0, 0xff, 0x03), "511 cells in the 0 bytes that are left"},
+		"a far cell":              {with(16, 0, 0, 0, 0, 0, 0, 1, 0x80, 0x80, 2, 0, 0), "a cell is 32768 from the one before"},
+		"a cell too many":         {with(16, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xff, 1, 0, 0, 0, 0, 0), "the index of a cell is 32768"},
+		"a cell for ever":         {with(16, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0), "minutes from now"},
+		"no tag buckets":          {with(4, 0, 0, 0, 0, 0, 0), "0 tag buckets, allowed: 1 to 2048 if the flags say so"},
+		"many tag buckets":        {with(4, 0, 0, 0, 0, 0, 0xff, 0x03), "511 tag buckets in the 0 bytes that are left"},
+		"a version repeated": {append(
+			with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1), 0, 0, 0), "is written out though it is that of the one before"},
+		"seven windows": {
+			append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7), make([]byte, 30)...),
+			"7 windows of a tag bucket, allowed",
+		},
 		"nothing busy":         {with(8, 0, 0, 0, 0, 0), "nothing is busy, though the flags say so"},
 		"a beginning of 2":     {with(0, 0, 0, 2, 0, 0), "the flag of the beginning is 2"},
 		"an endless silence":   {with(0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0), "the silence before the beginning is 23058430092"},

@@ -33,14 +33,14 @@
 // the allowed values. Package [github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest] has the conformance suite, which every store
 // passes.
 //
-// A store may do more: list its pools ([Lister]), push news ([Pusher]), and show or set the spending of tags ([TillReader], [TillSetter]).
+// A store may do more: list its pools ([Lister]), push news ([Pusher]), and show or set the spending of tags ([TagBucketReader], [TagBucketSetter]).
 //
 // The rest of this page is the step. Package consensus describes the protocol as a whole.
 //
 // # The record
 //
 // There is one record per pool. It holds the identity of the server that wrote it, a revision, the logical clock, the freeze and the pool's
-// lease. It also holds the documents, the tills, the data on names, and a row per incarnation of a processor. The protocol never deletes a
+// lease. It also holds the documents, the tag buckets, the data on names, and a row per incarnation of a processor. The protocol never deletes a
 // record.
 //
 // A row outlives its incarnation by one removal time. A replaced incarnation gets no more answers, but its process may still draw. A
@@ -69,7 +69,7 @@
 //  6. Facts first. The share in use becomes the claim, even if the sum rises above one.
 //  7. Room. Room is one less all other claims, at least 0. A frozen pool answers min(in use, room), another one min(wanted, room). The
 //     claim is the larger of the share in use and the answer: a lower share counts only once it is reported as in use.
-//  8. Tills serve the draws of the request; see below.
+//  8. Tag buckets serve the draws of the request; see below.
 //  9. Documents. A body is taken if its version is above the one on record, and it was made from the version on record or is given back
 //     (see DocumentReport).
 //  10. Answer. Share, roster, pool size, logical time, revision, the pool's lease, the documents that differ from those reported, the
@@ -97,13 +97,13 @@
 // version. The spacing in force is that of the whole limit, divided by the permits' claim. A clock step below the clamp counts as time and
 // brings two permits that much closer.
 //
-// # Tills
+// # Tag buckets
 //
-// A till keeps one number for a tag with a quota: Paid, the logical time up to which the tokens of its total are given out. Any processor
+// A tag bucket keeps one number for a tag with a quota: Paid, the logical time up to which the tokens of its total are given out. Any processor
 // draws from it with its sync, ahead for one interval h (Interval, by the lease and the number of rows). A draw is good for two intervals
 // of the processor from the send of the request. A processor that was stopped for longer holds nothing.
 //
-//   - Draw. Paid rises by the cost of tokens owed, and is at least the logical clock less the cost of the burst. Then the till gives the
+//   - Draw. Paid rises by the cost of tokens owed, and is at least the logical clock less the cost of the burst. Then the tag bucket gives the
 //     tokens asked for, as far as the time left until h after the clock and the rest of each budget allow. n tokens cost n x Per / Total,
 //     rounded up to microseconds, in doubles.
 //   - A draw with Ahead is served as a whole or not at all. If it cannot be served at once, it is reserved: it can be used when all of it
@@ -112,22 +112,22 @@
 //     since, and the store is not held. So they count once, and for budgets alone: what a total earned in a quiet hour could else be handed
 //     on forever. Tokens owed always count, twice at worst. Requests that are late, repeated or refused draw nothing. The tokens that a
 //     repeated request drew the first time are lost.
-//   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a draw is good, because clocks run apart. The
+//   - Freeze. From the beginning of a freeze on all tag buckets are held for 1.19 times as long as a draw is good, because clocks run apart. The
 //     interval is the longest possible if nothing is known of the pool before, else that of twice the rows on record. Meanwhile nothing is
 //     given or earned. A budget counts the largest of the amounts spent on record and seen by processors. All this follows from
 //     FrozenUntil.
-//   - Budgets. The processors work out the windows from Answer.Wall. A till counts the tokens spent since the start of each window that it
+//   - Budgets. The processors work out the windows from Answer.Wall. A tag bucket counts the tokens spent since the start of each window that it
 //     knows, and gives nothing while the store's own clock is outside a window of the draw. It keeps a window for ten minutes after its
 //     end.
 //   - An operator can set the amount spent in a window (Record.SetSpent), up or down; nothing else changes. The amounts that processors
 //     have seen stay with them, and count in the next freeze.
-//   - Versions. A request by an older version of the quotas than the till has seen draws nothing.
-//   - There are at most wire.MaxTills. A new one starts empty. A full table drops the till that has been full for longest and has no budget in a
+//   - Versions. A request by an older version of the quotas than the tag bucket has seen draws nothing.
+//   - There are at most wire.MaxTagBuckets. A new one starts empty. A full table drops the tag bucket that has been full for longest and has no budget in a
 //     window that lasts, because a new one would give no more. If there is none, the answer is LackFull, and nothing of the draw counts.
-//   - Tags that go by a pattern (Draw.Pattern) have their tills in Names, at most wire.MaxNames. When these are taken, full tills are dropped,
-//     then all others that the request does not draw from. A dropped till raises cells of two sketches to the amounts that it had given out
-//     and spent: to a maximum, never a sum. A new till begins with the least of its cells, and without any as if it had always been there:
-//     never with more than the name may have. A draw by the name of the tag moves a copy of its till to Tills.
+//   - Tags that go by a pattern (Draw.Pattern) have their tag buckets in Names, at most wire.MaxNames. When these are taken, full tag buckets are dropped,
+//     then all others that the request does not draw from. A dropped tag bucket raises cells of two sketches to the amounts that it had given out
+//     and spent: to a maximum, never a sum. A new tag bucket begins with the least of its cells, and without any as if it had always been there:
+//     never with more than the name may have. A draw by the name of the tag moves a copy of its tag bucket to TagBuckets.
 //
 // So in any time W of the pool's clock, processors use at most Total x (W + h + two intervals) / Per tokens, plus the burst and the largest
 // reservation.

@@ -134,17 +134,17 @@ func (d *dice) record() *Record {
 		}
 	}
 	for range d.byte() % 4 {
-		till := Till{Key: uint64(d.byte()%4) << 62, Version: Version(d.byte() % 2), Paid: d.micros()}
-		till.Full = till.Paid + int64(d.byte())*1000
+		tagBucket := TagBucket{Key: uint64(d.byte()%4) << 62, Version: Version(d.byte() % 2), Paid: d.micros()}
+		tagBucket.Full = tagBucket.Paid + int64(d.byte())*1000
 		if d.byte()%2 == 1 {
-			till.Spent = []Spent{{fuzzNow - 1000, fuzzNow + int64(d.byte()), int64(d.byte())}}
+			tagBucket.Spent = []Spent{{fuzzNow - 1000, fuzzNow + int64(d.byte()), int64(d.byte())}}
 		}
-		if i, found := findTill(r.Tills, till.Key); !found {
-			r.Tills = slices.Insert(r.Tills, i, till)
+		if i, found := findTagBucket(r.TagBuckets, tagBucket.Key); !found {
+			r.TagBuckets = slices.Insert(r.TagBuckets, i, tagBucket)
 		}
 	}
 	for key := range uint64(d.byte() % 4) {
-		r.Names.Tills = append(r.Names.Tills, Till{Key: key << 62, Paid: fuzzNow, Full: fuzzNow + int64(d.byte())})
+		r.Names.TagBuckets = append(r.Names.TagBuckets, TagBucket{Key: key << 62, Paid: fuzzNow, Full: fuzzNow + int64(d.byte())})
 		r.Names.Cells = append(r.Names.Cells, Cell{int(key) * wire.FirstPaid / 2, fuzzNow / minute * minute, int64(d.byte()) * millisecond})
 	}
 	if n := len(r.Rows); n > 0 && d.byte()%2 == 1 {
@@ -316,7 +316,7 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	}
 }
 
-// requireDraws fails unless tills give what was asked for at the most, and only what is earned and in no budget too much.
+// requireDraws fails unless tag buckets give what was asked for at the most, and only what is earned and in no budget too much.
 func requireDraws(t *testing.T, after *Record, req *Request, ans *Answer) {
 	t.Helper()
 	require.Len(t, ans.Draws, len(req.Draws))
@@ -327,10 +327,10 @@ func requireDraws(t *testing.T, after *Record, req *Request, ans *Answer) {
 		require.LessOrEqual(t, got.Tokens, d.Ask)
 		require.Equal(t, got.Tokens < d.Ask, got.Lack != LackNothing && d.Ask > 0)
 		require.False(t, got.Tokens > 0 && got.Lack > LackBudget)
-		k, ok := findTill(after.Tills, d.Key)
+		k, ok := findTagBucket(after.TagBuckets, d.Key)
 		require.True(t, ok)
 		if got.Tokens > 0 && d.Total > 0 {
-			require.LessOrEqual(t, after.Tills[k].Paid, after.Clock+max(lead, got.From.Microseconds()))
+			require.LessOrEqual(t, after.TagBuckets[k].Paid, after.Clock+max(lead, got.From.Microseconds()))
 		}
 		require.LessOrEqual(t, got.From, d.Ahead)
 		for j, b := range d.Budgets {

@@ -7,23 +7,23 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
-// Names are a record's tills and cells of the tags that go by a pattern: any number of names, in bounded space. Tags with a quota by name
-// have none of their tills among these, and nothing here touches theirs.
+// Names are a record's tag buckets and cells of the tags that go by a pattern: any number of names, in bounded space. Tags with a quota by name
+// have none of their tag buckets among these, and nothing here touches theirs.
 type Names struct {
-	// Tills is sorted by key: at most wire.MaxNames.
-	Tills []Till
-	// Cells stand for dropped tills: two sketches, by rising index.
+	// TagBuckets is sorted by key: at most wire.MaxNames.
+	TagBuckets []TagBucket
+	// Cells stand for dropped tag buckets: two sketches, by rising index.
 	Cells []Cell
 }
 
 // A Cell is one number of a sketch. Each name has two cells for the tokens given out of its total, and two for each budget window. A
-// dropped till raises its cells to the amounts that it has given and spent; a new one begins with the least of them. So a name never has
+// dropped tag bucket raises its cells to the amounts that it has given and spent; a new one begins with the least of them. So a name never has
 // more than its quota, and less only where others were dropped that fell on both cells.
 type Cell struct {
 	// Index is the place: 0 to wire.MaxCells - 1. The first half is for budgets.
 	Index int
 	// End is when the cell ceases to count, rounded up to whole minutes, in microseconds. For budgets that is the end of the window on the
-	// store's own clock, else the logical time at which the till would have been full.
+	// store's own clock, else the logical time at which the tag bucket would have been full.
 	End int64
 	// Value is how many tokens are spent, 0 to 4e15, or the logical time up to which they are given out: microseconds in whole ms.
 	Value int64
@@ -35,10 +35,10 @@ const (
 	millisecond = 1000
 )
 
-func (n *Names) isZero() bool { return len(n.Tills) == 0 && len(n.Cells) == 0 }
+func (n *Names) isZero() bool { return len(n.TagBuckets) == 0 && len(n.Cells) == 0 }
 
 // Clone returns a copy that shares nothing that a step changes.
-func (n *Names) Clone() Names { return Names{slices.Clone(n.Tills), slices.Clone(n.Cells)} }
+func (n *Names) Clone() Names { return Names{slices.Clone(n.TagBuckets), slices.Clone(n.Cells)} }
 
 // spentCells returns the indexes of a name's cells for the window that begins at start, paidCells those for its total. A key is a hash: all
 // of its bits are equally good.
@@ -53,7 +53,7 @@ func paidCells(key uint64) [2]int {
 }
 
 // dead reports whether a cell no longer counts.
-func (t *teller) dead(c *Cell) bool {
+func (t *granter) dead(c *Cell) bool {
 	if c.Index < wire.FirstPaid {
 		return c.End+keepWindow <= t.at.Now // the clock may be set back
 	}
@@ -61,7 +61,7 @@ func (t *teller) dead(c *Cell) bool {
 }
 
 // least returns the lesser value of two cells: 0 unless both count.
-func (t *teller) least(cells [2]int) int64 {
+func (t *granter) least(cells [2]int) int64 {
 	least := int64(wire.MaxMicros)
 	for _, index := range cells {
 		i, ok := t.rec.Names.cell(index)
@@ -78,42 +78,42 @@ func (n *Names) cell(index int) (int, bool) {
 	return slices.BinarySearchFunc(n.Cells, index, func(c Cell, index int) int { return c.Index - index })
 }
 
-// name makes the till of a name, as it would be if it had always been there; nil if there is no room.
-func (t *teller) name(key uint64) *Till {
+// name makes the tag bucket of a name, as it would be if it had always been there; nil if there is no room.
+func (t *granter) name(key uint64) *TagBucket {
 	n := &t.rec.Names
-	for ; len(n.Tills) >= wire.MaxNames && t.swept < 2; t.swept++ {
+	for ; len(n.TagBuckets) >= wire.MaxNames && t.swept < 2; t.swept++ {
 		t.sweep(t.swept == 1)
 	}
-	if len(n.Tills) >= wire.MaxNames {
+	if len(n.TagBuckets) >= wire.MaxNames {
 		return nil
 	}
 	paid := t.least(paidCells(key))
-	i, _ := findTill(n.Tills, key)
-	n.Tills = slices.Insert(n.Tills, i, Till{Key: key, Paid: paid, Full: paid})
-	return &n.Tills[i]
+	i, _ := findTagBucket(n.TagBuckets, key)
+	n.TagBuckets = slices.Insert(n.TagBuckets, i, TagBucket{Key: key, Paid: paid, Full: paid})
+	return &n.TagBuckets[i]
 }
 
-// sweep drops the full tills of names, or all with others, but none that the request draws from.
-func (t *teller) sweep(others bool) {
+// sweep drops the full tag buckets of names, or all with others, but none that the request draws from.
+func (t *granter) sweep(others bool) {
 	n := &t.rec.Names
 	drawn := make(map[uint64]bool, len(t.req.Draws))
 	for i := range t.req.Draws {
 		drawn[t.req.Draws[i].Key] = true
 	}
 	raised := map[int]Cell{}
-	n.Tills = slices.DeleteFunc(n.Tills, func(till Till) bool {
-		if drawn[till.Key] || till.Full > t.clock && !others {
+	n.TagBuckets = slices.DeleteFunc(n.TagBuckets, func(tagBucket TagBucket) bool {
+		if drawn[tagBucket.Key] || tagBucket.Full > t.clock && !others {
 			return false
 		}
-		t.keep(raised, &till)
+		t.keep(raised, &tagBucket)
 		return true
 	})
 	n.Cells = slices.DeleteFunc(n.Cells, func(c Cell) bool { return t.dead(&c) })
 	n.raise(raised)
 }
 
-// keep notes the cells of a till that is dropped.
-func (t *teller) keep(raised map[int]Cell, till *Till) {
+// keep notes the cells of a tag bucket that is dropped.
+func (t *granter) keep(raised map[int]Cell, tagBucket *TagBucket) {
 	raise := func(cells [2]int, end, value int64) {
 		for _, index := range cells {
 			c := Cell{index, (end + minute - 1) / minute * minute, value}
@@ -122,12 +122,12 @@ func (t *teller) keep(raised map[int]Cell, till *Till) {
 			}
 		}
 	}
-	if till.Full > t.clock {
-		raise(paidCells(till.Key), till.Full, (till.Paid+millisecond-1)/millisecond*millisecond)
+	if tagBucket.Full > t.clock {
+		raise(paidCells(tagBucket.Key), tagBucket.Full, (tagBucket.Paid+millisecond-1)/millisecond*millisecond)
 	}
-	for _, s := range till.Spent {
+	for _, s := range tagBucket.Spent {
 		if s.Tokens > 0 {
-			raise(spentCells(till.Key, s.Start), s.End, s.Tokens)
+			raise(spentCells(tagBucket.Key, s.Start), s.End, s.Tokens)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (n *Names) raise(raised map[int]Cell) {
 }
 
 func (n *Names) check() error {
-	if err := CheckNames(n.Tills); err != nil {
+	if err := CheckNames(n.TagBuckets); err != nil {
 		return err
 	}
 	for i, c := range n.Cells {

@@ -18,7 +18,7 @@ import (
 // nobody was taken for have all of it.
 func TestNamesKeepToTheirQuotas(t *testing.T) {
 	const names, total, burst, amount = 3 * wire.MaxNames, 2, 3, 40 // per second
-	s, rnd := newTillTrial(), rand.New(rand.NewPCG(1, 2))
+	s, rnd := newTagBucketTrial(), rand.New(rand.NewPCG(1, 2))
 	level, spent := make([]float64, names), make([]int64, names)
 	at := make([]int64, names)
 	window := BudgetDraw{Amount: amount, Start: s.at.Now, End: s.at.Now + 3_600_000_000}
@@ -52,19 +52,19 @@ func TestNamesKeepToTheirQuotas(t *testing.T) {
 			require.GreaterOrEqual(t, d.Spent[0], spent[i], "a name counts too much, if anything")
 			asked, given = asked+1, given+min(1, int(d.Tokens))
 		}
-		require.LessOrEqual(t, len(s.rec.Names.Tills), wire.MaxNames)
+		require.LessOrEqual(t, len(s.rec.Names.TagBuckets), wire.MaxNames)
 		copyOf(t, &s.rec)
 	}
 	require.Greater(t, given*10, asked*8, "most get something each time")
-	require.Empty(t, s.rec.Tills)
+	require.Empty(t, s.rec.TagBuckets)
 }
 
-// TestSketchOfBudgetsErrsAsPromised: of names whose tills were dropped and that have used N tokens of their windows together, all but one in
+// TestSketchOfBudgetsErrsAsPromised: of names whose tag buckets were dropped and that have used N tokens of their windows together, all but one in
 // 64 are taken to have used at most N/1024 more than they have.
 func TestSketchOfBudgetsErrsAsPromised(t *testing.T) {
 	for _, n := range testkit.Some([]int{1000, 5000, 20_000}) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s, rnd := newTillTrial(), rand.New(rand.NewPCG(7, 7))
+			s, rnd := newTagBucketTrial(), rand.New(rand.NewPCG(7, 7))
 			window := BudgetDraw{Amount: wire.MaxAmount, Start: s.at.Now, End: s.at.Now + 3_600_000_000}
 			spent, sum := make([]int64, n), int64(0)
 			draw := func(i int, ask int64) Draw {

@@ -21,7 +21,7 @@ type Pusher interface {
 	// is lost meanwhile. heard may keep news. It may call Push, but should return soon: news that arrive meanwhile may be lost. stop does
 	// not block, and may be called more than once. One more call of heard may follow it. ctx bounds Watch alone. Errors: *RequestError for
 	// a name that no pool can have; ErrNoPush; any other error is the store's, and transient. An absent server is no error.
-	Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error)
+	Watch(ctx context.Context, pool string, received func(news []byte)) (stop func(), err error)
 }
 
 // ErrNoPush is wrapped by the error of a Pusher around a Store that is not one.

@@ -36,9 +36,9 @@ type Record struct {
 	EpochUnstamped bool
 	// Permits is the state of permits.
 	Permits Permits
-	// Tills is sorted by key: at most wire.MaxTills. Names are those of tags that go by a pattern.
-	Tills []Till
-	Names Names
+	// TagBuckets is sorted by key: at most wire.MaxTagBuckets. Names are those of tags that go by a pattern.
+	TagBuckets []TagBucket
+	Names      Names
 	// Rows is sorted by ID, then incarnation.
 	Rows []Row
 	// Documents is sorted by name. They outlive all rows.

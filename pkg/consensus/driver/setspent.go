@@ -20,25 +20,25 @@ type SpentReport struct {
 	Tokens int64
 }
 
-// A TillSetter is a TillReader that can also set the amount spent of a budget. It is for operators alone: no processor uses it. The stores
-// of this project are TillSetters.
-type TillSetter interface {
-	TillReader
-	// SetSpent sets the amount spent of a window to Tokens, in one atomic step, and makes the till if there is none. Later draws count on
+// A TagBucketSetter is a TagBucketReader that can also set the amount spent of a budget. It is for operators alone: no processor uses it. The stores
+// of this project are TagBucketSetters.
+type TagBucketSetter interface {
+	TagBucketReader
+	// SetSpent sets the amount spent of a window to Tokens, in one atomic step, and makes the tag bucket if there is none. Later draws count on
 	// top, and tokens given back from earlier draws are taken off. It is no step in the life of the pool: nothing else changes but the
 	// revision. It may be called from any number of goroutines at once. After an error that is not listed it may be called again: the step
 	// may have been carried out.
 	//
 	// Errors: those of Store.Save but *ConflictError; *RequestError also for a window that the store's clock is not in, and when there is
-	// no room for another till. An error may also wrap ErrNoTills or ErrTillsLost.
+	// no room for another tag bucket. An error may also wrap ErrNoTagBuckets or ErrTagBucketsLost.
 	SetSpent(ctx context.Context, pool string, s SpentReport) error
 }
 
-// ErrTillsLost is wrapped by the error of a TillSetter that has lost its tills while no draw has noticed that yet. The next draw of any tag
+// ErrTagBucketsLost is wrapped by the error of a TagBucketSetter that has lost its tag buckets while no draw has noticed that yet. The next draw of any tag
 // notices it. Then the amounts that processors have seen count.
-var ErrTillsLost = errors.New("consensus: the store has lost what its tills hold, and no pod has drawn since")
+var ErrTagBucketsLost = errors.New("consensus: the store has lost what its tag buckets hold, and no pod has drawn since")
 
-// Validate returns a *RequestError for the first field that no store accepts, or nil. Every TillSetter calls it first.
+// Validate returns a *RequestError for the first field that no store accepts, or nil. Every TagBucketSetter calls it first.
 func (s *SpentReport) Validate(pool string) error {
 	if err := ValidatePool(pool); err != nil {
 		return err
@@ -59,12 +59,12 @@ func (s *SpentReport) OutsideWindow(now int64) error {
 	}
 }
 
-// NoTillLeft returns the error for when all tills are needed.
-func (s *SpentReport) NoTillLeft() error {
-	return &RequestError{"Key", fmt.Sprintf("%016x", s.Key), fmt.Sprint("one of the ", wire.MaxTills, " tags that the pool has tills of already")}
+// NoTagBucketLeft returns the error for when all tag buckets are needed.
+func (s *SpentReport) NoTagBucketLeft() error {
+	return &RequestError{"Key", fmt.Sprintf("%016x", s.Key), fmt.Sprint("one of the ", wire.MaxTagBuckets, " tags that the pool has tag buckets of already")}
 }
 
-// SetSpent changes the amount spent of one window, as TillSetter.SetSpent does. As with Save, a Deferred store stamps the rest of the last
+// SetSpent changes the amount spent of one window, as TagBucketSetter.SetSpent does. As with Save, a Deferred store stamps the rest of the last
 // step. It refuses only a window that has ended already, because its time may be old. The report must be valid. The error is ErrNoPool or a
 // *RequestError.
 func (r *Record) SetSpent(s *SpentReport, at At) error {
@@ -79,21 +79,21 @@ func (r *Record) SetSpent(s *SpentReport, at At) error {
 		st.stampLast()
 		r.Clock, r.Wall = st.clock, at.Now
 	}
-	t := &teller{step: &step{rec: r, at: at, clock: r.Clock}, req: &Request{Draws: []Draw{{Key: s.Key}}}}
-	r.Tills, r.Names = slices.Clone(r.Tills), r.Names.Clone() // copies of the record share them
-	_, named := findTill(r.Names.Tills, s.Key)
-	till := t.till(s.Key, named) // where it is, or where nothing drops it
-	if till == nil {
-		return s.NoTillLeft()
+	t := &granter{step: &step{rec: r, at: at, clock: r.Clock}, req: &Request{Draws: []Draw{{Key: s.Key}}}}
+	r.TagBuckets, r.Names = slices.Clone(r.TagBuckets), r.Names.Clone() // copies of the record share them
+	_, named := findTagBucket(r.Names.TagBuckets, s.Key)
+	tagBucket := t.tagBucket(s.Key, named) // where it is, or where nothing drops it
+	if tagBucket == nil {
+		return s.NoTagBucketLeft()
 	}
 	d := &Draw{Budgets: []BudgetDraw{{Start: s.Start, End: s.End}}}
-	t.windows(till, d)
-	w, ok := till.window(s.Start)
+	t.windows(tagBucket, d)
+	w, ok := tagBucket.window(s.Start)
 	if !ok { // the time of a Deferred store may be before it
-		till.Spent = slices.Insert(till.Spent, w, Spent{Start: s.Start, End: s.End})
+		tagBucket.Spent = slices.Insert(tagBucket.Spent, w, Spent{Start: s.Start, End: s.End})
 	}
-	till.Spent[w].Tokens = s.Tokens
-	till.bound(d)
+	tagBucket.Spent[w].Tokens = s.Tokens
+	tagBucket.bound(d)
 	r.Revision++
 	return nil
 }

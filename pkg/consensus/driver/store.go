@@ -108,7 +108,7 @@ type Request struct {
 	Dead []Death
 	// Documents reports on documents of the pool: loaded, proposed or given back by the sender. At most wire.MaxDocuments, each name once.
 	Documents []DocumentReport
-	// Draws ask the tills of tags for tokens: at most wire.MaxDraws, each key once.
+	// Draws ask the tag buckets of tags for tokens: at most wire.MaxDraws, each key once.
 	Draws []Draw
 }
 
@@ -200,7 +200,7 @@ type Answer struct {
 	Silence time.Duration
 	// Issuing says that the pool issues permits instead of shares: see Reserve.
 	Issuing bool
-	// Draws are the tokens given by the tills, in the order of the request. Empty in the answer to a repeated request, which draws nothing:
+	// Draws are the tokens given by the tag buckets, in the order of the request. Empty in the answer to a repeated request, which draws nothing:
 	// the tokens it drew the first time are lost.
 	Draws []Drawn
 	// Wall is the store's own clock at the step, in microseconds of Unix time, or that of the step before if it is not known (see

@@ -54,7 +54,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	row.report(&req.Report)
 	st.notePermits(req)
 	st.answer(row, req)
-	ans.Draws = st.teller(req, newest, forgot).serve()
+	ans.Draws = st.granter(req, newest, forgot).serve()
 	r.takeDocuments(req.Documents)
 	r.Revision++
 	st.fill(&ans, req, row)

@@ -10,7 +10,7 @@ import (
 
 func (r *Request) validateDraws() error {
 	if len(r.Draws) > wire.MaxDraws {
-		return &RequestError{"Draws", fmt.Sprint(len(r.Draws), " tills"), fmt.Sprint("at most ", wire.MaxDraws)}
+		return &RequestError{"Draws", fmt.Sprint(len(r.Draws), " tag buckets"), fmt.Sprint("at most ", wire.MaxDraws)}
 	}
 	seen := make(map[uint64]bool, len(r.Draws))
 	for i := range r.Draws {
@@ -67,7 +67,7 @@ func (b *BudgetDraw) validate() error {
 // maxWindowEnd is the latest end of a window, in microseconds: doubles hold it exactly.
 const maxWindowEnd = 1 << 52
 
-// checkDrawn refuses draws that no till gives. The amount asked for is unknown here.
+// checkDrawn refuses draws that no tag bucket gives. The amount asked for is unknown here.
 func checkDrawn(draws []Drawn) error {
 	if err := within("the number of draws", len(draws), 0, wire.MaxDraws); err != nil {
 		return err

@@ -35,7 +35,7 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 }
 
 // Watch calls heard with all news of a pool until stop is called. Errors are those of Push.
-func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+func (s *Store) Watch(ctx context.Context, pool string, received func(news []byte)) (stop func(), err error) {
 	if err := driver.ValidatePool(pool); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte))
 		s.watchers[pool] = map[*watcher]bool{}
 	}
 	s.watchers[pool][w] = true
-	go w.run(heard)
+	go w.run(received)
 	return sync.OnceFunc(func() {
 		close(w.done)
 		s.mu.Lock()
@@ -63,13 +63,13 @@ func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte))
 	}), nil
 }
 
-func (w *watcher) run(heard func(news []byte)) {
+func (w *watcher) run(received func(news []byte)) {
 	for {
 		select {
 		case <-w.done:
 			return
 		case news := <-w.news:
-			heard(news)
+			received(news)
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	createTimeout = 3 * time.Second
 
 	// The size of a record: a base, and a row of about a hundred bytes (name and note) for each processor. A hundred processors with busy
-	// texts, a thousand tills and documents of all sizes stay below poolMsgSize; leastMsgSize hardly fits a few processors.
+	// texts, a thousand tag buckets and documents of all sizes stay below poolMsgSize; leastMsgSize hardly fits a few processors.
 	valueBase    = 1 << 10
 	valueOfRow   = 200
 	leastMsgSize = 4 << 10
@@ -99,13 +99,13 @@ func (i *streamInfo) isolated() bool {
 	if i.Cluster == nil {
 		return false
 	}
-	heard := 1 // by itself
+	received := 1 // by itself
 	for _, r := range i.Cluster.Replicas {
 		if r.Active < unheard {
-			heard++
+			received++
 		}
 	}
-	return heard <= (len(i.Cluster.Replicas)+1)/2
+	return received <= (len(i.Cluster.Replicas)+1)/2
 }
 
 // since returns the time from micros, in microseconds, to the server's time stamp; 0 if either is unknown.

@@ -96,9 +96,9 @@ func TestASpareConnectionLeavesTheServerOfTheFirst(t *testing.T) {
 	first, same, another := connect(t, on.urls), connect(t, strings.Replace(on.urls, "127.0.0.1", "localhost", 1)), connect(t, current(t).urls)
 	require.NotEqual(t, first.ConnectedUrl(), same.ConnectedUrl())
 	var c lines
-	c.tend(&Store{nc: first}, same)
+	c.maintain(&Store{nc: first}, same)
 	require.Eventually(t, func() bool { return same.Stats().Reconnects == 1 }, patience, time.Millisecond)
-	c.tend(&Store{nc: first}, another)
+	c.maintain(&Store{nc: first}, another)
 	require.True(t, another.IsConnected())
 	require.Zero(t, another.Stats().Reconnects)
 }

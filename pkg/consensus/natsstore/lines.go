@@ -32,13 +32,13 @@ const (
 // cut off from its cluster still answers pings, so the connection stays, but it knows no leader. During an election no server serves, so
 // the right server looks like the wrong one. With a connection to each of two servers, one of them is right if a single server has failed.
 type lines struct {
-	mu      sync.Mutex
-	failing time.Time // since when the caller's connection has not served; zero: it serves
-	served  time.Time // since when it has served; zero: it does not
-	forced  time.Time // when it last was forced to another server
-	spare   *nats.Conn
-	tending bool // tend is under way
-	closed  bool
+	mu          sync.Mutex
+	failing     time.Time // since when the caller's connection has not served; zero: it serves
+	served      time.Time // since when it has served; zero: it does not
+	forced      time.Time // when it last was forced to another server
+	spare       *nats.Conn
+	maintaining bool // tend is under way
+	closed      bool
 }
 
 // pick returns the line to try a step on: the caller's connection or, while that does not serve, the first of two to answer.
@@ -91,15 +91,15 @@ func (c *lines) standIn(s *Store) *nats.Conn {
 		return nil
 	}
 	// In the background: a client that looks for a server does not report anything meanwhile.
-	if !c.tending {
-		c.tending = true
-		go c.tend(s, c.spare)
+	if !c.maintaining {
+		c.maintaining = true
+		go c.maintain(s, c.spare)
 	}
 	return c.spare
 }
 
 // tend opens the spare connection if there is another server, or moves it away from the server of the first connection.
-func (c *lines) tend(s *Store, spare *nats.Conn) {
+func (c *lines) maintain(s *Store, spare *nats.Conn) {
 	first := s.nc
 	switch {
 	case spare == nil && len(first.Servers()) > 1:
@@ -109,7 +109,7 @@ func (c *lines) tend(s *Store, spare *nats.Conn) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tending = false
+	c.maintaining = false
 }
 
 // spareOptions returns the options o of a connection, changed to try its other servers first. A client that has lost them may know only the

@@ -20,9 +20,9 @@ const (
 	maxAhead = 15 * time.Second
 	// renewal is how old a marker may get before the other one is written, so that one of them is old enough when the first expires.
 	renewal = minRecordAge / 2
-	// tendEvery is how often a Store checks the markers, and tendFor the longest time for that: the answer waits for it.
-	tendEvery = time.Hour
-	tendFor   = 100 * time.Millisecond
+	// maintainEvery is how often a Store checks the markers, and maintainFor the longest time for that: the answer waits for it.
+	maintainEvery = time.Hour
+	maintainFor   = 100 * time.Millisecond
 )
 
 // markerKeys are never keys of pools: in those, "=" comes before a hexadecimal digit or another "=".
@@ -137,17 +137,17 @@ func (s line) marker(ctx context.Context, key string, info *streamInfo) (*marker
 }
 
 // A tending records when a Store last checked the markers.
-type tending struct {
+type maintaining struct {
 	mu   sync.Mutex
 	life string
 	at   time.Time
 }
 
 // due reports whether a check is due, and records it as done.
-func (t *tending) due(life string, now time.Time) bool {
+func (t *maintaining) due(life string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if life == "" || life == t.life && now.Sub(t.at) < tendEvery {
+	if life == "" || life == t.life && now.Sub(t.at) < maintainEvery {
 		return false
 	}
 	t.life, t.at = life, now
@@ -156,11 +156,11 @@ func (t *tending) due(life string, now time.Time) bool {
 
 // tend ensures that there is a marker of this life, so that a later pool is known to be new. Errors do not matter: the first sync of a new
 // pool meets them again and reports them.
-func (s line) tend(ctx context.Context, info *streamInfo) {
-	if !s.tending.due(s.life(info), time.Now()) {
+func (s line) maintain(ctx context.Context, info *streamInfo) {
+	if !s.maintaining.due(s.life(info), time.Now()) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, tendFor)
+	ctx, cancel := context.WithTimeout(ctx, maintainFor)
 	defer cancel()
 	_, _ = s.remembers(ctx, info)
 }

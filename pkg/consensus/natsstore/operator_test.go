@@ -51,7 +51,7 @@ func TestSizesOfRecords(t *testing.T) {
 		require.Len(t, roster, n)
 		value, err := rec.AppendBinary(nil)
 		require.NoError(t, err)
-		t.Logf("%d processors, documents, tills and what is busy %t: %d bytes", n, full, len(value))
+		t.Logf("%d processors, documents, tag buckets and what is busy %t: %d bytes", n, full, len(value))
 		return len(value)
 	}
 	require.Less(t, size(100, true), poolMsgSize)

@@ -44,13 +44,13 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 // Watch subscribes to the news of a pool with core NATS, without a consumer of the bucket, which allows only a thousand. The client
 // subscribes again after a reconnect. A user without the permission receives nothing; the server reports it to the connection's error
 // handler. Watch returns a *driver.RequestError for an invalid pool name, or the error of a closed connection.
-func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+func (s *Store) Watch(ctx context.Context, pool string, received func(news []byte)) (stop func(), err error) {
 	if err := cmp.Or(driver.ValidatePool(pool), ctx.Err()); err != nil {
 		return nil, err
 	}
 	sub, err := s.nc.Subscribe(s.newsSubject(pool), func(m *nats.Msg) {
 		if len(m.Data) > 0 && len(m.Data) <= wire.MaxNewsBytes {
-			heard(m.Data)
+			received(m.Data)
 		}
 	})
 	if err != nil {

@@ -15,8 +15,8 @@ func testNews(t *testing.T, on target) {
 	l := line{s, s.nc}
 	before, err := l.info(t.Context())
 	require.NoError(t, err)
-	heard := make(chan []byte, 100)
-	stop, err := s.Watch(t.Context(), "p", func(news []byte) { heard <- news })
+	received := make(chan []byte, 100)
+	stop, err := s.Watch(t.Context(), "p", func(news []byte) { received <- news })
 	require.NoError(t, err)
 	t.Cleanup(stop)
 	require.NoError(t, s.nc.FlushTimeout(patience))
@@ -24,7 +24,7 @@ func testNews(t *testing.T, on target) {
 		require.NoError(t, s.Push(t.Context(), "p", []byte("news")))
 	}
 	for range 100 {
-		require.Equal(t, "news", string(<-heard))
+		require.Equal(t, "news", string(<-received))
 	}
 	mustSync(t, s, request("p", "b", 1))
 	after, err := l.info(t.Context())
@@ -36,8 +36,8 @@ func testNews(t *testing.T, on target) {
 func TestPermissionsForNews(t *testing.T) {
 	as := withUsers(t, map[string][]string{"all": documented, "deaf": documented},
 		map[string][]string{"all": {"_INBOX.>", "$KV.numathrottle.push.>"}, "deaf": {"_INBOX.>"}})
-	all, deaf, heard := as("all"), as("deaf"), make(chan string, 1)
-	stop, err := all.Watch(t.Context(), "p", func(news []byte) { heard <- string(news) })
+	all, deaf, received := as("all"), as("deaf"), make(chan string, 1)
+	stop, err := all.Watch(t.Context(), "p", func(news []byte) { received <- string(news) })
 	require.NoError(t, err)
 	t.Cleanup(stop)
 	require.NoError(t, all.nc.FlushTimeout(patience))
@@ -47,7 +47,7 @@ func TestPermissionsForNews(t *testing.T) {
 	require.NoError(t, deaf.nc.FlushTimeout(patience), "the refusal comes before the answer to a ping")
 	require.NoError(t, deaf.Push(t.Context(), "p", []byte("news")))
 	select {
-	case news := <-heard:
+	case news := <-received:
 		require.Equal(t, "news", news)
 	case <-time.After(patience):
 		require.Fail(t, "no news")

@@ -23,7 +23,7 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 		return driver.Reserved{}, err
 	}
 	subject := s.prefix + keyOf(req.Pool)
-	known := s.glances.take(subject)
+	known := s.polls.take(subject)
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		l := s.lines.pick(ctx, s)
@@ -36,7 +36,7 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 			s.lines.outcome(l, err)
 			// Success at the first try suggests that nobody else is reserving.
 			if err == nil && attempt == 1 {
-				s.glances.keep(subject, seen)
+				s.polls.keep(subject, seen)
 			}
 			return res, err
 		}
@@ -54,7 +54,7 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 var errLeaderChanged = errors.New("the stream has another leader than when the slots were reserved: they are lost")
 
 // reserve executes one reservation on the last known state of the entry, or on its present state. It returns the state read after it.
-func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, known *glance) (driver.Reserved, *glance, error) {
+func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, known *poll) (driver.Reserved, *poll, error) {
 	var none driver.Reserved
 	if known == nil {
 		info, e, err := s.read(ctx, subject, nil)
@@ -66,7 +66,7 @@ func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, 
 		if err != nil {
 			return none, nil, err
 		}
-		known = &glance{info, e}
+		known = &poll{info, e}
 	}
 	rec, at, err := s.moment(known, subject)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, 
 
 // readBack returns the outcome of a reservation written under an identity.
 func (s line) readBack(ctx context.Context, subject string, req *driver.Reserve, identity string, revision uint64,
-) (res driver.Reserved, seen *glance, err error) {
+) (res driver.Reserved, seen *poll, err error) {
 	for {
 		start := time.Now()
 		var rec *driver.Record
@@ -111,15 +111,15 @@ func (s line) readBack(ctx context.Context, subject string, req *driver.Reserve,
 	}
 }
 
-// A glance is the known state of the stream and of an entry; the entry was not read before the stream.
-type glance struct {
+// A poll is the known state of the stream and of an entry; the entry was not read before the stream.
+type poll struct {
 	info  *streamInfo
 	entry *entry
 }
 
 // look requests both from the stream's leader at once. The stream must be known to hold the entry, which read cannot know.
-func (s line) look(ctx context.Context, subject string) (*glance, error) {
-	var g glance
+func (s line) look(ctx context.Context, subject string) (*poll, error) {
+	var g poll
 	var infoErr error
 	var asked sync.WaitGroup
 	asked.Go(func() { g.info, infoErr = s.info(ctx) })
@@ -131,8 +131,8 @@ func (s line) look(ctx context.Context, subject string) (*glance, error) {
 	return &g, err
 }
 
-// moment reads the record from a glance, and the known data about the moment of a step on it.
-func (s *Store) moment(g *glance, subject string) (*driver.Record, driver.At, error) {
+// moment reads the record from a poll, and the known data about the moment of a step on it.
+func (s *Store) moment(g *poll, subject string) (*driver.Record, driver.At, error) {
 	identity, err := g.info.identity()
 	if err != nil {
 		return nil, driver.At{}, err
@@ -150,17 +150,17 @@ func (s *Store) moment(g *glance, subject string) (*driver.Record, driver.At, er
 	}, nil
 }
 
-// glances keeps the newest glance at each entry that only this Store seems to write. An old glance only makes a write fail. A reservation
+// polls keeps the newest poll at each entry that only this Store seems to write. An old poll only makes a write fail. A reservation
 // is valid only if the entry was unchanged, and if the stream has the same leader afterwards.
-type glances struct {
+type polls struct {
 	mu sync.Mutex
-	of map[string]*glance
+	of map[string]*poll
 }
 
-// maxGlances bounds the memory for pools no longer used.
-const maxGlances = 64
+// maxPolls bounds the memory for pools no longer used.
+const maxPolls = 64
 
-func (c *glances) take(subject string) *glance {
+func (c *polls) take(subject string) *poll {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := c.of[subject]
@@ -168,14 +168,14 @@ func (c *glances) take(subject string) *glance {
 	return g
 }
 
-func (c *glances) keep(subject string, g *glance) {
+func (c *polls) keep(subject string, g *poll) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if g == nil {
 		return
 	}
-	if c.of == nil || len(c.of) >= maxGlances {
-		c.of = map[string]*glance{}
+	if c.of == nil || len(c.of) >= maxPolls {
+		c.of = map[string]*poll{}
 	}
 	c.of[subject] = g
 }

@@ -21,17 +21,17 @@ const maxAttempts = 100
 // more than a second or two at a server that answers late. A Store has no important state except its connection: any number of Stores on
 // one bucket show the same pools.
 type Store struct {
-	nc       *nats.Conn
-	connOpts nats.Options // of nc, when the Store was made
-	opts     *options
-	stream   string
-	prefix   string // of the subjects of all keys
-	subjects string
-	warned   atomic.Bool
-	lines    lines
-	glances  glances
-	turns    turns
-	tending  tending
+	nc          *nats.Conn
+	connOpts    nats.Options // of nc, when the Store was made
+	opts        *options
+	stream      string
+	prefix      string // of the subjects of all keys
+	subjects    string
+	warned      atomic.Bool
+	lines       lines
+	polls       polls
+	turns       turns
+	maintaining maintaining
 
 	// tried, if not nil, receives the number of tries of a step. For tests.
 	tried func(attempts int)
@@ -301,7 +301,7 @@ func (s line) try(ctx context.Context, st *step) error {
 		// information, which such a server cannot give.
 		return errBehind
 	}
-	rec, at, err := s.moment(&glance{info, e}, subject)
+	rec, at, err := s.moment(&poll{info, e}, subject)
 	if err != nil {
 		return err
 	}
@@ -319,20 +319,20 @@ func (s line) try(ctx context.Context, st *step) error {
 	if !st.apply(rec, at) {
 		return nil
 	}
-	if err := s.writeBack(ctx, st, rec, &glance{info, e}); err != nil {
+	if err := s.writeBack(ctx, st, rec, &poll{info, e}); err != nil {
 		return err
 	}
 	switch {
 	case at.Remembers > 0 || known != nil:
 		return s.confirm(ctx, st.pool, at.Identity)
 	case st.mayCreate && e.seq != 0:
-		s.tend(ctx, info)
+		s.maintain(ctx, info)
 	}
 	return nil
 }
 
-// writeBack writes the record that a step has made from a glance. After a conflict the next try knows the stream.
-func (s line) writeBack(ctx context.Context, st *step, rec *driver.Record, seen *glance) error {
+// writeBack writes the record that a step has made from a poll. After a conflict the next try knows the stream.
+func (s line) writeBack(ctx context.Context, st *step, rec *driver.Record, seen *poll) error {
 	subject := s.prefix + keyOf(st.pool)
 	value, err := rec.AppendBinary(nil)
 	if err != nil {

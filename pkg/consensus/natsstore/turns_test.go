@@ -44,7 +44,7 @@ func TestRetriesDoNotAskForTheStream(t *testing.T) {
 	require.Equal(t, 5+2, n, "the rival asks for it once in each of its five steps")
 }
 
-// A bucket that was made anew after the first try voids the answer.
+// A bucket that was made again after the first try voids the answer.
 func TestBucketMadeAnewBetweenTries(t *testing.T) {
 	on := current(t)
 	s, rival := open(t, on), open(t, on)
@@ -136,7 +136,7 @@ func TestWhoJoinsWaitsForHolders(t *testing.T) {
 	l, subject := line{s, s.nc}, s.prefix+"p"
 	info, e, err := l.read(t.Context(), subject, nil)
 	require.NoError(t, err)
-	rec, _, err := s.moment(&glance{info, e}, subject)
+	rec, _, err := s.moment(&poll{info, e}, subject)
 	require.NoError(t, err)
 	lease := driver.DefaultLease.Microseconds()
 	rec.Clock += lease

@@ -159,7 +159,7 @@ func harness(t *testing.T, options func() *redis.UniversalOptions) storetest.Har
 			key, _ := New(admin).keys(pool)
 			dump, err := admin.Dump(t.Context(), key).Result()
 			require.NoError(t, err)
-			others := []string{tillsKey(key), namesKey(key), sketchKey(key)}
+			others := []string{tagBucketsKey(key), namesKey(key), sketchKey(key)}
 			dumps := map[string]string{}
 			for _, other := range others {
 				if dumps[other], err = admin.Dump(t.Context(), other).Result(); !errors.Is(err, redis.Nil) {

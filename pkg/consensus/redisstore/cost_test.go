@@ -37,7 +37,7 @@ func commands(t *testing.T, server *servers.Redis) map[string]int64 {
 	return calls
 }
 
-// TestDrawsTakeNoOtherRequest: the tills are read and written by the script of the sync, and only while there are any.
+// TestDrawsTakeNoOtherRequest: the tag buckets are read and written by the script of the sync, and only while there are any.
 func TestDrawsTakeNoOtherRequest(t *testing.T) {
 	const syncs = 50
 	server := testenv.Redis(t)
@@ -59,7 +59,7 @@ func TestDrawsTakeNoOtherRequest(t *testing.T) {
 	}))
 }
 
-// TestLostTillsFreeze: a server that evicts the tills and keeps the pool has forgotten something.
+// TestLostTillsFreeze: a server that evicts the tag buckets and keeps the pool has forgotten something.
 func TestLostTillsFreeze(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c, WithLongestLease(longest))
@@ -76,21 +76,21 @@ func TestLostTillsFreeze(t *testing.T) {
 	waitFor(t, "the freeze of a new pool ends", func() bool { return sync().Frozen == 0 })
 	require.EqualValues(t, 1, sync().Draws[0].Tokens)
 	pool, _ := s.keys("p")
-	require.NoError(t, c.Del(t.Context(), tillsKey(pool)).Err())
+	require.NoError(t, c.Del(t.Context(), tagBucketsKey(pool)).Err())
 	ans := sync()
 	require.Equal(t, wire.Removal(longest), ans.Frozen)
 	require.Equal(t, driver.LackFrozen, ans.Draws[0].Lack)
 
 	// Others' data under the key is refused and stays.
-	require.NoError(t, c.Set(t.Context(), tillsKey(pool), "x", 0).Err())
+	require.NoError(t, c.Set(t.Context(), tagBucketsKey(pool), "x", 0).Err())
 	_, err := s.Sync(t.Context(), next)
 	require.ErrorIs(t, err, driver.ErrWrongAnswer)
-	require.Equal(t, "x", c.Get(t.Context(), tillsKey(pool)).Val())
-	require.NoError(t, c.Del(t.Context(), tillsKey(pool)).Err())
-	require.NoError(t, c.HSet(t.Context(), tillsKey(pool), "\x00\x00\x00\x00\x00\x00\x00\x01", "short").Err())
+	require.Equal(t, "x", c.Get(t.Context(), tagBucketsKey(pool)).Val())
+	require.NoError(t, c.Del(t.Context(), tagBucketsKey(pool)).Err())
+	require.NoError(t, c.HSet(t.Context(), tagBucketsKey(pool), "\x00\x00\x00\x00\x00\x00\x00\x01", "short").Err())
 	_, err = s.Sync(t.Context(), next)
 	require.ErrorIs(t, err, driver.ErrWrongAnswer)
-	require.ErrorContains(t, err, "a till is not of format 1")
+	require.ErrorContains(t, err, "a tag bucket is not of format 1")
 }
 
 // TestOneRequestPerReservation counts at the server, too.

@@ -23,7 +23,7 @@
 // A pool is one hash, {numathrottle:G}:pool:NAME. It has a field for the pool, one for permits if needed, one for each row, and one for
 // each document. G is one of 16 groups, picked by a hash of the pool's name. Cluster places keys by the part in braces, so a group lies on
 // a single node. A pool expires a day after its last sync or leave, or after a week if it has documents, so an override survives an idle
-// weekend. Tills are in a separate hash, {numathrottle:G}:tills:NAME, which expires with the pool. Only syncs that draw read it: 3 to 4 us
+// weekend. TagBuckets are in a separate hash, {numathrottle:G}:tag buckets:NAME, which expires with the pool. Only syncs that draw read it: 3 to 4 us
 // of the server's time for each draw. If it is lost without the pool, the pool freezes. {numathrottle:G}:marker belongs to the group; see
 // below. A key with other content or a newer format is an error, and the store does not change it.
 //

@@ -8,13 +8,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// tillsField is a field of pools with tills, namesField of pools with tills of names that match a pattern; see lua/tills.lua.
+// tagBucketsField is a field of pools with tag buckets, namesField of pools with tag buckets of names that match a pattern; see lua/tag buckets.lua.
 const (
-	tillsField = "\x00tills"
-	namesField = "\x00names"
+	tagBucketsField = "\x00tills"
+	namesField      = "\x00names"
 )
 
-// appendDraws appends all draws as one argument, and the key of each till as another.
+// appendDraws appends all draws as one argument, and the key of each tag bucket as another.
 func appendDraws(args []any, draws []driver.Draw) []any {
 	var b []byte
 	for i := range draws {

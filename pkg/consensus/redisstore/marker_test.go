@@ -124,7 +124,7 @@ func TestNewPoolAfterFailover(t *testing.T) {
 }
 
 // TestExpiry: a pool outlives its last step by a day, and its group's marker. With documents it does by a week, so that an override is
-// there after a weekend. Its tills expire with it, also when nothing is drawn.
+// there after a weekend. Its tag buckets expire with it, also when nothing is drawn.
 func TestExpiry(t *testing.T) {
 	const day = 24 * time.Hour
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
@@ -160,7 +160,7 @@ func TestExpiry(t *testing.T) {
 			}
 			keys := []string{pool, marker}
 			if test.draws != nil {
-				keys = append(keys, tillsKey(pool))
+				keys = append(keys, tagBucketsKey(pool))
 			}
 			sync()
 			if test.saves {

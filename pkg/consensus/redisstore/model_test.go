@@ -30,10 +30,10 @@ local function known_new(_, _, lasting) return tonumber(redis.call('HGET', 'env'
 `
 
 var (
-	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
+	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + syncLua)
 	scriptedLeave   = redis.NewScript(scriptedLua + permitLua + recordLua + leaveLua)
 	scriptedSave    = redis.NewScript(scriptedLua + permitLua + recordLua + documentLua + saveLua)
-	scriptedSpent   = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tillsLua + setSpentLua)
+	scriptedSpent   = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + setSpentLua)
 	scriptedReserve = redis.NewScript(strings.NewReplacer(
 		"redis.call('TIME')", "{ 0, redis.call('HGET', 'env', 'now') }",
 		"redis.pcall('INFO', 'server')", `'run_id:' .. redis.call('HGET', 'env', 'identity') .. '\r'`,
@@ -140,10 +140,10 @@ type model struct {
 	old    *driver.Record
 	oldRaw map[string]string
 
-	oldTills [3]map[string]string
-	seen     map[string]int
-	life     int
-	brink    driver.RowKey // the row that is about to be removed
+	oldTagBuckets [3]map[string]string
+	seen          map[string]int
+	life          int
+	brink         driver.RowKey // the row that is about to be removed
 
 	kind     int               // of spacing
 	reserved []driver.Reserved // the newest last
@@ -185,7 +185,7 @@ func (m *model) step() {
 		m.at.Identity = pick(m, "life0", "life1", "life2")
 	case 2:
 		m.record = driver.Record{}
-		require.NoError(m.t, m.client.Del(ctx, m.key).Err()) // and not the tills
+		require.NoError(m.t, m.client.Del(ctx, m.key).Err()) // and not the tag buckets
 	case 3:
 		m.keep()
 	case 4:
@@ -235,8 +235,8 @@ func (m *model) keep() {
 	old := m.record
 	old.Rows, old.Documents = slices.Clone(old.Rows), slices.Clone(old.Documents)
 	m.old, m.oldRaw = &old, m.client.HGetAll(m.t.Context(), m.key).Val()
-	for i, key := range []string{tillsKey(m.key), namesKey(m.key), sketchKey(m.key)} {
-		m.oldTills[i] = m.client.HGetAll(m.t.Context(), key).Val()
+	for i, key := range []string{tagBucketsKey(m.key), namesKey(m.key), sketchKey(m.key)} {
+		m.oldTagBuckets[i] = m.client.HGetAll(m.t.Context(), key).Val()
 	}
 }
 
@@ -246,10 +246,10 @@ func (m *model) rollBack() {
 	}
 	m.record = *m.old
 	m.record.Rows, m.record.Documents = slices.Clone(m.old.Rows), slices.Clone(m.old.Documents)
-	require.NoError(m.t, m.client.Del(m.t.Context(), m.key, tillsKey(m.key), namesKey(m.key), sketchKey(m.key)).Err())
-	for i, key := range []string{tillsKey(m.key), namesKey(m.key), sketchKey(m.key)} {
-		if len(m.oldTills[i]) > 0 {
-			require.NoError(m.t, m.client.HSet(m.t.Context(), key, m.oldTills[i]).Err())
+	require.NoError(m.t, m.client.Del(m.t.Context(), m.key, tagBucketsKey(m.key), namesKey(m.key), sketchKey(m.key)).Err())
+	for i, key := range []string{tagBucketsKey(m.key), namesKey(m.key), sketchKey(m.key)} {
+		if len(m.oldTagBuckets[i]) > 0 {
+			require.NoError(m.t, m.client.HSet(m.t.Context(), key, m.oldTagBuckets[i]).Err())
 		}
 	}
 	if len(m.oldRaw) > 0 {
@@ -412,7 +412,7 @@ func (m *model) unanswered(id, incarnation string, after, before uint64) (ticket
 	return tickets
 }
 
-// incarnation is mostly the one in use; now and then a processor starts anew.
+// incarnation is mostly the one in use; now and then a processor starts again.
 func (m *model) incarnation() string {
 	if m.rnd.IntN(50) == 0 {
 		m.life++

@@ -67,7 +67,7 @@ func isUnknownCommand(err error) bool {
 // Watch subscribes to the news of a pool. All watchers of a pool in this Store share one connection, which is opened again when lost. Watch
 // waits until the server has answered or ctx ends, and keeps trying to reach a server that is down. It returns a *driver.RequestError for
 // an invalid pool name or an invalid option, or an error that names the permission the user lacks.
-func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+func (s *Store) Watch(ctx context.Context, pool string, received func(news []byte)) (stop func(), err error) {
 	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
 		return nil, err
 	}
@@ -77,11 +77,11 @@ func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte))
 	}
 	id := new(int)
 	l.mu.Lock()
-	l.heard[id] = heard
+	l.received[id] = received
 	l.mu.Unlock()
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
-		delete(l.heard, id)
+		delete(l.received, id)
 		l.mu.Unlock()
 		s.release(pool, l)
 	}), nil
@@ -92,8 +92,8 @@ type listener struct {
 	sub   *redis.PubSub
 	users int // guarded by Store.listening
 
-	mu    sync.Mutex
-	heard map[*int]func([]byte)
+	mu       sync.Mutex
+	received map[*int]func([]byte)
 }
 
 // listener returns the subscription to a pool's channel, to be released once.
@@ -108,7 +108,7 @@ func (s *Store) listener(ctx context.Context, pool string) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{sub: sub, users: 1, heard: map[*int]func([]byte){}}
+	l := &listener{sub: sub, users: 1, received: map[*int]func([]byte){}}
 	if s.listeners == nil {
 		s.listeners = map[string]*listener{}
 	}
@@ -160,12 +160,12 @@ func (l *listener) run() {
 			continue
 		}
 		l.mu.Lock()
-		heard := make([]func([]byte), 0, len(l.heard))
-		for _, f := range l.heard {
-			heard = append(heard, f)
+		received := make([]func([]byte), 0, len(l.received))
+		for _, f := range l.received {
+			received = append(received, f)
 		}
 		l.mu.Unlock()
-		for _, f := range heard {
+		for _, f := range received {
 			f([]byte(m.Payload))
 		}
 	}

@@ -162,7 +162,7 @@ func parseFields(fields []any, req *driver.Request) (c contents, own int, err er
 
 // add adds one field.
 func (c *contents) add(name, value string) error {
-	if name == metaField || name == permitsField || name == tillsField || name == namesField {
+	if name == metaField || name == permitsField || name == tagBucketsField || name == namesField {
 		return nil
 	}
 	id, incarnation, _ := strings.Cut(name, "\x00")

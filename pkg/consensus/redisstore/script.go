@@ -30,7 +30,7 @@ var permitLua string
 var issueLua string
 
 //go:embed lua/tills.lua
-var tillsLua string
+var tagBucketsLua string
 
 //go:embed lua/reserve.lua
 var reserveLua string
@@ -48,11 +48,11 @@ var saveLua string
 var setSpentLua string
 
 var (
-	syncScript    = newScript(serverLua + expiryLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
+	syncScript    = newScript(serverLua + expiryLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + syncLua)
 	leaveScript   = newScript(serverLua + permitLua + recordLua + leaveLua)
 	saveScript    = newScript(serverLua + permitLua + recordLua + documentLua + saveLua)
 	reserveScript = newScript(reserveLua)
-	spentScript   = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tillsLua + setSpentLua)
+	spentScript   = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + setSpentLua)
 )
 
 // sources maps the script names at the server to the scripts, to find the line that the server complains about.

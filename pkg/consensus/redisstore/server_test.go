@@ -149,7 +149,7 @@ func TestPermissions(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = s.Load(t.Context(), "p")
 		require.NoError(t, err)
-		_, err = s.Tills(t.Context(), "p")
+		_, err = s.TagBuckets(t.Context(), "p")
 		require.NoError(t, err)
 		now := time.Now().UnixMicro()
 		require.NoError(t, s.SetSpent(t.Context(), "p", driver.SpentReport{Key: 1, Start: now - 3_600_000_000, End: now + 3_600_000_000}))
@@ -158,12 +158,12 @@ func TestPermissions(t *testing.T) {
 	})
 	t.Run("news", func(t *testing.T) {
 		rules := append(documented(""), "&{numathrottle:*}:push*", "+subscribe", "+unsubscribe", "+publish", "+ping")
-		s, heard := as(t, rules...), make(chan string, 1)
-		stop, err := s.Watch(t.Context(), "p", func(news []byte) { heard <- string(news) })
+		s, received := as(t, rules...), make(chan string, 1)
+		stop, err := s.Watch(t.Context(), "p", func(news []byte) { received <- string(news) })
 		require.NoError(t, err)
 		t.Cleanup(stop)
 		require.NoError(t, s.Push(t.Context(), "p", []byte("news")))
-		require.Equal(t, "news", <-heard)
+		require.Equal(t, "news", <-received)
 	})
 	t.Run("no news", func(t *testing.T) {
 		for i, rules := range [][]any{documented(""), append(documented(""), "+subscribe", "+publish", "resetchannels")} {

@@ -30,8 +30,8 @@ type Store struct {
 	longest time.Duration
 	life    string // durable: name for the data's life if it has none yet
 	fault   error  // a *driver.RequestError of the first invalid option
-	// policyTold is set once a server has reported its eviction policy.
-	policyTold atomic.Bool
+	// policyReported is set once a server has reported its eviction policy.
+	policyReported atomic.Bool
 	// unsharded is set if the servers of a Cluster have no sharded channels.
 	unsharded atomic.Bool
 
@@ -74,7 +74,7 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 		return driver.Answer{}, err
 	}
 	pool, marker := s.keys(req.Pool)
-	wantsPolicy := !s.policyTold.Load()
+	wantsPolicy := !s.policyReported.Load()
 	reply, clock, sent, err := s.run(ctx, req.Pool, req.Patience, func(expires int64) (any, error) {
 		return syncScript.Run(ctx, s.client, syncKeys(pool, marker, &req), syncArgs(&req, s.longest, wantsPolicy, s.life, expires)...).Result()
 	})
@@ -134,16 +134,16 @@ func (s *Store) keys(pool string) (poolKey, markerKey string) {
 // groupOf returns the group of a pool.
 func groupOf(pool string) int { return int(crc32.ChecksumIEEE([]byte(pool)) % groups) }
 
-// tillsKey returns the key of a pool's tills, given the pool's key.
-func tillsKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:tills:", 1) }
+// tagBucketsKey returns the key of a pool's tag buckets, given the pool's key.
+func tagBucketsKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:tills:", 1) }
 
-// namesKey and sketchKey return the keys of the tills of names that match a pattern, and of the sketch of spending by names without a till.
+// namesKey and sketchKey return the keys of the tag buckets of names that match a pattern, and of the sketch of spending by names without a tag bucket.
 func namesKey(pool string) string  { return strings.Replace(pool, "}:pool:", "}:names:", 1) }
 func sketchKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:sketch:", 1) }
 
 // syncKeys returns the keys of a sync. Processors without quotas do not need the keys of names.
 func syncKeys(pool, marker string, req *driver.Request) []string {
-	keys := []string{pool, marker, tillsKey(pool)}
+	keys := []string{pool, marker, tagBucketsKey(pool)}
 	if req.Busy != "" || len(req.Draws) > 0 {
 		keys = append(keys, namesKey(pool), sketchKey(pool))
 	}
@@ -152,7 +152,7 @@ func syncKeys(pool, marker string, req *driver.Request) []string {
 
 // checkPolicy warns, once per store, about a server that evicts keys.
 func (s *Store) checkPolicy(ctx context.Context, policy string) {
-	if s.policyTold.Swap(true) || policy == "noeviction" {
+	if s.policyReported.Swap(true) || policy == "noeviction" {
 		return
 	}
 	s.logger.WarnContext(ctx, "redis may evict the pools' records when its memory is full, which freezes the pools; "+

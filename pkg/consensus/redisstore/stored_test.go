@@ -22,11 +22,11 @@ func (m *model) stored() driver.Record {
 		if name == permitsField {
 			continue
 		}
-		if name == tillsField {
+		if name == tagBucketsField {
 			require.Equal(m.t, "1", value)
-			tills, err := parseHash(m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val(), driver.CheckTills)
+			tagBuckets, err := parseHash(m.client.HGetAll(m.t.Context(), tagBucketsKey(m.key)).Val(), driver.CheckTagBuckets)
 			require.NoError(m.t, err)
-			r.Tills = tills
+			r.TagBuckets = tagBuckets
 			continue
 		}
 		if name == namesField {
@@ -72,11 +72,11 @@ func (m *model) stored() driver.Record {
 	return sorted(r)
 }
 
-// storedNames reads the tills of names and the cells.
+// storedNames reads the tag buckets of names and the cells.
 func (m *model) storedNames(value string) (n driver.Names) {
-	tills, err := parseHash(m.client.HGetAll(m.t.Context(), namesKey(m.key)).Val(), driver.CheckNames)
+	tagBuckets, err := parseHash(m.client.HGetAll(m.t.Context(), namesKey(m.key)).Val(), driver.CheckNames)
 	require.NoError(m.t, err)
-	n.Tills = tills
+	n.TagBuckets = tagBuckets
 	if value == "1" {
 		for name, value := range m.client.HGetAll(m.t.Context(), sketchKey(m.key)).Val() {
 			r := numberReader{packed: value}
@@ -142,8 +142,8 @@ func (m *model) uint(text string) uint64 {
 // sorted returns the record with rows in order and no empty slices.
 func sorted(r driver.Record) driver.Record {
 	r.Rows, r.Documents = append([]driver.Row(nil), r.Rows...), append([]driver.Document(nil), r.Documents...)
-	r.Tills = append([]driver.Till(nil), r.Tills...)
-	r.Names.Tills = append([]driver.Till(nil), r.Names.Tills...)
+	r.TagBuckets = append([]driver.TagBucket(nil), r.TagBuckets...)
+	r.Names.TagBuckets = append([]driver.TagBucket(nil), r.Names.TagBuckets...)
 	var cells []driver.Cell // those that count: a script lets others be
 	for _, c := range r.Names.Cells {
 		if budget := c.Index < wire.MaxCells/2; budget && c.End+10*60_000_000 > r.Wall || !budget && c.End > r.Clock {

@@ -38,7 +38,7 @@ type fault struct {
 	reserved    func(*driver.Reserved)
 }
 
-var faults = joined(joined(stepFaults, documentFaults), tillFaults)
+var faults = joined(joined(stepFaults, documentFaults), tagBucketFaults)
 
 func joined(a, b map[string]fault) map[string]fault {
 	all := maps.Clone(a)

@@ -15,7 +15,7 @@ var deathCases = []testCase{
 		began := time.Now()
 		a.share(0, half)
 		b.share(0, half)
-		got := a.heir(a).share(0, whole)
+		got := a.successor(a).share(0, whole)
 		return began, func() {
 			require.Equal(p, half, got, "as much as the dead one had, and no more")
 			require.Equal(p, half, b.share(half, half))
@@ -27,7 +27,7 @@ var deathCases = []testCase{
 		a.share(0, half)
 		b := a.reborn() // it does not know, dies as well, and has heard no answer
 		b.send(b.request(one(0, half)))
-		c := b.heir(a, b)
+		c := b.successor(a, b)
 		c.send(c.request(one(0, half))) // the answer is lost
 		got := c.share(0, whole)
 		return began, func() { require.Equal(p, whole, got) }
@@ -50,7 +50,7 @@ var deathCases = []testCase{
 		a.share(0, whole)
 		late := a.request(one(whole, whole))
 		farewell := a.farewell(a.seq + 1)
-		b := a.heir(a)
+		b := a.successor(a)
 		require.Equal(p, whole, b.share(0, whole))
 		require.Equal(p, driver.Replaced, a.send(late).Status)
 		require.NoError(p, a.store.Leave(p.Context(), farewell))
@@ -65,7 +65,7 @@ var deathCases = []testCase{
 		a.share(0, half)
 		dies := a.clone()
 		a.share(half, half) // the other goes on
-		b := a.heir(dies)
+		b := a.successor(dies)
 		got := b.share(0, whole)
 		again := b.share(half, whole) // closed as a clone's, with what its process has sent, too
 		b.dead = []driver.Death{a.death()}
@@ -96,8 +96,8 @@ func (a *proc) death() driver.Death {
 	}
 }
 
-// heir returns the next incarnation of a's ID, which knows that these are dead.
-func (a *proc) heir(dead ...*proc) *proc {
+// successor returns the next incarnation of a's ID, which knows that these are dead.
+func (a *proc) successor(dead ...*proc) *proc {
 	b := a.reborn()
 	for _, d := range dead {
 		b.dead = append(b.dead, d.death())

@@ -65,7 +65,7 @@ func sameDocuments(a, b []driver.Document) bool {
 
 // documentCases are about documents inside a sync.
 var documentCases = []testCase{
-	{name: "a document is told to whoever has it not", run: toldToAll},
+	{name: "a document is told to whoever has it not", run: reportedToAll},
 	{name: "of two changes of one version the first is taken", run: firstChange},
 	{name: "what the store has not is given back", run: givenBack},
 	{name: "an older document is replaced by the newer one of a holder", needs: canSnapshot, run: rolledBackDocument},
@@ -78,7 +78,7 @@ var documentCases = []testCase{
 	{name: "a note is shown in the roster, exactly", run: notes},
 }
 
-func toldToAll(p *pool) {
+func reportedToAll(p *pool) {
 	a, b := p.open()
 	p.requireDocuments(a.exchange(loaded("limit", 0)).Documents)
 	p.requireDocuments(a.exchange(change("limit", 0, 70_000, "ten"), change("ramp", 0, 70_001, "up")).Documents)

@@ -39,7 +39,7 @@ func (p *pool) load() (docs []driver.Document, roster []driver.RosterRow, err er
 var operatorCases = []testCase{
 	{name: "a pool without a record has no documents, and saving makes none", run: noPool},
 	{name: "a document is saved if nobody has changed it", run: saves},
-	{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
+	{name: "a saved document is told to all, and changes nothing else", run: savedIsReported},
 	{name: "loading shows documents and live processors", run: loads},
 	{name: "of many changes at once none is lost", run: manySaves},
 	{name: "pools are listed, also those that nobody is in any more", run: listed},
@@ -90,7 +90,7 @@ func saves(p *pool) {
 	p.requireDocuments(docs, doc("limit", math.MaxInt64, "the largest"))
 }
 
-func savedIsTold(p *pool) {
+func savedIsReported(p *pool) {
 	a, b := p.open()
 	a.share(0, half)
 	before := a.sync(one(half, half))

@@ -40,21 +40,21 @@ func (p *pool) pusher() driver.Pusher {
 
 // ears keep the news received.
 type ears struct {
-	mu    sync.Mutex
-	heard [][]byte
+	mu       sync.Mutex
+	received [][]byte
 }
 
 func (e *ears) hear(news []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard = append(e.heard, news)
+	e.received = append(e.received, news)
 }
 
 // count returns how often news were received.
 func (e *ears) count(news string) (n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, h := range e.heard {
+	for _, h := range e.received {
 		if string(h) == news {
 			n++
 		}
@@ -88,7 +88,7 @@ func (p *pool) reach(s driver.Pusher, name string, all ...*ears) {
 		i++
 		mark := fmt.Sprint("mark ", name, i)
 		p.push(s, name, mark)
-		return soon(func() bool { return heardBy(mark, all...) })
+		return soon(func() bool { return receivedBy(mark, all...) })
 	})
 }
 
@@ -102,7 +102,7 @@ func soon(so func() bool) bool {
 	return false
 }
 
-func heardBy(news string, all ...*ears) bool {
+func receivedBy(news string, all ...*ears) bool {
 	for _, e := range all {
 		if e.count(news) == 0 {
 			return false
@@ -125,14 +125,14 @@ func newsReachThePool(p *pool) {
 	}
 	p.eventually("all news are heard", func() bool {
 		for i := range 50 {
-			if !heardBy(fmt.Sprint("news ", i), ea, eb, eb2) {
+			if !receivedBy(fmt.Sprint("news ", i), ea, eb, eb2) {
 				return false
 			}
 		}
 		return true
 	})
 	p.push(c, p.name+"/other", "the end")
-	p.eventually("the other pool hears its own", func() bool { return heardBy("the end", other) })
+	p.eventually("the other pool hears its own", func() bool { return receivedBy("the end", other) })
 	for i := range 50 {
 		news := fmt.Sprint("news ", i)
 		require.Zero(p, other.count(news), "another pool's")
@@ -172,9 +172,9 @@ func newsEnd(p *pool) {
 	stop()
 	stop()
 	p.push(s, p.name, "one more may come")
-	p.eventually("the other still hears", func() bool { return heardBy("one more may come", stays) })
+	p.eventually("the other still hears", func() bool { return receivedBy("one more may come", stays) })
 	p.push(s, p.name, "not this one")
-	p.eventually("the other still hears", func() bool { return heardBy("not this one", stays) })
+	p.eventually("the other still hears", func() bool { return receivedBy("not this one", stays) })
 	require.Zero(p, goes.count("not this one"))
 	again, _ := p.watch(s, p.name)
 	p.reach(s, p.name, again)
@@ -194,7 +194,7 @@ func newsAreExact(p *pool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	require.True(p, bytes.Equal(all, e.heard[len(e.heard)-5]))
+	require.True(p, bytes.Equal(all, e.received[len(e.received)-5]))
 }
 
 func newsAnswered(p *pool) {
@@ -209,7 +209,7 @@ func newsAnswered(p *pool) {
 	p.Cleanup(stop)
 	p.eventually("the answer comes", func() bool {
 		p.push(a, p.name, "question")
-		return soon(func() bool { return heardBy("answer", ea) })
+		return soon(func() bool { return receivedBy("answer", ea) })
 	})
 }
 

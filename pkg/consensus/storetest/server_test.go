@@ -154,7 +154,7 @@ func (e *entry) clone() *entry {
 	c := *e
 	c.rec.Rows = append([]driver.Row(nil), e.rec.Rows...)
 	c.rec.Documents = append([]driver.Document(nil), e.rec.Documents...)
-	c.rec.Tills = append([]driver.Till(nil), e.rec.Tills...)
+	c.rec.TagBuckets = append([]driver.TagBucket(nil), e.rec.TagBuckets...)
 	c.rec.Names = e.rec.Names.Clone()
 	return &c
 }

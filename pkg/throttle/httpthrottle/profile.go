@@ -115,7 +115,7 @@ func Anthropic(a Answer) (Refusal, bool) { return OpenAI(a) }
 
 // Gemini is the Classifier for the Gemini API and Vertex AI: as OpenAI, and a 429 is Stop as well when a limit is 0, which means never. It
 // is also Stop when the quota of a day is used up, for which the service gives a delay of seconds that does not help: RetryAfter is then the
-// time until midnight in the Pacific time zone, if that is known: then such quotas begin anew.
+// time until midnight in the Pacific time zone, if that is known: then such quotas begin again.
 func Gemini(a Answer) (Refusal, bool) {
 	r, said, refused := generation(a)
 	if r.Class != Wait {

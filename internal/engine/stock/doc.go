@@ -1,8 +1,0 @@
-// Package stock holds one tag's tokens in hand: those that its quota lets it draw at one processor.
-//
-// With a pool these are lots that the pool has granted, each valid for a while. Without one they come from a till of the process's own, by
-// the rule of the pool's tills. A number says up to when everything is paid for. Each token takes it Per / Total further, and it is never
-// further back than the worth of Burst. Budgets are amounts for a calendar window.
-//
-// It is pure: no lock, no clock, no I/O. Times are nanoseconds since the limiter was made.
-package stock
