@@ -66,13 +66,13 @@ var foundSeeds = []foundSeed{
 		seed: 8415,
 		found: "A paused processor drew (seed 8415; a fault of the product): the store had been wiped and its clock had begun anew, and by the old one, " +
 			"which the processor still went by, the pause in the news was over. News count from when they are heard; " +
-			"go test -run TestNewsByAnotherClock ./pkg/consensus shows it alone.",
+			"go test -run TestNewsByAnotherClock ./internal/protocol shows it alone.",
 	},
 	{
 		seed: 9723,
 		found: "A paused processor drew (seeds 4043, 5716, 6359, 6606, 9723; a fault of the product): the store had been wiped, and was given back " +
 			"the pauses of a processor that had not heard of the newest one. Those who had took it for over by the clock of the new store. " +
-			"Their own clock counts; go test -run TestAPauseOutlastsTheStoresClock ./pkg/consensus shows it alone.",
+			"Their own clock counts; go test -run TestAPauseOutlastsTheStoresClock ./internal/protocol shows it alone.",
 	},
 	{
 		seed: 11884,
@@ -98,7 +98,7 @@ var foundSeeds = []foundSeed{
 		seed: 4693,
 		found: "No recovery (seed 4693; a fault of the product): a processor that had heard news of a record that the store had lost since took no " +
 			"resumption on the new record for newer than its pause, and asked for that for ever. What the record says counts; " +
-			"go test -run TestWhoResumesEndsAPause ./pkg/consensus shows it alone.",
+			"go test -run TestWhoResumesEndsAPause ./internal/protocol shows it alone.",
 	},
 	{
 		seed: 12490,
@@ -127,7 +127,7 @@ var foundSeeds = []foundSeed{
 		seed: 4294967314, processors: 12,
 		found: "More tokens of a tag than its total (seeds 4294967314, 4294974825, 4294974862 of twelve processors; a fault of the product): tokens set " +
 			"aside by the store were used by the clock of their processor, read when that was. Clocks run apart, so tokens earned one after the other " +
-			"were used together. Each answer tells anew; go test -run TestReservationsGoByTheClockOfTheStore ./pkg/consensus shows it alone.",
+			"were used together. Each answer tells anew; go test -run TestReservationsGoByTheClockOfTheStore ./internal/protocol shows it alone.",
 	},
 	{
 		seed: 4294972423, processors: 12,

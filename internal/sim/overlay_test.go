@@ -32,7 +32,7 @@ var sourceMutants = []sourceMutant{
 	{
 		"retries have no jitter", "internal/protocol/pace.go",
 		"return after(p.backoff(), 0.5)", "return after(p.backoff(), 0)",
-		"./pkg/consensus", "TestFailuresBackOff",
+		"./internal/protocol", "TestFailuresBackOff",
 	},
 	{
 		"intervals are not stretched", "internal/protocol/load.go",
