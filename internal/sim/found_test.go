@@ -44,7 +44,7 @@ var foundSeeds = []foundSeed{
 		seed: 3431,
 		found: "Slots came too close (seeds 3431, 4136; a fault of the product): on a store that learns its time late, a document that an operator " +
 			"saved took the place of the entry whose time tells the slots reserved last, and a step of the clock came between. Saving stamps what " +
-			"the last step left; go test -run TestASavedDocumentMovesNoSlots ./pkg/consensus shows it alone.",
+			"the last step left; go test -run TestASavedDocumentMovesNoSlots ./pkg/consensus/driver shows it alone.",
 	},
 	{
 		seed: 2952,
