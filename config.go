@@ -12,10 +12,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Config configures [Open], [OpenInFlight] and [OpenStore]. The zero value of every field means its default; the zero Config is no limit at all. Printing a Config in any
-// way shows no secret.
+// A Config configures [Open], [OpenInFlight] and [OpenStore]. The zero value of every field means its default; the zero Config is no limit at
+// all. Printing a Config in any way shows no secret.
 type Config struct {
-	// Limit is the limit of the whole pool. With Limit.Max 0 there is no limit, and Open uses no store.
+	// Limit is the limit of the whole pool. With Limit.Max 0 there is no limit, and [Open] uses no store.
 	Limit throttle.Limit
 
 	// Quotas set how much the tags of the limit may use: tenants, models and keys inside it. Defaults to none: then tags are only names.
@@ -37,9 +37,9 @@ type Config struct {
 	ID string
 	// Lease is how long a share stays valid without the store: 3 s to 10 s. The first processor of a pool determines it. Defaults to 10 s.
 	Lease time.Duration
-	// Policy is how the limit is divided. Defaults to PolicyFair.
+	// Policy is how the limit is divided. Defaults to [PolicyFair].
 	Policy Policy
-	// OnStoreLoss is the action when the store does not answer for longer than the lease. Defaults to StoreLossDegrade. With Limit.Hard or
+	// OnStoreLoss is the action when the store does not answer for longer than the lease. Defaults to [StoreLossDegrade]. With Limit.Hard or
 	// Limit.Strict it defaults to StoreLossStop, and nothing else is allowed.
 	OnStoreLoss StoreLoss
 	// StateDir is the absolute path of a folder that outlives this process, such as a volume of the pod. The next process with the same ID
