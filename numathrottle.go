@@ -14,8 +14,6 @@ import (
 )
 
 type (
-	// A Config says what Open opens. The zero value of every field means its default. Its fields are described at open.Config.
-	Config = open.Config
 	// A Policy is a way to divide the limit among the live processors of a pool.
 	Policy = open.Policy
 	// A StoreLoss is what a processor does without the store, once its lease is over.
@@ -35,28 +33,35 @@ const (
 	StoreLossStop = open.StoreLossStop
 )
 
-// FromEnv opens what NUMATHROTTLE_CONFIG and the variables NUMATHROTTLE_* say; see open.FromEnv.
+// FromEnv opens what NUMATHROTTLE_CONFIG and the variables NUMATHROTTLE_* say; see [open.FromEnv].
 func FromEnv(ctx context.Context) (*throttle.Throttle, error) { return open.FromEnv(ctx) }
 
-// Load returns the configuration that FromEnv opens; see open.Load.
-func Load() (Config, error) { return open.Load() }
-
-// Open joins the pool and returns the Throttle that draws on this processor's share. It does not wait for the store, except
-// with Config.FailFast. Close the Throttle to leave the pool; see open.Open.
-func Open(ctx context.Context, c Config) (*throttle.Throttle, error) { return open.Open(ctx, c) }
-
-// OpenInFlight is Open for a limit on calls in flight at once, 0 to 1e9; see open.InFlight.
-func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
-	return open.InFlight(ctx, slots, c)
+// Load returns the configuration that [FromEnv] opens; see [open.Load].
+func Load() (Config, error) {
+	c, err := open.Load()
+	return Config(c), err
 }
 
-// OpenStore returns the store of c without joining a pool; see open.Store.
-func OpenStore(ctx context.Context, c Config) (driver.Store, error) { return open.Store(ctx, c) }
+// Open joins the pool and returns the [throttle.Throttle] that draws on this processor's share. It does not wait for the store, except
+// with Config.FailFast. Close the Throttle to leave the pool; see [open.Open].
+func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
+	return open.Open(ctx, open.Config(c))
+}
 
-// NewSecret returns a Secret of text; see open.NewSecret.
+// OpenInFlight is [Open] for a limit on calls in flight at once, 0 to 1e9; see [open.InFlight].
+func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
+	return open.InFlight(ctx, slots, open.Config(c))
+}
+
+// OpenStore returns the store of c without joining a pool; see [open.Store].
+func OpenStore(ctx context.Context, c Config) (driver.Store, error) {
+	return open.Store(ctx, open.Config(c))
+}
+
+// NewSecret returns a [Secret] of text; see [open.NewSecret].
 func NewSecret(text string) Secret { return open.NewSecret(text) }
 
-// StopContext returns a copy of parent that ends when this process is to stop; see open.StopContext.
+// StopContext returns a copy of parent that ends when this process is to stop; see [open.StopContext].
 func StopContext(parent context.Context) (context.Context, context.CancelFunc) {
 	return open.StopContext(parent)
 }

@@ -74,7 +74,7 @@ type settings struct {
 	Pool numathrottle.Config
 }
 
-func poolOf(s *settings) *numathrottle.Config { return &s.Pool }
+func poolOf(s *settings) *open.Config { return (*open.Config)(&s.Pool) }
 
 // A stopAction is the treatment of a message when the provider says that no waiting helps.
 type stopAction string

@@ -151,7 +151,7 @@ func (s *settings) checkMoney(models []string, bad program.Complaint) {
 	}
 	c := s.Pool
 	c.Limit, c.Quotas = moneyLimit, s.moneyQuotas()
-	for _, err := range open.CheckQuotas(&c) {
+	for _, err := range open.CheckQuotas((*open.Config)(&c)) {
 		bad("budget", "cannot be kept: "+err.Error(), "")
 	}
 }

@@ -150,7 +150,7 @@ func (s *settings) checkQuotas(bad program.Complaint) {
 		bad("quotas", "are set, but there is no limit that they are parts of", "with tokensPerMinute or requestsPerMinute")
 		return
 	}
-	for _, err := range open.CheckQuotas(&c) {
+	for _, err := range open.CheckQuotas((*open.Config)(&c)) {
 		bad("the limit", "cannot have such quotas: "+strings.TrimPrefix(err.Error(), "numathrottle: "), "")
 	}
 }

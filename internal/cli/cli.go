@@ -13,7 +13,6 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
@@ -35,15 +34,15 @@ type CLI struct {
 	user string
 	// terminal reports whether Out is a terminal, which can be redrawn.
 	terminal bool
-	// open opens the store of a configuration: numathrottle.OpenStore except in tests.
-	open func(context.Context, numathrottle.Config) (driver.Store, error)
+	// open opens the store of a configuration: open.Store except in tests.
+	open func(context.Context, open.Config) (driver.Store, error)
 }
 
 // New returns the command for use in a terminal.
 func New() *CLI {
 	info, err := os.Stdout.Stat()
 	return &CLI{
-		Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), user: systemUser(), open: numathrottle.OpenStore,
+		Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), user: systemUser(), open: open.Store,
 		terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
 	}
 }
@@ -165,7 +164,7 @@ func given(cmd *ucli.Command) map[string]string {
 }
 
 // load returns the configuration in force. With an error it returns the settings that it could read.
-func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
+func (c *CLI) load(cmd *ucli.Command) (open.Config, error) {
 	conf, r := c.read(cmd)
 	if err := r.Err(); err != nil {
 		return conf, &kindError{err, errUsage} // also of combinations of valid settings
@@ -174,7 +173,7 @@ func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 }
 
 // read is load that also returns where the settings came from.
-func (c *CLI) read(cmd *ucli.Command) (numathrottle.Config, *config.Reading) {
+func (c *CLI) read(cmd *ucli.Command) (open.Config, *config.Reading) {
 	environ := withoutConsole(c.Environ)
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))

@@ -33,7 +33,7 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 		about: "The platform calls the proxy's socket, and the proxy calls the handler's. What the handler writes into its server-info file, " +
 			"the platform reads in the proxy's. Every other message passes as it came.",
 		fields:   handlerproxy.Fields(),
-		pool:     func(conf *handlerproxy.Config) *numathrottle.Config { return &conf.Pool },
+		pool:     func(conf *handlerproxy.Config) *open.Config { return (*open.Config)(&conf.Pool) },
 		validate: handlerproxy.Config.Validate,
 		run: func(ctx context.Context, conf handlerproxy.Config, log *slog.Logger) error {
 			conf.Logger = log
@@ -49,7 +49,7 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 type proxyPart[C any] struct {
 	name, usage, about string
 	fields             []config.Field[*C]
-	pool               func(conf *C) *numathrottle.Config
+	pool               func(conf *C) *open.Config
 	// validate finds faults of its own settings.
 	validate func(conf C) error
 	// run runs the proxy until ctx ends.

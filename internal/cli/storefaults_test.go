@@ -114,7 +114,7 @@ func TestStoreFaultsAreSaidFirstAndOnce(t *testing.T) {
 			c, err := open.LoadFlags(environ, nil)
 			require.NoError(t, err)
 			c.Logger = logs.Logger()
-			th, err := numathrottle.Open(t.Context(), c)
+			th, err := numathrottle.Open(t.Context(), numathrottle.Config(c))
 			require.NoError(t, err)
 			defer func() { _ = th.Close() }()
 			told := regexp.MustCompile(`syncs with the pool's store fail.* error="([^"]*(\\"[^"]*)*)"`)

@@ -27,7 +27,7 @@ type Program[S any] struct {
 	// Fields are its own settings, in display order.
 	Fields []config.Field[*S]
 	// Pool returns the pool's settings in S.
-	Pool func(s *S) *numathrottle.Config
+	Pool func(s *S) *open.Config
 	// Finish fills in the defaults of the settings as read, and notes faults that no single field shows.
 	Finish func(s *S, r *config.Reading)
 	// NoLimit returns a warning with a remedy if valid settings limit nothing; empty: they limit something.

@@ -1,6 +1,6 @@
 // Package handlertest tries a Numaflow handler over its real socket, as Numaflow's core would call it, without a cluster.
 //
-// Start serves a handler of numaflow-go in the test itself. Dial connects to the socket of a handler that runs already, in any
+// [Start] serves a handler of numaflow-go in the test itself. [Dial] connects to the socket of a handler that runs already, in any
 // language:
 //
 //	func TestUpper(t *testing.T) {
@@ -16,7 +16,7 @@
 //
 // # What is checked
 //
-// Every message is accounted for. Where the core would log a faulty answer and go on, the call here fails with ErrProtocol and
+// Every message is accounted for. Where the core would log a faulty answer and go on, the call here fails with [ErrProtocol] and
 // names the fault and the message: an answer to a message that was never sent, a second answer, a message that the end of a
 // stream or batch leaves without one, an end that is missing or not due, an empty answer of a transformer, an offset that is
 // delivered twice. A fault that comes after the call has returned is the error of the next call, or of Close. Start fails the

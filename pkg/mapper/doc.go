@@ -1,9 +1,12 @@
-// Package mapper puts a throttle in front of numaflow-go map handlers: Wrap for a unary map, WrapBatch for a batch map and WrapStream for a
+// Package mapper puts a throttle in front of numaflow-go map handlers: [Wrap] for a unary map, [WrapBatch] for a batch map and [WrapStream] for a
 // stream map.
 //
-//	limiter, err := throttle.New(throttle.Limit{Max: 50})
-//	...
-//	err = mapsdk.NewServer(mapper.Wrap(handler, limiter)).Start(ctx)
+//	limiter, err := numathrottle.FromEnv(ctx) // or throttle.New(throttle.Limit{Max: 50}) for one process
+//	if err != nil {
+//		return err
+//	}
+//	defer limiter.Close()
+//	return mapsdk.NewServer(mapper.Wrap(handler, limiter, mapper.WithMaxWait(time.Minute))).Start(ctx)
 //
 // # Waiting
 //
@@ -16,7 +19,7 @@
 //
 // # When tokens do not come in time
 //
-// WithMaxWait limits the wait, and OnDenied sets what happens to the message then; the handler never sees it. MaxWait bounds the wait of
+// [WithMaxWait] limits the wait, and [OnDenied] sets what happens to the message then; the handler never sees it. MaxWait bounds the wait of
 // each message. In a batch it also bounds the total time during which any message waits.
 //
 //	Action    what the platform does             useful for

@@ -216,17 +216,17 @@ func TestLoad(t *testing.T) {
 
 func TestLoadMovesCredentialsOutOfTheURL(t *testing.T) {
 	for raw, want := range map[string]Config{
-		"redis://u:p%40@h:1/2?prefix=x": {Store: "redis://h:1/2?prefix=x", StoreUsername: "u", StorePassword: NewSecret("p@")},
-		"rediss+cluster://:p@h,i":       {Store: "rediss+cluster://h,i", StorePassword: NewSecret("p")},
-		"nats://token@h":                {Store: "nats://h", StoreToken: NewSecret("token")},
-		"tls://u:p@h":                   {Store: "tls://h", StoreUsername: "u", StorePassword: NewSecret("p")},
+		"redis://u:p%40@h:1/2?prefix=x": {Store: "redis://h:1/2?prefix=x", StoreUsername: "u", StorePassword: fromURL("p@")},
+		"rediss+cluster://:p@h,i":       {Store: "rediss+cluster://h,i", StorePassword: fromURL("p")},
+		"nats://token@h":                {Store: "nats://h", StoreToken: fromURL("token")},
+		"tls://u:p@h":                   {Store: "tls://h", StoreUsername: "u", StorePassword: fromURL("p")},
 		"nats://h":                      {Store: "nats://h"},
 	} {
 		clearEnv(t)
 		t.Setenv("NUMATHROTTLE_STORE", raw)
 		t.Setenv("NUMATHROTTLE_ID", "i")
 		t.Setenv("NUMATHROTTLE_POOL", "p")
-		want.Pool, want.ID, want.loginInURL = "p", "i", raw != "nats://h"
+		want.Pool, want.ID = "p", "i"
 		got, err := Load()
 		require.NoError(t, err)
 		require.Equal(t, want, got, raw)

@@ -101,7 +101,7 @@ func TestAShareLastsWhileTheStoreIsLost(t *testing.T) {
 	throttles := make([]*throttle.Throttle, len(all))
 	for i, l := range all {
 		c := short(l.url, "a")
-		c.Lease, c.longestLease = lease, lease
+		c.Lease = lease
 		throttles[i] = mustOpen(t, c)
 	}
 	await := func(what string, so func(lease limit.Lease) bool) {

@@ -1,14 +1,19 @@
 // Package open opens limiters from one configuration. As with drivers of database/sql, the program imports the stores that it needs.
-// Package numathrottle is this package with all stores.
+// Package [github.com/numaproj-contrib/numathrottle] is this package with all stores.
 //
 //	import (
 //		"github.com/numaproj-contrib/numathrottle/pkg/open"
 //		_ "github.com/numaproj-contrib/numathrottle/pkg/open/redis"
 //	)
 //
-//	th, err := open.FromEnv(ctx)
-//	if err != nil { ... }
-//	defer th.Close() // leaves the pool; after the server has stopped
+//	limiter, err := open.FromEnv(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer limiter.Close() // leaves the pool; after the server has stopped
+//	permit, err := limiter.Acquire(ctx, 1)
+//
+// [FromEnv] reads the environment and a file, [Open] takes a [Config], and [InFlight] limits calls in flight instead of a rate.
 //
 // The packages to import:
 //

@@ -26,7 +26,7 @@ func TestMaxWaitOnAnEmptyServer(t *testing.T) {
 			t.Parallel()
 			c := Config{
 				Limit: throttle.Limit{Max: 1, Per: 2500 * time.Millisecond, Strict: strict}, Store: testenv.NATS(t).URL(), Pool: "p", ID: "a",
-				Lease: lease, longestLease: lease, Logger: quiet(),
+				Lease: lease, Logger: quiet(),
 			}
 			began := time.Now()
 			l := mustOpen(t, c)

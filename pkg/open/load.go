@@ -120,11 +120,11 @@ func (c Config) withoutUser() Config {
 	case !store.HasUser:
 		return c
 	case store.Kind == config.NATS && store.Password == "":
-		c.StoreToken = NewSecret(store.Username)
+		c.StoreToken = fromURL(store.Username)
 	default:
-		c.StoreUsername, c.StorePassword = store.Username, NewSecret(store.Password)
+		c.StoreUsername, c.StorePassword = store.Username, fromURL(store.Password)
 	}
-	c.Store, c.loginInURL = store.WithoutUser(), true
+	c.Store = store.WithoutUser()
 	return c
 }
 

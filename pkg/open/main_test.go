@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 		canaryProcess(file)
 	}
 	redis.SetLogger(&redisLog)
+	longestLease = func(lease time.Duration) time.Duration { return lease }
 	code := m.Run()
 	closing.Wait()
 	for what, text := range map[string]string{"the Redis client's log": redisLog.String(), "what Close returned": closed.String()} {

@@ -124,12 +124,16 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 	return j, nil
 }
 
+// longestLease returns what lowers the longest lease of a store; 0 is the store's own. Tests replace it: they need not wait for the freeze
+// of a new pool.
+var longestLease = func(time.Duration) time.Duration { return 0 }
+
 // backend returns the store of the URL. It does not wait for a server. Close closes its connection.
 func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (driver.Store, error) {
 	if store.Kind == config.Memory {
 		return openMemory(store.Name), nil
 	}
-	return drivers.Open(&drivers.Request{URL: store, Credentials: creds, ID: c.ID, Logger: c.Logger, LongestLease: c.longestLease})
+	return drivers.Open(&drivers.Request{URL: store, Credentials: creds, ID: c.ID, Logger: c.Logger, LongestLease: longestLease(c.Lease)})
 }
 
 // loadCredentials reads the files that the store's client needs.
@@ -139,7 +143,7 @@ func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, [
 		SentinelUsername: c.StoreSentinelUsername,
 		SentinelPassword: drivers.Source{Text: c.StoreSentinelPassword.Reveal(), Path: c.StoreSentinelPasswordFile},
 		Token:            drivers.Source{Text: c.StoreToken.Reveal(), Path: c.StoreTokenFile},
-		InURL:            c.loginInURL,
+		InURL:            c.StorePassword.inURL || c.StoreToken.inURL,
 		CredsFile:        c.StoreCredsFile, NkeyFile: c.StoreNkeyFile,
 		CAFile: c.StoreCAFile, CertFile: c.StoreCertFile, KeyFile: c.StoreKeyFile,
 	}

@@ -14,6 +14,15 @@ import (
 type Secret struct {
 	// A pointer, because package fmt prints unexported fields of a struct without calling their methods.
 	text *string
+	// inURL says that it stood in the store's URL.
+	inURL bool
+}
+
+// fromURL returns the Secret of a text in the store's URL.
+func fromURL(text string) Secret {
+	s := NewSecret(text)
+	s.inURL = true
+	return s
 }
 
 // NewSecret returns a Secret of text, without one line end (\n or \r\n) after it, which is never part of a secret. The Secret of an empty

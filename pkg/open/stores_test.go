@@ -27,7 +27,7 @@ const shortLease = driver.MinLease
 func short(store, id string) Config {
 	return Config{
 		Limit: throttle.Limit{Max: 1000}, Store: store, Pool: "ns/pipe/map", ID: id, Policy: PolicyEven,
-		Lease: shortLease, longestLease: shortLease, FailFast: true, Logger: quiet(),
+		Lease: shortLease, FailFast: true, Logger: quiet(),
 	}
 }
 

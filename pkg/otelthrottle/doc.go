@@ -7,7 +7,7 @@
 //	th, err := throttle.New(limit, throttle.WithName("llm"), throttle.WithSharer(member), throttle.WithObserver(telemetry))
 //	stop, err := telemetry.Watch(otelthrottle.Watched{Throttle: th, Member: member})
 //
-// numathrottle.Open does all of this.
+// [github.com/numaproj-contrib/numathrottle.Open] does all of this.
 //
 // # What it costs
 //

@@ -1,8 +1,11 @@
-// Package sinker puts a throttle in front of numaflow-go sink handlers.
+// Package sinker puts a throttle in front of numaflow-go sink handlers, with [Wrap].
 //
-//	limiter, err := throttle.New(throttle.Limit{Max: 50})
-//	...
-//	err = sinksdk.NewServer(sinker.Wrap(handler, limiter)).Start(ctx)
+//	limiter, err := numathrottle.FromEnv(ctx) // or throttle.New(throttle.Limit{Max: 50}) for one process
+//	if err != nil {
+//		return err
+//	}
+//	defer limiter.Close()
+//	return sinksdk.NewServer(sinker.Wrap(handler, limiter)).Start(ctx)
 //
 // The same handler, wrapped in the same way, serves as main sink, fallback sink and on-success sink: numaflow-go picks the socket by the
 // container that it runs in.

@@ -1,10 +1,13 @@
 // Package sourcer puts a throttle in front of numaflow-go sources and source transformers.
 //
-//	limiter, err := throttle.New(throttle.Limit{Max: 1000})
-//	...
-//	err = sourcesdk.NewServer(sourcer.Wrap(source, limiter)).Start(ctx)
+//	limiter, err := numathrottle.FromEnv(ctx) // or throttle.New(throttle.Limit{Max: 1000}) for one process
+//	if err != nil {
+//		return err
+//	}
+//	defer limiter.Close()
+//	return sourcesdk.NewServer(sourcer.Wrap(source, limiter)).Start(ctx)
 //
-// Wrap limits the reads of a user-defined source. WrapTransformer limits the output of any source, including those built into Numaflow, but
+// [Wrap] limits the reads of a user-defined source. [WrapTransformer] limits the output of any source, including those built into Numaflow, but
 // holds messages that were read already. Where both are possible, prefer Wrap.
 //
 // # Reading at the limit

@@ -1,5 +1,5 @@
-// Package httpthrottle limits what an HTTP client sends, and obeys what the service says about its own limits. NewTransport makes an
-// http.RoundTripper, which works under any client library that takes an *http.Client:
+// Package httpthrottle limits what an HTTP client sends, and obeys what the service says about its own limits. [NewTransport] makes an
+// [http.RoundTripper], which works under any client library that takes an *http.Client:
 //
 //	client := &http.Client{Transport: httpthrottle.NewTransport(nil, limiter, httpthrottle.WithClassifier(httpthrottle.OpenAI))}
 //
@@ -11,12 +11,12 @@
 // Each attempt, the first as well as every further one, and each hop of a redirect:
 //
 //  1. waits for the end of a pause, if a refusal began one;
-//  2. waits for its tokens (WithCost, WithTag), as throttle.Limiter.Acquire does: it fails
+//  2. waits for its tokens ([WithCost], [WithTag]), as [throttle.Limiter] does: it fails
 //     at once when the context's deadline is too near;
 //  3. is sent;
 //  4. is reported to the limiter, which may be adaptive (throttle.Limit.Adaptive): as
 //     refused, as overloaded, or as accepted if its status is below 500;
-//  5. is settled: with what WithMeter finds in the response, at the end of its body; else as
+//  5. is settled: with what [WithMeter] finds in the response, at the end of its body; else as
 //     drawn. An attempt that failed or was refused counts as drawn, because services
 //     count it.
 //
