@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -88,34 +88,34 @@ type Config struct {
 	// error accordingly.
 	Logger *slog.Logger
 	// LogLevel is the lowest level that is logged without a Logger: debug, info, warn or error. Defaults to info.
-	LogLevel open.LogLevel
+	LogLevel string
 	// LogFormat is the format of log lines without a Logger: text or json. Defaults to text.
-	LogFormat open.LogFormat
+	LogFormat string
 }
 
 // Validate returns an error with a line for every fault of c, or nil. It checks only the values and Numaflow's variables: [Open] finds out
 // whether it can read files and reach the store.
-func (c Config) Validate() error { return open.Config(c).Validate() }
+func (c Config) Validate() error { return opening.Config(c).Validate() }
 
 // Effective returns c with every default filled in that the library knows, including defaults of the limit. It does not change invalid
 // values.
-func (c Config) Effective() Config { return Config(open.Config(c).Effective()) }
+func (c Config) Effective() Config { return Config(opening.Config(c).Effective()) }
 
 // Warnings returns a sentence for each setting that is allowed but probably a mistake, such as a store without a limit, or a store in memory
 // in a Kubernetes pod. [Open] logs the same sentences.
-func (c Config) Warnings() []string { return open.Config(c).Warnings() }
+func (c Config) Warnings() []string { return opening.Config(c).Warnings() }
 
 // String prints the settings that differ from their defaults, without secrets.
-func (c Config) String() string { return open.Config(c).String() }
+func (c Config) String() string { return opening.Config(c).String() }
 
 // GoString is String with the name of the type.
-func (c Config) GoString() string { return open.Config(c).GoString() }
+func (c Config) GoString() string { return opening.Config(c).GoString() }
 
 // Format prints GoString for %#v and String for every other verb.
-func (c Config) Format(f fmt.State, verb rune) { open.Config(c).Format(f, verb) }
+func (c Config) Format(f fmt.State, verb rune) { opening.Config(c).Format(f, verb) }
 
 // LogValue returns the settings that String prints, as a group.
-func (c Config) LogValue() slog.Value { return open.Config(c).LogValue() }
+func (c Config) LogValue() slog.Value { return opening.Config(c).LogValue() }
 
 // MarshalText is String for JSON and similar formats, so that nothing prints the store's URL unchanged.
-func (c Config) MarshalText() ([]byte, error) { return open.Config(c).MarshalText() }
+func (c Config) MarshalText() ([]byte, error) { return opening.Config(c).MarshalText() }

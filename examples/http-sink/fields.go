@@ -9,8 +9,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -90,7 +90,7 @@ var batchFields = []field{
 }
 
 // rateFields are all of the library's settings of a limit. The library documents them.
-var rateFields = open.LimitFields(poolOf)
+var rateFields = opening.LimitFields(poolOf)
 
 var limitFields = []field{
 	config.ChoiceField("unit", "What `max` and `destinationMax` count. Every attempt counts, also those that are repeated",

@@ -14,13 +14,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // poolOf returns the settings of the pool.
-func poolOf(s *settings) *open.Config { return (*open.Config)(&s.Pool) }
+func poolOf(s *settings) *opening.Config { return (*opening.Config)(&s.Pool) }
 
 // finish reads the files that settings name, and fills in the defaults. It finds every fault, including those of the files.
 func finish(s *settings, r *config.Reading) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 )
 
 // The chart refuses settings that there are not, and values that have not their form.
@@ -15,7 +15,7 @@ func TestChartSchema(t *testing.T) {
 	const name = "../../charts/numathrottle/values.schema.json"
 	content, err := os.ReadFile(name)
 	require.NoError(t, err)
-	want, err := config.ReplaceDefinition(content, "httpSinkConfig", config.SchemaOf(open.ProgramFields(fields, poolOf)))
+	want, err := config.ReplaceDefinition(content, "httpSinkConfig", config.SchemaOf(opening.ProgramFields(fields, poolOf)))
 	require.NoError(t, err)
 	if *update {
 		require.NoError(t, os.WriteFile(name, want, 0o644))

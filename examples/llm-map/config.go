@@ -11,8 +11,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -74,7 +74,7 @@ type settings struct {
 	Pool numathrottle.Config
 }
 
-func poolOf(s *settings) *open.Config { return (*open.Config)(&s.Pool) }
+func poolOf(s *settings) *opening.Config { return (*opening.Config)(&s.Pool) }
 
 // A stopAction is the treatment of a message when the provider says that no waiting helps.
 type stopAction string
@@ -202,7 +202,7 @@ var ownFields = config.WithPrefix(prefix,
 		Value: config.Text(func(s *settings) *string { return &s.Tag }),
 		Range: func(s *settings) bool { _, ok := admission.ParseTag(s.Tag); return ok },
 	},
-	shared(open.QuotasField("with a limit on tokens or requests, and not with `policy: even` or `static://`",
+	shared(opening.QuotasField("with a limit on tokens or requests, and not with `policy: even` or `static://`",
 		"What tags may use of the limit on tokens, or of that on requests when there is none; amounts are per minute unless they name a `per`. "+
 			"See [quotas.md](../../docs/quotas.md)",
 		func(s *settings) *throttle.Quotas { return &s.Quotas })),

@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -151,7 +151,7 @@ func (s *settings) checkMoney(models []string, bad program.Complaint) {
 	}
 	c := s.Pool
 	c.Limit, c.Quotas = moneyLimit, s.moneyQuotas()
-	for _, err := range open.CheckQuotas((*open.Config)(&c)) {
+	for _, err := range opening.CheckQuotas((*opening.Config)(&c)) {
 		bad("budget", "cannot be kept: "+err.Error(), "")
 	}
 }

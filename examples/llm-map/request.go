@@ -10,8 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // template returns the common part of all requests.
@@ -150,7 +150,7 @@ func (s *settings) checkQuotas(bad program.Complaint) {
 		bad("quotas", "are set, but there is no limit that they are parts of", "with tokensPerMinute or requestsPerMinute")
 		return
 	}
-	for _, err := range open.CheckQuotas((*open.Config)(&c)) {
+	for _, err := range opening.CheckQuotas((*opening.Config)(&c)) {
 		bad("the limit", "cannot have such quotas: "+strings.TrimPrefix(err.Error(), "numathrottle: "), "")
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // A child is a process of llm-map, which this binary is in a test.
@@ -207,7 +207,7 @@ func TestAProcessLeavesTheBudgetAsItIsUsed(t *testing.T) {
 			t.Parallel()
 			at := start(t)
 			_, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 20 * time.Millisecond})
-			store, err := open.Store(t.Context(), open.Config{Store: at, Pool: "p"})
+			store, err := opening.Store(t.Context(), opening.Config{Store: at, Pool: "p"})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, store.Close()) }()
 			dir := dataplane.Dir(t)

@@ -7,10 +7,10 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // versionCommand prints the version, as --version does.
@@ -37,7 +37,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 		Flags: []ucli.Flag{&ucli.BoolFlag{Name: connectName, Usage: "do at the store what a pod does, too: join a pool of its own, and leave it"}},
 		Action: func(ctx context.Context, cmd *ucli.Command) error {
 			conf, r := c.read(cmd)
-			r.Note(open.CheckNamed(&conf, r)...)
+			r.Note(opening.CheckNamed(&conf, r)...)
 			if err := r.Err(); err != nil { // these are not the intended settings, and other oddities follow from the faults
 				return &kindError{err, errUsage}
 			}
@@ -45,7 +45,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 			if effective.Limit.Max == 0 {
 				_, _ = fmt.Fprintln(c.Out, "max: none (no limit)")
 			}
-			if err := open.Show(c.Out, open.Fields(), &effective, r); err != nil {
+			if err := opening.Show(c.Out, opening.Fields(), &effective, r); err != nil {
 				return err
 			}
 			for _, warning := range conf.Warnings() {

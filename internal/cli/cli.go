@@ -14,11 +14,11 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
@@ -35,14 +35,14 @@ type CLI struct {
 	// terminal reports whether Out is a terminal, which can be redrawn.
 	terminal bool
 	// open opens the store of a configuration: open.Store except in tests.
-	open func(context.Context, open.Config) (driver.Store, error)
+	open func(context.Context, opening.Config) (driver.Store, error)
 }
 
 // New returns the command for use in a terminal.
 func New() *CLI {
 	info, err := os.Stdout.Stat()
 	return &CLI{
-		Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), user: systemUser(), open: open.Store,
+		Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), user: systemUser(), open: opening.Store,
 		terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
 	}
 }
@@ -138,7 +138,7 @@ func isStoreSetting(key string) bool { return key == "pool" || strings.HasPrefix
 // storeFlags returns the flags of these settings.
 func storeFlags() []ucli.Flag {
 	var flags []ucli.Flag
-	fields := open.Fields()
+	fields := opening.Fields()
 	for i := range fields {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) {
@@ -153,7 +153,7 @@ func storeFlags() []ucli.Flag {
 // given returns the given flags of settings, by the keys of their settings.
 func given(cmd *ucli.Command) map[string]string {
 	flags := map[string]string{}
-	fields := open.Fields()
+	fields := opening.Fields()
 	for i := range fields {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) && cmd.IsSet(flag) {
@@ -164,7 +164,7 @@ func given(cmd *ucli.Command) map[string]string {
 }
 
 // load returns the configuration in force. With an error it returns the settings that it could read.
-func (c *CLI) load(cmd *ucli.Command) (open.Config, error) {
+func (c *CLI) load(cmd *ucli.Command) (opening.Config, error) {
 	conf, r := c.read(cmd)
 	if err := r.Err(); err != nil {
 		return conf, &kindError{err, errUsage} // also of combinations of valid settings
@@ -173,14 +173,14 @@ func (c *CLI) load(cmd *ucli.Command) (open.Config, error) {
 }
 
 // read is load that also returns where the settings came from.
-func (c *CLI) read(cmd *ucli.Command) (open.Config, *config.Reading) {
+func (c *CLI) read(cmd *ucli.Command) (opening.Config, *config.Reading) {
 	environ := withoutConsole(c.Environ)
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
-	conf, r := open.ReadFlags(environ, given(cmd))
+	conf, r := opening.ReadFlags(environ, given(cmd))
 	r.Note(storeLogin(cmd))
-	conf.Logger = open.NewLogger(&conf, c.Err, slog.LevelWarn)
+	conf.Logger = opening.NewLogger(&conf, c.Err, slog.LevelWarn)
 	return conf, r
 }
 
@@ -262,7 +262,7 @@ func usageText(cmd *ucli.Command, err error) error {
 	text := err.Error()
 	if flag, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		flag = strings.TrimLeft(flag, "-")
-		fields := open.Fields()
+		fields := opening.Fields()
 		for i := range fields {
 			f := &fields[i]
 			if _, isFlag := f.Flag(); !isFlag && strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(f.Variable(), config.Prefix)), "_", "-") == flag {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -33,9 +33,9 @@ type terminal struct {
 // newTerminal returns one whose store is given; nil for the real one.
 func newTerminal(store driver.Store, environ ...string) *terminal {
 	t := &terminal{}
-	t.CLI = &CLI{Out: &t.out, Err: &t.errOut, Environ: environ, open: open.Store}
+	t.CLI = &CLI{Out: &t.out, Err: &t.errOut, Environ: environ, open: opening.Store}
 	if store != nil {
-		t.open = func(context.Context, open.Config) (driver.Store, error) { return store, nil }
+		t.open = func(context.Context, opening.Config) (driver.Store, error) { return store, nil }
 	}
 	return t
 }
@@ -124,7 +124,7 @@ func TestCompletion(t *testing.T) {
 // Where pools stand for nothing they are not asked for.
 func TestCompletionAsksNoStoreForCommands(t *testing.T) {
 	tm := newTerminal(nil)
-	tm.open = func(context.Context, open.Config) (driver.Store, error) {
+	tm.open = func(context.Context, opening.Config) (driver.Store, error) {
 		require.Fail(t, "the store was opened")
 		return nil, errors.New("no")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/console"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 )
 
 // consolePrefix begins the variables of the console, which are not settings of a limiter.
@@ -53,7 +53,7 @@ func (c *CLI) console(ctx context.Context, cmd *ucli.Command) error {
 	}
 	k := console.Config{
 		StoreURL: config.ShowStore(conf.Store), Quotas: conf.Quotas, Listen: c.setting(cmd, listenName, listenVariable),
-		Logger: open.NewLogger(&conf, c.Err, slog.LevelInfo),
+		Logger: opening.NewLogger(&conf, c.Err, slog.LevelInfo),
 	}
 	if k.Token, k.TokenFile, err = c.consoleToken(cmd); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/poolview"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
 )
 
@@ -177,7 +177,7 @@ func (c *CLI) completePools(ctx context.Context, args []string) bool {
 		return false
 	}
 	environ, flags := withoutConsole(c.Environ), map[string]string{}
-	fields := open.Fields()
+	fields := opening.Fields()
 	for i := range fields {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) && f.Key != "pool" {
@@ -189,7 +189,7 @@ func (c *CLI) completePools(ctx context.Context, args []string) bool {
 	if file, ok := valueOf(args, configName); ok {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+file)
 	}
-	conf, err := open.LoadFlags(environ, flags)
+	conf, err := opening.LoadFlags(environ, flags)
 	if err != nil {
 		return true // nothing can be suggested, and errors would not be seen
 	}

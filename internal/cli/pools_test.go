@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 func TestPools(t *testing.T) {
@@ -57,7 +57,7 @@ func TestPoolsOnRealStores(t *testing.T) {
 // connected opens the store of a terminal.
 func (tm *terminal) connected(t *testing.T) (driver.Store, error) {
 	t.Helper()
-	conf, err := open.LoadFlags(tm.Environ, nil)
+	conf, err := opening.LoadFlags(tm.Environ, nil)
 	require.NoError(t, err)
 	return tm.open(context.WithoutCancel(t.Context()), conf)
 }

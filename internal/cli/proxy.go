@@ -10,8 +10,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/handlerproxy"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // checkName is the flag of a proxy that only checks its settings.
@@ -33,7 +33,7 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 		about: "The platform calls the proxy's socket, and the proxy calls the handler's. What the handler writes into its server-info file, " +
 			"the platform reads in the proxy's. Every other message passes as it came.",
 		fields:   handlerproxy.Fields(),
-		pool:     func(conf *handlerproxy.Config) *open.Config { return (*open.Config)(&conf.Pool) },
+		pool:     func(conf *handlerproxy.Config) *opening.Config { return (*opening.Config)(&conf.Pool) },
 		validate: handlerproxy.Config.Validate,
 		run: func(ctx context.Context, conf handlerproxy.Config, log *slog.Logger) error {
 			conf.Logger = log
@@ -49,7 +49,7 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 type proxyPart[C any] struct {
 	name, usage, about string
 	fields             []config.Field[*C]
-	pool               func(conf *C) *open.Config
+	pool               func(conf *C) *opening.Config
 	// validate finds faults of its own settings.
 	validate func(conf C) error
 	// run runs the proxy until ctx ends.
@@ -68,7 +68,7 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 			if cmd.Bool(checkName) {
 				return p.show(c, &conf, r)
 			}
-			log := open.NewLogger(p.pool(&conf), c.Err, slog.LevelInfo)
+			log := opening.NewLogger(p.pool(&conf), c.Err, slog.LevelInfo)
 			p.pool(&conf).Logger = log
 			return p.run(ctx, conf, log)
 		},
@@ -77,7 +77,7 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 
 // all returns all settings: its own, and those of the pool.
 func (p *proxyPart[C]) all() []config.Field[*C] {
-	return slices.Concat(p.fields, config.Lift(open.Fields(), p.pool))
+	return slices.Concat(p.fields, config.Lift(opening.Fields(), p.pool))
 }
 
 // flags returns the flags of the settings that not every command has.
@@ -110,12 +110,12 @@ func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, *config.Reading) {
 	}
 	config.ReadFlags(fields, flags, &conf, r)
 	r.Note(storeLogin(cmd), p.validate(conf), p.pool(&conf).Validate())
-	r.Note(open.CheckUnlimited(p.pool(&conf))...)
+	r.Note(opening.CheckUnlimited(p.pool(&conf))...)
 	return conf, r
 }
 
 // show prints the settings that differ from their zero value, and where they came from.
 func (p *proxyPart[C]) show(c *CLI, conf *C, r *config.Reading) error {
 	*p.pool(conf) = p.pool(conf).Effective()
-	return open.Show(c.Out, p.all(), conf, r)
+	return opening.Show(c.Out, p.all(), conf, r)
 }

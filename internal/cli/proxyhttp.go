@@ -6,8 +6,8 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/httpproxy"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 func (c *CLI) httpProxyCommand() *ucli.Command {
@@ -17,7 +17,7 @@ func (c *CLI) httpProxyCommand() *ucli.Command {
 		about: "With --upstream it stands for one service, and clients change their base URL; with --forward it is what HTTP_PROXY names. " +
 			"It listens at " + httpproxy.DefaultListen + ". A CONNECT draws once for its connection. Callers elsewhere need a token, which is no flag.",
 		fields:   httpproxy.Fields(),
-		pool:     func(conf *httpproxy.Config) *open.Config { return (*open.Config)(&conf.Limits.Pool) },
+		pool:     func(conf *httpproxy.Config) *opening.Config { return (*opening.Config)(&conf.Limits.Pool) },
 		validate: func(conf httpproxy.Config) error { return conf.Validate() },
 		run: func(ctx context.Context, conf httpproxy.Config, log *slog.Logger) error {
 			conf.Logger = log

@@ -6,8 +6,8 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/permits"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 func (c *CLI) permitsCommand() *ucli.Command {
@@ -17,7 +17,7 @@ func (c *CLI) permitsCommand() *ucli.Command {
 		about: "For calls that are not HTTP, in any language. It listens at " + permits.DefaultListen +
 			"; GET /v1/openapi.yaml describes it. With --rls-listen Envoy, Istio, Contour and Emissary can ask it.",
 		fields:   permits.Fields(),
-		pool:     func(conf *permits.Config) *open.Config { return (*open.Config)(&conf.Limits.Pool) },
+		pool:     func(conf *permits.Config) *opening.Config { return (*opening.Config)(&conf.Limits.Pool) },
 		validate: func(conf permits.Config) error { return conf.Validate() },
 		run: func(ctx context.Context, conf permits.Config, log *slog.Logger) error {
 			conf.Logger = log

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // A storeFault is a store that no pod can use, and how what to do about it begins, behind the server's address.
@@ -111,7 +111,7 @@ func TestStoreFaultsAreSaidFirstAndOnce(t *testing.T) {
 			}
 
 			var logs testkit.Book
-			c, err := open.LoadFlags(environ, nil)
+			c, err := opening.LoadFlags(environ, nil)
 			require.NoError(t, err)
 			c.Logger = logs.Logger()
 			th, err := numathrottle.Open(t.Context(), numathrottle.Config(c))

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -67,7 +67,7 @@ func TestWhyNot(t *testing.T) {
 	require.ErrorContains(t, err, "the store cannot be reached: ")
 
 	tm := newTerminal(store)
-	tm.open = func(context.Context, open.Config) (driver.Store, error) {
+	tm.open = func(context.Context, opening.Config) (driver.Store, error) {
 		return nil, errors.New("WRONGPASS invalid username-password pair or user is disabled")
 	}
 	_, err = tm.run(t, "why", "p")

@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // Every command of the pages exists, with its flags, targets, variables and paths. Commands that need no network run.
@@ -115,7 +115,7 @@ func (j *judge) call(t *testing.T, c call) error {
 	switch name, args := c.words[0], c.words[1:]; name {
 	case ending:
 		// The variables that only tests and the Makefile read are judged by name.
-		_, err := open.LoadFlags(slices.DeleteFunc(slices.Clone(c.settings), func(entry string) bool {
+		_, err := opening.LoadFlags(slices.DeleteFunc(slices.Clone(c.settings), func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")
 			return !strings.HasPrefix(name, "NUMATHROTTLE_") || strings.Contains(j.makefile, name)
 		}), nil)

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/handlerproxy"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/httpproxy"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/permits"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 const settingsPage = "docs/settings.md"
@@ -27,13 +27,13 @@ var update = flag.Bool("update", false, "write the settings into "+settingsPage)
 // written. The ready-made programs have theirs in their own README.
 func TestSettingsPage(t *testing.T) {
 	for _, faults := range [][]error{
-		config.Incomplete(open.Fields()), config.Incomplete(httpproxy.Fields()), config.Incomplete(permits.Fields()),
+		config.Incomplete(opening.Fields()), config.Incomplete(httpproxy.Fields()), config.Incomplete(permits.Fields()),
 		config.Incomplete(handlerproxy.Fields()),
 	} {
 		require.Empty(t, faults)
 	}
 	rows := merged(slices.Concat(
-		config.Rows(open.Fields()), named("http", config.Rows(httpproxy.Fields())), named("permits", config.Rows(permits.Fields())),
+		config.Rows(opening.Fields()), named("http", config.Rows(httpproxy.Fields())), named("permits", config.Rows(permits.Fields())),
 		config.Rows(handlerproxy.Fields()),
 	))
 	content, err := os.ReadFile(settingsPage)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -27,7 +27,7 @@ type Program[S any] struct {
 	// Fields are its own settings, in display order.
 	Fields []config.Field[*S]
 	// Pool returns the pool's settings in S.
-	Pool func(s *S) *open.Config
+	Pool func(s *S) *opening.Config
 	// Finish fills in the defaults of the settings as read, and notes faults that no single field shows.
 	Finish func(s *S, r *config.Reading)
 	// NoLimit returns a warning with a remedy if valid settings limit nothing; empty: they limit something.
@@ -82,7 +82,7 @@ func (p *Program[S]) run(ctx context.Context, args []string, out, errOut io.Writ
 	if *check {
 		_, _ = io.WriteString(out, p.Effective(&s, r)) // an Output remembers the error
 	}
-	log := open.NewLogger(p.Pool(&s), errOut, slog.LevelInfo)
+	log := opening.NewLogger(p.Pool(&s), errOut, slog.LevelInfo)
 	if warning := p.NoLimit(&s); warning != "" {
 		log.Warn("there is no limit: " + warning) //nolint:sloglint // one of two sentences
 	}
@@ -95,7 +95,7 @@ func (p *Program[S]) run(ctx context.Context, args []string, out, errOut io.Writ
 // Read returns the settings in force, from the file in NUMATHROTTLE_CONFIG and the environment, and their sources. With faults it returns the
 // readable settings.
 func (p *Program[S]) Read() (s S, r *config.Reading) {
-	r = open.LoadWith(p.Fields, p.Pool, &s)
+	r = opening.LoadWith(p.Fields, p.Pool, &s)
 	p.Finish(&s, r)
 	return s, r
 }
@@ -104,11 +104,11 @@ func (p *Program[S]) Read() (s S, r *config.Reading) {
 // defaults.
 func (p *Program[S]) Effective(s *S, r *config.Reading) string {
 	var b strings.Builder
-	_ = open.Show(&b, p.Fields, s, r) // a Builder takes everything
+	_ = opening.Show(&b, p.Fields, s, r) // a Builder takes everything
 	pool := p.Pool(s).Effective()
 	pool.Limit, pool.Quotas = throttle.Limit{}, throttle.Quotas{} // they are among the program's own settings
 	b.WriteString("# The pool of the limits:\n")
-	_ = open.Show(&b, open.Fields(), &pool, r)
+	_ = opening.Show(&b, opening.Fields(), &pool, r)
 	return b.String()
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 const canary = "hunter2-canary"
@@ -21,7 +21,7 @@ const canary = "hunter2-canary"
 type settings struct {
 	greeting string
 	key      numathrottle.Secret
-	pool     open.Config
+	pool     opening.Config
 }
 
 var errServed = errors.New("served")
@@ -34,7 +34,7 @@ func greeter() *program.Program[settings] {
 			func(s *settings, text string) { s.key = numathrottle.NewSecret(text) }, func(s *settings) string { return s.key.Reveal() },
 		)},
 	)
-	pool := func(s *settings) *open.Config { return &s.pool }
+	pool := func(s *settings) *opening.Config { return &s.pool }
 	return &program.Program[settings]{
 		Name: "greeter", Prefix: "GREETER_", Fields: fields, Pool: pool,
 		Finish: func(*settings, *config.Reading) {},

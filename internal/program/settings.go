@@ -10,7 +10,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 )
 
 // A Complaint reports a fault of a setting.
@@ -65,7 +65,7 @@ type Credential struct { //nolint:recvcheck // Follow alone changes it
 
 // SecretField is a setting that is never printed.
 func SecretField[S any](key, doc string, at func(S) *numathrottle.Secret) config.Field[S] {
-	return open.SecretField(key, doc, at)
+	return opening.SecretField(key, doc, at)
 }
 
 // IsSet reports whether there is one.

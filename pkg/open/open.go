@@ -2,21 +2,52 @@ package open
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"maps"
-	"slices"
-	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/config"
-	"github.com/numaproj-contrib/numathrottle/internal/drivers"
-	"github.com/numaproj-contrib/numathrottle/internal/protocol"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
+
+type (
+	// A Config configures [Open]. The fields, with their defaults, are those of the Config of package numathrottle, which describes them.
+	// The zero Config is no limit at all. Printing a Config in any way shows no secret.
+	Config = opening.Config
+	// A Secret is a text that no print, log or marshaller shows; see [NewSecret].
+	Secret = opening.Secret
+	// A Policy divides the limit among the live processors of a pool.
+	Policy = opening.Policy
+	// A StoreLoss is a processor's action without the store, once its lease is over.
+	StoreLoss = opening.StoreLoss
+)
+
+// The policies.
+const (
+	// PolicyFair divides by demand: no processor gets more than it uses while another one lacks tokens.
+	PolicyFair = opening.PolicyFair
+	// PolicyEven gives every processor the same share, as Numaflow does.
+	PolicyEven = opening.PolicyEven
+)
+
+// Actions without the store.
+const (
+	// StoreLossDegrade continues with the last share, but at most an even one, for at most an hour.
+	StoreLossDegrade = opening.StoreLossDegrade
+	// StoreLossStop grants nothing until the store answers.
+	StoreLossStop = opening.StoreLossStop
+)
+
+// FromEnv is [Open] with the result of [Load]; see both. All faults are in one error, including faults of the files that Open reads.
+func FromEnv(ctx context.Context) (*throttle.Throttle, error) { return opening.FromEnv(ctx) }
+
+// Load reads the configuration from the YAML file named by NUMATHROTTLE_CONFIG, if set, and from the variables NUMATHROTTLE_*, which
+// override the file. Numaflow's variables fill in the pool and the ID if they are not given. A user and password in the store's URL are
+// moved to their fields. Settings that are not given keep their zero values.
+//
+// The error has a line for every fault: an invalid value, an unknown name, a name given twice. It shows no secret. Variables that
+// Kubernetes sets for a Service whose name begins with "numathrottle" do not count as settings.
+func Load() (Config, error) {
+	return opening.Load()
+}
 
 // Open joins the pool and returns the Throttle that draws on this processor's share. It does not wait for the store. Until the store has
 // answered, the Throttle grants nothing, and Throttled says why. Open's logger gets a message when that begins, once a minute, and when it
@@ -29,162 +60,47 @@ import (
 // Open returns an error with a line for every fault of the configuration and its files, as Validate does. It also fails for an unavailable
 // HealthAddr, an unknown exporter in OTEL_*, or with FailFast with the reason why the store did not answer. No error shows a secret.
 func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
-	return open(ctx, c.withEnvironment(), &config.Reading{})
+	return opening.Open(ctx, c)
 }
 
-// open is Open for a complete configuration and the record of reading it.
-func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle, error) {
-	j, err := c.connect(ctx, r, c.Limit.Max != 0)
-	if err != nil {
-		return nil, err
-	}
-	if c.Quotas.Given() {
-		j.opts = append(j.opts, throttle.WithQuotas(c.Quotas))
-	}
-	th, err := throttle.New(c.Limit, j.opts...)
-	if err != nil {
-		abandon(j.undo...)
-		return nil, fmt.Errorf("numathrottle: %w", err)
-	}
-	if err := j.monitor.watch(otelthrottle.Watched{Throttle: th, Member: j.member, Tags: slices.Collect(maps.Keys(c.Quotas.Tags))}); err != nil {
-		_ = th.Close() // which undoes everything
-		return nil, err
-	}
-	warnings := c.Warnings()
-	switch limit := th.Limit(); {
-	case limit.Max != 0:
-		c.announce(j.logger, describe(limit))
-	case len(warnings) == 0:
-		j.logger.Info(noLimit, "pool", c.Pool, "pod", c.ID) //nolint:sloglint // it is a constant sentence
-	}
-	for _, warning := range warnings {
-		j.logger.Warn(warning, "pool", c.Pool, "pod", c.ID) //nolint:sloglint // each is a constant sentence
-	}
-	return th, nil
+// InFlight is Open for a limit on concurrent calls in flight. It joins the pool and returns the InFlight with this processor's share of
+// slots, 0 to 1e9. With 0 there is no limit, and no store is used. An InFlight needs its own pool, besides the pools of the rate limits
+// that it is combined with (throttle.All):
+//
+//	requests, err := open.Open(ctx, c)
+//	c.Limit, c.Quotas, c.Pool = throttle.Limit{}, throttle.Quotas{}, c.Pool+"/in-flight"
+//	slots, err := open.InFlight(ctx, 32, c)
+//
+// Unlike Open, it requires a zero c.Limit and c.Quotas. slots should be several times the number of processors; see throttle.InFlight.
+func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
+	return opening.InFlight(ctx, slots, c)
 }
 
-// A connection joins a limiter to a pool.
-type connection struct {
-	opts    []throttle.Option
-	member  *consensus.Member // nil without a pool
-	monitor *monitor
-	logger  *slog.Logger
-	undo    []func(context.Context) error // what closing the limiter also does
+// Store returns the store of c without joining a pool, for package operate: to inspect or change
+// pools from outside. It needs a store that processes share, Redis or NATS, and uses only that, its credentials and Logger from c. It
+// does not wait for the server: the first call does. Errors of the store's methods show no secret. The store is safe for concurrent use.
+// Close it after the last use.
+//
+// The error has a line for every fault of the configuration and its files, as that of Validate.
+func Store(ctx context.Context, c Config) (driver.Store, error) {
+	return opening.Store(ctx, c)
 }
 
-// connect checks c, joins the pool if there is a limit, and returns the connection for a limiter.
-func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j connection, err error) {
-	store, wrong := c.check()
-	r.Note(wrong...)
-	var creds *drivers.Credentials
-	if limited {
-		r.Note(c.checkPool(&store)...)
-		creds, wrong = c.loadCredentials(&store)
-		r.Note(wrong...)
-	}
-	if err := r.Err(); err != nil {
-		return j, err
-	}
-	c.Logger = c.logger()
-	m, err := c.newMonitor(ctx, &store, limited)
-	if err != nil {
-		return j, err
-	}
-	j.logger, j.monitor, j.opts = c.Logger, m, append(m.observe(), throttle.WithName(c.Pool), throttle.WithLogger(c.Logger))
-	switch {
-	case !limited:
-	case store.Kind == config.Static:
-		share, err := throttle.Replicas(store.Replicas)
-		if err != nil {
-			m.close(ctx)
-			return j, fmt.Errorf("numathrottle: store: %w", err)
-		}
-		j.opts = append(j.opts, throttle.WithSharer(share))
-	default:
-		b, err := c.backend(&store, creds)
-		if err != nil {
-			m.close(ctx)
-			return j, err
-		}
-		opts := m.syncs()
-		if w := c.takeoverLock(store.Kind); w != nil {
-			opts = append(opts, protocol.WithTakeoverLock(w))
-		}
-		if j.member, err = c.join(ctx, b, opts); err != nil {
-			m.close(ctx)
-			return j, err
-		}
-		j.opts = append(j.opts, throttle.WithSharer(j.member))
-		j.undo = append(j.undo, j.member.Leave, func(context.Context) error { return b.Close() })
-	}
-	j.undo = append(j.undo, func(ctx context.Context) error { m.close(ctx); return nil })
-	for _, undo := range j.undo {
-		j.opts = append(j.opts, throttle.OnClose(undo))
-	}
-	return j, nil
+// NewSecret returns a Secret of text, without one line end (\n or \r\n) after it, which is never part of a secret. The Secret of an empty
+// text is not set. Other control characters are a fault of the configuration.
+func NewSecret(text string) Secret {
+	return opening.NewSecret(text)
 }
 
-// longestLease returns what lowers the longest lease of a store; 0 is the store's own. Tests replace it: they need not wait for the freeze
-// of a new pool.
-var longestLease = func(time.Duration) time.Duration { return 0 }
-
-// backend returns the store of the URL. It does not wait for a server. Close closes its connection.
-func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (driver.Store, error) {
-	if store.Kind == config.Memory {
-		return openMemory(store.Name), nil
-	}
-	return drivers.Open(&drivers.Request{URL: store, Credentials: creds, ID: c.ID, Logger: c.Logger, LongestLease: longestLease(c.Lease)})
-}
-
-// loadCredentials reads the files that the store's client needs.
-func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, []error) {
-	creds := &drivers.Credentials{
-		Username: c.StoreUsername, Password: drivers.Source{Text: c.StorePassword.Reveal(), Path: c.StorePasswordFile},
-		SentinelUsername: c.StoreSentinelUsername,
-		SentinelPassword: drivers.Source{Text: c.StoreSentinelPassword.Reveal(), Path: c.StoreSentinelPasswordFile},
-		Token:            drivers.Source{Text: c.StoreToken.Reveal(), Path: c.StoreTokenFile},
-		InURL:            c.StorePassword.inURL || c.StoreToken.inURL,
-		CredsFile:        c.StoreCredsFile, NkeyFile: c.StoreNkeyFile,
-		CAFile: c.StoreCAFile, CertFile: c.StoreCertFile, KeyFile: c.StoreKeyFile,
-	}
-	return creds, creds.Load(store)
-}
-
-// join makes this process a processor of the pool.
-func (c Config) join(ctx context.Context, store driver.Store, opts []consensus.Option) (*consensus.Member, error) {
-	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger.With("store", config.ShowStore(c.Store))))
-	if c.Lease > 0 {
-		opts = append(opts, consensus.WithLease(c.Lease))
-	}
-	if c.Policy == PolicyEven {
-		opts = append(opts, consensus.WithPolicy(consensus.Even))
-	}
-	if c.onStoreLoss() == StoreLossStop {
-		opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
-	}
-	if c.FailFast {
-		opts = append(opts, consensus.WithFailFast())
-	}
-	member, err := consensus.Join(ctx, store, c.Pool, opts...)
-	if err != nil {
-		_ = store.Close() // the other error matters
-		if said, ok := errors.AsType[*drivers.RemedyError](err); ok {
-			err = said // the remedy comes first
-		}
-		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
-	}
-	return member, nil
-}
-
-// connectTimeout bounds the cleanup of a connection no longer needed.
-const connectTimeout = time.Second
-
-// abandon undoes the steps of a failed Open. Nothing was granted yet, so no notice is urgent; errors here would hide the error that
-// matters.
-func abandon(undo ...func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	for _, f := range undo {
-		_ = f(ctx)
-	}
+// StopContext returns a copy of parent that ends when this process should stop: with SIGINT, SIGTERM, or when the pod is being stopped. For
+// the latter, `numathrottle stop-notice` must run in a container of the pod's spec.sidecars. Pass the copy to the Start of a numaflow-go
+// server.
+//
+// Without that container, Kubernetes 1.29 and later signals a handler only after Numaflow's own container has ended, which waits for the
+// handler. A message that waits for tokens without an end is then killed with the pod after 30 s.
+//
+// StopContext looks for the notice five times a second, in the folder named by NUMATHROTTLE_STATE_DIR, by default /var/run/numaflow in a
+// Numaflow pod. Without such a folder it does not look. The returned function stops looking and ends the context.
+func StopContext(parent context.Context) (context.Context, context.CancelFunc) {
+	return opening.StopContext(parent)
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	_ "github.com/numaproj-contrib/numathrottle/pkg/open/nats" // the demo's store
 	_ "github.com/numaproj-contrib/numathrottle/pkg/open/redis"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -47,8 +47,8 @@ func work(encoded string, out, logs io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	th, err := open.Open(ctx, open.Config{
-		Limit: limit, Quotas: quotas, Store: j.Store, Pool: j.Pool, ID: j.ID, Lease: lease, OnStoreLoss: open.StoreLossStop,
+	th, err := opening.Open(ctx, opening.Config{
+		Limit: limit, Quotas: quotas, Store: j.Store, Pool: j.Pool, ID: j.ID, Lease: lease, OnStoreLoss: opening.StoreLossStop,
 		Logger: slog.New(slog.NewTextHandler(logs, nil)),
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ var layers = []layer{
 		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
 		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
 	}},
-	{"opening from a configuration", []string{".", "internal/drivers", "pkg/open"}},
+	{"opening from a configuration", []string{".", "internal/drivers", "internal/opening", "pkg/open"}},
 	{"programs", []string{
 		"cmd", "examples", "internal/cli", "internal/console",
 		"internal/program", "internal/proxy",
@@ -60,6 +60,7 @@ var apart = [][2]string{
 	{"pkg/open", "pkg/consensus/redisstore"},
 	{"pkg/open", "pkg/consensus/natsstore"},
 	{"pkg/open", "internal/health"},
+	{"internal/opening", "internal/health"},
 	{"pkg/consensus/driver", "internal/engine/bucket"},
 }
 

@@ -1,0 +1,131 @@
+package opening
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// FromEnv is Open with the result of Load; see both. All faults are in one error, including faults of the files that Open reads.
+func FromEnv(ctx context.Context) (*throttle.Throttle, error) {
+	c, r := read(os.Environ())
+	return open(ctx, c, r)
+}
+
+// Load is open.Load.
+func Load() (Config, error) {
+	c, r := read(os.Environ())
+	store, wrong := c.check()
+	r.Note(wrong...)
+	if c.Limit.Max != 0 {
+		r.Note(c.checkPool(&store)...)
+	}
+	if err := r.Err(); err != nil {
+		return Config{}, err
+	}
+	return c.withoutUser(), nil
+}
+
+// Fields returns every setting of a Config, for a program of this module that takes them as flags or shows them.
+func Fields() []config.Field[*Config] { return slices.Clone(fields) }
+
+// LoadFlags is Load for a program of this module with flags named like the settings. The form of environ is that of os.Environ. The map
+// flags holds the given flags by setting key; they override file and environment. LoadFlags also reads the files with credentials, so the
+// error has the faults that Open would find. With an error it returns the settings that could be read.
+func LoadFlags(environ []string, flags map[string]string) (Config, error) {
+	c, r := ReadFlags(environ, flags)
+	return c, r.Err()
+}
+
+// ReadFlags is LoadFlags for a program that shows where settings came from. A missing pool name is no fault, and neither are quotas without
+// a limit: the program inspects pools from outside. CheckNamed finds both.
+func ReadFlags(environ []string, flags map[string]string) (Config, *config.Reading) {
+	var c Config
+	r := config.Read(fields, nil, environ, &c)
+	config.ReadFlags(fields, flags, &c, r)
+	c = c.withEnvironment()
+	c.Pool = cmp.Or(c.Pool, unnamedPool)
+	checked := c
+	if c.Limit.Max == 0 {
+		checked.Quotas = throttle.Quotas{}
+	}
+	store, wrong := checked.check()
+	if c.Limit.Max == 0 {
+		wrong = append(wrong, quotaFaults(c.Quotas.Validate(mostTokens, c.Limit.Per))...)
+	}
+	if len(wrong) == 0 {
+		_, wrong = c.loadCredentials(&store)
+	}
+	r.Note(wrong...)
+	if len(wrong) == 0 {
+		c = c.withoutUser()
+	}
+	return c, r
+}
+
+// LoadWith is Load for a program of this module with settings of its own. own describes them, and c holds them and the pool's settings, at
+// pool(c). It reads the file and the environment once for both. The result has every fault, and accepts faults that the program finds
+// itself. The settings of the limit itself (max, per, burst, ...) are allowed only if own has them, from LimitFields. Otherwise they are a
+// fault that says so.
+func LoadWith[C any](own []config.Field[C], pool func(C) *Config, c C) *config.Reading {
+	has := func(key string) bool {
+		return slices.ContainsFunc(own, func(f config.Field[C]) bool { return f.Variable() == config.Variable(key) })
+	}
+	without := slices.DeleteFunc(slices.Clone(limitKeys), has)
+	r := config.Read(ProgramFields(own, pool), without, os.Environ(), c)
+	at := pool(c)
+	*at = at.withEnvironment()
+	store, wrong := at.check()
+	r.Note(append(wrong, at.checkPool(&store)...)...)
+	if len(wrong) == 0 {
+		*at = at.withoutUser()
+	}
+	return r
+}
+
+// ProgramFields returns every setting of a program: own, its own settings, and the settings of its pool.
+func ProgramFields[C any](own []config.Field[C], pool func(C) *Config) []config.Field[C] {
+	return append(slices.Clone(own), config.Lift(poolFields(), pool)...)
+}
+
+// LimitFields returns the settings of a limit under the library's own names, all of them or only the given keys. It is for programs of this
+// module that have a limit. They set the Limit of the Config at pool(c), which LoadWith also checks. Without keys, the program also gets
+// settings that the library adds later.
+func LimitFields[C any](pool func(C) *Config, only ...string) []config.Field[C] {
+	return config.Lift(slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
+		return !slices.Contains(limitKeys, f.Key) || len(only) > 0 && !slices.Contains(only, f.Key)
+	}), pool)
+}
+
+// poolFields returns the settings of a pool, without its limit.
+func poolFields() []field {
+	return slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
+		return slices.Contains(limitKeys, f.Key)
+	})
+}
+
+// withoutUser moves the login before the @ of a valid configuration's store to fields that are never printed.
+func (c Config) withoutUser() Config {
+	store, _ := config.ParseStore(c.Store)
+	switch {
+	case !store.HasUser:
+		return c
+	case store.Kind == config.NATS && store.Password == "":
+		c.StoreToken = fromURL(store.Username)
+	default:
+		c.StoreUsername, c.StorePassword = store.Username, fromURL(store.Password)
+	}
+	c.Store = store.WithoutUser()
+	return c
+}
+
+// read returns the configuration, and the faults found while reading it.
+func read(environ []string) (Config, *config.Reading) {
+	var c Config
+	r := config.Read(fields, nil, environ, &c)
+	return c.withEnvironment(), r
+}
