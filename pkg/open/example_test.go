@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/opening"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 func ExampleOpen() {
 	ctx := context.Background()
-	limiter, err := opening.Open(ctx, opening.Config{
+	limiter, err := open.Open(ctx, open.Config{
 		Limit: throttle.Limit{Max: 600, Per: time.Minute},
 		Store: "memory://example", // with an import of pkg/open/redis also redis://host:6379
 		Pool:  "geocoder",
@@ -29,7 +29,7 @@ func ExampleOpen() {
 
 func ExampleInFlight() {
 	ctx := context.Background()
-	slots, err := opening.InFlight(ctx, 32, opening.Config{Store: "memory://example", Pool: "geocoder/in-flight"})
+	slots, err := open.InFlight(ctx, 32, open.Config{Store: "memory://example", Pool: "geocoder/in-flight"})
 	if err != nil {
 		fmt.Println(err)
 		return
