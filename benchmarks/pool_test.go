@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -110,7 +111,7 @@ func (m *member) sync(ctx context.Context, s consensus.Store, pool string, n int
 	req := driver.Request{
 		Pool: pool, ID: m.id, Incarnation: m.incarnation, Lease: consensus.DefaultLease, Revision: m.revision,
 		Seq: m.seq, Nonce: mathrand.Uint64(), LastSeq: m.lastSeq, LastNonce: m.lastNonce, LastTime: m.lastTime,
-		Report: driver.Report{InUse: m.share, Wanted: consensus.Whole / consensus.Share(n), Demand: consensus.Whole, PoolSize: n},
+		Report: driver.Report{InUse: m.share, Wanted: driver.Whole / consensus.Share(n), Demand: driver.Whole, PoolSize: n},
 	}
 	answer, err := s.Sync(ctx, req)
 	if err != nil {
@@ -150,7 +151,7 @@ func BenchmarkPool(b *testing.B) {
 					before := asked(b, be)
 					time.Sleep(length)
 					to := w.now()
-					syncs := float64(asked(b, be)-before) / n / ((to - from).Seconds() / driver.Interval(consensus.MinLease, n).Seconds())
+					syncs := float64(asked(b, be)-before) / n / ((to - from).Seconds() / wire.Interval(consensus.MinLease, n).Seconds())
 					grants := w.end()
 					b.ReportMetric(float64(between(grants, from, to))/l.Rate()/(to-from).Seconds(), "granted")
 					b.ReportMetric(float64(worstSecond(grants))/most, "worst")
@@ -206,7 +207,7 @@ func openPool(b testing.TB, open func(testing.TB) consensus.Store, l throttle.Li
 				return false
 			}
 		}
-		return held >= consensus.Whole*97/100
+		return held >= driver.Whole*97/100
 	}, time.Minute, 20*time.Millisecond, "the pool is not settled")
 	return p
 }
@@ -229,7 +230,7 @@ func (m *mortal) Sync(ctx context.Context, req driver.Request) (driver.Answer, e
 // Push implements driver.Pusher.
 func (m *mortal) Push(ctx context.Context, pool string, news []byte) error {
 	if m.dead.Load() {
-		return consensus.ErrNoPush
+		return driver.ErrNoPush
 	}
 	return m.Pusher.Push(ctx, pool, news)
 }
