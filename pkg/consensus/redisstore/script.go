@@ -29,7 +29,7 @@ var permitLua string
 //go:embed lua/issue.lua
 var issueLua string
 
-//go:embed lua/tills.lua
+//go:embed lua/tagbuckets.lua
 var tagBucketsLua string
 
 //go:embed lua/reserve.lua

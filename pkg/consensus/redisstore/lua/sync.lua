@@ -1,5 +1,5 @@
 -- One sync, as Record.Sync of package driver does it.
--- KEYS: the pool, the marker of its group, the tills of the pool, and unless the sender has no quotas the tills of names and their sketch.
+-- KEYS: the pool, the marker of its group, the buckets of the pool, and unless the sender has no quotas the buckets of names and their sketch.
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
@@ -9,7 +9,7 @@
 -- that are dead, when the request expires (see expiry.lua), for each of the dead: its name, and the
 -- requests that it had sent; for each document: name, version, base, body; and at last: in_use, wanted, demand,
 -- pool_size, note (with what is busy behind a zero byte, if anything is), what is drawn (see
--- serve_draws), and the keys of the tills that it is drawn from, in eight bytes.
+-- serve_draws), and the keys of the buckets that it is drawn from, in eight bytes.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
 -- document that is as reported without the body, when the pool began, and how long it
@@ -30,7 +30,7 @@ local blob, first_draw, draws = ARGV[report + 5], report + 6, #ARGV - report - 5
 local WHOLE = 1000000000
 
 local asked = document_fields(first_document, documents)
-asked[#asked + 1] = TILLS
+asked[#asked + 1] = BUCKETS
 asked[#asked + 1] = NAMES
 local rec, got = load_record(own, asked)
 if not rec then return got end
@@ -108,10 +108,10 @@ if rec.revision == '0' or rec.store ~= identity then
 end
 
 local newest = verdict == 'accept' and rec.row and rec.row.seq == last_seq
-local tills, lost_tills = {}, false
+local buckets, lost_buckets = {}, false
 if verdict == 'accept' or verdict == 'lost_row' then
-  tills, lost_tills = load_tills(got[documents + 4], got[documents + 5], first_draw, draws)
-  if not tills then return lost_tills end
+  buckets, lost_buckets = load_buckets(got[documents + 4], got[documents + 5], first_draw, draws)
+  if not buckets then return lost_buckets end
 end
 local older = less(rec.revision, seen_revision)
 local forgot = older or verdict == 'lost_row'
@@ -129,7 +129,7 @@ elseif verdict == 'lost_row' or verdict == 'behind' then
 elseif not frozen() then
   rec.cause = NONE
 end
-if lost_tills then freeze('new_record') end
+if lost_buckets then freeze('new_record') end
 rec.store = identity
 if older then rec.revision = seen_revision end
 
@@ -226,9 +226,9 @@ end
 
 local drawn, written, dropped = '', {}, {}
 if draws > 0 then
-  drawn, written, dropped = serve_draws(rec, st, tills, blob, first_draw, draws, freeze_time, newest and not forgot, last_time)
-  note_tills(tills, written, changed)
+  drawn, written, dropped = serve_draws(rec, st, buckets, blob, first_draw, draws, freeze_time, newest and not forgot, last_time)
+  note_buckets(buckets, written, changed)
 end
 save(changed)
-save_tills(rec, tills, written, dropped)
+save_buckets(rec, buckets, written, dropped)
 return granted(seen, drawn)

@@ -1,17 +1,17 @@
--- The tills of a pool: a hash of its own, with a field per till. Its name is the key in eight bytes, big endian, and its
+-- The buckets of a pool: a hash of its own, with a field per bucket. Its name is the key in eight bytes, big endian, and its
 -- value, packed: the version, in eight bytes as well, paid, full, and start, end and tokens of each budget window. It counts
--- only while the pool's hash has the field TILLS. A step that draws nothing reads none of them. See teller in
+-- only while the pool's hash has the field BUCKETS. A step that draws nothing reads none of them. See granter in
 -- package driver, which does the same in the same order.
 --
--- The tills of names that go by a pattern are in a second hash of that form, which counts while the pool's hash has the field NAMES: 1
+-- The buckets of names that go by a pattern are in a second hash of that form, which counts while the pool's hash has the field NAMES: 1
 -- once anything is known of dropped ones, else 0. That is a third hash: a cell's index in two bytes, and its end and value,
 -- packed. See Names in package driver.
 
-local TILLS, MAX_TILLS, MAX_WINDOWS, KEEP_WINDOW = '\0tills', 2048, 6, 600000000
+local BUCKETS, MAX_BUCKETS, MAX_WINDOWS, KEEP_WINDOW = '\0tills', 2048, 6, 600000000
 local NAMES, MAX_NAMES, SKETCH_COLS, FIRST_PAID = '\0names', 4096, 8192, 16384
 local MAX_LEAD, MAX_SPENT = 2686435200000000, 4000000000000000
-local DRAW, TILL = '<c8ddddddddd', '<c8dd'
-local TILL_BYTES, WINDOW_BYTES = 24, 24
+local DRAW, BUCKET = '<c8ddddddddd', '<c8dd'
+local BUCKET_BYTES, WINDOW_BYTES = 24, 24
 local NO_WINDOWS = {}
 local NOTHING, BY_TOTAL, BY_BUDGET, BY_WINDOW, BY_FREEZE, BY_VERSION, BY_TABLE = 0, 1, 2, 3, 4, 5, 6
 
@@ -23,42 +23,42 @@ local function load_values(key, first, count)
     local value = values[i]
     if not value then
       missing = true
-    elseif #value < TILL_BYTES or (#value - TILL_BYTES) % WINDOW_BYTES ~= 0 then
-      return nil, wrong('a till is not of format 1')
+    elseif #value < BUCKET_BYTES or (#value - BUCKET_BYTES) % WINDOW_BYTES ~= 0 then
+      return nil, wrong('a tag bucket is not of format 1')
     end
   end
   return values, missing
 end
 
--- Reads the tills that a request draws from; ARGV[first] and the following are their keys, names is the value of the field NAMES. Returns them, and
+-- Reads the buckets that a request draws from; ARGV[first] and the following are their keys, names is the value of the field NAMES. Returns them, and
 -- whether they are lost though the pool had some; or nil and a reply.
-local function load_tills(exist, names, first, count)
-  local tills = { values = {}, n = 0, exist = exist, names = {}, m = 0, said = names, dropped = {}, gone = {}, raised = {}, swept = 0 }
+local function load_buckets(exist, names, first, count)
+  local buckets = { values = {}, n = 0, exist = exist, names = {}, m = 0, said = names, dropped = {}, gone = {}, raised = {}, swept = 0 }
   local missing, lost
   if names then
     if names ~= '0' and names ~= '1' then return nil, wrong('the names are not of format 1') end
-    tills.cells = names == '1'
+    buckets.cells = names == '1'
   end
-  if count == 0 then return tills, false end
+  if count == 0 then return buckets, false end
   if exist then
-    tills.values, missing = load_values(KEYS[3], first, count)
-    if not tills.values then return nil, missing end
-    if missing then tills.n = redis.call('HLEN', KEYS[3]) end
-    lost = missing and tills.n == 0
+    buckets.values, missing = load_values(KEYS[3], first, count)
+    if not buckets.values then return nil, missing end
+    if missing then buckets.n = redis.call('HLEN', KEYS[3]) end
+    lost = missing and buckets.n == 0
   end
   if names then
-    tills.names, missing = load_values(KEYS[4], first, count)
-    if not tills.names then return nil, missing end
-    if missing then tills.m = redis.call('HLEN', KEYS[4]) end
-    lost = lost or (missing and tills.m == 0)
-    if tills.cells and redis.call('HLEN', KEYS[5]) == 0 then lost, tills.cells = true, false end
+    buckets.names, missing = load_values(KEYS[4], first, count)
+    if not buckets.names then return nil, missing end
+    if missing then buckets.m = redis.call('HLEN', KEYS[4]) end
+    lost = lost or (missing and buckets.m == 0)
+    if buckets.cells and redis.call('HLEN', KEYS[5]) == 0 then lost, buckets.cells = true, false end
   end
-  return tills, lost or false
+  return buckets, lost or false
 end
 
--- The windows of a till's value: start, end and tokens in turn.
+-- The windows of a bucket's value: start, end and tokens in turn.
 local function windows_of(value)
-  local windows, pos = {}, TILL_BYTES + 1
+  local windows, pos = {}, BUCKET_BYTES + 1
   while pos <= #value do
     local k = #windows
     windows[k + 1], windows[k + 2], windows[k + 3], pos = struct.unpack('<ddd', value, pos)
@@ -96,31 +96,31 @@ local function below(a, b)
   return a1 < b1 or (a1 == b1 and a2 < b2)
 end
 
--- Finds the till that is worth least among those that the request does not draw from: it has been full for longest, and
+-- Finds the bucket that is worth least among those that the request does not draw from: it has been full for longest, and
 -- knows no window that has not ended. Returns its key, or nil.
-local function dispensable(tills, st, first, count)
-  if not tills.others then
+local function dispensable(buckets, st, first, count)
+  if not buckets.others then
     local drawn = {}
     for i = first, first + count - 1 do drawn[ARGV[i]] = true end
     local all = redis.call('HGETALL', KEYS[3])
-    tills.others = {}
+    buckets.others = {}
     for i = 1, #all, 2 do
       if not drawn[all[i]] then
-        local _, _, full = struct.unpack(TILL, all[i + 1])
+        local _, _, full = struct.unpack(BUCKET, all[i + 1])
         local kept = full > st.clock
         if not kept then
           local windows = windows_of(all[i + 1])
           for k = 2, #windows, 3 do kept = kept or windows[k] > st.now end
         end
-        if not kept then tills.others[all[i]] = full end
+        if not kept then buckets.others[all[i]] = full end
       end
     end
   end
   local best, best_full
-  for key, full in pairs(tills.others) do
+  for key, full in pairs(buckets.others) do
     if not best or full < best_full or (full == best_full and below(key, best)) then best, best_full = key, full end
   end
-  if best then tills.others[best] = nil end
+  if best then buckets.others[best] = nil end
   return best
 end
 
@@ -147,70 +147,70 @@ local function cell_of(field, value, st)
   return stop, n
 end
 
--- What two cells say; see teller.least.
-local function least_of(tills, st, one, two)
-  if not tills.cells and not next(tills.raised) then return 0 end
-  local values = tills.cells and redis.call('HMGET', KEYS[5], one, two) or {}
+-- What two cells say; see granter.least.
+local function least_of(buckets, st, one, two)
+  if not buckets.cells and not next(buckets.raised) then return 0 end
+  local values = buckets.cells and redis.call('HMGET', KEYS[5], one, two) or {}
   local least = math.huge
   for i, field in ipairs({ one, two }) do
     local _, n = cell_of(field, values[i], st)
-    local raised = tills.raised[field]
+    local raised = buckets.raised[field]
     least = math.min(least, math.max(n, raised and raised[2] or 0))
   end
   return least
 end
 
 -- Notes the value of two cells that are to be raised.
-local function raise(tills, st, stop, n, one, two)
+local function raise(buckets, st, stop, n, one, two)
   stop = math.ceil(stop / 60000000) * 60000000
   for _, field in ipairs({ one, two }) do
     if not dead(field, stop, st) then
-      local cell = tills.raised[field] or { 0, 0 }
-      tills.raised[field] = { math.max(cell[1], stop), math.max(cell[2], n) }
+      local cell = buckets.raised[field] or { 0, 0 }
+      buckets.raised[field] = { math.max(cell[1], stop), math.max(cell[2], n) }
     end
   end
 end
 
--- Drops tills of names; see teller.sweep.
-local function sweep(tills, st, first, count, others)
+-- Drops buckets of names; see granter.sweep.
+local function sweep(buckets, st, first, count, others)
   local drawn, all = {}, redis.call('HGETALL', KEYS[4])
   for i = first, first + count - 1 do drawn[ARGV[i]] = true end
   for i = 1, #all, 2 do
     local key, value = all[i], all[i + 1]
-    local _, paid, full = struct.unpack(TILL, value)
-    if not drawn[key] and not tills.gone[key] and (others or full <= st.clock) then
-      if full > st.clock then raise(tills, st, full, math.ceil(paid / 1000) * 1000, paid_cells(key)) end
+    local _, paid, full = struct.unpack(BUCKET, value)
+    if not drawn[key] and not buckets.gone[key] and (others or full <= st.clock) then
+      if full > st.clock then raise(buckets, st, full, math.ceil(paid / 1000) * 1000, paid_cells(key)) end
       local windows = windows_of(value)
       for k = 1, #windows, 3 do
-        if windows[k + 2] > 0 then raise(tills, st, windows[k + 1], windows[k + 2], spent_cells(key, windows[k])) end
+        if windows[k + 2] > 0 then raise(buckets, st, windows[k + 1], windows[k + 2], spent_cells(key, windows[k])) end
       end
-      tills.gone[key], tills.m = true, tills.m - 1
-      tills.dropped[#tills.dropped + 1] = key
+      buckets.gone[key], buckets.m = true, buckets.m - 1
+      buckets.dropped[#buckets.dropped + 1] = key
     end
   end
 end
 
--- Makes room for the till of a name, and tells whether there is any.
-local function room_for_name(tills, st, first, count)
-  while tills.m >= MAX_NAMES and tills.swept < 2 do
-    sweep(tills, st, first, count, tills.swept == 1)
-    tills.swept = tills.swept + 1
+-- Makes room for the bucket of a name, and tells whether there is any.
+local function room_for_name(buckets, st, first, count)
+  while buckets.m >= MAX_NAMES and buckets.swept < 2 do
+    sweep(buckets, st, first, count, buckets.swept == 1)
+    buckets.swept = buckets.swept + 1
   end
-  if tills.m >= MAX_NAMES then return false end
-  tills.m = tills.m + 1
+  if buckets.m >= MAX_NAMES then return false end
+  buckets.m = buckets.m + 1
   return true
 end
 
 -- The names and values in turn of the cells that are to be written.
-local function raised_cells(tills, st)
+local function raised_cells(buckets, st)
   local fields, written = {}, {}
-  for name in pairs(tills.raised) do fields[#fields + 1] = name end
+  for name in pairs(buckets.raised) do fields[#fields + 1] = name end
   for i = 1, #fields, 4000 do
     local last = math.min(i + 3999, #fields)
-    local values = tills.cells and redis.call('HMGET', KEYS[5], unpack(fields, i, last)) or {}
+    local values = buckets.cells and redis.call('HMGET', KEYS[5], unpack(fields, i, last)) or {}
     for k = i, last do
       local stop, n = cell_of(fields[k], values[k - i + 1], st)
-      local raised = tills.raised[fields[k]]
+      local raised = buckets.raised[fields[k]]
       written[#written + 1] = fields[k]
       written[#written + 1] = struct.pack('<dd', math.max(stop, raised[1]), math.max(n, raised[2]))
     end
@@ -218,8 +218,8 @@ local function raised_cells(tills, st)
   return written
 end
 
--- Brings the windows of a till up to date; see teller.windows. Returns them, and whether the store's clock is in all
--- that the draw names. spent tells what is known of a window that the till does not know.
+-- Brings the windows of a bucket up to date; see granter.windows. Returns them, and whether the store's clock is in all
+-- that the draw names. spent tells what is known of a window that the bucket does not know.
 local function update_windows(value, budgets, now, held, spent)
   local windows, open = {}, true
   if value then
@@ -279,17 +279,17 @@ end
 -- ahead in microseconds, back, owed, the number of budgets, and of each: amount, start, end, seen. newest tells
 -- whether what is given back can count, and is worked out further here. Returns what is drawn, packed: of each
 -- tokens, from, paid, lack, again, and spent of each budget; what is to be written, and what to be deleted.
-local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newest, last_time)
+local function serve_draws(rec, st, buckets, blob, first, count, freeze_time, newest, last_time)
   local clock, now, pack, read = st.clock, st.now, struct.pack, struct.unpack
   local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
   local lead, hold = floor(interval_of(rec, rec.rows) / 1000), held_until(rec, freeze_time)
   local held = hold > clock
   local back_counts = newest and not held and last_time >= hold
   local drawn, written, dropped, pos = {}, {}, {}, 1
-  tills.written = {}
+  buckets.written = {}
 
   for i = 1, count do
-    local key, value, budgets = ARGV[first + i - 1], tills.values[i], {}
+    local key, value, budgets = ARGV[first + i - 1], buckets.values[i], {}
     local version, pattern, total, per, burst, ask, ahead, back, owed, n
     version, pattern, total, per, burst, ask, ahead, back, owed, n, pos = read(DRAW, blob, pos)
     pattern = pattern == 1
@@ -300,20 +300,20 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
     local known, paid, full = version, clock, clock
     local there, into = true, written
     if not value and pattern then
-      value, into = tills.names[i], tills.written
+      value, into = buckets.names[i], buckets.written
       if not value then
-        there = room_for_name(tills, st, first, count)
-        if there then paid, full = least_of(tills, st, paid_cells(key)), 0 end
+        there = room_for_name(buckets, st, first, count)
+        if there then paid, full = least_of(buckets, st, paid_cells(key)), 0 end
       end
     elseif not value then
-      if tills.n >= MAX_TILLS then
-        local old = dispensable(tills, st, first, count)
-        if old then dropped[#dropped + 1], tills.n = old, tills.n - 1 end
+      if buckets.n >= MAX_BUCKETS then
+        local old = dispensable(buckets, st, first, count)
+        if old then dropped[#dropped + 1], buckets.n = old, buckets.n - 1 end
       end
-      there = tills.n < MAX_TILLS
-      if there then tills.n, value = tills.n + 1, tills.names[i] end
+      there = buckets.n < MAX_BUCKETS
+      if there then buckets.n, value = buckets.n + 1, buckets.names[i] end
     end
-    if value then known, paid, full = read(TILL, value) end
+    if value then known, paid, full = read(BUCKET, value) end
 
     local tokens, from, lack, again, windows = 0, 0, NOTHING, 0, nil
     if not there then
@@ -334,8 +334,8 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
 
       local open = true
       windows = NO_WINDOWS
-      if n > 0 or (value and #value > TILL_BYTES) then
-        local spent = pattern and function(start) return least_of(tills, st, spent_cells(key, start)) end or nil
+      if n > 0 or (value and #value > BUCKET_BYTES) then
+        local spent = pattern and function(start) return least_of(buckets, st, spent_cells(key, start)) end or nil
         windows, open = update_windows(value, budgets, now, held, spent)
         spend(windows, budgets, back_counts and owed - back or owed)
       end
@@ -380,7 +380,7 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       end
       full = older and max(full, paid) or paid + saved
 
-      local text = pack(TILL, known, paid, full)
+      local text = pack(BUCKET, known, paid, full)
       for k = 1, #windows, 3 do text = text .. pack('<ddd', windows[k], windows[k + 1], windows[k + 2]) end
       into[#into + 1] = key
       into[#into + 1] = text
@@ -413,15 +413,15 @@ local function save_hash(key, exist, written, dropped, expiry)
   if #written > 0 or exist then redis.call('PEXPIRE', key, expiry) end
 end
 
--- Adds to the fields of the pool's hash that a step writes what says that there are tills.
-local function note_tills(tills, written, changed)
-  if not tills.exist and #written > 0 then
-    changed[#changed + 1] = TILLS
+-- Adds to the fields of the pool's hash that a step writes what says that there are buckets.
+local function note_buckets(buckets, written, changed)
+  if not buckets.exist and #written > 0 then
+    changed[#changed + 1] = BUCKETS
     changed[#changed + 1] = '1'
   end
-  if tills.said or (tills.written and #tills.written > 0) then
-    local names = (tills.cells or next(tills.raised)) and '1' or '0'
-    if names ~= tills.said then
+  if buckets.said or (buckets.written and #buckets.written > 0) then
+    local names = (buckets.cells or next(buckets.raised)) and '1' or '0'
+    if names ~= buckets.said then
       changed[#changed + 1] = NAMES
       changed[#changed + 1] = names
     end
@@ -429,10 +429,10 @@ local function note_tills(tills, written, changed)
 end
 
 -- Writes what serve_draws has returned.
-local function save_tills(rec, tills, written, dropped)
+local function save_buckets(rec, buckets, written, dropped)
   local expiry = rec.documents > 0 and DOCUMENTS_EXPIRY or POOL_EXPIRY
-  save_hash(KEYS[3], tills.exist, written, dropped, expiry)
+  save_hash(KEYS[3], buckets.exist, written, dropped, expiry)
   if not KEYS[4] then return end
-  save_hash(KEYS[4], tills.said, tills.written or {}, tills.dropped, expiry)
-  save_hash(KEYS[5], tills.cells, raised_cells(tills, { now = rec.wall, clock = rec.clock }), {}, expiry)
+  save_hash(KEYS[4], buckets.said, buckets.written or {}, buckets.dropped, expiry)
+  save_hash(KEYS[5], buckets.cells, raised_cells(buckets, { now = rec.wall, clock = rec.clock }), {}, expiry)
 end
