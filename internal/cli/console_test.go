@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -58,7 +59,7 @@ func TestConsoleKnowsItsQuotas(t *testing.T) {
 	q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 30}}}.WithDefaults(time.Second)
 	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	limit := throttle.Limit{Max: 100, Per: time.Second}
-	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &q})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limit), Quotas: &q})
 	m := join(store, "p", "a", "1 0 100 1000000 0 0", driver.Whole, 1)
 	m.req.Busy = p.Request(0, 1, protocol.Observation{}).Busy
 	m.sync(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
@@ -40,7 +41,7 @@ func (m *member) withTags(t *testing.T, q throttle.Quotas, uses map[string]int64
 	limit := throttle.Limit{Max: 100, Per: time.Second}
 	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: m.req.Pool, ID: m.req.ID}, "1")
 	q = q.WithDefaults(limit.Per)
-	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &q})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limit), Quotas: &q})
 	for s := range int64(4) {
 		reports := []sharing.TagReport{}
 		for tag, rate := range uses {

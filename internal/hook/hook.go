@@ -3,13 +3,20 @@
 // any goroutine, and none blocks.
 package hook
 
-import "context"
+import (
+	"context"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+)
 
 var (
 	// Adaptive reports whether a limiter follows the called service, so that calls are worth reporting to it (Permit.Report). That holds for
 	// a *Throttle with an adaptive limit, a type that embeds one, an All with one, and another Limiter whose method `Adapts() bool` says so.
 	// It also holds for a Limiter that shows one of these by a method `Unwrap() Limiter`.
 	Adaptive func(limiter any) bool
+
+	// Ceiling returns a valid throttle.Limit in the form of package ceiling. Its defaults need not be filled in.
+	Ceiling func(limit any) ceiling.Config
 
 	// TellsTags reports whether a limiter draws differently for tags: it is a Tagger, and not a Throttle without quotas.
 	TellsTags func(limiter any) bool

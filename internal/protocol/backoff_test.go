@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -22,7 +23,7 @@ func TestOneCutForAllReports(t *testing.T) {
 	var procs []*Processor
 	for _, id := range []string{"a", "b", "c"} {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id}, id)
-		p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 300, Adaptive: true}).CeilingConfig()})
+		p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 300, Adaptive: true}))})
 		procs = append(procs, p)
 		p.ask(t, r, 0, Observation{})
 	}
@@ -64,7 +65,7 @@ func TestOneCutForAllReports(t *testing.T) {
 func TestHeedIsBounded(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Adaptive: true}).CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))})
 	p.ask(t, r, 0, Observation{})
 	now := time.Second
 	brought := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
@@ -29,7 +30,7 @@ func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
 }
 
 func noteOf(l throttle.Limit, used, offered int64) (n Note) {
-	setLimit(&n, l.CeilingConfig(), used, offered)
+	setLimit(&n, hook.Ceiling(l), used, offered)
 	return n
 }
 
@@ -161,7 +162,7 @@ func bodyOf(t *testing.T, o Override) []byte {
 // ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
 func ceilingOf(l throttle.Limit, o Override) poolCeiling {
 	c := poolCeiling{override: o}
-	c.configure(&sharing.Terms{Ceiling: l.CeilingConfig()})
+	c.configure(&sharing.Terms{Ceiling: hook.Ceiling(l)})
 	c.law.Override = o.rate()
 	return c
 }
@@ -249,7 +250,7 @@ func TestForeignCeilingsAreLeftAlone(t *testing.T) {
 	r := &driver.Record{}
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.RampScheduled{}, Adaptive: true})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(l)})
 	p.ask(t, r, 0, Observation{})
 	require.Equal(t, urgencyNow, p.urgency, "the ramp is not on record yet")
 	p.ask(t, r, 100*time.Millisecond, Observation{})
@@ -276,7 +277,7 @@ func TestRampMovesOnceASecond(t *testing.T) {
 	var ps []*Processor
 	for i := range 5 {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: fmt.Sprint(i)}, fmt.Sprint("i", i))
-		p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
+		p.Configure(sharing.Terms{Ceiling: hook.Ceiling(l)})
 		ps = append(ps, p)
 	}
 	changes, last := 0, driver.Version(0)
@@ -296,7 +297,7 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.RampScheduled{}})
-	p.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(l)})
 	now := time.Duration(0)
 	ask := func(n int) {
 		for range n {
@@ -400,7 +401,7 @@ func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20}).CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 20}))})
 	p.ask(t, r, 0, Observation{})
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 5})}, driver.At{})
 	require.NoError(t, err)
@@ -419,7 +420,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 func TestUnreadableLimitWantsNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20}).CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 20}))})
 	p.ask(t, r, 0, Observation{})
 	require.Equal(t, driver.Whole, p.Held(0))
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, driver.At{})
@@ -450,7 +451,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 		require.NoError(t, p.Take(now, ans, "fresh"))
 	}
 	a := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	a.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
+	a.Configure(sharing.Terms{Ceiling: hook.Ceiling(l)})
 	for now := time.Duration(0); now < 40*time.Second; now += time.Second { // a ramp stands still in the freeze
 		ask(a, now)
 	}
@@ -460,7 +461,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	r.Leave(&leave, driver.At{Now: written, Deferred: true})
 
 	b := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	b.Configure(sharing.Terms{Ceiling: l.CeilingConfig()})
+	b.Configure(sharing.Terms{Ceiling: hook.Ceiling(l)})
 	for i := range 5 {
 		now := 60*time.Second + time.Duration(i)*100*time.Millisecond
 		ask(b, now)
@@ -474,12 +475,12 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{
 		Max: 20, Min: 10, RampUpDuration: time.Minute,
 		Mode: throttle.RampScheduled{},
-	}).CeilingConfig()})
+	}))})
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	other.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 10}).CeilingConfig()})
+	other.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 10}))})
 	now := time.Duration(0)
 	for ; now < 10*time.Minute; now += time.Second {
 		p.ask(t, r, now, Observation{})
@@ -501,7 +502,7 @@ func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 20, Min: 10}).CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 20, Min: 10}))})
 	p.ask(t, r, 0, Observation{})
 	for i := range wire.MaxDocuments {
 		_, _, err := r.Save(&driver.DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, driver.At{})

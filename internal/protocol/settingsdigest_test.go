@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -18,7 +19,7 @@ func TestDifferingSettings(t *testing.T) {
 	row := func(id string, l throttle.Limit, cfg ProcessorConfig, quotas *throttle.Quotas) driver.RosterRow {
 		cfg.Pool, cfg.ID = "p", id
 		p := NewProcessor(cfg, "1")
-		terms := sharing.Terms{Ceiling: limitOf(t, l).CeilingConfig(), Strict: l.Strict}
+		terms := sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, l)), Strict: l.Strict}
 		if quotas != nil {
 			q := quotas.WithDefaults(l.Per)
 			terms.Quotas = &q

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
@@ -56,7 +57,7 @@ func TestWhatIsOwedWithoutATillCounts(t *testing.T) {
 func TestWhatIsOwedSurvivesRequestsWithoutDraws(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", OnStoreLoss: Degrade}, "1")
 	q := one(100).WithDefaults(sec)
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, throttle.Limit{Max: 1000}).CeilingConfig(), Quotas: &q})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, throttle.Limit{Max: 1000})), Quotas: &q})
 	var record driver.Record
 	sync := func(now time.Duration, answered bool, reports ...sharing.TagReport) driver.Request {
 		p.Yield(now, driver.Whole, reports)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
@@ -57,7 +58,7 @@ func newClockedPods(t *testing.T, q limit.Quota, lease time.Duration, each int) 
 			p.rate, p.late = 1+drift, false
 		}
 		p.Processor = NewProcessor(ProcessorConfig{Pool: "pool", ID: fmt.Sprint(i), Lease: lease, OnStoreLoss: Stop}, "1")
-		p.Configure(sharing.Terms{Ceiling: limitOf(t, l).CeilingConfig(), Quotas: &quotas})
+		p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, l)), Quotas: &quotas})
 		c.pods = append(c.pods, p)
 	}
 	return c

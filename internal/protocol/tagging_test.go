@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -130,7 +131,7 @@ func TestReservedComesFirstWhileAClaimIsDead(t *testing.T) {
 // A pool without quotas sends what it always sent.
 func TestAProcessorWithoutQuotasSaysNothingOfTags(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Configure(sharing.Terms{Ceiling: limitOf(t, thousandOf(1000)).CeilingConfig()})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(t, thousandOf(1000)))})
 	req := p.Request(0, 1, Observation{Demand: driver.Whole})
 	require.Empty(t, req.Busy)
 	require.Empty(t, req.Draws)

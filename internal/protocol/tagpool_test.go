@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -77,7 +78,7 @@ func (p *tagPool) join(opts ...func(*ProcessorConfig)) *tagMember {
 		o(&cfg)
 	}
 	m := &tagMember{p: NewProcessor(cfg, "1"), asks: map[string]float64{}, stocks: map[string]*tagStock{}, spread: math.Mod(0.37*float64(len(p.members)), 1)}
-	m.p.Configure(sharing.Terms{Ceiling: limitOf(p.t, p.limit).CeilingConfig(), Quotas: &p.quotas})
+	m.p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limitOf(p.t, p.limit)), Quotas: &p.quotas})
 	p.members = append(p.members, m)
 	return m
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -18,7 +19,7 @@ func TestQuotaHashOf(t *testing.T) {
 	limit := throttle.Limit{Max: 100, Per: time.Minute}
 	p := protocol.NewProcessor(protocol.ProcessorConfig{Pool: "p", ID: "a"}, "1")
 	full := q.WithDefaults(limit.Per)
-	p.Configure(sharing.Terms{Ceiling: limit.CeilingConfig(), Quotas: &full})
+	p.Configure(sharing.Terms{Ceiling: hook.Ceiling(limit), Quotas: &full})
 	reported := protocol.QuotaHash(driver.RosterRow{Busy: p.Request(0, 1, protocol.Observation{}).Busy})
 	require.NotEmpty(t, reported)
 	require.Equal(t, reported, protocol.QuotaHashOf(q, limit.Per))

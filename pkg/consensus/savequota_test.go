@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -36,7 +37,7 @@ type tagHolder struct {
 }
 
 func (h *tagHolder) Terms() sharing.Terms {
-	return sharing.Terms{Ceiling: h.limit.CeilingConfig(), Quotas: &h.quotas}
+	return sharing.Terms{Ceiling: hook.Ceiling(h.limit), Quotas: &h.quotas}
 }
 func (*tagHolder) Lease(limit.Lease) {}
 func (*tagHolder) Report(time.Duration) sharing.Report {

@@ -25,9 +25,9 @@ func (j *multi) adapts() bool {
 	return slices.ContainsFunc(j.children, func(p child) bool { return adapts(p.limiter) })
 }
 
-// CeilingConfig returns the limit in the form of package internal/ceiling, for the Sharer that computes the pool's ceiling. The limit must
+// ceilingConfig is hook.Ceiling: the form for the Sharer that computes the pool's ceiling. The limit must
 // be valid; its defaults need not be filled in.
-func (l Limit) CeilingConfig() ceiling.Config {
+func (l Limit) ceilingConfig() ceiling.Config {
 	if l.Max == 0 {
 		return ceiling.Config{}
 	}

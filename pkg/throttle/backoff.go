@@ -72,7 +72,7 @@ func (t *rateLimiter) beginBackoff() {
 		return
 	}
 	_, static := t.sharer.(*Static)
-	b := &localBackoff{config: t.limit.CeilingConfig(), pooled: t.sharer != nil && !static}
+	b := &localBackoff{config: t.limit.ceilingConfig(), pooled: t.sharer != nil && !static}
 	t.backoff = b
 	b.timer = t.gate.AfterFunc(centuries, t.onBackoff)
 }

@@ -29,7 +29,7 @@ func (t *rateLimiter) fixed(share int64) {
 		t.setLease(limit.Lease{Share: share})
 		return
 	}
-	config := t.limit.CeilingConfig()
+	config := t.limit.ceilingConfig()
 	config.Adapts = false // refusals reduce this separately; see backoff.go
 	r := &localRamp{t: t, law: ceiling.Law{Config: config}, share: share}
 	t.ramp = r

@@ -274,7 +274,7 @@ var _ sharing.Holder = rateHolder{}
 
 // Terms implements Holder.
 func (t rateHolder) Terms() sharing.Terms {
-	return sharing.Terms{Ceiling: t.limit.CeilingConfig(), Spacing: t.limit.spacing(), Strict: t.limit.Strict, Quotas: t.quotas}
+	return sharing.Terms{Ceiling: t.limit.ceilingConfig(), Spacing: t.limit.spacing(), Strict: t.limit.Strict, Quotas: t.quotas}
 }
 
 // Report implements Holder.

@@ -25,12 +25,12 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/bounded", "internal/costrule", "internal/bounds", "internal/dialguard", "internal/duration", "internal/hook",
+		"internal/bounded", "internal/costrule", "internal/bounds", "internal/dialguard", "internal/duration",
 		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/redact", "internal/testkit",
 		"internal/stopnotice", "internal/tagname", "internal/version", "internal/wire", "pkg/limit",
 	}},
 	{"pure parts", []string{
-		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
+		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/hook", "internal/fairtags", "internal/health", "internal/pooldoc",
 		"internal/engine/tagbucket", "internal/engine/waitqueue", "internal/sharing", "pkg/consensus/driver",
 	}},
 	{"limiters and pools", []string{"internal/protocol", "pkg/throttle", "pkg/consensus"}},

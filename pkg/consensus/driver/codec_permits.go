@@ -28,7 +28,7 @@ func (c *coder) permits(is *Permits) {
 	if is.Issuing {
 		flags |= flagIssuing
 	}
-	if is.Pending != (PendingReservation{}) {
+	if is.Pending != (pendingReservation{}) {
 		flags |= flagPending
 	}
 	if c.byte(&flags); flags&^(flagIssuing|flagPending) != 0 {
@@ -48,11 +48,11 @@ func (c *coder) permits(is *Permits) {
 		num(c, "the number of pending slots", &is.Pending.Count)
 		num(c, "the pending spacing", &is.Pending.Step)
 		num(c, "the pending window", &is.Pending.Window)
-		if is.Pending == (PendingReservation{}) {
+		if is.Pending == (pendingReservation{}) {
 			c.failf("an empty reservation is pending")
 		}
 	}
-	list(c, "recent reservations", minSlotsBytes, nil, &is.Recent, func(s *Reservation) {
+	list(c, "recent reservations", minSlotsBytes, nil, &is.Recent, func(s *reservation) {
 		num(c, "the revision", &s.Revision)
 		c.after("a time", 0, &s.Time)
 		num(c, "the number of slots", &s.Count)
@@ -71,7 +71,7 @@ func (is *Permits) isZero() bool {
 		}
 	}
 	return !is.Issuing && is.Spacing == 0 && is.Step == 0 && is.Count == 0 && is.Serial == 0 &&
-		is.Pending == (PendingReservation{}) && len(is.Recent) == 0
+		is.Pending == (pendingReservation{}) && len(is.Recent) == 0
 }
 
 func (is *Permits) times() []*int64 {

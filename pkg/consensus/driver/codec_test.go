@@ -46,8 +46,8 @@ func fullRecord() *Record {
 		Permits: Permits{
 			Issuing: true, Spacing: wire.MaxSpacing, SpacingUntil: 1, StrictUntil: 2, SharesUntil: 3, Last: maxNanos, Step: maxStep,
 			Count: wire.MaxSlots, Serial: maxRevision, Hold: 4, Held: wire.MaxMicros,
-			Pending: PendingReservation{Count: 1, Step: 333_333_334, Window: maxSpan},
-			Recent:  []Reservation{{Revision: 76, Time: 6, Count: 2, Wait: time.Second, Step: 1}, {Revision: 77}},
+			Pending: pendingReservation{Count: 1, Step: 333_333_334, Window: maxSpan},
+			Recent:  []reservation{{Revision: 76, Time: 6, Count: 2, Wait: time.Second, Step: 1}, {Revision: 77}},
 		},
 		TagBuckets: []TagBucket{
 			{Key: 0, Paid: 0, Full: wire.MaxMicros},
@@ -179,7 +179,7 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		"a pending surplus":    {func(r *Record) { r.Permits.Pending.Count = wire.MaxSlots + 1 }, "pending: the number of slots is 65"},
 		"a wide window":        {func(r *Record) { r.Permits.Pending.Window = -1 }, "the pending window is -1ns"},
 		"a far reservation":    {func(r *Record) { r.Permits.Serial = math.MaxUint64 }, "the newest reservation is"},
-		"a long memory":        {func(r *Record) { r.Permits.Recent = make([]Reservation, maxRecent+1) }, "the number of recent reservations is 17"},
+		"a long memory":        {func(r *Record) { r.Permits.Recent = make([]reservation, maxRecent+1) }, "the number of recent reservations is 17"},
 		"a negative wait":      {func(r *Record) { r.Permits.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
 		"a long busy list":     {func(r *Record) { r.Rows[2].Busy = strings.Repeat("x", 449) }, "row 2: what is busy is 449 bytes, allowed: at most 448"},
 		"too many names": {

@@ -31,18 +31,18 @@ type Permits struct {
 	Hold, Held int64
 	// Pending is the reservation of the last step. Recent are the outcomes of the newest ones, the oldest first. Only Deferred stores have
 	// them.
-	Pending PendingReservation
-	Recent  []Reservation
+	Pending pendingReservation
+	Recent  []reservation
 }
 
-// A PendingReservation is a reservation whose time is not known yet.
-type PendingReservation struct {
+// A pendingReservation is a reservation whose time is not known yet.
+type pendingReservation struct {
 	Count        int
 	Step, Window time.Duration
 }
 
-// A Reservation is the outcome of a reservation by a step.
-type Reservation struct {
+// A reservation is the outcome of a reservation by a step.
+type reservation struct {
 	// Revision is that of the record after the step, Time its logical time in microseconds.
 	Revision uint64
 	Time     int64
@@ -72,9 +72,9 @@ func (is *Permits) first(now int64, step time.Duration) int64 {
 }
 
 // take reserves the slots of a bid at a logical time in microseconds.
-func (is *Permits) take(b booking, clock int64) Reservation {
+func (is *Permits) take(b booking, clock int64) reservation {
 	now := nanos(clock)
-	slots := Reservation{Revision: b.revision, Time: clock, Step: b.step}
+	slots := reservation{Revision: b.revision, Time: clock, Step: b.step}
 	if b.count == 0 {
 		return slots
 	}
@@ -111,10 +111,10 @@ func (is *Permits) giveBack(serial int64, unused int, revision uint64) bool {
 func (st *step) settle() {
 	is := &st.rec.Permits
 	p := is.Pending
-	if p == (PendingReservation{}) {
+	if p == (pendingReservation{}) {
 		return
 	}
-	is.Pending = PendingReservation{}
+	is.Pending = pendingReservation{}
 	slots := is.take(booking{st.rec.Revision, p.Count, p.Step, p.Window}, st.clock)
 	recent := is.Recent[max(0, len(is.Recent)-maxRecent+1):]
 	is.Recent = append(slices.Clone(recent), slots)
@@ -141,7 +141,7 @@ func (r *Record) ReadReservation(req *Reserve, revision uint64, at At) Reserved 
 			return now.reserved(slots, b)
 		}
 	}
-	return now.reserved(Reservation{Revision: revision, Time: st.clock}, b)
+	return now.reserved(reservation{Revision: revision, Time: st.clock}, b)
 }
 
 // permitClaim returns the claim of the permits at the step: the share that no processor claims, and nothing while the pool is frozen or

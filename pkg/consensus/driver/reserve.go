@@ -113,7 +113,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	}
 	if at.Deferred {
 		if bid.count > 0 {
-			is.Pending = PendingReservation{Count: bid.count, Step: bid.step, Window: bid.window}
+			is.Pending = pendingReservation{Count: bid.count, Step: bid.step, Window: bid.window}
 		}
 		r.Revision = revision
 		return Reserved{Revision: revision}, true
@@ -129,7 +129,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 }
 
 // reserved makes the answer from slots and from the record as the step leaves it.
-func (r *Record) reserved(slots Reservation, b booking) Reserved {
+func (r *Record) reserved(slots reservation, b booking) Reserved {
 	is := &r.Permits
 	res := Reserved{
 		Count: slots.Count, Wait: slots.Wait, Spacing: slots.Step, Issuing: is.Issuing,
