@@ -17,7 +17,7 @@
 //
 //   - [FromEnv] reads everything from the environment: the variables NUMATHROTTLE_* and the YAML file that NUMATHROTTLE_CONFIG names. It suits
 //     containers that are configured from outside.
-//   - [Open] takes a [Config] in Go, [Load] returns what FromEnv would open. The names are the same everywhere: Config.OnStoreLoss is onStoreLoss
+//   - [Open] takes a [Config] in Go, [Load] returns what [FromEnv] would open. The names are the same everywhere: [Config.OnStoreLoss] is onStoreLoss
 //     in the file and NUMATHROTTLE_ON_STORE_LOSS in the environment. docs/configuration.md lists all of them.
 //   - [OpenInFlight] limits the calls in flight at once instead of their rate. [throttle.All] combines limits.
 //   - [OpenStore] only opens the store, for [github.com/numaproj-contrib/numathrottle/pkg/operate]: pauses, overrides, quotas.

@@ -43,7 +43,7 @@ func Load() (Config, error) {
 }
 
 // Open joins the pool and returns the [throttle.Throttle] that draws on this processor's share. It does not wait for the store, except
-// with Config.FailFast. Close the Throttle to leave the pool; see [open.Open].
+// with [Config.FailFast]. Close the Throttle to leave the pool; see [open.Open].
 func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 	return opening.Open(ctx, opening.Config(c))
 }

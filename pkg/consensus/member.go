@@ -64,7 +64,7 @@ var _ sharing.Pool = (*Member)(nil)
 // is 0 until the store has answered, and while the store is away. ctx bounds Join
 // only. The caller keeps the store: close it after Leave.
 //
-// Errors: *RequestError for a bad option or pool name; with WithFailFast the error
+// Errors: *RequestError for a bad option or pool name; with [WithFailFast] the error
 // of the first sync.
 func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, error) {
 	o, err := newOptions(pool, opts)

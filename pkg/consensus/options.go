@@ -20,8 +20,8 @@ type options = protocol.JoinOptions
 // Defaults to the host name, which is the pod's name on Kubernetes.
 func WithID(id string) Option { return func(o *options) { o.Config.ID = id } }
 
-// WithLease sets the lease to propose: MinLease to MaxLease, in whole
-// milliseconds. Defaults to DefaultLease. The pool's own lease counts: the first
+// WithLease sets the lease to propose: [MinLease] to [MaxLease], in whole
+// milliseconds. Defaults to [DefaultLease]. The pool's own lease counts: the first
 // processor records it.
 func WithLease(d time.Duration) Option { return func(o *options) { o.Config.Lease = d } }
 
@@ -55,7 +55,7 @@ type Synced struct {
 
 // WithOnSync adds a function that is called after every sync, except one that Leave cuts
 // short. It runs in the member's background, in Join's goroutine for the first sync with
-// WithFailFast, or in Leave's for the last one. Calls do not overlap, and no sync begins
+// [WithFailFast], or in Leave's for the last one. Calls do not overlap, and no sync begins
 // before f returns. f may call View.
 func WithOnSync(f func(Synced)) Option {
 	return func(o *options) {

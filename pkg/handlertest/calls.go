@@ -12,7 +12,7 @@ import (
 // Map gives messages to a unary map, all at once (at most 500 are in flight), and waits for all answers. results[i] is what the
 // handler made of msgs[i]; it is empty when the answer was.
 //
-// Errors: ErrProtocol, ErrBroken, the cause of ctx. The text names the first message that failed; results has those of the
+// Errors: [ErrProtocol], [ErrBroken], the cause of ctx. The text names the first message that failed; results has those of the
 // others.
 func (h *Handler) Map(ctx context.Context, msgs ...Message) (results [][]Result, err error) {
 	return each(ctx, h, "Map", dataplane.Dial, (*dataplane.Map).Do, msgs)
@@ -72,7 +72,7 @@ func (h *Handler) Sink(ctx context.Context, msgs ...Message) (responses []Respon
 // source ended the read. Each message has its Offset; settle it with Ack or Nack. Calls to a source go one after the other, as
 // from the core.
 //
-// Errors: ErrProtocol, ErrBroken and the cause of ctx, with the messages that came before.
+// Errors: [ErrProtocol], [ErrBroken] and the cause of ctx, with the messages that came before.
 func (h *Handler) Read(ctx context.Context, count int, timeout time.Duration) ([]Message, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

@@ -148,7 +148,7 @@ func open[S stream](ctx context.Context, h *Handler, kind string,
 
 // Close ends the connection. It waits up to a second for answers that are still due. A second Close does nothing.
 //
-// Errors: ErrProtocol and ErrBroken for what happened since the last call, or was the error of a call before; one that names
+// Errors: [ErrProtocol] and [ErrBroken] for what happened since the last call, or was the error of a call before; one that names
 // messages without an answer.
 func (h *Handler) Close() error { return h.close() }
 

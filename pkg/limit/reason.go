@@ -69,7 +69,7 @@ func Reasons() []Reason {
 // ReasonAt returns the reason at index i of Reasons.
 func ReasonAt(i int) Reason { return reasons[i].reason }
 
-// Index returns the index of r in Reasons. Reasons that a Sharer defines itself count as ReasonOther, the last one.
+// Index returns the index of r in Reasons. Reasons that a Sharer defines itself count as [ReasonOther], the last one.
 func (r Reason) Index() int {
 	for i := range reasons {
 		if reasons[i].reason == r {

@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An Action is what happens to a message whose tokens did not come within WithMaxWait; see OnDenied. The handler never sees such a message.
+// An Action is what happens to a message whose tokens did not come within [WithMaxWait]; see [OnDenied]. The handler never sees such a message.
 // The zero Action is Wait.
 type Action struct{ does action }
 
@@ -25,7 +25,7 @@ func Wait() Action { return Action{} }
 
 // Nack has the platform deliver the message again when it is its turn. The first nacked message comes back once its tokens are due, as far
 // as that is known, and after at least 100 ms. Each further one comes later by the time that its own tokens take in this pod's share of the
-// limit. A little jitter is added. A limiter that does not report its rate, such as throttle.All, has no such line: up to a quarter of the
+// limit. A little jitter is added. A limiter that does not report its rate, such as [throttle.All], has no such line: up to a quarter of the
 // time is added at random. The number of nacks is logged once a minute.
 //
 // Nack needs Numaflow 1.8.2 or later; older versions forward the nack as an empty message. The JetStream buffer between the vertices of a

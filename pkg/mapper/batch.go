@@ -12,15 +12,15 @@ import (
 )
 
 // WrapBatch returns a handler that draws a token from l for each message of a batch, in order. It hands a message to next as soon as it has
-// its tokens. Without a limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of Check when the
+// its tokens. Without a limit ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of Check when the
 // options are wrong.
 //
 // At most one message that has its tokens waits for a busy handler. With a fast limit a few do, so that next finds the following one ready.
 // Their number is what the limit earns here in a millisecond, what next takes in ten at the pace of its last batch, or 64, whichever is
-// least. That is not so with WithCost or WithTag, with a hard or strict limit, and with several limits at once.
+// least. That is not so with [WithCost] or [WithTag], with a hard or strict limit, and with several limits at once.
 // Slots of an InFlight are not given back, for it is not known when a call of next has ended: draw them in next, around the call.
 //
-// Messages whose tokens do not come within WithMaxWait are answered by OnDenied; next never sees them. WithMaxWait bounds the wait of each
+// Messages whose tokens do not come within [WithMaxWait] are answered by [OnDenied]; next never sees them. [WithMaxWait] bounds the wait of each
 // message and the waits of the batch together; time in which next is busy does not count. Once it is used up, the rest of the batch is
 // admitted as far as there are tokens at hand.
 //

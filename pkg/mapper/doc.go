@@ -47,7 +47,7 @@
 //
 // The platform acknowledges a message as soon as it has an answer, and an empty answer means that there is nothing to forward. A wrapper
 // that answered for a message that the handler never saw would lose it. So Map of the wrapped handler returns only the handler's result or
-// OnDenied's. In every other case it does not return at all, the message stays without an answer, and the platform delivers it again:
+// [OnDenied]'s. In every other case it does not return at all, the message stays without an answer, and the platform delivers it again:
 //
 //   - The context was cancelled: the goroutine ends by runtime.Goexit. numaflow-go cancels the context when the stream is over and nobody
 //     waits for the answer any more. Returning is not enough: numaflow-go may still send a handler's result after another handler has
@@ -60,7 +60,7 @@
 //     stream is still in use then, and a message without an answer would hold its place for ever. numaflow-go recovers the panic, fails the
 //     stream with the error's text and shuts the server down; the platform shows the cause. This repeats as long as the cause lasts.
 //
-// A message whose cost can never be granted (throttle.ReasonTooLarge) is denied at once, alone, and logged. OnDenied answers for it; with
+// A message whose cost can never be granted (throttle.ReasonTooLarge) is denied at once, alone, and logged. [OnDenied] answers for it; with
 // Wait it is nacked.
 //
 // The same holds for a batch as a whole, and for the answer to a message of a stream map. A stream map's outputs are passed on one by one,
@@ -85,15 +85,15 @@
 //
 // A container in spec.sidecars can inform the handler, see numathrottle.StopContext: then all of them end after 15 s. Older kubelets signal
 // all containers at once. Then numaflow-go ends the stream 15 s later. In every case messages without an answer are delivered again to
-// another pod. To end sooner, and without the exit code, bound the wait: use WithMaxWait of at most 8 s and an Action other than Wait. A
+// another pod. To end sooner, and without the exit code, bound the wait: use [WithMaxWait] of at most 8 s and an Action other than Wait. A
 // batch map handles as many batches as the vertex has places for (limits.concurrency / readBatchSize). Each has a MaxWait of its own, so
 // take 16 s divided by their number. The limiter is closed after the server has stopped.
 //
 // # Concurrency
 //
 // Wrapped handlers may be called from any number of goroutines at once, if the handler may. A unary or stream map gets a call for each
-// message, up to the vertex's limits.concurrency (by default its readBatchSize). A batch map gets one batch at a time. WrapBatch and
-// WrapStream add a goroutine for each call, which ends with it; Direct does without.
+// message, up to the vertex's limits.concurrency (by default its readBatchSize). A batch map gets one batch at a time. [WrapBatch] and
+// [WrapStream] add a goroutine for each call, which ends with it; Direct does without.
 //
 // # Autoscaling
 //

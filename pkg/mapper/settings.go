@@ -18,11 +18,11 @@ type settings struct {
 // throttled is the common part of the three wrappers.
 type throttled = admission.Wrapper[mapsdk.Datum, mapsdk.Messages]
 
-// Check returns all faults of the options for Wrap and WrapBatch in one error, the one that these panic with, or nil. It is for options
+// Check returns all faults of the options for Wrap and [WrapBatch] in one error, the one that these panic with, or nil. It is for options
 // that come from a configuration.
 func Check(opts ...Option) error { return newSettings(opts).check() }
 
-// CheckStream is Check for WrapStream.
+// CheckStream is Check for [WrapStream].
 func CheckStream(opts ...StreamOption) error { return newSettings(opts).check() }
 
 func newSettings[O StreamOption](opts []O) settings {

@@ -12,16 +12,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// WrapStream returns a handler that draws a token from l for each message, and then lets next handle it; with PerOutput it draws for each
-// output instead. Without a limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of CheckStream
+// WrapStream returns a handler that draws a token from l for each message, and then lets next handle it; with [PerOutput] it draws for each
+// output instead. Without a limit ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of [CheckStream]
 // when the options are wrong.
 //
 // The handler may be called from any number of goroutines at once, if next may. It blocks until the tokens are there, then until next has
-// returned and has closed its channel. When the tokens do not come within WithMaxWait it answers by OnDenied; when they do not come at all
+// returned and has closed its channel. When the tokens do not come within [WithMaxWait] it answers by [OnDenied]; when they do not come at all
 // it does not return, as with Wrap.
 //
 // next writes its outputs to a channel of its own, and must close it after the last. Outputs are passed on one by one, in order. next is
-// held back while two outputs are not yet passed on; with PerOutput, while one is not.
+// held back while two outputs are not yet passed on; with [PerOutput], while one is not.
 //
 // numaflow-go takes the close of the caller's channel for the end of the answer. So the wrapper closes it only if next has returned and
 // closed its own channel, and the context has not ended. A handler that closes its channel in a deferred function thus ends no answer by a

@@ -9,11 +9,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Wrap returns a handler that draws a token from l for each message, and then lets next handle it. Without a limit (throttle.Unlimited,
+// Wrap returns a handler that draws a token from l for each message, and then lets next handle it. Without a limit ([throttle.Unlimited],
 // which a nil l is) it returns next itself. It panics with the error of Check when the options are wrong.
 //
 // The handler may be called from any number of goroutines at once, if next may. It blocks until the tokens are there. When they do not come
-// within WithMaxWait it answers by OnDenied. When they do not come at all it does not return; the package documentation explains why and
+// within [WithMaxWait] it answers by [OnDenied]. When they do not come at all it does not return; the package documentation explains why and
 // what happens instead. When the context ended while the tokens came, they are given back and next is not called. When next panics, the
 // panic goes on unchanged and the tokens stay drawn.
 func Wrap(next mapsdk.Mapper, l throttle.Limiter, opts ...Option) mapsdk.Mapper {

@@ -19,9 +19,9 @@
 //
 //   - pkg/open/redis: redis://, rediss:// and their forms for Sentinel and Cluster
 //   - pkg/open/nats: nats:// and tls://
-//   - pkg/open/telemetry: Config.HealthAddr, and the exporters that the variables OTEL_* select
+//   - pkg/open/telemetry: [Config.HealthAddr], and the exporters that the variables OTEL_* select
 //
 // memory:// and static:// need no import. A store or a HealthAddr without its package is an error that names the import. Without
-// pkg/open/telemetry the variables OTEL_* are ignored; metrics and spans go to Config.MeterProvider and TracerProvider, or to the global
+// pkg/open/telemetry the variables OTEL_* are ignored; metrics and spans go to [Config.MeterProvider] and TracerProvider, or to the global
 // providers.
 package open

@@ -65,13 +65,13 @@ func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 
 // InFlight is Open for a limit on concurrent calls in flight. It joins the pool and returns the InFlight with this processor's share of
 // slots, 0 to 1e9. With 0 there is no limit, and no store is used. An InFlight needs its own pool, besides the pools of the rate limits
-// that it is combined with (throttle.All):
+// that it is combined with ([throttle.All]):
 //
 //	requests, err := open.Open(ctx, c)
 //	c.Limit, c.Quotas, c.Pool = throttle.Limit{}, throttle.Quotas{}, c.Pool+"/in-flight"
 //	slots, err := open.InFlight(ctx, 32, c)
 //
-// Unlike Open, it requires a zero c.Limit and c.Quotas. slots should be several times the number of processors; see throttle.InFlight.
+// Unlike Open, it requires a zero c.Limit and c.Quotas. slots should be several times the number of processors; see [throttle.InFlight].
 func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
 	return opening.InFlight(ctx, slots, c)
 }

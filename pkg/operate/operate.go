@@ -30,7 +30,7 @@ func (e *EmptyPoolError) Error() string {
 	return fmt.Sprintf("nobody is in the pool %.300q: there is no limit to change", e.Pool)
 }
 
-// Pools lists the pools of a store, including pools without pods. The error wraps driver.ErrNoList if the store keeps no list.
+// Pools lists the pools of a store, including pools without pods. The error wraps [driver.ErrNoList] if the store keeps no list.
 func Pools(ctx context.Context, s driver.Store) ([]string, error) {
 	lister, ok := s.(driver.Lister)
 	if !ok {

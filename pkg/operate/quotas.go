@@ -45,7 +45,7 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 	return t, nil
 }
 
-// Knows reports whether a pod is configured with Pool.Quotas. stranger is the first pod with other quotas; empty: there is none.
+// Knows reports whether a pod is configured with [Pool.Quotas]. stranger is the first pod with other quotas; empty: there is none.
 func (p *Pool) Knows(o *Overview) (known bool, stranger string) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
@@ -82,7 +82,7 @@ func (p *Pool) ClearQuotas(ctx context.Context) error {
 	return protocol.ClearQuotas(ctx, p.Store, p.Name)
 }
 
-// InForce returns Pool.Quotas with the changes of the pool. It adds entries for names, so that Tags and Spent show these tags by name even
+// InForce returns [Pool.Quotas] with the changes of the pool. It adds entries for names, so that Tags and Spent show these tags by name even
 // without a quota of their own. It fails for a document that this release cannot read.
 func (p *Pool) InForce(o *Overview, names ...string) (throttle.Quotas, error) {
 	changes, err := o.QuotaChanges()

@@ -22,7 +22,7 @@ import (
 // Scope is the name of the instrumentation scope.
 const Scope = "github.com/numaproj-contrib/numathrottle"
 
-// A Telemetry records what limiters do. It is a throttle.Observer. All methods may be
+// A Telemetry records what limiters do. It is a [throttle.Observer]. All methods may be
 // called from any goroutine.
 type Telemetry struct {
 	meter    metric.Meter
@@ -178,7 +178,7 @@ func (w Watched) snapshot() (s snapshot) {
 	return s
 }
 
-// OnSync returns what records the syncs of a member, for consensus.WithOnSync. limit is the
+// OnSync returns what records the syncs of a member, for [consensus.WithOnSync]. limit is the
 // limiter's name, store the kind of store, such as "redis".
 func (t *Telemetry) OnSync(limit, store string) func(consensus.Synced) {
 	of := func(outcome string) metric.MeasurementOption {
@@ -201,7 +201,7 @@ func (t *Telemetry) OnSync(limit, store string) func(consensus.Synced) {
 }
 
 // Waits records a wait, and a span for it that is part of the caller's trace, if ctx has
-// one. It implements throttle.Observer.
+// one. It implements [throttle.Observer].
 func (t *Telemetry) Waits(ctx context.Context, w throttle.Wait) func(throttle.Waited) {
 	reason := w.Reason
 	if !reason.Listed() {

@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An Action sets what happens to a message whose tokens did not come in time; see OnDenied. The zero Action is Wait.
+// An Action sets what happens to a message whose tokens did not come in time; see [OnDenied]. The zero Action is Wait.
 type Action struct{ does action }
 
 type action = admission.Action[sinksdk.Datum, sinksdk.Response]
@@ -24,7 +24,7 @@ func newAction(name string, respond func(d sinksdk.Datum, denied *admission.Deni
 // String returns the name of the Action.
 func (a Action) String() string { return a.does.String() }
 
-// Wait keeps waiting: the wait ends with the tokens or with the context. It may not be combined with WithMaxWait or WithBatchBudget, which
+// Wait keeps waiting: the wait ends with the tokens or with the context. It may not be combined with [WithMaxWait] or [WithBatchBudget], which
 // would have no meaning.
 func Wait() Action { return Action{} }
 

@@ -17,14 +17,14 @@
 //
 // At most one message that has its tokens waits for a busy handler; with tags, one of each tag. With a fast limit a few do, so that the
 // handler finds the next one ready. Their number is what the limit earns here in a millisecond, what the handler takes in ten at the pace
-// of its last batch, or 64, whichever is least. That is not so with WithCost or WithTag, with a hard or strict limit, with several limits
+// of its last batch, or 64, whichever is least. That is not so with [WithCost] or [WithTag], with a hard or strict limit, with several limits
 // at once. Messages that the handler does not take give their tokens back. Slots of an InFlight are not given back, for it is not known when
 // a call of the handler has ended: draw them in the handler, around the call.
 //
-// Without tags messages reach the handler in the order of the batch. With tags (WithTag) those of one tag do. Messages of different tags
+// Without tags messages reach the handler in the order of the batch. With tags ([WithTag]) those of one tag do. Messages of different tags
 // pass each other, so that one tag that is short of tokens does not hold up the others. The platform promises no order within a batch,
 // except for a vertex with ordered processing, to which it sends one message at a time. A handler that relies on the order of a batch
-// across tags asks for InOrder. With tags and without InOrder the wrapper reads the whole batch ahead; its messages are in memory until the
+// across tags asks for [InOrder]. With tags and without [InOrder] the wrapper reads the whole batch ahead; its messages are in memory until the
 // handler took them.
 //
 // # Which response goes to the platform
@@ -46,15 +46,15 @@
 // Of two responses to one message failure claims least, then nack, fallback, on success, serve, success: handling a message twice is better
 // than losing it. A failure is never a loss by the wrapper: the platform offers the message to the sink again, as its retryStrategy says.
 // Each of these cases but the first and the last is logged, once for each batch. Messages that the handler took keep their tokens, answered
-// or not; see WithSettle.
+// or not; see [WithSettle].
 //
 // When the handler panics, or a function given as an option does, no message of the batch is answered. Then numaflow-go recovers the panic,
 // fails the stream with its text and shuts the server down. The platform then delivers the batch again.
 //
 // # When tokens do not come
 //
-// By default a message waits without a time limit of its own: the wait ends with the tokens or with the context. With WithMaxWait or
-// WithBatchBudget it is answered:
+// By default a message waits without a time limit of its own: the wait ends with the tokens or with the context. With [WithMaxWait] or
+// [WithBatchBudget] it is answered:
 //
 //	Nack()      delivered again when it is its turn, one after the other at the pace of the limit
 //	Fallback()  goes to the fallback sink, which must be there

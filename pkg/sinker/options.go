@@ -38,7 +38,7 @@ func WithCost(cost func(d sinksdk.Datum) int) Option {
 
 // WithTag sets the tag of a message: the tenant, model or destination that its tokens are drawn for, if the limiter knows tags
 // (throttle.Tagger). Messages of one tag reach the handler in the order of the batch. Waiting messages do not hold up those of another tag,
-// unless InOrder is set. Any result of tag is a tag. With quotas, a tag that is empty, longer than 64 bytes or not text has the quota of
+// unless [InOrder] is set. Any result of tag is a tag. With quotas, a tag that is empty, longer than 64 bytes or not text has the quota of
 // tags without one of their own. tag is called as cost is. Defaults to no tags, also if tag is nil.
 func WithTag(tag func(d sinksdk.Datum) string) Option {
 	return func(s *settings) { s.Tag = keyless(tag) }
@@ -51,8 +51,8 @@ func InOrder() Option {
 }
 
 // WithMaxWait bounds how long one message waits for its tokens, counted from its turn: when the message before it, of the same tag, was
-// handed on or denied. It is denied at once when the wait is known to be longer. OnDenied sets what happens then. A batch of n messages may
-// wait n times as long; see WithBatchBudget. Time in which the pool is frozen, because its store is new or has lost state, does not count.
+// handed on or denied. It is denied at once when the wait is known to be longer. [OnDenied] sets what happens then. A batch of n messages may
+// wait n times as long; see [WithBatchBudget]. Time in which the pool is frozen, because its store is new or has lost state, does not count.
 // Defaults to 0: no limit of its own.
 func WithMaxWait(d time.Duration) Option {
 	return func(s *settings) { s.MaxWait = d }
@@ -60,12 +60,12 @@ func WithMaxWait(d time.Duration) Option {
 
 // WithBatchBudget bounds the total time that the messages of one batch wait for tokens. Only time in which a message waits counts, and it
 // counts once however many wait; the handler's time does not. Once it is used up, messages whose tokens are at hand pass. The others are
-// denied, and OnDenied sets what happens to them. With WithMaxWait too, whichever ends first counts. Defaults to 0: no limit.
+// denied, and [OnDenied] sets what happens to them. With [WithMaxWait] too, whichever ends first counts. Defaults to 0: no limit.
 func WithBatchBudget(d time.Duration) Option {
 	return func(s *settings) { s.Budget = d }
 }
 
-// OnDenied sets what happens to a message whose tokens do not come within WithMaxWait or WithBatchBudget. Defaults to Wait().
+// OnDenied sets what happens to a message whose tokens do not come within [WithMaxWait] or [WithBatchBudget]. Defaults to Wait().
 func OnDenied(a Action) Option {
 	return func(s *settings) { s.OnDenied = a.does }
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Wrap returns a handler that draws a token from l for each message of a batch, and hands the message on to next once the token is there.
-// Without a limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of Check when the options make no
+// Without a limit ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of Check when the options make no
 // sense.
 //
 // next sees a batch as it would without the wrapper. Messages come through the channel one by one, each as soon as it is admitted. The

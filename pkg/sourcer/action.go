@@ -10,7 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// An Action sets what happens to a message of a transformer whose tokens did not come in time; see OnDenied. The zero Action is Wait.
+// An Action sets what happens to a message of a transformer whose tokens did not come in time; see [OnDenied]. The zero Action is Wait.
 type Action struct{ does action }
 
 type (
@@ -25,7 +25,7 @@ func newAction(name string, answer answerFunc, faults ...string) Action {
 // String returns the name of the Action.
 func (a Action) String() string { return a.does.String() }
 
-// Wait keeps waiting: the wait ends with the tokens or with the context. It may not be combined with WithMaxWait, which would have no
+// Wait keeps waiting: the wait ends with the tokens or with the context. It may not be combined with [WithMaxWait], which would have no
 // meaning.
 func Wait() Action { return Action{} }
 
@@ -35,7 +35,7 @@ func Wait() Action { return Action{} }
 //
 // It needs Numaflow 1.8.2 or later: an older version forwards an empty message in the place of this one. It also depends on the source:
 // Kafka, plain NATS and the generator lose the message. In a MonoVertex that has a map too every version loses it: the map gets an empty
-// message instead (numaflow issue 3531). A transformer does not know whether there is a map; in a MonoVertex WrapTransformer warns of it.
+// message instead (numaflow issue 3531). A transformer does not know whether there is a map; in a MonoVertex [WrapTransformer] warns of it.
 // The package documentation has the table.
 func Nack() Action {
 	return newAction("Nack", func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
@@ -44,7 +44,7 @@ func Nack() Action {
 }
 
 // Drop acknowledges the message and forwards nothing. The message is lost by intent. It does not work in a MonoVertex with a map: there
-// every version of Numaflow hands the map an empty message (its issue 3531); WrapTransformer warns of it.
+// every version of Numaflow hands the map an empty message (its issue 3531); [WrapTransformer] warns of it.
 func Drop() Action {
 	return newAction("Drop", func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
 		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToDrop(d.EventTime()))

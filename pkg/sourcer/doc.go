@@ -83,7 +83,7 @@
 // up the limit, the quotient is then one, and the number of replicas stays as it is. When it uses less, the quotient says how many pods it
 // would take to use it up. A source's report of unknown (below zero) is passed on unchanged.
 //
-// It needs the platform's settings: WithTargetProcessing when the vertex has a targetProcessingSeconds of its own, and WithVertexRate when
+// It needs the platform's settings: [WithTargetProcessing] when the vertex has a targetProcessingSeconds of its own, and [WithVertexRate] when
 // other vertices draw from the same pool. A limit of less than one message per pod and targetProcessingSeconds makes the platform remove
 // pods, since it never keeps more pods than there are messages pending. WithPendingClamp(false) turns it off, for dashboards that show
 // pending or a vertex with a fixed scale. A fixed scale is the simplest choice of all: scale {min: N, max: N}. Leave the vertex without
@@ -95,7 +95,7 @@
 // waits for a token holds up its batch. Nothing is lost by that, and there is no time limit on it. But a source that takes messages back
 // after a while, as many brokers do, will deliver them again. So set limits.readBatchSize to the limit's earnings in a second or two.
 //
-// OnDenied sets what happens to a message whose tokens do not come within WithMaxWait:
+// [OnDenied] sets what happens to a message whose tokens do not come within [WithMaxWait]:
 //
 //	OnDenied   the message                       the source                     tokens
 //	Wait       waits; the default, no MaxWait    is not read meanwhile          drawn
@@ -118,10 +118,10 @@
 //
 // In a MonoVertex that has a map too, Numaflow hands the map each dropped or nacked message, without a value, and then acknowledges it.
 // This is its issue 3531, seen in November 2026 in 1.8.3 and in the newest source. So Drop, Nack and transformers that drop do not work
-// there. A transformer does not see whether there is a map, so in a MonoVertex WrapTransformer logs a warning with these actions. With a
+// there. A transformer does not see whether there is a map, so in a MonoVertex [WrapTransformer] logs a warning with these actions. With a
 // map use Wait or Forward, or put the throttle in front of the map.
 //
-// An empty result of a transformer ends the pod. Transform of the wrapped transformer returns only the transformer's result or OnDenied's.
+// An empty result of a transformer ends the pod. Transform of the wrapped transformer returns only the transformer's result or [OnDenied]'s.
 // In every other case it does not return at all, and the platform has the messages read again:
 //
 //   - The context was cancelled: the goroutine ends by runtime.Goexit. numaflow-go cancels it when the stream is over, and nobody waits for
@@ -130,7 +130,7 @@
 //   - Anything else: a panic with the limiter's error. numaflow-go recovers it, fails the stream with the error's text and shuts the server
 //     down; the platform shows the cause.
 //
-// A message whose cost can never be granted (throttle.ReasonTooLarge) is denied at once, alone, and logged. OnDenied answers for it; with
+// A message whose cost can never be granted (throttle.ReasonTooLarge) is denied at once, alone, and logged. [OnDenied] answers for it; with
 // Wait it is nacked.
 //
 // A test that cancels the context of a call to Transform must call it in a goroutine of its own, for Goexit would end the test.
@@ -139,6 +139,6 @@
 //
 // Close the limiter after the server has stopped. The platform first stops reading; a Read in progress ends within its TimeOut. A
 // transformer's wait ends when the platform gives up its stream, 20 s later with exit code 1. Where all containers get SIGTERM at once, it
-// ends when numaflow-go cancels the context, after 15 s. Messages that had no answer by then are read again. With a WithMaxWait of at most
+// ends when numaflow-go cancels the context, after 15 s. Messages that had no answer by then are read again. With a [WithMaxWait] of at most
 // 8 s it ends by itself.
 package sourcer

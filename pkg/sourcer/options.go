@@ -37,14 +37,14 @@ func WithReadCost(cost func(m sourcesdk.Message) int) Option {
 	return option(func(s *settings) { s.cost = cost })
 }
 
-// ReadCostBytes is a cost for WithReadCost by the size of the payload: one token for every per bytes or part of them, at least one. A per
+// ReadCostBytes is a cost for [WithReadCost] by the size of the payload: one token for every per bytes or part of them, at least one. A per
 // below 1 counts as 1.
 func ReadCostBytes(per int) func(m sourcesdk.Message) int {
 	cost := admission.PayloadCost(per)
 	return func(m sourcesdk.Message) int { return cost(m.Value()) }
 }
 
-// ReadCostFromHeader is a cost for WithReadCost, read from a header: a number of tokens such as 5, 4.2 or 5e2, rounded up. Without the
+// ReadCostFromHeader is a cost for [WithReadCost], read from a header: a number of tokens such as 5, 4.2 or 5e2, rounded up. Without the
 // header the message costs one token. With anything else in it the message also costs one token, since it is read already. That is logged
 // to slog.Default(), at most once a minute.
 func ReadCostFromHeader(name string) func(m sourcesdk.Message) int {

@@ -11,7 +11,7 @@ import (
 )
 
 // WrapTransformer returns a transformer that draws a token from l for each message, and then lets next transform it. Without a limit
-// (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the error of CheckTransformer when the options make no
+// ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of [CheckTransformer] when the options make no
 // sense.
 //
 // The transformer may be called from any number of goroutines at once, if next may. It blocks until the tokens are there, or denied; the

@@ -8,7 +8,7 @@ import (
 // All returns a Limiter that draws from all of limiters at once: requests, tokens and slots of one service, or limits of an account and of
 // a destination.
 //
-// A draw of n takes n tokens from each limiter, or none at all. Weigh and PerCall change the amount for one limiter. A limiter named twice
+// A draw of n takes n tokens from each limiter, or none at all. Weigh and [PerCall] change the amount for one limiter. A limiter named twice
 // is drawn from twice. One settlement settles all: Settle(used) settles each with the cost of used there, and Cancel gives everything back.
 // AcquireUpTo takes the same number from each, at most as many as all have.
 //
@@ -22,7 +22,7 @@ import (
 //
 // Alls within All become one. Nil and Unlimited limiters are left out: All of nothing is unlimited, and All of one limiter is that limiter.
 // The Limiter is a Tagger if one of limiters is. Its method Throttled describes the one that holds callers back longest. It has nothing to
-// close. Once one of limiters is closed, draws fail with ErrClosed, and waiting callers fail at once. They fail within a second if the
+// close. Once one of limiters is closed, draws fail with [ErrClosed], and waiting callers fail at once. They fail within a second if the
 // closed limiter is of another package and shows none of this one (by embedding it, or by a method `Unwrap() Limiter`).
 func All(limiters ...Limiter) Limiter {
 	var children []child
@@ -38,7 +38,7 @@ func All(limiters ...Limiter) Limiter {
 //	throttle.All(tokens, throttle.PerCall(requests), throttle.Weigh(bytes, func(n int) int { return 4 * n }))
 //
 // cost must depend on n alone and must not fall when n rises. It may be called any number of times, from any goroutine, while limiters are
-// locked, so it must not call them. A cost of zero or less is a draw of zero tokens of l; see Limiter. Permit.N is n.
+// locked, so it must not call them. A cost of zero or less is a draw of zero tokens of l; see Limiter. [Permit.N] is n.
 func Weigh(l Limiter, cost func(n int) int) Limiter {
 	return join(flatten(nil, l, cost))
 }

@@ -108,14 +108,14 @@ func probeOther(l Limiter, n int) error {
 }
 
 // Charge books n tokens that a call used without a draw, at all limiters of l. Tokens that do not fit become debt, which later callers wait
-// for, up to Limit.MaxDebt. Use it for a cost that is known only after the call. Slots of an InFlight and closed limiters are not charged.
+// for, up to [Limit.MaxDebt]. Use it for a cost that is known only after the call. Slots of an [InFlight] and closed limiters are not charged.
 // Charge never waits, and may be called from any goroutine.
 //
 // A Limiter of another package is looked through if it shows an inner one, by a method `Unwrap() Limiter` or by embedding. Without an
 // inner one, Charge draws n tokens from it, or a single one that it settles with n. If both are refused, nothing is charged there, and the
-// error is ErrNotCharged.
+// error is [ErrNotCharged].
 //
-// Errors: *Error, as from Acquire, of the limiters of this package before the charge, which does not prevent it; ErrNotCharged; both, joined. With
+// Errors: *Error, as from Acquire, of the limiters of this package before the charge, which does not prevent it; [ErrNotCharged]; both, joined. With
 // n = 0 nothing is charged, and limiters of other packages are asked too.
 func Charge(l Limiter, n int) error {
 	if n <= 0 {

@@ -15,7 +15,7 @@ type owed struct {
 // tellDropped is the minimum time between two logs of dropped debt.
 const tellDropped = int64(time.Minute)
 
-// WithLogger sets the limiter's logger. It logs dropped debt (Limit.MaxDebt), at most once a minute, and forgiven debt. Defaults to
+// WithLogger sets the limiter's logger. It logs dropped debt ([Limit.MaxDebt]), at most once a minute, and forgiven debt. Defaults to
 // slog.Default(), also for nil.
 func WithLogger(log *slog.Logger) Option { return func(o *settings) { o.log = log } }
 

@@ -27,7 +27,7 @@ func negative(n int) error {
 	return fmt.Errorf("numathrottle: n is %d, allowed: 0 or more: %w", n, ErrNegative)
 }
 
-// Error is the one error type of this package. errors.Is matches ErrClosed for ReasonClosed, and ErrThrottled for every other reason.
+// Error is the one error type of this package. errors.Is matches [ErrClosed] for [ReasonClosed], and [ErrThrottled] for every other reason.
 type Error struct {
 	// Reason says why.
 	Reason Reason
@@ -58,7 +58,7 @@ type Error struct {
 
 // By returns the limiter of this package that refused, a *Throttle or an *InFlight; for an All, the one that Limit names. If the quota of a
 // tag refused, it is the result of ForTag, and its Status includes the rate of the quota. Use it for the limiter's current state, such as
-// Throttle.Status. It is nil if not known.
+// [Throttle.Status]. It is nil if not known.
 func (e *Error) By() Limiter { return e.by }
 
 // Error returns one line with the request, the reason for the refusal and when to retry.
@@ -94,7 +94,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is match ErrThrottled or ErrClosed.
+// Is makes errors.Is match [ErrThrottled] or [ErrClosed].
 func (e *Error) Is(target error) bool {
 	if e.Reason == ReasonClosed {
 		return target == ErrClosed

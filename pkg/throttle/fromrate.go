@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A RateLimiter has the methods that FromRate needs, as *rate.Limiter of golang.org/x/time does.
+// A RateLimiter has the methods that [FromRate] needs, as *rate.Limiter of golang.org/x/time does.
 type RateLimiter interface {
 	// AllowN takes n tokens at time t if they are there.
 	AllowN(t time.Time, n int) bool
@@ -23,8 +23,8 @@ type RateLimiter interface {
 // are lost if another limiter then refuses the draw, so less than its rate may get through. Better make a second limit with New. All does
 // not know its wait in advance.
 //
-// Errors: *Error with ReasonTooLarge if n is above Burst, and ErrThrottled if the deadline is too near, both with the limiter's own error
-// as cause. ErrThrottled if the deadline passed in the wait. The cause of ctx if it was cancelled.
+// Errors: *Error with [ReasonTooLarge] if n is above Burst, and [ErrThrottled] if the deadline is too near, both with the limiter's own error
+// as cause. [ErrThrottled] if the deadline passed in the wait. The cause of ctx if it was cancelled.
 func FromRate(r RateLimiter) Limiter {
 	if r == nil {
 		return unlimited{}

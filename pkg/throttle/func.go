@@ -8,11 +8,11 @@ import (
 // arguments or none, or returns only an error, wrap it: f can take a struct, and return one.
 //
 // A call that was made counts, even if it fails or panics: the service has seen it. The token comes back only if ctx has ended when it is
-// granted: then f is not called, and the error is the cause of ctx. Errors of l are returned as they are: *Error, which is ErrThrottled or
-// ErrClosed; the cause of ctx. The permit is settled when f returns, so l can be an InFlight, alone or in an All. For an Unlimited limiter,
+// granted: then f is not called, and the error is the cause of ctx. Errors of l are returned as they are: *Error, which is [ErrThrottled] or
+// [ErrClosed]; the cause of ctx. The permit is settled when f returns, so l can be an [InFlight], alone or in an All. For an Unlimited limiter,
 // Func returns f itself.
 //
-// A call that misses its deadline in f after waiting more than 80 % of its time for its token returns an error that is also ErrThrottled.
+// A call that misses its deadline in f after waiting more than 80 % of its time for its token returns an error that is also [ErrThrottled].
 // Other errors of f are returned as they are.
 func Func[A, R any](l Limiter, f func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
 	if Unlimited(l) {

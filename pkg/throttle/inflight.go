@@ -57,7 +57,7 @@ type InFlight struct {
 
 var _ Limiter = (*InFlight)(nil)
 
-// NewInFlight returns an InFlight with so many slots for the whole pool: 0 (no limit) to 1e9. Other values are an error.
+// NewInFlight returns an [InFlight] with so many slots for the whole pool: 0 (no limit) to 1e9. Other values are an error.
 func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	if slots < 0 || slots > maxTokens {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
@@ -94,8 +94,8 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 
 // Acquire waits until n slots are free; see Limiter.
 //
-// Errors: *Error with ReasonTooLarge if n is above the slots of the whole pool. ErrClosed. The cause of ctx if it was cancelled. An error
-// that is both ErrThrottled and context.DeadlineExceeded if the deadline passed in the queue.
+// Errors: *Error with [ReasonTooLarge] if n is above the slots of the whole pool. [ErrClosed]. The cause of ctx if it was cancelled. An error
+// that is both [ErrThrottled] and context.DeadlineExceeded if the deadline passed in the queue.
 func (f *InFlight) Acquire(ctx context.Context, n int) (Permit, error) {
 	return f.acquire(ctx, n, false)
 }
@@ -136,7 +136,7 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	return p, nil
 }
 
-// Close stops granting, fails all waiting callers with ErrClosed, and then runs the functions of OnClose, for at most five seconds. Permits
+// Close stops granting, fails all waiting callers with [ErrClosed], and then runs the functions of [OnClose], for at most five seconds. Permits
 // can still be settled. Calling it again does nothing.
 func (f *InFlight) Close() error {
 	return f.gate.Close(func() {
@@ -149,7 +149,7 @@ func (f *InFlight) Close() error {
 	})
 }
 
-// An InFlightStatus is the state of an InFlight at one moment.
+// An InFlightStatus is the state of an [InFlight] at one moment.
 type InFlightStatus struct {
 	// Name is the limit's name, Max the slots of the whole pool; 0: no limit.
 	Name string
@@ -170,7 +170,7 @@ type InFlightStatus struct {
 	Closed bool
 }
 
-// Status returns the present state of the InFlight.
+// Status returns the present state of the [InFlight].
 func (f *InFlight) Status() InFlightStatus {
 	f.gate.Lock()
 	defer f.gate.Unlock()

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A Limiter hands out permits. This package has *Throttle and *InFlight; others can be written with NewPermit.
+// A Limiter hands out permits. This package has *Throttle and *InFlight; others can be written with [NewPermit].
 //
 // All methods may be called from any number of goroutines at once. The cost n is in tokens. A negative cost is a mistake: TryAcquire
-// refuses it, and the others fail with ErrNegative.
+// refuses it, and the others fail with [ErrNegative].
 //
 // A draw of zero tokens is for calls whose cost is known afterwards. It waits or is refused as one of one token would be, and takes nothing.
-// Its permit charges what it is settled with, as Charge does. Limits that count calls still take one: an InFlight, and a limiter within
-// PerCall. So does FromRate, which cannot look without drawing, and within an All each limiter of another package.
+// Its permit charges what it is settled with, as Charge does. Limits that count calls still take one: an [InFlight], and a limiter within
+// [PerCall]. So does [FromRate], which cannot look without drawing, and within an All each limiter of another package.
 type Limiter interface {
 	// Acquire waits until n tokens are granted. It fails at once if the deadline of ctx comes before the tokens can, and with the cause of
 	// ctx if it ends during the wait. Errors: *Error, which is ErrThrottled or ErrClosed; the error of ctx.
@@ -54,7 +54,7 @@ func (p Permit) N() int { return p.n }
 
 // Settle ends the permit with its real cost. Unused tokens are given back (a limiter may refuse to credit them). Tokens used above N are
 // debt that later callers wait for. A negative used counts as 0. Settle(0) is for a call that was made and cost nothing: it still counts
-// where calls are counted, and frees the slots of an InFlight.
+// where calls are counted, and frees the slots of an [InFlight].
 func (p Permit) Settle(used int) {
 	if p.by == nil {
 		return
@@ -62,7 +62,7 @@ func (p Permit) Settle(used int) {
 	p.by.settle(p.pos, p.n, max(used, 0))
 }
 
-// Cancel gives everything back, for a call that was not made. It differs from Settle(0) only where calls are counted, as by PerCall.
+// Cancel gives everything back, for a call that was not made. It differs from Settle(0) only where calls are counted, as by [PerCall].
 func (p Permit) Cancel() {
 	if p.by != nil {
 		p.by.settle(p.pos, p.n, cancelled)

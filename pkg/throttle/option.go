@@ -23,7 +23,7 @@ type settings struct {
 	quotas *limit.Quotas // of a Throttle
 }
 
-// An Option sets one thing of a Throttle or an InFlight.
+// An Option sets one thing of a Throttle or an [InFlight].
 type Option func(*settings)
 
 // WithSharer makes the limiter use the share of the limit that s leases to it.

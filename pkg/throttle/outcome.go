@@ -18,9 +18,9 @@ type reporter interface {
 	report(pos int64, n int, o Outcome)
 }
 
-// Report tells the limiter the outcome of the permit's call. It matters only for an adaptive limit (Limit.Adaptive), and costs nothing
+// Report tells the limiter the outcome of the permit's call. It matters only for an adaptive limit ([Limit.Adaptive]), and costs nothing
 // elsewhere. Report every call once, accepted ones too: refusals are measured against them. Report and Settle may come in any order. An All
-// passes it on to all its limiters. Other limiters, and permits of NewPermit, ignore it.
+// passes it on to all its limiters. Other limiters, and permits of [NewPermit], ignore it.
 func (p Permit) Report(o Outcome) {
 	if r, ok := p.by.(reporter); ok {
 		r.report(p.pos, p.n, o)

@@ -10,11 +10,11 @@ import (
 // pause survives every processor and ends by itself.
 //
 // This limiter stops before any other is notified. Pause then waits for the receipts of the other processors, for at most 100 ms or the
-// time of WaitForReceipts, and returns the senders. The others stop at their next sync, or else lose their share at the end of their lease.
+// time of [WaitForReceipts], and returns the senders. The others stop at their next sync, or else lose their share at the end of their lease.
 // If a processor is cut off from the store and receives no news, it may go on degraded until it can ask again (consensus.Degrade, the
 // default). The context bounds the call; it does not end the pause.
 //
-// Errors: *PauseError; ErrClosed; an error if there is no limit; those of the pool's store, which then does not know the pause yet. Even
+// Errors: *PauseError; [ErrClosed]; an error if there is no limit; those of the pool's store, which then does not know the pause yet. Even
 // so, this process and those that answered have stopped. It tells the store again with its next syncs.
 func (t *Throttle) Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error) {
 	return t.gate.Pause(ctx, until, reason, opts...)
@@ -26,12 +26,12 @@ func (t *Throttle) Resume(ctx context.Context, opts ...PauseOption) error {
 	return t.gate.Resume(ctx, opts...)
 }
 
-// Pause stops granting; see Throttle.Pause. Calls under way go on.
+// Pause stops granting; see [Throttle.Pause]. Calls under way go on.
 func (f *InFlight) Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error) {
 	return f.gate.Pause(ctx, until, reason, opts...)
 }
 
-// Resume ends a pause; see Throttle.Resume.
+// Resume ends a pause; see [Throttle.Resume].
 func (f *InFlight) Resume(ctx context.Context, opts ...PauseOption) error {
 	return f.gate.Resume(ctx, opts...)
 }
@@ -40,5 +40,5 @@ func (f *InFlight) Resume(ctx context.Context, opts ...PauseOption) error {
 // the last and the first of these hold the limiter itself back. A caller that distinguishes more tags than the limiter asks here.
 func (t *Throttle) Paused(tag string) (Paused, bool) { return t.gate.PausedFor(tag) }
 
-// Paused reports whether a draw for a tag is paused; see Throttle.Paused.
+// Paused reports whether a draw for a tag is paused; see [Throttle.Paused].
 func (f *InFlight) Paused(tag string) (Paused, bool) { return f.gate.PausedFor(tag) }

@@ -33,7 +33,7 @@ type RampOnlyIfUsed struct {
 	ThresholdPercentage int
 }
 
-// RampGoBackN rises as RampOnlyIfUsed does, falls by one slope after a second with traffic
+// RampGoBackN rises as [RampOnlyIfUsed] does, falls by one slope after a second with traffic
 // below the threshold, and falls further the longer nothing is used at all.
 type RampGoBackN struct {
 	// ThresholdPercentage is the part of the available tokens that must be used: 1 to 100. Defaults to 50.

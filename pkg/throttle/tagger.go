@@ -17,7 +17,7 @@ func tellsTags(l Limiter) bool {
 
 func (t *Throttle) tellsTags() bool { return t.tags != nil }
 
-// ForTags returns the Limiter for draws with all of these tags. Of a *Throttle, and of an All, it is as Throttle.ForTags: n tokens of each
+// ForTags returns the Limiter for draws with all of these tags. Of a *Throttle, and of an All, it is as [Throttle.ForTags]: n tokens of each
 // tag's quota, and n of each limit once. Any other Tagger is drawn from once for each tag. Without tags, or if l is no Tagger, it is l
 // itself.
 func ForTags(l Limiter, tags ...string) Limiter {

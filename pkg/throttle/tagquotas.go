@@ -31,11 +31,11 @@ const (
 	ClassBatch       = limit.ClassBatch
 )
 
-// WithQuotas gives tags quotas inside the limit: see Throttle.ForTag. Without it tags are only names, and all share the limit as they come.
+// WithQuotas gives tags quotas inside the limit: see [Throttle.ForTag]. Without it tags are only names, and all share the limit as they come.
 // New returns an error that names every field of q out of bounds. Max 0 is an error too: there is nothing to divide.
 // So are budgets with Replicas above 1, whose processors do not know what the others have spent.
 //
-// With quotas the draws of the Throttle itself have no tag: they count for Quotas.Other.
+// With quotas the draws of the Throttle itself have no tag: they count for [Quotas.Other].
 func WithQuotas(q Quotas) Option { return func(o *settings) { o.quotas = &q } }
 
 // CheckQuotas returns an error that names every field of q that is out of bounds for the limit, or nil. All that is reserved together is at

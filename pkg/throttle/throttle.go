@@ -86,9 +86,9 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 // all its tokens have accrued, and nothing else is granted meanwhile. With a hard limit it waits for a share whose bucket holds it,
 // and others pass it.
 //
-// Errors: *Error with ReasonTooLarge when n is above Max and above Burst, or above Burst alone with a hard limit; ErrThrottled at once when
-// the deadline is too near; an error that is both ErrThrottled and context.DeadlineExceeded when the deadline passed in the queue;
-// ErrClosed; the cause of ctx when it was cancelled.
+// Errors: *Error with [ReasonTooLarge] when n is above Max and above Burst, or above Burst alone with a hard limit; [ErrThrottled] at once when
+// the deadline is too near; an error that is both [ErrThrottled] and context.DeadlineExceeded when the deadline passed in the queue;
+// [ErrClosed]; the cause of ctx when it was cancelled.
 func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	// The usual case has a path of its own with a small frame. It often runs on the small stack of a new goroutine, for one message, and
 	// growing that stack takes many times as long as the draw.
@@ -112,10 +112,10 @@ func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 	return t.acquire(ctx, n, true)
 }
 
-// ForTag returns the Limiter for draws with this tag: a tenant, a model, a key. With WithQuotas a draw of n takes n tokens of the tag's
+// ForTag returns the Limiter for draws with this tag: a tenant, a model, a key. With [WithQuotas] a draw of n takes n tokens of the tag's
 // quota and n of the limit, in one step: both or neither. A caller whose tag has no tokens waits for these alone, and holds up nobody of
 // another tag. Where the limit is not enough for all, the tags are served by their quotas. A pause of the tag holds these draws. Tags
-// without a quota of their own count together, for Quotas.Other; so do names above 64 bytes, with control characters or with invalid UTF-8.
+// without a quota of their own count together, for [Quotas.Other]; so do names above 64 bytes, with control characters or with invalid UTF-8.
 //
 // Without quotas it is the Throttle itself. It is cheap enough to be called for each message: a known tag takes no allocation. The memory
 // for tags is bounded, however many names there are.
@@ -139,7 +139,7 @@ func (t *Throttle) ForTags(tags ...string) Limiter {
 	return t.tags.forTags(tags)
 }
 
-// Report is Permit.Report for a call whose permit is not at hand, such as one of a handler behind a wrapper. The n tokens were granted at
+// Report is [Permit.Report] for a call whose permit is not at hand, such as one of a handler behind a wrapper. The n tokens were granted at
 // granted; the zero Time is now. Do not report a call both here and by its permit. With quotas it is a call without a tag; see ReportFor.
 func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
 	if t.tags != nil {
@@ -149,7 +149,7 @@ func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
 	t.report(n, o, t.grantedAt(granted))
 }
 
-// ReportFor is Report for a call whose tokens were drawn for these tags, in the order of ForTags. Without quotas it is
+// ReportFor is Report for a call whose tokens were drawn for these tags, in the order of [ForTags]. Without quotas it is
 // Report.
 func (t *Throttle) ReportFor(n int, granted time.Time, o Outcome, tags ...string) {
 	if l, ok := t.ForTags(tags...).(*tagView); ok {
@@ -203,7 +203,7 @@ type Status struct {
 	Closed bool
 }
 
-// Ceiling returns how many tokens per second the whole pool may use at present: Limit.Rate, unless the limit ramps up or an override is in
+// Ceiling returns how many tokens per second the whole pool may use at present: [Limit.Rate], unless the limit ramps up or an override is in
 // force. 0: no limit.
 func (s *Status) Ceiling() float64 {
 	if s.Lease.Ceiling <= 0 || s.Limit.Max == 0 {
@@ -252,7 +252,7 @@ func (t *Throttle) ForgiveDebt() (tokens float64) {
 	return tokens
 }
 
-// Close stops granting, fails all waiting callers with ErrClosed, and then runs the functions that OnClose added, for at most five seconds.
+// Close stops granting, fails all waiting callers with [ErrClosed], and then runs the functions that [OnClose] added, for at most five seconds.
 // Call it when nothing draws any more: after the server has stopped. Calling it again does nothing.
 func (t *Throttle) Close() error {
 	return t.gate.Close(func() {

@@ -80,7 +80,7 @@ const (
 	ReasonClosed = limit.ReasonClosed
 )
 
-// Reasons returns the reasons that WaitStats tells apart, in a fixed order.
+// Reasons returns the reasons that [WaitStats] tells apart, in a fixed order.
 func Reasons() []Reason { return limit.Reasons() }
 
 // PauseTag restricts a call to one tag, of up to 64 bytes. Without it, Pause stops

@@ -11,7 +11,7 @@ import (
 // An answer is checked as a whole before any of it is believed. A wrong revision or time would go out with the next request, and freeze the
 // pool. One that no request may hold would be refused from then on.
 
-// Check returns an error that wraps ErrWrongAnswer for an answer to a Sync that no store following the protocol gives, or nil. A processor
+// Check returns an error that wraps [ErrWrongAnswer] for an answer to a Sync that no store following the protocol gives, or nil. A processor
 // believes nothing of an answer before this.
 func (a *Answer) Check() error {
 	if a.Status != Granted {
@@ -49,7 +49,7 @@ func (a *Answer) plausible() error {
 	return checkRoster(a.Roster)
 }
 
-// Check returns an error that wraps ErrWrongAnswer for an answer to a Reserve of count slots that no store gives, or nil.
+// Check returns an error that wraps [ErrWrongAnswer] for an answer to a Reserve of count slots that no store gives, or nil.
 func (r *Reserved) Check(count int) error {
 	if err := cmp.Or(
 		checkStep(r.Time, r.Revision), within("the number of slots", r.Count, 0, count), within("the wait for a slot", r.Wait, 0, wire.MaxReach),
@@ -79,7 +79,7 @@ func checkRoster(rows []RosterRow) error {
 	return nil
 }
 
-// CheckLoaded returns an error that wraps ErrWrongAnswer for results that no Store.Load returns, or nil.
+// CheckLoaded returns an error that wraps [ErrWrongAnswer] for results that no [Store.Load] returns, or nil.
 func CheckLoaded(docs []Document, roster []RosterRow) error {
 	if err := checkDocuments(docs, false); err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)

@@ -32,7 +32,7 @@ const (
 	minRowBytes = 21
 )
 
-// AppendBinary appends the record's binary form to b, in the manner of encoding.BinaryAppender. It fails only for a record that ParseRecord
+// AppendBinary appends the record's binary form to b, in the manner of encoding.BinaryAppender. It fails only for a record that [ParseRecord]
 // would refuse, which Sync and Leave never make of a valid one. An Unstamped that names no row means nothing and is left out.
 func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
@@ -44,7 +44,7 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // ParseRecord reads the binary form of a record. It accepts only the output of AppendBinary, never panics, and allocates no more than a
-// small multiple of len(b). b is not kept. The error wraps ErrWrongAnswer and names the fault and its place, or a newer format.
+// small multiple of len(b). b is not kept. The error wraps [ErrWrongAnswer] and names the fault and its place, or a newer format.
 func ParseRecord(b []byte) (*Record, error) {
 	c, r := coder{b: b}, &Record{}
 	c.record(r)

@@ -90,12 +90,12 @@ func (c *coder) names(r *Record) {
 }
 
 // CheckTagBuckets returns an error for the first tag bucket that no store writes, or that is not above the one before it. A store that keeps tag buckets in
-// a form of its own calls it after reading them. CheckNames is the same for the tag buckets of names that go by a pattern.
+// a form of its own calls it after reading them. [CheckNames] is the same for the tag buckets of names that go by a pattern.
 func CheckTagBuckets(tagBuckets []TagBucket) error {
 	return checkTagBuckets(tagBuckets, wire.MaxTagBuckets)
 }
 
-// CheckNames is CheckTagBuckets for Names.TagBuckets.
+// CheckNames is [CheckTagBuckets] for [Names.TagBuckets].
 func CheckNames(tagBuckets []TagBucket) error { return checkTagBuckets(tagBuckets, wire.MaxNames) }
 
 func checkTagBuckets(tagBuckets []TagBucket, most int) error {

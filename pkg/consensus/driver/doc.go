@@ -50,7 +50,7 @@
 //
 // A request identifies its sender: ID, incarnation, sequence number, and a nonce drawn for this request alone. It reports the sender's
 // memory: number, nonce and logical time of the last answer taken, the requests sent since, and the newest revision seen. It also reports
-// what the sender uses, wants and could use. Record.Sync does the following.
+// what the sender uses, wants and could use. [Record.Sync] does the following.
 //
 //  1. Clock. The logical clock follows the store's clock, never backwards. A gap beyond the clamp counts as no time: a pause of the whole
 //     pool cannot be told from a clock that was set.
@@ -65,18 +65,18 @@
 //  5. Memory. The store has forgotten something if there is no record, if another server wrote it, if it is older than a revision that the
 //     sender has seen, or if the sender's row is missing too early. The pool then freezes for one removal time of the longest lease that a
 //     processor may have, and the revision rises above both. A memory store never freezes: its processors die with it. A store that knows
-//     that the pool is new (At.Remembers) does not freeze it either.
+//     that the pool is new ([At.Remembers]) does not freeze it either.
 //  6. Facts first. The share in use becomes the claim, even if the sum rises above one.
 //  7. Room. Room is one less all other claims, at least 0. A frozen pool answers min(in use, room), another one min(wanted, room). The
 //     claim is the larger of the share in use and the answer: a lower share counts only once it is reported as in use.
 //  8. Tag buckets serve the draws of the request; see below.
 //  9. Documents. A body is taken if its version is above the one on record, and it was made from the version on record or is given back
-//     (see DocumentReport).
+//     (see [DocumentReport]).
 //  10. Answer. Share, roster, pool size, logical time, revision, the pool's lease, the documents that differ from those reported, the
 //     beginning of the pool, the tokens drawn, and the store's own clock.
 //
 // A store that learns the time of a write only afterwards, such as JetStream, lets each step stamp what the one before recorded
-// (At.Deferred).
+// ([At.Deferred]).
 //
 // # When a pool begins
 //
@@ -92,7 +92,7 @@
 //
 // # Permits
 //
-// Record.Reserve reserves slots for permits; the package documentation of consensus says when a pool issues them. The largest spacing that
+// [Record.Reserve] reserves slots for permits; the package documentation of consensus says when a pool issues them. The largest spacing that
 // any request named within a removal time counts. A spacing from a document of the pool counts at once if its sender has loaded the newest
 // version. The spacing in force is that of the whole limit, divided by the permits' claim. A clock step below the clamp counts as time and
 // brings two permits that much closer.
@@ -116,15 +116,15 @@
 //     interval is the longest possible if nothing is known of the pool before, else that of twice the rows on record. Meanwhile nothing is
 //     given or earned. A budget counts the largest of the amounts spent on record and seen by processors. All this follows from
 //     FrozenUntil.
-//   - Budgets. The processors work out the windows from Answer.Wall. A tag bucket counts the tokens spent since the start of each window that it
+//   - Budgets. The processors work out the windows from [Answer.Wall]. A tag bucket counts the tokens spent since the start of each window that it
 //     knows, and gives nothing while the store's own clock is outside a window of the draw. It keeps a window for ten minutes after its
 //     end.
-//   - An operator can set the amount spent in a window (Record.SetSpent), up or down; nothing else changes. The amounts that processors
+//   - An operator can set the amount spent in a window ([Record.SetSpent]), up or down; nothing else changes. The amounts that processors
 //     have seen stay with them, and count in the next freeze.
 //   - Versions. A request by an older version of the quotas than the tag bucket has seen draws nothing.
 //   - There are at most wire.MaxTagBuckets. A new one starts empty. A full table drops the tag bucket that has been full for longest and has no budget in a
-//     window that lasts, because a new one would give no more. If there is none, the answer is LackFull, and nothing of the draw counts.
-//   - Tags that go by a pattern (Draw.Pattern) have their tag buckets in Names, at most wire.MaxNames. When these are taken, full tag buckets are dropped,
+//     window that lasts, because a new one would give no more. If there is none, the answer is [LackFull], and nothing of the draw counts.
+//   - Tags that go by a pattern ([Draw.Pattern]) have their tag buckets in Names, at most wire.MaxNames. When these are taken, full tag buckets are dropped,
 //     then all others that the request does not draw from. A dropped tag bucket raises cells of two sketches to the amounts that it had given out
 //     and spent: to a maximum, never a sum. A new tag bucket begins with the least of its cells, and without any as if it had always been there:
 //     never with more than the name may have. A draw by the name of the tag moves a copy of its tag bucket to TagBuckets.
@@ -134,7 +134,7 @@
 //
 // # Deaths
 //
-// A request may name dead incarnations of its own ID (Request.Dead). Their claims end with the step that records the request. Their rows
+// A request may name dead incarnations of its own ID ([Request.Dead]). Their claims end with the step that records the request. Their rows
 // stay, so that late packets are refused. A row whose newest request the dead process did not send is that of a clone: it is closed and
 // keeps its claim.
 package driver

@@ -22,8 +22,8 @@ type Document struct {
 	Body []byte
 }
 
-// A Version tells one state of a document from every other, and which is newer: 1 to 1<<63 - 1; 0 means no document. NextVersion and
-// LaterVersion make them.
+// A Version tells one state of a document from every other, and which is newer: 1 to 1<<63 - 1; 0 means no document. [NextVersion] and
+// [LaterVersion] make them.
 type Version uint64
 
 const (
@@ -38,7 +38,7 @@ func NextVersion(v Version, random uint16) Version {
 	return count<<versionRandom | Version(random)
 }
 
-// LaterVersion returns the version of a change made at a time, perhaps without knowing the versions before: NextVersion, but with a count
+// LaterVersion returns the version of a change made at a time, perhaps without knowing the versions before: [NextVersion], but with a count
 // of at least the seconds since 1970. So if the store has forgotten an earlier such change, and a processor gives that back, the later one
 // stays. Clocks that differ matter only there.
 func LaterVersion(v Version, at time.Time, random uint16) Version {
@@ -147,9 +147,9 @@ func (r *Record) unreported(reports []DocumentReport) (docs []Document) {
 	return docs
 }
 
-// Save changes one document, as Store.Save does, and returns the version on record after that. Nothing else changes but the revision: it is
+// Save changes one document, as [Store.Save] does, and returns the version on record after that. Nothing else changes but the revision: it is
 // no step in the life of the pool. For a Deferred store it replaces the write of the last step, whose time is lost with it, and so stamps
-// the rest of that step. The report must be valid. The error is ErrNoPool, a *ConflictError, or a *RequestError if the pool has too many
+// the rest of that step. The report must be valid. The error is [ErrNoPool], a *ConflictError, or a *RequestError if the pool has too many
 // documents.
 func (r *Record) Save(d *DocumentReport, at At) (current Version, changed bool, err error) {
 	if r.Revision == 0 {
@@ -174,7 +174,7 @@ func (r *Record) Save(d *DocumentReport, at At) (current Version, changed bool, 
 	return d.Version, true, nil
 }
 
-// Load returns the documents by rising name and the roster, as the last step left it; see Store.Load. The error is ErrNoPool.
+// Load returns the documents by rising name and the roster, as the last step left it; see [Store.Load]. The error is [ErrNoPool].
 func (r *Record) Load() ([]Document, []RosterRow, error) {
 	if r.Revision == 0 {
 		return nil, nil, ErrNoPool

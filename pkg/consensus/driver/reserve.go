@@ -9,7 +9,7 @@ import (
 )
 
 // A Reserve asks for slots: moments on the pool's clock, each good for one token, and any two of them at least a spacing apart, across all
-// processors. The pool issues slots, and no shares, while Answer.Issuing says so.
+// processors. The pool issues slots, and no shares, while [Answer.Issuing] says so.
 type Reserve struct {
 	// Pool is the name of the pool: the key in the store.
 	Pool string
@@ -78,7 +78,7 @@ func (q *Reserve) Validate() error {
 //   - The first slot is the latest of the time of the step, one spacing after the newest slot reserved, and the end of a hold. Earlier
 //     slots that nobody used are lost.
 //   - When the store has forgotten something, which is noticed as in Sync, the pool freezes. Slots are held until the end of the freeze,
-//     for a spacing, and for the longest Request.Reach in the syncs meanwhile. A processor that does not sync before the freeze is over has
+//     for a spacing, and for the longest [Request.Reach] in the syncs meanwhile. A processor that does not sync before the freeze is over has
 //     lost its lease by then, and its slots with it.
 //   - A pool without a record issues nothing: the next sync makes one.
 //

@@ -20,7 +20,7 @@ type SpentReport struct {
 	Tokens int64
 }
 
-// A TagBucketSetter is a TagBucketReader that can also set the amount spent of a budget. It is for operators alone: no processor uses it. The stores
+// A TagBucketSetter is a [TagBucketReader] that can also set the amount spent of a budget. It is for operators alone: no processor uses it. The stores
 // of this project are TagBucketSetters.
 type TagBucketSetter interface {
 	TagBucketReader
@@ -38,7 +38,7 @@ type TagBucketSetter interface {
 // notices it. Then the amounts that processors have seen count.
 var ErrTagBucketsLost = errors.New("consensus: the store has lost what its tag buckets hold, and no pod has drawn since")
 
-// Validate returns a *RequestError for the first field that no store accepts, or nil. Every TagBucketSetter calls it first.
+// Validate returns a *RequestError for the first field that no store accepts, or nil. Every [TagBucketSetter] calls it first.
 func (s *SpentReport) Validate(pool string) error {
 	if err := ValidatePool(pool); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (s *SpentReport) NoTagBucketLeft() error {
 	return &RequestError{"Key", fmt.Sprintf("%016x", s.Key), fmt.Sprint("one of the ", wire.MaxTagBuckets, " tags that the pool has tag buckets of already")}
 }
 
-// SetSpent changes the amount spent of one window, as TagBucketSetter.SetSpent does. As with Save, a Deferred store stamps the rest of the last
-// step. It refuses only a window that has ended already, because its time may be old. The report must be valid. The error is ErrNoPool or a
+// SetSpent changes the amount spent of one window, as [TagBucketSetter.SetSpent] does. As with Save, a Deferred store stamps the rest of the last
+// step. It refuses only a window that has ended already, because its time may be old. The report must be valid. The error is [ErrNoPool] or a
 // *RequestError.
 func (r *Record) SetSpent(s *SpentReport, at At) error {
 	if r.Revision == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Store keeps the record of every pool and carries out one sync as one atomic step. Record.Sync and Record.Leave define that step. An
+// A Store keeps the record of every pool and carries out one sync as one atomic step. [Record.Sync] and [Record.Leave] define that step. An
 // implementation either calls them under a lock or a compare-and-set, or does the same in the store's own language. Package storetest holds
 // the conformance suite that every implementation passes.
 //

@@ -20,7 +20,7 @@ type TagBucketReader interface {
 // ErrNoTagBuckets is wrapped by the error of a TagBucketReader around a Store that is not one.
 var ErrNoTagBuckets = errors.New("consensus: the store cannot tell what its tag buckets hold")
 
-// LoadTagBuckets returns a copy of the tag buckets, as the last step left them; see TagBucketReader. The error is ErrNoPool.
+// LoadTagBuckets returns a copy of the tag buckets, as the last step left them; see [TagBucketReader]. The error is [ErrNoPool].
 func (r *Record) LoadTagBuckets() ([]TagBucket, error) {
 	if r.Revision == 0 {
 		return nil, ErrNoPool

@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A Store is a driver.Store in memory. Share one value between the members of one process: two values know nothing of each other, so that
+// A Store is a [driver.Store] in memory. Share one value between the members of one process: two values know nothing of each other, so that
 // each would give out the whole limit. All methods may be called from any goroutine. They block only on each other.
 //
 // A Store never freezes a pool. Its records end with the process, and so do all
@@ -83,7 +83,7 @@ func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 
 // Load returns the documents of a pool and its roster. They share no memory with
 // the Store. Errors: *driver.RequestError for a name that no pool can have,
-// driver.ErrNoPool, and the context's own if that has ended before the call.
+// [driver.ErrNoPool], and the context's own if that has ended before the call.
 func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	if err := s.lock(ctx, driver.ValidatePool(pool)); err != nil {
 		return nil, nil, err
@@ -92,7 +92,7 @@ func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []dri
 	return s.record(pool).Load()
 }
 
-// Age implements driver.Ager. Errors are those of Load.
+// Age implements [driver.Ager]. Errors are those of Load.
 func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 	if _, _, err := s.Load(ctx, pool); err != nil {
 		return 0, err
@@ -106,9 +106,9 @@ func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 	return max(0, time.Duration(s.at().Now-rec.Wall)*time.Microsecond), nil
 }
 
-// Save changes a document of a pool; see driver.Store. Errors:
+// Save changes a document of a pool; see [driver.Store]. Errors:
 // *driver.RequestError for a malformed document, or one more than
-// wire.MaxDocuments; *driver.ConflictError; driver.ErrNoPool; and the
+// wire.MaxDocuments; *driver.ConflictError; [driver.ErrNoPool]; and the
 // context's own if that has ended before the call.
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if err := s.lock(ctx, d.ValidateSave(pool)); err != nil {

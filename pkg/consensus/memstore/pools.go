@@ -10,7 +10,7 @@ import (
 
 var _ driver.Lister = (*Store)(nil)
 
-// Pools implements driver.Lister. The only error is the context's own if that has ended before the call.
+// Pools implements [driver.Lister]. The only error is the context's own if that has ended before the call.
 func (s *Store) Pools(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 
 var _ driver.TagBucketSetter = (*Store)(nil)
 
-// TagBuckets implements driver.TagBucketReader. Errors are those of Load.
+// TagBuckets implements [driver.TagBucketReader]. Errors are those of Load.
 func (s *Store) TagBuckets(ctx context.Context, pool string) ([]driver.TagBucket, error) {
 	if err := s.lock(ctx, driver.ValidatePool(pool)); err != nil {
 		return nil, err
@@ -17,7 +17,7 @@ func (s *Store) TagBuckets(ctx context.Context, pool string) ([]driver.TagBucket
 	return s.record(pool).LoadTagBuckets()
 }
 
-// SetSpent implements driver.TagBucketSetter. Errors are those of Load, and *driver.RequestError as TagBucketSetter lists them.
+// SetSpent implements [driver.TagBucketSetter]. Errors are those of Load, and *driver.RequestError as TagBucketSetter lists them.
 func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
 	if err := s.lock(ctx, r.Validate(pool)); err != nil {
 		return err

@@ -39,7 +39,7 @@ type options struct {
 }
 
 // WithBucket sets the name of the key-value bucket: 1 to 128 letters, digits, "-" and "_". All processors of a pool use the same bucket.
-// Defaults to DefaultBucket.
+// Defaults to [DefaultBucket].
 func WithBucket(name string) Option {
 	return func(o *options) {
 		if len(name) > maxBucketLetters || !bucketName.MatchString(name) {
@@ -84,10 +84,10 @@ func WithMaxBytes(n int64) Option {
 	}
 }
 
-// WithLongestLease sets the longest lease of any processor of the bucket's pools: 1 ms to driver.MaxLease. If the store may have lost state
+// WithLongestLease sets the longest lease of any processor of the bucket's pools: 1 ms to [driver.MaxLease]. If the store may have lost state
 // of a pool, the pool freezes for one removal time of this lease. So a shorter lease lets new pools start sooner. Use it only if no
 // processor of any pool in the bucket, of any program, has a longer lease. Requests with a longer lease fail with a *driver.RequestError.
-// Defaults to driver.MaxLease.
+// Defaults to [driver.MaxLease].
 func WithLongestLease(d time.Duration) Option {
 	return func(o *options) {
 		if d < time.Millisecond || d > driver.MaxLease {

@@ -32,7 +32,7 @@ type subjectsReply struct {
 	} `json:"state"`
 }
 
-// Pools implements driver.Lister. It omits pools with names so long that their keys are hashes, and pools deleted by a bucket tool. Without
+// Pools implements [driver.Lister]. It omits pools with names so long that their keys are hashes, and pools deleted by a bucket tool. Without
 // a bucket there are none. It needs only permissions that Sync needs too.
 func (s *Store) Pools(ctx context.Context) (names []string, err error) {
 	l := s.lines.pick(ctx, s)

@@ -17,7 +17,7 @@ import (
 // The context ends most steps before that many tries.
 const maxAttempts = 100
 
-// A Store is a driver.Store in a NATS key-value bucket. It is safe for concurrent use. Methods block as long as the context allows, but no
+// A Store is a [driver.Store] in a NATS key-value bucket. It is safe for concurrent use. Methods block as long as the context allows, but no
 // more than a second or two at a server that answers late. A Store has no important state except its connection: any number of Stores on
 // one bucket show the same pools.
 type Store struct {
@@ -39,7 +39,7 @@ type Store struct {
 
 var _ driver.Store = (*Store)(nil)
 
-// New returns a Store on a connection, which should be made with ConnectOptions. It does no I/O: the first sync makes or checks the bucket.
+// New returns a Store on a connection, which should be made with [ConnectOptions]. It does no I/O: the first sync makes or checks the bucket.
 // The caller closes the connection after the Store. The error names every option that is out of range.
 func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 	o, err := newOptions(opts)
@@ -55,8 +55,8 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 
 // Sync records the report of the request and answers it. It makes the bucket if there is none.
 //
-// It returns a *driver.RequestError for a malformed request or a lease above the longest one (see WithLongestLease), or the context's error
-// when it has ended. The error wraps driver.ErrWrongAnswer if the pool's key has other content, which stays unchanged. It names the setting
+// It returns a *driver.RequestError for a malformed request or a lease above the longest one (see [WithLongestLease]), or the context's error
+// when it has ended. The error wraps [driver.ErrWrongAnswer] if the pool's key has other content, which stays unchanged. It names the setting
 // if the bucket is unfit for pools. Other errors are those of the server or the network: temporary, and the request may have been recorded.
 // If the connected server hasn't served for a second and the connection knows others, the Store opens a second connection to one of them.
 // It closes that again when the first server serves.
@@ -90,7 +90,7 @@ func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 }
 
 // Load returns the documents of a pool and its roster. A missing bucket holds no pool. It returns the errors of Sync, or an error that
-// wraps driver.ErrNoPool.
+// wraps [driver.ErrNoPool].
 func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, roster []driver.RosterRow, err error) {
 	_, err = s.see(ctx, pool, func(rec *driver.Record) (err error) {
 		docs, roster, err = rec.Load()
@@ -99,7 +99,7 @@ func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, 
 	return docs, roster, err
 }
 
-// Age implements driver.Ager: any change of the record counts as a sync. It returns the errors of Load.
+// Age implements [driver.Ager]: any change of the record counts as a sync. It returns the errors of Load.
 func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 	return s.see(ctx, pool, func(rec *driver.Record) error {
 		_, _, err := rec.Load()
@@ -126,8 +126,8 @@ func (s *Store) see(ctx context.Context, pool string, read func(rec *driver.Reco
 	return st.age, nil
 }
 
-// Save changes a document of a pool; see driver.Store. It returns the errors of Sync, a *driver.ConflictError, or an error that wraps
-// driver.ErrNoPool.
+// Save changes a document of a pool; see [driver.Store]. It returns the errors of Sync, a *driver.ConflictError, or an error that wraps
+// [driver.ErrNoPool].
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (current driver.Version, err error) {
 	if err := d.ValidateSave(pool); err != nil {
 		return 0, err

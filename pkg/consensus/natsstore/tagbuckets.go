@@ -10,7 +10,7 @@ import (
 
 var _ driver.TagBucketSetter = (*Store)(nil)
 
-// TagBuckets implements driver.TagBucketReader. It returns the errors of Load.
+// TagBuckets implements [driver.TagBucketReader]. It returns the errors of Load.
 func (s *Store) TagBuckets(ctx context.Context, pool string) (tagBuckets []driver.TagBucket, err error) {
 	_, err = s.see(ctx, pool, func(rec *driver.Record) (err error) {
 		tagBuckets, err = rec.LoadTagBuckets()
@@ -19,7 +19,7 @@ func (s *Store) TagBuckets(ctx context.Context, pool string) (tagBuckets []drive
 	return tagBuckets, err
 }
 
-// SetSpent implements driver.TagBucketSetter. It returns the errors of Save, and a *driver.RequestError as listed at TagBucketSetter.
+// SetSpent implements [driver.TagBucketSetter]. It returns the errors of Save, and a *driver.RequestError as listed at TagBucketSetter.
 func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
 	if err := r.Validate(pool); err != nil {
 		return err

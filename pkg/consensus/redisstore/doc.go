@@ -62,7 +62,7 @@
 // # Durable servers
 //
 // Some servers lose nothing at a restart: every write is on disk before they answer, and no replica can take their place. Redis does not
-// report this, but WithDurable does. Then the life that counts is the life of the data, named by a random word in the marker, and a restart
+// report this, but [WithDurable] does. Then the life that counts is the life of the data, named by a random word in the marker, and a restart
 // freezes no pool.
 //
 // # Permits
@@ -79,7 +79,7 @@
 // +select, and a Cluster +cluster|slots and +asking. News needs the channels &{numathrottle:*}:push* (servers from 7 on give a new user
 // none) and +subscribe +unsubscribe +publish. In a Cluster of servers from 7 on it needs +ssubscribe +sunsubscribe +spublish. Without them
 // pauses take effect at the next sync instead of at once. docs/stores.md has these as lines of a configuration. Listing pools (Pools),
-// which no processor does, needs +scan. A client not made with ClientOptions sends more: +client|setinfo, and in a Cluster +command unless
+// which no processor does, needs +scan. A client not made with [ClientOptions] sends more: +client|setinfo, and in a Cluster +command unless
 // DisableRoutingPolicies is set.
 //
 // # News

@@ -16,7 +16,7 @@ import (
 // documentField is the prefix of the field names of documents; see lua/document.lua.
 const documentField = "\x00doc\x00"
 
-// Load implements driver.Store. It returns the errors of Sync, or an error that wraps driver.ErrNoPool. It is one HGETALL, which a client
+// Load implements [driver.Store]. It returns the errors of Sync, or an error that wraps [driver.ErrNoPool]. It is one HGETALL, which a client
 // that reads from replicas may send to a replica.
 func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []dri
 	return docs, roster, nil
 }
 
-// Age implements driver.Ager. It returns the errors of Load.
+// Age implements [driver.Ager]. It returns the errors of Load.
 func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
 		return 0, err
@@ -112,7 +112,7 @@ func clockOf(fields map[string]string) (micros int64, lease time.Duration, ok bo
 // metaWords is the number of words in the field meta.
 const metaWords = 15
 
-// Save implements driver.Store. It returns the errors of Sync, a *driver.ConflictError, or an error that wraps driver.ErrNoPool.
+// Save implements [driver.Store]. It returns the errors of Sync, a *driver.ConflictError, or an error that wraps [driver.ErrNoPool].
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if err := cmp.Or(s.fault, d.ValidateSave(pool)); err != nil {
 		return 0, err

@@ -44,7 +44,7 @@ func WithLogger(logger *slog.Logger) Option {
 
 // WithLongestLease lowers the longest lease allowed to the processors of the server's pools. A pool without memory is frozen for one and a
 // half times that lease. Use it only if no processor with the same server and prefix has a longer lease. Requests with a longer lease fail
-// with a *driver.RequestError. Allowed are whole milliseconds from 1ms to driver.MaxLease, the default.
+// with a *driver.RequestError. Allowed are whole milliseconds from 1ms to [driver.MaxLease], the default.
 func WithLongestLease(d time.Duration) Option {
 	return func(s *Store) {
 		if d < time.Millisecond || d > driver.MaxLease || d%time.Millisecond != 0 {

@@ -17,7 +17,7 @@ var _ driver.Lister = (*Store)(nil)
 // scanCount is how many of the server's keys one SCAN reads: few round trips, of about a millisecond each.
 const scanCount = 1000
 
-// Pools implements driver.Lister by SCAN, at every master of a Cluster. It reads all keys of the database, a thousand at a time, and blocks
+// Pools implements [driver.Lister] by SCAN, at every master of a Cluster. It reads all keys of the database, a thousand at a time, and blocks
 // nobody. It fails for an invalid option; other errors are those of the client or the server.
 func (s *Store) Pools(ctx context.Context) ([]string, error) {
 	if s.fault != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Reserve implements driver.Store. It returns the errors of Sync, except that it accepts a longer lease on record.
+// Reserve implements [driver.Store]. It returns the errors of Sync, except that it accepts a longer lease on record.
 func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := cmp.Or(s.fault, req.Validate(), s.checkLease(req.Lease)); err != nil {
 		return driver.Reserved{}, err

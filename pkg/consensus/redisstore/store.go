@@ -46,7 +46,7 @@ type Store struct {
 var _ driver.Store = (*Store)(nil)
 
 // New returns a store that uses the client: a *redis.Client, also one made for Sentinel, or a *redis.ClusterClient. It sends nothing to the
-// server. The caller closes the client after the last use of the store. ClientOptions has settings for it.
+// server. The caller closes the client after the last use of the store. [ClientOptions] has settings for it.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, prefix: defaultPrefix, logger: slog.Default(), longest: driver.MaxLease, base: time.Now()}
 	if client == nil {
@@ -65,9 +65,9 @@ func (s *Store) refuse(field, value, allowed string) {
 	}
 }
 
-// Sync implements driver.Store. It returns a *driver.RequestError for a malformed request, an invalid option, or a lease above the longest
-// (see WithLongestLease) in the request or on record. The error wraps driver.ErrWrongAnswer if the pool's key has other content, which
-// stays unchanged. It wraps driver.ErrOverdue if the server read the request too late for the context's deadline and did not execute it.
+// Sync implements [driver.Store]. It returns a *driver.RequestError for a malformed request, an invalid option, or a lease above the longest
+// (see [WithLongestLease]) in the request or on record. The error wraps [driver.ErrWrongAnswer] if the pool's key has other content, which
+// stays unchanged. It wraps [driver.ErrOverdue] if the server read the request too late for the context's deadline and did not execute it.
 // Other errors are those of the client or the server, and temporary.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := cmp.Or(s.fault, req.Validate(), s.checkLease(req.Lease)); err != nil {
@@ -99,7 +99,7 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 	return answer, nil
 }
 
-// Leave implements driver.Store. It returns the errors of Sync.
+// Leave implements [driver.Store]. It returns the errors of Sync.
 func (s *Store) Leave(ctx context.Context, l driver.Leave) error {
 	if err := cmp.Or(s.fault, l.Validate()); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *Store) Leave(ctx context.Context, l driver.Leave) error {
 	return nil
 }
 
-// Close implements driver.Store. It does nothing and returns nil: the store holds only the client, which belongs to the caller.
+// Close implements [driver.Store]. It does nothing and returns nil: the store holds only the client, which belongs to the caller.
 func (s *Store) Close() error { return nil }
 
 func (s *Store) checkLease(lease time.Duration) error {

@@ -15,7 +15,7 @@ import (
 
 var _ driver.TagBucketSetter = (*Store)(nil)
 
-// TagBuckets implements driver.TagBucketReader. It returns the errors of Load. It is three HGETALL in one round trip, the pool's first, which a
+// TagBuckets implements [driver.TagBucketReader]. It returns the errors of Load. It is three HGETALL in one round trip, the pool's first, which a
 // client that reads from replicas may send to a replica.
 func (s *Store) TagBuckets(ctx context.Context, pool string) ([]driver.TagBucket, error) {
 	if err := cmp.Or(s.fault, driver.ValidatePool(pool)); err != nil {
@@ -46,7 +46,7 @@ func (s *Store) TagBuckets(ctx context.Context, pool string) ([]driver.TagBucket
 	return tagBuckets, nil
 }
 
-// SetSpent implements driver.TagBucketSetter. It returns the errors of Save and those listed at TagBucketSetter.
+// SetSpent implements [driver.TagBucketSetter]. It returns the errors of Save and those listed at TagBucketSetter.
 func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
 	if err := cmp.Or(s.fault, r.Validate(pool)); err != nil {
 		return err

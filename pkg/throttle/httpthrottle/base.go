@@ -13,13 +13,13 @@ const (
 	pingTime = 5 * time.Second
 )
 
-// NewBase returns a new transport for NewTransport, like http.DefaultTransport. It notices when an HTTP/2 connection is dead without having
+// NewBase returns a new transport for [NewTransport], like http.DefaultTransport. It notices when an HTTP/2 connection is dead without having
 // ended, as after a change of the network. A connection on which nothing came for 10 s is pinged, and closed if it stays silent for another
 // 5 s. Its calls then fail, and the next ones have a new connection. Without this, as with http.DefaultTransport, all calls go into the
 // dead connection, and are lost, until the kernel gives it up after a quarter of an hour. Over HTTP/1.1 each lost call is the end of its
 // connection.
 //
-// A transport of the user's own gets the same by its field HTTP2, with times of PingTime. Where http.DefaultTransport is no
+// A transport of the user's own gets the same by its field HTTP2, with times of [PingTime]. Where http.DefaultTransport is no
 // *http.Transport, the new one is a plain one.
 func NewBase() *http.Transport {
 	base := &http.Transport{}

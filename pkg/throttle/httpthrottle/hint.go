@@ -32,7 +32,7 @@ type hint struct {
 // Dates count against the Date of the answer, so that the clocks need not agree. If that is more than 15 minutes away from a.At, dates
 // count against a.At. The Age of an answer from a cache is subtracted.
 //
-// d is 0 to ten years: RetryAfter returns what the service said, and bounds nothing. The transport does; see WithMaxPause.
+// d is 0 to ten years: RetryAfter returns what the service said, and bounds nothing. The transport does; see [WithMaxPause].
 func (a Answer) RetryAfter() (d time.Duration, dimension string, ok bool) {
 	h, ok := a.hint(nil)
 	return h.delay, h.dimension, ok

@@ -49,7 +49,7 @@ func WithTag(tag func(*http.Request) string) Option {
 }
 
 // Host returns the host that a request goes to, with its port if it names one; for
-// WithTag.
+// [WithTag].
 func Host(req *http.Request) string {
 	if req.URL == nil {
 		return ""
@@ -59,7 +59,7 @@ func Host(req *http.Request) string {
 
 // WithMeter sets how a response yields the real cost of its call; see Meter. The function meter is called with the response before its body
 // is read, which it must not do itself. A nil Meter leaves the cost as drawn. meter is not called for refusals, which cost the drawn
-// tokens. The default, also for nil, is no meter. UsageMeter is one for LLMs.
+// tokens. The default, also for nil, is no meter. [UsageMeter] is one for LLMs.
 func WithMeter(meter func(*http.Response) Meter) Option {
 	return func(s *settings) { s.meter = meter }
 }
@@ -108,7 +108,7 @@ func WithMaxElapsed(d time.Duration) Option {
 // WithMaxPause sets how long one refusal may hold back other calls. These are calls of this process, by the transport's own Pause, and of
 // the pool, which obeys its own bound too (throttle.WithMaxRetryAfter). If a service asks for more, or seems to, the others wait for no
 // longer than d, and a line in the log shows its words. The refused call itself is not cut short: it ends with the whole of
-// Refusal.RetryAfter, unless WithMaxWait allows for it. It must be above 0. Defaults to DefaultMaxPause. A Feedback of the user's own has
+// [Refusal.RetryAfter], unless [WithMaxWait] allows for it. It must be above 0. Defaults to [DefaultMaxPause]. A Feedback of the user's own has
 // bounds of its own.
 func WithMaxPause(d time.Duration) Option {
 	return func(s *settings) {
@@ -118,7 +118,7 @@ func WithMaxPause(d time.Duration) Option {
 }
 
 // WithLogger sets where the transport logs, at level warn and at most once a second, that a service asks for a longer pause than
-// WithMaxPause allows. The default, also for nil, is slog.Default().
+// [WithMaxPause] allows. The default, also for nil, is slog.Default().
 func WithLogger(log *slog.Logger) Option { return func(s *settings) { s.log = log } }
 
 // WithBodyBuffer sets up to which size, in bytes, the body of a request is read into memory before the first attempt. Then it can be sent
@@ -149,7 +149,7 @@ func WithIdempotencyKey(key func(*http.Request) string) Option {
 func RetryFailures() Option { return func(s *settings) { s.failures = true } }
 
 // RefusalsAsErrors returns an error instead of the response to a call that was refused for good. It is a *throttle.Error with
-// ReasonRefused, the time to retry and a *RefusedError as cause, so that errors.Is finds throttle.ErrThrottled. For Stop it wraps the
+// [ReasonRefused], the time to retry and a *RefusedError as cause, so that errors.Is finds throttle.ErrThrottled. For Stop it wraps the
 // *RefusedError alone. That carries class and time through client libraries that make errors of their own of a response. It deviates from
 // http.RoundTripper, which asks for an error only without a response. By default the response is returned, as it came.
 func RefusalsAsErrors() Option { return func(s *settings) { s.asErrors = true } }
@@ -186,7 +186,7 @@ func (s *settings) check(option string, value any, ok bool, allowed string) {
 
 func (s *settings) faults() error { return errors.Join(s.faultsFound...) }
 
-// Check returns all faults of the options in one error, with which NewTransport would panic; nil: there are none.
+// Check returns all faults of the options in one error, with which [NewTransport] would panic; nil: there are none.
 func Check(opts ...Option) error {
 	s := newSettings(opts)
 	return s.faults()

@@ -115,7 +115,7 @@ type Answer struct {
 // are classifiers; a classifier for another service can start from theirs.
 type Classifier func(a Answer) (r Refusal, refused bool)
 
-// A RefusedError is the cause of the errors that RefusalsAsErrors makes.
+// A RefusedError is the cause of the errors that [RefusalsAsErrors] makes.
 type RefusedError struct{ Refusal Refusal }
 
 // Error names status, class, code and limit. It holds nothing of the request and

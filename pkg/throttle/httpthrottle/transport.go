@@ -10,13 +10,13 @@ import (
 )
 
 // NewTransport returns an http.RoundTripper that draws from l for each request that it sends through base. It waits and tries again as the
-// service's refusals ask for; see the package documentation. A nil base is one of NewBase, which notices dead connections and which all such
-// transports share; it's http.DefaultTransport if that is no *http.Transport. If l is throttle.Unlimited, which includes nil, nothing is
-// drawn, and refusals are still obeyed. The outcome of each attempt is reported to l (throttle.Permit.Report), so that an adaptive limit follows the service.
+// service's refusals ask for; see the package documentation. A nil base is one of [NewBase], which notices dead connections and which all such
+// transports share; it's http.DefaultTransport if that is no *http.Transport. If l is [throttle.Unlimited], which includes nil, nothing is
+// drawn, and refusals are still obeyed. The outcome of each attempt is reported to l ([throttle.Permit.Report]), so that an adaptive limit follows the service.
 //
 // RoundTrip may be called from any number of goroutines at once, if base may. It blocks until the tokens are there and an attempt has its
 // answer, or the request's context ends. Errors of l are *throttle.Error or the cause of the context. When a pause lasts longer than the
-// context or WithMaxWait allows, the error is a *throttle.Error with throttle.ReasonPause. Other errors are those of RefusalsAsErrors, of
+// context or [WithMaxWait] allows, the error is a *throttle.Error with [throttle.ReasonPause]. Other errors are those of [RefusalsAsErrors], of
 // base, and of the request's body or GetBody. Every *throttle.Error names the limit of l. A context.DeadlineExceeded of base, too, becomes
 // one when the call spent more than 80 % of its time waiting; see internal/hook. That includes waits for tokens, in a pause, and for the
 // next attempt after a refusal. http.Client wraps all errors in a *url.Error. No error made here holds the request's URL or any of its
@@ -29,7 +29,7 @@ import (
 // a request that a base sends at once are ended, for only one has a permit: such a base belongs above this transport.
 //
 // The body of every response must be read to its end or closed, as net/http asks for; after a switch of protocols it must be closed. The
-// permit is settled then, and with it the slot of a throttle.InFlight comes back.
+// permit is settled then, and with it the slot of a [throttle.InFlight] comes back.
 //
 // NewTransport panics when an option is wrong. A program whose options come from a configuration calls Check first.
 func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) http.RoundTripper {

@@ -28,12 +28,12 @@ func (u Usage) Tokens() int {
 	return u.Input + u.CacheWrites + u.Output
 }
 
-// UsageMeter returns a function for WithMeter that settles the calls of an LLM by the usage in its answer, streamed or not. It knows the
+// UsageMeter returns a function for [WithMeter] that settles the calls of an LLM by the usage in its answer, streamed or not. It knows the
 // objects "usage" of OpenAI (chat, responses, embeddings), of APIs that follow it, of Anthropic, Cohere and Amazon Bedrock. It also knows
-// "usageMetadata" of Gemini and the headers of Bedrock's InvokeModel; see UsageReader. A stream of OpenAI has one only when the request asks
+// "usageMetadata" of Gemini and the headers of Bedrock's InvokeModel; see [UsageReader]. A stream of OpenAI has one only when the request asks
 // for it, by stream_options.include_usage.
 //
-// tokens returns the cost of a usage; nil is Usage.Tokens. An answer without a usage costs the drawn tokens. The same holds for an answer
+// tokens returns the cost of a usage; nil is [Usage.Tokens]. An answer without a usage costs the drawn tokens. The same holds for an answer
 // in a compression that net/http has not undone.
 //
 // Only the usage of a whole answer settles for less than the drawn tokens. An answer that breaks off costs the drawn tokens, or its last

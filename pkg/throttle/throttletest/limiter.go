@@ -1,5 +1,5 @@
 // Package throttletest has a limiter that follows a script and records draws and settlements, for tests of code that takes a
-// throttle.Limiter. It has no clock: the script decides whether and when a caller gets its tokens, so that tests are exact and fast.
+// [throttle.Limiter]. It has no clock: the script decides whether and when a caller gets its tokens, so that tests are exact and fast.
 package throttletest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A Method is a method of throttle.Limiter.
+// A Method is a method of [throttle.Limiter].
 type Method string
 
 // The methods of throttle.Limiter.
@@ -37,7 +37,7 @@ type Draw struct {
 	Used int
 }
 
-// A Limiter is a scripted throttle.Limiter. Each call takes the next step of the
+// A Limiter is a scripted [throttle.Limiter]. Each call takes the next step of the
 // script, in the order of the calls; the last step goes on for ever. A call with a
 // cost below zero is granted and takes no step. All methods may be called from any
 // number of goroutines at once.
@@ -59,14 +59,14 @@ func New(script ...Step) *Limiter {
 	return &Limiter{script: script, closed: make(chan struct{})}
 }
 
-// Acquire does what the script says; see throttle.Limiter.
+// Acquire does what the script says; see [throttle.Limiter].
 func (l *Limiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	d, step := l.begin(Acquire, n)
 	return l.end(d, n, l.wait(ctx, step, n))
 }
 
-// AcquireUpTo does what the script says; see throttle.Limiter. It grants n unless
-// the step is GrantUpTo.
+// AcquireUpTo does what the script says; see [throttle.Limiter]. It grants n unless
+// the step is [GrantUpTo].
 func (l *Limiter) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, error) {
 	d, step := l.begin(AcquireUpTo, n)
 	return l.end(d, min(n, step.most), l.wait(ctx, step, n))
@@ -80,7 +80,7 @@ func (l *Limiter) TryAcquire(n int) (throttle.Permit, bool) {
 	return p, err == nil
 }
 
-// Close refuses later draws with throttle.ErrClosed, and fails waiting callers. Calling it again does nothing.
+// Close refuses later draws with [throttle.ErrClosed], and fails waiting callers. Calling it again does nothing.
 func (l *Limiter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +113,7 @@ func (l *Limiter) Waiting() int {
 	return n
 }
 
-// Used returns the tokens used by all draws together, as in Draw.Used.
+// Used returns the tokens used by all draws together, as in [Draw.Used].
 func (l *Limiter) Used() int {
 	n := 0
 	for _, d := range l.Draws() {

@@ -8,7 +8,7 @@ import (
 )
 
 // A Step says what a Limiter does with one call. The zero Step refuses with
-// throttle.ErrThrottled.
+// [throttle.ErrThrottled].
 type Step struct {
 	grants bool
 	most   int             // for AcquireUpTo
@@ -20,11 +20,11 @@ type Step struct {
 // Grant grants the requested tokens at once, even if the context has ended.
 func Grant() Step { return Step{grants: true, most: math.MaxInt} }
 
-// GrantUpTo is Grant, except that AcquireUpTo gets at most n tokens, at least 1.
+// GrantUpTo is Grant, except that [AcquireUpTo] gets at most n tokens, at least 1.
 func GrantUpTo(n int) Step { return Step{grants: true, most: max(n, 1)} }
 
 // Deny refuses at once with err. A nil err stands for a *throttle.Error with
-// throttle.ReasonLimit and the cost of the call.
+// [throttle.ReasonLimit] and the cost of the call.
 func Deny(err error) Step { return Step{err: err} }
 
 // Block waits until the context ends, or the Limiter is closed, and grants
