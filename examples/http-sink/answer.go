@@ -71,17 +71,17 @@ func (b *batch) invalid(a *answer, err error) {
 }
 
 // A comeback returns when a nacked message comes again, and whether that is already logged.
-type comeback func() (after time.Duration, told bool)
+type comeback func() (after time.Duration, reported bool)
 
 // act answers a message that was not stored. again returns when it comes again if it is a nack.
 func (b *batch) act(a *answer, do action, why string, again comeback) {
-	told := false
+	reported := false
 	switch do {
 	case failAction:
 		a.give(sinksdk.ResponseFailure(a.id, why))
 	case nackAction:
 		after, logged := again()
-		told = logged
+		reported = logged
 		delay := uint64(after.Milliseconds())
 		a.give(sinksdk.ResponseNack(a.id, &sinksdk.NackOptions{Delay: &delay, Reason: &why}))
 	case fallbackAction:
@@ -90,7 +90,7 @@ func (b *batch) act(a *answer, do action, why string, again comeback) {
 		a.give(sinksdk.ResponseOK(a.id))
 	}
 	b.count(string(do))
-	if told {
+	if reported {
 		return
 	}
 	b.mu.Lock()
@@ -122,7 +122,7 @@ const leastDelay, mostDelay = 100 * time.Millisecond, time.Hour // of a nack
 
 // comesAgain returns when the nacked messages of one request come again, together. Messages denied by the limit get turns at its pace.
 // Others come when it makes sense, and up to a quarter later, so that not all come together.
-func (b *batch) comesAgain(messages int, res result, err error) (after time.Duration, told bool) {
+func (b *batch) comesAgain(messages int, res result, err error) (after time.Duration, reported bool) {
 	if e, ok := errors.AsType[*throttle.Error](err); ok {
 		return min((&admission.Denied{Err: e, By: b.turns, Messages: messages}).RetryAfter(), mostDelay), true
 	}
@@ -130,7 +130,7 @@ func (b *batch) comesAgain(messages int, res result, err error) (after time.Dura
 }
 
 // soon returns when a message comes again if its answer does not say.
-func soon() (after time.Duration, told bool) { return spread(leastDelay), false }
+func soon() (after time.Duration, reported bool) { return spread(leastDelay), false }
 
 func spread(d time.Duration) time.Duration { return d + rand.N(d/4) }
 

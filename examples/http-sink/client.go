@@ -156,7 +156,7 @@ func (s *settings) tokens(base http.RoundTripper, log *slog.Logger) *outbound.To
 	return outbound.OAuth2(outbound.ClientCredentials{
 		TokenURL: s.OAuthTokenURL, ClientID: s.OAuthClientID, Secret: s.OAuthSecret, Scopes: strings.Fields(s.OAuthScopes),
 		Audience: s.OAuthAudience, Early: s.OAuthRefreshBefore, Timeout: s.Timeout,
-		Told: toldOfTokens(log),
+		Reported: reportedOfTokens(log),
 	}, base)
 }
 
@@ -169,14 +169,14 @@ func (s *settings) jwt(log *slog.Logger) outbound.JWT {
 	return outbound.JWT{
 		Key: key, KeyID: s.JWTKeyID, Issuer: s.JWTIssuer, Subject: s.JWTSubject,
 		Audience: cmp.Or(s.JWTAudience, s.JWTTokenURL), Scopes: strings.Fields(s.JWTScopes), Claims: s.JWTClaims,
-		Lifetime: cmp.Or(s.JWTLifetime, defaultJWTLifetime), TokenURL: s.JWTTokenURL, Timeout: s.Timeout, Told: toldOfTokens(log),
+		Lifetime: cmp.Or(s.JWTLifetime, defaultJWTLifetime), TokenURL: s.JWTTokenURL, Timeout: s.Timeout, Reported: reportedOfTokens(log),
 	}
 }
 
 const defaultJWTLifetime = 5 * time.Minute
 
 // toldOfTokens logs when there is no token, and when there is one again.
-func toldOfTokens(log *slog.Logger) func(error) {
+func reportedOfTokens(log *slog.Logger) func(error) {
 	return func(err error) {
 		if err != nil {
 			log.Error("messages wait for a token, which they do not get", "error", err)

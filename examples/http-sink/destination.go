@@ -136,11 +136,11 @@ func (l *limits) limiterFor(d *destination, name string) throttle.Limiter {
 	to := destined{Limiter: waits}
 	switch { // a service's response applies to its own calls only
 	case d.own != nil:
-		to.told, _ = d.own.(listener)
+		to.reported, _ = d.own.(listener)
 	case d.slots != nil:
-		to.told, _ = d.slots.(listener)
+		to.reported, _ = d.slots.(listener)
 	case s.destKey == "":
-		to.told, _ = l.shared.(listener)
+		to.reported, _ = l.shared.(listener)
 	}
 	return to
 }
@@ -178,13 +178,13 @@ type listener interface {
 type destined struct {
 	throttle.Limiter
 
-	told listener // nil: no limit is exclusive to this destination
+	reported listener // nil: no limit is exclusive to this destination
 }
 
 // RetryAfter implements listener.
 func (d destined) RetryAfter(until time.Time, reason string) {
-	if d.told != nil {
-		d.told.RetryAfter(until, reason)
+	if d.reported != nil {
+		d.reported.RetryAfter(until, reason)
 	}
 }
 

@@ -36,7 +36,7 @@ func (r *results) member(name string, value json.RawMessage, failures bool, dept
 		r.noneFailed = r.noneFailed || noneName.MatchString(plain) && string(value) != "null" && string(value) != `""`
 	case list != nil:
 		r.list(name, list, failing, depth)
-	case of >= 0 && (one.told || failing): // {"a":{"status":201}}
+	case of >= 0 && (one.reported || failing): // {"a":{"status":201}}
 		r.listed = r.listed || !failures
 		r.note(of, one)
 	case failures && !faultName.MatchString(plain): // {"errors":{"a":"x"}} with another ID
@@ -108,11 +108,11 @@ func (r *results) list(name string, items []json.RawMessage, failures bool, dept
 	for i, of := range messages {
 		one, o := records[i], objectIn(items[i])
 		one.failed = one.failed || failures
-		one.told = one.told || failures || all.stores(o)
-		r.listed = r.listed || one.told && !failures
+		one.reported = one.reported || failures || all.stores(o)
+		r.listed = r.listed || one.reported && !failures
 		switch {
 		case string(items[i]) == "null": // no failure
-		case of >= 0 && one.told:
+		case of >= 0 && one.reported:
 			r.note(of, one)
 		case one.failed:
 			r.open = true
@@ -148,7 +148,7 @@ func (r *results) judgeItems(name string, items []json.RawMessage, messages []in
 		case all.good && !isIndex(item), wordsName.MatchString(name):
 			records[i].word(item)
 		}
-		all.told, all.graded = all.told || records[i].told, all.graded || records[i].graded
+		all.reported, all.graded = all.reported || records[i].reported, all.graded || records[i].graded
 	}
 	return records, all
 }
@@ -172,12 +172,12 @@ func isIndex(item json.RawMessage) bool {
 }
 
 // A listKind is what the results of a list have: a name such as stored, at least one that says something, or a grade.
-type listKind struct{ good, told, graded bool }
+type listKind struct{ good, reported, graded bool }
 
 // stores reports whether a result that says nothing by itself counts as stored: where only others have an error, and in a list such as stored
 // without a reason.
 func (k listKind) stores(o fieldsOf) bool {
-	return !k.graded && (k.told || k.good && hasNoReason(o))
+	return !k.graded && (k.reported || k.good && hasNoReason(o))
 }
 
 func hasNoReason(o fieldsOf) bool {
@@ -191,8 +191,8 @@ func hasNoReason(o fieldsOf) bool {
 
 // note notes what a result says about a message; a failure counts more than a success.
 func (r *results) note(of int, one record) {
-	one.told = true
-	if before := r.records[of]; !before.told || one.failed && !before.failed {
+	one.reported = true
+	if before := r.records[of]; !before.reported || one.failed && !before.failed {
 		r.records[of] = one
 	}
 }
@@ -314,7 +314,7 @@ func judgeResult(item json.RawMessage, sent fieldsOf) record {
 		}
 	}
 	o := objectIn(r.body)
-	if judge(o); r.told {
+	if judge(o); r.reported {
 		return r
 	}
 	for _, value := range o {
@@ -355,17 +355,17 @@ func (r *record) field(name string, value json.RawMessage) {
 	case strings.Contains(name, "status"): // 0 isn't one of success
 		good = good && !isNumber
 	}
-	r.told, r.graded, r.failed = true, true, r.failed || !good
+	r.reported, r.graded, r.failed = true, true, r.failed || !good
 }
 
 // failure adds what a field such as error says.
 func (r *record) failure(name string, value json.RawMessage) {
 	status := statusIn(value)
 	if noFailure(name, value) {
-		r.told = r.told || status != 0
+		r.reported = r.reported || status != 0
 		return
 	}
-	if r.told, r.failed = true, true; strings.HasSuffix(name, "code") {
+	if r.reported, r.failed = true, true; strings.HasSuffix(name, "code") {
 		r.status = max(r.status, status)
 	}
 }

@@ -25,10 +25,10 @@ import (
 
 // A record is what an answer says about one message.
 type record struct {
-	told, failed bool
-	graded       bool // by a status, a word or success; not only by a field such as error
-	status       int  // 0: it has none
-	body         []byte
+	reported, failed bool
+	graded           bool // by a status, a word or success; not only by a field such as error
+	status           int  // 0: it has none
+	body             []byte
 }
 
 var (
@@ -55,7 +55,7 @@ func (c *client) resultOf(r record, res result) result {
 		one.status = r.status
 	}
 	switch {
-	case !r.told:
+	case !r.reported:
 		return result{class: classRetry, status: res.status, err: errNoResults, retryAfter: res.retryAfter}
 	case !r.failed:
 		return one
@@ -125,7 +125,7 @@ func readRecords(res result, ids map[string]int, sent [][]byte) ([]record, error
 		r.list("", values, false, 0)
 	case o != nil:
 		r.object(o, false, 0)
-		if one := judgeResult(values[0], r.sentAs(0)); n == 1 && one.told && (one.failed || !r.open && r.failures == 0) {
+		if one := judgeResult(values[0], r.sentAs(0)); n == 1 && one.reported && (one.failed || !r.open && r.failures == 0) {
 			r.note(0, one)
 		}
 	case listIn(values[0]) != nil:
@@ -138,11 +138,11 @@ func readRecords(res result, ids map[string]int, sent [][]byte) ([]record, error
 		r.mentioned(value, "", r.single(), 0)
 	}
 	rest := r.rest(res.status)
-	if !rest && !slices.ContainsFunc(r.records, func(one record) bool { return one.told }) {
+	if !rest && !slices.ContainsFunc(r.records, func(one record) bool { return one.reported }) {
 		return nil, errNoResults
 	}
 	for i := range r.records {
-		r.records[i].told = r.records[i].told || rest
+		r.records[i].reported = r.records[i].reported || rest
 	}
 	return r.records, nil
 }
@@ -196,7 +196,7 @@ func (r *results) single() map[string]int {
 func (r *results) mentioned(value json.RawMessage, name string, of map[string]int, depth int) {
 	note := func(id string) {
 		at, is := of[id]
-		r.open = r.open || is && !r.records[at].told
+		r.open = r.open || is && !r.records[at].reported
 	}
 	if o := objectIn(value); o != nil && depth <= deepestResult {
 		if r.isEcho(value, o) {

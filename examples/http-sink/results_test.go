@@ -250,7 +250,7 @@ func TestResultsThatAreUnknown(t *testing.T) {
 			[][]byte{[]byte(`{"id":"a"}`), []byte(`{"id":"b","n":1}`), []byte(`{"id":"c","n":{"x": 2}}`)})
 		got := ""
 		for i := range 3 {
-			if err == nil && records[i].told && !records[i].failed {
+			if err == nil && records[i].reported && !records[i].failed {
 				got += "s"
 			} else {
 				got += "-"
@@ -271,7 +271,7 @@ func TestFieldsOfTheRecordSayNothing(t *testing.T) {
 		require.NoError(t, err)
 		got := ""
 		for i := range records {
-			got += map[bool]string{true: "s", false: "-"}[records[i].told && !records[i].failed]
+			got += map[bool]string{true: "s", false: "-"}[records[i].reported && !records[i].failed]
 		}
 		require.Equal(t, want, got, body)
 	}
@@ -315,7 +315,7 @@ func FuzzResults(f *testing.F) {
 			records, err := readRecords(result{status: status, body: body, complete: true}, map[string]int{"a": 0, "id=b": 1}, make([][]byte, 2))
 			require.Equal(t, err == nil, len(records) == 2)
 			for i, one := range records {
-				stored[i] = one.told && !one.failed
+				stored[i] = one.reported && !one.failed
 			}
 			return stored
 		}

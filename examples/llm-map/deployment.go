@@ -52,7 +52,7 @@ func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *
 	var opts []httpthrottle.Option
 	if oneOfMany {
 		d.pause = &httpthrottle.Pause{ToldOnly: adaptive, Max: s.MaxPause}
-		opts = append(opts, httpthrottle.WithFeedback(&told{pause: d.pause, limiter: d.limiter, most: s.MaxPause, adaptive: adaptive}))
+		opts = append(opts, httpthrottle.WithFeedback(&reported{pause: d.pause, limiter: d.limiter, most: s.MaxPause, adaptive: adaptive}))
 		if drawn != nil {
 			drawn = handed{drawn}
 		}
@@ -173,7 +173,7 @@ func (l handed) Unwrap() throttle.Limiter { return l.Limiter }
 
 // A told receives the refusals from the transport of one deployment of many. It is not an httpthrottle.Pauser: a call with a permit goes at
 // once, and while calls are held back, others may be sent elsewhere.
-type told struct {
+type reported struct {
 	pause    *httpthrottle.Pause
 	limiter  throttle.Limiter
 	most     time.Duration
@@ -184,7 +184,7 @@ type told struct {
 const brief = 2 * time.Second
 
 // Refused implements httpthrottle.Feedback. It informs the pool, as the transport does by itself.
-func (t *told) Refused(ctx context.Context, r httpthrottle.Refusal) {
+func (t *reported) Refused(ctx context.Context, r httpthrottle.Refusal) {
 	t.pause.Refused(ctx, r)
 	if r.Class != httpthrottle.Wait || r.RetryAfter <= 0 || t.adaptive && r.RetryAfter <= brief {
 		return
@@ -197,4 +197,4 @@ func (t *told) Refused(ctx context.Context, r httpthrottle.Refusal) {
 }
 
 // Accepted implements httpthrottle.Feedback.
-func (t *told) Accepted(ctx context.Context, a httpthrottle.Acceptance) { t.pause.Accepted(ctx, a) }
+func (t *reported) Accepted(ctx context.Context, a httpthrottle.Acceptance) { t.pause.Accepted(ctx, a) }

@@ -46,10 +46,10 @@ func (l byTag) Unwrap() throttle.Limiter { return l.Limiter }
 
 // RetryAfter passes on the provider's request to be left alone.
 func (l byTag) RetryAfter(until time.Time, reason string) {
-	if told, ok := l.Limiter.(interface {
+	if reported, ok := l.Limiter.(interface {
 		RetryAfter(until time.Time, reason string)
 	}); ok {
-		told.RetryAfter(until, reason)
+		reported.RetryAfter(until, reason)
 	}
 }
 

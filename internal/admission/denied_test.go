@@ -17,14 +17,14 @@ import (
 )
 
 func TestRetryAfterIsNeverTooEarlyAndSpread(t *testing.T) {
-	for _, c := range []struct{ told, least time.Duration }{
+	for _, c := range []struct{ reported, least time.Duration }{
 		{0, 100 * time.Millisecond}, // not known
 		{time.Millisecond, 100 * time.Millisecond},
 		{100 * time.Millisecond, 100 * time.Millisecond},
 		{time.Second, time.Second},
 		{31 * 24 * time.Hour, 31 * 24 * time.Hour},
 	} {
-		d := admission.Denied{Err: &throttle.Error{RetryAfter: c.told}}
+		d := admission.Denied{Err: &throttle.Error{RetryAfter: c.reported}}
 		earliest, latest := d.RetryAfter(), d.RetryAfter()
 		for range 1000 {
 			after := d.RetryAfter()

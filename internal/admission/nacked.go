@@ -13,9 +13,9 @@ const tellEvery = time.Minute
 
 // every counts events to be logged: the first at once, and then once a minute as long as they go on.
 type every struct {
-	mu    sync.Mutex
-	told  time.Time // the last time
-	count int       // since then
+	mu       sync.Mutex
+	reported time.Time // the last time
+	count    int       // since then
 }
 
 // add counts n more. If a log entry is due, count is the number of events since the last one.
@@ -24,11 +24,11 @@ func (e *every) add(n int) (count int, due bool) {
 	defer e.mu.Unlock()
 	e.count += n
 	now := time.Now() // monotonic: how often this process has told
-	if !e.told.IsZero() && now.Sub(e.told) < tellEvery {
+	if !e.reported.IsZero() && now.Sub(e.reported) < tellEvery {
 		return 0, false
 	}
 	count = e.count
-	e.told, e.count = now, 0
+	e.reported, e.count = now, 0
 	return count, true
 }
 

@@ -63,11 +63,11 @@ func (r *rhythm) leave(now time.Time, took time.Duration) {
 
 // A watch follows the rhythm of an Admitter's messages, in a MonoVertex, and logs it once.
 type watch struct {
-	once sync.Once
-	off  bool // no MonoVertex
-	mu   sync.Mutex
-	told bool
-	r    rhythm
+	once     sync.Once
+	off      bool // no MonoVertex
+	mu       sync.Mutex
+	reported bool
+	r        rhythm
 }
 
 // enter notes that a message comes; its result is for leave.
@@ -79,8 +79,8 @@ func (w *watch) enter() time.Time {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if idle := w.r.enter(now); idle > 0 && !w.told {
-		w.told = true
+	if idle := w.r.enter(now); idle > 0 && !w.reported {
+		w.reported = true
 		//nolint:sloglint // an Admitter has no logger: what is wrong is the vertex, and not one handler
 		slog.Warn("the limit is not used up: messages wait for tokens to the end of each batch, and then none comes for a while; "+
 			"set NUMAFLOW_READ_AHEAD=true on the vertex' numa container with limits.concurrency of 4 x readBatchSize, or limits.readTimeout: 100ms",

@@ -31,9 +31,9 @@ func TestIdleBetweenBatchesIsToldOnce(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		mono bool
-		do   func(ctx context.Context, g *admission.Admitter)
-		told int
+		mono     bool
+		do       func(ctx context.Context, g *admission.Admitter)
+		reported int
 	}{
 		"a MonoVertex, a batch at a time":    {true, batches(40, 40, 400*time.Millisecond), 1},
 		"too few":                            {true, batches(9, 40, 400*time.Millisecond), 0},
@@ -57,7 +57,7 @@ func TestIdleBetweenBatchesIsToldOnce(t *testing.T) {
 				defer l.Close()
 				c.do(t.Context(), &admission.Admitter{Limiter: l})
 			})
-			require.Equal(t, c.told, bytes.Count(out.Bytes(), []byte("NUMAFLOW_READ_AHEAD")), out.String())
+			require.Equal(t, c.reported, bytes.Count(out.Bytes(), []byte("NUMAFLOW_READ_AHEAD")), out.String())
 		})
 	}
 }

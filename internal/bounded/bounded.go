@@ -33,9 +33,9 @@ func Call[T any](ctx context.Context, call func() (T, error)) (T, error) {
 }
 
 // AtOnce returns the result of tell within a Moment; ok is false if it takes longer.
-func AtOnce[T any](tell func() T) (told T, ok bool) {
+func AtOnce[T any](tell func() T) (reported T, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), Moment)
 	defer cancel()
-	told, err := Call(ctx, func() (T, error) { return tell(), nil })
-	return told, err == nil
+	reported, err := Call(ctx, func() (T, error) { return tell(), nil })
+	return reported, err == nil
 }

@@ -52,13 +52,13 @@ func TestAtOnce(t *testing.T) {
 	for takes, want := range map[time.Duration]bool{0: true, Moment - 1: true, Moment + 1: false, time.Hour: false} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			told, ok := AtOnce(func() string {
+			reported, ok := AtOnce(func() string {
 				time.Sleep(takes)
 				return "connected"
 			})
 			require.Equal(t, want, ok, takes)
 			require.Equal(t, min(takes, Moment), time.Since(began))
-			require.Equal(t, want, told == "connected", takes)
+			require.Equal(t, want, reported == "connected", takes)
 			time.Sleep(takes) // what was late ends, too
 		})
 	}

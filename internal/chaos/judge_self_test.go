@@ -127,7 +127,7 @@ func TestLateUsesAndOverdrawnLeasesAreSeen(t *testing.T) {
 func TestJudgeSeesProcessesThatDrawTooMuch(t *testing.T) {
 	inTurn(t)
 	server := testenv.Redis(t)
-	p := startPool(t, poolConfig{Stores: []string{"redis://" + server.Addr(), "redis://" + server.Addr()}, Max: 200, Told: 400})
+	p := startPool(t, poolConfig{Stores: []string{"redis://" + server.Addr(), "redis://" + server.Addr()}, Max: 200, Reported: 400})
 	_, ok := p.recovery(clock(), p.removal()+firstShare)
 	require.True(t, ok)
 	worst := p.judge()
@@ -154,7 +154,7 @@ func TestJudgeSeesProcessesThatDrawOnOldLeases(t *testing.T) {
 func TestJudgeSeesProcessesThatCallTooOften(t *testing.T) {
 	inTurn(t)
 	url := "redis://" + testenv.Redis(t).Addr()
-	p := startPool(t, poolConfig{Stores: []string{url, url}, Max: 5, Told: 10, Strict: true})
+	p := startPool(t, poolConfig{Stores: []string{url, url}, Max: 5, Reported: 10, Strict: true})
 	_, ok := p.recovery(clock(), p.forgotten()+firstShare)
 	require.True(t, ok)
 	require.Eventually(t, func() bool {

@@ -282,20 +282,20 @@ func (l *overrideLane) judgeSince(from time.Duration, after string, limit int) [
 // boundOf is the pool's bound with another limit: the burst is in proportion.
 func (l *overrideLane) boundOf(limit int) bound {
 	configured := l.pool.poolConfig
-	return bound{Max: limit, Burst: (configured.Burst*limit + configured.Told - 1) / configured.Told, Processors: len(l.pool.workers)}
+	return bound{Max: limit, Burst: (configured.Burst*limit + configured.Reported - 1) / configured.Reported, Processors: len(l.pool.workers)}
 }
 
 // inForce returns the time of the last call by another limit than this one, when each of so
 // many workers has called by this one since. The calls are in the order of their arrival.
 func inForce(uses []use, limit, workers int) (at time.Duration, ok bool) {
-	told := map[int]bool{}
+	reported := map[int]bool{}
 	for _, u := range uses {
 		if u.ceiling != limit {
 			at = u.granted
-			clear(told)
+			clear(reported)
 			continue
 		}
-		told[u.worker] = true
+		reported[u.worker] = true
 	}
-	return at, len(told) == workers
+	return at, len(reported) == workers
 }

@@ -43,7 +43,7 @@ type poolConfig struct {
 	Total  bool
 	Budget int64
 	// Told is the limit that the workers are told: Max, unless the judge is to fail.
-	Told int
+	Reported int
 	// Lease is consensus.MinLease, and so is Longest, the longest lease of the
 	// store. Defaults makes the workers open the limit by numathrottle.Open instead,
 	// with its leases.
@@ -76,7 +76,7 @@ func (c poolConfig) withDefaults() poolConfig {
 		c.Burst = 1
 	}
 	set(&c.Burst, c.Max/10)
-	set(&c.Told, c.Max)
+	set(&c.Reported, c.Max)
 	set(&c.Goroutines, 4)
 	c.Full, c.Pool = cmp.Or(c.Full, full), cmp.Or(c.Pool, poolName)
 	if c.Defaults {
@@ -117,13 +117,13 @@ func startPool(t testing.TB, c poolConfig) *pool {
 	}
 	for i, store := range c.Stores {
 		j := job{
-			Worker: i, Pool: c.Pool, Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
+			Worker: i, Pool: c.Pool, Store: store, Service: p.service.path, Max: c.Reported, Burst: c.Burst,
 			Strict: c.Strict, MaxReserved: c.MaxReserved, Hard: c.Hard, RampUp: c.RampUp, Min: c.Min, Slots: c.Slots, Soft: c.Soft,
 			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
 			Hold: c.Hold, Overdraw: c.Overdraw, StateDir: c.StateDir,
 		}
 		if c.Total {
-			j.Max, j.Quota = limitAboveTotal*c.Told, &tenantQuota{Total: c.Told, Budget: c.Budget}
+			j.Max, j.Quota = limitAboveTotal*c.Reported, &tenantQuota{Total: c.Reported, Budget: c.Budget}
 		}
 		if c.Defaults {
 			j.Longest = 0

@@ -74,12 +74,12 @@ func TestConsoleKnowsItsQuotas(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	resp, err := http.Get(said[1] + "/api/pool?name=p")
 	require.NoError(t, err)
-	heard := ""
-	for lines := bufio.NewScanner(resp.Body); !strings.Contains(heard, `"quotas":{`) && lines.Scan(); {
-		heard = lines.Text()
+	received := ""
+	for lines := bufio.NewScanner(resp.Body); !strings.Contains(received, `"quotas":{`) && lines.Scan(); {
+		received = lines.Text()
 	}
-	require.Contains(t, heard, `"known":true,"tags":[{"id":"other"`)
-	require.Contains(t, heard, `"name":"acme"`)
+	require.Contains(t, received, `"known":true,"tags":[{"id":"other"`)
+	require.Contains(t, received, `"name":"acme"`)
 	require.NoError(t, resp.Body.Close())
 	stop()
 	require.NoError(t, <-ended)

@@ -105,11 +105,11 @@ func TestTheProxiesOfAnIdlePod(t *testing.T) {
 				}()
 			}
 			idle := begin(t, environ, args("--max-wait=20ms"))
-			told := 0
+			reported := 0
 			call := func() {
 				if passed, said, again := idle(t, "acme"); !passed {
 					if again > 0 {
-						told++
+						reported++
 					}
 					require.LessOrEqual(t, again, callers*time.Second/perSecond+3*time.Second, said)
 				}
@@ -121,7 +121,7 @@ func TestTheProxiesOfAnIdlePod(t *testing.T) {
 			for range callers {
 				call()
 			}
-			require.Positive(t, told)
+			require.Positive(t, reported)
 		})
 	}
 }

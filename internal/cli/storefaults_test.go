@@ -117,9 +117,9 @@ func TestStoreFaultsAreSaidFirstAndOnce(t *testing.T) {
 			th, err := numathrottle.Open(t.Context(), numathrottle.Config(c))
 			require.NoError(t, err)
 			defer func() { _ = th.Close() }()
-			told := regexp.MustCompile(`syncs with the pool's store fail.* error="([^"]*(\\"[^"]*)*)"`)
-			require.Eventually(t, func() bool { return told.MatchString(logs.String()) }, 30*time.Second, 10*time.Millisecond)
-			requireOnce(t, want, strings.ReplaceAll(told.FindStringSubmatch(logs.String())[1], `\"`, `"`))
+			reported := regexp.MustCompile(`syncs with the pool's store fail.* error="([^"]*(\\"[^"]*)*)"`)
+			require.Eventually(t, func() bool { return reported.MatchString(logs.String()) }, 30*time.Second, 10*time.Millisecond)
+			requireOnce(t, want, strings.ReplaceAll(reported.FindStringSubmatch(logs.String())[1], `\"`, `"`))
 		})
 	}
 }

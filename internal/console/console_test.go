@@ -200,7 +200,7 @@ func (c *client) get(t *testing.T, path string, headers ...string) (*http.Respon
 }
 
 // follow calls heard with each event of a stream until it returns true.
-func follow[T any](t *testing.T, c *client, path string, heard func(T) bool) {
+func follow[T any](t *testing.T, c *client, path string, received func(T) bool) {
 	t.Helper()
 	resp := c.open(t, path)
 	defer func() { require.NoError(t, resp.Body.Close()) }()
@@ -215,7 +215,7 @@ func follow[T any](t *testing.T, c *client, path string, heard func(T) bool) {
 		}
 		var v T
 		require.NoError(t, json.Unmarshal([]byte(data), &v))
-		if heard(v) {
+		if received(v) {
 			return
 		}
 	}

@@ -86,10 +86,10 @@ func TestNumbersOfJSON(t *testing.T) {
 // However a text is cut, the scanner tells the same.
 func TestTheScannerReadsPieces(t *testing.T) {
 	const doc = `{"a":[1,{"b":"x\"y\\","c":-2.5e3},true],"d":{"e":null},"data":"AAAA\/+==\n"} `
-	scan := func(size int) (told []string) {
+	scan := func(size int) (reported []string) {
 		s := costrule.Scanner{Keep: 100}
 		s.Value = func(v costrule.Value) {
-			told = append(told, fmt.Sprint(s.Depth(), s.Key(0), "/", s.Key(1), string(rune(v.Kind)), string(v.Raw), v.Len, v.Odd))
+			reported = append(reported, fmt.Sprint(s.Depth(), s.Key(0), "/", s.Key(1), string(rune(v.Kind)), string(v.Raw), v.Len, v.Odd))
 		}
 		for rest := doc; rest != ""; {
 			n := min(size, len(rest))
@@ -97,7 +97,7 @@ func TestTheScannerReadsPieces(t *testing.T) {
 			rest = rest[n:]
 		}
 		s.End()
-		return told
+		return reported
 	}
 	whole := scan(len(doc))
 	require.Len(t, whole, 10)

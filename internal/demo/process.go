@@ -49,7 +49,7 @@ func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 	}()
 	go func() {
 		for line := bufio.NewScanner(reports); line.Scan(); {
-			p.heard(line.Bytes())
+			p.received(line.Bytes())
 		}
 		_ = reports.Close() // an overlong line ends the reading
 	}()
@@ -57,7 +57,7 @@ func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 }
 
 // heard processes one line of the process's output, and ignores lines that are not reports.
-func (p *process) heard(line []byte) {
+func (p *process) received(line []byte) {
 	var r report
 	if json.Unmarshal(line, &r) != nil {
 		return

@@ -153,10 +153,10 @@ func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
 }
 
 // Watch implements consensus.Pusher.
-func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+func (g *Guarded) Watch(ctx context.Context, pool string, received func(news []byte)) (stop func(), err error) {
 	s, err := g.Get(ctx)
 	if err == nil {
-		if stop, err = s.Watch(ctx, pool, heard); err == nil {
+		if stop, err = s.Watch(ctx, pool, received); err == nil {
 			return stop, nil // the server need not have answered
 		}
 	}

@@ -244,7 +244,7 @@ func requireNamed(t *testing.T, c Config, lacks string) {
 	th, err := Open(t.Context(), c)
 	require.NoError(t, err)
 	defer closeLater(th)
-	var told string
+	var reported string
 	named := func() bool {
 		if lacks == "+publish" || lacks == "+spublish" {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -259,9 +259,9 @@ func requireNamed(t *testing.T, c Config, lacks string) {
 				}
 			}
 		}
-		told = logs.String()
+		reported = logs.String()
 		for _, how := range []string{"grant ", "grant the keys ", "grant the channels ", "needs "} {
-			if strings.Contains(told, how+lacks) {
+			if strings.Contains(reported, how+lacks) {
 				return true
 			}
 		}
@@ -270,9 +270,9 @@ func requireNamed(t *testing.T, c Config, lacks string) {
 	deadline := time.Now().Add(15 * time.Second)
 	for !named() {
 		if time.Now().After(deadline) {
-			require.Fail(t, "not named", "%s: %s", lacks, told)
+			require.Fail(t, "not named", "%s: %s", lacks, reported)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	require.NotContains(t, told, canary)
+	require.NotContains(t, reported, canary)
 }

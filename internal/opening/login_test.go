@@ -217,8 +217,8 @@ func TestNATSPasswordFileIsReadAnew(t *testing.T) {
 	th := mustOpen(t, c)
 	// A client left to itself gives up after being refused twice.
 	eventually(t, func() bool { return keeper.refused.Load() >= 5 }, "five refusals")
-	told := regexp.MustCompile(unauthorized)
-	eventually(t, func() bool { return told.MatchString(logs.String()) }, "the refusal in the log")
+	reported := regexp.MustCompile(unauthorized)
+	eventually(t, func() bool { return reported.MatchString(logs.String()) }, "the refusal in the log")
 
 	require.NoError(t, os.WriteFile(path, []byte(canary), 0o600))
 	eventually(t, grants(th), "a token")

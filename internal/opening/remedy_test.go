@@ -210,9 +210,9 @@ func TestAPodSaysWhatBecameOfItsStore(t *testing.T) {
 			th := mustOpen(t, c)
 			eventually(t, grants(th), "a token")
 			s.spoil(t)
-			told := regexp.MustCompile(`syncs with the pool's store fail.* error="([^"]*)`)
-			eventually(t, func() bool { return told.MatchString(logs.String()) }, "the loss in the log")
-			said := told.FindStringSubmatch(logs.String())[1]
+			reported := regexp.MustCompile(`syncs with the pool's store fail.* error="([^"]*)`)
+			eventually(t, func() bool { return reported.MatchString(logs.String()) }, "the loss in the log")
+			said := reported.FindStringSubmatch(logs.String())[1]
 			require.Equal(t, s.want, said[:min(len(said), len(s.want))], said)
 		})
 	}

@@ -45,10 +45,10 @@ func TryNews(ctx context.Context, s driver.Store) error {
 	if !ok {
 		return nil
 	}
-	heard := make(chan struct{}, 1)
+	received := make(chan struct{}, 1)
 	stop, err := p.Watch(ctx, Scratch, func([]byte) {
 		select {
-		case heard <- struct{}{}:
+		case received <- struct{}{}:
 		default:
 		}
 	})
@@ -64,7 +64,7 @@ func TryNews(ctx context.Context, s driver.Store) error {
 			return err
 		}
 		select {
-		case <-heard:
+		case <-received:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

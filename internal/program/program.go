@@ -52,8 +52,8 @@ func (p *Program[S]) Main() {
 // Run obeys the arguments; see the package. Requested output goes to out, help and the log to errOut. Errors: an unknown flag, a fault of
 // the settings, output that cannot be written, and those of Serve. None shows a secret.
 func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	told := NewOutput(out)
-	return told.Err(p.Name, p.run(ctx, args, told, errOut))
+	reported := NewOutput(out)
+	return reported.Err(p.Name, p.run(ctx, args, reported, errOut))
 }
 
 func (p *Program[S]) run(ctx context.Context, args []string, out, errOut io.Writer) error {

@@ -101,10 +101,10 @@ func TestBoundTagsOfOtherLimiters(t *testing.T) {
 	require.Same(t, plain, proxy.BoundTags(plain, 10))
 	th := quotatest.New(t)
 	l := proxy.BoundTags(th, 10)
-	told, ok := l.(interface {
+	reported, ok := l.(interface {
 		RetryAfter(until time.Time, reason string)
 	})
 	require.True(t, ok)
-	told.RetryAfter(time.Now().Add(time.Minute), "test")
+	reported.RetryAfter(time.Now().Add(time.Minute), "test")
 	require.NotNil(t, th.Status().Paused)
 }

@@ -47,7 +47,7 @@ func (c *flightCounts) add(d flightCounts) {
 
 // A presence is the calls of one process.
 type presence struct {
-	heard       time.Duration // by the store
+	received    time.Duration // by the store
 	incarnation string        // as it named itself then
 	seq         uint64
 	calls       map[*flightCall]bool
@@ -79,7 +79,7 @@ func newFlight(w *world) *flight {
 func (f *flight) join(p *process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.by[p] = &presence{heard: f.w.now(), calls: map[*flightCall]bool{}}
+	f.by[p] = &presence{received: f.w.now(), calls: map[*flightCall]bool{}}
 }
 
 // hear takes note that the store has recorded what a process has in use. A repeat is not recorded.
@@ -91,12 +91,12 @@ func (f *flight) hear(p *process, req *driver.Request, ans *driver.Answer) {
 		return
 	}
 	f.lapse(q)
-	q.heard, q.incarnation, q.seq = f.w.now(), req.Incarnation, req.Seq
+	q.received, q.incarnation, q.seq = f.w.now(), req.Incarnation, req.Seq
 }
 
 // lapse takes the calls of a process out of what is promised if it was not heard for too long. f.mu is held.
 func (f *flight) lapse(q *presence) {
-	if f.w.now()-q.heard <= f.keeps {
+	if f.w.now()-q.received <= f.keeps {
 		return
 	}
 	for c := range q.calls {

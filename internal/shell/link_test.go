@@ -25,7 +25,7 @@ type link struct {
 	overrun   float64
 	lostCalls uint64
 	// heard, when set, is told of each sync that the server has answered, with the server's lock held.
-	heard func(*driver.Request, *driver.Answer)
+	received func(*driver.Request, *driver.Answer)
 }
 
 var _ driver.Store = (*link)(nil)
@@ -118,8 +118,8 @@ func (l *link) call(ctx context.Context, a arrival) reply {
 	}
 	back := make(chan delivery, 2) // a message is doubled at most once
 	a.reply = func(r reply) {
-		if l.heard != nil && a.sync != nil && r.err == nil {
-			l.heard(a.sync, &r.ans)
+		if l.received != nil && a.sync != nil && r.err == nil {
+			l.received(a.sync, &r.ans)
 		}
 		l.answer(back, r)
 	}

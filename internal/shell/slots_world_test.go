@@ -70,7 +70,7 @@ func (p *process) setCut(up, down bool) {
 func (w *world) joinSlots(p *process, opts []consensus.Option) {
 	r := rand.New(rand.NewPCG(w.plan.seed, uint64(2_000_000+p.index)))
 	f := &flying{link: newLink(w.flight.server, &w.plan, r)}
-	f.link.heard = func(req *driver.Request, ans *driver.Answer) { w.flight.hear(p, req, ans) }
+	f.link.received = func(req *driver.Request, ans *driver.Answer) { w.flight.hear(p, req, ans) }
 	if w.calm {
 		f.link.calm()
 	}

@@ -60,7 +60,7 @@ func (w *world) noteHeld(p *process, lacked bool) {
 
 // noteTold records the limit of processes that have loaded a newer override than the answer being given. If that override clears another,
 // the limit is the configured one of the processors live now.
-func (w *world) noteTold(m *message) {
+func (w *world) noteReported(m *message) {
 	if loaded := reported(m.req.Documents); w.plan.noted && lacks(&m.ans, loaded) {
 		w.noteAlso(loaded)
 	}

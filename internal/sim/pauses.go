@@ -47,9 +47,9 @@ type pausedState struct {
 	held, receipt driver.Version
 	// answer is the step of the store that made the answer being taken; 0: none. heard is the newest version in recent news. heardAt is
 	// when it came, by the process's clock.
-	answer  uint64
-	heard   driver.Version
-	heardAt time.Duration
+	answer     uint64
+	received   driver.Version
+	receivedAt time.Duration
 }
 
 // pauseSlack bounds how much shorter than ordered a pause may be, besides fast clocks. A logical time that is known late and a pool that
@@ -203,8 +203,8 @@ func (w *world) hear(p *process, version driver.Version, news []byte) {
 		return
 	}
 	local := p.clock.read(w.now)
-	if version > p.pauses.heard {
-		p.pauses.heard, p.pauses.heardAt = version, local
+	if version > p.pauses.received {
+		p.pauses.received, p.pauses.receivedAt = version, local
 	}
 	if err := p.proc.Notify(local, news); err != nil {
 		w.violatef(CheckPause, "%s cannot read news: %v", p, err)
@@ -225,9 +225,9 @@ func (w *world) hold(p *process, list []throttle.Paused) {
 		// It was news that nobody has recorded yet; or nobody had, as shown by an answer to a request sent a sync timeout after the news
 		// came.
 		in, known := w.orders.recordedIn[v]
-		tried := p.pauses.heard == v && p.pauses.answer > 0 && p.sentAt-p.pauses.heardAt >= protocol.SyncTimeout(p.lease)
+		tried := p.pauses.received == v && p.pauses.answer > 0 && p.sentAt-p.pauses.receivedAt >= protocol.SyncTimeout(p.lease)
 		if !known || tried && in > p.pauses.answer {
-			p.pauses.receipt, p.pauses.heard = 0, 0
+			p.pauses.receipt, p.pauses.received = 0, 0
 		}
 	}
 }
@@ -237,11 +237,11 @@ func (w *world) checkPaused(p *process) {
 	k := &w.orders
 	k.active = slices.DeleteFunc(k.active, func(o *order) bool { return w.now >= o.least })
 	for _, o := range k.active {
-		heard := slices.Contains(k.carries[p.pauses.receipt], o) && w.store.lost < k.recordedAt[p.pauses.receipt] && k.recordedAt[p.pauses.receipt] > 0
+		received := slices.Contains(k.carries[p.pauses.receipt], o) && w.store.lost < k.recordedAt[p.pauses.receipt] && k.recordedAt[p.pauses.receipt] > 0
 		switch {
 		case o.by == p:
 			w.violatef(CheckPause, "%s draws, and has paused the pool for %v more", p, o.least-w.now)
-		case slices.Contains(k.carries[p.pauses.held], o), heard:
+		case slices.Contains(k.carries[p.pauses.held], o), received:
 			w.violatef(CheckPause, "%s draws, and has sent its receipt for a pause of %v more", p, o.least-w.now)
 		case o.recorded != never && w.store.lost < o.recorded && w.strict() && w.now > o.recorded+slowest(driver.MaxLease)+watch:
 			w.violatef(CheckPause, "%s draws %v after a pause was recorded that lasts for %v more", p, w.now-o.recorded, o.least-w.now)

@@ -67,13 +67,13 @@ func TestSeeds(t *testing.T) {
 // progress says on stderr every half a minute how far a long sweep has come.
 func progress(n int) func(done uint64) {
 	began := time.Now()
-	told := began
+	reported := began
 	return func(done uint64) {
 		now := time.Now()
-		if now.Sub(told) < 30*time.Second {
+		if now.Sub(reported) < 30*time.Second {
 			return
 		}
-		told = now
+		reported = now
 		rate := float64(done) / now.Sub(began).Seconds()
 		fmt.Fprintf(os.Stderr, "%d of %d runs, %.1f a second, %v left\n",
 			done, n, rate, time.Duration(float64(uint64(n)-done)/rate*float64(time.Second)).Round(time.Second))

@@ -136,7 +136,7 @@ func (s *store) sync(w *world, m *message) {
 	w.checkStep(&m.req, before)
 	w.noteTags(m)
 	w.noteLimit()
-	w.noteTold(m)
+	w.noteReported(m)
 	w.transmit(m, down)
 }
 

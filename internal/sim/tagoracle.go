@@ -33,7 +33,7 @@ type tagBudget struct {
 	used, spent int64         // by callers, and on record after the last step that named it
 	at          time.Duration // of that step
 	excused     int64         // how much use above the amount is accepted
-	told        int64         // the most that a request reported that was recorded while tag buckets were held
+	reported    int64         // the most that a request reported that was recorded while tag buckets were held
 	// over means that the store's clock has since been so far beyond the window that the tag bucket (the store's record of a tag) may have lost
 	// it.
 	over bool
@@ -42,7 +42,7 @@ type tagBudget struct {
 // forgetTags notes that the store loses its state of the tags.
 func (w *world) forgetTags() {
 	for _, b := range w.tags.budgets {
-		b.told = 0
+		b.reported = 0
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 	}
 	if d.Lack == driver.LackFrozen {
 		if now := w.store.rec.Wall; now >= req.Budgets[0].Start && now < req.Budgets[0].End {
-			b.told = max(b.told, req.Budgets[0].Seen)
+			b.reported = max(b.reported, req.Budgets[0].Seen)
 		}
 		b.spent = max(0, b.spent-req.Back)
 		return
@@ -217,10 +217,10 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 	}
 	known := d.Spent[0] - d.Tokens - req.Owed
 	if b.over {
-		b.told = 0
+		b.reported = 0
 	}
-	if known < b.told-req.Back {
-		w.violatef(CheckTagBudget, "%d tokens of %s are spent on record, and %d were told after the store had forgotten", known, w.plan.tags.budget, b.told)
+	if known < b.reported-req.Back {
+		w.violatef(CheckTagBudget, "%d tokens of %s are spent on record, and %d were told after the store had forgotten", known, w.plan.tags.budget, b.reported)
 	}
 	if gap := b.spent - known - req.Back; gap > 0 {
 		if w.store.lost < b.at && !b.over {
@@ -228,7 +228,7 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 		}
 		b.excused += gap
 	}
-	b.spent, b.at, b.told, b.over = d.Spent[0], w.now, 0, false
+	b.spent, b.at, b.reported, b.over = d.Spent[0], w.now, 0, false
 }
 
 // noteTagStarts records the budget windows of the batches of an answer.

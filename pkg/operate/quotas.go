@@ -49,9 +49,9 @@ func (p *Pool) Quota(ctx context.Context, tag string) (t TagQuota, err error) {
 func (p *Pool) Knows(o *Overview) (known bool, stranger string) {
 	for i := range o.Processors {
 		row := &o.Processors[i]
-		told := protocol.QuotaHash(row.RosterRow)
-		switch same := told == protocol.QuotaHashOf(p.Quotas, row.Per); {
-		case told == "":
+		reported := protocol.QuotaHash(row.RosterRow)
+		switch same := reported == protocol.QuotaHashOf(p.Quotas, row.Per); {
+		case reported == "":
 		case same:
 			known = true
 		case stranger == "":

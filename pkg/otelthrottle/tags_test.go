@@ -181,7 +181,7 @@ func TestSpansTellTargets(t *testing.T) {
 				}
 				root.End()
 
-				told := map[string]int{}
+				reported := map[string]int{}
 				var last map[string]string
 				for _, span := range c.spans.Ended() {
 					for _, e := range span.Events() {
@@ -191,15 +191,15 @@ func TestSpansTellTargets(t *testing.T) {
 						for _, kv := range e.Attributes {
 							is[strings.TrimPrefix(string(kv.Key), "numathrottle.")] = kv.Value.String()
 						}
-						told[is["tag"]]++
+						reported[is["tag"]]++
 						if is["tag"] == "acme" {
 							last = is
 						}
 					}
 				}
-				require.InDelta(t, 4, told["acme"], 1, "in twenty seconds")
-				require.Equal(t, 1, told["zeta"], "not after the end of the watch")
-				require.Len(t, told, 2, told)
+				require.InDelta(t, 4, reported["acme"], 1, "in twenty seconds")
+				require.Equal(t, 1, reported["zeta"], "not after the end of the watch")
+				require.Len(t, reported, 2, reported)
 				for key, want := range map[string]string{"reserved": "2", "total": "4", "limiting": "0", "weight": "3", "class": "batch", "budget": "1000"} {
 					require.Equal(t, want, last[key], key)
 				}

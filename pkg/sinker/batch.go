@@ -16,7 +16,7 @@ import (
 // A batch is one call of Sink: the messages up to one end of transmission.
 //
 // One goroutine reads the messages. Without tags it also draws for them, one after the other, and so reads no further than the limit lets
-// it. With tags it reads on. Messages that have to wait stand in a lane of their tag, with a goroutine of its own.
+// it. With tags it reads on. Messages that have to wait stand in a queue of their tag, with a goroutine of its own.
 //
 // A fast limit lets it admit a few messages before the handler takes them; see ahead. Those that the handler does not take in the end are
 // taken back.
@@ -31,10 +31,10 @@ type batch struct {
 	ended  chan struct{}      // closed when all is read and nobody waits
 	turn   *admission.Batch   // bounds the waits
 
-	running sync.WaitGroup // the lanes
+	running sync.WaitGroup // the queues
 
 	mu       sync.Mutex
-	lanes    map[string]*lane   // by tag; only those in which somebody waits
+	queues   map[string]*queue  // by tag; only those in which somebody waits
 	taken    []string           // the IDs of what the handler took, or has before it
 	drawn    []message          // the same messages, if they are to be settled
 	recent   []throttle.Permit  // of the last of them, as many as can be before it, in turn
@@ -55,8 +55,8 @@ type message struct {
 	permit throttle.Permit
 }
 
-// A lane is where the messages of one tag stand in line.
-type lane struct{ queue []item }
+// A queue is where the messages of one tag stand in line.
+type queue struct{ queue []item }
 
 type item struct {
 	datum sinksdk.Datum
@@ -103,33 +103,33 @@ func (b *batch) admitOne(ctx context.Context, it item) {
 		return
 	}
 	b.mu.Lock()
-	if l := b.lanes[it.tag]; l != nil {
+	if l := b.queues[it.tag]; l != nil {
 		l.queue = append(l.queue, it)
 		b.mu.Unlock()
 		return
 	}
 	b.mu.Unlock()
-	// Nobody waits under this tag, and only this goroutine opens a lane.
+	// Nobody waits under this tag, and only this goroutine opens a queue.
 	if permit, ok := b.tryDraw(it); ok {
 		b.hand(ctx, it, permit)
 		return
 	}
-	l := &lane{queue: []item{it}}
+	l := &queue{queue: []item{it}}
 	b.mu.Lock()
-	if b.lanes == nil {
-		b.lanes = make(map[string]*lane)
+	if b.queues == nil {
+		b.queues = make(map[string]*queue)
 	}
-	b.lanes[it.tag] = l
+	b.queues[it.tag] = l
 	b.mu.Unlock()
 	b.running.Go(func() { b.guard(func() { b.serve(ctx, it.tag, l) }) })
 }
 
-// serve draws for the messages of one lane in turn, until it is empty.
-func (b *batch) serve(ctx context.Context, tag string, l *lane) {
+// serve draws for the messages of one queue in turn, until it is empty.
+func (b *batch) serve(ctx context.Context, tag string, l *queue) {
 	for {
 		b.mu.Lock()
 		if len(l.queue) == 0 {
-			delete(b.lanes, tag)
+			delete(b.queues, tag)
 			b.mu.Unlock()
 			return
 		}

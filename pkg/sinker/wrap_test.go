@@ -58,13 +58,13 @@ func failures(why string, ids ...string) sinksdk.Responses {
 	return responses
 }
 
-// What waits in lanes is not refused: otherwise it would count twice as demand, and show as refusals.
+// What waits in queues is not refused: otherwise it would count twice as demand, and show as refusals.
 func TestLanesRefuseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := throttle.New(throttle.Limit{Max: 100, Burst: 1})
 		require.NoError(t, err)
 		defer l.Close()
-		each := func(d sinksdk.Datum) string { return d.ID() } // a lane for each
+		each := func(d sinksdk.Datum) string { return d.ID() } // a queue for each
 		s := sinker.Wrap(&handler{}, l, sinker.WithTag(each))
 		for range 3 {
 			o := <-call(t.Context(), s, batchOf(numbered(50)...))

@@ -255,7 +255,7 @@ func start(ctx context.Context, j job) (*process, error) {
 	}
 	go func() {
 		for lines := bufio.NewScanner(reports); lines.Scan(); {
-			p.heard(lines.Bytes())
+			p.received(lines.Bytes())
 		}
 		p.gone <- p.cmd.Wait()
 	}()
@@ -263,7 +263,7 @@ func start(ctx context.Context, j job) (*process, error) {
 }
 
 // heard processes one line of the process's output, and ignores lines that are not reports.
-func (p *process) heard(line []byte) {
+func (p *process) received(line []byte) {
 	var r report
 	if json.Unmarshal(line, &r) != nil {
 		return

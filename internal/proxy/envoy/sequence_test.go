@@ -396,10 +396,10 @@ func TestALateDraw(t *testing.T) {
 		res := send(t, s, 1, one)
 		require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode())
 		require.Positive(t, res.GetStatuses()[0].GetDurationUntilReset().AsDuration())
-		var told []string
+		var reported []string
 		for _, h := range res.GetResponseHeadersToAdd() {
-			told = append(told, h.GetKey())
+			reported = append(reported, h.GetKey())
 		}
-		require.Contains(t, told, "retry-after")
+		require.Contains(t, reported, "retry-after")
 	})
 }

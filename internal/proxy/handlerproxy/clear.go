@@ -21,11 +21,11 @@ func (p *proxy) clear() error {
 		err = fmt.Errorf("handlerproxy: socket is %q: %w, which stays, allowed: a path at which there is nothing, or a socket that an earlier "+
 			"run has left; does the handler listen on the platform's socket?", p.Socket, err)
 	}
-	told, infoErr := p.staleInfo()
+	reported, infoErr := p.staleInfo()
 	if err := errors.Join(err, infoErr); err != nil {
 		return err
 	}
-	return errors.Join(remove(p.Socket, socket), remove(p.ServerInfo, told))
+	return errors.Join(remove(p.Socket, socket), remove(p.ServerInfo, reported))
 }
 
 func remove(path string, stale bool) error {

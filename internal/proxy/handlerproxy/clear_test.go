@@ -83,9 +83,9 @@ func TestTheProxyKnowsItsOwnFile(t *testing.T) {
 	}
 	for range 2 { // the second one finds what the first has left
 		run()()
-		told, err := os.ReadFile(c.ServerInfo)
+		reported, err := os.ReadFile(c.ServerInfo)
 		require.NoError(t, err)
-		text, complete := strings.CutSuffix(string(told), info.END)
+		text, complete := strings.CutSuffix(string(reported), info.END)
 		require.True(t, complete)
 		require.JSONEq(t, `{"protocol":"uds","extra":{"n":12345678901234567890},
 			"metadata":{"MAP_MODE":"unary-map","own":"1","NUMATHROTTLE_PROXY":"`+c.Socket+`"}}`, text)
@@ -98,9 +98,9 @@ func TestTheProxyKnowsItsOwnFile(t *testing.T) {
 	write(c.HandlerServerInfo, `{"protocol":"uds","version":"10","metadata":{"MAP_MODE":"unary-map"}}`)
 	isReady() // the proxy looks for another version of the handler
 	stop()
-	told, err := os.ReadFile(c.ServerInfo)
+	reported, err := os.ReadFile(c.ServerInfo)
 	require.NoError(t, err)
-	require.Equal(t, others+info.END, string(told))
+	require.Equal(t, others+info.END, string(reported))
 }
 
 // Where one file keeps the proxy from starting, the other one stays, too.

@@ -135,12 +135,12 @@ func (x *exchange) fail(err error) {
 
 // run reads from both sides until the platform ends its stream and everything is answered, or either side fails. The function read
 // receives the platform's frames, and heard those of the handler. Each is called by one goroutine.
-func (x *exchange) run(read, heard func(raw []byte) error) error {
+func (x *exchange) run(read, received func(raw []byte) error) error {
 	defer x.end()
 	listening := make(chan struct{})
 	go func() {
 		defer close(listening)
-		x.listen(heard)
+		x.listen(received)
 	}()
 	reading := make(chan error, 1)
 	go func() {
@@ -186,11 +186,11 @@ func (x *exchange) readAll(read func(raw []byte) error) error {
 }
 
 // listen passes on the handler's frames. If the handler ends its stream early, the exchange fails.
-func (x *exchange) listen(heard func(raw []byte) error) {
+func (x *exchange) listen(received func(raw []byte) error) {
 	for {
 		raw, err := receive(x.handler)
 		if err == nil {
-			err = heard(raw)
+			err = received(raw)
 		}
 		if err == nil {
 			continue

@@ -44,7 +44,7 @@ func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 				complaint.Tell(log, "header "+argument+" of the answer", value, "the request costs what it drew")
 				return nil
 			}
-			return told(n)
+			return reported(n)
 		}, true
 	}
 	return nil, false
@@ -74,10 +74,10 @@ func reportsUsage(contentType string) bool {
 }
 
 // told is the meter of an answer whose header states its cost.
-type told int
+type reported int
 
 // Write implements io.Writer.
-func (told) Write(p []byte) (int, error) { return len(p), nil }
+func (reported) Write(p []byte) (int, error) { return len(p), nil }
 
 // Used implements httpthrottle.Meter.
-func (t told) Used() (int, bool) { return int(t), true }
+func (t reported) Used() (int, bool) { return int(t), true }

@@ -164,11 +164,11 @@ func notKnown() error {
 }
 
 // A told limiter decides whether all calls should wait because one was asked to.
-type told interface {
+type reported interface {
 	RetryAfter(until time.Time, reason string)
 }
 
-var _ told = (*throttle.Throttle)(nil)
+var _ reported = (*throttle.Throttle)(nil)
 
 // postReport records an outcome, and a wait from callers who may pause the pool: a wait can do so.
 func (d *desk) postReport(ctx context.Context, r *reportRequest) (any, error) {
@@ -183,7 +183,7 @@ func (d *desk) postReport(ctx context.Context, r *reportRequest) (any, error) {
 		if problem := d.mayNotPause(ctx); problem != "" {
 			return nil, proxy.NewError(http.StatusForbidden, proxy.Forbidden, problem+", and retry_after_seconds would be one: only the outcome counts")
 		}
-		if l, ok := d.limiterFor(r.Tag).(told); ok {
+		if l, ok := d.limiterFor(r.Tag).(reported); ok {
 			l.RetryAfter(time.Now().Add(wait), r.Reason)
 		}
 	}

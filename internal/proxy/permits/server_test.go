@@ -218,8 +218,8 @@ func TestACallThatCostsNothingIsCounted(t *testing.T) {
 
 // A recorder grants everything and tells what is settled.
 type recorder struct {
-	used chan int
-	told chan string
+	used     chan int
+	reported chan string
 }
 
 func (r *recorder) Acquire(_ context.Context, n int) (throttle.Permit, error) {
@@ -236,7 +236,7 @@ func (r *recorder) TryAcquire(n int) (throttle.Permit, bool) {
 }
 
 func (r *recorder) RetryAfter(until time.Time, reason string) {
-	r.told <- time.Until(until).Round(time.Second).String() + " " + reason
+	r.reported <- time.Until(until).Round(time.Second).String() + " " + reason
 }
 
 // A tenants limiter has one limiter for each tag.
@@ -250,13 +250,13 @@ func (t *tenants) ForTag(tag string) throttle.Limiter { return t.tag[tag] }
 
 func TestTheTagChoosesTheLimiter(t *testing.T) {
 	small := newSlots(t, 1)
-	told := &recorder{told: make(chan string, 1), used: make(chan int, 9)}
-	a := start(t, apiConfig{Limiter: &tenants{newSlots(t, 9), map[string]throttle.Limiter{"small": small, "rec": told}}})
+	reported := &recorder{reported: make(chan string, 1), used: make(chan int, 9)}
+	a := start(t, apiConfig{Limiter: &tenants{newSlots(t, 9), map[string]throttle.Limiter{"small": small, "rec": reported}}})
 	a.ok("/v1/acquire", `{"tag":"small"}`)
 	require.Equal(t, "in_flight", a.fails(429, "/v1/acquire", `{"tag":"small","timeout_seconds":0}`)["reason"])
 	a.ok("/v1/acquire", `{}`)
 	a.ok("/v1/report", `{"tag":"rec","retry_after_seconds":30,"reason":"busy"}`)
-	require.Equal(t, "30s busy", <-told.told)
+	require.Equal(t, "30s busy", <-reported.reported)
 }
 
 func TestAClientThatNeverSettles(t *testing.T) {

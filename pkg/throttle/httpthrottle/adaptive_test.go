@@ -94,7 +94,7 @@ func TestABriefWaitIsTheCallsOwnWithAnAdaptiveLimit(t *testing.T) {
 	for _, c := range []struct {
 		adaptive bool
 		after    string
-		told     int
+		reported int
 		wait     time.Duration // of the others
 	}{
 		{true, "1", 0, 0}, {true, "2", 0, 0}, {true, "3", 1, 3 * time.Second}, {false, "1", 1, time.Second}, {false, "2", 1, 2 * time.Second},
@@ -116,11 +116,11 @@ func TestABriefWaitIsTheCallsOwnWithAnAdaptiveLimit(t *testing.T) {
 				own, err := time.ParseDuration(c.after + "s")
 				require.NoError(t, err)
 				within(t, own, own+own/4, times[2]-times[0])
-				told := c.told
+				reported := c.reported
 				if status == 503 {
-					told = 0
+					reported = 0
 				}
-				require.Len(t, l.told, told, "%+v", c)
+				require.Len(t, l.reported, reported, "%+v", c)
 			})
 		}
 	}
@@ -130,14 +130,14 @@ func TestABriefWaitIsTheCallsOwnWithAnAdaptiveLimit(t *testing.T) {
 type listening struct {
 	throttle.Limiter
 
-	told   []string
-	adapts bool
+	reported []string
+	adapts   bool
 }
 
 func (l *listening) Adapts() bool { return l.adapts }
 
 func (l *listening) RetryAfter(until time.Time, reason string) {
-	l.told = append(l.told, time.Until(until).String()+": "+reason)
+	l.reported = append(l.reported, time.Until(until).String()+": "+reason)
 }
 
 // A feedback that does nothing.
@@ -173,7 +173,7 @@ func TestLimiterIsTold(t *testing.T) {
 				res, err := tr.RoundTrip(request(t, http.MethodGet, ""))
 				require.NoError(t, err)
 				require.NoError(t, res.Body.Close())
-				require.Equal(t, tc.want, l.told)
+				require.Equal(t, tc.want, l.reported)
 			})
 		})
 	}

@@ -31,18 +31,18 @@ func header(lines string) http.Header {
 }
 
 func TestRetryAfter(t *testing.T) {
-	type told struct {
+	type reported struct {
 		d         time.Duration
 		dimension string
 		ok        bool
 	}
-	says := func(d time.Duration) told { return told{d: d, ok: true} }
-	silent, long := told{}, strings.Repeat("a", 65)
+	says := func(d time.Duration) reported { return reported{d: d, ok: true} }
+	silent, long := reported{}, strings.Repeat("a", 65)
 	retryInfo := `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.Help"},
 		{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"10.689924287s"}]}}`
 	for _, tc := range []struct {
 		name, header, body string
-		want               told
+		want               reported
 	}{
 		{name: "nothing"},
 
@@ -164,10 +164,10 @@ func TestRetryAfter(t *testing.T) {
 		{"another detail", "", `{"error":{"details":[{"@type":"google.rpc.Help","retryDelay":"3s"}]}}`, silent},
 		{"no JSON", "", "<html>", silent},
 
-		{"RateLimit", `RateLimit: "default";r=0;t=30`, "", told{30 * time.Second, "default", true}},
-		{"RateLimit, a token", `RateLimit: burst;r=0;t=2`, "", told{2 * time.Second, "burst", true}},
-		{"RateLimit, the latest of those used up", `RateLimit: "a";r=0;t=3, "b";r=0;t=9, "c";r=5;t=60`, "", told{9 * time.Second, "b", true}},
-		{"RateLimit, two lines", "RateLimit: \"a\";r=0;t=3\nRateLimit: \"b\";r=0;t=4", "", told{4 * time.Second, "b", true}},
+		{"RateLimit", `RateLimit: "default";r=0;t=30`, "", reported{30 * time.Second, "default", true}},
+		{"RateLimit, a token", `RateLimit: burst;r=0;t=2`, "", reported{2 * time.Second, "burst", true}},
+		{"RateLimit, the latest of those used up", `RateLimit: "a";r=0;t=3, "b";r=0;t=9, "c";r=5;t=60`, "", reported{9 * time.Second, "b", true}},
+		{"RateLimit, two lines", "RateLimit: \"a\";r=0;t=3\nRateLimit: \"b\";r=0;t=4", "", reported{4 * time.Second, "b", true}},
 		{"RateLimit, a limit that is a number", `RateLimit: 100;r=0;t=2, (a b);r=0;t=9`, "", says(2 * time.Second)},
 		{"RateLimit with something left", `RateLimit: "default";r=1;t=30`, "", silent},
 		{"RateLimit without a time", `RateLimit: "default";r=0`, "", silent},
@@ -176,12 +176,12 @@ func TestRetryAfter(t *testing.T) {
 		{"RateLimit of draft 7", `RateLimit: limit=100, remaining=0, reset=50`, "", says(50 * time.Second)},
 		{"RateLimit of draft 7 with something left", `RateLimit: limit=100, remaining=1, reset=50`, "", silent},
 		{"RateLimit of draft 7 with an epoch", `RateLimit: limit=100, remaining=0, reset=1795341603`, "", says(3 * time.Second)},
-		{"RateLimit with decimals", `RateLimit: "default";r=0.0;t=2.5`, "", told{2500 * time.Millisecond, "default", true}},
+		{"RateLimit with decimals", `RateLimit: "default";r=0.0;t=2.5`, "", reported{2500 * time.Millisecond, "default", true}},
 		{
 			"RateLimit before X-RateLimit", `
 				RateLimit: "default";r=0;t=3
 				X-RateLimit-Remaining: 0
-				X-RateLimit-Reset: 9`, "", told{3 * time.Second, "default", true},
+				X-RateLimit-Reset: 9`, "", reported{3 * time.Second, "default", true},
 		},
 
 		{
@@ -191,24 +191,24 @@ func TestRetryAfter(t *testing.T) {
 				x-ratelimit-reset-requests: 12ms
 				x-ratelimit-limit-tokens: 160000
 				x-ratelimit-remaining-tokens: 0
-				x-ratelimit-reset-tokens: 6m0s`, "", told{6 * time.Minute, "tokens", true},
+				x-ratelimit-reset-tokens: 6m0s`, "", reported{6 * time.Minute, "tokens", true},
 		},
 		{
 			"OpenAI, both used up", `
 				x-ratelimit-remaining-requests: 0
 				x-ratelimit-reset-requests: 8.64s
 				x-ratelimit-remaining-tokens: 0
-				x-ratelimit-reset-tokens: 120ms`, "", told{8640 * time.Millisecond, "requests", true},
+				x-ratelimit-reset-tokens: 120ms`, "", reported{8640 * time.Millisecond, "requests", true},
 		},
 		{
 			"two that last as long", `
 				x-ratelimit-remaining-tokens: 0
 				x-ratelimit-reset-tokens: 1s
 				x-ratelimit-remaining-requests: 0
-				x-ratelimit-reset-requests: 1s`, "", told{time.Second, "requests", true},
+				x-ratelimit-reset-requests: 1s`, "", reported{time.Second, "requests", true},
 		},
 		{"OpenAI, nothing used up", "x-ratelimit-remaining-tokens: 3\nx-ratelimit-reset-tokens: 6m0s", "", silent},
-		{"Azure, whole seconds", "x-ratelimit-remaining-tokens: 0\nx-ratelimit-reset-tokens: 55", "", told{55 * time.Second, "tokens", true}},
+		{"Azure, whole seconds", "x-ratelimit-remaining-tokens: 0\nx-ratelimit-reset-tokens: 55", "", reported{55 * time.Second, "tokens", true}},
 		{"Azure, no figures", "x-ratelimit-limit-tokens: -1\nx-ratelimit-remaining-tokens: -1\nx-ratelimit-reset-tokens: 0", "", silent},
 		{
 			"Anthropic", `
@@ -216,11 +216,11 @@ func TestRetryAfter(t *testing.T) {
 				anthropic-ratelimit-requests-remaining: 12
 				anthropic-ratelimit-requests-reset: 2026-11-22T10:05:00Z
 				anthropic-ratelimit-input-tokens-remaining: 0
-				anthropic-ratelimit-input-tokens-reset: 2026-11-22T10:01:17Z`, "", told{17 * time.Second, "input-tokens", true},
+				anthropic-ratelimit-input-tokens-reset: 2026-11-22T10:01:17Z`, "", reported{17 * time.Second, "input-tokens", true},
 		},
 		{"GitHub, seconds since 1970", "Date: " + dateHeader + "\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 1795341700", "", says(40 * time.Second)},
 		{"milliseconds since 1970", "Date: " + dateHeader + "\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 1795341700000", "", says(40 * time.Second)},
-		{"far beyond", "x-ratelimit-remaining: 0\nx-ratelimit-reset: 99999999999999999999", "", told{farthest, "", true}},
+		{"far beyond", "x-ratelimit-remaining: 0\nx-ratelimit-reset: 99999999999999999999", "", reported{farthest, "", true}},
 		{"a fraction of an epoch", "x-ratelimit-remaining: 0\nx-ratelimit-reset: 1795341603.2", "", says(3200 * time.Millisecond)},
 		{"Reddit", "x-ratelimit-remaining: 0.0\nx-ratelimit-used: 100\nx-ratelimit-reset: 57", "", says(57 * time.Second)},
 		{"less than one left", "x-ratelimit-remaining: 0.9\nx-ratelimit-reset: 57", "", says(57 * time.Second)},
@@ -233,7 +233,7 @@ func TestRetryAfter(t *testing.T) {
 		{"two windows and one reset", "X-RateLimit-Remaining: 57, 0\nX-RateLimit-Reset: 60", "", says(time.Minute)},
 		{"Discord", "X-RateLimit-Remaining: 0\nX-RateLimit-Reset: 1795349999.5\nX-RateLimit-Reset-After: 1.5", "", says(1500 * time.Millisecond)},
 		{"milliseconds to the reset", "X-RateLimit-Remaining: 0\nX-RateLimit-Reset-Ms: 1500", "", says(1500 * time.Millisecond)},
-		{"Linear", "X-RateLimit-Requests-Remaining: 0\nX-RateLimit-Requests-Reset: 1795341603000", "", told{3 * time.Second, "requests", true}},
+		{"Linear", "X-RateLimit-Requests-Remaining: 0\nX-RateLimit-Requests-Reset: 1795341603000", "", reported{3 * time.Second, "requests", true}},
 		{"Mistral", "ratelimitbysize-remaining: 0\nratelimitbysize-reset: 28", "", says(28 * time.Second)},
 
 		{"Discord's body", "", `{"message":"You are being rate limited.","retry_after":64.57,"global":false}`, says(64570 * time.Millisecond)},
@@ -278,17 +278,17 @@ func TestRetryAfter(t *testing.T) {
 		{"a text beyond what is looked at", "", strings.Repeat("x", 4090) + " try again in 20s", silent},
 		{"a text that is cut within its time", "", strings.Repeat("x", 4078) + " try again in 2m30s", silent},
 
-		{"without X", "RateLimit-Remaining: 0\nRateLimit-Reset: 50", "", told{50 * time.Second, "", true}},
+		{"without X", "RateLimit-Remaining: 0\nRateLimit-Reset: 50", "", reported{50 * time.Second, "", true}},
 		{"another header with that beginning", "x-ratelimit-remainings: 0\nx-ratelimit-resets: 50", "", silent},
 		{"a name that is too long for a label", "x-ratelimit-remaining-" + long + ": 0\nx-ratelimit-reset-" + long + ": 2", "", says(2 * time.Second)},
 		{"no reset", "x-ratelimit-remaining-tokens: 0", "", silent},
 		{"a malformed reset", "x-ratelimit-remaining-tokens: 0\nx-ratelimit-reset-tokens: -6m0s", "", silent},
-		{"a name that is not fit for a label", "x-ratelimit-remaining-a!b: 0\nx-ratelimit-reset-a!b: 2", "", told{2 * time.Second, "", true}},
+		{"a name that is not fit for a label", "x-ratelimit-remaining-a!b: 0\nx-ratelimit-reset-a!b: 2", "", reported{2 * time.Second, "", true}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := httpthrottle.Answer{Status: http.StatusTooManyRequests, Header: header(tc.header), Body: []byte(tc.body), At: came}
 			d, dimension, ok := a.RetryAfter()
-			require.Equal(t, tc.want, told{d, dimension, ok})
+			require.Equal(t, tc.want, reported{d, dimension, ok})
 		})
 	}
 }

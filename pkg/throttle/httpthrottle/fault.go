@@ -234,7 +234,7 @@ func (r *remarks) says(name string) bool {
 
 // announcesRefusal reports whether a header says when to come back, or that nothing is left of a limit.
 func (a Answer) announcesRefusal() bool {
-	if _, told := a.hint(&remarks{}); told {
+	if _, reported := a.hint(&remarks{}); reported {
 		return true
 	}
 	for name, values := range a.Header {

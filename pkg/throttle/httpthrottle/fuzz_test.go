@@ -149,8 +149,8 @@ func FuzzRefusalBody(f *testing.F) {
 		for i, classify := range classifiers {
 			header := http.Header{"Content-Encoding": {coding}}
 			r, refused := classify(httpthrottle.Answer{Status: status, Header: header, Body: body, At: came})
-			told := status == 429 || status == 420 || status == 503 || status == 529 || status == 498 && i > 0
-			require.False(t, told && !refused, "a status alone is enough")
+			reported := status == 429 || status == 420 || status == 503 || status == 529 || status == 498 && i > 0
+			require.False(t, reported && !refused, "a status alone is enough")
 			require.False(t, refused && status < 400)
 			if !refused {
 				require.Zero(t, r)

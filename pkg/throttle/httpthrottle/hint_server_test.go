@@ -44,10 +44,10 @@ func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j,
 func TestWhatServersSay(t *testing.T) {
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 	for _, tc := range []struct {
-		name string
-		say  func(h http.Header) (body string)
-		told time.Duration // 0: nothing
-		raw  string        // what the log shows; empty: nothing
+		name     string
+		say      func(h http.Header) (body string)
+		reported time.Duration // 0: nothing
+		raw      string        // what the log shows; empty: nothing
 	}{
 		{"seconds", func(h http.Header) string {
 			h.Set("Retry-After", "20")
@@ -125,14 +125,14 @@ func TestWhatServersSay(t *testing.T) {
 			refused, is := errors.AsType[*throttle.Error](err)
 			require.True(t, is, "%v", err)
 			const slow, late = 5 * time.Second, 3 * time.Second // the machine; whole seconds, and pauses that end not all at once
-			within(t, tc.told-slow, tc.told+late, refused.RetryAfter)
+			within(t, tc.reported-slow, tc.reported+late, refused.RetryAfter)
 			paused := th.Status().Paused
-			require.Equal(t, tc.told > 0, paused != nil)
+			require.Equal(t, tc.reported > 0, paused != nil)
 			if paused != nil {
-				most := min(tc.told, 5*time.Minute)
+				most := min(tc.reported, 5*time.Minute)
 				within(t, most-slow, most+late, time.Until(paused.Until))
 			}
-			if tc.told > 0 { // the others of the process
+			if tc.reported > 0 { // the others of the process
 				_, err = client.Get(server.URL + "/other")
 				held, is := errors.AsType[*throttle.Error](err)
 				require.True(t, is)

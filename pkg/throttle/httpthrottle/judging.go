@@ -70,15 +70,15 @@ func (c *call) judge(res *http.Response) (a Answer, r Refusal, refused bool, end
 	if refused && c.holds(r) {
 		end = c.judging.begin(c.name)
 	}
-	told := false
+	reported := false
 	defer func() {
-		if !told { // a classifier of the user panics
+		if !reported { // a classifier of the user panics
 			end()
 		}
 	}()
 	a.Body = peekAt(res).await()
 	r, refused = c.classify(a)
-	told = true
+	reported = true
 	return a, r, refused, end
 }
 

@@ -75,8 +75,8 @@ const (
 
 // Refused implements Feedback.
 func (p *Pause) Refused(_ context.Context, r Refusal) {
-	told := r.RetryAfter > 0
-	if r.Class == Stop || !told && r.Class != Wait || p.ToldOnly && r.RetryAfter <= brief {
+	reported := r.RetryAfter > 0
+	if r.Class == Stop || !reported && r.Class != Wait || p.ToldOnly && r.RetryAfter <= brief {
 		return
 	}
 	p.mu.Lock()
@@ -95,7 +95,7 @@ func (p *Pause) Refused(_ context.Context, r Refusal) {
 		most = DefaultMaxPause
 	}
 	delay := min(r.RetryAfter, most)
-	if !told {
+	if !reported {
 		if r.Sent.Before(tag.cut) {
 			return
 		}
@@ -137,9 +137,9 @@ func (t *transport) warn(a Answer, r Refusal, secrets *redact.Redactor) {
 	if now-last < int64(time.Second) && now >= last || !t.warned.CompareAndSwap(last, now) {
 		return
 	}
-	h, told := a.hint(nil)
+	h, reported := a.hint(nil)
 	said := shown(secrets.Text(h.raw))
-	if !told || h.delay != r.RetryAfter {
+	if !reported || h.delay != r.RetryAfter {
 		said = "what the classifier made of the answer"
 	}
 	t.log.Warn("the service asks for a longer pause than is allowed (WithMaxPause): the other calls wait for as long as is allowed",

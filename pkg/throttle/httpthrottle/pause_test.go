@@ -49,9 +49,9 @@ func TestOneRefusalHoldsAllBack(t *testing.T) {
 }
 
 func TestLaterEndOfTwoPausesCounts(t *testing.T) {
-	for _, told := range [][2]string{{"20", "5"}, {"5", "20"}} {
+	for _, reported := range [][2]string{{"20", "5"}, {"5", "20"}} {
 		synctest.Test(t, func(t *testing.T) {
-			first, second := refuse(429, "Retry-After", told[0]), refuse(429, "Retry-After", told[1])
+			first, second := refuse(429, "Retry-After", reported[0]), refuse(429, "Retry-After", reported[1])
 			first.takes, second.takes = time.Second, time.Second // both are on their way when the first is refused
 			s := serve(first, second, ok)
 			tr := httpthrottle.NewTransport(s, nil, httpthrottle.WithMaxAttempts(1))
@@ -168,8 +168,8 @@ func TestContextEndsAPause(t *testing.T) {
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p httpthrottle.Pause
-		refused := func(class httpthrottle.Class, told time.Duration, sent time.Time) time.Duration {
-			p.Refused(t.Context(), httpthrottle.Refusal{Class: class, RetryAfter: told, Sent: sent, At: time.Now()})
+		refused := func(class httpthrottle.Class, reported time.Duration, sent time.Time) time.Duration {
+			p.Refused(t.Context(), httpthrottle.Refusal{Class: class, RetryAfter: reported, Sent: sent, At: time.Now()})
 			return p.Paused("")
 		}
 		accepted := func(sent time.Time) {

@@ -47,12 +47,12 @@ func generic(a Answer) (r Refusal, said *remarks, refused bool) {
 	if r.Class == "" {
 		return Refusal{}, said, false
 	}
-	h, told := a.hint(said)
+	h, reported := a.hint(said)
 	r.RetryAfter, r.Dimension = h.delay, h.dimension
 	switch a.Status {
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout: // it may have acted before it failed
 	default:
-		r.NotProcessed = told || r.Class == Wait || a.Status == statusOverloaded
+		r.NotProcessed = reported || r.Class == Wait || a.Status == statusOverloaded
 	}
 	return r, said, true
 }

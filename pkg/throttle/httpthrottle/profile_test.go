@@ -129,8 +129,8 @@ func TestProfiles(t *testing.T) {
 func TestClassifierOfOnesOwn(t *testing.T) {
 	// A secondary limit of GitHub is a 403.
 	classify := func(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
-		d, _, told := a.RetryAfter()
-		if a.Status == http.StatusForbidden && told {
+		d, _, reported := a.RetryAfter()
+		if a.Status == http.StatusForbidden && reported {
 			return httpthrottle.Refusal{Class: httpthrottle.Wait, RetryAfter: d, NotProcessed: true}, true
 		}
 		return httpthrottle.Generic(a)

@@ -93,7 +93,7 @@ func (r *remarks) spent() (code string, ok bool) {
 		if len(text) > longestText {
 			text = text[:longestText]
 		}
-		if _, _, told := (clock{}).inText(text); told || soon.MatchString(text) {
+		if _, _, reported := (clock{}).inText(text); reported || soon.MatchString(text) {
 			continue
 		}
 		text = strings.ToLower(text)
@@ -113,7 +113,7 @@ var limitAndAsked = regexp.MustCompile(`\bLimit (\d+),(?: Used \d+,)? Requested 
 func (r *remarks) tooLarge() bool {
 	return slices.ContainsFunc(r.texts, func(text string) bool {
 		text = text[:min(len(text), longestText)]
-		if _, _, told := (clock{}).inText(text); told {
+		if _, _, reported := (clock{}).inText(text); reported {
 			return false
 		}
 		if strings.HasPrefix(text, "Request too large") {

@@ -13,16 +13,16 @@ import (
 )
 
 // told is a limiter that notes what it is told; its tags have limiters of their own.
-type told struct {
+type reported struct {
 	throttle.Limiter
 
 	times int
-	tags  map[string]*told
+	tags  map[string]*reported
 }
 
-func (o *told) RetryAfter(time.Time, string) { o.times++ }
+func (o *reported) RetryAfter(time.Time, string) { o.times++ }
 
-func (o *told) ForTag(tag string) throttle.Limiter { return o.tags[tag] }
+func (o *reported) ForTag(tag string) throttle.Limiter { return o.tags[tag] }
 
 // plain is a limiter that has no tags.
 type plain struct{ *throttle.Throttle }
@@ -52,8 +52,8 @@ func TestTheLimiterOfATagIsTold(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, res.Body.Close())
 		}
-		a := &told{Limiter: limiter()}
-		whole := &told{Limiter: limiter(), tags: map[string]*told{"a": a}}
+		a := &reported{Limiter: limiter()}
+		whole := &reported{Limiter: limiter(), tags: map[string]*reported{"a": a}}
 		send(whole, "a")
 		require.Equal(t, []int{0, 1}, []int{whole.times, a.times})
 		send(whole, "")

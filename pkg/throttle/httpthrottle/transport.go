@@ -87,8 +87,8 @@ func (t *transport) listenerOf(tag string) listener {
 		}
 		l = tagger.ForTag(tag)
 	}
-	told, _ := l.(listener)
-	return told
+	reported, _ := l.(listener)
+	return reported
 }
 
 // RoundTrip implements http.RoundTripper; see NewTransport.

@@ -184,12 +184,12 @@ func (s slow) Acquire(context.Context, int) (throttle.Permit, error) {
 
 // The same holds when the deadline passes before the next attempt is sent.
 func TestDeadlineThatPassesBetweenAttempts(t *testing.T) {
-	for told, tc := range map[string]struct {
+	for reported, tc := range map[string]struct {
 		by     time.Duration
 		blamed bool
 	}{"8.1": {2 * time.Second, true}, "7.1": {3 * time.Second, false}} {
 		synctest.Test(t, func(t *testing.T) {
-			s, p := serve(refuse(429, "Retry-After", told), ok), &httpthrottle.Pause{}
+			s, p := serve(refuse(429, "Retry-After", reported), ok), &httpthrottle.Pause{}
 			tr := func(l throttle.Limiter) http.RoundTripper {
 				return httpthrottle.NewTransport(s, l, httpthrottle.WithFeedback(p), httpthrottle.WithMaxAttempts(1))
 			}
@@ -200,7 +200,7 @@ func TestDeadlineThatPassesBetweenAttempts(t *testing.T) {
 			defer cancel()
 			_, err := tr(slow{by: tc.by}).RoundTrip(request(t, http.MethodGet, "").WithContext(ctx))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, tc.blamed, errors.Is(err, throttle.ErrThrottled), told)
+			require.Equal(t, tc.blamed, errors.Is(err, throttle.ErrThrottled), reported)
 			require.Len(t, s.seen, 1)
 		})
 	}

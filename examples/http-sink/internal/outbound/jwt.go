@@ -38,7 +38,7 @@ type JWT struct {
 	// Timeout bounds one exchange, including its response.
 	Timeout time.Duration
 	// Told is as in ClientCredentials.
-	Told func(err error)
+	Reported func(err error)
 }
 
 const (
@@ -51,7 +51,7 @@ const (
 // Login returns the login. It keeps a token until shortly before its expiry, rereads the key for each, and asks an endpoint as OAuth2 does,
 // through base.
 func (j JWT) Login(base http.RoundTripper) *TokenLogin {
-	login := &TokenLogin{early: jwtEarly, secret: j.Key, told: j.Told, fetch: j.sign}
+	login := &TokenLogin{early: jwtEarly, secret: j.Key, reported: j.Reported, fetch: j.sign}
 	if j.TokenURL != "" {
 		client := newTokenClient(base, j.Timeout)
 		login.fetch = func(key string) (*token, *refusal) { return j.exchange(client, key) }

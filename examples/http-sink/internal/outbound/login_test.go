@@ -164,20 +164,20 @@ func TestAnEndpointThatRefusesIsLeftAlone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := &issuer{refuses: c.refuses}
 				l := i.login(time.Minute)
-				told := 0
-				l.told = func(error) { told++ }
+				reported := 0
+				l.reported = func(error) { reported++ }
 				crowd(l, c.lasts)
 				require.GreaterOrEqual(t, len(i.asked), c.least)
 				require.LessOrEqual(t, len(i.asked), c.most)
-				require.Equal(t, 1, told, "said once")
+				require.Equal(t, 1, reported, "said once")
 				if c.refuses.after > 0 && len(i.asked) > 1 {
-					require.GreaterOrEqual(t, i.asked[1].Sub(i.asked[0]), min(c.refuses.after, mostTold), "never earlier")
+					require.GreaterOrEqual(t, i.asked[1].Sub(i.asked[0]), min(c.refuses.after, mostReported), "never earlier")
 				}
 				i.refuses = nil
 				i.lives = time.Hour
-				time.Sleep(mostTold * 11 / 10)
+				time.Sleep(mostReported * 11 / 10)
 				sent(t, l)
-				require.Equal(t, 2, told, "and that it is over")
+				require.Equal(t, 2, reported, "and that it is over")
 			})
 		})
 	}

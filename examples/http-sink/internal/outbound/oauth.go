@@ -30,7 +30,7 @@ type ClientCredentials struct {
 	// Timeout bounds one request for a token, including its response.
 	Timeout time.Duration
 	// Told, if not nil, is called when the endpoint first gives no token, and with nil when it gives one again.
-	Told func(err error)
+	Reported func(err error)
 }
 
 // Bounds of the retries at a token endpoint that gave no token.
@@ -42,7 +42,7 @@ const (
 	// deniedWait is the wait after a permanent refusal, such as invalid_client, until the secret's file changes.
 	deniedWait = time.Minute
 	// mostTold is the longest wait that is accepted from the endpoint.
-	mostTold = 5 * time.Minute
+	mostReported = 5 * time.Minute
 	// leastRenewal keeps a service that refuses every token from causing a request for a token with each call.
 	leastRenewal = 10 * time.Second
 	// maxTokenAnswer bounds the size of a response, in bytes.
@@ -54,7 +54,7 @@ const (
 // says, by one request for all. base sends the requests for tokens, which no limit includes.
 func OAuth2(c ClientCredentials, base http.RoundTripper) *TokenLogin {
 	e := &endpoint{credentials: c, client: newTokenClient(base, c.Timeout)}
-	return &TokenLogin{early: c.Early, fetch: e.fetch, secret: c.Secret, told: c.Told}
+	return &TokenLogin{early: c.Early, fetch: e.fetch, secret: c.Secret, reported: c.Reported}
 }
 
 // newTokenClient returns a client for a token endpoint, which follows no redirects.
@@ -144,10 +144,10 @@ func postForm(client *http.Client, to string, form url.Values, login func(*http.
 
 // A TokenLogin is the Login of OAuth2 and of a JWT.
 type TokenLogin struct {
-	fetch  func(secret string) (*token, *refusal)
-	early  time.Duration
-	secret program.Credential
-	told   func(error)
+	fetch    func(secret string) (*token, *refusal)
+	early    time.Duration
+	secret   program.Credential
+	reported func(error)
 
 	mu      sync.Mutex
 	token   *token        // nil: there is none
@@ -278,8 +278,8 @@ func (l *TokenLogin) renew() {
 }
 
 func (l *TokenLogin) tell(err error) {
-	if l.told != nil {
-		l.told(err)
+	if l.reported != nil {
+		l.reported(err)
 	}
 }
 
@@ -288,7 +288,7 @@ func (l *TokenLogin) wait(r *refusal) time.Duration {
 	const doublings = 6
 	switch {
 	case r.after > 0:
-		d := min(r.after, mostTold)
+		d := min(r.after, mostReported)
 		return d + rand.N(d/10+1) // never earlier than it says
 	case r.denied():
 		return deniedWait + rand.N(deniedWait/10)
