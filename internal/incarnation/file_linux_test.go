@@ -118,7 +118,7 @@ func TestWhoComesNextInheritsFromAProcessThatWasKilled(t *testing.T) {
 	}
 }
 
-func TestWillsStandUntilTheyAreSettled(t *testing.T) {
+func TestLastStatesStandUntilTheyAreSettled(t *testing.T) {
 	folder := t.TempDir()
 	a, _ := file(folder)
 	require.Empty(t, inherited(t, a))

@@ -43,7 +43,7 @@ func aclOf(t *testing.T, added string) (data, sentinel []string) {
 		}
 	}
 	require.NotEmpty(t, sentinel)
-	packageDoc, err := os.ReadFile("../consensus/redisstore/doc.go")
+	packageDoc, err := os.ReadFile("../../pkg/consensus/redisstore/doc.go")
 	require.NoError(t, err)
 	for _, rule := range data {
 		require.True(t, rule == "resetchannels" || strings.Contains(string(packageDoc), rule), "the package documentation lists %s, too", rule)

@@ -113,7 +113,7 @@ func TestTheDeathOfACloneFreesNothing(t *testing.T) {
 	}
 }
 
-func TestATestamentIsForWhoHoldsIt(t *testing.T) {
+func TestATakeoverRecordIsForWhoHoldsIt(t *testing.T) {
 	var tm TakeoverRecord
 	require.Empty(t, tm.Inherit(true))
 	lastState := func(s string) LastState { return LastState{Death: driver.Death{Incarnation: s}} }

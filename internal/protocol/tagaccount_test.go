@@ -34,20 +34,20 @@ func (k *bookkeeper) withoutRoom(syncs int, share float64, r sharing.TagReport) 
 }
 
 // T8: a tag without a tag bucket lives on this processor's part of its budget, once.
-func TestABudgetWithoutATillIsSpentOnce(t *testing.T) {
+func TestABudgetWithoutATagBucketIsSpentOnce(t *testing.T) {
 	k := keep(t, budgeted(limit.ThenRefuse))
 	require.EqualValues(t, 25, k.withoutRoom(20, 0.25, sharing.TagReport{Tag: "a", Waiting: 40}), "a quarter of 100")
 }
 
 // T8: the part of a small total adds up to whole tokens.
-func TestASmallTotalWithoutATillAddsUp(t *testing.T) {
+func TestASmallTotalWithoutATagBucketAddsUp(t *testing.T) {
 	k := keep(t, limit.Quotas{Tags: map[string]limit.Quota{"a": {Total: 60, Per: time.Minute, Burst: 1}}})
 	got := k.withoutRoom(41, 0.25, sharing.TagReport{Tag: "a", Waiting: 5})
 	require.InDelta(t, 10, got, 1, "a quarter of one each second")
 }
 
 // T8: what calls cost above what was drawn counts against the part as well.
-func TestWhatIsOwedWithoutATillCounts(t *testing.T) {
+func TestWhatIsOwedWithoutATagBucketCounts(t *testing.T) {
 	k := keep(t, one(40))
 	got := k.withoutRoom(41, 0.25, sharing.TagReport{Tag: "a", Waiting: 50, Owed: 4})
 	require.InDelta(t, 6*40, got, 20, "10 each second, 4 of which are owed")

@@ -103,7 +103,7 @@ func TestDemandIsMeasuredOverWholeIntervals(t *testing.T) {
 
 // A batch of a total is used up as soon as it is there, and a request goes out for more a tenth of an interval later. What is used is not
 // told as twice as much by that, for who looks at it would take it to be above the total.
-func TestWhatIsUsedIsMeasuredOverWholeLots(t *testing.T) {
+func TestWhatIsUsedIsMeasuredOverWholeBatches(t *testing.T) {
 	k := keep(t, one(100))
 	report := func(now time.Duration, used int64) float64 {
 		k.report(now, sec, false, []sharing.TagReport{{Tag: "a", Used: used, Waiting: 50}})
@@ -121,7 +121,7 @@ func TestWhatIsUsedIsMeasuredOverWholeLots(t *testing.T) {
 }
 
 // T3: what was drawn is void two intervals after its request was sent, however late the answer comes.
-func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
+func TestABatchIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	k := keep(t, one(100))
 	k.asks(10*sec, sharing.TagReport{Tag: "a", Waiting: 50})
 	g := k.gives(11*sec, 10*sec, driver.Drawn{Key: tagname.Key("a"), Tokens: 30, Lack: driver.LackTotal, Again: sec / 2})

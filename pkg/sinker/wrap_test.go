@@ -59,7 +59,7 @@ func failures(why string, ids ...string) sinksdk.Responses {
 }
 
 // What waits in queues is not refused: otherwise it would count twice as demand, and show as refusals.
-func TestLanesRefuseNothing(t *testing.T) {
+func TestQueuesRefuseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := throttle.New(throttle.Limit{Max: 100, Burst: 1})
 		require.NoError(t, err)

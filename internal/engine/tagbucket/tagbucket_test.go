@@ -16,7 +16,7 @@ func local(q limit.Quota) *Bucket {
 	return New(Terms{Quota: q.WithDefaults(0), Part: 1, Wall: time.Date(2026, 3, 1, 22, 59, 50, 0, time.UTC)})
 }
 
-func TestTillEarnsAndSavesUp(t *testing.T) {
+func TestTagBucketEarnsAndSavesUp(t *testing.T) {
 	s := local(limit.Quota{Total: 10, Burst: 5})
 	require.EqualValues(t, 0, s.AtHand(0), "it starts empty")
 	require.EqualValues(t, 1, s.AtHand(second/10))
@@ -90,7 +90,7 @@ func TestBudgetThatLowers(t *testing.T) {
 
 func pooled(q limit.Quota) *Bucket { return New(Terms{Quota: q.WithDefaults(0), Pooled: true}) }
 
-func TestLotsAreUsedByTheirEnds(t *testing.T) {
+func TestBatchesAreUsedByTheirEnds(t *testing.T) {
 	s := pooled(limit.Quota{Total: 100})
 	grant := func(tokens, from, until, window int64) {
 		s.Grant(sharing.TagGrant{Needed: true, Batch: sharing.Batch{Tokens: tokens, Window: window}}, from, until, 0)
@@ -122,7 +122,7 @@ func TestLotsAreUsedByTheirEnds(t *testing.T) {
 }
 
 // What ran out while nobody drew is given back, once.
-func TestALotThatRanOutIsGivenBack(t *testing.T) {
+func TestABatchThatRanOutIsGivenBack(t *testing.T) {
 	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodDay}}})
 	s.Grant(sharing.TagGrant{Needed: true, Batch: sharing.Batch{Tokens: 9, Window: 1}}, 0, 10, 0)
 	_, ok := s.Take(1, 4)

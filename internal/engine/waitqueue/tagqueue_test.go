@@ -50,7 +50,7 @@ func shares(q *Queue[int], all []*TagQueue[int], sizes []int, n int) []int {
 	return count
 }
 
-func TestLanesAreServedByWeight(t *testing.T) {
+func TestQueuesAreServedByWeight(t *testing.T) {
 	for _, sizes := range [][]int{{5, 5, 5}, {1, 1, 1}, {20, 1, 7}} {
 		q, all := fairQueue(10, 30, 60)
 		count := shares(q, all, sizes, 10_000)
@@ -60,7 +60,7 @@ func TestLanesAreServedByWeight(t *testing.T) {
 	}
 }
 
-func TestIdleLaneSavesUpNothing(t *testing.T) {
+func TestIdleQueueSavesUpNothing(t *testing.T) {
 	q, l := fairQueue(1, 1)
 	for range 100 {
 		push(q, l[0], 1)
@@ -118,7 +118,7 @@ func TestWaitersSetAside(t *testing.T) {
 }
 
 // A caller that gives up costs its tag queue nothing, wherever in the tag queue it stood: the tag queue goes on where it was.
-func TestCallersThatGiveUpCostTheirLaneNothing(t *testing.T) {
+func TestCallersThatGiveUpCostTheirQueueNothing(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		q, l := fairQueue(25, 75)

@@ -92,7 +92,7 @@ func load(ctx context.Context, dir string) ([]pkg, error) {
 		case err != nil:
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		p := pkg{path: below(listed.ImportPath), doc: listed.Doc}
+		p := pkg{path: below(listed.ImportPath), doc: strings.NewReplacer("[", "", "]", "").Replace(listed.Doc)} // no doc links
 		p.layer = layerOf(p.path)
 		for _, path := range listed.Imports {
 			if ours := below(path); ours != "" {

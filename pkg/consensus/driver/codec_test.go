@@ -245,7 +245,7 @@ func TestRecordOfManyNamesIsBounded(t *testing.T) {
 }
 
 // Records without tag buckets are written as before there were any, and those of a pool with a thousand are small, with a budget each.
-func TestRecordWithTillsIsCompact(t *testing.T) {
+func TestRecordWithTagBucketsIsCompact(t *testing.T) {
 	require.Zero(t, written(t, smallRecord())[len(written(t, smallRecord()))-6], "no flags")
 	r := smallRecord()
 	r.Clock, r.Wall = 1_795_000_000_000_000, 1_795_000_000_000_000

@@ -11,8 +11,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/mutants"
 )
 
-// TestEveryTillScheduleNeedsItsRule plays each schedule of TestTillSchedules without its rule.
-func TestEveryTillScheduleNeedsItsRule(t *testing.T) {
+// TestEveryTagBucketScheduleNeedsItsRule plays each schedule of TestTagBucketSchedules without its rule.
+func TestEveryTagBucketScheduleNeedsItsRule(t *testing.T) {
 	played := map[string]bool{}
 	for _, s := range tagBucketSchedules {
 		played[s.rule] = true

@@ -191,16 +191,16 @@ func wrongTokens(when string, got Drawn, want int64) string {
 	return fmt.Sprintf("%s %d tokens are given, want %d: %+v", when, got.Tokens, want, got)
 }
 
-// TestTillSchedules plays them with all rules; see TestEveryTillScheduleNeedsItsRule.
-func TestTillSchedules(t *testing.T) {
+// TestTagBucketSchedules plays them with all rules; see TestEveryTagBucketScheduleNeedsItsRule.
+func TestTagBucketSchedules(t *testing.T) {
 	for _, s := range tagBucketSchedules {
 		t.Run(s.name, func(t *testing.T) { require.Empty(t, s.play(newTagBucketTrial())) })
 	}
 }
 
-// TestHoldOfTills: it ends to the microsecond, at twice the interval and 19 % more after the freeze, by the number of
+// TestHoldOfTagBuckets: it ends to the microsecond, at twice the interval and 19 % more after the freeze, by the number of
 // processors, and as late as can be when the store knows nothing of the pool.
-func TestHoldOfTills(t *testing.T) {
+func TestHoldOfTagBuckets(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows int
 		wipe bool
@@ -238,8 +238,8 @@ func requireHeld(t *testing.T, again time.Duration, got Drawn) {
 	require.Equal(t, again, got.Again)
 }
 
-// TestHoldOfTillsOnADeferredStore: there the time of the freeze is known one step later.
-func TestHoldOfTillsOnADeferredStore(t *testing.T) {
+// TestHoldOfTagBucketsOnADeferredStore: there the time of the freeze is known one step later.
+func TestHoldOfTagBucketsOnADeferredStore(t *testing.T) {
 	s := newTagBucketTrial()
 	s.at.Deferred = true
 	s.draw("a", asks(1000))
@@ -256,8 +256,8 @@ func TestHoldOfTillsOnADeferredStore(t *testing.T) {
 	require.EqualValues(t, 1, s.draw("a", asks(1)).Tokens)
 }
 
-// TestDeferredTillsGiveTheTotal: a clock that is one step old makes tokens come later, and not fewer.
-func TestDeferredTillsGiveTheTotal(t *testing.T) {
+// TestDeferredTagBucketsGiveTheTotal: a clock that is one step old makes tokens come later, and not fewer.
+func TestDeferredTagBucketsGiveTheTotal(t *testing.T) {
 	for _, deferred := range []bool{false, true} {
 		s := newTagBucketTrial()
 		s.at.Deferred = deferred
@@ -288,9 +288,9 @@ func TestCostsAreRoundedUp(t *testing.T) {
 	}
 }
 
-// TestWindowsOfATill: those that have ended are known for a while, for the store's clock may be set back, and there are never
+// TestWindowsOfATagBucket: those that have ended are known for a while, for the store's clock may be set back, and there are never
 // more than there is room for.
-func TestWindowsOfATill(t *testing.T) {
+func TestWindowsOfATagBucket(t *testing.T) {
 	s := newTagBucketTrial()
 	const minute = 60_000_000
 	draw := func(start, end int64) Drawn {

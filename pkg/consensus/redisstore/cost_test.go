@@ -59,8 +59,8 @@ func TestDrawsTakeNoOtherRequest(t *testing.T) {
 	}))
 }
 
-// TestLostTillsFreeze: a server that evicts the tag buckets and keeps the pool has forgotten something.
-func TestLostTillsFreeze(t *testing.T) {
+// TestLostTagBucketsFreeze: a server that evicts the tag buckets and keeps the pool has forgotten something.
+func TestLostTagBucketsFreeze(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c, WithLongestLease(longest))
 	next := request("p", "a", 1, 1)

@@ -143,8 +143,8 @@ func (m *model) setTagBucket(s driver.SpentReport) {
 
 const oneGoroutine = "one goroutine compares thousands of tag buckets after each step"
 
-// TestScriptsDropTheSameTills lets the table get full, of tag buckets of which some can make way.
-func TestScriptsDropTheSameTills(t *testing.T) {
+// TestScriptsDropTheSameTagBuckets lets the table get full, of tag buckets of which some can make way.
+func TestScriptsDropTheSameTagBuckets(t *testing.T) {
 	testkit.SkipRace(t, oneGoroutine)
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	for seed := range uint64(4) {

@@ -21,7 +21,7 @@ func goodTagBuckets() (fields, values map[string]string) {
 	}
 }
 
-func TestParseTills(t *testing.T) {
+func TestParseTagBuckets(t *testing.T) {
 	fields, values := goodTagBuckets()
 	tagBuckets, err := parseTagBuckets(fields, values, nil)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestParseTills(t *testing.T) {
 }
 
 // What is under the key of the tag buckets counts only while the pool has tag buckets.
-func TestTillsUnderAKeyOfAnotherType(t *testing.T) {
+func TestTagBucketsUnderAKeyOfAnotherType(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c)
 	granted(t, s, request("p", "a", 1, 1))
@@ -82,7 +82,7 @@ func TestTillsUnderAKeyOfAnotherType(t *testing.T) {
 }
 
 // Tag buckets that the server has lost alone, by eviction, are not made again: the next draw has to notice.
-func TestSetSpentLeavesLostTillsAlone(t *testing.T) {
+func TestSetSpentLeavesLostTagBucketsAlone(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c)
 	req := request("p", "a", 1, 1)
