@@ -76,7 +76,7 @@ func retired(t *testing.T) string {
 // Each rule of tags on the processor's side is needed by a schedule.
 func TestMutantsOfTags(t *testing.T) {
 	for rule, schedule := range map[string]func(*testing.T) string{
-		"tag bucket-void": hoard, "tag bucket-given-up": hoard, "tag bucket-forgotten": wiped, "tag bucket-retired": retired,
+		"tagbucket-void": hoard, "tagbucket-given-up": hoard, "tagbucket-forgotten": wiped, "tagbucket-retired": retired,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			require.Empty(t, schedule(t), "with all rules")

@@ -44,7 +44,7 @@ func TestMutants(t *testing.T) {
 				return
 			}
 			mutants.LeaveOut(t, name)
-			if strings.HasPrefix(name, "till-") {
+			if strings.HasPrefix(name, "tagbucket-") {
 				sum := Sweep(Config{}, FirstTagged, int(setting(t, "SEEDS", 400)), 1)
 				require.NotEmpty(t, sum.Violations, "none of %d seeds with tags needs the rule", sum.Counters.Runs)
 				v := sum.Violations[0]
@@ -81,7 +81,7 @@ func rules() []mutants.Rule {
 	// two intervals, a loss of the store or a message that comes twice, of which the bounds of whole windows see too little; and
 	// nobody changes the quotas here.
 	return slices.DeleteFunc(mutants.Rules(books...), func(r mutants.Rule) bool {
-		return strings.HasPrefix(r.Name, "till-") && r.Name != "till-void" && r.Name != "till-given-up"
+		return strings.HasPrefix(r.Name, "tagbucket-") && r.Name != "tagbucket-void" && r.Name != "tagbucket-given-up"
 	})
 }
 

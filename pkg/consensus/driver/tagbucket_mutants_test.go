@@ -22,7 +22,7 @@ func TestEveryTagBucketScheduleNeedsItsRule(t *testing.T) {
 		})
 	}
 	for _, r := range mutants.Rules("driver") {
-		if strings.HasPrefix(r.Name, "tag bucket-") {
+		if strings.HasPrefix(r.Name, "tagbucket-") {
 			require.True(t, played[r.Name], "no schedule needs the rule %q", r.Name)
 		}
 	}

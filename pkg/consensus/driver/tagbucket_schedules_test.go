@@ -89,39 +89,39 @@ var tagBucketSchedules = []struct {
 	name string
 	play func(t *tagBucketTrial) string
 }{
-	{"tag bucket-hold", "a wiped store gives nothing while what it gave is good", func(t *tagBucketTrial) string {
+	{"tagbucket-hold", "a wiped store gives nothing while what it gave is good", func(t *tagBucketTrial) string {
 		t.draw("a", asks(1000))
 		t.rec, t.at.Remembers = Record{}, 0
 		return wrongTokens("just after", t.draw("b", asks(1000)), 0)
 	}},
-	{"tag bucket-hold-short", "nor does it a little later", func(t *tagBucketTrial) string {
+	{"tagbucket-hold-short", "nor does it a little later", func(t *tagBucketTrial) string {
 		t.draw("a", asks(1000))
 		t.at.Identity = "2"
 		t.draw("clock", asks(0))
 		t.seconds(2)
 		return wrongTokens("2 s later, which may be 2.3 s", t.draw("b", asks(1000)), 0)
 	}},
-	{"tag bucket-hold-short", "and for longer when it knows nothing of the pool", func(t *tagBucketTrial) string {
+	{"tagbucket-hold-short", "and for longer when it knows nothing of the pool", func(t *tagBucketTrial) string {
 		t.draw("a", asks(1000))
 		t.rec, t.at.Remembers = Record{}, 0
 		t.draw("clock", asks(0))
 		t.seconds(5.5)
 		return wrongTokens("5.5 s later", t.draw("b", asks(1000)), 0)
 	}},
-	{"tag bucket-back", "what is given back by a request that is lost and sent again counts once", func(t *tagBucketTrial) string {
+	{"tagbucket-back", "what is given back by a request that is lost and sent again counts once", func(t *tagBucketTrial) string {
 		t.draw("a", spends(1000, 0))
 		t.send(t.request("a", []Draw{spends(0, 300)}))
 		t.send(t.request("a", []Draw{spends(0, 300)}))
 		return wrongTokens("to another", t.draw("b", spends(1000, 0)), 300)
 	}},
-	{"tag bucket-back-after-wipe", "what was drawn before a freeze is not given back after it", func(t *tagBucketTrial) string {
+	{"tagbucket-back-after-wipe", "what was drawn before a freeze is not given back after it", func(t *tagBucketTrial) string {
 		t.draw("a", spends(900, 0))
 		t.at.Identity = "2"
 		t.draw("clock", asks(0))
 		t.seconds(2.5) // the hold ends after 2.38 s
 		return wrongTokens("after the hold", t.draw("a", spends(1000, 500)), 100)
 	}},
-	{"tag bucket-late", "a late request gives nothing back", func(t *tagBucketTrial) string {
+	{"tagbucket-late", "a late request gives nothing back", func(t *tagBucketTrial) string {
 		t.draw("a", spends(1000, 0))
 		back := t.request("a", []Draw{spends(0, 300)})
 		t.take("a", back)
@@ -129,21 +129,21 @@ var tagBucketSchedules = []struct {
 		t.send(back)
 		return wrongTokens("to another", t.draw("b", spends(1000, 0)), 300)
 	}},
-	{"tag bucket-late", "a repeated request gives nothing back", func(t *tagBucketTrial) string {
+	{"tagbucket-late", "a repeated request gives nothing back", func(t *tagBucketTrial) string {
 		t.draw("a", spends(1000, 0))
 		back := t.request("a", []Draw{spends(0, 300)})
 		t.take("a", back)
 		t.send(back)
 		return wrongTokens("to another", t.draw("b", spends(1000, 0)), 300)
 	}},
-	{"tag bucket-version", "a total that was lowered holds for all", func(t *tagBucketTrial) string {
+	{"tagbucket-version", "a total that was lowered holds for all", func(t *tagBucketTrial) string {
 		lowered := asks(1000)
 		lowered.Version, lowered.Total = 6, 10
 		t.draw("a", lowered)
 		t.seconds(1)
 		return wrongTokens("by the older quotas", t.draw("b", asks(1000)), 0)
 	}},
-	{"tag bucket-seen-sum", "what two have seen spent counts once", func(t *tagBucketTrial) string {
+	{"tagbucket-seen-sum", "what two have seen spent counts once", func(t *tagBucketTrial) string {
 		d := asks(0)
 		d.Budgets = []BudgetDraw{{Amount: 100, Start: t.at.Now, End: t.at.Now + 3_600_000_000, Seen: 40}}
 		t.draw("clock", asks(0))
@@ -155,14 +155,14 @@ var tagBucketSchedules = []struct {
 		}
 		return ""
 	}},
-	{"tag bucket-dropped", "a name whose tag bucket was dropped early has its burst once", func(t *tagBucketTrial) string {
+	{"tagbucket-dropped", "a name whose tag bucket was dropped early has its burst once", func(t *tagBucketTrial) string {
 		d := asks(2_000_000)
 		d.Key, d.Pattern = nameKey(0), true
 		t.draw("a", d)
 		t.names(1)
 		return wrongTokens("again", t.draw("a", d), 0)
 	}},
-	{"tag bucket-dropped", "and what it has spent of a budget is spent", func(t *tagBucketTrial) string {
+	{"tagbucket-dropped", "and what it has spent of a budget is spent", func(t *tagBucketTrial) string {
 		d := Draw{Key: nameKey(0), Pattern: true, Ask: 60}
 		d.Budgets = []BudgetDraw{{Amount: 100, Start: t.at.Now, End: t.at.Now + 3_600_000_000}}
 		t.draw("a", d)
