@@ -37,7 +37,7 @@ func parseForgiveness(body []byte) (f forgiveness, err error) {
 	return f, (&limit.Paused{Reason: f.Reason, By: f.By}).Check(time.Time{})
 }
 
-// ForgiveDebt cancels what the processors of a pool owe because calls used more than they drew (throttle.Throttle.ForgiveDebt). Each
+// ForgiveDebt is operate.Pool.ForgiveDebt, for a pool with or without processors. Each
 // processor forgets it with its next sync. Later debt counts. What tags owe to the quotas of the pool stays. reason says why, in
 // up to 128 bytes of text, and by says who, in up to 64. The pool must have a record. ForgiveDebt blocks until the store has answered;
 // ctx bounds it.

@@ -21,7 +21,7 @@
 //   - Change what a tag may use: [Pool.Quota], [Pool.SetQuota] or [Pool.SetQuotaFor], and [Pool.ClearQuota] for the configured quota.
 //   - See and correct the spending of budgets: [Pool.Spent] and [Pool.SetSpent].
 //   - Cancel what calls owe: [Pool.ForgiveDebt].
-//   - Find pools, and test a store: [Pools], [Try] and [TryNews].
+//   - Find pools: [Pools].
 //
 // # Effects and errors
 //

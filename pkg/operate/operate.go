@@ -77,7 +77,12 @@ func (p *Pool) ClearLimit(ctx context.Context) (before Overview, err error) {
 	return before, protocol.ClearOverride(ctx, p.Store, p.Name)
 }
 
-// ForgiveDebt clears the debt of all pods; see protocol.ForgiveDebt. A pool without pods is an *EmptyPoolError.
+// ForgiveDebt clears what the pods of the pool owe because calls used more than they drew. Each pod forgets it with its next sync; later
+// debt counts, and what tags owe to the quotas of the pool stays. reason says why, in up to 128 bytes of text, and by says who, in up to 64.
+// It blocks until the store has answered; ctx bounds it.
+//
+// Errors: *EmptyPoolError for a pool without pods; *driver.RequestError for an invalid reason or name; one that wraps driver.ErrNoPool;
+// *driver.ConflictError when others keep changing the document at the same time; those of the store.
 func (p *Pool) ForgiveDebt(ctx context.Context, reason, by string) error {
 	if err := p.inhabited(ctx); err != nil {
 		return err
@@ -100,7 +105,13 @@ func (p *Pool) Pauses(ctx context.Context) ([]throttle.Paused, error) {
 	return poolview.PausesAt(all, time.Now()), err
 }
 
-// Pause pauses the pool, or one tag of it; see protocol.SavePause. In a pool without pods it starts when a pod joins.
+// Pause pauses the pool, or one tag of it. pause.Until counts by the local clock; the zero Time lasts until Resume. Of two pauses the one
+// that ends later counts. Pods stop when they are notified, or with their next sync. In a pool without pods it starts when a pod joins. It
+// blocks until the store has answered; ctx bounds it. A pause of the whole pool always has room, and replaces a document of pauses that this
+// release cannot read.
+//
+// Errors: *throttle.PauseError for an invalid pause, or when there is no room for one more tag; one that wraps driver.ErrNoPool for a pool
+// that no pod has been in; *driver.ConflictError when others keep changing it at the same time; those of the store.
 func (p *Pool) Pause(ctx context.Context, pause throttle.Paused) error {
 	return protocol.SavePause(ctx, p.Store, p.Name, pause)
 }

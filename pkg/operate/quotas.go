@@ -61,8 +61,14 @@ func (p *Pool) Knows(o *Overview) (known bool, stranger string) {
 	return known, stranger
 }
 
-// SetQuota replaces the whole quota of a tag. To change a field of it, start from the result of Quota. With force the tags may reserve more
-// than the limit. See protocol.SaveQuota.
+// SetQuota replaces the whole quota of a tag; "" is all tags without their own. To change a field of it, start from the result of Quota.
+// Every pod uses it from its next sync on. It blocks until the store has answered; ctx bounds it.
+//
+// All tags together must not reserve more than the limit of a live pod grants in the long run, unless force is set: then everything
+// reserved is scaled down. A configured tag counts twice from its first change until pods have synced.
+//
+// Errors: *driver.RequestError for an invalid quota or name, too much reserved, more changes than a document holds, and when no live pod has
+// quotas; one that wraps driver.ErrNoPool; *driver.ConflictError when others keep changing them at the same time; those of the store.
 func (p *Pool) SetQuota(ctx context.Context, tag string, q throttle.Quota, force bool) error {
 	return p.SetQuotaFor(ctx, tag, q, QuotaOrder{}, force)
 }
@@ -219,7 +225,13 @@ func windows(t *protocol.TagSpent, budgets []throttle.Budget) (list []SpentWindo
 }
 
 // SetSpent sets the spending of a tag's budget in its present window. It fills in Start and End of c. budget.Per is the window, and
-// budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force. See protocol.SetSpent.
+// budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force.
+//
+// It is exact, and serves when the store and all pods have lost the count, or a bill differs. Later draws count on top. If the call fails, a
+// store that loses its state may get a larger number back; it can be called again. While the pool is frozen only more can be set.
+//
+// Errors: *driver.RequestError for a field out of bounds, and a lower number while the pool is frozen; *driver.ConflictError; those of the
+// store. Others wrap driver.ErrNoPool, driver.ErrNoTagBuckets for a store that cannot, or driver.ErrTagBucketsLost.
 func (p *Pool) SetSpent(ctx context.Context, q throttle.Quotas, budget throttle.Budget, c SpentChange) (Spent, error) {
 	_, own := q.Find(c.Tag)
 	if i := slices.IndexFunc(own.Budgets, func(b throttle.Budget) bool { return b.Per == budget.Per }); i >= 0 && budget.Zone == "" {
