@@ -23,12 +23,9 @@ func ExampleWithQuotas() {
 		permit, err := limiter.ForTag(tag).Acquire(context.Background(), 1)
 		fmt.Println(tag, permit.N(), err)
 	}
-	_, ok := limiter.ForTag("somebody else").TryAcquire(1) // the 10 of all others are used: one at a time
-	fmt.Println("somebody else", ok)
 	// Output:
 	// acme 1 <nil>
 	// unknown 1 <nil>
-	// somebody else false
 }
 
 // A call for a tenant and a model draws from both quotas, and once from the limit.
@@ -44,11 +41,8 @@ func ExampleForTags() {
 	both := throttle.ForTags(limiter, "acme", "large-model")
 	permit, err := both.Acquire(context.Background(), 1)
 	fmt.Println(permit.N(), err)
-	_, ok := both.TryAcquire(1) // the model has no more yet
-	fmt.Println(ok)
 	// Output:
 	// 1 <nil>
-	// false
 }
 
 // Tokens and requests of one service: a draw of 1,200 takes 1,200 tokens and one request.
