@@ -56,6 +56,10 @@ var (
 	// for Unlimited ones, only Track knows of it.
 	ExternalWait func(ctx context.Context, limiter any, tag string, n int) (over func(err error))
 
+	// WithClock returns the throttle.Option by which a limiter uses a clock, a gate.Clock, in place of the machine's monotonic one, which is
+	// faster. Lease.Until and context deadlines are compared with its times.
+	WithClock func(clock any) any
+
 	// Refuse returns e, a throttle.Error, as an error of the limiter, for a call that its caller refuses instead of drawing e.Cost tokens;
 	// the result is a *throttle.Error. It fills in the name of the limit, its tag unless e has one, and the cost of e.Cost tokens there. It
 	// finds the limiter as ExternalWait does; where only Track knows of waits, e stays unchanged. WaitStats counts the refusal if e.Reason

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
@@ -38,11 +39,11 @@ type machine struct {
 
 var epoch = time.Unix(1_700_000_000, 0)
 
-// Now implements throttle.Clock.
+// Now implements gate.Clock.
 func (m machine) Now() time.Time { return epoch.Add(m.p.clock.read(m.w.now)) }
 
-// AfterFunc implements throttle.Clock. There are no waiting callers, so only slots need wake-ups.
-func (m machine) AfterFunc(d time.Duration, f func()) limit.Timer {
+// AfterFunc implements gate.Clock. There are no waiting callers, so only slots need wake-ups.
+func (m machine) AfterFunc(d time.Duration, f func()) sharing.Timer {
 	if !m.w.plan.permits {
 		return stopped{}
 	}
@@ -75,7 +76,8 @@ func (w *world) equip(p *process) {
 	if w.plan.permits {
 		sharer = issuer{ration: ration{p}, w: w, p: p}
 	}
-	th, err := throttle.New(p.limit, throttle.WithClock(machine{w, p}), throttle.WithSharer(sharer))
+	clock := hook.WithClock(machine{w, p}).(throttle.Option) //nolint:errcheck,forcetypeassert // as documented
+	th, err := throttle.New(p.limit, clock, throttle.WithSharer(sharer))
 	if err != nil {
 		panic(err) //nolint:forbidigo // the plan draws only limits that are good
 	}

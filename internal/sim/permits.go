@@ -344,7 +344,7 @@ type timer struct {
 	gen int
 }
 
-// Reset implements limit.Timer.
+// Reset implements sharing.Timer.
 func (t *timer) Reset(d time.Duration) bool {
 	t.gen++
 	if d > time.Hour {
@@ -369,7 +369,7 @@ func (t *timer) Reset(d time.Duration) bool {
 	return true
 }
 
-// Stop implements limit.Timer.
+// Stop implements sharing.Timer.
 func (t *timer) Stop() bool {
 	t.gen++
 	return true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -23,8 +24,8 @@ import (
 // error the receipts still list the processors that stopped, and the next requests propose the
 // pause until it is recorded.
 func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error) {
-	s := limit.NewPauseSettings(opts...)
-	if err := s.Check(); err != nil {
+	s, err := sharing.PauseSettings(opts...)
+	if err != nil {
 		return limit.PauseReceipts{}, err
 	}
 	c, err := m.newPause(limit.Paused{Tag: s.Tag, Until: until, Reason: reason})
@@ -72,8 +73,8 @@ func (m *Member) author() string {
 // Resume ends a pause of the whole pool, or of one tag; see throttle.Throttle.Resume. Errors are
 // those of Pause; after a store error nothing is resumed.
 func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
-	s := limit.NewPauseSettings(opts...)
-	if err := s.Check(); err != nil {
+	s, err := sharing.PauseSettings(opts...)
+	if err != nil {
 		return err
 	}
 	c := &protocol.PauseCall{Stop: protocol.LocalPause{Tag: s.Tag}, Resume: true}
@@ -82,7 +83,7 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	m.p.Pauses.Forget(s.Tag)
 	m.mu.Unlock()
 	if left {
-		return limit.ErrClosed
+		return sharing.ErrClosed
 	}
 	if err := m.record(ctx, c); err != nil {
 		return fmt.Errorf("consensus: resuming: %w", err)
@@ -93,7 +94,7 @@ func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 // beginPause puts a pause in force here. If done is true, nobody needs to be notified. m.mu is held.
 func (m *Member) beginPause(c *protocol.PauseCall) (done bool, err error) {
 	if m.p.Left() {
-		return true, limit.ErrClosed
+		return true, sharing.ErrClosed
 	}
 	if done, err = m.p.BeginPause(m.now(), c); err == nil && !done {
 		m.push()

@@ -2,10 +2,7 @@ package limit
 
 import (
 	"fmt"
-	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounds"
 )
@@ -34,33 +31,17 @@ type PauseReceipts struct {
 	Answered, Missing []string
 }
 
-// DefaultReceiptWait is how long Pause waits for receipts by default.
-const defaultReceiptWait = 100 * time.Millisecond
-
-// PauseSettings is the result of applying PauseOptions, for other implementations of Pauser.
-type PauseSettings struct {
-	Tag  string
-	Wait time.Duration
-}
-
 // A PauseOption sets one parameter of a call of Pause or Resume.
-type PauseOption func(*PauseSettings)
+type PauseOption func(*bounds.PauseSettings)
 
 // PauseTag restricts the call to one tag, of up to 64 bytes. Without it, Pause stops everything, and Resume ends a pause of everything;
 // pauses of single tags go on.
-func PauseTag(tag string) PauseOption { return func(s *PauseSettings) { s.Tag = tag } }
+func PauseTag(tag string) PauseOption { return func(s *bounds.PauseSettings) { s.Tag = tag } }
 
 // WaitForReceipts sets how long Pause waits for the other processors to confirm that they have stopped: 0 (no wait) to a minute. Defaults
-// to DefaultReceiptWait.
-func WaitForReceipts(d time.Duration) PauseOption { return func(s *PauseSettings) { s.Wait = d } }
-
-// NewPauseSettings returns the settings that opts amount to.
-func NewPauseSettings(opts ...PauseOption) PauseSettings {
-	s := PauseSettings{Wait: defaultReceiptWait}
-	for _, opt := range opts {
-		opt(&s)
-	}
-	return s
+// to 100 ms.
+func WaitForReceipts(d time.Duration) PauseOption {
+	return func(s *bounds.PauseSettings) { s.Wait = d }
 }
 
 // A PauseError is the error for an invalid pause. It names the field, its value and the allowed values.
@@ -71,34 +52,19 @@ func (e *PauseError) Error() string {
 	return fmt.Sprintf("throttle: %s of the pause is %s, allowed: %s", e.Field, e.Value, e.Allowed)
 }
 
-// Check returns a *PauseError for the first invalid field, or nil.
-func (s *PauseSettings) Check() error {
-	if !pauseText(s.Tag, bounds.MaxPauseTag) {
-		return &PauseError{"tag", fmt.Sprintf("%.40q", s.Tag), fmt.Sprint("up to ", bounds.MaxPauseTag, " bytes of text without control characters")}
-	}
-	if s.Wait < 0 || s.Wait > time.Minute {
-		return &PauseError{"wait for receipts", s.Wait.String(), "0 to 1m"}
-	}
-	return nil
-}
-
 // Check returns a *PauseError for the first field that is invalid at now, or nil.
 func (p *Paused) Check(now time.Time) error {
-	if err := (&PauseSettings{Tag: p.Tag}).Check(); err != nil {
-		return err
+	if !bounds.PauseText(p.Tag, bounds.MaxPauseTag) {
+		return &PauseError{"tag", fmt.Sprintf("%.40q", p.Tag), fmt.Sprint("up to ", bounds.MaxPauseTag, " bytes of text without control characters")}
 	}
-	if !pauseText(p.Reason, bounds.MaxPauseReason) {
+	if !bounds.PauseText(p.Reason, bounds.MaxPauseReason) {
 		return &PauseError{"reason", fmt.Sprintf("%.40q", p.Reason), fmt.Sprint("up to ", bounds.MaxPauseReason, " bytes of text without control characters")}
 	}
-	if !pauseText(p.By, bounds.MaxPauseBy) {
+	if !bounds.PauseText(p.By, bounds.MaxPauseBy) {
 		return &PauseError{"author", fmt.Sprintf("%.40q", p.By), fmt.Sprint("up to ", bounds.MaxPauseBy, " bytes of text without control characters")}
 	}
 	if left := p.Until.Sub(now); !p.Until.IsZero() && (left <= 0 || left > bounds.MaxPause) {
 		return &PauseError{"end", "in " + left.String(), "the zero Time (until Resume), or within " + bounds.MaxPause.String() + " from now"}
 	}
 	return nil
-}
-
-func pauseText(s string, most int) bool {
-	return len(s) <= most && utf8.ValidString(s) && !slices.ContainsFunc([]rune(s), unicode.IsControl)
 }

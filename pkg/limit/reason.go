@@ -54,20 +54,17 @@ var reasons = [...]reasonEntry{
 	{reason: ReasonOther},
 }
 
-// ReasonCount is the number of reasons with their own count.
-const ReasonCount = len(reasons)
+// reasonCount is the number of reasons with their own count.
+const reasonCount = len(reasons)
 
 // Reasons returns the reasons with their own count, in a fixed order.
 func Reasons() []Reason {
-	list := make([]Reason, 0, ReasonCount)
+	list := make([]Reason, 0, reasonCount)
 	for _, e := range reasons {
 		list = append(list, e.reason)
 	}
 	return list
 }
-
-// ReasonAt returns the reason at index i of Reasons.
-func ReasonAt(i int) Reason { return reasons[i].reason }
 
 // Index returns the index of r in Reasons. Reasons that a Sharer defines itself count as [ReasonOther], the last one.
 func (r Reason) Index() int {
@@ -76,7 +73,7 @@ func (r Reason) Index() int {
 			return i
 		}
 	}
-	return ReasonCount - 1
+	return reasonCount - 1
 }
 
 // Listed reports whether r has its own count.

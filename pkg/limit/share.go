@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"errors"
 	"time"
 )
 
@@ -44,12 +43,3 @@ type Lease struct {
 	// Share is 0 then. A sharer that returns such leases is an Issuer.
 	Issuing bool
 }
-
-// A Timer is the result of a clock's AfterFunc; *time.Timer is one.
-type Timer interface {
-	Reset(d time.Duration) bool
-	Stop() bool
-}
-
-// ErrClosed says that the limiter was closed: it grants nothing more.
-var ErrClosed = errors.New("limiter closed")

@@ -33,7 +33,7 @@ type localBackoff struct {
 	at            int64
 	used, offered int64
 
-	timer   limit.Timer
+	timer   sharing.Timer
 	stepped bool // the timer is set
 }
 
@@ -71,7 +71,7 @@ func (t *rateLimiter) beginBackoff() {
 	if !t.limit.Adapts() {
 		return
 	}
-	_, static := t.sharer.(*Static)
+	_, static := t.sharer.(*static)
 	b := &localBackoff{config: t.limit.ceilingConfig(), pooled: t.sharer != nil && !static}
 	t.backoff = b
 	b.timer = t.gate.AfterFunc(centuries, t.onBackoff)

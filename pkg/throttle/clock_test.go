@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -29,7 +30,7 @@ func (c *manualClock) Now() time.Time {
 	return c.now
 }
 
-func (c *manualClock) AfterFunc(d time.Duration, f func()) limit.Timer {
+func (c *manualClock) AfterFunc(d time.Duration, f func()) sharing.Timer {
 	t := &manualTimer{clock: c, f: f}
 	c.timers = append(c.timers, t)
 	t.Reset(d)
@@ -69,7 +70,7 @@ func (c *manualClock) advance(d time.Duration) {
 
 func TestWithClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(1_800_000_000, 0)}
-	th := whole(t, Limit{Max: 10, Burst: 5}, WithClock(c))
+	th := whole(t, Limit{Max: 10, Burst: 5}, withClock(c))
 	deny(t, th, 1, "a new bucket is empty, and no time has passed")
 	c.advance(101 * time.Millisecond)
 	take(t, th, 1)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // Errors to compare with errors.Is. Every error of a Throttle is the context's own, ErrNegative, or an *Error that is one of the first two.
@@ -14,7 +14,7 @@ var (
 	// ErrThrottled: the tokens are not available in time. Error says why and when to retry.
 	ErrThrottled = errors.New("throttled")
 	// ErrClosed: the limiter was closed; it grants nothing more.
-	ErrClosed = limit.ErrClosed
+	ErrClosed = sharing.ErrClosed
 	// ErrNegative: a cost is below zero. The error names it. It is not an *Error: nothing was refused.
 	ErrNegative = errors.New("the cost is below zero")
 )

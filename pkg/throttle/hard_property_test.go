@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -35,7 +36,7 @@ var skewedEpoch = time.Unix(1_800_000_000, 0)
 func (c *skewed) read() time.Duration { return time.Duration(float64(*c.true) * c.rate) }
 func (c *skewed) Now() time.Time      { return skewedEpoch.Add(c.read()) }
 
-func (c *skewed) AfterFunc(d time.Duration, f func()) limit.Timer {
+func (c *skewed) AfterFunc(d time.Duration, f func()) sharing.Timer {
 	t := &skewedTimer{clock: c, f: f}
 	c.timers = append(c.timers, t)
 	t.Reset(d)
@@ -111,7 +112,7 @@ func newHardPool(t testing.TB, seed uint64) *hardPool {
 	for range 1 + r.IntN(10) {
 		rate := []float64{1, 1 + hardDrift, 1 - hardDrift + float64(r.IntN(2))*2*hardDrift}[clocks]
 		c := &skewed{true: &p.now, rate: rate}
-		th, _ := scripted(t, p.limit, 0, WithClock(c))
+		th, _ := scripted(t, p.limit, 0, withClock(c))
 		p.procs = append(p.procs, &hardProcessor{th: th, clock: c, keeps: keeps})
 	}
 	p.limit = p.procs[0].th.Limit()

@@ -48,7 +48,7 @@ type InFlight struct {
 	lease   limit.Lease
 	inUse   int
 	granted int64
-	waker   limit.Timer // for the end of a pause; nil: there is none
+	waker   sharing.Timer // for the end of a pause; nil: there is none
 	// The most slots wanted since the last report, and between it and the one before.
 	peak, before int
 	// Total refusals at the last report, and at the one before it.

@@ -145,7 +145,7 @@ func TestInFlightIsSettledOnceFromManyGoroutines(t *testing.T) {
 func TestInFlightGoesByItsClock(t *testing.T) {
 	c := &manualClock{now: time.Unix(1_800_000_000, 0)}
 	s := &script{}
-	f := flight(t, 2, WithSharer(s), WithClock(c))
+	f := flight(t, 2, WithSharer(s), withClock(c))
 	s.h.Lease(limit.Lease{Share: wholeShare, Until: c.Now().Add(time.Second)})
 	take(t, f, 1)
 	c.advance(time.Second)

@@ -72,7 +72,7 @@ func TestStrictNeedsAPool(t *testing.T) {
 	require.NoError(t, err)
 	_, err = New(Limit{Max: 1, Strict: true}, WithSharer(half))
 	require.ErrorContains(t, err, "strict is true")
-	require.ErrorContains(t, err, "*throttle.Static")
+	require.ErrorContains(t, err, "the share of Replicas cannot issue tokens")
 }
 
 // Within one process, without a store: callers of all kinds are at least a spacing apart,

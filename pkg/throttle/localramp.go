@@ -20,7 +20,7 @@ type localRamp struct {
 	share int64
 	flow  sharing.Usage
 	at    time.Duration
-	timer limit.Timer
+	timer sharing.Timer
 }
 
 // fixed puts a share without an end in force, and ramps if the limit does.

@@ -42,8 +42,8 @@ func OnClose(f func(context.Context) error) Option {
 	return func(o *settings) { o.common.OnClose = append(o.common.OnClose, f) }
 }
 
-// WithClock makes the limiter use c. By default it uses the machine's monotonic clock, which is faster.
-func WithClock(c Clock) Option { return func(o *settings) { o.common.Clock = c } }
+// withClock makes the limiter use c. By default it uses the machine's monotonic clock, which is faster.
+func withClock(c clock) Option { return func(o *settings) { o.common.Clock = c } }
 
 func newSettings(opts []Option) settings {
 	var s settings

@@ -1,7 +1,7 @@
 package throttle
 
 import (
-	"fmt"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +35,7 @@ type rateLimiter struct {
 	retimed   int64    // when retime looked last; retimeDue: it is to look again
 	serving   bool     // serve is under way
 	retimeDue bool
-	timer     limit.Timer
+	timer     sharing.Timer
 	usage     bucket.Demand
 	away      *bucket.Away  // nil: no refused caller has said that it comes again
 	ramp      *localRamp    // nil: there is none, or the pool's moves the share
@@ -54,7 +54,7 @@ func (t *rateLimiter) begin(pausesChanged func(now int64)) error {
 	t.beginIssue()
 	t.beginBackoff()
 	if t.limit.Strict && t.sharer != nil && t.issue.from == nil {
-		return fmt.Errorf("throttle: strict is true, allowed: false with a sharer that cannot issue tokens (%T)", t.sharer)
+		return errors.New("throttle: strict is true, allowed: false without a pool: the share of Replicas cannot issue tokens")
 	}
 	t.bucket.Begin(t.limit.bucket(), t.gate.Now)
 	t.shortAt.Store(-never)

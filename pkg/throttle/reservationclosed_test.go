@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A countedClock is the real one, and counts how often its timers run. After a thousand runs it sets no more,
@@ -17,7 +17,7 @@ type countedClock struct{ runs atomic.Int64 }
 
 func (c *countedClock) Now() time.Time { return time.Now() }
 
-func (c *countedClock) AfterFunc(d time.Duration, f func()) limit.Timer {
+func (c *countedClock) AfterFunc(d time.Duration, f func()) sharing.Timer {
 	return &countedTimer{c, time.AfterFunc(d, func() { c.runs.Add(1); f() })}
 }
 
@@ -35,7 +35,7 @@ func (t *countedTimer) Reset(d time.Duration) bool {
 func TestIssuedNothingStirsAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &countedClock{}
-		th, _ := issued(t, perSecond, WithClock(clock))
+		th, _ := issued(t, perSecond, withClock(clock))
 		p := acquire(t, th, 1)
 		require.NoError(t, th.Close())
 		synctest.Wait()

@@ -10,7 +10,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A tag is the state that a Throttle keeps for one tag with a quota, or for all others together.
@@ -44,7 +43,7 @@ type tag struct {
 	queue     queue // of draws that lack tokens of the tag
 	// promised counts tokens in the tag bucket that are kept for draws waiting for the limit.
 	promised int64
-	timer    limit.Timer
+	timer    sharing.Timer
 	pace     pace
 	grant    sharing.TagGrant // the pool's last grant, or the local plan
 	reported sharing.TagReport

@@ -9,7 +9,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A pauseSource stands for the pauses of single tags in a tagView, as a child of an All. It has nothing to draw and keeps no order: callers
@@ -22,7 +21,7 @@ var _ native = pauseSource{}
 type pausedQueue struct {
 	mu     sync.Mutex
 	queue  queue
-	timers []limit.Timer
+	timers []sharing.Timer
 	// callers counts the callers that wait for the end of each tag's pause.
 	callers map[string]int
 }

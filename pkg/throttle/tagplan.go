@@ -8,7 +8,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // planEvery is how often the limit is divided among the tags while it is in use. The demand of a tag is the larger of the last two such
@@ -23,7 +22,7 @@ type tagPlan struct {
 	stopped atomic.Bool
 
 	mu    sync.Mutex // taken before the locks of the Throttle and the tags
-	timer limit.Timer
+	timer sharing.Timer
 	held  []fairtags.Busy // of the last plan
 }
 

@@ -58,7 +58,7 @@ func (t *Throttle) checkQuotas() error {
 	if err := t.limit.CheckQuotas(*t.quotas); err != nil {
 		return err
 	}
-	if s, is := t.sharer.(*Static); is && s.share < wholeShare {
+	if s, is := t.sharer.(*static); is && s.share < wholeShare {
 		if err := refuseBudgets(t.quotas); err != nil {
 			return err
 		}

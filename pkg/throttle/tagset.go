@@ -72,7 +72,7 @@ func newTagSet(face *Throttle) *tagSet {
 	}
 	switch by := t.sharer.(type) {
 	case nil:
-	case *Static:
+	case *static:
 		s.part = float64(by.share) / float64(wholeShare)
 	default:
 		s.pooled = true

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
-	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // A countingClock is the machine's clock, and counts the timers that are made with it.
@@ -18,7 +18,7 @@ type countingClock struct{ timers atomic.Int64 }
 
 func (c *countingClock) Now() time.Time { return time.Now() }
 
-func (c *countingClock) AfterFunc(d time.Duration, f func()) limit.Timer {
+func (c *countingClock) AfterFunc(d time.Duration, f func()) sharing.Timer {
 	return time.AfterFunc(d, func() {
 		c.timers.Add(1)
 		f()
@@ -38,7 +38,7 @@ func TestWaitersAreWokenAndDoNotPoll(t *testing.T) {
 				quotas[fmt.Sprint("tag-", i)] = Quota{Total: 5 * limit / (2 * tags)}
 			}
 			clock := &countingClock{}
-			th := whole(t, Limit{Max: limit}, WithQuotas(tagsOf(quotas)), WithClock(clock))
+			th := whole(t, Limit{Max: limit}, WithQuotas(tagsOf(quotas)), withClock(clock))
 			granted := make([]atomic.Int64, tags)
 			for i := range tags {
 				for range callers {

@@ -44,7 +44,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	switch s := t.sharer.(type) {
 	case nil:
 		t.fixed(wholeShare)
-	case *Static:
+	case *static:
 		t.fixed(s.share)
 	default:
 		s.Attach(rateHolder{t})

@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A Clock replaces the machine's clock; see throttle.Clock.
+// A Clock replaces the machine's clock.
 type Clock interface {
 	Now() time.Time
-	AfterFunc(d time.Duration, f func()) limit.Timer
+	AfterFunc(d time.Duration, f func()) sharing.Timer
 }
 
 // Options are the common settings of limiters.
@@ -77,7 +78,7 @@ func (g *Gate) Present() time.Time {
 func (g *Gate) At(t time.Time) int64 { return int64(t.Sub(g.Base)) }
 
 // AfterFunc calls f once d has passed on the limiter's clock.
-func (g *Gate) AfterFunc(d time.Duration, f func()) limit.Timer {
+func (g *Gate) AfterFunc(d time.Duration, f func()) sharing.Timer {
 	if g.Clock == nil {
 		return time.AfterFunc(d, f)
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounds"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -31,7 +32,7 @@ func (g *Gate) usable() error {
 	case g.off:
 		return errNoLimit
 	case g.Closed.Load():
-		return limit.ErrClosed
+		return sharing.ErrClosed
 	}
 	return nil
 }
@@ -55,8 +56,8 @@ func (g *Gate) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 	if g.pool != nil {
 		return g.pool.Resume(ctx, opts...)
 	}
-	s := limit.NewPauseSettings(opts...)
-	if err := s.Check(); err != nil {
+	s, err := sharing.PauseSettings(opts...)
+	if err != nil {
 		return err
 	}
 	g.pausing.Lock()
@@ -68,11 +69,11 @@ func (g *Gate) Resume(ctx context.Context, opts ...limit.PauseOption) error {
 
 // pauseSingle pauses a limiter that has no pool.
 func (g *Gate) pauseSingle(e limit.Paused, opts []limit.PauseOption) (limit.PauseReceipts, error) {
-	s := limit.NewPauseSettings(opts...)
-	e.Tag = s.Tag
-	if err := s.Check(); err != nil {
+	s, err := sharing.PauseSettings(opts...)
+	if err != nil {
 		return limit.PauseReceipts{}, err
 	}
+	e.Tag = s.Tag
 	if err := e.Check(g.Present()); err != nil {
 		return limit.PauseReceipts{}, err
 	}

@@ -23,18 +23,23 @@ type WaitStats struct {
 	Time time.Duration
 }
 
+// reasonCount is the number of limit.Reasons, which reasons lists.
+const reasonCount = 18
+
+var reasons = [reasonCount]limit.Reason(limit.Reasons()) // panics if the numbers differ
+
 // A WaitLog counts waits and refusals by reason, and the time during which calls wait. All methods may be called at any time.
 type WaitLog struct {
-	waits, refusals [limit.ReasonCount]atomic.Int64
+	waits, refusals [reasonCount]atomic.Int64
 
-	mu       sync.Mutex               // taken last
-	spent    [limit.ReasonCount]int64 // nanoseconds
-	since    int64                    // what came before is in spent
-	waiting  bool                     // somebody stands in the limiter's queue
-	began    int64                    // when it was empty last
-	outlook  Outlook                  // of the first of them
-	apart    [limit.ReasonCount]int   // callers that wait beside the queue, by their reasons
-	external int                      // calls that are held back before they draw, by the code that draws for them
+	mu       sync.Mutex         // taken last
+	spent    [reasonCount]int64 // nanoseconds
+	since    int64              // what came before is in spent
+	waiting  bool               // somebody stands in the limiter's queue
+	began    int64              // when it was empty last
+	outlook  Outlook            // of the first of them
+	apart    [reasonCount]int   // callers that wait beside the queue, by their reasons
+	external int                // calls that are held back before they draw, by the code that draws for them
 }
 
 // CountWait counts a wait.
@@ -135,7 +140,7 @@ func (w *WaitLog) most() (r limit.Reason, ok bool) {
 	if first < 0 {
 		return "", false
 	}
-	return limit.ReasonAt(first), true
+	return reasons[first], true
 }
 
 // List returns the counts until now, without the reasons that never held.

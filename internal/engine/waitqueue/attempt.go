@@ -57,7 +57,7 @@ type Attempt[P any] struct {
 	drawn    int          // by Serve, once won
 	won      atomic.Bool  // Serve has drawn
 	turn     chan struct{}
-	timer    limit.Timer
+	timer    sharing.Timer
 }
 
 // NewAttempt returns an attempt for a caller that comes now. The parts must stand in the order of their locks.

@@ -48,7 +48,7 @@ type Gate interface {
 	Present() time.Time
 	At(t time.Time) int64
 	// AfterFunc calls f once d has passed.
-	AfterFunc(d time.Duration, f func()) limit.Timer
+	AfterFunc(d time.Duration, f func()) sharing.Timer
 }
 
 // A Part is a limiter in an attempt, with the cost of a draw there.
