@@ -219,7 +219,7 @@ type poor struct {
 
 func (s poor) TagBuckets(context.Context, string) ([]driver.TagBucket, error) { return nil, s.err }
 
-// What cannot be read is said, and the rest is shown. A store without tills has no budgets.
+// What cannot be read is said, and the rest is shown. A store without tag buckets has no budgets.
 func TestQuotasThatCannotBeRead(t *testing.T) {
 	store := newCounted()
 	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, tenants, map[string]int64{"acme": 20})

@@ -117,7 +117,7 @@ func defaultStateDir() string {
 	return numaflowDir
 }
 
-// witness returns the proof that previous processes are dead, or nil if there can be none. Calls in flight of a dead process may go on, so
+// takeoverLock returns the proof that previous processes are dead, or nil if there can be none. Calls in flight of a dead process may go on, so
 // a limit on calls in flight has no such proof and waits.
 func (c Config) takeoverLock(kind config.Kind) protocol.TakeoverLock {
 	dir := cmp.Or(c.StateDir, defaultStateDir())

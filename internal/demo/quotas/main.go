@@ -200,7 +200,7 @@ func printSecond(out io.Writer, at time.Duration, now, before map[string]int64) 
 func judge(out io.Writer, got *span, calm bool, ended error) *stage.Verdict {
 	v := stage.NewVerdict(out)
 	over, elle, beta, all := got.length.Seconds(), got.rate("elle"), got.rate("beta"), got.all()
-	// A till (the store's record of a tag) hands out two intervals ahead, and its burst.
+	// A tag bucket (the store's record of a tag) hands out two intervals ahead, and its burst.
 	v.Judge(elle <= 40*(1+3/over)+20/over, "elle, with a total of 40", "at most 40 a second, 3 s ahead and a call", "%.1f a second", elle)
 	v.Judge(beta <= 60*(1+3/over), "beta, with a total of 60", "at most 60 a second, and 3 s ahead", "%.1f a second", beta)
 	most := float64(limit.Max) + float64(limit.Burst+processors)/over

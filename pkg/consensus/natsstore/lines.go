@@ -37,7 +37,7 @@ type lines struct {
 	served      time.Time // since when it has served; zero: it does not
 	forced      time.Time // when it last was forced to another server
 	spare       *nats.Conn
-	maintaining bool // tend is under way
+	maintaining bool // maintain is under way
 	closed      bool
 }
 
@@ -98,7 +98,7 @@ func (c *lines) standIn(s *Store) *nats.Conn {
 	return c.spare
 }
 
-// tend opens the spare connection if there is another server, or moves it away from the server of the first connection.
+// maintain opens the spare connection if there is another server, or moves it away from the server of the first connection.
 func (c *lines) maintain(s *Store, spare *nats.Conn) {
 	first := s.nc
 	switch {

@@ -136,7 +136,7 @@ func (s line) marker(ctx context.Context, key string, info *streamInfo) (*marker
 	return m, nil
 }
 
-// A tending records when a Store last checked the markers.
+// A maintaining records when a Store last checked the markers.
 type maintaining struct {
 	mu   sync.Mutex
 	life string
@@ -154,7 +154,7 @@ func (t *maintaining) due(life string, now time.Time) bool {
 	return true
 }
 
-// tend ensures that there is a marker of this life, so that a later pool is known to be new. Errors do not matter: the first sync of a new
+// maintain ensures that there is a marker of this life, so that a later pool is known to be new. Errors do not matter: the first sync of a new
 // pool meets them again and reports them.
 func (s line) maintain(ctx context.Context, info *streamInfo) {
 	if !s.maintaining.due(s.life(info), time.Now()) {
