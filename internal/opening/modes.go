@@ -17,7 +17,7 @@ const allowedModes = "one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`,
 // modeNames are Numaflow's names of the modes of a ramp, and how many of modeFields each has.
 var modeNames, modeSettings = []string{"scheduled", "relaxed", "onlyIfUsed", "goBackN"}, []int{0, 0, 1, 3}
 
-// modeFields are the settings of a mode, which is read as a GoBackN. 0 is not allowed: it would be the default.
+// modeFields are the settings of a mode, which is read as a RampGoBackN. 0 is not allowed: it would be the default.
 var modeFields = []field{
 	percentage("thresholdPercentage", func(m *throttle.RampGoBackN) *int { return &m.ThresholdPercentage }),
 	percentage("rampDownPercentage", func(m *throttle.RampGoBackN) *int { return &m.RampDownPercentage }),

@@ -41,7 +41,7 @@ type Limit struct {
 	// is 1 ms to 31 days; it defaults to one second.
 	Min            int
 	RampUpDuration time.Duration
-	// Mode says when the ceiling rises: Scheduled, Relaxed (the default), OnlyIfUsed or GoBackN. Only with a ramp, like the next two.
+	// Mode says when the ceiling rises: RampScheduled, RampRelaxed (the default), RampOnlyIfUsed or RampGoBackN. Only with a ramp, like the next two.
 	Mode Mode
 	// ResumedRampUp lets an empty pool continue its ramp if the first processor is back within TTL. Without it such a pool starts from Min.
 	ResumedRampUp bool

@@ -13,7 +13,7 @@ import (
 
 // A Mode says when the ceiling of a ramp rises. Every move is by the slope,
 // (Max - Min) / RampUpDuration, for each second. The modes and their names are
-// Numaflow's: Scheduled, Relaxed, OnlyIfUsed and GoBackN; nil is Relaxed.
+// Numaflow's: RampScheduled, RampRelaxed, RampOnlyIfUsed and RampGoBackN; nil is RampRelaxed.
 type Mode interface {
 	// String returns the mode as configurations have it.
 	String() string

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// tagBucketsField is a field of pools with tag buckets, namesField of pools with tag buckets of names that match a pattern; see lua/tag buckets.lua.
+// tagBucketsField is a field of pools with tag buckets, namesField of pools with tag buckets of names that match a pattern; see lua/tagbuckets.lua.
 const (
 	tagBucketsField = "\x00tills"
 	namesField      = "\x00names"

@@ -37,7 +37,7 @@ func (s *Store) TagBuckets(ctx context.Context, pool string) ([]driver.TagBucket
 		}
 	}
 	if err != nil {
-		return nil, explain("tills", pool, s.prefix, err)
+		return nil, explain("tag buckets", pool, s.prefix, err)
 	}
 	tagBuckets, err := parseTagBuckets(fields.Val(), values.Val(), names.Val())
 	if err != nil {
@@ -132,7 +132,7 @@ func parseHash(values map[string]string, check func([]driver.TagBucket) error) (
 	return tagBuckets, nil
 }
 
-// parseTagBucket reads one field of the tag buckets' hash; see lua/tag buckets.lua.
+// parseTagBucket reads one field of the tag buckets' hash; see lua/tagbuckets.lua.
 func parseTagBucket(name, value string) (t driver.TagBucket, ok bool) {
 	if len(name) != 8 || len(value) < 8 {
 		return t, false

@@ -1,7 +1,7 @@
 -- The record of a pool, as a hash: the field 'meta', the field 'permits' (see
 -- permit.lua) once there is something to say of permits, one field per row whose
 -- name is the processor's ID, a zero byte and the incarnation, the documents (see
--- document.lua), and one that says that there are buckets (see buckets.lua). What is busy stands behind the note
+-- document.lua), and one that says that there are buckets (see tagbuckets.lua). What is busy stands behind the note
 -- and a zero byte. Values are decimal numbers and names separated by blanks:
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
 --         rows claims oldest began slept documents
