@@ -138,14 +138,14 @@ func (o Override) fits(roster []driver.RosterRow) error {
 	if o.Max == 0 {
 		return nil
 	}
-	heeded, slots := len(roster) == 0, false
+	obeyed, slots := len(roster) == 0, false
 	for i := range roster {
 		n := NoteIn(roster[i].Note)
 		if n.limit.Max == 0 {
 			slots = slots || n.standing.Slots > 0
 			continue
 		}
-		heeded = true
+		obeyed = true
 		raise, why := ceiling.MaxRaise, fmt.Sprint("at most ", ceiling.MaxRaise, " times ")
 		if n.hard {
 			raise, why = 1, "at most the hard limit "
@@ -158,7 +158,7 @@ func (o Override) fits(roster []driver.RosterRow) error {
 			}
 		}
 	}
-	if !heeded {
+	if !obeyed {
 		why := "no live pod has reported a limit that could be overridden"
 		if slots {
 			why = "the pool limits calls in flight, and only a limit of tokens can be overridden"

@@ -91,13 +91,13 @@ func outOfBounds(err error) *driver.RequestError {
 // fitsQuota refuses a quota that no live processor would use, and one that reserves more than there is. Processors report the sum of the
 // unchanged configured quotas, which a change of another tag does not affect. The document has the changed ones.
 func fitsQuota(roster []driver.RosterRow, before, next *QuotaChanges, tag string, force bool) error {
-	heeded := len(roster) == 0
+	obeyed := len(roster) == 0
 	for i := range roster {
 		busy, ok := unpackBusy(roster[i].Busy)
 		if !ok {
 			continue
 		}
-		heeded = true
+		obeyed = true
 		n := NoteIn(roster[i].Note)
 		if n.limit.Max == 0 || force {
 			continue
@@ -118,7 +118,7 @@ func fitsQuota(roster []driver.RosterRow, before, next *QuotaChanges, tag string
 			}
 		}
 	}
-	if !heeded {
+	if !obeyed {
 		return &driver.RequestError{Field: "Quota", Value: fmt.Sprintf("for tag %q", tag), Allowed: "none, for no live pod has quotas"}
 	}
 	return nil
