@@ -132,7 +132,7 @@ func (r *results) sentAs(of int) fieldsOf {
 	return objectIn(r.sent[of])
 }
 
-// judgeItems returns what the items of a list say, each by itself, and of what kind the list is.
+// judgeItems judges each item of a list, and returns the kind of the list.
 func (r *results) judgeItems(name string, items []json.RawMessage, messages []int) (records []record, all listKind) {
 	records, all.good = make([]record, len(items)), goodList.MatchString(name)
 	flags := all.good && areFlags(items)

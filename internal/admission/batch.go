@@ -33,7 +33,7 @@ func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permi
 	}
 	defer b.admitter.watch.leave(b.admitter.watch.enter())
 	defer b.leave()
-	return b.admitter.admitBy(ctx, tag, cost, b.enter(), b.again)
+	return b.admitter.admitBy(ctx, tag, cost, b.enter(), b.restart)
 }
 
 // enter counts a call that begins, and returns until when it may wait.
@@ -57,8 +57,8 @@ func (b *Batch) until(from time.Time) time.Time {
 	return until
 }
 
-// anew restarts the waits of the batch at the end of a freeze, and returns until when a call may wait then.
-func (b *Batch) again(thaw time.Time) time.Time {
+// restart restarts the waits of the batch when a freeze ends, at thaw. It returns the new deadline of a call that waits.
+func (b *Batch) restart(thaw time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if thaw.After(b.since) {

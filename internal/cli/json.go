@@ -88,7 +88,7 @@ type pod struct {
 	Limit  *rate  `json:"limit"` // as configured; null: it reports none
 	Note   string `json:"note"`
 	Silent string `json:"silent"`
-	// Overdue says that it should have synced by now: what it reported is outdated. Its share is nobody else's for UnusedFor more.
+	// Overdue says that the pod should have synced by now, so its reports are outdated. Its share is nobody else's for UnusedFor more.
 	Overdue   bool   `json:"overdue,omitempty"`
 	UnusedFor string `json:"unusedFor,omitempty"`
 }

@@ -47,7 +47,7 @@ func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
 	return q
 }
 
-// quota changes the quota of a tag. Other fields stay as last changed, or as configured, and so does the end unless a new one is given.
+// quota changes the quota of a tag. The other fields keep their values, and so does the end, unless the request has a new one.
 func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
 	k.apply(w, r, s, true, func(ctx context.Context, p *operate.Pool, a *asked) error {
 		before, err := p.Quota(ctx, a.Tag)

@@ -56,7 +56,7 @@ func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 	return p, err
 }
 
-// heard processes one line of the process's output, and ignores lines that are not reports.
+// received processes one line of the process's output, and ignores lines that are not reports.
 func (p *process) received(line []byte) {
 	var r report
 	if json.Unmarshal(line, &r) != nil {

@@ -15,7 +15,7 @@ type tagState struct {
 	used    []windows // of each tag, by true time
 	largest []int64   // largest reservation of each
 	// interval is the longest possible sync interval, and lease the longest of a pool. stretch is how much longer than its clock shows a
-	// lot (a batch of tokens drawn ahead) was valid: its machine was suspended too briefly for the watchdog.
+	// batch of tokens drawn ahead was valid: its machine was suspended too briefly for the watchdog.
 	interval, lease, stretch time.Duration
 	steps                    []time.Duration // small ones of the store's clock, forward
 	clones                   []tagClone

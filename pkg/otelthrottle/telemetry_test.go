@@ -270,7 +270,7 @@ func TestMetricsOfAnAdaptiveLimit(t *testing.T) {
 	})
 }
 
-// A broken store is one that answers only while it is not broken.
+// A brokenStore is one that answers only while it is not broken.
 type brokenStore struct {
 	driver.Store
 

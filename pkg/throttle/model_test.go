@@ -89,7 +89,7 @@ func (m *model) step() {
 func (m *model) since() time.Duration { return time.Since(m.began) }
 
 // settled books how waiting calls ended up to now, in the order of time.
-// told judges those that were refused at this moment, before others were granted
+// reported judges those that were refused at this moment, before others were granted
 // what these had waited for; it is nil when none may be.
 func (m *model) settled(reported func(failed map[*pending]bool)) {
 	synctest.Wait()

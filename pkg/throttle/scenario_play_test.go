@@ -296,7 +296,7 @@ func rounded(f float64) string {
 	return cmp.Or(strings.TrimRight(strings.TrimRight(strconv.FormatFloat(f, 'f', 3, 64), "0"), "."), "0")
 }
 
-// told says of a draw that it waits, or what became of it and how long that took. Of several it counts those that ended alike.
+// reported says of a draw that it waits, or what became of it and how long that took. Of several it counts those that ended alike.
 func (p *play) reported(draws ...*drawing) string {
 	count, ends, last := map[string]int{}, []string(nil), time.Time{}
 	for _, d := range draws {

@@ -23,7 +23,7 @@ type tagHeld struct {
 	ended   int64      // when the last of them stopped waiting; 0: none did
 	peak    int        // of how many callers that was one
 	refused int64      // calls that the tag refused for a lack of its own
-	// tag queue is how many calls wait for the limit, and tagQueueReason why.
+	// tagQueue is how many calls wait for the limit, and tagQueueReason why.
 	tagQueue       int
 	tagQueueReason Reason
 	// turnedAway is how many calls the tag refused between the last two looks of the plan.
@@ -204,7 +204,7 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 	return worst, ok
 }
 
-// told returns what operators see of a tag that holds callers back, of so many that wait.
+// reported returns what operators see of a tag that holds callers back, of so many that wait.
 func (h *hold) reported(now int64, waiting int) sharing.Hold {
 	reported := sharing.Hold{Callers: min(h.callers, waiting), Tags: h.tags}
 	if h.callers > 0 && h.since > 0 {

@@ -21,7 +21,7 @@ func limitBatch(tokens int64, from, until time.Duration, window int64) sharing.B
 	return sharing.Batch{Tokens: tokens, From: time.Now().Add(from), Until: time.Now().Add(until), Window: window}
 }
 
-// lot is a grant of tokens that are good from now on for d.
+// batch is a grant of tokens that are good from now on for d.
 func batch(tag string, tokens int64, d time.Duration) sharing.TagGrant {
 	return sharing.TagGrant{Tag: tag, Needed: true, Rate: 1, Batch: limitBatch(tokens, 0, d, 1)}
 }

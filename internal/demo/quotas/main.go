@@ -195,8 +195,8 @@ func printSecond(out io.Writer, at time.Duration, now, before map[string]int64) 
 	_, _ = fmt.Fprintf(out, "%8d\n", all)
 }
 
-// judge compares what the tags got with the promises. What they get at least is judged if the time was calm: a machine that holds processes up
-// keeps tokens from everybody.
+// judge compares what the tags got with the promises. The lower bounds count only if the time was calm: on a machine
+// that holds processes up, all get fewer tokens.
 func judge(out io.Writer, got *span, calm bool, ended error) *stage.Verdict {
 	v := stage.NewVerdict(out)
 	over, elle, beta, all := got.length.Seconds(), got.rate("elle"), got.rate("beta"), got.all()
@@ -262,7 +262,7 @@ func start(ctx context.Context, j job) (*process, error) {
 	return p, nil
 }
 
-// heard processes one line of the process's output, and ignores lines that are not reports.
+// received processes one line of the process's output, and ignores lines that are not reports.
 func (p *process) received(line []byte) {
 	var r report
 	if json.Unmarshal(line, &r) != nil {

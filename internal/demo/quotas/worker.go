@@ -34,7 +34,7 @@ type report struct {
 	Stalls  int64            `json:"stalls"`
 }
 
-// stall is how long a process may be held up by the machine without an effect on what its tags get.
+// stall is the longest delay by the machine that does not change the rates of a process's tags.
 const stall = 100 * time.Millisecond
 
 const reportEvery = 200 * time.Millisecond

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A tag bucket gives out total tokens per per, with burst saved up. A tag bucket without a total gives out any number.
+// A tagBucket gives out total tokens per per, with burst saved up. A tag bucket without a total gives out any number.
 type tagBucket struct {
 	total, burst int64
 	per          time.Duration

@@ -73,7 +73,7 @@ func reportsUsage(contentType string) bool {
 	return strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
-// told is the meter of an answer whose header states its cost.
+// reported is the meter of an answer whose header states its cost.
 type reported int
 
 // Write implements io.Writer.

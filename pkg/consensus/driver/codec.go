@@ -9,7 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 )
 
-// The binary form of a record is a header of recordMagic and one byte wire.FormatVersion, then the fields in the order of coder.record. Numbers
+// The binary form of a record is a header of recordMagic and one byte for the version, 1, then the fields in the order of coder.record. Numbers
 // are varints, strings follow their length, nonces and keys have eight bytes. Every record has exactly one form, and nothing is written
 // that cannot be read again.
 const recordMagic = "NT"

@@ -12,7 +12,7 @@ const (
 	minSpentBytes     = 3
 )
 
-// tag buckets begin with their number. A tag bucket begins with its key, and one more than its version, or 0 if that is the one of the tag bucket before.
+// tagBuckets begin with their number. A tag bucket begins with its key, and one more than its version, or 0 if that is the one of the tag bucket before.
 // Paid relative to the clock, Full relative to Paid, and the windows relative to the wall clock follow.
 func (c *coder) tagBuckets(r *Record, most int, tagBuckets *[]TagBucket) {
 	some := func(n int) {

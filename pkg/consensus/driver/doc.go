@@ -122,9 +122,9 @@
 //   - An operator can set the amount spent in a window ([Record.SetSpent]), up or down; nothing else changes. The amounts that processors
 //     have seen stay with them, and count in the next freeze.
 //   - Versions. A request by an older version of the quotas than the tag bucket has seen draws nothing.
-//   - There are at most wire.MaxTagBuckets. A new one starts empty. A full table drops the tag bucket that has been full for longest and has no budget in a
+//   - There are at most 2,048. A new one starts empty. A full table drops the tag bucket that has been full for longest and has no budget in a
 //     window that lasts, because a new one would give no more. If there is none, the answer is [LackFull], and nothing of the draw counts.
-//   - Tags that go by a pattern ([Draw.Pattern]) have their tag buckets in Names, at most wire.MaxNames. When these are taken, full tag buckets are dropped,
+//   - Tags that go by a pattern ([Draw.Pattern]) have their tag buckets in Names, at most 4,096. When these are taken, full tag buckets are dropped,
 //     then all others that the request does not draw from. A dropped tag bucket raises cells of two sketches to the amounts that it had given out
 //     and spent: to a maximum, never a sum. A new tag bucket begins with the least of its cells, and without any as if it had always been there:
 //     never with more than the name may have. A draw by the name of the tag moves a copy of its tag bucket to TagBuckets.

@@ -18,7 +18,7 @@ type Document struct {
 	// Name has 1 to 32 bytes of a-z, 0-9 and _.
 	Name    string
 	Version Version
-	// Body has 1 to wire.MaxDocumentBytes bytes of any kind.
+	// Body has 1 to 4,096 bytes of any kind.
 	Body []byte
 }
 
@@ -56,7 +56,7 @@ func LaterVersion(v Version, at time.Time, random uint16) Version {
 //     document "pause" is.
 //
 // So a body is taken when Version is above the version on record, and Base is the version on record or Version itself. Of two changes of
-// the same version the first one is taken. A change cannot create a document beyond wire.MaxDocuments.
+// the same version the first one is taken. A change cannot create a document beyond 8.
 type DocumentReport struct {
 	Name          string
 	Version, Base Version

@@ -10,7 +10,7 @@ import (
 // Names are a record's tag buckets and cells of the tags that go by a pattern: any number of names, in bounded space. Tags with a quota by name
 // have none of their tag buckets among these, and nothing here touches theirs.
 type Names struct {
-	// TagBuckets is sorted by key: at most wire.MaxNames.
+	// TagBuckets is sorted by key: at most 4,096.
 	TagBuckets []TagBucket
 	// Cells stand for dropped tag buckets: two sketches, by rising index.
 	Cells []Cell
@@ -20,7 +20,7 @@ type Names struct {
 // dropped tag bucket raises its cells to the amounts that it has given and spent; a new one begins with the least of them. So a name never has
 // more than its quota, and less only where others were dropped that fell on both cells.
 type Cell struct {
-	// Index is the place: 0 to wire.MaxCells - 1. The first half is for budgets.
+	// Index is the place: 0 to 32,767. The first half is for budgets.
 	Index int
 	// End is when the cell ceases to count, rounded up to whole minutes, in microseconds. For budgets that is the end of the window on the
 	// store's own clock, else the logical time at which the tag bucket would have been full.

@@ -12,7 +12,7 @@ import (
 // once, perhaps late, and the channel may be silent for long without any error. All methods may be called from any number of goroutines and
 // processes at once. The stores of this project are Pushers.
 type Pusher interface {
-	// Push sends news of at most wire.MaxNewsBytes to all watchers of the pool, the sender included. It returns when they are on their way.
+	// Push sends news of at most 8,192 bytes to all watchers of the pool, the sender included. It returns when they are on their way.
 	// Errors: *RequestError for a name that no pool can have or news of a wrong size. Any other error is the store's, and transient: the
 	// news may or may not have been received.
 	Push(ctx context.Context, pool string, news []byte) error

@@ -36,7 +36,7 @@ type Record struct {
 	EpochUnstamped bool
 	// Permits is the state of permits.
 	Permits Permits
-	// TagBuckets is sorted by key: at most wire.MaxTagBuckets. Names are those of tags that go by a pattern.
+	// TagBuckets is sorted by key: at most 2,048. Names are those of tags that go by a pattern.
 	TagBuckets []TagBucket
 	Names      Names
 	// Rows is sorted by ID, then incarnation.

@@ -13,12 +13,12 @@ import (
 type Reserve struct {
 	// Pool is the name of the pool: the key in the store.
 	Pool string
-	// Count is how many slots are wanted: 0, only to give back, to wire.MaxSlots.
+	// Count is how many slots are wanted: 0, only to give back, to 64.
 	Count int
-	// Spacing is that of the whole limit, Per / Max rounded up: wire.MinSpacing to
-	// wire.MaxSpacing. A larger one that processors have named in their syncs counts instead.
+	// Spacing is that of the whole limit, Per / Max rounded up: 1 us to
+	// 744 h. A larger one that processors have named in their syncs counts instead.
 	Spacing time.Duration
-	// Ahead is how many slots may lie beyond those that are due now: 0, only a slot that is due, to wire.MaxAhead. A slot is granted if it is at
+	// Ahead is how many slots may lie beyond those that are due now: 0, only a slot that is due, to 1,000. A slot is granted if it is at
 	// most Ahead x Spacing away. This Spacing counts even if a larger one is in force. The larger one may soon end, and would have too many
 	// slots reserved, which would keep the pool at that pace.
 	Ahead int

@@ -34,7 +34,7 @@ type Store interface {
 	// version on record after that. Processors get it with their next sync. Saving the same again is harmless. A document saved while the
 	// store is losing its latest writes (a failover) may give way to a newer one that a processor has.
 	//
-	// Errors: *RequestError for a malformed document, or one more than wire.MaxDocuments; *ConflictError when another version is on record. An
+	// Errors: *RequestError for a malformed document, or one more than 8; *ConflictError when another version is on record. An
 	// error wraps ErrNoPool when the pool has no record: a record made by Save would look as if nothing about its pool was forgotten. Any
 	// other error is the store's, and means that the document may or may not have been saved.
 	Save(ctx context.Context, pool string, d DocumentReport) (Version, error)
@@ -89,26 +89,26 @@ type Request struct {
 	Revision uint64
 	// Lease is the lease the processor is configured with, at millisecond precision. The pool's lease in the answer counts.
 	Lease time.Duration
-	// Spacing is that of the limit, Per / Max rounded up, if the sender can use permits (see Reserve): wire.MinSpacing to wire.MaxSpacing. 0 if it
+	// Spacing is that of the limit, Per / Max rounded up, if the sender can use permits (see Reserve): 1 us to 744 h. 0 if it
 	// can use nothing but shares.
 	Spacing time.Duration
 	// SpacingBy names the reported document of the pool that sets Spacing. If empty, Spacing comes from the sender's configuration.
 	SpacingBy string
 	// Strict says that the sender uses nothing but permits, whatever the rate.
 	Strict bool
-	// Reach is how far ahead the last slot lies that the sender has reserved and may still use: 0 for none, at most wire.MaxReach. A store that
+	// Reach is how far ahead the last slot lies that the sender has reserved and may still use: 0 for none, at most 1,003 times 744 h. A store that
 	// has forgotten it holds new slots back so long.
 	Reach time.Duration
-	// Outlasts is how long shares of the pool may be used beyond the removal time without the store's consent: 0 with Stop, wire.MaxOutlasts
+	// Outlasts is how long shares of the pool may be used beyond the removal time without the store's consent: 0 with Stop, 75 min
 	// with Degrade, the longest possible. A store that has begun to remember since takes no absent pool for a new one.
 	Outlasts time.Duration
 	Report
-	// Dead names incarnations of ID whose processes are known to be dead: at most wire.MaxDead, each once, and not the sender's own. Their
+	// Dead names incarnations of ID whose processes are known to be dead: at most 4, each once, and not the sender's own. Their
 	// claims end with this request. The store believes it: naming a live process breaks the bound.
 	Dead []Death
-	// Documents reports on documents of the pool: loaded, proposed or given back by the sender. At most wire.MaxDocuments, each name once.
+	// Documents reports on documents of the pool: loaded, proposed or given back by the sender. At most 8, each name once.
 	Documents []DocumentReport
-	// Draws ask the tag buckets of tags for tokens: at most wire.MaxDraws, each key once.
+	// Draws ask the tag buckets of tags for tokens: at most 1,024, each key once.
 	Draws []Draw
 }
 
@@ -126,9 +126,9 @@ type Report struct {
 	Demand Share
 	// PoolSize is the number of live processors that it divides by; 0: none yet.
 	PoolSize int
-	// Note is shown to all others in the roster: at most wire.MaxNoteBytes, any but NUL. Stores do not interpret it.
+	// Note is shown to all others in the roster: at most 128 bytes, any but NUL. Stores do not interpret it.
 	Note string
-	// Busy describes the sender's busiest tags to the others, in the roster: at most wire.MaxBusyBytes of any bytes. Stores do not interpret it.
+	// Busy describes the sender's busiest tags to the others, in the roster: at most 448 of any bytes. Stores do not interpret it.
 	Busy string
 }
 

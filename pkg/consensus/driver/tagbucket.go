@@ -14,20 +14,20 @@ type Draw struct {
 	Version Version
 	// Pattern says that the tag has no quota by its name, but goes by a pattern: its tag bucket is one of Names.
 	Pattern bool
-	// Total tokens per Per are the tag's quota: 0 to 1e9, 0 for a tag bucket that has budgets alone. Per is whole microseconds from wire.MinPer to
-	// wire.MaxSpacing; it counts only with a Total. Burst is how many of them can be saved up: 0 to 1e9.
+	// Total tokens per Per are the tag's quota: 0 to 1e9, 0 for a tag bucket that has budgets alone. Per is whole microseconds from 1 ms to
+	// 744 h; it counts only with a Total. Burst is how many of them can be saved up: 0 to 1e9.
 	Total int64
 	Per   time.Duration
 	Burst int64
 	// Ask is how many tokens the sender would like: 0 to 1e9. Ahead is how far ahead it waits in turn for tokens of the total that are not
-	// earned yet: 0 to wire.MaxReach. With 0 it may be given less, as the total or a budget allows, else it is given all of them or none.
+	// earned yet: 0 to 1,003 times 744 h. With 0 it may be given less, as the total or a budget allows, else it is given all of them or none.
 	Ask   int64
 	Ahead time.Duration
 	// Back is how many tokens of earlier draws in the budget windows named here the sender has given up. The total gets none back, or the
 	// tokens of a quiet hour could be handed on until all of them are used at once. Tokens drawn before an answer that reports a new freeze
 	// are not given back. Owed is how many tokens the sender used beyond its draws. Each is 0 to 1e9.
 	Back, Owed int64
-	// Budgets are the amounts of calendar windows: at most wire.MaxBudgets.
+	// Budgets are the amounts of calendar windows: at most 3.
 	Budgets []BudgetDraw
 }
 

@@ -105,7 +105,7 @@ func (t *granter) draw(d *Draw) Drawn {
 	return out
 }
 
-// tag bucket returns the tag bucket of a key, made if need be; nil if there is no room. One that goes by a pattern gets none of the places of the
+// tagBucket returns the tag bucket of a key, made if need be; nil if there is no room. One that goes by a pattern gets none of the places of the
 // others, and a copy of it moves there once its quota is by its name. A full table drops the one that has been full for longest and has no
 // budget window that lasts.
 func (t *granter) tagBucket(key uint64, pattern bool) *TagBucket {

@@ -108,7 +108,7 @@ func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
 
 // Save changes a document of a pool; see [driver.Store]. Errors:
 // *driver.RequestError for a malformed document, or one more than
-// wire.MaxDocuments; *driver.ConflictError; [driver.ErrNoPool]; and the
+// 8; *driver.ConflictError; [driver.ErrNoPool]; and the
 // context's own if that has ended before the call.
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if err := s.lock(ctx, d.ValidateSave(pool)); err != nil {

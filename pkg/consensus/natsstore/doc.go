@@ -72,7 +72,7 @@
 // # New pools
 //
 // A pool without a record freezes, unless the bucket is known to have lost nothing for as long as a share of the pool could be in use. That
-// is wire.Removal of the longest lease, and with consensus.Degrade an hour and a quarter more. Two markers show this, the keys =marker-1
+// is one and a half times the longest lease, and with consensus.Degrade an hour and a quarter more. Two markers show this, the keys =marker-1
 // and =marker-2, which belong to no pool. A marker holds the life of the bucket that it vouches for. That is the identity, and with a
 // single replica also the ID that the server keeps from its start to its end. It counts from the later of two times: its own stamp, and the
 // stream information's time from before the write, which it holds. The first sync of a new pool, and once an hour a sync of any other pool,

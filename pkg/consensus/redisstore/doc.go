@@ -41,7 +41,7 @@
 // record. The reason: shares may be in use that are not on record.
 //
 // An absent pool is known to be new only if this life of the server would still have it. That must hold for a pool that existed when a
-// share still in use could have been granted. The period is wire.Removal of the longest lease, and with consensus.Degrade an hour and a
+// share still in use could have been granted. The period is one and a half times the longest lease, and with consensus.Degrade an hour and a
 // quarter more. The marker shows this: it holds the run_id, the number of keys evicted, and since when both have applied. The first sync of
 // any pool of the group in this life of the server writes it. An absent pool counts as new if the marker is older than that period and
 //

@@ -60,7 +60,7 @@ func (a *proc) drawn(req driver.Request) (ans driver.Answer) {
 // lead is how far ahead tokens are given out while there are few rows.
 func (p *pool) lead() time.Duration { return wire.Interval(p.lease, 1) }
 
-// A tag bucket is a case's view of one: until when, on the logical clock, tokens are given out.
+// A tagBucket is a case's view of one: until when, on the logical clock, tokens are given out.
 type tagBucket struct {
 	*pool
 	paid int64

@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// told is a limiter that notes what it is told; its tags have limiters of their own.
+// reported is a limiter that notes the outcomes reported to it; its tags have limiters of their own.
 type reported struct {
 	throttle.Limiter
 
