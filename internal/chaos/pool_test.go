@@ -42,7 +42,7 @@ type poolConfig struct {
 	// it in a month; 0: there is none.
 	Total  bool
 	Budget int64
-	// Told is the limit that the workers are told: Max, unless the judge is to fail.
+	// Reported is the limit that the workers are told: Max, unless the judge is to fail.
 	Reported int
 	// Lease is consensus.MinLease, and so is Longest, the longest lease of the
 	// store. Defaults makes the workers open the limit by numathrottle.Open instead,

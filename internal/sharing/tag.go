@@ -12,7 +12,7 @@ type TagReport struct {
 	// Used and Refused count the tag's tokens granted and refused since the limiter was made, without waiting tokens. Waiting is the number
 	// of tokens that callers wait for.
 	Used, Refused, Waiting int64
-	// Anew means that the limiter counts from 0 again, because it had dropped the tag.
+	// Again means that the limiter counts from 0 again, because it had dropped the tag.
 	Again bool
 	// InHand is how many tokens of earlier TagGrants are still usable. Back is how many of them this report gives up; they are no longer in
 	// hand. BackSpent is how many of Back were granted in the newest budget windows that the limiter knows.

@@ -170,7 +170,9 @@ func TestResume(t *testing.T) {
 		all := pool.start(t, 4)
 		require.True(t, all[0].pause(t, 0).Until.IsZero())
 		requireStill(t, 10*time.Minute, all...)
+		pushed := all[1].line.pushed.Load()
 		require.NoError(t, all[1].th.Resume(t.Context()))
+		require.Equal(t, pushed, all[1].line.pushed.Load(), "a notification can only stop")
 		time.Sleep(3 * time.Second)
 		for _, p := range all {
 			require.False(t, p.paused())

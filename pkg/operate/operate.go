@@ -78,8 +78,8 @@ func (p *Pool) ClearLimit(ctx context.Context) (before Overview, err error) {
 }
 
 // ForgiveDebt clears what the pods of the pool owe because calls used more than they drew. Each pod forgets it with its next sync; later
-// debt counts, and what tags owe to the quotas of the pool stays. reason says why, in up to 128 bytes of text, and by says who, in up to 64.
-// It blocks until the store has answered; ctx bounds it.
+// debt counts, and what tags owe to the quotas of the pool stays. reason says why, in up to 128 bytes of text, and by names the author, in up
+// to 64. It blocks until the store has answered; ctx bounds it.
 //
 // Errors: *EmptyPoolError for a pool without pods; *driver.RequestError for an invalid reason or name; one that wraps driver.ErrNoPool;
 // *driver.ConflictError when others keep changing the document at the same time; those of the store.

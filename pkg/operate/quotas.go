@@ -224,8 +224,8 @@ func windows(t *protocol.TagSpent, budgets []throttle.Budget) (list []SpentWindo
 	return list
 }
 
-// SetSpent sets the spending of a tag's budget in its present window. It fills in Start and End of c. budget.Per is the window, and
-// budget.Zone its time zone, by default the zone of the tag's budget in q, else UTC. q are the quotas in force.
+// SetSpent sets the spending of a tag's budget in its present window, whose Start and End it fills in. budget.Per names the window. Its time
+// zone is budget.Zone, by default that of the tag's budget in q, the quotas in force, else UTC.
 //
 // It is exact, and serves when the store and all pods have lost the count, or a bill differs. Later draws count on top. If the call fails, a
 // store that loses its state may get a larger number back; it can be called again. While the pool is frozen only more can be set.

@@ -37,7 +37,7 @@ type JWT struct {
 	TokenURL string
 	// Timeout bounds one exchange, including its response.
 	Timeout time.Duration
-	// Told is as in ClientCredentials.
+	// Reported is as in ClientCredentials.
 	Reported func(err error)
 }
 

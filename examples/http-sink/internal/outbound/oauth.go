@@ -29,7 +29,7 @@ type ClientCredentials struct {
 	Early time.Duration
 	// Timeout bounds one request for a token, including its response.
 	Timeout time.Duration
-	// Told, if not nil, is called when the endpoint first gives no token, and with nil when it gives one again.
+	// Reported, if not nil, is called when the endpoint first gives no token, and with nil when it gives one again.
 	Reported func(err error)
 }
 
