@@ -32,6 +32,8 @@ type TagReport struct {
 	// called service refuses its calls; 0 means none. Held says that callers recently lacked tokens for that reason.
 	Limiting float64
 	Held     bool
+	// Under says that each of its draws was for another tag, too, which asks for the same tokens of the limit.
+	Under bool
 }
 
 // A TagGrant is a pool's grant to one tag at a limiter.

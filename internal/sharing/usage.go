@@ -87,6 +87,8 @@ type Report struct {
 	Tag       string
 	// Hold gives details about why callers are held back.
 	Hold Hold
+	// Announced is the limit that the called service announced to this processor lately, in tokens per period of the configured limit; 0: none.
+	Announced int64
 }
 
 // A Hold details, for operators, the reason that holds callers back.

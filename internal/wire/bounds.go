@@ -74,6 +74,8 @@ const (
 	MaxTokens = 1_000_000_000
 	// MaxAmount is the largest amount of a budget.
 	MaxAmount = 1_000_000_000_000_000
+	// MaxTagSlots is how many tags with a quota on calls in flight one request names.
+	MaxTagSlots = 256
 	// MinPer is the shortest period of a total.
 	MinPer = time.Millisecond
 )

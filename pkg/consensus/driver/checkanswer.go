@@ -40,6 +40,7 @@ func (a *Answer) plausible() error {
 	if err := cmp.Or(
 		checkStep(a.Time, a.Revision), within("the freeze", a.Frozen, 0, wire.MaxReach), within("the beginning of the pool", a.Epoch, 0, wire.MaxMicros),
 		within("the silence before it", a.Silence, 0, wire.MaxReach), within("the store's clock", a.Wall, 0, wire.MaxMicros), checkDrawn(a.Draws),
+		checkTagGrants(a.TagSlots),
 	); err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 	}
@@ -74,6 +75,9 @@ func checkRoster(rows []RosterRow) error {
 			r.PoolSize < 0 || r.PoolSize > maxPoolSize || len(r.Busy) > wire.MaxBusyBytes {
 			return fmt.Errorf("%w: pod %.40q: claim %d, demand %d, pool size %d",
 				ErrWrongAnswer, r.ID, int64(r.Claim), int64(r.Demand), r.PoolSize)
+		}
+		if err := CheckTagClaims(r.TagClaims); err != nil {
+			return fmt.Errorf("%w: pod %.40q: %w", ErrWrongAnswer, r.ID, err)
 		}
 	}
 	return nil

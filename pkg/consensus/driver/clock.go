@@ -67,7 +67,7 @@ func (st *step) commit(req *Request, lostRow bool) {
 		return
 	}
 	st.remember(req.Revision, req.Outlasts, lostRow)
-	if r.Claims() == 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.State == RowLive }) {
+	if !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.State == RowLive || row.claims() }) {
 		r.Lease = req.Lease // nobody rests on the old one
 	}
 }

@@ -21,7 +21,8 @@ const (
 	flagTagBuckets      = 1 << 2
 	flagBusy            = 1 << 3
 	flagNames           = 1 << 4
-	knownFlags          = flagNames<<1 - 1
+	flagTagClaims       = 1 << 5
+	knownFlags          = flagTagClaims<<1 - 1
 )
 
 const (
@@ -106,6 +107,9 @@ func (c *coder) record(r *Record) {
 			c.failf("nothing is busy, though the flags say so")
 		}
 	}
+	if flags&flagTagClaims != 0 {
+		c.tagClaims(r)
+	}
 }
 
 // header is that of a record in a format that this build reads.
@@ -129,7 +133,9 @@ func (c *coder) header() {
 }
 
 func (r *Record) flags() (flags byte) {
-	for i, set := range [...]bool{r.FreezeUnstamped, !r.Permits.isZero(), len(r.TagBuckets) > 0, r.anyBusy(), !r.Names.isZero()} {
+	for i, set := range [...]bool{
+		r.FreezeUnstamped, !r.Permits.isZero(), len(r.TagBuckets) > 0, r.anyBusy(), !r.Names.isZero(), r.anyTagClaims(),
+	} {
 		if set {
 			flags |= 1 << i
 		}
@@ -248,7 +254,7 @@ func (e *Holding) check() error {
 	if len(e.Busy) > wire.MaxBusyBytes {
 		return outside("what is busy", fmt.Sprint(len(e.Busy), " bytes"), fmt.Sprint("at most ", wire.MaxBusyBytes))
 	}
-	return nil
+	return CheckTagClaims(e.TagClaims)
 }
 
 func checkMicros(name string, t int64) error {

@@ -132,6 +132,28 @@
 // So in any time W of the pool's clock, processors use at most Total x (W + h + two intervals) / Per tokens, plus the burst and the largest
 // reservation.
 //
+// # Slots of tags
+//
+// A quota on calls in flight is a number of slots, which are a state and not a flow: a tag bucket cannot count them. Each row holds, for each of
+// its tags, how many slots are in use and how many were granted ([TagClaim]). The rules are those of the share, tag by tag:
+//
+//   - Facts first. The slots reported in use are claimed, even if the sum rises above the total.
+//   - Room is the total less the claims of all other rows, at least 0. A row that is not live counts until its removal. A frozen pool grants
+//     min(in use, room), another one min(wanted, room). The claim is the larger of the slots in use and those granted.
+//   - Less before more. InUse counts the slots in which the sender may still begin a call before it takes the answer. So a sender that wants
+//     fewer first begins no calls in the rest, then reports fewer in use, and only then others get them. A tag that a request does not name is
+//     not claimed any more.
+//   - The grant may be below what is in use: after a freeze, or when the total was lowered. The sender then begins no call until so many have
+//     ended. Claims would otherwise stay above the total for as long as each call that ends makes room for the next one.
+//   - Versions. A sender that has not loaded the newest version of the document with its totals ([Report.TagSlotsBy]) is granted no more than is
+//     in use: its total may be too large by now.
+//   - Wherever a row's share is kept, freed or counted beside facts, its slots are, too: a lease, a leave, a death, a clone, a store that is
+//     behind.
+//
+// So the slots granted and used of a tag add up to at most its total, unless the total was lowered, or a processor used slots that the store
+// had forgotten. An answer tells what all others claim and could use of each tag, so that a policy can divide the total by the demand while it
+// asks for less itself. It does not tell who: that would be rows times tags.
+//
 // # Deaths
 //
 // A request may name dead incarnations of its own ID ([Request.Dead]). Their claims end with the step that records the request. Their rows

@@ -179,7 +179,15 @@ func (r *Record) Load() ([]Document, []RosterRow, error) {
 	if r.Revision == 0 {
 		return nil, nil, ErrNoPool
 	}
-	return r.unreported(nil), r.Grant(r.Clock).Roster, nil
+	roster := r.Grant(r.Clock).Roster
+	i := 0
+	for k := range r.Rows {
+		if r.Rows[k].State == RowLive {
+			roster[i].TagClaims = slices.Clone(r.Rows[k].TagClaims)
+			i++
+		}
+	}
+	return r.unreported(nil), roster, nil
 }
 
 func tooManyDocuments(name string) *RequestError {

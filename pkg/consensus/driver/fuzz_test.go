@@ -150,6 +150,14 @@ func (d *dice) record() *Record {
 	if n := len(r.Rows); n > 0 && d.byte()%2 == 1 {
 		r.Unstamped = r.Rows[int(d.byte())%n].RowKey
 	}
+	for i := range r.Rows {
+		for key := range uint64(d.byte() % 4) {
+			claim := TagClaim{key << 62, int64(d.byte() % 16), int64(d.byte() % 16), int64(d.byte() % 2)}
+			if claim.Claim() > 0 {
+				r.Rows[i].TagClaims = append(r.Rows[i].TagClaims, claim)
+			}
+		}
+	}
 	return r
 }
 
@@ -190,6 +198,9 @@ func (d *dice) request() Request {
 	_, _ = d.byte(), d.byte() // or the seeds on record would mean something else
 	if d.byte()%2 == 1 {
 		r.Outlasts = max(r.Outlasts, wire.MaxOutlasts)
+	}
+	for key := range uint64(d.byte() % 4) {
+		r.TagSlots = append(r.TagSlots, TagSlots{key << 62, int64(d.byte() % 16), int64(d.number() % (wire.MaxTokens + 2)), 1, int64(d.byte() % 32)})
 	}
 	return r
 }
@@ -275,6 +286,7 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	if ans.Status != Granted {
 		require.Empty(t, ans.Grant)
 		require.Empty(t, ans.Documents)
+		require.Empty(t, ans.TagSlots)
 		require.Equal(t, before.Documents, after.Documents)
 		facts := Share(0)
 		if ans.Status == Behind {
@@ -289,6 +301,10 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 		Revision: ans.Revision, Lease: req.Lease, Report: req.Report,
 	}
 	next.InUse, next.PoolSize = ans.Share, ans.Live
+	next.TagSlots = slices.Clone(req.TagSlots)
+	for i, g := range ans.TagSlots {
+		next.TagSlots[i].InUse = g.Granted
+	}
 	require.Len(t, ans.Roster, ans.Live)
 	require.True(t, slices.IsSortedFunc(ans.Roster, func(a, b RosterRow) int { return strings.Compare(a.ID, b.ID) }))
 	if changed { // else it is a repeat, which is answered as before
@@ -309,6 +325,7 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	}
 	requireDocuments(t, before, after, req, ans)
 	if changed {
+		requireTagClaims(t, before, after, req, ans)
 		require.LessOrEqual(t, after.Claims(), max(Whole, otherClaims(after, key)+req.InUse), "an answer never lifts the claims above the whole")
 		if at.Identity != "" && before.Store != at.Identity {
 			require.Positive(t, ans.Frozen, "another server has forgotten everything")
@@ -423,7 +440,7 @@ func FuzzSync(f *testing.F) {
 			i, ok := r.find(RowKey{req.ID, req.Incarnation})
 			require.True(t, ok, "a tombstone is left")
 			require.Equal(t, RowLeft, r.Rows[i].State)
-			require.Zero(t, r.Rows[i].Claim)
+			require.False(t, r.Rows[i].claims())
 		}
 		copyOf(t, r)
 	})

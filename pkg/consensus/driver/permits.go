@@ -177,7 +177,7 @@ func (st *step) notePermits(req *Request) {
 		return
 	case req.Spacing == 0:
 		st.keep(&is.SharesUntil)
-	case req.Spacing > is.Spacing || req.Spacing < is.Spacing && (st.clock >= is.SpacingUntil || st.newest(req)):
+	case req.Spacing > is.Spacing || req.Spacing < is.Spacing && (st.clock >= is.SpacingUntil || req.SpacingBy != "" && st.newest(req, req.SpacingBy)):
 		is.Spacing, is.SpacingUntil = req.Spacing, st.clock+st.removal
 	case req.Spacing == is.Spacing:
 		st.keep(&is.SpacingUntil)
@@ -201,10 +201,9 @@ func (st *step) notePermits(req *Request) {
 	}
 }
 
-// newest tells whether the request names its spacing by a document of which nothing newer
-// is on record.
-func (st *step) newest(req *Request) bool {
-	return req.SpacingBy != "" && st.rec.document(req.SpacingBy).Version <= req.reported(req.SpacingBy)
+// newest tells whether nothing newer is on record of a document than the request reports.
+func (st *step) newest(req *Request, document string) bool {
+	return st.rec.document(document).Version <= req.reported(document)
 }
 
 // reported is the version that the request reports of a document, 0 if none.

@@ -9,8 +9,8 @@ import (
 // A Record is a store's whole state of one pool. It is a plain value: only its methods change it, without a clock, I/O or randomness, so
 // that every store does the same.
 //
-// Invariant: answers never raise the sum of Claim over all rows above Whole. Only facts that the store did not know do: shares in use that
-// a processor reports after the store forgot them.
+// Invariant: answers never raise the sum of Claim over all rows above Whole, nor the sum of TagClaim.Claim of a tag above its total. Only
+// facts that the store did not know do: what a processor reports as in use after the store forgot it.
 type Record struct {
 	// Store is the identity of the server that wrote the record last.
 	Store string
@@ -78,6 +78,9 @@ type Holding struct {
 	Demand                 Share
 	PoolSize               int
 	Note, Busy             string
+	// TagClaims are the slots of tags with a quota on calls in flight, by rising key: at most 512. A step never changes a slice that is
+	// there, but puts another in its place.
+	TagClaims []TagClaim
 }
 
 // At describes the moment of a step, as the store knows it.
@@ -121,7 +124,7 @@ func (r *Record) HoldersWait() bool {
 	lease := micros(r.Lease)
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if row.State != RowLive || row.Claim == 0 {
+		if row.State != RowLive || !row.claims() {
 			continue
 		}
 		holders++

@@ -130,6 +130,12 @@ type Report struct {
 	Note string
 	// Busy describes the sender's busiest tags to the others, in the roster: at most 448 of any bytes. Stores do not interpret it.
 	Busy string
+	// TagSlots report on the tags with a quota on calls in flight, by rising key, each once: at most 256. A tag that is not named is not
+	// used any more.
+	TagSlots []TagSlots
+	// TagSlotsBy names the reported document of the pool that sets the totals of TagSlots. If empty, they come from the sender's
+	// configuration. While the store has a newer version than the sender, nothing is granted to it beyond what is in use.
+	TagSlotsBy string
 }
 
 // Status is the outcome of a request.
@@ -203,6 +209,8 @@ type Answer struct {
 	// Draws are the tokens given by the tag buckets, in the order of the request. Empty in the answer to a repeated request, which draws nothing:
 	// the tokens it drew the first time are lost.
 	Draws []Drawn
+	// TagSlots are the slots granted of each tag, in the order of the request.
+	TagSlots []TagGrant
 	// Wall is the store's own clock at the step, in microseconds of Unix time, or that of the step before if it is not known (see
 	// At.Deferred). Budget windows are those of this clock.
 	Wall int64
@@ -230,6 +238,8 @@ type RosterRow struct {
 	PoolSize int
 	Note     string
 	Busy     string
+	// TagClaims are its slots of tags with a quota on calls in flight, by rising key. Only Store.Load tells them.
+	TagClaims []TagClaim
 	// Silent is the time on the pool's logical clock from its newest request to this answer; from Store.Load, to the pool's last step. Left
 	// is how much longer its claim stays on record if it remains silent.
 	Silent, Left time.Duration

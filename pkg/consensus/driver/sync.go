@@ -54,6 +54,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	row.report(&req.Report)
 	st.notePermits(req)
 	st.answer(row, req)
+	st.grantTags(row, req)
 	ans.Draws = st.granter(req, newest, forgot).serve()
 	r.takeDocuments(req.Documents)
 	r.Revision++
@@ -69,6 +70,7 @@ func (st *step) behind(req *Request, key RowKey) {
 	row := &st.rec.Rows[i]
 	row.InUse = max(row.InUse, req.InUse)
 	row.Claim = max(row.Claim, row.InUse)
+	row.TagClaims = withFacts(row.TagClaims, req.TagSlots)
 	st.rec.Revision++
 }
 
@@ -218,26 +220,33 @@ func (st *step) row(req *Request) *Row {
 	return &r.Rows[i]
 }
 
-// report records the facts first: the share reported in use is the claim, even when the total is above Whole.
+// report records the facts first: what is reported in use is the claim, even when the total is above Whole.
 func (w *Row) report(r *Report) {
-	w.Holding = Holding{Claim: r.InUse, InUse: r.InUse, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note, Busy: r.Busy}
+	w.Holding = Holding{
+		Claim: r.InUse, InUse: r.InUse, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note, Busy: r.Busy, TagClaims: claimsOf(r.TagSlots),
+	}
 }
 
-// answer grants a share as far as there is room. A frozen pool lets no share grow, and one that issues permits grants none.
+// answer grants a share as far as there is room.
 func (st *step) answer(row *Row, req *Request) {
 	room := max(Whole-(st.rec.Claims()-row.Claim), 0)
-	limit := req.Wanted
+	row.Answered = min(Share(st.allowed(int64(req.InUse), int64(req.Wanted))), room)
+	row.Claim = max(row.InUse, row.Answered)
+}
+
+// allowed returns how much of what is wanted the state of the pool allows. A frozen pool lets nothing grow, and one that issues permits grants
+// nothing.
+func (st *step) allowed(inUse, wanted int64) int64 {
 	if st.frozen() {
-		limit = req.InUse
+		wanted = inUse
 	}
 	switch {
 	case st.rec.Permits.Issuing:
-		limit = 0
+		return 0
 	case st.winding():
-		limit = min(limit, req.InUse)
+		return min(wanted, inUse)
 	}
-	row.Answered = min(limit, room)
-	row.Claim = max(row.InUse, row.Answered)
+	return wanted
 }
 
 // fill writes a granted answer from the row as it is recorded.
@@ -254,7 +263,7 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	ans.Documents = r.unreported(req.Documents)
 	ans.Issuing = r.Permits.Issuing
 	ans.Grant = r.Grant(ans.Time)
-	ans.Share = row.Answered
+	ans.Share, ans.TagSlots = row.Answered, r.tagGrants(row, req.TagSlots)
 }
 
 // Grant returns the live processors as of a logical time, what other rows claim, and whether the live ones agree on the pool size. Its

@@ -33,6 +33,7 @@ func (r *Request) Validate() error {
 		askedWithin("LastTime", r.LastTime, 0, wire.MaxMicros), askedWithin("Revision", r.Revision, 0, maxRevision),
 		validateLease(r.Lease), r.validatePermits(), askedWithin("Outlasts", r.Outlasts, 0, wire.MaxOutlasts),
 		r.validateReport(), r.validateDead(), validateDocuments(r.Documents), r.validateDraws(),
+		r.validateTagSlots(),
 	)
 }
 

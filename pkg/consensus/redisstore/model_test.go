@@ -30,10 +30,10 @@ local function known_new(_, _, lasting) return tonumber(redis.call('HGET', 'env'
 `
 
 var (
-	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + syncLua)
-	scriptedLeave   = redis.NewScript(scriptedLua + permitLua + recordLua + leaveLua)
-	scriptedSave    = redis.NewScript(scriptedLua + permitLua + recordLua + documentLua + saveLua)
-	scriptedSpent   = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + setSpentLua)
+	scriptedSync    = redis.NewScript(scriptedLua + permitLua + tagClaimsLua + recordLua + issueLua + documentLua + tagBucketsLua + tagSlotsLua + syncLua)
+	scriptedLeave   = redis.NewScript(scriptedLua + permitLua + tagClaimsLua + recordLua + leaveLua)
+	scriptedSave    = redis.NewScript(scriptedLua + permitLua + tagClaimsLua + recordLua + documentLua + saveLua)
+	scriptedSpent   = redis.NewScript(scriptedLua + permitLua + tagClaimsLua + recordLua + issueLua + documentLua + tagBucketsLua + setSpentLua)
 	scriptedReserve = redis.NewScript(strings.NewReplacer(
 		"redis.call('TIME')", "{ 0, redis.call('HGET', 'env', 'now') }",
 		"redis.pcall('INFO', 'server')", `'run_id:' .. redis.call('HGET', 'env', 'identity') .. '\r'`,
@@ -65,6 +65,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 		"dead", "death of a clone", "dead again", "frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
 		"changed", "given back", "not taken", "began anew", "beginning forgotten", "saved", "conflict", "too many", "no pool",
 		"issuing", "issuing ended", "slots", "fewer slots", "no slots", "held", "given back", "shares and slots",
+		"slots granted", "slots above the grant", "slots frozen", "slots beside facts", "slots outdated",
 		"damaged", "drawn", "reserved", "lack 1", "lack 2", "lack 3", "lack 4", "lack 5", "window began", "back", "spent set", "no such window",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
@@ -268,6 +269,7 @@ func (m *model) sync(req driver.Request) {
 	got, _, err := parseSync(reply, &req)
 	require.NoError(m.t, err)
 	require.Equal(m.t, want, got, "answer to %+v", req)
+	m.requireCut(reply)
 
 	require.Equal(m.t, sorted(m.record), m.stored(), "on record after %+v", req)
 	switch {
@@ -282,6 +284,7 @@ func (m *model) sync(req driver.Request) {
 	m.last = append(m.last, req)
 	m.seen[want.Status.String()]++
 	m.newest[key] = want.Newest
+	m.noteTagSlots(&before, &req, &want)
 	if want.Status == driver.Granted {
 		m.taken[key] = want
 		m.noteDocuments(&before, &req)
@@ -345,6 +348,9 @@ func (m *model) request() driver.Request {
 	}
 	req.Report, req.Documents, req.Dead = m.report(), m.documents(), m.deaths(&req)
 	req.Draws = m.draws()
+	if len(req.Documents) > 0 && m.rnd.IntN(2) == 0 {
+		req.TagSlotsBy = pick(m, req.Documents...).Name
+	}
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
@@ -427,7 +433,7 @@ func (m *model) report() driver.Report {
 	return driver.Report{
 		InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
 		Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
-		Busy: pick(m, "", "", "b", "\x00 \xff", strings.Repeat("\x00b", wire.MaxBusyBytes/2)),
+		Busy: pick(m, "", "", "b", "\x00 \xff", strings.Repeat("\x00b", wire.MaxBusyBytes/2)), TagSlots: m.tagSlots(),
 	}
 }
 

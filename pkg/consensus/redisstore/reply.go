@@ -18,7 +18,7 @@ const (
 	noCause      = "-"
 	maxPoolSize  = 1_000_000
 	maxTime      = 1 << 53 // microseconds that the server's doubles hold exactly
-	grantedParts = 12
+	grantedParts = 13
 )
 
 var statuses = map[string]driver.Status{
@@ -67,6 +67,9 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 	}
 	answer.Documents = c.unreported(req.Documents)
 	if answer.Draws, err = parseDraws(parts[10], req); err != nil {
+		return driver.Answer{}, "", err
+	}
+	if answer.TagSlots, err = parseTagGrants(parts[12], req); err != nil {
 		return driver.Answer{}, "", err
 	}
 	answer.Issuing = issues(fields)
@@ -211,7 +214,8 @@ func parseRow(value string) (r driver.Row, err error) {
 		return r, nil
 	}
 	r.Seq, r.Nonce = f.number(1<<64-1), f.number(1<<64-1)
-	r.InUse, r.Answered, r.Demand, r.PoolSize = f.share(), f.share(), f.share(), int(f.number(maxPoolSize))
+	r.InUse, r.Answered, r.Demand = f.share(), f.share(), f.share()
+	r.PoolSize, r.TagClaims = f.sizeAndClaims()
 	r.Claim = max(r.InUse, r.Answered)
 	var more bool
 	r.Note, r.Busy, more = strings.Cut(f.rest, "\x00")
@@ -243,6 +247,26 @@ func (f *fieldReader) number(limit uint64) uint64 {
 
 func (f *fieldReader) share() driver.Share {
 	return driver.Share(f.number(uint64(driver.Whole)))
+}
+
+// sizeAndClaims reads a pool size, and the slots of tags that follow it if it names their bytes; see lua/tagslots.lua.
+func (f *fieldReader) sizeAndClaims() (poolSize int, claims []driver.TagClaim) {
+	word, rest, _ := strings.Cut(f.rest, " ")
+	digits, bytes, more := strings.Cut(word, "+")
+	f.rest = digits + " "
+	if poolSize = int(f.number(maxPoolSize)); f.faulty || !more {
+		f.rest = rest
+		return poolSize, nil
+	}
+	n, err := strconv.ParseUint(bytes, 10, 31)
+	if f.faulty = err != nil || int(n) > len(rest); f.faulty {
+		return 0, nil
+	}
+	f.rest = rest[n:]
+	if claims, err = parseTagClaims(rest[:n]); err != nil {
+		f.faulty = true
+	}
+	return poolSize, claims
 }
 
 func wrongAnswer(format string, args ...any) error {

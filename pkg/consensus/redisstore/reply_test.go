@@ -14,17 +14,22 @@ import (
 
 // goodReply is what a server answers to the first request of a in pool p.
 func goodReply() []any {
-	return []any{"granted", "1763718400123456", "7", "10000", "1500", "lost_row", "", []any{
-		"meta", "whatever",
-		"b\x001", "0 1763718400123000 30 4 5 10 30 40 2 a 1 \x00busy\x00",
-		"a\x001", "0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 ",
-		"c\x001", "3 1 0 9 9 0 0 0 0 ",
-		"c\x002", "1 1 500000000 9 9 500000000 0 0 0 ",
-		"d\x001", "2 1 600000000 9 9 0 600000000 0 0 ",
-		"\x00doc\x00limit", "65536 {\"max\": 7}\x00",
-		"\x00doc\x00known", "9223372036854775807",
-		"\x00tills", "1",
-	}, "1763718400000000", "90000000", string(appendNumbers(nil, 5, 0, 1763718400123499, 1, 1500, 0, 0, 6, 2, 0, 7)), "1763718400999999"}
+	return []any{
+		"granted", "1763718400123456", "7", "10000", "1500", "lost_row", "",
+		[]any{
+			"meta", "whatever",
+			"b\x001", "0 1763718400123000 30 4 5 10 30 40 2 a 1 \x00busy\x00",
+			"a\x001", "0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 ",
+			"c\x001", "3 1 0 9 9 0 0 0 0 ",
+			"c\x002", "1 1 500000000 9 9 500000000 0 0 0 ",
+			"d\x001", "2 1 600000000 9 9 0 600000000 0 0 ",
+			"\x00doc\x00limit", "65536 {\"max\": 7}\x00",
+			"\x00doc\x00known", "9223372036854775807",
+			"\x00tills", "1",
+		},
+		"1763718400000000", "90000000", string(appendNumbers(nil, 5, 0, 1763718400123499, 1, 1500, 0, 0, 6, 2, 0, 7)), "1763718400999999",
+		string(appendNumbers(nil, 3, 9, 20, 0, 1<<50, 0)),
+	}
 }
 
 func TestParseSync(t *testing.T) {
@@ -51,7 +56,7 @@ func TestParseSync(t *testing.T) {
 			{Key: 8, Tokens: 5, Paid: 1763718400123499, Lack: driver.LackTotal, Again: 1500 * time.Microsecond},
 			{Key: 9, Paid: 6, Lack: driver.LackBudget, Spent: []int64{7}},
 		},
-		Wall: 1763718400999999,
+		Wall: 1763718400999999, TagSlots: []driver.TagGrant{{Key: 7, Granted: 3, Claimed: 9, Demand: 20}, {Key: 8, Claimed: 1 << 50}},
 	}, answer)
 }
 
@@ -60,6 +65,7 @@ func goodRequest() driver.Request {
 	req := request("p", "a", 1, 1)
 	req.Documents = []driver.DocumentReport{{Name: "lost", Version: 5}, {Name: "known", Version: 1<<63 - 1}, {Name: "other"}}
 	req.Draws = []driver.Draw{{Key: 8}, {Key: 9, Budgets: make([]driver.BudgetDraw, 1)}}
+	req.TagSlots = []driver.TagSlots{{Key: 7}, {Key: 8}}
 	return req
 }
 
@@ -81,7 +87,7 @@ func TestParseSyncWrongShapes(t *testing.T) {
 		"an empty list":         func([]any) any { return []any{} },
 		"a number for a status": part(0, int64(0)),
 		"unknown status":        part(0, "perhaps"),
-		"too short":             func(reply []any) any { return reply[:11] },
+		"too short":             func(reply []any) any { return reply[:12] },
 		"too long":              func(reply []any) any { return append(reply, "") },
 		"time is a number":      part(1, int64(1)),
 		"time is negative":      part(1, "-1"),
@@ -123,6 +129,14 @@ func TestParseSyncWrongShapes(t *testing.T) {
 		"a draw of no number":   part(10, strings.Repeat("\xff", 88)),
 		"the clock is nil":      part(11, nil),
 		"the clock is negative": part(11, "-1"),
+		"slots are nil":         part(12, nil),
+		"slots are cut":         part(12, string(appendNumbers(nil, 3, 9, 20, 0, 1))),
+		"slots are too many":    part(12, string(appendNumbers(nil, 3, 9, 20, 0, 1, 2, 3))),
+		"negative slots":        part(12, string(appendNumbers(nil, 3, 9, 20, 0, 1, -2))),
+		"tags are cut":          own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2+20 " + strings.Repeat("\x01", 19)),
+		"tags are no claims":    own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2+21 " + strings.Repeat("\x01", 21)),
+		"tags of no size":       own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2+ " + strings.Repeat("\x01", 20)),
+		"too many slots":        own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2+20 " + strings.Repeat("\xff", 20)),
 		"claim beyond all":      own("0 1763718400123456 1000000001 1 9223372036854775810 9 8 1000000000 2 "),
 		"document twice":        field(8, "\x00doc\x00known"),
 		"too many documents": func(reply []any) any {

@@ -32,6 +32,12 @@ var issueLua string
 //go:embed lua/tagbuckets.lua
 var tagBucketsLua string
 
+//go:embed lua/tagclaims.lua
+var tagClaimsLua string
+
+//go:embed lua/tagslots.lua
+var tagSlotsLua string
+
 //go:embed lua/reserve.lua
 var reserveLua string
 
@@ -48,11 +54,11 @@ var saveLua string
 var setSpentLua string
 
 var (
-	syncScript    = newScript(serverLua + expiryLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + syncLua)
-	leaveScript   = newScript(serverLua + permitLua + recordLua + leaveLua)
-	saveScript    = newScript(serverLua + permitLua + recordLua + documentLua + saveLua)
+	syncScript    = newScript(serverLua + expiryLua + permitLua + tagClaimsLua + recordLua + issueLua + documentLua + tagBucketsLua + tagSlotsLua + syncLua)
+	leaveScript   = newScript(serverLua + permitLua + tagClaimsLua + recordLua + leaveLua)
+	saveScript    = newScript(serverLua + permitLua + tagClaimsLua + recordLua + documentLua + saveLua)
 	reserveScript = newScript(reserveLua)
-	spentScript   = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tagBucketsLua + setSpentLua)
+	spentScript   = newScript(serverLua + permitLua + tagClaimsLua + recordLua + issueLua + documentLua + tagBucketsLua + setSpentLua)
 )
 
 // sources maps the script names at the server to the scripts, to find the line that the server complains about.
@@ -68,7 +74,7 @@ func newScript(source string) *redis.Script {
 // on that. From the server's time expires on, in microseconds, the request is not executed; 0 means unknown.
 func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life string, expires int64) []any {
 	remembered := ticketsArg(req.Unanswered, driver.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 26+2*len(req.Dead)+4*len(req.Documents)+len(req.Draws))
+	args := make([]any, 0, 28+2*len(req.Dead)+4*len(req.Documents)+len(req.Draws))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
 		req.Revision, req.Lease.Milliseconds(), wire.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
 		int64(req.Spacing), req.SpacingBy, flagArg(req.Strict), micros(req.Reach),
@@ -83,7 +89,7 @@ func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life
 	if req.Busy != "" {
 		note += "\x00" + req.Busy
 	}
-	args = append(args, int64(req.InUse), int64(req.Wanted), int64(req.Demand), req.PoolSize, note)
+	args = append(args, int64(req.InUse), int64(req.Wanted), int64(req.Demand), req.PoolSize, note, tagSlotsArg(req.TagSlots), req.TagSlotsBy)
 	return appendDraws(args, req.Draws)
 }
 

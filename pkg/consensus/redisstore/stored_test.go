@@ -18,6 +18,7 @@ func (m *model) stored() driver.Record {
 	fields := m.client.HGetAll(m.t.Context(), m.key).Val()
 	var r driver.Record
 	var rows, claims, oldest, documents int64 // what meta says of all
+	sums := map[uint64][2]int64{}
 	for name, value := range fields {
 		if name == permitsField {
 			continue
@@ -31,6 +32,12 @@ func (m *model) stored() driver.Record {
 		}
 		if name == namesField {
 			r.Names = m.storedNames(value)
+			continue
+		}
+		if key, ok := strings.CutPrefix(name, tagSumField); ok {
+			n := numberReader{packed: value}
+			sums[binary.BigEndian.Uint64([]byte(key))] = [2]int64{n.number(), n.number()}
+			require.False(m.t, n.faulty)
 			continue
 		}
 		part := strings.Split(value, " ")
@@ -62,6 +69,7 @@ func (m *model) stored() driver.Record {
 	}
 	require.Len(m.t, r.Rows, int(rows))
 	require.Len(m.t, r.Documents, int(documents))
+	require.Equal(m.t, sumsOf(r.Rows), sums, "what all rows hold of tags")
 	require.Equal(m.t, int64(r.Claims()), claims)
 	if packed, ok := fields[permitsField]; ok {
 		m.storedPermits(packed, &r)

@@ -38,7 +38,7 @@ type fault struct {
 	reserved    func(*driver.Reserved)
 }
 
-var faults = joined(joined(stepFaults, documentFaults), tagBucketFaults)
+var faults = joined(joined(stepFaults, documentFaults), joined(tagBucketFaults, slotFaults))
 
 func joined(a, b map[string]fault) map[string]fault {
 	all := maps.Clone(a)
@@ -117,7 +117,7 @@ var stepFaults = map[string]fault{
 	"the dead leave no rows": {
 		found: "late packets of the dead change nothing",
 		record: rowsLost(func(_ *driver.Record, w driver.Row) bool {
-			return w.State == driver.RowReplaced && w.Holding == driver.Holding{}
+			return w.State == driver.RowReplaced && w.Claim == 0
 		}),
 	},
 	"any death is believed": {

@@ -67,7 +67,7 @@ func Run(t *testing.T, h Harness) {
 	}
 	s := &suite{Harness: h}
 	rules := slices.Concat(joinCases, roomCases, sequenceCases, silenceCases, rosterCases, numberCases, callCases, forgetCases,
-		documentCases, operatorCases, epochCases, deathCases, permitCases, tagBucketCases, pushCases)
+		documentCases, operatorCases, epochCases, deathCases, permitCases, tagBucketCases, slotCases, pushCases)
 	t.Run("rules", func(t *testing.T) { s.runAll(t, rules, parallel) })
 	t.Run("server", func(t *testing.T) { s.runAll(t, slices.Concat(permitServerCases, pushServerCases, serverCases), 1) })
 }

@@ -43,10 +43,13 @@ local function take_document(rec, value, changed, name, version, base, body)
 end
 
 -- Leaves of every document that is on record exactly as reported only the version:
--- the sender has the rest. fields lists names and values of a pool in turn.
+-- the sender has the rest. fields lists names and values of a pool in turn. Tells whether there are sums of tags, too.
 local function shorten_documents(fields, first, count)
+  local tagged = false
   for i = 1, #fields, 2 do
-    if string.byte(fields[i]) == 0 and string.sub(fields[i], 1, #DOCUMENT) == DOCUMENT then
+    local special = string.byte(fields[i]) == 0
+    tagged = tagged or special and string.sub(fields[i], 1, #SUM) == SUM
+    if special and string.sub(fields[i], 1, #DOCUMENT) == DOCUMENT then
       local value = document_value(fields[i + 1])
       fields[i + 1] = value
       for at = first, first + 4 * (count - 1), 4 do
@@ -58,4 +61,5 @@ local function shorten_documents(fields, first, count)
       end
     end
   end
+  return tagged
 end

@@ -10,7 +10,10 @@ if not row or row.state ~= LIVE or not less(row.seq, seq) then return 0 end
 
 if not sent_by(row, remembered) then
   -- One of two processes leaves; the other may still draw.
-  save_record(rec, { own, CLONED .. string.sub(rec.own_value, 2) }, {})
+  local clone = CLONED .. string.sub(rec.own_value, 2)
+  count_claims(rec, rec.own_value, -1)
+  count_claims(rec, clone, 1)
+  save_record(rec, { own, clone }, {})
   return 1
 end
 local st = begin(rec, rec.lease)
@@ -19,6 +22,7 @@ if not silent then return problem end
 local changed = {}
 if rec.row then
   rec.claims = rec.claims - row.claim
+  count_claims(rec, rec.own_value, -1)
   changed = { own, empty_row(LEFT, number(st.clock), seq, row.nonce) }
 end
 save_record(rec, changed, silent)

@@ -6,6 +6,7 @@
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
 --         rows claims oldest began slept documents
 --   row:  state last_seen claim seq nonce in_use answered demand pool_size note
+-- Slots of tags stand in front of the note, and their sums in fields of their own; see tagclaims.lua.
 -- A row's claim is the larger of in_use and answered, and 0 with nothing but zeros and
 -- an empty note behind it once nothing can be in use. The claims of meta are the sum over
 -- all rows, and no row was seen before oldest: most steps need to look at no row but
@@ -88,7 +89,7 @@ local function load_record(own, asked)
   if value then
     local row = {}
     row.state, row.seen, row.claim, row.seq, row.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
-    if not row.state then return nil, wrong_row(own) end
+    if not row.state or not claims_of(value) then return nil, wrong_row(own) end
     rec.row = row
   end
   return rec, got
@@ -172,6 +173,7 @@ local function advance(rec, st)
       seen = tonumber(seen)
       if gone(st, seen) then
         silent[#silent + 1] = fields[i]
+        if not count_claims(rec, fields[i + 1], -1) then return nil, wrong_row(fields[i]) end
         if fields[i] == rec.own then rec.row = nil end
       else
         rec.rows, rec.claims = rec.rows + 1, rec.claims + claims
@@ -196,6 +198,7 @@ local function save_record(rec, changed, silent)
     changed[#changed + 1] = permits_text(rec)
   end
   redis.call('HSET', KEYS[1], META, meta, unpack(changed))
+  save_sums(rec)
   for _, field in ipairs(silent) do
     if field ~= rec.own or not own_stays then redis.call('HDEL', KEYS[1], field) end
   end

@@ -8,12 +8,12 @@
 -- share may have been granted that is still in use in microseconds, the number of documents, the number of incarnations
 -- that are dead, when the request expires (see expiry.lua), for each of the dead: its name, and the
 -- requests that it had sent; for each document: name, version, base, body; and at last: in_use, wanted, demand,
--- pool_size, note (with what is busy behind a zero byte, if anything is), what is drawn (see
+-- pool_size, note (with what is busy behind a zero byte, if anything is), the slots of tags (see tagslots.lua), the document that their totals are by or empty, what is drawn (see
 -- serve_draws), and the keys of the buckets that it is drawn from, in eight bytes.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
 -- document that is as reported without the body, when the pool began, and how long it
--- had slept, what is drawn (see serve_draws), and the server's time; if the record is behind: number and nonce of the newest
+-- had slept, what is drawn (see serve_draws), the server's time, and what is granted of tags (see tag_answer); if the record is behind: number and nonce of the newest
 -- request; if the request has expired: the server's time.
 
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
@@ -26,7 +26,8 @@ local first_document = first_dead + 2 * tonumber(ARGV[19])
 local report = first_document + 4 * documents
 local in_use, wanted = tonumber(ARGV[report]), tonumber(ARGV[report + 1])
 local demand, pool_size, note = ARGV[report + 2], ARGV[report + 3], ARGV[report + 4]
-local blob, first_draw, draws = ARGV[report + 5], report + 6, #ARGV - report - 5
+local slots, slots_by = ARGV[report + 5], ARGV[report + 6]
+local blob, first_draw, draws = ARGV[report + 7], report + 8, #ARGV - report - 7
 local WHOLE = 1000000000
 
 local asked = document_fields(first_document, documents)
@@ -40,12 +41,12 @@ local st = begin(rec, lease)
 local LARGE = 64
 if ARGV[20] == '0' and not rec.row and rec.rows >= LARGE then return { 'expired', number(st.now) } end
 
-local function granted(seen, drawn)
+local function granted(seen, drawn, value)
   local policy = wants_policy and eviction_policy(server_info('memory') or '') or ''
   local fields = redis.call('HGETALL', KEYS[1])
-  shorten_documents(fields, first_document, documents)
+  if shorten_documents(fields, first_document, documents) then cut_claims(fields) end
   return { 'granted', seen, rec.revision, number(rec.lease), number(math.max(rec.frozen_until - rec.clock, 0)), rec.cause,
-    policy, fields, rec.began, rec.slept, drawn, number(rec.wall) }
+    policy, fields, rec.began, rec.slept, drawn, number(rec.wall), slots ~= '' and tag_answer(rec, slots, value) or '' }
 end
 
 -- Decides on a request of an incarnation that gets no answers any more.
@@ -71,11 +72,11 @@ local function judge()
   return known and 'accept' or 'clone'
 end
 
--- Tells whether nothing newer is on record of the document that the spacing is by.
-local function spacing_by_newest()
+-- Tells whether nothing newer is on record of a document than the sender has loaded.
+local function newest_of(name)
   for i = 1, documents do
     local at = first_document + 4 * (i - 1)
-    if spacing_by ~= '' and ARGV[at] == spacing_by then return not less(ARGV[at + 1], version_of(got[i + 3])) end
+    if name ~= '' and ARGV[at] == name then return not less(ARGV[at + 1], version_of(got[i + 3])) end
   end
   return false
 end
@@ -90,7 +91,7 @@ local function freeze(cause)
 end
 
 local verdict = judge()
-if verdict == 'repeat' then return granted(rec.row.seen, '') end
+if verdict == 'repeat' then return granted(rec.row.seen, '', rec.own_value) end
 if verdict == 'replaced' then
   -- Time goes on, or a replaced processor alone in its pool would wait for ever.
   local silent, problem = advance(rec, st)
@@ -147,23 +148,30 @@ if verdict == 'behind' then
   -- facts count. What the row claims counts as well: it may be that of a clone.
   local row = rec.row
   local used, answered, its_demand, its_size, its_note =
-    string.match(rec.own_value, '^%d %d+ %d+ %d+ %d+ (%d+) (%d+) (%d+) (%d+) (.*)$')
+    string.match(rec.own_value, '^%d %d+ %d+ %d+ %d+ (%d+) (%d+) (%d+) (%d+)%+?%d* (.*)$')
   if not used then return wrong_row(own) end
+  local claims = claims_of(rec.own_value)
+  its_size, its_note = with_claims(its_size, with_facts(claims, slots), string.sub(its_note, #claims + 1))
   local more = math.max(tonumber(used), in_use)
   local text, claim = row_text(LIVE, row.seen, row.seq, row.nonce, more, tonumber(answered), its_demand, its_size, its_note)
   rec.claims = rec.claims - row.claim + claim
+  count_claims(rec, rec.own_value, -1)
+  count_claims(rec, text, 1)
   save({ own, text })
   return { 'behind', rec.row.seq, rec.row.nonce }
 end
 if verdict == 'clone' then
   -- The claim stays for one removal time: both processes may draw on it.
-  save({ own, CLONED .. string.sub(rec.own_value, 2) })
+  local clone = CLONED .. string.sub(rec.own_value, 2)
+  count_claims(rec, rec.own_value, -1)
+  count_claims(rec, clone, 1)
+  save({ own, clone })
   return { 'cloned' }
 end
 
 if rec.rows == 0 then rec.oldest = st.clock end
 local empty = not rec.row and not any_live(rec, st)
-if rec.claims == 0 and empty then rec.lease = lease end
+if rec.claims == 0 and empty and not any_claims(rec, st) then rec.lease = lease end
 if forgot then
   rec.began, rec.slept = '0', '0' -- the pool is older than what is on record, or another one
 elseif empty then
@@ -171,13 +179,22 @@ elseif empty then
 end
 
 -- A new incarnation closes every other one of its ID; their claims stay until removal.
-local changed = {}
+local changed, now = {}, {}
+-- Closes a row with a new value, the last of which counts. Tells whether anything could be made of the old one.
+local function close(field, old, value)
+  local known = count_claims(rec, now[field] or old, -1) and count_claims(rec, value, 1)
+  changed[#changed + 1], changed[#changed + 2], now[field] = field, value, value
+  return known
+end
 if not rec.row then
-  changed = siblings(rec, st, id)
-  for i = 2, #changed, 2 do changed[i] = REPLACED .. string.sub(changed[i], 2) end
+  local others = siblings(rec, st, id)
+  for i = 1, #others, 2 do
+    if not close(others[i], others[i + 1], REPLACED .. string.sub(others[i + 1], 2)) then return wrong_row(others[i]) end
+  end
   rec.rows = rec.rows + 1
 else
   rec.claims = rec.claims - rec.row.claim
+  count_claims(rec, rec.own_value, -1)
 end
 
 -- What a dead incarnation claims is free at once, and its row stays; that of a clone is
@@ -190,34 +207,33 @@ for i = first_dead, first_document - 1, 2 do
     dead.state, dead.seen, dead.claim, dead.seq, dead.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
     if not dead.state then return wrong_row(field) end
     if (dead.state == LIVE or dead.state == REPLACED) and not gone(st, dead.seen) then
-      changed[#changed + 1] = field -- after what closed it above: the last of both counts
+      local closed = CLONED .. string.sub(value, 2)
       if sent_by(dead, ARGV[i + 1]) then
         rec.claims = rec.claims - dead.claim
-        changed[#changed + 1] = empty_row(REPLACED, dead.seen, dead.seq, dead.nonce)
-      else
-        changed[#changed + 1] = CLONED .. string.sub(value, 2)
+        closed = empty_row(REPLACED, dead.seen, dead.seq, dead.nonce)
       end
+      if not close(field, value, closed) then return wrong_row(field) end
     end
   end
 end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
--- the answer is what there is room for. A frozen pool lets no share grow.
-local issuing, winding = issue(rec, st, spacing, spacing_by_newest(), strict, reach, id)
+-- the answer is what there is room for. A frozen pool lets nothing grow.
+local issuing, winding = issue(rec, st, spacing, newest_of(spacing_by), strict, reach, id)
 if issuing == nil then return wrong('the permits are not of format 1') end
-local limit = wanted
-if frozen() then limit = in_use end
-if issuing then
-  limit = 0
-elseif winding then
-  limit = math.min(limit, in_use)
+local function allowed(used, wants)
+  if issuing then return 0 end
+  if frozen() then return used end
+  return winding and math.min(wants, used) or wants
 end
-local answered = math.min(limit, math.max(WHOLE - rec.claims, 0))
+local answered = math.min(allowed(in_use, wanted), math.max(WHOLE - rec.claims, 0))
 local seen = number(st.clock)
+pool_size, note = with_claims(pool_size, grant_tags(rec, slots, allowed, slots_by ~= '' and not newest_of(slots_by)), note)
 local text, claim = row_text(LIVE, seen, seq, nonce, in_use, answered, demand, pool_size, note)
 changed[#changed + 1] = own
 changed[#changed + 1] = text
 rec.claims = rec.claims + claim
+count_claims(rec, text, 1)
 
 for i = 1, documents do
   local at = first_document + 4 * (i - 1)
@@ -231,4 +247,4 @@ if draws > 0 then
 end
 save(changed)
 save_buckets(rec, buckets, written, dropped)
-return granted(seen, drawn)
+return granted(seen, drawn, text)
