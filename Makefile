@@ -57,7 +57,7 @@ LINTERS := $(BIN)/linters-$(HADOLINT_VERSION)-$(SHELLCHECK_VERSION)-$(ZIZMOR_VER
 # The root module and those below it, such as benchmarks/. What the large ones import takes minutes to compile or to analyse: Kubernetes,
 # Prometheus and openai-go.
 MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.*/*'))
-LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest
+LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest ./pkg/llm/clienttest
 
 .PHONY: help
 help: ## List the targets
@@ -72,9 +72,9 @@ quota-demo: ## Share one limit between tenants with quotas and a hog: four proce
 	@$(GO) run ./internal/demo/quotas
 
 .PHONY: llm-demo
-llm-demo: ## Run llm-map: four processes, 2,000 prompts, and a fake LLM provider that enforces its limits; with a verdict
+llm-demo: ## Run llm-map: four processes, 2,000 prompts, a fake LLM provider that enforces its limits, then each provider's; with a verdict
 	@$(GO) build -o $(BIN)/llm-map ./examples/llm-map
-	@$(GO) run ./examples/llm-map/demo -binary $(BIN)/llm-map
+	@$(GO) run ./examples/llm-map/demo -binary $(BIN)/llm-map -profiles openai,azure,anthropic,gemini,bedrock,bedrock-mantle,groq,self-hosted
 
 .PHONY: build
 build: ## Compile every package
@@ -146,6 +146,7 @@ norace: ## Run whole, without the race detector, the tests of which make test ha
 	asking="$$(scripts/asks-race.sh $$folders)"; \
 	$(GO) test -vet=off -count 1 -p 2 -run "$$asking" -skip 'TestTenThousand|^TestSeeds$$|^TestTagSeeds$$' -timeout $(SIM_TIMEOUT) $$folders
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)
+	@$(GO) -C pkg/llm/clienttest test $(MODULE_FLAGS)
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 5.
 .PHONY: shell

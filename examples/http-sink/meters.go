@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/health"
 )
 
 // meters are the metrics of this program. No label has values chosen by messages.
@@ -23,7 +23,7 @@ type meters struct {
 	halved   counter
 	shadowed counter
 	opened   counter
-	places   *program.Meters
+	places   *health.Meters
 }
 
 // A counter counts at every destination of metrics.
@@ -49,7 +49,7 @@ func (h histogram) Record(ctx context.Context, value float64, opts ...metric.Rec
 // openMeters returns the metrics, with the same destinations as those of the limits: the health server, if any, and the exporters in the
 // variables OTEL_*. Close them after everything that counts has ended.
 func openMeters(ctx context.Context, pool *numathrottle.Config, log *slog.Logger) (*meters, error) {
-	places, err := program.OpenMeters(ctx, pool, log)
+	places, err := health.OpenMeters(ctx, pool.HealthAddr, pool.ID, log)
 	if err != nil {
 		return nil, err
 	}

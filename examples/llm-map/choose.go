@@ -7,6 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/hook"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -17,7 +18,8 @@ import (
 
 // A search is one message on its way to an answer. Only the message's goroutine changes it.
 type search struct {
-	messages []chat.Message
+	question
+
 	// later is when the message may go to a deployment again, and row counts its consecutive failures there.
 	later map[*deployment]time.Time
 	row   map[*deployment]int
@@ -29,6 +31,7 @@ type search struct {
 type pick struct {
 	*deployment
 
+	call   *account.Call // with the permit's draw
 	permit throttle.Permit
 	trial  bool // it tries whether a breaker can be closed
 }
@@ -45,11 +48,11 @@ var errPassedBy = errors.New("the deployment has no permit now")
 var errLost = errors.New("no deployment can take the message")
 
 // answerAnywhere is answer for several deployments.
-func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (result, error) {
-	s := &search{messages: messages, later: map[*deployment]time.Time{}, row: map[*deployment]int{}, lost: map[*deployment]outcome{}}
+func (h *handler) answerAnywhere(ctx context.Context, q question) (result, error) {
+	s := &search{question: q, later: map[*deployment]time.Time{}, row: map[*deployment]int{}, lost: map[*deployment]outcome{}}
 	for _, d := range h.deployments {
-		if f := d.tooLarge(d.promptTokens(messages)); f != nil {
-			s.lost[d] = outcome{verdict: invalid, code: f.Code, text: f.Message}
+		if f := d.tooLarge(q); f != nil {
+			s.lost[d] = tooLargeOutcome(f)
 		}
 	}
 	failures := 0
@@ -71,7 +74,7 @@ func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (
 			}
 			s.lost[d] = o
 		case stop:
-			if errors.Is(o.err, errBudget) {
+			if errors.Is(o.err, account.ErrBudget) {
 				return o.resultOf(d, attempts-1), nil
 			}
 			if h.settings.OnStop == resultOnStop {
@@ -102,17 +105,6 @@ func (s *search) notBefore(d *deployment, after time.Duration) {
 	s.later[d] = time.Now().Add(max(after, backoff(s.row[d])))
 }
 
-// left returns the deployments that may still take the message.
-func (s *search) left(of []*deployment) []*deployment {
-	var left []*deployment
-	for _, d := range of {
-		if _, lost := s.lost[d]; !lost {
-			left = append(left, d)
-		}
-	}
-	return left
-}
-
 // tooLarge reports whether a limit will never grant the draw.
 func tooLarge(err error) bool {
 	e, ok := errors.AsType[*throttle.Error](err)
@@ -140,19 +132,13 @@ func (o outcome) resultOf(d *deployment, attempts int) result {
 func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, resp chat.Answer, o outcome) {
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
-	price := h.purse.estimate(s.messages, s.left(h.deployments)...)
-	money, err := h.purse.draw(waiting, price)
-	defer money.Cancel() // after a settlement, this does nothing
-	var p pick
-	if err == nil {
-		p, err = h.choose(waiting, s)
-	}
+	p, err := h.choose(waiting, s)
 	if denial := h.denial(w, err); denial != nil {
 		return nil, resp, outcome{verdict: denied, err: denial}
 	}
 	_, throttled := errors.AsType[*throttle.Error](err)
 	switch {
-	case errors.Is(err, errBudget):
+	case errors.Is(err, account.ErrBudget):
 		return h.deployments[0], resp, spentOutcome()
 	case tooLarge(err):
 		return h.deployments[0], resp, judge(ctx, err)
@@ -165,14 +151,12 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	if _, err := p.settings.APIKey.ReadHeader(); err != nil {
 		return p.deployment, resp, p.noKey(err)
 	}
-	cost := p.cost(p.promptTokens(s.messages))
-	resp, err = p.client.complete(withPermit(waiting, p.permit), cost, s.messages)
-	h.purse.settle(money, price, p.deployment, &resp, err)
+	resp, err = p.client.complete(withPermit(waiting, p.permit), p.call, s.question)
 	if denial := h.denial(w, err); denial != nil {
 		return nil, resp, outcome{verdict: denied, err: denial}
 	}
 	o = p.judge(ctx, err)
-	p.note(&resp, &o)
+	p.note(&o)
 	return p.deployment, resp, o
 }
 
@@ -208,7 +192,7 @@ func (d *deployment) offer(ctx context.Context, s *search, within time.Duration)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var err error
-	if p.permit, err = d.draw(ctx, s); err != nil {
+	if p.call, p.permit, err = d.draw(ctx, s); err != nil {
 		d.breaker.leave(trial)
 		return pick{}, err
 	}
@@ -220,11 +204,13 @@ func (d *deployment) offer(ctx context.Context, s *search, within time.Duration)
 }
 
 // draw waits for the permit of a call.
-func (d *deployment) draw(ctx context.Context, s *search) (throttle.Permit, error) {
+func (d *deployment) draw(ctx context.Context, s *search) (*account.Call, throttle.Permit, error) {
+	c := d.call(s.question)
 	if d.limiter == nil {
-		return throttle.Permit{}, nil
+		return c, throttle.Permit{}, nil
 	}
-	return d.limiter.Acquire(ctx, d.cost(d.promptTokens(s.messages)))
+	permit, err := d.limiter.Acquire(account.WithCall(ctx, c), 1)
+	return c, permit, err
 }
 
 // race waits at all deployments at once, and returns the first permit. Other permits are returned before it returns.
@@ -306,7 +292,7 @@ func (d *deployment) await(ctx context.Context, s *search) (pick, error) {
 				return pick{}, err
 			}
 		}
-		if p.permit, err = d.draw(ctx, s); err != nil {
+		if p.call, p.permit, err = d.draw(ctx, s); err != nil {
 			d.breaker.leave(p.trial)
 			return pick{}, err
 		}

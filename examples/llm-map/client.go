@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/redact"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
@@ -26,8 +27,10 @@ type client struct {
 	template *chat.Template
 }
 
-// newClient returns the client of valid settings, whose calls draw from l; base is as in newTransport.
-func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, opts ...httpthrottle.Option) (*client, error) {
+// newClient returns the client of valid settings, whose calls draw from l, a limiter of limits; base is as in newTransport.
+func newClient(s *settings, limits *account.Limits, l throttle.Limiter, base http.RoundTripper, log *slog.Logger,
+	opts ...httpthrottle.Option,
+) (*client, error) {
 	template, err := s.template()
 	if err != nil {
 		return nil, err
@@ -37,9 +40,12 @@ func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	if header.Get("Accept") == "" {
 		header.Set("Accept", "application/json")
 	}
+	if s.API == chat.Messages && header.Get("Anthropic-Version") == "" {
+		header.Set("Anthropic-Version", anthropicVersion)
+	}
 	return &client{
 		http: &http.Client{
-			Transport:     newTransport(s, l, base, log, opts...),
+			Transport:     newTransport(s, limits, l, base, log, opts...),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		url: s.endpoint(), header: header, template: template,
@@ -79,14 +85,31 @@ type cutError struct{ err error }
 func (e *cutError) Error() string { return "the answer could not be read: " + e.err.Error() }
 func (e *cutError) Unwrap() error { return e.err }
 
-// complete makes one call, which draws so many tokens for the tag of ctx. Errors: those of the transport, *unsentError, *statusError,
-// *hiddenError, *cutError, errRedirected and *chat.Fault. Their texts contain nothing from the provider.
-func (c *client) complete(ctx context.Context, tokens int, messages []chat.Message) (chat.Answer, error) {
-	body, err := c.template.Body(messages)
+// body returns the body of a request.
+func (c *client) body(q question) ([]byte, error) {
+	if q.texts != nil {
+		return c.template.Texts(q.texts)
+	}
+	return c.template.Body(q.messages)
+}
+
+// read reads the body of a response with a success status.
+func read(body []byte, contentType string, q question) (chat.Answer, error) {
+	if q.texts != nil {
+		return chat.ReadVectors(body, contentType, len(q.texts))
+	}
+	return chat.Read(body, contentType)
+}
+
+// complete makes one call, which draws for of and for the tag of ctx. Errors: those of the transport, *unsentError, *statusError,
+// *hiddenError, *cutError (with the usage so far), errRedirected and *chat.Fault. Their texts contain nothing from the provider.
+func (c *client) complete(ctx context.Context, of *account.Call, q question) (chat.Answer, error) {
+	body, err := c.body(q)
 	if err != nil {
 		return chat.Answer{}, &unsentError{err}
 	}
-	d := &draw{tokens: tokens}
+	d := &draw{}
+	ctx = account.WithCall(ctx, of)
 	req, err := http.NewRequestWithContext(context.WithValue(ctx, drawKey{}, d), http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return chat.Answer{}, &unsentError{err}
@@ -105,15 +128,16 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 		return chat.Answer{}, errRedirected
 	}
 	content, err := io.ReadAll(res.Body)
+	kind := res.Header.Get("Content-Type")
 	if res.StatusCode >= http.StatusMultipleChoices {
 		f := chat.ReadError(content)
 		hide(f, c.redactor(d.key))
 		return chat.Answer{}, &statusError{status: res.StatusCode, fault: f}
 	}
 	if err != nil {
-		return chat.Answer{}, &cutError{hush(err, c.redactor(d.key))}
+		return chat.Answer{Usage: chat.UsedAtLeast(content, kind)}, &cutError{hush(err, c.redactor(d.key))}
 	}
-	answer, err := chat.Read(content, res.Header.Get("Content-Type"))
+	answer, err := read(content, kind, q)
 	f, isFault := errors.AsType[*chat.Fault](err)
 	if !isFault {
 		return answer, err

@@ -26,6 +26,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -69,7 +70,7 @@ func TestForms(t *testing.T) {
 // mustHandlerTo is mustHandler for a real connection.
 func mustHandlerTo(t *testing.T, s settings, l *throttletest.Limiter) *handler {
 	t.Helper()
-	h, err := newHandler(s, l, nil, discard())
+	h, err := newHandler(s, []target{drawing(t, s, l, nil)}, nil, discard())
 	require.NoError(t, err)
 	return h
 }
@@ -78,7 +79,7 @@ func mustHandlerTo(t *testing.T, s settings, l *throttletest.Limiter) *handler {
 func TestErrorsWithAGoodStatus(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		provider providerName
+		provider profile.Name
 		body     string
 		verdict  verdict
 		code     string
@@ -168,7 +169,7 @@ func TestErrorsWithAGoodStatus(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(refuses(200, "", c.body)))
 			defer server.Close()
 			s := testSettings(func(s *settings) { s.Provider, s.BaseURL = c.provider, server.URL })
-			o := judge(t.Context(), complete(t.Context(), &s, throttletest.New()))
+			o := judge(t.Context(), complete(t.Context(), t, &s, throttletest.New()))
 			require.Equal(t, c.verdict, o.verdict, o.err)
 			require.Equal(t, c.code, o.code)
 			require.Contains(t, o.words, c.words)
@@ -240,7 +241,7 @@ func TestNoKeyComesBack(t *testing.T) {
 						s.BaseURL, s.MaxAttempts, s.APIKey = at, 1, program.Credential{Text: numathrottle.NewSecret(key)}
 						s.OnDenied, s.MaxWait = denied, time.Minute
 					})
-					h, err := newHandler(s, throttletest.New(), nil, log.Logger())
+					h, err := newHandler(s, []target{drawing(t, s, throttletest.New(), nil)}, nil, log.Logger())
 					require.NoError(t, err)
 					r := ask(t.Context(), t, h, "x")
 					require.NotNil(t, r.Error)
@@ -264,7 +265,7 @@ func TestNoKeyIsACode(t *testing.T) {
 		server := httptest.NewServer(answers(refuses(c.status, "", body)))
 		log := &testkit.Book{}
 		s := testSettings(func(s *settings) { s.MaxAttempts, s.OnStop, s.BaseURL = 1, resultOnStop, server.URL })
-		h, err := newHandler(s, nil, nil, log.Logger())
+		h, err := newHandler(s, []target{drawing(t, s, nil, nil)}, nil, log.Logger())
 		require.NoError(t, err)
 		r := ask(t.Context(), t, h, "x")
 		require.NotNil(t, r.Error)
@@ -327,7 +328,7 @@ func TestCompressedAnswers(t *testing.T) {
 // Whatever is configured is sent: parameters of reasoning models, names of deployments, extra fields and headers.
 func TestNothingIsRefusedByTheNameOfAModel(t *testing.T) {
 	for _, c := range []struct {
-		provider providerName
+		provider profile.Name
 		model    string
 		field    tokensField
 		want     string
@@ -364,7 +365,7 @@ func TestNothingIsRefusedByTheNameOfAModel(t *testing.T) {
 
 func TestEndpoints(t *testing.T) {
 	for _, c := range []struct {
-		provider             providerName
+		provider             profile.Name
 		base, model, version string
 		want                 string
 	}{
@@ -544,18 +545,18 @@ extraBody:
 	require.NoError(t, err)
 	require.JSONEq(t, `{"response_format":{"type":"json_object"},"top_p":0.10,"stop":["\n","yes"]}`, s.ExtraBody)
 	require.Contains(t, s.ExtraBody, "0.10")
-	require.True(t, s.requestLimit().Strict)
-	require.Equal(t, 2, s.requestLimit().MaxReserved)
-	require.False(t, s.requestLimit().Adaptive)
-	require.True(t, s.tokenLimit().Adaptive)
-	require.False(t, s.tokenLimit().Strict)
-	require.Equal(t, 500, s.tokenLimit().AdaptiveMin)
+	require.True(t, limitOf(s, "requestsPerMinute").Strict)
+	require.Equal(t, 2, limitOf(s, "requestsPerMinute").MaxReserved)
+	require.False(t, limitOf(s, "requestsPerMinute").Adaptive)
+	require.True(t, limitOf(s, "tokensPerMinute").Adaptive)
+	require.False(t, limitOf(s, "tokensPerMinute").Strict)
+	require.Equal(t, 500, limitOf(s, "tokensPerMinute").AdaptiveMin)
 
 	t.Setenv("NUMATHROTTLE_STRICT", "false")
 	t.Setenv("NUMATHROTTLE_MAX_RESERVED", "0")
 	s, err = loadSettings()
 	require.NoError(t, err)
-	require.False(t, s.requestLimit().Strict, "the environment wins")
+	require.False(t, limitOf(s, "requestsPerMinute").Strict, "the environment wins")
 	t.Setenv("NUMATHROTTLE_STRICT", "true")
 	t.Setenv("NUMATHROTTLE_STORE", "static://?replicas=2")
 	t.Setenv("LLM_MAP_ADAPTIVE", "false")

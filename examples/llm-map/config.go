@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -9,17 +10,23 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // settings holds all settings. The zero value of a field is its default.
 type settings struct {
-	Provider   providerName
+	// Config has the provider, the limits and how calls count against them, their quotas and the pool.
+	account.Config
+
+	API        chat.API
 	BaseURL    string
 	APIVersion string
 	Model      string
@@ -29,25 +36,22 @@ type settings struct {
 	Prompt, PromptFile string
 	MaxTokens          int
 	MaxTokensField     tokensField
-	OutputTokens       int
 	MaxPromptTokens    int
+	// MaxInputs, MaxInputTokens and MaxCallTokens are what a call for embeddings may hold.
+	MaxInputs, MaxInputTokens, MaxCallTokens int
+
 	Temperature        string
 	ExtraBody          string
 	Headers            string
 	Input              inputForm
 	Output, OutputFile string
 
-	RequestsPerMinute int
-	TokensPerMinute   int
-	InFlight          int
-	Adaptive          bool
-	AdaptiveMin       int
-	Strict            bool
-	MaxReserved       int
-	BurstTime         time.Duration
-	Charge            charge
-	Tag               string
-	Quotas            throttle.Quotas
+	Adaptive    bool
+	AdaptiveMin int
+	Strict      bool
+	MaxReserved int
+	BurstTime   time.Duration
+	Tag         string
 
 	Timeout     time.Duration
 	MaxAttempts int
@@ -64,14 +68,11 @@ type settings struct {
 	APIKeyEnv   string     // of a deployment: the variable that holds its key
 	SpillAfter  time.Duration
 
-	Prices map[string]price // by model
-	Budget budgetSetting
+	Prices map[string]account.Price // by model
+	Budget account.Budget
 
 	Socket     string
 	ServerInfo string
-
-	// Pool configures the sharing of the limits; each has a pool of its own below Pool.Pool.
-	Pool numathrottle.Config
 }
 
 func poolOf(s *settings) *opening.Config { return (*opening.Config)(&s.Pool) }
@@ -99,6 +100,7 @@ const (
 	autoTokens       tokensField = "auto"
 	completionTokens tokensField = "max_completion_tokens"
 	plainTokens      tokensField = "max_tokens"
+	outputTokens     tokensField = "max_output_tokens" // of the responses API; no choice
 )
 
 // An inputForm is how a message is passed on with its result.
@@ -117,16 +119,27 @@ const prefix = "LLM_MAP_"
 const aTemplate = "a text/template over the message"
 
 // fields lists all settings of this program, in the order of the reference.
-var fields = slices.Concat(ownFields, rampFields, config.WithPrefix(prefix, manyFields...), config.WithPrefix(prefix, moneyFields...))
+var fields = slices.Concat(ownFields, llmFields, rampFields, config.WithPrefix(prefix, manyFields...), moneyFields)
+
+// llmFields are the settings of limits on LLMs, which other programs have too.
+var llmFields = config.WithPrefix(prefix, slices.Concat(account.LimitFields(accountOf), account.CountFields(accountOf))...)
+
+func accountOf(s *settings) *account.Config { return &s.Config }
+
+// moneyFields are prices and their budget.
+var moneyFields = config.WithPrefix(prefix, account.MoneyFields(
+	func(s *settings) *map[string]account.Price { return &s.Prices }, func(s *settings) *account.Budget { return &s.Budget })...)
 
 // ownFields lists all settings except those of several deployments.
 var ownFields = config.WithPrefix(prefix,
 	config.ChoiceField("provider", "Whose headers, refusals and way of counting the endpoint has",
-		func(s *settings) *providerName { return &s.Provider }, openAI, azure, anthropic, selfHosted),
-	config.EndpointField("baseURL", "that of `openai` or `anthropic`; required for the others",
-		"Where the endpoint is: what stands before `/chat/completions`; of Azure the resource, `https://NAME.openai.azure.com`",
+		func(s *settings) *profile.Name { return &s.Provider }, profile.Names()...),
+	config.ChoiceField("api", "[The API](#the-api) of the endpoint: chat completions, OpenAI's responses, Anthropic's messages, or [embeddings](#embeddings)",
+		func(s *settings) *chat.API { return &s.API }, chat.Chat, chat.Responses, chat.Messages, chat.Embeddings),
+	config.EndpointField("baseURL", "the provider's; required for `azure`, `bedrock`, `bedrock-mantle` and `self-hosted`",
+		"Where the endpoint is: what stands before `/chat/completions` and its like; of Azure the resource, `https://NAME.openai.azure.com`",
 		func(s *settings) *string { return &s.BaseURL }).Like("https://llm.example.com/v1"),
-	config.TextField("apiVersion", "a text, with `azure` only", "`2024-10-21`", "The API version of Azure",
+	config.TextField("apiVersion", "a text, with `azure` only", "`2024-10-21` with `chat` and `embeddings`", "The API version of Azure",
 		func(s *settings) *string { return &s.APIVersion }).Like("2024-10-21"),
 	config.TextField("model", "a text", "none: it is required", "The model; of Azure the deployment",
 		func(s *settings) *string { return &s.Model }).Like("gpt-4o-mini"),
@@ -140,13 +153,19 @@ var ownFields = config.WithPrefix(prefix,
 	config.NumberField("maxTokens", 0, 1_000_000, "0: the provider's", "How long an answer may be, in tokens",
 		func(s *settings) *int { return &s.MaxTokens }).In("tokens").Like("256"),
 	config.ChoiceField("maxTokensField", "The field of the request that says so. `auto`: `max_completion_tokens` for `openai`, and for models whose name, "+
-		"behind the last `/`, begins with o and a digit or with gpt-5 and up; else `max_tokens`. Set it for an Azure deployment of such a model",
+		"behind the last `/`, begins with o and a digit or with gpt-5 and up; else `max_tokens`. Set it for an Azure deployment of such a model. "+
+		"With `api: chat` only",
 		func(s *settings) *tokensField { return &s.MaxTokensField }, autoTokens, completionTokens, plainTokens),
-	config.NumberField("outputTokens", 1, 1_000_000, "1024",
-		"What is drawn for an answer at most when `maxTokens` is not set; answers that are shorter are learnt from",
-		func(s *settings) *int { return &s.OutputTokens }).In("tokens").Like("512"),
 	config.NumberField("maxPromptTokens", 0, 1_000_000_000, "0: `tokensPerMinute` alone bounds it",
 		"Longer prompts, by the estimate, are answered with an error at once", func(s *settings) *int { return &s.MaxPromptTokens }).In("tokens").Like("8000"),
+	config.NumberField("maxInputs", 1, 100_000, "2048; `cohere` 96, `gemini` 100", "How many texts a call may have; with `api: embeddings`",
+		func(s *settings) *int { return &s.MaxInputs }).In("texts").Like("256"),
+	config.NumberField("maxInputTokens", 1, 1_000_000_000, "8192; `gemini` 2048",
+		"A text that is longer, by the estimate, has a call for itself, and the provider decides; with `api: embeddings`",
+		func(s *settings) *int { return &s.MaxInputTokens }).In("tokens").Like("32000"),
+	config.NumberField("maxCallTokens", 1, 1_000_000_000, "300000",
+		"How long the texts of a call may be together; a call is closed at 90 % of it, by the estimate; with `api: embeddings`",
+		func(s *settings) *int { return &s.MaxCallTokens }).In("tokens").Like("120000"),
 	config.Field[*settings]{
 		Key: "temperature", Example: "0.2", Allowed: "0 to 2", Default: "the provider's", Doc: "The sampling temperature",
 		Value: config.Text(func(s *settings) *string { return &s.Temperature }),
@@ -155,7 +174,7 @@ var ownFields = config.WithPrefix(prefix,
 	config.Field[*settings]{
 		Key: "extraBody", Example: "{top_p: 0.9}", Allowed: "a JSON object; in the file also a mapping", Default: "none",
 		Doc: "More fields of the request, sent as they are: `response_format`, `top_p`, `stop`, `seed`, `tools`, `reasoning_effort`, " +
-			"whatever the provider knows. Not `model` and `messages`, nor what another setting sets",
+			"whatever the provider knows. Not `model` and `messages` (`input` of `responses` and `embeddings`), nor what another setting sets",
 		Value: config.Object(func(s *settings) *string { return &s.ExtraBody }),
 	},
 	config.Field[*settings]{
@@ -171,13 +190,11 @@ var ownFields = config.WithPrefix(prefix,
 	config.PathField("outputFile", "none", "The same in a file; read at the start", func(s *settings) *string { return &s.OutputFile }),
 	config.NumberField("requestsPerMinute", 0, 1_000_000_000, "0: no limit", "Calls per minute, over the whole pool",
 		func(s *settings) *int { return &s.RequestsPerMinute }).In("calls").Like("500"),
-	config.NumberField("tokensPerMinute", 0, 1_000_000_000, "0: no limit", "Tokens per minute, over the whole pool",
-		func(s *settings) *int { return &s.TokensPerMinute }).In("tokens").Like("200000"),
 	config.NumberField("inFlight", 0, 1_000_000_000, "0: no limit",
 		"Calls under way at once, over the whole pool; several times the number of pods", func(s *settings) *int { return &s.InFlight }).In("calls").Like("64"),
 	config.Field[*settings]{
 		Key: "adaptive", Shared: true, Allowed: "`true` or `false`", Default: "`false`",
-		Doc: "The limit on tokens, or that on requests when there is none, falls while the provider refuses calls, " +
+		Doc: "The main limit, which is the first of tokens, input, output and requests that is set, falls while the provider refuses calls, " +
 			"and rises again; see [limits.md](../../docs/limits.md#limits-that-follow-the-service)",
 		Value: config.Bool(func(s *settings) *bool { return &s.Adaptive }),
 	},
@@ -191,21 +208,11 @@ var ownFields = config.WithPrefix(prefix,
 		func(s *settings) *int { return &s.MaxReserved }).In("calls").Like("10")),
 	config.DurationField("burstTime", 10*time.Millisecond, time.Minute, "`1s`", "How much of the two limits per minute the pool can save up",
 		func(s *settings) *time.Duration { return &s.BurstTime }).Like("500ms"),
-	config.Field[*settings]{
-		Key: "charge", Allowed: "`larger`, `sum` or `usage`", Default: "`larger` for `openai`, `sum` for `azure`, else `usage`",
-		Doc:   "[How many tokens](#what-a-call-counts-for) a call counts for",
-		Value: config.Choice(func(s *settings) *charge { return &s.Charge }, chargeLarger, chargeSum, chargeUsage),
-	},
-	config.Field[*settings]{
-		Key: "tag", Example: "header tenant", Allowed: admission.AllowedTag, Default: "none",
-		Doc:   "For which tenant, model or user a message draws; see `quotas`",
-		Value: config.Text(func(s *settings) *string { return &s.Tag }),
-		Range: func(s *settings) bool { _, ok := admission.ParseTag(s.Tag); return ok },
-	},
-	shared(opening.QuotasField("with a limit on tokens or requests, and not with `policy: even` or `static://`",
-		"What tags may use of the limit on tokens, or of that on requests when there is none; amounts are per minute unless they name a `per`. "+
+	taglevel.MessageField("For which tenant, model or user a message draws; see `quotas`", func(s *settings) *string { return &s.Tag }),
+	shared(opening.ManyQuotasField(account.QuotaLimits, "with a limit per minute, and not with `policy: even` or `static://`",
+		"What tags may use of the limits that they name, or of the main limit, see `adaptive`; amounts are per minute unless they name a `per`. "+
 			"See [quotas.md](../../docs/quotas.md)",
-		func(s *settings) *throttle.Quotas { return &s.Quotas })),
+		func(s *settings) *throttle.Quotas { return &s.Quotas }, func(s *settings) *opening.QuotasOf { return &s.QuotasOf })),
 	config.DurationField("timeout", time.Second, time.Hour, "`2m`", "How long one call may take, not counting what it waits for the limits",
 		func(s *settings) *time.Duration { return &s.Timeout }).Like("1m"),
 	config.NumberField("maxAttempts", 1, 1000, "8",
@@ -265,7 +272,7 @@ func finish(s *settings, r *config.Reading) {
 		}
 		*f.text = strings.TrimSuffix(string(content), "\n")
 	}
-	s.checkTargets(bad)
+	s.checkTargets(r, bad)
 	*s = withDefaults(*s)
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
 		r.Note(err)
@@ -299,23 +306,29 @@ func (s *settings) checkTogether(bad program.Complaint) {
 	if s.BaseURL == "" && providers[s.providerOrDefault()].baseURL == "" {
 		bad("baseURL", fmt.Sprintf("is not set, and %s has none of its own", s.Provider), "an http or https URL")
 	}
-	if s.APIVersion != "" && s.Provider != azure {
+	if s.APIVersion != "" && s.Provider != profile.Azure {
 		bad("apiVersion", fmt.Sprintf("is set, but the provider is %s", s.providerOrDefault()), "with azure")
+	}
+	if s.MaxTokensField != "" && s.MaxTokensField != autoTokens && s.API != "" && s.API != chat.Chat {
+		bad("maxTokensField", fmt.Sprintf("is set, but the api is %s", s.API), "with api: chat")
+	}
+	if lacks := providers[s.providerOrDefault()].lacks; s.BaseURL == "" && slices.Contains(lacks, s.API) {
+		bad("api", fmt.Sprintf("is %q, which %s does not have", s.API, s.providerOrDefault()), "another api, or the baseURL of a gateway")
 	}
 	bad.OneOf("one of them", program.Given("maxTokens", s.MaxTokens != 0), program.Given("outputTokens", s.OutputTokens != 0))
 	s.APIKey.Check("apiKey", true, bad)
-	if !s.APIKey.IsSet() && s.APIKeyEnv == "" && s.Provider != selfHosted && s.loginHeader() == "" {
+	if !s.APIKey.IsSet() && s.APIKeyEnv == "" && s.Provider != profile.SelfHosted && s.loginHeader() == "" {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
-	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {
+	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute && s.drawsLongest() {
 		bad("maxTokens", fmt.Sprintf("is %d, which no call could ever draw", s.MaxTokens),
 			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
 	}
 }
 
-func (s *settings) providerOrDefault() providerName {
+func (s *settings) providerOrDefault() profile.Name {
 	if s.Provider == "" {
-		return openAI
+		return profile.OpenAI
 	}
 	return s.Provider
 }
@@ -325,13 +338,19 @@ func withDefaults(s settings) settings {
 	s.Provider = s.providerOrDefault()
 	p := providers[s.Provider]
 	program.OrDefault(&s.BaseURL, p.baseURL)
-	if s.Provider == azure && !s.isVersionless() {
+	program.OrDefault(&s.API, chat.Chat)
+	if s.Provider == profile.Azure && (s.API == chat.Chat || s.embeds()) && !s.isVersionless() {
 		program.OrDefault(&s.APIVersion, "2024-10-21")
 	}
 	if s.Prompt == "" && s.PromptFile == "" {
 		s.Prompt = "{{.Text}}"
 	}
-	program.OrDefault(&s.OutputTokens, 1024)
+	if s.embeds() {
+		program.OrDefault(&s.MaxInputs, cmp.Or(p.maxInputs, defaultMaxInputs))
+		program.OrDefault(&s.MaxInputTokens, cmp.Or(p.maxInputTokens, defaultMaxInputTokens))
+		program.OrDefault(&s.MaxCallTokens, defaultMaxCallTokens)
+	}
+	program.OrDefault(&s.OutputTokens, account.DefaultOutputTokens)
 	program.OrDefault(&s.MaxAttempts, 8)
 	program.OrDefault(&s.BurstTime, time.Second)
 	if len(s.Deployments) > 0 {
@@ -339,10 +358,12 @@ func withDefaults(s settings) settings {
 	}
 	program.OrDefault(&s.Timeout, 2*time.Minute)
 	program.OrDefault(&s.MaxPause, httpthrottle.DefaultMaxPause)
-	program.OrDefault(&s.Charge, p.charge)
 	program.OrDefault(&s.MaxTokensField, autoTokens)
 	program.OrDefault(&s.Input, noInput)
 	program.OrDefault(&s.OnStop, holdOnStop)
 	program.OrDefault(&s.OnDenied, waitOnDenied)
 	return s
 }
+
+// drawsLongest reports whether a call draws its longest answer from tokensPerMinute.
+func (s *settings) drawsLongest() bool { return s.Profile().Tokens.Draw&profile.Longest != 0 }

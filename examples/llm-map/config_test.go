@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,7 +55,6 @@ lease: 5s
 	require.NoError(t, err)
 	require.Equal(t, "claude-2", s.Model, "the environment wins")
 	require.Equal(t, "https://api.anthropic.com/v1", s.BaseURL)
-	require.Equal(t, chargeUsage, s.Charge)
 	require.Equal(t, "Be kind.\nBe brief.\n", s.System)
 	require.Equal(t, "Say {{.Text}}", s.Prompt)
 	require.Equal(t, "ns/pipe/vertex", s.Pool.Pool)
@@ -75,7 +75,7 @@ lease: 5s
 func TestEveryFaultIsTold(t *testing.T) {
 	clearEnv(t)
 	for name, value := range map[string]string{
-		"LLM_MAP_PROVIDER":            "gemini",
+		"LLM_MAP_PROVIDER":            "watsonx",
 		"LLM_MAP_BASE_URL":            "https://user:" + canary + "@host/v1",
 		"LLM_MAP_API_KEY":             canary,
 		"LLM_MAP_API_KEY_FILE":        "/nowhere/key",
@@ -93,6 +93,7 @@ func TestEveryFaultIsTold(t *testing.T) {
 		"LLM_MAP_MAX_WAIT":            "5s",
 		"LLM_MAP_MODELL":              "m",
 		"NUMATHROTTLE_MAX":            "5",
+		"NUMATHROTTLE_PER":            "5s",
 		"NUMATHROTTLE_STORE":          "http://host",
 		"NUMATHROTTLE_POOL":           strings.Repeat("p", 250),
 	} {
@@ -103,20 +104,21 @@ func TestEveryFaultIsTold(t *testing.T) {
 	require.Error(t, err)
 	text := err.Error()
 	for _, want := range []string{
-		"provider is \"gemini\" (LLM_MAP_PROVIDER), allowed: `openai`, `azure`, `anthropic` or `self-hosted`",
+		"provider is \"watsonx\" (LLM_MAP_PROVIDER), allowed: `openai`, `azure`, `anthropic`, `gemini`, ",
 		"baseURL is not as it should be (not shown) (LLM_MAP_BASE_URL)",
 		"apiKeyFile is set, and so is apiKey", "which cannot be used: no such file or directory", "apiVersion is set, but the provider is openai",
 		`prompt is no template that can be used: template: prompt:1: function "printf" not defined`,
 		"systemFile is set, and so is system", "systemFile is \"/nowhere/system\", which cannot be read",
 		`temperature is "NaN"`, "outputTokens is set, and so is maxTokens", "maxTokens is 500, which no call could ever draw",
 		`requestsPerMinute is "-1"`, `burstTime is "2m"`, `onStop is "panic"`, "LLM_MAP_MODELL is not a variable of llm-map; did you mean LLM_MAP_MODEL?",
-		"NUMATHROTTLE_MAX is a setting of the library, and none of this program", `store has the scheme "http"`, "pool has 250 bytes",
+		"NUMATHROTTLE_PER is a setting of the library, and none of this program", `max is "5" (NUMATHROTTLE_MAX), allowed: `,
+		`store has the scheme "http"`, "pool has 250 bytes",
 		"maxWait is set without an onDenied that ends the wait",
 	} {
 		require.Contains(t, text, want)
 	}
 	require.NotContains(t, text, "model is not set", "it is told already what was meant for it")
-	require.Equal(t, 19, strings.Count(text, "\n")+1, "a line for each: %s", text)
+	require.Equal(t, 20, strings.Count(text, "\n")+1, "a line for each: %s", text)
 	require.NotContains(t, text+out.String()+errOut.String(), canary)
 }
 
@@ -136,6 +138,32 @@ func TestRequiredSettings(t *testing.T) {
 	_, err := loadSettings()
 	require.ErrorContains(t, err, "apiKey has a character that is not ASCII at byte 18, which a header cannot hold")
 	require.ErrorContains(t, llmMap.Run(t.Context(), []string{"serve"}, &bytes.Buffer{}, &bytes.Buffer{}), `"serve" is no flag`)
+}
+
+// The limits follow what the service announces, in the settings and in a deployment; where nothing is announced that is a fault.
+func TestAnnouncedLimits(t *testing.T) {
+	check := func(provider string, variables ...string) error {
+		clearEnv(t)
+		t.Setenv("LLM_MAP_MODEL", "m")
+		t.Setenv("LLM_MAP_API_KEY", canary)
+		t.Setenv("LLM_MAP_BASE_URL", "http://h")
+		t.Setenv("NUMATHROTTLE_STORE", "memory://x")
+		t.Setenv("LLM_MAP_PROVIDER", provider)
+		for set := range slices.Chunk(variables, 2) {
+			t.Setenv(set[0], set[1])
+		}
+		return llmMap.Run(t.Context(), []string{"--check"}, io.Discard, io.Discard)
+	}
+	for _, variable := range []string{"NUMATHROTTLE_MAX", "LLM_MAP_MAX"} {
+		require.NoError(t, check("mistral", variable, "announced"))
+		for _, provider := range []string{"gemini", "bedrock", "openrouter", "self-hosted"} {
+			require.ErrorContains(t, check(provider, variable, "announced"), "max is announced, but "+provider+" announces no limits")
+		}
+	}
+	require.NoError(t, check("mistral", "LLM_MAP_MAX", "announced", "LLM_MAP_STRICT", "true"), "it has a limit on requests")
+	require.ErrorContains(t, check("groq", "LLM_MAP_MAX", "announced", "LLM_MAP_STRICT", "true"), "there is no limit on requests")
+	require.NoError(t, check("groq", "LLM_MAP_DEPLOYMENTS", "{a: {max: announced}, b: {tokensPerMinute: 500}}"))
+	require.ErrorContains(t, check("gemini", "LLM_MAP_DEPLOYMENTS", "{a: {max: announced}, b: {tokensPerMinute: 500}}"), "gemini announces no limits")
 }
 
 // The pipeline of the example sets what this program reads, and its configuration is
@@ -206,7 +234,7 @@ func TestSettingsOfThePage(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte(canary), 0o600))
 	snippets := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1)
-	require.Len(t, snippets, 5)
+	require.Len(t, snippets, 6)
 	for _, snippet := range snippets {
 		text := strings.ReplaceAll(snippet[1], "/var/run/secrets/llm/api-key", key)
 		if !strings.Contains(text, "model:") {

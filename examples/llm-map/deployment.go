@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
-	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/hook"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	llm "github.com/numaproj-contrib/numathrottle/internal/llm/prompt"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -19,32 +21,28 @@ import (
 type deployment struct {
 	settings settings
 	client   *client
+	limits   *account.Limits
 	limiter  throttle.Limiter // nil: no limit
 	adaptive bool             // the limit follows the provider
-	// outputs learns the length of answers if they are unbounded.
-	outputs *throttle.Estimator
-	breaker breaker
+	breaker  breaker
 	// pause holds calls back that another deployment may take in the meantime; nil: the transport does.
 	pause *httpthrottle.Pause
 	log   *slog.Logger
 }
 
-// newDeployment returns the deployment of valid settings. It draws from l and sends through base; nil is a transport of its own. oneOfMany
+// newDeployment returns the deployment of valid settings. It draws from limits and sends through base; nil is a transport of its own. oneOfMany
 // means that there are others: its calls bring their permits.
-func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, oneOfMany bool) (*deployment, error) {
+func newDeployment(s settings, limits *account.Limits, base http.RoundTripper, log *slog.Logger, oneOfMany bool) (*deployment, error) {
 	s.APIKey.Follow("apiKey", true, log)
-	outputs, err := throttle.NewEstimator(s.OutputTokens, s.OutputTokens)
-	if err != nil {
-		return nil, err
-	}
+	l := limits.Limiter()
 	if s.Tag != "" {
-		l = forTags(l)
+		l = s.forTags(l)
 	}
 	if s.Deployment != "" {
 		log = log.With("deployment", s.Deployment)
 	}
 	adaptive := hook.Adaptive(l)
-	d := &deployment{settings: s, adaptive: adaptive, outputs: outputs, log: log}
+	d := &deployment{settings: s, limits: limits, adaptive: adaptive, log: log}
 	if !throttle.Unlimited(l) {
 		d.limiter = l
 	}
@@ -57,7 +55,8 @@ func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *
 			drawn = handed{drawn}
 		}
 	}
-	d.client, err = newClient(&s, drawn, base, log, opts...)
+	var err error
+	d.client, err = newClient(&s, limits, drawn, base, log, opts...)
 	return d, err
 }
 
@@ -70,38 +69,36 @@ func (d *deployment) maxTokens() int {
 	return most * d.client.template.Choices()
 }
 
-// output returns the tokens to draw for an answer.
-func (d *deployment) output() int {
-	if most := d.maxTokens(); most > 0 {
-		return most
+// call returns what a call counts for.
+func (d *deployment) call(q question) *account.Call {
+	t := d.client.template
+	size := llm.Size{Bytes: int64(t.Bytes()), Chars: int64(t.Characters()), Inputs: 1, Answer: int64(d.maxTokens()), Model: d.settings.Model}
+	add := func(text string) {
+		size.Bytes += int64(len(text))
+		size.Chars += int64(utf8.RuneCountInString(text))
 	}
-	return d.outputs.Estimate()
+	for i := range q.messages {
+		add(q.messages[i].Content)
+	}
+	for _, text := range q.texts {
+		add(text)
+	}
+	if len(q.texts) > 0 {
+		size.Inputs, size.Answer, size.Silent = int64(len(q.texts)), 0, true
+	}
+	return &account.Call{Size: size, Model: d.settings.Model}
 }
 
-// promptTokens estimates the tokens of a prompt, including fields that the model reads besides the messages.
-func (d *deployment) promptTokens(messages []chat.Message) int {
-	return promptTokens(messages) + (d.client.template.Characters()+3)/4
-}
-
-// cost returns the tokens that a call draws.
-func (d *deployment) cost(prompt int) int {
-	cost := d.settings.Charge.tokens(prompt, d.output())
-	if most := d.settings.TokensPerMinute; most > 0 {
-		cost = min(cost, most)
+// tooLarge returns the fault of a call that cannot be made, or that a limit would never grant; nil for none.
+func (d *deployment) tooLarge(q question) *fault {
+	c := d.call(q)
+	estimate := d.limits.Prompt(c)
+	if most := d.settings.MaxPromptTokens; most > 0 && estimate > most {
+		return &fault{Code: codeTooLarge, Message: fmt.Sprintf("the prompt has about %d tokens, allowed: at most %d (maxPromptTokens)", estimate, most)}
 	}
-	return cost
-}
-
-// tooLarge returns the fault of a prompt that cannot be sent, or that the limit would never grant; nil for none.
-func (d *deployment) tooLarge(prompt int) *fault {
-	s := &d.settings
-	if most := s.MaxPromptTokens; most > 0 && prompt > most {
-		return &fault{Code: codeTooLarge, Message: fmt.Sprintf("the prompt has about %d tokens, allowed: at most %d (maxPromptTokens)", prompt, most)}
-	}
-	output := max(d.maxTokens(), 1) // a learnt value must not decide about errors
-	if cost, most := s.Charge.tokens(prompt, output), s.TokensPerMinute; most > 0 && cost > most {
+	if setting, tokens, most := d.limits.TooLarge(c); setting != "" {
 		return &fault{Code: codeTooLarge, Message: fmt.Sprintf(
-			"the call would take about %d tokens (prompt %d), allowed: at most %d (tokensPerMinute)", cost, prompt, most)}
+			"the call would take about %d tokens (prompt %d), allowed: at most %d (%s)", tokens, estimate, most, setting)}
 	}
 	return nil
 }
@@ -127,13 +124,10 @@ func (d *deployment) judge(ctx context.Context, err error) outcome {
 	return o
 }
 
-// note learns from a call, and logs its errors.
-func (d *deployment) note(resp *chat.Answer, o *outcome) {
+// note takes the outcome of a call, and logs its errors.
+func (d *deployment) note(o *outcome) {
 	switch o.verdict {
 	case answered:
-		if u := resp.Usage; u != nil && u.Completion > 0 {
-			d.outputs.Observe(u.Completion)
-		}
 		d.breaker.report(false, 0)
 	case stop:
 		if d.breaker.report(true, o.after) {

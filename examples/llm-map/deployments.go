@@ -27,8 +27,9 @@ type deploymentSettings struct {
 const mostDeployments = 10
 
 // ofDeployment are the settings that a deployment can have, and apiKeyEnv.
-var ofDeployment = append(fieldsNamed(ownFields, "provider", "baseURL", "apiVersion", "model", "apiKeyFile", "maxTokens", "maxTokensField", "outputTokens",
-	"maxPromptTokens", "extraBody", "requestsPerMinute", "tokensPerMinute", "inFlight", "charge"),
+var ofDeployment = append(append(fieldsNamed(ownFields, "provider", "api", "baseURL", "apiVersion", "model", "apiKeyFile", "maxTokens", "maxTokensField",
+	"maxPromptTokens", "maxInputs", "maxInputTokens", "maxCallTokens", "extraBody", "requestsPerMinute", "inFlight"),
+	llmFields...),
 	config.TextField("apiKeyEnv", "the name of a variable", "none", "The variable that holds the key", func(s *settings) *string { return &s.APIKeyEnv }))
 
 func fieldsNamed(fields []config.Field[*settings], keys ...string) []config.Field[*settings] {
@@ -91,6 +92,9 @@ func (s *settings) target(d deploymentSettings, bad program.Complaint) settings 
 	if own.Provider != "" {
 		t.BaseURL, t.APIVersion = "", ""
 	}
+	if own.API != "" {
+		t.MaxTokensField = ""
+	}
 	elsewhere := own.Provider != "" || own.BaseURL != ""
 	if elsewhere || own.APIKey.File != "" || own.APIKeyEnv != "" {
 		t.APIKey = program.Credential{}
@@ -120,7 +124,7 @@ func (s *settings) target(d deploymentSettings, bad program.Complaint) settings 
 
 // checkTargets checks each deployment and keeps its settings with their defaults, in order of preference. Faults have the deployment's name
 // before the field. The program's own defaults are filled in later: they would hide those of another provider.
-func (s *settings) checkTargets(bad program.Complaint) {
+func (s *settings) checkTargets(r *config.Reading, bad program.Complaint) {
 	models := []string{s.Model}
 	if len(s.Deployments) == 0 {
 		if s.SpillAfter > 0 {
@@ -137,12 +141,14 @@ func (s *settings) checkTargets(bad program.Complaint) {
 		s.targets = append(s.targets, withDefaults(t))
 		models = append(models, t.Model)
 	}
-	s.checkMoney(models, bad)
+	s.checkOneKind(bad)
+	s.checkMoney(models, r, bad)
 }
 
 // check finds the faults of one deployment.
 func (s *settings) check(bad program.Complaint) {
 	s.checkTogether(bad)
+	s.checkTexts(bad)
 	whole := withDefaults(*s)
 	whole.checkRequest(bad)
 	whole.checkLimits(bad)

@@ -2,11 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // load returns the settings of variables without their prefix.
@@ -33,7 +39,7 @@ own: {provider: self-hosted, baseURL: "http://vllm/v1", model: qwen, inFlight: 3
 	require.NoError(t, err)
 	type seen struct {
 		name, pool, model, url, key string
-		charge                      charge
+		charge                      profile.Charge
 		requests, tokens, slots     int
 	}
 	var got []seen
@@ -43,13 +49,13 @@ own: {provider: self-hosted, baseURL: "http://vllm/v1", model: qwen, inFlight: 3
 		got = append(got, seen{d.Deployment, d.Pool.Pool, d.Model, d.endpoint(), key, d.Charge, d.RequestsPerMinute, d.TokensPerMinute, d.InFlight})
 	}
 	require.Equal(t, []seen{
-		{"z-first", "default/z-first", "gpt-4o-mini", "https://proxy/v1/chat/completions", canary, chargeLarger, 5, 1000, 5},
+		{"z-first", "default/z-first", "gpt-4o-mini", "https://proxy/v1/chat/completions", canary, "", 5, 1000, 5},
 		{
 			"azure", "default/azure", "mini", "https://n.azure.com/openai/deployments/mini/chat/completions?api-version=2024-10-21", canary + "-azure",
-			chargeSum, 0, 2000, 5,
+			"", 0, 2000, 5,
 		},
-		{"anthropic", "default/anthropic", "gpt-4o-mini", "https://api.anthropic.com/v1/chat/completions", canary + "-azure", chargeUsage, 0, 0, 5},
-		{"own", "default/own", "qwen", "http://vllm/v1/chat/completions", "", chargeUsage, 0, 1000, 32},
+		{"anthropic", "default/anthropic", "gpt-4o-mini", "https://api.anthropic.com/v1/chat/completions", canary + "-azure", "", 0, 0, 5},
+		{"own", "default/own", "qwen", "http://vllm/v1/chat/completions", "", "", 0, 1000, 32},
 	}, got)
 	require.Equal(t, 9, s.targets[1].MaxTokens)
 	require.Equal(t, 7, s.targets[0].MaxTokens)
@@ -87,7 +93,7 @@ b: 5
 `})
 	for _, want := range []string{
 		`deployments has the name "A_B" (LLM_MAP_DEPLOYMENTS:2), allowed: ` + aDeploymentName,
-		"deployments.a.modell is not a setting; did you mean model? (LLM_MAP_DEPLOYMENTS:3), allowed: one of provider, baseURL",
+		"deployments.a.modell is not a setting; did you mean model? (LLM_MAP_DEPLOYMENTS:3), allowed: one of provider, api, baseURL",
 		`deployments.a.tokensPerMinute is "-1"`, "deployments.a.baseURL is not as it should be (not shown)", "deployments.a.headers is not a setting",
 		"deployments.b is a single value", "allowed: a mapping with provider",
 	} {
@@ -117,6 +123,12 @@ func TestEachDeploymentHasPoolsOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, all.close()) }()
 	require.Len(t, targets, 2)
-	require.Equal(t, "default/a/tokens 600", all[0].tokens.Status().Name+" "+strconv.Itoa(all[0].tokens.Limit().Max))
-	require.Equal(t, "default/b/tokens 1200", all[1].tokens.Status().Name+" "+strconv.Itoa(all[1].tokens.Limit().Max))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for i, want := range []string{"default/a/tokens 600", "default/b/tokens 1200"} {
+		_, err := targets[i].limits.Limiter().Acquire(ctx, 5000)
+		e, ok := errors.AsType[*throttle.Error](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, want, e.Limit+" "+strconv.Itoa(limitOf(targets[i].settings, "tokensPerMinute").Max))
+	}
 }

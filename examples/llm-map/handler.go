@@ -12,7 +12,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 )
 
 // A handler answers each message with the model's answer. It draws from the limits itself, once for each call. mapper.Wrap would draw once
@@ -22,7 +23,6 @@ type handler struct {
 	// deployments are in order of preference; there is at least one.
 	deployments []*deployment
 	prompt      *prompt
-	purse       *purse            // nil: nothing costs anything
 	payload     *output           // nil: results are JSON
 	tag         admission.TagRule // nil: none
 	abandoner   admission.Abandoner
@@ -30,19 +30,20 @@ type handler struct {
 	log         *slog.Logger
 }
 
+// A question is what one call asks the model: an answer to a prompt, or a vector for each of some texts.
+type question struct {
+	messages []chat.Message
+	texts    []string
+}
+
 // A target is the settings of a deployment, and the limits that it draws from.
 type target struct {
 	settings settings
-	limiter  throttle.Limiter
+	limits   *account.Limits
 }
 
-// newHandler returns the mapper of valid settings. It draws from l and sends through base; nil is a transport of its own.
-func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) (*handler, error) {
-	return newHandlerOf(s, []target{{s, l}}, base, log)
-}
-
-// newHandlerOf is newHandler for deployments in order of preference.
-func newHandlerOf(s settings, targets []target, base http.RoundTripper, log *slog.Logger) (*handler, error) {
+// newHandler returns the mapper of valid settings, for deployments in order of preference. It sends through base; nil is a transport of its own.
+func newHandler(s settings, targets []target, base http.RoundTripper, log *slog.Logger) (*handler, error) {
 	p, err := newPrompt(s.System, s.Prompt)
 	if err != nil {
 		return nil, err
@@ -51,20 +52,20 @@ func newHandlerOf(s settings, targets []target, base http.RoundTripper, log *slo
 	if err != nil {
 		return nil, err
 	}
-	tag, _ := admission.ParseTag(s.Tag)
+	tag, _ := taglevel.Messages(s.Tag)
 	h := &handler{
 		settings: s, prompt: p, payload: out, tag: tag, abandoner: admission.Abandoner{Log: log}, log: log,
-		turns: &admission.Admitter{Limiter: targets[0].limiter, MaxWait: s.MaxWait, Log: log},
+		turns: &admission.Admitter{Limiter: targets[0].limits.Limiter(), MaxWait: s.MaxWait, Log: log},
 	}
 	for _, t := range targets {
-		d, err := newDeployment(t.settings, t.limiter, base, log, len(targets) > 1)
+		d, err := newDeployment(t.settings, t.limits, base, log, len(targets) > 1)
 		if err != nil {
 			return nil, err
 		}
 		h.deployments = append(h.deployments, d)
 	}
 	if tag != nil {
-		h.turns.Limiter = forTags(targets[0].limiter)
+		h.turns.Limiter = s.forTags(targets[0].limits.Limiter())
 	}
 	return h, nil
 }
@@ -78,7 +79,7 @@ func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk
 	if err != nil {
 		return h.reply(result{Error: &fault{Code: codeBadPrompt, Message: err.Error()}}, keys, d)
 	}
-	r, err := h.answer(ctx, messages)
+	r, err := h.answer(ctx, question{messages: messages})
 	if denied, ok := errors.AsType[*admission.Denied](err); ok {
 		return nack(denied)
 	}
@@ -112,17 +113,17 @@ func (h *handler) message(r result, keys []string, d mapsdk.Datum) mapsdk.Messag
 }
 
 // answer calls the model until there is a result. An error means that there is none; with *admission.Denied the message must be nacked.
-func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, error) {
+func (h *handler) answer(ctx context.Context, q question) (result, error) {
 	if len(h.deployments) > 1 {
-		return h.answerAnywhere(ctx, messages)
+		return h.answerAnywhere(ctx, q)
 	}
 	d := h.deployments[0]
-	if f := d.tooLarge(d.promptTokens(messages)); f != nil {
-		return result{Error: f}, nil
+	if f := d.tooLarge(q); f != nil {
+		return tooLargeOutcome(f).result(0), nil
 	}
 	failures, overloads := 0, 0
 	for attempts := 1; ; attempts++ {
-		resp, o := h.call(ctx, d, messages)
+		resp, o := h.call(ctx, d, q)
 		delay := o.after
 		switch o.verdict {
 		case answered:
@@ -132,7 +133,7 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, 
 		case invalid:
 			return o.result(attempts), nil
 		case stop:
-			if errors.Is(o.err, errBudget) {
+			if errors.Is(o.err, account.ErrBudget) {
 				return o.result(attempts - 1), nil // the last one was not sent
 			}
 			if h.settings.OnStop == resultOnStop {
@@ -161,7 +162,7 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, 
 }
 
 // call makes one call, when it may be made.
-func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Message) (resp chat.Answer, o outcome) {
+func (h *handler) call(ctx context.Context, d *deployment, q question) (resp chat.Answer, o outcome) {
 	if h.settings.OnStop == holdOnStop {
 		trial, err := d.breaker.pass(ctx)
 		if err != nil {
@@ -174,27 +175,22 @@ func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Messa
 	}
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
-	price := h.purse.estimate(messages, d)
-	money, err := h.purse.draw(waiting, price)
-	defer money.Cancel() // after a settlement, this does nothing
-	if err == nil {
-		resp, err = d.client.complete(waiting, d.cost(d.promptTokens(messages)), messages)
-		h.purse.settle(money, price, d, &resp, err)
-	}
+	resp, err := d.client.complete(waiting, d.call(q), q)
 	if denial := h.denial(w, err); denial != nil {
 		return resp, outcome{verdict: denied, err: denial}
 	}
-	if errors.Is(err, errBudget) {
+	if errors.Is(err, account.ErrBudget) {
 		return resp, spentOutcome()
 	}
 	o = d.judge(ctx, err)
-	d.note(&resp, &o)
+	d.note(&o)
 	return resp, o
 }
 
 // result returns the answer to a message whose calls will not succeed.
 func (o outcome) result(attempts int) result {
 	r := newResult(&o.known, attempts)
+	r.refused = o.verdict == invalid
 	r.Error = &fault{Code: o.code, Message: o.text}
 	if o.words != "" {
 		r.Error.Message += ": " + o.words

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -36,12 +37,12 @@ func TestAnswer(t *testing.T) {
 // at most 50 tokens.
 func TestDrawAndSettlement(t *testing.T) {
 	for _, c := range []struct {
-		charge       charge
+		charge       profile.Charge
 		draws, stays int
 	}{
-		{chargeLarger, 100, 100},
-		{chargeSum, 150, 150},
-		{chargeUsage, 150, 110},
+		{profile.ByLarger, 100, 100},
+		{profile.BySum, 150, 150},
+		{profile.ByUsage, 150, 110},
 	} {
 		t.Run(string(c.charge), func(t *testing.T) {
 			l := throttletest.New()

@@ -4,60 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
-	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// The names of the pools are that of the vertex plus one of these.
-const (
-	requestsSuffix = "/requests"
-	tokensSuffix   = "/tokens"
-	inFlightSuffix = "/in-flight"
-	longestSuffix  = inFlightSuffix
-)
-
-// limits holds the three limits of a provider. Unset ones are unlimited.
-type limits struct {
-	requests *throttle.Throttle
-	tokens   *throttle.Throttle
-	inFlight *throttle.InFlight
-}
-
-// openLimits joins a pool for each limit.
-func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, err error) {
-	defer func() {
-		if err != nil {
-			_ = l.close() // an error here would hide the one that counts
-		}
-	}()
-	in := func(suffix string, limit throttle.Limit) numathrottle.Config {
-		c := s.Pool
-		c.Logger = log
-		c.Pool += suffix
-		c.Limit = limit
-		return c
-	}
-	open := func(suffix string, limit throttle.Limit, quotas throttle.Quotas) (*throttle.Throttle, error) {
-		if limit.Max == 0 {
-			return throttle.New(limit) // it needs no pool
-		}
-		c := in(suffix, limit)
-		c.Quotas = quotas
-		return numathrottle.Open(ctx, c)
-	}
-	ofRequests, ofTokens := s.quotas()
-	if l.requests, err = open(requestsSuffix, s.requestLimit(), ofRequests); err != nil {
-		return l, err
-	}
-	if l.tokens, err = open(tokensSuffix, s.tokenLimit(), ofTokens); err != nil {
-		return l, err
-	}
-	// Also without a limit: the health server comes with it.
-	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, throttle.Limit{}))
-	return l, err
-}
+// longestSuffix is the longest suffix of the name of a pool.
+const longestSuffix = "/" + string(profile.RequestsDay)
 
 // noLimit returns the remedy if nothing limits the calls of a deployment.
 func noLimit(s *settings) string {
@@ -66,7 +20,7 @@ func noLimit(s *settings) string {
 		of = []settings{*s}
 	}
 	for i := range of {
-		if t := &of[i]; t.RequestsPerMinute+t.TokensPerMinute+t.InFlight == 0 {
+		if t := &of[i]; !t.Any() {
 			where := ""
 			if t.Deployment != "" {
 				where = " to the deployment " + t.Deployment
@@ -77,89 +31,77 @@ func noLimit(s *settings) string {
 	return ""
 }
 
-// allLimits are the limits of all deployments.
-type allLimits []limits
+// accounts are the open limits of all deployments, and the purse that they share.
+type accounts struct {
+	all   []*account.Limits
+	purse *account.Purse
+}
 
 // openTargets joins the pools of each deployment of valid settings; without others, these settings are the only deployment.
-func openTargets(ctx context.Context, s *settings, log *slog.Logger) (targets []target, all allLimits, err error) {
+func openTargets(ctx context.Context, s *settings, log *slog.Logger) (targets []target, a accounts, err error) {
+	defer func() {
+		if err != nil {
+			_ = a.close() // an error here would hide the one that counts
+		}
+	}()
+	if a.purse, err = account.OpenPurse(ctx, s.Pool, s.Prices, s.Budget, s.BudgetQuotas(), s.OnStop == resultOnStop, log); err != nil {
+		return nil, a, err
+	}
 	of := s.targets
 	if len(of) == 0 {
 		of = []settings{*s}
 	}
 	for _, t := range of {
-		l, err := openLimits(ctx, &t, log)
+		l, err := openLimits(ctx, t, a.purse, log)
 		if err != nil {
-			_ = all.close() // an error here would hide the one that counts
-			return nil, nil, err
+			return nil, a, err
 		}
-		all = append(all, l)
-		targets = append(targets, target{t, l.limiter()})
+		a.all = append(a.all, l)
+		targets = append(targets, target{t, l})
 	}
-	return targets, all, nil
+	return targets, a, nil
+}
+
+// openLimits joins the pools of one deployment.
+func openLimits(ctx context.Context, s settings, purse *account.Purse, log *slog.Logger) (*account.Limits, error) {
+	c := s.shaped()
+	c.Purse = purse
+	return account.Open(ctx, c, log)
+}
+
+// shaped returns the account's settings, with the shape of its limits.
+func (s *settings) shaped() account.Config {
+	c := s.Config
+	c.Shape, c.Name, c.AnyType = s.shape, s.Deployment, true
+	return c
 }
 
 // close leaves all pools.
-func (a allLimits) close() error {
+func (a accounts) close() error {
 	var errs []error
-	for _, l := range a {
-		errs = append(errs, l.close())
+	for _, l := range a.all {
+		errs = append(errs, l.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, a.purse.Close())...)
 }
 
-// requestLimit returns the limit on requests. Only it can be strict: the draws of a call from the others are known too late.
-func (s *settings) requestLimit() throttle.Limit {
-	limit := s.perMinute(s.RequestsPerMinute, s.TokensPerMinute == 0)
-	if s.Strict && limit.Max > 0 {
-		limit.Strict, limit.MaxReserved, limit.Burst = true, s.MaxReserved, 0
+// shape completes a limit of a minute. The main one ramps up and follows the provider. Only that on requests can be strict: the draws of a
+// call from the others are known too late.
+func (s *settings) shape(k profile.Kind, isMain bool, l throttle.Limit) throttle.Limit {
+	if l.Max == 0 {
+		return l
 	}
-	return limit
-}
-
-// quotas returns the quotas of the limit on tokens; without one, those of the limit on requests.
-func (s *settings) quotas() (requests, tokens throttle.Quotas) {
-	if s.TokensPerMinute == 0 {
-		return s.Quotas, tokens
+	l.Burst = max(1, int(float64(l.Max)*s.BurstTime.Minutes()))
+	if isMain {
+		l.Adaptive = s.Adaptive
+		if s.Adaptive {
+			l.AdaptiveMin = s.AdaptiveMin
+		}
+		ramp := s.Pool.Limit
+		l.Min, l.RampUpDuration, l.Mode, l.ResumedRampUp, l.TTL = ramp.Min, ramp.RampUpDuration, ramp.Mode, ramp.ResumedRampUp, ramp.TTL
 	}
-	return requests, s.Quotas
-}
-
-func (s *settings) tokenLimit() throttle.Limit { return s.perMinute(s.TokensPerMinute, true) }
-
-// perMinute returns a limit of so many a minute; 0 is none. The main one ramps up and follows the provider.
-func (s *settings) perMinute(most int, isMain bool) throttle.Limit {
-	if most == 0 {
-		return throttle.Limit{}
+	if k == profile.Requests && s.Strict {
+		l.Strict, l.MaxReserved, l.Burst = true, s.MaxReserved, 0
 	}
-	limit := throttle.Limit{Max: most, Per: time.Minute, Burst: max(1, int(float64(most)*s.BurstTime.Minutes()))}
-	if !isMain {
-		return limit
-	}
-	limit.Adaptive = s.Adaptive
-	if s.Adaptive {
-		limit.AdaptiveMin = s.AdaptiveMin
-	}
-	ramp := s.Pool.Limit
-	limit.Min, limit.RampUpDuration, limit.Mode, limit.ResumedRampUp, limit.TTL = ramp.Min, ramp.RampUpDuration, ramp.Mode, ramp.ResumedRampUp, ramp.TTL
-	return limit
-}
-
-// limiter returns the limiter for the draws of one call: its tokens, one request, one slot; all or none.
-func (l limits) limiter() throttle.Limiter {
-	return throttle.All(l.tokens, throttle.PerCall(l.requests), throttle.PerCall(l.inFlight))
-}
-
-// close leaves the pools. It is called after the last draw.
-func (l limits) close() error {
-	var errs []error
-	if l.inFlight != nil {
-		errs = append(errs, l.inFlight.Close())
-	}
-	if l.tokens != nil {
-		errs = append(errs, l.tokens.Close())
-	}
-	if l.requests != nil {
-		errs = append(errs, l.requests.Close())
-	}
-	return errors.Join(errs...)
+	return l
 }

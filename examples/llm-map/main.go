@@ -1,4 +1,4 @@
-// Command llm-map is a Numaflow mapper that sends each message to an OpenAI-compatible chat endpoint and answers with the model's answer,
+// Command llm-map is a Numaflow mapper that sends each message to the endpoint of a language model and answers with the model's answer,
 // as JSON. All pods together stay within the provider's limits on requests per minute, tokens per minute and calls in flight. See README.md
 // for its settings and behaviour.
 //
@@ -29,15 +29,16 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHandlerOf(*s, targets, nil, log)
+	h, err := newHandler(*s, targets, nil, log)
 	if err != nil {
 		return errors.Join(err, all.close())
 	}
-	if h.purse, err = openPurse(ctx, s, log); err != nil {
-		return errors.Join(err, all.close())
-	}
-	log.Info("llm-map", "provider", s.Provider, "model", s.Model, "baseURL", s.BaseURL, "requestsPerMinute", s.RequestsPerMinute,
+	log.Info("llm-map", "provider", s.Provider, "api", s.API, "model", s.Model, "baseURL", s.BaseURL, "requestsPerMinute", s.RequestsPerMinute,
+		"inputTokensPerMinute", s.InputTokensPerMinute, "outputTokensPerMinute", s.OutputTokensPerMinute,
 		"tokensPerMinute", s.TokensPerMinute, "inFlight", s.InFlight, "charge", s.Charge, "deployments", s.names(), "pool", s.Pool)
+	if s.batches() {
+		return errors.Join(newBatchServer(h, s).Start(ctx), all.close())
+	}
 	var opts []mapsdk.Option
 	if s.Socket != "" {
 		opts = append(opts, mapsdk.WithSockAddr(s.Socket))
@@ -46,5 +47,5 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 		opts = append(opts, mapsdk.WithServerInfoFilePath(s.ServerInfo))
 	}
 	err = mapsdk.NewServer(h, opts...).Start(ctx)
-	return errors.Join(err, h.purse.close(), all.close()) // leaves the pools, after the server has stopped
+	return errors.Join(err, all.close()) // leaves the pools, after the server has stopped
 }

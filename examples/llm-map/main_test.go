@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -56,27 +58,84 @@ func loadSettings() (settings, error) {
 	return s, r.Err()
 }
 
+// The providers of the tests.
+const (
+	openAI     = profile.OpenAI
+	azure      = profile.Azure
+	anthropic  = profile.Anthropic
+	selfHosted = profile.SelfHosted
+)
+
 // testSettings are those of a self-hosted endpoint, with a key.
 func testSettings(change func(*settings)) settings {
 	s := settings{
-		Provider: selfHosted, BaseURL: "http://endpoint.invalid/v1", Model: "m", MaxTokens: 100,
-		APIKey: program.Credential{Text: numathrottle.NewSecret(canary)},
+		BaseURL: "http://endpoint.invalid/v1", Model: "m", MaxTokens: 100, APIKey: program.Credential{Text: numathrottle.NewSecret(canary)},
 	}
+	s.Provider = selfHosted
 	if change != nil {
 		change(&s)
 	}
 	return withDefaults(s)
 }
 
-// mustHandler returns a handler whose calls are answered by endpoint, without a network.
+// drawing returns a target whose calls draw from l, instead of the limits of s, and from a purse.
+func drawing(t testing.TB, s settings, l throttle.Limiter, p *account.Purse) target {
+	t.Helper()
+	return drawingTo(t, s, l, p, discard())
+}
+
+// drawingTo is drawing with a log.
+func drawingTo(t testing.TB, s settings, l throttle.Limiter, p *account.Purse, log *slog.Logger) target {
+	t.Helper()
+	c := s.shaped()
+	if c.Limiter, c.Purse = l, p; l == nil {
+		c.Limiter = throttle.All()
+	}
+	limits, err := account.Open(t.Context(), c, log)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, limits.Close()) })
+	return target{s, limits}
+}
+
+// mustHandler returns a handler whose calls draw from l and are answered by endpoint, without a network.
 func mustHandler(t *testing.T, s settings, l throttle.Limiter, endpoint http.Handler, log *slog.Logger) *handler {
+	t.Helper()
+	return handlerOf(t, drawing(t, s, l, nil), endpoint, log)
+}
+
+// handlerOf is mustHandler for open limits.
+func handlerOf(t *testing.T, of target, endpoint http.Handler, log *slog.Logger) *handler {
 	t.Helper()
 	if log == nil {
 		log = discard()
 	}
-	h, err := newHandler(s, l, inMemory{endpoint}, log)
+	h, err := newHandler(of.settings, []target{of}, inMemory{endpoint}, log)
 	require.NoError(t, err)
 	return h
+}
+
+// pursed returns the purse of settings, with their budget.
+func pursed(t *testing.T, s settings, log *slog.Logger) *account.Purse {
+	t.Helper()
+	p, err := account.OpenPurse(t.Context(), s.Pool, s.Prices, s.Budget, s.BudgetQuotas(), s.OnStop == resultOnStop, log)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+// limitOf returns the limit of a setting.
+func limitOf(s settings, key string) throttle.Limit {
+	c := s.shaped()
+	return c.Limits()[key]
+}
+
+// opened returns a target with the limits of settings.
+func opened(t *testing.T, s settings) target {
+	t.Helper()
+	l, err := openLimits(t.Context(), s, nil, discard())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	return target{s, l}
 }
 
 // inMemory is a transport that calls a handler itself, so that tests can run in virtual

@@ -108,6 +108,11 @@ func judgeConnection(err error) outcome {
 	return o
 }
 
+// tooLargeOutcome returns the outcome of a call that is not made, because of its size.
+func tooLargeOutcome(f *fault) outcome {
+	return outcome{verdict: invalid, code: f.Code, text: f.Message}
+}
+
 func judgeRefusal(r httpthrottle.Refusal, err error) outcome {
 	o := outcome{verdict: wait, code: "rate_limited", err: err}
 	switch r.Class {

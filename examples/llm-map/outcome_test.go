@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -28,7 +30,7 @@ func TestJudge(t *testing.T) {
 	const rate = `{"error":{"message":"Rate limit reached","type":"tokens","code":"rate_limit_exceeded"}}`
 	for _, c := range []struct {
 		name     string
-		provider providerName
+		provider profile.Name
 		answer   answer
 		verdict  verdict
 		code     string
@@ -134,7 +136,7 @@ func TestJudge(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(c.answer))
 			defer server.Close()
 			s := testSettings(func(s *settings) { s.Provider, s.BaseURL = c.provider, server.URL })
-			o := judge(t.Context(), complete(t.Context(), &s, throttletest.New()))
+			o := judge(t.Context(), complete(t.Context(), t, &s, throttletest.New()))
 			require.Equal(t, c.verdict, o.verdict, o.err)
 			require.Equal(t, c.code, o.code)
 			require.NotContains(t, o.text, canary)
@@ -168,10 +170,10 @@ func TestARefusedMessageWaitsWithAnAdaptiveLimit(t *testing.T) {
 						require.NoError(t, err)
 						defer func() { require.NoError(t, l.Close()) }()
 						s := testSettings(func(s *settings) { s.Deployment, s.BaseURL = host, "http://"+host })
-						targets = append(targets, target{s, l})
+						targets = append(targets, drawing(t, s, l, nil))
 					}
 					time.Sleep(time.Minute) // the limits start slowly
-					h, err := newHandlerOf(targets[0].settings, targets, inMemory{hosts}, discard())
+					h, err := newHandler(targets[0].settings, targets, inMemory{hosts}, discard())
 					require.NoError(t, err)
 					require.Equal(t, "hi", ask(t.Context(), t, h, "x").Text)
 					e, ok := hosts["0"].(*endpoint)
@@ -189,12 +191,14 @@ func TestARefusedMessageWaitsWithAnAdaptiveLimit(t *testing.T) {
 }
 
 // complete makes one call.
-func complete(ctx context.Context, s *settings, l throttle.Limiter) error {
-	c, err := newClient(s, l, nil, discard())
+func complete(ctx context.Context, t *testing.T, s *settings, l throttle.Limiter) error {
+	t.Helper()
+	of := drawing(t, *s, l, nil)
+	c, err := newClient(s, of.limits, of.limits.Limiter(), nil, discard())
 	if err != nil {
 		return err
 	}
-	_, err = c.complete(ctx, 5, []chat.Message{{Role: chat.User, Content: "hi"}})
+	_, err = c.complete(ctx, &account.Call{}, question{messages: []chat.Message{{Role: chat.User, Content: "hi"}}})
 	return err
 }
 
@@ -219,7 +223,7 @@ func TestJudgeErrorsOfOurOwn(t *testing.T) {
 		{"limiter closed", t.Context(), fmt.Errorf("x: %w", &throttle.Error{Reason: throttle.ReasonClosed}), ended, ""},
 		{"too large", t.Context(), &throttle.Error{Reason: throttle.ReasonTooLarge}, invalid, codeTooLarge},
 		{"a long pause", t.Context(), &throttle.Error{Reason: throttle.ReasonPause, RetryAfter: time.Hour}, wait, "throttled"},
-		{"timeout", t.Context(), complete(t.Context(), &impatient, nil), failed, "timeout"},
+		{"timeout", t.Context(), complete(t.Context(), t, &impatient, nil), failed, "timeout"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := judge(c.ctx, c.err)
@@ -236,13 +240,13 @@ func TestWhyTheEndpointCannotBeReached(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	s := testSettings(func(s *settings) { s.BaseURL = server.URL })
-	o := judge(t.Context(), complete(t.Context(), &s, nil))
+	o := judge(t.Context(), complete(t.Context(), t, &s, nil))
 	require.Equal(t, failed, o.verdict)
 	require.Contains(t, o.detail, "connect")
 	require.NotContains(t, o.text, "127.0.0.1")
 
 	s.APIKey = program.Credential{File: "/nowhere/key"}
-	o = judge(t.Context(), complete(t.Context(), &s, nil))
+	o = judge(t.Context(), complete(t.Context(), t, &s, nil))
 	require.Equal(t, failed, o.verdict)
 	require.Contains(t, o.detail, "apiKey: a secret cannot be read: open /nowhere/key")
 }
@@ -250,7 +254,7 @@ func TestWhyTheEndpointCannotBeReached(t *testing.T) {
 // What each provider is sent: the path, the key where it belongs, and the answer's bound.
 func TestRequests(t *testing.T) {
 	for _, c := range []struct {
-		provider providerName
+		provider profile.Name
 		model    string
 		path     string
 		header   string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -39,7 +40,7 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 	defer base.CloseIdleConnections()
 	// The certificate is good for 127.0.0.1, where the proxy listens, too.
 	s := testSettings(func(s *settings) { s.BaseURL, s.MaxAttempts = "https://"+proxy.Addr(), 4 })
-	h, err := newHandler(s, throttletest.New(), base, discard())
+	h, err := newHandler(s, []target{drawing(t, s, throttletest.New(), nil)}, base, discard())
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -48,7 +49,7 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 
 	proxy.Swallow(true, true)
 	began := time.Now()
-	lost := judge(ctx, func() error { _, err := h.deployments[0].client.complete(ctx, 1, nil); return err }())
+	lost := judge(ctx, func() error { _, err := h.deployments[0].client.complete(ctx, &account.Call{}, question{}); return err }())
 	require.Equal(t, failed, lost.verdict, lost.err)
 	require.Less(t, time.Since(began), s.Timeout/2, "not by the timeout of the call")
 	proxy.Cut() // what was swallowed does not arrive late

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -22,7 +26,7 @@ import (
 func TestPoolStaysWithinTheLimitsAndUsesThem(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		provider providerName
+		provider profile.Name
 		prompts  int
 		limits   fakellm.Config
 	}{
@@ -35,6 +39,7 @@ func TestPoolStaysWithinTheLimitsAndUsesThem(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.limits.Provider, c.limits.Slice, c.limits.Latency = fakellm.Provider(c.provider), 5*time.Second, 300*time.Millisecond
+				c.limits.Spread = 0.12
 				const inFlight = 64
 				c.limits.InFlight = inFlight // the provider refuses what is above it
 				server, err := fakellm.New(c.limits)
@@ -88,24 +93,27 @@ func TestPoolsOfTheLimits(t *testing.T) {
 		s.Pool = numathrottle.Config{Pool: "ns/pipeline/vertex", ID: "p"}
 		s.RequestsPerMinute, s.TokensPerMinute, s.InFlight, s.BurstTime = 600, 90_000, 32, 2*time.Second
 	})
-	l, err := openLimits(t.Context(), &s, discard())
+	c := s.shaped()
+	require.Equal(t, map[string]throttle.Limit{
+		"requestsPerMinute": {Max: 600, Per: time.Minute, Burst: 20}, "tokensPerMinute": {Max: 90_000, Per: time.Minute, Burst: 3000},
+	}, c.Limits())
+	at := testenv.ClosedPort(t)
+	s.Pool.HealthAddr = at
+	opened(t, s)
+	res, err := http.Get("http://" + at + "/metrics")
 	require.NoError(t, err)
-	defer func() { require.NoError(t, l.close()) }()
-	require.Equal(t, "ns/pipeline/vertex/requests", l.requests.Status().Name)
-	require.Equal(t, throttle.Limit{Max: 600, Per: time.Minute, Burst: 20}, l.requests.Limit())
-	require.Equal(t, "ns/pipeline/vertex/tokens", l.tokens.Status().Name)
-	require.Equal(t, throttle.Limit{Max: 90_000, Per: time.Minute, Burst: 3000}, l.tokens.Limit())
-	require.Equal(t, "ns/pipeline/vertex/in-flight", l.inFlight.Status().Name)
-	require.Equal(t, 32, l.inFlight.Status().Max)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	for _, pool := range []string{"requests", "tokens", "in-flight"} {
+		require.Contains(t, string(text), `limit="ns/pipeline/vertex/`+pool+`"`)
+	}
 
 	s = testSettings(nil)
-	none, err := openLimits(t.Context(), &s, discard())
-	require.NoError(t, err)
-	require.True(t, throttle.Unlimited(none.limiter()))
-	require.NoError(t, none.close())
+	require.True(t, throttle.Unlimited(opened(t, s).limits.Limiter()))
 
 	s.RequestsPerMinute, s.Pool.Store = 1, "http://h"
-	_, err = openLimits(t.Context(), &s, discard())
+	_, err = openLimits(t.Context(), s, nil, discard())
 	require.ErrorContains(t, err, `store has the scheme "http"`)
 }
 
@@ -119,10 +127,7 @@ func runPool(t *testing.T, endpoint http.Handler, prompts int, change func(*sett
 			s.Pool = numathrottle.Config{Store: store, Pool: "pool", ID: fmt.Sprint("p", i)}
 			change(s)
 		})
-		l, err := openLimits(t.Context(), &s, discard())
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, l.close()) })
-		return mustHandler(t, s, l.limiter(), endpoint, nil)
+		return handlerOf(t, opened(t, s), endpoint, nil)
 	})[""]
 }
 
@@ -180,9 +185,12 @@ func use(charges []fakellm.Charge, limits fakellm.Config) (requests, tokens floa
 // Who limits nothing is told what to set, of each deployment.
 func TestNoLimitIsSaid(t *testing.T) {
 	require.Contains(t, noLimit(&settings{}), "every call is sent at once; set LLM_MAP_REQUESTS_PER_MINUTE")
-	for name, s := range map[string]settings{"requests": {RequestsPerMinute: 1}, "tokens": {TokensPerMinute: 1}, "in flight": {InFlight: 1}} {
-		require.Empty(t, noLimit(&s), name)
-		two := settings{InFlight: 1, targets: []settings{s, {Deployment: "spare"}}}
+	for _, c := range []account.Config{
+		{RequestsPerMinute: 1}, {TokensPerMinute: 1}, {InputTokensPerMinute: 1}, {InFlight: 1}, {RequestsPerDay: account.Day{Amount: 1}},
+	} {
+		s := settings{Config: c}
+		require.Empty(t, noLimit(&s))
+		two := settings{Config: account.Config{InFlight: 1}, targets: []settings{s, {Deployment: "spare"}}}
 		require.Contains(t, noLimit(&two), "every call to the deployment spare is sent at once")
 	}
 }

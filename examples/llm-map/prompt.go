@@ -171,13 +171,3 @@ func cut(n int, text string) string {
 	}
 	return text
 }
-
-// promptTokens estimates the tokens of a prompt: a quarter of its characters, rounded
-// up, as the providers' own limiters do.
-func promptTokens(messages []chat.Message) int {
-	n := 0
-	for i := range messages {
-		n += utf8.RuneCountInString(messages[i].Content)
-	}
-	return (n + 3) / 4
-}

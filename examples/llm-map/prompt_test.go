@@ -67,13 +67,3 @@ func TestMessagesWithoutAPrompt(t *testing.T) {
 		})
 	}
 }
-
-func TestPromptTokens(t *testing.T) {
-	p, err := newPrompt("ab", "{{.Text}}")
-	require.NoError(t, err)
-	for text, want := range map[string]int{"x": 1, "xx": 1, "xxx": 2, "äöüäöü": 2, strings.Repeat("x", 398): 100} {
-		messages, err := p.messages(nil, datum{value: text})
-		require.NoError(t, err)
-		require.Equal(t, want, promptTokens(messages), "characters of all messages, rounded up once")
-	}
-}

@@ -40,11 +40,8 @@ func TestQuotasOfTenants(t *testing.T) {
 				}
 				s, err := loadSettings()
 				require.NoError(t, err)
-				l, err := openLimits(t.Context(), &s, discard())
-				require.NoError(t, err)
-				defer func() { require.NoError(t, l.close()) }()
 				e := answers(refuses(200, "", `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`)) // without a usage: as drawn
-				h := mustHandler(t, s, l.limiter(), e, nil)
+				h := handlerOf(t, opened(t, s), e, nil)
 				passed := map[string]int{}
 				for range 3 {
 					for _, tenant := range []string{"acme", "beta"} {

@@ -32,28 +32,28 @@ func TestRamp(t *testing.T) {
 	}
 	s, err := loadWith(t, ramp)
 	require.NoError(t, err)
-	require.False(t, s.requestLimit().Ramps())
-	tokens := s.tokenLimit()
+	require.False(t, limitOf(s, "requestsPerMinute").Ramps())
+	tokens := limitOf(s, "tokensPerMinute")
 	require.Equal(t, []any{1000, 10 * time.Minute, true, time.Hour}, []any{tokens.Min, tokens.RampUpDuration, tokens.ResumedRampUp, tokens.TTL})
 	require.Equal(t, throttle.RampGoBackN{CoolDownPeriod: 5 * time.Second}, tokens.Mode)
 
 	ramp["LLM_MAP_TOKENS_PER_MINUTE"], ramp["NUMATHROTTLE_MIN"] = "0", "50"
 	s, err = loadWith(t, ramp)
 	require.NoError(t, err)
-	require.Equal(t, 50, s.requestLimit().Min)
-	require.False(t, s.tokenLimit().Ramps())
+	require.Equal(t, 50, limitOf(s, "requestsPerMinute").Min)
+	require.False(t, limitOf(s, "tokensPerMinute").Ramps())
 
 	// Each deployment ramps by itself.
 	ramp["LLM_MAP_DEPLOYMENTS"] = "{one: {requestsPerMinute: 60}, two: {tokensPerMinute: 6000}}"
 	s, err = loadWith(t, ramp)
 	require.NoError(t, err)
-	require.Equal(t, []int{50, 50}, []int{s.targets[0].requestLimit().Min, s.targets[1].tokenLimit().Min})
+	require.Equal(t, []int{50, 50}, []int{limitOf(s.targets[0], "requestsPerMinute").Min, limitOf(s.targets[1], "tokensPerMinute").Min})
 }
 
 func TestRampsThatCannotBe(t *testing.T) {
 	for want, env := range map[string]map[string]string{
 		"min is 501 (NUMATHROTTLE_MIN), allowed: 1 to requestsPerMinute": {"LLM_MAP_REQUESTS_PER_MINUTE": "500", "NUMATHROTTLE_MIN": "501"},
-		"min and rampUpDuration are set, but there is no limit that ramps up (NUMATHROTTLE_MIN), allowed: with tokensPerMinute or requestsPerMinute": {
+		"min and rampUpDuration are set, but there is no limit that ramps up (NUMATHROTTLE_MIN), allowed: with a limit per minute": {
 			"LLM_MAP_IN_FLIGHT": "3", "NUMATHROTTLE_MIN": "5",
 		},
 		"min is 5 (NUMATHROTTLE_MIN), allowed: 0 with strict": {

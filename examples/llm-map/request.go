@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
@@ -17,21 +20,28 @@ import (
 // template returns the common part of all requests.
 func (s *settings) template() (*chat.Template, error) {
 	var fields []chat.Field
-	if s.MaxTokens > 0 {
+	switch {
+	case s.MaxTokens > 0:
 		fields = append(fields, chat.Field{Key: string(s.tokensField()), Value: s.MaxTokens})
+	case s.API == chat.Messages: // which requires it
+		fields = append(fields, chat.Field{Key: string(plainTokens), Value: s.OutputTokens, Default: true})
 	}
 	if t, _ := s.temperature(); t != nil {
 		fields = append(fields, chat.Field{Key: "temperature", Value: *t})
 	}
-	return chat.NewTemplate(s.Model, fields, s.ExtraBody)
+	return chat.NewTemplate(s.API, s.Model, fields, s.ExtraBody)
 }
 
 // tokensField returns the field that bounds the length of an answer.
 func (s *settings) tokensField() tokensField {
 	switch {
+	case s.API == chat.Responses:
+		return outputTokens
+	case s.API == chat.Messages:
+		return plainTokens
 	case s.MaxTokensField == completionTokens, s.MaxTokensField == plainTokens:
 		return s.MaxTokensField
-	case s.Provider == openAI, isReasoning(s.Model):
+	case s.Provider == profile.OpenAI, isReasoning(s.Model):
 		return completionTokens // max_tokens is deprecated there
 	}
 	return plainTokens // all others know it
@@ -54,19 +64,25 @@ func isReasoning(model string) bool {
 
 // endpoint returns the URL for requests.
 func (s *settings) endpoint() string {
-	const path = "/chat/completions"
-	base := strings.TrimRight(s.BaseURL, "/")
-	if s.Provider != azure {
+	base, path := strings.TrimRight(s.BaseURL, "/"), s.API.Path()
+	if s.Provider != profile.Azure {
 		return base + path
 	}
 	query := ""
 	if s.APIVersion != "" {
 		query = "?api-version=" + url.QueryEscape(s.APIVersion)
 	}
-	if s.isVersionless() {
+	if s.isVersionless() || s.API == chat.Messages {
 		return base + path + query
 	}
-	return strings.TrimSuffix(base, "/openai") + "/openai/deployments/" + url.PathEscape(s.Model) + path + query
+	resource := strings.TrimSuffix(base, "/openai") + "/openai"
+	switch {
+	case s.API == chat.Responses && query == "":
+		return resource + "/v1" + path
+	case s.API == chat.Responses:
+		return resource + path + query
+	}
+	return resource + "/deployments/" + url.PathEscape(s.Model) + path + query
 }
 
 // isVersionless reports whether baseURL is that of Azure's API without versions, where only the body names the model.
@@ -91,16 +107,32 @@ var ownHeaders = []string{
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
 }
 
-// checkRequest finds settings that allow no request. Defaults are filled in.
-func (s *settings) checkRequest(bad program.Complaint) {
-	if t, err := s.template(); err != nil {
-		bad("extraBody", err.Error(), "a JSON object without model, messages and what another setting sets")
-	} else if s.MaxTokens > 0 && t.MaxTokens() > 0 {
+// checkBody finds settings that contradict each other in the body of a request.
+func (s *settings) checkBody(bad program.Complaint) {
+	t, err := s.template()
+	if err != nil {
+		bad("extraBody", err.Error(), "a JSON object without model, messages (input of responses and embeddings) and what another setting sets")
+		return
+	}
+	if s.API == chat.Messages && s.System != "" && t.Sets("system") {
+		bad("extraBody", "has a system message, and so has the setting system", "one of them")
+	}
+	most := t.MaxTokens() * t.Choices()
+	switch tooMuch := s.TokensPerMinute > 0 && most > s.TokensPerMinute && s.drawsLongest(); {
+	case s.MaxTokens > 0 && most > 0:
 		bad("extraBody", "says how long an answer may be, and so does maxTokens", "one of them")
-	} else if most := t.MaxTokens() * t.Choices(); s.TokensPerMinute > 0 && most > s.TokensPerMinute {
+	case tooMuch && s.API == chat.Messages && !t.Sets("max_tokens"):
+		bad("outputTokens", fmt.Sprintf("is %d, which is sent as max_tokens and which no call could ever draw", s.OutputTokens),
+			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
+	case tooMuch:
 		bad("extraBody", fmt.Sprintf("allows answers of %d tokens, which no call could ever draw", most),
 			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
 	}
+}
+
+// checkRequest finds settings that allow no request. Defaults are filled in.
+func (s *settings) checkRequest(bad program.Complaint) {
+	s.checkBody(bad)
 	h, _ := config.ParseHeaders(s.Headers)
 	for _, name := range ownHeaders {
 		if h.Get(name) != "" {
@@ -116,7 +148,7 @@ func (s *settings) checkRequest(bad program.Complaint) {
 // keyHeader returns the header for the key.
 func (s *settings) keyHeader() string {
 	h := http.Header{}
-	providers[s.Provider].login(h, "key")
+	s.login()(h, "key")
 	for name := range h {
 		return name
 	}
@@ -141,13 +173,10 @@ func (s *settings) checkURL(bad program.Complaint) {
 
 // checkQuotas finds faults of the quotas and of their limit. Defaults are filled in.
 func (s *settings) checkQuotas(bad program.Complaint) {
-	c := s.Pool
-	c.Quotas, c.Limit = s.Quotas, s.requestLimit()
-	if s.TokensPerMinute > 0 {
-		c.Limit = s.tokenLimit()
-	}
+	c, of := s.Pool, s.shaped()
+	c.Quotas, c.Limit = s.Quotas, of.QuotaLimit()
 	if c.Quotas.Given() && c.Limit.Max == 0 {
-		bad("quotas", "are set, but there is no limit that they are parts of", "with tokensPerMinute or requestsPerMinute")
+		bad("quotas", "are set, but there is no limit that they are parts of", "with a limit per minute")
 		return
 	}
 	for _, err := range opening.CheckQuotas((*opening.Config)(&c)) {
@@ -156,16 +185,21 @@ func (s *settings) checkQuotas(bad program.Complaint) {
 }
 
 func (s *settings) checkLimits(bad program.Complaint) {
-	for _, err := range config.Split(s.requestLimit().Validate()) {
-		limitFault(err, "requestsPerMinute", bad)
+	of := s.shaped()
+	for key, limit := range of.Limits() {
+		for _, err := range config.Split(limit.Validate()) {
+			limitFault(err, key, bad)
+		}
 	}
-	for _, err := range config.Split(s.tokenLimit().Validate()) {
-		limitFault(err, "tokensPerMinute", bad)
-	}
-	if ramp := s.Pool.Limit; (ramp.Min != 0 || ramp.RampUpDuration != 0) && s.RequestsPerMinute+s.TokensPerMinute == 0 {
-		bad("min and rampUpDuration", "are set, but there is no limit that ramps up", "with tokensPerMinute or requestsPerMinute")
+	if ramp := s.Pool.Limit; (ramp.Min != 0 || ramp.RampUpDuration != 0) && of.QuotaLimit().Max == 0 {
+		bad("min and rampUpDuration", "are set, but there is no limit that ramps up", "with a limit per minute")
 	}
 	s.checkQuotas(bad)
+	for _, err := range of.CheckPools(account.Budget{}) {
+		if f, ok := errors.AsType[*config.FieldError](err); ok {
+			bad(f.Field, f.Problem, f.Allowed)
+		}
+	}
 	if s.AdaptiveMin > 0 && !s.Adaptive {
 		bad("adaptiveMin", "is set without adaptive", "with adaptive: true")
 	}
@@ -175,7 +209,7 @@ func (s *settings) checkLimits(bad program.Complaint) {
 	if !s.Strict {
 		return
 	}
-	if s.RequestsPerMinute == 0 {
+	if _, ok := of.Limits()["requestsPerMinute"]; !ok {
 		bad("strict", "is true, but there is no limit on requests", "with requestsPerMinute")
 	}
 	if s.Pool.OnStoreLoss == numathrottle.StoreLossDegrade {

@@ -11,6 +11,8 @@ import (
 
 // A result is the JSON output for a message. It has an error, or a text, or calls of tools.
 type result struct {
+	// Embedding is the vector of the message, with the API embeddings.
+	Embedding    json.RawMessage `json:"embedding,omitempty"`
 	Text         string          `json:"text,omitempty"`
 	ToolCalls    json.RawMessage `json:"tool_calls,omitempty"`
 	Model        string          `json:"model,omitempty"`
@@ -24,6 +26,9 @@ type result struct {
 	// Input is the original message, according to the setting input; InputBase64 if it is not text.
 	Input       json.RawMessage `json:"input,omitempty"`
 	InputBase64 []byte          `json:"input_base64,omitempty"`
+
+	vectors []json.RawMessage // of a call for embeddings
+	refused bool              // the same call would be refused again, but a part of it may not
 }
 
 // used is the cost of the call according to the provider, in tokens.
@@ -51,7 +56,7 @@ const errorTag = "error"
 
 // newResult returns the result for the known parts of an answer.
 func newResult(a *chat.Answer, attempts int) result {
-	r := result{Text: a.Text, ToolCalls: a.ToolCalls, Model: a.Model, FinishReason: a.FinishReason, Attempts: attempts}
+	r := result{Text: a.Text, ToolCalls: a.ToolCalls, Model: a.Model, FinishReason: a.FinishReason, Attempts: attempts, vectors: a.Vectors}
 	if u := a.Usage; u != nil {
 		r.Usage = &used{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Total}
 	}

@@ -19,7 +19,7 @@ func (c *client) redactor(key string) *redact.Redactor {
 			switch {
 			case redact.IsSecretName(name) || login.MatchString(value):
 				logins = append(logins, value)
-			case name != "Accept" && name != "Content-Type":
+			case name != "Accept" && name != "Content-Type" && name != "Anthropic-Version":
 				others = append(others, value)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
@@ -34,24 +36,30 @@ type child struct {
 // cleanup of the test kills it.
 func startChild(t *testing.T, dir, id string, environ ...string) *child {
 	t.Helper()
+	p, socket := startProcess(t, dir, id, environ...)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	feed, err := dataplane.Dial(ctx, socket)
+	require.NoError(t, err)
+	return &child{Process: p, feed: feed}
+}
+
+// startProcess starts llm-map with variables, and returns the socket on which it will listen.
+func startProcess(t *testing.T, dir, id string, environ ...string) (p *testenv.Process, socket string) {
+	t.Helper()
 	testkit.SkipShort(t, "it starts processes")
-	socket := filepath.Join(dir, id+".sock")
+	socket = filepath.Join(dir, id+".sock")
 	cmd := testenv.Self(t)
 	cmd.Env = append([]string{
 		processVariable + "=1", "NUMATHROTTLE_ID=" + id, "LLM_MAP_PROVIDER=self-hosted", "LLM_MAP_MODEL=m", "LLM_MAP_API_KEY=" + canary,
 		"LLM_MAP_MAX_TOKENS=50", "LLM_MAP_SOCKET=" + socket, "LLM_MAP_SERVER_INFO=" + socket + ".info",
 	}, environ...)
-	c := &child{Process: testenv.StartProcess(t, cmd)}
+	p = testenv.StartProcess(t, cmd)
 	t.Cleanup(func() {
-		c.Kill()
-		require.NotContains(t, c.Output(), canary)
+		p.Kill()
+		require.NotContains(t, p.Output(), canary)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	var err error
-	c.feed, err = dataplane.Dial(ctx, socket)
-	require.NoError(t, err)
-	return c
+	return p, socket
 }
 
 // requireAnswered sends prompts at once, to one child after the other, and requires an answer to each.
@@ -190,7 +198,7 @@ budget: {amount: 1, per: month}
 	requireAnswered(t, prompts, children)
 	for _, fake := range []*fakellm.Server{first, second} {
 		require.Zero(t, fake.Stats().Refused(), "%+v", fake.Stats())
-		require.Positive(t, fake.Stats().Served)
+		require.Positive(t, fake.Stats().Served, "%+v", [2]int{first.Stats().Served, second.Stats().Served})
 	}
 	require.Equal(t, prompts, first.Stats().Served+second.Stats().Served)
 	requireEnds(t, children...)
@@ -224,7 +232,7 @@ func TestAProcessLeavesTheBudgetAsItIsUsed(t *testing.T) {
 					cost += int64(r.Usage.PromptTokens + 2*r.Usage.CompletionTokens)
 				}
 				requireEnds(t, c)
-				spent, err := protocol.LoadSpent(t.Context(), store, "p"+moneySuffix, nil)
+				spent, err := protocol.LoadSpent(t.Context(), store, "p"+account.MoneySuffix, nil)
 				require.NoError(t, err)
 				require.Len(t, spent, 1)
 				require.Len(t, spent[0].Windows, 1)
@@ -233,4 +241,53 @@ func TestAProcessLeavesTheBudgetAsItIsUsed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A process with api: embeddings is a batch map. SIGTERM while a call is under way loses nothing: its batch is answered.
+func TestBatchesOverASocket(t *testing.T) {
+	e := &embedder{perByte: 0.25, hold: make(chan struct{})}
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	p, socket := startProcess(t, dataplane.Dir(t), "e", "LLM_MAP_API=embeddings", "LLM_MAP_MAX_TOKENS=0", "LLM_MAP_BASE_URL="+server.URL+"/v1",
+		"LLM_MAP_IN_FLIGHT=8")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	feed, err := dataplane.DialBatchMap(ctx, socket)
+	require.NoError(t, err)
+	for i, size := range []int{3000, 1, 5} {
+		last := i == 2
+		if !last {
+			go func() {
+				for range (size + 2047) / 2048 {
+					e.hold <- struct{}{}
+				}
+			}()
+		} else {
+			go func() {
+				e.hold <- struct{}{} // the call is under way
+				_ = p.Process.Signal(syscall.SIGTERM)
+				e.hold <- struct{}{}
+			}()
+			e.mu.Lock()
+			e.twice = true
+			e.mu.Unlock()
+		}
+		var batch []dataplane.Message
+		for _, text := range texts(size, 40) {
+			batch = append(batch, dataplane.Message{Keys: []string{"k"}, Value: []byte(text)})
+		}
+		out, err := feed.Do(ctx, batch)
+		require.NoError(t, err)
+		require.Len(t, out, size)
+		for i := range out {
+			var r result
+			require.Len(t, out[i], 1)
+			require.NoError(t, json.Unmarshal(out[i][0].Value, &r))
+			require.JSONEq(t, fmt.Sprintf("[%d,-1]", i), string(r.Embedding))
+		}
+	}
+	_ = feed.Close()
+	require.NoError(t, p.Wait())
+	slices.Sort(e.calls)
+	require.Equal(t, []int{1, 5, 952, 2048}, e.calls)
 }

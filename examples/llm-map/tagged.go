@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -15,8 +16,11 @@ type byTag struct {
 	tags throttle.Tagger
 }
 
-// forTags returns a limiter that draws for the tags of contexts, if l supports tags.
-func forTags(l throttle.Limiter) throttle.Limiter {
+// forTags returns a limiter that draws for the tags of contexts, of one level or two, if l supports tags.
+func (s *settings) forTags(l throttle.Limiter) throttle.Limiter {
+	if _, two := taglevel.Messages(s.Tag); two {
+		l = taglevel.Limiter(l)
+	}
 	if tags, ok := l.(throttle.Tagger); ok && !throttle.Unlimited(l) {
 		return byTag{l, tags}
 	}

@@ -10,34 +10,31 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// newTransport returns a transport to the provider, which sends through base; nil is one of its own. Each request draws from l as its draw
-// says, once. The caller retries refused or failed calls, for as long as the message may wait.
-func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, more ...httpthrottle.Option) http.RoundTripper {
-	p := providers[s.Provider]
-	opts := []httpthrottle.Option{
-		httpthrottle.WithCost(costOf),
-		httpthrottle.WithClassifier(p.classify),
+// newTransport returns a transport to the provider, which sends through base; nil is one of its own. Each request draws from l, a limiter of
+// limits, once. The caller retries refused or failed calls, for as long as the message may wait.
+func newTransport(s *settings, limits *account.Limits, l throttle.Limiter, base http.RoundTripper, log *slog.Logger,
+	more ...httpthrottle.Option,
+) http.RoundTripper {
+	opts := append(limits.Options(), []httpthrottle.Option{
 		httpthrottle.WithMaxAttempts(1),
 		httpthrottle.WithMaxWait(longestPause),
 		httpthrottle.WithMaxPause(s.MaxPause),
 		httpthrottle.WithLogger(log),
 		httpthrottle.RefusalsAsErrors(),
-	}
-	if s.Charge.settles() {
-		opts = append(opts, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil))) //nolint:bodyclose // it is handed a response, and makes none
-	}
+	}...)
 	if base == nil {
 		// A dead connection is noticed before its first call has timed out.
 		base = newBase(httpthrottle.PingTime(s.Timeout))
 	}
 	// The timeout covers only the attempt: it is below the throttle, which waits.
-	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.APIKey}
-	return httpthrottle.NewTransport(base, l, append(opts, more...)...)
+	base = &attempt{base: base, timeout: s.Timeout, login: s.login(), key: s.APIKey, longest: s.longestAnswer()}
+	return httpthrottle.NewTransport(limits.Watch(base), l, append(opts, more...)...)
 }
 
 // newBase returns a transport for many calls to one host. Over HTTP/2 they share a connection. A silently dead one is noticed when it was
@@ -61,9 +58,8 @@ var errRedirected = errors.New("the endpoint redirects, which is not followed; s
 
 // A draw is the draw of one call, and its result. It is used by one goroutine.
 type draw struct {
-	tokens int
-	tried  bool   // it was passed to the network
-	key    string // the key it was sent with
+	tried bool   // it was passed to the network
+	key   string // the key it was sent with
 }
 
 type drawKey struct{}
@@ -76,16 +72,13 @@ func drawOf(ctx context.Context) *draw {
 	return &draw{}
 }
 
-func costOf(r *http.Request) int {
-	return max(drawOf(r.Context()).tokens, 1) // one request and one slot in any case
-}
-
 // An attempt logs a request in, and bounds its duration.
 type attempt struct {
 	base    http.RoundTripper
 	timeout time.Duration
 	login   func(h http.Header, key string)
 	key     program.Credential
+	longest int64 // of a response, in bytes
 }
 
 // errTimeout is the error of an attempt that took too long.
@@ -122,16 +115,27 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	res.Body = &answerBody{ReadCloser: res.Body, ctx: ctx, end: cancel, left: maxAnswer}
+	res.Body = &answerBody{ReadCloser: res.Body, ctx: ctx, end: cancel, left: a.longest}
 	return res, nil
 }
 
-// maxAnswer bounds a response, in bytes.
-const maxAnswer = chat.MaxBody
+// maxAnswer bounds a response, in bytes, and maxVectors one of vectors: thousands of them have 20 bytes for each of thousands of numbers.
+const (
+	maxAnswer  = chat.MaxBody
+	maxVectors = 256 << 20
+)
 
-var errTooLong = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+// longestAnswer bounds a response, in bytes.
+func (s *settings) longestAnswer() int64 {
+	if s.embeds() {
+		return maxVectors
+	}
+	return maxAnswer
+}
 
-// An answerBody can be read for as long as an attempt may take, and up to maxAnswer.
+var errTooLong = errors.New("the answer is too long")
+
+// An answerBody can be read for as long as an attempt may take, and up to a bound.
 type answerBody struct {
 	io.ReadCloser
 

@@ -32,6 +32,10 @@ type Config struct {
 	// Adapts means that refusals by the called service lower the ceiling. Reserved is the minimum that they leave, in tokens per Limit.Per.
 	Adapts   bool
 	Reserved int64
+	// Follows means that the limit in force in the pool is at most what the called service announces, as the pool agrees (Agree). First is the
+	// limit before anything was announced, in tokens per Limit.Per; 0: the configured one. As with Limit, one processor binds all.
+	Follows bool
+	First   int64
 }
 
 // reserved returns the minimum that refusals leave of a ceiling of so many tokens per Limit.Per, in 1e-9 of that ceiling: no fewer than

@@ -4,7 +4,8 @@
 // # The law
 //
 //	limit    the override if there is one, else the lowest configured limit of
-//	         all live processors (Law.Limit)
+//	         all live processors, or the lower one that the called service
+//	         announces, if that is to be followed (Law.Limit, Agree)
 //	ramp     the current value of the ramp from Min to that limit (package ramp)
 //	backoff  what refusals by the called service leave of that limit (package backoff)
 //

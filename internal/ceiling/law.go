@@ -19,6 +19,8 @@ type Law struct {
 	Lowest Rate
 	// Others counts the other live processors that report their limit.
 	Others int
+	// Announced is the limit that the pool follows: what the called service announces, as the pool agrees, or the lowest First; the zero Rate: none.
+	Announced Rate
 	// Unsure means that the pool may have just begun. The ramp then stays at Min and takes no step.
 	Unsure bool
 
@@ -27,13 +29,15 @@ type Law struct {
 	Backoff state.Shared[backoff.State]
 }
 
-// Limit returns the limit in force without ramp and backoff: the override, or the lowest configured limit.
+// Limit returns the limit in force without ramp and backoff: the override, or the lowest configured limit, or the announced one if that is
+// lower and to be followed.
 func (l *Law) Limit() Rate {
 	own := l.Config.Limit
 	limit := own
 	if l.Lowest.Max > 0 && l.Lowest.Below(limit) {
 		limit = l.Lowest
 	}
+	limit = l.follow(limit)
 	if l.Override.Max > 0 {
 		if limit = l.Override; limit.Per == 0 {
 			limit.Per = own.Per

@@ -174,6 +174,9 @@ func TestJudgeSeesLimitsThatAreNotKept(t *testing.T) {
 			return p.offRamp(p.service.since(0)) != ""
 		}},
 		"slots": {poolConfig{Slots: 8, Goroutines: 8, Soft: true}, func(p *pool) bool { return overlap(p.service.since(0)) > p.Slots }},
+		"slots of a tag": {poolConfig{Slots: 8, OfTag: true, Goroutines: 8, Soft: true}, func(p *pool) bool {
+			return overlap(p.service.since(0)) > p.Slots
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTurn(t)

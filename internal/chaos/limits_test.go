@@ -21,7 +21,7 @@ import (
 )
 
 // TestLimitFaults breaks real stores under pools of real processes whose limit is hard, rises in a ramp, or is
-// one of calls in flight.
+// one of calls in flight, also of a tag.
 func TestLimitFaults(t *testing.T) {
 	t.Parallel() // with the other stores: nearly all of it is waiting
 	g := newLedger(t, "R4", fmt.Sprintf("processes of this module with a hard limit, a ramp or calls in flight, on %s and on three nats-server %s",
@@ -39,9 +39,13 @@ func TestLimitFaults(t *testing.T) {
 			"hard": hardLane, "ramp": rampLane,
 			"in flight":       func(t *testing.T, g *ledger) { count(inFlightLane(t, g)) },
 			"in flight, nats": func(t *testing.T, g *ledger) { count(limitNATSLane(t, g, outages, "in flight: ", inFlight)) },
+			"tag in flight":   func(t *testing.T, g *ledger) { count(limitLane(t, g, "tag in flight: ", tagInFlight)) },
 		}
 		if rounds(t) > 1 { // in the short form there are clusters enough beside these
 			lanes["hard, nats"] = func(t *testing.T, g *ledger) { limitNATSLane(t, g, outages, "hard: ", hard) }
+			lanes["tag in flight, nats"] = func(t *testing.T, g *ledger) {
+				count(limitNATSLane(t, g, outages, "tag in flight: ", tagInFlight))
+			}
 			lanes["ramp, nats"] = func(t *testing.T, g *ledger) { limitNATSLane(t, g, outages, "ramp: ", rising) }
 		}
 		for name, lane := range lanes {
@@ -60,11 +64,13 @@ func TestLimitFaults(t *testing.T) {
 const slotsOfLane = 8
 
 // The limits: one that may not be exceeded in any second, with a tenth of it as burst; one that rises from a
-// fifth for two minutes, whatever happens to the store; and one of calls in flight.
+// fifth for two minutes, whatever happens to the store; one of calls in flight, and the same as the total of a tag.
 var (
 	hard     = poolConfig{Hard: true}
 	rising   = poolConfig{Min: 40, RampUp: 2 * time.Minute}
 	inFlight = poolConfig{Slots: slotsOfLane}
+
+	tagInFlight = poolConfig{Slots: slotsOfLane, OfTag: true}
 )
 
 func hardLane(t *testing.T, g *ledger)           { limitLane(t, g, "hard: ", hard) }

@@ -36,8 +36,10 @@ type poolConfig struct {
 	// RampUp is how long the limit takes to rise from Min to Max; 0: no ramp.
 	RampUp time.Duration
 	Min    int
-	// Slots makes the limit one of so many calls in flight, each of which takes slotCall.
+	// Slots makes the limit one of so many calls in flight, each of which takes slotCall. OfTag makes them the total of a tag, within a
+	// larger limit.
 	Slots int
+	OfTag bool
 	// Total makes Max the total of the tag that all workers draw for, within a larger limit. Budget is what they may spend of
 	// it in a month; 0: there is none.
 	Total  bool
@@ -118,7 +120,7 @@ func startPool(t testing.TB, c poolConfig) *pool {
 	for i, store := range c.Stores {
 		j := job{
 			Worker: i, Pool: c.Pool, Store: store, Service: p.service.path, Max: c.Reported, Burst: c.Burst,
-			Strict: c.Strict, MaxReserved: c.MaxReserved, Hard: c.Hard, RampUp: c.RampUp, Min: c.Min, Slots: c.Slots, Soft: c.Soft,
+			Strict: c.Strict, MaxReserved: c.MaxReserved, Hard: c.Hard, RampUp: c.RampUp, Min: c.Min, Slots: c.Slots, OfTag: c.OfTag, Soft: c.Soft,
 			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
 			Hold: c.Hold, Overdraw: c.Overdraw, StateDir: c.StateDir,
 		}

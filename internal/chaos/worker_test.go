@@ -50,6 +50,7 @@ type job struct {
 	RampUp      time.Duration `json:"rampUp"`
 	Min         int           `json:"min"`
 	Slots       int           `json:"slots"`
+	OfTag       bool          `json:"ofTag"`
 	Soft        bool          `json:"soft"`
 	MaxReserved int           `json:"maxReserved"`
 	Lease       time.Duration `json:"lease"`
@@ -172,8 +173,18 @@ func (j *job) open(ctx context.Context) (throttle.Limiter, *leaseWatch, error) {
 		if j.Soft {
 			slots += 2
 		}
-		limiter, err := throttle.NewInFlight(slots, append(closing, throttle.WithSharer(member))...)
-		return limiter, nil, err
+		closing = append(closing, throttle.WithSharer(member))
+		if !j.OfTag {
+			limiter, err := throttle.NewInFlight(slots, closing...)
+			return limiter, nil, err
+		}
+		limiter, err := throttle.NewInFlight(limitAboveTotal*j.Slots, append(closing, throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{tenantName: {Total: slots}},
+		}))...)
+		if err != nil {
+			return nil, nil, err
+		}
+		return limiter.ForTag(tenantName), nil, nil
 	}
 	lease := &leaseWatch{Member: member, overdraw: j.Overdraw}
 	closing = append(closing, throttle.WithSharer(lease))

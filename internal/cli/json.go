@@ -15,7 +15,9 @@ type status struct {
 	Pool     string        `json:"pool"`
 	Limit    *rate         `json:"limit"`    // in force; null: no pod reports one
 	Override *overrideRate `json:"override"` // null: none
-	Ramp     *standing     `json:"ramp"`     // null: none
+	// Announced is the limit that the called service announces, as the pods agree; left out: none.
+	Announced *announced `json:"announced,omitempty"`
+	Ramp      *standing  `json:"ramp"` // null: none
 	// Use is the used fraction of the limit in force. Waiting counts the waiting callers. Both leave out silent pods.
 	Use     float64 `json:"use"`
 	Waiting int     `json:"waiting"`
@@ -40,6 +42,12 @@ type rate struct {
 	Per      string `json:"per,omitempty"`
 	Hard     bool   `json:"hard,omitempty"`
 	InFlight bool   `json:"inFlight,omitempty"`
+}
+
+// An announced is a limit that the called service announces. Followed says that it is the limit in force.
+type announced struct {
+	rate
+	Followed bool `json:"followed,omitempty"`
 }
 
 type overrideRate struct {
@@ -108,6 +116,9 @@ func newStatus(o *protocol.Overview) status {
 	}
 	if o.Ramp > 0 {
 		s.Ramp = &standing{o.Ramp, duration.Short(o.RampPer)}
+	}
+	if a := &o.Announced; a.Max > 0 {
+		s.Announced = &announced{*rateOf(a.Max, a.Per, false, 0), a.Followed}
 	}
 	s.Use, s.Waiting = poolview.Use(o)
 	if o.Frozen > 0 {

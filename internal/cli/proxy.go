@@ -50,6 +50,8 @@ type proxyPart[C any] struct {
 	name, usage, about string
 	fields             []config.Field[*C]
 	pool               func(conf *C) *opening.Config
+	// checked returns the pool to check; nil: pool.
+	checked func(conf *C) opening.Config
 	// validate finds faults of its own settings.
 	validate func(conf C) error
 	// run runs the proxy until ctx ends.
@@ -77,7 +79,10 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 
 // all returns all settings: its own, and those of the pool.
 func (p *proxyPart[C]) all() []config.Field[*C] {
-	return slices.Concat(p.fields, config.Lift(opening.Fields(), p.pool))
+	pool := slices.DeleteFunc(config.Lift(opening.Fields(), p.pool), func(f config.Field[*C]) bool {
+		return slices.ContainsFunc(p.fields, func(own config.Field[*C]) bool { return own.Variable() == f.Variable() })
+	})
+	return slices.Concat(p.fields, pool)
 }
 
 // flags returns the flags of the settings that not every command has.
@@ -109,7 +114,11 @@ func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, *config.Reading) {
 		}
 	}
 	config.ReadFlags(fields, flags, &conf, r)
-	r.Note(storeLogin(cmd), p.validate(conf), p.pool(&conf).Validate())
+	pool := *p.pool(&conf)
+	if p.checked != nil {
+		pool = p.checked(&conf)
+	}
+	r.Note(storeLogin(cmd), p.validate(conf), pool.Validate())
 	r.Note(opening.CheckUnlimited(p.pool(&conf))...)
 	return conf, r
 }

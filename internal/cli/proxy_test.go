@@ -41,6 +41,73 @@ func TestAProxyWithWrongSettings(t *testing.T) {
 	require.ErrorContains(t, err, "did you mean NUMATHROTTLE_PROXY_KIND?")
 }
 
+// The HTTP proxy takes max as a number, or as the limits that the service announces, from a flag, a variable and a file.
+func TestTheAnnouncedLimitsOfAProxy(t *testing.T) {
+	run := func(args ...string) (string, error) {
+		return newTerminal(nil).run(t, append([]string{"proxy", "http", "--check", "--upstream=http://h", "--store=memory://x"}, args...)...)
+	}
+	out, err := run("--provider=openai", "--max=announced", "--requests-per-minute=60")
+	require.NoError(t, err)
+	require.Contains(t, out, `max: "announced"  # `)
+	_, err = run("--provider=openai", "--max=announced")
+	require.NoError(t, err, "no other limit is needed")
+	out, err = run("--max=20")
+	require.NoError(t, err)
+	require.Contains(t, out, `max: "20"  # `)
+	out, err = newTerminal(nil, "NUMATHROTTLE_MAX=announced").run(t, "proxy", "http", "--check", "--upstream=http://h", "--store=memory://x", "--max=20")
+	require.NoError(t, err, "the flag replaces the variable")
+	require.Contains(t, out, `max: "20"  # `)
+	for want, args := range map[string][]string{
+		"max is announced, but openrouter announces no limits (--max), allowed: with `openai`": {"--provider=openrouter", "--max=announced"},
+		"max is announced, but self-hosted announces no limits":                                {"--max=announced", "--tokens-per-minute=5"},
+		"max is announced, beside per or another setting":                                      {"--provider=openai", "--max=announced", "--per=1m"},
+		"max is announced, but the store is static": {
+			"--provider=groq", "--max=announced", "--store=static://?replicas=2",
+		},
+		"max is \"announce\" (--max), allowed: a whole number, 0 to 1000000000, or `announced`": {"--provider=openai", "--max=announce"},
+	} {
+		_, err := run(args...)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// Quotas of proxies name limits that are set, and nothing else.
+func TestTheQuotasOfAProxy(t *testing.T) {
+	run := func(kind, quotas string, args ...string) (string, error) {
+		args = append([]string{"proxy", kind, "--check", "--store=memory://x", "--quotas=" + quotas}, args...)
+		if kind == "http" {
+			args = append(args, "--upstream=http://h")
+		}
+		return newTerminal(nil).run(t, args...)
+	}
+	const requests = "{tags: {acme: {requestsPerMinute: 50}}}"
+	for _, kind := range []string{"http", "permits"} {
+		out, err := run(kind, requests, "--requests-per-minute=600", "--max=5")
+		require.NoError(t, err)
+		require.Contains(t, out, "requestsPerMinute: 50")
+		out, err = run(kind, "{tags: {acme: {reserved: 2}}}", "--max=5")
+		require.NoError(t, err)
+		require.Contains(t, out, `acme`)
+		_, err = run(kind, requests, "--max=5")
+		require.ErrorContains(t, err, "quotas name requestsPerMinute, but there is no such limit")
+		_, err = run(kind, "{tags: {acme: {requestsPerMinute: {reserved: 700}}}}", "--requests-per-minute=600")
+		require.ErrorContains(t, err, "quotas of requestsPerMinute cannot be kept: quotas reserve 11.6667 tokens per second together")
+		_, err = run(kind, requests, "--requests-per-minute=600", "--policy=even")
+		require.ErrorContains(t, err, "policy is even")
+	}
+	_, err := run("permits", "{tags: {acme: {tokensPerMinute: 50}}}", "--max=5")
+	require.ErrorContains(t, err, "quotas.tags.acme.tokensPerMinute is not a setting")
+	llm := []string{"--provider=openai", "--tokens-per-minute=5000", "--requests-per-minute=600"}
+	_, err = run("http", "{tags: {acme: {requestsPerMinute: 50, tokensPerMinute: {total: 800}}}, other: {tokensPerMinute: 500}}", llm...)
+	require.NoError(t, err)
+	_, err = run("http", "{tags: {acme: {budget: {amount: 25, per: day}}}}", llm...)
+	require.ErrorContains(t, err, "quotas name budget, without prices")
+	_, err = run("http", "{tags: {acme: {budget: {amount: 0}}}}", append(llm, "--prices={m: {output: 1}}")...)
+	require.ErrorContains(t, err, "quotas.tags.acme.budget.amount is not above 0")
+	_, err = run("http", "{tags: {acme: {budget: {amount: 2.5}}}}", append(llm, "--prices={m: {output: 1}}")...)
+	require.NoError(t, err)
+}
+
 func TestAProxyWithoutAHandler(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()

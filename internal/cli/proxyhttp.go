@@ -16,8 +16,9 @@ func (c *CLI) httpProxyCommand() *ucli.Command {
 		usage: "an HTTP proxy that draws for each request",
 		about: "With --upstream it stands for one service, and clients change their base URL; with --forward it is what HTTP_PROXY names. " +
 			"It listens at " + httpproxy.DefaultListen + ". A CONNECT draws once for its connection. Callers elsewhere need a token, which is no flag.",
-		fields:   httpproxy.Fields(),
+		fields:   append(httpproxy.Fields(), httpproxy.MaxField(), httpproxy.QuotasField()),
 		pool:     func(conf *httpproxy.Config) *opening.Config { return (*opening.Config)(&conf.Limits.Pool) },
+		checked:  func(conf *httpproxy.Config) opening.Config { return opening.Config(conf.CheckedPool()) },
 		validate: func(conf httpproxy.Config) error { return conf.Validate() },
 		run: func(ctx context.Context, conf httpproxy.Config, log *slog.Logger) error {
 			conf.Logger = log

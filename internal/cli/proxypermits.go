@@ -7,6 +7,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
+	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/permits"
 )
 
@@ -16,7 +17,7 @@ func (c *CLI) permitsCommand() *ucli.Command {
 		usage: "hand out permits over HTTP, and answer Envoy's rate limit service",
 		about: "For calls that are not HTTP, in any language. It listens at " + permits.DefaultListen +
 			"; GET /v1/openapi.yaml describes it. With --rls-listen Envoy, Istio, Contour and Emissary can ask it.",
-		fields:   permits.Fields(),
+		fields:   append(permits.Fields(), proxy.QuotasField(nil, func(c *permits.Config) *proxy.LimitConfig { return &c.Limits })),
 		pool:     func(conf *permits.Config) *opening.Config { return (*opening.Config)(&conf.Limits.Pool) },
 		validate: func(conf permits.Config) error { return conf.Validate() },
 		run: func(ctx context.Context, conf permits.Config, log *slog.Logger) error {

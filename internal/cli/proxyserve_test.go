@@ -86,3 +86,16 @@ func TestTheSettingsOfTheServers(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// The quotas of a proxy stand on the first limit of an LLM if there is no max.
+func TestQuotasOfAnLLM(t *testing.T) {
+	quotas := "NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 50}}}"
+	tm := newTerminal(nil, "NUMATHROTTLE_STORE=redis://h", "NUMATHROTTLE_POOL=p", quotas)
+	args := []string{"proxy", "http", "--check", "--upstream=https://h", "--provider=openai"}
+	_, err := tm.run(t, append(args, "--tokens-per-minute=200")...)
+	require.NoError(t, err)
+	_, err = tm.run(t, append(args, "--tokens-per-minute=20")...)
+	require.ErrorContains(t, err, "quotas reserve")
+	_, err = tm.run(t, append(args, "--in-flight=20")...)
+	require.ErrorContains(t, err, "quotas are set, but there is no limit")
+}

@@ -429,3 +429,59 @@ func TestTopWatch(t *testing.T) {
 	_, err := newTerminal(memstore.New(), "NUMATHROTTLE_POOL=p").run(t, "top", "--watch")
 	require.ErrorIs(t, err, driver.ErrNoPool, "a fault at the start ends it")
 }
+
+// Quotas of calls in flight are set as those of a rate, and top and why show calls.
+func TestQuotaOfCallsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		member, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		f, err := throttle.NewInFlight(16, throttle.WithSharer(member), throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{"acme": {Reserved: 4, Total: 4}},
+		}))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		defer func() {
+			cancel()
+			all.Wait()
+			require.NoError(t, f.Close())
+			require.NoError(t, member.Leave(t.Context()))
+		}()
+		for range 10 {
+			all.Go(func() {
+				if p, err := f.ForTag("acme").Acquire(ctx, 1); err == nil {
+					<-ctx.Done()
+					p.Settle(1)
+				}
+			})
+		}
+		inFlight := func() (n int) {
+			synctest.Wait()
+			for _, st := range f.Status().Tags {
+				n += st.InUse
+			}
+			return n
+		}
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 4, inFlight())
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 4, total: 4}}}")
+		says := func(args ...string) string {
+			out, err := tm.run(t, args...)
+			require.NoError(t, err, args)
+			return out
+		}
+		require.Contains(t, says("why"), "acme has 4 of 4 calls in flight; 6 callers wait")
+		top := says("top")
+		require.Contains(t, top, "4 of 16 calls in flight are reserved")
+		require.Regexp(t, `acme +4 +4 +4 +rate_cap +1`, top)
+		require.Contains(t, says("quota", "set", "acme", "--total", "8"), "{reserved: 4, total: 8}")
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 8, inFlight())
+		says("quota", "set", "acme", "--total", "5")
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 8, inFlight(), "calls in flight are never ended")
+		_, err = tm.run(t, "quota", "set", "acme", "--reserved", "17", "--total", "none")
+		require.ErrorContains(t, err, "calls in flight")
+	})
+}

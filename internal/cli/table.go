@@ -28,6 +28,9 @@ func writeTable(out io.Writer, o *protocol.Overview, now time.Time, still time.D
 	line("pool", "%s", printable(o.Pool))
 	line("why", "%s", explain(o, now).Sentence)
 	line("limit", "%s", limitText(o))
+	if a := o.Announced; a.Max > 0 {
+		line("announced", "%s by the called service", why.LimitText(a.Max, a.Per))
+	}
 	if o.Ramp > 0 {
 		line("ramp", "at %.4g per %s", o.Ramp, duration.Short(o.RampPer))
 	}
@@ -165,6 +168,12 @@ func limitText(o *protocol.Overview) string {
 		return "none that a pod tells"
 	case o.Slots > 0:
 		return poolview.LimitText(o)
+	}
+	switch {
+	case o.Announced.Followed:
+		return poolview.LimitText(o) + ", which the called service announces"
+	case o.Announced.Awaited:
+		return poolview.LimitText(o) + ", until the called service announces one"
 	}
 	for i := range o.Processors {
 		if p := &o.Processors[i]; p.Max > 0 && float64(p.Max)*o.Per.Seconds() != float64(o.Max)*p.Per.Seconds() {

@@ -53,7 +53,11 @@ func top(cmd *ucli.Command) (act, error) {
 		}
 		r := s.Reserved(&o)
 		var page strings.Builder
-		writeTop(&page, s.Name, r, uses, more)
+		unit := "/s"
+		if o.Slots > 0 {
+			unit = ""
+		}
+		writeTop(&page, s.Name, r, uses, more, unit)
 		return reply{text: page.String(), json: struct {
 			Pool     string            `json:"pool"`
 			Reserved *operate.Reserved `json:"reserved"`
@@ -71,7 +75,8 @@ func (s *access) read(ctx context.Context, names []string) (o protocol.Overview,
 	return o, q, err
 }
 
-func writeTop(out io.Writer, pool string, r *operate.Reserved, uses []operate.Tag, more int) {
+// writeTop writes the table of tags. unit is that of rates; empty for calls in flight.
+func writeTop(out io.Writer, pool string, r *operate.Reserved, uses []operate.Tag, more int, unit string) {
 	_, _ = fmt.Fprintf(out, "%s: %s\n", printable(pool), r)
 	if len(uses) == 0 {
 		_, _ = fmt.Fprintln(out, "no tag asks for anything")
@@ -92,7 +97,7 @@ func writeTop(out io.Writer, pool string, r *operate.Reserved, uses []operate.Ta
 		case u.Tag == "":
 			name = "(all others)"
 		}
-		demand, target, by := fmt.Sprintf("%.4g/s", u.Demand), "-", "-"
+		demand, target, by := fmt.Sprintf("%.4g%s", u.Demand, unit), "-", "-"
 		if u.Demand == 0 && u.Pods > 0 && u.By == string(throttle.ReasonBudget) {
 			demand = "refused" // pods do not count these calls
 		}
@@ -100,9 +105,9 @@ func writeTop(out io.Writer, pool string, r *operate.Reserved, uses []operate.Ta
 			by = poolview.Word(u.By)
 		}
 		if u.Target > 0 || throttle.Reason(u.By).Listed() {
-			target = fmt.Sprintf("%.4g/s", u.Target)
+			target = fmt.Sprintf("%.4g%s", u.Target, unit)
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%.3g/s\t%s\t%s\t%d\n", name, demand, u.Used, target, by, u.Pods)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%.3g%s\t%s\t%s\t%d\n", name, demand, u.Used, unit, target, by, u.Pods)
 	}
 	_ = table.Flush()
 	if more > 0 {

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -167,4 +169,17 @@ func TestTheLowestLimit(t *testing.T) {
 	require.Equal(t, "orders/pipeline/enrich: 600 per 1m\n", show(t, both(minute, minute), "limit", "show"))
 	require.NotContains(t, show(t, both(minute, second), "limit", "show"), "lowest", "the same rate in other words")
 	require.Equal(t, "orders/pipeline/enrich: 600 per 1m, the lowest that is configured\n", show(t, both(minute, more), "limit", "show"))
+	require.NotContains(t, show(t, both(minute, more), "status"), "announced")
+	const awaited, told = minute + " a:.1.1o", more + " a:8c"
+	require.Equal(t, "orders/pipeline/enrich: 60 per 1m, until the called service announces one\n", show(t, both(awaited, more), "limit", "show"))
+	require.Equal(t, "orders/pipeline/enrich: 300 per 1m, which the called service announces\n", show(t, both(awaited, told), "limit", "show"))
+	require.Regexp(t, "\nlimit +600 per 1m, the lowest that is configured\nannounced +300 per 1m by the called service\n",
+		show(t, both(minute, told), "status"))
+	for notes, want := range map[[2]string]string{
+		{awaited, told}: `"announced":{"max":300,"per":"1m","followed":true}`, {minute, told}: `"announced":{"max":300,"per":"1m"}`,
+	} {
+		var compact bytes.Buffer
+		require.NoError(t, json.Compact(&compact, []byte(show(t, both(notes[0], notes[1]), "status", "--output", "json"))))
+		require.Contains(t, compact.String(), want)
+	}
 }

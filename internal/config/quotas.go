@@ -70,10 +70,7 @@ func ReadQuotas(n *yaml.Node) (limit.Quotas, []BlockFault) {
 	if faults := Mapping(quotasFields, n, quotasKey, &r); len(faults) > 0 {
 		return limit.Quotas{}, firstFaults(faults, quotasKey)
 	}
-	if r.quotas.Tags == nil { // they were given, even if empty
-		r.quotas.Tags = map[string]limit.Quota{}
-	}
-	return r.quotas, nil
+	return r.main(), nil
 }
 
 // A quotaReading holds the quotas, or the quota or the budget in them, that is being read.
@@ -81,34 +78,60 @@ type quotaReading struct {
 	quotas limit.Quotas
 	one    limit.QuotaPattern
 	budget limit.Budget
+
+	// of has the parts of one by limit; see manyquotas.go. tags, match and other have those of the tags and patterns of quotas.
+	of    map[string]limit.Quota
+	tags  map[string]map[string]limit.Quota
+	match []map[string]limit.Quota
+	other map[string]limit.Quota
+}
+
+// main returns the quotas of the one limit, or the main one.
+func (r *quotaReading) main() limit.Quotas {
+	if r.quotas.Tags == nil { // they were given, even if empty
+		r.quotas.Tags = map[string]limit.Quota{}
+	}
+	return r.quotas
 }
 
 type quotaSetting = Field[*quotaReading]
 
-// quotasFields are the keys of quotas. Nothing (null) is an empty value of a key.
-var quotasFields = []quotaSetting{
-	quotaBlock("tags", Schema{"type": []any{"object", "null"}, "additionalProperties": MappingForm(quotaFields)}, readTags),
-	quotaBlock("match", listForm(bounds.MaxPatterns, patternFields), func(r *quotaReading, n *yaml.Node) []BlockFault {
-		return quotaList(n, "match", mostPatterns, patternFields, func(of quotaReading) { r.quotas.Match = append(r.quotas.Match, of.one) })
-	}),
-	quotaBlock("other", MappingForm(quotaFields), func(r *quotaReading, n *yaml.Node) []BlockFault {
-		var of quotaReading
-		faults := quotaMapping(quotaFields, n, "other", &of)
-		r.quotas.Other = of.one.Quota
-		return faults
-	}),
+// quotasFields are the keys of quotas.
+var quotasFields = quotasFieldsOf(quotaFields)
+
+// quotasFieldsOf returns the keys of quotas whose quotas have the keys of fields. Nothing (null) is an empty value of a key.
+func quotasFieldsOf(fields []quotaSetting) []quotaSetting {
+	pattern := append(slices.Clone(fields), quotaText("tag", Schema{"type": []any{"string", "number", "boolean"}, "minLength": 1},
+		func(r *quotaReading) *string { return &r.one.Tag }))
+	return []quotaSetting{
+		quotaBlock("tags", Schema{"type": []any{"object", "null"}, "additionalProperties": MappingForm(fields)},
+			func(r *quotaReading, n *yaml.Node) []BlockFault { return readTags(fields, r, n) }),
+		quotaBlock("match", listForm(bounds.MaxPatterns, pattern), func(r *quotaReading, n *yaml.Node) []BlockFault {
+			return quotaList(n, "match", mostPatterns, pattern, func(of quotaReading) {
+				r.quotas.Match, r.match = append(r.quotas.Match, of.one), append(r.match, of.of)
+			})
+		}),
+		quotaBlock("other", MappingForm(fields), func(r *quotaReading, n *yaml.Node) []BlockFault {
+			var of quotaReading
+			faults := quotaMapping(fields, n, "other", &of)
+			r.quotas.Other, r.other = of.one.Quota, of.of
+			return faults
+		}),
+	}
 }
 
 // QuotasForm returns the JSON schema of quotas in a file: as a mapping, or as its text. Validate has the bounds that it repeats, and finds
 // contradictions.
-func QuotasForm() Schema {
-	quotas := MappingForm(quotasFields)
+func QuotasForm() Schema { return quotasForm(quotasFields) }
+
+func quotasForm(fields []quotaSetting) Schema {
+	quotas := MappingForm(fields)
 	quotas["type"] = "object" // nothing at all is empty
 	return anyForm(quotas, patternForm("[:{]"))
 }
 
-func readTags(r *quotaReading, n *yaml.Node) (faults []BlockFault) {
-	r.quotas.Tags = map[string]limit.Quota{}
+func readTags(fields []quotaSetting, r *quotaReading, n *yaml.Node) (faults []BlockFault) {
+	r.quotas.Tags, r.tags = map[string]limit.Quota{}, map[string]map[string]limit.Quota{}
 	if IsNull(n) {
 		return nil
 	}
@@ -118,8 +141,8 @@ func readTags(r *quotaReading, n *yaml.Node) (faults []BlockFault) {
 			break
 		}
 		var of quotaReading
-		faults = append(faults, quotaMapping(quotaFields, e.Value, fullName("tags", e.Name), &of)...)
-		r.quotas.Tags[e.Name] = of.one.Quota
+		faults = append(faults, quotaMapping(fields, e.Value, fullName("tags", e.Name), &of)...)
+		r.quotas.Tags[e.Name], r.tags[e.Name] = of.one.Quota, of.of
 	}
 	return faults
 }
@@ -144,9 +167,6 @@ var quotaFields = []quotaSetting{
 	{Key: "hard", Allowed: "true or false", Value: Bool(func(r *quotaReading) *bool { return &r.one.Hard })},
 	{Key: "shadow", Allowed: "true or false", Value: Bool(func(r *quotaReading) *bool { return &r.one.Shadow })},
 }
-
-var patternFields = append(slices.Clone(quotaFields),
-	quotaText("tag", Schema{"type": []any{"string", "number", "boolean"}, "minLength": 1}, func(r *quotaReading) *string { return &r.one.Tag }))
 
 var budgetFields = []quotaSetting{
 	{

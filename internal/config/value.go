@@ -33,6 +33,7 @@ type traits struct {
 	form   Schema                   // in a file; nil: any single value
 	low    int64                    // minimum of a number or a duration with a range; high is the maximum
 	high   int64
+	listed bool // a list in a file is one, too
 }
 
 // A place holds one value of one configuration, without the type of that.
@@ -284,6 +285,40 @@ func ChoiceField[C any, T ~string](key, doc string, at func(C) *T, words ...T) F
 		Key: key, Allowed: "`" + strings.Join(all[:last], "`, `") + "` or `" + all[last] + "`", Default: "`" + all[0] + "`", Doc: doc,
 		Value: Choice(at, words...),
 	}
+}
+
+// BoolWord is a switch that one word turns on.
+func BoolWord[C any](key, word, byDefault, doc string, at func(C) *bool) Field[C] {
+	return Field[C]{
+		Key: key, Allowed: "`" + word + "`", Default: byDefault, Doc: doc, Example: word,
+		Value: of(at, traits{kind: aChoice, form: Schema{"enum": []string{word}}}, format[bool]{
+			parse: func(text string) (is, ok bool) { return true, text == word }, show: func(bool) string { return word },
+		}),
+	}
+}
+
+// OrWord returns the field of a number that may also be a word, which turns a switch on.
+func (f Field[C]) OrWord(word string, at func(C) *bool) Field[C] {
+	f.Allowed += ", or `" + word + "`"
+	f.Value.form = Schema{"anyOf": []any{f.Value.form, Schema{"enum": []string{word}}}}
+	f.Value.low, f.Value.high = 0, 0
+	number := f.Value.in
+	f.Value.in = func(c C) place {
+		p := number(c)
+		set, get := p.set, p.get
+		p.set = func(text string) bool {
+			*at(c) = text == word
+			return *at(c) || set(text)
+		}
+		p.get = func() string {
+			if *at(c) {
+				return word
+			}
+			return get()
+		}
+		return p
+	}
+	return f
 }
 
 // EndpointField is an http or https URL.

@@ -121,7 +121,7 @@ func (s *setting) setBlock(n *yaml.Node, name string) []BlockFault {
 func (s *setting) setNode(n *yaml.Node, name string) []BlockFault {
 	n = behindAlias(n)
 	switch {
-	case s.block != nil && (n.Kind == yaml.MappingNode || s.set == nil):
+	case s.block != nil && (s.set == nil || n.Kind == yaml.MappingNode && !s.listed || n.Kind == yaml.SequenceNode && s.listed):
 		return s.setBlock(n, name)
 	case n.Kind != yaml.ScalarNode:
 		return []BlockFault{{name, "is " + kindName(n), s.allowed, n.Line}}

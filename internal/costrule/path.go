@@ -32,6 +32,15 @@ func Plain(name string) string {
 	}, name)
 }
 
+// Names returns the set of some names, separated by blanks, in the form of Plain.
+func Names(list string) map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(list) {
+		set[Plain(name)] = true
+	}
+	return set
+}
+
 func isHyphen(r rune) bool { return r == '_' || r == '-' }
 
 // plainRune returns a character in lower case. Services in Go accept a long s for an s.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 )
 
 // A Kind is the first byte of a JSON value, with '0' for all numbers and 't' for false, too.
@@ -29,6 +30,8 @@ type Value struct {
 	Len int
 	// Odd is how many bytes of a string are not base64.
 	Odd int
+	// Bytes and Chars are the length of a string without its escapes: in bytes of UTF-8, and in characters.
+	Bytes, Chars int
 }
 
 // Text returns the text of a string, or the source of a number, true or false; empty for anything else.
@@ -103,6 +106,7 @@ type Scanner struct {
 	reading bool
 	isKey   bool
 	escape  int // of a string: afterBackslash, or how many hexadecimal digits come; 0: none
+	point   int // the number in the hexadecimal digits so far
 }
 
 const afterBackslash = -1
@@ -177,8 +181,14 @@ func (s *Scanner) text(p []byte) int {
 			s.now.Len += i
 			s.finish()
 			return i + 1
-		case !ofBase64[b]:
-			s.now.Odd++
+		default:
+			s.now.Bytes++
+			if b&0xc0 != 0x80 { // the first byte of a character
+				s.now.Chars++
+			}
+			if !ofBase64[b] {
+				s.now.Odd++
+			}
 		}
 	}
 	s.keep(p)
@@ -189,14 +199,22 @@ func (s *Scanner) text(p []byte) int {
 // escaped reads a byte of an escape, and reports whether it is a valid one: some readers accept others, each in its own way.
 func (s *Scanner) escaped(b byte) bool {
 	if s.escape > 0 {
-		s.escape--
-		return b >= '0' && b <= '9' || b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F'
+		digit, err := strconv.ParseUint(string(b), 16, 8)
+		s.point = s.point<<4 | int(digit)
+		if s.escape--; s.escape == 0 {
+			s.count(s.point)
+		}
+		return err == nil
 	}
 	s.escape = 0
-	switch b {
-	case 'u':
-		s.escape = 4
+	if b == 'u' {
+		s.escape, s.point = 4, 0
 		s.now.Odd++
+		return true
+	}
+	s.now.Bytes++
+	s.now.Chars++
+	switch b {
 	case '"', '\\', 'b', 'f', 't':
 		s.now.Odd++
 	case '/', 'n', 'r': // may be in base64
@@ -204,6 +222,20 @@ func (s *Scanner) escaped(b byte) bool {
 		return false
 	}
 	return true
+}
+
+// count counts an escaped character, or a half of one.
+func (s *Scanner) count(point int) {
+	switch r := rune(point); {
+	case r >= 0xd800 && r < 0xdc00: // the first half of a character of four bytes
+		s.now.Bytes += 2
+		s.now.Chars++
+	case r >= 0xdc00 && r < 0xe000:
+		s.now.Bytes += 2
+	default:
+		s.now.Bytes += utf8.RuneLen(r)
+		s.now.Chars++
+	}
 }
 
 func (s *Scanner) keep(p []byte) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -210,5 +212,31 @@ func TestTagsOfNumbers(t *testing.T) {
 		v, ok, _ := costrule.Find([]byte(`{"a":`+doc+`}`), costrule.Path{"a"})
 		require.True(t, ok, doc)
 		require.Equal(t, want, v.Tag(), doc)
+	}
+}
+
+// However a text is escaped, and however it is cut into pieces, its length is that of its decoded form.
+func TestLengthsOfTexts(t *testing.T) {
+	for _, text := range []string{"", "hello", "\u65e5\u672c\u8a9e", "é\"\\/\n\t", "😀😀", "a\u0000b", "ÿ\u07ff\u0800\uffff"} {
+		plain, err := json.Marshal(text)
+		require.NoError(t, err)
+		escaped := `"`
+		for _, u := range utf16.Encode([]rune(text)) {
+			escaped += fmt.Sprintf(`\u%04X`, u)
+		}
+		source := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\x00", `\u0000`).Replace(text)
+		for _, form := range []string{string(plain), `"` + source + `"`, escaped + `"`} {
+			for size := 1; size <= 3; size++ {
+				var got costrule.Value
+				s := costrule.Scanner{Keep: 8, Value: func(v costrule.Value) { got = v }}
+				for rest := form; rest != ""; rest = rest[min(size, len(rest)):] {
+					_, _ = s.Write([]byte(rest[:min(size, len(rest))]))
+				}
+				s.End()
+				require.False(t, s.Broken(), form)
+				require.Equal(t, len(text), got.Bytes, form)
+				require.Equal(t, utf8.RuneCountInString(text), got.Chars, form)
+			}
+		}
 	}
 }

@@ -104,6 +104,26 @@ type InFlight struct {
 	Max   int `json:"max"`
 	Slots int `json:"slots"`
 	InUse int `json:"inUse"`
+
+	// Tags are the tags with quotas that were in use, the busiest first, at most MaxTags; MoreTags counts the others.
+	Tags     []SlotTag `json:"tags,omitempty"`
+	MoreTags int       `json:"moreTags,omitempty"`
+}
+
+// A SlotTag is a tag with a quota of calls in flight, and its use at this processor.
+type SlotTag struct {
+	// Tag is empty for all tags without a quota of their own.
+	Tag string `json:"tag"`
+	// InUse counts its calls in flight, Waiting the awaited ones, and Granted and Refused those since it came into use. Allowed is how many may
+	// be in flight here by its total; nil: there is none. Reserved is how many are reserved here.
+	InUse    int     `json:"inUse"`
+	Allowed  *int    `json:"allowed,omitempty"`
+	Reserved float64 `json:"reserved"`
+	Waiting  int     `json:"waiting"`
+	Granted  int64   `json:"granted"`
+	Refused  int64   `json:"refused"`
+	// Longest is for how long the oldest of its calls has been in flight; 0: none is.
+	Longest Duration `json:"longest"`
 }
 
 // Throttled is why callers are held back.

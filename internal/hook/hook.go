@@ -21,6 +21,13 @@ var (
 	// TellsTags reports whether a limiter draws differently for tags: it is a Tagger, and not a Throttle without quotas.
 	TellsTags func(limiter any) bool
 
+	// ForLevels returns the throttle.Limiter for draws with a tag and one of the level below it, such as a team and a key of it. It is that of
+	// throttle.ForTags but for three things. A limit draws for the second only if that has a quota of its own there, by name or by pattern.
+	// The second is no demand beside that of the first: where a limit is divided, only the first counts, with its reserved rate, class and
+	// weight. A Tagger of another package draws for both if it has a method ForLevels(first, second string) throttle.Limiter, else for the
+	// first alone.
+	ForLevels func(limiter any, first, second string) any
+
 	// Repay gives back n tokens that were drawn or charged but not used. They pay debt, and the rest goes into the bucket, up to its capacity.
 	// A hard limit, or one whose tokens are issued, only pays debt. How much a pool's quota gets back depends on its pool. The caller must
 	// know that n were drawn. Limiters of other packages are looked through as by throttle.Charge; those without an inner one are left out.
@@ -59,6 +66,19 @@ var (
 	// WithClock returns the throttle.Option by which a limiter uses a clock, a gate.Clock, in place of the machine's monotonic one, which is
 	// faster. Lease.Until and context deadlines are compared with its times.
 	WithClock func(clock any) any
+
+	// OnSettle returns a permit, a throttle.Permit, that calls f once before it is settled, with the cost, or before it is cancelled, with a
+	// negative one. It is settled with the result of f then, or cancelled if that is negative. A cost function of throttle.Weigh may have
+	// another result for the settlement than for the draw.
+	OnSettle func(permit any, f func(used int) int) any
+
+	// Announce says which limit the called service announces: so many tokens per Limit.Per of a *throttle.Throttle, which reports that to its
+	// pool for five minutes. It does nothing with other limiters.
+	Announce func(limiter any, tokens int64)
+
+	// Follow returns a throttle.Limit that follows what the called service announces: the limit in force is at most what the pool agrees on.
+	// Before anything was announced it is first tokens per Per; 0: as configured.
+	Follow func(limit any, first int64) any
 
 	// Refuse returns e, a throttle.Error, as an error of the limiter, for a call that its caller refuses instead of drawing e.Cost tokens;
 	// the result is a *throttle.Error. It fills in the name of the limit, its tag unless e has one, and the cost of e.Cost tokens there. It

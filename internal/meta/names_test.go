@@ -17,10 +17,10 @@ import (
 // most is how many exported names each public package has at most: constants, variables, types and functions, no methods. A name that
 // nobody outside needs belongs into an internal package; one that somebody needs is worth a higher number here.
 var most = map[string]int{
-	".": 15, "pkg/consensus": 28, "pkg/consensus/driver": 85, "pkg/consensus/memstore": 4, "pkg/consensus/natsstore": 11,
-	"pkg/consensus/redisstore": 8, "pkg/consensus/storetest": 2, "pkg/handlertest": 10, "pkg/limit": 45, "pkg/mapper": 25, "pkg/open": 15,
+	".": 15, "pkg/consensus": 28, "pkg/consensus/driver": 89, "pkg/consensus/memstore": 4, "pkg/consensus/natsstore": 11,
+	"pkg/consensus/redisstore": 8, "pkg/consensus/storetest": 2, "pkg/handlertest": 10, "pkg/limit": 45, "pkg/llm": 8, "pkg/mapper": 25, "pkg/open": 15,
 	"pkg/open/nats": 0, "pkg/open/redis": 0, "pkg/open/telemetry": 0, "pkg/operate": 14, "pkg/otelthrottle": 10, "pkg/sinker": 22,
-	"pkg/sourcer": 29, "pkg/throttle": 88, "pkg/throttle/httpthrottle": 45, "pkg/throttle/throttletest": 13,
+	"pkg/sourcer": 29, "pkg/throttle": 89, "pkg/throttle/httpthrottle": 42, "pkg/throttle/throttletest": 13,
 }
 
 func TestThePublicPagesAreSmall(t *testing.T) {

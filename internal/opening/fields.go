@@ -34,7 +34,8 @@ var fields = slices.Concat(config.About(aboutLimit, limitFields...), config.Abou
 	config.About(aboutPool, storeFields...), config.About(aboutServer, serverFields...), config.About(aboutLogin, credentialFields...))
 
 var limitFields = []field{
-	config.NumberField("max", 0, mostTokens, "`0`: no limit", "Tokens per `per`, over the whole pool",
+	config.NumberField("max", 0, mostTokens, "`0`: no limit",
+		"Tokens per `per`, over the whole pool; of an LLM also `announced`: see [llm.md](llm.md#limits-that-follow-what-is-announced)",
 		func(c *Config) *int { return &c.Limit.Max }).In("tokens").Like("600"),
 	config.DurationField("per", time.Millisecond, longest, "`1s`", "The period of `max`",
 		func(c *Config) *time.Duration { return &c.Limit.Per }).Like("1m"),

@@ -3,6 +3,8 @@ package opening
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
@@ -20,23 +22,27 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 			Field: "max, per and other settings of a rate", Problem: "are set with a limit on calls in flight", Allowed: "a zero Limit",
 		})
 	}
-	if c.Quotas.Given() {
-		r.Note(&config.FieldError{
-			Field: "quotas", Problem: "are set with a limit on calls in flight", Allowed: "none; quotas are parts of a limit on a rate",
-		})
-		c.Quotas = throttle.Quotas{} // reported once
+	quotas := c.Quotas
+	if quotas.Given() {
+		for _, err := range append(quotaFaults(quotas.ValidateSlots(slots)), checkQuotaPool(&c)...) {
+			r.Note(err)
+		}
 	}
+	c.Quotas = throttle.Quotas{} // they are not those of a rate
 	c = c.withEnvironment()
 	j, err := c.connect(ctx, r, slots != 0)
 	if err != nil {
 		return nil, err
+	}
+	if quotas.Given() {
+		j.opts = append(j.opts, throttle.WithQuotas(quotas))
 	}
 	f, err := throttle.NewInFlight(slots, j.opts...)
 	if err != nil {
 		abandon(j.undo...)
 		return nil, fmt.Errorf("numathrottle: %w", err)
 	}
-	if err := j.monitor.watch(otelthrottle.Watched{InFlight: f, Member: j.member}); err != nil {
+	if err := j.monitor.watch(otelthrottle.Watched{InFlight: f, Member: j.member, Tags: slices.Collect(maps.Keys(quotas.Tags))}); err != nil {
 		_ = f.Close() // which undoes everything
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 		}))
 	require.NoError(t, err)
 	defer th.Close()
-	slots, err := throttle.NewInFlight(3, throttle.WithName("calls"))
+	slots, err := throttle.NewInFlight(3, throttle.WithName("calls"), throttle.WithQuotas(throttle.Quotas{Other: throttle.Quota{Total: 2}}))
 	require.NoError(t, err)
 	for _, w := range []otelthrottle.Watched{{Throttle: th, Member: member, Tags: []string{"acme"}}, {InFlight: slots}} {
 		_, err := telemetry.Watch(w)

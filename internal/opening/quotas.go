@@ -3,6 +3,7 @@ package opening
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,6 +26,35 @@ func QuotasField[C any](allowed, doc string, at func(C) *throttle.Quotas) config
 	}
 }
 
+// QuotasOf are quotas of limits, by their settings.
+type QuotasOf struct {
+	Limits map[string]throttle.Quotas
+
+	text string // as they were set
+}
+
+// ManyQuotasField is QuotasField for a program with several limits, whose quotas may name them. main are the quotas that name none.
+func ManyQuotasField[C any](
+	limits []config.QuotaLimit, allowed, doc string, main func(C) *throttle.Quotas, of func(C) *QuotasOf,
+) config.Field[C] {
+	f := QuotasField(allowed, doc, main)
+	f.Form, f.Example = config.ManyQuotasForm(limits), "{tags: {acme: {requestsPerMinute: 50, tokensPerMinute: {reserved: 20000}}}}"
+	f.Value = config.Block(func(c C, n *yaml.Node) (faults []config.BlockFault) {
+		q := QuotasOf{text: config.OneLine(n)}
+		*main(c), q.Limits, faults = config.ReadManyQuotas(n, limits)
+		if *of(c) = q; len(q.Limits) == 0 {
+			*of(c) = QuotasOf{}
+		}
+		return faults
+	}, func(c C) string {
+		if text := of(c).text; text != "" {
+			return text
+		}
+		return showQuotas(*main(c))
+	})
+	return f
+}
+
 // showQuotas returns the setting in one line; empty for none.
 func showQuotas(q throttle.Quotas) string {
 	if !q.Given() {
@@ -43,7 +73,11 @@ func CheckQuotas(c *Config) []error {
 	if !c.Quotas.Given() {
 		return nil
 	}
-	faults := quotaFaults(c.Limit.CheckQuotas(c.Quotas))
+	return append(quotaFaults(c.Limit.CheckQuotas(c.Quotas)), checkQuotaPool(c)...)
+}
+
+// checkQuotaPool returns the faults of a pool in which tags have quotas.
+func checkQuotaPool(c *Config) (faults []error) {
 	if c.Policy == PolicyEven {
 		faults = append(faults, &config.FieldError{
 			Field: "policy", Problem: "is even, but quotas divide the limit by what tags ask for", Allowed: "`fair` with quotas",
@@ -53,6 +87,27 @@ func CheckQuotas(c *Config) []error {
 		faults = append(faults, &config.FieldError{
 			Field: "quotas", Problem: "are set, but the store is static", Allowed: "none with static://, whose replicas do not know of each other",
 		})
+	}
+	return faults
+}
+
+// CheckQuotasOf is CheckQuotas for the quotas of the limit of another setting, in a pool like c's.
+func CheckQuotasOf(key string, of throttle.Limit, q throttle.Quotas, c *Config) (faults []error) {
+	pool := *c
+	pool.Limit, pool.Quotas = of, q
+	return faultsOf(key, CheckQuotas(&pool))
+}
+
+// CheckSlotQuotasOf is CheckQuotasOf for a limit on calls in flight.
+func CheckSlotQuotasOf(key string, slots int, q throttle.Quotas, c *Config) (faults []error) {
+	return faultsOf(key, append(quotaFaults(q.ValidateSlots(slots)), checkQuotaPool(c)...))
+}
+
+// faultsOf says that faults are those of the quotas of a limit.
+func faultsOf(key string, of []error) (faults []error) {
+	for _, err := range of {
+		problem := "of " + key + " cannot be kept: " + strings.TrimPrefix(err.Error(), "numathrottle: ")
+		faults = append(faults, &config.FieldError{Field: "quotas", Problem: problem})
 	}
 	return faults
 }

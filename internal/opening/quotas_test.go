@@ -74,8 +74,9 @@ func TestQuotasThatCannotBe(t *testing.T) {
 			require.Len(t, strings.Split(err.Error(), "\n"), 1)
 		})
 	}
-	_, err := InFlight(t.Context(), 5, Config{Quotas: throttle.Quotas{Tags: map[string]throttle.Quota{}}})
-	require.EqualError(t, err, "numathrottle: quotas are set with a limit on calls in flight, allowed: none; quotas are parts of a limit on a rate")
+	_, err := InFlight(t.Context(), 5, Config{Policy: PolicyEven, Quotas: throttle.Quotas{Other: throttle.Quota{Total: 7, Reserved: 6}}})
+	require.EqualError(t, err, "numathrottle: quotas reserve 6 calls in flight together, allowed: at most the limit, which is 5\n"+
+		"numathrottle: policy is even, but quotas divide the limit by what tags ask for, allowed: `fair` with quotas")
 }
 
 // What is configured holds for what draws.

@@ -33,6 +33,7 @@ type poolCeiling struct {
 
 	calls        ownCalls
 	used, offers int64 // own rates, as last observed
+	announced    int64 // to this processor, as last observed
 }
 
 // configure sets the limit of this processor.
@@ -42,7 +43,7 @@ func (l *poolCeiling) configure(t *sharing.Terms) {
 
 // restart drops what an incarnation has seen. The override, the ramp and the backoff stay.
 func (l *poolCeiling) restart() {
-	l.law.Unsure, l.law.Others, l.law.Lowest = false, 0, ceiling.Rate{}
+	l.law.Unsure, l.law.Others, l.law.Lowest, l.law.Announced = false, 0, ceiling.Rate{}, ceiling.Rate{}
 	l.calls.haste = haste{}
 }
 
@@ -52,15 +53,19 @@ func (l *poolCeiling) restart() {
 func (l *poolCeiling) take(c *core, now time.Duration, a *driver.Answer) urgency {
 	lacked := c.lacked || l.law.Changed()
 	l.law.Others, l.law.Lowest = 0, ceiling.Rate{}
+	var announced announcements
 	for n := range c.others {
 		if n.limit.Max == 0 {
 			continue
 		}
 		l.law.Others++
+		announced.add(n)
 		if l.law.Lowest.Max == 0 || n.limit.Below(l.law.Lowest) {
 			l.law.Lowest = n.limit
 		}
 	}
+	announced.add(&Note{announced: l.announced, limit: l.limit, follows: l.law.Follows, first: l.law.First})
+	_, l.law.Announced = announced.agreed(l.law.Others + 1)
 	for _, name := range c.changed {
 		doc := c.docs.Find(name).Document
 		switch name {
@@ -113,6 +118,7 @@ func (l *poolCeiling) report(c *core, now time.Duration, req *request) {
 		setLimit(n, l.law.Config, l.used, l.offers)
 		l.calls.report(n, l.law.Adapts)
 	}
+	n.announced, n.follows, n.first = l.announced, l.law.Follows, l.law.First
 }
 
 // propose adds the next version of a document to the reports of a request.

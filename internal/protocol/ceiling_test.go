@@ -79,9 +79,10 @@ func TestWordsOfNote(t *testing.T) {
 	require.Equal(t, "1 p:9", Note{Paused: 9}.String())
 	require.Equal(t, "1 r:0", Note{reports: true}.String())
 	require.Equal(t, Note{reports: true}, NoteIn("1 r:0"))
-	for _, word := range []string{"p:x", "p:-1", "p:+1", "p:9223372036854775808", "P:9", "p:", "t:A!", "t:zzzzzzzzzzzzz", "t:1_0", "new:word", "a:1 a:2"} {
+	for _, word := range []string{"p:x", "p:-1", "p:+1", "p:9223372036854775808", "P:9", "p:", "t:A!", "t:zzzzzzzzzzzzz", "t:1_0", "new:word", "b:1 b:2"} {
 		require.Equal(t, NoteIn(limit), NoteIn(limit+" "+word), "%q", word)
 	}
+	require.Zero(t, NoteIn("1 a:2.1.3"), "an announced limit stands behind a configured one")
 	for _, word := range []string{"r:", "r:-1", "r:+1", "r:zzzzzzzz", "r:....5", "r:0.0.0.0.7", "r:!.!"} {
 		require.Equal(t, backoff.Report{}, NoteIn(limit+" "+word).served, "%q", word)
 	}

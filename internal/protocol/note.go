@@ -37,6 +37,11 @@ type Note struct {
 	// retryAt is the logical time before which the called service wants no other call of
 	// this processor; 0: it has not asked.
 	retryAt int64
+	// announced is the limit that the called service announced to this processor, in tokens per period of limit; 0: none. follows and first
+	// are as in ceiling.Config.
+	announced int64
+	follows   bool
+	first     int64
 	// needs are the smallest and the largest share that waiting draws need; see gather. 0: there are none.
 	needs [2]driver.Share
 	// settings is how the processor is configured beside its limit.
@@ -74,8 +79,8 @@ func (t *noteText) add(name, value string) {
 	}
 }
 
-// String returns the text of a note. What other processors need comes first. The limit, r, t and p always have room. So has g, unless both r and
-// t are there: while the service wants no calls, a large draw may wait longer. The other words have it if there is some left.
+// String returns the text of a note. What other processors need comes first. The limit, r, t and p always have room. So has g, unless two of r,
+// t and a are there with numbers near their bounds: a large draw may wait longer then. The other words have it if there is some left.
 func (n Note) String() string {
 	t := append(make(noteText, 0, wire.MaxNoteBytes), noteForm...)
 	if n.limit.Max > 0 {
@@ -92,6 +97,13 @@ func (n Note) String() string {
 	}
 	t.add("t", dotted(36, n.retryAt))
 	t.add("p", dotted(10, int64(n.Paused)))
+	if n.limit.Max > 0 {
+		follows := int64(0)
+		if n.follows {
+			follows = 1
+		}
+		t.add("a", dotted(36, n.announced, follows, n.first))
+	}
 	t.add("g", dotted(36, int64(n.needs[0]), int64(n.needs[1])))
 	t.add("s", string(n.settings))
 	n.standing.appendTo(&t)
@@ -123,6 +135,10 @@ func NoteIn(text string) (n Note) {
 			var least, most int64
 			undot(value, 36, int64(driver.Whole), &least, &most)
 			n.needs = [2]driver.Share{driver.Share(least), driver.Share(most)}
+		case "a":
+			follows := int64(0)
+			undot(value, 36, maxNoteTokens, &n.announced, &follows, &n.first)
+			n.follows = follows == 1
 		case "p":
 			n.Paused = driver.Version(numeral(value, 10, math.MaxInt64))
 		case "n":
@@ -134,6 +150,9 @@ func NoteIn(text string) (n Note) {
 		}
 	}
 	readLimit(&n, numbers[:])
+	if n.limit.Max == 0 { // an announced limit counts in the period of the configured one
+		n.announced, n.follows, n.first = 0, false, 0
+	}
 	return n
 }
 

@@ -16,6 +16,8 @@ type Orders struct {
 	Quotas *limit.Quotas
 	// Grants are the grants for tags that are new since the last call; nil: there are none.
 	Grants []sharing.TagGrant
+	// SlotGrants are the same for tags of calls in flight.
+	SlotGrants []sharing.TagSlotGrant
 	// Lease has the share in force.
 	Lease limit.Lease
 	// Forgiven is how often debt was forgiven. A holder forgets its debt each time that it rises.
@@ -31,6 +33,10 @@ func (p *Processor) Orders(now, ahead time.Duration, base time.Time) Orders {
 		if p.tags.fresh {
 			q := p.tags.book.quotas
 			o.Quotas, p.tags.fresh = &q, false
+		}
+		if p.tags.slots.most > 0 {
+			o.SlotGrants, p.tags.slots.grants = p.tags.slots.grants, nil
+			return o
 		}
 		o.Grants = p.tags.book.grants(base, now)
 		for i := range o.Grants {

@@ -30,6 +30,8 @@ type Overview struct {
 	Per time.Duration
 	// Override is the pool's override; the zero Override: none.
 	Override Override
+	// Announced is the limit that the called service announces.
+	Announced Announced
 	// Ramp is where the pool's ramp stands, in tokens per RampPer; 0: it has none.
 	Ramp    float64
 	RampPer time.Duration
@@ -122,6 +124,8 @@ func (o *Overview) addSilence(age time.Duration) {
 func overviewOf(pool string, roster []driver.RosterRow) (o Overview, part float64) {
 	o = Overview{Pool: pool, Agreed: len(roster) > 0}
 	var lowest ceiling.Rate
+	var announced announcements
+	limited := 0
 	part = 1
 	for _, row := range roster {
 		r := OverviewRow{RosterRow: row, Standing: standingOf(row.Note), Overdue: overdue(&row, len(roster))}
@@ -135,6 +139,8 @@ func overviewOf(pool string, roster []driver.RosterRow) (o Overview, part float6
 		o.Strict = o.Strict || n.settings.strict()
 		if n.limit.Max > 0 {
 			r.Max, r.Per, r.Hard = int(n.limit.Max), n.limit.Per, n.hard
+			announced.add(&n)
+			limited++
 			if lowest.Max == 0 || n.limit.Below(lowest) {
 				if lowest, part = n.limit, 1; r.Granted > 0 {
 					part = r.Granted
@@ -147,6 +153,7 @@ func overviewOf(pool string, roster []driver.RosterRow) (o Overview, part float6
 	for _, row := range roster {
 		o.Agreed = o.Agreed && row.PoolSize == len(roster)
 	}
+	o.Announced, lowest = announced.over(lowest, limited)
 	o.Max, o.Per, o.Settings = int(lowest.Max), lowest.Per, Settings(roster)
 	return o, part
 }
@@ -183,7 +190,7 @@ func (v *View) Overview() Overview {
 // setOverride makes an override the limit in force; the zero Override changes nothing.
 func (o *Overview) setOverride(override Override) {
 	if o.Override = override; override.Max > 0 {
-		o.Max = override.Max
+		o.Max, o.Announced.Followed, o.Announced.Awaited = override.Max, false, false
 		if override.Per > 0 {
 			o.Per = override.Per
 		}

@@ -133,7 +133,7 @@ func (p *Processor) Poke(now time.Duration) {
 		return
 	}
 	if p.tags.buckets && p.held > 0 {
-		if p.tags.extra.take(now, p.Interval()) {
+		if p.tags.extra.take(now, p.tags.pokeEvery(&p.core)) {
 			p.urgency = max(p.urgency, urgencyFast)
 		}
 		return
@@ -197,14 +197,18 @@ func (p *Processor) wants(now time.Duration) (wants []driver.Share, self int) {
 		}
 	}
 	byTags, ok := p.tags.wants(&p.core, now, rows, self)
-	if ok {
+	pick := inTurn(p.turn())
+	switch {
+	case ok && p.tags.slots.most > 0:
+		pick = byPart(p.turn(), byTags, p.tags.floors(), rows, p.split.slots)
+	case ok:
 		byTags = firstShares(p.Answer.Closed, p.tags.token(p.Interval()), byTags, rows, p.tags.floors())
-	} else {
+	default:
 		byTags = leave(p.Answer.Closed, p.Cfg.Policy(rows))
 	}
 	p.split.wants, p.split.self, p.split.demand = byTags, self, p.demand
 	if n := p.split.slots; n > 0 {
-		p.split.wants = wholeSlots(p.split.wants, rows, n, p.turn())
+		p.split.wants = wholeSlots(p.split.wants, rows, n, pick)
 	}
 	if self >= 0 && p.ceiling.law.Hard {
 		p.gather(rows, ok)

@@ -99,7 +99,7 @@ func (p *Processor) Configure(t sharing.Terms) {
 	}
 	// A pool that is to issue tokens must learn it before it gives out shares.
 	issued := t.Spacing > 0 && (t.Strict || t.Spacing > p.Interval()/100)
-	if p.seq > 0 && (t.Ceiling.Limit.Max > 0 || issued) {
+	if p.seq > 0 && (t.Ceiling.Limit.Max > 0 || issued || p.tags.slots.most > 0) {
 		p.urgency = urgencyNow
 	}
 }
@@ -150,6 +150,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, o Observation) driv
 	}
 	if len(p.unanswered) == wire.MaxUnanswered {
 		p.tags.ration(&p.core, now)
+		p.tags.takeParts(&p.core, now)
 		p.sent.open, p.sent.Recalled = true, p.recalled
 		p.sent.Documents = p.Pauses.withdraw(p.sent.Documents, p.docs.Find(pauseDocument))
 		return p.sent.Request
@@ -248,6 +249,7 @@ func (p *Processor) granted(now time.Duration, a *driver.Answer) {
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = share, until
 	p.choose(now)
+	due = max(due, p.tags.grantSlots(&p.core, now, p.patient()))
 	p.hurry(now, before, due)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -18,7 +19,8 @@ import (
 // The pool must have a record: a processor has been in
 // it. SaveQuota blocks until the store has answered; ctx bounds it.
 //
-// All tags together must not reserve more than the limit of a live processor grants in the long run, unless force is set. Then everything
+// All tags together must not reserve more than the limit of a live processor grants in the long run, or than it allows calls in flight, unless
+// force is set. Then everything
 // reserved is scaled down. A configured tag counts twice from its first change until processors have synced, because they report only the
 // sum of the unchanged configured quotas. After a change ends, the configured quota counts from their next sync on.
 //
@@ -99,6 +101,12 @@ func fitsQuota(roster []driver.RosterRow, before, next *QuotaChanges, tag string
 		}
 		obeyed = true
 		n := NoteIn(roster[i].Note)
+		if n.standing.Slots > 0 {
+			if err := fitsSlots(tag, next.Of(tag)); err != nil {
+				return err
+			}
+			n.limit = ceiling.Rate{Max: int64(n.standing.Slots), Per: slotPer}
+		}
 		if n.limit.Max == 0 || force {
 			continue
 		}
@@ -109,6 +117,9 @@ func fitsQuota(roster []driver.RosterRow, before, next *QuotaChanges, tag string
 		reserved := busy.unchanged + next.reserves(per)
 		if reserved > most*(1+0x1p-10) { // as exact as reported
 			text := "%.6g tokens per second by all tags together"
+			if n.standing.Slots > 0 {
+				text = "%.6g calls in flight by all tags together"
+			}
 			if before.Of(tag) == nil {
 				text += ", what is configured for this one included"
 			}
@@ -120,6 +131,18 @@ func fitsQuota(roster []driver.RosterRow, before, next *QuotaChanges, tag string
 	}
 	if !obeyed {
 		return &driver.RequestError{Field: "Quota", Value: fmt.Sprintf("for tag %q", tag), Allowed: "none, for no live pod has quotas"}
+	}
+	return nil
+}
+
+// fitsSlots refuses a quota of calls in flight with what only one of tokens has.
+func fitsSlots(tag string, q *limit.Quota) error {
+	all := limit.Quotas{Tags: map[string]limit.Quota{tag: *q}}
+	if tag == "" {
+		all = limit.Quotas{Other: *q}
+	}
+	if err := all.ValidateSlots(maxNoteTokens); err != nil {
+		return outOfBounds(err)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (a *tagAccount) take(r *sharing.TagReport, local bool) {
 	}
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head, a.Limiting = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0), max(r.Limiting, 0)
-	a.Promised = max(r.Promised, 0)
+	a.Promised, a.Under = max(r.Promised, 0), r.Under
 	a.Lasts, a.Line, a.More, a.Held = r.Lasts, max(r.Line, a.Head), r.More, r.Held
 	if a.sizeOf++; a.Head >= a.size || a.sizeOf > keepSize {
 		a.size, a.sizeOf = a.Head, 0

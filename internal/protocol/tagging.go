@@ -22,10 +22,11 @@ type tagging struct {
 	hash       uint32 // of the configured quotas
 
 	book   tagBook
+	slots  slotTags
 	extra  extraSyncs
 	policy tagPolicy
 	own    []busyTag // the demands of this processor's tags
-	most   float64   // the limit in force, in tokens per second
+	most   float64   // the limit in force, in tokens per second, or in slots
 
 	version    driver.Version // of the document that was read last
 	changes    QuotaChanges
@@ -57,12 +58,26 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 	return true
 }
 
+// pokeEvery is how often callers may bring a request forward: with slots, as often as makes 64 requests a second of the pool. The first call of
+// a tag with a total waits for one, and calls may be short. A limiter on slots reports no callers of whom the pool knows.
+func (t *tagging) pokeEvery(c *core) time.Duration {
+	if t.slots.most == 0 {
+		return c.Interval()
+	}
+	return min(c.Interval(), max(time.Second/10, time.Duration(c.Answer.Live)*time.Second/64))
+}
+
 // configure sets the limiter's quotas.
 func (t *tagging) configure(terms *sharing.Terms) {
-	if t.on = terms.Quotas != nil && terms.Ceiling.Limit.Max > 0; t.on {
-		t.configured, t.per, t.hash = *terms.Quotas, terms.Ceiling.Limit.Per, hashOfQuotas(terms.Quotas)
-		t.apply()
+	t.slots = slotTags{}
+	if t.on = terms.Quotas != nil && (terms.Ceiling.Limit.Max > 0 || terms.Slots > 0); !t.on {
+		return
 	}
+	t.configured, t.per, t.hash = *terms.Quotas, terms.Ceiling.Limit.Per, hashOfQuotas(terms.Quotas)
+	if terms.Ceiling.Limit.Max == 0 {
+		t.slots.most, t.per = terms.Slots, slotPer
+	}
+	t.apply()
 }
 
 // apply puts the configured quotas in force, with the changes of the pool's document.
@@ -71,6 +86,9 @@ func (t *tagging) apply() {
 		return
 	}
 	q := t.changes.over(t.configured, t.per)
+	if t.slots.most > 0 {
+		q = slotQuotas(q)
+	}
 	t.book.setQuotas(q, t.changesVersion())
 	t.policy.set(&q)
 	t.buckets = hasBucket(&q.Other) || slices.ContainsFunc(q.Match, func(p limit.QuotaPattern) bool { return hasBucket(&p.Quota) })
@@ -147,6 +165,10 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 	}
 	req.note.standing.capped = t.cappedPatterns()
 	req.Busy = packBusy(byte(c.seq), t.hash, t.unchanged, t.own)
+	if t.slots.most > 0 {
+		t.reportSlots(c, req)
+		return
+	}
 	if len(t.policy.plan.Own) > 0 {
 		t.policy.assign(&t.book) // the plan is as new as the demand
 	}
@@ -163,7 +185,7 @@ func (t *tagging) report(c *core, now time.Duration, req *request) {
 // ration gives tags tokens without asking the store, if that does not answer or has no tag bucket for them.
 func (t *tagging) ration(c *core, now time.Duration) {
 	alone := t.alone(c)
-	if !t.on || t.retired || !alone && c.state != StateHolding {
+	if !t.on || t.slots.most > 0 || t.retired || !alone && c.state != StateHolding {
 		return
 	}
 	t.rationed = now
@@ -173,17 +195,23 @@ func (t *tagging) ration(c *core, now time.Duration) {
 
 // take takes the parts of an answer about tags.
 func (t *tagging) take(c *core, now time.Duration, a *driver.Answer) urgency {
-	if t.load(c.clock.moment(now), c.docs.Find(quotaDocument)) {
+	changed := t.load(c.clock.moment(now), c.docs.Find(quotaDocument))
+	if changed {
 		t.apply()
 	}
 	if !t.on {
 		return urgencyNone
 	}
 	knew := t.policy.capable
-	t.spent.take(c.docs.Find(spentDocument), &t.book)
 	t.policy.receive(now, c.Cfg.ID, a.Roster)
 	t.policy.closed = a.Closed
-	t.book.take(now, c.sent.at, wire.Interval(a.Lease, a.Live), a)
+	if t.slots.most > 0 {
+		t.policy.capable = c.allKnowQuotas()
+		t.takeSlots(c, now, changed)
+	} else {
+		t.spent.take(c.docs.Find(spentDocument), &t.book)
+		t.book.take(now, c.sent.at, wire.Interval(a.Lease, a.Live), a)
+	}
 	if !knew && t.policy.capable && len(t.own) > 0 {
 		return urgencyFast // the store can be asked only now
 	}
@@ -196,7 +224,9 @@ func (t *tagging) wants(c *core, now time.Duration, rows []driver.RosterRow, sel
 		return nil, false
 	}
 	wants = t.policy.divide(now, c.Interval(), t.most, rows, self, t.own)
-	t.policy.assign(&t.book)
+	if t.slots.most == 0 {
+		t.policy.assign(&t.book)
+	}
 	return wants, true
 }
 
@@ -226,8 +256,11 @@ func (t *tagging) lower(part float64) {
 	t.policy.assign(&t.book)
 }
 
-// rateInForce is what the limit in force at now grants in the long run, in tokens per second.
+// rateInForce is what the limit in force at now grants in the long run, in tokens per second. For calls in flight it is the number of slots.
 func (p *Processor) rateInForce(now time.Duration) float64 {
+	if p.tags.slots.most > 0 {
+		return float64(p.tags.slots.most)
+	}
 	if per := p.ceiling.limit.Per; per > 0 {
 		return p.ceiling.tokens(&p.core, now, 0) / per.Seconds() * cmp.Or(p.ceiling.law.Config.Granted, 1)
 	}
@@ -236,7 +269,7 @@ func (p *Processor) rateInForce(now time.Duration) float64 {
 
 // reportTags takes the limiter's reports on its tags.
 func (p *Processor) reportTags(now time.Duration, reports []sharing.TagReport) {
-	if p.tags.on {
+	if p.tags.on && p.tags.slots.most == 0 {
 		p.tags.observe(&p.core, now, p.rateInForce(now), reports)
 		p.split.wants = nil
 	}
@@ -246,7 +279,7 @@ func (p *Processor) reportTags(now time.Duration, reports []sharing.TagReport) {
 // store that does not answer are further apart.
 func (p *Processor) RationDue(now time.Duration) bool {
 	p.Tick(now)
-	return p.tags.on && p.degraded && now-p.tags.rationed >= p.tags.interval(&p.core)
+	return p.tags.on && p.tags.slots.most == 0 && p.degraded && now-p.tags.rationed >= p.tags.interval(&p.core)
 }
 
 // Ration gives tags tokens without the store. reports are as for Yield. The newest request has been answered or has failed.

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -24,6 +25,7 @@ type tagPolicy struct {
 	plan    fairtags.Plan
 	// elsewhere holds the rates that the others reported for terms when the plan was made.
 	elsewhere []float64
+	whole     []wholePart // of slots
 	// capable: every live processor knows quotas. Until then tag buckets do not serve, because a processor without quotas may write a record
 	// without them.
 	capable bool
@@ -41,20 +43,23 @@ type receivedRow struct {
 func patternKey(p *limit.QuotaPattern) uint64 { return busyKey(tagname.Key("\x00match\x00" + p.Tag)) } // no name has control characters
 
 // termKey is the key of a tag in the terms and in reports.
-func termKey(a *tagAccount, q *limit.Quotas) uint64 {
+func termKey(a *tagAccount, q *limit.Quotas) uint64 { return termKeyOf(a.Tag, a.key, a.pattern, q) }
+
+// termKeyOf is termKey of a tag that has a key in stores, and the quota of a pattern, counted from 1, or of none.
+func termKeyOf(tag string, key uint64, pattern int, q *limit.Quotas) uint64 {
 	switch {
-	case a.pattern > 0 && a.pattern <= len(q.Match):
-		return patternKey(&q.Match[a.pattern-1])
-	case a.Tag == "":
+	case pattern > 0 && pattern <= len(q.Match):
+		return patternKey(&q.Match[pattern-1])
+	case tag == "":
 		return 0
 	}
-	return busyKey(a.key)
+	return busyKey(key)
 }
 
 // set makes the terms of quotas.
 func (p *tagPolicy) set(q *limit.Quotas) {
 	p.terms, p.index = []fairtags.Terms{termsOf(0, &q.Other)}, map[uint64]int{}
-	p.limited, p.held, p.elsewhere = nil, nil, nil
+	p.limited, p.held, p.whole, p.elsewhere = nil, nil, nil, nil
 	for name, own := range q.Tags {
 		p.terms = append(p.terms, termsOf(busyKey(tagname.Key(name)), &own))
 	}
@@ -96,8 +101,8 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 	rates := make([]busyTag, len(p.terms))
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		if a.reported = 0; a.demand == 0 || a.exhausted() {
-			continue // it uses nothing, regardless of its demand
+		if a.reported = 0; a.demand == 0 || a.exhausted() || a.Under {
+			continue // it uses nothing, regardless of its demand, or another tag asks for it
 		}
 		k := p.index[termKey(a, &b.quotas)]
 		t := &rates[k]
@@ -113,6 +118,11 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 		t.used += min(a.uses, a.reported)
 		t.limited = t.limited || hasBucket(&a.quota)
 	}
+	return p.keyed(rates)
+}
+
+// keyed returns the tags that ask for something, of a list in the order of the terms.
+func (p *tagPolicy) keyed(rates []busyTag) []busyTag {
 	out := rates[:0]
 	for i, t := range rates {
 		if t.rate > 0 {
@@ -158,7 +168,7 @@ func silentAfter(interval time.Duration) time.Duration { return interval * 5 / 2
 
 // divide works out the plan for a limit of most tokens per second, and returns the share of it that each processor of the roster wants.
 func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []driver.RosterRow, self int, own []busyTag) []driver.Share {
-	rows, slow := make([]fairtags.Row, len(roster)+1), make([][]bool, len(roster))
+	rows, slow, uses := make([]fairtags.Row, len(roster)+1), make([][]bool, len(roster)), make([][]float64, len(roster)+1)
 	for i := range roster {
 		row := &rows[i]
 		row.Claim = roster[i].Claim.Fraction() * most
@@ -166,6 +176,7 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []d
 			row.Held = p.held
 			for _, t := range own {
 				row.Busy, slow[i] = append(row.Busy, fairtags.Busy{Key: t.key, Rate: t.rate}), append(slow[i], t.slow)
+				uses[i] = append(uses[i], t.used)
 			}
 			continue
 		}
@@ -174,7 +185,7 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []d
 			row.Rest = roster[i].Demand.Fraction() * most // a processor without quotas
 			continue
 		}
-		row.Busy, row.Rest, row.RestReserved, slow[i] = r.tags, r.rest, r.restReserved, r.slow
+		row.Busy, row.Rest, row.RestReserved, slow[i], uses[i] = r.tags, r.rest, r.restReserved, r.slow, r.uses
 		k, found := slices.BinarySearchFunc(p.rows, roster[i].ID, byID)
 		row.Silent = found && now-p.rows[k].since > silentAfter(interval)
 	}
@@ -187,6 +198,7 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []d
 	if self >= 0 {
 		p.elsewhere = p.reportedElsewhere(rows, self)
 		p.held = p.plan.Held
+		p.whole = wholeReserved(p.terms, rows, uses, self)
 	}
 	wants := make([]driver.Share, len(roster))
 	for i := range wants {
@@ -260,6 +272,88 @@ func (p *tagPolicy) guaranteed(key uint64) float64 {
 	return 0
 }
 
+// guaranteedSlots returns how many whole slots of a tag the plan guarantees this processor, and all others.
+func (p *tagPolicy) guaranteedSlots(key uint64) (here, elsewhere float64) {
+	for _, w := range p.whole {
+		if w.key == key {
+			return w.here, w.elsewhere
+		}
+	}
+	return 0, 0
+}
+
+// A wholePart is how many of the slots reserved for a tag are those of this processor, and of all others.
+type wholePart struct {
+	key             uint64
+	here, elsewhere float64
+}
+
+// wholeReserved returns the parts of self, and of the others, of what is reserved for each tag.
+func wholeReserved(terms []fairtags.Terms, rows []fairtags.Row, uses [][]float64, self int) (whole []wholePart) {
+	for _, t := range terms {
+		if t.Reserved == 0 {
+			continue
+		}
+		w := wholePart{key: t.Key}
+		for i, n := range wholeParts(t, rows, uses) {
+			if i == self {
+				w.here = n
+			} else {
+				w.elsewhere += n
+			}
+		}
+		whole = append(whole, w)
+	}
+	return whole
+}
+
+// wholeParts divides what is reserved for a tag among the rows, in whole slots. The parts are by demand, and rounded down. The slots that this
+// leaves go to rows that use one more already, and then to those that lack the most of one.
+func wholeParts(t fairtags.Terms, rows []fairtags.Row, uses [][]float64) map[int]float64 {
+	type part struct {
+		row         int
+		rate, lacks float64
+		more        bool // it uses one more
+	}
+	var parts []part
+	sum := 0.0
+	for i := range rows {
+		for k, b := range rows[i].Busy {
+			if b.Key == t.Key && b.Rate > 0 && !rows[i].Silent {
+				parts = append(parts, part{row: i, rate: b.Rate, lacks: uses[i][k]})
+				sum += b.Rate
+			}
+		}
+	}
+	const rounding = 0.01 // of demands in reports
+	all := math.Floor(min(t.Reserved, sum) + rounding)
+	left, out := all, map[int]float64{}
+	for i := range parts {
+		q := &parts[i]
+		due := all * q.rate / max(sum, all)
+		n := math.Floor(due + rounding)
+		q.more, q.lacks = q.lacks > n+0.5, due-n
+		out[q.row] = n
+		left -= n
+	}
+	slices.SortStableFunc(parts, func(a, b part) int {
+		if a.more != b.more && a.more {
+			return -1
+		}
+		if a.more != b.more {
+			return 1
+		}
+		return cmp.Compare(b.lacks, a.lacks)
+	})
+	for _, q := range parts {
+		if left >= 1 && q.lacks > rounding {
+			out[q.row]++
+			left--
+		}
+	}
+	return out
+}
+
 // shareOf returns a rate as a part of another, rounded down, but not by a floating-point error: the shares of rates that add up to most do
 // not add up to more than Whole.
 func shareOf(rate, most float64) driver.Share {
@@ -279,11 +373,21 @@ func (p *tagPolicy) assign(b *tagBook) {
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		k := p.index[termKey(a, &b.quotas)]
+		if a.Under {
+			a.rate, a.reserves, a.target, a.by, a.held = a.wants, 0, p.plan.Targets[k].Bound, fairtags.ByDemand, false
+			continue
+		}
 		members[k] = append(members[k], a)
 	}
 	for k, list := range members {
 		t := &p.plan.Targets[k]
-		level(list, p.plan.Own[k])
+		asked := make([]float64, len(list))
+		for i, a := range list {
+			asked[i] = a.reported
+		}
+		for i, rate := range levelled(asked, p.plan.Own[k]) {
+			list[i].rate = rate
+		}
 		reserved := p.guaranteed(p.terms[k].Key)
 		for _, a := range list {
 			a.reserves = reserved / float64(len(list)) // only patterns have several, and they reserve nothing
@@ -298,21 +402,19 @@ func (p *tagPolicy) assign(b *tagBook) {
 	b.news = true
 }
 
-// level divides a rate among tags, max-min fair by reported demand.
-func level(list []*tagAccount, rate float64) {
-	if len(list) == 1 {
-		list[0].rate = rate
-		return
+// levelled divides a rate among tags, max-min fair by what each asks for. A single one has all of it.
+func levelled(asked []float64, rate float64) []float64 {
+	if len(asked) == 1 {
+		return []float64{rate}
 	}
-	order := slices.Clone(list)
-	slices.SortFunc(order, func(a, b *tagAccount) int {
-		if a.reported < b.reported {
-			return -1
-		}
-		return 1
-	})
-	for i, a := range order {
-		a.rate = min(a.reported, rate/float64(len(order)-i))
-		rate -= a.rate
+	order, rates := make([]int, len(asked)), make([]float64, len(asked))
+	for i := range order {
+		order[i] = i
 	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(asked[a], asked[b]) })
+	for i, k := range order {
+		rates[k] = min(asked[k], rate/float64(len(order)-i))
+		rate -= rates[k]
+	}
+	return rates
 }

@@ -11,7 +11,7 @@ import (
 // store is still to learn of tokens that were given up, or used without it. report is called at most once.
 func (p *Processor) Retire(now time.Duration, report func(keep time.Duration) []sharing.TagReport) bool {
 	t := &p.tags
-	if !t.on || !t.policy.capable || p.state == StateReplaced {
+	if !t.on || t.slots.most > 0 || !t.policy.capable || p.state == StateReplaced {
 		return false
 	}
 	t.retired = true

@@ -31,6 +31,8 @@ type Observation struct {
 	OfTag     bool
 	Tag       string
 	Hold      sharing.Hold
+	// Announced is the limit that the called service announced to it; see sharing.Report.
+	Announced int64
 }
 
 // observe sets what the next request reports.
@@ -42,6 +44,7 @@ func (p *Processor) observe(o *Observation) {
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served
+	p.ceiling.announced = min(max(o.Announced, 0), maxNoteTokens)
 	p.reported.Used = max(o.Lately, 0)
 	p.reported.Waiting, p.reported.Throttled, p.reported.Tag = max(o.Waiting, 0), o.Throttled, ""
 	p.reported.Pattern = ""

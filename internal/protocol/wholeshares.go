@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
@@ -9,17 +10,18 @@ import (
 
 // wholeSlots rounds the shares of a policy to whole slots of most, so that none is lost and their sum is as
 // before. Every processor gets its full slots, and the slots that are left go to processors that could use
-// one more. If there are more of these than slots, they take turns: turn counts them. So with fewer slots
-// than busy processors each has a slot some of the time, instead of a part of one forever.
-func wholeSlots(shares []driver.Share, rows []driver.RosterRow, most int, turn int64) []driver.Share {
-	counts := make([]int, len(rows))
+// one more. If there are more of these than slots, they take turns: pick says whose turn it is. So with fewer
+// slots than busy processors each has a slot some of the time, instead of a part of one forever.
+func wholeSlots(shares []driver.Share, rows []driver.RosterRow, most int, pick picking) []driver.Share {
+	counts, overs := make([]int, len(rows)), make([]driver.Share, len(rows))
 	m, left := driver.Share(most), driver.Share(0)
 	var needy, content []int
 	for i := range rows {
 		share := min(max(shares[i], 0), driver.Whole)
 		counts[i] = sharing.SlotsOf(int64(share), most)
 		over := (share+1)*m - driver.Share(counts[i])*driver.Whole // it is rounded down; see sharing.ExactSlots
-		left += max(over, 0)
+		overs[i] = max(over, 0)
+		left += overs[i]
 		switch {
 		case over <= 0 || counts[i] == most:
 		case rows[i].Demand*m > driver.Share(counts[i])*driver.Whole:
@@ -30,9 +32,8 @@ func wholeSlots(shares []driver.Share, rows []driver.RosterRow, most int, turn i
 	}
 	free := int(left / driver.Whole)
 	if n := len(needy); n > free {
-		first := int(turn%int64(n)) * free
-		for k := range free {
-			counts[needy[(first+k)%n]]++
+		for _, i := range pick(needy, overs, free) {
+			counts[i]++
 		}
 	} else {
 		for _, i := range append(needy, content...)[:min(free, n+len(content))] {
@@ -46,6 +47,81 @@ func wholeSlots(shares []driver.Share, rows []driver.RosterRow, most int, turn i
 		}
 	}
 	return out
+}
+
+// A picking picks free of the rows in needy, which are more. overs is what each row is due beyond its whole slots, in 1e-9 slots.
+type picking func(needy []int, overs []driver.Share, free int) []int
+
+// inTurn picks each row as often as the others. turn counts the turns.
+func inTurn(turn int64) picking {
+	return func(needy []int, _ []driver.Share, free int) []int {
+		first := int(turn%int64(len(needy))) * free
+		picked := make([]int, free)
+		for k := range picked {
+			picked[k] = needy[(first+k)%len(needy)]
+		}
+		return picked
+	}
+}
+
+// byPart picks each row as often as what it is due says, because its tags have weights and classes. Before that come rows that need the slot
+// for what is guaranteed to their tags. These are as many as that makes whole slots. Then come rows that have the slot beside others, and are
+// due half of it: a slot that moves is lost to the tag whose call ends first.
+func byPart(turn int64, shares, guaranteed []driver.Share, rows []driver.RosterRow, most int) picking {
+	has := func(i int) bool {
+		n := sharing.SlotsOf(int64(shares[i]), most)
+		return n > 0 && sharing.SlotsOf(int64(rows[i].Claim), most) > n
+	}
+	return func(needy []int, overs []driver.Share, free int) []int {
+		lacks, rests, sum := make([]driver.Share, len(overs)), slices.Clone(overs), driver.Share(0)
+		for _, i := range needy {
+			if lack := overs[i] - max(shares[i]-guaranteed[i], 0)*driver.Share(most); lack > driver.Whole/1000 { // else it is rounding
+				lacks[i], rests[i] = lack, overs[i]-lack
+				sum += lack
+			}
+		}
+		first := int((sum + driver.Whole - driver.Whole/1000) / driver.Whole)
+		picked := spread(nil, needy, lacks, min(first, free), turn)
+		kept := make([]driver.Share, len(overs))
+		holders := 0
+		for _, i := range needy {
+			if overs[i] >= driver.Whole/2 && has(i) && !slices.Contains(picked, i) {
+				kept[i] = overs[i]
+				holders++
+			}
+		}
+		if n := min(holders, free-len(picked)); n > 0 {
+			picked = spread(picked, needy, kept, n, turn)
+		}
+		return spread(picked, needy, rests, free-len(picked), turn)
+	}
+}
+
+// golden is the golden ratio times 2^64: its multiples lie far apart, modulo 2^64.
+const golden = 0x9e3779b97f4a7c15
+
+// spread adds n rows to those picked. The rows lie side by side on a line, each as long as its part, and points at equal distances pick them.
+// Where the first point lies changes with the turn, so that each row is picked as often as its part says.
+func spread(picked, rows []int, parts []driver.Share, n int, turn int64) []int {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(i int) bool { return parts[i] == 0 || slices.Contains(picked, i) })
+	sum := 0.0
+	for _, i := range rows {
+		sum += float64(parts[i])
+	}
+	step, end := sum/float64(n), 0.0
+	at := step * float64(uint64(turn+1)*golden) / (1 << 64)
+	var others []int // picked if points fall onto the same row
+	for _, i := range rows {
+		if end += float64(parts[i]); at >= end {
+			others = append(others, i)
+			continue
+		}
+		picked = append(picked, i)
+		for n--; at < end; {
+			at += step
+		}
+	}
+	return append(picked, others[:min(max(n, 0), len(others))]...)
 }
 
 // turn counts the leases since the pool's clock began: processors with the same answer agree on it.

@@ -17,7 +17,7 @@ func divide(policy Policy, most int, turn int64, wanted ...int) (out []int) {
 	for i, n := range wanted {
 		rows[i].Demand = min((driver.Share(n)*driver.Whole+driver.Share(most)-1)/driver.Share(most), driver.Whole)
 	}
-	for _, w := range wholeSlots(policy(rows), rows, most, turn) {
+	for _, w := range wholeSlots(policy(rows), rows, most, inTurn(turn)) {
 		out = append(out, sharing.SlotsOf(int64(w), most))
 	}
 	return out
@@ -67,7 +67,7 @@ func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
 			}
 			exact := policy(rows)
 			sum, given := driver.Share(0), 0
-			for i, w := range wholeSlots(exact, rows, most, int64(turn)) {
+			for i, w := range wholeSlots(exact, rows, most, inTurn(int64(turn))) {
 				n := sharing.SlotsOf(int64(w), most)
 				if least := sharing.SlotsOf(int64(exact[i]), most); n < least { // millions of times: require would take most of the time
 					require.GreaterOrEqual(t, n, least)
@@ -88,4 +88,55 @@ func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// By their parts, processors have the slots that are left as often as their parts say, and none is lost.
+func TestSlotsAreRoundedByParts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range testkit.Fewer(100) {
+		most, n := 1+rng.IntN(12), 2+rng.IntN(10)
+		parts, sum := make([]float64, n), 0.0
+		for i := range parts {
+			parts[i] = rng.Float64() * float64(rng.IntN(3))
+			sum += parts[i]
+		}
+		if sum == 0 {
+			continue
+		}
+		rows, shares := make([]driver.RosterRow, n), make([]driver.Share, n)
+		for i, part := range parts {
+			shares[i] = driver.Share(part / sum * float64(driver.Whole))
+			rows[i].Demand = driver.Whole
+		}
+		const turns = 400
+		had := make([]int, n)
+		for turn := range turns {
+			given := 0
+			for i, w := range wholeSlots(shares, rows, most, byPart(int64(turn), shares, make([]driver.Share, n), rows, most)) {
+				n := sharing.SlotsOf(int64(w), most)
+				given, had[i] = given+n, had[i]+n
+			}
+			require.Equal(t, most, given)
+		}
+		for i := range parts {
+			require.InDelta(t, float64(shares[i])*float64(most)/float64(driver.Whole), float64(had[i])/turns, 0.03, "%v of %d", shares, most)
+		}
+	}
+}
+
+// Two slots reserved for a tag that waits at three processors are theirs in each turn, whatever two other processors could use.
+func TestWholeSlotsAreForGuaranteesFirst(t *testing.T) {
+	sixth, eighth := driver.Whole/6, driver.Whole/8
+	shares := []driver.Share{sixth, eighth, sixth, 3 * eighth, sixth}
+	rows, had := make([]driver.RosterRow, len(shares)), make([]int, len(shares))
+	for i := range rows {
+		rows[i].Demand = driver.Whole
+	}
+	for turn := range int64(300) {
+		for i, w := range wholeSlots(shares, rows, 4, byPart(turn, shares, []driver.Share{sixth, 0, sixth, 0, sixth}, rows, 4)) {
+			had[i] += sharing.SlotsOf(int64(w), 4)
+		}
+		require.EqualValues(t, (turn+1)*2, had[0]+had[2]+had[4])
+	}
+	require.InDeltaSlice(t, []int{200, 150, 200, 450, 200}, had, 3)
 }

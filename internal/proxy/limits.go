@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -21,6 +22,8 @@ const (
 type LimitConfig struct {
 	// Pool is the limit on costs with its quotas and its store.
 	Pool numathrottle.Config
+	// QuotasOf are the quotas that name limits: requestsPerMinute and inFlight, and in the HTTP proxy those of an LLM.
+	QuotasOf opening.QuotasOf
 	// RequestsPerMinute limits requests, whatever their cost: 0 to 1e9. 0 is no limit.
 	RequestsPerMinute int
 	// InFlight limits concurrent calls: 0 to 1e9. 0 is no limit.
@@ -36,6 +39,50 @@ func LimitFields[C any](at func(C) *LimitConfig) []config.Field[C] {
 		config.NumberField("inFlight", 1, 1_000_000_000, "no limit", "A limit on calls at once, over the whole pool",
 			func(c C) *int { return &at(c).InFlight }).In("calls").Like("64"),
 	)...)
+}
+
+// The settings of further limits, which also name them in quotas.
+const (
+	requestsKey = "requestsPerMinute"
+	inFlightKey = "inFlight"
+)
+
+func requestsLimit(n int) throttle.Limit { return throttle.Limit{Max: n, Per: time.Minute} }
+
+// QuotasField is the library's setting of quotas, which may name limits here; without limits: requestsPerMinute and inFlight.
+func QuotasField[C any](limits []config.QuotaLimit, at func(C) *LimitConfig) config.Field[C] {
+	if limits == nil {
+		limits = []config.QuotaLimit{{Key: requestsKey}, {Key: inFlightKey}}
+	}
+	return opening.ManyQuotasField(limits, "not with `policy: even` or `static://`", "What tags may use of the limits that they name, or of `max`",
+		func(c C) *throttle.Quotas { return &at(c).Pool.Quotas }, func(c C) *opening.QuotasOf { return &at(c).QuotasOf })
+}
+
+// CheckQuotas returns the faults of quotas that name limits.
+func (c *LimitConfig) CheckQuotas() (faults []error) {
+	pool := (*opening.Config)(&c.Pool)
+	for _, of := range []struct {
+		key   string
+		max   int
+		check func(q throttle.Quotas) []error
+	}{
+		{requestsKey, c.RequestsPerMinute, func(q throttle.Quotas) []error {
+			return opening.CheckQuotasOf(requestsKey, requestsLimit(c.RequestsPerMinute), q, pool)
+		}},
+		{inFlightKey, c.InFlight, func(q throttle.Quotas) []error { return opening.CheckSlotQuotasOf(inFlightKey, c.InFlight, q, pool) }},
+	} {
+		q, ok := c.QuotasOf.Limits[of.key]
+		switch {
+		case !ok:
+		case of.max == 0:
+			faults = append(faults, &config.FieldError{
+				Field: "quotas", Problem: "name " + of.key + ", but there is no such limit", Allowed: "with " + of.key,
+			})
+		default:
+			faults = append(faults, of.check(q)...)
+		}
+	}
+	return faults
 }
 
 // Limits are open limits. Close them once, after the last draw.
@@ -70,7 +117,7 @@ func OpenLimits(ctx context.Context, c *LimitConfig, log *slog.Logger) (*Limits,
 	name := c.Pool.Effective().Pool
 	if c.RequestsPerMinute > 0 {
 		own := c.Pool
-		own.Pool, own.Limit, own.Quotas = name+requestsSuffix, throttle.Limit{Max: c.RequestsPerMinute, Per: time.Minute}, throttle.Quotas{}
+		own.Pool, own.Limit, own.Quotas = name+requestsSuffix, requestsLimit(c.RequestsPerMinute), c.QuotasOf.Limits[requestsKey]
 		requests, err := numathrottle.Open(ctx, own)
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
@@ -79,7 +126,7 @@ func OpenLimits(ctx context.Context, c *LimitConfig, log *slog.Logger) (*Limits,
 	}
 	if c.InFlight > 0 {
 		own := c.Pool
-		own.Pool, own.Limit, own.Quotas = name+inFlightSuffix, throttle.Limit{}, throttle.Quotas{}
+		own.Pool, own.Limit, own.Quotas = name+inFlightSuffix, throttle.Limit{}, c.QuotasOf.Limits[inFlightKey]
 		slots, err := numathrottle.OpenInFlight(ctx, c.InFlight, own)
 		if err != nil {
 			return nil, errors.Join(err, l.Close())

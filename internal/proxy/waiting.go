@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,16 +12,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// BoundTags returns a limiter at which at most half of places callers, but at least one, wait for one tag; all tags without a quota of their
-// own are one, so that callers cannot take more places by inventing names. Further callers are refused at once, with the reason that holds the
-// tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter without tags is returned unchanged.
+// BoundTags returns a limiter at which at most half of places callers, but at least one, wait for one tag; with two levels, for one tag of
+// either. All tags without a quota of their own are one, so that callers cannot take more places by inventing names. Further callers are
+// refused at once, with the reason that holds the tag back. So an exhausted or paused tag does not take all places of a proxy. A limiter
+// without tags is returned unchanged.
 func BoundTags(l throttle.Limiter, places int) throttle.Limiter {
 	tags, ok := l.(throttle.Tagger)
 	if !ok || !hook.TellsTags(l) {
 		return l
 	}
 	w := &waiting{most: max(places/2, 1), by: map[string]int{}}
-	return &bounded{l, tags, w, "", ""}
+	return &bounded{l, tags, w, "", []string{""}}
 }
 
 // waiting counts waiting callers by tag.
@@ -30,22 +33,26 @@ type waiting struct {
 	by map[string]int // never 0
 }
 
-// enter counts one more; it returns false if the maximum is reached.
-func (w *waiting) enter(tag string) bool {
+// enter counts one more for each of some tags; it returns false if the maximum of one is reached.
+func (w *waiting) enter(tags []string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.by[tag] >= w.most {
+	if slices.ContainsFunc(tags, func(tag string) bool { return w.by[tag] >= w.most }) {
 		return false
 	}
-	w.by[tag]++
+	for _, tag := range tags {
+		w.by[tag]++
+	}
 	return true
 }
 
-func (w *waiting) leave(tag string) {
+func (w *waiting) leave(tags []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.by[tag]--; w.by[tag] == 0 {
-		delete(w.by, tag)
+	for _, tag := range tags {
+		if w.by[tag]--; w.by[tag] == 0 {
+			delete(w.by, tag)
+		}
 	}
 }
 
@@ -55,25 +62,25 @@ type bounded struct {
 
 	tags    throttle.Tagger
 	waiting *waiting
-	tag     string // in errors
-	quota   string // the tag whose callers are counted
+	tag     string   // in errors
+	quotas  []string // the tags whose callers are counted
 }
 
 // Acquire implements throttle.Limiter.
 func (b *bounded) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
-	if !b.waiting.enter(b.quota) {
+	if !b.waiting.enter(b.quotas) {
 		return throttle.Permit{}, b.refusal(n)
 	}
-	defer b.waiting.leave(b.quota)
+	defer b.waiting.leave(b.quotas)
 	return b.Limiter.Acquire(ctx, n)
 }
 
 // AcquireUpTo implements throttle.Limiter.
 func (b *bounded) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, error) {
-	if !b.waiting.enter(b.quota) {
+	if !b.waiting.enter(b.quotas) {
 		return throttle.Permit{}, b.refusal(n)
 	}
-	defer b.waiting.leave(b.quota)
+	defer b.waiting.leave(b.quotas)
 	return b.Limiter.AcquireUpTo(ctx, n)
 }
 
@@ -105,9 +112,9 @@ func (b *bounded) RetryAfter(until time.Time, reason string) {
 // ForTag implements throttle.Tagger.
 func (b *bounded) ForTag(tag string) throttle.Limiter {
 	name := tagname.Short(tag)
-	one := &bounded{b.tags.ForTag(tag), b.tags, b.waiting, name, name}
+	one := &bounded{b.tags.ForTag(tag), b.tags, b.waiting, name, []string{name}}
 	if of, ok := one.Limiter.(interface{ QuotaTag() string }); ok {
-		one.quota = of.QuotaTag()
+		one.quotas = strings.Split(of.QuotaTag(), "\x00") // of each level
 	}
 	return one
 }

@@ -76,8 +76,8 @@ var sourceMutants = []sourceMutant{
 		"./pkg/throttle", "TestImpatientCallersCostTheirTagNothing/reserved/.*x/1s",
 	},
 	{
-		"who waits for its tag's tokens comes before all others at the limit", "internal/engine/waitqueue/attempt.go",
-		"a.stands[i], early = w.Early, early || w.Early", "a.stands[i], early, standing = w.Early, early || w.Early, standing+2",
+		"who waits for its tag's tokens comes before all others at the limit", "internal/engine/waitqueue/places.go",
+		"			a.stands[i], early = w.Early, early || w.Early", "			a.stands[i], early, standing = w.Early, early || w.Early, standing+2",
 		"./pkg/throttle", "TestScenarios/quotas/.*beside_a_hog_with_a_total",
 	},
 }

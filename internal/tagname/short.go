@@ -17,6 +17,11 @@ func Short(tag string) string {
 	if len(tag) <= longestShown && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl) {
 		return tag
 	}
+	return Hashed(tag)
+}
+
+// Hashed returns a hash prefix in place of a name, of 23 bytes.
+func Hashed(tag string) string {
 	sum := sha256.Sum256([]byte(tag))
 	return "sha256-" + hex.EncodeToString(sum[:8])
 }

@@ -17,14 +17,23 @@ import (
 func Explain(s State) Answer {
 	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofStopping, ofPause, ofPool, ofIgnored} {
 		if a, ok := of(&s); ok {
+			a.Sentence += s.announces()
 			return a
 		}
 	}
-	text := "nothing holds callers back"
+	text := "nothing holds callers back" + s.announces()
 	if len(s.Differing) > 0 {
 		text += ", but pods are configured with a different " + strings.Join(s.Differing, ", ") + s.inPool(": ", "status", "")
 	}
 	return Answer{CauseNone, Usual, text}
+}
+
+// announces says that the called service announces less than the limit in force; empty: it does not.
+func (s *State) announces() string {
+	if s.Announced == "" {
+		return ""
+	}
+	return "; the called service announces " + s.Announced + ", less than " + s.limitText()
 }
 
 func broken(cause limit.Reason, format string, args ...any) (Answer, bool) {

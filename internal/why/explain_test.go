@@ -183,6 +183,12 @@ func TestExplain(t *testing.T) {
 			State{Pool: "p", Now: now, Slots: 30, Pods: []Pod{stand("a", limit.ReasonInFlight, "", 3, sharing.Hold{Callers: 3})}},
 			"all 30 calls in flight are taken; 3 callers wait", "in_flight", Held,
 		},
+		"in flight, of one tag": {
+			State{Pool: "p", Now: now, Slots: 30, Pods: []Pod{
+				stand("a", limit.ReasonQuota, "acme", 3, sharing.Hold{Callers: 3, Tags: 1, Rate: 4}),
+			}},
+			"acme has 4 of 4 calls in flight; 3 callers wait", "quota", Held,
+		},
 		"in flight, on one of two pods": {
 			State{Pool: "p", Now: now, Slots: 10, Pods: []Pod{
 				{ID: "a", Share: .5, Used: .5, Reason: limit.ReasonInFlight, Waiting: 3, Hold: sharing.Hold{Callers: 3}}, {ID: "b", Share: .5},

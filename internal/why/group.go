@@ -83,6 +83,10 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 	case s.Override != nil:
 		return held(cause, "%s, an override%s%s, is used in full%s%s", s.limitText(), by(s.Override.By), until(s.Override.Until, s.Now), wait,
 			s.inPool(": ", "limit clear", ""))
+	case s.Followed:
+		return held(cause, "%s, which the called service announces, is used in full%s", s.limitText(), wait)
+	case s.Awaited:
+		return held(cause, "%s, until the called service announces one, is used in full%s", s.limitText(), wait)
 	case s.Disagree:
 		return held(cause, "%s, the lowest that pods are configured with, is used in full%s", s.limitText(), wait)
 	}
@@ -127,6 +131,25 @@ func (g *group) verbs(many bool) (is, has, its string) {
 	return "is", "has", "its"
 }
 
+// ofTotal explains the total of tags as the cause. rest ends the sentence.
+func (s *State) ofTotal(g *group, rest string) (Answer, bool) {
+	tag, many := g.subject()
+	is, has, its := g.verbs(many)
+	switch total := g.hold.Rate; {
+	case g.hold.Blocked:
+		return broken(g.reason, "%s %s blocked by a total of 0%s", tag, is, rest)
+	case s.Slots > 0 && total > 0 && !many:
+		return held(g.reason, "%s %s %.0f of %.0f calls in flight%s", tag, has, total, total, rest)
+	case s.Slots > 0:
+		return held(g.reason, "%s %s all calls in flight that %s quota allows%s", tag, has, its, rest)
+	case many:
+		return held(g.reason, "%s %s held at %s rate caps%s", tag, is, its, rest)
+	case total > 0:
+		return held(g.reason, "%s %s held at %s rate cap of %s%s", tag, is, its, rate(total), rest)
+	}
+	return held(g.reason, "%s %s held at %s rate cap%s", tag, is, its, rest)
+}
+
 // ofTag explains the quota of a tag, or its pause, as the cause.
 func ofTag(s *State, g *group) (Answer, bool) {
 	wait := s.waitsOf(g)
@@ -145,17 +168,7 @@ func ofTag(s *State, g *group) (Answer, bool) {
 		}
 		return broken(g.reason, "%s %s paused%s", tag, is, wait)
 	case limit.ReasonQuota:
-		if g.hold.Blocked {
-			return broken(g.reason, "%s %s blocked by a total of 0%s%s%s", tag, is, strings.TrimSuffix(order, ","), wait, remedy)
-		}
-		of := ""
-		switch {
-		case many:
-			of = "s"
-		case g.hold.Rate > 0:
-			of = " of " + rate(g.hold.Rate)
-		}
-		return held(g.reason, "%s %s held at %s rate cap%s%s%s%s", tag, is, its, of, strings.TrimSuffix(order, ","), wait, remedy)
+		return s.ofTotal(g, strings.TrimSuffix(order, ",")+wait+remedy)
 	case limit.ReasonBudget:
 		end, budget := "", "budget"
 		if many {

@@ -26,6 +26,12 @@ func Pool(o *protocol.Overview, now time.Time) State {
 	if o.Ramp > 0 && o.RampPer > 0 {
 		s.Ramp = o.Ramp / o.RampPer.Seconds()
 	}
+	s.Followed, s.Awaited = o.Announced.Followed, o.Announced.Awaited
+	if a := o.Announced; a.Max > 0 && o.Max > 0 {
+		if float64(a.Max)/a.Per.Seconds() < s.PerSecond*(1-1e-6) {
+			s.Announced = LimitText(a.Max, a.Per)
+		}
+	}
 	if o.Override.Max > 0 {
 		s.Override = &Order{o.Override.By, o.Override.Until}
 	}

@@ -22,6 +22,10 @@ type State struct {
 	PerSecond, Ramp float64
 	// Lowered is the fraction to which refusals by the called service have lowered the limit.
 	Lowered float64
+	// Announced describes the limit that the called service announces, if that is lower than the one in force. Followed means that the one in
+	// force is the announced one, and Awaited that it is the one until something is announced.
+	Announced         string
+	Followed, Awaited bool
 	// Disagree reports whether pods are configured with different limits: the lowest is in force.
 	Disagree bool
 	// Differing names settings in which pods differ, such as burst.

@@ -77,7 +77,8 @@ func TestChartRefuses(t *testing.T) {
 		"httpSink: {config: {max: abc}}":                                                 "/httpSink/config/max",
 		"httpSink: {config: {maxx: 5}}":                                                  "maxx",
 		"httpSink: {config: {per: 1d}}":                                                  "/httpSink/config/per",
-		"llmMap: {config: {max: 5}}":                                                     "'max' not allowed",
+		"llmMap: {config: {max: 5}}":                                                     "value must be 'announced'",
+		"llmMap: {config: {per: 5s}}":                                                    "'per' not allowed",
 		"console: {enabled: true, tokenSecret: ''}":                                      "/console/tokenSecret",
 		"{kind: None, store: {type: nats}, console: {enabled: true}}":                    "store.type is nats",
 

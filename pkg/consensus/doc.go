@@ -309,6 +309,14 @@
 //     it is limited to the sum of their demands. A processor still asks for tokens reserved for it that no other row asks
 //     for. The limiter does not go below the part that the plan guarantees the tag here.
 //
+// Quotas of calls in flight are numbers of slots. The pool's slots are divided by tags and processors as a rate is, and rounded to whole ones:
+// first for what is reserved, then in turns of a lease by what each processor is due. Totals are counted by the store, as claims are: a request
+// says how many slots of each tag are in use, wanted and asked for, and the answer how many the processor may use (package driver has the
+// rules). A processor uses less at once and reports it then, and has an answer's slots in force before its lease. It asks the pool for no
+// more slots for a tag than it may use of the total. While a processor of an older release is live, and with [Degrade] while the store is
+// away, each processor uses total x its own share, rounded down, and for a lease after that no more than it has in use. When that begins, there
+// can be more than the total until calls under way have ended. With [Stop] there never are.
+//
 // The document "quota" changes quotas in use; see [QuotaChanges]. A document that cannot be read changes nothing, but a tag bucket
 // that knows a newer version gives nothing by an older one.
 //

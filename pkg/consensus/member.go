@@ -349,7 +349,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	m.sentOffset = m.wallOffset()
 	now, o := m.now(), protocol.Observation{Demand: driver.Whole}
 	if h := m.holder; h != nil {
-		tags := h.ReportTags(m.p.TagKeep())
+		tags := m.reportTags(now)
 		asked := h.Report(2 * m.p.Interval()) // so that the next answer comes within the span of the demand
 		m.p.Yield(now, Share(asked.Demand), tags)
 		m.push()         // a lower share is in force before the store learns of it
@@ -358,6 +358,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 		o = protocol.Observation{
 			Demand: Share(asked.Demand), Needs: [2]Share{Share(asked.Needs[0]), Share(asked.Needs[1])}, InUse: Share(r.InUse), Served: r.Usage.Served,
 			Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag, Hold: asked.Hold,
+			Announced: asked.Announced,
 		}
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.At, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
 		o.Lately = m.recent.Of(m.sentFlow, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
@@ -365,6 +366,16 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), o)
 	m.push()
 	return req, protocol.SyncTimeout(m.p.Lease)
+}
+
+// reportTags takes the holder's reports on its tags: those on calls in flight at once, and returns the others for Yield. m.mu is held.
+func (m *Member) reportTags(now time.Duration) []sharing.TagReport {
+	s, ok := m.holder.(sharing.SlotTagHolder)
+	if !ok || m.terms.Slots == 0 || m.terms.Quotas == nil {
+		return m.holder.ReportTags(m.p.TagKeep())
+	}
+	m.p.ReportSlots(now, s.ReportSlots(m.p.SlotPlace()))
+	return nil
 }
 
 // push gives the holder the orders in force that it does not have yet. m.mu is held.
@@ -382,6 +393,9 @@ func (m *Member) push() {
 	}
 	if o.Grants != nil {
 		h.GrantTags(o.Grants)
+	}
+	if s, ok := h.(sharing.SlotTagHolder); ok && o.SlotGrants != nil {
+		s.GrantSlots(o.SlotGrants) // before the lease that came with them
 	}
 	if o.Lease != last.Lease {
 		h.Lease(o.Lease)

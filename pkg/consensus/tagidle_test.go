@@ -158,7 +158,8 @@ func (c rareCall) judge(t *testing.T) {
 					require.GreaterOrEqual(t, call.waited, deadline-takes, "it is refused at once: %v", call.err)
 					require.True(t, plain.err != nil || plain.waited+2*interval > deadline, call.err)
 				}
-				require.LessOrEqual(t, call.waited, plain.waited+2*interval)
+				// The syncs of the two runs are not at the same times: by chance the plain call comes just before one.
+				require.LessOrEqual(t, call.waited, max(plain.waited, interval/5)+2*interval)
 				if plain.waited == 0 && kind != "all" { // a floor would take from what is reserved there
 					require.Less(t, call.waited, interval/4, "tokens are there for a first call")
 				}
@@ -299,7 +300,7 @@ func TestMatrixOfSmallBesideLarge(t *testing.T) {
 					got := p.over(100*time.Second, "a")
 					p.within("a")
 					t.Log(got/60, p.of("a").bySize)
-					require.GreaterOrEqual(t, got, 0.8*60)
+					require.GreaterOrEqual(t, got, 0.75*60, "of 600 runs the lowest was 0.78")
 					require.GreaterOrEqual(t, p.of("a").bySize[1], int64(pods))
 				})
 			})

@@ -98,6 +98,53 @@ func (q Quotas) validate(most int, per time.Duration, granted float64) error {
 	return errors.Join(c.faults...)
 }
 
+// ValidateSlots is Validate for a limit on calls in flight: amounts are calls at once, so there are no periods, bursts and budgets.
+func (q Quotas) ValidateSlots(slots int) error {
+	if !q.Given() {
+		return nil
+	}
+	c := checker{per: defaultPer}
+	if slots <= 0 {
+		c.bad("quotas", "are set, but there is no limit", "a limit with quotas: 1 call in flight or more")
+		return errors.Join(c.faults...)
+	}
+	c.slots("quotas.other", &q.Other)
+	for _, name := range slices.Sorted(maps.Keys(q.Tags)) {
+		quota := q.Tags[name]
+		c.slots("quotas.tags."+shown(name), &quota)
+	}
+	for i := range q.Match {
+		c.slots(fmt.Sprintf("quotas.match[%d]", i), &q.Match[i].Quota)
+	}
+	if len(c.faults) > 0 {
+		return errors.Join(c.faults...)
+	}
+	if err := q.validate(slots, 0, 0); err != nil {
+		if _, ok := errors.AsType[*ReservedError](err); !ok {
+			return err
+		}
+		c.bad("quotas", fmt.Sprintf("reserve %d calls in flight together", int(q.ReservedRate(0))), fmt.Sprintf("at most the limit, which is %d", slots))
+	}
+	return errors.Join(c.faults...)
+}
+
+// slots refuses what a quota of calls in flight does not have.
+func (c *checker) slots(field string, q *Quota) {
+	const none = "none on a limit on calls in flight"
+	if q.Per != 0 {
+		c.is(field+".per", q.Per, none)
+	}
+	if q.Burst != 0 {
+		c.is(field+".burst", q.Burst, none)
+	}
+	if len(q.Budgets) > 0 {
+		c.bad(field+".budgets", "are set", none)
+	}
+	if q.Hard {
+		c.is(field+".hard", true, none)
+	}
+}
+
 // ReservedRate returns the rate that Tags and Other reserve together, in tokens per second. per is the period of the limit; 0 means a
 // second.
 func (q Quotas) ReservedRate(per time.Duration) float64 {

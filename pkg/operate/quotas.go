@@ -104,10 +104,11 @@ func (p *Pool) InForce(o *Overview, names ...string) (throttle.Quotas, error) {
 	return q, err
 }
 
-// Reserved is the sum of all reserved rates of a pool, and the limit in the long run, in tokens per second.
+// Reserved is the sum of all reserved rates of a pool, and the limit in the long run, in tokens per second. With Calls they are calls in flight.
 type Reserved struct {
 	Rate  float64 `json:"rate"`
 	Limit float64 `json:"limit"`
+	Calls bool    `json:"calls,omitempty"`
 }
 
 // Reserved adds up the reserved rates; nil: no live pod has quotas.
@@ -116,7 +117,10 @@ func (p *Pool) Reserved(o *Overview) *Reserved {
 	if !known {
 		return nil
 	}
-	return &Reserved{rate, o.Granted}
+	if o.Slots > 0 {
+		return &Reserved{rate, float64(o.Slots), true}
+	}
+	return &Reserved{rate, o.Granted, false}
 }
 
 // String returns r as a sentence.
@@ -124,10 +128,14 @@ func (r *Reserved) String() string {
 	if r == nil {
 		return "no live pod has quotas"
 	}
+	if r.Calls {
+		return fmt.Sprintf("%.4g of %.4g calls in flight are reserved", r.Rate, r.Limit)
+	}
 	return fmt.Sprintf("%.4g of %.4g tokens per second are reserved", r.Rate, r.Limit)
 }
 
-// A Tag is one tag of a pool, or all tags together that match a pattern. Rates are in tokens per second over the whole pool.
+// A Tag is one tag of a pool, or all tags together that match a pattern. Rates are in tokens per second over the whole pool; of a
+// limit on calls in flight they are calls.
 type Tag struct {
 	// Tag is the name, or with Pattern a pattern. A tag of unknown name has a Hash instead. Both are empty for all tags without a quota of
 	// their own, and for the tags that pods report as one sum (Unnamed).
@@ -152,7 +160,10 @@ type Tag struct {
 func Tags(o *Overview, q throttle.Quotas, spent []Spent) []Tag {
 	tags := []Tag{}
 	limit := 0.0 // the limit that the pods divide
-	if o.Per > 0 {
+	switch {
+	case o.Slots > 0:
+		limit = float64(o.Slots)
+	case o.Per > 0:
 		limit = float64(o.Max) / o.Per.Seconds()
 	}
 	var roster []driver.RosterRow

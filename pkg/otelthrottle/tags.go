@@ -1,6 +1,7 @@
 package otelthrottle
 
 import (
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -33,6 +34,8 @@ type tagSum struct {
 	budgeted float64
 	budgets  bool
 	pooled   bool
+	// slots is the state of a limit on calls in flight; nil: it is one on a rate.
+	slots *throttle.SlotTagStatus
 	// held is what callers were held back for, without the reasons that never did so.
 	held map[throttle.Reason]*throttle.WaitStats
 }
@@ -84,7 +87,7 @@ var tagged = []Instrument{
 	{
 		Name: "numathrottle.quota.target", Kind: gauge, Unit: "{token}/s", Labels: byTag,
 		Doc:    "What a tag may use over the whole pool at present",
-		perTag: func(s *tagSum) (float64, bool) { return s.target, true },
+		perTag: func(s *tagSum) (float64, bool) { return s.target, s.slots == nil },
 	},
 	{
 		Name: "numathrottle.quota.limiting", Kind: gauge, Unit: "{token}/s", Labels: byTag,
@@ -96,6 +99,39 @@ var tagged = []Instrument{
 		Doc:    "Part of a tag's budget that is spent, from 0 to 1: of the window that ends first",
 		perTag: func(s *tagSum) (float64, bool) { return s.budgeted, s.budgets },
 	},
+	{
+		Name: "numathrottle.quota.slots.used", Kind: gauge, Unit: "{call}", Labels: byTag,
+		Doc:    "Calls of a tag in flight at this pod",
+		perTag: ofSlots(func(s *throttle.SlotTagStatus) float64 { return float64(s.InUse) }),
+	},
+	{
+		Name: "numathrottle.quota.slots.allowed", Kind: gauge, Unit: "{call}", Labels: byTag,
+		Doc: "Calls of a tag that may be in flight at this pod by its total; absent without one",
+		perTag: func(s *tagSum) (float64, bool) {
+			value, ok := ofSlots(func(s *throttle.SlotTagStatus) float64 { return float64(s.Allowed) })(s)
+			return value, ok && value >= 0
+		},
+	},
+	{
+		Name: "numathrottle.quota.slots.waiting", Kind: gauge, Unit: "{call}", Labels: byTag,
+		Doc:    "Calls of a tag that wait at this pod",
+		perTag: ofSlots(func(s *throttle.SlotTagStatus) float64 { return float64(s.Waiting) }),
+	},
+	{
+		Name: "numathrottle.quota.slots.longest", Kind: gauge, Unit: "s", Labels: byTag,
+		Doc:    "How long the oldest call of a tag has been in flight at this pod; 0: none is",
+		perTag: ofSlots(func(s *throttle.SlotTagStatus) float64 { return s.Longest.Seconds() }),
+	},
+}
+
+// ofSlots reads tags of a limit on calls in flight.
+func ofSlots(read func(*throttle.SlotTagStatus) float64) func(*tagSum) (float64, bool) {
+	return func(s *tagSum) (float64, bool) {
+		if s.slots == nil {
+			return 0, false
+		}
+		return read(s.slots), true
+	}
 }
 
 // tagNames are those that are told apart, of the configured ones.
@@ -107,7 +143,8 @@ func (w Watched) tagNames() []string {
 
 // tagSums adds up what is known of each of the names, and of all other tags together.
 func tagSums(s *snapshot, names []string) map[string]*tagSum {
-	if s.throttle == nil || s.throttle.Tags == nil {
+	slots := s.inFlight != nil && s.inFlight.Tags != nil
+	if !slots && (s.throttle == nil || s.throttle.Tags == nil) {
 		return nil
 	}
 	sums := map[string]*tagSum{}
@@ -119,6 +156,12 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 			sums[tag] = &tagSum{held: map[throttle.Reason]*throttle.WaitStats{}}
 		}
 		return sums[tag]
+	}
+	if slots {
+		for i := range s.inFlight.Tags {
+			at(s.inFlight.Tags[i].Tag).add(&s.inFlight.Tags[i])
+		}
+		return sums
 	}
 	for _, tag := range s.throttle.Tags {
 		sum := at(tag.Tag)
@@ -145,6 +188,19 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 		}
 	}
 	return sums
+}
+
+// add adds a tag of calls in flight. Where one of several tags has no total, there is no number of calls allowed to all of them.
+func (s *tagSum) add(tag *throttle.SlotTagStatus) {
+	s.used, s.refused = s.used+tag.Granted, s.refused+tag.Refused
+	if s.slots == nil {
+		s.slots = &throttle.SlotTagStatus{}
+	}
+	is := s.slots
+	is.InUse, is.Waiting, is.Longest = is.InUse+tag.InUse, is.Waiting+tag.Waiting, max(is.Longest, tag.Longest)
+	if is.Allowed += tag.Allowed; tag.Allowed < 0 || is.Allowed < 0 {
+		is.Allowed = math.MinInt / 2
+	}
 }
 
 func spent(tag throttle.TagStatus) float64 { return min(1, float64(tag.Spent)/float64(tag.Budget)) }

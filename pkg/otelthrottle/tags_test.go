@@ -69,6 +69,37 @@ func TestTags(t *testing.T) {
 	})
 }
 
+// Tags of a limit on calls in flight have gauges of their own.
+func TestTagsOfSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t)
+		f, err := throttle.NewInFlight(10, throttle.WithName("llm"), throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{"acme": {Total: 2}}, Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 1}}},
+		}))
+		require.NoError(t, err)
+		t.Cleanup(c.watch(otelthrottle.Watched{InFlight: f, Tags: []string{"acme"}}))
+		for _, tag := range []string{"acme", "acme", "free/1", "free/2", "x"} {
+			_, ok := f.ForTag(tag).TryAcquire(1)
+			require.True(t, ok)
+		}
+		_, ok := f.ForTag("acme").TryAcquire(1)
+		require.False(t, ok)
+		time.Sleep(3 * time.Second)
+		got := map[string]float64{}
+		for name, value := range c.collect() {
+			if of, ok := strings.CutPrefix(name, "numathrottle.quota."); ok {
+				got[of] = value
+			}
+		}
+		require.Equal(t, map[string]float64{
+			"used limit=llm tag=acme": 2, "throttled limit=llm tag=acme": 1, "slots.used limit=llm tag=acme": 2,
+			"slots.allowed limit=llm tag=acme": 2, "slots.waiting limit=llm tag=acme": 0, "slots.longest limit=llm tag=acme": 3,
+			"used limit=llm tag=other": 3, "throttled limit=llm tag=other": 0, "slots.used limit=llm tag=other": 3,
+			"slots.waiting limit=llm tag=other": 0, "slots.longest limit=llm tag=other": 3,
+		}, got)
+	})
+}
+
 // What tags used that have made way for others is still counted, or the counter would stand still.
 func TestTagsThatMadeWayAreCounted(t *testing.T) {
 	testkit.SkipRace(t, "one goroutine looks through thousands of tags for each new one")

@@ -42,7 +42,7 @@ func (l Limit) ceilingConfig() ceiling.Config {
 	if c.Ramps {
 		c.Ramp = l.rampConfig()
 	}
-	return c
+	return l.following.into(c)
 }
 
 // withAdaptiveDefaults fills in the default of AdaptiveMin. The default of Burst is already filled in.

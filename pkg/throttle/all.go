@@ -67,12 +67,12 @@ func (j *multi) TryAcquire(n int) (Permit, bool) {
 		return p, true
 	}
 	if p := j.never(n); p != nil { // this is no demand on any of them
-		p.native.countRefusal(p.native.why(p.asks(n)))
+		p.seat.countRefusal(p.seat.why(p.asks(n)))
 		return Permit{}, false
 	}
-	if lacks.native != nil {
-		lacks.native.noteRefused(lacks.asks(n), false)
-		lacks.native.countRefusal(lacks.native.why(lacks.asks(n)))
+	if s := lacks.seat; s != nil {
+		s.native.noteRefused(lacks.asks(n), false)
+		s.countRefusal(s.why(lacks.asks(n)))
 	}
 	return Permit{}, false
 }
@@ -92,7 +92,7 @@ func (j *multi) never(n int) *child {
 func (j *multi) try(n int) (Permit, *child) {
 	for i := range j.natives {
 		p := &j.children[i]
-		if !p.native.peek(p.asks(n)) || p.native.common().IsClosed() {
+		if !p.seat.native.peek(p.asks(n)) || p.seat.gate.IsClosed() {
 			return Permit{}, p
 		}
 	}
@@ -106,8 +106,8 @@ func (j *multi) try(n int) (Permit, *child) {
 		}
 		var permit Permit
 		var ok bool
-		if p.native != nil {
-			permit, ok = p.native.take(price)
+		if p.seat != nil {
+			permit, ok = p.seat.native.take(price)
 		} else {
 			permit, ok = p.limiter.TryAcquire(price)
 		}
@@ -169,12 +169,12 @@ func (g *bundle) settle(_ int64, _, used int) {
 		switch cost := c.price(max(used, 0)); {
 		case used < 0:
 			p.Cancel()
-		case p.n == 0 && cost > 0 && c.native != nil:
-			of := c.native.common()
-			dropped.put(of, c.native.book(min(cost, maxTokens), dropped[of]))
+		case p.n == 0 && cost > 0 && c.seat != nil:
+			of := c.seat.gate
+			dropped.put(of, c.seat.native.book(min(cost, maxTokens), dropped[of]))
 		case p.n > 0:
-			if by, ok := p.by.(debtor); ok && c.native != nil {
-				of := c.native.common()
+			if by, ok := p.by.(debtor); ok && c.seat != nil {
+				of := c.seat.gate
 				dropped.put(of, by.settleBeside(p.pos, p.n, cost, dropped[of]))
 				continue
 			}
@@ -187,10 +187,10 @@ func (g *bundle) settle(_ int64, _, used int) {
 func (g *bundle) untake() {
 	for i, permit := range g.permits {
 		switch p := &g.children[i]; {
-		case p.native == nil:
+		case p.seat == nil:
 			permit.Cancel()
 		case permit.n > 0:
-			p.native.untake(permit)
+			p.seat.untake(permit)
 		}
 	}
 }
@@ -217,8 +217,8 @@ func (g *bundle) tagsOf(t *rateLimiter) (tags []*tag) {
 		return nil
 	}
 	for _, p := range g.children {
-		if own, ok := p.native.(tagBucketSource); ok && own.t == t {
-			tags = append(tags, own.tag)
+		if g := tagAt(p.seat); g != nil && g.t == t {
+			tags = append(tags, g)
 		}
 	}
 	return tags

@@ -8,7 +8,7 @@ import (
 // A child is one limiter of an All.
 type child struct {
 	limiter Limiter
-	native  native // the same limiter if it is of this package
+	seat    *seat // of the same limiter if it is of this package
 	costs   []func(int) int
 	// attached marks a child that belongs to the same limiter as an earlier one.
 	attached bool
@@ -44,8 +44,7 @@ func (p child) draws(n int) int {
 
 // countsCalls reports whether a draw that costs no tokens takes one here.
 func (p child) countsCalls() bool {
-	_, slots := p.native.(slotSource)
-	return slots || p.native == nil
+	return p.seat == nil || p.seat.perCall
 }
 
 // within returns the child as part of a Weigh.
@@ -76,7 +75,7 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 	case *tagged:
 		of = l.children
 	case *Throttle: // a type that embeds one may have methods of its own
-		of = []child{{limiter: l, native: rateSource{&l.rateLimiter}}}
+		of = []child{{limiter: l, seat: &l.seat}}
 		if l.tags != nil {
 			of = l.tags.other.parts()
 			for i := range of {
@@ -86,7 +85,12 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 	case *tagView:
 		of = l.live().parts()
 	case *InFlight:
-		of = []child{{limiter: l, native: slotSource{l}}}
+		of = []child{{limiter: l, seat: &l.seat}}
+		if l.tags != nil {
+			of[0].seat = &l.tags.other.own
+		}
+	case *slotView:
+		of = l.parts()
 	default:
 		of = []child{{limiter: l}}
 	}
@@ -99,12 +103,24 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 // add adds a child. A limiter of this package that is already there is drawn from once, for both.
 func add(children []child, p child) []child {
 	for i := range children {
-		if q := &children[i]; p.native != nil && q.native != nil && q.native.position() == p.native.position() {
+		if q := &children[i]; p.seat != nil && q.seat != nil && q.seat.rank == p.seat.rank {
+			*q = q.joined(&p)
 			q.costs = []func(int) int{q.within(nil).price, p.price}
 			return children
 		}
 	}
 	return append(children, p)
+}
+
+// joined returns the child for the tags of both, if they are those of an InFlight.
+func (p child) joined(with *child) child {
+	v, ok := p.seat.native.(*slotTagSource)
+	w, also := with.seat.native.(*slotTagSource)
+	if ok && also && v.view != w.view {
+		both := v.tags.viewOf(append(slices.Clone(v.view.names), w.view.names...), false)
+		p.limiter, p.seat = both, &both.own
+	}
+	return p
 }
 
 // join returns the Limiter for children.
@@ -139,17 +155,17 @@ func single(children []child) bool {
 func multiOf(children []child) *multi {
 	slices.SortStableFunc(children, func(p, q child) int { // in lock order, other packages last
 		switch {
-		case p.native != nil && q.native != nil && p.native.position() < q.native.position(), p.native != nil && q.native == nil:
+		case p.seat != nil && q.seat != nil && p.seat.rank < q.seat.rank, p.seat != nil && q.seat == nil:
 			return -1
-		case p.native == nil && q.native == nil:
+		case p.seat == nil && q.seat == nil:
 			return 0
 		}
 		return 1
 	})
 	j := &multi{children: children}
-	for len(j.natives) < len(children) && children[len(j.natives)].native != nil {
+	for len(j.natives) < len(children) && children[len(j.natives)].seat != nil {
 		p := children[len(j.natives)]
-		child := p.native.part()
+		child := p.seat.native.part()
 		if len(p.costs) > 0 || p.countsCalls() {
 			child.Price = p.draws
 		}

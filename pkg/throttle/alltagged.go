@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,9 +39,13 @@ func (t *tagged) ForTag(tag string) Limiter {
 		l := p.limiter
 		if tags, ok := l.(Tagger); ok {
 			l = tags.ForTag(tag)
-			own, ok := l.(*tagView)
-			_, plain := l.(*Throttle)
-			fixed = fixed && (plain || ok && own.name == tag)
+			switch own := l.(type) {
+			case *Throttle, *InFlight, *slotView: // each finds its tags by itself
+			case *tagView:
+				fixed = fixed && own.name == tag
+			default:
+				fixed = false
+			}
 		}
 		var cost func(int) int
 		if len(p.costs) > 0 {
@@ -59,15 +64,16 @@ func (t *tagged) ForTag(tag string) Limiter {
 	return l
 }
 
-// QuotaTag is that of its limiters; see tagView.QuotaTag.
+// QuotaTag is that of its limiters, each name once; see tagView.QuotaTag.
 func (m *multi) QuotaTag() string {
 	var names []string
 	for _, p := range m.children {
-		if l, ok := p.limiter.(*tagView); ok && !p.attached {
-			names = append(names, l.QuotaTag())
+		if l, ok := p.limiter.(interface{ QuotaTag() string }); ok && !p.attached {
+			names = append(names, strings.Split(l.QuotaTag(), "\x00")...)
 		}
 	}
-	return strings.Trim(strings.Join(names, "\x00"), "\x00")
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "\x00")
 }
 
 // A knownTag is a result of ForTag in one era of quotas.
@@ -88,6 +94,11 @@ func (t *tagged) era() (sum int64) {
 
 // ForTags returns the same limits for these tags.
 func (t *tagged) ForTags(tags ...string) Limiter {
+	return t.each(func(l Limiter) Limiter { return ForTags(l, tags...) })
+}
+
+// each returns the same limits, each as a function has it.
+func (t *tagged) each(of func(Limiter) Limiter) Limiter {
 	var children []child
 	for _, p := range t.children {
 		if p.attached {
@@ -97,7 +108,7 @@ func (t *tagged) ForTags(tags ...string) Limiter {
 		if len(p.costs) > 0 {
 			cost = p.price
 		}
-		children = flatten(children, ForTags(p.limiter, tags...), cost)
+		children = flatten(children, of(p.limiter), cost)
 	}
 	return join(children)
 }

@@ -18,7 +18,7 @@ import (
 func probe(l Limiter) error {
 	children := reached(l, maxWraps)
 	for i := range children {
-		if p := &children[i]; p.native == nil {
+		if p := &children[i]; p.seat == nil {
 			if err := probeOther(p.limiter, p.asks(1)); err != nil {
 				return err
 			}
@@ -31,7 +31,7 @@ func probe(l Limiter) error {
 func reached(l Limiter, wraps int) (children []child) {
 	for _, p := range flatten(nil, l, nil) {
 		inner, shows := insideOf(p.limiter)
-		if p.native != nil || !shows || wraps == 0 {
+		if p.seat != nil || !shows || wraps == 0 {
 			children = add(children, p)
 			continue
 		}
@@ -62,23 +62,24 @@ func (f *InFlight) embedded() Limiter { return f }
 func probeNatives(children []child) error {
 	for i := range children {
 		p := &children[i]
-		if p.native == nil {
+		if p.seat == nil {
 			continue
 		}
 		n := p.asks(1)
-		if r, never := p.native.part().Impossible(n); never {
-			p.native.countRefusal(r)
-			return p.native.errorOf(sharing.Refusal{Reason: r, Cost: n})
+		if r, never := p.seat.impossible(n); never {
+			p.seat.countRefusal(r)
+			return p.seat.errorOf(sharing.Refusal{Reason: r, Cost: n})
 		}
-		if !p.native.peek(n) {
-			return refuseProbe(p.native, n)
+		if !p.seat.native.peek(n) {
+			return refuseProbe(p.seat, n)
 		}
 	}
 	return nil
 }
 
 // refuseProbe notes that n tokens were refused, and returns the reason.
-func refuseProbe(l native, n int) error {
+func refuseProbe(s *seat, n int) error {
+	l := s.native
 	l.noteRefused(n, false)
 	l.Lock()
 	w := newcomer(l, n)
@@ -88,8 +89,8 @@ func refuseProbe(l native, n int) error {
 		r.RetryAfter = max(r.RetryAfter, wait)
 	}
 	l.Unlock()
-	l.countRefusal(r.Reason)
-	return l.errorOf(r)
+	s.countRefusal(r.Reason)
+	return s.errorOf(r)
 }
 
 func probeOther(l Limiter, n int) error {
@@ -146,11 +147,11 @@ func book(children []child, n int) bool {
 		p := &children[i]
 		switch price := min(p.price(max(n, -n)), maxTokens); {
 		case price <= 0:
-		case p.native != nil && n > 0:
-			of := p.native.common()
-			dropped.put(of, p.native.book(price, dropped[of]))
-		case p.native != nil:
-			p.native.book(-price, drop{})
+		case p.seat != nil && n > 0:
+			of := p.seat.gate
+			dropped.put(of, p.seat.native.book(price, dropped[of]))
+		case p.seat != nil:
+			p.seat.native.book(-price, drop{})
 		case n > 0 && !chargeOther(p.limiter, price):
 			all = false
 		}

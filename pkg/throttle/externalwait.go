@@ -1,29 +1,27 @@
 package throttle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
 // externalWait is hook.ExternalWait.
 func externalWait(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
-	h, cost := externalWaiterOf(l, n)
-	if h == nil {
+	s, cost := seatFor(l, n)
+	if s == nil {
 		passed := waitsFor(ctx, Error{Reason: ReasonPause, Tag: tag, Cost: n})
 		return func(error) { passed() }
 	}
-	w := Wait{Tag: tag, Reason: ReasonPause, Cost: cost}
-	h.describe(&w.Limit, &w.Tag)
-	h.waitLog().CountWait(ReasonPause)
-	v := h.follow(ctx, w)
-	h.outside(1)
+	s.countWait(ReasonPause)
+	v := s.of.follow(ctx, Wait{Limit: s.of.name, Tag: cmp.Or(tag, s.label), Reason: ReasonPause, Cost: cost})
+	s.gate.Waits.Outside(s.gate.Now(), 1)
 	return func(err error) {
-		h.outside(-1)
+		s.gate.Waits.Outside(s.gate.Now(), -1)
 		if _, counted := errors.AsType[*Error](err); err != nil && !counted && waitqueue.DeadlinePassed(ctx) {
-			h.waitLog().CountRefusal(ReasonPause)
+			s.countRefusal(ReasonPause)
 		}
 		v.end(0, err)
 	}
@@ -31,72 +29,45 @@ func externalWait(ctx context.Context, l Limiter, tag string, n int) (over func(
 
 // refuse is hook.Refuse.
 func refuse(l Limiter, e Error) *Error {
-	h, cost := externalWaiterOf(l, e.Cost)
-	if h == nil {
+	s, cost := seatFor(l, e.Cost)
+	if s == nil {
 		return &e
 	}
-	e.Cost = cost
-	h.describe(&e.Limit, &e.Tag)
-	e.by, _ = h.(Limiter)
+	e.Limit, e.Tag, e.Cost, e.by = s.of.name, cmp.Or(e.Tag, s.label), cost, s.self
 	if e.Reason.Listed() {
-		h.waitLog().CountRefusal(e.Reason)
+		s.countRefusal(e.Reason)
 	}
 	return &e
 }
 
-// An externalWaiter is a limiter that shows waits outside itself: a *Throttle or an *InFlight, or a type that embeds one.
-type externalWaiter interface {
-	describe(limit, tag *string)
-	waitLog() *gate.WaitLog
-	follow(ctx context.Context, w Wait) waitSpan
-	// outside notes that more calls are held back before they draw; a negative more means fewer. No lock is held.
-	outside(more int)
-}
-
-// externalWaiterOf returns the limiter that shows a held-back draw of n tokens from l, and the draw's cost there; nil for none.
-func externalWaiterOf(l Limiter, n int) (by externalWaiter, cost int) {
-	if s, ok := unwrapTo[interface {
-		holder(n int) (externalWaiter, int)
+// seatFor returns the seat of the *Throttle or *InFlight that shows a held-back draw of n tokens from l, and the draw's cost there; nil for
+// none.
+func seatFor(l Limiter, n int) (s *seat, cost int) {
+	if h, ok := unwrapTo[interface {
+		holder(n int) (*seat, int)
 	}](l); ok {
-		return s.holder(n)
+		return h.holder(n)
 	}
 	return nil, 0
 }
 
-func (j *multi) holder(n int) (by externalWaiter, cost int) {
+func (j *multi) holder(n int) (s *seat, cost int) {
 	for _, p := range j.children {
-		h, price := externalWaiterOf(p.limiter, p.price(n))
-		if h != nil && (by == nil || cost <= 0 && price > 0) {
-			by, cost = h, price
+		at, price := seatFor(p.limiter, p.price(n))
+		if at != nil && (s == nil || cost <= 0 && price > 0) {
+			s, cost = at, price
 		}
 	}
-	return by, cost
+	return s, cost
 }
 
-func (t *Throttle) holder(n int) (by externalWaiter, cost int) {
-	if t.Unlimited() {
+func (t *Throttle) holder(n int) (*seat, int) { return t.showing(t.Unlimited(), n) }
+func (f *InFlight) holder(n int) (*seat, int) { return f.showing(f.Unlimited(), n) }
+
+// showing returns the seat and the cost of a draw of n tokens, unless there is no limit.
+func (s *seat) showing(unlimited bool, n int) (*seat, int) {
+	if unlimited {
 		return nil, 0
 	}
-	return t, n
+	return s, n
 }
-
-func (f *InFlight) holder(n int) (by externalWaiter, cost int) {
-	if f.Unlimited() {
-		return nil, 0
-	}
-	return f, n
-}
-
-// describe fills in the limit's name, and its tag unless there is one.
-func (o *options) describe(limit, tag *string) {
-	*limit = o.name
-	if *tag == "" {
-		*tag = o.common.Tag
-	}
-}
-
-func (t *Throttle) outside(more int) { t.gate.Waits.Outside(t.gate.Now(), more) }
-func (f *InFlight) outside(more int) { f.gate.Waits.Outside(f.gate.Now(), more) }
-
-func (t *Throttle) waitLog() *gate.WaitLog { return &t.gate.Waits }
-func (f *InFlight) waitLog() *gate.WaitLog { return &f.gate.Waits }

@@ -27,13 +27,3 @@ func (t *rateLimiter) holdUp() (own Throttling, held, passed bool) {
 	}
 	return own, held, passed
 }
-
-// HoldUp returns what holds calls back now; ok is false if nothing does.
-func (f *InFlight) HoldUp() (h Throttling, ok bool) {
-	th, held := f.Throttled()
-	h = Throttling{Reason: th.Reason, Limit: th.Limit, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
-	if th.Waiting > 0 {
-		h.Longest = time.Duration(f.gate.Waits.Held(f.gate.Now()))
-	}
-	return h, held
-}

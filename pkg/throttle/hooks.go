@@ -16,7 +16,10 @@ func init() { //nolint:gochecknoinits // the way of internal/hook into this pack
 	hook.ExternalWait = func(ctx context.Context, l any, tag string, n int) func(error) {
 		return externalWait(ctx, limiterIn(l), tag, n)
 	}
-	hook.Refuse = func(l, e any) error { return refuse(limiterIn(l), e.(Error)) } //nolint:forcetypeassert,errcheck // as documented
+	hook.OnSettle = func(p any, f func(int) int) any { return onSettle(p.(Permit), f) } //nolint:forcetypeassert,errcheck // as documented
+	hook.Announce = func(l any, tokens int64) { announce(limiterIn(l), tokens) }
+	hook.Follow = func(l any, first int64) any { return follow(l.(Limit), first) } //nolint:forcetypeassert,errcheck // as documented
+	hook.Refuse = func(l, e any) error { return refuse(limiterIn(l), e.(Error)) }  //nolint:forcetypeassert,errcheck // as documented
 }
 
 func limiterIn(l any) Limiter {

@@ -37,14 +37,16 @@ import (
 // that died come back in the same way.
 type InFlight struct {
 	options
+	seat
 	max     int
-	rank    uint64 // see native
 	alone   []part // for draws on this limiter alone
 	gate    gate.Gate
 	stopped atomic.Int64 // end of the pause that holds it, for readers without the lock
+	quotas  *Quotas      // of the configuration; nil: there are none
 
 	// Guarded by the lock.
-	queue   queue // of attempts, also for draws on this limiter alone
+	queue   queue     // of attempts, also for draws on this limiter alone
+	tags    *slotTags // nil: there are no quotas; never changed
 	lease   limit.Lease
 	inUse   int
 	granted int64
@@ -57,14 +59,23 @@ type InFlight struct {
 
 var _ Limiter = (*InFlight)(nil)
 
-// NewInFlight returns an [InFlight] with so many slots for the whole pool: 0 (no limit) to 1e9. Other values are an error.
+// NewInFlight returns an [InFlight] with so many slots for the whole pool: 0 (no limit) to 1e9. Other values are an error, and so are quotas
+// (see [WithQuotas]) that the slots cannot hold.
 func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	if slots < 0 || slots > maxTokens {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
 	}
-	f := &InFlight{options: newSettings(opts).options, max: slots, rank: nextRank(), lease: limit.Lease{Share: wholeShare}}
+	set := newSettings(opts)
+	f := &InFlight{options: set.options, max: slots, lease: limit.Lease{Share: wholeShare}, quotas: set.quotas}
+	if err := f.checkQuotas(); err != nil {
+		return nil, err
+	}
+	f.seat = seat{rank: nextRank(), gate: &f.gate, of: &f.options, self: f, label: f.common.Tag, native: slotSource{f}, perCall: true}
 	f.alone = []part{slotSource{f}.part()}
 	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
+	if f.quotas != nil && slots > 0 {
+		newSlotTags(f, *f.quotas)
+	}
 	if f.sharer != nil && slots > 0 {
 		f.lease = limit.Lease{Reason: ReasonNoShare}
 		f.sharer.Attach(slotHolder{f})
@@ -80,13 +91,16 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	if n < 0 || f.max == 0 {
 		return Permit{n: max(n, 0)}, n >= 0 && !f.gate.Closed.Load()
 	}
+	if f.tags != nil {
+		return f.tags.other.TryAcquire(n)
+	}
 	slots := max(n, 1)
 	p, ok := slotSource{f}.take(slots)
 	if !ok {
 		if slots <= f.max { // what can never be granted is no demand
 			slotSource{f}.noteRefused(slots, false)
 		}
-		f.gate.Waits.CountRefusal(slotSource{f}.why(slots))
+		f.countRefusal(f.why(slots))
 	}
 	p.n = min(p.n, n)
 	return p, ok
@@ -107,6 +121,14 @@ func (f *InFlight) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 }
 
 func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if f.tags != nil {
+		return f.tags.other.acquire(ctx, n, upTo)
+	}
+	return f.draw(ctx, slotSource{f}, f.alone, n, upTo)
+}
+
+// draw waits until n slots of a source are free, whose part stands alone.
+func (f *InFlight) draw(ctx context.Context, of native, alone []part, n int, upTo bool) (Permit, error) {
 	if err := negative(n); err != nil {
 		return Permit{}, err
 	}
@@ -115,7 +137,7 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	}
 	if f.max == 0 {
 		if f.gate.Closed.Load() {
-			f.gate.Waits.CountRefusal(ReasonClosed)
+			f.countRefusal(ReasonClosed)
 			return Permit{}, f.errorOf(sharing.Refusal{Reason: ReasonClosed, Cost: n})
 		}
 		return Permit{n: n}, nil
@@ -123,11 +145,11 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	slots := max(n, 1)
 	p, ok := Permit{}, false
 	if !upTo {
-		p, ok = slotSource{f}.take(slots)
+		p, ok = of.take(slots)
 	}
 	if !ok {
-		a := waitqueue.NewAttempt(ctx, f.alone)
-		if _, err := win(ctx, a, f.alone, slots, upTo); err != nil {
+		a := waitqueue.NewAttempt(ctx, alone)
+		if _, err := win(ctx, a, alone, slots, upTo); err != nil {
 			return Permit{}, err
 		}
 		p = a.Permits()[0]
@@ -145,6 +167,9 @@ func (f *InFlight) Close() error {
 		}
 		if f.waker != nil {
 			f.waker.Stop()
+		}
+		if f.tags != nil && f.tags.timer != nil {
+			f.tags.timer.Stop()
 		}
 	})
 }
@@ -166,6 +191,8 @@ type InFlightStatus struct {
 	// Paused is the pause that holds it back, with when it goes on here; nil: none does. Pauses counts all that have.
 	Paused *Paused
 	Pauses int64
+	// Tags are those in use, with quotas: by rising name, "" for all that have none of their own. nil without quotas.
+	Tags []SlotTagStatus
 	// Closed says that nothing is granted any more.
 	Closed bool
 }
@@ -182,11 +209,17 @@ func (f *InFlight) Status() InFlightStatus {
 	if !f.valid() {
 		st.Lease.Share = 0
 	}
+	if f.tags != nil {
+		st.Tags = f.tags.status()
+	}
 	return st
 }
 
-// Throttled reports whether a draw of one slot would have to wait, and why.
+// Throttled reports whether a draw of one slot would have to wait, and why. With quotas it is a draw without a tag.
 func (f *InFlight) Throttled() (Throttling, bool) {
+	if f.tags != nil {
+		return f.tags.other.Throttled()
+	}
 	f.gate.Lock()
 	defer f.gate.Unlock()
 	if !f.gate.Closed.Load() && (f.max == 0 || f.queue.Empty() && f.inUse < f.allowed() && !f.gate.Paused(f.gate.Now())) {
@@ -218,13 +251,4 @@ func (f *InFlight) reason() Reason {
 	}
 	r, _ := f.outlook().At(f.gate.Now())
 	return r
-}
-
-// errorOf makes an error of a refusal.
-func (f *InFlight) errorOf(r sharing.Refusal) *Error {
-	e := &Error{Reason: r.Reason, Limit: f.name, Tag: f.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: f}
-	if e.Reason == ReasonTooLarge {
-		e.Largest = f.max
-	}
-	return e
 }

@@ -13,7 +13,7 @@ type slotHolder struct{ *InFlight }
 var _ sharing.Holder = slotHolder{}
 
 // Terms implements Holder.
-func (f slotHolder) Terms() sharing.Terms { return sharing.Terms{Slots: f.max} }
+func (f slotHolder) Terms() sharing.Terms { return sharing.Terms{Slots: f.max, Quotas: f.quotas} }
 
 // Report implements Holder. Slots do not ramp, so there is no usage.
 func (f slotHolder) Report(window time.Duration) (r sharing.Report) {
@@ -31,6 +31,9 @@ func (f slotHolder) Report(window time.Duration) (r sharing.Report) {
 		if r.Waiting = f.queue.Len; r.Demand > 0 {
 			r.Throttled = f.whyOneWaits()
 			r.Hold.Callers = f.queue.Len
+			if f.tags != nil {
+				f.tags.explain(&r)
+			}
 		}
 	}
 	return r
@@ -46,7 +49,7 @@ func (f slotHolder) Lease(l limit.Lease) {
 	f.serve()
 }
 
-// ReportTags implements Holder: calls in flight have no quotas.
+// ReportTags implements Holder: slots are no tokens; see ReportSlots.
 func (slotHolder) ReportTags(time.Duration) []sharing.TagReport { return nil }
 
 // GrantTags implements Holder.
@@ -60,8 +63,11 @@ func (f slotHolder) SetPauses(list []Paused) { f.gate.SetPauses(list) }
 func (f *InFlight) demand() int64 {
 	wanted := int64(min(max(f.peak, f.before), f.max))
 	refused := f.gate.Refused.Load()
+	if f.tags != nil {
+		refused -= f.tags.turnedAway // no share would have helped
+	}
 	short := refused > f.refusalsBefore
-	f.before, f.peak = f.peak, f.inUse+f.queue.Tokens
+	f.before, f.peak = f.peak, f.wanted()
 	f.refusalsBefore, f.refusals = f.refusals, refused
 	if short {
 		return wholeShare

@@ -76,6 +76,8 @@ type Limit struct {
 	// limit for months. It bounds the debt of each processor, and of each tag by the earnings of its quota. Defaults to three times Per,
 	// and at least ten minutes. See also Throttle.ForgiveDebt.
 	MaxDebt time.Duration
+
+	following following
 }
 
 // Bounds of a Limit's fields.

@@ -49,12 +49,6 @@ type waitSpan struct {
 	done  []func(Waited)
 }
 
-// watch implements counter.
-func (o *options) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	v := o.follow(ctx, Wait{Limit: o.name, Tag: o.common.Tag, Reason: r, Cost: n})
-	return v.end
-}
-
 // follow begins a waitSpan over a wait. No lock is held.
 func (o *options) follow(ctx context.Context, w Wait) waitSpan {
 	v := waitSpan{track: trackOf(ctx)}

@@ -25,24 +25,24 @@ const askEvery = time.Second
 func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	turn := make(chan struct{}, 1)
+	ring := func() {
+		select {
+		case turn <- struct{}{}:
+		default:
+		}
+	}
 	var stops []func()
 	for _, p := range j.children {
 		if c, ok := unwrapTo[closer](p.limiter); ok {
-			stops = append(stops, c.onClosing(func() {
-				select {
-				case turn <- struct{}{}:
-				default:
-				}
-			}))
+			stops = append(stops, c.onClosing(ring))
 		}
 	}
 	go func() {
-		tick := time.NewTicker(askEvery)
-		defer tick.Stop()
-		for {
+		again := time.AfterFunc(askEvery, ring)
+		defer again.Stop()
+		for ; ; again.Reset(askEvery) {
 			select {
 			case <-turn:
-			case <-tick.C:
 			case <-ctx.Done():
 				return
 			}
@@ -64,9 +64,9 @@ func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 func (j *multi) closedPart(ctx context.Context) error {
 	for i := range j.children {
 		p := &j.children[i]
-		if p.native != nil {
-			if r, never := p.native.part().Impossible(0); never {
-				return p.native.errorOf(sharing.Refusal{Reason: r})
+		if p.seat != nil {
+			if r, never := p.seat.impossible(0); never {
+				return p.seat.errorOf(sharing.Refusal{Reason: r})
 			}
 			continue
 		}

@@ -13,36 +13,3 @@ func (t *rateLimiter) pausesChanged(now int64) {
 func (t *rateLimiter) pauseOver() bool {
 	return t.bucket.Current().Paused > 0 && !t.gate.Paused(t.gate.Now())
 }
-
-// pausesChanged applies the pauses in force at now. The lock is held.
-func (f *InFlight) pausesChanged(now int64) {
-	f.stopped.Store(f.gate.Pauses.Until)
-	f.noteHeld()
-	f.serve()
-	f.rouse(now)
-}
-
-// rouse wakes the waiters, so that those with deadlines before the end of the pause fail, and sets a timer for it. The lock is held.
-func (f *InFlight) rouse(now int64) {
-	if f.waker != nil {
-		f.waker.Stop()
-		f.waker = nil
-	}
-	if !f.gate.Pauses.Holds(now) {
-		return
-	}
-	for w := range f.queue.All() {
-		w.Attempt.Wake()
-	}
-	if left, known := f.gate.PauseLeft(now); known {
-		f.waker = f.gate.AfterFunc(left, f.onPauseOver)
-	}
-}
-
-func (f *InFlight) onPauseOver() {
-	f.gate.Lock()
-	defer f.gate.Unlock()
-	f.noteHeld()
-	f.serve()
-	f.rouse(f.gate.Now())
-}

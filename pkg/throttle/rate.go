@@ -15,9 +15,8 @@ import (
 // a reserver to keep tokens for callers outside its queue.
 type rateLimiter struct {
 	options
+	seat
 	limit Limit
-	self  Limiter // the Throttle, in errors
-	rank  uint64  // see native
 	gate  gate.Gate
 
 	page    atomic.Pointer[page]
@@ -41,11 +40,16 @@ type rateLimiter struct {
 	ramp      *localRamp    // nil: there is none, or the pool's moves the share
 	backoff   *localBackoff // nil: the limit is not adaptive
 	issue     issue
+	announced announced
 }
 
-// begin prepares a rateLimiter whose options, limit and self are set. pausesChanged is called when pauses have changed, with the lock.
-func (t *rateLimiter) begin(pausesChanged func(now int64)) error {
-	t.rank, t.maxCost = nextRank(), t.limit.maxCost()
+// begin prepares a rateLimiter whose options and limit are set. self is the Throttle, in errors. pausesChanged is called when pauses have
+// changed, with the lock.
+func (t *rateLimiter) begin(self Limiter, pausesChanged func(now int64)) error {
+	t.seat = seat{
+		rank: nextRank(), gate: &t.gate, of: &t.options, self: self, label: t.common.Tag, native: rateSource{t}, lockFree: rateSource{t},
+	}
+	t.maxCost = t.limit.maxCost()
 	t.gate.Begin(t.common, t.limit.Max == 0, t.sharer, pausesChanged)
 	if t.limit.Max == 0 {
 		return nil
@@ -190,15 +194,6 @@ func (t *rateLimiter) perSecond(now int64) float64 {
 // lawRate returns the tokens per second of the law in force. The lock is held.
 func (t *rateLimiter) lawRate() float64 {
 	return float64(t.bucket.Law().Rate) / (1 << bucket.RateBits) / float64(int64(1)<<t.bucket.Shift) * 1e9
-}
-
-// errorOf makes an error of a refusal.
-func (t *rateLimiter) errorOf(r sharing.Refusal) *Error {
-	e := &Error{Reason: r.Reason, Limit: t.name, Tag: t.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: t.self}
-	if e.Reason == ReasonTooLarge {
-		e.Largest = t.limit.maxCost()
-	}
-	return e
 }
 
 // refuse is errorOf for a refusal that is counted. It is not inlined, which keeps the frames of waiting callers small.

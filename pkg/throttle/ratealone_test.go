@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheRateKnowsNoTags: only the files of tags, of the Throttle and of All name anything that a file of tags declares.
+// TestTheRateKnowsNoTags: only the files of tags, of the Throttle, of the InFlight and of All name anything that a file of tags declares.
 func TestTheRateKnowsNoTags(t *testing.T) {
 	require.Empty(t, namesOfTags(t, ""))
 	for broken, names := range map[string][]string{
@@ -51,7 +51,8 @@ func namesOfTags(t *testing.T, more string) (names []string) {
 	in := func(at token.Pos) string { return positions.Position(at).Filename }
 	for name, is := range uses {
 		switch from, to := in(name.Pos()), in(is.Pos()); {
-		case from == "throttle.go" || strings.HasPrefix(from, "tag") || strings.HasPrefix(from, "all"):
+		case from == "throttle.go" || from == "slotsource.go",
+			slices.ContainsFunc([]string{"tag", "all", "inflight"}, func(of string) bool { return strings.HasPrefix(from, of) }):
 		case strings.HasPrefix(to, "tag"), to == "throttle.go" && strings.HasPrefix(strings.ToLower(is.Name()), "tag"):
 			if from != "more.go" {
 				names = append(names, fmt.Sprintf("%s at %s", is.Name(), positions.Position(name.Pos())))

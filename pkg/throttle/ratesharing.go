@@ -20,6 +20,7 @@ func (t *rateLimiter) activity(window time.Duration, anyway bool) (r sharing.Rep
 	r.Usage = t.usageAt(now)
 	r.Usage.Served = t.served(now)
 	r.Debt = t.debt(now)
+	r.Announced = t.announced.at(now)
 	if window == 0 {
 		return r, false
 	}

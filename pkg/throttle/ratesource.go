@@ -4,18 +4,18 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A rateSource is a rateLimiter as a child of an All.
 type rateSource struct{ *rateLimiter }
 
-var _ native = rateSource{}
+var (
+	_ native   = rateSource{}
+	_ lockFree = rateSource{}
+)
 
-func (t rateSource) position() uint64   { return t.rank }
-func (t rateSource) common() *gate.Gate { return &t.gate }
-func (t rateSource) part() part         { return part{Source: t, Gate: &t.gate} }
+func (t rateSource) part() part { return part{Source: t, Gate: &t.gate} }
 
 // Lock and Unlock are those of the rateLimiter.
 func (t rateSource) Lock()   { t.gate.Lock() }
@@ -143,6 +143,7 @@ func (t rateSource) Refusal(w *waiter) sharing.Refusal {
 
 func (t rateSource) Stand(w *waiter) {
 	now := t.gate.Now()
+	w.Large = t.units(w) > t.bucket.Law().Capacity
 	switch {
 	case !w.Queued():
 		t.queue.Insert(w)
@@ -231,6 +232,3 @@ func (t *rateLimiter) drawn(w *waiter, n int) {
 		t.serve(now)
 	}
 }
-
-func (t rateSource) countWait(r Reason)    { t.gate.Waits.CountWait(r) }
-func (t rateSource) countRefusal(r Reason) { t.gate.Waits.CountRefusal(r) }

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -34,9 +33,7 @@ type slotSource struct{ *InFlight }
 
 var _ native = slotSource{}
 
-func (f slotSource) position() uint64   { return f.rank }
-func (f slotSource) common() *gate.Gate { return &f.gate }
-func (f slotSource) part() part         { return part{Source: f, Gate: &f.gate} }
+func (f slotSource) part() part { return part{Source: f, Gate: &f.gate} }
 
 // Lock and Unlock are those of the InFlight.
 func (f slotSource) Lock()   { f.gate.Lock() }
@@ -56,11 +53,10 @@ func (f slotSource) take(n int) (Permit, bool) {
 	return f.Take(&waiter{Age: waitqueue.Latest}, n)
 }
 
-func (f slotSource) untake(p Permit)  { undo(f, p) }
-func (f slotSource) why(n int) Reason { return whyNow(f, n) }
+func (f slotSource) AtHand(w *waiter) int { return f.atHand(w, f.gate.Now()) }
 
-func (f slotSource) AtHand(w *waiter) int {
-	if !f.queue.IsNext(w) || f.gate.Closed.Load() || f.gate.Paused(f.gate.Now()) {
+func (f slotSource) atHand(w *waiter, now int64) int {
+	if !f.queue.IsNext(w) || f.gate.Closed.Load() || f.gate.Paused(now) {
 		return 0
 	}
 	return max(f.allowed()-f.inUse, 0)
@@ -148,7 +144,15 @@ func (f slotSource) noteRefused(n int, _ bool) {
 }
 
 // note records the largest number of slots wanted at once. The lock is held.
-func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.Tokens) }
+func (f *InFlight) note() { f.peak = max(f.peak, f.wanted()) }
+
+// wanted returns how many slots calls hold and wait for, without those that tags may not have. The lock is held.
+func (f *InFlight) wanted() int {
+	if f.tags != nil {
+		return f.inUse + f.tags.allowed()
+	}
+	return f.inUse + f.queue.Tokens
+}
 
 func (f *InFlight) poke() {
 	if f.sharer != nil && f.gate.Now() >= f.stopped.Load() { // a larger share would not help
@@ -158,10 +162,10 @@ func (f *InFlight) poke() {
 
 // serve wakes the first attempt if there are slots for it. The lock is held.
 func (f *InFlight) serve() {
+	if f.tags != nil && !f.queue.Empty() {
+		f.tags.order()
+	}
 	if w := f.queue.First; w != nil && (slotSource{f}).AtHand(w) >= w.Least {
 		w.Attempt.Wake()
 	}
 }
-
-func (f slotSource) countWait(r Reason)    { f.gate.Waits.CountWait(r) }
-func (f slotSource) countRefusal(r Reason) { f.gate.Waits.CountRefusal(r) }

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,11 +15,11 @@ import (
 
 // A tag is the state that a Throttle keeps for one tag with a quota, or for all others together.
 type tag struct {
+	seat // its rank is above that of the Throttle
 	name string
 	key  uint64
 	set  *tagSet
 	t    *rateLimiter
-	rank uint64 // see native; above that of the Throttle
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
 	used, refused, waiting atomic.Int64
@@ -35,6 +36,8 @@ type tag struct {
 	gone atomic.Bool
 	// outranked is true while tags of a higher class use the tokens that this one asks for.
 	outranked atomic.Bool
+	// under is true while every draw for it was for a tag of the first level before it, which counts for it in the plan; see forLevels.
+	under atomic.Bool
 
 	inForce atomic.Pointer[Quota]
 
@@ -69,7 +72,10 @@ type tag struct {
 
 func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
-	g := &tag{name: name, key: tagname.Key(name), set: s, t: t, rank: nextRank()}
+	g := &tag{name: name, key: tagname.Key(name), set: s, t: t}
+	g.seat = seat{
+		rank: nextRank(), gate: &t.gate, of: &t.options, label: cmp.Or(name, t.gate.Tag), native: tagBucketSource{g}, side: tagBucketSource{g}, aside: true,
+	}
 	g.inForce.Store(&q)
 	g.queue.SeveralFirst()
 	g.tagBucket = tagbucket.New(tagbucket.Terms{

@@ -112,7 +112,7 @@ func (s *tagSet) revive(g *tag) *tag {
 	case own != g.name || len(s.tags) >= s.most && !s.evict():
 		return g
 	case !reflect.DeepEqual(*g.quota(), q): // they were changed
-		return s.tagOf(own, q)
+		return s.tagOf(own, q, g.under.Load())
 	}
 	s.add(g, *g.quota())
 	g.gone.Store(false)
@@ -130,7 +130,7 @@ func (l *tagView) live() *tagView {
 		case 1:
 			l = l.set.forTag(l.asked[0])
 		default:
-			l = l.set.forTags(l.asked)
+			l = l.set.forTags(l.asked, l.levels)
 		}
 	}
 	return l
@@ -178,9 +178,9 @@ func (g *tag) pin(n int) {
 func keep(j *multi) {
 	var tags []*tag
 	for i := range j.children {
-		if c, ok := j.children[i].native.(tagBucketSource); ok {
-			c.pin(1)
-			tags = append(tags, c.tag)
+		if g := tagAt(j.children[i].seat); g != nil {
+			g.pin(1)
+			tags = append(tags, g)
 		}
 	}
 	if len(tags) > 0 {

@@ -4,6 +4,7 @@ import "github.com/numaproj-contrib/numathrottle/internal/hook"
 
 func init() { //nolint:gochecknoinits // as in hooks.go
 	hook.TellsTags = func(l any) bool { return tellsTags(limiterIn(l)) }
+	hook.ForLevels = func(l any, first, second string) any { return forLevels(limiterIn(l), first, second) }
 }
 
 // tellsTags is hook.TellsTags.

@@ -30,8 +30,9 @@ type tagHeld struct {
 	turnedAway, looked int64
 }
 
-// wait notes that a caller waits for the tag itself, for r. end must be called once, when it stops waiting.
-func (g *tag) wait(r Reason) (end func()) {
+// waits notes that a caller waits for n tokens of the tag itself, for r. end must be called once, when it stops waiting.
+func (g *tag) waits(n int, r Reason) (end func()) {
+	g.waiting.Add(int64(n))
 	h, all := &g.held, &g.t.gate.Waits
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,6 +52,7 @@ func (g *tag) wait(r Reason) (end func()) {
 		h.ended = now
 		h.log.Apart(now, -1, h.reason)
 		all.Apart(now, -1, h.reason)
+		g.waiting.Add(-int64(n))
 	}
 }
 

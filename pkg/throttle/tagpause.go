@@ -1,21 +1,25 @@
 package throttle
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A pauseSource stands for the pauses of single tags in a tagView, as a child of an All. It has nothing to draw and keeps no order: callers
 // that wait for the end of a pause are woken when pauses change. So it needs no lock.
-type pauseSource struct{ *tagView }
+type pauseSource struct {
+	*tagView
+	own seat
+}
 
-var _ native = pauseSource{}
+var (
+	_ native  = (*pauseSource)(nil)
+	_ tagSide = (*pauseSource)(nil)
+)
 
 // A pausedQueue holds the callers that wait for the end of a tag's pause. Its lock is held alone.
 type pausedQueue struct {
@@ -131,38 +135,37 @@ func (l *tagView) pauseLeft() (d time.Duration, known bool) {
 	return max(p.Until.Sub(l.t.gate.Present()), 1), true
 }
 
-func (l pauseSource) position() uint64   { return l.rank }
-func (l pauseSource) common() *gate.Gate { return &l.t.gate }
+func (l *pauseSource) seated() *seat { return &l.own }
 
 // part returns a part whose lock is always free, for there is none.
-func (l pauseSource) part() part {
+func (l *pauseSource) part() part {
 	return part{Source: l, Gate: &l.t.gate, Of: l.t.rank, TryLock: func() bool { return true }}
 }
 
 // Lock and Unlock do nothing.
-func (l pauseSource) Lock()   {}
-func (l pauseSource) Unlock() {}
+func (l *pauseSource) Lock()   {}
+func (l *pauseSource) Unlock() {}
 
-func (l pauseSource) Largest() int { return math.MaxInt }
+func (l *pauseSource) Largest() int { return math.MaxInt }
 
-func (l pauseSource) AtHand(*waiter) int {
+func (l *pauseSource) AtHand(*waiter) int {
 	if _, held := l.paused(); held {
 		return 0
 	}
 	return math.MaxInt
 }
 
-func (l pauseSource) Due(*waiter) (time.Duration, bool) { return l.pauseLeft() }
+func (l *pauseSource) Due(*waiter) (time.Duration, bool) { return l.pauseLeft() }
 
 // Earns is not 0, because calls do not give a pause back.
-func (l pauseSource) Earns(int) (takes, ahead time.Duration) { return 1, 0 }
+func (l *pauseSource) Earns(int) (takes, ahead time.Duration) { return 1, 0 }
 
-func (l pauseSource) Refusal(w *waiter) sharing.Refusal {
+func (l *pauseSource) Refusal(w *waiter) sharing.Refusal {
 	d, _ := l.pauseLeft()
 	return sharing.Refusal{Reason: ReasonPause, Cost: w.N, RetryAfter: d}
 }
 
-func (l pauseSource) Stand(w *waiter) {
+func (l *pauseSource) Stand(w *waiter) {
 	held := &l.set.held
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -175,7 +178,7 @@ func (l pauseSource) Stand(w *waiter) {
 	}
 }
 
-func (l pauseSource) Leave(w *waiter, _ int) {
+func (l *pauseSource) Leave(w *waiter, _ int) {
 	held := &l.set.held
 	held.mu.Lock()
 	defer held.mu.Unlock()
@@ -184,35 +187,17 @@ func (l pauseSource) Leave(w *waiter, _ int) {
 	}
 }
 
-func (l pauseSource) Take(w *waiter, n int) (Permit, bool) { return Permit{n: n}, l.AtHand(w) > 0 }
-func (l pauseSource) Untake(*waiter, Permit)               {}
-func (l pauseSource) peek(int) bool                        { return l.AtHand(nil) > 0 }
-func (l pauseSource) take(n int) (Permit, bool)            { return l.Take(nil, n) }
-func (l pauseSource) untake(Permit)                        {}
-func (l pauseSource) why(n int) Reason                     { return whyNow(l, n) }
-func (l pauseSource) book(_ int, of drop) drop             { return of }
+func (l *pauseSource) Take(w *waiter, n int) (Permit, bool) { return Permit{n: n}, l.AtHand(w) > 0 }
+func (l *pauseSource) Untake(*waiter, Permit)               {}
+func (l *pauseSource) peek(int) bool                        { return l.AtHand(nil) > 0 }
+func (l *pauseSource) take(n int) (Permit, bool)            { return l.Take(nil, n) }
+func (l *pauseSource) book(_ int, of drop) drop             { return of }
 
-func (l pauseSource) noteRefused(n int, _ bool) { l.noteHeld(n) }
+func (l *pauseSource) noteRefused(n int, _ bool) { l.noteHeld(n) }
 
-func (l pauseSource) countWait(r Reason) {
-	l.tagView.countWait(r)
-	l.t.gate.Waits.CountWait(r)
-}
-
-func (l pauseSource) countRefusal(r Reason) {
-	l.tagView.countRefusal(r)
-	l.t.gate.Waits.CountRefusal(r)
-}
-
-// waitsAside is as that of a tagBucketSource.
-func (l pauseSource) waitsAside() {}
-
-func (l pauseSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+// waits notes that a caller waits for the end of a pause.
+func (l *pauseSource) waits(n int, _ Reason) (end func()) {
 	p, _ := l.paused()
-	v := l.t.follow(ctx, l.waitFor(r, n))
 	l.waitsPaused(p.Tag, n, 1)
-	return func(got int, err error) {
-		l.waitsPaused(p.Tag, n, -1)
-		v.end(got, err)
-	}
+	return func() { l.waitsPaused(p.Tag, n, -1) }
 }

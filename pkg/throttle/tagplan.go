@@ -136,6 +136,9 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 		}
 		_, waiting := g.lacked()
 		demands[i] = g.sampled.demand(waiting)
+		if g.under.Load() {
+			continue // its demand is that of the first level
+		}
 		row.Busy = append(row.Busy, fairtags.Busy{Key: terms[i].Key, Rate: demands[i]})
 	}
 	plan := fairtags.Divide(limit, terms, []fairtags.Row{row}, 0)
@@ -143,6 +146,9 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 	grants := make([]sharing.TagGrant, len(tags))
 	for i, g := range tags {
 		grants[i] = sharing.TagGrant{Tag: g.name, Rate: plan.Own[i], Target: plan.Targets[i].Rate, By: plan.Targets[i].By}
+		if g.under.Load() {
+			grants[i].Rate = demands[i]
+		}
 	}
 	s.putRates(now, limit, tags, grants)
 }
@@ -183,7 +189,7 @@ func (s *tagSet) fairPart(q Quota) float64 {
 func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []sharing.TagGrant) {
 	sum := 0.0
 	for _, g := range tags {
-		if g.sampled.idle < 10 {
+		if g.sampled.idle < 10 && !g.under.Load() {
 			sum += float64(g.quota().Weight)
 		}
 	}

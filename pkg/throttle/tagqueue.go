@@ -1,8 +1,6 @@
 package throttle
 
 import (
-	"context"
-
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -11,45 +9,35 @@ import (
 // first tag.
 type tagQueueSource struct {
 	rateSource
-	l *tagView
+	l   *tagView
+	own seat
 }
 
-var _ native = tagQueueSource{}
+var (
+	_ native   = (*tagQueueSource)(nil)
+	_ lockFree = (*tagQueueSource)(nil)
+)
 
-func (c tagQueueSource) part() part {
+func (c *tagQueueSource) seated() *seat { return &c.own }
+
+func (c *tagQueueSource) part() part {
 	return part{Source: c, Gate: &c.gate, Position: c.rank, TagQueue: c.l.first().tagQueue, Alone: c.queue.Alone, Soonest: c.soonestFor}
 }
 
-func (c tagQueueSource) noteRefused(n int, waited bool) {
+func (c *tagQueueSource) noteRefused(n int, waited bool) {
 	c.rateSource.noteRefused(n, waited)
 	c.l.noteRefused(n)
 }
 
-func (c tagQueueSource) countWait(r Reason) {
-	c.l.countWait(r)
-	c.rateSource.countWait(r)
-}
+func (c *tagQueueSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
 
-func (c tagQueueSource) countRefusal(r Reason) {
-	c.l.countRefusal(r)
-	c.rateSource.countRefusal(r)
-}
-
-func (c tagQueueSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
-
-func (c tagQueueSource) Refusal(w *waiter) sharing.Refusal {
+func (c *tagQueueSource) Refusal(w *waiter) sharing.Refusal {
 	r := c.rateSource.Refusal(w)
 	r.Reason = c.l.reason(r.Reason)
 	return r
 }
 
-func (c tagQueueSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	return c.l.watch(ctx, r, n)
-}
-
-func (c tagQueueSource) errorOf(r sharing.Refusal) *Error { return c.l.errorOf(r) }
-
-func (c tagQueueSource) book(n int, of drop) drop {
+func (c *tagQueueSource) book(n int, of drop) drop {
 	c.l.set.plan.tick()
 	return c.rateSource.book(n, of)
 }
@@ -120,5 +108,5 @@ func (g *tag) throttled() (Throttling, bool) {
 		return Throttling{}, false
 	}
 	r := (tagBucketSource{g}).Refusal(w)
-	return Throttling{Reason: r.Reason, Limit: g.t.name, Tag: g.label(), Waiting: g.queue.Len, RetryAfter: r.RetryAfter}, true
+	return Throttling{Reason: r.Reason, Limit: g.t.name, Tag: g.label, Waiting: g.queue.Len, RetryAfter: r.RetryAfter}, true
 }

@@ -35,7 +35,9 @@ const (
 // New returns an error that names every field of q out of bounds. Max 0 is an error too: there is nothing to divide.
 // So are budgets with Replicas above 1, whose processors do not know what the others have spent.
 //
-// With quotas the draws of the Throttle itself have no tag: they count for [Quotas.Other].
+// Of an [InFlight], the amounts are calls at once: see [InFlight.ForTag]. Its quotas have no Per, Burst, Budgets and Hard.
+//
+// With quotas the draws of the limiter itself have no tag: they count for [Quotas.Other].
 func WithQuotas(q Quotas) Option { return func(o *settings) { o.quotas = &q } }
 
 // CheckQuotas returns an error that names every field of q that is out of bounds for the limit, or nil. All that is reserved together is at

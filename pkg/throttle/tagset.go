@@ -81,22 +81,29 @@ func newTagSet(face *Throttle) *tagSet {
 	s.configuration = q
 	s.named, s.others, s.logs = q.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
 	t.queue.MakeFair()
-	s.other = newTagView(s, "", []*tag{s.tagOf("", q.Other)})
+	s.other = newTagView(s, "", []*tag{s.tagOf("", q.Other, false)})
 	return s
 }
 
 func (s *tagSet) forTag(name string) *tagView {
+	l := s.view(name, false)
+	s.lead(l.first())
+	return l
+}
+
+// view returns the limiter of a name. If its tag is new, it is under others, or not.
+func (s *tagSet) view(name string, under bool) *tagView {
 	s.mu.RLock()
 	l := s.limiters[name]
 	s.mu.RUnlock()
 	if l != nil {
 		return l
 	}
-	return s.find(name)
+	return s.find(name, under)
 }
 
-// find is forTag for a name that is not known yet.
-func (s *tagSet) find(name string) *tagView {
+// find is view for a name that is not known yet.
+func (s *tagSet) find(name string, under bool) *tagView {
 	name, own := bounded(name)
 	if !own {
 		return s.other
@@ -106,7 +113,7 @@ func (s *tagSet) find(name string) *tagView {
 	if l := s.limiters[name]; l != nil {
 		return l
 	}
-	g := s.resolve(name)
+	g := s.resolve(name, under)
 	l := newTagView(s, name, []*tag{g})
 	l.since = s.change.Load()
 	switch {
@@ -126,7 +133,7 @@ func (s *tagSet) viewOf(g *tag) *tagView {
 	if g.name == "" {
 		return s.other
 	}
-	return s.forTag(g.name)
+	return s.view(g.name, true)
 }
 
 // bounded reports whether a name can be that of a tag. It returns a copy, for the name may be part of a message.
@@ -152,7 +159,7 @@ func (s *tagSet) pausedName(name string) bool {
 }
 
 // resolve returns the tag for which draws of a name count. The lock mu is held.
-func (s *tagSet) resolve(name string) *tag {
+func (s *tagSet) resolve(name string, under bool) *tag {
 	own, q := s.quotas.Find(name)
 	if own == "" {
 		return s.other.first()
@@ -161,7 +168,7 @@ func (s *tagSet) resolve(name string) *tag {
 		return g
 	}
 	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < s.most || s.evict() {
-		return s.tagOf(own, q)
+		return s.tagOf(own, q, under)
 	}
 	return s.share(own, q)
 }
@@ -195,8 +202,9 @@ func (s *tagSet) logOf(name string) *gate.WaitLog {
 }
 
 // tagOf makes a tag.
-func (s *tagSet) tagOf(name string, q Quota) *tag {
+func (s *tagSet) tagOf(name string, q Quota, under bool) *tag {
 	g := newTag(s, name, q)
+	g.under.Store(under)
 	g.again = s.gone.count > 0
 	s.add(g, q)
 	return g
@@ -205,7 +213,9 @@ func (s *tagSet) tagOf(name string, q Quota) *tag {
 // add makes g one of the tags, with the weight of q. The lock mu is held.
 func (s *tagSet) add(g *tag, q Quota) {
 	s.tags[g.name] = g
-	g.weight = q.Weight
+	if g.weight = q.Weight; g.under.Load() {
+		g.weight = 0
+	}
 	s.weights += g.weight
 }
 
@@ -215,10 +225,14 @@ func (s *tagSet) remove(g *tag) {
 	s.weights -= g.weight
 }
 
-func (s *tagSet) forTags(names []string) *tagView {
+// forTags returns the limiter of several tags: each counts by itself, or they are two levels.
+func (s *tagSet) forTags(names []string, levels bool) *tagView {
 	var key [maxTagsOfDraw]string
 	if len(names) <= maxTagsOfDraw {
 		copy(key[:], names)
+		if levels {
+			key[maxTagsOfDraw-1] = asLevels
+		}
 		s.mu.RLock()
 		l := s.joint[key]
 		s.mu.RUnlock()
@@ -226,22 +240,26 @@ func (s *tagSet) forTags(names []string) *tagView {
 			return l
 		}
 	}
-	clean, era, change := [maxTagsOfDraw]string{}, s.era.Load(), s.change.Load()
+	clean, era, change := [maxTagsOfDraw]string{maxTagsOfDraw - 1: key[maxTagsOfDraw-1]}, s.era.Load(), s.change.Load()
 	var tags []*tag
 	asked := make([]string, len(names))
 	for i, name := range names {
-		l := s.forTag(name)
+		second := levels && i > 0
+		l := s.view(name, second)
+		if !second {
+			s.lead(l.first())
+		}
 		if i < maxTagsOfDraw {
 			clean[i] = l.name
 		}
 		for _, g := range l.tags {
-			if !slices.Contains(tags, g) {
+			if !slices.Contains(tags, g) && (!second || g != s.other.first()) {
 				tags = append(tags, g)
 			}
 		}
 	}
 	l := newTagView(s, clean[0], tags)
-	l.since = change
+	l.since, l.levels = change, levels
 	for i, name := range names {
 		name, ok := bounded(name)
 		asked[i] = name

@@ -33,6 +33,7 @@ func (g *tag) report(now int64, keep time.Duration) (r sharing.TagReport, report
 	r = sharing.TagReport{
 		Tag: g.name, Again: g.again, Used: g.used.Load(), Refused: refused, Waiting: waiting,
 		Limiting: g.limiting(now, keep), // by the end of the next interval
+		Under:    g.under.Load(),
 	}
 	r.Held = r.Limiting > 0 && g.slow.pressed
 	if g.quota().Total > 0 && (r.Used != g.reported.Used || r.Waiting > 0) {
@@ -97,7 +98,7 @@ func (t rateHolder) GrantTags(grants []sharing.TagGrant) {
 	for _, e := range grants {
 		named[e.Tag] = e
 		if _, configured := s.configured(e.Tag); configured || e.Batch.Tokens > 0 {
-			s.forTag(e.Tag) // it may not have been in use yet; a tag that matches a pattern is made by its first user
+			s.view(e.Tag, true) // it may not have been in use yet; a tag that matches a pattern is made by its first user
 		}
 	}
 	tags := s.all()

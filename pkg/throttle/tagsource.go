@@ -1,11 +1,9 @@
 package throttle
 
 import (
-	"context"
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -14,12 +12,22 @@ import (
 // and in no other.
 type tagBucketSource struct{ *tag }
 
-var _ native = tagBucketSource{}
+var (
+	_ native  = tagBucketSource{}
+	_ tagSide = tagBucketSource{}
+)
 
-func (g tagBucketSource) position() uint64   { return g.rank }
-func (g tagBucketSource) common() *gate.Gate { return &g.t.gate }
 func (g tagBucketSource) part() part {
 	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, TagBucket: g, Soonest: g.soonest, TryLock: g.mu.TryLock}
+}
+
+// tagAt returns the tag whose tag bucket has the seat; nil: it is another seat, or none.
+func tagAt(s *seat) *tag {
+	if s == nil {
+		return nil
+	}
+	own, _ := s.native.(tagBucketSource)
+	return own.tag
 }
 
 // Lock and Unlock are those of the tag.
@@ -39,9 +47,6 @@ func (g tagBucketSource) take(n int) (Permit, bool) {
 	defer g.Unlock()
 	return g.Take(&waiter{Age: waitqueue.Latest}, n)
 }
-
-func (g tagBucketSource) untake(p Permit)  { undo(g, p) }
-func (g tagBucketSource) why(n int) Reason { return whyNow(g, n) }
 
 func (g tagBucketSource) AtHand(w *waiter) int {
 	if !g.tagBucket.Holds() {
@@ -260,45 +265,16 @@ func (g tagBucketSource) noteRefused(n int, _ bool) {
 	g.poke(g.t.gate.Now())
 }
 
-func (g tagBucketSource) countWait(r Reason) {
-	g.held.log.CountWait(r)
-	g.t.gate.Waits.CountWait(r)
-}
+func (g tagBucketSource) countWait(r Reason)    { g.held.log.CountWait(r) }
+func (g tagBucketSource) countRefusal(r Reason) { g.turnAway(r) }
 
-func (g tagBucketSource) countRefusal(r Reason) {
-	g.turnAway(r)
-	g.t.gate.Waits.CountRefusal(r)
-}
-
-func (g tagBucketSource) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	v := g.t.follow(ctx, Wait{Limit: g.t.name, Tag: g.label(), Reason: r, Cost: n})
-	g.waiting.Add(int64(n))
-	end := g.wait(r)
-	return func(got int, err error) {
-		end()
-		g.waiting.Add(-int64(n))
-		v.end(got, err)
+// complete makes an error one of the tag's quota.
+func (g tagBucketSource) complete(e *Error) {
+	e.by = g.set.viewOf(g.tag)
+	if e.Reason == ReasonTooLarge {
+		e.Largest = g.t.maxCost
 	}
-}
-
-// waitsAside says that watch counts callers beside the limit's queue.
-func (g tagBucketSource) waitsAside() {}
-
-// label is the tag in errors.
-func (g *tag) label() string {
-	if g.name == "" {
-		return g.t.gate.Tag
-	}
-	return g.name
-}
-
-// errorOf makes an error of a refusal by the tag's quota.
-func (g *tag) errorOf(r sharing.Refusal) *Error {
-	e := g.t.errorOf(r)
-	e.Tag, e.by = g.label(), g.set.viewOf(g)
-	e.Fallback = r.Fallback
 	g.bounds(e)
-	return e
 }
 
 // bounds lowers the largest draw that an error names to that of the tag's quota.

@@ -9,21 +9,21 @@ import (
 	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
-	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A tagView is the Limiter of ForTag and ForTags: it draws for some tags within the limit of a Throttle.
 type tagView struct {
-	set   *tagSet
-	t     *rateLimiter
-	name  string   // in errors
-	names []string // names of tags that were asked for; a pause may be of one of them
-	asked []string // all names that were asked for; "" in place of an invalid one
-	since int64    // the change of quotas by which the tags were found
-	rank  uint64   // of its pauseSource
-	tags  []*tag   // the first one is the tag queue
-	order []*tag   // the same in the order of their locks
-	page  atomic.Pointer[tagPage]
+	set    *tagSet
+	t      *rateLimiter
+	name   string   // in errors
+	names  []string // names of tags that were asked for; a pause may be of one of them
+	asked  []string // all names that were asked for; "" in place of an invalid one
+	since  int64    // the change of quotas by which the tags were found
+	levels bool     // it is one of forLevels
+	rank   uint64   // of its pauseSource
+	tags   []*tag   // the first one is the tag queue
+	order  []*tag   // the same in the order of their locks
+	page   atomic.Pointer[tagPage]
 
 	barred func() bool // the method isBarred, made once
 
@@ -31,7 +31,10 @@ type tagView struct {
 	multi *multi // for draws that wait for a quota
 }
 
-var _ Limiter = (*tagView)(nil)
+var (
+	_ Limiter = (*tagView)(nil)
+	_ tagSide = (*tagView)(nil)
+)
 
 func newTagView(s *tagSet, name string, tags []*tag) *tagView {
 	l := &tagView{set: s, t: s.t, name: name, rank: nextRank(), tags: tags, order: slices.Clone(tags)}
@@ -71,9 +74,19 @@ func (l *tagView) Paused(tag string) (Paused, bool) {
 
 // parts are the limiter's children in an All.
 func (l *tagView) parts() []child {
-	children := []child{{limiter: l, native: tagQueueSource{rateSource{l.t}, l}}, {limiter: l, native: pauseSource{l}, attached: true}}
+	of := &struct {
+		queue tagQueueSource
+		pause pauseSource
+	}{tagQueueSource{rateSource: rateSource{l.t}, l: l}, pauseSource{tagView: l}}
+	of.queue.own = seat{
+		rank: l.t.rank, gate: &l.t.gate, of: &l.t.options, self: l.t.self, label: l.label(), native: &of.queue, lockFree: &of.queue, side: l,
+	}
+	of.pause.own = seat{
+		rank: l.rank, gate: &l.t.gate, of: &l.t.options, self: l.t.self, label: l.label(), native: &of.pause, side: &of.pause, aside: true,
+	}
+	children := []child{{limiter: l, seat: &of.queue.own}, {limiter: l, seat: &of.pause.own, attached: true}}
 	for _, g := range l.tags {
-		children = append(children, child{limiter: l, native: tagBucketSource{g}, attached: true})
+		children = append(children, child{limiter: l, seat: &g.seat, attached: true})
 	}
 	return children
 }
@@ -278,7 +291,7 @@ func (l *tagView) refused(n int, now int64, v verdict, why Reason) {
 
 // never reports whether a draw of n tokens is refused for good, and why.
 func (l *tagView) never(n int) (Reason, bool) {
-	if r, never := (rateSource{l.t}).part().Impossible(n); never {
+	if r, never := l.t.impossible(n); never {
 		return r, true
 	}
 	for _, g := range l.tags {
@@ -325,28 +338,14 @@ func (l *tagView) reason(r Reason) Reason {
 	return r
 }
 
-// errorOf makes an error of a refusal.
-func (l *tagView) errorOf(r sharing.Refusal) *Error {
-	r.Reason = l.reason(r.Reason)
-	e := l.t.errorOf(r)
-	e.Tag = l.label()
+// complete lowers the largest draw that an error names to those of the tags' quotas.
+func (l *tagView) complete(e *Error) {
 	for _, g := range l.tags {
 		g.bounds(e)
 	}
-	return e
 }
 
 // waitFor describes a wait at the limit, for observers.
 func (l *tagView) waitFor(r Reason, n int) Wait {
 	return Wait{Limit: l.t.name, Tag: l.label(), Reason: l.reason(r), Cost: n}
-}
-
-// watch begins to watch a wait that is not for a quota.
-func (l *tagView) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	v := l.t.follow(ctx, l.waitFor(r, n))
-	end := l.waits(n, r)
-	return func(got int, err error) {
-		end()
-		v.end(got, err)
-	}
 }

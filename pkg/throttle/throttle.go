@@ -27,11 +27,11 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	}
 	s := newSettings(opts)
 	t := &Throttle{quotas: s.quotas}
-	t.options, t.limit, t.self = s.options, limit.withDefaults(), t
+	t.options, t.limit = s.options, limit.withDefaults()
 	if err := t.checkQuotas(); err != nil {
 		return nil, err
 	}
-	if err := t.begin(t.pausesChanged); err != nil {
+	if err := t.begin(t, t.pausesChanged); err != nil {
 		return nil, err
 	}
 	if limit.Max == 0 {
@@ -136,7 +136,7 @@ func (t *Throttle) ForTags(tags ...string) Limiter {
 	case len(tags) == 1:
 		return t.tags.forTag(tags[0])
 	}
-	return t.tags.forTags(tags)
+	return t.tags.forTags(tags, false)
 }
 
 // Report is [Permit.Report] for a call whose permit is not at hand, such as one of a handler behind a wrapper. The n tokens were granted at

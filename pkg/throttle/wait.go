@@ -365,5 +365,5 @@ func (t *rateLimiter) tryNone(n int) (Permit, bool) {
 
 // asOne returns the limiter as an All of one, which settles draws of no tokens.
 func (t *rateLimiter) asOne() *multi {
-	return multiOf([]child{{limiter: t.self, native: rateSource{t}}})
+	return multiOf([]child{{limiter: t.self, seat: &t.seat}})
 }

@@ -94,8 +94,11 @@ func (f *InFlight) outlook() gate.Outlook {
 	default:
 		until = f.gate.At(f.lease.Until)
 	}
-	if f.allowed() == 0 { // the share is too small for one
+	switch {
+	case f.allowed() == 0: // the share is too small for one
 		during = ReasonNoShare
+	case f.queue.First == nil && !f.queue.Empty(): // all wait for slots of their tags
+		during = ReasonQuota
 	}
 	o := gate.OutlookOf(&f.lease, f.gate.Base, during, until)
 	o.Paused = f.gate.Pauses.Until

@@ -21,6 +21,16 @@ type process struct {
 
 // start starts a process like a pod: with its environment.
 func (d *demo) start(ctx context.Context, id string) error {
+	return d.startWith(ctx, id,
+		"LLM_MAP_API_KEY=demo",
+		"LLM_MAP_REQUESTS_PER_MINUTE="+strconv.Itoa(d.provides.RequestsPerMinute),
+		"LLM_MAP_TOKENS_PER_MINUTE="+strconv.Itoa(d.provides.TokensPerMinute),
+		"LLM_MAP_IN_FLIGHT="+strconv.Itoa(d.inFlight),
+	)
+}
+
+// startWith starts a process with some settings of its own.
+func (d *demo) startWith(ctx context.Context, id string, settings ...string) error {
 	socket := filepath.Join(d.dir, id+".sock")
 	env := append(withoutSettings(os.Environ()),
 		"NUMAFLOW_NAMESPACE=demo", "NUMAFLOW_PIPELINE_NAME=llm", "NUMAFLOW_VERTEX_NAME=map", "NUMAFLOW_POD="+id,
@@ -29,18 +39,14 @@ func (d *demo) start(ctx context.Context, id string) error {
 		"LLM_MAP_PROVIDER="+d.options.provider,
 		"LLM_MAP_BASE_URL="+d.provider.url,
 		"LLM_MAP_MODEL=demo",
-		"LLM_MAP_API_KEY=demo",
 		"LLM_MAP_SYSTEM=You make one sentence of what you are told.",
 		"LLM_MAP_PROMPT=Summarize: {{.Text}}",
 		"LLM_MAP_MAX_TOKENS="+strconv.Itoa(d.maxTokens),
-		"LLM_MAP_REQUESTS_PER_MINUTE="+strconv.Itoa(d.provides.RequestsPerMinute),
-		"LLM_MAP_TOKENS_PER_MINUTE="+strconv.Itoa(d.provides.TokensPerMinute),
-		"LLM_MAP_IN_FLIGHT="+strconv.Itoa(d.inFlight),
 		"LLM_MAP_SOCKET="+socket, "LLM_MAP_SERVER_INFO="+filepath.Join(d.dir, id+".info"),
 	)
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	p, err := stage.Start(ctx, d.dir, id, d.binary, socket, env, nil)
+	p, err := stage.Start(ctx, d.dir, id, d.binary, socket, append(env, settings...), nil)
 	if p != nil {
 		d.processes = append(d.processes, &process{Process: p})
 	}

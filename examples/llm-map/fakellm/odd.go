@@ -44,10 +44,9 @@ func (s *Server) form() Form {
 	return s.config.Forms[(s.answers-1)%len(s.config.Forms)]
 }
 
-// write sends an answer in a form.
-func (a reply) write(w http.ResponseWriter, form Form) {
-	text := a.Choices[0].Message.Content
-	quoted, err := json.Marshal(text)
+// writeForm sends an answer of the chat endpoint in a form.
+func writeForm(w http.ResponseWriter, a *answer, form Form) {
+	quoted, err := json.Marshal(a.text)
 	if err != nil {
 		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
@@ -55,23 +54,26 @@ func (a reply) write(w http.ResponseWriter, form Form) {
 	choice := func(message, finish string) string {
 		return fmt.Sprintf(`{"id":%q,"model":%q,"choices":[{"index":0,"message":%s,"finish_reason":%q}],`+
 			`"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
-			a.ID, a.Model, message, finish, a.Usage.Prompt, a.Usage.Completion, a.Usage.Total)
+			"chatcmpl-"+a.id, a.call.model, message, finish, a.used.Prompt(), a.used.Output, a.used.Total())
 	}
 	said := func(content string) string { return `{"role":"assistant","content":` + content + `}` }
 	body, kind := choice(said(string(quoted)), "stop"), "application/json"
 	switch form {
-	case Plain: // as it is
+	case Plain:
+		writeChat(w, a)
+		return
 	case Parts:
 		body = choice(said(`[{"type":"text","text":`+string(quoted)+`}]`), "stop")
 	case Completion:
-		body = fmt.Sprintf(`{"choices":[{"text":%s,"finish_reason":"stop"}],"usage":{"total_tokens":%d}}`, quoted, a.Usage.Total)
+		body = fmt.Sprintf(`{"choices":[{"text":%s,"finish_reason":"stop"}],"usage":{"total_tokens":%d}}`, quoted, a.used.Total())
 	case OddTypes:
 		body = fmt.Sprintf(`{"id":7,"created":"now","system_fingerprint":{},"choices":[{"index":"0","message":%s,"finish_reason":null}],`+
-			`"usage":{"prompt_tokens":"%d","completion_tokens":%d.0,"total_tokens":null}}`, said(string(quoted)), a.Usage.Prompt, a.Usage.Completion)
+			`"usage":{"prompt_tokens":"%d","completion_tokens":%d.0,"total_tokens":null}}`, said(string(quoted)), a.used.Prompt(), a.used.Output)
 	case Marked:
 		body = "\xef\xbb\xbf" + body + "\n<!-- proxy -->"
 	case Events:
-		a.stream(w, true)
+		a.call.usage = true
+		streamChat(w, a)
 		return
 	case Refusal:
 		body = choice(`{"role":"assistant","content":null,"refusal":"I cannot help with that."}`, "stop")

@@ -1,130 +1,179 @@
 package fakellm
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// A why is a reason to refuse a call.
-type why string
-
-const (
-	whyRequests why = "requests"
-	whyTokens   why = "tokens"
-	whyOverload why = "overload"
-	whyQuota    why = "quota"
-)
-
-// A refusal is the reason for refusing a call, and when it would be accepted.
-type refusal struct {
-	why          why
-	after        time.Duration
-	never        bool
-	limit, asked int
+// A fault is an error that is answered.
+type fault struct {
+	status              int
+	kind, code, message string
+	refusal             refusal // zero for the caller's faults
 }
 
 // statusOverloaded is Anthropic's status for an overload.
 const statusOverloaded = 529
 
 // refuse answers like the provider.
-func (s *Server) refuse(w http.ResponseWriter, r refusal) {
+func (s *Server) refuse(w http.ResponseWriter, d *dialect, r refusal) {
+	f := fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", refusal: r}
 	switch {
-	case r.why == whyOverload && s.config.Provider == Anthropic:
-		s.fail(w, statusOverloaded, "overloaded_error", "", "Overloaded")
-	case r.why == whyOverload:
-		s.fail(w, http.StatusServiceUnavailable, "server_error", "", "That model is currently overloaded with other requests.")
-	case r.why == whyQuota && s.config.Provider == Anthropic: // only the missing retry-after distinguishes it
-		s.fail(w, http.StatusTooManyRequests, "rate_limit_error", "", "You have reached your specified API usage limits.")
-	case r.why == whyQuota:
-		s.fail(w, http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota",
-			"You exceeded your current quota, please check your plan and billing details.")
+	case r.why == Overload && s.config.Provider == Anthropic:
+		f.status, f.kind, f.message = statusOverloaded, "overloaded_error", "Overloaded"
+	case r.why == Overload:
+		f.status, f.kind, f.message = http.StatusServiceUnavailable, "server_error", "That model is currently overloaded with other requests."
+	case r.why == Quota && s.config.Provider == Anthropic: // only the missing retry-after distinguishes it
+		f.message = "You have reached your specified API usage limits."
+	case r.why == Quota && s.config.Provider == Gemini:
+		f.status, f.message = http.StatusPaymentRequired, "Your prepayment credits are depleted."
+	case r.why == Quota:
+		f.kind, f.code = "insufficient_quota", "insufficient_quota"
+		f.message = "You exceeded your current quota, please check your plan and billing details."
 	default:
-		s.tooMany(w, r)
+		f = s.tooMany(w.Header(), r)
 	}
-}
-
-// tooMany refuses a call that comes too early.
-func (s *Server) tooMany(w http.ResponseWriter, r refusal) {
-	seconds := strconv.Itoa(int(math.Ceil(r.after.Seconds())))
-	if r.after > 0 && s.config.Provider != SelfHosted {
-		w.Header().Set("Retry-After", seconds)
-	}
-	if r.after > 0 && (s.config.Provider == OpenAI || s.config.Provider == Azure) {
-		w.Header().Set("Retry-After-Ms", strconv.FormatInt(int64(math.Ceil(r.after.Seconds()*1000)), 10))
-	}
-	switch s.config.Provider {
-	case Azure:
-		s.fail(w, http.StatusTooManyRequests, "", "429",
-			fmt.Sprintf("Requests to this deployment have exceeded its %s rate limit. Please retry after %s seconds.", r.why, seconds))
-	case Anthropic:
-		s.fail(w, http.StatusTooManyRequests, "rate_limit_error", "",
-			fmt.Sprintf("This request would exceed your organization's rate limit of %d %s per minute.", r.limit, r.why))
-	case SelfHosted:
-		http.Error(w, "too many requests", http.StatusTooManyRequests)
-	default:
-		s.fail(w, http.StatusTooManyRequests, string(r.why), "rate_limit_exceeded",
-			fmt.Sprintf("Rate limit reached on %s per min: Limit %d, Requested %d. Please try again in %s.",
-				r.why, r.limit, r.asked, r.after.Round(time.Millisecond)))
-	}
-}
-
-// fail sends an error in the form of the OpenAI API, like every compatible endpoint.
-func (s *Server) fail(w http.ResponseWriter, status int, kind, code, message string) {
-	body := struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type,omitempty"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}{Message: message, Type: kind}
-	if code != "" {
-		body.Code = &code
-	}
-	writeJSON(w, status, map[string]any{"error": body})
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	encoded, err := json.Marshal(body)
-	if err != nil {
-		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
+	if f.message == "" {
+		http.Error(w, "too many requests", f.status)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(encoded)
+	s.fail(w, d, f)
 }
 
-// describe sets the headers with the state of the limits. s.mu is held.
-func (s *Server) describe(h http.Header, now time.Time) {
-	for _, l := range []struct {
-		name  string
-		limit int
-		b     *bucket
-	}{
-		{"requests", s.config.RequestsPerMinute, &s.requests},
-		{"tokens", s.config.TokensPerMinute, &s.tokens},
-	} {
-		if l.b.unlimited() {
-			continue
+// tooMany refuses a call that comes too early. Without a message the body says nothing.
+func (s *Server) tooMany(h http.Header, r refusal) fault {
+	seconds := strconv.Itoa(int(math.Ceil(r.after.Seconds())))
+	f := fault{status: http.StatusTooManyRequests, kind: "rate_limit_error", refusal: r}
+	per := "minute"
+	if r.why == RequestsDay || r.why == TokensDay {
+		per = "day"
+	}
+	tell := r.after > 0
+	switch s.config.Provider {
+	case OpenAI, Azure:
+		if tell {
+			h.Set("Retry-After-Ms", strconv.FormatInt(int64(math.Ceil(r.after.Seconds()*1000)), 10))
 		}
-		limit, remaining, full := strconv.Itoa(l.limit), strconv.Itoa(l.b.remaining()), l.b.full()
-		switch s.config.Provider {
-		case OpenAI:
-			h.Set("X-Ratelimit-Limit-"+l.name, limit)
-			h.Set("X-Ratelimit-Remaining-"+l.name, remaining)
-			h.Set("X-Ratelimit-Reset-"+l.name, full.Round(time.Millisecond).String())
-		case Azure:
-			h.Set("X-Ratelimit-Limit-"+l.name, limit)
-			h.Set("X-Ratelimit-Remaining-"+l.name, remaining)
-			h.Set("X-Ratelimit-Reset-"+l.name, strconv.Itoa(int(math.Ceil(full.Seconds()))))
-		case Anthropic:
-			h.Set("Anthropic-Ratelimit-"+l.name+"-Limit", limit)
-			h.Set("Anthropic-Ratelimit-"+l.name+"-Remaining", remaining)
-			h.Set("Anthropic-Ratelimit-"+l.name+"-Reset", now.Add(full).UTC().Format(time.RFC3339))
-		default: // tells nothing
+	case Anthropic, Groq:
+	default:
+		tell = false
+	}
+	if tell {
+		h.Set("Retry-After", seconds)
+	}
+	what := r.why.unit()
+	switch s.config.Provider {
+	case SelfHosted:
+	case Azure:
+		f.kind, f.code = "", "429"
+		f.message = fmt.Sprintf("Requests to this deployment have exceeded its %s rate limit. Please retry after %s seconds.", what, seconds)
+	case Anthropic:
+		f.message = fmt.Sprintf("This request would exceed your organization's rate limit of %d %s per %s.", r.limit, what, per)
+	case Bedrock:
+		f.message = fmt.Sprintf("Too many %s, please wait before trying again.", what)
+		if per == "day" {
+			f.message = fmt.Sprintf("Too many %s per day, please wait before trying again.", what)
+		}
+	case Gemini:
+		f.message = fmt.Sprintf("You exceeded your current quota, please check your plan and billing details. Limit: %d %s per %s.", r.limit, what, per)
+	default:
+		f.kind, f.code = what, "rate_limit_exceeded"
+		f.message = fmt.Sprintf("Rate limit reached on %s per %s: Limit %d, Requested %d. Please try again in %s.",
+			what, strings.TrimSuffix(per, "ute"), r.limit, r.asked, r.after.Round(time.Millisecond))
+	}
+	return f
+}
+
+// unit returns what a limit counts, as providers call it.
+func (l Limit) unit() string {
+	switch l {
+	case InputTokens:
+		return "input tokens"
+	case OutputTokens:
+		return "output tokens"
+	case Requests, RequestsDay:
+		return "requests"
+	default:
+		return "tokens"
+	}
+}
+
+// fail sends an error in the form of the dialect; Gemini and Bedrock have theirs at all endpoints.
+func (s *Server) fail(w http.ResponseWriter, d *dialect, f fault) {
+	switch s.config.Provider {
+	case Gemini:
+		failGemini(w, f)
+	case Bedrock:
+		failBedrock(w, f)
+	default:
+		d.fail(w, f)
+	}
+}
+
+// failOpenAI sends an error in the form of the OpenAI API, like every compatible endpoint.
+func failOpenAI(w http.ResponseWriter, f fault) {
+	body := object{"message": f.message, "param": nil, "code": nil}
+	if f.kind != "" {
+		body["type"] = f.kind
+	}
+	if f.code != "" {
+		body["code"] = f.code
+	}
+	writeJSON(w, f.status, object{"error": body})
+}
+
+// failMessages sends an error in the form of Anthropic's own endpoint.
+func failMessages(w http.ResponseWriter, f fault) {
+	kind, ok := map[int]string{
+		http.StatusUnauthorized: "authentication_error", http.StatusTooManyRequests: "rate_limit_error", http.StatusServiceUnavailable: "api_error",
+	}[f.status]
+	if !ok {
+		kind = f.kind
+	}
+	writeJSON(w, f.status, object{"type": "error", "error": object{"type": kind, "message": f.message}, "request_id": "req_fake"})
+}
+
+// failGemini sends an error in the form of Google's APIs, with the quota of a limit and a delay.
+func failGemini(w http.ResponseWriter, f fault) {
+	status := map[int]string{
+		http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusNotFound: "NOT_FOUND", http.StatusTooManyRequests: "RESOURCE_EXHAUSTED",
+		http.StatusServiceUnavailable: "UNAVAILABLE", http.StatusPaymentRequired: "FAILED_PRECONDITION", http.StatusBadRequest: "INVALID_ARGUMENT",
+	}[f.status]
+	body := object{"code": f.status, "message": f.message, "status": status}
+	if quota := geminiQuotas[f.refusal.why]; quota != "" {
+		body["details"] = []object{
+			{
+				"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+				"violations": []object{{
+					"quotaMetric": "generativelanguage.googleapis.com/" + string(f.refusal.why), "quotaId": quota,
+					"quotaValue": strconv.Itoa(f.refusal.limit),
+				}},
+			},
+			{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprintf("%.0fs", math.Ceil(f.refusal.after.Seconds()))},
 		}
 	}
+	writeJSON(w, f.status, object{"error": body})
+}
+
+var geminiQuotas = map[Limit]string{
+	Requests: "GenerateRequestsPerMinutePerProjectPerModel", RequestsDay: "GenerateRequestsPerDayPerProjectPerModel",
+	InputTokens: "GenerateContentInputTokensPerModelPerMinute", Tokens: "GenerateContentInputTokensPerModelPerMinute",
+	OutputTokens: "GenerateContentOutputTokensPerModelPerMinute",
+}
+
+// failBedrock sends an error in the form of AWS.
+func failBedrock(w http.ResponseWriter, f fault) {
+	kind := map[int]string{
+		http.StatusUnauthorized: "AccessDeniedException", http.StatusNotFound: "ResourceNotFoundException",
+		http.StatusTooManyRequests: "ThrottlingException", http.StatusServiceUnavailable: "ServiceUnavailableException",
+	}[f.status]
+	if kind == "" {
+		kind = "ValidationException"
+	}
+	w.Header().Set("X-Amzn-Errortype", kind)
+	writeJSON(w, f.status, object{"message": f.message})
 }

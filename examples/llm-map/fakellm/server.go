@@ -1,6 +1,7 @@
 package fakellm
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -9,18 +10,18 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 )
 
-// A Server answers POST .../chat/completions under any path. It is an http.Handler; all its methods are safe for concurrent use.
+// A Server answers POST at the endpoints of the dialects, under any path before them, and GET /stats. It is an http.Handler; all its
+// methods are safe for concurrent use.
 type Server struct {
 	config Config
 
 	mu       sync.Mutex
-	requests bucket
-	tokens   bucket
+	guards   []*guard
 	inFlight int
 	stats    Stats
+	accounts map[string]account // by the key of their calls
 	charges  []Charge
 	answers  int // answers with a form so far
 }
@@ -32,12 +33,7 @@ func New(c Config) (*Server, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	return &Server{
-		config:   c,
-		requests: newBucket(c.RequestsPerMinute, c.Slice, now),
-		tokens:   newBucket(c.TokensPerMinute, c.Slice, now),
-	}, nil
+	return &Server{config: c, guards: newGuards(c, time.Now()), accounts: map[string]account{}}, nil
 }
 
 // maxBody is the maximum size of a request, in bytes.
@@ -45,51 +41,104 @@ const maxBody = 16 << 20
 
 // ServeHTTP answers one call.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
-		s.fail(w, http.StatusNotFound, "invalid_request_error", "unknown_url", "There is no such endpoint.")
+	if r.Method == http.MethodGet && r.URL.Path == "/stats" {
+		writeJSON(w, http.StatusOK, s.Stats())
 		return
 	}
-	if !s.authorized(r) {
-		s.fail(w, http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.")
+	c, fault := s.read(w, r)
+	if fault.status != 0 {
+		s.fail(w, c.dialect, fault)
 		return
 	}
-	var call request
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&call); err != nil || len(call.Messages) == 0 {
-		s.fail(w, http.StatusBadRequest, "invalid_request_error", "", "The request is no JSON, or has no messages.")
+	known := s.config.foresee(&c, r.Header)
+	if fault := s.tooLarge(&c, known.estimate); fault.status != 0 {
+		s.fail(w, c.dialect, fault)
 		return
 	}
-	_, _ = io.Copy(io.Discard, r.Body)
-	if most := s.config.ContextTokens; most > 0 && call.promptTokens() > most {
-		s.fail(w, http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "The prompt is longer than the model's context.")
+	arrived := s.config.atArrival(&c, known)
+	if refused, ok := s.admit(arrived, func(now time.Time) { s.describe(w.Header(), now) }); !ok {
+		s.refuse(w, c.dialect, refused)
 		return
 	}
-
-	charged := s.config.charge(call.promptTokens(), call.maxTokens(s.config.DefaultMaxTokens))
-	if refused, ok := s.admit(w.Header(), charged); !ok {
-		s.refuse(w, refused)
+	served := wait(r.Context(), s.config.Latency+time.Duration(known.used.Output)*s.config.PerToken)
+	used := s.end(c.key, arrived, known.used, served)
+	if !served { // nobody reads the answer
 		return
 	}
-	reply, used := s.answer(&call)
-	served := wait(r.Context(), s.config.Latency+time.Duration(used.Completion)*s.config.PerToken)
-	s.end(charged, used, served)
+	a := newAnswer(&c, used)
+	a.whole = a.whole && used.Output == known.used.Output
+	form := s.form()
 	switch {
-	case !served: // nobody reads the answer
-	case call.Stream:
-		reply.stream(w, call.StreamOptions.IncludeUsage)
+	case c.stream && c.dialect.stream != nil:
+		c.dialect.stream(w, a)
+	case form != Plain && c.dialect == dialects[0]:
+		writeForm(w, a, form)
 	default:
-		reply.write(w, s.form())
+		c.dialect.write(w, a)
 	}
 }
 
-func (s *Server) authorized(r *http.Request) bool {
-	if s.config.APIKey == "" {
-		return true
+// read reads a request, or returns the caller's fault.
+func (s *Server) read(w http.ResponseWriter, r *http.Request) (call, fault) {
+	d, model := dialectOf(r.URL.Path)
+	if r.Method != http.MethodPost || d == nil {
+		return call{dialect: dialects[0]}, fault{http.StatusNotFound, "invalid_request_error", "unknown_url", "There is no such endpoint.", refusal{}}
 	}
-	shown := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	key := s.key(r)
+	if s.config.APIKey != "" && subtle.ConstantTimeCompare([]byte(key), []byte(s.config.APIKey)) != 1 {
+		return call{dialect: d}, fault{http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.", refusal{}}
+	}
+	var body map[string]any
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&body); err != nil || !d.isRequest(body) {
+		return call{dialect: d}, badRequest("", "The request is no JSON, or has no "+strings.Join(d.prompts, " or ")+".")
+	}
+	_, _ = io.Copy(io.Discard, r.Body)
+	c := readCall(d, model, body, strings.Contains(r.URL.Path, ":stream") || strings.HasSuffix(r.URL.Path, "-stream"))
+	c.key = key
+	if c.longest == 0 && d.needsLongest {
+		return c, badRequest("", "max_tokens: Field required")
+	}
+	c.longest = cmp.Or(c.longest, s.config.DefaultMaxTokens)
+	if d.embeds {
+		c.longest = 0
+	}
+	return c, fault{}
+}
+
+func badRequest(code, message string) fault {
+	return fault{http.StatusBadRequest, "invalid_request_error", code, message, refusal{}}
+}
+
+// tooLarge returns the fault of a call that is above the largest prompt or call.
+func (s *Server) tooLarge(c *call, estimate Usage) fault {
+	if most := s.config.ContextTokens; most > 0 && estimate.Prompt() > most {
+		return badRequest("context_length_exceeded", "The prompt is longer than the model's context.")
+	}
+	p := profiles[s.config.Provider]
+	if !c.dialect.embeds {
+		return fault{}
+	}
+	if p.maxInputs > 0 && len(c.inputs) > p.maxInputs {
+		return badRequest("", "The input has too many elements.")
+	}
+	if p.maxCallTokens > 0 && estimate.Prompt() > p.maxCallTokens {
+		return badRequest("max_tokens_per_request", "The request has more tokens than one may have.")
+	}
+	for _, input := range c.inputs {
+		if p.maxInputTokens > 0 && tokensOf(float64(len(input))*s.config.TokensPerByte) > p.maxInputTokens {
+			return badRequest("context_length_exceeded", "An input is longer than the model's context.")
+		}
+	}
+	return fault{}
+}
+
+// key returns the key that a call shows.
+func (s *Server) key(r *http.Request) string {
 	if s.config.Provider == Azure {
-		shown = r.Header.Get("Api-Key")
+		return r.Header.Get("Api-Key")
 	}
-	return subtle.ConstantTimeCompare([]byte(shown), []byte(s.config.APIKey)) == 1
+	bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.Header.Get("X-Api-Key"), r.URL.Query().Get("key"), bearer)
 }
 
 // wait waits for d; false if ctx ends before.
@@ -106,74 +155,3 @@ func wait(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
-
-// admit charges a call, or returns its refusal, and sets the headers for either.
-func (s *Server) admit(h http.Header, charged int) (refusal, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now() // under the lock, so that the times of the log rise
-	s.requests.advance(now)
-	s.tokens.advance(now)
-	refused := s.judge(charged)
-	switch refused.why {
-	case "":
-		s.requests.take(1)
-		s.tokens.take(float64(charged))
-		s.inFlight++
-		s.stats.Served++
-		s.stats.MostInFlight = max(s.stats.MostInFlight, s.inFlight)
-		s.charges = append(s.charges, Charge{At: now, Requests: 1, Tokens: charged})
-	default:
-		if s.config.Provider == OpenAI {
-			s.requests.take(1)
-		}
-		s.countRefusal(refused.why)
-	}
-	s.describe(h, now)
-	return refused, refused.why == ""
-}
-
-// judge returns the refusal of a call; zero if it is served. s.mu is held.
-func (s *Server) judge(charged int) refusal {
-	switch {
-	case s.config.Quota > 0 && s.stats.Used >= s.config.Quota:
-		return refusal{why: whyQuota}
-	case s.config.InFlight > 0 && s.inFlight >= s.config.InFlight:
-		return refusal{why: whyOverload}
-	case !s.requests.has(1):
-		after, _ := s.requests.wait(1)
-		return refusal{why: whyRequests, after: after, limit: s.config.RequestsPerMinute, asked: 1}
-	case !s.tokens.has(float64(charged)):
-		after, ok := s.tokens.wait(float64(charged))
-		return refusal{why: whyTokens, after: after, never: !ok, limit: s.config.TokensPerMinute, asked: charged}
-	}
-	return refusal{}
-}
-
-// end books the end of a call.
-func (s *Server) end(charged int, used usage, served bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.inFlight--
-	if !served {
-		s.stats.Abandoned++
-		used = usage{Prompt: used.Prompt, Total: used.Prompt}
-	}
-	s.stats.Used += used.Total
-	if !s.config.corrects() {
-		return
-	}
-	now := time.Now()
-	s.tokens.advance(now)
-	if used.Total > charged {
-		s.tokens.take(float64(used.Total - charged))
-	} else {
-		s.tokens.give(float64(charged - used.Total))
-	}
-	s.charges = append(s.charges, Charge{At: now, Tokens: used.Total - charged})
-}
-
-// tokensOf returns the estimated tokens of a text: a quarter of its characters.
-func tokensOf(characters int) int { return (characters + 3) / 4 }
-
-func characters(text string) int { return utf8.RuneCountInString(text) }

@@ -21,8 +21,8 @@ func mustNew(t *testing.T, c Config) *Server {
 	return s
 }
 
-// call sends a prompt of so many characters, without a network.
-func call(s *Server, characters, maxTokens int) *httptest.ResponseRecorder {
+// ask sends a prompt of so many characters, without a network.
+func ask(s *Server, characters, maxTokens int) *httptest.ResponseRecorder {
 	body := fmt.Sprintf(`{"model":"m","max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, maxTokens, strings.Repeat("a", characters))
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body)))
@@ -46,7 +46,7 @@ func TestCharges(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.provider, c.maxTokens), func(t *testing.T) {
 			s := mustNew(t, Config{Provider: c.provider, TokensPerMinute: 10_000})
-			require.Equal(t, http.StatusOK, call(s, 400, c.maxTokens).Code)
+			require.Equal(t, http.StatusOK, ask(s, 400, c.maxTokens).Code)
 			charges := s.Charges()
 			require.Equal(t, c.atArrival, charges[0].Tokens)
 			require.Equal(t, c.corrected, len(charges) == 2)
@@ -67,7 +67,7 @@ func TestLimitsOnItsOwnClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := mustNew(t, c)
 				served := func() (n int) {
-					for call(s, 40, 90).Code == http.StatusOK {
+					for ask(s, 40, 90).Code == http.StatusOK {
 						n++
 					}
 					return n
@@ -87,11 +87,11 @@ func TestRefusedCallsCountAtOpenAI(t *testing.T) {
 	for provider, want := range map[Provider]bool{OpenAI: false, Azure: true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := mustNew(t, Config{Provider: provider, RequestsPerMinute: 60, Slice: time.Second})
-			require.Equal(t, http.StatusOK, call(s, 4, 1).Code)
+			require.Equal(t, http.StatusOK, ask(s, 4, 1).Code)
 			served := false
 			for range 10 {
 				time.Sleep(500 * time.Millisecond)
-				served = served || call(s, 4, 1).Code == http.StatusOK
+				served = served || ask(s, 4, 1).Code == http.StatusOK
 			}
 			require.Equal(t, want, served)
 		})
@@ -101,8 +101,8 @@ func TestRefusedCallsCountAtOpenAI(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	tooMany := func(c Config) *httptest.ResponseRecorder {
 		s, _ := New(c)
-		_ = call(s, 4, 1)
-		return call(s, 4, 1)
+		_ = ask(s, 4, 1)
+		return ask(s, 4, 1)
 	}
 	limits := func(p Provider) Config { return Config{Provider: p, RequestsPerMinute: 6, Slice: 10 * time.Second} }
 	spent := func(p Provider) Config { return Config{Provider: p, Quota: 1} }
@@ -125,7 +125,7 @@ func TestRefusals(t *testing.T) {
 			w := tooMany(c.config)
 			if c.name == "too large for ever" {
 				s := mustNew(t, c.config)
-				w = call(s, 4, 5)
+				w = ask(s, 4, 5)
 			}
 			require.Equal(t, c.status, w.Code)
 			require.Contains(t, w.Body.String(), c.body)
@@ -157,7 +157,7 @@ func TestHeadersTellHowTheLimitsStand(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := mustNew(t, Config{Provider: provider, RequestsPerMinute: 60, TokensPerMinute: 6000})
-			check(call(s, 4, 10).Header())
+			check(ask(s, 4, 10).Header())
 		})
 	}
 }
@@ -168,12 +168,12 @@ func TestOverloadAboveTheCallsInFlight(t *testing.T) {
 			s := mustNew(t, Config{Provider: provider, InFlight: 2, Latency: time.Second})
 			var calls sync.WaitGroup
 			for range 2 {
-				calls.Go(func() { _ = call(s, 4, 1) })
+				calls.Go(func() { _ = ask(s, 4, 1) })
 			}
 			synctest.Wait()
-			require.Equal(t, status, call(s, 4, 1).Code)
+			require.Equal(t, status, ask(s, 4, 1).Code)
 			calls.Wait()
-			require.Equal(t, http.StatusOK, call(s, 4, 1).Code)
+			require.Equal(t, http.StatusOK, ask(s, 4, 1).Code)
 			require.Equal(t, 2, s.Stats().MostInFlight)
 		})
 	}
@@ -193,7 +193,7 @@ func TestCallersFaults(t *testing.T) {
 	require.Equal(t, http.StatusOK, send(http.MethodPost, path, "secret", fine).Code)
 	require.Equal(t, http.StatusUnauthorized, send(http.MethodPost, path, "other", fine).Code)
 	require.Equal(t, http.StatusNotFound, send(http.MethodGet, path, "secret", fine).Code)
-	require.Equal(t, http.StatusNotFound, send(http.MethodPost, "/v1/embeddings", "secret", fine).Code)
+	require.Equal(t, http.StatusNotFound, send(http.MethodPost, "/v1/images", "secret", fine).Code)
 	require.Equal(t, http.StatusBadRequest, send(http.MethodPost, path, "secret", "{").Code)
 	require.Equal(t, http.StatusBadRequest, send(http.MethodPost, path, "secret", `{"messages":[]}`).Code)
 	long := send(http.MethodPost, path, "secret", `{"messages":[{"content":"`+strings.Repeat("x", 41)+`"}]}`)
@@ -202,7 +202,7 @@ func TestCallersFaults(t *testing.T) {
 
 func TestNewNamesEveryFault(t *testing.T) {
 	_, err := New(Config{Provider: "x", RequestsPerMinute: -1, Slice: time.Hour, Latency: -1})
-	require.EqualError(t, err, "fakellm: provider is x, allowed: openai, azure, anthropic, self-hosted\n"+
+	require.EqualError(t, err, "fakellm: provider is x, allowed: openai, azure, anthropic, gemini, bedrock, bedrock-mantle, groq, self-hosted\n"+
 		"fakellm: requests per minute is -1, allowed: 0 (none) to 1000000000\n"+
 		"fakellm: slice is 1h0m0s, allowed: 100ms to 1m\n"+
 		"fakellm: latency is -1ns and 0s per token, allowed: 0 or more")
@@ -214,7 +214,7 @@ func TestForms(t *testing.T) {
 	require.NoError(t, err)
 	s := mustNew(t, Config{Forms: forms})
 	for _, want := range []string{`"content":"a`, `"content":[{"type":"text"`, "", "data: {", `"content":"a`} {
-		body := call(s, 40, 10).Body.String()
+		body := ask(s, 40, 10).Body.String()
 		require.Contains(t, body, want)
 		require.Equal(t, want == "", body == "")
 	}

@@ -25,8 +25,8 @@ const (
 	steepness = 0.1
 	// ahead is how long the ceiling rises without another step.
 	ahead = 2 * second
-	// witnesses is the minimum number of processors for ignoring the worst of them.
-	witnesses = 3
+	// Witnesses is the minimum number of processors for ignoring the worst of them.
+	Witnesses = 3
 )
 
 // Bounds of numbers.

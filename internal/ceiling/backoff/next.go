@@ -164,7 +164,7 @@ func judge(reports []Report, processors int, generation int64) (v verdict) {
 	}
 	v.mild = float64(refused)*100 <= float64(calls)*mild
 	v.accepted = float64(calls-refused) / float64(max(calls, 1))
-	if max(processors, len(reports)) >= witnesses {
+	if max(processors, len(reports)) >= Witnesses {
 		refused, calls = refused-worst, calls-ofWorst
 	}
 	v.refused = float64(refused)*100 > float64(calls)*tolerance

@@ -53,6 +53,7 @@ type Attempt[P any] struct {
 	reason   limit.Reason // why it waits there
 	slots    bool         // it waits for slots in use
 	many     bool         // has stood in several queues at once
+	unknown  time.Time    // since when it keeps a place while nobody can tell how long another takes
 	passed   bool         // gave up a place at which it could have been served
 	drawn    int          // by Serve, once won
 	won      atomic.Bool  // Serve has drawn
@@ -352,47 +353,6 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 func (a *Attempt[P]) ofSlots(i int) bool {
 	takes, _ := a.parts[i].Source.Earns(1)
 	return takes == 0
-}
-
-// shortestLook is the shortest time after which an attempt looks again by itself. A wait need not become shorter as time passes: a caller
-// before it may have all that it needs here, and wait elsewhere. Looking after each nanosecond would keep a processor busy until that
-// caller is served. Tokens at the scarcest part wake the attempt at once, whatever the timer says.
-const shortestLook = 200 * time.Microsecond
-
-// keep takes the places to wait at, gives up the others, and sets the timer for the moment at which that changes.
-func (a *Attempt[P]) keep(wait time.Duration, known bool) {
-	a.stop()
-	standing, early, next := 0, false, time.Duration(sharing.Never)
-	clear(a.stands)
-	for i, p := range a.parts {
-		w, lead := &a.places[i], a.lead(i)
-		w.Early = false
-		switch {
-		case a.together(i):
-			w.Early = a.early(i, wait, known) // in its tag queue, as if it stood there alone
-			a.stands[i], early = w.Early, early || w.Early
-		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && a.ofSlots(i):
-			a.stands[i] = true
-			standing++
-		default:
-			a.passed = a.passed || !known && w.queued && p.Source.AtHand(w) >= w.Least
-			if known && lead > 0 {
-				next = min(next, wait-lead)
-			}
-		}
-	}
-	a.place(standing > 1)
-	if (early || standing > 1) && wait < sharing.Never/2 { // should the wait turn out longer, it must not hold up the others
-		next = min(next, wait+wait/8+10*time.Millisecond)
-	}
-	a.lookAfter(next)
-}
-
-// lookAfter lets the attempt look again after some time, unless that is for ever.
-func (a *Attempt[P]) lookAfter(d time.Duration) {
-	if d < sharing.Never {
-		a.timer = a.parts[a.scarcest].Gate.AfterFunc(max(d, shortestLook), a.Wake)
-	}
 }
 
 // lead returns how long tokens of a part may be collected before the draw.

@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"container/heap"
 	"iter"
 	"math"
 	"slices"
@@ -31,6 +32,8 @@ type Waiter[P any] struct {
 	Many bool
 	// Early says that it stands at a limit before it has the tokens of its tag: a new caller wakes it, and it steps aside.
 	Early bool
+	// Large says that it asks for more than the limit can hold: tokens are collected for it there, and lost with its place.
+	Large bool
 	// Over says that the attempt leaves for good.
 	Over bool
 	// Dismissed says that a waiter that is no attempt was taken out of the queue because it is Held. It has neither a permit nor an error,
@@ -95,6 +98,20 @@ type Queue[P any] struct {
 
 // MakeFair makes an empty queue fair.
 func (q *Queue[P]) MakeFair() { q.fair = &fair[P]{} }
+
+// MakeOrdered makes an empty queue fair, whose tag queues have the starts of SetStart.
+func (q *Queue[P]) MakeOrdered() { q.fair = &fair[P]{now: math.Inf(-1), latest: math.Inf(-1)} }
+
+// SetStart sets the start of a tag queue: the smallest one is served first. Grants do not move it.
+func (q *Queue[P]) SetStart(l *TagQueue[P], start float64) {
+	if l.start == start {
+		return
+	}
+	if l.start = start; l.line.first != nil {
+		heap.Fix(&q.fair.busy, l.at)
+		q.turn()
+	}
+}
 
 // SeveralFirst puts attempts that stand in several queues before all others in a queue that is not fair, and is empty.
 func (q *Queue[P]) SeveralFirst() { q.line.several = true }
@@ -166,6 +183,16 @@ func (q *Queue[P]) unplace(w *Waiter[P]) {
 		q.fair.remove(w)
 	default:
 		q.line.remove(w)
+	}
+}
+
+// Recall ends SetAside for w.
+func (q *Queue[P]) Recall(w *Waiter[P]) {
+	if w.passed {
+		q.unplace(w)
+		w.inTagQueue = q.fair != nil && !w.Many
+		q.place(w)
+		q.turn()
 	}
 }
 

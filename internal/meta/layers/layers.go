@@ -26,11 +26,13 @@ type layer struct {
 var layers = []layer{
 	{"words and tools", []string{
 		"internal/bounded", "internal/costrule", "internal/bounds", "internal/dialguard", "internal/duration",
-		"internal/listen", "internal/mutants", "internal/proof", "internal/config", "internal/redact", "internal/testkit",
-		"internal/stopnotice", "internal/tagname", "internal/version", "internal/wire", "pkg/limit",
+		"internal/listen", "internal/llm/announce", "internal/llm/profile", "internal/llm/prompt", "internal/llm/usage", "internal/mutants",
+		"internal/proof", "internal/config", "internal/redact",
+		"internal/testkit", "internal/stopnotice", "internal/tagname", "internal/version", "internal/wire", "pkg/limit",
 	}},
 	{"pure parts", []string{
-		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/hook", "internal/fairtags", "internal/health", "internal/pooldoc",
+		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairslots", "internal/hook", "internal/fairtags",
+		"internal/health", "internal/pooldoc",
 		"internal/engine/tagbucket", "internal/engine/waitqueue", "internal/sharing", "pkg/consensus/driver",
 	}},
 	{"limiters and pools", []string{"internal/protocol", "pkg/throttle", "pkg/consensus"}},
@@ -39,7 +41,7 @@ var layers = []layer{
 		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
 		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
 	}},
-	{"opening from a configuration", []string{".", "internal/drivers", "internal/opening", "pkg/open"}},
+	{"opening from a configuration", []string{".", "internal/drivers", "internal/llm/account", "internal/opening", "internal/taglevel", "pkg/llm", "pkg/open"}},
 	{"programs", []string{
 		"cmd", "examples", "internal/cli", "internal/console",
 		"internal/program", "internal/proxy",

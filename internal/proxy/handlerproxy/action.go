@@ -11,6 +11,8 @@ import (
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
@@ -32,14 +34,15 @@ const (
 type rules struct {
 	cost      func(value func() []byte, headers func() map[string]string) int // nil: one token
 	tag       admission.TagRule
+	twoLevels bool // of tags
 	needsKeys bool
 	forward   []string // the tags of a message that is forwarded unchanged
 }
 
 func (c Config) rules() rules {
 	var r rules
-	r.tag, _ = admission.ParseTag(c.Tag)
-	r.needsKeys = strings.HasPrefix(c.Tag, "key ")
+	r.tag, r.twoLevels = taglevel.Messages(c.Tag)
+	r.needsKeys = slices.ContainsFunc(config.Listed(c.Tag), func(rule string) bool { return strings.HasPrefix(rule, "key ") })
 	_, r.forward, _ = parseAction(c.OnDenied)
 	return r
 }

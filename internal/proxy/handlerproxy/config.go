@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -93,11 +93,8 @@ func messageFields() []setting {
 			Value: config.Text(func(c *Config) *string { return &c.Cost }),
 			Range: func(c *Config) bool { _, ok := parseCost(c.Cost); return ok },
 		},
-		{
-			Key: "tag", Example: "header tenant", Allowed: admission.AllowedTag, Default: "none", Doc: "For which tenant, model or destination a message draws",
-			Value: config.Text(func(c *Config) *string { return &c.Tag }),
-			Range: func(c *Config) bool { _, ok := admission.ParseTag(c.Tag); return ok },
-		},
+		taglevel.MessageField("For which tenant, model or destination a message draws; see [quotas.md](quotas.md#two-levels)",
+			func(c *Config) *string { return &c.Tag }),
 		{
 			Key: "onDenied", Example: "nack", Allowed: allowedActions, Default: "`wait`", Doc: "What becomes of a message whose tokens do not come in time",
 			Value: config.Text(func(c *Config) *string { return &c.OnDenied }),

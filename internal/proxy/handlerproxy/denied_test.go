@@ -44,6 +44,10 @@ func (a *asking) ForTag(tag string) throttle.Limiter {
 	return a.Limiter
 }
 
+func (a *asking) ForLevels(first, tag string) throttle.Limiter {
+	return a.ForTag(first + " and " + tag)
+}
+
 func TestCostsAndTags(t *testing.T) {
 	drawn := func(change func(c *handlerproxy.Config)) *asking {
 		l := &asking{Limiter: grantAll()}
@@ -61,7 +65,10 @@ func TestCostsAndTags(t *testing.T) {
 	} {
 		require.Equal(t, want, drawn(func(c *handlerproxy.Config) { c.Cost = cost }).Used(), "cost %q", cost)
 	}
-	for tag, want := range map[string]string{"": "", "header tokens": "7", "key 1": "k2", "key 2": "", "json user.tenant": "acme", "json user.none": ""} {
+	for tag, want := range map[string]string{
+		"": "", "header tokens": "7", "key 1": "k2", "key 2": "", "json user.tenant": "acme", "json user.none": "",
+		"[header tokens, key 1]": "7 and 7/k2", "[key 1, json user.tenant]": "k2 and k2/acme", "[key 1, key 2]": "k2", "[json user.none, key 1]": "",
+	} {
 		require.Equal(t, want, drawn(func(c *handlerproxy.Config) { c.Tag = tag }).tag, "tag %q", tag)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -64,6 +65,9 @@ func Run(ctx context.Context, c Config) (err error) {
 		}
 		defer func() { err = errors.Join(err, th.Close()) }() // after the server has stopped: it leaves the pool
 		limiter = th
+	}
+	if p.rules.twoLevels {
+		limiter = taglevel.Limiter(limiter)
 	}
 	p.wrap(limiter)
 	if err := p.clear(); err != nil {

@@ -148,7 +148,7 @@ func TestABodyThatTricklesEnds(t *testing.T) {
 		w := &slowWriter{httptest.NewRecorder(), in}
 		c := Config{Upstream: "http://h", IdleTimeout: time.Minute}
 		c = c.withDefaults()
-		p := newHandler(&c, throttletest.New(), "", nil)
+		p := newHandler(&c, limits{limiter: throttletest.New()}, "", nil)
 		r := httptest.NewRequest(http.MethodPost, "/", in)
 		r.ContentLength = 1 << 20
 		began := time.Now()

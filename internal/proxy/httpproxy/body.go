@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -37,7 +38,7 @@ func (p *handler) readBody(r *http.Request, in *timedBody) (*body, error) {
 		return &body{whole: true}, nil
 	}
 	room := int64(p.BodyBuffer)
-	if r.ContentLength > room && !p.cost.estimates && p.tag.path == nil {
+	if r.ContentLength > room && !p.cost.estimates && !slices.ContainsFunc(p.tags, func(rule tagRule) bool { return rule.path != nil }) {
 		return &body{rest: in}, nil
 	}
 	kept, err := io.ReadAll(io.LimitReader(in, room+1))

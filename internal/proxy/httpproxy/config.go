@@ -2,13 +2,18 @@ package httpproxy
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -27,21 +32,12 @@ const (
 	defaultMaxRequests = 512
 )
 
-// A Provider is the API whose error format the responses use.
-type Provider string
-
-// The providers.
-const (
-	Generic   Provider = "generic"
-	OpenAI    Provider = "openai"
-	Azure     Provider = "azure"
-	Anthropic Provider = "anthropic"
-	Gemini    Provider = "gemini"
-)
-
-var classifiers = map[Provider]httpthrottle.Classifier{
-	Generic: httpthrottle.Generic, OpenAI: httpthrottle.OpenAI, Azure: httpthrottle.Azure,
-	Anthropic: httpthrottle.Anthropic, Gemini: httpthrottle.Gemini,
+// classifier returns how refusals are read of requests that are none to an LLM.
+func classifier(provider profile.Name) httpthrottle.Classifier {
+	if provider == profile.Generic || provider == profile.SelfHosted {
+		return httpthrottle.Generic
+	}
+	return account.Classifier(provider)
 }
 
 // A Config configures Run. The zero value of a field is its default.
@@ -50,6 +46,11 @@ type Config struct {
 	Limits proxy.LimitConfig
 	// Limiter, if set, replaces Limits. Run does not close it.
 	Limiter throttle.Limiter
+	// LLM are the limits on calls of an LLM, and how they count; its Pool, limits on requests and on calls in flight are those of Limits.
+	LLM account.Config
+	// Prices are the prices of models, and Budget what all calls may cost.
+	Prices map[string]account.Price
+	Budget account.Budget
 
 	// Upstream is the service behind the reverse proxy: an http or https URL, with a path if its base URL has one.
 	Upstream string
@@ -62,8 +63,8 @@ type Config struct {
 	// Serving configures the listener. Its Listen defaults to DefaultListen.
 	Serving proxy.Serving
 
-	// Provider is the API whose error format the responses use. Defaults to Generic.
-	Provider Provider
+	// Provider is the API whose error format the responses use, and whose way of counting calls of an LLM have. Defaults to generic.
+	Provider profile.Name
 	// Cost is how much a request draws, Tag for which tag, and Settle its final cost.
 	Cost, Tag, Settle string
 
@@ -109,13 +110,14 @@ func Fields() []config.Field[*Config] {
 				a, err := dialguard.ParseAddresses(text)
 				return a, err == nil
 			}).Like("private"),
-		config.ChoiceField("provider", "Whose refusals the answers have; see [http.md](http.md#what-becomes-of-an-answer)",
-			func(c *Config) *Provider { return &c.Provider }, Generic, OpenAI, Azure, Anthropic, Gemini),
+		config.ChoiceField("provider", "Whose refusals the answers have, see [http.md](http.md#what-becomes-of-an-answer), and who counts "+
+			"calls of an LLM, see [llm.md](llm.md); `generic` and `self-hosted` are the same",
+			func(c *Config) *profile.Name { return &c.Provider }, append([]profile.Name{profile.Generic}, profile.Names()...)...),
 		proxy.Parsed("cost", allowedCost, "`1`", "How many tokens a request draws",
 			func(c *Config) *string { return &c.Cost }, parseCost).Like("json max_tokens"),
-		proxy.Parsed("tag", allowedTag, "none", "For which tenant or model a request draws",
-			func(c *Config) *string { return &c.Tag }, parseTag).Like("header X-Tenant"),
-		proxy.Parsed("settle", allowedSettle, "`usage` with the cost `llm`, else `drawn`",
+		taglevel.Field(allowedTag, "For which tenant or model a request draws; see [quotas.md](quotas.md#two-levels)", "header X-Tenant",
+			func(c *Config) *string { return &c.Tag }, parseTag),
+		proxy.Parsed("settle", allowedSettle, "`usage` for LLMs, else `drawn`",
 			"The final cost of a request: as drawn, the usage in an LLM's answer, or a header of the answer",
 			func(c *Config) *string { return &c.Settle }, func(text string) (meterRule, bool) { return parseSettle(text, nil) }).Like("usage"),
 		config.DurationField("maxWait", time.Millisecond, time.Hour, "`1m`", "How long a request waits for its tokens, and for one refusal",
@@ -138,14 +140,30 @@ func Fields() []config.Field[*Config] {
 		config.NumberField("maxRequests", 1, 100_000, "512", "How many requests and tunnels may be open at once",
 			func(c *Config) *int { return &c.MaxRequests }).In("requests").Like("128"),
 	)
-	return slices.Concat(config.About("HTTP proxy", own...), proxy.LimitFields(func(c *Config) *proxy.LimitConfig { return &c.Limits }),
+	at := func(c *Config) *account.Config { return &c.LLM }
+	llm := config.WithPrefix(proxy.Prefix, slices.Concat(account.LimitFields(at), account.CountFields(at), account.MediaFields(at),
+		account.MoneyFields(func(c *Config) *map[string]account.Price { return &c.Prices }, func(c *Config) *account.Budget { return &c.Budget }))...)
+	llm = slices.DeleteFunc(llm, func(f config.Field[*Config]) bool { return f.Key == "max" }) // see MaxField
+	return slices.Concat(config.About("HTTP proxy", own...), config.About("HTTP proxy for LLMs", llm...),
+		proxy.LimitFields(func(c *Config) *proxy.LimitConfig { return &c.Limits }),
 		proxy.ServingFields(DefaultListen, func(c *Config) *proxy.Serving { return &c.Serving }))
+}
+
+// MaxField replaces the library's setting max: it may also be announced.
+func MaxField() config.Field[*Config] {
+	number := opening.LimitFields(func(c *Config) *opening.Config { return (*opening.Config)(&c.Limits.Pool) }, "max")[0]
+	return number.OrWord("announced", func(c *Config) *bool { return &c.LLM.Announced })
+}
+
+// QuotasField replaces the library's setting quotas: they may name limits.
+func QuotasField() config.Field[*Config] {
+	return proxy.QuotasField(account.QuotaLimits, func(c *Config) *proxy.LimitConfig { return &c.Limits })
 }
 
 func (c *Config) withDefaults() Config {
 	d := *c
 	d.Serving = d.Serving.WithDefaults(DefaultListen)
-	d.Provider = cmp.Or(d.Provider, Generic)
+	d.Provider = cmp.Or(d.Provider, profile.Generic)
 	d.MaxWait = cmp.Or(d.MaxWait, defaultMaxWait)
 	d.MaxAttempts = cmp.Or(d.MaxAttempts, defaultMaxAttempts)
 	d.AnswerTimeout = cmp.Or(d.AnswerTimeout, defaultTimeout)
@@ -153,8 +171,9 @@ func (c *Config) withDefaults() Config {
 	d.MaxBody = cmp.Or(d.MaxBody, defaultMaxBody)
 	d.BodyBuffer = cmp.Or(d.BodyBuffer, defaultBuffer)
 	d.MaxRequests = cmp.Or(d.MaxRequests, defaultMaxRequests)
-	if d.Settle == "" && d.Cost == "llm" {
-		d.Settle = settleUsage
+	if d.isLLM() {
+		d.Cost = costLLM
+		d.Settle = cmp.Or(d.Settle, settleUsage)
 	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()
@@ -167,6 +186,27 @@ func (c *Config) Validate() error {
 	faults := config.Check(Fields(), c)
 	if c.Upstream == "" && c.Forward == "" {
 		faults = append(faults, &config.FieldError{Field: "upstream", Problem: "is not set, and neither is forward", Allowed: "one of them, or both"})
+	}
+	if c.LLM.Announced && c.Limits.Pool.Limit != (throttle.Limit{}) {
+		faults = append(faults, &config.FieldError{
+			Field: "max", Problem: "is announced, beside per or another setting of a limit that is a number", Allowed: "`announced` without them",
+		})
+	}
+	if c.LLM.Limited() && c.Cost != "" && c.Cost != costLLM {
+		faults = append(faults, &config.FieldError{
+			Field: "cost", Problem: fmt.Sprintf("is %q beside a limit on the calls of an LLM", c.Cost), Allowed: "`llm`, or none",
+		})
+	}
+	if len(c.Prices) > 0 && !c.isLLM() {
+		faults = append(faults, &config.FieldError{Field: "prices", Problem: "are set, but the cost is not that of an LLM", Allowed: "with `cost: llm`"})
+	}
+	faults = append(faults, account.CheckMoney(c.Prices, c.Budget, c.Limits.QuotasOf.Limits["budget"], true)...)
+	switch of := c.account(); {
+	case len(faults) > 0:
+	case c.isLLM():
+		faults = of.CheckPools(c.Budget)
+	default:
+		faults = c.Limits.CheckQuotas()
 	}
 	return config.Join(append(faults, c.Serving.Check()...))
 }

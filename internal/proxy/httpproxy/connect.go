@@ -18,13 +18,10 @@ const dialTimeout = 10 * time.Second
 
 // connect opens a tunnel, which draws once.
 func (p *handler) connect(w http.ResponseWriter, r *http.Request) {
-	tag := ""
-	if p.tag.of != nil {
-		var err error
-		if tag, err = p.tagOf(&message{req: r, host: r.URL.Host, whole: true}); err != nil {
-			p.failed(w, r, err)
-			return
-		}
+	tag, err := p.tagOf(&message{req: r, host: r.URL.Host, whole: true})
+	if err != nil {
+		p.failed(w, r, err)
+		return
 	}
 	permit, err := p.drawFor(r.Context(), tag)
 	if err != nil {

@@ -48,8 +48,8 @@ func parseCost(text string) (rule costRule, ok bool) {
 	switch {
 	case text == "":
 		return fixedCost(1), true
-	case text == "llm":
-		return costRule{draw: llmDraw, passed: func(m *message, _ int64) int { return m.facts().llm.estimate(0) }, estimates: true}, true
+	case text == costLLM: // the call says it; see llmCall
+		return costRule{draw: func(*message) (int, error) { return 1, nil }, passed: func(*message, int64) int { return 1 }, estimates: true}, true
 	case word == "header" && isRuleHeader(argument):
 		return costRule{draw: headerCost(argument)}, true
 	case word == "json":

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 	"github.com/numaproj-contrib/numathrottle/internal/hook"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -30,7 +31,7 @@ func TestAnUpgradeHidesNoBody(t *testing.T) {
 		for _, chunked := range []bool{false, true} {
 			u := serve(t, refusing(1, hello))
 			l := throttletest.New()
-			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1", MaxBody: 6000, Provider: OpenAI})
+			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1", MaxBody: 6000, Provider: profile.OpenAI})
 			request := func(size int) string {
 				body := strings.Repeat("x", size)
 				if chunked {
@@ -65,7 +66,7 @@ func TestAnUpgradeToAServiceOverHTTP2(t *testing.T) {
 	defer u.Close()
 	c := Config{Upstream: u.URL, Limiter: l}
 	d := c.withDefaults()
-	p := newHandler(&d, l, "", nil)
+	p := newHandler(&d, limits{limiter: l}, "", nil)
 	transport, ok := u.Client().Transport.(*http.Transport)
 	require.True(t, ok)
 	p.reverse.Transport = transport

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/prompt"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
 )
 
@@ -21,6 +22,7 @@ type message struct {
 	// paths are the fields of the body that rules need. estimates reports whether a rule estimates its tokens.
 	paths     []costrule.Path
 	estimates bool
+	media     prompt.Media
 
 	read *facts // nil: not read yet
 }
@@ -32,7 +34,7 @@ func (m *message) length() int64 { return max(m.req.ContentLength, int64(len(m.b
 type facts struct {
 	scanner costrule.Scanner
 	places  []*costrule.Place
-	llm     *llm // nil: not asked for
+	prompt  *prompt.Reader // nil: not asked for
 }
 
 // keptOfValue is how many bytes of a field are kept: more than the longest tag, in any spelling.
@@ -48,14 +50,14 @@ func (m *message) facts() *facts {
 		f.places = append(f.places, &costrule.Place{Path: p})
 	}
 	if m.estimates {
-		f.llm = newLLM(m, &f.scanner)
+		f.prompt = prompt.NewReader(m.req, m.body, &f.scanner, m.media)
 	}
 	f.scanner.Value = func(v costrule.Value) {
 		for _, p := range f.places {
 			p.Take(&f.scanner, v)
 		}
-		if f.llm != nil && f.llm.scanner != nil {
-			f.llm.value(v)
+		if f.prompt != nil && f.prompt.IsJSON() {
+			f.prompt.Value(v)
 		}
 	}
 	f.feed(m.body)
@@ -68,10 +70,10 @@ func (m *message) facts() *facts {
 
 // feed processes more of the body.
 func (f *facts) feed(p []byte) {
-	if f.llm != nil {
-		f.llm.feed(p)
+	if f.prompt != nil {
+		f.prompt.Feed(p)
 	}
-	if f.llm == nil || f.llm.scanner == nil && len(f.places) > 0 {
+	if f.prompt == nil || !f.prompt.IsJSON() && len(f.places) > 0 {
 		_, _ = f.scanner.Write(p) // never fails
 	}
 }
@@ -126,4 +128,4 @@ func (m *message) checkPacked() error {
 }
 
 // readCharsets are those in which rules read a body, in the form of costrule.Plain.
-var readCharsets = names("utf8 ascii usascii")
+var readCharsets = costrule.Names("utf8 ascii usascii")

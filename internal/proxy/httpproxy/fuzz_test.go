@@ -43,7 +43,7 @@ func FuzzRules(f *testing.F) {
 // judged has a proxy judge a message, and looks at what it says.
 func judged(t *testing.T, c *Config, m *message) {
 	t.Helper()
-	p := newHandler(c, nil, "", nil)
+	p := newHandler(c, limits{}, "", nil)
 	m.estimates = p.cost.estimates
 	got, err := p.judge(m)
 	if err == nil {

@@ -14,12 +14,12 @@ import (
 
 // The places in which services expect a caller's key, in the form of costrule.Plain.
 var (
-	keyHeaders = names("authorization api_key x_api_key x_goog_api_key x_auth_token x_access_token ocp_apim_subscription_key")
+	keyHeaders = costrule.Names("authorization api_key x_api_key x_goog_api_key x_auth_token x_access_token ocp_apim_subscription_key")
 	// keyQueries are parameters of the query.
-	keyQueries = names("key api_key x_api_key x_goog_api_key token access_token auth_token api_token subscription_key " +
+	keyQueries = costrule.Names("key api_key x_api_key x_goog_api_key token access_token auth_token api_token subscription_key " +
 		"ocp_apim_subscription_key x_amz_credential x_goog_credential x_oss_credential aws_access_key_id google_access_id oss_access_key_id")
 	// plainSchemes have nothing but a key.
-	plainSchemes = names("bearer token api_key basic")
+	plainSchemes = costrule.Names("bearer token api_key basic")
 	// schemeParams are the parameters with the key, of schemes that have others too. With any other scheme or none it is the first one of
 	// keyParams that is there, whatever the order in the header is.
 	schemeParams = map[string][]string{
@@ -27,7 +27,7 @@ var (
 	}
 	keyParams = []string{"credential", "username", "token", "keyid", "key", "apikey", "accesstoken", "oauthconsumerkey", "oauthtoken"}
 	// signedSchemes have the key and a signature: KEY:SIGNATURE.
-	signedSchemes = names("aws goog1 shared_key shared_key_lite")
+	signedSchemes = costrule.Names("aws goog1 shared_key shared_key_lite")
 )
 
 // keyPlaces are where a rule reads keys: in all places, or only in these.

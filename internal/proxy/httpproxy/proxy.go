@@ -13,7 +13,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -23,13 +25,14 @@ type handler struct {
 	*Config
 
 	limiter  throttle.Limiter
+	account  *account.Limits // nil: requests are none to an LLM
 	token    listen.Token
 	names    listen.Names
 	upstream *url.URL // nil: no reverse proxy
 	forward  hosts
 	allow    dialguard.Addresses // besides those that upstream and forward name
 	cost     costRule
-	tag      tagRule
+	tags     []tagRule // of each level; none: no tag
 	meter    meterRule
 	egress   egress        // nil: none
 	places   chan struct{} // one for each concurrent request
@@ -43,11 +46,11 @@ type handler struct {
 	open  sync.WaitGroup // tunnels
 }
 
-func newHandler(c *Config, l throttle.Limiter, token string, out egress) *handler {
+func newHandler(c *Config, l limits, token string, out egress) *handler {
 	addrs, _ := listen.Parse(c.Serving.Listen)
-	p := &handler{Config: c, egress: out, token: listen.TokenIn(c.Serving.TokenFile, token, listen.LeastToken(addrs), c.Logger), names: c.Serving.Names()}
+	p := &handler{Config: c, account: l.account, egress: out, names: c.Serving.Names()}
+	p.token = listen.TokenIn(c.Serving.TokenFile, token, listen.LeastToken(addrs), c.Logger)
 	p.places = make(chan struct{}, c.MaxRequests)
-	p.limiter = withPatience(proxy.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {
 		p.upstream, _ = url.Parse(c.Upstream) // valid, as Validate has checked
@@ -57,7 +60,8 @@ func newHandler(c *Config, l throttle.Limiter, token string, out egress) *handle
 	}
 	p.allow, _ = dialguard.ParseAddresses(c.AllowAddresses)
 	p.cost, _ = parseCost(c.Cost)
-	p.tag, _ = parseTag(c.Tag)
+	p.tags, _ = taglevel.Rules(c.Tag, parseTag)
+	p.limiter = p.drawing(l.limiter)
 	p.meter, _ = parseSettle(c.Settle, c.Logger)
 	p.readsUsage = c.Settle == settleUsage
 	p.reverse = &httputil.ReverseProxy{
@@ -91,22 +95,27 @@ func (p *handler) base() *http.Transport {
 func (p *handler) transport() http.RoundTripper {
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(func(r *http.Request) int { return callOf(r.Context()).cost }),
-		httpthrottle.WithClassifier(classifiers[p.Provider]),
+		httpthrottle.WithClassifier(classifier(p.Provider)),
 		httpthrottle.WithMaxAttempts(p.MaxAttempts),
 		httpthrottle.WithMaxWait(p.MaxWait),
 		httpthrottle.WithLogger(p.Logger),
 		httpthrottle.WithBodyBuffer(0), // the handler has read the part to keep
 	}
-	if p.tag.of != nil {
-		opts = append(opts, httpthrottle.WithTag(func(r *http.Request) string { return callOf(r.Context()).tag }))
+	if len(p.tags) > 0 && p.account == nil { // the refusals of an LLM concern its account, whoever is refused
+		opts = append(opts, httpthrottle.WithTag(func(r *http.Request) string { return p.refusedTag(callOf(r.Context()).tag) }))
 	}
-	if p.meter != nil {
+	var base http.RoundTripper = p.base()
+	switch {
+	case p.account != nil:
+		opts = append(opts, p.llmOptions()...)
+		base = p.account.Watch(base)
+	case p.meter != nil:
 		opts = append(opts, httpthrottle.WithMeter(p.meter))
 	}
 	if p.RetryFailures {
 		opts = append(opts, httpthrottle.RetryFailures())
 	}
-	return httpthrottle.NewTransport(p.base(), p.limiter, opts...)
+	return httpthrottle.NewTransport(base, p.limiter, opts...)
 }
 
 // close ends the open tunnels.
@@ -118,6 +127,7 @@ func (p *handler) close() {
 // A call holds the facts about a request when it is sent.
 type call struct {
 	cost int
+	llm  *account.Call // nil: it is none to an LLM
 	tag  string
 	body *timedBody // nil for none
 }
@@ -179,7 +189,13 @@ func (p *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sent := &sending{rule: p.cost, m: m}
 		if ctx = sent.with(ctx); !body.whole {
 			body.rest = &sentBody{body.rest, sent}
+			if c.llm != nil {
+				c.llm.Passed = sent.size
+			}
 		}
+	}
+	if c.llm != nil {
+		ctx = account.WithCall(ctx, c.llm)
 	}
 	if !body.whole && r.Trailer == nil {
 		r.Trailer = http.Header{} // receives trailers that were not announced
@@ -198,10 +214,13 @@ func (p *handler) messageOf(r *http.Request, b *body) *message {
 	if to.Host == "" && p.upstream != nil {
 		to = p.upstream
 	}
-	m := &message{req: r, host: to.Host, port: defaultPorts[to.Scheme], body: b.kept, whole: b.whole, estimates: p.cost.estimates}
-	for _, path := range []costrule.Path{p.cost.path, p.tag.path} {
-		if path != nil {
-			m.paths = append(m.paths, path)
+	m := &message{req: r, host: to.Host, port: defaultPorts[to.Scheme], body: b.kept, whole: b.whole, estimates: p.cost.estimates, media: p.LLM.Media}
+	if p.cost.path != nil {
+		m.paths = append(m.paths, p.cost.path)
+	}
+	for _, rule := range p.tags {
+		if rule.path != nil {
+			m.paths = append(m.paths, rule.path)
 		}
 	}
 	return m
@@ -213,6 +232,9 @@ func (p *handler) judge(m *message) (c call, err error) {
 		return c, err
 	}
 	c.cost, err = p.cost.draw(m)
+	if err == nil && p.account != nil {
+		c.llm, err = llmCall(m)
+	}
 	if e, ok := errors.AsType[*unreadableError](err); ok {
 		p.unreadable.Tell(p.Logger, e.place, "not shown", "the request is refused with status 400")
 		return c, e.answer
@@ -220,16 +242,6 @@ func (p *handler) judge(m *message) (c call, err error) {
 	if err != nil {
 		return c, err
 	}
-	if p.tag.of != nil {
-		c.tag, err = p.tagOf(m)
-	}
+	c.tag, err = p.tagOf(m)
 	return c, err
-}
-
-// tagOf returns the tag of a request.
-func (p *handler) tagOf(m *message) (tag string, err error) {
-	if tag, err = p.tag.of(m); err == nil {
-		err = checkTag(tag)
-	}
-	return tag, err
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // Run serves until ctx has ended and the proxy is no longer in use, or the grace period is over. Errors: those of Validate; an unavailable
@@ -33,14 +35,12 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return errors.Join(err, set.Close())
 	}
-	limits := &proxy.Limits{Limiter: c.Limiter}
-	if c.Limiter == nil {
-		if limits, err = proxy.OpenLimits(ctx, &c.Limits, c.Logger); err != nil {
-			return errors.Join(err, set.Close())
-		}
+	l, err := c.open(ctx)
+	if err != nil {
+		return errors.Join(err, set.Close())
 	}
-	defer func() { err = errors.Join(err, limits.Close()) }()
-	p := newHandler(&c, limits.Limiter, token, out)
+	defer func() { err = errors.Join(err, l.close()) }()
+	p := newHandler(&c, l, token, out)
 	c.tell(set.Addrs())
 	server := &listen.Server{Set: set, Grace: c.Serving.Grace, Quiet: c.quiet, HTTP: &http.Server{
 		Handler:           p,
@@ -53,6 +53,47 @@ func Run(ctx context.Context, c Config) (err error) {
 	err = server.Run(ctx)
 	p.close()
 	return err
+}
+
+// limits are what requests draw from.
+type limits struct {
+	limiter throttle.Limiter
+	account *account.Limits // nil: they are none to an LLM
+	closers []func() error
+}
+
+// open joins the pools of the limits.
+func (c *Config) open(ctx context.Context) (l limits, err error) {
+	if !c.isLLM() {
+		if c.Limiter != nil {
+			return limits{limiter: c.Limiter}, nil
+		}
+		all, err := proxy.OpenLimits(ctx, &c.Limits, c.Logger)
+		if err != nil {
+			return l, err
+		}
+		return limits{limiter: all.Limiter, closers: []func() error{all.Close}}, nil
+	}
+	of := c.account()
+	purse, err := account.OpenPurse(ctx, of.Pool, c.Prices, c.Budget, of.BudgetQuotas(), false, c.Logger)
+	if err != nil {
+		return l, err
+	}
+	of.Purse = purse
+	if l.account, err = account.Open(ctx, of, c.Logger); err != nil {
+		return l, errors.Join(err, purse.Close())
+	}
+	l.limiter, l.closers = l.account.Limiter(), []func() error{l.account.Close, purse.Close}
+	return l, nil
+}
+
+// close leaves the pools.
+func (l limits) close() error {
+	var errs []error
+	for _, end := range l.closers {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
 }
 
 // tell logs the addresses of the proxy, and the scope of its counting.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/prompt"
 )
 
 // errSettled ends a body whose request has been settled: nothing passes without payment.
@@ -52,8 +53,8 @@ func (s *sending) pass(p []byte) error {
 	}
 	f := s.m.facts()
 	f.feed(p)
-	if f.llm != nil {
-		if fault := f.llm.fault(&f.scanner); fault != nil {
+	if f.prompt != nil {
+		if fault := llmFault(f.prompt, &f.scanner); fault != nil {
 			return fault.answer
 		}
 	}
@@ -71,6 +72,14 @@ func (s *sending) cost() int {
 	defer s.mu.Unlock()
 	s.over = true
 	return s.rule.passed(s.m, s.passed)
+}
+
+// size returns the size of a request to an LLM by all passed bytes, and lets no more pass.
+func (s *sending) size() prompt.Size {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	return s.m.facts().prompt.Size(0)
 }
 
 // reopen lets bytes pass again, for another attempt of the request, which has drawn its own permit.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
@@ -24,10 +26,9 @@ func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 	case text == "", text == "drawn":
 		return nil, true
 	case text == settleUsage:
-		usage := httpthrottle.UsageMeter(nil) //nolint:bodyclose // it is handed a response, and makes none
 		return func(res *http.Response) httpthrottle.Meter {
-			m := usage(res)
-			if m, ok := m.(httpthrottle.EndMeter); ok && !reportsUsage(res.Header.Get("Content-Type")) {
+			m := usage.NewMeter(res, nil)
+			if !account.ReportsUsage(res.Header.Get("Content-Type")) {
 				return headOnly{m} // a file or a page, which may hold anything
 			}
 			return m
@@ -60,17 +61,6 @@ func (headOnly) Write(p []byte) (int, error) { return len(p), nil }
 func (h headOnly) UsedUntil(complete bool) (tokens int, final bool) {
 	tokens, _ = h.EndMeter.UsedUntil(complete)
 	return tokens, complete && tokens > 0
-}
-
-// reportsUsage reports whether an answer of a type can be that of an LLM: JSON, lines of it, or events.
-func reportsUsage(contentType string) bool {
-	kind, _, _ := strings.Cut(contentType, ";")
-	switch kind = strings.ToLower(strings.TrimSpace(kind)); kind {
-	case "application/json", "text/json", "application/x-json", "text/event-stream", "application/vnd.amazon.eventstream", "application/x-ndjson",
-		"application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines":
-		return true
-	}
-	return strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
 }
 
 // reported is the meter of an answer whose header states its cost.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proxy"
+	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 )
 
 // maxTag is the longest tag, in bytes.
@@ -63,4 +64,33 @@ func checkTag(tag string) error {
 		return nil
 	}
 	return proxy.FieldError("tag", fmt.Sprintf("%.40q", tag), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
+}
+
+// tagOf returns the tag of a request, of one level or two; empty for none.
+func (p *handler) tagOf(m *message) (tag string, err error) {
+	var levels [2]string
+	for i, rule := range p.tags {
+		if levels[i], err = rule.of(m); err == nil {
+			err = checkTag(levels[i])
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if len(p.tags) < len(levels) {
+		return levels[0], nil
+	}
+	tag, ok := taglevel.Name(levels[0], levels[1])
+	if !ok {
+		return "", proxy.FieldError("tag", fmt.Sprintf("%.40q", levels[0]), "no slash in the first of two levels")
+	}
+	return tag, nil
+}
+
+// refusedTag is the tag that a refusal of the service to a tag concerns: its first level.
+func (p *handler) refusedTag(tag string) string {
+	if len(p.tags) > 1 {
+		return taglevel.First(tag)
+	}
+	return tag
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -81,7 +82,7 @@ func TestTheBytesOfATunnelCount(t *testing.T) {
 			_, _ = io.WriteString(conn, "x")
 		})
 		l := throttletest.New()
-		p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", Tag: tag, Provider: OpenAI})
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", Tag: tag, Provider: profile.OpenAI})
 		conn, in := dialTunnel(t, p)
 		require.Equal(t, 1, l.Draws()[refused].Cost)
 		_, err := conn.Write([]byte(strings.Repeat(",{\"", 12_345/3)))
@@ -113,7 +114,7 @@ func TestASwitchThatNobodyAskedFor(t *testing.T) {
 // A handshake that the service refuses is a request like others.
 func TestAHandshakeThatIsRefused(t *testing.T) {
 	u := serve(t, refusing(1, func(w http.ResponseWriter, _ testkit.Request, _ int) { w.WriteHeader(http.StatusForbidden) }))
-	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Provider: OpenAI})
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Provider: profile.OpenAI})
 	res, _ := raw(t, p, handshake)
 	require.Equal(t, 403, res.StatusCode)
 	require.Len(t, u.Requests(), 2)

@@ -203,24 +203,3 @@ func TestTwoTags(t *testing.T) {
 		u.Forget()
 	}
 }
-
-// A limit on the answer counts however it is written, and a call is one for embeddings only where its path can mean nothing else.
-func TestWaysToHideAnAnswer(t *testing.T) {
-	zeros := strings.Repeat("0", 100)
-	body := `{"max_tokens":"` + zeros + `90000"}`
-	require.Greater(t, drawn(t, estimate(t, "/", "application/json", body, len(body))), 90_000)
-	for _, name := range []string{"max_tokenſ", "max_to\u212aens", "MAX_TOKENS", `max\u005ftokens`} {
-		body := `{"` + name + `":90000}`
-		require.Greater(t, drawn(t, estimate(t, "/", "application/json", body, len(body))), 90_000, name)
-	}
-	form := "--x\r\nContent-Disposition: form-data; name=max_tokens\r\n\r\n" + zeros + "90000\r\n--x--\r\n"
-	require.Greater(t, drawn(t, estimate(t, "/", "multipart/form-data; boundary=x", form, len(form))), 90_000)
-	for path, want := range map[string]bool{
-		"/v1/embeddings": true, "/v1/embeddings/": true, "/model/titan-embed-text-v2:0/invoke": true,
-		"/v1/chat/completions;embeddings": false, "/v1/chat/completions\x00embed": false,
-		"/v1/chat/completions%3Bembed": false, "/v1/chat/completions/../embeddings": false,
-		"//v1/embeddings": false, "/v1/chat/completions embed": false, `/v1\embeddings`: false,
-	} {
-		require.Equal(t, want, embeds(path), path)
-	}
-}

@@ -85,6 +85,7 @@ func (c *Config) Validate() error {
 	if c.PauseToken.IsSet() && c.PauseTokenFile != "" {
 		faults = append(faults, &config.FieldError{Field: "pauseTokenFile", Problem: "is set, and so is pauseToken", Allowed: "one of them"})
 	}
+	faults = append(faults, c.Limits.CheckQuotas()...)
 	faults = append(faults, proxy.CheckLength("pauseToken", c.PauseToken, "listen", c.Serving.Listen)...)
 	return config.Join(append(faults, c.Serving.CheckAddress("rlsListen", c.RLSListen)...))
 }

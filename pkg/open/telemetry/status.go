@@ -71,9 +71,28 @@ func slotsOf(f *throttle.InFlight) (health.Limit, why.Own) {
 		Name: st.Name, InFlight: &health.InFlight{Max: st.Max, Slots: st.Slots, InUse: st.InUse},
 		Waiting: st.Waiting, Granted: st.Granted, Refused: st.Refused,
 	}
+	addSlotTags(l.InFlight, st.Tags)
 	addLease(&l, &own)
 	addPause(&l, st.Paused)
 	return l, own
+}
+
+// addSlotTags adds the busiest tags.
+func addSlotTags(f *health.InFlight, tags []throttle.SlotTagStatus) {
+	slices.SortStableFunc(tags, func(a, b throttle.SlotTagStatus) int { return cmp.Compare(b.Granted+b.Refused, a.Granted+a.Refused) })
+	if more := len(tags) - health.MaxTags; more > 0 {
+		f.MoreTags, tags = more, tags[:health.MaxTags]
+	}
+	for _, tag := range tags {
+		of := health.SlotTag{
+			Tag: tag.Tag, InUse: tag.InUse, Reserved: tag.Reserved, Waiting: tag.Waiting, Granted: tag.Granted, Refused: tag.Refused,
+			Longest: health.Duration(tag.Longest),
+		}
+		if tag.Allowed >= 0 {
+			of.Allowed = &tag.Allowed
+		}
+		f.Tags = append(f.Tags, of)
+	}
 }
 
 func addLease(l *health.Limit, own *why.Own) {

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,4 +99,17 @@ func TestThePageSaysWhy(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return says(otelthrottle.Watched{InFlight: calls})[0] == "all 1 calls in flight are taken; 1 caller waits"
 	}, 10*time.Second, time.Millisecond)
+
+	tags, err := throttle.NewInFlight(9, throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Total: 2}}}))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tags.Close() })
+	_, ok = tags.ForTag("acme").TryAcquire(2)
+	require.True(t, ok)
+	go func() { _, _ = tags.ForTag("acme").Acquire(ctx, 1) }()
+	require.Eventually(t, func() bool {
+		return strings.HasPrefix(says(otelthrottle.Watched{InFlight: tags})[0], "acme has 2 of 2 calls in flight; 1 caller waits")
+	}, 10*time.Second, time.Millisecond)
+	of := limitOf(otelthrottle.Watched{InFlight: tags}, "static://").InFlight.Tags
+	require.Equal(t, "acme", of[0].Tag)
+	require.Equal(t, 2, *of[0].Allowed)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -18,7 +19,9 @@ func BenchmarkTransport(b *testing.B) {
 	limiter, err := throttle.New(throttle.Limit{Max: 1_000_000_000})
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = limiter.Close() })
-	for name, body := range map[string]string{"small": openAIChat, "megabyte": strings.Repeat(" ", 1<<20) + openAIChat} {
+	const answer = `{"choices":[{"index":0,"message":{"role":"assistant","content":"hello"}}],"usage":{"total_tokens":29}}`
+	meter := func(res *http.Response) httpthrottle.Meter { return usage.NewMeter(res, nil) }
+	for name, body := range map[string]string{"small": answer, "megabyte": strings.Repeat(" ", 1<<20) + answer} {
 		base := baseFunc(func(req *http.Request) (*http.Response, error) {
 			reader := io.NopCloser(struct{ io.Reader }{strings.NewReader(body)})
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: reader, Request: req}, nil
@@ -26,7 +29,7 @@ func BenchmarkTransport(b *testing.B) {
 		for kind, tr := range map[string]http.RoundTripper{
 			"base":      base,
 			"throttled": httpthrottle.NewTransport(base, limiter),
-			"metered":   httpthrottle.NewTransport(base, limiter, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil))),
+			"metered":   httpthrottle.NewTransport(base, limiter, httpthrottle.WithMeter(meter)),
 		} {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://service.test/", strings.NewReader("hello"))

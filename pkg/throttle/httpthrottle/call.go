@@ -194,7 +194,7 @@ func (c *call) request(ctx context.Context) (*http.Request, error) {
 
 // refused decides what becomes of a call that the service refused.
 func (c *call) refused(res *http.Response, r Refusal) outcome {
-	d := backoff(c.attempt - 1)
+	d := backoff(c.attempt-1, min(r.MaxBackoff, c.maxWait))
 	wait, fits := late(d, d/2, c.left())
 	if r.RetryAfter > 0 {
 		// Its answer came a while ago, if its body came slowly.
@@ -212,7 +212,7 @@ func (c *call) refused(res *http.Response, r Refusal) outcome {
 
 // failed decides what becomes of a call that failed for another reason than a refusal.
 func (c *call) failed(res *http.Response, err error) outcome {
-	d := backoff(c.attempt - 1)
+	d := backoff(c.attempt-1, 0)
 	wait, fits := late(d, d/2, c.left())
 	again := c.failures && c.ctx.Err() == nil && c.repeatable(false) && fits
 	return outcome{again: again, wait: wait, res: res, err: err}

@@ -55,7 +55,7 @@
 // come back at the same instant. Reading the body of a refusal takes a second at most. Meanwhile the calls with the same tag are held back,
 // if its head says for how long or is a 429. So no more are sent until its content is known. Of a body that takes longer, or is longer than
 // 1 MiB, only the part that has come is looked at; the response has all of it. [Answer.RetryAfter] lists where the service may say when to
-// come back. If it does not, the wait is half a second, doubled with each attempt, at most 30 s, and up to half as long again.
+// come back. If it does not, the wait is half a second, doubled with each attempt, at most 30 s or [Refusal.MaxBackoff], and up to half as long again.
 //
 // It tries again only if
 //   - the service has not acted on the request ([Refusal.NotProcessed]), or the request is
@@ -73,9 +73,6 @@
 //
 // # LLMs
 //
-// Limits on requests, tokens and calls in flight go together; the cost is an estimate
-// of the tokens, which the usage in the answer corrects:
-//
-//	throttle.All(tokens, throttle.PerCall(requests), throttle.PerCall(slots))
-//	httpthrottle.WithCost(estimate), httpthrottle.WithMeter(httpthrottle.UsageMeter(nil))
+// Package pkg/llm limits calls of LLMs as their providers count them: by requests, tokens of prompts and of answers, and calls in flight. Its
+// transports are made of this one.
 package httpthrottle

@@ -14,9 +14,9 @@ import (
 // This file finds refusals that only the body or a header tells, whatever the status. Only fields for programs count, where services have
 // them. Prose doesn't: it may quote the request.
 
-// faultWords returns the words for the fault of an answer: codes, types and statuses.
-func (a Answer) faultWords(body []byte) []string {
-	f := faultReader{}
+// faultWords returns the words for the fault of an answer: codes, types and statuses. passedOn are those of the service behind a gateway.
+func (a Answer) faultWords(body []byte) (words, passedOn []string) {
+	f := faultReader{texts: a.Status >= http.StatusInternalServerError}
 	for _, name := range [...]string{"X-Amzn-Errortype", "X-Amzn-Query-Error", "X-Ms-Error-Code"} {
 		f.word(a.Header.Get(name))
 	}
@@ -40,7 +40,7 @@ func (a Answer) faultWords(body []byte) []string {
 			}
 		}
 	}
-	return f.words
+	return f.words, f.passedOn
 }
 
 // completed returns a JSON text that was cut off with its ends: what came whole is in it. A text that is nested deeply has nothing to say.
@@ -72,7 +72,12 @@ func completed(cut []byte) []byte {
 }
 
 // A faultReader collects words, mostRemarks at most.
-type faultReader struct{ words []string }
+type faultReader struct {
+	words    []string
+	passedOn []string // those of answers in the texts of this one
+	texts    bool     // any text of an error may hold such an answer: the service itself has failed, so it doesn't quote the request
+	nested   int      // of such an answer: how deep
+}
 
 func (f *faultReader) word(word string) {
 	if word != "" && len(word) <= longestValue && len(f.words) < mostRemarks {
@@ -126,10 +131,30 @@ func (f *faultReader) json(raw []byte, depth int, inError bool) {
 			f.json(value, depth+1, true)
 		case faultParts[name] || inError && name == "metadata":
 			f.json(value, depth+1, inError || errorNames[name])
+		case f.quotes(name, inError):
+			f.another(text)
 		case name == "documentationurl" && strings.Contains(text, "rate-limit"): // GitHub
 			f.word("rate_limited")
 		}
 	}
+}
+
+// quotes reports whether a field of an error may hold the answer of another service; raw is OpenRouter's, in metadata.
+func (f *faultReader) quotes(name string, inError bool) bool {
+	return inError && (name == "raw" || name == "message" && f.texts)
+}
+
+// another reads the answer of another service that a text holds.
+func (f *faultReader) another(text string) {
+	var raw json.RawMessage
+	at := strings.IndexByte(text, '{')
+	if at < 0 || f.nested >= mostNested || json.NewDecoder(strings.NewReader(text[at:])).Decode(&raw) != nil {
+		return
+	}
+	behind := faultReader{texts: f.texts, nested: f.nested + 1}
+	behind.json(raw, 0, false)
+	found := slices.Concat(behind.words, behind.passedOn)
+	f.passedOn = append(f.passedOn, found[:min(len(found), mostRemarks-len(f.passedOn))]...)
 }
 
 // scalarOf returns a text, or the digits of a number; empty for others.
@@ -222,15 +247,8 @@ func partsOf(word string) []string {
 	return strings.Split(word, ".")
 }
 
-// says reports whether one of the words of an answer is name, in the spelling of plain.
-func (r *remarks) says(name string) bool {
-	for _, word := range r.faults {
-		if plain(word) == name {
-			return true
-		}
-	}
-	return false
-}
+// says reports whether one of the words of an answer is name.
+func (r *remarks) says(name string) bool { return slices.Contains(r.faults, name) }
 
 // announcesRefusal reports whether a header says when to come back, or that nothing is left of a limit.
 func (a Answer) announcesRefusal() bool {

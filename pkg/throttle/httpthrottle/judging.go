@@ -61,7 +61,7 @@ func (j *judging) of(tag string) <-chan struct{} {
 
 // judge classifies a response, first by its head, then with its body. end must be called when the result has been reported.
 func (c *call) judge(res *http.Response) (a Answer, r Refusal, refused bool, end func()) {
-	a = Answer{Status: res.StatusCode, Header: res.Header, At: time.Now()}
+	a = Answer{Status: res.StatusCode, Header: res.Header, At: time.Now(), longest: c.maxPause}
 	end = func() {}
 	r, refused = c.classify(a)
 	if a.Status < http.StatusBadRequest || !hasBody(res) {

@@ -59,7 +59,7 @@ func Host(req *http.Request) string {
 
 // WithMeter sets how a response yields the real cost of its call; see Meter. The function meter is called with the response before its body
 // is read, which it must not do itself. A nil Meter leaves the cost as drawn. meter is not called for refusals, which cost the drawn
-// tokens. The default, also for nil, is no meter. [UsageMeter] is one for LLMs.
+// tokens. The default, also for nil, is no meter. Package pkg/llm has those of LLMs.
 func WithMeter(meter func(*http.Response) Meter) Option {
 	return func(s *settings) { s.meter = meter }
 }
@@ -108,8 +108,9 @@ func WithMaxElapsed(d time.Duration) Option {
 // WithMaxPause sets how long one refusal may hold back other calls. These are calls of this process, by the transport's own Pause, and of
 // the pool, which obeys its own bound too (throttle.WithMaxRetryAfter). If a service asks for more, or seems to, the others wait for no
 // longer than d, and a line in the log shows its words. The refused call itself is not cut short: it ends with the whole of
-// [Refusal.RetryAfter], unless [WithMaxWait] allows for it. It must be above 0. Defaults to [DefaultMaxPause]. A Feedback of the user's own has
-// bounds of its own.
+// [Refusal.RetryAfter], unless [WithMaxWait] allows for it. With [OpenAI] and the other
+// classifiers for LLMs a longer wait for a limit is a Stop, which holds back nobody. d must be above 0. Defaults to [DefaultMaxPause]. A
+// Feedback of the user's own has bounds of its own.
 func WithMaxPause(d time.Duration) Option {
 	return func(s *settings) {
 		s.check("WithMaxPause", d, d > 0, "more than 0")

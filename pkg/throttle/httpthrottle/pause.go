@@ -29,8 +29,9 @@ type Pauser interface {
 
 // Pause is the default Feedback of a transport: a refusal that says when to come back holds back all calls with the same tag until then. Of
 // two such times the later counts. A 429 without a time holds them back for half a second, and for twice as long after each further one, up
-// to 30 s, until a call is served. Refusals of calls that were sent before the last one do not count again. Stop holds back nothing: the
-// same answer comes sooner or later. An overload without a time holds back nothing either: it may be the trouble of one server of many.
+// to 30 s or Refusal.MaxBackoff, until a call is served. Refusals of calls that were sent before the last one do not count again. Stop holds
+// back nothing: the same answer comes sooner or later. An overload without a time holds back nothing either: it may be the trouble of one
+// server of many.
 //
 // No refusal holds calls back for longer than Max, so that a wrong or misread one cannot stop a process. For its own call its time counts
 // in full.
@@ -99,7 +100,7 @@ func (p *Pause) Refused(_ context.Context, r Refusal) {
 		if r.Sent.Before(tag.cut) {
 			return
 		}
-		delay = backoff(tag.row)
+		delay = backoff(tag.row, min(r.MaxBackoff, most))
 		tag.cut = r.At
 		tag.row++
 	}
@@ -166,8 +167,10 @@ const (
 )
 
 // backoff returns how long to wait, before jitter, where the service does not say, after n such waits: half a second, doubled each time, at
-// most 30 s.
-func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 16), lastBackoff) }
+// most 30 s, or most if that is more.
+func backoff(n int, most time.Duration) time.Duration {
+	return min(firstBackoff<<min(n, 16), max(most, lastBackoff))
+}
 
 // late returns d plus up to more, so that callers with the same delay do not come back at the same instant. Never less: that would be
 // another refusal. Where little time is left it adds less; fits is false if d itself is not within it.

@@ -19,7 +19,7 @@ const (
 	Wait Class = "wait"
 	// Overload: the service has too much to do, for any caller. The same call can pass later, and fewer calls should be made.
 	Overload Class = "overload"
-	// Stop: no wait helps. A quota or a budget is spent, or was never there.
+	// Stop: no wait helps that a call could make. A quota or a budget is spent, for long, or was never there.
 	Stop Class = "stop"
 )
 
@@ -27,12 +27,12 @@ const (
 // refused; see RefusalsAsErrors.
 const ReasonRefused throttle.Reason = "refused"
 
-// A Refusal describes a call that the service did not serve. A Classifier fills in the first five fields, the transport the others.
+// A Refusal describes a call that the service did not serve. A Classifier fills in the first six fields, the transport the others.
 type Refusal struct {
 	// Class is the class of the refusal.
 	Class Class
 	// RetryAfter is how long the service asks to wait, counted from At; 0 when it does
-	// not say. It can be years.
+	// not say. It can be years. Of a Stop it's the time to its end.
 	RetryAfter time.Duration
 	// NotProcessed means that the service has not acted on the call, so that it may be repeated with any method.
 	NotProcessed bool
@@ -42,6 +42,9 @@ type Refusal struct {
 	// Code is the service's own code for the refusal, such as "insufficient_quota"; empty
 	// for none. It is letters, digits and "_.-", at most 64 of them.
 	Code string
+
+	// MaxBackoff is the longest backoff where RetryAfter is 0; at 30 s or less it is 30 s.
+	MaxBackoff time.Duration
 
 	// Status is the HTTP status.
 	Status int
@@ -107,6 +110,8 @@ type Answer struct {
 	Body []byte
 	// At is when the answer came, by the local clock.
 	At time.Time
+
+	longest time.Duration // the classifiers for LLMs take a longer wait for a Stop; 0 is an hour. The transport has its maxPause
 }
 
 // A Classifier reports whether an answer is a refusal, and its class. For an answer with a body and a status of 400 and above it is called

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +20,7 @@ type remarks struct {
 	texts         []string // for people
 	quotas        []string // Google's quotaId
 	faults        []string // words for the fault, only from where services have them; see faultWords
+	passedOn      []string // such words of the service behind a gateway
 	info, pauses  []pause  // google.rpc.RetryInfo; other fields that say when to come back
 	values, depth int
 }
@@ -44,7 +43,7 @@ const (
 func (a Answer) read() *remarks {
 	r := &remarks{}
 	body := readable(a.Body, a.Header)
-	r.faults = a.faultWords(body)
+	r.faults, r.passedOn = a.faultWords(body)
 	switch {
 	case len(body) == 0:
 	case body[0] == '{' || body[0] == '[' || body[0] == '"':
@@ -204,7 +203,7 @@ func (r *remarks) scalar(outer, key, value string, isText bool, nested int) {
 		r.pauses = append(r.pauses, pause{key, value, unit})
 		return
 	}
-	if key == "quotaId" && len(r.quotas) < mostRemarks {
+	if (name == "quotaid" || name == "quotalimit") && len(r.quotas) < mostRemarks {
 		r.quotas = append(r.quotas, value)
 	}
 	if codes[name] || strings.HasSuffix(name, "type") {
@@ -310,14 +309,3 @@ func (r *remarks) advice(c clock) (found hint, ok bool) {
 	}
 	return found, ok
 }
-
-// daily reports whether one of Google's violated quotas is for a day.
-func (r *remarks) daily() bool {
-	return slices.ContainsFunc(r.quotas, func(id string) bool { return strings.Contains(id, "PerDay") })
-}
-
-// zeroLimit finds "limit: 0", and not 0.5 or 07.
-var zeroLimit = regexp.MustCompile(`\blimit: 0\.?([^.0-9]|$)`)
-
-// never reports whether a message of Gemini says that a limit is 0.
-func (r *remarks) never() bool { return slices.ContainsFunc(r.texts, zeroLimit.MatchString) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -107,7 +108,8 @@ func TestStream(t *testing.T) {
 		}
 	})
 	l := throttletest.New()
-	client := &http.Client{Transport: httpthrottle.NewTransport(nil, l, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil)),
+	client := &http.Client{Transport: httpthrottle.NewTransport(nil, l,
+		httpthrottle.WithMeter(func(res *http.Response) httpthrottle.Meter { return usage.NewMeter(res, nil) }),
 		httpthrottle.WithCost(func(*http.Request) int { return 100 }))}
 	res, err := client.Get(server.URL)
 	require.NoError(t, err)

@@ -44,18 +44,13 @@ func TestServices(t *testing.T) {
 			classes++
 			a.Status, err = strconv.Atoi(status)
 			require.NoError(t, err, said)
-			classify := httpthrottle.OpenAI
-			switch {
-			case strings.HasPrefix(who, "Gemini"):
-				classify = httpthrottle.Gemini
-			case strings.HasPrefix(who, "Anthropic"):
-				classify = httpthrottle.Anthropic
-			}
-			r, refused := classify(a)
-			require.Equal(t, want != "no refusal", refused, "%s: %s", who, said)
-			require.Equal(t, strings.TrimPrefix(want, "no refusal"), string(r.Class), "%s: %s", who, said)
-			if want == "stop" && a.Status != http.StatusPaymentRequired && !strings.Contains(said, "PerDay") {
-				require.NotEmpty(t, r.Code, said)
+			for _, classify := range llmClassifiers {
+				r, refused := classify(a)
+				require.Equal(t, want != "no refusal", refused, "%s: %s", who, said)
+				require.Equal(t, strings.TrimPrefix(want, "no refusal"), string(r.Class), "%s: %s", who, said)
+				if want == "stop" && a.Status != http.StatusPaymentRequired && !strings.HasPrefix(who, "Gemini") {
+					require.NotEmpty(t, r.Code, said)
+				}
 			}
 			if want == "wait" && !strings.HasPrefix(said, "402") {
 				g, refused := httpthrottle.Generic(a)

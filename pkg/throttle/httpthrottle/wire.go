@@ -251,7 +251,7 @@ func (c *call) stopped(why error) outcome {
 	}
 	var d time.Duration
 	if c.repeats > 0 {
-		d = backoff(c.repeats - 1)
+		d = backoff(c.repeats-1, 0)
 	}
 	c.repeats++
 	wait, fits := late(d, d/2, c.left())

@@ -14,8 +14,11 @@ type Answer struct {
 	Text string
 	// ToolCalls is the calls of tools, as they came; nil for none.
 	ToolCalls json.RawMessage
-	// Model and FinishReason are the provider's words; empty when it has none.
+	// Model and FinishReason are the provider's words; empty when it has none. Of the responses and messages APIs the reason is the chat
+	// API's word for the same.
 	Model, FinishReason string
+	// Vectors are those of the texts of a call for embeddings, in order; each is a list of numbers or a text.
+	Vectors []json.RawMessage
 	// Usage is nil if the provider does not report it.
 	Usage *Usage
 }
@@ -23,22 +26,22 @@ type Answer struct {
 // MaxBody bounds a body, in bytes, also after decompression.
 const MaxBody = 4 << 20
 
-// Read parses the body of a response with a success status: an object, several in lines or in a list, or server-sent events. It combines
-// several. contentType is the response's, for errors. Text after a complete answer, unknown fields and fields of another type are not
+// Read parses the body of a response with a success status, of any API: an object, several in lines or in a list, or server-sent events.
+// It combines several. contentType is the response's, for errors. Text after a complete answer, unknown fields and fields of another type are not
 // errors. An error is a *Fault.
 func Read(body []byte, contentType string) (Answer, error) {
 	body = plain(body)
 	if len(body) == 0 {
 		return Answer{}, &Fault{Kind: NoBody}
 	}
-	var r reading
+	r := reading{known: Answer{Usage: usageOf(body, contentType)}}
 	if isEvents(body) {
 		r.events(body)
 		return r.answer()
 	}
 	found, rest, err := values(body)
 	if !r.objects(found, rest) {
-		return Answer{}, &Fault{Kind: NotJSON, Words: whatItIs(body, contentType, err)}
+		return Answer{}, &Fault{Kind: NotJSON, Words: whatItIs(body, contentType, err), Answer: r.known}
 	}
 	return r.answer()
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 )
 
 // good is an answer with a message of this form.
@@ -155,16 +157,20 @@ func TestStatusOfAnError(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for usage, want := range map[string]*Usage{
-		`{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}`:      {7, 3, 10},
-		`{"prompt_tokens":7.0,"completion_tokens":"3","total_tokens":1e1}`: {7, 3, 10},
-		`{"input_tokens":7,"output_tokens":3}`:                             {7, 3, 10},
+	seven := &Usage{Usage: usage.Usage{Input: 7, Output: 3, Total: 10}, Prompt: 7, Completion: 3, Total: 10, Final: true}
+	for said, want := range map[string]*Usage{
+		`{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}`:      seven,
+		`{"prompt_tokens":7.0,"completion_tokens":"3","total_tokens":1e1}`: seven,
+		`{"input_tokens":7,"output_tokens":3}`:                             seven,
 		`{"prompt_tokens":null,"completion_tokens":-3,"total_tokens":"x"}`: nil,
 		`null`: nil, `[]`: nil, `"many"`: nil, `{}`: nil,
 	} {
-		a, err := Read([]byte(`{"choices":[{"text":"hi"}],"usage":`+usage+`}`), "")
+		a, err := Read([]byte(`{"choices":[{"text":"hi"}],"usage":`+said+`}`), "")
 		require.NoError(t, err)
-		require.Equal(t, want, a.Usage, usage)
+		if a.Usage != nil { // the flags are tested in package usage
+			a.Usage.HasInput, a.Usage.HasOutput, a.Usage.HasTotal = false, false, false
+		}
+		require.Equal(t, want, a.Usage, said)
 	}
 	a, err := Read([]byte(`{"choices":[{"text":"hi","usage":{"total_tokens":5}}],"usage":null}`), "")
 	require.NoError(t, err)
@@ -203,6 +209,9 @@ func FuzzRead(f *testing.F) {
 		`{"fault":{"faultstring":"x","detail":{"errorcode":"y"}}}`, `{"__type":"a#b","Message":"m"}`, `{"message":{"role":"a","content":"b"},"done":false}`,
 	} {
 		f.Add([]byte(body))
+	}
+	for _, c := range natives {
+		f.Add([]byte(c.body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_ = ReadError(body)

@@ -45,6 +45,14 @@ func contentOf(raw json.RawMessage) content {
 	return c
 }
 
+// content adds the content of a message.
+func (s *speech) content(raw json.RawMessage) {
+	said := contentOf(raw)
+	s.text.WriteString(said.text)
+	s.refusal.WriteString(said.refusal)
+	s.other = s.other || said.other
+}
+
 // partText returns the text of a part: a string, or an object with the string in it.
 func partText(raw json.RawMessage) string {
 	if o := objectOf(raw); o != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"strings"
 )
 
 // isEvents reports whether a body consists of server-sent events, which some endpoints send unrequested.
@@ -102,7 +103,7 @@ func (r *reading) event(e event) {
 	case e.name == "error" || bytes.HasPrefix(bytes.ToUpper(data[:min(len(data), 7)]), []byte("[ERROR]")):
 		r.fail(textFault(string(data)))
 	case data[0] == '{':
-		r.lost = r.lost || e.name == "" || e.name == "message" || bytes.Contains(data, []byte(`"choices"`))
+		r.lost = r.lost || e.name == "" || e.name == "message" || isNativeEvent(e.name) || bytes.Contains(data, []byte(`"choices"`))
 	case statusOfWords(string(data)) != 0:
 		r.aside = textFault(string(data))
 	}
@@ -134,7 +135,8 @@ func (r *reading) parts(name string, found []json.RawMessage) {
 type toolCall struct {
 	fields    map[string]json.RawMessage
 	function  map[string]json.RawMessage
-	arguments string
+	arguments strings.Builder // with pieces: those of the function
+	pieces    bool
 }
 
 // calls parses the calls of tools of a message. The old function_call is a call, too.
@@ -173,11 +175,8 @@ func (s *speech) call(at int, piece object) {
 		var text string
 		switch {
 		case key == "arguments" && json.Unmarshal(value, &text) == nil:
-			c.arguments += text
-			encoded, err := json.Marshal(c.arguments)
-			if err == nil {
-				c.function[key] = encoded
-			}
+			c.arguments.WriteString(text)
+			c.pieces = true
 		case !isNothing(value):
 			c.function[key] = value
 		}
@@ -192,6 +191,9 @@ func toolCalls(tools []*toolCall) json.RawMessage {
 	list := make([]object, len(tools))
 	for i, c := range tools {
 		list[i] = c.fields
+		if c.pieces {
+			c.function["arguments"] = quoted(c.arguments.String())
+		}
 		if len(c.function) > 0 {
 			encoded, err := json.Marshal(c.function)
 			if err != nil {

@@ -171,11 +171,7 @@ func unlisted(raw json.RawMessage) json.RawMessage {
 
 // textFault returns an error for a text.
 func textFault(text string) *Fault {
-	encoded, err := json.Marshal(text)
-	if err != nil {
-		return &Fault{Kind: Provider, Words: text}
-	}
-	return fault(object{"message": encoded})
+	return fault(object{"message": quoted(text)})
 }
 
 // fault returns the fault in an error object.

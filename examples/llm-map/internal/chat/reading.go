@@ -4,15 +4,13 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // A reading is the state of parsing an answer, after each of its objects.
 type reading struct {
 	known    Answer
-	usage    httpthrottle.UsageReader
-	pieces   speech // the deltas of a stream, else the answer
+	pieces   speech            // the deltas of a stream, else the answer
+	blocks   map[int]*toolCall // the calls of tools among the blocks of a message of Anthropic, by index
 	messages messages
 	choice   bool // there was one
 	filters  []string
@@ -33,11 +31,11 @@ type speech struct {
 
 // take processes one object: an answer, or an event of one.
 func (r *reading) take(o object) {
-	if model := textOf(o["model"]); model != "" {
-		r.known.Model = model
-	}
-	r.counts(o["usage"])
 	c := r.choose(listOf(o["choices"]))
+	if c == nil && r.native(o) {
+		return
+	}
+	r.model(o)
 	if c == nil {
 		c = ownOfOllama(o)
 		r.ended = r.ended || c != nil && string(o["done"]) == "true"
@@ -48,13 +46,24 @@ func (r *reading) take(o object) {
 		return
 	}
 	r.choice = true
-	if reason := endOf(c); reason != "" {
-		r.known.FinishReason = reason
-	}
-	r.counts(c["usage"])
+	r.end(endOf(c))
 	r.fail(inError(c["error"], 0))
 	r.filtered(c["content_filter_results"])
 	r.say(c)
+}
+
+// model records the model that an object names.
+func (r *reading) model(o object) {
+	if model := textOf(o["model"]); model != "" {
+		r.known.Model = model
+	}
+}
+
+// end records why the answer has ended, if it has.
+func (r *reading) end(reason string) {
+	if reason != "" {
+		r.known.FinishReason = reason
+	}
 }
 
 // fail records a problem, if it is one and the first.
@@ -75,7 +84,7 @@ func ownOfOllama(o object) object {
 
 // isPart reports whether an object is a part of an answer that has other parts.
 func isPart(o object) bool {
-	if strings.HasSuffix(textOf(o["object"]), ".chunk") || string(o["done"]) == "false" {
+	if strings.HasSuffix(textOf(o["object"]), ".chunk") || string(o["done"]) == "false" || isNativeEvent(textOf(o["type"])) {
 		return true
 	}
 	for _, raw := range listOf(o["choices"]) {
@@ -159,14 +168,11 @@ func (s *speech) add(raw, old json.RawMessage, inPieces bool) {
 		s.text.WriteString(textOf(old))
 		return
 	}
-	said := contentOf(m["content"])
 	if m["content"] == nil {
-		said = contentOf(old)
+		s.content(old)
 	}
-	s.text.WriteString(said.text)
-	s.refusal.WriteString(said.refusal)
+	s.content(m["content"])
 	s.refusal.WriteString(contentOf(m["refusal"]).text)
-	s.other = s.other || said.other
 	s.calls(m, inPieces)
 }
 
@@ -184,6 +190,11 @@ type messages struct {
 func (m *messages) add(raw json.RawMessage, delta bool) {
 	var one speech
 	one.add(raw, nil, false)
+	m.put(&one, delta)
+}
+
+// put is add for a message that is parsed.
+func (m *messages) put(one *speech, delta bool) {
 	text := one.text.String()
 	if strings.TrimSpace(text) == "" {
 		m.behind = m.behind || delta
@@ -242,6 +253,9 @@ func (r *reading) unfinished() {
 
 // answer returns the answer, or the fault found instead.
 func (r *reading) answer() (Answer, error) {
+	if u := r.known.Usage; u != nil && !r.ended && r.known.FinishReason == "" { // such as the first of some lines alone
+		u.Final = false
+	}
 	a := r.known
 	fault := func(kind Kind, words string) (Answer, error) {
 		return Answer{}, &Fault{Kind: kind, Words: words, Answer: r.known}

@@ -44,6 +44,7 @@ var statuses = []struct {
 	{"invalidparameter", http.StatusBadRequest},
 	{"bad_request", http.StatusBadRequest},
 	{"badrequest", http.StatusBadRequest},
+	{"invalid_prompt", http.StatusUnprocessableEntity},
 	{"context_length", http.StatusUnprocessableEntity},
 	{"unsupported", http.StatusBadRequest},
 	{"content_filter", http.StatusUnprocessableEntity},

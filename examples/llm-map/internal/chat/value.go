@@ -54,6 +54,15 @@ func textOf(raw json.RawMessage) string {
 	return ""
 }
 
+// quoted returns a text as a JSON string.
+func quoted(text string) json.RawMessage {
+	encoded, err := json.Marshal(text)
+	if err != nil { // no text fails
+		return json.RawMessage(`""`)
+	}
+	return encoded
+}
+
 // whole returns raw as an integer from 0 to 1e9, rounded up: a number or a text with one. 0 for anything else.
 func whole(raw json.RawMessage) int {
 	const most = 1_000_000_000

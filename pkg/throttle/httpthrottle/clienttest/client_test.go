@@ -17,6 +17,7 @@ import (
 	community "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -161,7 +162,8 @@ func openAIGoRequest(prompt string) official.ChatCompletionNewParams {
 
 // transport draws an estimate of 100 tokens, which the usage corrects.
 func transport(l throttle.Limiter, opts ...httpthrottle.Option) http.RoundTripper {
-	opts = append(opts, httpthrottle.WithClassifier(httpthrottle.OpenAI), httpthrottle.WithMeter(httpthrottle.UsageMeter(nil)),
+	opts = append(opts, httpthrottle.WithClassifier(httpthrottle.OpenAI),
+		httpthrottle.WithMeter(func(res *http.Response) httpthrottle.Meter { return usage.NewMeter(res, nil) }),
 		httpthrottle.WithCost(func(*http.Request) int { return 100 }))
 	return httpthrottle.NewTransport(nil, l, opts...)
 }
@@ -208,13 +210,13 @@ func TestStopIsNotRetried(t *testing.T) {
 func TestTimeToRetryComesThrough(t *testing.T) {
 	for name, ask := range clients() {
 		t.Run(name, func(t *testing.T) {
-			s := serveLLM(t, 9, "rate_limit_exceeded", "600000")
+			s := serveLLM(t, 9, "rate_limit_exceeded", "240000")
 			tr := transport(throttletest.New(), httpthrottle.RefusalsAsErrors())
-			// The first call is told ten minutes; others are held back for five at most (WithMaxPause).
+			// The first call learns that it takes four minutes; others are held back as long. Above WithMaxPause it would be a stop.
 			for _, want := range []struct {
 				reason throttle.Reason
 				least  float64
-			}{{httpthrottle.ReasonRefused, 9}, {throttle.ReasonPause, 4}} {
+			}{{httpthrottle.ReasonRefused, 3.9}, {throttle.ReasonPause, 3.9}} {
 				_, err := ask(t.Context(), s.URL, tr, "hello")
 				require.ErrorIs(t, err, throttle.ErrThrottled)
 				refused, ok := errors.AsType[*throttle.Error](err)

@@ -1,0 +1,110 @@
+package account_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
+)
+
+// purse returns a budget that is never spent.
+func purse(t testing.TB, store string, prices map[string]account.Price) (p *account.Purse, c account.Config) {
+	t.Helper()
+	c.Pool.Store, c.Pool.Pool, c.Pool.ID = "memory://"+outsideNames.ReplaceAllString(store, "-"), "acct", "one"
+	p, err := account.OpenPurse(t.Context(), c.Pool, prices, account.Budget{Amount: "1000000"}, c.BudgetQuotas(), false, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p, c
+}
+
+// What calls have cost is exact to the millionth.
+func TestWhatCallsCost(t *testing.T) {
+	row10 := account.Price{Input: "4", Output: "20", CachedInput: "0.2", CacheWrite: "5"}
+	row11 := account.Price{Input: "2.5", Output: "10", CachedInput: "0.25"}
+	const hour = `{"usage":{"input_tokens":7,"cache_creation_input_tokens":1000,"cache_creation":{"ephemeral_5m_input_tokens":300,` +
+		`"ephemeral_1h_input_tokens":700},"cache_read_input_tokens":2000,"output_tokens":11}}`
+	chatUsage := func(in, cached, out int) string {
+		return fmt.Sprintf(`{"usage":{"prompt_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens":%d,"total_tokens":%d}}`,
+			in, cached, out, in+out)
+	}
+	for _, tc := range []struct {
+		name   string
+		price  account.Price
+		answer string
+		calls  int
+		want   int
+	}{
+		{"10", row10, anthropicAnswer, 1, 51_200},
+		{"11", row11, openAIAnswer, 1, 3680},
+		{"12", row11, openAIAnswer, 10_000, 36_800_000},
+		{
+			"all kinds",
+			account.Price{Input: "4", Output: "20", CachedInput: "0.2", CacheWrite: "5", CacheWrite1h: "8", PerCall: "0.000123"},
+			hour, 1,
+			28 + 220 + 400 + 1500 + 5600 + 123,
+		},
+		{"an hour costs as a write", account.Price{Input: "4", Output: "20", CacheWrite: "5"}, hour, 1, 28 + 220 + 8000 + 5000},
+		{"missing ones cost as input", account.Price{Input: "4", Output: "20"}, hour, 1, 28 + 220 + 8000 + 4000},
+		{"only a price for a call", account.Price{Output: "0", PerCall: "0.01"}, hour, 3, 30_000},
+		{"fractions", account.Price{Input: "0.000003", Output: "0.3"}, chatUsage(1, 0, 1), 10_000, 3000}, // 3000.03
+		{"many fractions", account.Price{Input: "0.25", CachedInput: "0.025", Output: "0.7"}, chatUsage(21, 10, 3), 10_000, 51_000},
+	} {
+		virtually(t, tc.name, func(t *testing.T) {
+			p, c := purse(t, t.Name(), map[string]account.Price{"m": tc.price})
+			c.Provider, c.Purse = profile.SelfHosted, p
+			l := open(t, c)
+			tr := l.Transport(always(200, tc.answer))
+			for range tc.calls {
+				call(t, tr, chat(100, 500))
+			}
+			require.Equal(t, tc.want, l.settled(t)["/money"])
+		})
+	}
+}
+
+// What a usage lacks, or cannot be, costs as drawn, and never less than what was surely used.
+func TestMoneyOfAbsurdUsages(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answer    string
+		low, high int
+	}{
+		"none":            {`{}`, 500_000 + 1500, 500_000 + 2000},
+		"too few":         {`{"usage":{"prompt_tokens":1,"completion_tokens":2}}`, 100_000 + 2*3, 101_000},
+		"negative":        {`{"usage":{"prompt_tokens":-7,"completion_tokens":2}}`, 500_000 + 2*3, 501_000},
+		"absurd":          {`{"usage":{"prompt_tokens":1e12,"completion_tokens":2}}`, 500_000 + 2*3, 501_000},
+		"no answer":       {`{"usage":{"prompt_tokens":400000}}`, 400_000 + 1500, 400_000 + 1500},
+		"absurd answer":   {`{"usage":{"prompt_tokens":400000,"completion_tokens":1e12}}`, 400_000 + 1500, 400_000 + 1500},
+		"too long answer": {`{"usage":{"prompt_tokens":400000,"completion_tokens":900000}}`, 400_000 + 1500, 400_000 + 1500},
+	} {
+		virtually(t, name, func(t *testing.T) {
+			p, c := purse(t, t.Name(), map[string]account.Price{"m": {Input: "1", Output: "3"}})
+			c.Purse = p
+			l := open(t, c)
+			call(t, l.Transport(always(200, tc.answer)), chat(2_000_000, 500))
+			require.GreaterOrEqual(t, l.settled(t)["/money"], tc.low)
+			require.LessOrEqual(t, l.settled(t)["/money"], tc.high)
+		})
+	}
+}
+
+// Calls that surely cost nothing cost no money, and their fractions none of the others.
+func TestFreeCalls(t *testing.T) { synctest.Test(t, testFreeCalls) }
+
+func testFreeCalls(t *testing.T) {
+	p, c := purse(t, t.Name(), map[string]account.Price{"m": {Input: "0.5", Output: "3"}})
+	c.Purse = p
+	l := open(t, c)
+	for status, want := range map[int]int{400: 0, 401: 0, 404: 0} {
+		call(t, l.Transport(always(status, `{"error":{"message":"no"},"usage":{"prompt_tokens":3,"completion_tokens":1}}`)), chat(100, 500))
+		require.Equal(t, want, l.settled(t)["/money"], status)
+	}
+	for range 10 {
+		call(t, l.Transport(always(200, `{"usage":{"prompt_tokens":5,"completion_tokens":0,"total_tokens":5}}`)), chat(4, 500)) // 2.5
+	}
+	require.Equal(t, 25, l.settled(t)["/money"])
+}
