@@ -29,6 +29,7 @@ type Member struct {
 	log       *slog.Logger
 	base      time.Time // origin of the processor's local time; monotonic
 	poke      chan struct{}
+	attached  chan struct{} // has room for one; see awaitLimiter
 	quit      chan struct{} // closed when Leave begins
 	cut       chan struct{} // closed when Leave waits no longer for the answer under way
 	done      chan struct{} // closed when the loop has ended
@@ -73,7 +74,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	}
 	m := &Member{
 		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.Logger.With("pool", pool, "pod", o.Config.ID), base: time.Now(),
-		poke: make(chan struct{}, 1), quit: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
+		poke: make(chan struct{}, 1), attached: make(chan struct{}, 1), quit: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
 		p: protocol.NewProcessor(o.Config, rand.Text()), slots: newReserver(), onSync: o.OnSync, lock: takeover{takeoverLock: o.TakeoverLock},
 	}
 	m.offset = m.wallOffset()
@@ -101,18 +102,6 @@ func (m *Member) View() View {
 	v.Paused = m.p.PausesInForce(m.now(), m.base)
 	v.PauseMissing = slices.DeleteFunc(v.PauseMissing, func(id string) bool { return uint64(m.receipt.pushed[id]) >= v.Generation })
 	return View(v)
-}
-
-// Attach connects the Throttle that uses the share. Call it once.
-func (m *Member) Attach(h sharing.Holder) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.holder = h
-	m.terms = h.Terms()
-	if m.p.Configure(m.terms); m.terms.Spacing > 0 {
-		m.beginReserving()
-	}
-	m.push()
 }
 
 // Poke reports that a caller waits or was refused: the next sync may come sooner.
@@ -218,6 +207,7 @@ func (m *Member) run() {
 	defer close(m.done)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	m.awaitLimiter()
 	answered := make(chan struct{}, 1)
 	syncing := false
 	spread := mathrand.Float64()

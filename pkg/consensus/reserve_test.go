@@ -2,6 +2,7 @@ package consensus_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -44,6 +45,13 @@ func (s *tap) requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reserves
+}
+
+// synced counts the syncs that the store answered.
+func (s *tap) synced() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.syncs
 }
 
 func (s *tap) sever(cut bool) {
@@ -177,10 +185,7 @@ func TestStrictAlone(t *testing.T) {
 		require.True(t, w.th.Status().Issued.Issuing)
 		require.False(t, w.th.Status().Lease.Until.IsZero(), "a process that was stopped orders nothing before it has asked")
 		require.Less(t, w.link.requests(), 220, "about one request a slot")
-		w.link.mu.Lock()
-		syncs := w.link.syncs
-		w.link.mu.Unlock()
-		require.Less(t, syncs, 120, "one sync an interval, although there is no share")
+		require.Less(t, w.link.synced(), 120, "one sync an interval, although there is no share")
 	})
 }
 
@@ -419,4 +424,33 @@ func TestPoolCrossesTheThreshold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The first sync names the terms of a limiter that is made right after Join, whichever goroutine runs first: a pool that has given out
+// shares issues nothing until they are back.
+func TestTheFirstSyncKnowsTheLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := &tap{Store: memstore.New()}
+		m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID("a"))
+		require.NoError(t, err)
+		synctest.Wait() // the member's loop runs before the limiter is made
+		th, err := throttle.New(throttle.Limit{Max: 10, Strict: true}, throttle.WithSharer(m))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, errors.Join(th.Close(), m.Leave(context.Background()))) })
+		synctest.Wait()
+		require.Equal(t, 1, link.synced())
+		require.True(t, m.View().Issuing)
+	})
+}
+
+// A member that no limiter uses joins nevertheless.
+func TestAMemberWithoutALimiterJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := &tap{Store: memstore.New()}
+		m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID("a"))
+		require.NoError(t, err)
+		time.Sleep(50 * time.Millisecond)
+		require.Equal(t, 1, link.synced())
+		require.NoError(t, m.Leave(t.Context()))
+	})
 }
