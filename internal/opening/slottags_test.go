@@ -171,7 +171,11 @@ func TestMatrixOfSlots(t *testing.T) {
 								least = 0.45 // almost each call has a new tag with a total, which waits for an answer of the store first
 							}
 							assert.Greater(t, sum/32/span.Seconds(), least)
-							assert.Greater(t, used["acme"]/span.Seconds(), 3.2) // a slot that it loses at one pod comes back when the next call ends
+							had := 3.8 // of the four that are reserved
+							if pods > 1 && takes == 30*time.Second {
+								had = 2.2 // a slot that it loses at one pod comes back when a call there ends: 2.8 was the least of 560 runs with 16 pods
+							}
+							assert.Greater(t, used["acme"]/span.Seconds(), had)
 						})
 					})
 				}
