@@ -160,8 +160,8 @@ map: ## Write the map of packages in internal/meta/layers, and check that import
 
 # The product has no switches for the rules: they come in by go test -overlay.
 .PHONY: mutants
-mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/fairtags ./pkg/throttle ./internal/protocol ./pkg/consensus/driver
+mutants: ## Leave out each rule of the protocol once: a simulation or a test must notice
+	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/fairtags ./internal/fairslots ./pkg/throttle ./internal/protocol ./pkg/consensus/driver
 
 # It fetches what a Rust and a Java handler need, and compiles them: minutes the first time.
 .PHONY: languages

@@ -13,7 +13,7 @@ type edit struct {
 	lines []string
 }
 
-// parse reads a book. A line with # begins a rule, one with @@ an edit.
+// parse reads a book. A line with # begins a rule, one with = names the folder and the name of its test, one with @@ begins an edit.
 func parse(book, text string) (list []Rule) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -26,6 +26,10 @@ func parse(book, text string) (list []Rule) {
 			continue
 		}
 		r := &list[len(list)-1]
+		if test, is := strings.CutPrefix(line, "= "); is {
+			r.Package, r.Test, _ = strings.Cut(test, " ")
+			continue
+		}
 		if file, is := strings.CutPrefix(line, "@@ "); is {
 			r.edits = append(r.edits, edit{file: file})
 		} else if n := len(r.edits); n > 0 {

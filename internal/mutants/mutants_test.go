@@ -122,6 +122,19 @@ func TestLeaveOut(t *testing.T) {
 	require.EqualError(t, leaveOut("clone", true), `rule "room" is left out already, so "clone" cannot be`)
 }
 
+// Each rule that names a test has one, which its package plays.
+func TestRulesThatNameTheirTests(t *testing.T) {
+	for _, r := range Rules("slottags") {
+		require.NotEmpty(t, r.Test, "rule %q", r.Name)
+		played, err := os.ReadFile(filepath.Join(root, r.Package, "slottags_mutants_test.go"))
+		require.NoError(t, err, "rule %q", r.Name)
+		require.Contains(t, string(played), `mutants.NeedTheirTests(t, "slottags")`)
+	}
+	r := Rule{Name: "room", Test: "TestRules"}
+	require.EqualError(t, r.fails(t.Context(), false), `rule "room" has no switch in this build: start the test with go run ./internal/mutants/run`)
+	require.ErrorContains(t, r.fails(t.Context(), true), `rule "room": TestRules does not fail without it`)
+}
+
 func TestRules(t *testing.T) {
 	list := Rules("pooldoc", "ceiling")
 	require.Len(t, list, 5)

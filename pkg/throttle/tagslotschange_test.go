@@ -112,6 +112,7 @@ func TestQuotasOfSlotsChange(t *testing.T) {
 		third := <-waiting
 		require.NotZero(t, third.N())
 		reports := slotHolder{f}.ReportSlots(0, 0, 1)
+		require.Len(t, reports, 2)
 		require.Equal(t, "a", reports[1].Tag)
 		require.Equal(t, int64(2), reports[1].InUse, "they still count")
 		_, ok := b.TryAcquire(1)
@@ -328,10 +329,14 @@ func TestReportsOnSlots(t *testing.T) {
 		require.Equal(t, int64(2), report("a").Wanted)
 		slotHolder{f}.GrantSlots([]sharing.TagSlotGrant{{Tag: "a", Bound: true, Granted: 8}})
 		<-first
+		require.Equal(t, int64(2), report("a").InUse, "what it has no use for is given up")
+		_, ok := f.ForTag("a").TryAcquire(1)
+		require.False(t, ok, "it is given up already")
+		slotHolder{f}.GrantSlots([]sharing.TagSlotGrant{{Tag: "a", Bound: true, Granted: 8}})
 		slotHolder{f}.SetQuotas(Quotas{Tags: map[string]Quota{"b": {}}}.WithDefaults(0))
 		require.Equal(t, int64(2), report("a").InUse)
 		slotHolder{f}.SetQuotas(Quotas{Tags: map[string]Quota{"a": {Total: 8}}}.WithDefaults(0))
-		_, ok := f.ForTag("a").TryAcquire(1)
+		_, ok = f.ForTag("a").TryAcquire(1)
 		require.False(t, ok, "the pool has granted others the rest")
 	})
 }
