@@ -43,7 +43,7 @@ func podsWanted(l Limiter) (pods float64, ok bool) {
 }
 
 func (t *Throttle) metered() callmeter.Limit {
-	st := t.rateLimiter.status()
+	st := t.status()
 	l := callmeter.Limit{Drawn: st.Granted - st.Returned, Share: st.Rate}
 	for _, held := range t.WaitStats() {
 		l.Held += held.Time
