@@ -77,6 +77,10 @@ type Config struct {
 	// for Prometheus, and the page /statusz. It has no login and shows no secret. Throttles of one process with the same address share the
 	// server; containers of one pod need different ports. Defaults to none.
 	HealthAddr string
+	// PodConcurrency is how many messages one pod works on at once: limits.concurrency of its vertex. With it mapper.Wrap, llm-map and the
+	// proxy for maps measure calls, and the process reports its part of the pods that the limit needs: see docs/autoscaling.md. At most
+	// 1,000,000. Defaults to 0: nothing is measured.
+	PodConcurrency int
 
 	// MeterProvider and TracerProvider receive metrics and spans. They default to the exporters that the standard variables select, such as
 	// OTEL_METRICS_EXPORTER. They default to the global providers if those select none, or if the program has its own SDK: it has set one

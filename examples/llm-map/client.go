@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/callmeter"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/redact"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -25,6 +27,7 @@ type client struct {
 	url      string
 	header   http.Header
 	template *chat.Template
+	meters   callmeter.Meters // of the limits; nil: nobody measures
 }
 
 // newClient returns the client of valid settings, whose calls draw from l, a limiter of limits; base is as in newTransport.
@@ -48,7 +51,7 @@ func newClient(s *settings, limits *account.Limits, l throttle.Limiter, base htt
 			Transport:     newTransport(s, limits, l, base, log, opts...),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		url: s.endpoint(), header: header, template: template,
+		url: s.endpoint(), header: header, template: template, meters: hook.Meters(l),
 	}, nil
 }
 
@@ -109,6 +112,11 @@ func (c *client) complete(ctx context.Context, of *account.Call, q question) (ch
 		return chat.Answer{}, &unsentError{err}
 	}
 	d := &draw{}
+	defer func() {
+		if d.tried {
+			c.meters.Ran(time.Since(d.began))
+		}
+	}()
 	ctx = account.WithCall(ctx, of)
 	req, err := http.NewRequestWithContext(context.WithValue(ctx, drawKey{}, d), http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {

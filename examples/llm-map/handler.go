@@ -12,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/callmeter"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/taglevel"
 )
@@ -27,6 +28,7 @@ type handler struct {
 	tag         admission.TagRule // nil: none
 	abandoner   admission.Abandoner
 	turns       *admission.Admitter // in which denied messages come again
+	meters      callmeter.Meters    // of all deployments
 	log         *slog.Logger
 }
 
@@ -63,6 +65,7 @@ func newHandler(s settings, targets []target, base http.RoundTripper, log *slog.
 			return nil, err
 		}
 		h.deployments = append(h.deployments, d)
+		h.meters = append(h.meters, d.client.meters...)
 	}
 	if tag != nil {
 		h.turns.Limiter = s.forTags(targets[0].limits.Limiter())
@@ -72,6 +75,8 @@ func newHandler(s settings, targets []target, base http.RoundTripper, log *slog.
 
 // Map implements mapsdk.Mapper. A message whose context ends first has no answer, so that the platform redelivers it; see package mapper.
 func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+	h.meters.Open()
+	defer h.meters.Close()
 	if h.tag != nil {
 		ctx = withTag(ctx, h.tag(keys, d.Value, d.Headers))
 	}

@@ -58,8 +58,9 @@ var errRedirected = errors.New("the endpoint redirects, which is not followed; s
 
 // A draw is the draw of one call, and its result. It is used by one goroutine.
 type draw struct {
-	tried bool   // it was passed to the network
-	key   string // the key it was sent with
+	tried bool      // it was passed to the network
+	key   string    // the key it was sent with
+	began time.Time // when it was passed on
 }
 
 type drawKey struct{}
@@ -106,7 +107,7 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		a.login(req.Header, key)
 	}
 	d := drawOf(begun)
-	d.tried, d.key = true, key
+	d.tried, d.key, d.began = true, key, time.Now()
 	res, err := a.base.RoundTrip(req)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errTimeout) {

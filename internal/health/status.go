@@ -69,6 +69,9 @@ type Limit struct {
 	Rate     float64 `json:"rate"`
 	Tokens   float64 `json:"tokens"`
 
+	// PodsWanted is this pod's part of the pods that the limit needs: the sum over all pods is their number. nil: not measured, or not known.
+	PodsWanted *float64 `json:"podsWanted,omitempty"`
+
 	// Service is an adaptive limit's state towards the called service; nil for others.
 	Service *Service `json:"service,omitempty"`
 

@@ -6,6 +6,7 @@ package hook
 import (
 	"context"
 
+	"github.com/numaproj-contrib/numathrottle/internal/callmeter"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 )
 
@@ -71,6 +72,16 @@ var (
 	// negative one. It is settled with the result of f then, or cancelled if that is negative. A cost function of throttle.Weigh may have
 	// another result for the settlement than for the draw.
 	OnSettle func(permit any, f func(used int) int) any
+
+	// WithMeter returns the throttle.Option by which a limiter has a meter of calls, for a process with at most so many messages at once; 0:
+	// it has none.
+	WithMeter func(concurrency int) any
+
+	// Meters returns the meters of a limiter, or of all limiters of an All, for the code that makes the calls; nil: nobody measures.
+	Meters func(limiter any) callmeter.Meters
+
+	// PodsWanted is Meter.Wanted of a *Throttle or *InFlight; ok is false without a meter, too.
+	PodsWanted func(limiter any) (pods float64, ok bool)
 
 	// Announce says which limit the called service announces: so many tokens per Limit.Per of a *throttle.Throttle, which reports that to its
 	// pool for five minutes. It does nothing with other limiters.

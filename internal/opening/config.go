@@ -42,6 +42,7 @@ type Config struct {
 	StoreCAFile                 string
 	StoreCertFile, StoreKeyFile string
 	HealthAddr                  string
+	PodConcurrency              int
 	MeterProvider               metric.MeterProvider
 	TracerProvider              trace.TracerProvider
 	Logger                      *slog.Logger

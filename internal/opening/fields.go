@@ -134,6 +134,9 @@ var serverFields = []field{
 		Range:   func(c *Config) bool { return c.HealthAddr == "" || isListenAddr(c.HealthAddr) },
 		Example: ":8085", Form: config.Schema{"type": "string", "pattern": ":(0|[1-9][0-9]{0,4})$"},
 	},
+	config.NumberField("podConcurrency", 0, 1_000_000, "`0`: not reported", "How many messages one pod works on at once: `limits.concurrency` of its vertex. "+
+		"With it the pod reports how many pods the limit needs; see [autoscaling.md](autoscaling.md#any-autoscaler)",
+		func(c *Config) *int { return &c.PodConcurrency }).In("messages").Like("200"),
 	func() field {
 		f := config.ChoiceField("logLevel", "The lowest level that is logged, unless the program has a `Logger` of its own",
 			func(c *Config) *LogLevel { return &c.LogLevel }, LogInfo, LogDebug, LogWarn, LogError)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
@@ -42,7 +43,8 @@ func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 	member, err := consensus.Join(t.Context(), memstore.New(), "p", consensus.WithID("a"),
 		consensus.WithOnSync(telemetry.OnSync("llm", "memory")), consensus.WithFailFast())
 	require.NoError(t, err)
-	th, err := throttle.New(throttle.Limit{Max: 100, Adaptive: true}, throttle.WithName("llm"), throttle.WithSharer(member),
+	metered := hook.WithMeter(10).(throttle.Option) //nolint:errcheck,forcetypeassert // as documented
+	th, err := throttle.New(throttle.Limit{Max: 100, Adaptive: true}, throttle.WithName("llm"), throttle.WithSharer(member), metered,
 		throttle.WithObserver(telemetry), throttle.OnClose(member.Leave), throttle.WithQuotas(throttle.Quotas{
 			Tags: map[string]throttle.Quota{"acme": {Budgets: []throttle.Budget{{Amount: 1e6, Per: "day"}}}},
 		}))
@@ -58,6 +60,7 @@ func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 	require.NoError(t, err)
 	_, err = th.ForTag("acme").Acquire(t.Context(), 1)
 	require.NoError(t, err)
+	hook.Meters(th).Ran(time.Second)
 	for range 10 { // so that the service limits it
 		th.ReportFor(1, time.Now(), throttle.OutcomeRefused, "acme")
 	}

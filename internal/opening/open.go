@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -82,6 +83,7 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 		return j, err
 	}
 	j.logger, j.monitor, j.opts = c.Logger, m, append(m.observe(), throttle.WithName(c.Pool), throttle.WithLogger(c.Logger))
+	j.opts = append(j.opts, hook.WithMeter(c.PodConcurrency).(throttle.Option)) //nolint:errcheck,forcetypeassert // as documented
 	switch {
 	case !limited:
 	case store.Kind == config.Static:

@@ -129,3 +129,28 @@ func TestValuesOfTheChart(t *testing.T) {
 	}
 	require.Contains(t, strings.Join(configs, "\n"), `"quotas":`+quotas)
 }
+
+// The chart tells the autoscaler the limit, where it knows it; else the number of pods is fixed.
+func TestTheScaleOfTheChart(t *testing.T) {
+	const step = ", lookbackSeconds: 60, replicasPerScaleUp: 1}\n"
+	hint := func(second int) string {
+		return fmt.Sprintf("rateLimit: {max: %d, store: {inMemoryStore: {}}}", second)
+	}
+	for values, has := range map[string][]string{
+		"{}": {"scale: {min: 1, max: 4" + step, hint(9)},
+		"llmMap: {replicas: 8, minReplicas: 0, config: {requestsPerMinute: '2000'}}":          {"scale: {min: 0, max: 8" + step, hint(33)},
+		"llmMap: {messagesPerSecond: 2.5}":                                                    {"scale: {min: 1, max: 4" + step, hint(3)},
+		"llmMap: {config: {requestsPerMinute: 600000000}}":                                    {hint(9_800_000)},
+		"llmMap: {minReplicas: 4}":                                                            {"scale: {min: 4, max: 4}\n"},
+		"llmMap: {config: {requestsPerMinute: null, tokensPerMinute: 90000}, minReplicas: 2}": {"scale: {min: 4, max: 4}\n"},
+	} {
+		rendered, err := template(values)
+		require.NoError(t, err, values)
+		for _, part := range has {
+			require.Contains(t, rendered, part, values)
+		}
+		require.Equal(t, len(has) > 1 || strings.HasPrefix(has[0], "rateLimit"), strings.Contains(rendered, "rateLimit"), values)
+	}
+	_, err := template("llmMap: {minReplicas: 5}")
+	require.ErrorContains(t, err, "llmMap.minReplicas is 5: it must be at most llmMap.replicas, 4")
+}

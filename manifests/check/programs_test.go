@@ -192,6 +192,7 @@ func (r *report) settings(t *testing.T, b bundle) {
 		if store := regexp.MustCompile(`\bstore: \S+`).FindString(string(out)); store == "" || strings.Contains(store, "memory://") {
 			r.addf("%s: it has no store: every pod would use the whole limit", where)
 		}
+		r.hint(p, string(out))
 		var ports, health string
 		for _, port := range c.Ports {
 			ports += fmt.Sprintf(":%d", port.ContainerPort)

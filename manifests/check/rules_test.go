@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // A report collects the faults of a bundle.
@@ -29,7 +27,7 @@ func (b bundle) check(t *testing.T) []string {
 	if r.schemas(b); len(r.faults) > 0 {
 		return r.faults // the rules read the documents as the types that they should be
 	}
-	for _, rule := range []func(bundle){r.images, r.security, r.resources, r.scale, r.ports, r.scrapes, r.buffers, r.network} {
+	for _, rule := range []func(bundle){r.images, r.security, r.resources, r.scale, r.scalers, r.ports, r.scrapes, r.buffers, r.network} {
 		rule(b)
 	}
 	r.settings(t, b)
@@ -118,32 +116,6 @@ func (r *report) resources(b bundle) {
 			r.addf("%s: resources lack a request or the limit of memory, or limit the processor", where)
 		}
 	})
-}
-
-// scale: a throttled vertex has a fixed scale, no limit by Numaflow, and room for waiting messages.
-func (r *report) scale(b bundle) {
-	for _, p := range b.pods() {
-		if p.raw == nil || len(p.containers()) == 0 {
-			continue
-		}
-		number := func(path ...string) int {
-			if node := must(p.raw.Pipe(kyaml.Lookup(path...))); node != nil {
-				return must(strconv.Atoi(node.YNode().Value))
-			}
-			return 0
-		}
-		if low, high := number("scale", "min"), number("scale", "max"); low == 0 || low != high {
-			r.addf("%s: the scale is %d to %d, not fixed", p, low, high)
-		}
-		batch, room := number("limits", "readBatchSize"), number("limits", "concurrency")
-		isMap := p.vertex != "" && must(p.raw.Pipe(kyaml.Lookup("udf"))) != nil
-		if batch == 0 || isMap && room < 4*batch {
-			r.addf("%s: readBatchSize is %d, and concurrency %d is below 4 x readBatchSize", p, batch, room)
-		}
-		if strings.Contains(p.raw.MustString(), "rateLimit:") {
-			r.addf("%s: a rateLimit of Numaflow's own", p)
-		}
-	}
 }
 
 // ports: probes and Services use existing ports, and each port of a pod belongs to one container.

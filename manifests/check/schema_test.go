@@ -11,6 +11,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -70,7 +71,9 @@ func (d definition) faults(text []byte) (found []string) {
 // decoder knows the kinds of Kubernetes and of the Prometheus operator that the manifests use.
 var decoder = func() runtime.Decoder {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, networkingv1.AddToScheme, monitoringv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, networkingv1.AddToScheme, monitoringv1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			panic(err)
 		}
@@ -85,6 +88,10 @@ func (r *report) schemas(b bundle) {
 		if custom, ok := definitions()[d.node.GetApiVersion()+" "+d.kind]; ok {
 			for _, fault := range custom.faults(text) {
 				r.addf("%s: %s", d, fault)
+			}
+		} else if d.node.GetApiVersion() == "keda.sh/v1alpha1" {
+			if err := yaml.UnmarshalStrict(text, &scaledObject{}); err != nil {
+				r.addf("%s: %v", d, err)
 			}
 		} else if len(definitions()) > 0 || !strings.HasPrefix(d.node.GetApiVersion(), "numaflow.numaproj.io/") {
 			if _, _, err := decoder.Decode(text, nil, nil); err != nil {

@@ -98,6 +98,6 @@
 // # Autoscaling
 //
 // A throttled vertex has pending messages, and the autoscaler responds with more pods. They share the same limit and only wait. So such a
-// vertex should have a fixed scale (scale: {min: N, max: N}, or a low max). It should have no built-in rateLimit, which would count reads
-// on top. Nacked messages count as pending too, and their redeliveries as read.
+// vertex should have a fixed scale (scale: {min: N, max: N}), or in a pipeline a built-in rateLimit of each pod as a hint for the
+// autoscaler, as docs/autoscaling.md describes. Nacked messages count as pending too, and their redeliveries as read.
 package mapper

@@ -2,10 +2,13 @@ package mapper
 
 import (
 	"context"
+	"time"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/callmeter"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -22,13 +25,14 @@ func Wrap(next mapsdk.Mapper, l throttle.Limiter, opts ...Option) mapsdk.Mapper 
 	if throttle.Unlimited(l) {
 		return next
 	}
-	return &unary{throttled: s.Wrapper(l), next: next}
+	return &unary{throttled: s.Wrapper(l), next: next, meters: hook.Meters(l)}
 }
 
 type unary struct {
 	*throttled
 
-	next mapsdk.Mapper
+	next   mapsdk.Mapper
+	meters callmeter.Meters // nil: nobody measures
 }
 
 // Map implements mapsdk.Mapper; see Wrap.
@@ -37,16 +41,31 @@ func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.M
 	if w.Priced() {
 		tag, cost = w.Price(keys, d)
 	}
+	w.meters.Open()
 	permit, err := w.Admitter.Admit(ctx, tag, cost)
 	if err != nil {
+		w.meters.Close()
 		return w.deny(ctx, keys, d, err)
 	}
-	out := w.next.Map(ctx, keys, d)
+	out := w.handle(ctx, keys, d)
 	if w.ExemptDropped && admission.OnlyDrops(out.Items()) {
 		w.Admitter.Exempt(permit)
 	} else {
 		permit.Settle(permit.N()) // a call in flight has ended
 	}
+	return out
+}
+
+// handle lets next handle a message that has its tokens, and measures how long that takes. A panic ends the process of numaflow-go, and its
+// measurement.
+func (w *unary) handle(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+	if w.meters == nil {
+		return w.next.Map(ctx, keys, d)
+	}
+	began := time.Now()
+	out := w.next.Map(ctx, keys, d)
+	w.meters.Ran(time.Since(began))
+	w.meters.Close()
 	return out
 }
 

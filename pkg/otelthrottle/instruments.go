@@ -56,6 +56,8 @@ type snapshot struct {
 	lease    limit.Lease
 	waiting  int
 	view     *consensus.View // nil without a pool
+	pods     float64         // wanted, if measured
+	measured bool
 }
 
 var (
@@ -222,6 +224,15 @@ var observed = []Instrument{
 		Name: "numathrottle.pause.receipts.missing", Kind: gauge, Unit: "{pod}", Labels: byLimit,
 		Doc:  "Live pods that have not said yet that they go by the newest change of what is paused",
 		read: pooled(func(v *consensus.View) float64 { return float64(len(v.PauseMissing)) }),
+	},
+	{
+		Name: "numathrottle.pods.wanted", Kind: gauge, Unit: "{pod}", Labels: byLimit,
+		Doc: "This pod's part of the pods that the limit needs; the sum over all pods is their number. Absent without `podConcurrency`, and while unknown",
+		read: func(s *snapshot, emit func(float64, throttle.Reason)) {
+			if s.measured {
+				emit(s.pods, "")
+			}
+		},
 	},
 	{
 		Name: "numathrottle.wanted", Kind: gauge, Unit: "1", Labels: byLimit,

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -167,9 +168,11 @@ func (w Watched) snapshot() (s snapshot) {
 		st := w.Throttle.Status()
 		s.throttle, s.held, s.lease, s.waiting = &st, w.Throttle.WaitStats(), st.Lease, st.Waiting
 		s.tagsHeld = w.Throttle.TagWaitStats()
+		s.pods, s.measured = hook.PodsWanted(w.Throttle)
 	} else {
 		st := w.InFlight.Status()
 		s.inFlight, s.held, s.lease, s.waiting = &st, w.InFlight.WaitStats(), st.Lease, st.Waiting
+		s.pods, s.measured = hook.PodsWanted(w.InFlight)
 	}
 	if w.Member != nil {
 		v := w.Member.View()

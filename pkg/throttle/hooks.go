@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 
+	"github.com/numaproj-contrib/numathrottle/internal/callmeter"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/hook"
 )
@@ -17,6 +18,9 @@ func init() { //nolint:gochecknoinits // the way of internal/hook into this pack
 		return externalWait(ctx, limiterIn(l), tag, n)
 	}
 	hook.OnSettle = func(p any, f func(int) int) any { return onSettle(p.(Permit), f) } //nolint:forcetypeassert,errcheck // as documented
+	hook.WithMeter = func(n int) any { return withMeter(n) }
+	hook.Meters = func(l any) callmeter.Meters { return metersOf(limiterIn(l)) }
+	hook.PodsWanted = func(l any) (float64, bool) { return podsWanted(limiterIn(l)) }
 	hook.Announce = func(l any, tokens int64) { announce(limiterIn(l), tokens) }
 	hook.Follow = func(l any, first int64) any { return follow(l.(Limit), first) } //nolint:forcetypeassert,errcheck // as documented
 	hook.Refuse = func(l, e any) error { return refuse(limiterIn(l), e.(Error)) }  //nolint:forcetypeassert,errcheck // as documented

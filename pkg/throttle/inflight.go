@@ -73,6 +73,9 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	f.seat = seat{rank: nextRank(), gate: &f.gate, of: &f.options, self: f, label: f.common.Tag, native: slotSource{f}, perCall: true}
 	f.alone = []part{slotSource{f}.part()}
 	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
+	if slots > 0 {
+		f.measure(f.metered)
+	}
 	if f.quotas != nil && slots > 0 {
 		newSlotTags(f, *f.quotas)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/numaproj-contrib/numathrottle/internal/callmeter"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -15,6 +16,9 @@ type options struct {
 	observers []Observer
 	common    gate.Options
 	log       *slog.Logger
+
+	concurrency int
+	meter       *callmeter.Meter // nil: nobody measures
 }
 
 // The settings are what an Option can set.

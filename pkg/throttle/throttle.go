@@ -41,6 +41,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 		t.tags = newTagSet(t)
 		t.reserver = t.tags
 	}
+	t.measure(t.metered)
 	switch s := t.sharer.(type) {
 	case nil:
 		t.fixed(wholeShare)

@@ -212,6 +212,15 @@ securityContext:
   seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
+{{- /* The hint for Numaflow's autoscaler: 98 % of the messages that the limit lets through in a second, rounded up. Empty: the scale is fixed. */ -}}
+{{- define "numathrottle.rateMax" -}}
+{{- $ask := .Values.llmMap -}}
+{{- $second := $ask.messagesPerSecond | default (divf (toString ($ask.config.requestsPerMinute | default 0) | float64) 60) | float64 -}}
+{{- if and (gt $second 0.0) (lt (int $ask.minReplicas) (int $ask.replicas)) -}}
+{{- mulf 0.98 $second | ceil | int -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "numathrottle.ask" -}}
 {{- include "numathrottle.container" (dict "root" .root "program" "llm-map" "file" .file "secret" "llm" "secretName" .root.Values.llmMap.secret
   "port" 8085 "portName" "health" "env" .root.Values.llmMap.env "resources" .root.Values.llmMap.resources) -}}

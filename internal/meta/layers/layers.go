@@ -25,7 +25,7 @@ type layer struct {
 // layers lists the layers from the bottom up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/bounded", "internal/costrule", "internal/bounds", "internal/dialguard", "internal/duration",
+		"internal/bounded", "internal/callmeter", "internal/costrule", "internal/bounds", "internal/dialguard", "internal/duration",
 		"internal/listen", "internal/llm/announce", "internal/llm/profile", "internal/llm/prompt", "internal/llm/usage", "internal/mutants",
 		"internal/proof", "internal/config", "internal/redact",
 		"internal/testkit", "internal/stopnotice", "internal/tagname", "internal/version", "internal/wire", "pkg/limit",
@@ -47,7 +47,7 @@ var layers = []layer{
 		"internal/program", "internal/proxy",
 	}},
 	{"test machinery", []string{
-		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/chaos", "internal/dataplane", "internal/demo", "internal/languages", "internal/meta",
+		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/autoscale", "internal/chaos", "internal/dataplane", "internal/demo", "internal/languages", "internal/meta",
 		"internal/noloss", "internal/overload", "internal/quotatest", "internal/redelivery", "internal/shell", "internal/sim",
 		"internal/soak", "internal/testenv", "internal/wrappers", "pkg/handlertest",
 	}},

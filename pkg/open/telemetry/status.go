@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -26,6 +27,9 @@ func limitOf(w otelthrottle.Watched, store string) (l health.Limit) {
 		addHeld(&l, w.Throttle)
 	}
 	l.Store = health.Store{URL: store}
+	if pods, ok := wanted(w); ok {
+		l.PodsWanted = &pods
+	}
 	var view *consensus.View
 	if w.Member != nil {
 		v := w.Member.View()
@@ -38,6 +42,14 @@ func limitOf(w otelthrottle.Watched, store string) (l health.Limit) {
 	a := why.Explain(why.Process(view, own, time.Now()))
 	l.Why, l.Cause, l.Level = a.Sentence, a.Cause, string(a.Level)
 	return l
+}
+
+// wanted returns this pod's part of the pods that the limit needs.
+func wanted(w otelthrottle.Watched) (pods float64, ok bool) {
+	if w.InFlight != nil {
+		return hook.PodsWanted(w.InFlight)
+	}
+	return hook.PodsWanted(w.Throttle)
 }
 
 // tokensOf returns the data specific to a limit on a rate.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
@@ -55,6 +56,26 @@ func TestThePageTellsHowLong(t *testing.T) {
 		require.Regexp(t, `^40m(0.\d+s)?$`, l.Paused.For, "each processor ends it a little later")
 		require.Equal(t, &health.Throttled{Reason: "pause", RetryAfter: l.Paused.For}, l.Throttled)
 		require.Equal(t, []health.HeldBack{{Reason: "pause", Waits: 1, Refusals: 2, Time: health.Duration(20 * time.Minute)}}, l.HeldBack)
+	})
+}
+
+// The page shows the pods that the limit needs, once that is known.
+func TestThePageShowsThePodsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metered := hook.WithMeter(10).(throttle.Option) //nolint:errcheck,forcetypeassert // as documented
+		th, err := throttle.New(throttle.Limit{Max: 1000}, metered)
+		require.NoError(t, err)
+		slots, err := throttle.NewInFlight(5, metered)
+		require.NoError(t, err)
+		for l, w := range map[throttle.Limiter]otelthrottle.Watched{th: {Throttle: th}, slots: {InFlight: slots}} {
+			require.Nil(t, limitOf(w, "static://").PodsWanted)
+			meters := hook.Meters(l)
+			meters.Open()
+			time.Sleep(7 * time.Second)
+			meters.Ran(7 * time.Second)
+			meters.Close()
+			require.InDelta(t, 1/7.0, *limitOf(w, "static://").PodsWanted, 0.001)
+		}
 	})
 }
 
