@@ -58,21 +58,6 @@ class TestRateLimiter(Case):
         self.assertTrue(limiter.acquire())
         self.assertTrue(asyncio.run(limiter.aacquire()))
 
-    def test_a_task_that_is_cancelled_draws_nothing(self) -> None:
-        limiter = self.limiter(self.proxy("--in-flight=1").unix, timeout=20)
-
-        async def main() -> None:
-            held = limiter._limiter.acquire()
-            task = asyncio.ensure_future(limiter.aacquire())
-            await asyncio.sleep(0.05)
-            task.cancel()
-            with self.assertRaises(asyncio.CancelledError):
-                await task
-            held.settle()
-
-        asyncio.run(main())
-        self.assertTrue(limiter.acquire())
-
     def test_bad_arguments(self) -> None:
         with self.assertRaises(ValueError):
             RateLimiter("https://h:1")
