@@ -40,6 +40,7 @@ class TestRateLimiter(Case):
 
     def test_a_call_that_gets_no_token_is_not_made(self) -> None:
         limiter = self.limiter(self.proxy("--max=1000").unix, timeout=1)
+        limiter._limiter.acquire(timeout=20).settle()  # the pool is there
         limiter._limiter.pause(60)
         model = FakeListChatModel(responses=["hello"], rate_limiter=limiter)
         with self.assertRaises(Throttled):
