@@ -2,7 +2,7 @@
 # Fetches the SDKs of other languages, and builds the handlers that the tests of internal/languages start. What is there
 # and up to date is left alone.
 #
-#	scripts/languages.sh python            what make test needs
+#	scripts/languages.sh python clients    what make test needs
 #	scripts/languages.sh python rust java  what make languages needs
 set -euo pipefail
 
@@ -20,12 +20,18 @@ need() {
 	command -v "$1" >/dev/null 2>&1 || fail "$1 is not installed: install $2, then run this again"
 }
 
-# python makes a virtual environment with the pinned pynumaflow.
-python() {
-	local env="$BIN/pynumaflow" pins="$SOURCES/python/requirements.txt"
+# python makes a virtual environment with the pinned pynumaflow, for handlers.
+python() { environment pynumaflow "$SOURCES/python/requirements.txt"; }
+
+# clients makes one with the pinned libraries under which python/ works.
+clients() { environment pyclients "$PWD/python/tests/requirements.txt"; }
+
+# environment NAME PINS makes a virtual environment with the packages in a file.
+environment() {
+	local env="$BIN/$1" pins="$2"
 	cmp -s "$pins" "$env/requirements.txt" && return
 	need python3 "Python 3.10 or later with its venv module (Debian: python3 python3-venv)"
-	say "pynumaflow: $(tr '\n' ' ' <"$pins")"
+	say "$1: $(tr '\n' ' ' <"$pins")"
 	rm -rf "$env"
 	python3 -m venv "$env" || fail "python3 -m venv failed: install the venv module of Python (Debian: python3-venv), then run this again"
 	"$env/bin/python" -m pip install --quiet --disable-pip-version-check --retries 3 -r "$pins"
@@ -49,7 +55,7 @@ java() {
 
 for language in "$@"; do
 	case "$language" in
-	python | rust | java) "$language" ;;
-	*) fail "\"$language\" is no language, allowed: python, rust, java" ;;
+	python | clients | rust | java) "$language" ;;
+	*) fail "\"$language\" is no language, allowed: python, clients, rust, java" ;;
 	esac
 done

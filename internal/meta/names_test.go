@@ -20,7 +20,7 @@ var most = map[string]int{
 	".": 15, "pkg/consensus": 28, "pkg/consensus/driver": 89, "pkg/consensus/memstore": 4, "pkg/consensus/natsstore": 11,
 	"pkg/consensus/redisstore": 8, "pkg/consensus/storetest": 2, "pkg/handlertest": 10, "pkg/limit": 45, "pkg/llm": 8, "pkg/mapper": 25, "pkg/open": 15,
 	"pkg/open/nats": 0, "pkg/open/redis": 0, "pkg/open/telemetry": 0, "pkg/operate": 14, "pkg/otelthrottle": 10, "pkg/sinker": 22,
-	"pkg/sourcer": 29, "pkg/throttle": 89, "pkg/throttle/httpthrottle": 42, "pkg/throttle/throttletest": 13,
+	"pkg/sourcer": 29, "pkg/throttle": 89, "pkg/throttle/grpcthrottle": 10, "pkg/throttle/httpthrottle": 42, "pkg/throttle/throttletest": 13,
 }
 
 func TestThePublicPagesAreSmall(t *testing.T) {

@@ -63,6 +63,8 @@ func blocks(page, language string) []string {
 var imports = map[string]string{
 	"consensus":    "github.com/numaproj-contrib/numathrottle/pkg/consensus",
 	"errors":       "errors",
+	"grpc":         "google.golang.org/grpc",
+	"grpcthrottle": "github.com/numaproj-contrib/numathrottle/pkg/throttle/grpcthrottle",
 	"handlertest":  "github.com/numaproj-contrib/numathrottle/pkg/handlertest",
 	"http":         "net/http",
 	"httpthrottle": "github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle",
@@ -71,6 +73,7 @@ var imports = map[string]string{
 	"mapsdk":       "github.com/numaproj/numaflow-go/pkg/mapper",
 	"numathrottle": "github.com/numaproj-contrib/numathrottle",
 	"open":         "github.com/numaproj-contrib/numathrottle/pkg/open",
+	"proto":        "google.golang.org/protobuf/proto",
 	"rate":         "golang.org/x/time/rate",
 	"sinker":       "github.com/numaproj-contrib/numathrottle/pkg/sinker",
 	"throttle":     "github.com/numaproj-contrib/numathrottle/pkg/throttle",
@@ -87,8 +90,11 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/grpcthrottle"
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 )
 
 var (
@@ -101,6 +107,9 @@ var (
 	limiter, tokens, requests, slots throttle.Limiter
 	estimate                         func(*http.Request) int
 	prompt                           string
+	throttled                        *grpcthrottle.Interceptor
+	retrying                         grpc.UnaryClientInterceptor
+	creds                            credentials.TransportCredentials
 )
 
 func callTheService()                                    {}

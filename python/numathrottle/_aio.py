@@ -24,6 +24,7 @@ from ._protocol import (
     log,
     parse_address,
     pause_fields,
+    why,
 )
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
@@ -112,6 +113,12 @@ class AsyncLimiter:
         except NumathrottleError as err:
             log.warning("a permit of %d tokens could not be settled, and counts as drawn: %s", p.tokens, err)
 
+    async def _give_back(self, p: AsyncPermit) -> None:
+        try:
+            await p.cancel()
+        except NumathrottleError as err:
+            log.warning("a permit of %d tokens could not be cancelled, and counts as drawn: %s", p.tokens, err)
+
     def limited(
         self,
         tokens: Union[int, Callable[..., int]] = 1,
@@ -174,12 +181,12 @@ class AsyncLimiter:
             except (ConnectionError, asyncio.IncompleteReadError):
                 continue  # the proxy has closed it meanwhile
             except (OSError, asyncio.TimeoutError) as err:
-                raise Unavailable(f"the proxy did not answer: {err}") from err
+                raise Unavailable(f"the proxy at {self._address.text} did not answer: {why(err)}") from err
         try:
             streams = await asyncio.wait_for(self._connect(), CONNECT_TIMEOUT)
             return await self._send(streams, path, body, wait)
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as err:
-            raise Unavailable(f"the proxy cannot be reached: {err}") from err
+            raise Unavailable(f"the proxy at {self._address.text} cannot be reached: {why(err)}") from err
 
     async def _connect(self) -> _Streams:
         if self._address.path:

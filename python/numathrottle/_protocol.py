@@ -39,6 +39,11 @@ class Address:
             return "localhost"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    @property
+    def text(self) -> str:
+        """The address as parse_address reads it."""
+        return f"unix:{self.path}" if self.path else f"http://{self.header}"
+
 
 def parse_address(text: str) -> Address:
     """Read "unix:/path" or "http://host:port". Raise ValueError for another text."""
@@ -55,6 +60,11 @@ def parse_address(text: str) -> Address:
     if parts.scheme != "http" or not parts.hostname or not port or parts.path not in ("", "/") or parts.query or parts.username:
         raise ValueError("address is not as it should be, allowed: unix:/PATH or http://HOST:PORT")
     return Address(host=parts.hostname, port=port)
+
+
+def why(err: BaseException) -> str:
+    """Return what an error says, or what it is: a timeout says nothing."""
+    return str(err) or type(err).__name__
 
 
 def headers(address: Address, token: Optional[str]) -> Dict[str, str]:

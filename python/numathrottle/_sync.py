@@ -27,6 +27,7 @@ from ._protocol import (
     log,
     parse_address,
     pause_fields,
+    why,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -140,12 +141,21 @@ class Limiter:
         try:
             yield p
         finally:
-            try:
-                p.settle()
-            except PermitEnded as err:
-                log.warning("a permit of %d tokens counts as drawn: %s", p.tokens, err)
-            except NumathrottleError as err:
-                log.warning("a permit of %d tokens could not be settled, and counts as drawn: %s", p.tokens, err)
+            self._end(p)
+
+    def _end(self, p: Permit) -> None:
+        try:
+            p.settle()
+        except PermitEnded as err:
+            log.warning("a permit of %d tokens counts as drawn: %s", p.tokens, err)
+        except NumathrottleError as err:
+            log.warning("a permit of %d tokens could not be settled, and counts as drawn: %s", p.tokens, err)
+
+    def _give_back(self, p: Permit) -> None:
+        try:
+            p.cancel()
+        except NumathrottleError as err:
+            log.warning("a permit of %d tokens could not be cancelled, and counts as drawn: %s", p.tokens, err)
 
     def limited(
         self,
@@ -230,11 +240,11 @@ class Limiter:
                 # counts as drawn after its lease; the other calls can be repeated.
                 kept = self._take()
             except (OSError, http.client.HTTPException) as err:
-                raise Unavailable(f"the proxy did not answer: {err}") from err
+                raise Unavailable(f"the proxy at {self._address.text} did not answer: {why(err)}") from err
         try:
             return self._send(_Connection(self._address), path, body, wait)
         except (OSError, http.client.HTTPException) as err:
-            raise Unavailable(f"the proxy cannot be reached: {err}") from err
+            raise Unavailable(f"the proxy at {self._address.text} cannot be reached: {why(err)}") from err
 
     def _send(self, connection: _Connection, path: str, body: bytes, wait: float) -> Dict[str, Any]:
         keep = False

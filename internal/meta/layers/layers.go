@@ -39,7 +39,7 @@ var layers = []layer{
 	{"stores, wrappers, telemetry", []string{
 		"internal/admission", "internal/incarnation", "internal/poolview", "pkg/consensus/memstore", "pkg/consensus/natsstore",
 		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/operate", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
-		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
+		"pkg/throttle/grpcthrottle", "pkg/throttle/httpthrottle", "pkg/throttle/throttletest", "internal/why",
 	}},
 	{"opening from a configuration", []string{".", "internal/drivers", "internal/llm/account", "internal/opening", "internal/taglevel", "pkg/llm", "pkg/open"}},
 	{"programs", []string{

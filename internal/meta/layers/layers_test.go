@@ -43,7 +43,8 @@ func TestCheckFindsFaults(t *testing.T) {
 	require.Contains(t, faults[2], "pkg/throttle must not import pkg/consensus: pkg/throttle imports internal/between imports pkg/consensus")
 }
 
-// A mapper that opens one store carries that store's client, and no exporter: the limits leave some room for new versions.
+// A mapper that opens one store carries that store's client, and no exporter; a client over HTTP carries no gRPC. The limits leave some room
+// for new versions.
 func TestSmallBinaries(t *testing.T) {
 	testkit.SkipShort(t, "it runs the go command")
 	for _, tc := range []struct {
@@ -54,6 +55,7 @@ func TestSmallBinaries(t *testing.T) {
 		{[]string{"pkg/mapper", "pkg/open"}, 190, []string{"github.com/redis", "github.com/nats-io", "go.opentelemetry.io/otel/sdk", "github.com/prometheus"}},
 		{[]string{"pkg/mapper", "pkg/open", "pkg/open/redis"}, 210, []string{"github.com/nats-io", "go.opentelemetry.io/otel/sdk", "github.com/prometheus"}},
 		{[]string{"pkg/mapper", "pkg/open", "pkg/open/nats"}, 210, []string{"github.com/redis", "go.opentelemetry.io/otel/sdk", "github.com/prometheus"}},
+		{[]string{"pkg/throttle/httpthrottle", "pkg/open", "pkg/open/redis", "pkg/open/nats"}, 125, []string{"google.golang.org/grpc"}},
 	} {
 		args := []string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}
 		for _, path := range tc.imports {
