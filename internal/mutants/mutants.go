@@ -116,7 +116,7 @@ func (r *Rule) fails(ctx context.Context, overlaid bool) error {
 	again.Env = append(os.Environ(), leftOut+"="+r.Name)
 	text, err := again.CombinedOutput()
 	if err == nil || !strings.Contains(string(text), "--- FAIL: ") {
-		return fmt.Errorf("rule %q: %s does not fail without it (%v):\n%.2000s", r.Name, r.Test, err, text)
+		return fmt.Errorf("rule %q: %s does not fail without it (%s):\n%.2000s", r.Name, r.Test, fmt.Sprint(err), text)
 	}
 	return nil
 }

@@ -47,9 +47,9 @@ var layers = []layer{
 		"internal/program", "internal/proxy",
 	}},
 	{"test machinery", []string{
-		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/autoscale", "internal/chaos", "internal/dataplane", "internal/demo", "internal/languages", "internal/meta",
-		"internal/noloss", "internal/overload", "internal/quotatest", "internal/redelivery", "internal/shell", "internal/sim",
-		"internal/soak", "internal/testenv", "internal/wrappers", "pkg/handlertest",
+		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/autoscale", "internal/chaos", "internal/dataplane", "internal/demo",
+		"internal/languages", "internal/meta", "internal/noloss", "internal/overload", "internal/quotatest", "internal/redelivery",
+		"internal/shell", "internal/sim", "internal/soak", "internal/testenv", "internal/wrappers", "pkg/handlertest",
 	}},
 }
 
