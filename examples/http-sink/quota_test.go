@@ -211,7 +211,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 // A quota that is changed while the sink runs counts for a destination that it knows already.
 func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 	service := startService(t, nil)
-	r := start(t, byDestination(service, env{"LIMIT_WAIT": "10ms", "ON_UNAVAILABLE": "nack"}))
+	r := start(t, byDestination(service, env{"LIMIT_WAIT": "300ms", "ON_UNAVAILABLE": "nack"}))
 	store := memstore.New()
 	member, err := consensus.Join(r.ctx, store, "q", consensus.WithID("a"))
 	require.NoError(t, err)
@@ -228,10 +228,10 @@ func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 	require.Eventually(t, func() bool { return protocol.SaveQuota(r.ctx, store, "q", "acme", &none, false) == nil }, testTimeout, 10*time.Millisecond,
 		"the pod says that it has quotas")
 	require.Eventually(t, func() bool { return !passes("acme") }, testTimeout, 10*time.Millisecond)
-	for range 10 {
+	for range 3 {
 		require.False(t, passes("acme"))
 	}
-	require.True(t, passes("beta"))
+	require.Eventually(t, func() bool { return passes("beta") }, testTimeout, 10*time.Millisecond)
 }
 
 // A destination that shares its own limits with others, for there are too many, has its own quota all the same.
@@ -239,7 +239,7 @@ func TestADestinationWithoutLimitsOfItsOwnHasItsQuota(t *testing.T) {
 	service := startService(t, nil)
 	r := start(t, byDestination(service, env{
 		"NUMATHROTTLE_QUOTAS": "{tags: {late: {total: 1, per: 744h}}, other: {}}", "DESTINATION_MAX": "1000000", "DESTINATIONS": "1",
-		"LIMIT_WAIT": "10ms", "ON_UNAVAILABLE": "nack",
+		"LIMIT_WAIT": "1s", "ON_UNAVAILABLE": "nack",
 	}))
 	r.do(messages("first")...)
 	results := r.do(messages("late", "second")...)
