@@ -107,6 +107,7 @@ func TestAReservedTagComesFirst(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			calls(ctx, &all, f.ForTag("hog"), 1, 30*time.Second)
 		}
+		synctest.Wait() // a call ends at this moment, and another begins
 		require.Equal(t, 16, f.Status().InUse)
 		require.Equal(t, 16, tagStatus(f, "").InUse, "what is idle is lent")
 		calls(ctx, &all, f.ForTag("a"), 6, time.Minute)
