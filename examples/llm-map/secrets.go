@@ -11,7 +11,7 @@ import (
 // keyLike matches keys and parts of them: text with the prefix of a key, text after Bearer, and text masked with stars.
 var keyLike = regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(sk|pk|rk|gsk|xai|hf|key)[-_][A-Za-z0-9_*.-]{4,}|[^\s"',;:]*\*{2,}[^\s"',;:]*`)
 
-// redactor returns the redactor of what a call was sent with: the key, and the user's headers. Single words count only of a login.
+// redactor returns a redactor for the secrets of a call: its key, and the user's headers. Of a header, single words are secret only in a login.
 func (c *client) redactor(key string) *redact.Redactor {
 	logins, others := []string{key}, []string(nil)
 	for name, values := range c.header {

@@ -47,8 +47,8 @@ type totals struct {
 	held  time.Duration
 }
 
-// New returns a Meter for a process that has at most so many messages under way. limit is called at most every ten seconds and for Wanted, in
-// the goroutines of callers, which hold no lock.
+// New returns a Meter for a process that has at most so many messages under way. It calls limit every ten seconds at most, and for Wanted. That
+// happens in the goroutines of callers, without a lock.
 func New(concurrency int, limit func() Limit) *Meter {
 	return &Meter{concurrency: float64(concurrency), limit: limit, total: totals{at: time.Now()}}
 }

@@ -37,7 +37,7 @@ func (r *reading) native(o object) bool {
 	return true
 }
 
-// whole processes what is said in an answer as a whole, which add adds. In a stream it comes behind the pieces.
+// whole processes the text of a whole answer, which add appends. A stream repeats there the text of its pieces.
 func (r *reading) whole(add func(*speech)) {
 	r.choice = true
 	if !r.streamed {
@@ -49,7 +49,7 @@ func (r *reading) whole(add func(*speech)) {
 	r.messages.put(&one, false)
 }
 
-// responseEvent processes an event of the responses API. Its last event has the whole answer; some gateways leave out what is said there.
+// responseEvent processes an event of the responses API. Its last event has the whole answer; some gateways leave out its text.
 func (r *reading) responseEvent(kind string, o object) {
 	inner := objectOf(o["response"])
 	r.model(inner)

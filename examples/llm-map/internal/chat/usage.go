@@ -6,8 +6,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 )
 
-// A Usage is the cost of a call according to the provider, in tokens. Prompt is what the model read, with what came from a cache and went
-// into it. Completion is what it wrote, with what was thought. Total is the sum of both.
+// A Usage is the cost of a call according to the provider, in tokens. Prompt counts the whole input, with reads and writes of a
+// cache. Completion counts the output, with reasoning. Total is the sum of both.
 type Usage struct {
 	// Usage tells the parts apart. Its own total leaves out some reads of caches.
 	usage.Usage
