@@ -161,11 +161,14 @@ func TestRequest(t *testing.T) {
 
 func FuzzText(f *testing.F) {
 	f.Add("a sk%2Dhunter2", "sk-hunter2")
+	f.Add("\x000000000000", "\x0000000") // what follows a hidden secret may look like the rest of another
 	f.Fuzz(func(t *testing.T, text, secret string) {
 		got := New(secret).Text(text)
 		if fields := strings.Fields(secret); len(fields) == 1 && fields[0] == secret && len(secret) >= shortest && !strings.EqualFold(secret, "bearer") &&
 			!strings.Contains(Hidden, secret) {
-			require.NotContains(t, strings.ReplaceAll(got, Hidden, "\x00"), secret)
+			for _, part := range strings.Split(got, Hidden) {
+				require.NotContains(t, part, secret)
+			}
 		}
 	})
 }
