@@ -42,6 +42,10 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 		abandon(j.undo...)
 		return nil, fmt.Errorf("numathrottle: %w", err)
 	}
+	if err := c.start(ctx, &j); err != nil {
+		_ = f.Close() // which undoes everything
+		return nil, err
+	}
 	if err := j.monitor.watch(otelthrottle.Watched{InFlight: f, Member: j.member, Tags: slices.Collect(maps.Keys(quotas.Tags))}); err != nil {
 		_ = f.Close() // which undoes everything
 		return nil, err

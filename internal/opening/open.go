@@ -38,6 +38,10 @@ func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle,
 		abandon(j.undo...)
 		return nil, fmt.Errorf("numathrottle: %w", err)
 	}
+	if err := c.start(ctx, &j); err != nil {
+		_ = th.Close() // which undoes everything
+		return nil, err
+	}
 	if err := j.monitor.watch(otelthrottle.Watched{Throttle: th, Member: j.member, Tags: slices.Collect(maps.Keys(c.Quotas.Tags))}); err != nil {
 		_ = th.Close() // which undoes everything
 		return nil, err
@@ -58,13 +62,15 @@ func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle,
 // A connection joins a limiter to a pool.
 type connection struct {
 	opts    []throttle.Option
-	member  *consensus.Member // nil without a pool
+	member  *consensus.Member           // nil without a pool
+	begin   func(context.Context) error // what lets the member sync
 	monitor *monitor
 	logger  *slog.Logger
 	undo    []func(context.Context) error // what closing the limiter also does
 }
 
-// connect checks c, joins the pool if there is a limit, and returns the connection for a limiter.
+// connect checks c, makes a member of the pool if there is a limit, and returns the connection for a limiter. The limiter is made, and start
+// called, after that.
 func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j connection, err error) {
 	store, wrong := c.check()
 	r.Note(wrong...)
@@ -103,7 +109,7 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 		if w := c.takeoverLock(store.Kind); w != nil {
 			opts = append(opts, protocol.WithTakeoverLock(w))
 		}
-		if j.member, err = c.join(ctx, b, opts); err != nil {
+		if j.member, err = c.join(ctx, b, append(opts, protocol.WithStart(&j.begin))); err != nil {
 			m.close(ctx)
 			return j, err
 		}
@@ -143,7 +149,7 @@ func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, [
 	return creds, creds.Load(store)
 }
 
-// join makes this process a processor of the pool.
+// join makes a member of the pool, which joins it when it is started.
 func (c Config) join(ctx context.Context, store driver.Store, opts []consensus.Option) (*consensus.Member, error) {
 	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger.With("store", config.ShowStore(c.Store))))
 	if c.Lease > 0 {
@@ -161,12 +167,28 @@ func (c Config) join(ctx context.Context, store driver.Store, opts []consensus.O
 	member, err := consensus.Join(ctx, store, c.Pool, opts...)
 	if err != nil {
 		_ = store.Close() // the other error matters
-		if said, ok := errors.AsType[*drivers.RemedyError](err); ok {
-			err = said // the remedy comes first
-		}
-		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
+		return nil, c.storeError(err)
 	}
 	return member, nil
+}
+
+// start lets the member sync, after the limiter has been attached to it: the first sync names its terms.
+func (c Config) start(ctx context.Context, j *connection) error {
+	if j.begin == nil {
+		return nil
+	}
+	if err := j.begin(ctx); err != nil {
+		return c.storeError(err)
+	}
+	return nil
+}
+
+// storeError names the store in an error; a remedy comes first.
+func (c Config) storeError(err error) error {
+	if said, ok := errors.AsType[*drivers.RemedyError](err); ok {
+		err = said
+	}
+	return fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
 }
 
 // connectTimeout bounds the cleanup of a connection no longer needed.

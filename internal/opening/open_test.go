@@ -41,9 +41,13 @@ func TestMemoryGrantsTheLimit(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.InDelta(t, 1000, used.Load(), 20)
 		require.Equal(t, "default", th.Status().Name)
-		used = draw(mustOpen(t, Config{Limit: throttle.Limit{Max: 10, Strict: true}, Store: "memory://" + t.Name(), Pool: "strict", Logger: quiet()}))
-		time.Sleep(10 * time.Second)
-		require.InDelta(t, 100, used.Load(), 10, "the store issues the tokens of a strict limit")
+		for pool, failFast := range map[string]bool{"strict": false, "strict and fail-fast": true} {
+			used = draw(mustOpen(t, Config{
+				Limit: throttle.Limit{Max: 10, Strict: true}, Store: "memory://" + t.Name(), Pool: pool, FailFast: failFast, Logger: quiet(),
+			}))
+			time.Sleep(10 * time.Second)
+			require.InDelta(t, 100, used.Load(), 2, "the store issues the tokens of a strict limit from the first sync on")
+		}
 		require.NoError(t, th.Close())
 		_, err := th.Acquire(t.Context(), 1)
 		require.ErrorIs(t, err, throttle.ErrClosed)

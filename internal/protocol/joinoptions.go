@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"context"
 	"log/slog"
 	"time"
 )
@@ -10,9 +11,16 @@ type JoinOptions struct {
 	Config       ProcessorConfig
 	Logger       *slog.Logger
 	FailFast     bool
-	TakeoverLock TakeoverLock // nil: none
+	TakeoverLock TakeoverLock                 // nil: none
+	Start        *func(context.Context) error // nil: Join starts the member
 	// OnSync are called after every sync, with how long it took and why it failed.
 	OnSync []func(took time.Duration, err error)
+}
+
+// WithStart lets Join make a member that does not sync yet, and sets start to what begins it, for one call: after a limiter has been
+// attached, so that the first sync names its terms. With FailFast start does the first sync and returns its error; Leave then does nothing.
+func WithStart(start *func(context.Context) error) func(*JoinOptions) {
+	return func(o *JoinOptions) { o.Start = start }
 }
 
 // A TakeoverLock keeps a TakeoverRecord, and so proves to a processor that earlier ones under its ID are dead.

@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
@@ -37,6 +38,7 @@ type Member struct {
 
 	onSync []func(took time.Duration, err error)
 
+	started atomic.Bool
 	leave   sync.Once
 	judging sync.WaitGroup // pauses that the called service asked for
 
@@ -79,16 +81,13 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	}
 	m.offset = m.wallOffset()
 	m.p.Configure(sharing.Terms{Spacing: wire.MinSpacing}) // until a limiter is attached: nothing for or against
-	if o.FailFast {
-		if err := m.syncFirst(ctx); err != nil {
-			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
-		}
+	start := func(ctx context.Context) error { return m.start(ctx, o.FailFast) }
+	if o.Start != nil {
+		*o.Start = start
+		return m, nil
 	}
-	go m.run() //nolint:gosec // the loop outlives the call, and ends with Leave
-	if store, ok := s.(driver.Pusher); ok {
-		go m.listen(store, pool)
-	} else {
-		close(m.unwatched)
+	if err := start(ctx); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -121,6 +120,9 @@ func (m *Member) Poke() {
 // debt is earned first. Budgets of tags get back what was drawn and not used, in up
 // to two seconds. Calling Leave again returns nil at once.
 func (m *Member) Leave(ctx context.Context) error {
+	if !m.started.Load() {
+		return nil
+	}
 	var err error
 	m.leave.Do(func() {
 		close(m.quit)
