@@ -158,10 +158,20 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 map: ## Write the map of packages in internal/meta/layers, and check that imports run downwards
 	@$(GO) run ./internal/meta/layers -page internal/meta/layers/README.md
 
-# The product has no switches for the rules: they come in by go test -overlay.
+# The product has no switches for the rules: they come in by go test -overlay. PINNED are the targets of "make operators" of which every mutant
+# is noticed.
+PINNED := fairslots
 .PHONY: mutants
-mutants: ## Leave out each rule of the protocol once: a simulation or a test must notice
+mutants: ## Leave out each rule of the protocol once, and change each operator of the pinned parts: a test must notice
 	$(GO) run ./internal/mutants/run -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/fairtags ./internal/fairslots ./pkg/throttle ./internal/protocol ./pkg/consensus/driver
+	$(GO) run ./internal/mutants/operators/run $(PINNED)
+
+# OPERATORS are targets of internal/mutants/operators, SAMPLE is how many mutants of each are played, always the same ones; 0: all.
+OPERATORS ?= engine fairtags fairslots protocol driver llm
+SAMPLE ?= 0
+.PHONY: operators
+operators: ## Change one operator after the other, as < to <= and + to -: lists those that no test notices
+	$(GO) run ./internal/mutants/operators/run -sample $(SAMPLE) $(OPERATORS)
 
 # It fetches what a Rust and a Java handler need, and compiles them: minutes the first time.
 .PHONY: languages

@@ -11,8 +11,8 @@ import "math"
 
 // An Asking is one tag as a processor sees it.
 type Asking struct {
-	// Here is how many slots it would use here if it could, and Elsewhere how many at all other processors. Total is how many it may have
-	// over the whole pool: 1 or more.
+	// Here is how many slots it would use here if it could, and Elsewhere how many at all other processors: 0 or more. Total is how many it
+	// may have over the whole pool: 1 or more.
 	Here, Elsewhere, Total int64
 	// Reserved is how many slots of the total are reserved for its callers here, and ReservedElsewhere how many for those of others.
 	Reserved, ReservedElsewhere int64
@@ -28,8 +28,8 @@ type Asking struct {
 // one more, and with each lease another one joins that half. So with fewer slots than processors, each has one for a part of the time. The other
 // half asks for one more only if one is spare.
 func (a Asking) Ask() int64 {
-	if a.Here <= 0 || a.Here+a.Elsewhere <= a.Total {
-		return max(a.Here, 0)
+	if a.Here+a.Elsewhere <= a.Total {
+		return a.Here
 	}
 	reserved := min(a.Reserved, a.Here)
 	here, elsewhere := a.Here-reserved, max(a.Elsewhere-a.ReservedElsewhere, 0)
@@ -55,10 +55,8 @@ type Turn struct {
 
 // Step counts the slots that were held since the last step, at a weight. now is in seconds of any clock.
 func (t *Turn) Step(now float64, held int, weight float64) {
-	if d := now - t.at; d > 0 {
-		t.used += d * float64(held) / max(weight, leastWeight)
-		t.at = now
-	}
+	t.used += max(now-t.at, 0) * float64(held) / max(weight, leastWeight)
+	t.at = max(t.at, now)
 }
 
 // leastWeight is the smallest weight: a tag with a weight of 0 is served very slowly.
@@ -80,4 +78,4 @@ func (t *Turn) Start(held int, reserved float64) float64 {
 const firstReserved = -2
 
 // Reserved reports whether a start is that of a tag below its reservation.
-func Reserved(start float64) bool { return start < firstReserved+1 }
+func Reserved(start float64) bool { return start < 0 }

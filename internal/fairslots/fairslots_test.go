@@ -67,6 +67,33 @@ func TestAskUsesTheTotal(t *testing.T) {
 	}
 }
 
+// What is reserved for others is no part of the rest, neither are the callers that use it; an idle reservation is lent.
+func TestAskByReservations(t *testing.T) {
+	for want, of := range map[int64][]Asking{
+		3: {{Here: 4, Elsewhere: 6, Total: 6, Reserved: 2, Processors: 2, Rank: 1}},
+		2: {{Here: 4, Elsewhere: 6, Total: 6, ReservedElsewhere: 2, Processors: 2, Rank: 1}},
+		9: {{Here: 9, Elsewhere: 1, Total: 10, ReservedElsewhere: 6, Processors: 2, Rank: 1}},
+		1: {{Here: 3, Elsewhere: 6, Total: 1, Processors: 3, Rank: 0}, {Here: 3, Elsewhere: 6, Total: 1, Processors: 3, Rank: 1}},
+		0: {{Here: 3, Elsewhere: 6, Total: 1, Processors: 3, Rank: 2}, {Here: 3, Elsewhere: 6, Total: 1, Processors: 3, Rank: 1, Turn: 1}},
+	} {
+		for _, a := range of {
+			require.Equal(t, want, a.Ask(), "%+v", a)
+		}
+	}
+}
+
+func TestStepCountsFromTheLastStep(t *testing.T) {
+	var turn Turn
+	turn.Step(10, 1, 1)
+	turn.Step(15, 2, 1)
+	turn.Step(15, 9, 1)
+	turn.Step(12, 9, 1) // a clock that goes back counts nothing
+	turn.Step(16, 2, 2)
+	require.InDelta(t, 21, turn.Start(0, 0), 1e-9)
+	require.False(t, Reserved((&Turn{}).Start(0, 0)), "a new tag without a reservation")
+	require.True(t, Reserved(turn.Start(1, 2)))
+}
+
 func TestAskOfNothing(t *testing.T) {
 	require.Zero(t, Asking{Total: 3, Elsewhere: 9}.Ask())
 	require.Equal(t, int64(2), Asking{Here: 2, Total: 3, Elsewhere: 1}.Ask())

@@ -166,7 +166,7 @@ func FuzzText(f *testing.F) {
 		got := New(secret).Text(text)
 		if fields := strings.Fields(secret); len(fields) == 1 && fields[0] == secret && len(secret) >= shortest && !strings.EqualFold(secret, "bearer") &&
 			!strings.Contains(Hidden, secret) {
-			for _, part := range strings.Split(got, Hidden) {
+			for part := range strings.SplitSeq(got, Hidden) {
 				require.NotContains(t, part, secret)
 			}
 		}

@@ -65,6 +65,7 @@ var steps = []step{
 	},
 	{"memory", "NUMATHROTTLE_FLAT_FOR=1h", test + "-run=TestMemoryStaysFlat ./internal/noloss", true},
 	{"mutants", "", mutants, false},
+	{"operators", "", "make operators", true},
 	{"shell", "NUMATHROTTLE_SHELL_RUNS=100", "env CGO_ENABLED=1 " + test + "-race ./internal/shell", false},
 	{"fuzz", "FUZZ_TIME=25s", "scripts/fuzz.sh", false},
 }

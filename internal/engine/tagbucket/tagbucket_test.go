@@ -121,6 +121,40 @@ func TestBatchesAreUsedByTheirEnds(t *testing.T) {
 	require.Equal(t, sharing.TagReport{Back: 2, BackSpent: 2, Owed: 3}, r)
 }
 
+// A draw takes nothing from batches that have ended, or that begin later.
+func TestADrawTakesFromTheBatchesOfNow(t *testing.T) {
+	s := pooled(limit.Quota{Total: 100})
+	for i, from := range []int64{0, 5, 30} {
+		s.Grant(sharing.TagGrant{Needed: true, Batch: sharing.Batch{Tokens: int64(1 + i), Window: 1}}, from, from+10, 0)
+	}
+	_, ok := s.Take(12, 2)
+	require.True(t, ok)
+	require.Zero(t, s.AtHand(12))
+	require.EqualValues(t, 3, s.AtHand(30), "the third batch is whole")
+	_, ok = s.Take(12, 1)
+	require.False(t, ok)
+}
+
+func TestLargestDraw(t *testing.T) {
+	for _, tc := range []struct {
+		quota limit.Quota
+		most  int64
+		by    string
+	}{
+		{limit.Quota{}, Endless, ""},
+		{limit.Quota{Total: 10}, 10, "total"},
+		{limit.Quota{Total: 10, Burst: 30}, 30, "burst"},
+		{limit.Quota{Total: 10, Burst: 10}, 10, "total"},
+		{limit.Quota{Total: 10, Shadow: true}, Endless, ""},
+		{limit.Quota{Total: 10, Budgets: []limit.Budget{{Amount: 3, Then: limit.ThenLower}}}, 10, "total"},
+		{limit.Quota{Total: 10, Budgets: []limit.Budget{{Amount: 30}, {Amount: 3}, {Amount: 20}}}, 3, "budgets"},
+		{limit.Quota{Budgets: []limit.Budget{{Amount: 30}}}, 30, "budgets"},
+	} {
+		most, by := Largest(tc.quota)
+		require.Equal(t, []any{tc.most, tc.by}, []any{most, by}, "%+v", tc.quota)
+	}
+}
+
 // What ran out while nobody drew is given back, once.
 func TestABatchThatRanOutIsGivenBack(t *testing.T) {
 	s := pooled(limit.Quota{Budgets: []limit.Budget{{Amount: 100, Per: limit.PeriodDay}}})
