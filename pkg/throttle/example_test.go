@@ -29,11 +29,11 @@ func ExampleThrottle() {
 	permit.Settle(3)
 
 	// A deadline that is too near is told at once.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	_, err = limiter.Acquire(ctx, 1000)
 	if refused, ok := errors.AsType[*throttle.Error](err); ok {
-		fmt.Println("refused:", refused.Reason, errors.Is(err, throttle.ErrThrottled), refused.RetryAfter > 900*time.Millisecond)
+		fmt.Println("refused:", refused.Reason, errors.Is(err, throttle.ErrThrottled), refused.RetryAfter > 500*time.Millisecond)
 	}
 	// Output:
 	// granted: 8
