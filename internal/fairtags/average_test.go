@@ -71,11 +71,13 @@ func TestTheAverageDoesNotSwing(t *testing.T) {
 
 // Without the trend an average lags by ten seconds' worth behind what rises steadily.
 func TestTheAverageDoesNotLagBehindATrend(t *testing.T) {
-	var a fairtags.Average
-	for second := range 120 {
-		a = a.Next(time.Second, 0, 100+10*float64(second))
+	for _, step := range []time.Duration{time.Second / 4, time.Second, 2 * time.Second} {
+		var a fairtags.Average
+		for at := time.Duration(0); at < 2*time.Minute; at += step {
+			a = a.Next(step, 0, (100+10*at.Seconds())*step.Seconds())
+		}
+		require.InDelta(t, 100+10*(120-step.Seconds()), a.Calls(), 3, "each %v", step)
 	}
-	require.InDelta(t, 100+10*119, a.Calls(), 15)
 }
 
 // How often it is asked does not matter much.
@@ -89,4 +91,7 @@ func TestTheAverageKnowsHowLongItTook(t *testing.T) {
 	}
 	require.InDelta(t, often.Calls(), seldom.Calls(), 0.25)
 	require.InDelta(t, 5, seldom.Calls(), 0.25)
+	cost, ok := seldom.Cost()
+	require.True(t, ok)
+	require.InDelta(t, 6, cost, 0.1)
 }

@@ -60,7 +60,7 @@ const (
 func (b *Blame) Judge(now int64, all *Blame) Verdict {
 	lead := 2*b.tokens - all.tokens
 	switch alone := b.tokens >= sole*all.tokens; {
-	case lead > 0 && lead*lead > chance*chance*all.squares:
+	case lead > chance*math.Sqrt(all.squares):
 		return Culprit
 	case alone && b.calls >= soleCalls && now-all.since >= int64(soleFor):
 		return Culprit

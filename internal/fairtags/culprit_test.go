@@ -30,11 +30,58 @@ func TestATagThatIsRefusedAloneIsTheCulprit(t *testing.T) {
 	require.Equal(t, fairtags.Culprit, b.refuse(10*time.Millisecond, 0, 7))
 
 	b = blames{}
+	for range 9 {
+		require.Equal(t, fairtags.Undecided, b.refuse(0, 0, 7), "nine calls are just within chance")
+	}
+	require.Equal(t, fairtags.Culprit, b.refuse(0, 0, 7))
+
+	b = blames{}
 	for i := range 5 { // of three tags that are refused alike, one comes five times in a row now and then
 		require.Equal(t, fairtags.Undecided, b.refuse(time.Duration(i)*10*time.Second, 0, 1))
 	}
 	require.Equal(t, fairtags.Culprit, b.refuse(50*time.Second, 0, 1), "nobody else was refused in all that time")
 	require.Equal(t, fairtags.Undecided, b.refuse(3*time.Minute, 1, 1), "what is long ago counts no more")
+}
+
+// The culprit is a tag that was refused alone for a second, and the second begins with the first refusal after a while without any.
+func TestHowLongATagWasRefusedAlone(t *testing.T) {
+	for _, begin := range []time.Duration{0, time.Second, 100 * time.Second} {
+		for silence, wants := range map[time.Duration]fairtags.Verdict{
+			30 * time.Second: fairtags.Culprit, 30*time.Second + 1: fairtags.Undecided,
+		} {
+			var b blames
+			b.refuse(begin, 0, 1)
+			for range 4 {
+				b.refuse(begin+silence, 0, 1)
+			}
+			require.Equal(t, wants, b.refuse(begin+silence+time.Second/2, 0, 1), "%v after %v", silence, begin)
+		}
+		for after, wants := range map[time.Duration]fairtags.Verdict{time.Second: fairtags.Culprit, time.Second - 1: fairtags.Undecided} {
+			var b blames
+			for range 5 {
+				b.refuse(begin, 0, 1)
+			}
+			require.Equal(t, wants, b.refuse(begin+after, 0, 1), "%v after %v", after, begin)
+		}
+	}
+}
+
+// What other tags were refused fades: after 20 s nineteen of twenty count as all, exactly.
+func TestRefusedCallsFade(t *testing.T) {
+	var b blames
+	for range 5 {
+		b.refuse(0, 1, 1)
+	}
+	for range 5 {
+		b.refuse(20*time.Second, 0, 1)
+	}
+	require.Equal(t, fairtags.Culprit, b.refuse(20*time.Second, 0, 1))
+	b = blames{}
+	b.refuse(0, 1, 1)
+	require.Equal(t, fairtags.Undecided, b.refuse(0, 0, 19))
+	b = blames{}
+	b.refuse(0, 1, 1.01)
+	require.Equal(t, fairtags.Everybody, b.refuse(0, 0, 19))
 }
 
 func TestMoreThanHalfOfTheRefusedCallsIsMeantByWhatIsBehindIt(t *testing.T) {

@@ -65,7 +65,7 @@ type part struct {
 }
 
 func newDivision(limit float64, terms []Terms, rows []Row) *division {
-	d := &division{limit: rate(limit), rows: rows, index: make(map[uint64]int, len(terms)+1)}
+	d := &division{limit: rate(limit), rows: rows, index: make(map[uint64]int, len(terms))}
 	d.tags = make([]tag, len(terms), len(terms)+2)
 	for i, t := range terms {
 		d.tags[i].Terms = clean(t)
@@ -316,16 +316,16 @@ func (t *tag) level(sum float64) float64 {
 
 // targets returns the results of the first n tags, with the reasons why they are not higher.
 func (d *division) targets(n int) []Target {
-	first := 0 // the first class of those that get more than their guarantees
-	for i, t := range d.tags {
-		if t.x > t.lo && (first == 0 || d.tags[first-1].Class > t.Class) {
-			first = i + 1
+	first := math.MaxInt // the first class of those that get more than their guarantees
+	for _, t := range d.tags {
+		if t.x > t.lo {
+			first = min(first, t.Class)
 		}
 	}
 	targets := make([]Target, n)
 	for i := range targets {
 		t := &d.tags[i]
-		targets[i] = Target{Demand: t.demand, Rate: t.x, By: d.by(t, first != 0 && d.tags[first-1].Class < t.Class)}
+		targets[i] = Target{Demand: t.demand, Rate: t.x, By: d.by(t, first < t.Class)}
 		targets[i].Bound = min(max(min(t.Reserved, t.Total), min(t.Total, t.Limiting)), d.limit)
 	}
 	return targets

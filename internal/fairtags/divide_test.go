@@ -124,6 +124,16 @@ func TestScaleTellsWhatIsLeftOfAllThatIsReserved(t *testing.T) {
 	require.InDeltaSlice(t, []float64{30, 20}, rates(p), 1e-9)
 }
 
+// What is guaranteed to tags is divided by their demand, and is the claim of a silent row.
+func TestWhatIsGuaranteedToRows(t *testing.T) {
+	tags := []fairtags.Terms{terms(1, 30, inf), terms(2, 20, inf), terms(3, 0, inf)}
+	silent := asks(7, 1, 100)
+	silent.Silent = true
+	rows := []fairtags.Row{asks(0, 1, 5, 2, 4, 3, 500), asks(0, 1, 100), asks(0, 3, 500), silent}
+	p := fairtags.Divide(100, tags, rows, 0)
+	require.InDeltaSlice(t, []float64{9, 25, 0, 7}, p.Guaranteed, 1e-9)
+}
+
 func TestAProcessorKeepsTheGuaranteesThatItHolds(t *testing.T) {
 	tags := []fairtags.Terms{terms(1, 30, inf), terms(2, 30, inf), terms(3, 0, inf)}
 	row := asks(30, 1, 30)

@@ -37,8 +37,8 @@ func (s span) at(level float64) float64 {
 	return min(max(level*s.weight, s.lo), s.hi)
 }
 
-// level returns the level at which the spans get sum together. It is 0 if sum is not above their minimums, and +Inf if sum is enough for
-// all their maximums.
+// level returns the level at which the spans get sum together. If sum is not above their minimums, they get these; if it is enough for all
+// their maximums, the level is +Inf.
 func level(spans []span, sum float64) float64 {
 	type bend struct{ level, slope float64 }
 	bends := make([]bend, 0, 2*len(spans))
@@ -66,7 +66,7 @@ func level(spans []span, sum float64) float64 {
 		at = b.level
 		slope += b.slope
 	}
-	if slope > 0 && sum > got {
+	if slope > 0 {
 		at += (sum - got) / slope
 	}
 	return at

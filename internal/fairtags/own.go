@@ -60,10 +60,10 @@ func give(own, asked []float64, left float64) float64 {
 	for _, a := range asked {
 		sum += a
 	}
-	if sum == 0 || left <= 0 {
+	if sum == 0 {
 		return 0
 	}
-	scale := min(left/sum, 1)
+	scale := min(max(left, 0)/sum, 1)
 	for i, a := range asked {
 		own[i] += a * scale
 	}

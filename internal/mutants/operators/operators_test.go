@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -111,12 +110,12 @@ func main() { println(count([]int{8, 7, 1, 0, 9, 2}, 7), int(number(6).scale(2))
 
 // Each mutant that survives for a reason is one that there is.
 func TestReasonsNameMutants(t *testing.T) {
-	if len(Reasons()) == 0 {
-		t.Skip("no mutant survives for a reason")
-	}
 	known := map[string]bool{}
 	for _, target := range Targets {
-		set, err := Load(context.Background(), "../../..", target.Packages...)
+		if !strings.Contains(survivors, "\n"+strings.Trim(target.Packages[0], "./")+"/") {
+			continue
+		}
+		set, err := Load(t.Context(), "../../..", target.Packages...)
 		require.NoError(t, err)
 		for i := range set.Mutants {
 			known[set.Mutants[i].String()] = true

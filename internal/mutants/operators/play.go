@@ -28,8 +28,8 @@ var Targets = []Target{
 	{"engine", []string{"./internal/engine/..."}, []string{
 		"./internal/engine/bucket", "./internal/engine/gate", "./internal/engine/tagbucket", "./internal/engine/waitqueue", "./pkg/throttle",
 	}},
-	{"fairtags", []string{"./internal/fairtags"}, []string{"./internal/fairtags", "./internal/protocol"}},
-	{"fairslots", []string{"./internal/fairslots"}, []string{"./internal/fairslots", "./internal/protocol"}},
+	{"fairtags", []string{"./internal/fairtags"}, []string{"./internal/fairtags"}},
+	{"fairslots", []string{"./internal/fairslots"}, []string{"./internal/fairslots"}},
 	{"protocol", []string{"./internal/protocol"}, []string{"./internal/protocol", "./pkg/consensus"}},
 	{"driver", []string{"./pkg/consensus/driver"}, []string{"./pkg/consensus/driver", "./pkg/consensus/memstore"}},
 	{"llm", []string{"./internal/llm/..."}, []string{
