@@ -147,6 +147,7 @@ norace: ## Run whole, without the race detector, the tests of which make test ha
 	$(GO) test -vet=off -count 1 -p 2 -run "$$asking" -skip 'TestTenThousand|^TestSeeds$$|^TestTagSeeds$$' -timeout $(SIM_TIMEOUT) $$folders
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)
 	@$(GO) -C pkg/llm/clienttest test $(MODULE_FLAGS)
+	@$(GO) -C plugins/redpandaconnect test $(MODULE_FLAGS)
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 5.
 .PHONY: shell
