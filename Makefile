@@ -55,9 +55,9 @@ GOVULNCHECK := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)
 LINTERS := $(BIN)/linters-$(HADOLINT_VERSION)-$(SHELLCHECK_VERSION)-$(ZIZMOR_VERSION)
 
 # The root module and those below it, such as benchmarks/. What the large ones import takes minutes to compile or to analyse: Kubernetes,
-# Prometheus and openai-go.
+# Prometheus, openai-go and Benthos.
 MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.*/*'))
-LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest ./pkg/llm/clienttest
+LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest ./pkg/llm/clienttest ./plugins/redpandaconnect
 
 .PHONY: help
 help: ## List the targets

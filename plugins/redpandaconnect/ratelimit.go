@@ -21,7 +21,7 @@ const (
 	unknownWait = 100 * time.Millisecond
 )
 
-func init() {
+func init() { //nolint:gochecknoinits // as plugins of Connect do
 	service.MustRegisterRateLimit("numathrottle", spec(), func(conf *service.ParsedConfig, mgr *service.Resources) (service.RateLimit, error) {
 		return newRateLimit(conf, mgr.Label())
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -156,6 +157,15 @@ func TestLint(t *testing.T) {
 		_, err := newStream(t, fields)
 		require.ErrorContains(t, err, says, fields)
 	}
+}
+
+func TestTheConfigOfTheREADME(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, conf, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	conf, _, _ = strings.Cut(conf, "```")
+	require.NoError(t, service.NewStreamBuilder().SetYAML(conf))
 }
 
 func build(t *testing.T, label, fields string) (*rateLimit, error) {
