@@ -103,8 +103,13 @@ func TestNackWithAReservation(t *testing.T) {
 		kind       string
 		where, how setting
 	}{
-		{unaryMap, pipeline, asItIs}, {unaryMap, pipeline, shortRead}, {sink, pipeline, shortRead}, {sink, pipeline, asItIs},
-		{batchMap, pipeline, asItIs}, {unaryMap, monoVertex, asItIs}, {sink, monoVertex, asItIs},
+		{unaryMap, pipeline, asItIs},
+		{unaryMap, pipeline, shortRead},
+		{sink, pipeline, shortRead},
+		{sink, pipeline, asItIs},
+		{batchMap, pipeline, asItIs},
+		{unaryMap, monoVertex, asItIs},
+		{sink, monoVertex, asItIs},
 	} {
 		for _, pods := range []int{1, 4, 8} {
 			v, name := newVertex(c.kind, 40, c.where, c.how)
