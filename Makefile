@@ -55,9 +55,9 @@ GOVULNCHECK := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)
 LINTERS := $(BIN)/linters-$(HADOLINT_VERSION)-$(SHELLCHECK_VERSION)-$(ZIZMOR_VERSION)
 
 # The root module and those below it, such as benchmarks/. What the large ones import takes minutes to compile or to analyse: Kubernetes,
-# Prometheus and openai-go.
+# Prometheus, openai-go and Benthos.
 MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.*/*'))
-LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest ./pkg/llm/clienttest
+LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest ./pkg/llm/clienttest ./plugins/redpandaconnect
 
 .PHONY: help
 help: ## List the targets
@@ -147,6 +147,7 @@ norace: ## Run whole, without the race detector, the tests of which make test ha
 	$(GO) test -vet=off -count 1 -p 2 -run "$$asking" -skip 'TestTenThousand|^TestSeeds$$|^TestTagSeeds$$' -timeout $(SIM_TIMEOUT) $$folders
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)
 	@$(GO) -C pkg/llm/clienttest test $(MODULE_FLAGS)
+	@$(GO) -C plugins/redpandaconnect test $(MODULE_FLAGS)
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 5.
 .PHONY: shell

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md", "charts/*/*.md", "pkg/*/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md", "charts/*/*.md", "pkg/*/*/*.md", "plugins/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)

@@ -32,11 +32,14 @@ const (
 
 const handled = time.Duration(-1)
 
-// newPod wraps a handler that does nothing.
+// newPod wraps a handler that does nothing. Without a maxWait messages wait.
 func newPod(t *testing.T, kind string, l throttle.Limiter, maxWait time.Duration) pod {
 	t.Helper()
 	ctx, quiet := t.Context(), slog.New(slog.DiscardHandler)
 	opts := []mapper.Option{mapper.WithMaxWait(maxWait), mapper.OnDenied(mapper.Nack()), mapper.WithLogger(quiet)}
+	if maxWait == 0 {
+		opts[1] = nil
+	}
 	switch kind {
 	case unaryMap:
 		m := mapper.Wrap(mapsdk.MapperFunc(func(context.Context, []string, mapsdk.Datum) mapsdk.Messages { return nil }), l, opts...)
@@ -91,8 +94,11 @@ func sinkPod(t *testing.T, l throttle.Limiter, maxWait time.Duration) pod {
 		}
 		return out
 	}
-	s := sinker.Wrap(sinksdk.SinkerFunc(takes), l, sinker.WithBatchBudget(maxWait), sinker.OnDenied(sinker.Nack()),
-		sinker.WithLogger(slog.New(slog.DiscardHandler)))
+	opts := []sinker.Option{sinker.WithBatchBudget(maxWait), sinker.OnDenied(sinker.Nack()), sinker.WithLogger(slog.New(slog.DiscardHandler))}
+	if maxWait == 0 {
+		opts[1] = nil
+	}
+	s := sinker.Wrap(sinksdk.SinkerFunc(takes), l, opts...)
 	return func(ids []int) []time.Duration {
 		in, place := make(chan sinksdk.Datum, len(ids)), map[string]int{}
 		for i, id := range ids {

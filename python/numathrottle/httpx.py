@@ -14,7 +14,7 @@ import asyncio
 import email.utils
 import json
 import math
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Optional, Union
+from typing import Any, AsyncIterator, Callable, Dict, Generic, Iterator, List, Optional, Type, TypeVar, Union
 
 import httpx
 
@@ -35,26 +35,40 @@ LONGEST_PAUSE = 300.0
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
-class _Options:
-    """What both transports are given."""
+_L = TypeVar("_L", bound=Union[Limiter, AsyncLimiter])
+_T = TypeVar("_T", bound=Union[httpx.BaseTransport, httpx.AsyncBaseTransport])
+
+
+class _Throttling(Generic[_L, _T]):
+    """What both transports have."""
+
+    _limiters: Type[_L]
+    _new: Type[_T]
 
     def __init__(
         self,
-        tokens: Union[int, Callable[[httpx.Request], int]],
-        tag: Union[str, Callable[[httpx.Request], str]],
-        used: Optional[Callable[[httpx.Response], Optional[int]]],
-        timeout: Optional[float],
-        lease: Optional[float],
+        limiter: _L,
+        transport: Optional[_T] = None,
+        *,
+        tokens: Union[int, Callable[[httpx.Request], int]] = 1,
+        tag: Union[str, Callable[[httpx.Request], str]] = "",
+        used: Optional[Callable[[httpx.Response], Optional[int]]] = None,
+        timeout: Optional[float] = None,
+        lease: Optional[float] = None,
     ) -> None:
+        if not isinstance(limiter, self._limiters):
+            raise TypeError(f"limiter is of type {type(limiter).__name__}, allowed: {self._limiters.__name__}")
         if used is not None and not callable(used):
             raise TypeError(f"used is {used!r}, allowed: a function of the response, or None")
+        self._limiter = limiter
+        self._transport = self._new() if transport is None else transport
         self._tokens = tokens
         self._tag = tag
-        self.used = used
+        self._used = used
         self._timeout = timeout
         self._lease = lease
 
-    def draw(self, request: httpx.Request) -> Dict[str, Any]:
+    def _draw(self, request: httpx.Request) -> Dict[str, Any]:
         """Return the arguments of acquire."""
         return {
             "tokens": self._tokens(request) if callable(self._tokens) else self._tokens,
@@ -67,8 +81,10 @@ class _Options:
 class _Answer:
     """The answer to one call, as its body is read."""
 
-    def __init__(self, options: _Options, response: httpx.Response, permit: PermitState) -> None:
-        self._used = options.used if response.status_code < 400 else None
+    def __init__(
+        self, used: Optional[Callable[[httpx.Response], Optional[int]]], response: httpx.Response, permit: PermitState
+    ) -> None:
+        self._used = used if response.status_code < 400 else None
         self._response = response
         self._permit = permit
         self._parts: List[bytes] = []
@@ -111,7 +127,7 @@ class _Answer:
         return True
 
 
-class Transport(httpx.BaseTransport):
+class Transport(_Throttling[Limiter, httpx.BaseTransport], httpx.BaseTransport):
     """A transport that draws a permit for each request, and settles it at the end of the answer.
 
     limiter is asked for the permits; transport sends the requests, by default an httpx.HTTPTransport.
@@ -129,25 +145,11 @@ class Transport(httpx.BaseTransport):
     an httpx.HTTPError. Once a request was sent, a limiter that cannot be reached only logs a warning.
     """
 
-    def __init__(
-        self,
-        limiter: Limiter,
-        transport: Optional[httpx.BaseTransport] = None,
-        *,
-        tokens: Union[int, Callable[[httpx.Request], int]] = 1,
-        tag: Union[str, Callable[[httpx.Request], str]] = "",
-        used: Optional[Callable[[httpx.Response], Optional[int]]] = None,
-        timeout: Optional[float] = None,
-        lease: Optional[float] = None,
-    ) -> None:
-        if not isinstance(limiter, Limiter):
-            raise TypeError(f"limiter is a {type(limiter).__name__}, allowed: a Limiter")
-        self._limiter = limiter
-        self._transport = httpx.HTTPTransport() if transport is None else transport
-        self._options = _Options(tokens, tag, used, timeout, lease)
+    _limiters = Limiter
+    _new = httpx.HTTPTransport
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        draw = self._options.draw(request)
+        draw = self._draw(request)
         permit = self._limiter.acquire(**draw)
         try:
             response = self._transport.handle_request(request)
@@ -157,7 +159,7 @@ class Transport(httpx.BaseTransport):
         except BaseException:
             self._limiter._end(permit)
             raise
-        answer = _Answer(self._options, response, permit)
+        answer = _Answer(self._used, response, permit)
         seconds = _retry_after(response)
         if seconds is not None:
             try:
@@ -170,28 +172,14 @@ class Transport(httpx.BaseTransport):
         self._transport.close()
 
 
-class AsyncTransport(httpx.AsyncBaseTransport):
+class AsyncTransport(_Throttling[AsyncLimiter, httpx.AsyncBaseTransport], httpx.AsyncBaseTransport):
     """Transport for an httpx.AsyncClient, with an AsyncLimiter, for asyncio. The arguments are those of Transport."""
 
-    def __init__(
-        self,
-        limiter: AsyncLimiter,
-        transport: Optional[httpx.AsyncBaseTransport] = None,
-        *,
-        tokens: Union[int, Callable[[httpx.Request], int]] = 1,
-        tag: Union[str, Callable[[httpx.Request], str]] = "",
-        used: Optional[Callable[[httpx.Response], Optional[int]]] = None,
-        timeout: Optional[float] = None,
-        lease: Optional[float] = None,
-    ) -> None:
-        if not isinstance(limiter, AsyncLimiter):
-            raise TypeError(f"limiter is a {type(limiter).__name__}, allowed: an AsyncLimiter")
-        self._limiter = limiter
-        self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
-        self._options = _Options(tokens, tag, used, timeout, lease)
+    _limiters = AsyncLimiter
+    _new = httpx.AsyncHTTPTransport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        draw = self._options.draw(request)
+        draw = self._draw(request)
         permit = await self._limiter.acquire(**draw)
         try:
             response = await self._transport.handle_async_request(request)
@@ -201,7 +189,7 @@ class AsyncTransport(httpx.AsyncBaseTransport):
         except BaseException:
             await asyncio.shield(self._limiter._end(permit))
             raise
-        answer = _Answer(self._options, response, permit)
+        answer = _Answer(self._used, response, permit)
         stream = _AsyncStream(response.stream, answer, self._limiter, permit)
         seconds = _retry_after(response)
         if seconds is not None:

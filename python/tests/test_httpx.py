@@ -213,7 +213,7 @@ class TestTransport(Case):
     def test_bad_arguments(self) -> None:
         limiter = self.limiter("--max=1000")
         wrong: Any = AsyncLimiter()
-        with self.assertRaisesRegex(TypeError, "limiter is a AsyncLimiter, allowed: a Limiter"):
+        with self.assertRaisesRegex(TypeError, "limiter is of type AsyncLimiter, allowed: Limiter"):
             Transport(wrong)
         with self.assertRaisesRegex(TypeError, "used is 7, allowed: a function"):
             Transport(limiter, used=7)  # type: ignore[arg-type]
@@ -332,7 +332,7 @@ class TestAsyncTransport(Case):
 
     def test_bad_arguments(self) -> None:
         wrong: Any = Limiter()
-        with self.assertRaisesRegex(TypeError, "limiter is a Limiter, allowed: an AsyncLimiter"):
+        with self.assertRaisesRegex(TypeError, "limiter is of type Limiter, allowed: AsyncLimiter"):
             AsyncTransport(wrong)
 
     def test_without_a_proxy_nothing_is_sent(self) -> None:
