@@ -11,6 +11,7 @@ type JoinOptions struct {
 	Logger       *slog.Logger
 	FailFast     bool
 	TakeoverLock TakeoverLock // nil: none
+	Files        FileSource   // nil: none
 	// OnSync are called after every sync, with how long it took and why it failed.
 	OnSync []func(took time.Duration, err error)
 }
