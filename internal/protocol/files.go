@@ -50,11 +50,11 @@ const settleFile = 3 * time.Minute
 // A filing is the part of a processor that follows settings files.
 type filing struct {
 	own      OwnFile
-	has      bool // own was set
+	has      bool   // own was set
 	last     string // its hash, before a change that is pending
-	pending  bool // own has changed, and is to be put into the document
-	placed   bool // at is known
-	at       int  // the number of own among the files of the pool; unplaced: the pool has not had it
+	pending  bool   // own has changed, and is to be put into the document
+	placed   bool   // at is known
+	at       int    // the number of own among the files of the pool; unplaced: the pool has not had it
 	changed  time.Duration
 	file     File // the document; the last readable one
 	unread   error

@@ -16,10 +16,10 @@ import (
 
 // A tagging is the part of a processor that does all about tags.
 type tagging struct {
-	on         bool         // the limiter has quotas
-	buckets    bool         // a tag may be short of tokens of its own
-	configured limit.Quotas // with their defaults: those of the file, or else opened
-	opened     limit.Quotas // the limiter's own, with their defaults
+	on         bool          // the limiter has quotas
+	buckets    bool          // a tag may be short of tokens of its own
+	configured limit.Quotas  // with their defaults: those of the file, or else opened
+	opened     limit.Quotas  // the limiter's own, with their defaults
 	file       *limit.Quotas // those of the document "file"; nil: it has none
 	per        time.Duration
 	hash       uint32 // of the configured quotas
