@@ -38,7 +38,7 @@ type Follower struct {
 	mu      sync.Mutex
 	log     *slog.Logger
 	own     map[string]protocol.OwnFile // by pool
-	members int                         // that go by it
+	pools   map[string]bool             // whose documents tell this process what counts
 	prices  map[string]func(json.RawMessage)
 	priced  map[string]string // the prices in force
 	last    fileSettings      // that could be used
@@ -68,7 +68,7 @@ type Following[C any] struct {
 	Load func(c C) *config.Reading
 	// Pool has the settings of the pools.
 	Pool func(c C) *Config
-	// Open opens and closes the limits of c. It may open nothing else.
+	// Open opens and closes the limits of c, in a ctx that is Planning.
 	Open func(ctx context.Context, c C) error
 	// Live are the program's own settings that count without a restart, beside the log level: they decide what Open opens, or the prices.
 	Live []string
@@ -92,7 +92,7 @@ func Follow[C any](ctx context.Context, f Following[C], c C, log *slog.Logger) *
 		return s
 	}
 	follower := &Follower{
-		path: f.Path, log: log, own: map[string]protocol.OwnFile{}, prices: map[string]func(json.RawMessage){}, priced: map[string]string{},
+		path: f.Path, log: log, own: map[string]protocol.OwnFile{}, pools: map[string]bool{}, prices: map[string]func(json.RawMessage){}, priced: map[string]string{},
 		taken: contentOf(f.Path),
 	}
 	follower.read = func() fileSettings {
@@ -264,8 +264,13 @@ func (f *Follower) take(s *fileSettings) {
 	if len(restart) > 0 && !slices.Equal(restart, f.restart) {
 		f.log.Warn("restart needed: these settings of the file count only after one", "settings", strings.Join(restart, ", "), "file", file.String())
 	}
-	if f.restart = restart; f.members == 0 {
+	if f.restart = restart; len(f.pools) == 0 {
 		f.setLevel(s.level) // no pool says what counts
+	}
+	for pool := range f.prices {
+		if !f.pools[pool] {
+			f.setPrices(pool, f.own[pool].Prices)
+		}
 	}
 }
 
@@ -288,11 +293,19 @@ func (f *Follower) setLevel(level LogLevel) {
 	}
 }
 
+// setPrices puts prices of a pool in force, if they are others than before. f.mu is held.
+func (f *Follower) setPrices(pool string, prices json.RawMessage) {
+	if apply := f.prices[pool]; apply != nil && f.priced[pool] != string(prices) {
+		f.priced[pool] = string(prices)
+		apply(prices)
+	}
+}
+
 // source returns the file as far as it concerns one pool.
 func (f *Follower) source(pool string) protocol.FileSource {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.members++
+	f.pools[pool] = true
 	return &poolFile{f, pool}
 }
 
@@ -328,8 +341,5 @@ func (p *poolFile) InForce(file protocol.File) {
 		}
 	}
 	p.f.setLevel(level)
-	if apply := p.f.prices[p.pool]; apply != nil && p.f.priced[p.pool] != string(prices) {
-		p.f.priced[p.pool] = string(prices)
-		apply(prices)
-	}
+	p.f.setPrices(p.pool, prices)
 }

@@ -34,6 +34,9 @@ func planOf(ctx context.Context) plan {
 	return p
 }
 
+// Planning reports whether Open only records what it would open. A program of this module then opens nothing else either.
+func Planning(ctx context.Context) bool { return planOf(ctx) != nil }
+
 // add records a limiter. The error has the faults of its configuration.
 func (p plan) add(c *Config, slots int, quotas throttle.Quotas) error {
 	store, faults := c.check()
