@@ -12,6 +12,8 @@ type Files struct {
 	// InForce names the changed file that counts for all pods; empty: none has changed. Limit means that the limit in force is from it.
 	InForce string
 	Limit   bool
+	// Gone means that no pod has that file any more.
+	Gone bool
 	// Others are pods whose file is another one, Faulty those whose file cannot be used, and Restart those that need a restart for some
 	// settings of it.
 	Others, Faulty, Restart []string
@@ -23,6 +25,7 @@ func filesOf(o *protocol.Overview) (f Files) {
 	if common != "" {
 		f.InForce, f.Limit = o.File.String(), o.File.Max > 0 && o.Override.Max == 0 && !o.Announced.Followed && !o.Announced.Awaited
 	}
+	f.Gone = common != ""
 	for i := range o.Processors {
 		row := &o.Processors[i]
 		if row.Overdue || row.File == "" {
@@ -31,6 +34,7 @@ func filesOf(o *protocol.Overview) (f Files) {
 		if common == "" {
 			common = row.File
 		}
+		f.Gone = f.Gone && row.File != common
 		for _, in := range []struct {
 			list *[]string
 			is   bool
@@ -46,12 +50,13 @@ func filesOf(o *protocol.Overview) (f Files) {
 // files says what is unusual about the settings files; empty: nothing is.
 func (s *State) files() string {
 	text := ""
-	if f := &s.Files; len(f.Others) > 0 {
-		text += "; the settings files of pods differ: "
-		if f.InForce != "" {
-			text += plain(f.InForce) + " counts for all, and "
-		}
-		text += names(f.Others) + has(f.Others) + "another one"
+	switch f := &s.Files; {
+	case f.Gone && len(s.Pods) > 0:
+		text = "; the settings of " + plain(f.InForce) + " count, but no pod has that file any more" + s.inPool(": ", "file clear", "")
+	case len(f.Others) > 0 && f.InForce != "":
+		text = "; the settings files of pods differ: " + plain(f.InForce) + " counts for all, and " + names(f.Others) + has(f.Others) + "another one"
+	case len(f.Others) > 0:
+		text = "; the settings files of pods differ: " + names(f.Others) + has(f.Others) + "another one than others"
 	}
 	if list := s.Files.Faulty; len(list) > 0 {
 		text += "; " + names(list) + has(list) + "a settings file that cannot be used, as the log says: what was in force before stays"
