@@ -149,20 +149,20 @@ func TestOlderFileDoesNotComeBack(t *testing.T) {
 // A copy that passes through an older content is late; a file that somebody changes back is not.
 func TestLateCopyIsNoChange(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		a, b := mounted(100), mounted(100)
-		na, nb := filed(t, s, "a", a), filed(t, s, "b", b)
+		a, b, c := mounted(100), mounted(100), mounted(100)
+		na, nb, nc := filed(t, s, "a", a), filed(t, s, "b", b), filed(t, s, "c", c)
 		settled()
 		a.update(50)
-		requireLimit(t, 50, na, nb)
+		requireLimit(t, 50, na, nb, nc)
 		a.update(100)
-		requireLimit(t, 100, na, nb)
+		requireLimit(t, 100, na, nb, nc)
 		b.update(50) // what a had before
-		requireLimit(t, 100, na, nb)
+		requireLimit(t, 100, na, nb, nc)
 		b.update(100)
-		requireLimit(t, 100, na, nb)
-		time.Sleep(5 * time.Minute) // no copy is late any more
-		b.update(50)
-		requireLimit(t, 50, na, nb)
+		requireLimit(t, 100, na, nb, nc)
+		time.Sleep(5 * time.Minute)
+		c.update(50) // its copy, which has never had 50, can no longer be late
+		requireLimit(t, 50, na, nb, nc)
 	})
 }
 

@@ -64,16 +64,19 @@ func (p *Purse) follow(ctx context.Context, pool string, prices map[string]Price
 	if err != nil {
 		return err
 	}
-	opening.PlanPrices(ctx, pool, text, func(text json.RawMessage) {
-		prices := map[string]Price{}
-		if err := json.Unmarshal(text, &prices); err != nil || len(prices) == 0 {
-			p.log.Warn("the prices of the changed settings file cannot be read: those before it stay")
-			return
-		}
-		p.list.Store(listOf(prices))
-		p.log.Info("calls are charged by the prices of the changed settings file", "models", len(prices))
-	})
+	opening.PlanPrices(ctx, pool, text, p.reprice)
 	return nil
+}
+
+// reprice makes other prices count, from the next call on.
+func (p *Purse) reprice(text json.RawMessage) {
+	prices := map[string]Price{}
+	if err := json.Unmarshal(text, &prices); err != nil || len(prices) == 0 {
+		p.log.Warn("the prices of the changed settings file cannot be read: those before it stay")
+		return
+	}
+	p.list.Store(listOf(prices))
+	p.log.Info("calls are charged by the prices of the changed settings file", "models", len(prices))
 }
 
 // A Budget is an amount of money for each calendar window.
