@@ -42,7 +42,8 @@ func TestChangedFile(t *testing.T) {
 		}
 		require.NoError(t, p.Run(t.Context(), nil, &out, &logs))
 		for _, want := range []string{
-			`pool=llm/requests pod=a file=config.yaml@\w+ max=200 per=1m quotas=false`, `pool=llm/tokens pod=a file=config.yaml@\w+ max=40000 per=1m quotas=true`,
+			`pool=llm/requests pod=a file=config.yaml@\w+ max=200 per=1m quotas=false`,
+			`pool=llm/tokens pod=a file=config.yaml@\w+ max=40000 per=1m quotas=true`,
 			`pool=llm/money pod=a file=config.yaml@\w+ max=1000000000 per=1s quotas=true`, "calls are charged by the prices of the changed settings file",
 			`settings="apiKey, maxTokens"`,
 		} {

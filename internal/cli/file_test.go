@@ -27,7 +27,8 @@ func withFile(t *testing.T, body string) func(store driver.Store, pool string) {
 
 // The file in force is shown, with the files of the pods, and ended.
 func TestFileInForce(t *testing.T) {
-	const body = `{"name":"config.yaml","hash":"1f3c5d7e","max":300,"per":"1m0s","quotas":{"other":{"total":5}},"logLevel":"warn","count":2,"seen":["00000001"]}`
+	const body = `{"name":"config.yaml","hash":"1f3c5d7e","max":300,"per":"1m0s","quotas":{"other":{"total":5}},"logLevel":"warn","count":2,` +
+		`"seen":["00000001"]}`
 	fill := withFile(t, body)
 	const p = "orders/pipeline/enrich: "
 	require.Equal(t, p+"config.yaml@1f3c5d7e counts for all pods: 300 per 1m, quotas, logLevel warn\n"+

@@ -86,7 +86,8 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 			log := opening.NewLogger(p.pool(&conf), c.Err, slog.LevelInfo)
 			p.pool(&conf).Logger = log
 			f := p.follow(ctx, c, cmd, conf, log)
-			defer f.Start()()
+			stop := f.Start()
+			defer stop()
 			return p.run(f.In(ctx), conf, log)
 		},
 	}

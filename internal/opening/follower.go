@@ -92,7 +92,8 @@ func Follow[C any](ctx context.Context, f Following[C], c C, log *slog.Logger) *
 		return s
 	}
 	follower := &Follower{
-		path: f.Path, log: log, own: map[string]protocol.OwnFile{}, pools: map[string]bool{}, prices: map[string]func(json.RawMessage){}, priced: map[string]string{},
+		path: f.Path, log: log, own: map[string]protocol.OwnFile{}, pools: map[string]bool{},
+		prices: map[string]func(json.RawMessage){}, priced: map[string]string{},
 		taken: contentOf(f.Path),
 	}
 	follower.read = func() fileSettings {

@@ -81,11 +81,11 @@ func TestChangedFile(t *testing.T) {
 		a, b := mount(t, content("max: 100\n")), mount(t, content("max: 100\n"))
 		pa, pb := a.start(t, "a"), b.start(t, "b")
 		time.Sleep(time.Minute)
-		for _, max := range []int{50, 400} {
-			a.update(t, content(fmt.Sprintf("max: %d\nper: 2s\n", max)))
+		for _, tokens := range []int{50, 400} {
+			a.update(t, content(fmt.Sprintf("max: %d\nper: 2s\n", tokens)))
 			time.Sleep(inForce)
-			require.InDelta(t, max/2, pa.granted(), 1e-6)
-			require.InDelta(t, max/2, pb.granted(), 1e-6)
+			require.InDelta(t, tokens/2, pa.granted(), 1e-6)
+			require.InDelta(t, tokens/2, pb.granted(), 1e-6)
 		}
 		require.Equal(t, 2, strings.Count(pa.logs.String(), "the settings file has changed"))
 		require.Equal(t, 2, strings.Count(pb.logs.String(), "the pool goes by a changed settings file"), pb.logs)
@@ -218,8 +218,8 @@ func TestLogLevelOfAChangedFile(t *testing.T) {
 		logs := func(word string) bool { return strings.Contains(pb.logs.String(), word) }
 		time.Sleep(30 * time.Second)
 		s := openMemory(strings.TrimPrefix(inMemory(t), "memory://"))
-		order := func(max int) {
-			require.NoError(t, protocol.SaveOverride(t.Context(), s, "p", protocol.Override{Max: max, Per: time.Second}))
+		order := func(tokens int) {
+			require.NoError(t, protocol.SaveOverride(t.Context(), s, "p", protocol.Override{Max: tokens, Per: time.Second}))
 			time.Sleep(inForce)
 		}
 		order(5)

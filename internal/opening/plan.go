@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -61,48 +62,53 @@ func PlanPrices(ctx context.Context, pool string, prices json.RawMessage, apply 
 	}
 }
 
-// fileOf returns what a changed file says about a limiter that was opened as p. lasting are settings that its pool cannot take from a
-// document: they count after a restart.
+// fileOf returns what a changed file says about a limiter that was opened as p. lasting are settings that count after a restart: the pool
+// cannot take them from a document.
 func (p *planned) fileOf(now *planned, f protocol.File) (of protocol.File, lasting []string) {
 	of = f
-	switch was, is := rateOf(p.limit), rateOf(now.limit); {
-	case was.Max == 0 && is.Max == 0:
-	case was.Max == 0 || is.Max == 0 || p.static:
+	lasting = append(p.takeLimit(now, &of), p.takeQuotas(now, &of)...)
+	of.Prices = now.prices
+	if !of.Fits() && of.Quotas != nil {
+		of.Quotas, lasting = nil, append(lasting, "quotas")
+	}
+	if !of.Fits() {
+		of.Prices, lasting = nil, append(lasting, "prices")
+	}
+	return of, lasting
+}
+
+// takeLimit sets the limit of a file.
+func (p *planned) takeLimit(now *planned, of *protocol.File) (lasting []string) {
+	was, is := rateOf(p.limit), rateOf(now.limit)
+	if was.Max == 0 || is.Max == 0 || p.static {
 		if was != is {
 			lasting = append(lasting, "max")
 		}
-	default:
-		if of.Max, of.Per = int(is.Max), is.Per; of.Validate() != nil {
-			of.Max, of.Per = 0, 0
-			lasting = append(lasting, "per")
-		}
-		if p.limit.Hard && was.Below(is) || (limits.Rate{Max: was.Max * limits.MaxRaise, Per: was.Per}).Below(is) {
-			lasting = append(lasting, "max")
-		}
-		if p.limit.Burst > 0 && p.limit.Burst == now.limit.Burst && was.Below(is) {
-			lasting = append(lasting, "burst") // it follows in proportion until then
-		}
+		return lasting
 	}
+	if of.Max, of.Per = int(is.Max), is.Per; of.Validate() != nil {
+		of.Max, of.Per = 0, 0
+		lasting = append(lasting, "per")
+	}
+	if p.limit.Hard && was.Below(is) || (limits.Rate{Max: was.Max * limits.MaxRaise, Per: was.Per}).Below(is) {
+		lasting = append(lasting, "max")
+	}
+	if p.limit.Burst > 0 && p.limit.Burst == now.limit.Burst && was.Below(is) {
+		lasting = append(lasting, "burst") // it follows in proportion until then
+	}
+	return lasting
+}
+
+// takeQuotas sets the quotas of a file.
+func (p *planned) takeQuotas(now *planned, of *protocol.File) (lasting []string) {
 	switch given := now.quotas.Given(); {
-	case p.static || given && !p.quotas.Given():
-		if given {
-			lasting = append(lasting, "quotas")
-		}
+	case p.static && !reflect.DeepEqual(p.quotas, now.quotas), given && !p.quotas.Given():
+		return []string{"quotas"}
 	case p.quotas.Given():
 		q := now.quotas.WithDefaults(rateOf(now.limit).Per)
 		of.Quotas = &q
 	}
-	of.Prices = now.prices
-	for _, drop := range []struct {
-		key string
-		put func()
-	}{{"quotas", func() { of.Quotas = nil }}, {"prices", func() { of.Prices = nil }}} {
-		if !of.Fits() {
-			drop.put()
-			lasting = append(lasting, drop.key)
-		}
-	}
-	return of, lasting
+	return nil
 }
 
 // rateOf returns the rate of a limit with the default of its period.

@@ -24,16 +24,16 @@ func TestChangedFileOnRealStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := url(t)
-			content := func(max int) string { return fmt.Sprintf("store: %s\npool: p\nmax: %d\nlease: 3s\n", store, max) }
+			content := func(tokens int) string { return fmt.Sprintf("store: %s\npool: p\nmax: %d\nlease: 3s\n", store, tokens) }
 			a, b := mount(t, content(100)), mount(t, content(100))
 			pa, pb := a.start(t, "a"), b.start(t, "b")
 			both := func(want float64) bool { return pa.granted() == want && pb.granted() == want }
 			require.Eventually(t, func() bool { return pa.Status().Rate > 0 && pb.Status().Rate > 0 }, 30*time.Second, 10*time.Millisecond)
-			for _, max := range []int{40, 200} {
-				a.update(t, content(max))
-				require.Eventually(t, func() bool { return both(float64(max)) }, 90*time.Second, 10*time.Millisecond)
+			for _, tokens := range []int{40, 200} {
+				a.update(t, content(tokens))
+				require.Eventually(t, func() bool { return both(float64(tokens)) }, 90*time.Second, 10*time.Millisecond)
 				granted, took := drawn(t, pa, pb)
-				require.LessOrEqual(t, float64(granted), float64(max)*(took.Seconds()+0.1)+2)
+				require.LessOrEqual(t, float64(granted), float64(tokens)*(took.Seconds()+0.1)+2)
 			}
 			s, err := Store(t.Context(), Config{Store: store})
 			require.NoError(t, err)

@@ -94,7 +94,8 @@ func (p *Program[S]) run(ctx context.Context, args []string, out, errOut io.Writ
 		return nil
 	}
 	f := p.follow(ctx, s, log)
-	defer f.Start()()
+	stop := f.Start()
+	defer stop()
 	return p.Serve(f.In(ctx), &s, log)
 }
 

@@ -18,7 +18,7 @@ import (
 //
 // The pool orders files by when it first had them. Count is the number of the one in force, and Seen has those before it. So a processor
 // with an older file knows that it is older, whatever the clocks say and whoever restarts.
-type File struct {
+type File struct { //nolint:recvcheck // pooldoc.Doc takes body, and Fits changes its copy
 	// Name is the base name of the file, up to 64 bytes of text, and Hash are 8 hex digits of its settings. An empty Hash: no file counts.
 	Name, Hash string
 	// Max per Per is the limit, as in an Override; Max 0: the file has none. Quotas are all quotas; nil: it has none.
@@ -122,7 +122,9 @@ func parseFile(body []byte) (f File, err error) {
 	f = File{Name: j.Name, Hash: j.Hash, Max: j.Max, Quotas: j.Quotas, LogLevel: j.LogLevel, Prices: j.Prices, Count: j.Count, Seen: j.Seen}
 	if j.Per != "" {
 		if f.Per, err = time.ParseDuration(j.Per); err != nil || f.Per == 0 {
-			return File{}, &driver.RequestError{Field: "per of the document " + fileDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m"}
+			return File{}, &driver.RequestError{
+				Field: "per of the document " + fileDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m",
+			}
 		}
 	}
 	if err := f.Validate(); err != nil {

@@ -62,7 +62,11 @@ func (s *State) files() string {
 		text += "; " + names(list) + has(list) + "a settings file that cannot be used, as the log says: what was in force before stays"
 	}
 	if list := s.Files.Restart; len(list) > 0 {
-		text += "; " + names(list) + map[bool]string{true: " needs", false: " need"}[len(list) == 1] + " a restart for some settings of the file, as the log says"
+		verb := " need"
+		if len(list) == 1 {
+			verb = " needs"
+		}
+		text += "; " + names(list) + verb + " a restart for some settings of the file, as the log says"
 	}
 	return text
 }

@@ -123,7 +123,8 @@ func testEdits(t *testing.T, seed uint64) {
 	for i := range samples {
 		for _, span := range []int{1, 2, 7, 40, 200} {
 			if k := i + span; k < len(samples) {
-				require.LessOrEqual(t, float64(samples[k]-samples[i]), allowed[k+1]-allowed[i+1]+burst, "from %v to %v", time.Duration(i+1)*step, time.Duration(k+1)*step)
+				require.LessOrEqual(t, float64(samples[k]-samples[i]), allowed[k+1]-allowed[i+1]+burst,
+					"from %v to %v", time.Duration(i+1)*step, time.Duration(k+1)*step)
 			}
 		}
 	}
