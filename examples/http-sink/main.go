@@ -20,6 +20,14 @@ import (
 
 var httpSink = program.Program[settings]{
 	Name: "http-sink", Prefix: prefix, Fields: fields, Pool: poolOf, Finish: finish, NoLimit: noLimit, Serve: serve,
+	Open: func(ctx context.Context, s *settings, log *slog.Logger) error {
+		l, err := openLimits(ctx, s, log, nil)
+		if err != nil {
+			return err
+		}
+		return l.close()
+	},
+	Live: []string{"max", "per", "quotas", "maxRequests"},
 }
 
 func main() { httpSink.Main() }

@@ -14,11 +14,20 @@ import (
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 var llmMap = program.Program[settings]{
 	Name: "llm-map", Prefix: prefix, Fields: fields, Pool: poolOf, Finish: finish, NoLimit: noLimit, Serve: serve,
+	Open: func(ctx context.Context, s *settings, log *slog.Logger) error {
+		_, all, err := openTargets(ctx, s, log)
+		if err != nil {
+			return err
+		}
+		return all.close()
+	},
+	Live: append(account.LiveKeys(), "quotas"),
 }
 
 func main() { llmMap.Main() }

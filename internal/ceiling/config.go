@@ -63,6 +63,14 @@ func (r Rate) Below(o Rate) bool {
 	return hi < hi2 || hi == hi2 && lo < lo2
 }
 
+// in returns the rate with a period where it has none.
+func (r Rate) in(per time.Duration) Rate {
+	if r.Per == 0 {
+		r.Per = per
+	}
+	return r
+}
+
 // Tokens converts the rate to tokens per another period.
 func (r Rate) Tokens(per time.Duration) float64 {
 	if per == r.Per {

@@ -15,6 +15,8 @@ type Law struct {
 
 	// Override replaces every configured limit; Max 0: there is none. Per 0 is the configured period.
 	Override Rate
+	// File replaces the configured limits of all processors, as a changed settings file says; Max 0: no file has changed. Per is as of Override.
+	File Rate
 	// Lowest is the lowest configured limit of all other live processors; the zero Rate if no other reports one.
 	Lowest Rate
 	// Others counts the other live processors that report their limit.
@@ -29,19 +31,20 @@ type Law struct {
 	Backoff state.Shared[backoff.State]
 }
 
-// Limit returns the limit in force without ramp and backoff: the override, or the lowest configured limit, or the announced one if that is
-// lower and to be followed.
+// Limit returns the limit in force without ramp and backoff: the override, or that of the file, or the lowest configured limit. Of the
+// last two, an announced one that is lower and to be followed replaces it.
 func (l *Law) Limit() Rate {
 	own := l.Config.Limit
 	limit := own
-	if l.Lowest.Max > 0 && l.Lowest.Below(limit) {
+	switch {
+	case l.File.Max > 0:
+		limit = l.File.in(own.Per)
+	case l.Lowest.Max > 0 && l.Lowest.Below(limit):
 		limit = l.Lowest
 	}
 	limit = l.follow(limit)
 	if l.Override.Max > 0 {
-		if limit = l.Override; limit.Per == 0 {
-			limit.Per = own.Per
-		}
+		limit = l.Override.in(own.Per)
 	}
 	top := Rate{own.Max * MaxRaise, own.Per}
 	if l.Hard {
@@ -57,6 +60,12 @@ func (l *Law) Limit() Rate {
 func (l *Law) Overridden() bool {
 	o, limit := l.Override, l.Limit()
 	return o.Max > 0 && limit.Max == o.Max && (o.Per == 0 || limit.Per == o.Per)
+}
+
+// Filed is Overridden for the file.
+func (l *Law) Filed() bool {
+	o, limit := l.File, l.Limit()
+	return l.Override.Max == 0 && o.Max > 0 && limit == o.in(limit.Per)
 }
 
 // At returns the ceiling at a time, in tokens per period of the configured limit: the lowest from then on until another time. So a falling

@@ -80,7 +80,7 @@ func (c *CLI) execute(ctx context.Context, args []string) error {
 		},
 		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
 		Commands: []*ucli.Command{
-			c.poolsCommand(), c.statusCommand(), c.whyCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
+			c.poolsCommand(), c.statusCommand(), c.whyCommand(), c.limitCommand(), c.fileCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
 			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(), c.versionCommand(),
 			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
 		},

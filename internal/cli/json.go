@@ -15,6 +15,8 @@ type status struct {
 	Pool     string        `json:"pool"`
 	Limit    *rate         `json:"limit"`    // in force; null: no pod reports one
 	Override *overrideRate `json:"override"` // null: none
+	// File is the changed settings file that counts for all pods, as NAME@HASH; left out: none has changed.
+	File string `json:"file,omitempty"`
 	// Announced is the limit that the called service announces, as the pods agree; left out: none.
 	Announced *announced `json:"announced,omitempty"`
 	Ramp      *standing  `json:"ramp"` // null: none
@@ -119,6 +121,9 @@ func newStatus(o *protocol.Overview) status {
 	}
 	if a := &o.Announced; a.Max > 0 {
 		s.Announced = &announced{*rateOf(a.Max, a.Per, false, 0), a.Followed}
+	}
+	if o.File.Hash != "" {
+		s.File = o.File.String()
 	}
 	s.Use, s.Waiting = poolview.Use(o)
 	if o.Frozen > 0 {

@@ -35,6 +35,16 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 		fields:   handlerproxy.Fields(),
 		pool:     func(conf *handlerproxy.Config) *opening.Config { return (*opening.Config)(&conf.Pool) },
 		validate: handlerproxy.Config.Validate,
+		live:     []string{maxName, perName, "quotas"},
+		open: func(ctx context.Context, conf *handlerproxy.Config, log *slog.Logger) error {
+			pool := conf.Pool
+			pool.Logger = log
+			th, err := numathrottle.Open(ctx, pool)
+			if err != nil {
+				return err
+			}
+			return th.Close()
+		},
 		run: func(ctx context.Context, conf handlerproxy.Config, log *slog.Logger) error {
 			conf.Logger = log
 			ctx, stop := numathrottle.StopContext(ctx) // the pod's stop, which no signal reports
@@ -54,6 +64,9 @@ type proxyPart[C any] struct {
 	checked func(conf *C) opening.Config
 	// validate finds faults of its own settings.
 	validate func(conf C) error
+	// open opens and closes its limits, and live are its settings that a changed file changes without a restart; see opening.Following.
+	open func(ctx context.Context, conf *C, log *slog.Logger) error
+	live []string
 	// run runs the proxy until ctx ends.
 	run func(ctx context.Context, conf C, log *slog.Logger) error
 }
@@ -72,9 +85,29 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 			}
 			log := opening.NewLogger(p.pool(&conf), c.Err, slog.LevelInfo)
 			p.pool(&conf).Logger = log
-			return p.run(ctx, conf, log)
+			f := p.follow(ctx, c, cmd, conf, log)
+			stop := f.Start()
+			defer stop()
+			return p.run(f.In(ctx), conf, log)
 		},
 	}
+}
+
+// follow follows the settings file, if there is one.
+func (p *proxyPart[C]) follow(ctx context.Context, c *CLI, cmd *ucli.Command, conf C, log *slog.Logger) *opening.Follower {
+	path := c.variable(config.FileVariable)
+	if cmd.IsSet(configName) {
+		path = cmd.String(configName)
+	}
+	return opening.Follow(ctx, opening.Following[*C]{
+		Path: path, Fields: p.all(), New: func() *C { return new(C) },
+		Load: func(conf *C) (r *config.Reading) {
+			*conf, r = p.load(c, cmd)
+			return r
+		},
+		Pool: p.pool, Live: p.live,
+		Open: func(ctx context.Context, conf *C) error { return p.open(ctx, conf, slog.New(slog.DiscardHandler)) },
+	}, &conf, log)
 }
 
 // all returns all settings: its own, and those of the pool.

@@ -6,6 +6,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/proxy/httpproxy"
 )
@@ -20,6 +21,8 @@ func (c *CLI) httpProxyCommand() *ucli.Command {
 		pool:     func(conf *httpproxy.Config) *opening.Config { return (*opening.Config)(&conf.Limits.Pool) },
 		checked:  func(conf *httpproxy.Config) opening.Config { return opening.Config(conf.CheckedPool()) },
 		validate: func(conf httpproxy.Config) error { return conf.Validate() },
+		live:     append(account.LiveKeys(), maxName, perName, "quotas"),
+		open:     func(ctx context.Context, conf *httpproxy.Config, log *slog.Logger) error { return conf.Plan(ctx, log) },
 		run: func(ctx context.Context, conf httpproxy.Config, log *slog.Logger) error {
 			conf.Logger = log
 			return httpproxy.Run(ctx, conf)

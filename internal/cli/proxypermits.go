@@ -20,6 +20,14 @@ func (c *CLI) permitsCommand() *ucli.Command {
 		fields:   append(permits.Fields(), proxy.QuotasField(nil, func(c *permits.Config) *proxy.LimitConfig { return &c.Limits })),
 		pool:     func(conf *permits.Config) *opening.Config { return (*opening.Config)(&conf.Limits.Pool) },
 		validate: func(conf permits.Config) error { return conf.Validate() },
+		live:     []string{maxName, perName, "quotas", "requestsPerMinute"},
+		open: func(ctx context.Context, conf *permits.Config, log *slog.Logger) error {
+			limits, err := proxy.OpenLimits(ctx, &conf.Limits, log)
+			if err != nil {
+				return err
+			}
+			return limits.Close()
+		},
 		run: func(ctx context.Context, conf permits.Config, log *slog.Logger) error {
 			conf.Logger = log
 			return permits.Run(ctx, conf)

@@ -50,7 +50,7 @@ func writeTable(out io.Writer, o *protocol.Overview, now time.Time, still time.D
 		use, waiting := poolview.Use(o)
 		line("use", "%s of the limit, %d waiting", fraction(use), waiting)
 	}
-	if text := protocol.Disagreement(o.Settings, o.Override.Max > 0); text != "" {
+	if text := protocol.Disagreement(o.Settings, o.Override.Max > 0 || o.File.Max > 0); text != "" {
 		for i, part := range strings.Split(text, "; ") {
 			if i == 0 {
 				line("settings", "DISAGREE: %s", part)
@@ -58,6 +58,9 @@ func writeTable(out io.Writer, o *protocol.Overview, now time.Time, still time.D
 				line("", "%s", part)
 			}
 		}
+	}
+	if o.File.Hash != "" {
+		line("file", "%s", fileText(&o.File))
 	}
 	if names := documents(o, now, all); len(names) > 0 {
 		line("documents", "%s", strings.Join(names, ", "))
@@ -166,6 +169,8 @@ func limitText(o *protocol.Overview) string {
 		return poolview.LimitText(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
 	case o.Max == 0 && o.Slots == 0:
 		return "none that a pod tells"
+	case o.File.Max > 0 && !o.Announced.Followed && !o.Announced.Awaited:
+		return poolview.LimitText(o) + ", by " + printable(o.File.String())
 	case o.Slots > 0:
 		return poolview.LimitText(o)
 	}

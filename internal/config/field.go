@@ -185,6 +185,16 @@ func Show[C any](fields []Field[C], c C) []Setting {
 	return out
 }
 
+// Changed returns the keys of the settings that differ between two configurations, secrets included.
+func Changed[C any](fields []Field[C], a, b C) (keys []string) {
+	for i := range fields {
+		if one, other := fields[i].Value.in(a), fields[i].Value.in(b); one.value() != other.value() {
+			keys = append(keys, fields[i].Key)
+		}
+	}
+	return keys
+}
+
 // Flag returns the name of the field's flag, without leading dashes: onStoreLoss is on-store-loss. ok is false for a secret. Flags are visible
 // to everyone who can list the processes of a machine.
 func (f *Field[C]) Flag() (name string, ok bool) {

@@ -44,6 +44,16 @@ type place struct {
 	problem func() string          // of a secret: its fault, without the secret; nil: see check
 	// block reads a value with structure; nil: it has none.
 	block func(n *yaml.Node) []BlockFault
+	// raw is the value with its secrets, never printed; nil: get.
+	raw func() string
+}
+
+// value returns a text that differs between any two values.
+func (p *place) value() string {
+	if p.raw != nil {
+		return p.raw()
+	}
+	return p.get()
 }
 
 // A format is how values of a type are written, and which of them are allowed.
@@ -67,6 +77,7 @@ func (f format[T]) place(at *T) place {
 			return f.show(*at)
 		},
 		check: func() bool { return f.check == nil || f.check(*at) },
+		raw:   func() string { return fmt.Sprint(*at) },
 	}
 }
 
@@ -235,6 +246,7 @@ func Secret[C any](set func(c C, text string), reveal func(c C) string) Value[C]
 				return Redacted
 			},
 			problem: func() string { return secretProblem(reveal(c)) },
+			raw:     func() string { return reveal(c) },
 		}
 	}}
 }

@@ -72,6 +72,9 @@ type Limit struct {
 	// PodsWanted is this pod's part of the pods that the limit needs: the sum over all pods is their number. nil: not measured, or not known.
 	PodsWanted *float64 `json:"podsWanted,omitempty"`
 
+	// File is about the settings file; nil: the process follows none, and the pool goes by none.
+	File *File `json:"file,omitempty"`
+
 	// Service is an adaptive limit's state towards the called service; nil for others.
 	Service *Service `json:"service,omitempty"`
 
@@ -99,6 +102,16 @@ func (l Limit) processor() string {
 		return ""
 	}
 	return l.Pool.ID
+}
+
+// A File is a process's settings file, and the one of the pool. Files are named as NAME@HASH, the hash of their settings.
+type File struct {
+	// InForce is the changed file that counts for all pods; empty: none has changed. Own is this process's; empty: it has none.
+	InForce string `json:"inForce,omitempty"`
+	Own     string `json:"own,omitempty"`
+	// Fault says why the newest content cannot be used. RestartNeeded are settings that count only after a restart.
+	Fault         string   `json:"fault,omitempty"`
+	RestartNeeded []string `json:"restartNeeded,omitempty"`
 }
 
 // InFlight is a limit on concurrent calls.

@@ -2,6 +2,7 @@ package opening
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,6 +31,12 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 	}
 	c.Quotas = throttle.Quotas{} // they are not those of a rate
 	c = c.withEnvironment()
+	if p := planOf(ctx); p != nil {
+		if err := errors.Join(r.Err(), p.add(&c, slots, quotas)); err != nil {
+			return nil, err
+		}
+		return throttle.NewInFlight(0)
+	}
 	j, err := c.connect(ctx, r, slots != 0)
 	if err != nil {
 		return nil, err

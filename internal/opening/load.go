@@ -3,6 +3,7 @@ package opening
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"os"
 	"slices"
 
@@ -12,8 +13,32 @@ import (
 
 // FromEnv is Open with the result of Load; see both. All faults are in one error, including faults of the files that Open reads.
 func FromEnv(ctx context.Context) (*throttle.Throttle, error) {
-	c, r := read(os.Environ())
-	return open(ctx, c, r)
+	return fromEnviron(ctx, os.Environ(), os.Getenv(config.FileVariable), nil)
+}
+
+// fromEnviron is FromEnv for an environment, the settings file that it names, and a logger; nil: that of the settings.
+func fromEnviron(ctx context.Context, environ []string, path string, log *slog.Logger) (*throttle.Throttle, error) {
+	c, r := read(environ)
+	c.Logger = log
+	if path == "" || r.Err() != nil {
+		return open(ctx, c, r)
+	}
+	c.Logger = c.logger()
+	started := c
+	f := Follow(ctx, Following[*Config]{
+		Path: path, Fields: fields, New: func() *Config { return &Config{} }, Pool: func(c *Config) *Config { return c }, Live: liveKeys,
+		Load: func(c *Config) (r *config.Reading) {
+			*c, r = read(environ)
+			return r
+		},
+		Open: func(ctx context.Context, c *Config) error { _, err := open(ctx, *c, &config.Reading{}); return err },
+	}, &started, c.Logger)
+	stop := f.Start()
+	th, err := open(f.In(ctx), c, r, throttle.OnClose(func(context.Context) error { stop(); return nil }))
+	if err != nil {
+		stop()
+	}
+	return th, err
 }
 
 // Load is open.Load.

@@ -39,19 +39,35 @@ func (c Config) logger() *slog.Logger {
 
 // NewLogger returns a logger that writes to w according to the settings, for a program of this module. least is the default level.
 func NewLogger(c *Config, w io.Writer, least slog.Level) *slog.Logger {
-	switch c.LogLevel {
+	h := &levelled{level: &slog.LevelVar{}, least: least}
+	h.set(c.LogLevel)
+	o := &slog.HandlerOptions{Level: h.level}
+	if h.Handler = slog.NewTextHandler(w, o); c.LogFormat == LogJSON {
+		h.Handler = slog.NewJSONHandler(w, o)
+	}
+	return slog.New(h)
+}
+
+// A levelled is a handler whose level may change.
+type levelled struct {
+	slog.Handler
+
+	level *slog.LevelVar
+	least slog.Level // the default
+}
+
+// set sets the level of this handler, and of those made from it.
+func (h *levelled) set(level LogLevel) {
+	switch level {
 	case LogDebug:
-		least = slog.LevelDebug
+		h.level.Set(slog.LevelDebug)
 	case LogInfo:
-		least = slog.LevelInfo
+		h.level.Set(slog.LevelInfo)
 	case LogWarn:
-		least = slog.LevelWarn
+		h.level.Set(slog.LevelWarn)
 	case LogError:
-		least = slog.LevelError
+		h.level.Set(slog.LevelError)
+	default:
+		h.level.Set(h.least)
 	}
-	o := &slog.HandlerOptions{Level: least}
-	if c.LogFormat == LogJSON {
-		return slog.New(slog.NewJSONHandler(w, o))
-	}
-	return slog.New(slog.NewTextHandler(w, o))
 }

@@ -24,8 +24,14 @@ func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 	return open(ctx, c.withEnvironment(), &config.Reading{})
 }
 
-// open is Open for a complete configuration and the record of reading it.
-func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle, error) {
+// open is Open for a complete configuration and the record of reading it, with more options of the limiter.
+func open(ctx context.Context, c Config, r *config.Reading, more ...throttle.Option) (*throttle.Throttle, error) {
+	if p := planOf(ctx); p != nil {
+		if err := p.add(&c, 0, c.Quotas); err != nil {
+			return nil, err
+		}
+		return throttle.New(throttle.Limit{})
+	}
 	j, err := c.connect(ctx, r, c.Limit.Max != 0)
 	if err != nil {
 		return nil, err
@@ -33,7 +39,7 @@ func open(ctx context.Context, c Config, r *config.Reading) (*throttle.Throttle,
 	if c.Quotas.Given() {
 		j.opts = append(j.opts, throttle.WithQuotas(c.Quotas))
 	}
-	th, err := throttle.New(c.Limit, j.opts...)
+	th, err := throttle.New(c.Limit, append(j.opts, more...)...)
 	if err != nil {
 		abandon(j.undo...)
 		return nil, fmt.Errorf("numathrottle: %w", err)
@@ -108,6 +114,9 @@ func (c Config) connect(ctx context.Context, r *config.Reading, limited bool) (j
 		opts := m.syncs()
 		if w := c.takeoverLock(store.Kind); w != nil {
 			opts = append(opts, protocol.WithTakeoverLock(w))
+		}
+		if f := followerIn(ctx); f != nil {
+			opts = append(opts, protocol.WithFiles(f.source(c.Pool)))
 		}
 		if j.member, err = c.join(ctx, b, append(opts, protocol.WithStart(&j.begin))); err != nil {
 			m.close(ctx)

@@ -30,6 +30,10 @@ type Program[S any] struct {
 	Pool func(s *S) *opening.Config
 	// Finish fills in the defaults of the settings as read, and notes faults that no single field shows.
 	Finish func(s *S, r *config.Reading)
+	// Open opens and closes the limits of the settings. Its ctx is opening.Planning: it is called for a changed file. nil: none is followed.
+	Open func(ctx context.Context, s *S, log *slog.Logger) error
+	// Live are the own settings that a changed file changes without a restart; see opening.Following.
+	Live []string
 	// NoLimit returns a warning with a remedy if valid settings limit nothing; empty: they limit something.
 	NoLimit func(s *S) string
 	// Serve does the work: it returns when ctx has ended, or with the error that prevents it from continuing.
@@ -89,7 +93,26 @@ func (p *Program[S]) run(ctx context.Context, args []string, out, errOut io.Writ
 	if *check {
 		return nil
 	}
-	return p.Serve(ctx, &s, log)
+	f := p.follow(ctx, s, log)
+	stop := f.Start()
+	defer stop()
+	return p.Serve(f.In(ctx), &s, log)
+}
+
+// follow follows the settings file, if there is one.
+func (p *Program[S]) follow(ctx context.Context, s S, log *slog.Logger) *opening.Follower {
+	if p.Open == nil {
+		return nil
+	}
+	return opening.Follow(ctx, opening.Following[*S]{
+		Path: os.Getenv(config.FileVariable), Fields: opening.ProgramFields(p.Fields, p.Pool), New: func() *S { return new(S) },
+		Load: func(s *S) (r *config.Reading) {
+			*s, r = p.Read()
+			return r
+		},
+		Pool: p.Pool, Live: p.Live,
+		Open: func(ctx context.Context, s *S) error { return p.Open(ctx, s, slog.New(slog.DiscardHandler)) },
+	}, &s, log)
 }
 
 // Read returns the settings in force, from the file in NUMATHROTTLE_CONFIG and the environment, and their sources. With faults it returns the

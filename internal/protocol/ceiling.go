@@ -27,6 +27,7 @@ type poolCeiling struct {
 	digest  digest // of the configuration; empty: not computed yet
 
 	override   Override
+	file       File // the document "file"; the last readable one
 	ending     ending
 	forgiving  forgiving
 	unreadable error // why the override cannot be read; nil: it can
@@ -71,6 +72,10 @@ func (l *poolCeiling) take(c *core, now time.Duration, a *driver.Answer) urgency
 		switch name {
 		case limitDocument:
 			l.takeOverride(c.clock.moment(now), doc)
+		case fileDocument:
+			if file, err := fileDoc.Read(doc); err == nil {
+				l.file, l.law.File = file, file.rate()
+			}
 		case rampDocument:
 			l.law.Ramp, _ = rampDoc.Read(doc) // else it is Unreadable
 		case backoffDocument:

@@ -16,10 +16,11 @@ const (
 	quotaDocument   = "quota"
 	spentDocument   = "spent"
 	debtDocument    = "debt"
+	fileDocument    = "file"
 )
 
 // The documents of a pool: the override of the limit, the states of its ramp and backoff,
-// changes of quotas and of spent budgets, forgiven debt, and pauses.
+// changes of quotas and of spent budgets, forgiven debt, the newest settings file, and pauses.
 var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
 	rampDoc    = sharedDoc[ramp.State](rampDocument)
@@ -27,6 +28,7 @@ var (
 	quotaDoc   = pooldoc.Doc[QuotaChanges]{Name: quotaDocument, Body: QuotaChanges.body, Parse: parseQuotaChanges, Late: true}
 	spentDoc   = pooldoc.Doc[spentList]{Name: spentDocument, Body: spentList.body, Parse: parseSpentList, Late: true}
 	debtDoc    = pooldoc.Doc[forgiveness]{Name: debtDocument, Body: forgiveness.body, Parse: parseForgiveness, Late: true}
+	fileDoc    = pooldoc.Doc[File]{Name: fileDocument, Body: File.body, Parse: parseFile, Late: true}
 	PauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseBody, Parse: parsePauseList, Merges: true}
 )
 

@@ -12,6 +12,7 @@ type JoinOptions struct {
 	Logger       *slog.Logger
 	FailFast     bool
 	TakeoverLock TakeoverLock                 // nil: none
+	Files        FileSource                   // nil: none
 	Start        *func(context.Context) error // nil: Join starts the member
 	// OnSync are called after every sync, with how long it took and why it failed.
 	OnSync []func(took time.Duration, err error)

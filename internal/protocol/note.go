@@ -46,6 +46,8 @@ type Note struct {
 	needs [2]driver.Share
 	// settings is how the processor is configured beside its limit.
 	settings digest
+	// file is the processor's settings file.
+	file fileWord
 	// standing is for operators. noteIn reads only its Slots; see standingOf.
 	standing Standing
 }
@@ -106,6 +108,7 @@ func (n Note) String() string {
 	}
 	t.add("g", dotted(36, int64(n.needs[0]), int64(n.needs[1])))
 	t.add("s", string(n.settings))
+	t.add("y", n.file.String())
 	n.standing.appendTo(&t)
 	if len(t) == len(noteForm) {
 		return "" // it says nothing
@@ -147,6 +150,8 @@ func NoteIn(text string) (n Note) {
 			if d := digest(value); d.valid() {
 				n.settings = d
 			}
+		case "y":
+			n.file = fileWordOf(value)
 		}
 	}
 	readLimit(&n, numbers[:])

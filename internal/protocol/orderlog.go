@@ -14,13 +14,14 @@ import (
 // An orders lists what operators and pods have ordered in a pool, as far as a processor goes by it.
 type orders struct {
 	override Override
+	file     File
 	pauses   []limit.Paused // Until is by the author's clock
 	quotas   QuotaChanges
 }
 
 // orders returns the orders in force at now.
 func (p *Processor) orders(now time.Duration) (o orders) {
-	o.override = p.ceiling.override
+	o.override, o.file = p.ceiling.override, p.files.file
 	for _, s := range p.Pauses.inForce(now) {
 		o.pauses = append(o.pauses, limit.Paused{Tag: s.Tag, Until: s.Until, Reason: s.Reason, By: s.By})
 	}
@@ -52,7 +53,23 @@ func (o *orders) since(before *orders) (lines []LogLine) {
 			say("a pause of the pool has ended", "tag", p.Tag, "by", p.By, "reason", p.Reason)
 		}
 	}
-	return append(lines, o.quotas.since(before.quotas)...)
+	return append(append(lines, o.file.since(&before.file)...), o.quotas.since(before.quotas)...)
+}
+
+// since returns a line if another file is in force than before.
+func (f *File) since(before *File) []LogLine {
+	switch {
+	case f.Count == before.Count && f.Hash == before.Hash:
+	case f.Hash != "":
+		args := []any{"file", f.String()}
+		if f.Max > 0 {
+			args = append(args, "max", f.Max, "per", duration.Short(f.Per))
+		}
+		return []LogLine{{slog.LevelInfo, "the pool goes by a changed settings file", append(args, "quotas", f.Quotas != nil, "logLevel", f.LogLevel)}}
+	case before.Hash != "":
+		return []LogLine{{slog.LevelInfo, "the pool no longer goes by a changed settings file", []any{"file", before.String()}}}
+	}
+	return nil
 }
 
 // since returns a line for each quota that has changed since others.

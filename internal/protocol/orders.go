@@ -108,7 +108,7 @@ func (p *Processor) Situation(now time.Duration, err error) Situation {
 		spent:    spent,
 		orders:   p.orders(now),
 		removed:  removed,
-		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),
+		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0 || p.files.file.Max > 0),
 	}
 }
 

@@ -30,6 +30,8 @@ type Overview struct {
 	Per time.Duration
 	// Override is the pool's override; the zero Override: none.
 	Override Override
+	// File is the settings file in force; the zero File: none.
+	File File
 	// Announced is the limit that the called service announces.
 	Announced Announced
 	// Ramp is where the pool's ramp stands, in tokens per RampPer; 0: it has none.
@@ -69,6 +71,11 @@ type OverviewRow struct {
 	Max  int
 	Per  time.Duration
 	Hard bool
+
+	// File is the hash of its settings file; empty: it has none, or does not say. FileFault means that the file cannot be used, and
+	// FileRestart that some of its settings count only after a restart.
+	File                   string
+	FileFault, FileRestart bool
 
 	// Overdue says that it hangs, has died, or cannot reach the store: its silence is longer than the interval between syncs, also with a
 	// slow store. All that it has reported is outdated. The others get its claim once Left is over.
@@ -137,6 +144,9 @@ func overviewOf(pool string, roster []driver.RosterRow) (o Overview, part float6
 		}
 		n := NoteIn(row.Note)
 		o.Strict = o.Strict || n.settings.strict()
+		if n.file.hash != noFile {
+			r.File, r.FileFault, r.FileRestart = n.file.hash, n.file.fault, n.file.restart
+		}
 		if n.limit.Max > 0 {
 			r.Max, r.Per, r.Hard = int(n.limit.Max), n.limit.Per, n.hard
 			announced.add(&n)
@@ -168,6 +178,7 @@ func (o *Overview) setGranted(part float64) {
 // processor knows them by now. It has no Documents.
 func (v *View) Overview() Overview {
 	o, part := overviewOf(v.Pool, v.Roster)
+	o.setFile(v.Files.InForce)
 	o.setOverride(v.Override)
 	o.Pauses, o.Unreadable, o.changes = v.Paused, v.Unreadable, v.Quotas
 	if o.Frozen, o.FrozenBy = v.Frozen, v.FrozenBy; v.Frozen == 0 {
@@ -197,6 +208,25 @@ func (o *Overview) setOverride(override Override) {
 	}
 }
 
+// setFile makes the limit of a file the one in force, unless the pool follows a lower one that the called service announces.
+func (o *Overview) setFile(f File) {
+	o.File = f
+	of, is := ceiling.Rate{Max: int64(f.Max), Per: f.Per}, ceiling.Rate{Max: int64(o.Max), Per: o.Per}
+	if of.Per == 0 {
+		of.Per = o.Per
+	}
+	switch {
+	case f.Max == 0 || o.Max == 0:
+	case o.Announced.Max > 0 && o.Announced.Followed:
+		if a := (ceiling.Rate{Max: int64(o.Announced.Max), Per: o.Announced.Per}); a.Below(of) {
+			return
+		}
+		fallthrough
+	case !o.Announced.Awaited || of.Below(is):
+		o.Max, o.Per, o.Announced.Followed, o.Announced.Awaited = f.Max, of.Per, false, false
+	}
+}
+
 // InForce names the documents of the pool that are in force at now, by rising name. It leaves out ended ones, and orders that were
 // carried out. Documents that this release does not know are in force.
 func (o *Overview) InForce(now time.Time) (names []string) {
@@ -209,6 +239,8 @@ func (o *Overview) InForce(now time.Time) (names []string) {
 			there = slices.ContainsFunc(o.Pauses, func(p limit.Paused) bool { return p.Until.IsZero() || p.Until.After(now) })
 		case quotaDocument:
 			there = len(o.changes.Tags) > 0 || o.changes.Other != nil
+		case fileDocument:
+			there = o.File.Hash != ""
 		case rampDocument:
 			there = o.Ramp > 0
 		case backoffDocument:
@@ -254,6 +286,7 @@ func (o *Overview) Reserved(known limit.Quotas) (rate float64, ok bool) {
 
 // readDocuments reads the override, the quota changes, the ramp, the backoff and the pauses.
 func (o *Overview) readDocuments() {
+	o.setFile(readIn(o, &fileDoc))
 	o.setOverride(readIn(o, &limitDoc))
 	o.changes = readIn(o, &quotaDoc)
 	r, b, n := readIn(o, &rampDoc), readIn(o, &backoffDoc), readIn(o, &PauseDoc)

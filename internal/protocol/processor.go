@@ -28,6 +28,7 @@ type Processor struct {
 	ceiling  poolCeiling // of the limit in force
 	permits  reservations
 	tags     tagging
+	files    filing
 }
 
 // A part is what a processor does besides sharing: it adds to each request, and takes what the answer says about it. It knows the core,
@@ -43,8 +44,8 @@ type part interface {
 }
 
 // parts returns the parts, each after those whose report it reads.
-func (p *Processor) parts() [5]part {
-	return [...]part{&p.Takeover, &p.Pauses, &p.ceiling, &p.permits, &p.tags}
+func (p *Processor) parts() [6]part {
+	return [...]part{&p.Takeover, &p.Pauses, &p.ceiling, &p.permits, &p.tags, &p.files}
 }
 
 // ProcessorConfig configures a Processor.

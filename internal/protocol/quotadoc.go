@@ -202,6 +202,11 @@ func (c QuotaChanges) validate(configured limit.Quotas, most int, per time.Durat
 	if c.Other != nil {
 		q.Other = *c.Other
 	}
+	return inBounds(&q)
+}
+
+// inBounds checks quotas alone, whatever the limit that they are parts of.
+func inBounds(q *limit.Quotas) error {
 	err := q.Validate(maxNoteTokens, time.Second)
 	if over := (*limit.ReservedError)(nil); errors.As(err, &over) {
 		return nil

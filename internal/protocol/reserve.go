@@ -149,13 +149,17 @@ func (l *poolCeiling) paced(spacing time.Duration) time.Duration {
 	return l.pacedBy(l.law.Limit().Tokens(l.limit.Per), spacing)
 }
 
-// pacedFor names the document that paced follows: the override, unless something of the processor's
+// pacedFor names the document that paced follows: the override or the file, unless something of the processor's
 // own keeps it below that.
 func (l *poolCeiling) pacedFor(spacing time.Duration) string {
-	if spacing == 0 || l.limit.Max == 0 || !l.law.Overridden() {
-		return ""
+	switch {
+	case spacing == 0 || l.limit.Max == 0:
+	case l.law.Overridden():
+		return limitDocument
+	case l.law.Filed():
+		return fileDocument
 	}
-	return limitDocument
+	return ""
 }
 
 // pacedAt is paced at now, with the ramp.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 
 // A tagging is the part of a processor that does all about tags.
 type tagging struct {
-	on         bool         // the limiter has quotas
-	buckets    bool         // a tag may be short of tokens of its own
-	configured limit.Quotas // with their defaults
+	on         bool          // the limiter has quotas
+	buckets    bool          // a tag may be short of tokens of its own
+	configured limit.Quotas  // with their defaults: those of the file, or else opened
+	opened     limit.Quotas  // the limiter's own, with their defaults
+	file       *limit.Quotas // those of the document "file"; nil: it has none
 	per        time.Duration
 	hash       uint32 // of the configured quotas
 
@@ -73,11 +76,21 @@ func (t *tagging) configure(terms *sharing.Terms) {
 	if t.on = terms.Quotas != nil && (terms.Ceiling.Limit.Max > 0 || terms.Slots > 0); !t.on {
 		return
 	}
-	t.configured, t.per, t.hash = *terms.Quotas, terms.Ceiling.Limit.Per, hashOfQuotas(terms.Quotas)
+	t.opened, t.per = *terms.Quotas, terms.Ceiling.Limit.Per
 	if terms.Ceiling.Limit.Max == 0 {
 		t.slots.most, t.per = terms.Slots, slotPer
 	}
 	t.apply()
+}
+
+// takeFile reads the quotas of a new document "file". One that cannot be read changes nothing.
+func (t *tagging) takeFile(doc driver.Document) (changed bool) {
+	file, err := fileDoc.Read(doc)
+	if err != nil || reflect.DeepEqual(file.Quotas, t.file) {
+		return false
+	}
+	t.file = file.Quotas
+	return true
 }
 
 // apply puts the configured quotas in force, with the changes of the pool's document.
@@ -85,6 +98,10 @@ func (t *tagging) apply() {
 	if !t.on {
 		return
 	}
+	if t.configured = t.opened; t.file != nil {
+		t.configured = t.file.WithDefaults(t.per)
+	}
+	t.hash = hashOfQuotas(&t.configured)
 	q := t.changes.over(t.configured, t.per)
 	if t.slots.most > 0 {
 		q = slotQuotas(q)
@@ -196,6 +213,9 @@ func (t *tagging) ration(c *core, now time.Duration) {
 // take takes the parts of an answer about tags.
 func (t *tagging) take(c *core, now time.Duration, a *driver.Answer) urgency {
 	changed := t.load(c.clock.moment(now), c.docs.Find(quotaDocument))
+	if slices.Contains(c.changed, fileDocument) && t.takeFile(c.docs.Find(fileDocument).Document) {
+		changed = true
+	}
 	if changed {
 		t.apply()
 	}

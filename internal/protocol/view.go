@@ -29,6 +29,7 @@ type View struct {
 	LastError             error
 	Ceiling               float64
 	Override              Override
+	Files                 FileView
 	Adapted               bool
 	Cuts                  uint64
 	Paused                []limit.Paused
@@ -53,7 +54,7 @@ func (p *Processor) View(now time.Duration) View {
 		TookOver: p.Takeover.Done, Demand: p.demand, Lease: p.Lease, Interval: p.Interval(), Stretch: p.load.stretch(),
 		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
 		Failures: p.failures, Revision: p.revision,
-		Ceiling: p.ceiling.tokens(&p.core, now, 0), Override: p.ceiling.override,
+		Ceiling: p.ceiling.tokens(&p.core, now, 0), Override: p.ceiling.override, Files: FileView{p.files.file, p.files.own},
 		Tags: p.TagViews(), QuotaVersion: p.tags.changesVersion(), Quotas: p.tags.changes, QuotaError: p.tags.unreadable,
 	}
 	docs := Overview{Documents: p.docs.All()}

@@ -17,7 +17,7 @@ import (
 func Explain(s State) Answer {
 	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofStopping, ofPause, ofPool, ofIgnored} {
 		if a, ok := of(&s); ok {
-			a.Sentence += s.announces()
+			a.Sentence += s.announces() + s.files()
 			return a
 		}
 	}
@@ -25,7 +25,7 @@ func Explain(s State) Answer {
 	if len(s.Differing) > 0 {
 		text += ", but pods are configured with a different " + strings.Join(s.Differing, ", ") + s.inPool(": ", "status", "")
 	}
-	return Answer{CauseNone, Usual, text}
+	return Answer{CauseNone, Usual, text + s.files()}
 }
 
 // announces says that the called service announces less than the limit in force; empty: it does not.

@@ -83,6 +83,8 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 	case s.Override != nil:
 		return held(cause, "%s, an override%s%s, is used in full%s%s", s.limitText(), by(s.Override.By), until(s.Override.Until, s.Now), wait,
 			s.inPool(": ", "limit clear", ""))
+	case s.Files.Limit:
+		return held(cause, "%s, by the changed settings file %s, is used in full%s", s.limitText(), plain(s.Files.InForce), wait)
 	case s.Followed:
 		return held(cause, "%s, which the called service announces, is used in full%s", s.limitText(), wait)
 	case s.Awaited:

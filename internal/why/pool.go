@@ -40,7 +40,9 @@ func Pool(o *protocol.Overview, now time.Time) State {
 	for i := range o.Settings {
 		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
 	}
-	s.Differing = protocol.Differing(o.Settings)
+	s.Files = filesOf(o)
+	s.Disagree = s.Disagree && !s.Files.Limit
+	s.Differing = s.Files.withoutFile(protocol.Differing(o.Settings))
 	for i := range o.Processors {
 		switch row := &o.Processors[i]; {
 		case row.Gone():

@@ -31,6 +31,7 @@ type State struct {
 	// Differing names settings in which pods differ, such as burst.
 	Differing []string
 	Override  *Order
+	Files     Files
 	// Quotas are the orders of changed quotas by tag, as Pod.Tag names them.
 	Quotas map[string]Order
 	Pauses []limit.Paused

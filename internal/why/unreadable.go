@@ -20,6 +20,7 @@ var unreadables = []unreadable{
 	{"ramp", "the state of the ramp", "pods that cannot read it stay at the ramp's first rate", "limit clear", true},
 	{"backoff", "what refusals left of the limit", "pods that cannot read it leave the limit as it is", "limit clear", false},
 	{"quota", "the document of changed quotas", "pods that cannot read it keep the quotas they know", "quota clear --all", false},
+	{"file", "the settings of a changed file", "pods that cannot read them keep what they know", "file clear", false},
 	{"spent", "the document of spent budgets that were set", "pods ignore it", "quota spent set", false},
 	{"debt", "the order to forgive debt", "pods ignore it", "debt forgive", false},
 }

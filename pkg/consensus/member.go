@@ -50,6 +50,7 @@ type Member struct {
 	receipt receiptBook
 	slots   reserver
 	lock    takeover
+	files   protocol.FileSource // nil: none
 	lastErr error
 	logbook protocol.Logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
@@ -77,7 +78,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	m := &Member{
 		store: s, pool: pool, self: rand.Text(), unwatched: make(chan struct{}), log: o.Logger.With("pool", pool, "pod", o.Config.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), attached: make(chan struct{}, 1), quit: make(chan struct{}), cut: make(chan struct{}), done: make(chan struct{}),
-		p: protocol.NewProcessor(o.Config, rand.Text()), slots: newReserver(), onSync: o.OnSync, lock: takeover{takeoverLock: o.TakeoverLock},
+		p: protocol.NewProcessor(o.Config, rand.Text()), slots: newReserver(), onSync: o.OnSync, lock: takeover{takeoverLock: o.TakeoverLock}, files: o.Files,
 	}
 	m.offset = m.wallOffset()
 	m.p.Configure(sharing.Terms{Spacing: wire.MinSpacing}) // until a limiter is attached: nothing for or against
@@ -323,6 +324,9 @@ func (m *Member) take(req driver.Request, ans driver.Answer, err error) error {
 	}
 	if err == nil {
 		m.offset, m.flow = m.sentOffset, m.sentFlow
+		if m.files != nil {
+			m.files.InForce(m.p.File())
+		}
 		m.receiptsCame()
 		m.judge()
 	}
@@ -340,6 +344,9 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	defer m.mu.Unlock()
 	m.sentOffset = m.wallOffset()
 	now, o := m.now(), protocol.Observation{Demand: driver.Whole}
+	if m.files != nil {
+		m.p.SetFile(now, m.files.File())
+	}
 	if h := m.holder; h != nil {
 		tags := m.reportTags(now)
 		asked := h.Report(2 * m.p.Interval()) // so that the next answer comes within the span of the demand

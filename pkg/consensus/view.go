@@ -58,6 +58,8 @@ type View struct {
 	// zero: there is none.
 	Ceiling  float64
 	Override Override
+	// Files are the settings file in force in the pool, and that of this process.
+	Files protocol.FileView
 	// Adapted says that the ceiling is lower than it might be because the called service refuses calls. Cuts is how often that has lowered
 	// it; see throttle.Limit.Adaptive.
 	Adapted bool

@@ -19,6 +19,7 @@
 //   - Lower or raise the limit: [Pool.SetLimit], and [Pool.ClearLimit] for the configured one.
 //   - Stop everything, or one tag: [Pool.Pause] and [Pool.Resume].
 //   - Change what a tag may use: [Pool.Quota], [Pool.SetQuota] or [Pool.SetQuotaFor], and [Pool.ClearQuota] for the configured quota.
+//   - End what a changed settings file has set: [Pool.ClearFile].
 //   - See and correct the spending of budgets: [Pool.Spent] and [Pool.SetSpent].
 //   - Cancel what calls owe: [Pool.ForgiveDebt].
 //   - Find pools: [Pools].

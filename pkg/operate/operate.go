@@ -77,6 +77,19 @@ func (p *Pool) ClearLimit(ctx context.Context) (before Overview, err error) {
 	return before, protocol.ClearOverride(ctx, p.Store, p.Name)
 }
 
+// ClearFile ends what a changed settings file has set in the pool, even if this release cannot read it, and forgets which files the pool
+// has had: pods go by the files with which they have started, until one changes again. It returns that file as NAME@HASH; empty: there was
+// none. It blocks until the store has answered; ctx bounds it.
+//
+// Errors: one that wraps driver.ErrNoPool; *driver.ConflictError when others keep changing the document at the same time; those of the store.
+func (p *Pool) ClearFile(ctx context.Context) (before string, err error) {
+	f, err := protocol.ClearFile(ctx, p.Store, p.Name)
+	if f.Hash == "" {
+		return "", err
+	}
+	return f.String(), err
+}
+
 // ForgiveDebt clears what the pods of the pool owe because calls used more than they drew. Each pod forgets it with its next sync; later
 // debt counts, and what tags owe to the quotas of the pool stays. reason says why, in up to 128 bytes of text, and by names the author, in up
 // to 64. It blocks until the store has answered; ctx bounds it.

@@ -209,3 +209,10 @@ func (c *Config) QuotaLimit() throttle.Limit {
 	}
 	return throttle.Limit{}
 }
+
+// LiveKeys returns the settings of an account that a changed file changes without a restart.
+func LiveKeys() []string {
+	return []string{
+		"requestsPerMinute", "inputTokensPerMinute", "outputTokensPerMinute", "tokensPerMinute", "requestsPerDay", "tokensPerDay", budgetKey, "prices",
+	}
+}

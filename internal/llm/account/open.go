@@ -12,6 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/prompt"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -200,6 +201,9 @@ func (l *Limits) openSlots(ctx context.Context) error {
 }
 
 func (l *Limits) openCounters(ctx context.Context) error {
+	if opening.Planning(ctx) {
+		return nil
+	}
 	meters, err := health.OpenMeters(ctx, l.config.Pool.HealthAddr, l.config.Pool.ID, l.log)
 	if err != nil {
 		return err

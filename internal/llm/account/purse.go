@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -16,6 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
+	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,8 +25,7 @@ import (
 // A Purse keeps a budget in money for one or several accounts. Each call draws its highest possible cost from a limit in millionths of the
 // currency, whose quota has the budget, and settles its real cost. All methods may be called from any number of goroutines at once.
 type Purse struct {
-	rates   map[string]rates
-	dearest rates // of a model without a price
+	list    atomic.Pointer[priceList]
 	pool    string
 	budget  throttle.Limiter // nil: none
 	amount  int              // of a window, in millionths; 0: there are only those of tags
@@ -37,6 +38,45 @@ type Purse struct {
 	mu      sync.Mutex
 	rest    int64           // millionths of a millionth that were spent and not settled yet
 	unknown map[string]bool // models without a price, as logged
+}
+
+// A priceList has the rates of models.
+type priceList struct {
+	rates   map[string]rates
+	dearest rates // of a model without a price
+}
+
+func listOf(prices map[string]Price) *priceList {
+	l := &priceList{rates: map[string]rates{}}
+	for model, price := range prices {
+		r, d := price.rates(), l.dearest
+		l.rates[model] = r
+		l.dearest = rates{
+			max(d.input, r.input), max(d.output, r.output), max(d.read, r.read), max(d.write, r.write), max(d.write1h, r.write1h), max(d.call, r.call),
+		}
+	}
+	return l
+}
+
+// follow makes the purse charge by the prices of a changed settings file.
+func (p *Purse) follow(ctx context.Context, pool string, prices map[string]Price) error {
+	text, err := json.Marshal(prices)
+	if err != nil {
+		return err
+	}
+	opening.PlanPrices(ctx, pool, text, p.reprice)
+	return nil
+}
+
+// reprice makes other prices count, from the next call on.
+func (p *Purse) reprice(text json.RawMessage) {
+	prices := map[string]Price{}
+	if err := json.Unmarshal(text, &prices); err != nil || len(prices) == 0 {
+		p.log.Warn("the prices of the changed settings file cannot be read: those before it stay")
+		return
+	}
+	p.list.Store(listOf(prices))
+	p.log.Info("calls are charged by the prices of the changed settings file", "models", len(prices))
 }
 
 // A Budget is an amount of money for each calendar window.
@@ -73,9 +113,11 @@ func OpenPurse(
 			_ = p.Close() // an error here would hide the one that counts
 		}
 	}()
-	places, err := health.OpenMeters(ctx, c.HealthAddr, c.ID, log)
-	if err != nil {
-		return nil, err
+	places := &health.Meters{}
+	if !opening.Planning(ctx) {
+		if places, err = health.OpenMeters(ctx, c.HealthAddr, c.ID, log); err != nil {
+			return nil, err
+		}
 	}
 	p.closers = append(p.closers, places.Close)
 	if c.MeterProvider != nil {
@@ -89,6 +131,10 @@ func OpenPurse(
 		}
 		p.spent = append(p.spent, counter)
 	}
+	c.Pool = c.Effective().Pool + MoneySuffix
+	if err := p.follow(ctx, c.Pool, prices); err != nil {
+		return nil, err
+	}
 	quotas := tags
 	if of := b.Quotas(); of.Given() {
 		quotas.Other = of.Other
@@ -97,7 +143,6 @@ func OpenPurse(
 		return p, nil
 	}
 	c.Logger, c.Limit, c.Quotas, p.quotas = log, unbounded, quotas, quotas
-	c.Pool = c.Effective().Pool + MoneySuffix
 	th, err := numathrottle.Open(ctx, c)
 	if err != nil {
 		return nil, err
@@ -109,15 +154,8 @@ func OpenPurse(
 
 // NewPurse returns a purse that draws from budget, in millionths; nil: it only counts. refuse is as of OpenPurse.
 func NewPurse(prices map[string]Price, budget throttle.Limiter, refuse bool, log *slog.Logger) *Purse {
-	p := &Purse{rates: map[string]rates{}, budget: budget, refuse: refuse, log: log, unknown: map[string]bool{}}
-	for model, price := range prices {
-		r := price.rates()
-		p.rates[model] = r
-		p.dearest = rates{
-			max(p.dearest.input, r.input), max(p.dearest.output, r.output), max(p.dearest.read, r.read), max(p.dearest.write, r.write),
-			max(p.dearest.write1h, r.write1h), max(p.dearest.call, r.call),
-		}
-	}
+	p := &Purse{budget: budget, refuse: refuse, log: log, unknown: map[string]bool{}}
+	p.list.Store(listOf(prices))
 	return p
 }
 
@@ -151,7 +189,8 @@ func (p *Purse) part() part {
 
 // of returns the prices of a model. One without a price costs what the dearest does.
 func (p *Purse) of(model string) rates {
-	if r, ok := p.rates[model]; ok {
+	list := p.list.Load()
+	if r, ok := list.rates[model]; ok {
 		return r
 	}
 	const mostLogged = 100
@@ -161,10 +200,10 @@ func (p *Purse) of(model string) rates {
 		p.unknown[model] = true
 	}
 	p.mu.Unlock()
-	if first && len(p.rates) > 0 {
+	if first && len(list.rates) > 0 {
 		p.log.Warn("a model has no price, and counts as the dearest (prices)", "model", model)
 	}
-	return p.dearest
+	return list.dearest
 }
 
 // moneyDrawn returns what a call may cost at most, in millionths.

@@ -87,6 +87,17 @@ func (c *Config) open(ctx context.Context) (l limits, err error) {
 	return l, nil
 }
 
+// Plan opens and closes the limits, for a changed settings file. Its ctx is opening.Planning.
+func (c *Config) Plan(ctx context.Context, log *slog.Logger) error {
+	of := c.withDefaults()
+	of.Logger = log
+	l, err := of.open(ctx)
+	if err != nil {
+		return err
+	}
+	return l.close()
+}
+
 // close leaves the pools.
 func (l limits) close() error {
 	var errs []error

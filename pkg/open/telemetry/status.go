@@ -33,7 +33,7 @@ func limitOf(w otelthrottle.Watched, store string) (l health.Limit) {
 	var view *consensus.View
 	if w.Member != nil {
 		v := w.Member.View()
-		view, l.Pool = &v, poolOf(&v)
+		view, l.Pool, l.File = &v, poolOf(&v), fileOf(&v)
 		l.Store.Failures = v.Failures
 		if v.LastError != nil {
 			l.Store.LastError = v.LastError.Error()
@@ -159,6 +159,20 @@ func addHeld(l *health.Limit, of interface {
 	}
 }
 
+// fileOf returns the settings file of this process, and that of the pool.
+func fileOf(v *consensus.View) *health.File {
+	f, name := health.File{Fault: v.Files.Own.Fault, RestartNeeded: v.Files.Own.Restart}, func(f *protocol.File) string {
+		if f.Hash == "" {
+			return ""
+		}
+		return f.String()
+	}
+	if f.InForce, f.Own = name(&v.Files.InForce), name(&v.Files.Own.File); f.InForce == "" && f.Own == "" {
+		return nil
+	}
+	return &f
+}
+
 func poolOf(v *consensus.View) *health.Pool {
 	p := &health.Pool{
 		Name: v.Pool, ID: v.ID, State: v.State, Processors: v.Live, Silent: v.Silent, PoolSize: v.PoolSize, Agreed: v.Agreed,
@@ -166,7 +180,7 @@ func poolOf(v *consensus.View) *health.Pool {
 		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
 		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, TookOver: v.TookOver, Roster: make([]health.Processor, 0, len(v.Roster)),
 	}
-	p.Disagree = protocol.Disagreement(protocol.Settings(v.Roster), v.Override.Max > 0)
+	p.Disagree = protocol.Disagreement(protocol.Settings(v.Roster), v.Override.Max > 0 || v.Files.InForce.Max > 0)
 	if v.Frozen > 0 {
 		p.FrozenBy = fmt.Sprint(v.FrozenBy)
 	}
