@@ -81,7 +81,8 @@ func (c *CLI) execute(ctx context.Context, args []string) error {
 		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
 		Commands: []*ucli.Command{
 			c.poolsCommand(), c.statusCommand(), c.whyCommand(), c.limitCommand(), c.fileCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
-			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(), c.versionCommand(),
+			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.whatifCommand(), c.proxyCommand(), c.stopNoticeCommand(),
+			c.versionCommand(),
 			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
 		},
 		ArgValidator:   noArguments,

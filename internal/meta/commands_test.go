@@ -236,6 +236,9 @@ func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 	if err := j.start(t, environ, "numathrottle", "check"); err != nil {
 		return err
 	}
+	if args[0] == "whatif" {
+		return j.whatif(t, args)
+	}
 	here := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_STORE") })
 	switch proxy := slices.Index(args, "proxy"); { // nothing starts that would not end
 	case slices.Contains(args, "--watch"), args[0] == "stop-notice", args[0] == "console", proxy >= 0 && len(args) <= proxy+2, slices.Contains(args, "--check"):
@@ -247,6 +250,26 @@ func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 	if err != nil && strings.Contains(err.Error(), "has no record; the store has no pool at all") {
 		return nil // it looked for the pool
 	}
+	return err
+}
+
+// whatif replays the recording that the page shows, with the files that the page names.
+func (j *judge) whatif(t *testing.T, args []string) error {
+	t.Helper()
+	page, err := os.ReadFile("docs/whatif.md")
+	require.NoError(t, err)
+	recording := regexp.MustCompile("(?s)```\n(time,tag.*?)```").FindSubmatch(page)
+	require.NotNil(t, recording)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"traffic.csv": string(recording[1]), "new.yaml": "max: 2000\n", "old.yaml": "max: 4000\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(j.programs, "numathrottle"), args...)
+	cmd.Dir, cmd.Env = dir, []string{}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	_, err = os.Stat(filepath.Join(dir, "whatif.html"))
 	return err
 }
 

@@ -67,12 +67,13 @@ func near(p *process, n int) bool {
 func (w *world) until(t *testing.T, so func() bool) {
 	t.Helper()
 	for end := w.now + 5*time.Minute; !so(); {
-		require.NotEmpty(t, w.queue.heap)
+		at, some := w.queue.Next()
+		require.True(t, some)
 		require.Less(t, w.now, end, "it never came to that")
 		if w.violation != nil {
 			return
 		}
-		w.run(w.queue.heap[0].at)
+		w.run(at)
 	}
 }
 

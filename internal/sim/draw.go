@@ -165,7 +165,7 @@ func (w *world) drawAgain(p *process) {
 	if share == 0 {
 		gap = 2 * time.Second
 	}
-	w.queue.push(w.now+min(max(gap, 2*time.Millisecond), 2*time.Second), event{kind: eventDraw, p: p})
+	w.queue.Push(w.now+min(max(gap, 2*time.Millisecond), 2*time.Second), event{kind: eventDraw, p: p})
 }
 
 // use counts calls made now.

@@ -117,5 +117,5 @@ func (w *world) arrive(m *message, dir int, d time.Duration) {
 	if dir == down {
 		kind = eventDeliver
 	}
-	w.queue.push(at, event{kind: kind, m: m})
+	w.queue.Push(at, event{kind: kind, m: m})
 }

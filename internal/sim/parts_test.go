@@ -22,12 +22,12 @@ func TestQueueKeepsOrder(t *testing.T) {
 	for range 20_000 {
 		if r.IntN(3) > 0 {
 			at := max(last, 0) + time.Duration(r.IntN(50))
-			q.push(at, event{gen: uint32(at)})
+			q.Push(at, event{gen: uint32(at)})
 			i, _ := slices.BinarySearch(want, at)
 			want = slices.Insert(want, i, at)
 			continue
 		}
-		at, e, ok := q.pop()
+		at, e, ok := q.Pop()
 		require.Equal(t, len(want) > 0, ok)
 		if ok {
 			require.Equal(t, want[0], at)
@@ -35,23 +35,23 @@ func TestQueueKeepsOrder(t *testing.T) {
 			want, last = want[1:], at
 		}
 	}
-	q.discard(func(at time.Duration, _ *event) bool { return at%2 == 0 })
+	q.Discard(func(at time.Duration, _ *event) bool { return at%2 == 0 })
 	want = slices.DeleteFunc(want, func(at time.Duration) bool { return at%2 == 0 })
 	for _, w := range want {
-		at, _, ok := q.pop()
+		at, _, ok := q.Pop()
 		require.True(t, ok)
 		require.Equal(t, w, at)
 	}
-	require.Empty(t, q.heap)
+	require.Zero(t, q.Len())
 }
 
 func TestQueueIsFairAtOneMoment(t *testing.T) {
 	var q queue
 	for i := range 100 {
-		q.push(time.Second, event{gen: uint32(i)})
+		q.Push(time.Second, event{gen: uint32(i)})
 	}
 	for i := range 100 {
-		_, e, _ := q.pop()
+		_, e, _ := q.Pop()
 		require.Equal(t, uint32(i), e.gen)
 	}
 }

@@ -202,7 +202,7 @@ func (w *world) wake(p *process, due time.Duration) {
 	}
 	p.gen++
 	p.waking, p.wakeAt = true, at
-	w.queue.push(at, event{kind: eventWake, p: p, gen: p.gen})
+	w.queue.Push(at, event{kind: eventWake, p: p, gen: p.gen})
 }
 
 // overslept reports what the watchdog sees at its next check: the wall clock ran while the monotonic one stood still.

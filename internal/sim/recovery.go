@@ -146,7 +146,7 @@ func (w *world) awaitHealth(start time.Duration) {
 func (w *world) calmDown() {
 	w.calm = true
 	w.tracef("the faults are off")
-	w.queue.discard(func(at time.Duration, e *event) bool {
+	w.queue.Discard(func(at time.Duration, e *event) bool {
 		return (e.kind == eventArrive || e.kind == eventDeliver) && at > w.now+time.Second
 	})
 	w.store.down = false

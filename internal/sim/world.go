@@ -166,8 +166,11 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 
 // run continues until a moment of true time, or the first violation.
 func (w *world) run(until time.Duration) {
-	for w.violation == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
-		at, e, _ := w.queue.pop()
+	for w.violation == nil {
+		if at, some := w.queue.Next(); !some || at > until {
+			break
+		}
+		at, e, _ := w.queue.Pop()
 		w.now = max(w.now, at)
 		w.counters.Events++
 		switch e.kind {
@@ -197,7 +200,7 @@ func (w *world) run(until time.Duration) {
 }
 
 // at and after schedule f for a moment of true time.
-func (w *world) at(at time.Duration, f func()) { w.queue.push(at, event{kind: eventDo, do: f}) }
+func (w *world) at(at time.Duration, f func()) { w.queue.Push(at, event{kind: eventDo, do: f}) }
 
 func (w *world) after(d time.Duration, f func()) { w.at(w.now+d, f) }
 

@@ -52,6 +52,7 @@ var steps = []step{
 	{"limits", rounds, faults + "TestLimitFaults", false},
 	{"quotas", rounds, faults + "TestQuotaFaults", false},
 	{"takeover", "", faults + "TestAProcessThatIsKilledIsTakenOver", false},
+	{"what-if", "", test + "-tags=numathrottle_faults -run=TestPredictsRealProcesses ./internal/whatif", false},
 	{"overload", "", test + "-tags=numathrottle_faults ./internal/overload", false},
 	{"permits", "NUMATHROTTLE_PERMITS=10000000", test + "-run=TestPermitsAreSpaced ./pkg/consensus/driver", true},
 	// On Redis, and on a NATS cluster. A Redis always issues 100,000.

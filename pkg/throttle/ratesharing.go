@@ -50,7 +50,7 @@ func (t *rateLimiter) lined() int {
 	if n == 0 || t.gate.Waits.Beside() == 0 {
 		return n
 	}
-	for w := range t.queue.All() {
+	for w := range t.queue.Unordered() {
 		if w.Attempt != nil && w.Attempt.Aside.Load() {
 			n--
 		}

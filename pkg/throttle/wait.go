@@ -56,7 +56,7 @@ func (t *rateLimiter) atOnce(ctx context.Context, n int, upTo bool) (p Permit, o
 
 // newWaiter returns the place of a caller that comes now.
 func (t *rateLimiter) newWaiter(ctx context.Context, n int, upTo bool) *waiter {
-	w := &waiter{N: min(n, t.maxCost), UpTo: upTo, Deadline: never, Ready: make(chan struct{})}
+	w := &waiter{N: min(n, t.maxCost), UpTo: upTo, Deadline: never, Ready: make(chan struct{}), Woken: t.gate.Waker()}
 	w.Least = w.N
 	if upTo {
 		w.Least = 1
@@ -69,9 +69,7 @@ func (t *rateLimiter) newWaiter(ctx context.Context, n int, upTo bool) *waiter {
 
 // stand waits until w has been served, has failed or was dismissed.
 func (t *rateLimiter) stand(ctx context.Context, w *waiter) {
-	select {
-	case <-w.Ready:
-	case <-ctx.Done():
+	if !t.gate.Await(ctx, w.Ready) {
 		t.giveUp(ctx, w)
 	}
 }

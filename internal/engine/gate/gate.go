@@ -18,6 +18,15 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) sharing.Timer
 }
 
+// A Scheduler is a Clock of a world in which only one caller runs at a time, and in which callers wait without the Go scheduler.
+type Scheduler interface {
+	Clock
+	// Caller returns a function that wakes the caller that runs now, when it waits. It may be called at any time, and more than once.
+	Caller() (wake func())
+	// Park stops the caller that runs now until it is woken, or ctx has ended. It may return earlier.
+	Park(ctx context.Context)
+}
+
 // Options are the common settings of limiters.
 type Options struct {
 	// Tag is the tag that the limiter is for; empty for none.
@@ -83,6 +92,35 @@ func (g *Gate) AfterFunc(d time.Duration, f func()) sharing.Timer {
 		return time.AfterFunc(d, f)
 	}
 	return g.Clock.AfterFunc(d, f)
+}
+
+// Await waits until ready can be received from, or is closed, and reports that; false: ctx has ended before.
+func (g *Gate) Await(ctx context.Context, ready <-chan struct{}) bool {
+	if s, ok := g.Clock.(Scheduler); ok {
+		for ctx.Err() == nil {
+			select {
+			case <-ready:
+				return true
+			default:
+				s.Park(ctx)
+			}
+		}
+		return false
+	}
+	select {
+	case <-ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Waker returns a function to call whenever the channel of Await was signalled for the caller that runs now; nil: there is no need.
+func (g *Gate) Waker() (wake func()) {
+	if s, ok := g.Clock.(Scheduler); ok {
+		return s.Caller()
+	}
+	return nil
 }
 
 // chance returns a number from 0 up to 1. If the clock has the method Float64 the number is the clock's, so that a simulation can be

@@ -58,6 +58,7 @@ type Attempt[P any] struct {
 	drawn    int          // by Serve, once won
 	won      atomic.Bool  // Serve has drawn
 	turn     chan struct{}
+	woken    func() // after a signal to turn; nil: nothing to do
 	timer    sharing.Timer
 }
 
@@ -68,6 +69,7 @@ func NewAttempt[P any](ctx context.Context, parts []Part[P]) *Attempt[P] {
 		age: arrivals.Add(1), turn: make(chan struct{}, 1),
 	}
 	a.deadline, a.bounded = ctx.Deadline()
+	a.woken = parts[0].Gate.Waker()
 	return a
 }
 
@@ -79,6 +81,9 @@ func (a *Attempt[P]) Wake() {
 	select {
 	case a.turn <- struct{}{}:
 	default:
+	}
+	if a.woken != nil {
+		a.woken()
 	}
 }
 
@@ -113,9 +118,7 @@ func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (int, *Failure) 
 				a.Waits(at, a.reason, a.places[at].N)
 			}
 		}
-		select {
-		case <-a.turn:
-		case <-ctx.Done():
+		if !a.parts[0].Gate.Await(ctx, a.turn) {
 			return a.quit(ctx)
 		}
 	}

@@ -20,6 +20,7 @@ type Waiter[P any] struct {
 	Deadline int64  // nanoseconds since the limiter was made; sharing.Never when there is none
 	Age      uint64 // rises from caller to caller over all limiters
 	Ready    chan struct{}
+	Woken    func()       // called after Ready was closed; nil: nobody needs it
 	Reason   limit.Reason // why it had to wait
 
 	Permit P
@@ -130,19 +131,27 @@ func (w *Waiter[P]) Misses(now int64, wait time.Duration) bool {
 // Serve ends the call of a waiter that was taken out of the queue, with a permit.
 func (w *Waiter[P]) Serve(p P) {
 	w.Permit = p
-	close(w.Ready)
+	w.end()
 }
 
 // Fail ends the call of a waiter that was taken out of the queue, with an error.
 func (w *Waiter[P]) Fail(err error) {
 	w.Err = err
+	w.end()
+}
+
+// end lets the caller of a waiter go on.
+func (w *Waiter[P]) end() {
 	close(w.Ready)
+	if w.Woken != nil {
+		w.Woken()
+	}
 }
 
 // Dismiss ends the place of a waiter that was taken out of the queue because it is Held.
 func (w *Waiter[P]) Dismiss() {
 	w.Dismissed = true
-	close(w.Ready)
+	w.end()
 }
 
 // Empty reports whether nobody waits.
@@ -357,6 +366,25 @@ func (q *Queue[P]) All() iter.Seq[*Waiter[P]] {
 		}
 		if q.fair != nil {
 			q.fair.each(yield)
+		}
+	}
+}
+
+// Unordered is All in any order, which takes no sorting. Nobody may be taken out meanwhile.
+func (q *Queue[P]) Unordered() iter.Seq[*Waiter[P]] {
+	return func(yield func(*Waiter[P]) bool) {
+		lines := []*line[P]{&q.line, &q.passed}
+		if q.fair != nil {
+			for _, l := range q.fair.busy {
+				lines = append(lines, &l.line)
+			}
+		}
+		for _, l := range lines {
+			for w := l.first; w != nil; w = w.next {
+				if !yield(w) {
+					return
+				}
+			}
 		}
 	}
 }

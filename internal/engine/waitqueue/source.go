@@ -1,6 +1,7 @@
 package waitqueue
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -44,6 +45,10 @@ type Gate interface {
 	IsClosed() bool
 	// OnClosing calls ring once when the limiter is closed. The lock must not be held.
 	OnClosing(ring func()) (stop func())
+	// Await waits until ready can be received from, and reports that; false: ctx has ended before. Waker returns a function to call after
+	// each signal to the present caller's channel; nil: there is no need.
+	Await(ctx context.Context, ready <-chan struct{}) bool
+	Waker() (wake func())
 	// Present returns the time on the limiter's clock, and At a time in nanoseconds since the limiter was made.
 	Present() time.Time
 	At(t time.Time) int64

@@ -1,10 +1,8 @@
 package waitqueue
 
 import (
-	"cmp"
 	"container/heap"
 	"math"
-	"slices"
 )
 
 // leastWeight is the smallest weight of a tag queue: one with a rate of 0 is served very slowly.
@@ -281,23 +279,56 @@ func ceil(x float64) int {
 	return int(math.Ceil(x))
 }
 
-// each calls yield for the waiters of all tag queues in the order in which they would be served if nobody came.
-func (f *fair[P]) each(yield func(w *Waiter[P]) bool) {
-	type place struct {
-		w     *Waiter[P]
-		start float64
-	}
-	var order []place
-	for _, l := range f.busy {
-		start := l.start
-		for w := l.line.first; w != nil; w = w.next {
-			order = append(order, place{w, start})
-			start += float64(w.Least) / l.Weight()
+// A place is the next waiter of a tag queue, and its start.
+type place[P any] struct {
+	w     *Waiter[P]
+	start float64
+	of    *TagQueue[P]
+}
+
+// places is a heap of them.
+type places[P any] []place[P]
+
+func (p places[P]) sooner(i, j int) bool {
+	a, b := &p[i], &p[j]
+	return a.start < b.start || a.start == b.start && a.w.Age < b.w.Age
+}
+
+// sink restores the order of the heap after place i has become later.
+func (p places[P]) sink(i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c < min(2*i+3, len(p)); c++ {
+			if p.sooner(c, least) {
+				least = c
+			}
 		}
+		if least == i {
+			return
+		}
+		p[i], p[least] = p[least], p[i]
+		i = least
 	}
-	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.w.Age, b.w.Age)) })
-	for _, p := range order {
-		if !yield(p.w) {
+}
+
+// each calls yield for the waiters of all tag queues in the order in which they would be served if nobody came. yield may take its waiter out.
+func (f *fair[P]) each(yield func(w *Waiter[P]) bool) {
+	heads := make(places[P], len(f.busy))
+	for i, l := range f.busy { // a heap by the same order already
+		heads[i] = place[P]{w: l.line.first, start: l.start, of: l}
+	}
+	for len(heads) > 0 {
+		top := &heads[0]
+		w := top.w
+		if top.start += float64(w.Least) / top.of.Weight(); w.next != nil {
+			top.w = w.next
+		} else {
+			last := len(heads) - 1
+			heads[0] = heads[last]
+			heads = heads[:last]
+		}
+		heads.sink(0)
+		if !yield(w) {
 			return
 		}
 	}

@@ -33,7 +33,7 @@ var layers = []layer{
 	{"pure parts", []string{
 		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairslots", "internal/hook", "internal/fairtags",
 		"internal/health", "internal/pooldoc",
-		"internal/engine/tagbucket", "internal/engine/waitqueue", "internal/sharing", "pkg/consensus/driver",
+		"internal/engine/tagbucket", "internal/engine/waitqueue", "internal/sharing", "internal/virtual", "pkg/consensus/driver",
 	}},
 	{"limiters and pools", []string{"internal/protocol", "pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
@@ -44,7 +44,7 @@ var layers = []layer{
 	{"opening from a configuration", []string{".", "internal/drivers", "internal/llm/account", "internal/opening", "internal/taglevel", "pkg/llm", "pkg/open"}},
 	{"programs", []string{
 		"cmd", "examples", "internal/cli", "internal/console",
-		"internal/program", "internal/proxy",
+		"internal/program", "internal/proxy", "internal/whatif",
 	}},
 	{"test machinery", []string{
 		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/autoscale", "internal/chaos", "internal/dataplane", "internal/demo",

@@ -1,32 +1,12 @@
-package sim
+package virtual
 
 import "time"
 
-// An eventKind is the kind of an event.
-type eventKind uint8
-
-const (
-	eventWake    eventKind = iota // a process has something to do
-	eventArrive                   // a message reaches the store
-	eventDeliver                  // a message reaches its process
-	eventDraw                     // a process's callers draw
-	eventDo                       // anything else
-)
-
-// An event is something that happens at a moment of true time.
-type event struct {
-	kind eventKind
-	gen  uint32 // of the process's timer, for eventWake
-	p    *process
-	m    *message
-	do   func()
-}
-
-// A queue holds the future events in a heap with four children per node. Its nodes hold no pointers, so that moving them costs the garbage
-// collector nothing.
-type queue struct {
+// A Queue holds future events in a heap with four children per node. Its nodes hold no pointers, so that moving them costs the garbage
+// collector nothing. Of events at one moment the one that was pushed first comes first. The zero Queue is empty.
+type Queue[E any] struct {
 	heap  []node
-	slots []event
+	slots []E
 	free  []int32
 	order uint64
 }
@@ -39,7 +19,8 @@ type node struct {
 
 func (n *node) before(m *node) bool { return n.at < m.at || n.at == m.at && n.order < m.order }
 
-func (q *queue) push(at time.Duration, e event) {
+// Push adds an event.
+func (q *Queue[E]) Push(at time.Duration, e E) {
 	var slot int32
 	if n := len(q.free); n > 0 {
 		slot, q.free = q.free[n-1], q.free[:n-1]
@@ -61,10 +42,21 @@ func (q *queue) push(at time.Duration, e event) {
 	}
 }
 
-// pop removes and returns the first event. ok is false if there is none.
-func (q *queue) pop() (at time.Duration, e event, ok bool) {
+// Len returns how many events there are.
+func (q *Queue[E]) Len() int { return len(q.heap) }
+
+// Next returns the moment of the first event. ok is false if there is none.
+func (q *Queue[E]) Next() (at time.Duration, ok bool) {
 	if len(q.heap) == 0 {
-		return 0, event{}, false
+		return 0, false
+	}
+	return q.heap[0].at, true
+}
+
+// Pop removes and returns the first event. ok is false if there is none.
+func (q *Queue[E]) Pop() (at time.Duration, e E, ok bool) {
+	if len(q.heap) == 0 {
+		return 0, e, false
 	}
 	top, last := q.heap[0], q.heap[len(q.heap)-1]
 	q.heap = q.heap[:len(q.heap)-1]
@@ -72,13 +64,13 @@ func (q *queue) pop() (at time.Duration, e event, ok bool) {
 		q.sink(last)
 	}
 	e = q.slots[top.slot]
-	q.slots[top.slot] = event{}
+	q.slots[top.slot] = *new(E)
 	q.free = append(q.free, top.slot)
 	return top.at, e, true
 }
 
 // sink moves n down from the top to its place.
-func (q *queue) sink(n node) {
+func (q *Queue[E]) sink(n node) {
 	i := 0
 	for {
 		first := 4*i + 1
@@ -100,14 +92,14 @@ func (q *queue) sink(n node) {
 	q.heap[i] = n
 }
 
-// discard drops the events that match selects, in no order.
-func (q *queue) discard(match func(at time.Duration, e *event) bool) {
+// Discard drops the events that match selects, in no order.
+func (q *Queue[E]) Discard(match func(at time.Duration, e *E) bool) {
 	kept := q.heap
 	q.heap = nil
 	nodes := make([]node, 0, len(kept))
 	for _, n := range kept {
 		if match(n.at, &q.slots[n.slot]) {
-			q.slots[n.slot] = event{}
+			q.slots[n.slot] = *new(E)
 			q.free = append(q.free, n.slot)
 			continue
 		}
