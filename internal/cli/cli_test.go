@@ -200,7 +200,7 @@ func TestWrongUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, why, limit, file, pause, resume, debt, quota, top, ` +
-			`console, check, proxy, stop-notice, version, completion; did you mean status?`},
+			`console, check, whatif, proxy, stop-notice, version, completion; did you mean status?`},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
 		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear; did you mean set?`},
 		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
