@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,7 +21,6 @@ import (
 
 // The flags of whatif.
 const (
-	fromName     = "from"
 	beforeName   = "before"
 	podsName     = "pods"
 	maxWaitName  = "max-wait"
@@ -39,10 +36,9 @@ func (c *CLI) whatifCommand() *ucli.Command {
 		Name:  "whatif",
 		Usage: "replay recorded traffic through a configuration: use, waits, refusals and budgets, as a table and a page",
 		Description: "--from is a CSV file with the columns time,tag,rate,cost: a line for each minute and tag, with calls per second and tokens per call; " +
-			"tag and cost may be missing. The limiter, its quotas and its pool run as in the pods, on a virtual clock. " +
-			"Settings come from the file --config alone, not from variables. No store is asked.",
-		Flags: []ucli.Flag{
-			&ucli.StringFlag{Name: fromName, Usage: "the recorded traffic; - is standard input"},
+			"tag and cost may be missing. --prometheus asks a server for the same. The limiter, its quotas and its pool run as in the pods, on a virtual " +
+			"clock. Settings come from the file --config alone, not from variables. No store is asked.",
+		Flags: append(recordingFlags(),
 			&ucli.StringFlag{Name: beforeName, Usage: "a YAML file with settings to compare with; without it, that's the traffic as recorded"},
 			&ucli.StringFlag{Name: outputName, Aliases: []string{"o"}, Usage: "where the page goes", DefaultText: whatifPage},
 			&ucli.StringFlag{Name: podsName, Usage: "how many pods share the limit, 1 to 100", DefaultText: "1"},
@@ -51,7 +47,7 @@ func (c *CLI) whatifCommand() *ucli.Command {
 			&ucli.StringFlag{
 				Name: drawsName, Usage: "of more calls, several of a tag draw together: 1000 to 100000000", DefaultText: fmt.Sprint(whatif.DefaultDraws),
 			},
-		},
+		),
 		ArgValidator: noArguments,
 		Action:       c.whatif,
 	}
@@ -100,9 +96,9 @@ func (r *replaying) read(cmd *ucli.Command) (whatif.Options, error) {
 
 // whatif replays a recording.
 func (c *CLI) whatif(ctx context.Context, cmd *ucli.Command) error {
-	if !cmd.IsSet(fromName) || !cmd.IsSet(configName) {
-		return wrongArguments("%s: --%s and --%s are needed, allowed: a CSV file with recorded traffic, and a YAML file with settings",
-			cmd.FullName(), fromName, configName)
+	if cmd.IsSet(fromName) == cmd.IsSet(prometheusName) || !cmd.IsSet(configName) {
+		return wrongArguments("%s: --%s and either --%s or --%s are needed, allowed: a YAML file with settings, and a CSV file or a Prometheus server "+
+			"with recorded traffic", cmd.FullName(), configName, fromName, prometheusName)
 	}
 	o, err := new(replaying).read(cmd)
 	if err != nil {
@@ -120,7 +116,7 @@ func (c *CLI) whatif(ctx context.Context, cmd *ucli.Command) error {
 			return err
 		}
 	}
-	if report.Traffic, err = readTraffic(cmd.String(fromName)); err != nil {
+	if report.Traffic, err = recording(ctx, cmd); err != nil {
 		return err
 	}
 	if err := replayBoth(ctx, report, before, after); err != nil {
@@ -145,24 +141,6 @@ func (c *CLI) settings(path string) (*opening.Config, error) {
 	}
 	conf.Logger = slog.New(slog.DiscardHandler)
 	return &conf, nil
-}
-
-// readTraffic reads the recording.
-func readTraffic(path string) (*whatif.Traffic, error) {
-	var in io.Reader = os.Stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, wrongArguments("--%s: %w, allowed: a CSV file, or - for standard input", fromName, err)
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = f
-	}
-	t, err := whatif.ReadTraffic(in)
-	if fault := (*fs.PathError)(nil); err != nil && !errors.As(err, &fault) {
-		return nil, &kindError{fmt.Errorf("--%s %s: %w", fromName, path, err), errUsage}
-	}
-	return t, err
 }
 
 // replayBoth fills in the results of a report, both at once.

@@ -2,10 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -44,9 +49,26 @@ func TestWhatif(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "whatif.html"))
 }
 
+func TestWhatifOfAPrometheusServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from, err := strconv.ParseInt(r.FormValue("start"), 10, 64)
+		assert.NoError(t, err)
+		assert.Equal(t, "Bearer word-of-the-file", r.Header.Get("Authorization"))
+		assert.Equal(t, "sum by (team) (rate(calls[1m]))", r.FormValue("query"))
+		_, _ = fmt.Fprintf(w, `{"data": {"resultType": "matrix", "result": [{"metric": {"team": "acme"}, "values": [[%d, "20"]]}]}}`, from)
+	}))
+	t.Cleanup(server.Close)
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("word-of-the-file\n"), 0o600))
+	out, _, err := replayedBy(t, "--config", "new.yaml", "--prometheus", server.URL, "--query", "sum by (team) (rate(calls[1m]))", "--label", "team",
+		"--since", "1h", "--token-file", token)
+	require.NoError(t, err, out)
+	require.Regexp(t, `(?m)^acme +1200 `, out)
+}
+
 func TestWrongWhatif(t *testing.T) {
 	for says, args := range map[string][]string{
-		"--from and --config are needed":                         {"--from", "traffic.csv"},
+		"--config and either --from or --prometheus are needed":  {"--from", "traffic.csv"},
 		`pods is 0 (--pods), allowed: 1`:                         {"--config", "new.yaml", "--from", "traffic.csv", "--pods", "0"},
 		`arrivals is "odd" (--arrivals), allowed`:                {"--config", "new.yaml", "--from", "traffic.csv", "--arrivals", "odd"},
 		`maxWait is "soon" (--max-wait)`:                         {"--config", "new.yaml", "--from", "traffic.csv", "--max-wait", "soon"},
@@ -54,7 +76,12 @@ func TestWrongWhatif(t *testing.T) {
 		`allowed: a CSV file, or - for standard input`:           {"--config", "new.yaml", "--from", "none.csv"},
 		`max is "many"`: {"--config", "bad.yaml", "--from", "traffic.csv"},
 		"none.yaml":     {"--config", "none.yaml", "--from", "traffic.csv"},
-		`is no flag`:    {"--config", "new.yaml", "--since", "x"},
+		`is no flag`:    {"--config", "new.yaml", "--sense", "x"},
+		"--query is set, allowed: only with --prometheus": {"--config", "new.yaml", "--from", "traffic.csv", "--query", "x"},
+		"either --from or --prometheus are needed":        {"--config", "new.yaml", "--from", "traffic.csv", "--prometheus", "http://x"},
+		"--prometheus is no URL of a server":              {"--config", "new.yaml", "--prometheus", "me:pass@host"},
+		`since is "1y" (--since)`:                         {"--config", "new.yaml", "--prometheus", "http://x", "--since", "1y"},
+		"--token-file: open none":                         {"--config", "new.yaml", "--prometheus", "http://x", "--token-file", "none"},
 	} {
 		out, dir, err := replayedBy(t, args...)
 		require.ErrorContains(t, err, says, out)

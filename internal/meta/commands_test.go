@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"go/build"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -263,6 +265,14 @@ func (j *judge) whatif(t *testing.T, args []string) error {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"traffic.csv": string(recording[1]), "new.yaml": "max: 2000\n", "old.yaml": "max: 4000\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"data": {"resultType": "matrix", "result": [{"metric": {"tag": "acme"}, "values": [[%s, "20"]]}]}}`, r.FormValue("end"))
+	}))
+	defer server.Close()
+	args = slices.Clone(args)
+	if at := slices.Index(args, "http://prometheus:9090"); at >= 0 {
+		args[at] = server.URL
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(j.programs, "numathrottle"), args...)
 	cmd.Dir, cmd.Env = dir, []string{}
