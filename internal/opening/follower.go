@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -149,7 +148,7 @@ func hashOf(settings []config.Setting) string {
 
 // contentOf returns a hash of the content of a file, or why it cannot be read. It stays in this process.
 func contentOf(path string) string {
-	content, err := os.ReadFile(path)
+	content, err := config.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}

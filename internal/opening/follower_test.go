@@ -106,6 +106,22 @@ func TestChangedFile(t *testing.T) {
 	})
 }
 
+// A content that is there for one look only was being written, and does not count.
+func TestContentOfOneMomentDoesNotCount(t *testing.T) {
+	content := func(more string) string { return "store: " + inMemory(t) + "\npool: p\n" + more }
+	synctest.Test(t, func(t *testing.T) {
+		m := mount(t, content("max: 100\n"))
+		p := m.start(t, "a")
+		time.Sleep(10*lookEvery + lookEvery/2) // between two looks
+		m.update(t, content("max: 3\n"))
+		time.Sleep(lookEvery)
+		m.update(t, content("max: 300\n"))
+		time.Sleep(inForce)
+		require.InDelta(t, 300, p.granted(), 1e-6)
+		require.Equal(t, 1, strings.Count(p.logs.String(), "the settings file has changed"), p.logs)
+	})
+}
+
 // A file that cannot be used changes nothing, and is logged once for each content. No secret is logged.
 func TestInvalidFileChangesNothing(t *testing.T) {
 	content := func(more string) string { return "store: " + inMemory(t) + "\npool: p\n" + more }
@@ -116,12 +132,12 @@ func TestInvalidFileChangesNothing(t *testing.T) {
 		for i, bad := range []string{
 			content("max: many\n"), content("max: 10\nbanana: 1\n"), "max: [", "", content("max: 10\nstorePassword: \"hunter2\\x01canary\"\n"),
 			content("max: 10\nquotas: {tags: {acme: {reserved: 5000}}}\n"), content("max: 10\nstorePassword: hunter2canary\n"),
-			content("max: 10\nstore: redis://u:hunter2canary@h:x\n"),
+			content("max: 10\nstore: redis://u:hunter2canary@h:x\n"), content("max: 10\n" + strings.Repeat("#", 2<<20)),
 		} {
 			m.update(t, bad)
 			time.Sleep(time.Minute)
-			require.InDelta(t, 100, p.granted(), 1e-6, bad)
-			require.Equal(t, i+1, strings.Count(p.logs.String(), "the settings file cannot be used"), "%s\n%s", bad, p.logs)
+			require.InDelta(t, 100, p.granted(), 1e-6, "%.100s", bad)
+			require.Equal(t, i+1, strings.Count(p.logs.String(), "the settings file cannot be used"), "%.100s\n%s", bad, p.logs)
 		}
 		require.NotContains(t, p.logs.String(), "canary")
 		require.NoError(t, os.Remove(m.path))

@@ -35,7 +35,7 @@ func planOf(ctx context.Context) plan {
 	return p
 }
 
-// Planning reports whether Open only records what it would open. A program of this module then opens nothing else either.
+// Planning reports whether Open opens nothing and fills in a plan. A program of this module then opens nothing else either.
 func Planning(ctx context.Context) bool { return planOf(ctx) != nil }
 
 // add records a limiter. The error has the faults of its configuration.

@@ -13,11 +13,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// A File is the document "file": the settings that the processors of a pool take from the newest of their settings files. It counts in
-// place of what they were opened with, and an operator's override or change of a quota counts before it. The zero File is none.
+// A File is the document "file": the settings that the processors of a pool take from the newest of their settings files. It replaces
+// the settings at their start. An operator's override, or changed quota, comes first. The zero File is none.
 //
 // The pool orders files by when it first had them. Count is the number of the one in force, and Seen has those before it. So a processor
-// with an older file knows that it is older, whatever the clocks say and whoever restarts.
+// knows that its file is older, with any clocks, and also after restarts.
 type File struct { //nolint:recvcheck // pooldoc.Doc takes body, and Fits changes its copy
 	// Name is the base name of the file, up to 64 bytes of text, and Hash are 8 hex digits of its settings. An empty Hash: no file counts.
 	Name, Hash string

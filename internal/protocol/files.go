@@ -18,8 +18,8 @@ import (
 //     was changed while nobody ran. While somebody has that one, nobody knows which is newer, and the file in force stays.
 //   - Otherwise the document stays. So an older file never replaces a newer one, and a restart changes nothing.
 //
-// Without a document processors count by what they were opened with. The first change makes one; files that other processors report then
-// are older.
+// Without a document each processor keeps its settings from the start. The first change makes one; the files that other processors report
+// then are older.
 
 // An OwnFile is the settings file of one process, as far as it concerns one pool.
 type OwnFile struct {
@@ -222,7 +222,7 @@ type FileView struct {
 }
 
 // ClearFile ends what a settings file has set in a pool, even if this release cannot read it, and forgets which files the pool has had.
-// Processors count by what they were opened with, until a file changes again. Errors are those of SaveOverride.
+// Processors return to their settings from the start, until a file changes again. Errors are those of SaveOverride.
 func ClearFile(ctx context.Context, s driver.Store, pool string) (before File, err error) {
 	_, err = fileDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[File]) (File, bool, error) {
 		before = r.Value

@@ -62,7 +62,7 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 }
 
 // pokeEvery is how often callers may bring a request forward: with slots, as often as makes 64 requests a second of the pool. The first call of
-// a tag with a total waits for one, and calls may be short. A limiter on slots reports no callers of whom the pool knows.
+// a tag with a total waits for one, and calls may be short. A limiter on slots reports only callers that are new to the pool.
 func (t *tagging) pokeEvery(c *core) time.Duration {
 	if t.slots.most == 0 {
 		return c.Interval()

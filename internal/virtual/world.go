@@ -42,7 +42,7 @@ func (w *World) Now() time.Time { return w.epoch.Add(w.now) }
 func (w *World) Float64() float64 { return w.rng.Float64() }
 
 // At runs f at a moment, or now if that is over.
-func (w *World) At(at time.Duration, f func()) { w.queue.Push(max(at, w.now), f) }
+func (w *World) At(at time.Duration, f func()) { w.queue.Push(at, f) }
 
 // Waiting returns how many functions wait at present.
 func (w *World) Waiting() int { return w.parked }

@@ -55,6 +55,17 @@ func TestAcquireWaitsInTheWorld(t *testing.T) {
 	}
 }
 
+// Time never goes back: what is due at a moment that is over runs now.
+func TestAMomentThatIsOverIsNow(t *testing.T) {
+	w := virtual.NewWorld(epoch, 1)
+	var at []time.Duration
+	note := func() { at = append(at, w.Since()) }
+	w.At(time.Second, func() { note(); w.At(time.Millisecond, note); w.At(2*time.Second, note) })
+	w.Run(time.Minute)
+	require.Equal(t, []time.Duration{time.Second, time.Second, 2 * time.Second}, at)
+	require.Equal(t, time.Minute, w.Since())
+}
+
 // A deadline in the world ends a wait that turned out longer than it looked, and one that is known to be too long at once.
 func TestDeadlines(t *testing.T) {
 	w := virtual.NewWorld(epoch, 1)

@@ -66,6 +66,16 @@ func TestWaitsOfALine(t *testing.T) {
 	}
 }
 
+// Calls that draw together wait about as long as each would by itself, however much the limit can save up. A call after t seconds waits for
+// the 2t that came beyond the limit, less the 100 tokens that were there.
+func TestCallsThatDrawTogetherWaitAsLong(t *testing.T) {
+	conf := opening.Config{Limit: throttle.Limit{Max: 10, Burst: 1000}}
+	res := replayed(t, constant(20, map[string]float64{"a": 12}), conf, Options{})
+	require.Less(t, res.Draws, int64(14_400), "they do draw together")
+	require.InEpsilon(t, seconds((2*600-100)/10), res.All.P50, 0.02)
+	require.InEpsilon(t, seconds((2*1188-100)/10), res.All.P99, 0.02)
+}
+
 // Below the limit nobody waits, whatever the resolution; there may be a burst of it.
 func TestNobodyWaits(t *testing.T) {
 	for _, draws := range []int64{0, 100_000} {
