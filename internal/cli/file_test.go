@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +19,6 @@ func withFile(t *testing.T, body string) func(store driver.Store, pool string) {
 		p.sync(t)
 		_, err := store.Save(context.Background(), pool, driver.DocumentReport{Name: "file", Version: 1, Body: []byte(body)})
 		require.NoError(t, err)
-		time.Sleep(time.Second)
 		p.sync(t)
 	}
 }
