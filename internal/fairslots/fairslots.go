@@ -65,6 +65,9 @@ const leastWeight = 1e-6
 // Join lets a tag begin to wait when the last tag that was served had start: it has saved up nothing meanwhile.
 func (t *Turn) Join(start float64) { t.used = max(t.used, start) }
 
+// Forget lets a tag be served as if it had used no more than most: what it used long ago does not hold it back for ever.
+func (t *Turn) Forget(most float64) { t.used = min(t.used, most) }
+
 // Start is the order in which waiting tags are served, the lowest first. Tags below their reservation here come before all others, and of these
 // the one with the smallest part of it.
 func (t *Turn) Start(held int, reserved float64) float64 {

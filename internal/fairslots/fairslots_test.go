@@ -153,4 +153,9 @@ func TestStartOfReserved(t *testing.T) {
 	require.InDelta(t, a.Start(2, 2), b.Start(0, 0), 0)
 	b.Join(0)
 	require.InDelta(t, a.Start(2, 2), b.Start(0, 0), 0, "what it had counts")
+	a.Forget(2000)
+	require.InDelta(t, 5000.0, b.Start(0, 0), 0)
+	require.InDelta(t, 2000.0, a.Start(2, 2), 0, "what it had long ago")
+	a.Forget(3000)
+	require.InDelta(t, 2000.0, a.Start(2, 2), 0)
 }

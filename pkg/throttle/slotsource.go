@@ -148,7 +148,7 @@ func (f *InFlight) note() { f.peak = max(f.peak, f.wanted()) }
 
 // wanted returns how many slots calls hold and wait for, without those that tags may not have. The lock is held.
 func (f *InFlight) wanted() int {
-	if f.tags != nil {
+	if f.tags != nil && !f.queue.Empty() {
 		return f.inUse + f.tags.allowed()
 	}
 	return f.inUse + f.queue.Tokens

@@ -13,7 +13,6 @@ import (
 type slotTag struct {
 	name  string
 	quota Quota
-	gone  bool // another tag has taken its name, or it has been idle for long
 	under bool // its last call or waiter had another tag before it
 	// largest is the most that one draw can ever take, by the configured quota or, if that allows more, the one in force: a change may end.
 	largest atomic.Int64
@@ -27,6 +26,7 @@ type slotTag struct {
 	short bool
 
 	turn     fairslots.Turn
+	stepped  int64 // the time of its last step; see slotTags.contended
 	tagQueue *tagQueue
 	first    *tagSlots // of its permits in use, the oldest
 	last     *tagSlots
@@ -94,14 +94,24 @@ func (s *slotTags) weight(g *slotTag) float64 {
 // lowerClassPart is the part of slots that a tag of the lower class has beside one of the first with the same weight.
 const lowerClassPart = 1.0 / 20
 
-// step counts the slots in use up to now.
-func (s *slotTags) step(g *slotTag, now int64) { g.turn.Step(float64(now)/1e9, g.running, s.weight(g)) }
+// step counts the slots in use up to now, but only those of the time in which callers waited.
+func (s *slotTags) step(g *slotTag, now int64) {
+	if at := s.contended(now); at > g.stepped {
+		g.turn.Step(float64(at)/1e9, g.running, s.weight(g))
+		g.stepped = at
+	}
+}
 
-// start returns the tag's place in the order of service.
+// start returns the tag's place in the order of service. A tag comes behind the one served last by as much as all slots can be used in a
+// lease, at most.
 func (s *slotTags) start(g *slotTag, now int64) float64 {
 	s.step(g, now)
+	g.turn.Forget(s.served + usedFor*float64(s.f.max)/s.weight(g))
 	return g.turn.Start(g.running, s.reserved(g))
 }
+
+// usedFor is for how many seconds a tag that has used slots comes behind others: a lease by default.
+const usedFor = 10
 
 // lead counts n slots for the tag at a place among those of a call.
 func (g *slotTag) lead(at, n int) {
@@ -130,7 +140,7 @@ func (g *slotTag) idle(pooled bool) bool {
 // A tagSlots settles one permit of tags.
 type tagSlots struct {
 	slots
-	tags  []*slotTag
+	tags  *[]*slotTag
 	since int64 // when it was drawn
 	// prev and next are its neighbours in the list of the first tag.
 	prev, next *tagSlots
@@ -145,8 +155,9 @@ func (p *tagSlots) settle(int64, int, int) {
 	f.gate.Lock()
 	defer f.gate.Unlock()
 	f.inUse -= p.n
-	p.tags[0].drop(p)
-	f.tags.end(p.tags, p.n, false)
+	tags := *p.tags
+	tags[0].drop(p)
+	f.tags.end(tags, p.n, false)
 	f.serve()
 }
 

@@ -28,11 +28,13 @@ type slotTags struct {
 	short   []*slotTag            // those that are short
 	weights int                   // of all tags
 	served  float64               // start of the tag that was served last
+	waited  int64                 // for how long there were callers that wait, up to ticked
+	ticked  int64
 	places  map[*waiter]slotPlace
 	views   sync.Map // of names, *slotView
 	known   int      // how many
 	other   *slotView
-	era     int64 // counts the changes of quotas
+	era     int64 // counts the changes of quotas, and the tags that were forgotten
 	now     int64 // when slots were last looked for
 	pauses  []Paused
 	timer   sharing.Timer // for the end of the first of them
@@ -81,7 +83,6 @@ func (s *slotTags) tagOf(name string) *slotTag {
 	}
 	if g := s.former[own]; g != nil {
 		delete(s.former, own)
-		g.gone = false
 		s.keep(g, q)
 		return g
 	}
@@ -95,7 +96,7 @@ func (s *slotTags) forget() {
 	}
 	for name, g := range s.tags {
 		if _, configured := s.quotas.Tags[name]; !configured && name != "" && g.idle(s.pooled) {
-			g.gone = true
+			s.era++
 			s.weights -= max(g.quota.Weight, 1)
 			delete(s.tags, name)
 		}
@@ -225,7 +226,7 @@ func (s *slotTags) setQuotas(q Quotas) {
 			s.keep(g, quota)
 			continue
 		}
-		g.gone, g.quota = true, Quota{}
+		g.quota = Quota{}
 		g.granted, g.free, g.grant = 0, 0, sharing.TagSlotGrant{}
 		delete(s.tags, name)
 		if g.running > 0 {
@@ -237,9 +238,9 @@ func (s *slotTags) setQuotas(q Quotas) {
 		s.bar(w, &at, false)
 		s.enter(w, at.tags, -1)
 		at.tags = at.view.live()
-		s.f.queue.Remove(w)
+		s.remove(w)
 		w.TagQueue = at.tags[0].tagQueue
-		s.f.queue.Insert(w)
+		s.insert(w)
 		s.enter(w, at.tags, 1)
 		s.places[w] = at
 	}
@@ -257,11 +258,37 @@ func (s *slotTags) keep(g *slotTag, q Quota) {
 	s.weights += max(q.Weight, 1)
 }
 
+// contended returns for how long callers have waited, up to now. Slots that are used while nobody waits cost nobody anything, so they don't
+// count.
+func (s *slotTags) contended(now int64) int64 {
+	if s.f.queue.Empty() {
+		return s.waited
+	}
+	return s.waited + now - s.ticked
+}
+
+// insert and remove change the queue.
+func (s *slotTags) insert(w *waiter) {
+	s.tick()
+	s.f.queue.Insert(w)
+}
+
+func (s *slotTags) remove(w *waiter) {
+	s.tick()
+	s.f.queue.Remove(w)
+}
+
+func (s *slotTags) tick() {
+	now := s.f.gate.Now()
+	s.waited, s.ticked = s.contended(now), now
+}
+
 // enter counts a waiter in its tags, or with a sign of -1 no more.
 func (s *slotTags) enter(w *waiter, tags []*slotTag, sign int) {
+	now := s.f.gate.Now()
 	for i, g := range tags {
 		if g.lead(i, sign*w.Least); g.waiting == 0 && sign > 0 {
-			s.step(g, s.f.gate.Now())
+			s.step(g, now)
 			g.turn.Join(s.served)
 			s.waiting[g] = struct{}{}
 		}
@@ -289,7 +316,10 @@ func (s *slotTags) begin(tags []*slotTag, n int, now int64) {
 
 // end counts n slots that are given back. undone: as if they had never been drawn.
 func (s *slotTags) end(tags []*slotTag, n int, undone bool) {
-	now := s.f.gate.Now()
+	contended, now := !s.f.queue.Empty(), int64(0)
+	if contended {
+		now = s.f.gate.Now()
+	}
 	for i, g := range tags {
 		s.step(g, now)
 		g.lead(i, -n)
@@ -297,11 +327,13 @@ func (s *slotTags) end(tags []*slotTag, n int, undone bool) {
 		if undone {
 			g.calls -= int64(n)
 		}
-		if g.gone && g.running == 0 {
+		if g.running == 0 && s.former[g.name] == g {
 			delete(s.former, g.name)
 		}
 	}
-	s.promote()
+	if contended {
+		s.promote()
+	}
 }
 
 // putPauses puts the pauses of tags in force.

@@ -134,7 +134,7 @@ func (c *slotTagSource) Stand(w *waiter) {
 	w.TagQueue = tags[0].tagQueue
 	s.places[w] = slotPlace{view: c.view, tags: tags}
 	s.enter(w, tags, 1)
-	c.queue.Insert(w)
+	s.insert(w)
 	s.admit(w)
 	c.noteHeld()
 	c.note()
@@ -162,7 +162,7 @@ func (c *slotTagSource) Leave(w *waiter, _ int) {
 			g.ready -= w.Least
 		}
 	}
-	c.queue.Remove(w)
+	s.remove(w)
 	s.enter(w, tags, -1)
 	delete(s.places, w)
 	s.promote()
@@ -174,11 +174,8 @@ func (c *slotTagSource) Take(w *waiter, n int) (Permit, bool) {
 	if c.AtHand(w) < n {
 		return Permit{}, false
 	}
-	tags := c.view.live()
-	if w.Queued() {
-		tags = c.tags.places[w].tags
-	}
-	p := &tagSlots{slots: slots{of: c.InFlight, n: n}, tags: tags, since: c.tags.now}
+	tags := c.view.live() // those of its place, if it has one: a tag with callers is not forgotten
+	p := &tagSlots{slots: slots{of: c.InFlight, n: n}, tags: c.view.tags.Load(), since: c.tags.now}
 	c.tags.begin(tags, n, p.since)
 	tags[0].add(p)
 	c.inUse += n
@@ -195,8 +192,9 @@ func (c *slotTagSource) Take(w *waiter, n int) (Permit, bool) {
 func (c *slotTagSource) Untake(w *waiter, p Permit) {
 	c.slotSource.Untake(w, p)
 	if by, ok := p.by.(*tagSlots); ok {
-		by.tags[0].drop(by)
-		c.tags.end(by.tags, by.n, true)
+		tags := *by.tags
+		tags[0].drop(by)
+		c.tags.end(tags, by.n, true)
 	}
 	if w == nil {
 		c.serve()

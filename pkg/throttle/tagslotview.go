@@ -50,6 +50,11 @@ var _ Limiter = (*slotView)(nil)
 
 // viewOf returns the view of names, which may be levels.
 func (s *slotTags) viewOf(names []string, levels bool) *slotView {
+	if len(names) == 1 && !levels {
+		if v, ok := s.views.Load(names[0]); ok { // only valid names are in it
+			return v.(*slotView) //nolint:forcetypeassert,errcheck // nothing else is in it
+		}
+	}
 	var room [2]string
 	own := room[:0]
 	for _, name := range names {
@@ -95,7 +100,7 @@ func (s *slotTags) newView(name string, names []string) *slotView {
 func (v *slotView) live() []*slotTag {
 	s := v.f.tags
 	tags := v.tags.Load()
-	if tags != nil && v.era == s.era && !slices.ContainsFunc(*tags, func(g *slotTag) bool { return g.gone }) {
+	if tags != nil && v.era == s.era {
 		return *tags
 	}
 	s.forget()
