@@ -75,7 +75,7 @@ func openOurs(b testing.TB, e *peerEnv) (pods []waiter, kill func(pod int)) {
 	for _, pr := range p {
 		pods = append(pods, func(ctx context.Context) error { _, err := pr.limiter.Acquire(ctx, 1); return err })
 	}
-	return pods, func(pod int) { p[pod].store.dead.Store(true) }
+	return pods, func(pod int) { p[pod].store.Dead.Store(true) }
 }
 
 func divided(open func(part int) waiter) func(testing.TB, *peerEnv) ([]waiter, func(int)) {

@@ -3,14 +3,12 @@ package benchmarks
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -189,7 +188,7 @@ func openPool(b testing.TB, open func(testing.TB) consensus.Store, l throttle.Li
 		store := open(b)
 		pusher, ok := store.(driver.Pusher)
 		require.True(b, ok)
-		pr := &processor{store: &mortal{Store: store, Pusher: pusher}}
+		pr := &processor{store: &mortal{world.NewLink(store), pusher}}
 		m, err := consensus.Join(b.Context(), pr.store, name, consensus.WithID("processor-"+strconv.Itoa(i)), consensus.WithLease(lease),
 			consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(quiet))
 		require.NoError(b, err)
@@ -214,33 +213,16 @@ func openPool(b testing.TB, open func(testing.TB) consensus.Store, l throttle.Li
 
 // A mortal is the store of a processor that can be killed: from then on it says nothing.
 type mortal struct {
-	consensus.Store
+	*world.Link
 	driver.Pusher
-
-	dead atomic.Bool
-}
-
-func (m *mortal) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	if m.dead.Load() {
-		return driver.Answer{}, errors.New("the processor is dead")
-	}
-	return m.Store.Sync(ctx, req)
 }
 
 // Push implements driver.Pusher.
 func (m *mortal) Push(ctx context.Context, pool string, news []byte) error {
-	if m.dead.Load() {
+	if m.Dead.Load() {
 		return driver.ErrNoPush
 	}
 	return m.Pusher.Push(ctx, pool, news)
-}
-
-// Leave of a dead processor reaches nobody.
-func (m *mortal) Leave(ctx context.Context, l driver.Leave) error {
-	if m.dead.Load() {
-		return nil
-	}
-	return m.Store.Leave(ctx, l)
 }
 
 // A work is goroutines of pods that acquire one token after the other.

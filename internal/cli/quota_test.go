@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -326,9 +325,9 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {total: 40}, "+
 			"beta: {budgets: [{amount: 30, per: day}]}, gamma: {budgets: [{amount: 30, per: day, then: batch}]}}}")
 		var ended sync.WaitGroup
-		var links []*cutStore
+		var links []*world.Link
 		for _, id := range []string{"a", "b"} {
-			link := &cutStore{Store: store}
+			link := world.NewLink(store)
 			links = append(links, link)
 			m, err := consensus.Join(ctx, link, "p", consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)))
 			require.NoError(t, err)
@@ -342,7 +341,7 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 				})
 			}
 			defer func() {
-				link.cut.Store(false)
+				link.Cut.Store(false)
 				require.NoError(t, th.Close())
 				require.NoError(t, m.Leave(context.Background()))
 			}()
@@ -379,25 +378,12 @@ func TestTopSaysWhatStopsTags(t *testing.T) {
 		limitedBy(map[string]string{"acme": "0/s pause", "beta": "0/s pause"})
 		time.Sleep(30 * time.Second)
 		limitedBy(map[string]string{"acme": "40/s rate_cap", "beta": "0/s budget"})
-		links[1].cut.Store(true)
+		links[1].Cut.Store(true)
 		limitedBy(map[string]string{"acme": "40/s rate_cap", "beta": "0/s budget"})
 		out, err = tm.run(t, "top")
 		require.NoError(t, err)
 		require.Regexp(t, `(?m)^acme .* 1$`, out, "a silent pod asks for nothing")
 	})
-}
-
-// A cutStore is the way of one pod to the store.
-type cutStore struct {
-	driver.Store
-	cut atomic.Bool
-}
-
-func (s *cutStore) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	if s.cut.Load() {
-		return driver.Answer{}, errors.New("connection refused")
-	}
-	return s.Store.Sync(ctx, r)
 }
 
 // In the first seconds of a new pool nothing is granted, whatever a tag may use.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -69,7 +70,7 @@ func (p *pool) join(t *testing.T, stores []driver.Store, n int, over time.Durati
 	quiet := slog.New(slog.DiscardHandler)
 	for i := range n {
 		h := &holder{}
-		m, err := consensus.Join(t.Context(), counted{stores[i%len(stores)], p}, "overload",
+		m, err := consensus.Join(t.Context(), p.link(stores[i%len(stores)]), "overload",
 			consensus.WithID(fmt.Sprintf("my-pipeline-my-vertex-%04d-abcde", len(p.members))),
 			consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(quiet))
 		require.NoError(t, err)
@@ -77,6 +78,18 @@ func (p *pool) join(t *testing.T, stores []driver.Store, n int, over time.Durati
 		p.members, p.holders = append(p.members, m), append(p.holders, h)
 		time.Sleep(over / time.Duration(n))
 	}
+}
+
+// link returns a way to a store that counts.
+func (p *pool) link(s driver.Store) *world.Link {
+	l := world.NewLink(s)
+	l.OnSync(func(_ *driver.Answer, err error) {
+		p.asked.Add(1)
+		if err != nil {
+			p.failed.Add(1)
+		}
+	})
+	return l
 }
 
 // leave ends the members, all at once.
@@ -115,22 +128,6 @@ func (p *pool) lapses(n int) (sum int) {
 		h.mu.Unlock()
 	}
 	return sum
-}
-
-// A counted store counts what one pool asks of it.
-type counted struct {
-	driver.Store
-
-	p *pool
-}
-
-func (s counted) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	s.p.asked.Add(1)
-	ans, err := s.Store.Sync(ctx, req)
-	if err != nil {
-		s.p.failed.Add(1)
-	}
-	return ans, err
 }
 
 // A span is what was seen of a pool over a time.

@@ -1,18 +1,16 @@
 package redelivery
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -107,16 +105,16 @@ func (r *run) tally() tally {
 // pool returns the limiters of the pods: one pool on a store, which has begun.
 func (v *vertex) pool(t *testing.T) []*throttle.Throttle {
 	t.Helper()
-	store, other := memstore.New(), memstore.New()
+	store, other := memstore.New(), driver.Store(memstore.New())
 	all := make([]*throttle.Throttle, v.pods)
 	for i := range all {
-		kept := &mortal{Store: store}
+		kept := world.NewLink(store)
 		if i == 0 && v.killed > 0 {
-			time.AfterFunc(begins+v.killed, func() { kept.dead.Store(true) })
+			time.AfterFunc(begins+v.killed, func() { kept.Dead.Store(true) })
 		}
 		opts := []consensus.Option{consensus.WithID(fmt.Sprintf("pod-%d", i))}
 		if v.emptied > 0 {
-			time.AfterFunc(begins+v.emptied, func() { kept.empty.Store(other) })
+			time.AfterFunc(begins+v.emptied, func() { kept.Instead.Store(&other) })
 			opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
 		}
 		m, err := consensus.Join(t.Context(), kept, "nacks", opts...)
@@ -136,24 +134,6 @@ func (v *vertex) pool(t *testing.T) []*throttle.Throttle {
 
 // begins is how long a pool's beginning takes.
 const begins = 20 * time.Second
-
-// mortal is the store as a pod sees it that dies: it is not heard of any more.
-type mortal struct {
-	driver.Store
-
-	dead  atomic.Bool
-	empty atomic.Pointer[memstore.Store] // is used in its place; nil: it is
-}
-
-func (m *mortal) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	if m.dead.Load() {
-		return driver.Answer{}, errors.New("dead")
-	}
-	if other := m.empty.Load(); other != nil {
-		return other.Sync(ctx, req)
-	}
-	return m.Store.Sync(ctx, req)
-}
 
 // among puts the limit beside two that are wider.
 func (v *vertex) among(t *testing.T, l throttle.Limiter) throttle.Limiter {

@@ -11,33 +11,12 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	links "github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// A brokenStore answers what it should not.
-type brokenStore struct {
-	driver.Store
-	share  func(driver.Share) driver.Share
-	silent bool // says nothing of those who leave
-}
-
-func (s brokenStore) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
-	ans, err := s.Store.Sync(ctx, req)
-	if err == nil && ans.Status == driver.Granted && s.share != nil {
-		ans.Share = s.share(ans.Share)
-	}
-	return ans, err
-}
-
-func (s brokenStore) Leave(ctx context.Context, req driver.Leave) error {
-	if s.silent {
-		return nil
-	}
-	return s.Store.Leave(ctx, req)
-}
 
 // A leaseHolder changes the leases of a Holder, or leaves them out.
 type leaseHolder struct {
@@ -85,9 +64,23 @@ func limiting(acquire func(throttle.Limiter, context.Context, int) (throttle.Per
 	return wiring{limiter: func(l throttle.Limiter) throttle.Limiter { return &brokenLimiter{l, acquire} }}
 }
 
-func storing(s brokenStore) wiring {
-	return wiring{store: func(inner driver.Store) driver.Store { s.Store = inner; return s }}
+// storing returns a wiring whose store answers other shares.
+func storing(share func(driver.Share) driver.Share) wiring {
+	return wiring{store: func(inner driver.Store) driver.Store {
+		l := links.NewLink(inner)
+		l.OnSync(func(ans *driver.Answer, err error) {
+			if err == nil && ans.Status == driver.Granted {
+				ans.Share = share(ans.Share)
+			}
+		})
+		return l
+	}}
 }
+
+// A silentStore is not told of those who leave.
+type silentStore struct{ driver.Store }
+
+func (silentStore) Leave(context.Context, driver.Leave) error { return nil }
 
 // TestBroken breaks something on purpose: the judge has to see it, and would not
 // without.
@@ -100,13 +93,9 @@ func TestBroken(t *testing.T) {
 		kind   breach
 	}{
 		{"nothing", wiring{}, ""},
-		{"the store answers twice the share", storing(brokenStore{
-			share: func(s driver.Share) driver.Share { return min(2*s, driver.Whole) },
-		}), breachShares},
-		{"the store never answers more than a thirtieth", storing(brokenStore{
-			share: func(s driver.Share) driver.Share { return min(s, driver.Whole/30) },
-		}), breachRecovery},
-		{"the store is not told of those who leave", storing(brokenStore{silent: true}), breachLeft},
+		{"the store answers twice the share", storing(func(s driver.Share) driver.Share { return min(2*s, driver.Whole) }), breachShares},
+		{"the store never answers more than a thirtieth", storing(func(s driver.Share) driver.Share { return min(s, driver.Whole/30) }), breachRecovery},
+		{"the store is not told of those who leave", wiring{store: func(s driver.Store) driver.Store { return silentStore{s} }}, breachLeft},
 		{"leases do not end", leasing(endless), breachShares},
 		{"twice the share is used", leasing(func(l limit.Lease) (limit.Lease, bool) {
 			l.Share *= 2

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -115,20 +115,6 @@ func TestOneSentence(t *testing.T) {
 
 var errAway = errors.New("dial tcp 10.0.0.1:6379: connect: connection refused")
 
-// A awayStore is a store that can be away.
-type awayStore struct {
-	driver.Store
-
-	away atomic.Bool
-}
-
-func (s *awayStore) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	if s.away.Load() {
-		return driver.Answer{}, errAway
-	}
-	return s.Store.Sync(ctx, r)
-}
-
 // What a process does without its store depends on its policy, and it says so, with the error.
 func TestAProcessWithoutItsStore(t *testing.T) {
 	for policy, want := range map[consensus.StoreLoss]string{
@@ -138,13 +124,14 @@ func TestAProcessWithoutItsStore(t *testing.T) {
 			"this pod goes on with its share of 100 % until it answers, for an hour at most",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &awayStore{Store: memstore.New()}
+			store := world.NewLink(memstore.New())
 			n := startNode(t, store, "a", throttle.Limit{Max: 400, Per: time.Second}, nil, consensus.WithOnStoreLoss(policy))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			n.begin(ctx, "x", 40)
 			time.Sleep(3 * time.Second)
-			store.away.Store(true)
+			store.CutWith(errAway)
+			defer store.CutWith(nil) // for the node to leave
 			time.Sleep(20 * time.Second)
 			require.Equal(t, Answer{"store_lost", Broken, want}, n.says())
 		})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -287,7 +288,7 @@ func TestLawHoldsWithoutTheStore(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		cut := func(is bool) {
 			for _, n := range nodes {
-				n.link.cut.Store(is)
+				n.link.Cut.Store(is)
 			}
 		}
 		cut(true)
@@ -404,16 +405,16 @@ func TestIssuedAndHardLimitsAdapt(t *testing.T) {
 // A service that refuses for good does not cost the store more for ever.
 func TestRefusalsForGoodCostTheStoreLittle(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		c := &flaky{Store: s}
+		c := world.NewLink(s)
 		p := &provider{at: time.Now()}
 		var nodes []*node
 		for i := range 4 {
 			nodes = append(nodes, calling(t, c, fmt.Sprint("p", i), falling, 4, p, false))
 		}
 		time.Sleep(30 * time.Second)
-		c.syncs.Store(0)
+		c.Syncs.Store(0)
 		time.Sleep(100 * time.Second)
 		require.InDelta(t, 2, nodes[0].ceiling(), 0.5, "the least")
-		require.LessOrEqual(t, c.syncs.Load(), int64(4*100*3), "syncs of four processors in 100 s")
+		require.LessOrEqual(t, c.Syncs.Load(), int64(4*100*3), "syncs of four processors in 100 s")
 	})
 }

@@ -2,7 +2,6 @@ package consensus_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
 	"testing"
@@ -12,70 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// A liar changes some answers of a store, and checks that every request is one that a store accepts.
-type liar struct {
-	driver.Store
-
-	mu       sync.Mutex
-	sync     func(*driver.Answer)
-	reserve  func(*driver.Reserved)
-	load     func(docs *[]driver.Document, roster *[]driver.RosterRow)
-	reserves int
-	refused  []error // requests that no store accepts
-	newest   uint64  // the highest revision that a request has reported
-}
-
-func (l *liar) lie(change func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	change()
-}
-
-func (l *liar) note(revision uint64, err error) {
-	l.newest = max(l.newest, revision)
-	if bad := (*driver.RequestError)(nil); errors.As(err, &bad) {
-		l.refused = append(l.refused, err)
-	}
-}
-
-func (l *liar) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	a, err := l.Store.Sync(ctx, r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.note(r.Revision, err)
-	if l.sync != nil {
-		l.sync(&a)
-	}
-	return a, err
-}
-
-func (l *liar) Reserve(ctx context.Context, r driver.Reserve) (driver.Reserved, error) {
-	res, err := l.Store.Reserve(ctx, r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reserves++
-	l.note(r.Revision, err)
-	if l.reserve != nil {
-		l.reserve(&res)
-	}
-	return res, err
-}
-
-func (l *liar) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
-	docs, roster, err := l.Store.Load(ctx, pool)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.load != nil {
-		l.load(&docs, &roster)
-	}
-	return docs, roster, err
-}
 
 // Of an answer for slots that no store gives nothing is believed: not the revision either, which would freeze the pool.
 func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
@@ -97,29 +38,23 @@ func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &liar{Store: memstore.New()}
+				s := world.NewLink(memstore.New())
 				m, th := attach(t, s, "a", throttle.Limit{Max: 1, Per: 5 * time.Second, Strict: true})
 				defer func() { _ = m.Leave(context.Background()) }()
 				time.Sleep(3 * time.Second)
-				s.lie(func() {
-					s.reserve = func(r *driver.Reserved) { r.Revision = 1 << 40; lie(r) }
-				})
+				s.OnReserve(func(r *driver.Reserved, _ error) { r.Revision = 1 << 40; lie(r) })
 				ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
 				defer cancel()
 				_, err := th.Acquire(ctx, 1)
 				require.ErrorIs(t, err, throttle.ErrThrottled)
-				s.lie(func() {
-					require.Positive(t, s.reserves)
-					require.LessOrEqual(t, s.reserves, 40, "it does not ask without a pause")
-					s.reserve = nil
-				})
+				require.Positive(t, s.Reserves.Load())
+				require.LessOrEqual(t, s.Reserves.Load(), int64(40), "it does not ask without a pause")
+				s.OnReserve(nil)
 				_, err = th.Acquire(t.Context(), 1)
 				require.NoError(t, err)
 				require.Zero(t, m.View().Frozen, "the pool is not frozen")
-				s.lie(func() {
-					require.Empty(t, s.refused)
-					require.Less(t, s.newest, uint64(1000), "no request reports the wrong revision")
-				})
+				require.Zero(t, s.Malformed.Load())
+				require.Less(t, s.Revision.Load(), uint64(1000), "no request reports the wrong revision")
 			})
 		})
 	}
@@ -152,30 +87,26 @@ func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &liar{Store: memstore.New()}
+				s := world.NewLink(memstore.New())
 				m, th := attach(t, s, "a", throttle.Limit{Max: 100})
 				defer func() { _ = m.Leave(context.Background()) }()
 				time.Sleep(3 * time.Second)
-				s.lie(func() {
-					s.sync = func(a *driver.Answer) {
-						if a.Status == driver.Granted {
-							a.Revision, a.Time = 1<<40, a.Time+1<<40
-							lie(a)
-						}
+				s.OnSync(func(a *driver.Answer, _ error) {
+					if a.Status == driver.Granted {
+						a.Revision, a.Time = 1<<40, a.Time+1<<40
+						lie(a)
 					}
 				})
 				time.Sleep(3 * time.Second)
 				require.ErrorIs(t, m.View().LastError, driver.ErrWrongAnswer)
 				_, ok := th.TryAcquire(1)
 				require.True(t, ok, "it goes on with what it had")
-				s.lie(func() { s.sync = nil })
+				s.OnSync(nil)
 				time.Sleep(5 * time.Second)
 				require.NoError(t, m.View().LastError)
 				require.Zero(t, m.View().Frozen)
-				s.lie(func() {
-					require.Empty(t, s.refused)
-					require.Less(t, s.newest, uint64(1000))
-				})
+				require.Zero(t, s.Malformed.Load())
+				require.Less(t, s.Revision.Load(), uint64(1000))
 			})
 		})
 	}
@@ -183,7 +114,7 @@ func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
 
 // Nor is what operators load.
 func TestNothingOfAWrongRecordIsShown(t *testing.T) {
-	s := &liar{Store: memstore.New()}
+	s := world.NewLink(memstore.New())
 	m, err := consensus.Join(t.Context(), s, "p", consensus.WithFailFast())
 	require.NoError(t, err)
 	defer func() { _ = m.Leave(t.Context()) }()
@@ -200,7 +131,7 @@ func TestNothingOfAWrongRecordIsShown(t *testing.T) {
 		"a claim below 0": func(_ *[]driver.Document, r *[]driver.RosterRow) { (*r)[0].Claim = -1 },
 		"a far pool size": func(_ *[]driver.Document, r *[]driver.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
 	} {
-		s.lie(func() { s.load = lie })
+		s.OnLoad(lie)
 		_, err := protocol.LoadOverview(t.Context(), s, "p")
 		require.ErrorIs(t, err, driver.ErrWrongAnswer, name)
 		_, err = protocol.LoadOverride(t.Context(), s, "p")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 )
 
 // An edited is a file of several processes, which get each edit late, as a kubelet brings it: every minute or so, what there was some time ago.
@@ -39,7 +40,7 @@ func (e *edited) content(at time.Duration) (limit int) {
 
 // follow brings a process its file until ctx ends.
 func (e *edited) follow(ctx context.Context, m *mount, from int, phase time.Duration, lag func() time.Duration) {
-	for has := from; sleep(ctx, max(phase, 1)) == nil; phase = time.Minute {
+	for has := from; world.Sleep(ctx, max(phase, 1)) == nil; phase = time.Minute {
 		now := time.Since(e.began)
 		if is := e.content(now - lag()); is != has {
 			has = is

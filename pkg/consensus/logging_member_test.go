@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -21,18 +22,20 @@ import (
 func TestAMemberLogsFreezeAndLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
-		store := &flaky{Store: memstore.New()}
-		frozen := func(a *driver.Answer) { a.Frozen, a.FrozenBy, a.Share = 15*time.Second, driver.FreezeNewRecord, 0 }
-		store.change.Store(&frozen)
+		store := world.NewLink(memstore.New())
+		frozen := func(a *driver.Answer, _ error) {
+			a.Frozen, a.FrozenBy, a.Share = 15*time.Second, driver.FreezeNewRecord, 0
+		}
+		store.OnSync(frozen)
 		m, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnStoreLoss(consensus.Stop),
 			consensus.WithLogger(slog.New(slog.NewTextHandler(&text, nil))))
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
-		store.change.Store(nil)
+		store.OnSync(nil)
 		time.Sleep(5 * time.Second)
-		store.cut.Store(true)
+		store.Cut.Store(true)
 		time.Sleep(30 * time.Second)
-		store.cut.Store(false)
+		store.Cut.Store(false)
 		time.Sleep(5 * time.Second)
 		require.NoError(t, m.Leave(t.Context()))
 
@@ -62,7 +65,7 @@ func TestASilentPodIsSeenAndItsRemovalLogged(t *testing.T) {
 		hung, leaver := limited(t, s, "hung", thousand, 2), limited(t, s, "leaver", thousand, 2)
 		time.Sleep(20 * time.Second)
 		require.Zero(t, nodes[0].m.View().Silent)
-		hung.link.cut.Store(true)
+		hung.link.Cut.Store(true)
 		require.NoError(t, leaver.th.Close())
 		time.Sleep(8 * time.Second)
 		for _, n := range nodes {
@@ -91,11 +94,11 @@ func TestWhoWasStoppedTakesNobodyForRemoved(t *testing.T) {
 		stopped := limited(t, s, "a", thousand, 2, consensus.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		leaver, _ := limited(t, s, "b", thousand, 2), limited(t, s, "c", thousand, 2)
 		time.Sleep(20 * time.Second)
-		stopped.link.cut.Store(true)
+		stopped.link.Cut.Store(true)
 		time.Sleep(2 * time.Second)
 		require.NoError(t, leaver.th.Close())
 		time.Sleep(25 * time.Second)
-		stopped.link.cut.Store(false)
+		stopped.link.Cut.Store(false)
 		time.Sleep(5 * time.Second)
 		require.NotContains(t, log.String(), "was removed from the pool")
 	})

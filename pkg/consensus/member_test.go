@@ -2,7 +2,6 @@ package consensus_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -22,71 +22,11 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A flaky is one processor's way to a store, which can be cut, made to hang or to take its time, and can change the answers.
-type flaky struct {
-	driver.Store
-	cut, hang    atomic.Bool
-	syncs, takes atomic.Int64
-	lose         atomic.Int64 // so many answers
-	returns      atomic.Int64 // how long an answer is on its way
-	change       atomic.Pointer[func(*driver.Answer)]
-}
-
-var errCut = errors.New("connection refused")
-
-func (f *flaky) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	f.syncs.Add(1)
-	if f.hang.Load() {
-		<-ctx.Done()
-		return driver.Answer{}, ctx.Err()
-	}
-	if err := sleep(ctx, time.Duration(f.takes.Load())); err != nil {
-		return driver.Answer{}, err
-	}
-	if f.cut.Load() {
-		return driver.Answer{}, errCut
-	}
-	ans, err := f.Store.Sync(ctx, r)
-	if change := f.change.Load(); change != nil && err == nil {
-		(*change)(&ans)
-	}
-	if d := time.Duration(f.returns.Load()); d > 0 {
-		if err := sleep(ctx, d); err != nil {
-			return driver.Answer{}, err
-		}
-	}
-	if f.lose.Load() > 0 {
-		f.lose.Add(-1)
-		return driver.Answer{}, errCut
-	}
-	return ans, err
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return nil
-	}
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (f *flaky) Leave(ctx context.Context, l driver.Leave) error {
-	if f.cut.Load() || f.hang.Load() {
-		return errCut
-	}
-	return f.Store.Leave(ctx, l)
-}
-
 // A node is one processor of a pool under test: member, throttle and load.
 type node struct {
 	m    *consensus.Member
 	th   *throttle.Throttle
-	link *flaky
+	link *world.Link
 	used atomic.Int64
 	stop context.CancelFunc
 }
@@ -104,7 +44,7 @@ func start(t *testing.T, store driver.Store, id string, workers int, opts ...con
 // draw as fast as they can.
 func limited(t *testing.T, store driver.Store, id string, l throttle.Limit, workers int, opts ...consensus.Option) *node {
 	t.Helper()
-	n := &node{link: &flaky{Store: store}}
+	n := &node{link: world.NewLink(store)}
 	n.m, n.th = attach(t, n.link, id, l, opts...)
 	n.work(t, workers)
 	return n
@@ -150,8 +90,8 @@ func (n *node) work(t *testing.T, workers int) {
 	stop := n.stop
 	t.Cleanup(func() {
 		stop()
-		n.link.cut.Store(false)
-		n.link.hang.Store(false)
+		n.link.Cut.Store(false)
+		n.link.Hang.Store(false)
 		_ = n.th.Close()
 	})
 }
@@ -252,7 +192,7 @@ func TestMemberDiesAndTheOthersUseItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, nodes := pool(t, 4, 8, consensus.WithOnStoreLoss(consensus.Stop))
 		nodes[3].stop()
-		nodes[3].link.cut.Store(true)
+		nodes[3].link.Cut.Store(true)
 		limit := wire.Removal(driver.DefaultLease) + interval
 		took := within(t, limit, "the whole limit in use", func() bool { return sum(nodes[:3]) >= 0.99 })
 		t.Log("in use after", took)
@@ -280,19 +220,19 @@ func TestStoreLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, nodes := pool(t, 2, 4, consensus.WithOnStoreLoss(consensus.Stop))
 			for _, n := range nodes {
-				n.link.cut.Store(true)
+				n.link.Cut.Store(true)
 			}
 			time.Sleep(driver.DefaultLease)
 			for _, n := range nodes {
 				require.Zero(t, n.share())
 				require.Equal(t, string(protocol.StateLost), n.m.View().State)
-				require.ErrorIs(t, n.m.View().LastError, errCut)
+				require.ErrorIs(t, n.m.View().LastError, world.ErrCut)
 				th, throttled := n.th.Throttled()
 				require.True(t, throttled)
 				require.Equal(t, throttle.ReasonStoreLost, th.Reason)
 			}
 			for _, n := range nodes {
-				n.link.cut.Store(false)
+				n.link.Cut.Store(false)
 			}
 			within(t, driver.DefaultLease/2+500*time.Millisecond, "back in use", func() bool { return sum(nodes) >= 0.99 })
 		})
@@ -301,7 +241,7 @@ func TestStoreLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, nodes := pool(t, 2, 4)
 			for _, n := range nodes {
-				n.link.cut.Store(true)
+				n.link.Cut.Store(true)
 			}
 			time.Sleep(driver.DefaultLease + time.Second)
 			for _, n := range nodes {
@@ -322,7 +262,7 @@ func TestStoreLost(t *testing.T) {
 				n.stop()
 			}
 			within(t, 3*time.Second, "nearly all of the limit on one", func() bool { return nodes[0].share() >= 0.9 })
-			nodes[0].link.cut.Store(true)
+			nodes[0].link.Cut.Store(true)
 			time.Sleep(driver.DefaultLease + time.Second)
 			require.True(t, nodes[0].m.View().Degraded)
 			require.InDelta(t, 1.0/8, nodes[0].share(), 1e-9, "an even part, and no more")
@@ -333,7 +273,7 @@ func TestStoreLost(t *testing.T) {
 	t.Run("hanging store", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, nodes := pool(t, 1, 1, consensus.WithOnStoreLoss(consensus.Stop))
-			nodes[0].link.hang.Store(true)
+			nodes[0].link.Hang.Store(true)
 			time.Sleep(driver.DefaultLease)
 			require.Zero(t, nodes[0].share())
 			used := nodes[0].used.Load()
@@ -369,25 +309,25 @@ func TestNewerProcessOfOneIDWins(t *testing.T) {
 func TestOneSyncPerIntervalAtAnyRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, nodes := pool(t, 4, 16)
-		before := nodes[0].link.syncs.Load()
+		before := nodes[0].link.Syncs.Load()
 		time.Sleep(100 * interval)
-		require.InDelta(t, 102, nodes[0].link.syncs.Load()-before, 4)
+		require.InDelta(t, 102, nodes[0].link.Syncs.Load()-before, 4)
 	})
 }
 
 func TestJoinFailFast(t *testing.T) {
-	link := &flaky{Store: memstore.New()}
-	link.cut.Store(true)
+	link := world.NewLink(memstore.New())
+	link.Cut.Store(true)
 	_, err := consensus.Join(t.Context(), link, "pool", consensus.WithID("a"), consensus.WithFailFast())
-	require.ErrorIs(t, err, errCut)
+	require.ErrorIs(t, err, world.ErrCut)
 	require.ErrorContains(t, err, `pool "pool"`)
 }
 
 // Connecting may take longer than a sync may.
 func TestJoinFailFastHasPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &flaky{Store: memstore.New()}
-		store.takes.Store(int64(time.Hour))
+		store := world.NewLink(memstore.New())
+		store.Takes.Store(int64(time.Hour))
 		join := func() (*consensus.Member, time.Duration, error) {
 			began := time.Now()
 			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithLease(driver.MinLease), consensus.WithFailFast())
@@ -397,7 +337,7 @@ func TestJoinFailFastHasPatience(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 2*time.Second, took, "four times half a second")
 
-		time.AfterFunc(1100*time.Millisecond, func() { store.takes.Store(int64(10 * time.Millisecond)) })
+		time.AfterFunc(1100*time.Millisecond, func() { store.Takes.Store(int64(10 * time.Millisecond)) })
 		m, took, err := join()
 		require.NoError(t, err)
 		require.Equal(t, 1510*time.Millisecond, took)

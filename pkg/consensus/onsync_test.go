@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -42,8 +43,8 @@ func (l *log) last() consensus.Synced {
 
 func TestOnSyncTellsOfEverySync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &flaky{Store: memstore.New()}
-		store.takes.Store(int64(30 * time.Millisecond))
+		store := world.NewLink(memstore.New())
+		store.Takes.Store(int64(30 * time.Millisecond))
 		var reported log
 		var m atomic.Pointer[consensus.Member]
 		joined, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnSync(func(s consensus.Synced) {
@@ -56,12 +57,12 @@ func TestOnSyncTellsOfEverySync(t *testing.T) {
 		m.Store(joined)
 		require.Equal(t, []consensus.Synced{{Took: 30 * time.Millisecond}}, reported.all())
 
-		store.cut.Store(true)
+		store.Cut.Store(true)
 		time.Sleep(1100 * time.Millisecond)
-		require.Equal(t, consensus.Synced{Took: 30 * time.Millisecond, Err: errCut}, reported.last())
+		require.Equal(t, consensus.Synced{Took: 30 * time.Millisecond, Err: world.ErrCut}, reported.last())
 
-		store.cut.Store(false)
-		store.takes.Store(int64(time.Hour))
+		store.Cut.Store(false)
+		store.Takes.Store(int64(time.Hour))
 		time.Sleep(3 * time.Second)
 		last := reported.last()
 		require.ErrorIs(t, last.Err, context.DeadlineExceeded)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -86,7 +87,9 @@ func TestRefusalsAreReportedAtOnce(t *testing.T) {
 func TestWhoNeverJoinedLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("away")
-		m, err := consensus.Join(t.Context(), deadStore{memstore.New(), away}, "pool", consensus.WithID("a"))
+		link := world.NewLink(memstore.New())
+		link.CutWith(away)
+		m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID("a"))
 		require.NoError(t, err)
 		time.Sleep(5 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -96,16 +99,3 @@ func TestWhoNeverJoinedLeavesAtOnce(t *testing.T) {
 		require.Less(t, time.Since(began), time.Second)
 	})
 }
-
-// A deadStore answers no sync and no leave.
-type deadStore struct {
-	driver.Store
-
-	err error
-}
-
-func (s deadStore) Sync(context.Context, driver.Request) (driver.Answer, error) {
-	return driver.Answer{}, s.err
-}
-
-func (s deadStore) Leave(context.Context, driver.Leave) error { return s.err }

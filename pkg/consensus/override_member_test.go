@@ -196,7 +196,7 @@ func TestOverrideOfAnEmptyStoreStays(t *testing.T) {
 				}
 				requireCeiling(t, 300, nodes...)
 				for _, n := range nodes {
-					n.link.cut.Store(true)
+					n.link.Cut.Store(true)
 				}
 				time.Sleep(5 * time.Second) // more than the three changes
 				s.wipe()
@@ -204,7 +204,7 @@ func TestOverrideOfAnEmptyStoreStays(t *testing.T) {
 				time.Sleep(interval)
 				require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", set))
 				for _, n := range nodes {
-					n.link.cut.Store(false)
+					n.link.Cut.Store(false)
 				}
 				within(t, 10*time.Second, "all have it", func() bool {
 					return nodes[0].ceiling() == want && nodes[1].ceiling() == want && late.ceiling() == want
@@ -238,9 +238,9 @@ func TestUnreadableOverrideRenewsNothing(t *testing.T) {
 			require.Equal(t, throttle.ReasonUnreadable, th.Reason)
 			require.Equal(t, string(protocol.StateLost), n.m.View().State, "and is not degraded")
 		}
-		before := nodes[0].link.syncs.Load()
+		before := nodes[0].link.Syncs.Load()
 		time.Sleep(10 * interval)
-		require.LessOrEqual(t, nodes[0].link.syncs.Load()-before, int64(12), "and asks no more often than ever")
+		require.LessOrEqual(t, nodes[0].link.Syncs.Load()-before, int64(12), "and asks no more often than ever")
 		n := limited(t, s, "new", thousand, 1)
 		time.Sleep(5 * interval)
 		require.Zero(t, n.share())
@@ -288,7 +288,7 @@ func TestLowestLimitOfADeadProcessor(t *testing.T) {
 		a, b := limited(t, s, "a", thousand, 1), limited(t, s, "b", throttle.Limit{Max: 100}, 1)
 		time.Sleep(3 * time.Second)
 		requireCeiling(t, 100, a, b)
-		b.link.cut.Store(true)
+		b.link.Cut.Store(true)
 		took := within(t, wire.Removal(driver.DefaultLease)+2*interval, "the own limit", func() bool { return a.ceiling() == 1000 })
 		require.GreaterOrEqual(t, took, driver.DefaultLease)
 	})

@@ -54,7 +54,7 @@ func TestOverview(t *testing.T) {
 
 		require.NoError(t, protocol.SaveOverride(t.Context(), s, "pool", protocol.Override{Max: 300}))
 		hard.stop()
-		hard.link.cut.Store(true)
+		hard.link.Cut.Store(true)
 		time.Sleep(5 * time.Second)
 		o = overview(t, s)
 		require.Equal(t, protocol.Override{Max: 300, Per: time.Minute}, o.Override)

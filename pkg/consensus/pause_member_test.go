@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -241,7 +242,7 @@ func TestOperatorsPause(t *testing.T) {
 		none, err := protocol.LoadPauses(ctx, s, "pool")
 		require.NoError(t, err)
 		require.Empty(t, none)
-		store := &line{flaky: flaky{Store: s}, hub: pool.hub}
+		store := &line{Link: world.Link{Store: s}, hub: pool.hub}
 		end := time.Now().Add(time.Hour).Truncate(time.Second)
 		require.NoError(t, protocol.SavePause(ctx, store, "pool", throttle.Paused{Until: end, Reason: "maintenance"}))
 		synctest.Wait()

@@ -140,7 +140,7 @@ func TestWhoSendsNoReceiptLosesItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPods(memstore.New())
 		all := pool.start(t, 3)
-		all[2].link.cut.Store(true)
+		all[2].link.Cut.Store(true)
 		all[2].line.deaf.Store(true)
 		began := time.Now()
 		r := all[0].pause(t, time.Hour)
@@ -150,7 +150,7 @@ func TestWhoSendsNoReceiptLosesItsShare(t *testing.T) {
 		time.Sleep(driver.DefaultLease - time.Since(began))
 		requireStill(t, time.Minute, all...)
 		require.Empty(t, all[0].m.View().PauseMissing, "it is no longer live")
-		all[2].link.cut.Store(false)
+		all[2].link.Cut.Store(false)
 		requireStill(t, time.Minute, all...)
 		require.True(t, all[2].paused())
 	})
@@ -163,7 +163,7 @@ func TestWhoIsCutOffGoesOnDegraded(t *testing.T) {
 		pool := newPods(memstore.New())
 		pool.loss = consensus.Degrade
 		all := pool.start(t, 3)
-		all[2].link.cut.Store(true)
+		all[2].link.Cut.Store(true)
 		all[2].line.deaf.Store(true)
 		r := all[0].pause(t, time.Hour)
 		require.Equal(t, []string{"p2"}, r.Missing)
@@ -171,7 +171,7 @@ func TestWhoIsCutOffGoesOnDegraded(t *testing.T) {
 		require.True(t, all[2].th.Status().Lease.Degraded)
 		require.InDelta(t, 60*1000/3, granted(time.Minute, all[2]), 60*20, "its last share")
 		requireStill(t, time.Minute, all[:2]...)
-		all[2].link.cut.Store(false)
+		all[2].link.Cut.Store(false)
 		time.Sleep(driver.DefaultLease*3/10 + interval) // it asks again after 0.3 leases at the latest
 		require.True(t, all[2].paused())
 		requireStill(t, time.Minute, all...)

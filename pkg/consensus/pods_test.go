@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -18,7 +19,7 @@ import (
 
 // A line is a processor's way to the store and its channel for news.
 type line struct {
-	flaky
+	world.Link
 
 	hub    *memstore.Store
 	deaf   atomic.Bool  // hears nothing, and nobody hears it
@@ -43,20 +44,20 @@ func (l *line) Watch(ctx context.Context, pool string, received func([]byte)) (f
 }
 
 func (l *line) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
-	if l.cut.Load() {
-		return 0, errCut
+	if l.Cut.Load() {
+		return 0, world.ErrCut
 	}
-	if err := sleep(ctx, time.Duration(l.slow.Load())); err != nil {
+	if err := world.Sleep(ctx, time.Duration(l.slow.Load())); err != nil {
 		return 0, err
 	}
-	return l.flaky.Save(ctx, pool, d)
+	return l.Link.Save(ctx, pool, d)
 }
 
 func (l *line) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
-	if l.cut.Load() {
-		return nil, nil, errCut
+	if l.Cut.Load() {
+		return nil, nil, world.ErrCut
 	}
-	return l.flaky.Load(ctx, pool)
+	return l.Link.Load(ctx, pool)
 }
 
 // A pod is a node with a channel for news.
@@ -81,12 +82,12 @@ func newPods(s driver.Store) *pods {
 
 func (p *pods) join(t *testing.T, id string) *pod {
 	t.Helper()
-	l := &line{flaky: flaky{Store: p.store}, hub: p.hub}
+	l := &line{Link: world.Link{Store: p.store}, hub: p.hub}
 	m, err := consensus.Join(t.Context(), l, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(p.loss))
 	require.NoError(t, err)
 	th, err := throttle.New(p.limit, throttle.WithSharer(m), throttle.WithTag(p.tag), throttle.OnClose(m.Leave))
 	require.NoError(t, err)
-	n := &node{m: m, th: th, link: &l.flaky}
+	n := &node{m: m, th: th, link: &l.Link}
 	n.work(t, 2)
 	return &pod{n, l}
 }
@@ -149,7 +150,7 @@ func (p *pods) restart(t *testing.T, old *pod, id string, leaves bool) *pod {
 func (p *pods) stop(old *pod, leaves bool) {
 	old.stop()
 	if !leaves {
-		old.link.cut.Store(true)
+		old.link.Cut.Store(true)
 	}
 	_ = old.th.Close()
 }
@@ -157,6 +158,6 @@ func (p *pods) stop(old *pod, leaves bool) {
 // cutOff takes the store away from some, or gives it back.
 func cutOff(off bool, all ...*pod) {
 	for _, p := range all {
-		p.link.cut.Store(off)
+		p.link.Cut.Store(off)
 	}
 }

@@ -15,95 +15,30 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A tap is one processor's way to a store that is some time away, which can be cut and
-// writes down the slots that it brings.
-type tap struct {
-	driver.Store
-	away time.Duration
-
-	mu       sync.Mutex
-	cut      bool
-	reserves int
-	syncs    int
-	slots    []int64 // on the store's clock, in nanoseconds
-}
-
-func (s *tap) broken() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cut
-}
-
-// requests counts the requests for slots that arrived.
-func (s *tap) requests() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reserves
-}
-
-// synced counts the syncs that the store answered.
-func (s *tap) synced() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.syncs
-}
-
-func (s *tap) sever(cut bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cut = cut
-}
-
-func (s *tap) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	time.Sleep(s.away)
-	if s.broken() {
-		return driver.Answer{}, errCut
-	}
-	a, err := s.Store.Sync(ctx, r)
-	s.mu.Lock()
-	s.syncs++
-	s.mu.Unlock()
-	time.Sleep(s.away)
-	return a, err
-}
-
-func (s *tap) Reserve(ctx context.Context, r driver.Reserve) (driver.Reserved, error) {
-	time.Sleep(s.away)
-	if s.broken() {
-		return driver.Reserved{}, errCut
-	}
-	res, err := s.Store.Reserve(ctx, r)
-	s.mu.Lock()
-	s.reserves++
-	for i := range res.Count {
-		s.slots = append(s.slots, res.Time*1000+int64(res.Wait)+int64(i)*int64(res.Spacing))
-	}
-	s.mu.Unlock()
-	time.Sleep(s.away)
-	return res, err
-}
-
-func (s *tap) Leave(ctx context.Context, l driver.Leave) error {
-	if s.broken() {
-		return errCut
-	}
-	return s.Store.Leave(ctx, l)
+// away returns a way to a store that is some time away.
+func away(store driver.Store, takes time.Duration) *world.Link {
+	l := world.NewLink(store)
+	l.Takes.Store(int64(takes))
+	l.Returns.Store(int64(takes))
+	return l
 }
 
 // A worker is one processor with callers that draw as soon as they can.
 type worker struct {
 	m    *consensus.Member
 	th   *throttle.Throttle
-	link *tap
+	link *world.Link
 
 	mu    sync.Mutex
 	calls []time.Time
+	slots []int64 // that were reserved, on the store's clock, in nanoseconds
 	stop  context.CancelFunc
 }
 
@@ -119,9 +54,16 @@ func (w *worker) forget() {
 	w.calls = nil
 }
 
-func work(t *testing.T, store driver.Store, id string, l throttle.Limit, workers int, away time.Duration) *worker {
+func work(t *testing.T, store driver.Store, id string, l throttle.Limit, workers int, takes time.Duration) *worker {
 	t.Helper()
-	w := &worker{link: &tap{Store: store, away: away}}
+	w := &worker{link: away(store, takes)}
+	w.link.OnReserve(func(res *driver.Reserved, _ error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for i := range res.Count {
+			w.slots = append(w.slots, res.Time*1000+int64(res.Wait)+int64(i)*int64(res.Spacing))
+		}
+	})
 	w.m, w.th = attach(t, w.link, id, l)
 	w.stop = callers(w.th, workers, 1, func(p throttle.Permit) {
 		w.mu.Lock()
@@ -131,7 +73,7 @@ func work(t *testing.T, store driver.Store, id string, l throttle.Limit, workers
 	})
 	t.Cleanup(func() {
 		w.stop()
-		w.link.sever(false)
+		w.link.Cut.Store(false)
 		_ = w.th.Close()
 		time.Sleep(2 * time.Second) // for requests under way
 	})
@@ -154,9 +96,9 @@ func all(ws []*worker) (calls []int64) {
 // slotsOf returns the slots of several workers in the order of their times.
 func slotsOf(ws []*worker) (slots []int64) {
 	for _, w := range ws {
-		w.link.mu.Lock()
-		slots = append(slots, w.link.slots...)
-		w.link.mu.Unlock()
+		w.mu.Lock()
+		slots = append(slots, w.slots...)
+		w.mu.Unlock()
 	}
 	slices.Sort(slots)
 	return slots
@@ -184,8 +126,8 @@ func TestStrictAlone(t *testing.T) {
 		require.Zero(t, v.Share)
 		require.True(t, w.th.Status().Issued.Issuing)
 		require.False(t, w.th.Status().Lease.Until.IsZero(), "a process that was stopped orders nothing before it has asked")
-		require.Less(t, w.link.requests(), 220, "about one request a slot")
-		require.Less(t, w.link.synced(), 120, "one sync an interval, although there is no share")
+		require.Less(t, w.link.Reserves.Load(), int64(220), "about one request a slot")
+		require.Less(t, w.link.Answered.Load(), int64(120), "one sync an interval, although there is no share")
 	})
 }
 
@@ -228,10 +170,10 @@ func TestStrictIsFair(t *testing.T) {
 					time.Sleep(10 * spacing)
 				}
 				use := float64(len(all(ws))) * float64(spacing) / float64(time.Since(began))
-				least, requests := 1000, 0
+				least, requests := 1000, int64(0)
 				for _, w := range ws {
 					least = min(least, w.count())
-					requests += w.link.requests()
+					requests += w.link.Reserves.Load()
 				}
 				t.Logf("use %.3f, least %d of %d, %d requests", use, least, len(all(ws)), requests)
 				require.GreaterOrEqual(t, least, len(all(ws))/20)
@@ -250,7 +192,7 @@ func TestStrictCutOff(t *testing.T) {
 		l := throttle.Limit{Max: 5, Strict: true, MaxReserved: 4}
 		ws := []*worker{work(t, store, "a", l, 2, 0), work(t, store, "b", l, 2, 0)}
 		time.Sleep(10 * time.Second)
-		ws[0].link.sever(true)
+		ws[0].link.Cut.Store(true)
 		time.Sleep(time.Second) // what it has reserved is its own
 		ws[0].forget()
 		time.Sleep(time.Minute)
@@ -261,7 +203,7 @@ func TestStrictCutOff(t *testing.T) {
 		ws[1].forget()
 		time.Sleep(10 * time.Second)
 		require.GreaterOrEqual(t, ws[1].count(), 45, "the other has it all")
-		ws[0].link.sever(false)
+		ws[0].link.Cut.Store(false)
 		time.Sleep(10 * time.Second) // it asks again after half a lease at most, and then waits for a slot
 		require.Positive(t, ws[0].count())
 		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
@@ -392,7 +334,7 @@ func TestPoolCrossesTheThreshold(t *testing.T) {
 					gone = append(gone, w)
 					w.stop()
 					if r.IntN(3) == 0 {
-						w.link.sever(true) // it dies
+						w.link.Cut.Store(true) // it dies
 					} else {
 						require.NoError(t, w.th.Close())
 					}
@@ -430,7 +372,7 @@ func TestPoolCrossesTheThreshold(t *testing.T) {
 // shares issues nothing until they are back.
 func TestTheFirstSyncKnowsTheLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		link := &tap{Store: memstore.New()}
+		link := world.NewLink(memstore.New())
 		m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID("a"))
 		require.NoError(t, err)
 		synctest.Wait() // the member's loop runs before the limiter is made
@@ -438,7 +380,7 @@ func TestTheFirstSyncKnowsTheLimiter(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, errors.Join(th.Close(), m.Leave(context.Background()))) })
 		synctest.Wait()
-		require.Equal(t, 1, link.synced())
+		require.EqualValues(t, 1, link.Answered.Load())
 		require.True(t, m.View().Issuing)
 	})
 }
@@ -446,11 +388,11 @@ func TestTheFirstSyncKnowsTheLimiter(t *testing.T) {
 // A member that no limiter uses joins nevertheless.
 func TestAMemberWithoutALimiterJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		link := &tap{Store: memstore.New()}
+		link := world.NewLink(memstore.New())
 		m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID("a"))
 		require.NoError(t, err)
 		time.Sleep(50 * time.Millisecond)
-		require.Equal(t, 1, link.synced())
+		require.EqualValues(t, 1, link.Answered.Load())
 		require.NoError(t, m.Leave(t.Context()))
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -92,10 +93,10 @@ func TestGreedyProcessorsKeepToTheTotalOfATag(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng, store := rand.New(rand.NewPCG(seed, 7)), memstore.New()
 				quotas := limit.Quotas{Tags: map[string]limit.Quota{"acme": {Total: 5}}}.WithDefaults(0)
-				var links []*flaky
+				var links []*world.Link
 				var pods []*greedyOfTag
 				for i := range 3 {
-					link := &flaky{Store: store}
+					link := world.NewLink(store)
 					m, err := consensus.Join(t.Context(), link, "pool",
 						consensus.WithID(fmt.Sprint("p", i)), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
 					require.NoError(t, err)
@@ -113,10 +114,10 @@ func TestGreedyProcessorsKeepToTheTotalOfATag(t *testing.T) {
 				for range 6000 {
 					time.Sleep(100 * time.Millisecond)
 					if link := links[rng.IntN(len(links))]; rng.IntN(60) == 0 {
-						link.cut.Store(rng.IntN(3) == 0)
-						link.lose.Store(int64(rng.IntN(3)))
-						link.takes.Store(rng.Int64N(int64(time.Second / 2)))
-						link.returns.Store(rng.Int64N(int64(time.Second / 4)))
+						link.Cut.Store(rng.IntN(3) == 0)
+						link.Lose.Store(int64(rng.IntN(3)))
+						link.Takes.Store(rng.Int64N(int64(time.Second / 2)))
+						link.Returns.Store(rng.Int64N(int64(time.Second / 4)))
 					}
 					sum := int64(0)
 					for _, g := range pods {
@@ -173,7 +174,7 @@ func (c *inFlight) calls(t *testing.T, f *throttle.InFlight, tag string, callers
 					return
 				}
 				c.add(tag, 1)
-				_ = sleep(ctx, length)
+				_ = world.Sleep(ctx, length)
 				c.add(tag, -1)
 				p.Settle(1)
 			}

@@ -86,7 +86,7 @@ func (p *matrixPool) start(state string, idle time.Duration) *throttle.Throttle 
 	if time.Sleep(idle); state == "idle" {
 		return th
 	}
-	p.links[last].hang.Store(true)
+	p.links[last].Hang.Store(true)
 	time.Sleep(time.Second)
 	if state == "witness" {
 		before.Release(true)
@@ -190,7 +190,7 @@ func TestTheFirstCallOfAReplacement(t *testing.T) {
 					time.Sleep(20 * time.Second)
 					p.closed(p.join(), "acme/1", 8, 1)
 					time.Sleep(20 * time.Second)
-					p.links[others].hang.Store(true)
+					p.links[others].Hang.Store(true)
 					time.Sleep(after)
 					o := p.by(2500*time.Millisecond, p.join(), "acme/1", 1)
 					require.NoError(t, o.err, "%s, %d others, %s after the kill", kind, others, after)
@@ -245,7 +245,7 @@ func TestRetryAfterABudgetIsSpent(t *testing.T) {
 			case "new":
 				th = p.join()
 			case "killed":
-				p.links[1].hang.Store(true)
+				p.links[1].Hang.Store(true)
 				th = p.join(consensus.WithID("p01"))
 			}
 			p.by(time.Second, th, "a", 1)

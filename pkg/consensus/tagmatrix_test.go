@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -28,7 +29,7 @@ type matrixPool struct {
 	quota throttle.Quotas
 	bare  bool // without quotas
 	pods  []*throttle.Throttle
-	links []*flaky
+	links []*world.Link
 	ctx   context.Context //nolint:containedctx // it ends with the pool, before its limiters are closed
 
 	mu   sync.Mutex
@@ -54,7 +55,7 @@ func newMatrixPool(t *testing.T, pods int, l throttle.Limit, q throttle.Quotas) 
 	t.Cleanup(func() {
 		cancel()
 		for i, th := range p.pods {
-			p.links[i].hang.Store(false)
+			p.links[i].Hang.Store(false)
 			_ = th.Close()
 		}
 	})
@@ -67,7 +68,7 @@ func newMatrixPool(t *testing.T, pods int, l throttle.Limit, q throttle.Quotas) 
 // join adds a pod.
 func (p *matrixPool) join(opts ...consensus.Option) *throttle.Throttle {
 	p.t.Helper()
-	link := &flaky{Store: p.store}
+	link := world.NewLink(p.store)
 	opts = append([]consensus.Option{consensus.WithID(fmt.Sprintf("p%02d", len(p.pods))), consensus.WithLogger(quiet)}, opts...)
 	m, err := consensus.Join(p.ctx, link, "pool", opts...)
 	require.NoError(p.t, err)
@@ -136,7 +137,7 @@ func (p *matrixPool) open(th *throttle.Throttle, tag string, rate float64, sizes
 					p.note(tag, n)
 				}
 			}()
-			_ = sleep(p.ctx, time.Duration(float64(n)/rate*float64(time.Second)))
+			_ = world.Sleep(p.ctx, time.Duration(float64(n)/rate*float64(time.Second)))
 		}
 	}()
 }
@@ -405,14 +406,14 @@ func TestMatrixOfNames(t *testing.T) {
 				for i := range names {
 					tag := fmt.Sprint("free/", i)
 					go func() {
-						_ = sleep(p.ctx, time.Duration(i)*every/names)
+						_ = world.Sleep(p.ctx, time.Duration(i)*every/names)
 						for k := 0; p.ctx.Err() == nil; k++ {
 							go func() {
 								if _, err := p.pods[(i+k)%pods].ForTag(tag).Acquire(p.ctx, 1); err == nil {
 									free.Add(1)
 								}
 							}()
-							_ = sleep(p.ctx, every)
+							_ = world.Sleep(p.ctx, every)
 						}
 					}()
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -28,7 +29,7 @@ func (p *matrixPool) impatient(th *throttle.Throttle, tag string, rate float64, 
 	}
 	go func() {
 		const step = 10 * time.Millisecond
-		for due := 0.0; p.ctx.Err() == nil; _ = sleep(p.ctx, step) {
+		for due := 0.0; p.ctx.Err() == nil; _ = world.Sleep(p.ctx, step) {
 			for due += rate * step.Seconds(); due >= 1; due-- {
 				select {
 				case waiting <- struct{}{}:
@@ -59,7 +60,7 @@ func TestMatrixOfImpatientLargeCalls(t *testing.T) {
 				}})
 				for i, tags := range offers {
 					th := p.join(consensus.WithLease(driver.MinLease))
-					p.links[i].takes.Store(int64(10 * time.Millisecond))
+					p.links[i].Takes.Store(int64(10 * time.Millisecond))
 					for tag, rate := range tags {
 						size, patience := 1, time.Second
 						switch tag {

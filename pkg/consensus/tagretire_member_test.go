@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -40,24 +41,24 @@ func TestWhoLeavesGivesBackToBudgets(t *testing.T) {
 	hard := total
 	hard.Hard, hard.Total, hard.Per = true, 600, 10*time.Second
 	lower := throttle.Quota{Budgets: []throttle.Budget{{Amount: 100_000, Per: "day", Then: "batch"}, hour}}
-	lose := func(f *flaky) { f.lose.Store(2) }
-	under := func(f *flaky) { // a sync is under way
-		f.returns.Store(int64(300 * time.Millisecond))
-		for n := f.syncs.Load(); f.syncs.Load() == n; {
+	lose := func(f *world.Link) { f.Lose.Store(2) }
+	under := func(f *world.Link) { // a sync is under way
+		f.Returns.Store(int64(300 * time.Millisecond))
+		for n := f.Syncs.Load(); f.Syncs.Load() == n; {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	away := func(d time.Duration) func(f *flaky) {
-		return func(f *flaky) {
-			f.cut.Store(true)
-			time.AfterFunc(d, func() { f.cut.Store(false) })
+	away := func(d time.Duration) func(f *world.Link) {
+		return func(f *world.Link) {
+			f.Cut.Store(true)
+			time.AfterFunc(d, func() { f.Cut.Store(false) })
 		}
 	}
 	for name, c := range map[string]struct {
 		quotas throttle.Quotas
 		tag    string
 		sizes  []int
-		end    func(f *flaky) // what happens to a pod's link to the store when it leaves
+		end    func(f *world.Link) // what happens to a pod's link to the store when it leaves
 		lost   int64
 	}{
 		"a budget alone":          {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}},
@@ -72,7 +73,7 @@ func TestWhoLeavesGivesBackToBudgets(t *testing.T) {
 		"the answers are cut off": {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: away(1500 * time.Millisecond)},
 		"answers are lost":        {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: lose},
 		"answers lost, set aside": {quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": total}}, sizes: []int{60}, end: lose},
-		"granted without a store": {lost: 300, quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: func(f *flaky) {
+		"granted without a store": {lost: 300, quotas: throttle.Quotas{Tags: map[string]throttle.Quota{"a": budget}}, end: func(f *world.Link) {
 			away(15 * time.Second)(f)
 			time.Sleep(15 * time.Second)
 		}},

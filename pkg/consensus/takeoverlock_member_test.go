@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -77,8 +78,8 @@ func TestAMemberTakesOver(t *testing.T) {
 		store := memstore.New()
 		defer store.Close()
 		at := &desk{}
-		join := func() (*consensus.Member, *clerk, *flaky, *throttle.Throttle, *bytes.Buffer) {
-			c, s, log := &clerk{desk: at}, &flaky{Store: store}, &bytes.Buffer{}
+		join := func() (*consensus.Member, *clerk, *world.Link, *throttle.Throttle, *bytes.Buffer) {
+			c, s, log := &clerk{desk: at}, world.NewLink(store), &bytes.Buffer{}
 			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID("pod"), protocol.WithTakeoverLock(c),
 				consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 			require.NoError(t, err)
@@ -95,7 +96,7 @@ func TestAMemberTakesOver(t *testing.T) {
 		require.Greater(t, first.written, 2, "before each request")
 		require.True(t, first.settled)
 		require.NotContains(t, log.String(), reported)
-		silent.cut.Store(true) // the process dies
+		silent.Cut.Store(true) // the process dies
 		at.mu.Lock()
 		at.holder = nil
 		at.mu.Unlock()

@@ -11,14 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // holdsSlots joins a processor that shares ten slots. It returns when two intervals are over.
-func holdsSlots(t *testing.T, s *server, id string) (*flaky, *throttle.InFlight) {
-	link := &flaky{Store: s}
+func holdsSlots(t *testing.T, s *server, id string) (*world.Link, *throttle.InFlight) {
+	link := world.NewLink(s)
 	m, err := consensus.Join(t.Context(), link, "pool",
 		consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
 	require.NoError(t, err)
@@ -37,7 +38,7 @@ func TestSlotsOfADeadProcessorReturn(t *testing.T) {
 		_, ok := a.TryAcquire(8)
 		require.True(t, ok)
 		_, b := holdsSlots(t, s, "b")
-		link.cut.Store(true)
+		link.Cut.Store(true)
 		took := within(t, wire.Removal(driver.DefaultLease)+3*interval, "all slots for b", func() bool {
 			b.TryAcquire(1)
 			return b.Status().InUse == 10
@@ -63,8 +64,8 @@ func TestSlotsInUseOutliveAnOutage(t *testing.T) {
 				if kind == "wiped" {
 					s.wipe()
 				} else {
-					link.cut.Store(true)
-					time.AfterFunc(outage, func() { link.cut.Store(false) })
+					link.Cut.Store(true)
+					time.AfterFunc(outage, func() { link.Cut.Store(false) })
 				}
 				for range 600 {
 					b.TryAcquire(1)
@@ -85,7 +86,7 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		const processors, slots, call = 20, 3, 500 * time.Millisecond
 		var inUse, most atomic.Int64
-		calls, link := make([]atomic.Int64, processors), &flaky{Store: s}
+		calls, link := make([]atomic.Int64, processors), world.NewLink(s)
 		ctx, end := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		defer callers.Wait()
@@ -116,7 +117,7 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 		for i := range calls {
 			calls[i].Store(0)
 		}
-		link.syncs.Store(0)
+		link.Syncs.Store(0)
 		const watched = 4 * time.Minute
 		time.Sleep(watched)
 		total, least := int64(0), int64(1<<62)
@@ -124,7 +125,7 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 			total, least = total+calls[i].Load(), min(least, calls[i].Load())
 		}
 		use := float64(total) * float64(call) / float64(slots*watched)
-		syncs := float64(link.syncs.Load()) / processors / watched.Seconds()
+		syncs := float64(link.Syncs.Load()) / processors / watched.Seconds()
 		t.Logf("%.3f of the slots used, the least of %d processors %.2f of an even part, %.2f syncs each second",
 			use, processors, float64(least*processors)/float64(total), syncs)
 		require.LessOrEqual(t, most.Load(), int64(slots))

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +23,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
@@ -270,23 +269,9 @@ func TestMetricsOfAnAdaptiveLimit(t *testing.T) {
 	})
 }
 
-// A brokenStore is one that answers only while it is not broken.
-type brokenStore struct {
-	driver.Store
-
-	err atomic.Pointer[error]
-}
-
-func (s *brokenStore) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
-	if err := s.err.Load(); err != nil {
-		return driver.Answer{}, *err
-	}
-	return s.Store.Sync(ctx, r)
-}
-
 func TestMetricsOfAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, store := newCollector(t), &brokenStore{Store: memstore.New()}
+		c, store := newCollector(t), world.NewLink(memstore.New())
 		member, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnSync(c.OnSync("llm", "memory")))
 		require.NoError(t, err)
 		th := newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(member), throttle.OnClose(member.Leave))
@@ -312,9 +297,9 @@ func TestMetricsOfAPool(t *testing.T) {
 		require.Greater(t, syncs, 4.0)
 
 		gone, slow := errors.New("gone"), fmt.Errorf("late: %w", context.DeadlineExceeded)
-		store.err.Store(&gone)
+		store.CutWith(gone)
 		time.Sleep(2 * time.Second)
-		store.err.Store(&slow)
+		store.CutWith(slow)
 		time.Sleep(2 * time.Second)
 		got = c.collect()
 		require.InDelta(t, syncs, got["numathrottle.sync.duration limit=llm outcome=ok store=memory"], 1)
@@ -323,7 +308,7 @@ func TestMetricsOfAPool(t *testing.T) {
 		require.Positive(t, failed)
 		require.Positive(t, late)
 		require.InDelta(t, failed+late, got["numathrottle.sync.failures limit=llm"], 0)
-		store.err.Store(nil)
+		store.CutWith(nil)
 	})
 }
 
@@ -331,8 +316,8 @@ func TestMetricsOfAPool(t *testing.T) {
 func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, store := newCollector(t), memstore.New()
-		join := func(id string) (*throttle.Throttle, *consensus.Member, *brokenStore) {
-			link := &brokenStore{Store: store} // has no channel for news
+		join := func(id string) (*throttle.Throttle, *consensus.Member, *world.Link) {
+			link := world.NewLink(store) // has no channel for news
 			m, err := consensus.Join(t.Context(), link, "p", consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)))
 			require.NoError(t, err)
 			quotas := throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {}}})
@@ -345,7 +330,7 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		c.requireValues(map[string]float64{"pool.pods": 2, "pool.size": 2, "pool.agreed": 1, "pause.receipts.missing": 0, "paused": 0, "paused.tags": 0})
 
 		gone := errors.New("gone")
-		link.err.Store(&gone)
+		link.CutWith(gone)
 		join("c")
 		_, err := th.Pause(t.Context(), time.Time{}, "")
 		require.NoError(t, err)
@@ -357,7 +342,7 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 		})
 		time.Sleep(5 * time.Second)
 		c.requireValues(map[string]float64{"pool.pods": 3, "pool.silent": 1})
-		link.err.Store(nil)
+		link.CutWith(nil)
 		time.Sleep(5 * time.Second)
 		c.requireValues(map[string]float64{"pool.silent": 0, "pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
 		require.NoError(t, protocol.SavePause(t.Context(), store, "p", throttle.Paused{Tag: "acme"}))

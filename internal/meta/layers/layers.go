@@ -49,7 +49,7 @@ var layers = []layer{
 	{"test machinery", []string{
 		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/autoscale", "internal/chaos", "internal/dataplane", "internal/demo",
 		"internal/languages", "internal/meta", "internal/noloss", "internal/overload", "internal/quotatest", "internal/redelivery",
-		"internal/shell", "internal/sim", "internal/soak", "internal/testenv", "internal/wrappers", "pkg/handlertest",
+		"internal/shell", "internal/sim", "internal/soak", "internal/testenv", "internal/world", "internal/wrappers", "pkg/handlertest",
 	}},
 }
 
