@@ -11,7 +11,8 @@ import (
 const DefaultMaxRetryAfter = gate.DefaultMaxRetryAfter
 
 // WithMaxRetryAfter sets the longest time that RetryAfter accepts, so that a wrong or misread answer of a service cannot stop a pool. A
-// longer one counts as d. Zero or less means [DefaultMaxRetryAfter]. Processors of a pool may differ: each bounds the times it received.
+// longer one counts as d. Zero or less means [DefaultMaxRetryAfter]; the most is 366 days. Processors of a pool may differ: each bounds
+// the times it received.
 func WithMaxRetryAfter(d time.Duration) Option {
 	return func(o *settings) { o.common.MaxRetryAfter = d }
 }
@@ -19,7 +20,8 @@ func WithMaxRetryAfter(d time.Duration) Option {
 // RetryAfter reports that the called service asked this processor not to call again before a time, for a reason shown in status and errors.
 // One processor alone is not believed. The pool is paused for as long as another one was asked to wait too, or if there are at most two. So
 // a processor that was asked holds back its own calls meanwhile, like package httpthrottle, whose transports call this. Nobody is held back
-// for longer than [WithMaxRetryAfter] says. Without a pool, this limiter is paused. It never blocks, and may be called from any goroutine.
+// for longer than [WithMaxRetryAfter] says. Without a pool, this limiter is paused. The reason may be any text: its first 128 bytes count,
+// with blanks for control characters. It never blocks, and may be called from any goroutine.
 func (t *Throttle) RetryAfter(until time.Time, reason string) { t.gate.RetryAfter(until, reason) }
 
 // RetryAfter works like [Throttle.RetryAfter].

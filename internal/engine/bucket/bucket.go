@@ -166,9 +166,15 @@ func (b *Bucket) Waste(units int64) { b.void += units }
 // PutBack is Waste for units that go back into the bucket, up to its capacity.
 func (b *Bucket) PutBack(now, units int64) {
 	b.void += units
-	if back := min(units, b.seg.Capacity-b.Level(now)); back > 0 && b.seg.Valid(now) {
-		b.forfeited.Add(-back)
+	b.Deposit(b.fitting(now, units))
+}
+
+// fitting returns how many of so many units the bucket has room for at now; none without a share in force.
+func (b *Bucket) fitting(now, units int64) int64 {
+	if !b.seg.Valid(now) {
+		return 0
 	}
+	return max(0, min(units, b.seg.Capacity-b.Level(now)))
 }
 
 // Gone reports whether the share has gone since the grants up to position end.

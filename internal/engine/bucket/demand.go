@@ -77,10 +77,8 @@ func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float
 	}
 	lately := now.asked(half) + b.Waiting
 	switch idle := lately <= 0 && b.Debt == 0; {
-	case idle && b.Away > 0:
+	case idle: // for half the window: others can have it all, but for what is expected back
 		return fraction(b.Away, float64(window), whole)
-	case idle:
-		return 0 // idle for half the window: others can have it all
 	case b.Away > 0:
 		return fraction(now.asked(from)*awayPart+b.Waiting+b.Debt, float64(now.At-from.At), whole)
 	}

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
@@ -34,14 +35,17 @@ func (d *Deposits) Add(sent, now int64, s sharing.Slots) {
 	for i := range s.Count {
 		after := int64(s.Wait) + int64(i)*int64(s.Spacing)
 		p := Deposit{At: now + after, Until: sent + after + lasts, Name: s.Last}
-		k := len(d.Pending) // answers may be late by different times
-		for k > 0 && d.Pending[k-1].At > p.At {
-			k--
-		}
-		d.Pending = append(d.Pending, Deposit{})
-		copy(d.Pending[k+1:], d.Pending[k:])
-		d.Pending[k] = p
+		d.Pending = insert(d.Pending, p, func(p *Deposit) int64 { return p.At }) // answers may be late by different times
 	}
+}
+
+// insert puts p behind those that come no later.
+func insert(list []Deposit, p Deposit, when func(*Deposit) int64) []Deposit {
+	k := len(list)
+	for k > 0 && when(&list[k-1]) > when(&p) {
+		k--
+	}
+	return slices.Insert(list, k, p)
 }
 
 // Stirs reports whether Turn would change the tokens at hand.
@@ -51,9 +55,7 @@ func (d *Deposits) Stirs(now int64) bool {
 
 // Spend removes the granted tokens: all but held, the oldest first.
 func (d *Deposits) Spend(held int) {
-	if n := len(d.Ripe) - max(held, 0); n > 0 {
-		d.Ripe = d.Ripe[n:]
-	}
+	d.Ripe = d.Ripe[max(0, len(d.Ripe)-max(0, held)):]
 }
 
 // Turn brings the deposits up to now, when the bucket holds held tokens, below 0 for debt. It returns how many tokens come in; the bucket
@@ -67,13 +69,7 @@ func (d *Deposits) Turn(now int64, held, room int) (gained int) {
 			continue // its answer took too long
 		}
 		gained++
-		k := len(d.Ripe)
-		for k > 0 && d.Ripe[k-1].Until > p.Until {
-			k--
-		}
-		d.Ripe = append(d.Ripe, Deposit{})
-		copy(d.Ripe[k+1:], d.Ripe[k:])
-		d.Ripe[k] = p
+		d.Ripe = insert(d.Ripe, p, func(p *Deposit) int64 { return p.Until })
 	}
 	d.Spend(held + gained) // debt is paid first
 	for len(d.Ripe) > 0 && d.Ripe[0].Until <= now {

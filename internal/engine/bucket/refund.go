@@ -10,15 +10,12 @@ func (b *Bucket) Refund(now, pos int64, n, used int) bool {
 	end := pos + b.Units(n)
 	period := max(b.period(b.seg.Lease.Share), b.seg.Capacity, b.Units(n))
 	late := end < b.kept || (b.granted.Load()-pos)>>b.Shift > period>>b.Shift
-	if !b.seg.Valid(now) || late {
+	if late {
 		return false
 	}
-	back := min(b.Units(n-used), b.seg.Capacity-b.Level(now))
-	if back <= 0 {
-		return false
-	}
+	back := b.fitting(now, b.Units(n-used))
 	b.credit(back)
-	return true
+	return back > 0
 }
 
 // RefundHard credits the part that a hard limit allows of n units of a permit. The permit's draw ends at position end of all grants. The
@@ -31,19 +28,14 @@ func (b *Bucket) Refund(now, pos int64, n, used int) bool {
 //
 // The gate must be shut meanwhile, so that nothing is granted between the sum and the credit; a draw at that very moment is refused.
 func (b *Bucket) RefundHard(now, end, n int64) {
-	room := b.seg.Capacity - b.Level(now)
 	since := b.granted.Load() - end
-	room -= since >> b.Shift << b.Shift // less the fences among them
-	if back := min(n, room); back > 0 && b.seg.Valid(now) {
-		b.credit(back)
-	}
+	room := b.fitting(now, MaxUnits) - since>>b.Shift<<b.Shift // less the fences among them
+	b.credit(max(0, min(n, room)))
 }
 
 // Credit books n returned tokens that belong to no particular draw, up to the capacity.
 func (b *Bucket) Credit(now int64, n int) {
-	if back := min(b.Units(min(n, maxDebt>>b.Shift)), b.seg.Capacity-b.Level(now)); back > 0 && b.seg.Valid(now) {
-		b.credit(back)
-	}
+	b.credit(b.fitting(now, b.Units(min(n, maxDebt>>b.Shift))))
 }
 
 func (b *Bucket) credit(units int64) {

@@ -257,6 +257,18 @@ func TestWaitOfCenturiesIsKnown(t *testing.T) {
 	require.Greater(t, wait, 100*365*24*time.Hour)
 }
 
+func TestWaitIsKnownToTheNanosecond(t *testing.T) {
+	s, sc := law(Config{Max: 1024, Per: 1024 * 1024, Burst: 1}, limit.WholeShare/4) // a token in 4096 ns
+	for tokens, want := range map[int]time.Duration{0: 0, 1: 4096, 3: 3 * 4096, 1000: 4096_000} {
+		wait, ok := s.Wait(sc.Units(tokens))
+		require.True(t, ok)
+		require.Equal(t, want, wait)
+	}
+	wait, ok := s.Wait(MaxUnits)
+	require.True(t, ok)
+	require.Equal(t, time.Duration(sharing.Never), wait, "no longer than a clock can show")
+}
+
 func TestScaleNeverOverflows(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 10_000 {

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounds"
@@ -81,8 +82,8 @@ func (g *Gate) pauseSingle(e limit.Paused, opts []limit.PauseOption) (limit.Paus
 	defer g.pausing.Unlock()
 	known := g.known()
 	list, inForce := known.add(e, g.Present())
-	tags := len(list) - len(slices.DeleteFunc(slices.Clone(list), func(p limit.Paused) bool { return p.Tag != "" }))
-	if e.Tag != "" && tags >= bounds.MaxPausedTags { // one place is for the pause of everything
+	tags := (&Pauses{list: list}).Tags("")
+	if len(tags) >= bounds.MaxPausedTags { // one place is for the pause of everything
 		return limit.PauseReceipts{}, &limit.PauseError{
 			Field: "tag", Value: fmt.Sprintf("%.40q", e.Tag),
 			Allowed: fmt.Sprint("one that is paused already, or none for everything: ", bounds.MaxPausedTags-1, " tags are paused"),
@@ -127,7 +128,7 @@ func (g *Gate) RetryAfter(until time.Time, reason string) {
 	if latest := now.Add(g.longest()); until.After(latest) {
 		until = latest
 	}
-	reason = shortened(reason)
+	reason = presentable(reason)
 	if g.pool != nil {
 		g.pool.RetryAfter(until, reason)
 	} else {
@@ -140,16 +141,22 @@ func (g *Gate) longest() time.Duration {
 	if g.MaxRetryAfter <= 0 {
 		return DefaultMaxRetryAfter
 	}
-	return g.MaxRetryAfter
+	return min(g.MaxRetryAfter, bounds.MaxPause)
 }
 
-// shortened cuts the reason of a pause to the allowed length.
-func shortened(reason string) string {
-	if len(reason) > bounds.MaxPauseReason {
-		reason = reason[:bounds.MaxPauseReason]
-		for !utf8.ValidString(reason) {
-			reason = reason[:len(reason)-1]
+// presentable makes a text the reason of a pause: without control characters, and of the allowed length.
+func presentable(reason string) string {
+	reason = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
 		}
+		return r // the replacement character for what is not UTF-8
+	}, reason)
+	if most := bounds.MaxPauseReason; len(reason) > most {
+		for !utf8.RuneStart(reason[most]) {
+			most--
+		}
+		reason = reason[:most]
 	}
 	return reason
 }

@@ -90,10 +90,10 @@ func (p *Pauses) add(e limit.Paused, now time.Time) (list []limit.Paused, inForc
 	inForce = e
 	for _, o := range p.list {
 		switch {
-		case !o.Until.IsZero() && !o.Until.After(now): // over
+		case !outlasts(o.Until, now): // over
 		case o.Tag != e.Tag:
 			list = append(list, o)
-		case o.Until.IsZero(), !e.Until.IsZero() && !o.Until.Before(e.Until):
+		case !outlasts(e.Until, o.Until):
 			inForce = o
 		}
 	}
@@ -114,15 +114,15 @@ func (p *Pauses) without(tag string) (list []limit.Paused) {
 func (p *Pauses) of(tag, own string, now time.Time) (worst limit.Paused, paused bool) {
 	for _, o := range p.list {
 		concerns := o.Tag == "" || o.Tag == own || o.Tag == tag
-		if !concerns || !o.Until.IsZero() && !o.Until.After(now) {
-			continue
-		}
-		if !paused || o.Until.IsZero() || !worst.Until.IsZero() && o.Until.After(worst.Until) {
+		if concerns && outlasts(o.Until, now) && (!paused || outlasts(o.Until, worst.Until)) {
 			worst, paused = o, true
 		}
 	}
 	return worst, paused
 }
+
+// outlasts reports whether the end a of a pause comes after b. The zero Time is later than all others.
+func outlasts(a, b time.Time) bool { return !b.IsZero() && (a.IsZero() || a.After(b)) }
 
 // Status returns the pause that holds the limiter at now, for its status; nil: none does. Times are counted from base.
 func (p *Pauses) Status(now int64, base time.Time) *limit.Paused {

@@ -156,10 +156,10 @@ func (r *rewriter) mutant(n ast.Node) (string, bool) {
 		}
 	case *ast.AssignStmt:
 		if op, is := assignments[n.Tok]; is {
-			return r.assignment(n, op, n.Lhs[0], r.operand(n.Rhs[0]))
+			return r.assignment(n, op, n.Lhs[0], func() string { return r.operand(n.Rhs[0]) })
 		}
 	case *ast.IncDecStmt:
-		return r.assignment(n, assignments[n.Tok], n.X, "1")
+		return r.assignment(n, assignments[n.Tok], n.X, func() string { return "1" })
 	}
 	return "", false
 }
@@ -173,7 +173,7 @@ func (r *rewriter) operand(n ast.Expr) string {
 }
 
 // assignment is mutant for an assignment with an operator, unless a loop would never end without it.
-func (r *rewriter) assignment(n ast.Stmt, op token.Token, left ast.Expr, right string) (string, bool) {
+func (r *rewriter) assignment(n ast.Stmt, op token.Token, left ast.Expr, right func() string) (string, bool) {
 	pure := true // evaluating it twice does no harm
 	ast.Inspect(left, func(part ast.Node) bool {
 		_, call := part.(*ast.CallExpr)
@@ -183,10 +183,10 @@ func (r *rewriter) assignment(n ast.Stmt, op token.Token, left ast.Expr, right s
 	if !pure || r.forPost[n] || !r.number(left) {
 		return "", false
 	}
-	o := arithmetic[op]
+	o, value := arithmetic[op], right()
 	id := r.note(n, op.String(), o.to)
 	x := r.source(left.Pos(), left.End())
-	return fmt.Sprintf("%s = %s(%d, %s, %s)", x, o.function, id, x, right), true
+	return fmt.Sprintf("%s = %s(%d, %s, %s)", x, o.function, id, x, value), true
 }
 
 // note numbers a mutant.

@@ -73,6 +73,8 @@ func TestMutantsOfAFile(t *testing.T) {
 	}, names)
 	_, twice := rewritten(t, "package product\n\nfunc f(a, b int) bool { return a < b || (a < b) }\n")
 	require.Equal(t, "product.go f: a < b: <= for < (2)", twice[2].String())
+	_, once := rewritten(t, "package product\n\nfunc f(a []int, g func() int) { a[g()] += len(a) - 1 }\n")
+	require.Len(t, once, 1, "an assignment that would call g twice has no mutant, and its value has one")
 }
 
 // The file with the switches does what the file does, unless a mutant is in force: then it does what the mutant says.
