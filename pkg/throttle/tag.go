@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/tagbucket"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
@@ -73,9 +74,9 @@ type tag struct {
 func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
 	g := &tag{name: name, key: tagname.Key(name), set: s, t: t}
-	g.seat = seat{
-		rank: nextRank(), gate: &t.gate, of: &t.options, label: cmp.Or(name, t.gate.Tag), native: tagBucketSource{g}, side: tagBucketSource{g}, aside: true,
-	}
+	g.take(tagBucketSource{g}, seat{
+		Seat: join.Seat[Permit]{Rank: nextRank(), Gate: &t.gate, Aside: true}, of: &t.options, label: cmp.Or(name, t.gate.Tag), side: tagBucketSource{g},
+	})
 	g.inForce.Store(&q)
 	g.queue.SeveralFirst()
 	g.tagBucket = tagbucket.New(tagbucket.Terms{

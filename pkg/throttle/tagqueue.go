@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -14,22 +15,20 @@ type tagQueueSource struct {
 }
 
 var (
-	_ native   = (*tagQueueSource)(nil)
-	_ lockFree = (*tagQueueSource)(nil)
+	_ native                = (*tagQueueSource)(nil)
+	_ join.LockFree[Permit] = (*tagQueueSource)(nil)
 )
 
-func (c *tagQueueSource) seated() *seat { return &c.own }
-
-func (c *tagQueueSource) part() part {
-	return part{Source: c, Gate: &c.gate, Position: c.rank, TagQueue: c.l.first().tagQueue, Alone: c.queue.Alone, Soonest: c.soonestFor}
+func (c *tagQueueSource) Part() part {
+	return part{Source: c, Gate: &c.gate, Position: c.seat.Rank, TagQueue: c.l.first().tagQueue, Alone: c.queue.Alone, Soonest: c.soonestFor}
 }
 
-func (c *tagQueueSource) noteRefused(n int, waited bool) {
-	c.rateSource.noteRefused(n, waited)
+func (c *tagQueueSource) NoteRefused(n int, waited bool) {
+	c.rateSource.NoteRefused(n, waited)
 	c.l.noteRefused(n)
 }
 
-func (c *tagQueueSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
+func (c *tagQueueSource) Why(n int) Reason { return c.l.reason(c.rateSource.Why(n)) }
 
 func (c *tagQueueSource) Refusal(w *waiter) sharing.Refusal {
 	r := c.rateSource.Refusal(w)
