@@ -14,7 +14,7 @@ func (j *multi) Statuses() []Status {
 		}
 		t, ok := p.Limiter.(*Throttle)
 		if l, tagged := p.Limiter.(*tagView); tagged {
-			t, ok = l.set.face, true
+			t, ok = l.Unwrap().(*Throttle)
 		}
 		if !ok || p.Weighed() {
 			return nil

@@ -66,7 +66,7 @@ func (l *tagView) Throttled() (Throttling, bool) {
 // number that they can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
 func (l *tagView) Status() Status {
 	l = l.live()
-	st := l.set.face.Status()
+	st := l.set.statusOf(l.t)
 	for _, g := range l.tags {
 		g.within(&st)
 	}

@@ -58,7 +58,7 @@ func (l *tagView) QuotaTag() string {
 }
 
 // Unwrap returns the Throttle, for everything beside draws.
-func (l *tagView) Unwrap() Limiter { return l.set.face }
+func (l *tagView) Unwrap() Limiter { return l.t.seat.self }
 
 // Limit returns the limit with its defaults filled in.
 func (l *tagView) Limit() Limit { return l.t.limit }
