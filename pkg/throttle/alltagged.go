@@ -31,25 +31,21 @@ func (t *tagged) ForTag(tag string) Limiter {
 		}
 	}
 	fixed := true
-	var children []child
-	for _, p := range t.Children {
-		if p.Attached {
-			continue // added with the tag's own limiter
+	l := t.each(func(l Limiter) Limiter {
+		tags, ok := l.(Tagger)
+		if !ok {
+			return l
 		}
-		l := p.Limiter
-		if tags, ok := l.(Tagger); ok {
-			l = tags.ForTag(tag)
-			switch own := l.(type) {
-			case *Throttle, *InFlight, *slotView: // each finds its tags by itself
-			case *tagView:
-				fixed = fixed && own.name == tag
-			default:
-				fixed = false
-			}
+		l = tags.ForTag(tag)
+		switch own := l.(type) {
+		case *Throttle, *InFlight, *slotView: // each finds its tags by itself
+		case *tagView:
+			fixed = fixed && own.name == tag
+		default:
+			fixed = false
 		}
-		children = flatten(children, l, p.Cost())
-	}
-	l := allOf(children)
+		return l
+	})
 	switch {
 	case old:
 		t.known.Store(strings.Clone(tag), knownTag{l, era})
