@@ -22,7 +22,7 @@ func adapts(l Limiter) bool {
 func (t *Throttle) adapts() bool { return t.limit.Adapts() }
 
 func (j *multi) adapts() bool {
-	return slices.ContainsFunc(j.children, func(p child) bool { return adapts(p.limiter) })
+	return slices.ContainsFunc(j.Children, func(p child) bool { return adapts(p.Limiter) })
 }
 
 // ceilingConfig is hook.Ceiling: the form for the Sharer that computes the pool's ceiling. The limit must

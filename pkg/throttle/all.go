@@ -2,7 +2,8 @@ package throttle
 
 import (
 	"context"
-	"sync/atomic"
+
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 )
 
 // All returns a Limiter that draws from all of limiters at once: requests, tokens and slots of one service, or limits of an account and of
@@ -29,7 +30,7 @@ func All(limiters ...Limiter) Limiter {
 	for _, l := range limiters {
 		children = flatten(children, l, nil)
 	}
-	return join(children)
+	return allOf(children)
 }
 
 // Weigh returns a Limiter that takes cost(n) tokens of l for a draw of n, and settles with cost(used). It is meant for an All whose
@@ -40,7 +41,7 @@ func All(limiters ...Limiter) Limiter {
 // cost must depend on n alone and must not fall when n rises. It may be called any number of times, from any goroutine, while limiters are
 // locked, so it must not call them. A cost of zero or less is a draw of zero tokens of l; see Limiter. [Permit.N] is n.
 func Weigh(l Limiter, cost func(n int) int) Limiter {
-	return join(flatten(nil, l, cost))
+	return allOf(flatten(nil, l, cost))
 }
 
 // PerCall returns a Limiter that takes one token of l for each draw, regardless of size. It puts a limit on requests or on calls in flight
@@ -50,131 +51,61 @@ func PerCall(l Limiter) Limiter {
 }
 
 // A multi draws from several limiters at once; see All.
-type multi struct {
-	children []child // those of this package first, in the order of locks
-	natives  []part  // the children of this package
-}
+type multi struct{ *join.All[Permit] }
 
 var _ Limiter = (*multi)(nil)
 
 // TryAcquire takes n tokens from each limiter if all have them. If each is a *Throttle, it takes no lock and allocates once.
-func (j *multi) TryAcquire(n int) (Permit, bool) {
-	if n < 0 {
-		return Permit{}, false
-	}
-	p, lacks := j.try(n)
-	if lacks == nil {
-		return p, true
-	}
-	if p := j.never(n); p != nil { // this is no demand on any of them
-		p.seat.countRefusal(p.seat.why(p.asks(n)))
-		return Permit{}, false
-	}
-	if s := lacks.seat; s != nil {
-		s.native.noteRefused(lacks.asks(n), false)
-		s.countRefusal(s.why(lacks.asks(n)))
-	}
-	return Permit{}, false
-}
-
-// never returns the first child that can never grant the cost of n tokens; nil if each may.
-func (j *multi) never(n int) *child {
-	for i := range j.natives {
-		p := &j.children[i]
-		if _, never := j.natives[i].Impossible(p.asks(n)); never {
-			return p
-		}
-	}
-	return nil
-}
-
-// try takes n tokens from each limiter, or returns the one that refused.
-func (j *multi) try(n int) (Permit, *child) {
-	for i := range j.natives {
-		p := &j.children[i]
-		if !p.seat.native.peek(p.asks(n)) || p.seat.gate.IsClosed() {
-			return Permit{}, p
-		}
-	}
-	g := newBundle(j.children)
-	for i := range j.children {
-		p := &j.children[i]
-		price := p.draws(n)
-		if price <= 0 {
-			g.permits = append(g.permits, Permit{})
-			continue
-		}
-		var permit Permit
-		var ok bool
-		if p.seat != nil {
-			permit, ok = p.seat.native.take(price)
-		} else {
-			permit, ok = p.limiter.TryAcquire(price)
-		}
-		if !ok {
-			g.untake()
-			return Permit{}, p
-		}
-		g.permits = append(g.permits, permit)
-	}
-	return Permit{n: n, by: g}, nil
-}
+func (j *multi) TryAcquire(n int) (Permit, bool) { return permitOf(j.All.TryAcquire(n)) }
 
 // Acquire waits until n tokens of each limiter are granted; see Limiter and All.
-func (j *multi) Acquire(ctx context.Context, n int) (Permit, error) { return j.acquire(ctx, n, false) }
+func (j *multi) Acquire(ctx context.Context, n int) (Permit, error) {
+	return acquireAll(ctx, j.All, n, false)
+}
 
 // AcquireUpTo waits until one token of each limiter is granted, and takes as many
 // as all have, at most n; see Limiter and All.
 func (j *multi) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
-	return j.acquire(ctx, min(n, maxTokens), true)
+	return acquireAll(ctx, j.All, min(n, maxTokens), true)
 }
 
-func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+func acquireAll(ctx context.Context, j *join.All[Permit], n int, upTo bool) (Permit, error) {
 	if err := negative(n); err != nil {
 		return Permit{}, err
 	}
-	if ctx.Err() != nil {
-		return Permit{}, context.Cause(ctx)
-	}
-	if !upTo {
-		if p, lacks := j.try(n); lacks == nil {
-			return p, nil
-		}
-	}
-	return j.wait(ctx, n, upTo, 0)
+	g, err := j.Acquire(ctx, n, upTo)
+	p, _ := permitOf(g)
+	return p, err
 }
 
-// A bundle holds the permits of one draw, one from each limiter.
-type bundle struct {
-	done     atomic.Bool
-	children []child
-	permits  []Permit
-	room     [4]Permit // saves most draws an allocation
-}
+// A bundle settles the permits of one draw from several limiters.
+type bundle join.Bundle[Permit]
 
-func newBundle(children []child) *bundle {
-	g := &bundle{children: children}
-	g.permits = g.room[:0]
-	return g
+// permitOf returns the permit of a draw; nil: it was refused.
+func permitOf(g *join.Bundle[Permit]) (Permit, bool) {
+	if g == nil {
+		return Permit{}, false
+	}
+	return Permit{n: g.N, by: (*bundle)(g)}, true
 }
 
 // settle settles each permit with the cost of used there. Where nothing was drawn, it charges that.
 func (g *bundle) settle(_ int64, _, used int) {
-	if !g.done.CompareAndSwap(false, true) {
+	if !g.Done.CompareAndSwap(false, true) {
 		return
 	}
 	var dropped drops
-	for i, p := range g.permits {
-		c := &g.children[i]
-		switch cost := c.price(max(used, 0)); {
+	for i, p := range g.Permits {
+		c := &g.Children[i]
+		switch cost := c.Price(max(used, 0)); {
 		case used < 0:
 			p.Cancel()
-		case p.n == 0 && cost > 0 && c.seat != nil:
-			of := c.seat.gate
-			dropped.put(of, c.seat.native.book(min(cost, maxTokens), dropped[of]))
+		case p.n == 0 && cost > 0 && c.Seat != nil:
+			of := c.Seat.Gate
+			dropped.put(of, nativeOf(c).book(min(cost, maxTokens), dropped[of]))
 		case p.n > 0:
-			if by, ok := p.by.(debtor); ok && c.seat != nil {
-				of := c.seat.gate
+			if by, ok := p.by.(debtor); ok && c.Seat != nil {
+				of := c.Seat.Gate
 				dropped.put(of, by.settleBeside(p.pos, p.n, cost, dropped[of]))
 				continue
 			}
@@ -183,21 +114,9 @@ func (g *bundle) settle(_ int64, _, used int) {
 	}
 }
 
-// untake gives back what try has taken so far.
-func (g *bundle) untake() {
-	for i, permit := range g.permits {
-		switch p := &g.children[i]; {
-		case p.seat == nil:
-			permit.Cancel()
-		case permit.n > 0:
-			p.seat.untake(permit)
-		}
-	}
-}
-
 // report passes the outcome on, for tags to the limit together with them.
 func (g *bundle) report(_ int64, _ int, o Outcome) {
-	for _, p := range g.permits {
+	for _, p := range g.Permits {
 		at, ok := p.by.(*page)
 		if !ok {
 			p.Report(o)
@@ -216,8 +135,8 @@ func (g *bundle) tagsOf(t *rateLimiter) (tags []*tag) {
 	if t.backoff == nil {
 		return nil
 	}
-	for _, p := range g.children {
-		if g := tagAt(p.seat); g != nil && g.t == t {
+	for _, p := range g.Children {
+		if g := tagAt(p.Seat); g != nil && g.t == t {
 			tags = append(tags, g)
 		}
 	}

@@ -107,7 +107,7 @@ func TestAllOfNothingOneAndNested(t *testing.T) {
 
 		nested := All(All(a, nil), All(c, All(b)))
 		p := take(t, nested, 4)
-		require.Len(t, as[*multi](t, nested).children, 3)
+		require.Len(t, as[*multi](t, nested).Children, 3)
 		require.Equal(t, 6, c.left())
 		p.Cancel()
 		require.Equal(t, 10, c.left())
@@ -120,8 +120,8 @@ func TestAllLocksInOneOrder(t *testing.T) {
 	f := newForeign(1)
 	for _, l := range []Limiter{All(a, b, c, f), All(f, c, b, a), All(b, f, a, c), All(All(c, b), f, PerCall(All(b, a)))} {
 		var order []Limiter
-		for _, p := range as[*multi](t, l).children {
-			order = append(order, p.limiter)
+		for _, p := range as[*multi](t, l).Children {
+			order = append(order, p.Limiter)
 		}
 		require.Equal(t, []Limiter{a, b, c, f}, order)
 	}

@@ -32,11 +32,11 @@ func TestAllWithAHardLimit(t *testing.T) {
 		// Others draw between a draw and its return: it is credited only if a bucket
 		// that never drew it would not have overflowed.
 		time.Sleep(time.Second) // full
-		permit, ok := rateSource{&hard.rateLimiter}.take(5)
+		permit, ok := rateSource{&hard.rateLimiter}.Draw(5)
 		require.True(t, ok)
 		time.Sleep(50 * time.Millisecond) // earns four, and would have overflowed
 		take(t, hard, 9)
-		rateSource{&hard.rateLimiter}.untake(permit)
+		rateSource{&hard.rateLimiter}.Undraw(permit)
 		deny(t, hard, 2, "the bucket would have held ten, and one after that draw")
 		take(t, hard, 1)
 	})

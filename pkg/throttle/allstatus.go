@@ -7,16 +7,16 @@ import "time"
 // Statuses returns the status of each limiter of the All. It returns nil unless each is a *Throttle and a draw of n takes n tokens from
 // each. For slots, weighed costs and limiters of other packages, a Status does not show what a draw would get.
 func (j *multi) Statuses() []Status {
-	all := make([]Status, 0, len(j.children))
-	for _, p := range j.children {
-		if p.attached {
+	all := make([]Status, 0, len(j.Children))
+	for _, p := range j.Children {
+		if p.Attached {
 			continue
 		}
-		t, ok := p.limiter.(*Throttle)
-		if l, tagged := p.limiter.(*tagView); tagged {
-			t, ok = l.set.face, true
+		t, ok := p.Limiter.(*Throttle)
+		if l, tagged := p.Limiter.(*tagView); tagged {
+			t, ok = l.Unwrap().(*Throttle)
 		}
-		if !ok || len(p.costs) > 0 {
+		if !ok || p.Weighed() {
 			return nil
 		}
 		all = append(all, t.Status())
@@ -26,7 +26,7 @@ func (j *multi) Statuses() []Status {
 
 // Throttled reports whether a limiter holds callers back, as far as it is known, and which one does so longest. A closed limiter comes
 // first, then one that cannot say how long.
-func (j *multi) Throttled() (Throttling, bool) { return worstOf(j.children) }
+func (j *multi) Throttled() (Throttling, bool) { return worstOf(j.Children) }
 
 // worstOf returns the throttling that lasts longest.
 func worstOf(children []child) (worst Throttling, held bool) {
@@ -40,7 +40,7 @@ func worstOf(children []child) (worst Throttling, held bool) {
 		return t.RetryAfter
 	}
 	for _, p := range children {
-		l, ok := unwrapTo[interface{ Throttled() (Throttling, bool) }](p.limiter)
+		l, ok := unwrapTo[interface{ Throttled() (Throttling, bool) }](p.Limiter)
 		if !ok {
 			continue
 		}

@@ -31,29 +31,21 @@ func (t *tagged) ForTag(tag string) Limiter {
 		}
 	}
 	fixed := true
-	var children []child
-	for _, p := range t.children {
-		if p.attached {
-			continue // added with the tag's own limiter
+	l := t.each(func(l Limiter) Limiter {
+		tags, ok := l.(Tagger)
+		if !ok {
+			return l
 		}
-		l := p.limiter
-		if tags, ok := l.(Tagger); ok {
-			l = tags.ForTag(tag)
-			switch own := l.(type) {
-			case *Throttle, *InFlight, *slotView: // each finds its tags by itself
-			case *tagView:
-				fixed = fixed && own.name == tag
-			default:
-				fixed = false
-			}
+		l = tags.ForTag(tag)
+		switch own := l.(type) {
+		case *Throttle, *InFlight, *slotView: // each finds its tags by itself
+		case *tagView:
+			fixed = fixed && own.name == tag
+		default:
+			fixed = false
 		}
-		var cost func(int) int
-		if len(p.costs) > 0 {
-			cost = p.price
-		}
-		children = flatten(children, l, cost)
-	}
-	l := join(children)
+		return l
+	})
 	switch {
 	case old:
 		t.known.Store(strings.Clone(tag), knownTag{l, era})
@@ -67,8 +59,8 @@ func (t *tagged) ForTag(tag string) Limiter {
 // QuotaTag is that of its limiters, each name once; see tagView.QuotaTag.
 func (m *multi) QuotaTag() string {
 	var names []string
-	for _, p := range m.children {
-		if l, ok := p.limiter.(interface{ QuotaTag() string }); ok && !p.attached {
+	for _, p := range m.Children {
+		if l, ok := p.Limiter.(interface{ QuotaTag() string }); ok && !p.Attached {
 			names = append(names, strings.Split(l.QuotaTag(), "\x00")...)
 		}
 	}
@@ -84,8 +76,8 @@ type knownTag struct {
 
 // era counts the changes of quotas at all children.
 func (t *tagged) era() (sum int64) {
-	for i := range t.children {
-		if own, ok := t.children[i].limiter.(*Throttle); ok && own.tags != nil {
+	for i := range t.Children {
+		if own, ok := t.Children[i].Limiter.(*Throttle); ok && own.tags != nil {
 			sum += own.tags.era.Load()
 		}
 	}
@@ -100,15 +92,11 @@ func (t *tagged) ForTags(tags ...string) Limiter {
 // each returns the same limits, each as a function has it.
 func (t *tagged) each(of func(Limiter) Limiter) Limiter {
 	var children []child
-	for _, p := range t.children {
-		if p.attached {
+	for _, p := range t.Children {
+		if p.Attached {
 			continue // added with the tags' own limiter
 		}
-		var cost func(int) int
-		if len(p.costs) > 0 {
-			cost = p.price
-		}
-		children = flatten(children, of(p.limiter), cost)
+		children = flatten(children, of(p.Limiter), p.Cost())
 	}
-	return join(children)
+	return allOf(children)
 }

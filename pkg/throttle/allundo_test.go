@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
@@ -98,14 +99,14 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 			time.Sleep(time.Second)
 			asked := 0
 			won := waitqueue.NewAttempt(t.Context(), []waitqueue.Part[Permit]{
-				rateSource{&a.rateLimiter}.part(),
+				rateSource{&a.rateLimiter}.Part(),
 				{Source: slotSource{f}, Gate: &f.gate, Price: func(n int) int {
 					if asked++; asked == 4 { // twice for its place, once for what is at hand, and now for the draw
 						require.Equal(t, 10, drain(b), "in between")
 					}
 					return n
 				}},
-				rateSource{&b.rateLimiter}.part(),
+				rateSource{&b.rateLimiter}.Part(),
 			}).WinNow(4)
 			require.False(t, won)
 			require.GreaterOrEqual(t, asked, 4)
@@ -115,7 +116,7 @@ func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 
 			child := rateSource{&a.rateLimiter}
 			child.Lock()
-			place := newcomer(child, 4)
+			place := join.Newcomer(child, 4)
 			p, ok := child.Take(&place, 4)
 			require.True(t, ok)
 			if fenced {
@@ -189,7 +190,7 @@ func (l *refusing) AcquireUpTo(ctx context.Context, n int) (Permit, error) { ret
 
 // Tokens of an earlier share do not come back when their draw is undone.
 func TestAllUndoesNothingIntoANewShare(t *testing.T) {
-	for _, undo := range []func(th rateSource, p Permit){rateSource.untake, func(th rateSource, p Permit) {
+	for _, undo := range []func(th rateSource, p Permit){rateSource.Undraw, func(th rateSource, p Permit) {
 		th.Lock()
 		defer th.Unlock()
 		th.Untake(nil, p)
@@ -197,7 +198,7 @@ func TestAllUndoesNothingIntoANewShare(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			th, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
 			time.Sleep(time.Second + time.Microsecond)
-			p, ok := rateSource{&th.rateLimiter}.take(5)
+			p, ok := rateSource{&th.rateLimiter}.Draw(5)
 			require.True(t, ok)
 			s.give(0)
 			s.give(1)

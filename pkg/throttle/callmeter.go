@@ -28,8 +28,8 @@ func (o *options) meters() callmeter.Meters {
 }
 
 func (j *multi) meters() (all callmeter.Meters) {
-	for i := range j.children {
-		all = append(all, metersOf(j.children[i].limiter)...)
+	for i := range j.Children {
+		all = append(all, metersOf(j.Children[i].Limiter)...)
 	}
 	return all
 }

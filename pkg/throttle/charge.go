@@ -3,6 +3,7 @@ package throttle
 import (
 	"errors"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
@@ -18,8 +19,8 @@ import (
 func probe(l Limiter) error {
 	children := reached(l, maxWraps)
 	for i := range children {
-		if p := &children[i]; p.seat == nil {
-			if err := probeOther(p.limiter, p.asks(1)); err != nil {
+		if p := &children[i]; p.Seat == nil {
+			if err := probeOther(p.Limiter, p.Asks(1)); err != nil {
 				return err
 			}
 		}
@@ -30,16 +31,13 @@ func probe(l Limiter) error {
 // reached returns the limiters that a draw from l reaches in the end. It looks through at most wraps layers of other packages' limiters.
 func reached(l Limiter, wraps int) (children []child) {
 	for _, p := range flatten(nil, l, nil) {
-		inner, shows := insideOf(p.limiter)
-		if p.seat != nil || !shows || wraps == 0 {
-			children = add(children, p)
+		inner, shows := insideOf(p.Limiter)
+		if p.Seat != nil || !shows || wraps == 0 {
+			children = join.Add(children, p)
 			continue
 		}
 		for _, q := range reached(inner, wraps-1) {
-			if len(p.costs) > 0 {
-				q = q.within(p.price)
-			}
-			children = add(children, q)
+			children = join.Add(children, q.Within(p.Cost()))
 		}
 	}
 	return children
@@ -62,16 +60,16 @@ func (f *InFlight) embedded() Limiter { return f }
 func probeNatives(children []child) error {
 	for i := range children {
 		p := &children[i]
-		if p.seat == nil {
+		if p.Seat == nil {
 			continue
 		}
-		n := p.asks(1)
-		if r, never := p.seat.impossible(n); never {
-			p.seat.countRefusal(r)
-			return p.seat.errorOf(sharing.Refusal{Reason: r, Cost: n})
+		n := p.Asks(1)
+		if r, never := p.Seat.Impossible(n); never {
+			p.Seat.Owner.CountRefusal(r)
+			return ownerOf(p).errorOf(sharing.Refusal{Reason: r, Cost: n})
 		}
-		if !p.seat.native.peek(n) {
-			return refuseProbe(p.seat, n)
+		if !p.Seat.Source.Peek(n) {
+			return refuseProbe(ownerOf(p), n)
 		}
 	}
 	return nil
@@ -79,17 +77,17 @@ func probeNatives(children []child) error {
 
 // refuseProbe notes that n tokens were refused, and returns the reason.
 func refuseProbe(s *seat, n int) error {
-	l := s.native
-	l.noteRefused(n, false)
+	l := s.Source
+	l.NoteRefused(n, false)
 	l.Lock()
-	w := newcomer(l, n)
+	w := join.Newcomer(l, n)
 	r := l.Refusal(&w)
 	r.RetryAfter = max(r.RetryAfter, r.Frozen)
 	if wait, known := l.Due(&w); known {
 		r.RetryAfter = max(r.RetryAfter, wait)
 	}
 	l.Unlock()
-	s.countRefusal(r.Reason)
+	s.CountRefusal(r.Reason)
 	return s.errorOf(r)
 }
 
@@ -145,14 +143,14 @@ func book(children []child, n int) bool {
 	all, dropped := true, drops(nil)
 	for i := range children {
 		p := &children[i]
-		switch price := min(p.price(max(n, -n)), maxTokens); {
+		switch price := min(p.Price(max(n, -n)), maxTokens); {
 		case price <= 0:
-		case p.seat != nil && n > 0:
-			of := p.seat.gate
-			dropped.put(of, p.seat.native.book(price, dropped[of]))
-		case p.seat != nil:
-			p.seat.native.book(-price, drop{})
-		case n > 0 && !chargeOther(p.limiter, price):
+		case p.Seat != nil && n > 0:
+			of := p.Seat.Gate
+			dropped.put(of, nativeOf(p).book(price, dropped[of]))
+		case p.Seat != nil:
+			nativeOf(p).book(-price, drop{})
+		case n > 0 && !chargeOther(p.Limiter, price):
 			all = false
 		}
 	}

@@ -15,13 +15,13 @@ func externalWait(ctx context.Context, l Limiter, tag string, n int) (over func(
 		passed := waitsFor(ctx, Error{Reason: ReasonPause, Tag: tag, Cost: n})
 		return func(error) { passed() }
 	}
-	s.countWait(ReasonPause)
+	s.CountWait(ReasonPause)
 	v := s.of.follow(ctx, Wait{Limit: s.of.name, Tag: cmp.Or(tag, s.label), Reason: ReasonPause, Cost: cost})
-	s.gate.Waits.Outside(s.gate.Now(), 1)
+	s.Gate.Waits.Outside(s.Gate.Now(), 1)
 	return func(err error) {
-		s.gate.Waits.Outside(s.gate.Now(), -1)
+		s.Gate.Waits.Outside(s.Gate.Now(), -1)
 		if _, counted := errors.AsType[*Error](err); err != nil && !counted && waitqueue.DeadlinePassed(ctx) {
-			s.countRefusal(ReasonPause)
+			s.CountRefusal(ReasonPause)
 		}
 		v.end(0, err)
 	}
@@ -35,7 +35,7 @@ func refuse(l Limiter, e Error) *Error {
 	}
 	e.Limit, e.Tag, e.Cost, e.by = s.of.name, cmp.Or(e.Tag, s.label), cost, s.self
 	if e.Reason.Listed() {
-		s.countRefusal(e.Reason)
+		s.CountRefusal(e.Reason)
 	}
 	return &e
 }
@@ -52,8 +52,8 @@ func seatFor(l Limiter, n int) (s *seat, cost int) {
 }
 
 func (j *multi) holder(n int) (s *seat, cost int) {
-	for _, p := range j.children {
-		at, price := seatFor(p.limiter, p.price(n))
+	for _, p := range j.Children {
+		at, price := seatFor(p.Limiter, p.Price(n))
 		if at != nil && (s == nil || cost <= 0 && price > 0) {
 			s, cost = at, price
 		}
@@ -61,8 +61,8 @@ func (j *multi) holder(n int) (s *seat, cost int) {
 	return s, cost
 }
 
-func (t *Throttle) holder(n int) (*seat, int) { return t.showing(t.Unlimited(), n) }
-func (f *InFlight) holder(n int) (*seat, int) { return f.showing(f.Unlimited(), n) }
+func (t *Throttle) holder(n int) (*seat, int) { return t.seat.showing(t.Unlimited(), n) }
+func (f *InFlight) holder(n int) (*seat, int) { return f.seat.showing(f.Unlimited(), n) }
 
 // showing returns the seat and the cost of a draw of n tokens, unless there is no limit.
 func (s *seat) showing(unlimited bool, n int) (*seat, int) {

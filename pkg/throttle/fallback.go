@@ -10,5 +10,3 @@ type fallbackKey struct{}
 func withFallback(ctx context.Context) context.Context {
 	return context.WithValue(ctx, fallbackKey{}, true)
 }
-
-func hasFallback(ctx context.Context) bool { return ctx.Value(fallbackKey{}) != nil }

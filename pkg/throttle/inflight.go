@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
-	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -37,9 +37,9 @@ import (
 // that died come back in the same way.
 type InFlight struct {
 	options
-	seat
+	seat    seat
 	max     int
-	alone   []part // for draws on this limiter alone
+	alone   *join.Alone[Permit] // for draws on this limiter alone
 	gate    gate.Gate
 	stopped atomic.Int64 // end of the pause that holds it, for readers without the lock
 	quotas  *Quotas      // of the configuration; nil: there are none
@@ -70,8 +70,10 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	if err := f.checkQuotas(); err != nil {
 		return nil, err
 	}
-	f.seat = seat{rank: nextRank(), gate: &f.gate, of: &f.options, self: f, label: f.common.Tag, native: slotSource{f}, perCall: true}
-	f.alone = []part{slotSource{f}.part()}
+	f.seat.take(slotSource{f}, seat{
+		Seat: join.Seat[Permit]{Rank: nextRank(), Gate: &f.gate, PerCall: true}, of: &f.options, self: f, label: f.common.Tag,
+	})
+	f.alone = join.NewAlone(&f.seat.Seat)
 	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
 	if slots > 0 {
 		f.measure(f.metered)
@@ -98,12 +100,12 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 		return f.tags.other.TryAcquire(n)
 	}
 	slots := max(n, 1)
-	p, ok := slotSource{f}.take(slots)
+	p, ok := slotSource{f}.Draw(slots)
 	if !ok {
 		if slots <= f.max { // what can never be granted is no demand
-			slotSource{f}.noteRefused(slots, false)
+			slotSource{f}.NoteRefused(slots, false)
 		}
-		f.countRefusal(f.why(slots))
+		f.seat.CountRefusal(f.seat.Why(slots))
 	}
 	p.n = min(p.n, n)
 	return p, ok
@@ -130,8 +132,8 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	return f.draw(ctx, slotSource{f}, f.alone, n, upTo)
 }
 
-// draw waits until n slots of a source are free, whose part stands alone.
-func (f *InFlight) draw(ctx context.Context, of native, alone []part, n int, upTo bool) (Permit, error) {
+// draw waits until n slots of a source are free, which alone draws from.
+func (f *InFlight) draw(ctx context.Context, of native, alone *join.Alone[Permit], n int, upTo bool) (Permit, error) {
 	if err := negative(n); err != nil {
 		return Permit{}, err
 	}
@@ -140,22 +142,21 @@ func (f *InFlight) draw(ctx context.Context, of native, alone []part, n int, upT
 	}
 	if f.max == 0 {
 		if f.gate.Closed.Load() {
-			f.countRefusal(ReasonClosed)
-			return Permit{}, f.errorOf(sharing.Refusal{Reason: ReasonClosed, Cost: n})
+			f.seat.CountRefusal(ReasonClosed)
+			return Permit{}, f.seat.errorOf(sharing.Refusal{Reason: ReasonClosed, Cost: n})
 		}
 		return Permit{n: n}, nil
 	}
 	slots := max(n, 1)
 	p, ok := Permit{}, false
 	if !upTo {
-		p, ok = of.take(slots)
+		p, ok = of.Draw(slots)
 	}
 	if !ok {
-		a := waitqueue.NewAttempt(ctx, alone)
-		if _, err := win(ctx, a, alone, slots, upTo); err != nil {
+		var err error
+		if p, err = alone.Acquire(ctx, slots, upTo); err != nil {
 			return Permit{}, err
 		}
-		p = a.Permits()[0]
 	}
 	p.n = min(p.n, n)
 	return p, nil

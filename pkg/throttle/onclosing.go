@@ -20,9 +20,9 @@ type closer interface {
 // askEvery is how often a limiter that cannot report its closing is asked.
 const askEvery = time.Second
 
-// guard returns a context that ends with ErrClosed as its cause when one of the limiters is closed. Those of this package, and types that
-// show one by embedding or Unwrap, report it. The others are asked once a second, by a draw of nothing.
-func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
+// Guard implements join.Host. It returns a context that ends with ErrClosed as its cause when one of the limiters is closed. Those of this
+// package, and types that show one by embedding or Unwrap, report it. The others are asked once a second, by a draw of nothing.
+func (host) Guard(ctx context.Context, children []child) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	turn := make(chan struct{}, 1)
 	ring := func() {
@@ -32,8 +32,8 @@ func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 		}
 	}
 	var stops []func()
-	for _, p := range j.children {
-		if c, ok := unwrapTo[closer](p.limiter); ok {
+	for _, p := range children {
+		if c, ok := unwrapTo[closer](p.Limiter); ok {
 			stops = append(stops, c.onClosing(ring))
 		}
 	}
@@ -46,7 +46,7 @@ func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 			case <-ctx.Done():
 				return
 			}
-			if err := j.closedPart(ctx); err != nil {
+			if err := closedPart(ctx, children); err != nil {
 				cancel(err)
 				return
 			}
@@ -61,37 +61,29 @@ func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 }
 
 // closedPart returns the error of a limiter that is closed; nil when none is.
-func (j *multi) closedPart(ctx context.Context) error {
-	for i := range j.children {
-		p := &j.children[i]
-		if p.seat != nil {
-			if r, never := p.seat.impossible(0); never {
-				return p.seat.errorOf(sharing.Refusal{Reason: r})
+func closedPart(ctx context.Context, children []child) error {
+	for i := range children {
+		p := &children[i]
+		if p.Seat != nil {
+			if r, never := p.Seat.Impossible(0); never {
+				return p.Seat.Owner.Refused(ctx, sharing.Refusal{Reason: r}, false)
 			}
 			continue
 		}
-		if _, is := unwrapTo[rated](p.limiter); is { // it never closes, and takes no token back
+		if _, is := unwrapTo[rated](p.Limiter); is { // it never closes, and takes no token back
 			continue
 		}
-		q, ok := p.limiter.TryAcquire(0)
+		q, ok := p.Limiter.TryAcquire(0)
 		if !ok {
 			brief, cancel := context.WithTimeout(ctx, askEvery) // bounds a limiter that waits against its promise
 			var err error
-			q, err = p.limiter.Acquire(brief, 0)
+			q, err = p.Limiter.Acquire(brief, 0)
 			cancel()
 			if errors.Is(err, ErrClosed) {
 				return err
 			}
 		}
 		q.Cancel() // a draw of nothing may hold a slot
-	}
-	return nil
-}
-
-// shut returns the error with which guard ended the context; nil if it did not.
-func shut(ctx context.Context) error {
-	if err := context.Cause(ctx); errors.Is(err, ErrClosed) {
-		return err
 	}
 	return nil
 }

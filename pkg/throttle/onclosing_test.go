@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 )
 
 // A shown limiter is around another one, which it shows.
@@ -199,7 +201,7 @@ func TestAWaiterInAllKeepsNothingOfAnotherLimiter(t *testing.T) {
 				time.Sleep(time.Second)
 				r := wait.end(t)
 				require.NoError(t, r.err)
-				require.InDelta(t, 3*time.Second, r.at.Sub(began), float64(longestPause))
+				require.InDelta(t, 3*time.Second, r.at.Sub(began), float64(join.LongestPause))
 				r.permit.Settle(1)
 				require.Equal(t, 1, freeSlots(slots))
 			})

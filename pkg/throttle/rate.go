@@ -7,6 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
@@ -15,7 +16,7 @@ import (
 // a reserver to keep tokens for callers outside its queue.
 type rateLimiter struct {
 	options
-	seat
+	seat  seat
 	limit Limit
 	gate  gate.Gate
 
@@ -46,9 +47,9 @@ type rateLimiter struct {
 // begin prepares a rateLimiter whose options and limit are set. self is the Throttle, in errors. pausesChanged is called when pauses have
 // changed, with the lock.
 func (t *rateLimiter) begin(self Limiter, pausesChanged func(now int64)) error {
-	t.seat = seat{
-		rank: nextRank(), gate: &t.gate, of: &t.options, self: self, label: t.common.Tag, native: rateSource{t}, lockFree: rateSource{t},
-	}
+	t.seat.take(rateSource{t}, seat{
+		Seat: join.Seat[Permit]{Rank: nextRank(), Gate: &t.gate, LockFree: rateSource{t}}, of: &t.options, self: self, label: t.common.Tag,
+	})
 	t.maxCost = t.limit.maxCost()
 	t.gate.Begin(t.common, t.limit.Max == 0, t.sharer, pausesChanged)
 	if t.limit.Max == 0 {
@@ -201,5 +202,5 @@ func (t *rateLimiter) lawRate() float64 {
 //go:noinline
 func (t *rateLimiter) refuse(r Reason, n int, retry time.Duration) *Error {
 	t.gate.Waits.CountRefusal(r)
-	return t.errorOf(sharing.Refusal{Reason: r, Cost: n, RetryAfter: retry})
+	return t.seat.errorOf(sharing.Refusal{Reason: r, Cost: n, RetryAfter: retry})
 }

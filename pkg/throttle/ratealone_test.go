@@ -19,9 +19,9 @@ import (
 func TestTheRateKnowsNoTags(t *testing.T) {
 	require.Empty(t, namesOfTags(t, ""))
 	for broken, names := range map[string][]string{
-		"func (t *rateLimiter) x() { _ = newTagSet(nil) }":                  {"newTagSet"},
+		"func (t *rateLimiter) x() { _ = newTagSet(nil, nil) }":             {"newTagSet"},
 		"func (t *rateLimiter) x(s *tagSet) { s.short.any(0); _ = s.part }": {"any", "part", "short", "tagSet"},
-		"func (t *rateLimiter) x() { _ = t.self.(*Throttle).tags }":         {"tags"},
+		"func (t *rateLimiter) x() { _ = t.seat.self.(*Throttle).tags }":    {"tags"},
 		"func (t *rateLimiter) x() { t.reserver.coming() }":                 nil,
 	} {
 		require.Equal(t, names, namesOfTags(t, broken), broken)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
@@ -11,22 +12,22 @@ import (
 type rateSource struct{ *rateLimiter }
 
 var (
-	_ native   = rateSource{}
-	_ lockFree = rateSource{}
+	_ native                = rateSource{}
+	_ join.LockFree[Permit] = rateSource{}
 )
 
-func (t rateSource) part() part { return part{Source: t, Gate: &t.gate} }
+func (t rateSource) Part() part { return part{Source: t, Gate: &t.gate} }
 
 // Lock and Unlock are those of the rateLimiter.
 func (t rateSource) Lock()   { t.gate.Lock() }
 func (t rateSource) Unlock() { t.gate.Unlock() }
 
-// peek reports whether a draw would succeed.
-func (t rateSource) peek(n int) bool {
+// Peek reports whether a draw would succeed.
+func (t rateSource) Peek(n int) bool {
 	return n <= t.bucket.Largest && t.bucket.Peek(t.bucket.Units(n), t.gate.Now())
 }
 
-func (t rateSource) take(n int) (Permit, bool) {
+func (t rateSource) Draw(n int) (Permit, bool) {
 	if n > t.bucket.Largest {
 		return Permit{}, false
 	}
@@ -37,10 +38,10 @@ func (t rateSource) take(n int) (Permit, bool) {
 	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 }
 
-// untake takes the total of grants back to where it was, if nothing was added to it since. It is then as if nothing had been drawn: every
+// Undraw takes the total of grants back to where it was, if nothing was added to it since. It is then as if nothing had been drawn: every
 // change that a draw must not miss raises the total (see draw), so that this fails. Otherwise the tokens go back by the rules of a new
 // grant: into the bucket, up to its capacity, unless the share has gone since.
-func (t rateSource) untake(p Permit) {
+func (t rateSource) Undraw(p Permit) {
 	units := t.bucket.Units(p.n)
 	if t.bucket.Undraw(p.pos, units) {
 		return
@@ -65,7 +66,7 @@ func (t *rateLimiter) putBack(pos, units int64) {
 	t.serve(now)
 }
 
-func (t rateSource) noteRefused(n int, waited bool) {
+func (t rateSource) NoteRefused(n int, waited bool) {
 	t.lacks(n)
 	t.short(n, t.gate.Now())
 	if !waited {
@@ -73,7 +74,7 @@ func (t rateSource) noteRefused(n int, waited bool) {
 	}
 }
 
-func (t rateSource) why(n int) Reason { return t.reasonNow(n, t.gate.Now()) }
+func (t rateSource) Why(n int) Reason { return t.reasonNow(n, t.gate.Now()) }
 
 func (t rateSource) Largest() int { return t.maxCost }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
@@ -64,7 +65,7 @@ func TestALimitAsksItsReserver(t *testing.T) {
 			for _, passing := range []bool{false, true} {
 				comes.Lock()
 				r.passing = passing
-				w := newcomer(comes, 1)
+				w := join.Newcomer(comes, 1)
 				_, taken := comes.Take(&w, 1)
 				comes.Unlock()
 				require.Equal(t, passing, taken)

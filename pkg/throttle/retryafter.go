@@ -30,13 +30,13 @@ func (f *InFlight) RetryAfter(until time.Time, reason string) { f.gate.RetryAfte
 // RetryAfter calls the first limiter that has the method: a pause of one stops all. With a limiter of a tag (Throttle.ForTag) it calls
 // none: a service that refuses one tag is no reason to stop the others.
 func (j *multi) RetryAfter(until time.Time, reason string) {
-	if slices.ContainsFunc(j.children, child.ofTag) {
+	if slices.ContainsFunc(j.Children, func(p child) bool { _, ofTag := p.Limiter.(*tagView); return ofTag }) {
 		return
 	}
-	for _, p := range j.children {
+	for _, p := range j.Children {
 		if l, ok := unwrapTo[interface {
 			RetryAfter(until time.Time, reason string)
-		}](p.limiter); ok {
+		}](p.Limiter); ok {
 			l.RetryAfter(until, reason)
 			return
 		}

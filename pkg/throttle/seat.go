@@ -4,29 +4,17 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
-// A seat is what every native has: its place in the order of locks, its name, and the counts of what callers meet. No method needs the lock.
+// A seat is a join.Seat with a name, and with what callers meet there. No method needs the lock.
 type seat struct {
-	rank  uint64 // orders the locks: an attempt holds those of all its sources
-	gate  *gate.Gate
+	join.Seat[Permit]
 	of    *options // name and observers
 	self  Limiter  // in errors
 	label string   // the tag in errors
-	// native is the limiter, and lockFree the same if draws that do not wait take no lock; nil: they do.
-	native   native
-	lockFree lockFree
-	side     tagSide // nil: there are no tags
-	// perCall says that a draw of no tokens takes one, and aside that its callers are counted beside the limit's queue.
-	perCall, aside bool
-}
-
-// A lockFree undoes, and explains, draws that do not wait without a lock; see seat.
-type lockFree interface {
-	untake(p Permit)
-	why(n int) Reason
+	side  tagSide  // nil: there are no tags
 }
 
 // A tagSide is what the tags of a draw add to a seat.
@@ -45,55 +33,36 @@ var ranks atomic.Uint64
 // nextRank returns the position of a new limiter in the order of locks.
 func nextRank() uint64 { return ranks.Add(1) }
 
-// seated implements native for the limiters that have their seat in them.
-func (s *seat) seated() *seat { return s }
-
-// untake undoes native.take as if it had never happened.
-func (s *seat) untake(p Permit) {
-	if s.lockFree != nil {
-		s.lockFree.untake(p)
-		return
-	}
-	undo(s.native, p)
+// take makes s the seat of a limiter.
+func (s *seat) take(of native, as seat) {
+	*s = as
+	s.Source, s.Owner = of, s
 }
 
-// why returns the reason for refusing n tokens to a caller that comes now.
-func (s *seat) why(n int) Reason {
-	if s.lockFree != nil {
-		return s.lockFree.why(n)
-	}
-	if r, never := s.impossible(n); never {
-		return r
-	}
-	s.native.Lock()
-	defer s.native.Unlock()
-	w := newcomer(s.native, n)
-	return s.native.Refusal(&w).Reason
+// ownerOf returns the seat of a child that has one.
+func ownerOf(p *child) *seat {
+	s, _ := p.Seat.Owner.(*seat) // each is one: see seat.take
+	return s
 }
 
-// impossible reports whether a draw of n tokens is refused for good, and why.
-func (s *seat) impossible(n int) (r Reason, never bool) {
-	return part{Source: s.native, Gate: s.gate}.Impossible(n)
-}
-
-// countWait counts a wait by reason.
-func (s *seat) countWait(r Reason) {
+// CountWait implements join.Owner.
+func (s *seat) CountWait(r Reason) {
 	if s.side != nil {
 		s.side.countWait(r)
 	}
-	s.gate.Waits.CountWait(r)
+	s.Gate.Waits.CountWait(r)
 }
 
-// countRefusal counts a refusal by reason.
-func (s *seat) countRefusal(r Reason) {
+// CountRefusal implements join.Owner.
+func (s *seat) CountRefusal(r Reason) {
 	if s.side != nil {
 		s.side.countRefusal(r)
 	}
-	s.gate.Waits.CountRefusal(r)
+	s.Gate.Waits.CountRefusal(r)
 }
 
-// watch begins to watch a wait; over is called when it has ended.
-func (s *seat) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+// Watch implements join.Owner.
+func (s *seat) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	v := s.of.follow(ctx, Wait{Limit: s.of.name, Tag: s.label, Reason: r, Cost: n})
 	end := func() {}
 	if s.side != nil {
@@ -106,13 +75,22 @@ func (s *seat) watch(ctx context.Context, r Reason, n int) (over func(n int, err
 	}
 }
 
+// Refused implements join.Owner.
+func (s *seat) Refused(ctx context.Context, r sharing.Refusal, over bool) error {
+	e := s.errorOf(r)
+	if over {
+		return ended(ctx, e)
+	}
+	return e
+}
+
 // errorOf makes the error of a refusal.
 func (s *seat) errorOf(r sharing.Refusal) *Error {
 	e := &Error{
 		Reason: r.Reason, Limit: s.of.name, Tag: s.label, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, Fallback: r.Fallback, by: s.self,
 	}
 	if e.Reason == ReasonTooLarge {
-		e.Largest = s.native.Largest()
+		e.Largest = s.Source.Largest()
 	}
 	if s.side != nil {
 		s.side.complete(e)

@@ -20,15 +20,15 @@ func TestEverySourceHasItsOwnSeat(t *testing.T) {
 	require.True(t, ok)
 	var ranks []uint64
 	var labels []string
-	for i, p := range j.children {
-		require.Same(t, p.seat, seatOf(j.natives[i]))
-		require.Equal(t, p.seat.native, j.natives[i].Source)
-		require.Equal(t, p.seat.gate, j.natives[i].Gate)
-		e := p.seat.errorOf(sharing.Refusal{Reason: ReasonClosed, Cost: 3})
-		require.Equal(t, p.seat.of.name, e.Limit)
+	for i, p := range j.Children {
+		require.Same(t, p.Seat, &ownerOf(&p).Seat)
+		require.Equal(t, p.Seat.Source, j.Parts[i].Source)
+		require.Equal(t, p.Seat.Gate, j.Parts[i].Gate)
+		e := ownerOf(&p).errorOf(sharing.Refusal{Reason: ReasonClosed, Cost: 3})
+		require.Equal(t, ownerOf(&p).of.name, e.Limit)
 		require.NotNil(t, e.by)
 		labels = append(labels, e.Limit+"/"+e.Tag)
-		ranks = append(ranks, p.seat.rank)
+		ranks = append(ranks, p.Seat.Rank)
 	}
 	require.IsIncreasing(t, ranks)
 	require.ElementsMatch(t, []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
-// This file makes an InFlight a child of an All; see native.
+// This file makes an InFlight a child of an All; see join.Source.
 
 // slots settles one permit, of n slots.
 type slots struct {
@@ -33,7 +33,7 @@ type slotSource struct{ *InFlight }
 
 var _ native = slotSource{}
 
-func (f slotSource) part() part { return part{Source: f, Gate: &f.gate} }
+func (f slotSource) Part() part { return part{Source: f, Gate: &f.gate} }
 
 // Lock and Unlock are those of the InFlight.
 func (f slotSource) Lock()   { f.gate.Lock() }
@@ -41,13 +41,13 @@ func (f slotSource) Unlock() { f.gate.Unlock() }
 
 func (f slotSource) Largest() int { return f.max }
 
-func (f slotSource) peek(n int) bool {
+func (f slotSource) Peek(n int) bool {
 	f.Lock()
 	defer f.Unlock()
 	return f.AtHand(&waiter{Age: waitqueue.Latest}) >= n
 }
 
-func (f slotSource) take(n int) (Permit, bool) {
+func (f slotSource) Draw(n int) (Permit, bool) {
 	f.Lock()
 	defer f.Unlock()
 	return f.Take(&waiter{Age: waitqueue.Latest}, n)
@@ -138,7 +138,7 @@ func (f slotSource) Untake(w *waiter, p Permit) {
 
 func (f slotSource) book(int, drop) drop { return drop{} } // a finished call has no slot
 
-func (f slotSource) noteRefused(n int, _ bool) {
+func (f slotSource) NoteRefused(n int, _ bool) {
 	f.gate.Refused.Add(int64(min(n, f.max)))
 	f.poke()
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/tagbucket"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
@@ -73,9 +74,9 @@ type tag struct {
 func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
 	g := &tag{name: name, key: tagname.Key(name), set: s, t: t}
-	g.seat = seat{
-		rank: nextRank(), gate: &t.gate, of: &t.options, label: cmp.Or(name, t.gate.Tag), native: tagBucketSource{g}, side: tagBucketSource{g}, aside: true,
-	}
+	g.take(tagBucketSource{g}, seat{
+		Seat: join.Seat[Permit]{Rank: nextRank(), Gate: &t.gate, Aside: true}, of: &t.options, label: cmp.Or(name, t.gate.Tag), side: tagBucketSource{g},
+	})
 	g.inForce.Store(&q)
 	g.queue.SeveralFirst()
 	g.tagBucket = tagbucket.New(tagbucket.Terms{
@@ -153,8 +154,8 @@ func (p *pace) spend(now int64, n int) {
 }
 
 // A shortage is a tag that was recently refused tokens of the limit, although it keeps to its rate.
-type shortage struct {
-	by    atomic.Pointer[tag]
+type shortage[T any] struct {
+	by    atomic.Pointer[T]
 	until atomic.Int64
 	n     atomic.Int64 // tokens
 }
@@ -168,17 +169,17 @@ const (
 
 // A shortages lists the tags that are short at present. It has no lock: draws without a lock write it, so it may change at any moment,
 // under any reader.
-type shortages struct {
-	list [maxShort]shortage
+type shortages[T any] struct {
+	list [maxShort]shortage[T]
 	// until is when the last shortage ends at the latest.
 	until atomic.Int64
 }
 
 // any reports whether a tag can be short at a time.
-func (s *shortages) any(now int64) bool { return s.until.Load() > now }
+func (s *shortages[T]) any(now int64) bool { return s.until.Load() > now }
 
 // at returns the tag at place i if it is short now, and how many tokens it wants; nil: it is not short.
-func (s *shortages) at(i int, now int64) (g *tag, n int64) {
+func (s *shortages[T]) at(i int, now int64) (g *T, n int64) {
 	if p := &s.list[i]; p.until.Load() > now {
 		return p.by.Load(), p.n.Load()
 	}
@@ -186,7 +187,7 @@ func (s *shortages) at(i int, now int64) (g *tag, n int64) {
 }
 
 // lacks notes that g, which keeps to its rate, was refused n tokens, or would be if others left none.
-func (s *shortages) lacks(g *tag, n int, now int64) {
+func (s *shortages[T]) lacks(g *T, n int, now int64) {
 	place := &s.list[maxShort-1]
 	for i := len(s.list) - 1; i >= 0; i-- {
 		p := &s.list[i]
@@ -207,7 +208,7 @@ func (s *shortages) lacks(g *tag, n int, now int64) {
 }
 
 // satisfied reverts lacks: g is above its rate.
-func (s *shortages) satisfied(g *tag) {
+func (s *shortages[T]) satisfied(g *T) {
 	for i := range s.list {
 		if s.list[i].by.Load() == g {
 			s.list[i].until.Store(0)
@@ -216,7 +217,7 @@ func (s *shortages) satisfied(g *tag) {
 }
 
 // other returns a tag other than g that lacks tokens; nil: there is none.
-func (s *shortages) other(g *tag, now int64) *tag {
+func (s *shortages[T]) other(g *T, now int64) *T {
 	if !s.any(now) {
 		return nil
 	}

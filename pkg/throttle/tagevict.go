@@ -177,8 +177,8 @@ func (g *tag) pin(n int) {
 // keep pins the tags among the children of an All for as long as the All exists.
 func keep(j *multi) {
 	var tags []*tag
-	for i := range j.children {
-		if g := tagAt(j.children[i].seat); g != nil {
+	for i := range j.Children {
+		if g := tagAt(j.Children[i].Seat); g != nil {
 			g.pin(1)
 			tags = append(tags, g)
 		}

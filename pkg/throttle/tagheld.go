@@ -139,7 +139,7 @@ func (h *tagHeld) isRecent(now int64) bool { return h.ended > 0 && now-h.ended <
 // A hold describes the calls that a tag holds back. Tokens of a pool come in batches, and all who wait for a tag may have theirs at one
 // moment: what has ended in the last second counts.
 type hold struct {
-	tag     *tag // nil: it is a pause
+	quota   *Quota // in force; nil: it is a pause
 	name    string
 	reason  Reason
 	callers int // that wait, or did
@@ -154,7 +154,7 @@ func (g *tag) hold() hold {
 	h := &g.held
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	is := hold{tag: g, name: g.name, reason: h.reason, callers: h.callers.Len(), refused: h.turnedAway}
+	is := hold{quota: g.quota(), name: g.name, reason: h.reason, callers: h.callers.Len(), refused: h.turnedAway}
 	if first := h.callers.Front(); first != nil {
 		is.since, _ = first.Value.(int64)
 	}
@@ -170,6 +170,7 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 	if s == nil {
 		return worst, false
 	}
+	var by *tag
 	callers, tags := map[Reason]int{}, map[Reason]int{}
 	for _, g := range s.all() {
 		is := g.hold()
@@ -177,13 +178,13 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 			tags[is.reason]++
 		}
 		if more := is.callers - worst.callers; more > 0 || more == 0 && is.refused > worst.refused {
-			worst, ok = is, true
+			worst, by, ok = is, g, true
 		}
 	}
 	s.held.mu.Lock()
 	for name, callers := range s.held.callers {
 		before := name < worst.name
-		if worst.tag != nil {
+		if worst.quota != nil {
 			before = worst.since == 0 // nobody waits there any more
 		}
 		if more := callers - worst.callers; more > 0 || more == 0 && before {
@@ -193,12 +194,12 @@ func (s *tagSet) worst() (worst hold, ok bool) {
 	s.held.mu.Unlock()
 	switch {
 	case !ok:
-	case worst.tag == nil:
+	case worst.quota == nil:
 		if p, held := s.pauseOf(worst.name); held && !p.Until.IsZero() {
 			worst.retry = p.Until.Sub(s.t.gate.Present())
 		}
 	default:
-		if th, held := worst.tag.throttled(); held {
+		if th, held := by.throttled(); held {
 			worst.retry = th.RetryAfter
 		}
 		worst.callers, worst.tags = callers[worst.reason], tags[worst.reason]
@@ -215,8 +216,7 @@ func (h *hold) reported(now int64, waiting int) sharing.Hold {
 	if h.reason == ReasonBudget {
 		reported.Left = h.retry
 	}
-	if h.tag != nil && h.reason == ReasonQuota {
-		q := h.tag.quota()
+	if q := h.quota; q != nil && h.reason == ReasonQuota {
 		if reported.Blocked = q.Blocked; q.Per > 0 {
 			reported.Rate = float64(q.Total) / q.Per.Seconds()
 		}

@@ -135,11 +135,9 @@ func (l *tagView) pauseLeft() (d time.Duration, known bool) {
 	return max(p.Until.Sub(l.t.gate.Present()), 1), true
 }
 
-func (l *pauseSource) seated() *seat { return &l.own }
-
-// part returns a part whose lock is always free, for there is none.
-func (l *pauseSource) part() part {
-	return part{Source: l, Gate: &l.t.gate, Of: l.t.rank, TryLock: func() bool { return true }}
+// Part returns a part whose lock is always free, for there is none.
+func (l *pauseSource) Part() part {
+	return part{Source: l, Gate: &l.t.gate, Of: l.t.seat.Rank, TryLock: func() bool { return true }}
 }
 
 // Lock and Unlock do nothing.
@@ -189,11 +187,11 @@ func (l *pauseSource) Leave(w *waiter, _ int) {
 
 func (l *pauseSource) Take(w *waiter, n int) (Permit, bool) { return Permit{n: n}, l.AtHand(w) > 0 }
 func (l *pauseSource) Untake(*waiter, Permit)               {}
-func (l *pauseSource) peek(int) bool                        { return l.AtHand(nil) > 0 }
-func (l *pauseSource) take(n int) (Permit, bool)            { return l.Take(nil, n) }
+func (l *pauseSource) Peek(int) bool                        { return l.AtHand(nil) > 0 }
+func (l *pauseSource) Draw(n int) (Permit, bool)            { return l.Take(nil, n) }
 func (l *pauseSource) book(_ int, of drop) drop             { return of }
 
-func (l *pauseSource) noteRefused(n int, _ bool) { l.noteHeld(n) }
+func (l *pauseSource) NoteRefused(n int, _ bool) { l.noteHeld(n) }
 
 // waits notes that a caller waits for the end of a pause.
 func (l *pauseSource) waits(n int, _ Reason) (end func()) {

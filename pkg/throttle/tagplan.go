@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -18,7 +19,8 @@ const planEvery = time.Second
 // does that; then the plan only looks at the tags.
 type tagPlan struct {
 	on      atomic.Bool // the timer runs
-	set     *tagSet
+	gate    *gate.Gate
+	renew   func() (active bool) // makes the next plan
 	stopped atomic.Bool
 
 	mu    sync.Mutex // taken before the locks of the Throttle and the tags
@@ -46,7 +48,7 @@ func (p *tagPlan) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.stopped.Load() {
-		p.timer = p.set.t.gate.AfterFunc(planEvery, p.turn)
+		p.timer = p.gate.AfterFunc(planEvery, p.turn)
 	}
 }
 
@@ -63,24 +65,27 @@ func (p *tagPlan) turn() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.set
-	now := s.t.gate.Now()
-	tags := s.all()
-	active := p.look(now, tags)
-	if !s.pooled {
-		p.divide(now, tags)
-	}
-	if active {
-		p.timer = s.t.gate.AfterFunc(planEvery, p.turn)
+	if p.renew() {
+		p.timer = p.gate.AfterFunc(planEvery, p.turn)
 		return
 	}
 	p.on.Store(false)
 }
 
+// renewPlan puts a new plan in force, and reports whether one of the tags is in use. The plan's lock is held.
+func (s *tagSet) renewPlan() (active bool) {
+	now, tags := s.t.gate.Now(), s.all()
+	active = s.look(now, tags)
+	if !s.pooled {
+		s.divide(now, tags)
+	}
+	return active
+}
+
 // look samples the tags, and reports whether one of them is in use.
-func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
-	wall := p.set.t.gate.Present()
-	r := p.set.lookLimited(now)
+func (s *tagSet) look(now int64, tags []*tag) (active bool) {
+	wall := s.t.gate.Present()
+	r := s.lookLimited(now)
 	for _, g := range tags {
 		last := &g.sampled
 		used := g.used.Load()
@@ -121,10 +126,9 @@ func (s *sample) turn(now, used, refused int64) {
 }
 
 // divide puts a new plan in force.
-func (p *tagPlan) divide(now int64, tags []*tag) {
-	s := p.set
+func (s *tagSet) divide(now int64, tags []*tag) {
 	limit := s.t.perSecond(now)
-	terms, row := make([]fairtags.Terms, len(tags)), fairtags.Row{Claim: limit, Held: p.held}
+	terms, row := make([]fairtags.Terms, len(tags)), fairtags.Row{Claim: limit, Held: s.plan.held}
 	demands := make([]float64, len(tags))
 	for i, g := range tags {
 		g.mu.Lock()
@@ -142,7 +146,7 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 		row.Busy = append(row.Busy, fairtags.Busy{Key: terms[i].Key, Rate: demands[i]})
 	}
 	plan := fairtags.Divide(limit, terms, []fairtags.Row{row}, 0)
-	p.held = plan.Held
+	s.plan.held = plan.Held
 	grants := make([]sharing.TagGrant, len(tags))
 	for i, g := range tags {
 		grants[i] = sharing.TagGrant{Tag: g.name, Rate: plan.Own[i], Target: plan.Targets[i].Rate, By: plan.Targets[i].By}

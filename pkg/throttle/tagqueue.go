@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -14,22 +15,20 @@ type tagQueueSource struct {
 }
 
 var (
-	_ native   = (*tagQueueSource)(nil)
-	_ lockFree = (*tagQueueSource)(nil)
+	_ native                = (*tagQueueSource)(nil)
+	_ join.LockFree[Permit] = (*tagQueueSource)(nil)
 )
 
-func (c *tagQueueSource) seated() *seat { return &c.own }
-
-func (c *tagQueueSource) part() part {
-	return part{Source: c, Gate: &c.gate, Position: c.rank, TagQueue: c.l.first().tagQueue, Alone: c.queue.Alone, Soonest: c.soonestFor}
+func (c *tagQueueSource) Part() part {
+	return part{Source: c, Gate: &c.gate, Position: c.seat.Rank, TagQueue: c.l.first().tagQueue, Alone: c.queue.Alone, Soonest: c.soonestFor}
 }
 
-func (c *tagQueueSource) noteRefused(n int, waited bool) {
-	c.rateSource.noteRefused(n, waited)
+func (c *tagQueueSource) NoteRefused(n int, waited bool) {
+	c.rateSource.NoteRefused(n, waited)
 	c.l.noteRefused(n)
 }
 
-func (c *tagQueueSource) why(n int) Reason { return c.l.reason(c.rateSource.why(n)) }
+func (c *tagQueueSource) Why(n int) Reason { return c.l.reason(c.rateSource.Why(n)) }
 
 func (c *tagQueueSource) Refusal(w *waiter) sharing.Refusal {
 	r := c.rateSource.Refusal(w)
@@ -67,7 +66,7 @@ func (l *tagView) Throttled() (Throttling, bool) {
 // number that they can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
 func (l *tagView) Status() Status {
 	l = l.live()
-	st := l.set.face.Status()
+	st := l.set.statusOf(l.t)
 	for _, g := range l.tags {
 		g.within(&st)
 	}

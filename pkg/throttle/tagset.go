@@ -27,7 +27,6 @@ const (
 // A tagSet is the state of a Throttle for tags. Of its locks only mu and held are taken while another lock is held, and under these two no
 // other lock is waited for.
 type tagSet struct {
-	face   *Throttle
 	t      *rateLimiter
 	quotas *Quotas
 	pooled bool    // tokens come in batches from a pool
@@ -40,7 +39,7 @@ type tagSet struct {
 	others        *gate.WaitLog            // of all tags that have no quota by name there
 	logs          map[string]*gate.WaitLog // of those that have, as far as they were in use; guarded by mu
 	pauses        atomic.Pointer[[]Paused] // of tags; nil: there are none
-	short         shortages
+	short         shortages[tag]
 	blame         tagBlame
 	plan          tagPlan
 	waits         atomic.Int64 // see coming
@@ -64,10 +63,9 @@ type tagSet struct {
 }
 
 // newTagSet returns the tagSet of a Throttle with quotas, and makes its queue fair.
-func newTagSet(face *Throttle) *tagSet {
-	t, q := &face.rateLimiter, face.quotas
+func newTagSet(t *rateLimiter, q *Quotas) *tagSet {
 	s := &tagSet{
-		face: face, t: t, quotas: q, part: 1, seed: maphash.MakeSeed(), tags: map[string]*tag{}, most: maxTags,
+		t: t, quotas: q, part: 1, seed: maphash.MakeSeed(), tags: map[string]*tag{}, most: maxTags,
 		limiters: map[string]*tagView{}, joint: map[[maxTagsOfDraw]string]*tagView{},
 	}
 	switch by := t.sharer.(type) {
@@ -77,7 +75,7 @@ func newTagSet(face *Throttle) *tagSet {
 	default:
 		s.pooled = true
 	}
-	s.plan.set = s
+	s.plan.gate, s.plan.renew = &t.gate, s.renewPlan
 	s.configuration = q
 	s.named, s.others, s.logs = q.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
 	t.queue.MakeFair()

@@ -175,21 +175,20 @@ func (s *tagSet) configured(name string) (Quota, bool) {
 	return q, ok
 }
 
-// totals returns those of tags that are no longer remembered. The nil tagSet has none.
-func (s *tagSet) totals() (used, refused int64) {
-	if s == nil {
-		return 0, 0
+// statusOf returns the status of the limit with that of its tags. The nil tagSet has none.
+func (s *tagSet) statusOf(t *rateLimiter) Status {
+	st := t.status()
+	if s != nil {
+		st.Tags = s.status()
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		st.TagsGone.Used, st.TagsGone.Refused = s.gone.used, s.gone.refused
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.gone.used, s.gone.refused
+	return st
 }
 
-// status returns the status of all tags that were in use: at most as many as are known. The nil tagSet has none.
+// status returns the status of all tags that were in use: at most as many as are known.
 func (s *tagSet) status() []TagStatus {
-	if s == nil {
-		return nil
-	}
 	var list []TagStatus
 	stopped := s.stopped()
 	for _, g := range s.all() {

@@ -16,9 +16,16 @@ type slotTagSource struct {
 
 var _ native = (*slotTagSource)(nil)
 
-func (c *slotTagSource) seated() *seat { return &c.view.own }
+func (c *slotTagSource) Part() part { return part{Source: c, Gate: &c.gate} }
 
-func (c *slotTagSource) part() part { return part{Source: c, Gate: &c.gate} }
+// Merge returns the child for the tags of both.
+func (c *slotTagSource) Merge(p, with child) child {
+	if w, ok := with.Seat.Source.(*slotTagSource); ok && w.view != c.view {
+		both := c.tags.viewOf(append(slices.Clone(c.view.names), w.view.names...), false)
+		p.Limiter, p.Seat = both, &both.own.Seat
+	}
+	return p
+}
 
 func (c *slotTagSource) Largest() int {
 	most := c.max
@@ -33,14 +40,14 @@ func newcomerFor(n int) waiter {
 	return waiter{N: n, Least: n, Age: waitqueue.Latest, Deadline: never}
 }
 
-func (c *slotTagSource) peek(n int) bool {
+func (c *slotTagSource) Peek(n int) bool {
 	c.Lock()
 	defer c.Unlock()
 	w := newcomerFor(n)
 	return c.AtHand(&w) >= n
 }
 
-func (c *slotTagSource) take(n int) (Permit, bool) {
+func (c *slotTagSource) Draw(n int) (Permit, bool) {
 	c.Lock()
 	defer c.Unlock()
 	w := newcomerFor(n)
@@ -201,7 +208,7 @@ func (c *slotTagSource) Untake(w *waiter, p Permit) {
 	}
 }
 
-func (c *slotTagSource) noteRefused(n int, waited bool) {
+func (c *slotTagSource) NoteRefused(n int, waited bool) {
 	c.Lock()
 	defer c.Unlock()
 	w, tags := newcomerFor(n), c.view.live()

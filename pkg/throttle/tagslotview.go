@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 )
 
 // ForTag returns the Limiter for calls of a tag, within the tag's quota (see [WithQuotas]) and the limit: at most its total are in flight at
@@ -41,7 +43,7 @@ type slotView struct {
 	levels bool     // the second name is a key of the first: without a quota it is not among all others
 	source slotTagSource
 	own    seat
-	alone  []part
+	alone  *join.Alone[Permit]
 	tags   atomic.Pointer[[]*slotTag] // of era; written under the lock
 	era    int64
 }
@@ -89,10 +91,10 @@ func (s *slotTags) newView(name string, names []string) *slotView {
 	f := s.f
 	v := &slotView{f: f, name: name, names: names, era: -1}
 	v.source = slotTagSource{slotSource{f}, v}
-	v.own = seat{
-		rank: f.rank, gate: &f.gate, of: &f.options, self: f, label: cmp.Or(name, f.common.Tag), native: &v.source, perCall: true,
-	}
-	v.alone = []part{v.source.part()}
+	v.own.take(&v.source, seat{
+		Seat: join.Seat[Permit]{Rank: f.seat.Rank, Gate: &f.gate, PerCall: true}, of: &f.options, self: f, label: cmp.Or(name, f.common.Tag),
+	})
+	v.alone = join.NewAlone(&v.own.Seat)
 	return v
 }
 
@@ -140,7 +142,7 @@ func (v *slotView) Paused(tag string) (Paused, bool) {
 	return v.f.gate.PausedFor(tag)
 }
 
-func (v *slotView) parts() []child { return []child{{limiter: v, seat: &v.own}} }
+func (v *slotView) parts() []child { return []child{{Limiter: v, Seat: &v.own.Seat}} }
 
 func (v *slotView) holder(n int) (*seat, int) { return &v.own, n }
 
@@ -150,13 +152,13 @@ func (v *slotView) TryAcquire(n int) (Permit, bool) {
 		return Permit{}, false
 	}
 	want := max(n, 1)
-	p, ok := v.source.take(want)
+	p, ok := v.source.Draw(want)
 	if !ok {
-		why := v.own.why(want)
+		why := v.own.Why(want)
 		if why != ReasonTooLarge && why != ReasonClosed {
-			v.source.noteRefused(want, false)
+			v.source.NoteRefused(want, false)
 		}
-		v.own.countRefusal(why)
+		v.own.CountRefusal(why)
 	}
 	p.n = min(p.n, n)
 	return p, ok

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
@@ -17,16 +18,16 @@ var (
 	_ tagSide = tagBucketSource{}
 )
 
-func (g tagBucketSource) part() part {
-	return part{Source: g, Gate: &g.t.gate, Of: g.t.rank, TagBucket: g, Soonest: g.soonest, TryLock: g.mu.TryLock}
+func (g tagBucketSource) Part() part {
+	return part{Source: g, Gate: &g.t.gate, Of: g.t.seat.Rank, TagBucket: g, Soonest: g.soonest, TryLock: g.mu.TryLock}
 }
 
 // tagAt returns the tag whose tag bucket has the seat; nil: it is another seat, or none.
-func tagAt(s *seat) *tag {
+func tagAt(s *join.Seat[Permit]) *tag {
 	if s == nil {
 		return nil
 	}
-	own, _ := s.native.(tagBucketSource)
+	own, _ := s.Source.(tagBucketSource)
 	return own.tag
 }
 
@@ -36,13 +37,13 @@ func (g tagBucketSource) Unlock() { g.mu.Unlock() }
 
 func (g tagBucketSource) Largest() int { return int(min(g.largest.Load(), math.MaxInt)) }
 
-func (g tagBucketSource) peek(n int) bool {
+func (g tagBucketSource) Peek(n int) bool {
 	g.Lock()
 	defer g.Unlock()
 	return g.AtHand(&waiter{Age: waitqueue.Latest}) >= n
 }
 
-func (g tagBucketSource) take(n int) (Permit, bool) {
+func (g tagBucketSource) Draw(n int) (Permit, bool) {
 	g.Lock()
 	defer g.Unlock()
 	return g.Take(&waiter{Age: waitqueue.Latest}, n)
@@ -260,7 +261,7 @@ func (g *tag) retime(now int64) {
 // poke tells the pool that the tag lacks tokens.
 func (g *tag) poke(now int64) { g.t.noteShort(now) }
 
-func (g tagBucketSource) noteRefused(n int, _ bool) {
+func (g tagBucketSource) NoteRefused(n int, _ bool) {
 	g.refused.Add(int64(n))
 	g.poke(g.t.gate.Now())
 }

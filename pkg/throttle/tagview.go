@@ -2,13 +2,12 @@ package throttle
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 )
 
 // A tagView is the Limiter of ForTag and ForTags: it draws for some tags within the limit of a Throttle.
@@ -28,7 +27,7 @@ type tagView struct {
 	barred func() bool // the method isBarred, made once
 
 	once  sync.Once
-	multi *multi // for draws that wait for a quota
+	multi *join.All[Permit] // for draws that wait for a quota
 }
 
 var (
@@ -42,7 +41,7 @@ func newTagView(s *tagSet, name string, tags []*tag) *tagView {
 		l.names = []string{name}
 	}
 	l.asked, l.barred = l.names, l.isBarred
-	slices.SortFunc(l.order, func(a, b *tag) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortFunc(l.order, func(a, b *tag) int { return cmp.Compare(a.Rank, b.Rank) })
 	return l
 }
 
@@ -59,7 +58,7 @@ func (l *tagView) QuotaTag() string {
 }
 
 // Unwrap returns the Throttle, for everything beside draws.
-func (l *tagView) Unwrap() Limiter { return l.set.face }
+func (l *tagView) Unwrap() Limiter { return l.t.seat.self }
 
 // Limit returns the limit with its defaults filled in.
 func (l *tagView) Limit() Limit { return l.t.limit }
@@ -78,22 +77,22 @@ func (l *tagView) parts() []child {
 		queue tagQueueSource
 		pause pauseSource
 	}{tagQueueSource{rateSource: rateSource{l.t}, l: l}, pauseSource{tagView: l}}
-	of.queue.own = seat{
-		rank: l.t.rank, gate: &l.t.gate, of: &l.t.options, self: l.t.self, label: l.label(), native: &of.queue, lockFree: &of.queue, side: l,
-	}
-	of.pause.own = seat{
-		rank: l.rank, gate: &l.t.gate, of: &l.t.options, self: l.t.self, label: l.label(), native: &of.pause, side: &of.pause, aside: true,
-	}
-	children := []child{{limiter: l, seat: &of.queue.own}, {limiter: l, seat: &of.pause.own, attached: true}}
+	of.queue.own.take(&of.queue, seat{
+		Seat: join.Seat[Permit]{Rank: l.t.seat.Rank, Gate: &l.t.gate, LockFree: &of.queue}, of: &l.t.options, self: l.t.seat.self, label: l.label(), side: l,
+	})
+	of.pause.own.take(&of.pause, seat{
+		Seat: join.Seat[Permit]{Rank: l.rank, Gate: &l.t.gate, Aside: true}, of: &l.t.options, self: l.t.seat.self, label: l.label(), side: &of.pause,
+	})
+	children := []child{{Limiter: l, Seat: &of.queue.own.Seat}, {Limiter: l, Seat: &of.pause.own.Seat, Attached: true}}
 	for _, g := range l.tags {
-		children = append(children, child{limiter: l, seat: &g.seat, attached: true})
+		children = append(children, child{Limiter: l, Seat: &g.Seat, Attached: true})
 	}
 	return children
 }
 
-// all returns the multi that waits for all parts.
-func (l *tagView) all() *multi {
-	l.once.Do(func() { l.multi = multiOf(l.parts()) })
+// all returns the All that waits for all parts.
+func (l *tagView) all() *join.All[Permit] {
+	l.once.Do(func() { l.multi = joined(l.parts()) })
 	return l.multi
 }
 
@@ -102,7 +101,7 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	t := l.t
 	l.set.plan.tick()
 	if n <= 0 {
-		return l.live().all().TryAcquire(n)
+		return permitOf(l.live().all().TryAcquire(n))
 	}
 	now := t.gate.Now()
 	p, v, why := l.draw(n, now, false)
@@ -232,17 +231,15 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	if !within {
 		l.set.short.satisfied(l.first())
 	}
-	a := waitqueue.NewAttempt(context.Background(), l.all().natives)
-	if !a.WinNow(n) {
+	p, ok := permitOf(l.all().WinNow(n))
+	if !ok {
 		return Permit{}, false
 	}
 	l.spent(n)
 	if within {
 		l.set.short.lacks(l.first(), n, now) // the next draw would find nothing either
 	}
-	g := newBundle(l.all().children)
-	g.permits = append(g.permits, a.Permits()...)
-	return Permit{n: n, by: g}, true
+	return p, true
 }
 
 // within reports whether a draw of n tokens keeps to the rate of the tag queue.
@@ -291,7 +288,7 @@ func (l *tagView) refused(n int, now int64, v verdict, why Reason) {
 
 // never reports whether a draw of n tokens is refused for good, and why.
 func (l *tagView) never(n int) (Reason, bool) {
-	if r, never := l.t.impossible(n); never {
+	if r, never := l.t.seat.Impossible(n); never {
 		return r, true
 	}
 	for _, g := range l.tags {

@@ -33,7 +33,7 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	defer l.unpin()
 	came := uint64(0)
 	if n == 0 {
-		return l.all().acquire(ctx, 0, upTo)
+		return acquireAll(ctx, l.all(), 0, upTo)
 	}
 	if n < 0 || ctx.Err() != nil || !l.isBarred() {
 		if p, over, err := l.t.atOnce(ctx, n, upTo); over {
@@ -48,11 +48,13 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 		}
 		came = w.Age
 	}
-	p, err := l.all().wait(ctx, n, upTo, came)
-	if err == nil {
-		l.spent(p.n)
+	g, err := l.all().Wait(ctx, n, upTo, came)
+	if err != nil {
+		return Permit{}, err
 	}
-	return p, err
+	l.spent(g.N)
+	p, _ := permitOf(g)
+	return p, nil
 }
 
 // waitInTagQueue waits for the limit alone. If something else begins to hold the tags, the caller is dismissed, and goes on like a later one

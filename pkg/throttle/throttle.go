@@ -38,7 +38,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 		return t, nil
 	}
 	if t.quotas != nil {
-		t.tags = newTagSet(t)
+		t.tags = newTagSet(&t.rateLimiter, t.quotas)
 		t.reserver = t.tags
 	}
 	t.measure(t.metered)
@@ -214,12 +214,7 @@ func (s *Status) Ceiling() float64 {
 }
 
 // Status returns the present state of the Throttle.
-func (t *Throttle) Status() Status {
-	st := t.status()
-	st.Tags = t.tags.status()
-	st.TagsGone.Used, st.TagsGone.Refused = t.tags.totals()
-	return st
-}
+func (t *Throttle) Status() Status { return t.tags.statusOf(&t.rateLimiter) }
 
 // Throttled reports whether a draw of one token would have to wait, and why.
 func (t *Throttle) Throttled() (Throttling, bool) {

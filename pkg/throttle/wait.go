@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/engine/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/engine/join"
 	"github.com/numaproj-contrib/numathrottle/internal/engine/waitqueue"
 )
 
@@ -16,7 +17,7 @@ func (t *rateLimiter) acquire(ctx context.Context, n int, upTo bool) (Permit, er
 		return p, err
 	}
 	if n == 0 {
-		return t.asOne().acquire(ctx, 0, upTo)
+		return acquireAll(ctx, t.asOne(), 0, upTo)
 	}
 	w := t.newWaiter(ctx, n, upTo)
 	if err := t.enqueue(w); err != nil {
@@ -138,7 +139,7 @@ func (t *rateLimiter) giveUp(ctx context.Context, w *waiter) {
 	t.leaveQueue(now, w)
 	t.publish()
 	t.serve(now)
-	e := t.errorOf(rateSource{t}.Refusal(w))
+	e := t.seat.errorOf(rateSource{t}.Refusal(w))
 	last := &waiter{Age: waitqueue.Latest, TagQueue: w.TagQueue} // as the caller would be if it came again
 	if wait, _ := t.due(now, t.queue.About(last)+w.Least); t.fits(t.units(w)) {
 		e.RetryAfter = max(e.RetryAfter, wait)
@@ -356,12 +357,12 @@ func (t *rateLimiter) failAll() {
 // tryNone is TryAcquire for a draw of no tokens, or without a limit.
 func (t *rateLimiter) tryNone(n int) (Permit, bool) {
 	if n == 0 && t.limit.Max > 0 {
-		return t.asOne().TryAcquire(0)
+		return permitOf(t.asOne().TryAcquire(0))
 	}
 	return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
 }
 
 // asOne returns the limiter as an All of one, which settles draws of no tokens.
-func (t *rateLimiter) asOne() *multi {
-	return multiOf([]child{{limiter: t.self, seat: &t.seat}})
+func (t *rateLimiter) asOne() *join.All[Permit] {
+	return joined([]child{{Limiter: t.seat.self, Seat: &t.seat.Seat}})
 }

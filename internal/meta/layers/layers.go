@@ -31,7 +31,8 @@ var layers = []layer{
 		"internal/testkit", "internal/stopnotice", "internal/tagname", "internal/version", "internal/wire", "pkg/limit",
 	}},
 	{"pure parts", []string{
-		"internal/engine/bucket", "internal/engine/gate", "internal/ceiling", "internal/fairslots", "internal/hook", "internal/fairtags",
+		"internal/engine/bucket", "internal/engine/gate", "internal/engine/join", "internal/ceiling",
+		"internal/fairslots", "internal/hook", "internal/fairtags",
 		"internal/health", "internal/pooldoc",
 		"internal/engine/tagbucket", "internal/engine/waitqueue", "internal/sharing", "internal/virtual", "pkg/consensus/driver",
 	}},
