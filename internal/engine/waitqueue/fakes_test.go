@@ -74,6 +74,7 @@ type fakeLimiter struct {
 	drawn, taken      int
 	leaves            []int
 	promised, letPass bool
+	promises          bool // it has been promised something since the test looked
 }
 
 var (
@@ -139,6 +140,7 @@ func (f *fakeLimiter) Leave(w *Waiter[int], n int) {
 
 func (f *fakeLimiter) Take(_ *Waiter[int], n int) (int, bool) {
 	f.own()
+	require.Positive(f.t, n)
 	if f.between > 0 {
 		f.between--
 		return 0, false
@@ -181,7 +183,7 @@ func (f *fakeLimiter) AfterFunc(d time.Duration, g func()) sharing.Timer {
 
 func (f *fakeLimiter) Promise(_ *Waiter[int], on bool) {
 	f.own()
-	f.promised = on
+	f.promised, f.promises = on, f.promises || on
 }
 
 func (f *fakeLimiter) LetPass(w *Waiter[int], late bool) {

@@ -30,24 +30,27 @@ type placesPlay struct {
 func newPlacesPlay(t *testing.T, seed uint64) *placesPlay {
 	p := &placesPlay{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 3)), since: -1}
 	p.list = fakes(t, make([]time.Duration, 2+p.r.IntN(3))...)
-	var limits []uint64
+	kinds, limits := make([]int, len(p.list)), []uint64{}
+	for i := range kinds {
+		if kinds[i] = p.r.IntN(6); kinds[i] == 0 {
+			limits = append(limits, uint64(i+1))
+		}
+	}
 	for i, f := range p.list {
 		f.each = []time.Duration{0, 10 * ms, 10 * ms, 20 * ms}[p.r.IntN(4)]
-		at := uint64(i + 1)
-		switch p.r.IntN(4) {
-		case 0:
-			p.parts = append(p.parts, f.part())
-		case 1, 2:
-			if len(limits) > 0 { // a tag bucket comes after its limit
-				f.each = 10 * ms
-				p.parts = append(p.parts, f.tagBucketOf(limits[p.r.IntN(len(limits))]))
-				break
-			}
-			fallthrough
-		default:
+		switch {
+		case kinds[i] == 0:
 			f.each = max(f.each, 10*ms)
-			limits = append(limits, at)
-			p.parts = append(p.parts, f.limitAt(at, p.r.IntN(2) == 0))
+			p.parts = append(p.parts, f.limitAt(uint64(i+1), p.r.IntN(2) == 0))
+		case kinds[i] == 1 || len(limits) == 0:
+			p.parts = append(p.parts, f.part())
+		default:
+			f.each = 10 * ms
+			part := f.tagBucketOf(limits[p.r.IntN(len(limits))])
+			if kinds[i] == 2 { // the pause of a tag
+				part.TagBucket = nil
+			}
+			p.parts = append(p.parts, part)
 		}
 	}
 	p.a = NewAttempt(context.Background(), p.parts)
@@ -132,14 +135,14 @@ func (p *placesPlay) isOf(k, i int) bool {
 // stands reports whether the attempt has a place at i while it waits at another one, and whether that is an early one.
 func (p *placesPlay) stands(i, at, n int, wait time.Duration, known, hadPlace, waitsForSlots bool) (stands, early bool) {
 	lead := time.Duration(n) * p.list[i].each
-	bucket := p.parts[at].Of != 0
+	bucket := p.parts[at].TagBucket != nil
 	switch {
 	case p.isOf(i, at): // drawn together with the limit
 		return false, false
 	case p.isOf(at, i): // its limit
 		buckets, others := 0, false
 		for k := range p.list {
-			if p.isOf(k, i) {
+			if p.isOf(k, i) && p.parts[k].TagBucket != nil {
 				if !p.list[k].first {
 					return false, false
 				}
@@ -155,7 +158,7 @@ func (p *placesPlay) stands(i, at, n int, wait time.Duration, known, hadPlace, w
 		if p.slots(i) && p.passed {
 			lead = time.Duration(n) * p.list[at].each
 		}
-		sibling := bucket && p.parts[i].Of == p.parts[at].Of
+		sibling := p.parts[at].Of != 0 && p.parts[i].Of == p.parts[at].Of
 		return wait <= lead && (sibling || !bucket || p.list[at].first), false
 	}
 	keeps := bucket && !p.passed && hadPlace && !p.slots(i) && (p.a.places[i].Large || p.lacks(i, n))
@@ -223,11 +226,13 @@ func (p *placesPlay) look(n int) {
 		w := &p.a.places[i]
 		require.Equal(p.t, want[i], w.queued, "seed %d: place %d of %d, waits at %d", p.seed, i, len(p.list), at)
 		require.Equal(p.t, []bool{wantEarly[i], p.many}, []bool{w.Early, w.Many}, "seed %d: place %d", p.seed, i)
-		require.Equal(p.t, p.isOf(i, at), f.promised, "seed %d: place %d", p.seed, i)
+		promised := p.isOf(i, at) && p.parts[i].TagBucket != nil
+		require.Equal(p.t, []bool{promised, promised}, []bool{f.promised, f.promises}, "seed %d: place %d", p.seed, i)
 		require.False(p.t, f.locked)
-		f.leaves = nil
+		f.leaves, f.promises = nil, false
 	}
 	require.Equal(p.t, next, p.list[0].clock.next(), "seed %d", p.seed)
+	require.Equal(p.t, next < sharing.Never, len(p.list[0].clock.timers) == 1)
 }
 
 // waitsForSlots reports whether there is nothing but slots to wait for.
