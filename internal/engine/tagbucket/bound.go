@@ -27,9 +27,6 @@ func (b *bound) set(now int64, rate float64) {
 		*b = bound{}
 		return
 	}
-	if b.rate == 0 {
-		*b = bound{at: now}
-	}
 	b.settle(now)
 	b.rate = rate
 }
@@ -68,26 +65,29 @@ func (b *bound) room() float64 { return max(b.rate*boundRoom, float64(b.largest)
 // take takes n tokens. A draw that did not ask, since it had waited for something else when the bound came, makes no more debt than can be
 // saved up. There may be any number of such draws, and all others of the tag would get nothing until that is earned.
 func (b *bound) take(now, n int64) {
-	if b.rate > 0 {
-		b.settle(now)
-		b.level = max(b.level-float64(n), min(b.level, -b.room()))
+	if b.rate == 0 {
+		return
 	}
+	b.settle(now)
+	b.level = max(b.level-float64(n), min(b.level, -b.room()))
 }
 
 // owe takes n tokens for use beyond the draws, with no more debt than is earned in longest.
 func (b *bound) owe(now, n int64, longest time.Duration) {
-	if b.rate > 0 {
-		b.settle(now)
-		b.level = max(b.level-float64(n), min(b.level, -b.rate*longest.Seconds()))
+	if b.rate == 0 {
+		return
 	}
+	b.settle(now)
+	b.level = max(b.level-float64(n), min(b.level, -b.rate*longest.Seconds()))
 }
 
 // giveBack gives n tokens back.
 func (b *bound) giveBack(now, n int64) {
-	if b.rate > 0 {
-		b.settle(now)
-		b.level += float64(n)
+	if b.rate == 0 {
+		return
 	}
+	b.settle(now)
+	b.level += float64(n)
 }
 
 // due returns how long it takes until n tokens are there.
@@ -123,7 +123,7 @@ func (s *Bucket) Bound() float64 { return s.bound.rate }
 // wants; 0: nobody waits.
 func (s *Bucket) Pressed(now, waiting int64) (pressed bool) {
 	b := &s.bound
-	pressed = b.pressed || waiting > 0 && b.left(now) < waiting
+	pressed = b.pressed || b.left(now) < waiting
 	b.pressed = false
 	return pressed
 }

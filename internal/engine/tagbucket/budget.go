@@ -20,20 +20,15 @@ func (b *localBudget) left() int64 { return max(b.Amount-b.spent, 0) }
 
 // roll begins a new window when the one before is over.
 func (s *Bucket) roll(now int64) {
-	if len(s.budgets) == 0 || now < s.rollAt {
-		return
-	}
-	wall := s.wall(now)
-	s.rollAt = now + int64(time.Minute)
 	for i := range s.budgets {
-		b := &s.budgets[i]
-		if !wall.Before(b.end) {
-			_, b.end = b.Window(wall)
-			b.spent = 0
-			s.epoch++
-			b.epoch = s.epoch
+		b, wall := &s.budgets[i], s.wall(now)
+		if wall.Before(b.end) {
+			continue
 		}
-		s.rollAt = min(s.rollAt, now+int64(b.end.Sub(wall)))
+		_, b.end = b.Window(wall)
+		b.spent = 0
+		s.epoch++
+		b.epoch = s.epoch
 	}
 }
 

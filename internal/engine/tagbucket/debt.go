@@ -13,7 +13,7 @@ func (s *Bucket) longestDebt() time.Duration {
 	switch {
 	case s.terms.Debt > 0:
 		return s.terms.Debt
-	case s.terms.Quota.Total > 0:
+	case s.terms.Quota.Total != 0:
 		return max(3*s.terms.Quota.Per, leastDebt)
 	}
 	return leastDebt
@@ -22,17 +22,13 @@ func (s *Bucket) longestDebt() time.Duration {
 // Owe books n tokens for use beyond the tokens taken. It returns how many of them it does not book, for debt holds draws back no longer
 // than Terms.Debt.
 func (s *Bucket) Owe(now, n int64) (dropped int64) {
-	if n <= 0 {
-		return 0
-	}
 	s.bound.owe(now, n, s.longestDebt())
 	if !s.needed {
 		return 0
 	}
 	if s.terms.Pooled {
-		if q := s.terms.Quota; s.owing.total != int64(q.Total) || s.owing.per != q.Per {
-			s.owing = tagBucket{total: int64(q.Total), per: q.Per, paid: s.owing.paid}
-		}
+		q := s.terms.Quota
+		s.owing = tagBucket{total: int64(q.Total), per: q.Per, paid: s.owing.paid}
 		booked := s.owing.owe(now, n, s.longestDebt())
 		s.owed += booked
 		return n - booked
@@ -49,15 +45,15 @@ func (s *Bucket) Repay(now, n int64) {
 	switch {
 	case !s.needed:
 	case s.terms.Pooled:
-		s.owing.take(now, -n)
+		s.owing.giveBack(now, n)
 		paid := min(n, s.owed)
 		s.owed -= paid
-		if !s.terms.Quota.Hard && n > paid {
+		if !s.terms.Quota.Hard {
 			s.giveUp(n-paid, s.window)
 		}
 	default:
 		s.roll(now)
-		s.tagBucket.take(now, -n)
+		s.tagBucket.giveBack(now, n)
 		s.spend(-n, s.epoch)
 	}
 }
@@ -78,8 +74,6 @@ func (t *tagBucket) owe(now, n int64, longest time.Duration) int64 {
 	t.settle(now)
 	room := float64(now-t.paid) + float64(longest)
 	n = min(n, int64(max(math.Floor(room*float64(t.total)/float64(t.per)), 0)))
-	if n > 0 {
-		t.take(now, n)
-	}
+	t.take(now, n)
 	return n
 }

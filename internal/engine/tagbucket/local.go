@@ -55,10 +55,7 @@ func (t *tagBucket) level(now int64) int64 {
 		return math.MaxInt64
 	}
 	t.settle(now)
-	if now < t.paid {
-		return 0
-	}
-	n := int64(float64(now-t.paid) * float64(t.total) / float64(t.per))
+	n := int64(float64(max(now-t.paid, 0)) * float64(t.total) / float64(t.per))
 	for n > 0 && t.paid+t.cost(n) > now { // rounding, either way
 		n--
 	}
@@ -68,17 +65,22 @@ func (t *tagBucket) level(now int64) int64 {
 	return n
 }
 
-// take takes n tokens, which may make debt; below 0 gives back.
+// take takes n tokens, which may make debt.
 func (t *tagBucket) take(now, n int64) {
 	if t.total == 0 {
 		return
 	}
 	t.settle(now)
-	if n < 0 {
-		t.paid -= t.cost(-n)
+	t.paid = min(t.paid, math.MaxInt64/4) + t.cost(n)
+}
+
+// giveBack gives n tokens back.
+func (t *tagBucket) giveBack(now, n int64) {
+	if t.total == 0 {
 		return
 	}
-	t.paid = min(t.paid, math.MaxInt64/4) + t.cost(n)
+	t.settle(now)
+	t.paid -= t.cost(n)
 }
 
 // due returns how long it takes until n tokens are there.

@@ -1,6 +1,7 @@
 package tagbucket
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -20,8 +21,8 @@ func (s *Bucket) Report(now, keep int64, r *sharing.TagReport) {
 				s.giveUp(l.tokens, l.window)
 			}
 		default:
-			if d := time.Duration(l.until - now); r.InHand == 0 || d < r.Lasts {
-				r.Lasts = d
+			if r.InHand == 0 { // they come by their ends
+				r.Lasts = time.Duration(l.until - now)
 			}
 			r.InHand += l.tokens
 			kept = append(kept, l)
@@ -70,7 +71,7 @@ func (s *Bucket) Grant(g sharing.TagGrant, from, until, again int64) {
 		s.batches = append(s.batches, batch{id: s.batchID, tokens: g.Batch.Tokens, from: from, until: until, window: g.Batch.Window})
 		slices.SortStableFunc(s.batches, func(a, b batch) int { return int(min(max(a.until-b.until, -1), 1)) })
 	}
-	if g.Lacks == limit.ReasonQuota && again > 0 && g.AgainFor == 0 && s.terms.Quota.Total > 0 {
+	if g.Lacks == limit.ReasonQuota && again > 0 && g.AgainFor == 0 && s.terms.Quota.Total != 0 {
 		s.free, s.dry = again-s.worth(1), true
 	}
 	g.Batch = sharing.Batch{}
@@ -148,16 +149,17 @@ func (s *Bucket) coming(now, n int64) (have, from int64) {
 // expectBatches is Expect for tokens that come in batches. Missing tokens come at the rate that the tag should get here, or at that of the total
 // while none is known. The rate here may soon be all of the total.
 func (s *Bucket) expectBatches(now, n int64) time.Duration {
-	have, _ := s.coming(now, n)
-	if have >= n || s.terms.Quota.Total == 0 {
+	if s.terms.Quota.Total == 0 {
 		return 0
 	}
-	rest, wait := n-have, time.Duration(s.worth(n-have))
+	have, _ := s.coming(now, n)
+	rest := max(n-have, 0)
+	wait := time.Duration(s.worth(rest))
 	most := time.Duration(sharing.Never / 2)
-	if s.grant.Soon > 0 {
+	if s.grant.Soon != 0 {
 		most = wait + s.grant.Soon
 	}
-	if s.grant.Rate > 0 {
+	if s.grant.Rate != 0 {
 		wait = max(wait, time.Duration(min(float64(rest)/s.grant.Rate*float64(time.Second), float64(most))))
 	}
 	return wait
@@ -174,14 +176,17 @@ func (s *Bucket) SetQuota(q limit.Quota) {
 
 // NextChange is when granted tokens become valid, or when more can come; 0 when both are unknown.
 func (s *Bucket) NextChange(now int64) int64 {
-	next := int64(0)
+	next := int64(math.MaxInt64)
 	for _, l := range s.batches {
-		if l.from > now && (next == 0 || l.from < next) {
-			next = l.from
+		if l.from > now {
+			next = min(next, l.from)
 		}
 	}
-	if s.again > now && (next == 0 || s.again < next) {
-		next = s.again
+	if s.again > now {
+		next = min(next, s.again)
+	}
+	if next == math.MaxInt64 {
+		return 0
 	}
 	return next
 }

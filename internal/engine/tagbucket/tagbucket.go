@@ -34,9 +34,9 @@ type Bucket struct {
 	bound     bound
 	budgets   []localBudget
 	// epoch counts the budget windows that have begun; see localBudget.
-	epoch, rollAt int64
-	anchor        time.Time // the wall clock at anchorAt
-	anchorAt      int64
+	epoch    int64
+	anchor   time.Time // the wall clock at anchorAt
+	anchorAt int64
 
 	batches []batch // in the order of their ends
 	batchID int64
@@ -75,7 +75,7 @@ func New(t Terms) *Bucket {
 		return s
 	}
 	part := func(n int64) int64 { return max(1, int64(float64(n)*t.Part)) }
-	if q.Total > 0 {
+	if q.Total != 0 {
 		total, per, burst := q.Enforced()
 		s.tagBucket = tagBucket{total: part(total), per: per, burst: part(burst)}
 	}
@@ -89,7 +89,7 @@ func New(t Terms) *Bucket {
 func (s *Bucket) Needed() bool { return s.needed }
 
 // Holds reports whether a lack of tokens can hold draws back.
-func (s *Bucket) Holds() bool { return s.quotaHolds() || s.bound.rate > 0 }
+func (s *Bucket) Holds() bool { return s.quotaHolds() || s.bound.rate != 0 }
 
 // quotaHolds reports whether a lack of tokens of the quota holds draws back.
 func (s *Bucket) quotaHolds() bool { return s.needed && !s.terms.Quota.Shadow }
@@ -108,12 +108,12 @@ func Largest(q limit.Quota) (most int64, by string) {
 	if q.Shadow {
 		return most, ""
 	}
-	if q.Total > 0 {
+	if q.Total != 0 {
 		if most, by = int64(q.Total), "total"; q.Burst > q.Total {
 			most, by = int64(q.Burst), "burst"
 		}
 	}
-	if n := q.Largest(); n > 0 && n < most {
+	if n := q.Largest(); n != 0 && n < most {
 		most, by = n, "burst, with hard"
 	}
 	for _, b := range q.Budgets {
@@ -126,9 +126,6 @@ func Largest(q limit.Quota) (most int64, by string) {
 
 // Anchor sets the wall clock's present time.
 func (s *Bucket) Anchor(now int64, wall time.Time) {
-	if d := wall.Sub(s.wall(now)); d > time.Second || d < -time.Second {
-		s.rollAt = now
-	}
 	s.anchor, s.anchorAt = wall, now
 }
 
@@ -141,18 +138,18 @@ func (s *Bucket) AtHand(now int64) int64 {
 	return n
 }
 
-// Has reports whether n tokens can be taken now: that AtHand is at least n.
+// Has reports whether n tokens, at least one, can be taken now: that AtHand is at least n.
 func (s *Bucket) Has(now, n int64) bool {
 	return (!s.quotaHolds() || s.has(now, n)) && s.bound.has(now, n)
 }
 
 // needed reports whether draws need tokens of the quota.
-func needed(q limit.Quota) bool { return q.Total > 0 || q.Blocked || len(q.Budgets) > 0 }
+func needed(q limit.Quota) bool { return q.Total != 0 || q.Blocked || len(q.Budgets) != 0 }
 
 // has is Has as if the tag were not in shadow.
 func (s *Bucket) has(now, n int64) bool {
 	if s.terms.Quota.Blocked {
-		return n <= 0
+		return false
 	}
 	if s.terms.Pooled {
 		return s.usable(now) >= n
@@ -241,16 +238,13 @@ func (s *Bucket) origin(d Draw) *Draw {
 
 // Return gives n taken tokens back. They can be taken again at once, or when their batch is over they go back to the pool.
 func (s *Bucket) Return(now int64, d *Draw, n int64) {
-	if n <= 0 {
-		return
-	}
 	s.bound.giveBack(now, n)
 	if !d.counted {
 		return
 	}
 	if !s.terms.Pooled {
 		s.roll(now)
-		s.tagBucket.take(now, -n)
+		s.tagBucket.giveBack(now, n)
 		s.spend(-n, d.epoch)
 		return
 	}
@@ -266,10 +260,10 @@ func (s *Bucket) Return(now int64, d *Draw, n int64) {
 // Reach lets a tag bucket save up n tokens for draws that need them; 0: no more than its burst. A bound saves up for largest, the largest of
 // these draws.
 func (s *Bucket) Reach(now, largest, n int64) {
-	if s.bound.rate > 0 {
+	if s.bound.rate != 0 {
 		s.bound.largest = max(s.bound.largest, largest)
 	}
-	if s.tagBucket.total > 0 && s.tagBucket.room != n {
+	if s.tagBucket.total != 0 {
 		s.tagBucket.settle(now)
 		s.tagBucket.room = n
 	}
@@ -278,10 +272,10 @@ func (s *Bucket) Reach(now, largest, n int64) {
 // Room returns the number of tokens that can be saved up; Endless if they come in batches.
 func (s *Bucket) Room() int64 {
 	n := int64(Endless)
-	if s.tagBucket.total > 0 && s.quotaHolds() {
+	if s.tagBucket.total != 0 && s.quotaHolds() {
 		n = max(s.tagBucket.burst, s.tagBucket.room)
 	}
-	if s.bound.rate > 0 {
+	if s.bound.rate != 0 {
 		n = min(n, int64(s.bound.room()))
 	}
 	return n
@@ -314,7 +308,7 @@ func (s *Bucket) Lacks(now, n int64) limit.Reason {
 	switch _, why, _ := s.Due(now, n); {
 	case why != "":
 		return why
-	case !s.quotaHolds() && s.bound.rate > 0:
+	case !s.quotaHolds() && s.bound.rate != 0:
 		return limit.ReasonAdaptive
 	}
 	return limit.ReasonQuota
@@ -344,7 +338,7 @@ func (s *Bucket) dueQuota(now, n int64) (d time.Duration, why limit.Reason, know
 // Earns returns how long it takes to earn n tokens: at least a nanosecond.
 func (s *Bucket) Earns(n int64) time.Duration {
 	q, d := s.terms.Quota, 1.0
-	if q.Total > 0 {
+	if q.Total != 0 {
 		d = float64(n) * float64(q.Per) / float64(q.Total)
 	}
 	return max(time.Duration(min(max(d, 1), sharing.Never/2)), s.bound.earns(n))
@@ -388,14 +382,14 @@ func (s *Bucket) Spent(now int64) (spent, amount int64) {
 // Idle reports whether a new Bucket of the same terms would do the same from now on. Then this one has nothing in hand, owes nothing, is
 // full, and has spent of no budget whose window lasts. The pool knows the spending of its own budgets.
 func (s *Bucket) Idle(now int64) bool {
-	if s.back > 0 || s.backSpent > 0 || s.owed > 0 {
+	if s.back != 0 || s.owed != 0 {
 		return false
 	}
 	if s.terms.Pooled {
-		return !slices.ContainsFunc(s.batches, func(l batch) bool { return l.tokens > 0 && now < l.until })
+		return !slices.ContainsFunc(s.batches, func(l batch) bool { return l.tokens != 0 && now < l.until })
 	}
 	s.roll(now)
-	return s.tagBucket.full(now) && !slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.spent > 0 })
+	return s.tagBucket.full(now) && !slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.spent != 0 })
 }
 
 // Shadowed returns how many tokens were granted that the quota would have refused if it were not in shadow.

@@ -149,6 +149,9 @@ func TestLargestDraw(t *testing.T) {
 		{limit.Quota{Total: 10, Budgets: []limit.Budget{{Amount: 3, Then: limit.ThenLower}}}, 10, "total"},
 		{limit.Quota{Total: 10, Budgets: []limit.Budget{{Amount: 30}, {Amount: 3}, {Amount: 20}}}, 3, "budgets"},
 		{limit.Quota{Budgets: []limit.Budget{{Amount: 30}}}, 30, "budgets"},
+		{limit.Quota{Total: 10, Budgets: []limit.Budget{{Amount: 10}}}, 10, "total"},
+		{limit.Quota{Total: 100, Burst: 10, Hard: true}.WithDefaults(0), 10, "burst, with hard"},
+		{limit.Quota{Total: 1, Burst: 1, Hard: true}.WithDefaults(0), 1, "total"},
 	} {
 		most, by := Largest(tc.quota)
 		require.Equal(t, []any{tc.most, tc.by}, []any{most, by}, "%+v", tc.quota)
@@ -217,4 +220,34 @@ func TestDueAfterTheLastOfSpentBudgets(t *testing.T) {
 		wait, why, known := s.Due(0, 1)
 		require.Equal(t, []any{13 * time.Hour, limit.ReasonBudget, true}, []any{wait, why, known}, name)
 	}
+}
+
+// A draw goes to the fallback if that is what the budget is for of which least is left.
+func TestTheScarcestBudgetFallsBack(t *testing.T) {
+	falls := limit.Budget{Amount: 10, Per: limit.PeriodHour, Then: limit.ThenFallback}
+	stops := limit.Budget{Amount: 12, Per: limit.PeriodHour}
+	lowers := limit.Budget{Amount: 1, Per: limit.PeriodHour, Then: limit.ThenLower}
+	for name, tc := range map[string]struct {
+		budgets []limit.Budget
+		want    bool
+	}{
+		"none": {nil, false}, "falls": {[]limit.Budget{lowers, stops, falls}, true}, "stops": {[]limit.Budget{{Amount: 5, Per: limit.PeriodDay}, falls}, false},
+		"lowers":                 {[]limit.Budget{lowers}, false},
+		"the first of equal two": {[]limit.Budget{falls, {Amount: 10, Per: limit.PeriodDay}}, true},
+	} {
+		q := limit.Quota{Budgets: tc.budgets}
+		require.Equal(t, tc.want, local(q).FallsBack(), name)
+	}
+	for _, b := range []limit.Budget{falls, stops, lowers} {
+		require.Equal(t, b == falls, pooled(limit.Quota{Budgets: []limit.Budget{lowers, b}}).FallsBack(), "the pool knows what is left")
+	}
+}
+
+// A total and a budget that take equally long: the total is named, which has tokens again and again.
+func TestDueOfATotalAndABudgetAtOnce(t *testing.T) {
+	s := local(limit.Quota{Total: 1, Budgets: []limit.Budget{{Amount: 5, Per: limit.PeriodHour}}})
+	wait, why, known := s.Due(0, 10)
+	require.Equal(t, []any{10 * time.Second, limit.ReasonQuota, true}, []any{wait, why, known})
+	wait, why, _ = s.Due(second, 9)
+	require.Equal(t, []any{9 * time.Second, limit.ReasonBudget}, []any{wait, why})
 }

@@ -149,7 +149,7 @@ func (a *Attempt[P]) WinNow(n int) bool {
 // Undo gives back the tokens won, as if they had never been drawn.
 func (a *Attempt[P]) Undo() {
 	for i, p := range a.permits {
-		if a.sizes[i] > 0 {
+		if a.sizes[i] != 0 {
 			s := a.parts[i].Source
 			s.Lock()
 			s.Untake(nil, p)
@@ -303,16 +303,16 @@ func (a *Attempt[P]) drawAll(n int) bool {
 	for i, p := range a.parts {
 		price, ok := p.price(n), true
 		a.drop(i)
-		if price > 0 {
+		if price != 0 {
 			a.permits[i], ok = p.Source.Take(&a.places[i], price)
 		}
 		if ok {
-			a.sizes[i] = max(price, 0)
+			a.sizes[i] = price
 			continue
 		}
 		a.drop(i)
 		for j := range i {
-			if a.sizes[j] > 0 {
+			if a.sizes[j] != 0 {
 				a.parts[j].Source.Untake(&a.places[j], a.permits[j])
 			}
 			a.drop(j)
@@ -425,9 +425,8 @@ func (a *Attempt[P]) quit(ctx context.Context) (int, *Failure) {
 	w := &a.places[a.scarcest]
 	w.Age = Latest // who comes again stands behind all
 	e := a.heldUp()
-	if wait, _ := a.parts[a.scarcest].Source.Due(w); wait > e.RetryAfter {
-		e.RetryAfter = wait
-	}
+	wait, _ := a.parts[a.scarcest].Source.Due(w)
+	e.RetryAfter = max(e.RetryAfter, wait)
 	f := &Failure{At: a.scarcest, Refusal: e, Ended: true}
 	if DeadlinePassed(ctx) {
 		f.Demand = w.N

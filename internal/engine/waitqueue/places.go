@@ -63,7 +63,7 @@ func (a *Attempt[P]) standsAt(i int, wait time.Duration, known bool) bool {
 // tag buckets: the pool is asked only for the tokens of those that stand, and tokens of one lapse before those of the other have come.
 func (a *Attempt[P]) ofOneLimit(i int) bool {
 	of := a.parts[a.scarcest].Of
-	return of != 0 && (a.parts[i].Of == of || a.parts[i].Position == of)
+	return of != 0 && a.parts[i].Of == of
 }
 
 // first reports whether the attempt comes next where it waits, if that is a tag bucket. Another one does not stand at other limits ahead of its
@@ -87,7 +87,7 @@ func (a *Attempt[P]) holds(i int) bool {
 	if a.unknown.IsZero() {
 		a.unknown = a.parts[i].Gate.Present()
 	}
-	return a.patienceLeft() > 0
+	return a.patienceLeft() != 0
 }
 
 // patienceLeft returns how much longer the attempt keeps such places; 0: it has none, or gives them up.

@@ -243,7 +243,7 @@ func (q *Queue[P]) Push(w *Waiter[P]) {
 // Insert puts w into its place. Units that the first waiter had collected pass on to a waiter that takes its place.
 func (q *Queue[P]) Insert(w *Waiter[P]) {
 	if w.inTagQueue = q.fair != nil && !w.Many; w.inTagQueue && q.Empty() {
-		q.fair.now = max(q.fair.now, q.fair.latest)
+		q.fair.now = q.fair.latest
 	}
 	q.place(w)
 	w.queued, w.stood = true, true
@@ -273,7 +273,7 @@ func (q *Queue[P]) first() *Waiter[P] {
 
 // Alone reports whether only waiters of w's tag queue wait, beside those that are set aside.
 func (q *Queue[P]) Alone(w *Waiter[P]) bool {
-	return q.First == nil || q.fair != nil && q.line.first == nil && q.fair.tagQueue(w).line.tokens == q.Tokens-q.passed.tokens
+	return q.First == nil || q.fair != nil && q.fair.tagQueue(w).line.tokens == q.Tokens-q.passed.tokens
 }
 
 // Remove takes w out, and returns the units that it had collected.
@@ -321,15 +321,7 @@ func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 	case w.Many != v.Many:
 		return w.Many
 	}
-	l, first := q.fair.tagQueue(w), q.fair.tagQueue(v)
-	if l == first {
-		return w.Age < v.Age
-	}
-	if l.line.first != nil && l.line.first.Age < w.Age {
-		return false
-	}
-	start := q.fair.next(l)
-	return start < first.start || start == first.start && w.Age < v.Age
+	return sooner(q.fair.next(q.fair.tagQueue(w)), w, q.fair.tagQueue(v).start, v)
 }
 
 // IsLast reports whether nobody stands behind w, as far as that can be told at once: in a fair queue it cannot.

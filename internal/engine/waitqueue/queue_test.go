@@ -49,3 +49,25 @@ func TestWaiterMissesItsDeadline(t *testing.T) {
 	w.Deadline = sharing.Never
 	require.False(t, w.Misses(0, sharing.Never))
 }
+
+// A caller that waits without the Go scheduler is woken after its channel was closed.
+func TestWaiterIsWoken(t *testing.T) {
+	var q Queue[int]
+	for _, end := range []func(w *Waiter[int]){
+		func(w *Waiter[int]) { w.Serve(3) },
+		func(w *Waiter[int]) { w.Fail(sharing.ErrClosed) },
+		func(w *Waiter[int]) { w.Dismiss() },
+	} {
+		w, woken := &Waiter[int]{Ready: make(chan struct{})}, false
+		q.Push(w)
+		w.Woken = func() {
+			<-w.Ready
+			woken = true
+		}
+		q.Remove(w)
+		end(w)
+		require.True(t, woken)
+		w.Ready, w.Woken = make(chan struct{}), nil
+		require.NotPanics(t, func() { end(w) })
+	}
+}

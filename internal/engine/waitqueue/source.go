@@ -121,7 +121,7 @@ func (p Part[P]) price(n int) int {
 	if p.Price == nil {
 		return n
 	}
-	return p.Price(n)
+	return max(p.Price(n), 0)
 }
 
 // asks returns how many tokens must be at hand for a draw of n. A draw of none asks for those of one, and one that costs none here asks for

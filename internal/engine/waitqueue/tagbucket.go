@@ -1,10 +1,6 @@
 package waitqueue
 
-import (
-	"time"
-
-	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-)
+import "time"
 
 // This file is about limits and the tag buckets of tokens that are drawn together with theirs; see Attempt.
 
@@ -57,7 +53,7 @@ func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
 func (a *Attempt[P]) letPass(left time.Duration) {
 	late := false
 	for i, p := range a.parts {
-		if p.TagBucket == nil && left < sharing.Never {
+		if p.TagBucket == nil {
 			wait, known := p.Source.Due(&a.places[i])
 			late = late || known && wait > left
 		}

@@ -47,7 +47,7 @@ func (l *line[P]) sooner(v, w *Waiter[P]) bool {
 // behind returns the last waiter that comes before w; nil: none. It looks from both ends.
 func (l *line[P]) behind(w *Waiter[P]) *Waiter[P] {
 	head, tail := l.first, l.last
-	for head != nil && tail != nil {
+	for head != nil {
 		if !l.sooner(head, w) {
 			return head.prev
 		}
@@ -62,7 +62,7 @@ func (l *line[P]) behind(w *Waiter[P]) *Waiter[P] {
 // before returns the sum of Least over the waiters that come before w. It looks from both ends.
 func (l *line[P]) before(w *Waiter[P]) (tokens int) {
 	rest := l.tokens
-	for head, tail := l.first, l.last; head != nil && tail != nil; head, tail = head.next, tail.prev {
+	for head, tail := l.first, l.last; head != nil; head, tail = head.next, tail.prev {
 		if !l.sooner(head, w) {
 			return tokens
 		}
@@ -112,16 +112,17 @@ func (l *line[P]) remove(w *Waiter[P]) {
 // busy is the heap of tag queues with waiters: the tag queue that is served next comes first.
 type busy[P any] []*TagQueue[P]
 
-// sooner reports whether the first of tag queue a comes before that of b: by the start, and of equal ones by age.
-func sooner[P any](a, b *TagQueue[P]) bool {
-	if a.start != b.start {
-		return a.start < b.start
-	}
-	return a.line.first.Age < b.line.first.Age
+// sooner reports whether v, with start a, comes before w, with start b: by the start, and of equal ones by age.
+func sooner[P any](a float64, v *Waiter[P], b float64, w *Waiter[P]) bool {
+	return a < b || a == b && v.Age < w.Age
 }
 
-func (b *busy[P]) Len() int           { return len(*b) }
-func (b *busy[P]) Less(i, j int) bool { return sooner((*b)[i], (*b)[j]) }
+func (b *busy[P]) Len() int { return len(*b) }
+
+func (b *busy[P]) Less(i, j int) bool {
+	v, w := (*b)[i], (*b)[j]
+	return sooner(v.start, v.line.first, w.start, w.line.first)
+}
 
 func (b *busy[P]) Swap(i, j int) {
 	s := *b
@@ -163,13 +164,8 @@ func (f *fair[P]) tagQueue(w *Waiter[P]) *TagQueue[P] {
 	return &f.plain
 }
 
-// next returns the start of the next waiter of l.
-func (f *fair[P]) next(l *TagQueue[P]) float64 {
-	if l.line.first != nil {
-		return l.start
-	}
-	return max(f.now, l.start)
-}
+// next returns the start of the next waiter of l: no waiter's start is in the past.
+func (f *fair[P]) next(l *TagQueue[P]) float64 { return max(f.now, l.start) }
 
 func (f *fair[P]) insert(w *Waiter[P]) {
 	l := f.tagQueue(w)
@@ -182,7 +178,7 @@ func (f *fair[P]) insert(w *Waiter[P]) {
 
 // push adds a tag queue to the busy ones. It starts at the virtual time at the earliest.
 func (f *fair[P]) push(l *TagQueue[P]) {
-	l.start = max(f.now, l.start)
+	l.start = f.next(l)
 	if l != &f.plain {
 		f.weights += l.Weight()
 	}
@@ -223,22 +219,20 @@ func (f *fair[P]) served(l *TagQueue[P], n int) {
 	if len(f.busy) > 0 {
 		start = min(start, f.busy[0].start)
 	}
-	f.now = max(f.now, start)
+	f.now = start
 }
 
 // weigh sets the weight of a tag queue. Its use above its part counts by the new weight.
 func (f *fair[P]) weigh(l *TagQueue[P], w float64) {
-	if !(w > leastWeight) { // NaN too
-		w = leastWeight
+	if math.IsNaN(w) {
+		w = 0
 	}
 	was := l.Weight()
 	l.weight = w
-	if l.start > f.now {
-		l.start = f.now + (l.start-f.now)*was/w
-		f.latest = max(f.latest, l.start)
-	}
+	l.start = f.now + (f.next(l)-f.now)*was/l.Weight()
+	f.latest = max(f.latest, l.start)
 	if l.line.first != nil {
-		f.weights += w - was
+		f.weights += l.Weight() - was
 		heap.Fix(&f.busy, l.at)
 	}
 }
@@ -249,7 +243,7 @@ func (f *fair[P]) before(w *Waiter[P]) (tokens int) {
 	own := l.line.before(w)
 	start := f.next(l) + float64(own)/l.Weight()
 	for _, o := range f.busy {
-		if head := o.line.first; o != l && (o.start < start || o.start == start && head.Age < w.Age) {
+		if head := o.line.first; o != l && sooner(o.start, head, start, w) {
 			own += min(max(head.Least, ceil((start-o.start)*o.Weight())), o.line.tokens)
 		}
 	}
@@ -261,22 +255,26 @@ func (f *fair[P]) before(w *Waiter[P]) (tokens int) {
 func (f *fair[P]) about(w *Waiter[P], all int) (tokens int) {
 	l := f.tagQueue(w)
 	own := l.line.before(w)
-	if len(f.busy) == 0 || f.busy[0] == l && own == 0 {
+	if len(f.busy) == 0 {
+		return 0
+	}
+	ahead := f.next(l) + float64(own)/l.Weight() - f.busy[0].start
+	if ahead <= 0 {
 		return own
 	}
 	others, weights := all-l.line.tokens, f.weights
-	if l.line.first != nil && l != &f.plain {
-		weights -= l.Weight()
+	if l != &f.plain { // those without a tag queue come first, and have no weight
+		own += f.plain.line.tokens
+		others -= f.plain.line.tokens
+		if l.line.first != nil {
+			weights -= l.Weight()
+		}
 	}
-	ahead := f.next(l) + float64(own)/l.Weight() - f.busy[0].start
-	return own + max(min(others, ceil(ahead*weights)), 0)
+	return own + min(others, ceil(ahead*weights))
 }
 
 func ceil(x float64) int {
-	if x >= 1<<53 {
-		return 1 << 53
-	}
-	return int(math.Ceil(x))
+	return int(math.Ceil(min(x, 1<<53)))
 }
 
 // A place is the next waiter of a tag queue, and its start.
@@ -290,8 +288,7 @@ type place[P any] struct {
 type places[P any] []place[P]
 
 func (p places[P]) sooner(i, j int) bool {
-	a, b := &p[i], &p[j]
-	return a.start < b.start || a.start == b.start && a.w.Age < b.w.Age
+	return sooner(p[i].start, p[i].w, p[j].start, p[j].w)
 }
 
 // sink restores the order of the heap after place i has become later.
