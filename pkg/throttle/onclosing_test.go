@@ -131,6 +131,21 @@ func TestAWaiterInAllLearnsThatOneOfThemWasClosed(t *testing.T) {
 	}
 }
 
+// A caller listens once at each limiter that it draws from: a limit and its tags close together.
+func TestACallerListensOnceAtEachLimiter(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 10}, tagsOf(map[string]Quota{"a": {Total: 1}, "b": {Total: 1}}))
+		other := full(t, 10)
+		all := All(ForTags(th, "a", "b"), other)
+		h := gather(ctx, 5, &service{}, func(ctx context.Context, _ int) (Permit, error) { return all.Acquire(ctx, 1) })
+		synctest.Wait()
+		granted, _ := h.done()
+		require.Less(t, granted, 5)
+		require.Equal(t, 5-granted, th.gate.Listeners())
+		require.Equal(t, 5-granted, other.gate.Listeners())
+	})
+}
+
 // What is asked of a limiter beside draws is asked of the one that it shows.
 func TestWhatALimiterShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -220,14 +220,17 @@ func (t rateSource) Untake(w *waiter, p Permit) {
 	}
 }
 
-// drawn ends the place of w, which has drawn n tokens. The lock is held.
+// drawn ends the place of w, which has drawn n tokens. If it was served as the first of the queue, the rest is done once all are served. The
+// lock is held.
 func (t *rateLimiter) drawn(w *waiter, n int) {
 	if w.Queued() {
 		t.dequeue(t.gate.Now(), w, t.collectedFor(t.bucket.Units(n))) // its collected tokens are part of its permit
-		t.publish()
+		if !t.serving {
+			t.publish()
+		}
 	}
 	t.queue.Served(w, n)
-	if !t.queue.Empty() {
+	if !t.serving && !t.queue.Empty() {
 		now := t.gate.Now()
 		t.retimeSoon(now) // w may have come between other waiters
 		t.serve(now)

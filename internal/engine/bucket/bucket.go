@@ -111,8 +111,13 @@ func (b *Bucket) Current() *Segment { return b.current.Load() }
 // Open lets draws go by s.
 func (b *Bucket) Open(s *Segment) { b.current.Store(s) }
 
-// Shut keeps draws out. paused is the time until which a pause does so, or 0.
-func (b *Bucket) Shut(paused int64) { b.current.Store(&Segment{Behind: b.seg, Paused: paused}) }
+// Shut keeps draws out. paused is the time until which a pause does so, or 0. It makes no new segment if that is so already: each caller
+// that comes to the queue or leaves it shuts the bucket again.
+func (b *Bucket) Shut(paused int64) {
+	if s := b.current.Load(); s.Behind != b.seg || s.Paused != paused {
+		b.current.Store(&Segment{Behind: b.seg, Paused: paused})
+	}
+}
 
 // Fence makes every draw fail that has read anything before this moment.
 func (b *Bucket) Fence() {

@@ -3,6 +3,7 @@ package waitqueue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sort"
 	"sync/atomic"
 	"time"
@@ -124,11 +125,13 @@ func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (int, *Failure) 
 	}
 }
 
-// listen wakes the attempt when one of its limiters is closed.
+// listen wakes the attempt when one of its limiters is closed. A limit and its tags close together.
 func (a *Attempt[P]) listen() (stop func()) {
-	stops := make([]func(), len(a.parts))
+	var stops []func()
 	for i, p := range a.parts {
-		stops[i] = p.Gate.OnClosing(a.Wake)
+		if !slices.ContainsFunc(a.parts[:i], func(o Part[P]) bool { return o.Gate == p.Gate }) {
+			stops = append(stops, p.Gate.OnClosing(a.Wake))
+		}
 	}
 	return func() {
 		for _, stop := range stops {
@@ -270,9 +273,10 @@ func (a *Attempt[P]) giveUp(e sharing.Refusal) *Failure {
 
 // affordable returns how many tokens could be drawn now; ok is false for too few.
 func (a *Attempt[P]) affordable() (n int, ok bool) {
-	hand := make([]int, len(a.parts))
+	var room [8]int // saves most attempts an allocation
+	hand := room[:0]
 	for i, p := range a.parts {
-		hand[i] = p.Source.AtHand(&a.places[i])
+		hand = append(hand, p.Source.AtHand(&a.places[i]))
 	}
 	lacking := func(n int) bool {
 		for i, p := range a.parts {
