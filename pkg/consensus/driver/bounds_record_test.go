@@ -117,6 +117,7 @@ func TestBoundsOfRecords(t *testing.T) {
 		"a tag too many":          {func(r *Record) { r.Rows[0].TagClaims = claimsOf(slots(maxTagClaims + 1)) }, false},
 		"a part of a microsecond": {func(r *Record) { r.Silence = 1 }, false},
 		"a part of a minute":      {func(r *Record) { r.Names.Cells[0].End = 1 }, false},
+		"the same at the first":   {func(r *Record) { r.Names.Cells[2] = Cell{Index: wire.FirstPaid, Value: 1} }, false},
 		"a part of a millisecond": {func(r *Record) { r.Names.Cells[2].Value = 1 }, false},
 		"a row twice":             {func(r *Record) { r.Rows = append(r.Rows, r.Rows[0]) }, false},
 		"a second incarnation":    {func(r *Record) { r.Rows = append(r.Rows, Row{RowKey: RowKey{"a", "2"}}) }, true},

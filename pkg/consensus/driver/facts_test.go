@@ -168,3 +168,10 @@ func TestSharesAreWritten(t *testing.T) {
 	require.InDelta(t, 0.25, (Whole / 4).Fraction(), 0)
 	require.Equal(t, "25%", (Whole / 4).String())
 }
+
+func TestTagBucketsOfNoPool(t *testing.T) {
+	_, err := (&Record{}).LoadTagBuckets()
+	require.ErrorIs(t, err, ErrNoPool)
+	_, err = (&Record{Revision: 1}).LoadTagBuckets()
+	require.NoError(t, err)
+}

@@ -139,17 +139,20 @@ func TestASweepOfNames(t *testing.T) {
 				{Key: 1, Full: clock, Spent: []Spent{{0, end - minute + 1, 7}, {2 * minute, 4 * minute, 0}}},
 				{Key: 2, Paid: 500_001, Full: clock + 1},
 				{Key: 3, Full: 0},
-				{Key: 4, Full: 0},
+				{Key: 5000, Paid: 2_000_000, Full: 5 * minute, Spent: []Spent{{0, 7 * minute, 1}}},
 			},
 			Cells: []Cell{{spent[0], 9 * minute, 3}, {spent[1], minute, 9}, {wire.FirstPaid, clock, 1000}},
 		}}
 		g := &granter{step: &step{rec: r, at: At{Now: now}, clock: clock}, req: &Request{Draws: []Draw{{Key: 3}}}}
 		g.sweep(others)
 		cells := []Cell{{spent[0], 9 * minute, 7}, {spent[1], end, 9}}
-		left := []uint64{2, 3}
+		left := []uint64{2, 3, 5000}
 		if others {
-			left = left[1:]
-			cells = append(cells, Cell{paid[0], minute, 501_000}, Cell{paid[1], minute, 501_000})
+			left = left[1:2]
+			exact, whole := spentCells(5000, 0), paidCells(5000)
+			cells = []Cell{cells[0], {exact[0], 7 * minute, 1}, {cells[1].Index, 7 * minute, 9}}
+			cells = append(cells, Cell{paid[0], minute, 501_000}, Cell{whole[0], 5 * minute, 2_000_000}, Cell{paid[1], 5 * minute, 2_000_000})
+			require.Equal(t, exact[1], spent[1], "keys below 8,192 share a cell")
 		}
 		var keys []uint64
 		for _, b := range r.Names.TagBuckets {

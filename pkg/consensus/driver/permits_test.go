@@ -130,6 +130,10 @@ func TestWhichSpacingCounts(t *testing.T) {
 		require.Equal(t, tc.wantUntil, r.Permits.SpacingUntil, name)
 		require.Equal(t, map[bool]int64{true: fresh}[tc.spacing == 0], r.Permits.SharesUntil, name)
 	}
+	two := standing(holder("a", "1", 0), holder("b", "1", 0))
+	two.Permits.Issuing = true
+	two.begin(0, At{Now: t0}).notePermits(&Request{Spacing: wire.Interval(longest, 2) / 4})
+	require.True(t, two.Permits.Issuing, "each earns two tokens in an interval, not more")
 	r := standing(holder("a", "1", 0))
 	r.begin(0, At{Now: t0}).notePermits(&Request{})
 	require.Equal(t, Permits{}, r.Permits, "a pool without permits")
