@@ -205,7 +205,7 @@ func (r *Reader) readForm(body []byte, boundary string) {
 		default:
 			r.size.Bytes += n
 			r.size.Chars += characters(content)
-			r.limit(part.FormName(), string(content), false)
+			r.limit(part.FormName(), string(content), n >= longestLimit)
 		}
 	}
 }

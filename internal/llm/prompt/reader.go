@@ -9,6 +9,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
+// longestLimit is the maximum length of the text of a limit on the answer in a form, in bytes.
+const longestLimit = 512
+
 // longestModel is the longest name of a model, in bytes.
 const longestModel = 256
 

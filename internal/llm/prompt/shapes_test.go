@@ -110,6 +110,10 @@ func TestPartsOfForms(t *testing.T) {
 			require.Equal(t, tc.want, readEach(t, kind, body, len(body)).size())
 		})
 	}
+	for length, want := range map[int]string{511: "", 512: "max_tokens"} {
+		text := form([3]string{`name="max_tokens"`, "", strings.Repeat("0", length-1) + "5"})
+		require.Equal(t, want, readEach(t, kind, text, len(text)).Unreadable())
+	}
 	digits := form([3]string{`name="max_tokens"`, "", strings.Repeat("0", 600) + "5_000"})
 	require.Equal(t, "max_tokens", readEach(t, kind, digits, len(digits)).Unreadable())
 
