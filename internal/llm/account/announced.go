@@ -88,7 +88,7 @@ func (l *Limits) tell(figures map[profile.Kind]float64) {
 	for i := range l.parts {
 		p := &l.parts[i]
 		tokens, ok := figures[p.kind]
-		if !ok && p.kind == profile.Requests && l.config.amount(p.kind)+l.config.RequestsPerDay.Amount == 0 { // of a day, and no limit of a day is there
+		if !ok && p.kind == profile.Requests && max(l.config.RequestsPerMinute, l.config.RequestsPerDay.Amount) == 0 { // told of a day only
 			tokens, ok = figures[profile.RequestsDay]
 			tokens /= day.Minutes()
 		}
@@ -137,9 +137,10 @@ func (l *Limits) announced(h http.Header, now time.Time) {
 		scale := float64(per) / float64(f.Per)
 		amount := float64(f.Limit) * scale
 		l.counters.announced(name, amount, float64(f.Remaining)*scale, f.HasRemaining)
-		if before, ok := figures[kind]; !ok || amount < before {
-			figures[kind] = amount
+		if before, ok := figures[kind]; ok {
+			amount = min(amount, before)
 		}
+		figures[kind] = amount
 	}
 }
 

@@ -132,7 +132,7 @@ func (w *watched) RoundTrip(req *http.Request) (*http.Response, error) {
 		if c := CallOf(req.Context()); c != nil && isFree(res.StatusCode) {
 			c.last().free()
 		}
-		if res.StatusCode < http.StatusMultipleChoices {
+		if res.StatusCode/100 == 2 {
 			w.limits.announced(res.Header, time.Now())
 		}
 	}

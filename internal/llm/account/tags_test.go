@@ -33,8 +33,7 @@ func TestLimitsThatKnowTags(t *testing.T) {
 		require.False(t, is)
 
 		c.Quotas = throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Total: 6000}}, Other: throttle.Quota{Total: 600}}
-		c.Pool.Store = "memory://with-quotas"
-		l := open(t, c)
+		l := openAs(t, c, "with-quotas") // of another store, or it would replace the first
 		require.True(t, hook.TellsTags(l.Limiter()))
 		tags, is := l.Limiter().(throttle.Tagger)
 		require.True(t, is)

@@ -83,8 +83,11 @@ func add(all []Figure, f Figure) []Figure {
 		if a.Kind != f.Kind || a.Per != f.Per {
 			continue
 		}
-		if !a.HasRemaining || f.HasRemaining && f.Remaining < a.Remaining {
+		switch {
+		case !a.HasRemaining:
 			a.Remaining, a.HasRemaining = f.Remaining, f.HasRemaining
+		case f.HasRemaining:
+			a.Remaining = min(a.Remaining, f.Remaining)
 		}
 		a.Limit = min(a.Limit, f.Limit)
 		a.Remaining = min(a.Remaining, a.Limit)
@@ -118,10 +121,10 @@ func reset(text string, now time.Time) time.Duration {
 		t, invalid := time.Parse(time.RFC3339, text)
 		d, err = t.Sub(now), invalid
 	}
-	if err != nil || d <= 0 || d > farthestReset {
+	if err != nil || d > farthestReset {
 		return 0
 	}
-	return d
+	return max(d, 0)
 }
 
 // period infers the period of a limit that refills continuously, from the time in which the used part comes back.

@@ -66,10 +66,8 @@ func (r Rule) Charged(e Estimate, u usage.Usage, weight int) int {
 
 // ChargedPrompt returns what of it is for the prompt.
 func (r Rule) ChargedPrompt(e Estimate, u usage.Usage) (tokens int64) {
-	uncached := int64(u.Input)
-	if read := int64(u.Input + u.CacheWrites + u.CacheReads); read < e.Least {
-		uncached += e.Least - read // it cannot have been less
-	}
+	read := int64(u.Input + u.CacheWrites + u.CacheReads)
+	uncached := int64(u.Input) + max(e.Least-read, 0) // it cannot have been less
 	if r.Settle&Uncached != 0 {
 		tokens += uncached
 	}

@@ -91,6 +91,11 @@ func TestUsagesThatCannotBe(t *testing.T) {
 		{"only the sum", usage.Usage{Input: 310, Total: 310, HasTotal: true}, 500, 200, 310},
 		{"only the sum, too much", usage.Usage{Input: 310_000, Total: 310_000, HasTotal: true}, 500, 200, 1500},
 		{"too short a prompt", usage.Usage{Input: 3, Output: 50, HasInput: true, HasOutput: true}, 100, 50, 150},
+		{
+			"a prompt that is just long enough",
+			usage.Usage{Input: 20, CacheWrites: 50, CacheReads: 30, Output: 50, HasInput: true, HasOutput: true},
+			100, 50, 150,
+		},
 		{"too short a prompt, cached", usage.Usage{CacheReads: 30, Output: 50, HasInput: true, HasOutput: true}, 100, 50, 150},
 		{"too long an answer", usage.Usage{Input: 300, Output: 50_000, HasInput: true, HasOutput: true}, 300, 1000, 1300},
 	} {

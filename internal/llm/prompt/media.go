@@ -86,13 +86,13 @@ func (r *Reader) inside(v costrule.Value) (m medium, prefix int) {
 	head := bytes.TrimPrefix(v.Raw, []byte(`"`))
 	kind := name + " " + costrule.Plain(r.scanner.Key(1))
 	odd := 0
-	if bytes.HasPrefix(head, []byte("data:")) {
-		i := bytes.IndexByte(head, ',')
-		if i < 0 || !bytes.HasSuffix(head[:i], []byte(";base64")) {
+	if url, is := bytes.CutPrefix(head, []byte("data:")); is {
+		before, behind, found := bytes.Cut(url, []byte(","))
+		if !found || !bytes.HasSuffix(before, []byte(";base64")) {
 			return text, 0
 		}
-		kind = string(head[len("data:"):i])
-		prefix = i + 1
+		kind = string(before)
+		prefix = len(head) - len(behind)
 		odd = costrule.Odd(bytes.ReplaceAll(head[:prefix], []byte(`\/`), []byte("/")))
 	}
 	if v.Odd > odd {
@@ -106,9 +106,8 @@ func (r *Reader) inside(v costrule.Value) (m medium, prefix int) {
 
 // decode decodes the beginning of base64.
 func decode(p []byte) []byte {
-	const most = 512
-	clean := strings.NewReplacer(`\/`, "/", `\n`, "", `\r`, "", `"`, "", "=", "", "-", "+", "_", "/").Replace(string(p[:min(len(p), most)]))
-	out, _ := base64.RawStdEncoding.DecodeString(clean[:len(clean)/4*4])
+	clean := strings.NewReplacer(`\/`, "/", `\n`, "", `\r`, "", `"`, "", "=", "", "-", "+", "_", "/").Replace(string(p))
+	out, _ := base64.RawStdEncoding.DecodeString(clean) // up to what is no base64
 	return out
 }
 
@@ -117,7 +116,7 @@ func mediumOf(head []byte, called string) medium {
 	if m, ok := mediumNamed(http.DetectContentType(head)); ok {
 		return m
 	}
-	if bytes.HasPrefix(head, []byte("fLaC")) || len(head) > 1 && head[0] == 0xff && head[1]&0xe0 == 0xe0 { // FLAC, MPEG
+	if bytes.HasPrefix(head, []byte("fLaC")) || string(head) >= "\xff\xe0" { // FLAC; MPEG, with eleven bits that are 1
 		return sound
 	}
 	if m, ok := mediumNamed(strings.ToLower(called)); ok && m != text {
@@ -189,30 +188,24 @@ func (r *Reader) readForm(body []byte, boundary string) {
 			r.open = skipped // what follows the form
 			return
 		}
-		var head bytes.Buffer
-		n, err := io.Copy(&head, io.LimitReader(part, longestLimit))
-		if err == nil {
-			var rest int64
-			rest, err = io.Copy(io.Discard, part)
-			n += rest
-		}
-		m := text
+		content, err := io.ReadAll(part)
+		n, m := int64(len(content)), text
 		called := part.Header.Get("Content-Type")
 		if kind, _ := mediumNamed(called); part.FileName() != "" || kind != text {
-			m = mediumOf(head.Bytes(), called+" "+part.FormName())
+			m = mediumOf(content, called+" "+part.FormName())
 		}
 		switch {
 		case err != nil: // it is incomplete
 			if r.open, r.bytes = m, n; m == text {
-				r.size.Bytes, r.size.Chars = r.size.Bytes+n, r.size.Chars+n
+				r.size.Bytes, r.size.Chars = r.size.Bytes+n, r.size.Chars+characters(content)
 			}
 			return
 		case m != text:
 			r.size.Tokens += r.media.tokens(m, n)
 		default:
 			r.size.Bytes += n
-			r.size.Chars += n
-			r.limit(part.FormName(), head.String(), n >= longestLimit)
+			r.size.Chars += characters(content)
+			r.limit(part.FormName(), string(content), n >= longestLimit)
 		}
 	}
 }

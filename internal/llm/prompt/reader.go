@@ -38,7 +38,7 @@ type Reader struct {
 func NewReader(req *http.Request, head []byte, scanner *costrule.Scanner, media Media) *Reader {
 	r := &Reader{media: media.WithDefaults()}
 	r.size.Silent, r.embeds = silent(req.URL.Path)
-	r.size.Silent = r.size.Silent || isEmpty(req)
+	r.size.Silent = r.size.Silent || len(head) == 0 && isEmpty(req)
 	switch kind, boundary := shapeOf(head, req.Header.Get("Content-Type")); kind {
 	case jsonShape:
 		r.scanner = scanner
@@ -51,9 +51,9 @@ func NewReader(req *http.Request, head []byte, scanner *costrule.Scanner, media 
 	return r
 }
 
-// isEmpty reports whether a request has no body, as one for a list of models.
+// isEmpty reports whether a request has no body, as one for a list of models, unless its length isn't known.
 func isEmpty(r *http.Request) bool {
-	return r.ContentLength == 0 && len(r.TransferEncoding) == 0 && r.Method != http.MethodPost && r.Header.Get("Upgrade") == ""
+	return r.ContentLength == 0 && r.Method != http.MethodPost && r.Header.Get("Upgrade") == ""
 }
 
 // silent reports whether the path is that of a call without a text answer, and whether that is one for embeddings.
@@ -111,7 +111,7 @@ func (r *Reader) Value(v costrule.Value) {
 	depth := r.scanner.Depth()
 	r.leave(depth)
 	key, inList := r.scanner.Key(0), r.scanner.InList()
-	if (v.Kind == costrule.Figure || v.Kind == costrule.String) && !inList && r.isLimit() {
+	if !inList && r.isLimit() {
 		r.limit(key, v.Text(), v.Cut())
 	}
 	if r.hidden > 0 {
@@ -199,12 +199,15 @@ func (r *Reader) count(v costrule.Value) {
 // isLimit reports whether the scanner's value is where services have limits on an answer.
 func (r *Reader) isLimit() bool {
 	depth := r.scanner.Depth()
-	for out := 1; out < depth && depth <= 3; out++ {
+	if depth > 3 {
+		return false
+	}
+	for out := 1; out < depth; out++ {
 		if !groupNames[costrule.Plain(r.scanner.Key(out))] {
 			return false
 		}
 	}
-	return depth > 0 && depth <= 3
+	return true
 }
 
 // limit processes a limit on the answer. Of several the largest counts. Words such as "auto" are ignored. Other texts with digits, which

@@ -13,7 +13,7 @@ import (
 type eventStream struct {
 	scan    *scanner
 	message []byte // as far as it has come
-	skip    int    // bytes left of one that is too long
+	skip    int    // bytes left of one that is too long, and makes the answer doubtful
 	lost    bool   // where a message begins is not known any more
 }
 
@@ -34,8 +34,8 @@ func newEventStream(s *scanner) *eventStream {
 	return &eventStream{scan: s}
 }
 
-// open reports whether a message is under way.
-func (e *eventStream) open() bool { return len(e.message) > 0 || e.skip > 0 }
+// open reports whether a message is under way, and kept.
+func (e *eventStream) open() bool { return len(e.message) > 0 }
 
 // feed reads the next piece. A message that is too long is passed over, like an event that is broken.
 func (e *eventStream) feed(p []byte) {

@@ -15,17 +15,21 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/llm/usage"
 )
 
-// message is one of Amazon's binary event stream, with the types of headers that there are.
-func message(kind, event, payload string) string {
+// message is one of Amazon's binary event stream, with the types of headers that there are, and some at their end.
+func message(kind, event, payload string, last ...string) string {
 	text := func(name, value string) string {
 		return string(rune(len(name))) + name + "\x07" + string(binary.BigEndian.AppendUint16(nil, uint16(len(value)))) + value
 	}
 	headers := text(":content-type", "application/json") + "\x01t\x00\x01f\x01\x01b\x02x\x01s\x03xx\x01i\x04xxxx\x01l\x05xxxxxxxx\x01a\x06\x00\x02xx" +
-		"\x01d\x08xxxxxxxx\x01u\x09" + strings.Repeat("x", 16) + text(":message-type", kind) + text(":event-type", event)
-	m := binary.BigEndian.AppendUint32(nil, uint32(16+len(headers)+len(payload)))
-	m = binary.BigEndian.AppendUint32(m, uint32(len(headers)))
-	m = binary.BigEndian.AppendUint32(m, crc32.ChecksumIEEE(m))
-	m = append(append(m, headers...), payload...)
+		"\x01d\x08xxxxxxxx\x01u\x09" + strings.Repeat("x", 16) + text(":message-type", kind) + text(":event-type", event) + strings.Join(last, "")
+	m := []byte(prelude(16+len(headers)+len(payload), len(headers)) + headers + payload)
+	return string(binary.BigEndian.AppendUint32(m, crc32.ChecksumIEEE(m)))
+}
+
+// prelude is the beginning of a message.
+func prelude(length, headers int) string {
+	m := binary.BigEndian.AppendUint32(nil, uint32(length))
+	m = binary.BigEndian.AppendUint32(m, uint32(headers))
 	return string(binary.BigEndian.AppendUint32(m, crc32.ChecksumIEEE(m)))
 }
 
@@ -38,10 +42,11 @@ func chunk(text string) string {
 
 // Parts of binary streams.
 var (
-	converseText  = event("messageStart", `{"role":"assistant"}`) + event("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"a"}}`)
-	converseStop  = event("contentBlockStop", `{"contentBlockIndex":0}`) + event("messageStop", `{"stopReason":"end_turn"}`)
-	converseUsage = event("metadata", `{"metrics":{"latencyMs":9},"usage":{"inputTokens":50,"outputTokens":300,"totalTokens":201350,`+
-		`"cacheReadInputTokens":200000,"cacheWriteInputTokens":1000,"cacheDetails":[{"ttl":"1h","inputTokens":600},{"ttl":"5m","inputTokens":400}]}}`)
+	converseText = event("messageStart", `{"role":"assistant"}`) + event("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"a"}}`)
+	converseStop = event("contentBlockStop", `{"contentBlockIndex":0}`) + event("messageStop", `{"stopReason":"end_turn"}`)
+	converseUsed = `{"metrics":{"latencyMs":9},"usage":{"inputTokens":50,"outputTokens":300,"totalTokens":201350,` +
+		`"cacheReadInputTokens":200000,"cacheWriteInputTokens":1000,"cacheDetails":[{"ttl":"1h","inputTokens":600},{"ttl":"5m","inputTokens":400}]}}`
+	converseUsage  = event("metadata", converseUsed)
 	converseStream = converseText + converseStop + converseUsage
 
 	metrics = `"amazon-bedrock-invocationMetrics":{"inputTokenCount":50,"outputTokenCount":300,"cacheReadInputTokenCount":200000,` +
@@ -75,6 +80,8 @@ func TestBinaryEventStream(t *testing.T) {
 	minimal, err := hex.DecodeString("000000100000000005c248eb7d98c8ff") // as Amazon's test data has it
 	require.NoError(t, err)
 	body := converseText + converseStop
+	around := len(long(0))
+	counted := strings.TrimSuffix(finished, "}") + `,"usage":{"total_tokens":29}}`
 	for _, tc := range []struct {
 		name, body   string
 		found, whole bool
@@ -102,7 +109,15 @@ func TestBinaryEventStream(t *testing.T) {
 		{"a changed payload before", changed(converseText, len(converseText)-20) + converseStop + converseUsage, true, false},
 		{"a changed prelude behind", converseStream + changed(converseText, 5), true, false},
 		{"cut off in the last event", invokeStream[:len(invokeStream)-5], true, false},
+		{"OpenAI's chunks, without metrics", chunk(piece) + chunk(counted), true, true},
+		{"OpenAI's chunks, without metrics, cut off", chunk(piece) + chunk(counted) + chunk(piece)[:20], true, false},
+		{"more headers than a message has", converseStream + prelude(30, 15) + strings.Repeat("x", 18), true, false},
+		{"as many headers as a message has", converseStream + prelude(30, 14), true, true},
+		{"a last header without a value", body + message("event", "metadata", converseUsed, "\x01t\x00"), true, true},
+		{"a last header of no length", body + message("event", "metadata", converseUsed, "\x01a\x06\x00\x00"), true, true},
 		{"a long event", converseStream + long(200<<10), true, true},
+		{"the longest event", converseStream + long(256<<10-around), true, true},
+		{"one a byte longer", converseStream + long(256<<10-around+1), true, false},
 		{"an event that is too long", converseText + long(300<<10) + converseStop + converseUsage, true, true},
 		{"an event that is too long, behind", converseStream + long(300<<10), true, false},
 		{"a usage that is too long", body + event("metadata", `{"trace":"`+strings.Repeat("x", 300<<10)+`","usage":{"outputTokens":3}}`), false, false},
@@ -118,6 +133,21 @@ func TestBinaryEventStream(t *testing.T) {
 				require.EqualValues(t, len(tc.body), m.Bytes())
 			}
 		})
+	}
+}
+
+// A message of 64 MiB is the longest that is passed over. Behind a longer one nothing is read.
+func TestTheLongestMessage(t *testing.T) {
+	for length, want := range map[int]bool{64 << 20: true, 64<<20 + 1: false} {
+		m := read(binaryEvents, prelude(length, 0), 12)
+		zeros := make([]byte, 1<<20)
+		for rest := length - 12; rest > 0; rest -= len(zeros) {
+			zeros = zeros[:min(rest, len(zeros))]
+			_, _ = m.Write(zeros)
+		}
+		_, _ = m.Write([]byte(converseStream))
+		_, found, final := m.End(true)
+		require.Equal(t, fmt.Sprint(want, want), fmt.Sprint(found, final))
 	}
 }
 

@@ -105,8 +105,18 @@ var fields = map[string]figure{
 	"totaltokencount": total,
 }
 
-// deepestFigure is how deep the objects in a usage can be nested.
-const deepestFigure = 3
+// groups are the objects in usage objects that have figures, by the start of their names.
+var groups = func() map[string]bool {
+	set := map[string]bool{}
+	for name := range fields {
+		for at, c := range name {
+			if c == '.' {
+				set[name[:at]] = true
+			}
+		}
+	}
+	return set
+}()
 
 // walk reads the figures in an object. within is the names of the objects around it, each with a dot. It returns false if it is no object.
 func (r *Reader) walk(within string, object []byte) bool {
@@ -118,10 +128,10 @@ func (r *Reader) walk(within string, object []byte) bool {
 		name = within + strings.ToLower(strings.ReplaceAll(name, "_", ""))
 		switch f := fields[name]; {
 		case f != 0:
-			r.take(f, unquote(string(value)))
+			r.take(f, string(value))
 		case name == "cachedetails":
 			r.durations(name, value)
-		case len(value) > 0 && value[0] == '{' && strings.Count(name, ".")+1 < deepestFigure:
+		case groups[name]:
 			r.walk(name+".", value)
 		}
 	}
@@ -137,14 +147,14 @@ func (r *Reader) durations(name string, list []byte) {
 	_ = json.Unmarshal(list, &details) // empty if it is none
 	for _, d := range details {
 		if f := fields[name+"."+d.TTL]; f != 0 {
-			r.take(f, unquote(string(d.InputTokens)))
+			r.take(f, string(d.InputTokens))
 		}
 	}
 }
 
-// take reads a figure, rounded up. What is no number does not count. A number that can't be is wrong.
+// take reads a figure, which may be in quotes, rounded up. What is no number does not count. A number that can't be is wrong.
 func (r *Reader) take(f figure, text string) {
-	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	n, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(text, `"`)), 64)
 	switch {
 	case err != nil && !math.IsInf(n, 0):
 	case !(n >= 0 && n <= float64(f.most())): // also NaN
@@ -176,11 +186,3 @@ func (s figureSet) prompt() bool { return s&(1<<output-1) != 0 }
 
 // answer reports whether a figure of the answer is in the set.
 func (s figureSet) answer() bool { return s&(1<<total-1)>>output != 0 }
-
-// unquote returns the content of a string in quotes, and anything else as it is.
-func unquote(s string) string {
-	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		return s[1 : len(s)-1]
-	}
-	return s
-}

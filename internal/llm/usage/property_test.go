@@ -95,11 +95,12 @@ type mixture struct {
 	call
 
 	figures map[string]int
+	total   int // as the usage has it
 }
 
 // mix returns a random call in random dialects that can be told at once: OpenAI's responses and Anthropic give the same names to other figures.
 func mix(rng *rand.Rand) mixture {
-	m := mixture{randomCall(rng), map[string]int{}}
+	m := mixture{call: randomCall(rng), figures: map[string]int{}}
 	natives := [][]speaker{{anthropic}, {converse}, {invoke}, {anthropic, invoke}, {anthropic, converse, chat}}[rng.IntN(5)]
 	speakers := [][]speaker{
 		{chat},
@@ -134,6 +135,10 @@ func mix(rng *rand.Rand) mixture {
 	total := rng.IntN(2) == 0
 	for _, s := range speakers {
 		maps.Copy(m.figures, s(m.call, total))
+	}
+	told := of(chat, responses, gemini, deepSeek, cohere) || total && of(converse)
+	if m.total = m.prompt() + m.output; m.reads+m.writes > 0 && !told { // the reads may be free
+		m.total = 0
 	}
 	return m
 }
@@ -187,6 +192,7 @@ func TestMixedDialectsTellTheSame(t *testing.T) {
 		u, found := m.read(rng, m.texts())
 		require.True(t, found)
 		require.Equal(t, [4]int{m.input, m.writes, m.reads, m.output}, [4]int{u.Input, u.CacheWrites, u.CacheReads, u.Output}, "%+v", m)
+		require.Equal(t, m.total, u.Total, "%+v", m)
 		require.True(t, u.HasInput && u.HasOutput, "%+v", m)
 		require.LessOrEqual(t, u.CacheWrites1h, u.CacheWrites)
 	}

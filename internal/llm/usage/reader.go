@@ -51,8 +51,8 @@ func (r *Reader) prompt() (u Usage, native bool) {
 	u.CacheWrites = max(n[insideWrites], n[inputWrites], n[besideWrites], n[writes5m]+n[writes1h])
 	u.CacheWrites1h = n[writes1h]
 	cached := u.CacheReads + u.CacheWrites
-	named := n[insideReads]+n[insideWrites]+n[inputReads]+n[inputWrites] == 0 && cached > 0 // only as Anthropic and Bedrock name them
-	beside := n[inputReads]+n[inputWrites] == 0 && n[besideReads]+n[besideWrites]+n[writes5m]+n[writes1h] > 0
+	named := max(n[insideReads], n[insideWrites], n[inputReads], n[inputWrites]) == 0 // only as Anthropic and Bedrock name them
+	beside := max(n[inputReads], n[inputWrites]) == 0 && max(n[besideReads], n[besideWrites], n[writes5m], n[writes1h]) > 0
 
 	own := n[input]
 	if !r.has.any(input) {
@@ -108,14 +108,14 @@ func (r *Reader) conclude(u *Usage, native bool) {
 	if !u.HasInput {
 		side, most = &u.Input, mostPrompt-u.CacheWrites-u.CacheReads
 	}
-	believed := r.most[total] > 0 && *side+max(rest, 0) <= most || told == 0 && !u.HasOutput // a total alone
+	believed := *side+max(rest, 0) <= most || told == 0 && !u.HasOutput // a total alone
 	if believed && rest >= 0 {
 		*side += rest
 		if !native && !r.wrong.prompt() && !r.wrong.answer() {
 			u.HasInput = u.HasInput || u.HasOutput && u.Input > 0
 			u.HasOutput = u.HasOutput || u.HasInput
 		}
-		u.HasTotal = r.most[total] > 0 && r.wrong == 0 && (!native || u.HasInput && u.HasOutput)
+		u.HasTotal = r.wrong == 0 && (!native || u.HasInput && u.HasOutput)
 	}
 	u.Total = u.Input + u.CacheWrites + u.Output
 	switch {

@@ -22,7 +22,7 @@ type scanner struct {
 	field  []byte // the name of the line's field, as far as it can matter; of events only
 	inData bool   // the field's value is under way, and is data
 	first  bool   // the next byte is the first of the line's value
-	column int    // bytes of the line so far, of its value in events
+	column int    // bytes of the line so far; of JSON only
 	json   jsonScanner
 	status status
 }
@@ -149,11 +149,10 @@ func (s *scanner) event(b byte) {
 		return
 	}
 	s.first = false
-	s.column++
-	if len(s.field) < len(dataField)+len(lastEvent)+1 {
+	if len(s.field) <= len(dataField)+len(lastEvent) {
 		s.field = append(s.field, b) // the value's beginning, behind the name
 	}
-	if s.column == 2 && b == '"' && string(s.field[len(dataField):]) == `{"` && s.json.depth > 1 {
+	if string(s.field[len(dataField):]) == `{"` && s.json.depth > 1 {
 		s.json.reset() // an event begins, and the one before was not whole
 		s.json.byte('{')
 	}
@@ -173,5 +172,5 @@ func (s *scanner) endLine() {
 	default: // a blank line, or a field such as event: what comes now is another event
 		s.json.reset()
 	}
-	s.field, s.inData, s.column = s.field[:0], false, 0
+	s.field, s.inData = s.field[:0], false
 }

@@ -37,7 +37,7 @@ func (p place) within(key []byte, array bool) place {
 		return candidates
 	case !array && string(key) == "meta":
 		return meta
-	case array || p == response:
+	case p == response:
 		return nowhere
 	case string(key) == "response":
 		return response
@@ -87,7 +87,7 @@ type remark struct {
 const bedrockMetrics = "amazon-bedrock-invocationMetrics"
 
 const (
-	// deepestUsage is how deep a usage can stand: [{"choices":[{"usage"}]}].
+	// deepestUsage is how deep a usage can stand: [{"response":{"choices":[{"usage"}]}}].
 	deepestUsage = 5
 	longestWord  = len(bedrockMetrics)
 	longestUsage = 16 << 10
@@ -130,9 +130,14 @@ func (s *jsonScanner) byte(b byte) {
 			s.clear()
 			s.broken = true
 		}
-		if len(s.word) <= longestWord {
-			s.word = append(s.word, b)
-		}
+		s.add(b)
+	}
+}
+
+// add adds a byte to the word, of which no more is kept than tells it from all others.
+func (s *jsonScanner) add(b byte) {
+	if len(s.word) <= longestWord {
+		s.word = append(s.word, b)
 	}
 }
 
@@ -150,9 +155,7 @@ func (s *jsonScanner) text(b byte) {
 		s.inString, s.quoted = false, true
 		return
 	}
-	if len(s.word) <= longestWord {
-		s.word = append(s.word, b)
-	}
+	s.add(b)
 }
 
 // at is where the innermost object or array stands.

@@ -68,6 +68,8 @@ data: {"choices":[{"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":19
 data: [DONE]
 
 `
+	inLines = "data: {\"choices\":\ndata: [{\"finish_reason\":\ndata: \"stop\"}],\ndata:   \"usage\": {\ndata:     \"total_tokens\": 3\n" +
+		"data:   }\ndata: }\n\ndata: [DONE]\n\n"
 	geminiNoTotal = `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":20,"thoughtsTokenCount":100}}`
 )
 
@@ -90,6 +92,8 @@ var answersOfLLMs = []struct {
 	{"null", `{"usage":null}`, 0},
 	{"an empty one", `{"usage":{}}`, 0},
 	{"a key without quotes", `{usage:{"total_tokens":3}}`, 0},
+	{"an object behind a key without quotes", `{id:{"usage":{"total_tokens":3}}}`, 0},
+	{"a list behind a key without quotes", `{id:[{"usage":{"total_tokens":3}}]}`, 0},
 	{"beside a key without quotes", `{id:1,"usage":{"total_tokens":3}}`, 0},
 	{"a text", `{"usage":"{\"total_tokens\":3}"}`, 0},
 	{"a value of that name", `{"kind":"usage","x":{"total_tokens":3}}`, 0},
@@ -116,8 +120,15 @@ var answersOfLLMs = []struct {
 	{"a broken event before", `data: {"choices":[{"delta":{"content":"so` + "\n\n" + openAIStream, 29},
 	{"a broken event that is not told apart", `data: {"choices":[{"delta":{"a":` + "\n" + openAIStream, 29},
 	{"a broken event behind", strings.Replace(openAIStream, "data: [DONE]", `data: {"choices":[{`+"\n\ndata: [DONE]", 1), 0},
-	{"an event in several lines", "data: {\"choices\":\ndata: [{\"finish_reason\":\ndata: \"stop\"}],\ndata:   \"usage\": {\ndata:     \"total_tokens\": 3\n" +
-		"data:   }\ndata: }\n\ndata: [DONE]\n\n", 3},
+	{"an event in several lines", inLines, 3},
+	{"an event in lines with carriage returns", strings.ReplaceAll(inLines, "\n", "\r\n"), 3},
+	{"an event in lines with carriage returns alone", strings.ReplaceAll(inLines, "\n", "\r"), 3},
+	{"no blanks behind colons", strings.ReplaceAll(openAIStream, "data: ", "data:"), 29},
+	{"fields that are no data", "event: {\"usage\":{\"total_tokens\":900}}\ndatas: {\"usage\":{\"total_tokens\":900}}\n" + openAIStream, 29},
+	{"a broken event right before the last", `data: {"choices":[{"delta":{"a":` + "\n" + stream(finishedAndCounted, "[DONE]"), 29},
+	{"a comment in an event", strings.ReplaceAll(inLines, "\ndata: ", "\n: hold on\ndata: "), 3},
+	{"an event that is a text", stream(`"hello`, finishedAndCounted, "[DONE]"), 29},
+	{"an event with a colon", stream(`a: b`, finishedAndCounted, "[DONE]"), 29},
 	{"comments", ": hold on\n\n" + openAIStream, 29},
 	{"an error in the middle", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"error":{"message":"lost"}}` +
 		"\n\ndata: [DONE]\n\n", 0},
@@ -128,7 +139,7 @@ var answersOfLLMs = []struct {
 	{"a stream that was finished", stream(piece, finished, counted), 29},
 	{"finished, then the end", stream(piece, finished, counted, "[DONE]"), 29},
 	{"finished, and counted before", stream(piece, counted, finished, "[DONE]"), 0},
-	{"finished and counted at once", stream(piece, strings.Replace(finished, "{", `{"usage":{"total_tokens":29},`, 1), "[DONE]"), 29},
+	{"finished and counted at once", stream(piece, finishedAndCounted, "[DONE]"), 29},
 	{"ended by an error", stream(piece, strings.Replace(finished, "stop", "Error", 1), counted, "[DONE]"), 0},
 	{"ended by a lack of means", stream(piece, strings.Replace(finished, "stop", "insufficient_system_resource", 1), counted, "[DONE]"), 0},
 	{"used up", stream(piece, strings.Replace(finished, "stop", "MAX_TOKENS", 1), counted, "[DONE]"), 29},
@@ -137,9 +148,15 @@ var answersOfLLMs = []struct {
 	{"two choices in one chunk", stream(`{"choices":[{"index":0,"delta":{}},{"index":1,"delta":{}}]}`,
 		`{"choices":[{"index":1,"finish_reason":"stop"},{"finish_reason":"stop","index":0}]}`, counted, "[DONE]"), 29},
 	{"too many choices", stream(strings.Replace(second, "1", "99", 1), strings.Replace(finished, "{}", `{},"index":99`, 1), counted, "[DONE]"), 0},
+	{"as many choices", stream(strings.Replace(second, "1", "62", 1), strings.Replace(finished, "{}", `{},"index":62`, 1), counted, "[DONE]"), 29},
+	{"one too many", stream(strings.Replace(second, "1", "63", 1), strings.Replace(finished, "{}", `{},"index":63`, 1), counted, "[DONE]"), 0},
+	{"a reason that is empty", stream(piece, strings.Replace(finished, "stop", "", 1), counted, "[DONE]"), 0},
+	{"a choice that ends behind the usage", stream(piece, finished, counted, second, strings.Replace(finished, "{}", `{},"index":1`, 1), "[DONE]"), 0},
+	{"a broken event behind the usage, and others", stream(piece, finishedAndCounted, `{"choices":[{`, `{"type":"ping"}`, "[DONE]"), 0},
+	{"a whole event that is no JSON, before", stream(piece, `{id:1}`, finishedAndCounted, "[DONE]"), 29},
 	{"a choice of no number", stream(strings.Replace(second, "1", "-1", 1), finished, counted, "[DONE]"), 0},
 	{"a chunk alone", strings.Replace(piece, "{", `{"usage":{"total_tokens":29},`, 1), 0},
-	{"a chunk alone, finished", strings.Replace(finished, "{", `{"usage":{"total_tokens":29},`, 1), 29},
+	{"a chunk alone, finished", finishedAndCounted, 29},
 	{"chunks in lines", piece + "\n" + finished + "\n" + counted + "\n", 29},
 	{"chunks in lines, cut off", piece + "\n" + counted + "\n", 0},
 	{"a message of Anthropic without a reason", strings.Replace(anthropicStream, `"end_turn"`, "null", 1), 0},
@@ -156,7 +173,18 @@ var answersOfLLMs = []struct {
 	{"deep", `{"a":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `,"usage":{"total_tokens":3}}`, 3},
 	{"negative", `{"usage":{"total_tokens":-3}}`, 0},
 	{"not believable", `{"usage":{"total_tokens":1000000001}}`, 0},
-	{"too long", `{"usage":{"total_tokens":3,"x":"` + strings.Repeat("x", 16<<10) + `"}}`, 0},
+	{"the longest", `{"usage":{"total_tokens":3,"x":"` + strings.Repeat("x", 16<<10-25) + `"}}`, 3},
+	{"too long", `{"usage":{"total_tokens":3,"x":"` + strings.Repeat("x", 16<<10-24) + `"}}`, 0},
+	{"Cohere's names elsewhere", `{"a":{"tokens":{"input_tokens":900,"output_tokens":9}},"usage":{"total_tokens":3}}`, 3},
+	{"Cohere's bill alone", `{"usage":null,"meta":{"api_version":{"version":"1"},"billed_units":{"input_tokens":5,"output_tokens":4}}}`, 9},
+	{"an error further down", `{"a":{"error":{}},"usage":{"total_tokens":3}}`, 3},
+	{"an error as an item", `[{"usageMetadata":{"totalTokenCount":5}},{"error":"lost"}]`, 0},
+	{"in a list of another name", `{"data":[{"usage":{"total_tokens":900}}],"usage":{"total_tokens":3}}`, 3},
+	{"a reason in a list of another name", `{"data":[{"finish_reason":"error","finishReason":"ERROR"}],"usage":{"total_tokens":3}}`, 3},
+	{"in an object of a response", `{"response":{"a":{"usage":{"total_tokens":900}},"usage":{"total_tokens":3}}}`, 3},
+	{"in a list that is a response", `{"response":[{"usage":{"total_tokens":900}}],"usage":{"total_tokens":3}}`, 3},
+	{"in a choice of a response", `[{"response":{"choices":[{"usage":{"total_tokens":3}}]}}]`, 3},
+	{"a longer name than that of Bedrock's metrics", `{"amazon-bedrock-invocationMetricsX":{"total_tokens":900},"usage":{"total_tokens":3}}`, 3},
 	{"JSON that is no error", `{"error":null,"usage":{"total_tokens":29}}`, 29},
 	{"JSON that denies an error", `{"error":false,"usage":{"total_tokens":29}}`, 29},
 	{"no JSON", "<html>usage: {", 0},
@@ -169,6 +197,8 @@ const (
 	second   = `{"choices":[{"index":1,"delta":{"content":"b"},"finish_reason":null}]}`
 	finished = `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
 	counted  = `{"choices":[],"usage":{"total_tokens":29}}`
+
+	finishedAndCounted = `{"usage":{"total_tokens":29},"choices":[{"delta":{},"finish_reason":"stop"}]}`
 )
 
 // stream is a stream with an event of each text.
@@ -194,6 +224,19 @@ func TestUsageMeter(t *testing.T) {
 				require.Equal(t, fmt.Sprint(tc.used, tc.used > 0), fmt.Sprint(used, known), "in pieces of %d", size)
 			}
 		})
+	}
+}
+
+// A stream is over before its end with its API's last event, and with nothing that is like it.
+func TestTheLastEvent(t *testing.T) {
+	for last, want := range map[string]bool{
+		"[DONE]": true, "[DONE]\t": true, "[DONE]x": false, "[DONE": false, "DONE]": false, `"[DONE]"`: false, `{"type":"ping"}`: false,
+		`{"type":"message_stop"}`: true, `{"type":"message-end"}`: true, `{"event_type":"stream-end"}`: true, `{"type":"message_stops"}`: false,
+	} {
+		m := usage.NewMeter(&http.Response{}, nil)
+		_, _ = io.WriteString(m, stream(piece, finished, counted, last))
+		_, final := m.UsedUntil(false)
+		require.Equal(t, want, final, last)
 	}
 }
 
@@ -284,6 +327,27 @@ func TestUsageReader(t *testing.T) {
 			"a short cache beside the prompt", `{"prompt_tokens":13,"completion_tokens":100,"total_tokens":123,"cache_read_input_tokens":10}`,
 			figures{13, 100, 0, 10, 123},
 			123,
+		},
+		{
+			"a cache beside the prompt that is not in the total",
+			`{"prompt_tokens":100,"completion_tokens":100,"total_tokens":200,"cache_read_input_tokens":50}`,
+			figures{50, 100, 0, 50, 200},
+			200,
+		},
+		{
+			"nothing but a cache", `{"input_tokens":0,"cache_read_input_tokens":200000,"output_tokens":5}`,
+			figures{Output: 5, CacheReads: 200000},
+			5,
+		},
+		{
+			"the uncached prompt by two names", `{"prompt_tokens":50,"input_tokens":50,"cache_read_input_tokens":1000,"output_tokens":5}`,
+			figures{Input: 50, Output: 5, CacheReads: 1000},
+			55,
+		},
+		{
+			"the prompt by two names", `{"prompt_tokens":1050,"input_tokens":50,"cache_read_input_tokens":1000,"output_tokens":5}`,
+			figures{50, 5, 0, 1000, 1055},
+			1055,
 		},
 		{
 			"a cache as long as the prompt", `{"prompt_tokens":13,"completion_tokens":100,"prompt_tokens_details":{"cached_tokens":13}}`,

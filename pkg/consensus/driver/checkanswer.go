@@ -14,10 +14,10 @@ import (
 // Check returns an error that wraps [ErrWrongAnswer] for an answer to a Sync that no store following the protocol gives, or nil. A processor
 // believes nothing of an answer before this.
 func (a *Answer) Check() error {
+	if a.Status < Granted || a.Status > Behind {
+		return fmt.Errorf("%w: status %d", ErrWrongAnswer, int(a.Status))
+	}
 	if a.Status != Granted {
-		if a.Status < Granted || a.Status > Behind {
-			return fmt.Errorf("%w: status %d", ErrWrongAnswer, int(a.Status))
-		}
 		return nil
 	}
 	if a.Share < 0 || a.Share > Whole {

@@ -30,7 +30,7 @@ func (r *Record) begin(lease time.Duration, at At) *step {
 		st.clock = max(r.Clock, at.Now) // the first time known
 		return st
 	}
-	if d := at.Now - r.Wall; d > 0 && d <= micros(wire.Clamp(lease)) {
+	if d := max(at.Now-r.Wall, 0); d <= micros(wire.Clamp(lease)) {
 		st.clock += d
 	}
 	return st

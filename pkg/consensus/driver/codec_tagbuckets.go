@@ -73,15 +73,12 @@ func (c *coder) names(r *Record) {
 			c.failf("a cell is %d from the one before, allowed: below %d", gap, wire.MaxCells)
 		}
 		last = cell.Index
-		clock := r.Wall
-		if cell.Index >= wire.FirstPaid {
-			clock = r.Clock
-		}
-		c.rounded("the end of a cell", "minutes", minute, clock, &cell.End)
 		if cell.Index < wire.FirstPaid {
+			c.rounded("the end of a cell", "minutes", minute, r.Wall, &cell.End)
 			num(c, "what is spent", &cell.Value)
 		} else {
-			c.rounded("what is given out", "ms", millisecond, clock, &cell.Value)
+			c.rounded("the end of a cell", "minutes", minute, r.Clock, &cell.End)
+			c.rounded("what is given out", "ms", millisecond, r.Clock, &cell.Value)
 		}
 	})
 	if c.err == nil && n.isZero() {

@@ -331,6 +331,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		"an unstamped nobody":  {append(bytes.Clone(small[:end-1]), 1, 0, 0, 0, 0, 0, 0), "the unstamped row is number 1 of 0"},
 		"empty permits":        {with(2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), "there are no permits"},
 		"a string beyond most": {append([]byte("NT\x01"), 0xff, 0xff, 0x03), "the store's identity has 65535 bytes, allowed: at most 512"},
+		"a number cut short":   {small[:len(small)-1], "ends in the middle of a field"},
 		"a string cut short":   {append([]byte("NT\x01"), 9, 'x'), "ends in the middle of a field"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -160,11 +160,11 @@ func (c *coder) uvarint(of, field string) uint64 {
 	}
 	v, n := binary.Uvarint(c.b[c.off:])
 	switch {
-	case n == 0:
-		c.err = errTruncated
-		return 0
 	case n < 0 || (n > 1 && c.b[c.off+n-1] == 0):
 		c.failf("%s%s is not a number in its shortest form", of, field)
+		return 0
+	case n == 0:
+		c.err = errTruncated
 		return 0
 	}
 	c.off += n

@@ -197,3 +197,56 @@ func TestAnswersWithWrongDocumentsAreRefused(t *testing.T) {
 		require.ErrorIs(t, bad.Check(), ErrWrongAnswer, name)
 	}
 }
+
+// A body replaces an older one if it was made from that, or from any. A document is listed unless the report says exactly what is there.
+func TestWhichDocumentsAreTaken(t *testing.T) {
+	for i := range 4 * 4 * 4 * 3 {
+		current, version, base := Version(i%4), Version(i/4%4), Version(i/16%4)
+		d := DocumentReport{"a", version, base, []byte([]string{"", "x", "y"}[i/64])}
+		if d.validate() != nil {
+			continue
+		}
+		record := func() *Record {
+			if current == 0 {
+				return holding()
+			}
+			return holding(Document{"a", current, []byte("x")})
+		}
+		name := fmt.Sprintf("%d on record, %+v", current, d)
+		body := len(d.Body) > 0
+		takes := body && version > current && (base == current || base == version)
+		want := Document{"a", current, []byte("x")}
+		if takes {
+			want = Document{"a", version, d.Body}
+		}
+		r := record()
+		r.takeDocuments([]DocumentReport{d})
+		require.Equal(t, want.Version, r.document("a").Version, name)
+		if want.Version > 0 {
+			require.Equal(t, []Document{want}, r.Documents, name)
+		}
+
+		listed := record().unreported([]DocumentReport{d})
+		switch same := version == current && (!body || string(d.Body) == "x"); {
+		case current == 0 && version == 0, current > 0 && same:
+			require.Empty(t, listed, name)
+		case current == 0:
+			require.Equal(t, []Document{{Name: "a"}}, listed, name)
+		default:
+			require.Equal(t, []Document{{"a", current, []byte("x")}}, listed, name)
+		}
+
+		if d.ValidateSave("pool") != nil {
+			require.True(t, !body || base >= version, name)
+			continue
+		}
+		r = record()
+		is, changed, err := r.Save(&d, At{})
+		require.Equal(t, want.Version, is, name)
+		require.Equal(t, takes, changed, name)
+		require.Equal(t, takes || version == current && string(d.Body) == "x", err == nil, name)
+		require.Equal(t, record().Revision+map[bool]uint64{true: 1}[takes], r.Revision, name)
+	}
+	two := holding(Document{"a", 1, []byte("x")}, Document{"b", 1, []byte("x")})
+	require.Equal(t, two.Documents[1:], two.unreported([]DocumentReport{{Name: "a", Version: 1}}), "the report is on the other")
+}

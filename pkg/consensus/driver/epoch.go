@@ -11,10 +11,10 @@ const maxSilence = time.Microsecond << 52
 // silence returns how long no step was recorded before this one, on the store's own clock. On a Deferred store it is that of the step
 // before.
 func (st *step) silence() time.Duration {
-	if st.rec.Wall == 0 || st.at.Now <= st.rec.Wall {
+	if st.rec.Wall == 0 {
 		return 0
 	}
-	return time.Duration(min(st.at.Now-st.rec.Wall, maxSilence.Microseconds())) * time.Microsecond
+	return time.Duration(min(max(st.at.Now-st.rec.Wall, 0), maxSilence.Microseconds())) * time.Microsecond
 }
 
 // enterEpoch records when the pool began, in a step that records a processor's first request or shows that the store has forgotten

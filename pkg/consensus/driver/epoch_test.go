@@ -48,3 +48,11 @@ func TestNoTwoLivesBeginAtTheSameTime(t *testing.T) {
 		began = ans.Epoch
 	}
 }
+
+func TestAPoolThatGoesOnKeepsItsBeginning(t *testing.T) {
+	tr := newTrial(t)
+	tr.at.Remembers = remembers
+	began := tr.actor("a").sync().Epoch
+	tr.wait(time.Second)
+	require.Equal(t, began, tr.actor("b").sync().Epoch)
+}

@@ -95,3 +95,100 @@ func TestSketchOfBudgetsErrsAsPromised(t *testing.T) {
 		})
 	}
 }
+
+// Each name has a cell in each row of each sketch, at the same places in every store: budgets first, by quarters of an hour.
+func TestCellsOfANameStandWhereEveryStoreLooks(t *testing.T) {
+	const cols = 8192
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 1000 {
+		key, quarters := r.Uint64(), uint64(r.IntN(4_000_000))
+		at := [2]int{int((key + quarters) & (cols - 1)), int((key>>13+quarters)&(cols-1)) + cols}
+		require.Equal(t, at, spentCells(key, int64(quarters)*15*minute+int64(r.IntN(15*minute))))
+		require.Equal(t, [2]int{int(key&(cols-1)) + 2*cols, int(key>>13&(cols-1)) + 3*cols}, paidCells(key))
+	}
+}
+
+// A cell of a budget counts ten minutes beyond its window, by the store's clock; one of a total as long as logical time says.
+func TestHowLongCellsCount(t *testing.T) {
+	g := &granter{step: &step{at: At{Now: 600_000_100}, clock: 300}}
+	for cell, want := range map[Cell]bool{
+		{Index: wire.FirstPaid - 1, End: 100}: true, {Index: wire.FirstPaid - 1, End: 101}: false,
+		{Index: wire.FirstPaid, End: 300}: true, {Index: wire.FirstPaid, End: 301}: false,
+	} {
+		require.Equal(t, want, g.dead(&cell), "%+v", cell)
+	}
+}
+
+// A cell of a budget is written as a number of tokens, one of a total as milliseconds.
+func TestTheFormOfCells(t *testing.T) {
+	for index, want := range map[int][]byte{wire.FirstPaid - 1: {0x88, 0x27}, wire.FirstPaid: {0, 10}} {
+		r := smallRecord()
+		r.Names.Cells = []Cell{{Index: index, Value: 5000}}
+		b := written(t, r)
+		require.Equal(t, want, b[len(b)-2:])
+	}
+}
+
+// Tag buckets of names that are dropped leave what they have given and spent in their cells, rounded up; those that the request draws from stay.
+func TestASweepOfNames(t *testing.T) {
+	const clock, now, end = 1_000_000, 600_000_000, 3 * minute
+	spent, paid := spentCells(1, 0), paidCells(2)
+	for _, others := range []bool{false, true} {
+		r := &Record{Names: Names{
+			TagBuckets: []TagBucket{
+				{Key: 1, Full: clock, Spent: []Spent{{0, end - minute + 1, 7}, {2 * minute, 4 * minute, 0}}},
+				{Key: 2, Paid: 500_001, Full: clock + 1},
+				{Key: 3, Full: 0},
+				{Key: 5000, Paid: 2_000_000, Full: 5 * minute, Spent: []Spent{{0, 7 * minute, 1}}},
+			},
+			Cells: []Cell{{spent[0], 9 * minute, 3}, {spent[1], minute, 9}, {wire.FirstPaid, clock, 1000}},
+		}}
+		g := &granter{step: &step{rec: r, at: At{Now: now}, clock: clock}, req: &Request{Draws: []Draw{{Key: 3}}}}
+		g.sweep(others)
+		cells := []Cell{{spent[0], 9 * minute, 7}, {spent[1], end, 9}}
+		left := []uint64{2, 3, 5000}
+		if others {
+			left = left[1:2]
+			exact, whole := spentCells(5000, 0), paidCells(5000)
+			cells = []Cell{cells[0], {exact[0], 7 * minute, 1}, {cells[1].Index, 7 * minute, 9}}
+			cells = append(cells, Cell{paid[0], minute, 501_000}, Cell{whole[0], 5 * minute, 2_000_000}, Cell{paid[1], 5 * minute, 2_000_000})
+			require.Equal(t, exact[1], spent[1], "keys below 8,192 share a cell")
+		}
+		var keys []uint64
+		for _, b := range r.Names.TagBuckets {
+			keys = append(keys, b.Key)
+		}
+		require.Equal(t, left, keys)
+		require.Equal(t, cells, r.Names.Cells)
+		require.NoError(t, r.Names.check())
+	}
+}
+
+// A new name makes room at most twice: the full tag buckets go first, then all others.
+func TestRoomForNames(t *testing.T) {
+	const clock = 1_000_000
+	for name, tc := range map[string]struct {
+		names, full, swept int
+		left, swepts       int // afterwards, with the new one; 0: it has no room
+	}{
+		"room":                 {wire.MaxNames - 1, 10, 0, wire.MaxNames, 0},
+		"full ones":            {wire.MaxNames, 10, 0, wire.MaxNames - 9, 1},
+		"no full ones":         {wire.MaxNames, 0, 0, 1, 2},
+		"full ones, once more": {wire.MaxNames, 10, 1, 1, 2},
+		"no more":              {wire.MaxNames, 10, 2, 0, 2},
+	} {
+		r := &Record{Names: Names{TagBuckets: buckets(tc.names)}}
+		for i := range tc.names - tc.full {
+			r.Names.TagBuckets[i].Full = clock + 1
+		}
+		g := &granter{step: &step{rec: r, clock: clock}, req: &Request{}, swept: tc.swept}
+		b := g.name(1 << 40)
+		require.Equal(t, tc.left > 0, b != nil, name)
+		require.Equal(t, tc.swepts, g.swept, name)
+		if tc.left > 0 {
+			require.Len(t, r.Names.TagBuckets, tc.left, name)
+		} else {
+			require.Len(t, r.Names.TagBuckets, tc.names, name)
+		}
+	}
+}

@@ -31,6 +31,8 @@ func TestHoldersWait(t *testing.T) {
 	require.False(t, record(100, 1, 6*time.Second, RowLive).HoldersWait(), "one in a hundred may be in trouble of its own")
 	require.True(t, record(100, 2, 6*time.Second, RowLive).HoldersWait())
 	require.False(t, record(100, 100, 5*time.Second, RowLive).HoldersWait(), "as far apart as intervals may be")
+	require.False(t, record(100, 100, 5500*time.Millisecond, RowLive).HoldersWait(), "as far apart at most")
+	require.True(t, record(100, 100, DefaultLease, RowLive).HoldersWait(), "their leases last to the end")
 	require.False(t, record(100, 50, 11*time.Second, RowLive).HoldersWait(), "their leases are over")
 	require.False(t, record(60, 30, 6*time.Second, RowLive).HoldersWait(), "a small pool")
 	require.False(t, record(100, 50, 6*time.Second, RowReplaced).HoldersWait())

@@ -189,7 +189,7 @@ func (st *step) notePermits(req *Request) {
 	switch {
 	case st.clock < is.StrictUntil:
 		is.Issuing = true
-	case st.clock < is.SharesUntil || st.clock >= is.SpacingUntil:
+	case st.clock < is.SharesUntil:
 		is.Issuing = false
 	case is.Spacing > wire.Interval(r.Lease, live)/time.Duration(live):
 		is.Issuing = true

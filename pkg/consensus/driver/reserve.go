@@ -93,7 +93,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	st.stampLast()
 	r.Clock, r.Wall = st.clock, at.Now
 	forgot := st.remember(req.Revision, 0, false) // of a record that is there
-	changed = forgot || at.Deferred
+	changed = forgot
 	is := &r.Permits
 	spacing := max(req.Spacing, is.Spacing)
 	held := max(r.FrozenUntil, 0)

@@ -188,3 +188,10 @@ func FuzzReserve(f *testing.F) {
 		require.LessOrEqual(t, res.Count, req.Count)
 	})
 }
+
+func TestTheFirstSlot(t *testing.T) {
+	for want, is := range map[int64]Permits{5000: {}, 5100: {Last: 5000}, 7000: {Hold: 7}} {
+		require.Equal(t, want, is.first(5000, 100))
+	}
+	require.Equal(t, int64(5), (&Permits{}).first(5, 100), "no slot is reserved")
+}

@@ -61,6 +61,9 @@ func TestSetSpentRefuses(t *testing.T) {
 		require.Contains(t, bad.Allowed, "1970-01-1", "the store's clock is told")
 		require.Equal(t, before, r.Revision)
 	}
+	require.NoError(t, r.SetSpent(&s, At{Now: s.Start}), "its first moment")
+	require.ErrorAs(t, s.Validate(""), &bad)
+	require.Equal(t, "Pool", bad.Field)
 	require.ErrorIs(t, (&Record{}).SetSpent(&s, at), ErrNoPool)
 }
 

@@ -302,12 +302,10 @@ func (d *Draw) earned(room int64) int64 {
 	if d.Total == 0 {
 		return d.Ask
 	}
-	if room <= 0 {
-		return 0
-	}
+	room = max(room, 0)
 	most := math.Floor(float64(float64(room)*float64(d.Total)) / float64(micros(d.Per)))
 	n := int64(min(most, float64(d.Ask)))
-	for n > 0 && d.cost(n) > float64(room) {
+	for d.cost(n) > float64(room) {
 		n-- // once at the most
 	}
 	return n
