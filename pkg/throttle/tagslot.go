@@ -100,7 +100,11 @@ func (s *slotTags) step(g *slotTag, now int64) { g.turn.Step(float64(now)/1e9, g
 // start returns the tag's place in the order of service.
 func (s *slotTags) start(g *slotTag, now int64) float64 {
 	s.step(g, now)
-	return g.turn.Start(g.running, s.reserved(g))
+	first := s.reserved(g)
+	if s.pooled {
+		first = g.grant.First
+	}
+	return g.turn.Start(g.running, first)
 }
 
 // lead counts n slots for the tag at a place among those of a call.
