@@ -180,10 +180,7 @@ func (w *world) turn(p *process) {
 	if p.outstanding && local >= p.timeout {
 		p.failed(w, local, p.seq)
 	}
-	if p.poked || w.plan.slots == nil && p.demand > p.held {
-		p.poked = false
-		p.proc.Poke(local)
-	}
+	w.poke(p, local)
 	if !p.outstanding && p.proc.RationDue(local) {
 		p.proc.Ration(local, w.reportTags(p, local))
 	}
@@ -202,6 +199,14 @@ func (w *world) turn(p *process) {
 		due = min(due, local+watch)
 	}
 	w.wake(p, due)
+}
+
+// poke tells the processor that a caller waits.
+func (w *world) poke(p *process, local time.Duration) {
+	if p.poked || w.plan.slots == nil && p.demand > p.held {
+		p.poked = false
+		p.proc.Poke(local)
+	}
 }
 
 // wake sets the process's timer to a local time. An earlier timer stays: it sets the next.

@@ -155,8 +155,8 @@ func (w *world) slotBound(intervals int) time.Duration {
 
 // How many intervals things may last in a healthy pool. Two are promised, of a steady demand; here it changes. A tag without a total that waits
 // somewhere is first there after firstIntervals. A slot is free for at most idleIntervals: the demand of a processor counts for two more reports
-// after it has ended, and two processors sync after that, which a part of a slot makes longer. A tag that has a total, or whose reserved slots are lent at another processor,
-// waits for the longest call, and for lentIntervals until the slot has come.
+// after it has ended, and two processors sync after that, which a part of a slot makes longer. A tag that has a total, or whose reserved slots are
+// lent at another processor, waits for the longest call, and for lentIntervals until the slot has come.
 const (
 	firstIntervals = 4
 	idleIntervals  = 10
@@ -239,7 +239,8 @@ func (w *world) checkSlots() {
 			waits := w.now - at - w.longestCall()
 			w.counters.SlotWait = max(w.counters.SlotWait, waits.Seconds()/interval.Seconds())
 			if waits > w.slotBound(lentIntervals) {
-				w.violatef(CheckSlotReserved, "%q has waited below its reservation for %v more than any call takes, %v in flight", w.plan.slots.tags[t].name, waits, s.count)
+				w.violatef(CheckSlotReserved, "%q has waited below its reservation for %v more than any call takes, %v in flight",
+					w.plan.slots.tags[t].name, waits, s.count)
 			}
 		}
 	}
