@@ -146,6 +146,7 @@ func (p *Processor) Poke(now time.Duration) {
 // A split is the division of the limit among the processors for an answer and a demand.
 type split struct {
 	slots  int            // into which the limit is divided; 0: into any shares
+	part   bool           // the last answer had a part of a slot, which the next request gives back and does not ask for again
 	wants  []driver.Share // by the policy, in the order of the roster; nil: not known
 	self   int
 	demand driver.Share
@@ -167,6 +168,9 @@ func (p *Processor) choose(now time.Duration) {
 	}
 	p.want = wants[self]
 	if p.want >= p.held {
+		if p.split.part {
+			p.want = p.held
+		}
 		return
 	}
 	if p.frozen > now {
@@ -200,7 +204,7 @@ func (p *Processor) wants(now time.Duration) (wants []driver.Share, self int) {
 	pick := inTurn(p.turn())
 	switch {
 	case ok && p.tags.slots.most > 0:
-		pick = byPart(p.turn(), byTags, p.tags.floors(), rows, p.split.slots)
+		pick = byPart(p.turn(), byTags, rows, p.split.slots)
 	case ok:
 		byTags = firstShares(p.Answer.Closed, p.tags.token(p.Interval()), byTags, rows, p.tags.floors())
 	default:

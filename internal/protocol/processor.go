@@ -214,9 +214,14 @@ func (p *Processor) Take(now time.Duration, a driver.Answer, fresh string) error
 
 // granted puts the share of an answer in force.
 func (p *Processor) granted(now time.Duration, a *driver.Answer) {
+	whole := p.split.inWhole(a.Share)
+	p.split.wants, p.split.part = nil, whole < a.Share
+	a.Share = whole
 	p.receive(now, a)
-	p.split.wants = nil
 	due := urgencyNone
+	if p.split.part && !p.patient() {
+		due = urgencyFast
+	}
 	for _, part := range p.parts() {
 		due = max(due, part.take(&p.core, now, &p.Answer))
 	}

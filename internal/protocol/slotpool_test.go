@@ -283,7 +283,7 @@ func (m *slotMember) slots(now time.Duration, most int) int64 {
 
 // begin begins calls in the order of package fairslots, as an InFlight does.
 func (m *slotMember) begin(now time.Duration, most int) {
-	order := func(g *slotsOfTag) float64 { return g.turn.Start(len(g.ends), g.grant.Reserved) }
+	order := func(g *slotsOfTag) float64 { return g.turn.Start(len(g.ends), g.grant.First) }
 	for _, g := range m.inOrder() {
 		g.turn.Step(now.Seconds(), len(g.ends), max(g.grant.Part, 0.01))
 		if waits := g.waiting() > 0; waits != g.waited {

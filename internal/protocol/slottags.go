@@ -147,7 +147,7 @@ func (t *tagging) takeParts(c *core, now time.Duration) []slotTag {
 	for i := range tags {
 		g := &tags[i]
 		out := sharing.TagSlotGrant{Tag: g.Tag, Part: parts[i]}
-		out.Reserved, out.ReservedElsewhere = t.policy.guaranteedSlots(g.term)
+		t.policy.guaranteedSlots(g.term, &out)
 		if g.Total > 0 {
 			out.Bound, out.Granted = true, g.part(c.held)
 			g.InUse = max(g.InUse, out.Granted)
@@ -235,7 +235,7 @@ func (t *tagging) grantSlots(c *core, now time.Duration, patient bool) urgency {
 	for i := range s.sent {
 		g := &s.sent[i]
 		out := sharing.TagSlotGrant{Tag: g.Tag, Part: parts[i]}
-		out.Reserved, out.ReservedElsewhere = t.policy.guaranteedSlots(g.term)
+		t.policy.guaranteedSlots(g.term, &out)
 		switch {
 		case g.Total == 0:
 		case alone:

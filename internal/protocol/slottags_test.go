@@ -203,3 +203,18 @@ func TestEqualTagsHaveEqualSlotTime(t *testing.T) {
 		})
 	}
 }
+
+// G16: a tag below its reservation over the pool gets the slot where it becomes free, whichever processor the plan gives the reserved slots to.
+func TestATagBelowItsReservationComesFirstWhereItWaits(t *testing.T) {
+	for slots, pods := range map[int]int{1: 6, 3: 7, 4: 2} {
+		t.Run(fmt.Sprint(slots), func(t *testing.T) {
+			p := newSlotPool(t, slots, ofSlots(map[string]limit.Quota{"acme": {Reserved: slots}}), pods)
+			for _, m := range p.members {
+				m.asks("acme", slots, time.Second)
+				m.asks("", slots, 300*time.Millisecond)
+			}
+			p.run(30 * time.Second)
+			require.GreaterOrEqual(t, p.use("acme", 100*time.Second), 0.95*float64(slots))
+		})
+	}
+}

@@ -334,3 +334,41 @@ func TestWhenSlotsOfATagAreAskedForSoon(t *testing.T) {
 		require.Equal(t, c.want, (&slotTag{TagSlotReport: c.tag, answer: c.answer}).soon(), name)
 	}
 }
+
+// A processor that is granted a part of a slot beside whole ones gives it back: it cannot use it, and another one may lack it for a slot.
+func TestAPartOfASlotIsGivenBack(t *testing.T) {
+	for granted, want := range map[driver.Share]driver.Share{
+		41_666_673: 41_666_666, 83_333_332: 41_666_666, 83_333_333: 83_333_333, 999_999_999: 999_999_999, driver.Whole: driver.Whole, 0: 0, 7: 0,
+	} {
+		p := newSlotPool(t, 24, limit.Quotas{}, 1)
+		m := p.members[0]
+		m.asks("", 24, time.Second)
+		m.p.ReportSlots(p.now, m.report(m.p.SlotPlace()))
+		req := m.p.Request(p.now, 7, Observation{Demand: driver.Whole})
+		ans, _ := p.record.Sync(&req, p.at())
+		ans.Share, ans.Frozen = granted, 0
+		require.NoError(t, m.p.Take(p.now, ans, "fresh"))
+		require.Equal(t, want, m.p.Held(p.now))
+		require.Equal(t, want, m.p.Request(p.now, 8, Observation{Demand: driver.Whole}).InUse)
+	}
+}
+
+// Calls of a killed process go on at the called service, also those that began after its last state was written: its successor with that state
+// gets its slots after a removal time, as without it.
+func TestSlotsOfAKilledProcessAreNotTakenOverAtOnce(t *testing.T) {
+	p := newSlotPool(t, 16, ofSlots(map[string]limit.Quota{"acme": {Total: 4}}), 1)
+	m := p.members[0]
+	p.run(5 * time.Second)
+	state := m.p.LastState(0) // nothing is in flight
+	m.asks("acme", 4, time.Minute)
+	p.run(2 * time.Second)
+	require.EqualValues(t, 4, p.running("acme"))
+	p.kill(m)
+	next := p.join(m.p.Cfg.ID)
+	require.True(t, next.p.Inherit(p.now, []LastState{state}))
+	next.asks("acme", 4, time.Minute)
+	p.run(10 * time.Second)
+	require.EqualValues(t, 4, p.most["acme"])
+	p.run(20 * time.Second)
+	require.EqualValues(t, 4, next.tag("acme").running())
+}

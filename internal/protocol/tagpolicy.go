@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
@@ -26,6 +27,9 @@ type tagPolicy struct {
 	// elsewhere holds the rates that the others reported for terms when the plan was made.
 	elsewhere []float64
 	whole     []wholePart // of slots
+	// planRows and uses are those of the last plan.
+	planRows []fairtags.Row
+	uses     [][]float64
 	// capable: every live processor knows quotas. Until then tag buckets do not serve, because a processor without quotas may write a record
 	// without them.
 	capable bool
@@ -197,8 +201,7 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []d
 	}
 	if self >= 0 {
 		p.elsewhere = p.reportedElsewhere(rows, self)
-		p.held = p.plan.Held
-		p.whole = wholeReserved(p.terms, rows, uses, self)
+		p.held, p.planRows, p.uses = p.plan.Held, rows, uses
 	}
 	wants := make([]driver.Share, len(roster))
 	for i := range wants {
@@ -272,44 +275,74 @@ func (p *tagPolicy) guaranteed(key uint64) float64 {
 	return 0
 }
 
-// guaranteedSlots returns how many whole slots of a tag the plan guarantees this processor, and all others.
-func (p *tagPolicy) guaranteedSlots(key uint64) (here, elsewhere float64) {
+// guaranteedSlots writes into a grant what the plan guarantees a tag in whole slots.
+func (p *tagPolicy) guaranteedSlots(key uint64, out *sharing.TagSlotGrant) {
 	for _, w := range p.whole {
 		if w.key == key {
-			return w.here, w.elsewhere
+			out.Reserved, out.ReservedElsewhere, out.First = w.here, w.elsewhere, w.first
 		}
 	}
-	return 0, 0
 }
 
-// A wholePart is how many of the slots reserved for a tag are those of this processor, and of all others.
+// A wholePart is how many of the slots reserved for a tag are those of this processor, and of all others. first of all of them are not in use at
+// the others.
 type wholePart struct {
-	key             uint64
-	here, elsewhere float64
+	key                    uint64
+	here, elsewhere, first float64
 }
 
-// wholeReserved returns the parts of self, and of the others, of what is reserved for each tag.
-func wholeReserved(terms []fairtags.Terms, rows []fairtags.Row, uses [][]float64, self int) (whole []wholePart) {
-	for _, t := range terms {
+// reserveWhole divides what the last plan guarantees each tag in whole slots, and returns the shares of the plan with these in place of the
+// parts of slots guaranteed.
+func (p *tagPolicy) reserveWhole(shares []driver.Share, most float64, self int, turn int64) []driver.Share {
+	rows, uses, whole := p.planRows, p.uses, make([]float64, len(shares))
+	p.whole = nil
+	for _, t := range p.terms {
 		if t.Reserved == 0 {
 			continue
 		}
 		w := wholePart{key: t.Key}
-		for i, n := range wholeParts(t, rows, uses) {
+		for i, n := range wholeParts(t, p.plan.Scale, rows, uses, turn) {
+			w.first += n
+			whole[i] += n
 			if i == self {
 				w.here = n
 			} else {
 				w.elsewhere += n
 			}
 		}
-		whole = append(whole, w)
+		w.first = max(w.first-usedElsewhere(t.Key, rows, uses, self), 0)
+		p.whole = append(p.whole, w)
 	}
-	return whole
+	parts, sum := 0.0, 0.0
+	for i := range shares {
+		if !rows[i].Silent {
+			parts, sum = parts+p.plan.Guaranteed[i], sum+whole[i]
+		}
+	}
+	out := slices.Clone(shares)
+	for i := range out {
+		if parts > 0 && !rows[i].Silent { // what rounding leaves stays where it is
+			out[i] += shareOf(whole[i], most) - shareOf(p.plan.Guaranteed[i]*min(sum/parts, 1), most)
+		}
+	}
+	return out
+}
+
+// usedElsewhere returns how many slots of a tag are in use at other live processors.
+func usedElsewhere(key uint64, rows []fairtags.Row, uses [][]float64, self int) (sum float64) {
+	for i := range rows {
+		for k, b := range rows[i].Busy {
+			if b.Key == key && i != self && !rows[i].Silent {
+				sum += math.Round(uses[i][k])
+			}
+		}
+	}
+	return sum
 }
 
 // wholeParts divides what is reserved for a tag among the rows, in whole slots. The parts are by demand, and rounded down. The slots that this
-// leaves go to rows that use one more already, and then to those that lack the most of one.
-func wholeParts(t fairtags.Terms, rows []fairtags.Row, uses [][]float64) map[int]float64 {
+// leaves take turns, so that each row has one as often as its part says.
+func wholeParts(t fairtags.Terms, scale float64, rows []fairtags.Row, uses [][]float64, turn int64) map[int]float64 {
 	type part struct {
 		row         int
 		rate, lacks float64
@@ -326,7 +359,7 @@ func wholeParts(t fairtags.Terms, rows []fairtags.Row, uses [][]float64) map[int
 		}
 	}
 	const rounding = 0.01 // of demands in reports
-	all := math.Floor(min(t.Reserved, sum) + rounding)
+	all := math.Floor(min(t.Reserved, sum)*scale + rounding)
 	left, out := all, map[int]float64{}
 	for i := range parts {
 		q := &parts[i]
@@ -336,20 +369,20 @@ func wholeParts(t fairtags.Terms, rows []fairtags.Row, uses [][]float64) map[int
 		out[q.row] = n
 		left -= n
 	}
-	slices.SortStableFunc(parts, func(a, b part) int {
-		if a.more != b.more && a.more {
-			return -1
-		}
-		if a.more != b.more {
-			return 1
-		}
-		return cmp.Compare(b.lacks, a.lacks)
-	})
+	var lacking, using []int
+	lacks := make([]driver.Share, len(rows))
 	for _, q := range parts {
-		if left >= 1 && q.lacks > rounding {
-			out[q.row]++
-			left--
+		if q.lacks > rounding {
+			lacking, lacks[q.row] = append(lacking, q.row), driver.Share(q.lacks*float64(driver.Whole))
 		}
+		if q.lacks > rounding && q.more {
+			using = append(using, q.row)
+		}
+	}
+	turn += int64(t.Key)
+	picked := spread(nil, using, lacks, min(int(left), len(using)), turn)
+	for _, row := range spread(picked, lacking, lacks, min(int(left), len(lacking))-len(picked), turn) {
+		out[row]++
 	}
 	return out
 }

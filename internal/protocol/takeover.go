@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/internal/wire"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -92,7 +93,11 @@ func (p *Processor) Inherit(now time.Duration, lastStates []LastState) (settled 
 }
 
 // LastState returns the last state of this processor if it dies from now on, owing so much. It must be stored
-// before the newest request goes out.
+// before the newest request goes out. Calls in flight that begin after that may go on for any time at the called service, so a limit on them
+// always owes: its share is not taken over at once.
 func (p *Processor) LastState(owes time.Duration) LastState {
+	if p.split.slots > 0 {
+		owes = sharing.Never
+	}
 	return LastState{driver.Death{Incarnation: p.incarnation, Last: p.last, Unanswered: slices.Clone(p.unanswered)}, max(owes, 0)}
 }

@@ -49,6 +49,15 @@ func wholeSlots(shares []driver.Share, rows []driver.RosterRow, most int, pick p
 	return out
 }
 
+// inWhole returns the whole slots of a share. Nobody can use such a part, and the next request
+// gives it back: another processor may lack just that for a slot.
+func (s *split) inWhole(share driver.Share) driver.Share {
+	if s.slots == 0 || share >= driver.Whole {
+		return share
+	}
+	return driver.Share(sharing.ShareOf(sharing.SlotsOf(int64(share), s.slots), s.slots))
+}
+
 // A picking picks free of the rows in needy, which are more. overs is what each row is due beyond its whole slots, in 1e-9 slots.
 type picking func(needy []int, overs []driver.Share, free int) []int
 
@@ -64,36 +73,27 @@ func inTurn(turn int64) picking {
 	}
 }
 
-// byPart picks each row as often as what it is due says, because its tags have weights and classes. Before that come rows that need the slot
-// for what is guaranteed to their tags. These are as many as that makes whole slots. Then come rows that have the slot beside others, and are
-// due half of it: a slot that moves is lost to the tag whose call ends first.
-func byPart(turn int64, shares, guaranteed []driver.Share, rows []driver.RosterRow, most int) picking {
+// byPart picks each row as often as what it is due says, because its tags have weights and classes. Before that come rows that have the slot
+// beside others, and are due half of it: a slot that moves is lost to the tag whose call ends first.
+func byPart(turn int64, shares []driver.Share, rows []driver.RosterRow, most int) picking {
 	has := func(i int) bool {
 		n := sharing.SlotsOf(int64(shares[i]), most)
 		return n > 0 && sharing.SlotsOf(int64(rows[i].Claim), most) > n
 	}
 	return func(needy []int, overs []driver.Share, free int) []int {
-		lacks, rests, sum := make([]driver.Share, len(overs)), slices.Clone(overs), driver.Share(0)
-		for _, i := range needy {
-			if lack := overs[i] - max(shares[i]-guaranteed[i], 0)*driver.Share(most); lack > driver.Whole/1000 { // else it is rounding
-				lacks[i], rests[i] = lack, overs[i]-lack
-				sum += lack
-			}
-		}
-		first := int((sum + driver.Whole - driver.Whole/1000) / driver.Whole)
-		picked := spread(nil, needy, lacks, min(first, free), turn)
 		kept := make([]driver.Share, len(overs))
 		holders := 0
 		for _, i := range needy {
-			if overs[i] >= driver.Whole/2 && has(i) && !slices.Contains(picked, i) {
+			if overs[i] >= driver.Whole/2 && has(i) {
 				kept[i] = overs[i]
 				holders++
 			}
 		}
-		if n := min(holders, free-len(picked)); n > 0 {
-			picked = spread(picked, needy, kept, n, turn)
+		var picked []int
+		if n := min(holders, free); n > 0 {
+			picked = spread(nil, needy, kept, n, turn)
 		}
-		return spread(picked, needy, rests, free-len(picked), turn)
+		return spread(picked, needy, overs, free-len(picked), turn)
 	}
 }
 
@@ -125,7 +125,7 @@ func spread(picked, rows []int, parts []driver.Share, n int, turn int64) []int {
 }
 
 // turn counts the leases since the pool's clock began: processors with the same answer agree on it.
-func (p *Processor) turn() int64 { return p.clock.time / max(p.Lease.Microseconds(), 1) }
+func (c *core) turn() int64 { return c.clock.time / max(c.Lease.Microseconds(), 1) }
 
 // slotless reports whether the store answers and has no slot for this processor at present.
 func (p *Processor) slotless(now time.Duration) bool {

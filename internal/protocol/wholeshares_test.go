@@ -1,14 +1,18 @@
 package protocol
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
+	"github.com/numaproj-contrib/numathrottle/internal/tagname"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
 // divide returns what processors have that want so many slots each.
@@ -112,7 +116,7 @@ func TestSlotsAreRoundedByParts(t *testing.T) {
 		had := make([]int, n)
 		for turn := range turns {
 			given := 0
-			for i, w := range wholeSlots(shares, rows, most, byPart(int64(turn), shares, make([]driver.Share, n), rows, most)) {
+			for i, w := range wholeSlots(shares, rows, most, byPart(int64(turn), shares, rows, most)) {
 				n := sharing.SlotsOf(int64(w), most)
 				given, had[i] = given+n, had[i]+n
 			}
@@ -124,19 +128,43 @@ func TestSlotsAreRoundedByParts(t *testing.T) {
 	}
 }
 
-// Two slots reserved for a tag that waits at three processors are theirs in each turn, whatever two other processors could use.
+// Slots reserved for tags that wait at several processors are theirs in whole slots in each turn, whatever two other processors could use. Those
+// of a tag at which none is in use yet take turns; a processor that uses one keeps it.
 func TestWholeSlotsAreForGuaranteesFirst(t *testing.T) {
-	sixth, eighth := driver.Whole/6, driver.Whole/8
-	shares := []driver.Share{sixth, eighth, sixth, 3 * eighth, sixth}
-	rows, had := make([]driver.RosterRow, len(shares)), make([]int, len(shares))
-	for i := range rows {
-		rows[i].Demand = driver.Whole
-	}
-	for turn := range int64(300) {
-		for i, w := range wholeSlots(shares, rows, 4, byPart(turn, shares, []driver.Share{sixth, 0, sixth, 0, sixth}, rows, 4)) {
-			had[i] += sharing.SlotsOf(int64(w), 4)
+	var p tagPolicy
+	q := limit.Quotas{Tags: map[string]limit.Quota{"a": {Reserved: 2, Per: slotPer}, "b": {Reserved: 1, Per: slotPer}}}
+	p.set(&q)
+	a, b := busyKey(tagname.Key("a")), busyKey(tagname.Key("b"))
+	roster := make([]driver.RosterRow, 5)
+	for i := range roster {
+		roster[i].ID, roster[i].Demand = fmt.Sprint(i), driver.Whole
+		own := []busyTag{{key: 0, rate: 4}}
+		if i%2 == 0 {
+			own = append(own, busyTag{key: a, rate: 4}, busyTag{key: b, rate: 4})
 		}
-		require.EqualValues(t, (turn+1)*2, had[0]+had[2]+had[4])
+		if i == 4 {
+			own[2].used = 1
+		}
+		roster[i].Busy = packBusy(0, 0, 0, own)
 	}
-	require.InDeltaSlice(t, []int{200, 150, 200, 450, 200}, had, 3)
+	had := make([]int, len(roster))
+	for turn := range int64(300) {
+		shares := p.reserveWhole(p.divide(0, time.Second, 4, roster, 0, []busyTag{{key: 0, rate: 4}, {key: a, rate: 4}, {key: b, rate: 4}}), 4, 0, turn)
+		given := 0
+		for i, w := range wholeSlots(shares, roster, 4, byPart(turn, shares, roster, 4)) {
+			had[i] += sharing.SlotsOf(int64(w), 4)
+			given += sharing.SlotsOf(int64(w), 4)
+		}
+		require.Equal(t, 4, given)
+		require.GreaterOrEqual(t, had[0]+had[2]+had[4], int(turn+1)*3)
+		require.GreaterOrEqual(t, had[4], int(turn+1))
+		sum := 0.0
+		for _, w := range p.whole {
+			sum += w.here + w.elsewhere
+		}
+		require.InDelta(t, 3, sum, 1e-9)
+	}
+	for _, i := range []int{0, 2} {
+		require.InDelta(t, 200+60, had[i], 25)
+	}
 }

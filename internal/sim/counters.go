@@ -103,6 +103,13 @@ type Counters struct {
 	TagUsed, Gushes, TagSpent, TagClones uint64
 	// Tags are the worst windows of a tag, by length.
 	Tags [len(windowLengths)]Window
+	// SlotCalls counts calls in flight that began, SlotsFull those that took the last slot of their tag's total, and SlotChanges changes of totals.
+	SlotCalls, SlotsFull, SlotChanges uint64
+	// SlotExcused counts calls in flight of processes that did not reach the store for a removal time.
+	SlotExcused uint64
+	// SlotWait is how long a tag below its reservation has waited, SlotIdle how long a slot was free while somebody waited who may have it: the
+	// longest, in sync intervals of a healthy pool. Jain is the least index of a division.
+	SlotWait, SlotIdle, Jain float64
 	// Nearest is the maximum of spacing divided by the distance of two slots; 1 is exactly the spacing.
 	Nearest float64
 }
@@ -153,6 +160,12 @@ func (c *Counters) Add(d *Counters) {
 	c.Refused, c.Ramping = c.Refused+d.Refused, c.Ramping+d.Ramping
 	c.Reserves, c.Permits, c.Returned, c.Mixed = c.Reserves+d.Reserves, c.Permits+d.Permits, c.Returned+d.Returned, c.Mixed+d.Mixed
 	c.Nearest = max(c.Nearest, d.Nearest)
+	c.SlotCalls, c.SlotsFull, c.SlotChanges = c.SlotCalls+d.SlotCalls, c.SlotsFull+d.SlotsFull, c.SlotChanges+d.SlotChanges
+	c.SlotExcused += d.SlotExcused
+	c.SlotWait, c.SlotIdle = max(c.SlotWait, d.SlotWait), max(c.SlotIdle, d.SlotIdle)
+	if d.Jain > 0 && (c.Jain == 0 || d.Jain < c.Jain) {
+		c.Jain = d.Jain
+	}
 	c.TagUsed, c.Gushes = c.TagUsed+d.TagUsed, c.Gushes+d.Gushes
 	c.TagSpent, c.TagClones = c.TagSpent+d.TagSpent, c.TagClones+d.TagClones
 	for i := range d.Tags {

@@ -8,6 +8,9 @@ import (
 
 // changeDemand draws a new demand from time to time.
 func (w *world) changeDemand(p *process) {
+	if w.plan.slots != nil {
+		return
+	}
 	w.after(exponential(w.rng.demand, w.plan.demandMean), func() {
 		if p.gone || w.calm {
 			return

@@ -36,6 +36,11 @@
 //     clock. The use in a budget window is at most the budget, plus debts, plus copies that clones hold, plus spending
 //     that the store lost and nobody reported again.
 //
+//   - Calls in flight with quotas of tags, in the seeds from FirstSlotted on, through the shipped throttle.InFlight: each caller is a coroutine.
+//     Totals change, and callers give up. No more calls are in flight than slots, and none of a tag than its total, but for calls of processes
+//     that did not reach the store for a removal time. In a healthy pool a tag below its reservation comes first where it waits, no slot is free
+//     for long while somebody waits who may have it, and equal tags have equal slot-time.
+//
 // At every event:
 //
 //   - The shares that all processes may use at that moment, including replaced, stalled and cloned ones, add up to at

@@ -44,7 +44,7 @@ func (m machine) Now() time.Time { return epoch.Add(m.p.clock.read(m.w.now)) }
 
 // AfterFunc implements gate.Clock. There are no waiting callers, so only slots need wake-ups.
 func (m machine) AfterFunc(d time.Duration, f func()) sharing.Timer {
-	if !m.w.plan.permits {
+	if !m.w.plan.permits && m.w.plan.slots == nil {
 		return stopped{}
 	}
 	t := &timer{m: m, f: f}
@@ -71,6 +71,10 @@ func (ration) Poke() {}
 func (w *world) equip(p *process) {
 	if p.limit.Max == 0 {
 		p.limit = w.limit
+	}
+	if w.plan.slots != nil {
+		w.equipSlots(p)
+		return
 	}
 	var sharer throttle.Sharer = ration{p}
 	if w.plan.permits {
@@ -102,7 +106,7 @@ func (w *world) tell(p *process) {
 // parts of a cloned one for a lease. In both cases one may give away what the other still uses.
 func (w *world) draw(p *process) {
 	d := &p.drawer
-	if p.gone || p.left || p.halted() || p.overslept() || p.justCloned(w.now) || w.now < d.restUntil {
+	if w.plan.slots != nil || p.gone || p.left || p.halted() || p.overslept() || p.justCloned(w.now) || w.now < d.restUntil {
 		return
 	}
 	if p.held > 0 || d.lease.Issuing {

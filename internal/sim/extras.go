@@ -20,7 +20,8 @@ type extras struct {
 	lastStates bool          // a dying process leaves a last state, and its successor may find it
 	// together means that either all processors lose the store or none does.
 	together bool
-	tags     *tagPlan // nil: no tags
+	tags     *tagPlan  // nil: no tags
+	slots    *slotPlan // nil: a limit on a rate
 }
 
 // drawExtras draws them. A hard limit has no extras but changes, which drawHard draws.

@@ -15,19 +15,24 @@ type Check uint8
 
 // The checks.
 const (
-	CheckSum       Check = iota // shares in use add up to at most the whole
-	CheckClaim                  // a share in use is at most its claim on the record
-	CheckRecord                 // the record is well formed, and no answer lifts it above the whole
-	CheckAnswer                 // the processor accepts every answer of the store
-	CheckWindow                 // calls in any window are within the bound
-	CheckRecovery               // the pool recovers once the faults are off
-	CheckCeiling                // a processor applies a limit that is in force
-	CheckPermit                 // permits are a spacing apart, and none is too far ahead
-	CheckWhole                  // shares and permits add up to at most the whole
-	CheckDocument               // the version of a document does not fall
-	CheckPause                  // no paused process draws
-	CheckTagTotal               // the use of a tag in any window is within its total
-	CheckTagBudget              // the use of a tag in a budget window is within its budget
+	CheckSum          Check = iota // shares in use add up to at most the whole
+	CheckClaim                     // a share in use is at most its claim on the record
+	CheckRecord                    // the record is well formed, and no answer lifts it above the whole
+	CheckAnswer                    // the processor accepts every answer of the store
+	CheckWindow                    // calls in any window are within the bound
+	CheckRecovery                  // the pool recovers once the faults are off
+	CheckCeiling                   // a processor applies a limit that is in force
+	CheckPermit                    // permits are a spacing apart, and none is too far ahead
+	CheckWhole                     // shares and permits add up to at most the whole
+	CheckDocument                  // the version of a document does not fall
+	CheckPause                     // no paused process draws
+	CheckTagTotal                  // the use of a tag in any window is within its total
+	CheckTagBudget                 // the use of a tag in a budget window is within its budget
+	CheckSlots                     // no more calls are in flight than slots
+	CheckSlotTotal                 // no more calls of a tag are in flight than its total
+	CheckSlotReserved              // a slot that becomes free is for a tag below its reservation first
+	CheckSlotFair                  // what nobody reserved is divided by weight and class
+	CheckSlotIdle                  // no slot is free for long while somebody who may have it waits
 )
 
 // String returns the check's name.
@@ -35,6 +40,7 @@ func (c Check) String() string {
 	return [...]string{
 		"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery",
 		"ceiling", "permits", "shares and permits", "documents", "pause", "total of a tag", "budget of a tag",
+		"calls in flight", "calls in flight of a tag", "reserved slots", "division of slots", "idle slots",
 	}[c]
 }
 
@@ -76,9 +82,12 @@ func (w *world) touch(p *process, local time.Duration) {
 	if max(before, p.held) > 0 {
 		p.drawer.heldAt = w.now
 	}
-	if w.plan.noted {
+	switch {
+	case w.plan.slots != nil:
+		p.obeySlots(&o)
+	case w.plan.noted:
 		w.apply(p, local, &o.Lease)
-	} else {
+	default:
 		w.tell(p)
 	}
 	w.takeTags(p, o.Grants)

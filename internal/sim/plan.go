@@ -216,6 +216,10 @@ func (p *plan) String() string {
 	if p.tags != nil {
 		extra += fmt.Sprintf(", tags %+v, hoarded %v, large wants %g, an hour ends at %v", p.tags.quotas.Tags, p.tags.hoard, p.tags.heads, p.tags.wall)
 	}
+	if s := p.slots; s != nil {
+		extra = fmt.Sprintf("%d slots, quotas %+v, tags %+v, callers %d every %v, totals change every %v",
+			s.slots, s.quotas, s.tags, s.crowd, s.wants, s.changes)
+	}
 	return fmt.Sprintf("%d processors, limit %d burst %d hard %v (%g given back), %s, %s, %s, "+
 		"leases %v (longest %v), store %s (known new %v), clocks %s, up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",

@@ -63,6 +63,9 @@ type process struct {
 	due            []func()       // came due while it was halted
 
 	drawer drawer
+	flight flight        // of a run with calls in flight
+	poked  bool          // by its limiter
+	synced time.Duration // when the store granted a request of it last
 	holder sharing.Holder
 	pauses pausedState
 	hands  []tagHand // of tags; the first is of draws without one
@@ -113,6 +116,9 @@ func (w *world) add(p *process) {
 	w.procs = append(w.procs, p)
 	w.tracef("%s starts, lease %v, clock %+.2f%%", p, p.lease, float64(p.clock.rate-million)/1e4)
 	w.changeDemand(p)
+	for t := range p.flight.wanted {
+		w.changeCallers(p, t)
+	}
 	w.turn(p)
 }
 
@@ -142,6 +148,7 @@ func (w *world) drop(p *process) {
 		w.release(m)
 	}
 	p.inbox = nil
+	w.endCallers(p)
 	for i, q := range w.procs {
 		if q == p {
 			w.procs = append(w.procs[:i], w.procs[i+1:]...)
@@ -165,15 +172,15 @@ func (w *world) turn(p *process) {
 		w.tracef("%s sees that it was suspended", p)
 		p.proc.Void(local)
 		p.leaseLag = p.lag
-		w.takeTags(p, p.proc.Orders(local, ahead, epoch).Grants)
+		if w.plan.tags != nil {
+			w.takeTags(p, p.proc.Orders(local, ahead, epoch).Grants)
+		}
 	}
 	p.proc.Tick(local)
 	if p.outstanding && local >= p.timeout {
 		p.failed(w, local, p.seq)
 	}
-	if p.demand > p.held {
-		p.proc.Poke(local)
-	}
+	w.poke(p, local)
 	if !p.outstanding && p.proc.RationDue(local) {
 		p.proc.Ration(local, w.reportTags(p, local))
 	}
@@ -192,6 +199,14 @@ func (w *world) turn(p *process) {
 		due = min(due, local+watch)
 	}
 	w.wake(p, due)
+}
+
+// poke tells the processor that a caller waits.
+func (w *world) poke(p *process, local time.Duration) {
+	if p.poked || w.plan.slots == nil && p.demand > p.held {
+		p.poked = false
+		p.proc.Poke(local)
+	}
 }
 
 // wake sets the process's timer to a local time. An earlier timer stays: it sets the next.
@@ -215,8 +230,11 @@ func (w *world) send(p *process, local time.Duration) {
 	if w.plan.noted {
 		o = w.observe(p, local)
 	}
-	w.inherit(p)
 	o.Demand = p.report()
+	if w.plan.slots != nil {
+		o = w.observeSlots(p, local)
+	}
+	w.inherit(p)
 	m.req = p.proc.Request(local, w.rng.proc.Uint64(), o)
 	w.writeLastState(p)
 	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
@@ -354,6 +372,7 @@ func (w *world) leave(p *process) {
 	w.touch(p, local)
 	w.tracef("%s leaves, %d", p, l.Seq)
 	p.left = true
+	w.endCallers(p)
 	w.loseSlots(p)
 	tries := 0
 	var tell func()

@@ -20,6 +20,10 @@ const looksInARow = 10
 // heal switches the faults off and waits for the pool to be whole again.
 func (w *world) heal() {
 	w.calmDown()
+	if w.plan.slots != nil {
+		w.healSlots()
+		return
+	}
 	newest := w.onRecord()
 	for _, p := range w.procs {
 		newest = max(newest, p.loaded)

@@ -118,6 +118,7 @@ func (s *store) sync(w *world, m *message) {
 		s.written = s.wall(w)
 	}
 	w.counters.Answers[ans.Status]++
+	w.noteSync(m.p, ans.Status)
 	if len(m.req.Dead) > 0 && ans.Status == driver.Granted {
 		w.counters.Deaths++
 	}

@@ -27,7 +27,7 @@ type tagPlan struct {
 // drawTags gives a run tags. It excludes shares without the store's consent: Q1 and Q7 are promised with consensus.Stop, and the other runs
 // check the bounds by the limit.
 func (p *plan) drawTags(seed uint64, r *rand.Rand) {
-	if seed < FirstTagged {
+	if seed < FirstTagged || seed >= FirstSlotted {
 		return
 	}
 	t := &tagPlan{names: []string{"a", "b", "c"}[:1+r.IntN(3)], hoard: r.IntN(2) == 0}

@@ -35,13 +35,15 @@ type Config struct {
 }
 
 func (c *Config) duration() time.Duration {
-	if c.Duration <= 0 && c.Seed >= FirstTagged {
+	switch {
+	case c.Duration > 0:
+		return c.Duration
+	case c.Seed >= FirstSlotted:
+		return SlottedDuration
+	case c.Seed >= FirstTagged:
 		return TaggedDuration
 	}
-	if c.Duration <= 0 {
-		return DefaultDuration
-	}
-	return c.Duration
+	return DefaultDuration
 }
 
 // A Result is the result of a run.
@@ -70,6 +72,17 @@ func (v *Violation) String() string { return fmt.Sprintf("%v: %s: %s", v.At, v.K
 func Run(cfg Config) Result {
 	cfg.Duration = cfg.duration()
 	w := newWorld(cfg.Seed, planOf(cfg.Seed, cfg.Processors), cfg.Trace)
+	runWorld(w, cfg)
+	w.counters.Runs = 1
+	w.endAllCallers()
+	return Result{
+		Seed: cfg.Seed, Plan: w.plan.String(), Counters: w.counters,
+		Violation: w.violation, Healed: w.healed,
+	}
+}
+
+// runWorld makes the run of a world.
+func runWorld(w *world, cfg Config) {
 	w.tracef("%s", &w.plan)
 	for range w.plan.processors {
 		w.after(exponential(w.rng.fault, 500*time.Millisecond), func() { w.join(w.newID()) })
@@ -85,14 +98,12 @@ func Run(cfg Config) Result {
 	if w.plan.pauses > 0 {
 		w.pausesOf(w.plan.pauses)
 	}
+	if w.plan.slots != nil && w.plan.slots.changes > 0 {
+		w.changeTotals()
+	}
 	w.run(min(cfg.Duration, time.Hour))
 	if w.violation == nil {
 		w.heal()
-	}
-	w.counters.Runs = 1
-	return Result{
-		Seed: cfg.Seed, Plan: w.plan.String(), Counters: w.counters,
-		Violation: w.violation, Healed: w.healed,
 	}
 }
 
@@ -105,6 +116,7 @@ func planOf(seed uint64, processors int) plan {
 	p.drawTags(seed, rand.New(rand.NewPCG(seed, 13)))
 	p.drawTogether(rand.New(rand.NewPCG(seed, 10)))
 	p.drawLastStates(rand.New(rand.NewPCG(seed, 11)))
+	p.drawSlots(seed, rand.New(rand.NewPCG(seed, 15)))
 	return p
 }
 
@@ -131,6 +143,7 @@ type world struct {
 	permits permits
 	orders  orders
 	tags    tagState
+	slots   slotState
 
 	windows  windows
 	departed []time.Duration // when processes that are gone last held a share
@@ -161,6 +174,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	w.permits = permits{latest: never, held: map[reservation][]slot{}}
 	w.store = newStore(w)
 	w.prepareOracle()
+	w.prepareSlotOracle()
 	return w
 }
 
@@ -190,9 +204,11 @@ func (w *world) run(until time.Duration) {
 		case eventDo:
 			e.do()
 		}
+		w.goOnCallers()
 		if !w.sparse {
 			w.checkSum()
 		}
+		w.checkSlots()
 	}
 	if w.violation == nil {
 		w.now = max(w.now, until)

@@ -107,7 +107,11 @@ func (s *slotTags) step(g *slotTag, now int64) {
 func (s *slotTags) start(g *slotTag, now int64) float64 {
 	s.step(g, now)
 	g.turn.Forget(s.served + usedFor*float64(s.f.max)/s.weight(g))
-	return g.turn.Start(g.running, s.reserved(g))
+	first := s.reserved(g)
+	if s.pooled {
+		first = g.grant.First
+	}
+	return g.turn.Start(g.running, first)
 }
 
 // usedFor is for how many seconds a tag that has used slots comes behind others: a lease by default.
