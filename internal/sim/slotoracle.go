@@ -14,6 +14,7 @@ type slotState struct {
 	ready   []*caller // that were woken, in turn
 
 	calls  []*slotCall // in flight
+	ended  []*slotCall // lately; see known
 	totals [][]slotTotal
 	count  []int // of calls that are not excused
 
@@ -70,6 +71,16 @@ func (s *slotState) allowed(t int, since time.Duration) (most int) {
 	return most
 }
 
+// hasTotal reports whether a tag has had a total since a moment.
+func (s *slotState) hasTotal(t int, since time.Duration) bool {
+	for i, x := range s.totals[t] {
+		if x.total > 0 && (i+1 == len(s.totals[t]) || s.totals[t][i+1].from >= since) {
+			return true
+		}
+	}
+	return false
+}
+
 // slotRemoval is the earliest true time after which a store removes a process that it has not heard of.
 func (w *world) slotRemoval() time.Duration {
 	return wire.Removal(w.plan.leases[0]) * million / (million + maxDrift)
@@ -87,7 +98,13 @@ func (w *world) noteSync(p *process, status driver.Status) {
 // excuseCalls excuses the calls of processes that have not reached the store for a removal time, as docs/reliability.md says.
 func (w *world) excuseCalls() {
 	s := &w.slots
-	s.calls = slices.DeleteFunc(s.calls, func(c *slotCall) bool { return c.ends <= w.now })
+	s.calls = slices.DeleteFunc(s.calls, func(c *slotCall) bool {
+		if c.ends <= w.now {
+			s.ended = append(s.ended, c)
+		}
+		return c.ends <= w.now
+	})
+	s.ended = slices.DeleteFunc(s.ended, func(c *slotCall) bool { return w.now-c.ends > w.slotBound(firstIntervals) })
 	clear(s.count)
 	for _, c := range s.calls {
 		if !c.excused && w.now-c.p.synced > w.slotRemoval() {
@@ -128,19 +145,38 @@ func (w *world) noteBegin(p *process, t int, ends time.Duration) {
 	if s.judged == never {
 		return
 	}
-	if s.count[t] <= w.plan.slots.of(t).Reserved {
+	if least, _ := w.known(p, t); least <= w.plan.slots.of(t).Reserved {
 		return
 	}
 	for u := range s.lacking {
 		at := p.flight.waitsSince[u]
-		if u == t || s.lacking[u] == never || at == never || w.plan.slots.of(u).Total > 0 {
-			continue // the slots of a total may be those of another processor
+		if u == t || s.lacking[u] == never || at == never || p.flight.waits[u] == 0 || s.hasTotal(u, w.now-w.outdated()) {
+			continue // the last one has just been served; the slots of a total may be those of another processor
 		}
-		if waits := w.now - max(at, s.lacking[u]); waits > w.slotBound(firstIntervals) {
+		_, most := w.known(p, u)
+		if waits := w.now - max(at, s.lacking[u]); waits > w.slotBound(firstIntervals) && most < w.plan.slots.of(u).Reserved {
 			w.violatef(CheckSlotReserved, "%s begins a call of %q, %v in flight, and %q has waited there for %v below its reservation of %d",
 				p, w.plan.slots.tags[t].name, s.count, w.plan.slots.tags[u].name, waits, w.plan.slots.of(u).Reserved)
 		}
 	}
+}
+
+// known returns between which numbers of calls of a tag a process may know of: it hears late of those that begin and end at other ones.
+func (w *world) known(p *process, t int) (least, most int) {
+	for _, c := range w.slots.calls {
+		if c.t == t {
+			most++
+			if c.p == p || w.now-c.began > w.slotBound(firstIntervals) {
+				least++
+			}
+		}
+	}
+	for _, c := range w.slots.ended {
+		if c.t == t && c.p != p {
+			most++
+		}
+	}
+	return least, most
 }
 
 // slotInterval is the longest time between two syncs of a process in a healthy pool.
@@ -159,7 +195,7 @@ func (w *world) slotBound(intervals int) time.Duration {
 // lent at another processor, waits for the longest call, and for lentIntervals until the slot has come.
 const (
 	firstIntervals = 4
-	idleIntervals  = 10
+	idleIntervals  = 12
 	lentIntervals  = 30
 )
 
