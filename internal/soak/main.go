@@ -44,6 +44,7 @@ const (
 var steps = []step{
 	{"simulation", "NUMATHROTTLE_SIM_SEEDS=20000", test + "-v -run=TestSeeds|TestDirected ./internal/sim", true},
 	{"tags", "NUMATHROTTLE_SIM_TAG_SEEDS=2000", test + "-v -run=TestTagSeeds$ ./internal/sim", true},
+	{"calls in flight", "NUMATHROTTLE_SIM_SLOT_SEEDS=5000", test + "-v -run=TestSlotSeeds$ ./internal/sim", true},
 	{"redis", rounds, faults + "TestRedis", false},
 	{"nats", rounds, faults + "TestNATS", false},
 	{"stops", rounds, faults + "TestStopped", false},
