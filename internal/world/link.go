@@ -111,7 +111,11 @@ func (l *Link) Load(ctx context.Context, pool string) ([]driver.Document, []driv
 }
 
 func (l *Link) note(revision uint64, err error) {
-	for old := l.Revision.Load(); revision > old && !l.Revision.CompareAndSwap(old, revision); old = l.Revision.Load() {
+	for {
+		old := l.Revision.Load()
+		if revision <= old || l.Revision.CompareAndSwap(old, revision) {
+			break
+		}
 	}
 	if bad := (*driver.RequestError)(nil); errors.As(err, &bad) {
 		l.Malformed.Add(1)

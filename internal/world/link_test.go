@@ -21,12 +21,12 @@ func request(id string) driver.Request {
 func TestFaultsOfALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := errors.New("gone")
-		ask := func(l *Link) (driver.Answer, error, time.Duration) {
+		ask := func(l *Link) (driver.Answer, time.Duration, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			began := time.Now()
 			ans, err := l.Sync(ctx, request("a"))
-			return ans, err, time.Since(began)
+			return ans, time.Since(began), err
 		}
 		l := NewLink(memstore.New())
 		for name, tc := range map[string]struct {
@@ -46,12 +46,12 @@ func TestFaultsOfALink(t *testing.T) {
 		} {
 			before := l.Answered.Load()
 			tc.begin()
-			_, err, took := ask(l)
+			_, took, err := ask(l)
 			require.ErrorIs(t, err, tc.want, name)
 			require.Equal(t, tc.takes, took, name)
 			require.Equal(t, tc.arrives, l.Answered.Load() > before, name)
 			tc.end()
-			ans, err, took := ask(l)
+			ans, took, err := ask(l)
 			require.NoError(t, err, name)
 			require.Zero(t, took, name)
 			require.NotEmpty(t, ans.Roster, name)
