@@ -245,7 +245,7 @@ func (t *tagging) wants(c *core, now time.Duration, rows []driver.RosterRow, sel
 	}
 	wants = t.policy.divide(now, c.Interval(), t.most, rows, self, t.own)
 	if t.slots.most > 0 {
-		return t.policy.reserveWhole(wants, t.most, self, c.turn()), true
+		return t.policy.reserveWhole(wants, rows, t.most, self, c.turn()), true
 	}
 	t.policy.assign(&t.book)
 	return wants, true

@@ -293,7 +293,7 @@ type wholePart struct {
 
 // reserveWhole divides what the last plan guarantees each tag in whole slots, and returns the shares of the plan with these in place of the
 // parts of slots guaranteed.
-func (p *tagPolicy) reserveWhole(shares []driver.Share, most float64, self int, turn int64) []driver.Share {
+func (p *tagPolicy) reserveWhole(shares []driver.Share, roster []driver.RosterRow, most float64, self int, turn int64) []driver.Share {
 	rows, uses, whole := p.planRows, p.uses, make([]float64, len(shares))
 	p.whole = nil
 	for _, t := range p.terms {
@@ -310,7 +310,7 @@ func (p *tagPolicy) reserveWhole(shares []driver.Share, most float64, self int, 
 				w.elsewhere += n
 			}
 		}
-		w.first = max(w.first-usedElsewhere(t.Key, rows, uses, self), 0)
+		w.first = max(w.first-usedElsewhere(t.Key, rows, uses, self), w.here)
 		p.whole = append(p.whole, w)
 	}
 	parts, sum := 0.0, 0.0
@@ -320,10 +320,22 @@ func (p *tagPolicy) reserveWhole(shares []driver.Share, most float64, self int, 
 		}
 	}
 	out := slices.Clone(shares)
+	over := driver.Share(0) // what would exceed the demand of a row stays where it is
 	for i := range out {
-		if parts > 0 && !rows[i].Silent { // what rounding leaves stays where it is
-			out[i] += shareOf(whole[i], most) - shareOf(p.plan.Guaranteed[i]*min(sum/parts, 1), most)
+		if parts == 0 || rows[i].Silent { // what rounding leaves stays where it is
+			continue
 		}
+		more := shareOf(whole[i], most) - shareOf(p.plan.Guaranteed[i]*min(sum/parts, 1), most)
+		if room := max(roster[i].Demand-out[i], 0); more > room {
+			over += more - room
+			more = room
+		}
+		out[i] += more
+	}
+	for i := range out {
+		back := min(over, max(shares[i]-out[i], 0))
+		out[i] += back
+		over -= back
 	}
 	return out
 }

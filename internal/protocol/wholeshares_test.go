@@ -149,7 +149,7 @@ func TestWholeSlotsAreForGuaranteesFirst(t *testing.T) {
 	}
 	had := make([]int, len(roster))
 	for turn := range int64(300) {
-		shares := p.reserveWhole(p.divide(0, time.Second, 4, roster, 0, []busyTag{{key: 0, rate: 4}, {key: a, rate: 4}, {key: b, rate: 4}}), 4, 0, turn)
+		shares := p.reserveWhole(p.divide(0, time.Second, 4, roster, 0, []busyTag{{key: 0, rate: 4}, {key: a, rate: 4}, {key: b, rate: 4}}), roster, 4, 0, turn)
 		given := 0
 		for i, w := range wholeSlots(shares, roster, 4, byPart(turn, shares, roster, 4)) {
 			had[i] += sharing.SlotsOf(int64(w), 4)

@@ -145,38 +145,34 @@ func (w *world) noteBegin(p *process, t int, ends time.Duration) {
 	if s.judged == never {
 		return
 	}
-	if least, _ := w.known(p, t); least <= w.plan.slots.of(t).Reserved {
-		return
+	if w.plan.slots.of(t).Reserved > 0 {
+		return // it may be first where its reserved slots are, whatever it has elsewhere
 	}
 	for u := range s.lacking {
 		at := p.flight.waitsSince[u]
 		if u == t || s.lacking[u] == never || at == never || p.flight.waits[u] == 0 || s.hasTotal(u, w.now-w.outdated()) {
 			continue // the last one has just been served; the slots of a total may be those of another processor
 		}
-		_, most := w.known(p, u)
-		if waits := w.now - max(at, s.lacking[u]); waits > w.slotBound(firstIntervals) && most < w.plan.slots.of(u).Reserved {
+		if waits := w.now - max(at, s.lacking[u]); waits > w.slotBound(firstIntervals) && w.known(p, u) < w.plan.slots.of(u).Reserved {
 			w.violatef(CheckSlotReserved, "%s begins a call of %q, %v in flight, and %q has waited there for %v below its reservation of %d",
 				p, w.plan.slots.tags[t].name, s.count, w.plan.slots.tags[u].name, waits, w.plan.slots.of(u).Reserved)
 		}
 	}
 }
 
-// known returns between which numbers of calls of a tag a process may know of: it hears late of those that begin and end at other ones.
-func (w *world) known(p *process, t int) (least, most int) {
+// known returns how many calls of a tag a process may know of: at other ones also those that ended lately.
+func (w *world) known(p *process, t int) (n int) {
 	for _, c := range w.slots.calls {
 		if c.t == t {
-			most++
-			if c.p == p || w.now-c.began > w.slotBound(firstIntervals) {
-				least++
-			}
+			n++
 		}
 	}
 	for _, c := range w.slots.ended {
 		if c.t == t && c.p != p {
-			most++
+			n++
 		}
 	}
-	return least, most
+	return n
 }
 
 // slotInterval is the longest time between two syncs of a process in a healthy pool.

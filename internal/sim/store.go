@@ -116,9 +116,9 @@ func (s *store) sync(w *world, m *message) {
 	ans, changed := s.rec.Sync(&m.req, at)
 	if changed {
 		s.written = s.wall(w)
+		w.noteSync(m.p, ans.Status) // a request that comes again says nothing new
 	}
 	w.counters.Answers[ans.Status]++
-	w.noteSync(m.p, ans.Status)
 	if len(m.req.Dead) > 0 && ans.Status == driver.Granted {
 		w.counters.Deaths++
 	}

@@ -44,7 +44,6 @@ const (
 var steps = []step{
 	{"simulation", "NUMATHROTTLE_SIM_SEEDS=20000", test + "-v -run=TestSeeds|TestDirected ./internal/sim", true},
 	{"tags", "NUMATHROTTLE_SIM_TAG_SEEDS=2000", test + "-v -run=TestTagSeeds$ ./internal/sim", true},
-	{"calls in flight", "NUMATHROTTLE_SIM_SLOT_SEEDS=5000", test + "-v -run=TestSlotSeeds$ ./internal/sim", true},
 	{"redis", rounds, faults + "TestRedis", false},
 	{"nats", rounds, faults + "TestNATS", false},
 	{"stops", rounds, faults + "TestStopped", false},
@@ -53,6 +52,7 @@ var steps = []step{
 	{"limits", rounds, faults + "TestLimitFaults", false},
 	{"quotas", rounds, faults + "TestQuotaFaults", false},
 	{"takeover", "", faults + "TestAProcessThatIsKilledIsTakenOver", false},
+	{"calls in flight", "NUMATHROTTLE_SIM_SLOT_SEEDS=5000", test + "-v -run=TestSlotSeeds$ ./internal/sim", true},
 	{"what-if", "", test + "-tags=numathrottle_faults -run=TestPredictsRealProcesses ./internal/whatif", false},
 	{"overload", "", test + "-tags=numathrottle_faults ./internal/overload", false},
 	{"permits", "NUMATHROTTLE_PERMITS=10000000", test + "-run=TestPermitsAreSpaced ./pkg/consensus/driver", true},
