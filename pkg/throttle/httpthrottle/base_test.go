@@ -55,6 +55,7 @@ func TestDeadConnectionIsGivenUp(t *testing.T) {
 			return exchange(tr, request(t, http.MethodGet, "").WithContext(ctx))
 		}
 		require.NoError(t, get())
+		synctest.Wait() // net/http takes the connection back meanwhile
 		started := time.Now()
 		var calls sync.WaitGroup
 		for range 10 { // all into the dead connection
@@ -65,6 +66,7 @@ func TestDeadConnectionIsGivenUp(t *testing.T) {
 		require.Equal(t, 15*time.Second, time.Since(started))
 		for range 10 {
 			require.NoError(t, get())
+			synctest.Wait()
 		}
 		require.Equal(t, 2, dialled)
 		require.Len(t, l.Draws(), 21)
