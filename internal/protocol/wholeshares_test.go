@@ -167,4 +167,9 @@ func TestWholeSlotsAreForGuaranteesFirst(t *testing.T) {
 	for _, i := range []int{0, 2} {
 		require.InDelta(t, 200+60, had[i], 25)
 	}
+	var ofA, ofB sharing.TagSlotGrant
+	p.guaranteedSlots(a, &ofA)
+	p.guaranteedSlots(b, &ofB)
+	require.InDelta(t, 2, ofA.First, 1e-9, "none of them is in use elsewhere")
+	require.InDelta(t, 0, ofB.First, 1e-9, "it is in use elsewhere")
 }
