@@ -13,6 +13,7 @@ import (
 type slotTag struct {
 	name  string
 	quota Quota
+	gone  bool // another tag has taken its name, or it has been idle for long
 	under bool // its last call or waiter had another tag before it
 	// largest is the most that one draw can ever take, by the configured quota or, if that allows more, the one in force: a change may end.
 	largest atomic.Int64

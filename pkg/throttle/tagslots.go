@@ -34,7 +34,7 @@ type slotTags struct {
 	views   sync.Map // of names, *slotView
 	known   int      // how many
 	other   *slotView
-	era     int64 // counts the changes of quotas, and the tags that were forgotten
+	era     int64 // counts the changes of quotas
 	now     int64 // when slots were last looked for
 	pauses  []Paused
 	timer   sharing.Timer // for the end of the first of them
@@ -83,6 +83,7 @@ func (s *slotTags) tagOf(name string) *slotTag {
 	}
 	if g := s.former[own]; g != nil {
 		delete(s.former, own)
+		g.gone = false
 		s.keep(g, q)
 		return g
 	}
@@ -96,7 +97,7 @@ func (s *slotTags) forget() {
 	}
 	for name, g := range s.tags {
 		if _, configured := s.quotas.Tags[name]; !configured && name != "" && g.idle(s.pooled) {
-			s.era++
+			g.gone = true
 			s.weights -= max(g.quota.Weight, 1)
 			delete(s.tags, name)
 		}
@@ -226,7 +227,7 @@ func (s *slotTags) setQuotas(q Quotas) {
 			s.keep(g, quota)
 			continue
 		}
-		g.quota = Quota{}
+		g.gone, g.quota = true, Quota{}
 		g.granted, g.free, g.grant = 0, 0, sharing.TagSlotGrant{}
 		delete(s.tags, name)
 		if g.running > 0 {
@@ -327,7 +328,7 @@ func (s *slotTags) end(tags []*slotTag, n int, undone bool) {
 		if undone {
 			g.calls -= int64(n)
 		}
-		if g.running == 0 && s.former[g.name] == g {
+		if g.gone && g.running == 0 && s.former[g.name] == g {
 			delete(s.former, g.name)
 		}
 	}

@@ -48,3 +48,20 @@ func TestPastUseIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// A name that looks like the key of two levels is one without a quota, and not a way to the tags of others.
+func TestANameIsNoKeyOfLevels(t *testing.T) {
+	f := taggedFlight(t, 4, Quotas{Tags: map[string]Quota{"team": {Total: 1}, "key": {Total: 1}}})
+	for _, l := range []Limiter{f.ForTags("team", "key"), forLevels(f, "team", "key")} {
+		p, ok := l.TryAcquire(1)
+		require.True(t, ok)
+		p.Cancel()
+	}
+	for _, name := range []string{"team" + asLevels + "key", "team" + asLevels + "key" + asLevels, "team" + asLevels} {
+		p, ok := f.ForTag(name).TryAcquire(1)
+		require.True(t, ok, "%q", name)
+		require.Zero(t, tagStatus(f, "team").InUse, "%q", name)
+		require.Zero(t, tagStatus(f, "key").InUse, "%q", name)
+		p.Cancel()
+	}
+}

@@ -52,8 +52,8 @@ var _ Limiter = (*slotView)(nil)
 
 // viewOf returns the view of names, which may be levels.
 func (s *slotTags) viewOf(names []string, levels bool) *slotView {
-	if len(names) == 1 && !levels {
-		if v, ok := s.views.Load(names[0]); ok { // only valid names are in it
+	if len(names) == 1 && !levels && !strings.Contains(names[0], asLevels) { // the keys of others have asLevels
+		if v, ok := s.views.Load(names[0]); ok {
 			return v.(*slotView) //nolint:forcetypeassert,errcheck // nothing else is in it
 		}
 	}
@@ -102,7 +102,7 @@ func (s *slotTags) newView(name string, names []string) *slotView {
 func (v *slotView) live() []*slotTag {
 	s := v.f.tags
 	tags := v.tags.Load()
-	if tags != nil && v.era == s.era {
+	if tags != nil && v.era == s.era && !anyGone(*tags) {
 		return *tags
 	}
 	s.forget()
@@ -115,6 +115,15 @@ func (v *slotView) live() []*slotTag {
 	v.tags.Store(&of)
 	v.era = s.era
 	return of
+}
+
+func anyGone(tags []*slotTag) bool {
+	for _, g := range tags {
+		if g.gone {
+			return true
+		}
+	}
+	return false
 }
 
 // QuotaTag is the tag whose quota it draws from; empty for tags without one of their own. Several are joined by a NUL.
