@@ -284,15 +284,15 @@ func (p *tagPolicy) guaranteedSlots(key uint64, out *sharing.TagSlotGrant) {
 	}
 }
 
-// A wholePart is how many of the slots reserved for a tag are those of this processor, and of all others. first of all of them are not in use at
-// the others.
+// A wholePart tells how many of the slots reserved for a tag are at this processor (here) and at all others (elsewhere). first is how many of its
+// calls may come first here: those of the slots here, and as many as no other processor uses.
 type wholePart struct {
 	key                    uint64
 	here, elsewhere, first float64
 }
 
-// reserveWhole divides what the last plan guarantees each tag in whole slots, and returns the shares of the plan with these in place of the
-// parts of slots guaranteed.
+// reserveWhole divides the slots that are reserved for each tag in whole ones. It returns the plan's shares with these in place of the parts of
+// slots that the plan guarantees, but raises no share above the demand of its row: such a slot would stay free.
 func (p *tagPolicy) reserveWhole(shares []driver.Share, roster []driver.RosterRow, most float64, self int, turn int64) []driver.Share {
 	rows, uses, whole := p.planRows, p.uses, make([]float64, len(shares))
 	p.whole = nil
@@ -320,11 +320,12 @@ func (p *tagPolicy) reserveWhole(shares []driver.Share, roster []driver.RosterRo
 		}
 	}
 	out := slices.Clone(shares)
-	over := driver.Share(0) // what would exceed the demand of a row stays where it is
+	over := driver.Share(0) // demand
 	for i := range out {
-		if parts == 0 || rows[i].Silent { // what rounding leaves stays where it is
+		if parts == 0 || rows[i].Silent {
 			continue
 		}
+		// If rounding leaves some of the reserved slots, they stay in the shares of the plan.
 		more := shareOf(whole[i], most) - shareOf(p.plan.Guaranteed[i]*min(sum/parts, 1), most)
 		if room := max(roster[i].Demand-out[i], 0); more > room {
 			over += more - room
@@ -332,7 +333,7 @@ func (p *tagPolicy) reserveWhole(shares []driver.Share, roster []driver.RosterRo
 		}
 		out[i] += more
 	}
-	for i := range out {
+	for i := range out { // the rows that have lost it get it back
 		back := min(over, max(shares[i]-out[i], 0))
 		out[i] += back
 		over -= back
@@ -353,7 +354,7 @@ func usedElsewhere(key uint64, rows []fairtags.Row, uses [][]float64, self int) 
 }
 
 // wholeParts divides what is reserved for a tag among the rows, in whole slots. The parts are by demand, and rounded down. The slots that this
-// leaves take turns, so that each row has one as often as its part says.
+// leaves go to rows that use one more already, then to others that lack one. If these are too many, they take turns.
 func wholeParts(t fairtags.Terms, scale float64, rows []fairtags.Row, uses [][]float64, turn int64) map[int]float64 {
 	type part struct {
 		row         int

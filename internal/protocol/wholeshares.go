@@ -49,8 +49,8 @@ func wholeSlots(shares []driver.Share, rows []driver.RosterRow, most int, pick p
 	return out
 }
 
-// inWhole returns the whole slots of a share. Nobody can use such a part, and the next request
-// gives it back: another processor may lack just that for a slot.
+// inWhole returns a share without its part of a slot. No call fits into that part, and the next request gives it back, since another processor
+// may lack just as much for a slot.
 func (s *split) inWhole(share driver.Share) driver.Share {
 	if s.slots == 0 || share >= driver.Whole {
 		return share

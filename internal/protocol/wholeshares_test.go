@@ -173,3 +173,41 @@ func TestWholeSlotsAreForGuaranteesFirst(t *testing.T) {
 	require.InDelta(t, 2, ofA.First, 1e-9, "none of them is in use elsewhere")
 	require.InDelta(t, 0, ofB.First, 1e-9, "it is in use elsewhere")
 }
+
+// Whole slots for a reservation raise no share above its row's demand, and a processor may be first for those that it has, whatever others use.
+func TestReservedSlotsAreNoMoreThanDemand(t *testing.T) {
+	var p tagPolicy
+	q := limit.Quotas{Tags: map[string]limit.Quota{"a": {Reserved: 5, Per: slotPer}}}
+	p.set(&q)
+	a := busyKey(tagname.Key("a"))
+	for _, tc := range []struct {
+		one   busyTag // of the tag at the second row
+		first map[int]float64
+	}{
+		{busyTag{key: a, rate: 1}, map[int]float64{0: 5, 1: 0}},
+		{busyTag{key: a, rate: 5, used: 5}, map[int]float64{0: 3, 1: 2}}, // more than is reserved
+	} {
+		busy := [][]busyTag{{{key: a, rate: 5, used: 5}}, {{key: 0, rate: 3, used: 3}, tc.one}, {{key: 0, rate: 4, used: 4}}}
+		roster := make([]driver.RosterRow, len(busy))
+		for i, own := range busy {
+			n := 0.0
+			for _, b := range own {
+				n += b.rate
+			}
+			roster[i] = driver.RosterRow{ID: fmt.Sprint(i), Demand: shareOf(n, 12), Busy: packBusy(0, 0, 0, own)}
+		}
+		for self, first := range tc.first {
+			before := p.divide(0, time.Second, 12, roster, self, busy[self])
+			after := p.reserveWhole(before, roster, 12, self, 0)
+			var sum, was driver.Share
+			for i := range after {
+				sum, was = sum+after[i], was+before[i]
+				require.LessOrEqual(t, after[i], max(roster[i].Demand, before[i]), "row %d", i)
+			}
+			require.InDelta(t, float64(was), float64(sum), 10)
+			var g sharing.TagSlotGrant
+			p.guaranteedSlots(a, &g)
+			require.InDelta(t, first, g.First, 1e-9, "row %d", self)
+		}
+	}
+}

@@ -38,8 +38,8 @@ type TagSlotGrant struct {
 	Granted, Claimed, Demand int64
 	// Reserved is how many slots of this processor's share are reserved for the tag, and ReservedElsewhere how many of all others.
 	Reserved, ReservedElsewhere float64
-	// First is how many calls of the tag here come before those of tags that have what is reserved for them: so many of the slots reserved for the
-	// tag over the whole pool are not in use elsewhere.
+	// First is how many calls of the tag may come first here. It is Reserved, or more while other processors use fewer slots than are reserved
+	// for the tag over the whole pool.
 	First float64
 	// Part is how many slots here the tag should have while others wait: a weight, not a bound. 0: unknown.
 	Part float64

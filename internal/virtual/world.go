@@ -77,7 +77,7 @@ func (w *World) step() bool {
 	return true
 }
 
-// loop runs what is due, until somebody who waits can go on.
+// loop runs events that are due, until a waiting caller can go on.
 func (w *World) loop() {
 	for len(w.ready) == 0 {
 		if at, some := w.queue.Next(); !some || at > w.until {

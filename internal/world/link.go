@@ -24,7 +24,7 @@ type Link struct {
 	Dead atomic.Bool
 	// Takes and Returns are how long a request and its answer are on their way, as time.Durations.
 	Takes, Returns atomic.Int64
-	// Lose is how many answers are lost. The store has done what was asked.
+	// Lose is how many answers are lost, after the store has carried out the requests.
 	Lose atomic.Int64
 	// Instead is asked in place of Store.
 	Instead atomic.Pointer[driver.Store]

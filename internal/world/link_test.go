@@ -56,5 +56,14 @@ func TestFaultsOfALink(t *testing.T) {
 			require.Zero(t, took, name)
 			require.NotEmpty(t, ans.Roster, name)
 		}
+
+		leave := driver.Leave{Pool: "p", ID: "a", Incarnation: "x"}
+		l.Cut.Store(true)
+		require.ErrorIs(t, l.Leave(t.Context(), leave), ErrCut)
+		l.Dead.Store(true)
+		require.NoError(t, l.Leave(t.Context(), leave))
+		_, roster, err := l.Load(t.Context(), "p")
+		require.NoError(t, err)
+		require.Len(t, roster, 1, "nobody has heard of it")
 	})
 }

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -64,4 +65,22 @@ func TestANameIsNoKeyOfLevels(t *testing.T) {
 		require.Zero(t, tagStatus(f, "key").InUse, "%q", name)
 		p.Cancel()
 	}
+}
+
+// A view finds its tag again that was forgotten, for another one may have taken its name.
+func TestAForgottenTagKeepsToItsTotal(t *testing.T) {
+	f := taggedFlight(t, 8, Quotas{Match: []QuotaPattern{{Tag: "inv-*", Quota: Quota{Total: 1}}}})
+	view := f.ForTag("inv-x")
+	p, ok := view.TryAcquire(1)
+	require.True(t, ok)
+	p.Settle(1)
+	for i := range tagsKept + 1 {
+		p, ok := f.ForTag(fmt.Sprint("inv-", i)).TryAcquire(1)
+		require.True(t, ok)
+		p.Settle(1)
+	}
+	_, ok = f.ForTags("inv-x", "inv-y").TryAcquire(1)
+	require.True(t, ok)
+	_, ok = view.TryAcquire(1)
+	require.False(t, ok, "one call of its total of one is in flight")
 }

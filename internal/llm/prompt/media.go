@@ -28,7 +28,7 @@ const (
 // shortestMedium is the minimum length of a text that is taken for base64, in bytes.
 const shortestMedium = 256
 
-// A Media has the assumed costs of what is not text. The zero value of a field is its default.
+// A Media has the assumed costs of images, audio, video and files. The zero value of a field is its default.
 type Media struct {
 	// ImageTokens is the cost of an image of any size, in tokens: services scale large ones down. Defaults to 1600.
 	ImageTokens int

@@ -24,7 +24,7 @@ func (r *Reader) AddHeader(h http.Header) {
 
 // Usage returns the usage, with what is known of it; false if no figure was above 0.
 //
-// Figures that contradict each other never lower the cost of what was surely used. More cached tokens than the prompt has stand beside it,
+// Figures that contradict each other never lower the cost of certain use. More cached tokens than the prompt has stand beside it,
 // and more reasoning than the output has stands beside that. What the total holds beyond the other figures is the side that was not reported,
 // else output, such as thoughts. No total makes a side larger than can be believed.
 //

@@ -148,7 +148,7 @@ func (st *step) freezeTime() int64 {
 	return micros(wire.Removal(st.longest))
 }
 
-// stamp records that the row was heard of at the time of the step.
+// stamp sets the time of the row's last request to that of the step.
 func (st *step) stamp(row *Row) {
 	row.LastSeen = st.clock
 	if st.at.Deferred {
