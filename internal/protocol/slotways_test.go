@@ -349,7 +349,13 @@ func TestAPartOfASlotIsGivenBack(t *testing.T) {
 		ans.Share, ans.Frozen = granted, 0
 		require.NoError(t, m.p.Take(p.now, ans, "fresh"))
 		require.Equal(t, want, m.p.Held(p.now))
-		require.Equal(t, want, m.p.Request(p.now, 8, Observation{Demand: driver.Whole}).InUse)
+		next := m.p.Request(p.now, 8, Observation{Demand: driver.Whole})
+		require.Equal(t, want, next.InUse)
+		if want < granted {
+			require.Equal(t, want, next.Wanted, "and it does not ask for it again at once")
+		} else {
+			require.Equal(t, driver.Whole, next.Wanted)
+		}
 	}
 }
 

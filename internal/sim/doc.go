@@ -39,7 +39,7 @@
 //   - Calls in flight with quotas of tags, in the seeds from FirstSlotted on, through the shipped throttle.InFlight: each caller is a coroutine.
 //     Totals change, and callers give up. No more calls are in flight than slots, and none of a tag than its total, but for calls of processes
 //     that did not reach the store for a removal time. In a healthy pool a tag below its reservation comes before tags without one where it
-//     waits, no slot is free for more than twelve sync intervals while a caller waits who may have it, and equal tags have equal slot-time.
+//     waits, no slot is free for more than ten sync intervals while a caller waits who may have it, and equal tags have equal slot-time.
 //
 // At every event:
 //

@@ -191,7 +191,7 @@ func (w *world) slotBound(intervals int) time.Duration {
 // lent at another processor, waits for the longest call, and for lentIntervals until the slot has come.
 const (
 	firstIntervals = 4
-	idleIntervals  = 12
+	idleIntervals  = 10
 	lentIntervals  = 30
 )
 
