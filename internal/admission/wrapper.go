@@ -10,6 +10,7 @@ import (
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
+	"github.com/numaproj-contrib/numathrottle/internal/hook"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -70,6 +71,15 @@ func (s *Settings[D, R]) Check(pkg, bounds, actions string, faults ...string) er
 func Must(err error) {
 	if err != nil {
 		panic(err) //nolint:forbidigo // as above
+	}
+}
+
+// MustCountTokens panics if a limiter counts calls in flight. It is for wrappers that do not know when a call ends: they would give no slot
+// back, and soon wait for ever.
+func MustCountTokens(pkg string, l throttle.Limiter) {
+	if name, ok := hook.CountsCalls(l); ok {
+		Must(fmt.Errorf("%s: the limiter counts calls in flight (%q), allowed: limits of tokens: "+
+			"this wrapper does not know when a call has ended; draw slots in the handler, around the call", pkg, name))
 	}
 }
 

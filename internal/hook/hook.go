@@ -19,6 +19,10 @@ var (
 	// Ceiling returns a valid throttle.Limit in the form of package ceiling. Its defaults need not be filled in.
 	Ceiling func(limit any) ceiling.Config
 
+	// CountsCalls returns the name of the first *throttle.InFlight that a limiter draws from, and whether there is one: itself, that of a tag,
+	// one of an All, or one shown by a method `Unwrap() Limiter`. Its slots have to be given back, so it is for those who know when a call ends.
+	CountsCalls func(limiter any) (name string, ok bool)
+
 	// TellsTags reports whether a limiter draws differently for tags: it is a Tagger, and not a Throttle without quotas.
 	TellsTags func(limiter any) bool
 

@@ -102,6 +102,11 @@ type noLimit struct{ throttle.Limiter }
 
 func (noLimit) Unlimited() bool { return true }
 
+// shown is a limiter of another package that shows the one it draws from.
+type shown struct{ throttle.Limiter }
+
+func (s shown) Unwrap() throttle.Limiter { return s.Limiter }
+
 var promises = map[string]promise{
 	"without a limit the handler itself is returned": {every, func(t *testing.T, k *kind) {
 		none, err := throttle.New(throttle.Limit{})
@@ -131,6 +136,23 @@ var promises = map[string]promise{
 		defer slots.Close()
 		for range 5 {
 			require.Equal(t, answered("handled"), k.one(t, slots, &handler{}, options{}))
+		}
+	}},
+	"slots that it could not give back are refused at once": {func(k *kind) bool { return !calling(k) }, func(t *testing.T, k *kind) {
+		slots, err := throttle.NewInFlight(2, throttle.WithName("calls"), throttle.WithQuotas(throttle.Quotas{}))
+		require.NoError(t, err)
+		defer slots.Close()
+		tokens := throttletest.New()
+		for name, l := range map[string]throttle.Limiter{
+			"alone": slots, "of a tag": slots.ForTag("acme"), "one for each call": throttle.PerCall(slots), "beside tokens": throttle.All(tokens, slots),
+			"of a tag, beside tokens": throttle.ForTags(throttle.All(tokens, slots), "acme"), "shown by another": shown{slots},
+		} {
+			why := func() (err error) {
+				defer func() { err, _ = recover().(error) }()
+				k.wrap(k.bare(&handler{}), l, options{})
+				return nil
+			}()
+			require.ErrorContains(t, why, `the limiter counts calls in flight ("calls"), allowed: limits of tokens`, name)
 		}
 	}},
 	"a message draws what it costs, before it is handled": {every, func(t *testing.T, k *kind) {

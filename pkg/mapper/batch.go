@@ -18,7 +18,8 @@ import (
 // At most one message that has its tokens waits for a busy handler. With a fast limit a few do, so that next finds the following one ready.
 // Their number is what the limit earns here in a millisecond, what next takes in ten at the pace of its last batch, or 64, whichever is
 // least. That is not so with [WithCost] or [WithTag], with a hard or strict limit, and with several limits at once.
-// Slots of an InFlight are not given back, for it is not known when a call of next has ended: draw them in next, around the call.
+// It also panics if l counts calls in flight (a [throttle.InFlight], also in an All): it is not known when a call of next has ended, so draw
+// slots in next, around the call.
 //
 // Messages whose tokens do not come within [WithMaxWait] are answered by [OnDenied]; next never sees them. [WithMaxWait] bounds the wait of each
 // message and the waits of the batch together; time in which next is busy does not count. Once it is used up, the rest of the batch is
@@ -39,6 +40,7 @@ func WrapBatch(next batchmapsdk.BatchMapper, l throttle.Limiter, opts ...Option)
 	if throttle.Unlimited(l) {
 		return next
 	}
+	admission.MustCountTokens("mapper", l)
 	return &batch{throttled: s.Wrapper(l), next: next}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // WrapStream returns a handler that draws a token from l for each message, and then lets next handle it; with [PerOutput] it draws for each
 // output instead. Without a limit ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of [CheckStream]
-// when the options are wrong.
+// when the options are wrong, and with [PerOutput] if l counts calls in flight, for an output is none.
 //
 // The handler may be called from any number of goroutines at once, if next may. It blocks until the tokens are there, then until next has
 // returned and has closed its channel. When the tokens do not come within [WithMaxWait] it answers by [OnDenied]; when they do not come at all
@@ -32,6 +32,9 @@ func WrapStream(next mapstreamsdk.MapStreamer, l throttle.Limiter, opts ...Strea
 	admission.Must(s.check())
 	if throttle.Unlimited(l) {
 		return next
+	}
+	if s.perOutput {
+		admission.MustCountTokens("mapper", l)
 	}
 	return &stream{throttled: s.Wrapper(l), next: next, perOutput: s.perOutput, direct: s.direct}
 }

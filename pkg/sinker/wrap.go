@@ -14,7 +14,7 @@ import (
 
 // Wrap returns a handler that draws a token from l for each message of a batch, and hands the message on to next once the token is there.
 // Without a limit ([throttle.Unlimited], which a nil l is) it returns next itself. It panics with the error of Check when the options make no
-// sense.
+// sense, and if l counts calls in flight; see the package documentation.
 //
 // next sees a batch as it would without the wrapper. Messages come through the channel one by one, each as soon as it is admitted. The
 // channel is closed after the last. Sink returns exactly one response for each message of the batch; the package documentation says which.
@@ -28,6 +28,7 @@ func Wrap(next sinksdk.Sinker, l throttle.Limiter, opts ...Option) sinksdk.Sinke
 	if throttle.Unlimited(l) {
 		return next
 	}
+	admission.MustCountTokens("sinker", l)
 	return &wrapped{wrapper: s.Wrapper(l), next: next, settle: s.settle, inOrder: s.inOrder}
 }
 

@@ -10,6 +10,7 @@ import (
 
 func init() { //nolint:gochecknoinits // the way of internal/hook into this package
 	hook.Adaptive = func(l any) bool { return adapts(limiterIn(l)) }
+	hook.CountsCalls = func(l any) (string, bool) { return countsCalls(limiterIn(l)) }
 	hook.Ceiling = func(l any) ceiling.Config { return l.(Limit).ceilingConfig() } //nolint:forcetypeassert,errcheck // as documented
 	hook.WithClock = func(c any) any { return withClock(c.(clock)) }               //nolint:forcetypeassert,errcheck // as documented
 	hook.Repay = func(l any, n int) { repay(limiterIn(l), n) }

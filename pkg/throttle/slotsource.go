@@ -169,3 +169,22 @@ func (f *InFlight) serve() {
 		w.Attempt.Wake()
 	}
 }
+
+// countsCalls is hook.CountsCalls.
+func countsCalls(l Limiter) (name string, ok bool) {
+	if c, ok := unwrapTo[interface{ countsCalls() (string, bool) }](l); ok {
+		return c.countsCalls()
+	}
+	return "", false
+}
+
+func (f *InFlight) countsCalls() (string, bool) { return f.name, !f.Unlimited() }
+
+func (j *multi) countsCalls() (string, bool) {
+	for _, p := range j.Children {
+		if name, ok := countsCalls(p.Limiter); ok {
+			return name, true
+		}
+	}
+	return "", false
+}
