@@ -14,12 +14,14 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/account"
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/operate"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 const name = "numathrottle"
@@ -164,32 +166,47 @@ func given(cmd *ucli.Command) map[string]string {
 	return flags
 }
 
-// load returns the configuration in force. With an error it returns the settings that it could read.
-func (c *CLI) load(cmd *ucli.Command) (opening.Config, error) {
-	conf, r := c.read(cmd)
-	if err := r.Err(); err != nil {
-		return conf, &kindError{err, errUsage} // also of combinations of valid settings
+// load returns the configuration of the pods, whatever program they run, and the quotas of each of their pools. With an error it returns the
+// settings that it could read.
+func (c *CLI) load(cmd *ucli.Command) (opening.Config, func(pool string) throttle.Quotas, error) {
+	conf, of, r := opening.ReadPods(c.environ(cmd), given(cmd), isStoreSetting, account.QuotaLimits)
+	r.Note(storeLogin(cmd))
+	conf.Logger = opening.NewLogger(&conf, c.Err, slog.LevelWarn)
+	quotas := func(pool string) throttle.Quotas {
+		if q, ok := of[account.QuotaKey(pool)]; ok {
+			return q
+		}
+		return conf.Quotas
 	}
-	return conf, nil
+	if err := r.Err(); err != nil {
+		return conf, quotas, &kindError{err, errUsage} // also of combinations of valid settings
+	}
+	return conf, quotas, nil
 }
 
-// read is load that also returns where the settings came from.
+// read returns the configuration in force, as numathrottle.FromEnv takes it, and where the settings came from.
 func (c *CLI) read(cmd *ucli.Command) (opening.Config, *config.Reading) {
+	conf, r := opening.ReadFlags(c.environ(cmd), given(cmd))
+	r.Note(storeLogin(cmd))
+	conf.Logger = opening.NewLogger(&conf, c.Err, slog.LevelWarn)
+	return conf, r
+}
+
+// environ returns the variables, with the file that the flag names.
+func (c *CLI) environ(cmd *ucli.Command) []string {
 	environ := withoutConsole(c.Environ)
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
-	conf, r := opening.ReadFlags(environ, given(cmd))
-	r.Note(storeLogin(cmd))
-	conf.Logger = opening.NewLogger(&conf, c.Err, slog.LevelWarn)
-	return conf, r
+	return environ
 }
 
 // An access is a command's access to a store.
 type access struct {
 	operate.Pool // the one in the settings
 
-	named   bool // the settings name a pool
+	quotas  func(pool string) throttle.Quotas // of the settings
+	named   bool                              // the settings name a pool
 	timeout time.Duration
 	listed  []string // the pools of the store; nil: nobody has asked for them yet
 }
@@ -200,15 +217,19 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
 	if err := s.setTimeout(cmd); err != nil {
 		return nil, err
 	}
-	conf, err := c.load(cmd)
+	conf, quotas, err := c.load(cmd)
 	if err != nil {
 		return nil, err
 	}
-	s.Name, s.Quotas = conf.Pool, conf.Quotas
+	s.quotas = quotas
+	s.use(conf.Pool)
 	s.named = cmd.IsSet("pool") || conf.Pool != unnamedPool
 	s.Store, err = c.open(ctx, conf)
 	return s, ofOpening(err)
 }
+
+// use makes a pool that of the commands from now on.
+func (s *access) use(pool string) { s.Name, s.Quotas = pool, s.quotas(pool) }
 
 // unnamedPool is the pool of a process whose settings name none.
 const unnamedPool = "default"

@@ -47,12 +47,12 @@ func (c *CLI) consoleCommand() *ucli.Command {
 }
 
 func (c *CLI) console(ctx context.Context, cmd *ucli.Command) error {
-	conf, err := c.load(cmd)
+	conf, quotas, err := c.load(cmd)
 	if err != nil {
 		return err
 	}
 	k := console.Config{
-		StoreURL: config.ShowStore(conf.Store), Quotas: conf.Quotas, Listen: c.setting(cmd, listenName, listenVariable),
+		StoreURL: config.ShowStore(conf.Store), Quotas: quotas, Listen: c.setting(cmd, listenName, listenVariable),
 		Logger: opening.NewLogger(&conf, c.Err, slog.LevelInfo),
 	}
 	if k.Token, k.TokenFile, err = c.consoleToken(cmd); err != nil {

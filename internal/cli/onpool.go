@@ -62,7 +62,8 @@ func (c *CLI) onPools(read func(cmd *ucli.Command) (act, error), many bool, expl
 		return out.run(ctx, func(ctx context.Context) error {
 			var errs []error
 			var page bytes.Buffer
-			for _, s.Name = range pools {
+			for _, pool := range pools {
+				s.use(pool)
 				var r reply
 				err := s.call(ctx, func(ctx context.Context) error {
 					r, err = do(ctx, s)

@@ -47,7 +47,7 @@ func withoutPath(err error) error {
 }
 
 // loadFile sets settings from a YAML file: one mapping from keys to values.
-func loadFile(settings []setting, without []string, name string, r *Reading) {
+func loadFile(settings []setting, o others, name string, r *Reading) {
 	if name == "" {
 		r.found(&FieldError{Field: FileVariable, Problem: "is empty", Allowed: "the path of a YAML file; unset it for none"})
 		return
@@ -57,11 +57,11 @@ func loadFile(settings []setting, without []string, name string, r *Reading) {
 		r.found(&FieldError{Field: FileVariable, Problem: fmt.Sprintf("is %s, which cannot be read: %v", quote(name), withoutPath(err))})
 		return
 	}
-	readContent(settings, without, name, content, r)
+	readContent(settings, o, name, content, r)
 }
 
 // readContent is loadFile for the content of the file.
-func readContent(settings []setting, without []string, name string, content []byte, r *Reading) {
+func readContent(settings []setting, o others, name string, content []byte, r *Reading) {
 	root, fault := parseYAML(content, FileVariable)
 	switch {
 	case fault != nil:
@@ -89,11 +89,15 @@ func readContent(settings []setting, without []string, name string, content []by
 			}
 			continue
 		}
+		i := nearest(e.Name, known)
+		if o.leave(keyAt(known, i)) {
+			continue
+		}
 		problem := "is not a setting"
-		if slices.Contains(without, e.Name) {
+		if slices.Contains(o.without, e.Name) {
 			problem = notTaken
 		}
-		if i := nearest(e.Name, known); i >= 0 {
+		if i >= 0 {
 			r.means(known[i])
 			problem += "; did you mean " + known[i] + "?"
 		} else {

@@ -23,11 +23,32 @@ func Load[C any](fields []Field[C], environ []string, c C) []error {
 // Read is Load for a program that needs the sources of settings, or that excludes some of the library's settings. without lists the keys of
 // excluded settings. Their faults say that they are excluded.
 func Read[C any](fields []Field[C], without, environ []string, c C) *Reading {
+	return read(fields, others{without: without}, environ, c)
+}
+
+// ReadPart is Read for a program that looks at the settings of another one, and knows only some of them: others are no fault. Those that
+// count have keys for which mine holds, so what can hardly be anything but a misspelt one of these is a fault.
+func ReadPart[C any](fields []Field[C], mine func(key string) bool, environ []string, c C) *Reading {
+	return read(fields, others{mine: mine}, environ, c)
+}
+
+// others says which settings there are beside those that are read.
+type others struct {
+	without []string              // of the library, but not of this program
+	mine    func(key string) bool // of another program are all but these; nil: none is
+}
+
+// leave reports whether an unknown setting is another program's. nearest is the known one that it may mean; empty: none.
+func (o others) leave(nearest string) bool {
+	return o.mine != nil && !(nearest != "" && o.mine(nearest))
+}
+
+func read[C any](fields []Field[C], o others, environ []string, c C) *Reading {
 	settings, v := bind(fields, c), vocabularyOf(fields)
 	env := v.pick(environ)
 	r := &Reading{}
 	if name, ok := env[FileVariable]; ok {
-		loadFile(settings, without, name, r)
+		loadFile(settings, o, name, r)
 	}
 	delete(env, FileVariable)
 	delete(env, requireStores)
@@ -50,17 +71,29 @@ func Read[C any](fields []Field[C], without, environ []string, c C) *Reading {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
+		i := v.nearest(name)
+		if o.leave(keyAt(v.keys, i)) {
+			continue
+		}
 		problem := "is not a variable of " + v.owner()
-		if slices.ContainsFunc(without, func(key string) bool { return Variable(key) == name }) {
+		if slices.ContainsFunc(o.without, func(key string) bool { return Variable(key) == name }) {
 			problem = notTaken
 		}
-		if i := v.nearest(name); i >= 0 {
+		if i >= 0 {
 			problem += fmt.Sprintf("; did you mean %s?", v.known[i])
 			r.means(v.keys[i])
 		}
 		r.found(&FieldError{Field: fullName("", name), Problem: problem})
 	}
 	return r
+}
+
+// keyAt returns the key at an index that may be -1, for none.
+func keyAt(keys []string, i int) string {
+	if i < 0 {
+		return ""
+	}
+	return keys[i]
 }
 
 // LoadFlags sets c from flags, which holds values by the key of their field. It returns a *FieldError for each wrong one, in the order of

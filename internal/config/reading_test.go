@@ -12,7 +12,7 @@ import (
 // loadContent reads the content of a file.
 func loadContent[C any](fields []Field[C], without []string, name string, content []byte, c C) []error {
 	var r Reading
-	readContent(bind(fields, c), without, name, content, &r)
+	readContent(bind(fields, c), others{without: without}, name, content, &r)
 	return r.Faults()
 }
 

@@ -27,9 +27,9 @@ type Config struct {
 	TokenFile string
 	// HostNames are further host names that a console on loopback accepts.
 	HostNames listen.Names
-	// Quotas are the configured quotas of the processors. The names and targets of tags are known only for pools whose processors have
-	// these quotas.
-	Quotas throttle.Quotas
+	// Quotas returns the configured quotas of the processors of a pool; nil: none are known. The names and targets of tags are known only for
+	// pools whose processors have these quotas.
+	Quotas func(pool string) throttle.Quotas
 	// Every is the polling interval of a pool that is being viewed. Defaults to a second.
 	Every time.Duration
 	// Logger defaults to slog.Default().

@@ -147,7 +147,7 @@ func (f *feed) rouse() {
 type hub struct {
 	store      driver.Store
 	every      time.Duration
-	configured throttle.Quotas
+	configured func(pool string) throttle.Quotas
 
 	mu    sync.Mutex
 	feeds map[string]*feed

@@ -268,7 +268,11 @@ func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why b
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
 	defer cancel()
-	if err := change(ctx, &operate.Pool{Store: k.c.Store, Name: a.Pool, Quotas: k.c.Quotas}, &a); err != nil {
+	pool := operate.Pool{Store: k.c.Store, Name: a.Pool}
+	if k.c.Quotas != nil {
+		pool.Quotas = k.c.Quotas(a.Pool)
+	}
+	if err := change(ctx, &pool, &a); err != nil {
 		fail(w, codeOf(err), storeText(err))
 		return
 	}

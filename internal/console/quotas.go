@@ -248,7 +248,9 @@ func (r *tagRow) spent(w operate.SpentWindow) {
 // for the same feed.
 func (h *hub) quotas(ctx context.Context, f *feed, o *protocol.Overview, now time.Time) *quotaTable {
 	s := &f.quotas
-	s.Pool = operate.Pool{Store: h.store, Name: o.Pool, Quotas: h.configured}
+	if s.Pool = (operate.Pool{Store: h.store, Name: o.Pool}); h.configured != nil {
+		s.Quotas = h.configured(o.Pool)
+	}
 	if s.Reserved(o) == nil {
 		return nil
 	}

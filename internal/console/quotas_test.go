@@ -73,7 +73,7 @@ func table(t *testing.T, store driver.Store, configured throttle.Quotas) *quotaT
 	t.Helper()
 	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
-	h := &hub{store: store, configured: configured}
+	h := &hub{store: store, configured: func(string) throttle.Quotas { return configured }}
 	return h.quotas(t.Context(), &feed{}, &o, time.Now())
 }
 
@@ -231,7 +231,7 @@ func TestQuotasThatCannotBeRead(t *testing.T) {
 	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 1}, false))
 	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
-	h, f := &hub{store: store, configured: tenants}, &feed{}
+	h, f := &hub{store: store, configured: func(string) throttle.Quotas { return tenants }}, &feed{}
 	h.quotas(t.Context(), f, &o, time.Now())
 	for i := range o.Documents {
 		o.Documents[i].Body = []byte("later")
@@ -246,7 +246,7 @@ func TestQuotasAreAskedForSeldom(t *testing.T) {
 	store := newCounted()
 	join(t, store, "p", "a", ofHundred, driver.Whole).withTags(t, tenants, map[string]int64{"acme": 20})
 	require.NoError(t, protocol.SaveQuota(t.Context(), store, "p", "beta", &throttle.Quota{Total: 30}, false))
-	h, f, now := &hub{store: store, every: time.Second, configured: tenants}, &feed{}, time.Now()
+	h, f, now := &hub{store: store, every: time.Second, configured: func(string) throttle.Quotas { return tenants }}, &feed{}, time.Now()
 	o, err := protocol.LoadOverview(t.Context(), store, "p")
 	require.NoError(t, err)
 	before := store.asked("p")
@@ -266,7 +266,9 @@ func TestChangeAQuota(t *testing.T) {
 	m.withTags(t, tenants, map[string]int64{"acme": 20})
 	join(t, store, "bare", "a", ofHundred, driver.Whole)
 	var log bytes.Buffer
-	k, c := serveConfig(t, Config{Store: store, Token: token, Quotas: tenants, Every: 5 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	k, c := serveConfig(t, Config{
+		Store: store, Token: token, Quotas: func(string) throttle.Quotas { return tenants }, Every: 5 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	c.login(t)
 	var events []string
 	f, _, stop := k.hub.look(k.ctx, "p")
@@ -354,7 +356,9 @@ func TestQuotasInABrowser(t *testing.T) {
 	}}}
 	m.withTags(t, configured, map[string]int64{"acme": 25, "beta": 10, evil: 1, "free/x": 3})
 	join(t, store, "bare", "a", ofHundred, driver.Whole)
-	_, c := serveConfig(t, Config{Store: store, Token: token, Quotas: configured, Logger: quiet, Every: 100 * time.Millisecond})
+	_, c := serveConfig(t, Config{
+		Store: store, Token: token, Quotas: func(string) throttle.Quotas { return configured }, Logger: quiet, Every: 100 * time.Millisecond,
+	})
 	p := chromium(t, c.url+"/#pool=bare", size{width: 1000, height: 900})
 	p.until(t, `!document.getElementById("login").hidden`)
 	p.click(t, "#login")

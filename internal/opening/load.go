@@ -71,6 +71,28 @@ func LoadFlags(environ []string, flags map[string]string) (Config, error) {
 func ReadFlags(environ []string, flags map[string]string) (Config, *config.Reading) {
 	var c Config
 	r := config.Read(fields, nil, environ, &c)
+	return c.withFlags(flags, fields, r), r
+}
+
+// ReadPods is ReadFlags for a program that looks at the pools of others: the file and the variables may be those of any program of this
+// project. It takes the settings of the library, and quotas that name limits. Others are no fault, unless one can hardly be anything but a
+// misspelt one of the settings for which mine holds.
+func ReadPods(
+	environ []string, flags map[string]string, mine func(key string) bool, limits []config.QuotaLimit,
+) (c Config, of map[string]throttle.Quotas, r *config.Reading) {
+	var quotas QuotasOf
+	all := slices.Clone(fields)
+	for i := range all {
+		if all[i].Key == "quotas" {
+			all[i] = ManyQuotasField(limits, "", "", func(c *Config) *throttle.Quotas { return &c.Quotas }, func(*Config) *QuotasOf { return &quotas })
+		}
+	}
+	r = config.ReadPart(all, mine, environ, &c)
+	return c.withFlags(flags, all, r), quotas.Limits, r
+}
+
+// withFlags sets c from flags, and notes its faults.
+func (c Config) withFlags(flags map[string]string, fields []config.Field[*Config], r *config.Reading) Config {
 	config.ReadFlags(fields, flags, &c, r)
 	c = c.withEnvironment()
 	c.Pool = cmp.Or(c.Pool, unnamedPool)
@@ -89,7 +111,7 @@ func ReadFlags(environ []string, flags map[string]string) (Config, *config.Readi
 	if len(wrong) == 0 {
 		c = c.withoutUser()
 	}
-	return c, r
+	return c
 }
 
 // LoadWith is Load for a program of this module with settings of its own. own describes them, and c holds them and the pool's settings, at

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/llm/profile"
 	"github.com/numaproj-contrib/numathrottle/internal/opening"
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -29,6 +30,15 @@ var QuotaLimits = []config.QuotaLimit{
 	{Key: "requestsPerMinute"},
 	{Key: inFlightKey},
 	{Key: budgetKey, Read: readBudgetQuota, Form: config.MappingForm(budgetFields)},
+}
+
+// QuotaKey returns the setting that quotas name for the limit of a pool, by the suffix of the pool's name; empty for another name.
+func QuotaKey(pool string) string {
+	i := strings.LastIndexByte(pool, '/') + 1
+	return map[string]string{
+		string(profile.Tokens): "tokensPerMinute", string(profile.Input): "inputTokensPerMinute", string(profile.Output): "outputTokensPerMinute",
+		string(profile.Requests): "requestsPerMinute", string(profile.InFlight): inFlightKey, MoneySuffix[1:]: budgetKey,
+	}[pool[i:]]
 }
 
 // readBudgetQuota reads a budget in money as a quota in millionths.
