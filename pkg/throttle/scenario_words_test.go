@@ -32,7 +32,7 @@ var actions = map[string]func(o *order){
 	"slots": newSlots,
 	"all":   newAll,
 	"quotas": func(o *order) {
-		as[sharing.QuotaHolder](o.T, o.holder()).SetQuotas(o.quotas().WithDefaults(time.Second))
+		as[sharing.QuotaHolder](o.T, o.holder()).SetQuotas(o.Quotas().WithDefaults(time.Second))
 	},
 	"settle": func(o *order) { name, n := o.Word(""), o.Count(""); o.permits(name, func(p Permit) { p.Settle(n) }) },
 	"report": func(o *order) {
@@ -167,7 +167,7 @@ func newLimit(o *order) {
 		opts = append(opts, WithSharer(o.clerk))
 	}
 	if o.More != "" {
-		opts = append(opts, WithQuotas(o.quotas()))
+		opts = append(opts, WithQuotas(o.Quotas()))
 	}
 	o.limits[name], o.main = whole(o.T, l, opts...), cmp.Or(o.main, name)
 }
@@ -192,29 +192,6 @@ func newAll(o *order) {
 		parts = append(parts, l)
 	}
 	o.limits[name] = All(parts...)
-}
-
-// quotas are those of the indented lines: a tag, a pattern or other, and fields of Quota; budget=3/hour/batch.
-func (o *order) quotas() Quotas {
-	q := Quotas{Tags: map[string]Quota{}}
-	for line := range strings.Lines(o.More) {
-		of, quota := scenario.NewOrder(o.T, o.Line, line), Quota{}
-		if parts := append(strings.Split(of.Value("budget"), "/"), ""); len(parts) > 2 {
-			quota.Budgets = []Budget{{Amount: int64(o.Number(parts[0])), Per: limit.Period(parts[1]), Then: limit.Then(parts[2])}}
-		}
-		name := of.Word("")
-		of.Fill(&quota, modes)
-		switch {
-		case name == "other":
-			q.Other = quota
-		case strings.Contains(name, "*"):
-			q.Match = append(q.Match, QuotaPattern{Tag: name, Quota: quota})
-		default:
-			q.Tags[name] = quota
-		}
-		require.Zero(o.T, len(of.Set)+len(of.Words), "%s: %s", o.Line, line)
-	}
-	return q
 }
 
 func takeNow(o *order) string {

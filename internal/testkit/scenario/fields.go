@@ -14,9 +14,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/limit"
 )
 
-// field returns a field of a struct by its path, in any case, or the result of its method of that name.
+// field returns a field of a struct by its path, in any case, or the result of its method of that name. The field left of a time.Time is the
+// time until then, or never.
 func field(v reflect.Value, path string) reflect.Value {
 	for name := range strings.SplitSeq(path, ".") {
+		if at, ok := reflect.TypeAssert[time.Time](v); ok && name == "left" {
+			return left(at)
+		}
 		if m := v.MethodByName(strings.ToUpper(name[:1]) + name[1:]); m.IsValid() {
 			return m.Call(nil)[0]
 		}
@@ -25,6 +29,13 @@ func field(v reflect.Value, path string) reflect.Value {
 		}
 	}
 	return v
+}
+
+func left(at time.Time) reflect.Value {
+	if at.IsZero() {
+		return reflect.ValueOf("never")
+	}
+	return reflect.ValueOf(time.Until(at))
 }
 
 // Fill sets the fields of the struct at v that settings and words name: a bool by its name, a time.Time by the time from now, and a share as
@@ -91,6 +102,7 @@ func (o *Order) Tell(v any) string {
 // TellIf is Tell, or none.
 func (o *Order) TellIf(ok bool, v any) string {
 	if !ok {
+		o.Rest()
 		return "none"
 	}
 	return o.Tell(v)
@@ -105,7 +117,7 @@ func oneWord(name string, v reflect.Value) string {
 	switch {
 	case isTime:
 		return d.Round(time.Microsecond).String()
-	case v.Kind() == reflect.Pointer:
+	case v.Kind() == reflect.Pointer, v.Kind() == reflect.Interface && v.IsNil():
 		return "none"
 	case v.CanInt() && isShare(name):
 		return strconv.FormatFloat(float64(v.Int())/float64(limit.WholeShare), 'f', -1, 64)

@@ -139,6 +139,11 @@ func TestFields(t *testing.T) {
 		r.Until = time.Time{}
 		require.Equal(t, "max=3 per=2s hard=true share=0.5 rate=2.5", NewOrder(t, "", "").Tell(r))
 		require.Equal(t, "7 6 2s - 2.5", NewOrder(t, "", "nested.deep twice per name rate").Tell(r))
-		require.Equal(t, "none", NewOrder(t, "", "").TellIf(false, r))
+		require.Equal(t, "never", NewOrder(t, "", "until.left").Tell(r))
+		r.Until, r.Mode = time.Now().Add(time.Second), nil
+		require.Equal(t, "1s none", NewOrder(t, "", "until.left mode").Tell(r))
+		o = NewOrder(t, "", "max")
+		require.Equal(t, "none", o.TellIf(false, r))
+		require.Empty(t, o.Words)
 	})
 }

@@ -1,0 +1,312 @@
+package pools
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Play plays the scenarios of files on a store that has the time itself, and, where a scenario asks for each, on one that learns it with the
+// next write.
+func Play(t *testing.T, files string) {
+	t.Helper()
+	scenario.Play(t, files, func(t *testing.T, kind string) scenario.World {
+		s := world.NewServer()
+		s.Deferred = kind == deferred
+		return &pool{
+			t: t, store: s, hub: memstore.New(), limit: throttle.Limit{Max: 1000}, byName: map[string]*pod{}, crews: map[string]*crew{},
+			permits: map[string]throttle.Permit{},
+		}
+	}, "own time", deferred)
+}
+
+const deferred = "time of the last write"
+
+// A pool is the world of a scenario.
+type pool struct {
+	t        *testing.T
+	store    *world.Server
+	hub      driver.Pusher
+	limit    throttle.Limit
+	quotas   *throttle.Quotas
+	pods     []*pod // in the order in which they joined
+	byName   map[string]*pod
+	crews    map[string]*crew
+	permits  map[string]throttle.Permit
+	receipts throttle.PauseReceipts // of the newest pause
+	earlier  throttle.PauseReceipts // and of the one before
+	failOver func()                 // to the older copy
+}
+
+// A pod is a member with its limiter.
+type pod struct {
+	name, id string
+	m        *consensus.Member
+	rate     *throttle.Throttle
+	slots    *throttle.InFlight
+	line     *world.Line
+	strict   bool // it stops without the store
+	gone     bool
+}
+
+// limiter returns the pod's limiter.
+func (p *pod) limiter() interface {
+	throttle.Limiter
+	RetryAfter(until time.Time, reason string)
+	Throttled() (throttle.Throttling, bool)
+	Paused(tag string) (throttle.Paused, bool)
+	Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error)
+	Resume(ctx context.Context, opts ...throttle.PauseOption) error
+	Close() error
+} {
+	if p.slots != nil {
+		return p.slots
+	}
+	return p.rate
+}
+
+// Do implements scenario.World.
+func (p *pool) Do(name string, line *scenario.Order) string {
+	synctest.Wait()
+	p.sound()
+	o := &order{pool: p, Order: line}
+	if do, ok := actions[name]; ok {
+		do(o)
+		return ""
+	}
+	if _, ok := figures[name]; ok {
+		o.Words = append([]string{name}, o.Words...)
+		var words []string
+		for _, f := range o.figures()() {
+			words = append(words, scenario.Rounded(f))
+		}
+		return strings.Join(words, " ")
+	}
+	require.Contains(p.t, questions, name, o.Line)
+	return questions[name](o)
+}
+
+// sound requires that no more than the whole is granted by shares that the store knows of.
+func (p *pool) sound() {
+	var sum driver.Share
+	for _, one := range p.pods {
+		if v := one.m.View(); !v.Degraded {
+			sum += v.Share
+		}
+	}
+	require.LessOrEqual(p.t, sum, driver.Whole, "the shares add up to more than the whole")
+}
+
+// End implements scenario.World.
+func (p *pool) End() {
+	for _, c := range p.crews {
+		c.stop()
+	}
+	for _, one := range p.pods {
+		one.line.Mend()
+		_ = one.limiter().Close()
+	}
+	time.Sleep(2 * time.Second) // for requests under way
+}
+
+// An order is a command of a pool.
+type order struct {
+	*pool
+	*scenario.Order
+}
+
+// who returns the pods of a word.
+func (o *order) who(word string) (some []*pod) {
+	if but, ok := strings.CutPrefix(word, "all"); ok && (but == "" || but[0] == '-') {
+		without := strings.Split(but, "-")
+		for _, one := range o.pods {
+			if !one.gone && !slices.Contains(without, one.name) {
+				some = append(some, one)
+			}
+		}
+		return some
+	}
+	for name := range strings.SplitSeq(word, ",") {
+		require.Contains(o.T, o.byName, name, o.Line)
+		some = append(some, o.byName[name])
+	}
+	return some
+}
+
+// one returns the pod that the next word names, and the tag behind it.
+func (o *order) one() (*pod, string) {
+	name, tag, _ := strings.Cut(o.Word(""), ":")
+	return o.who(name)[0], tag
+}
+
+// each does something with the pods of the next word.
+func (o *order) each(do func(one *pod)) {
+	for _, one := range o.who(o.Word("")) {
+		do(one)
+	}
+}
+
+// tellEach joins what is told of the pods of the next word.
+func (o *order) tellEach(tell func(one *pod) string) string {
+	var words []string
+	o.each(func(one *pod) { words = append(words, tell(one)) })
+	return strings.Join(words, " ")
+}
+
+var (
+	modes = map[string]any{
+		"scheduled": throttle.RampScheduled{}, "relaxed": throttle.RampRelaxed{}, "onlyIfUsed": throttle.RampOnlyIfUsed{},
+		"onlyIfUsed/50": throttle.RampOnlyIfUsed{ThresholdPercentage: 50}, "onlyIfUsed/60": throttle.RampOnlyIfUsed{ThresholdPercentage: 60},
+		"onlyIfUsed/80": throttle.RampOnlyIfUsed{ThresholdPercentage: 80}, "goBackN": throttle.RampGoBackN{},
+		"goBackN/10s": throttle.RampGoBackN{CoolDownPeriod: 10 * time.Second}, "goBackN/1h": throttle.RampGoBackN{CoolDownPeriod: time.Hour},
+	}
+	policies = map[string]consensus.Policy{"even": consensus.Even, "fair": consensus.Fair}
+)
+
+// limits returns the limit of the next pods with the fields that the order sets.
+func (o *order) limits() throttle.Limit {
+	l := o.limit
+	o.Fill(&l, modes)
+	return l
+}
+
+// pod joins the pool.
+func (o *order) pod(name string) {
+	opts := []consensus.Option{consensus.WithLogger(quiet)}
+	one := &pod{name: name, id: o.Value("id"), line: world.NewLine(o.store, o.hub), strict: o.Value("onloss") == "stop"}
+	if one.id == "" {
+		one.id = name
+	}
+	opts = append(opts, consensus.WithID(one.id))
+	if one.strict {
+		opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
+	}
+	if policy := o.Value("policy"); policy != "" {
+		opts = append(opts, consensus.WithPolicy(policies[policy]))
+	}
+	if lease := o.Value("lease"); lease != "" {
+		opts = append(opts, consensus.WithLease(o.Time(lease)))
+	}
+	var store driver.Store = &one.line.Link
+	if o.Is("news") {
+		store = one.line
+	}
+	m, err := consensus.Join(o.T.Context(), store, name0, opts...)
+	require.NoError(o.T, err, o.Line)
+	one.m = m
+	o.pods = append(o.pods, one)
+	o.byName[name] = one
+	with := []throttle.Option{throttle.WithSharer(m), throttle.WithTag(o.Value("tag")), throttle.WithLogger(quiet), throttle.OnClose(m.Leave)}
+	if o.quotas != nil {
+		with = append(with, throttle.WithQuotas(*o.quotas))
+	}
+	callers, draw := o.Value("callers"), o.Value("draw")
+	if slots := o.Value("slots"); slots != "" {
+		one.slots, err = throttle.NewInFlight(int(o.Number(slots)), with...)
+	} else {
+		one.rate, err = throttle.New(o.limits(), with...)
+	}
+	require.NoError(o.T, err, o.Line)
+	size := int(o.Number(draw))
+	if size == 0 {
+		size = one.handful()
+	}
+	o.crews[name] = newCrew(caller{pods: []*pod{one}, n: size}, int(o.Number(callers)))
+}
+
+// handful is how many tokens callers draw at a time: a hundredth of a second's, for minutes of more calls take long to compute. Of a hard
+// limit so many tokens are not always to be had at once.
+func (p *pod) handful() int {
+	if p.rate == nil || p.rate.Limit().Hard {
+		return 1
+	}
+	l := p.rate.Limit()
+	return max(1, int(l.Rate()/100))
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// name0 is the name of the pool.
+const name0 = "pool"
+
+// A caller is how the callers of a crew draw.
+type caller struct {
+	pods        []*pod
+	tag         string
+	n           int
+	every, hold time.Duration
+	try         bool
+}
+
+// A crew draws again and again.
+type crew struct {
+	granted   atomic.Int64
+	now, most atomic.Int64 // calls in flight
+	byPod     []atomic.Int64
+	stop      func()
+}
+
+// newCrew has callers at each pod.
+func newCrew(how caller, callers int) *crew {
+	ctx, stop := context.WithCancel(context.Background())
+	c := &crew{stop: stop, byPod: make([]atomic.Int64, len(how.pods))}
+	for i, one := range how.pods {
+		l := throttle.ForTags(one.limiter(), how.tag)
+		for range callers {
+			go func() {
+				for ctx.Err() == nil && (c.draw(ctx, l, &how, i) || how.every > 0) {
+					_ = world.Sleep(ctx, how.every)
+				}
+			}()
+		}
+	}
+	return c
+}
+
+// draw makes one call.
+func (c *crew) draw(ctx context.Context, l throttle.Limiter, how *caller, at int) bool {
+	var p throttle.Permit
+	if ok := false; how.try {
+		if p, ok = l.TryAcquire(how.n); !ok {
+			return false
+		}
+	} else {
+		var err error
+		if p, err = l.Acquire(ctx, how.n); err != nil {
+			return false
+		}
+	}
+	c.granted.Add(int64(p.N()))
+	c.byPod[at].Add(int64(p.N()))
+	if now := c.now.Add(1); now > c.most.Load() {
+		c.most.Store(now)
+	}
+	_ = world.Sleep(ctx, how.hold)
+	c.now.Add(-1)
+	p.Settle(p.N())
+	return true
+}
+
+// fair returns what the pod with the least got since the last call, as a part of an even one.
+func (c *crew) fair() float64 {
+	least, sum := int64(1<<62), int64(0)
+	for i := range c.byPod {
+		n := c.byPod[i].Swap(0)
+		least, sum = min(least, n), sum+n
+	}
+	return float64(least*int64(len(c.byPod))) / float64(max(sum, 1))
+}

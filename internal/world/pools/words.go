@@ -1,0 +1,358 @@
+package pools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// actions are the commands without a result.
+var actions = map[string]func(o *order){
+	"limit": func(o *order) {
+		o.limit = throttle.Limit{}
+		if o.limit = o.limits(); o.More != "" {
+			q := o.Quotas()
+			o.quotas = &q
+		}
+	},
+	"pod": func(o *order) { o.pod(o.Word("")) },
+	"pods": func(o *order) {
+		n := o.Count("")
+		words, set := o.Rest(), o.Set
+		for i := range n {
+			next := &order{o.pool, scenario.NewOrder(o.T, o.Line, "")}
+			next.Words = append(next.Words, words...)
+			for key, value := range set {
+				next.Set[key] = value
+			}
+			next.pod(fmt.Sprint("p", i))
+			require.Zero(o.T, len(next.Words)+len(next.Set), "%s: what are %v %v?", o.Line, next.Words, next.Set)
+		}
+		o.Set = nil
+	},
+	"callers": func(o *order) {
+		name, who := o.Word(""), o.Word("")
+		how := caller{try: o.Is("try"), every: o.Time(o.Value("every")), hold: o.Time(o.Value("hold")), n: int(o.Number(o.Value("draw")))}
+		who, how.tag, _ = strings.Cut(who, ":")
+		how.pods = o.who(who)
+		if how.n == 0 {
+			how.n = how.pods[0].handful()
+		}
+		o.crews[name] = newCrew(how, o.Count("1"))
+	},
+	"stop": func(o *order) {
+		word := o.Word("")
+		if c, ok := o.crews[word]; ok {
+			c.stop()
+			return
+		}
+		for _, one := range o.who(word) {
+			o.crews[one.name].stop()
+		}
+	},
+	"kill": func(o *order) {
+		o.each(func(one *pod) {
+			o.crews[one.name].stop()
+			one.line.Dead.Store(true)
+			one.line.Deaf.Store(true)
+			one.gone = true
+		})
+	},
+	"leave": func(o *order) {
+		o.each(func(one *pod) {
+			o.crews[one.name].stop()
+			one.gone = true
+			require.NoError(o.T, one.limiter().Close(), o.Line)
+		})
+	},
+	"leaves": func(o *order) {
+		o.each(func(one *pod) {
+			o.crews[one.name].stop()
+			one.gone = true
+			go func() { _ = one.limiter().Close() }()
+		})
+	},
+	"cut":  func(o *order) { o.each(func(one *pod) { one.line.Cut.Store(true) }) },
+	"hang": func(o *order) { o.each(func(one *pod) { one.line.Hang.Store(true) }) },
+	"deaf": func(o *order) { o.each(func(one *pod) { one.line.Deaf.Store(true) }) },
+	"mend": func(o *order) { o.each(func(one *pod) { one.line.Mend() }) },
+	"slow": func(o *order) {
+		some, d := o.who(o.Word("")), o.Time(o.Word(""))
+		for _, one := range some {
+			one.line.Takes.Store(int64(d))
+		}
+	},
+	"saves": func(o *order) {
+		some, d := o.who(o.Word("")), o.Time(o.Word(""))
+		for _, one := range some {
+			one.line.Saves.Store(int64(d))
+		}
+	},
+	"store": func(o *order) {
+		switch o.Word("") {
+		case "forgets":
+			o.pool.store.Wipe()
+			o.pool.store.Skew(o.Time(o.Value("skew")))
+		case "copies":
+			o.failOver = o.pool.store.Snapshot()
+		case "returns":
+			o.failOver()
+		}
+	},
+	"settle": func(o *order) { o.permits[o.Word("")].Settle(o.Count("")) },
+	"cancel": func(o *order) { o.permits[o.Word("")].Cancel() },
+	"told": func(o *order) {
+		some, d, reason := o.who(o.Word("")), o.Time(o.Word("")), strings.Join(o.Rest(), " ")
+		for _, one := range some {
+			one.limiter().RetryAfter(time.Now().Add(d), reason)
+		}
+	},
+}
+
+// figures are what pods have a number of.
+var figures = map[string]func(p *pool, one *pod) float64{
+	"share": func(_ *pool, one *pod) float64 { return one.m.View().Share.Fraction() },
+	"ceiling": func(_ *pool, one *pod) float64 {
+		st := one.rate.Status()
+		return cmp.Or(st.Lease.Ceiling, float64(st.Limit.Max))
+	},
+	"granted": func(p *pool, one *pod) float64 { return float64(p.crews[one.name].granted.Load()) },
+	"inuse":   func(_ *pool, one *pod) float64 { return float64(one.slots.Status().InUse) },
+	"tokens":  func(_ *pool, one *pod) float64 { return one.rate.Status().Tokens },
+	"syncs":   func(_ *pool, one *pod) float64 { return float64(one.line.Syncs.Load()) },
+	"pushed":  func(_ *pool, one *pod) float64 { return float64(one.line.Pushed.Load()) },
+}
+
+// questions are the commands with a result; those of figures are added to them.
+var questions = map[string]func(o *order) string{
+	"total": func(o *order) string {
+		sum := 0.0
+		for _, f := range o.figures()() {
+			sum += f
+		}
+		return scenario.Rounded(sum)
+	},
+	"apart": func(o *order) string {
+		all := o.figures()()
+		return scenario.Rounded(slices.Max(all) - slices.Min(all))
+	},
+	"gain": func(o *order) string {
+		d, now, words := o.Time(o.Word("")), o.figures(), []string(nil)
+		before := now()
+		time.Sleep(d)
+		for i, f := range now() {
+			words = append(words, scenario.Rounded(f-before[i]))
+		}
+		return strings.Join(words, " ")
+	},
+	"rate": rates,
+	"view": func(o *order) string {
+		some, paths := o.who(o.Word("")), o.Rest()
+		return o.fields(some, paths, func(one *pod) any { return one.m.View() })
+	},
+	"status": func(o *order) string {
+		some, paths := o.who(o.Word("")), o.Rest()
+		return o.fields(some, paths, func(one *pod) any {
+			if one.slots != nil {
+				return one.slots.Status()
+			}
+			return one.rate.Status()
+		})
+	},
+	"throttled": func(o *order) string {
+		return o.tellEach(func(one *pod) string {
+			th, ok := one.limiter().Throttled()
+			if !ok {
+				return "no"
+			}
+			return string(th.Reason)
+		})
+	},
+	"take": func(o *order) string {
+		as := o.Value("as")
+		some, n := o.who(o.Word("")), o.Count("1")
+		var words []string
+		for _, one := range some {
+			p, ok := one.limiter().TryAcquire(n)
+			o.permits[as] = p
+			words = append(words, map[bool]string{true: "ok", false: "no"}[ok])
+		}
+		return strings.Join(words, " ")
+	},
+	"get": func(o *order) string {
+		one, tag := o.one()
+		n, within, as := o.Count("1"), o.Value("within"), o.Value("as")
+		ctx, cancel := context.WithCancel(o.T.Context())
+		if within != "" {
+			ctx, cancel = context.WithTimeout(o.T.Context(), o.Time(within))
+		}
+		defer cancel()
+		began := time.Now()
+		p, err := throttle.ForTags(one.limiter(), tag).Acquire(ctx, n)
+		o.permits[as] = p
+		return o.ended(err, time.Since(began))
+	},
+	"charge": func(o *order) string {
+		one, tag := o.one()
+		return o.ended(throttle.Charge(throttle.ForTags(one.limiter(), tag), o.Count("")), 0)
+	},
+	"pause":  pause,
+	"resume": resume,
+	"paused": func(o *order) string {
+		word, tag := o.Word(""), o.Word("")
+		some := o.who(word)
+		var words []string
+		for _, one := range some {
+			p, ok := one.limiter().Paused(tag)
+			switch {
+			case !ok:
+				words = append(words, "no")
+			case p.Until.IsZero():
+				words = append(words, "forever")
+			default:
+				words = append(words, time.Until(p.Until).Round(time.Microsecond).String())
+			}
+		}
+		return strings.Join(words, " ")
+	},
+	"receipts": func(o *order) string { return o.Tell(o.receipts) },
+	"newer":    func(o *order) string { return fmt.Sprint(o.receipts.Generation > o.earlier.Generation) },
+	"most":     func(o *order) string { return fmt.Sprint(o.crews[o.Word("")].most.Swap(0)) },
+	"fair":     func(o *order) string { return scenario.Rounded(o.crews[o.Word("")].fair()) },
+	"override": func(o *order) string {
+		if len(o.Set) == 0 {
+			return o.ended(protocol.ClearOverride(o.T.Context(), o.pool.store, name0), 0)
+		}
+		var over protocol.Override
+		o.Fill(&over, nil)
+		return o.ended(protocol.SaveOverride(o.T.Context(), o.pool.store, name0, over), 0)
+	},
+	"overridden": func(o *order) string {
+		over, err := protocol.LoadOverride(o.T.Context(), o.pool.store, name0)
+		if err != nil {
+			o.Rest()
+			return o.ended(err, 0)
+		}
+		return o.TellIf(over != protocol.Override{}, over)
+	},
+	"quota": func(o *order) string {
+		tag := o.Word("")
+		if len(o.Set) == 0 {
+			return o.ended(protocol.SaveQuota(o.T.Context(), o.pool.store, name0, tag, nil, false), 0)
+		}
+		q := o.Quota()
+		return o.ended(protocol.SaveQuota(o.T.Context(), o.pool.store, name0, tag, &q, false), 0)
+	},
+	"forgive": func(o *order) string {
+		return o.ended(protocol.ForgiveDebt(o.T.Context(), o.pool.store, name0, "a wrong number", "ann"), 0)
+	},
+}
+
+// figures returns the figure that the next word names, of the pods of the word after it.
+func (o *order) figures() func() []float64 {
+	figure, some := figures[o.Word("")], o.who(o.Word(""))
+	require.NotNil(o.T, figure, o.Line)
+	return func() (all []float64) {
+		for _, one := range some {
+			all = append(all, figure(o.pool, one))
+		}
+		return all
+	}
+}
+
+// fields tells the same fields of several pods.
+func (o *order) fields(some []*pod, paths []string, of func(one *pod) any) string {
+	var words []string
+	for _, one := range some {
+		o.Words = append([]string(nil), paths...)
+		words = append(words, o.Tell(of(one)))
+	}
+	return strings.Join(words, " ")
+}
+
+// ended says what became of a call, and how long it took if that is not nothing.
+func (o *order) ended(err error, took time.Duration) string {
+	end := "ok"
+	if e, ok := errors.AsType[*throttle.Error](err); ok {
+		end = string(e.Reason)
+	} else if err != nil {
+		end = err.Error()
+	}
+	if took > 0 {
+		end += " " + took.Round(time.Microsecond).String()
+	}
+	return end
+}
+
+// rates are tokens per second of crews.
+func rates(o *order) string {
+	d, names := o.Word(""), o.Rest()
+	count := func(word string) (n int64) {
+		if c, ok := o.crews[word]; ok {
+			return c.granted.Load()
+		}
+		for _, one := range o.who(word) {
+			n += o.crews[one.name].granted.Load()
+		}
+		return n
+	}
+	var before []int64
+	var words []string
+	for _, name := range names {
+		before = append(before, count(name))
+	}
+	time.Sleep(o.Time(d))
+	for i, name := range names {
+		words = append(words, scenario.Rounded(float64(count(name)-before[i])/o.Number(d)))
+	}
+	return strings.Join(words, " ")
+}
+
+// operators returns the way of operators to the store.
+func (p *pool) operators() *world.Line { return world.NewLine(p.store, p.hub) }
+
+func pause(o *order) string {
+	who, word, tag, wait := o.Word(""), o.Word(""), o.Value("tag"), o.Value("wait")
+	until := time.Time{}
+	if word != "" {
+		until = time.Now().Add(o.Time(word))
+	}
+	const reason = "the service is down"
+	if who == name0 {
+		return o.ended(protocol.SavePause(o.T.Context(), o.operators(), name0, throttle.Paused{Tag: tag, Until: until, Reason: reason}), 0)
+	}
+	var opts []throttle.PauseOption
+	if tag != "" {
+		opts = append(opts, throttle.PauseTag(tag))
+	}
+	if wait != "" {
+		opts = append(opts, throttle.WaitForReceipts(o.Time(wait)))
+	}
+	began, err := time.Now(), error(nil)
+	o.earlier = o.receipts
+	o.receipts, err = o.who(who)[0].limiter().Pause(o.T.Context(), until, reason, opts...)
+	return o.ended(err, time.Since(began))
+}
+
+func resume(o *order) string {
+	who, tag := o.Word(""), o.Value("tag")
+	if who == name0 {
+		return o.ended(protocol.ClearPause(o.T.Context(), o.operators(), name0, tag), 0)
+	}
+	var opts []throttle.PauseOption
+	if tag != "" {
+		opts = append(opts, throttle.PauseTag(tag))
+	}
+	return o.ended(o.who(who)[0].limiter().Resume(o.T.Context(), opts...), 0)
+}
