@@ -97,7 +97,7 @@ func TestPoolFollowsTheService(t *testing.T) {
 	testkit.SkipRace(t, "it measures; TestPoolFollowsAnOverloadedService runs with it")
 	testkit.SkipShort(t, "TestPoolFollowsAnOverloadedService runs")
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := world.NewServer()
 		p := &provider{rate: 200, at: time.Now()}
 		var nodes []*node
 		for i := range 8 {
@@ -137,7 +137,7 @@ func TestPoolFollowsTheService(t *testing.T) {
 // A service that says that it is overloaded is followed as one that refuses what is too much.
 func TestPoolFollowsAnOverloadedService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := world.NewServer()
 		p := &provider{rate: 200, at: time.Now(), overloaded: true}
 		nodes := fleet(t, s, 4, falling, p)
 		idle := limited(t, s, "idle", falling, 0)
@@ -189,7 +189,7 @@ func fleet(t *testing.T, s driver.Store, n int, l throttle.Limit, p *provider) (
 // nobody else, where at least two others make calls.
 func TestOneBadProcessorCannotCutThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := world.NewServer()
 		p := &provider{rate: 1000, at: time.Now()}
 		nodes := fleet(t, s, 2, falling, p)
 		time.Sleep(time.Second) // alone in the pool, a bad one would cut it
@@ -220,7 +220,7 @@ func TestOneBadProcessorCannotCutThePool(t *testing.T) {
 // Who joins, or restarts, is held to the same ceiling at once; and a pool that everybody
 // has left begins with the whole limit.
 func TestCeilingIsThePools(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		p := &provider{rate: 20, at: time.Now()}
 		nodes := fleet(t, s, 4, falling, p)
 		time.Sleep(30 * time.Second)
@@ -249,22 +249,22 @@ func TestCeilingIsThePools(t *testing.T) {
 func TestCeilingOutlivesTheStore(t *testing.T) {
 	for _, loss := range testkit.Some([]string{"wiped", "older copy", "clock set back"}) {
 		t.Run(loss, func(t *testing.T) {
-			eachServer(t, func(t *testing.T, s *server) {
+			eachServer(t, func(t *testing.T, s *world.Server) {
 				p := &provider{rate: 200, at: time.Now()}
 				nodes := fleet(t, s, 4, falling, p)
 				time.Sleep(10 * time.Second)
-				failOver := s.snapshot()
+				failOver := s.Snapshot()
 				p.set(20)
 				time.Sleep(20 * time.Second)
 				cuts := nodes[0].m.View().Cuts
 				switch loss {
 				case "wiped":
-					s.wipe()
+					s.Wipe()
 				case "older copy":
 					failOver()
 				case "clock set back":
-					s.wipe()
-					s.skew = -time.Hour
+					s.Wipe()
+					s.Skew(-time.Hour)
 				}
 				late := calling(t, s, "late", falling, 4, p, false) // knows nothing
 				time.Sleep(3 * time.Second)
@@ -282,7 +282,7 @@ func TestCeilingOutlivesTheStore(t *testing.T) {
 
 // Without the store a processor goes on with its last share, and by the same law for itself.
 func TestLawHoldsWithoutTheStore(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		p := &provider{rate: 200, at: time.Now()}
 		nodes := fleet(t, s, 4, falling, p)
 		time.Sleep(10 * time.Second)
@@ -339,7 +339,7 @@ func TestLawHoldsWithoutTheStore(t *testing.T) {
 // What the limit is without it is never exceeded, and what is reserved is always there: with
 // an override and a ramp, too.
 func TestAdaptiveNeverRaises(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		l := throttle.Limit{Max: 200, Adaptive: true, AdaptiveMin: 40, Min: 100, RampUpDuration: 20 * time.Second, Mode: throttle.RampScheduled{}}
 		p := &provider{rate: 1000, at: time.Now()}
 		nodes := fleet(t, s, 4, l, p)
@@ -404,7 +404,7 @@ func TestIssuedAndHardLimitsAdapt(t *testing.T) {
 
 // A service that refuses for good does not cost the store more for ever.
 func TestRefusalsForGoodCostTheStoreLittle(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		c := world.NewLink(s)
 		p := &provider{at: time.Now()}
 		var nodes []*node

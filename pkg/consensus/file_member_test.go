@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/protocol"
+	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -79,7 +80,7 @@ func viewOf(n *node) *consensus.View { v := n.m.View(); return &v }
 
 // A file that changes in one process counts in all, also in those without the change, and the pool grants what it says.
 func TestChangedFileCountsInAllProcesses(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		a, b := mounted(100), mounted(100)
 		nodes := []*node{filed(t, s, "a", a), filed(t, s, "b", b), limited(t, s, "c", throttle.Limit{Max: 100}, 4)}
 		requireLimit(t, 100, nodes...)
@@ -99,7 +100,7 @@ func TestChangedFileCountsInAllProcesses(t *testing.T) {
 
 // An operator's override counts before the file, and the file before what processes were opened with.
 func TestOverrideCountsBeforeTheFile(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		a := mounted(100)
 		nodes := []*node{filed(t, s, "a", a), limited(t, s, "b", throttle.Limit{Max: 60}, 4)}
 		requireLimit(t, 60, nodes...)
@@ -118,7 +119,7 @@ func TestOverrideCountsBeforeTheFile(t *testing.T) {
 
 // Two processes with different files: whatever restarts, and however late a copy is, the older one does not come back.
 func TestOlderFileDoesNotComeBack(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		a, b := mounted(100), mounted(40)
 		na, nb := filed(t, s, "a", a), filed(t, s, "b", b)
 		requireLimit(t, 40, na, nb) // no file has changed: the lowest counts
@@ -148,7 +149,7 @@ func TestOlderFileDoesNotComeBack(t *testing.T) {
 
 // A copy that passes through an older content is late; a file that somebody changes back is not.
 func TestLateCopyIsNoChange(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		a, b, c := mounted(100), mounted(100), mounted(100)
 		na, nb, nc := filed(t, s, "a", a), filed(t, s, "b", b), filed(t, s, "c", c)
 		settled()
@@ -168,7 +169,7 @@ func TestLateCopyIsNoChange(t *testing.T) {
 
 // A file that was changed while nobody ran counts when somebody starts with it.
 func TestFileChangedWhileNobodyRan(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
+	eachServer(t, func(t *testing.T, s *world.Server) {
 		a := mounted(100)
 		na := filed(t, s, "a", a)
 		settled()
@@ -183,13 +184,13 @@ func TestFileChangedWhileNobodyRan(t *testing.T) {
 // A store that loses everything gets the file back from the processes.
 func TestFileSurvivesALossOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := world.NewServer()
 		a, b := mounted(100), mounted(100)
 		na, nb := filed(t, s, "a", a), filed(t, s, "b", b)
 		settled()
 		a.update(50)
 		requireLimit(t, 50, na, nb)
-		s.wipe()
+		s.Wipe()
 		time.Sleep(time.Minute)
 		requireLimit(t, 50, na, nb)
 	})

@@ -69,7 +69,7 @@ func TestEditsHoldTheBound(t *testing.T) {
 
 func testEdits(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 50))
-	s := newServer()
+	s := world.NewServer()
 	e := &edited{rng: rng, began: time.Now(), limits: []int{100}, at: []time.Duration{0}}
 	values := []int{20, 50, 100, 150}
 	for at := time.Duration(0); len(e.limits) < 7; {

@@ -24,7 +24,7 @@ import (
 // A matrixPool is a pool of real members and limiters on one store, in virtual time.
 type matrixPool struct {
 	t     *testing.T
-	store *server
+	store *world.Server
 	limit throttle.Limit
 	quota throttle.Quotas
 	bare  bool // without quotas
@@ -49,8 +49,8 @@ type tagUse struct {
 func newMatrixPool(t *testing.T, pods int, l throttle.Limit, q throttle.Quotas) *matrixPool {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	store := newServer()
-	store.forgets = q.Tags["a"].Budgets != nil
+	store := world.NewServer()
+	store.Forgets = q.Tags["a"].Budgets != nil
 	p := &matrixPool{t: t, store: store, limit: l, quota: q, ctx: ctx, used: map[string]*tagUse{}}
 	t.Cleanup(func() {
 		cancel()
@@ -344,7 +344,7 @@ func TestMatrixOfFreezes(t *testing.T) {
 						}
 						time.Sleep(30 * time.Second)
 						require.Less(t, p.of("a").sum, int64(amount), "not yet all")
-						p.store.wipe()
+						p.store.Wipe()
 						time.Sleep(5 * time.Minute)
 						require.LessOrEqual(t, p.of("a").sum, int64(amount))
 						require.GreaterOrEqual(t, p.of("a").sum, int64(0.98*amount)-int64(15*shape.pods*size))
@@ -374,7 +374,8 @@ func TestWhatACrashCostsABudget(t *testing.T) {
 						}
 						time.Sleep(30*time.Second + time.Duration(phase)*interval/8)
 						synctest.Wait()
-						lost := p.store.rec.TagBuckets[0].Spent[0].Tokens - p.of("a").sum
+						lost := -p.of("a").sum
+						p.store.Record(func(r *driver.Record) { lost += r.TagBuckets[0].Spent[0].Tokens })
 						most := int64(200)
 						if total == 0 && size > 1 { // calls pile up at the limit, and the budget alone bounds what is drawn for them
 							most = 400
