@@ -5,7 +5,7 @@
 // Commands without a result:
 //
 //	limit [FIELD=1]: of throttle.Limit, for pods from now on; indented lines are its quotas
-//	pod NAME [id=NAME] [FIELD=1] [slots=10] [callers=2] [draw=5] [policy=even] [onloss=stop] [lease=3s] [tag=gold] [news]: it joins;
+//	pod NAME [id=NAME] [FIELD=1] [slots=10] [callers=2] [draw=5] [policy=even] [onloss=stop] [lease=3s] [tag=gold] [news] [cut]: it joins;
 //	  callers draw as fast as they can, N tokens at a time; with news it hears those of others
 //	pods 4 ...: p0 to p3; join NAME: a Member without a limiter
 //	callers NAME WHO[:TAG] N [draw=5] [every=10ms] [try] [hold=500ms]: more callers; stop NAME: those of a pod or of that name

@@ -201,6 +201,7 @@ func (o *order) pod(name string) {
 	if lease := o.Value("lease"); lease != "" {
 		opts = append(opts, consensus.WithLease(o.Time(lease)))
 	}
+	one.line.Cut.Store(o.Is("cut"))
 	var store driver.Store = &one.line.Link
 	if o.Is("news") {
 		store = one.line
