@@ -5,13 +5,13 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/protocol"
 	"github.com/numaproj-contrib/numathrottle/internal/testkit/scenario"
 	"github.com/numaproj-contrib/numathrottle/internal/world"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -29,7 +29,7 @@ func Play(t *testing.T, files string) {
 		s.Deferred = kind == deferred
 		return &pool{
 			t: t, store: s, hub: memstore.New(), limit: throttle.Limit{Max: 1000}, byName: map[string]*pod{}, crews: map[string]*crew{},
-			permits: map[string]throttle.Permit{},
+			permits: map[string]throttle.Permit{}, services: map[string]*service{},
 		}
 	}, "own time", deferred)
 }
@@ -47,6 +47,8 @@ type pool struct {
 	byName   map[string]*pod
 	crews    map[string]*crew
 	permits  map[string]throttle.Permit
+	services map[string]*service
+	mark     float64                // a figure that others are compared with
 	receipts throttle.PauseReceipts // of the newest pause
 	earlier  throttle.PauseReceipts // and of the one before
 	failOver func()                 // to the older copy
@@ -59,7 +61,7 @@ type pod struct {
 	rate     *throttle.Throttle
 	slots    *throttle.InFlight
 	line     *world.Line
-	strict   bool // it stops without the store
+	file     *world.File // nil: none
 	gone     bool
 }
 
@@ -187,12 +189,12 @@ func (o *order) limits() throttle.Limit {
 // pod joins the pool.
 func (o *order) pod(name string) {
 	opts := []consensus.Option{consensus.WithLogger(quiet)}
-	one := &pod{name: name, id: o.Value("id"), line: world.NewLine(o.store, o.hub), strict: o.Value("onloss") == "stop"}
+	one := &pod{name: name, id: o.Value("id"), line: world.NewLine(o.store, o.hub)}
 	if one.id == "" {
 		one.id = name
 	}
 	opts = append(opts, consensus.WithID(one.id))
-	if one.strict {
+	if o.Value("onloss") == "stop" {
 		opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
 	}
 	if policy := o.Value("policy"); policy != "" {
@@ -202,6 +204,11 @@ func (o *order) pod(name string) {
 		opts = append(opts, consensus.WithLease(o.Time(lease)))
 	}
 	one.line.Cut.Store(o.Is("cut"))
+	l := o.limits()
+	if file := int(o.Number(o.Value("file"))); file > 0 {
+		l.Max, one.file = file, world.NewFile(file)
+		opts = append(opts, protocol.WithFiles(one.file))
+	}
 	var store driver.Store = &one.line.Link
 	if o.Is("news") {
 		store = one.line
@@ -219,14 +226,14 @@ func (o *order) pod(name string) {
 	if slots := o.Value("slots"); slots != "" {
 		one.slots, err = throttle.NewInFlight(int(o.Number(slots)), with...)
 	} else {
-		one.rate, err = throttle.New(o.limits(), with...)
+		one.rate, err = throttle.New(l, with...)
 	}
 	require.NoError(o.T, err, o.Line)
 	size := int(o.Number(draw))
 	if size == 0 {
 		size = one.handful()
 	}
-	o.crews[name] = newCrew(caller{pods: []*pod{one}, n: size}, int(o.Number(callers)))
+	o.crews[name] = newCrew(caller{pods: []*pod{one}, sizes: []int{size}}, int(o.Number(callers)))
 }
 
 // handful is how many tokens callers draw at a time: a hundredth of a second's, for minutes of more calls take long to compute. Of a hard
@@ -243,71 +250,3 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // name0 is the name of the pool.
 const name0 = "pool"
-
-// A caller is how the callers of a crew draw.
-type caller struct {
-	pods        []*pod
-	tag         string
-	n           int
-	every, hold time.Duration
-	try         bool
-}
-
-// A crew draws again and again.
-type crew struct {
-	granted   atomic.Int64
-	now, most atomic.Int64 // calls in flight
-	byPod     []atomic.Int64
-	stop      func()
-}
-
-// newCrew has callers at each pod.
-func newCrew(how caller, callers int) *crew {
-	ctx, stop := context.WithCancel(context.Background())
-	c := &crew{stop: stop, byPod: make([]atomic.Int64, len(how.pods))}
-	for i, one := range how.pods {
-		l := throttle.ForTags(one.limiter(), how.tag)
-		for range callers {
-			go func() {
-				for ctx.Err() == nil && (c.draw(ctx, l, &how, i) || how.every > 0) {
-					_ = world.Sleep(ctx, how.every)
-				}
-			}()
-		}
-	}
-	return c
-}
-
-// draw makes one call.
-func (c *crew) draw(ctx context.Context, l throttle.Limiter, how *caller, at int) bool {
-	var p throttle.Permit
-	if ok := false; how.try {
-		if p, ok = l.TryAcquire(how.n); !ok {
-			return false
-		}
-	} else {
-		var err error
-		if p, err = l.Acquire(ctx, how.n); err != nil {
-			return false
-		}
-	}
-	c.granted.Add(int64(p.N()))
-	c.byPod[at].Add(int64(p.N()))
-	if now := c.now.Add(1); now > c.most.Load() {
-		c.most.Store(now)
-	}
-	_ = world.Sleep(ctx, how.hold)
-	c.now.Add(-1)
-	p.Settle(p.N())
-	return true
-}
-
-// fair returns what the pod with the least got since the last call, as a part of an even one.
-func (c *crew) fair() float64 {
-	least, sum := int64(1<<62), int64(0)
-	for i := range c.byPod {
-		n := c.byPod[i].Swap(0)
-		least, sum = min(least, n), sum+n
-	}
-	return float64(least*int64(len(c.byPod))) / float64(max(sum, 1))
-}

@@ -42,15 +42,27 @@ var actions = map[string]func(o *order){
 		o.Set = nil
 	},
 	"callers": func(o *order) {
-		name, who := o.Word(""), o.Word("")
-		how := caller{try: o.Is("try"), every: o.Time(o.Value("every")), hold: o.Time(o.Value("hold")), n: int(o.Number(o.Value("draw")))}
-		who, how.tag, _ = strings.Cut(who, ":")
-		how.pods = o.who(who)
-		if how.n == 0 {
-			how.n = how.pods[0].handful()
-		}
+		name, how := o.Word(""), o.caller()
 		o.crews[name] = newCrew(how, o.Count("1"))
 	},
+	"arrivals": func(o *order) {
+		name, how := o.Word(""), o.caller()
+		o.crews[name] = newArrivals(how, o.Number(o.Word("")))
+	},
+	"service": func(o *order) {
+		name, rate := o.Word(""), o.Number(o.Word(""))
+		if o.services[name] == nil {
+			o.services[name] = &service{at: time.Now()}
+		}
+		o.services[name].can(rate, o.Is("overloaded"))
+	},
+	"file": func(o *order) {
+		some, limit := o.who(o.Word("")), o.Count("")
+		for _, one := range some {
+			one.file.Change(limit)
+		}
+	},
+	"mark": func(o *order) { o.pool.mark = o.figures()()[0] },
 	"stop": func(o *order) {
 		word := o.Word("")
 		if c, ok := o.crews[word]; ok {
@@ -131,7 +143,14 @@ var figures = map[string]func(p *pool, one *pod) float64{
 	"inuse":   func(_ *pool, one *pod) float64 { return float64(one.slots.Status().InUse) },
 	"tokens":  func(_ *pool, one *pod) float64 { return one.rate.Status().Tokens },
 	"syncs":   func(_ *pool, one *pod) float64 { return float64(one.line.Syncs.Load()) },
-	"pushed":  func(_ *pool, one *pod) float64 { return float64(one.line.Pushed.Load()) },
+	"inforce": func(_ *pool, one *pod) float64 {
+		v := protocol.View(one.m.View())
+		o := v.Overview()
+		return float64(o.Max) / o.Per.Seconds()
+	},
+	"cuts":   func(_ *pool, one *pod) float64 { return float64(one.m.View().Cuts) },
+	"part":   func(_ *pool, one *pod) float64 { return one.rate.Status().Backoff.Part },
+	"pushed": func(_ *pool, one *pod) float64 { return float64(one.line.Pushed.Load()) },
 }
 
 // questions are the commands with a result; those of figures are added to them.
@@ -156,7 +175,21 @@ var questions = map[string]func(o *order) string{
 		}
 		return strings.Join(words, " ")
 	},
+	"above": func(o *order) string {
+		var words []string
+		for _, f := range o.figures()() {
+			words = append(words, scenario.Rounded(f-o.pool.mark))
+		}
+		return strings.Join(words, " ")
+	},
 	"rate": rates,
+	"drawn": func(o *order) string {
+		var words []string
+		for _, name := range o.Rest() {
+			words = append(words, fmt.Sprint(o.count(name)))
+		}
+		return strings.Join(words, " ")
+	},
 	"view": func(o *order) string {
 		some, paths := o.who(o.Word("")), o.Rest()
 		return o.fields(some, paths, func(one *pod) any { return one.m.View() })
@@ -246,6 +279,13 @@ var questions = map[string]func(o *order) string{
 		}
 		return o.TellIf(over != protocol.Override{}, over)
 	},
+	"clearfile": func(o *order) string {
+		before, err := protocol.ClearFile(o.T.Context(), o.pool.store, name0)
+		return fmt.Sprint(o.ended(err, 0), " ", before.Max)
+	},
+	"filed": func(o *order) string {
+		return o.tellEach(func(one *pod) string { return fmt.Sprint(one.file.Used().Max) })
+	},
 	"quota": func(o *order) string {
 		tag := o.Word("")
 		if len(o.Set) == 0 {
@@ -295,26 +335,17 @@ func (o *order) ended(err error, took time.Duration) string {
 	return end
 }
 
-// rates are tokens per second of crews.
+// rates are tokens or calls per second from now on.
 func rates(o *order) string {
 	d, names := o.Word(""), o.Rest()
-	count := func(word string) (n int64) {
-		if c, ok := o.crews[word]; ok {
-			return c.granted.Load()
-		}
-		for _, one := range o.who(word) {
-			n += o.crews[one.name].granted.Load()
-		}
-		return n
-	}
 	var before []int64
 	var words []string
 	for _, name := range names {
-		before = append(before, count(name))
+		before = append(before, o.count(name))
 	}
 	time.Sleep(o.Time(d))
 	for i, name := range names {
-		words = append(words, scenario.Rounded(float64(count(name)-before[i])/o.Number(d)))
+		words = append(words, scenario.Rounded(float64(o.count(name)-before[i])/o.Number(d)))
 	}
 	return strings.Join(words, " ")
 }
