@@ -3,6 +3,7 @@ package pools
 import (
 	"context"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type caller struct {
 	within  time.Duration    // its deadline; 0: none
 	try     bool
 	service *service
+	meter   *meter // nil: nothing is judged
 }
 
 // caller takes who draws and how.
@@ -55,10 +57,13 @@ func newEmptyCrew(how *caller) *crew {
 }
 
 // newCrew has callers at each pod that draw as fast as they can, or every so often.
-func newCrew(how caller, callers int) *crew {
+func (p *pool) newCrew(how caller, callers int) *crew {
 	c := newEmptyCrew(&how)
 	for at := range how.pods {
 		for i := range callers {
+			how := how // its own tag
+			how.tag = strings.ReplaceAll(how.tag, "*", strconv.Itoa(i))
+			how.meter = p.meter(how.tag)
 			go func() {
 				for k := i; c.ctx.Err() == nil && (c.draw(&how, at, k) || how.every > 0); k++ {
 					_ = world.Sleep(c.ctx, how.every)
@@ -70,8 +75,9 @@ func newCrew(how caller, callers int) *crew {
 }
 
 // newArrivals has calls come to each pod at a rate in tokens per second, however many wait.
-func newArrivals(how caller, rate float64) *crew {
+func (p *pool) newArrivals(how caller, rate float64) *crew {
 	c := newEmptyCrew(&how)
+	how.meter = p.meter(how.tag)
 	for at := range how.pods {
 		go func() {
 			for k := 0; c.ctx.Err() == nil; k++ {
@@ -90,6 +96,7 @@ func (c *crew) draw(how *caller, at, k int) bool {
 	if !ok {
 		return false
 	}
+	how.meter.add(p.N())
 	c.granted.Add(int64(p.N()))
 	c.byPod[at].Add(int64(p.N()))
 	if now := c.now.Add(1); now > c.most.Load() {
@@ -134,8 +141,12 @@ func (c *crew) fair() float64 {
 	return float64(least*int64(len(c.byPod))) / float64(max(sum, 1))
 }
 
-// count returns the tokens that crews have drawn: all of a name, or of pods; or calls that a service has accepted or refused: NAME/refused.
+// count returns the tokens that crews have drawn: all of a name, of pods, or of several: a+b; or calls that a service has accepted or
+// refused: NAME/refused.
 func (o *order) count(word string) (n int64) {
+	if first, more, ok := strings.Cut(word, "+"); ok {
+		return o.count(first) + o.count(more)
+	}
 	name, what, _ := strings.Cut(word, "/")
 	if c, ok := o.crews[name]; ok {
 		return map[string]*atomic.Int64{"": &c.granted, "accepted": &c.accepted, "refused": &c.refused}[what].Load()

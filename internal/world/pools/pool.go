@@ -30,6 +30,7 @@ func Play(t *testing.T, files string) {
 		return &pool{
 			t: t, store: s, hub: memstore.New(), limit: throttle.Limit{Max: 1000}, byName: map[string]*pod{}, crews: map[string]*crew{},
 			permits: map[string]throttle.Permit{}, services: map[string]*service{},
+			meters: map[string]*meter{},
 		}
 	}, "own time", deferred)
 }
@@ -48,6 +49,7 @@ type pool struct {
 	crews    map[string]*crew
 	permits  map[string]throttle.Permit
 	services map[string]*service
+	meters   map[string]*meter      // by tag
 	mark     float64                // a figure that others are compared with
 	receipts throttle.PauseReceipts // of the newest pause
 	earlier  throttle.PauseReceipts // and of the one before
@@ -123,6 +125,7 @@ func (p *pool) End() {
 		_ = one.limiter().Close()
 	}
 	time.Sleep(2 * time.Second) // for requests under way
+	p.judge()
 }
 
 // An order is a command of a pool.
@@ -233,7 +236,7 @@ func (o *order) pod(name string) {
 	if size == 0 {
 		size = one.handful()
 	}
-	o.crews[name] = newCrew(caller{pods: []*pod{one}, sizes: []int{size}}, int(o.Number(callers)))
+	o.crews[name] = o.newCrew(caller{pods: []*pod{one}, sizes: []int{size}}, int(o.Number(callers)))
 }
 
 // handful is how many tokens callers draw at a time: a hundredth of a second's, for minutes of more calls take long to compute. Of a hard

@@ -43,11 +43,11 @@ var actions = map[string]func(o *order){
 	},
 	"callers": func(o *order) {
 		name, how := o.Word(""), o.caller()
-		o.crews[name] = newCrew(how, o.Count("1"))
+		o.crews[name] = o.newCrew(how, o.Count("1"))
 	},
 	"arrivals": func(o *order) {
 		name, how := o.Word(""), o.caller()
-		o.crews[name] = newArrivals(how, o.Number(o.Word("")))
+		o.crews[name] = o.newArrivals(how, o.Number(o.Word("")))
 	},
 	"service": func(o *order) {
 		name, rate := o.Word(""), o.Number(o.Word(""))
@@ -116,6 +116,8 @@ var actions = map[string]func(o *order){
 		case "forgets":
 			o.pool.store.Wipe()
 			o.pool.store.Skew(o.Time(o.Value("skew")))
+		case "unsure":
+			o.pool.store.Forgets = true
 		case "copies":
 			o.failOver = o.pool.store.Snapshot()
 		case "returns":
@@ -288,6 +290,7 @@ var questions = map[string]func(o *order) string{
 	},
 	"quota": func(o *order) string {
 		tag := o.Word("")
+		delete(o.meters, tag) // it has been judged by another total
 		if len(o.Set) == 0 {
 			return o.ended(protocol.SaveQuota(o.T.Context(), o.pool.store, name0, tag, nil, false), 0)
 		}
